@@ -20,51 +20,50 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Config is how a connector works. A field is the DSN's parameter of the same name:
-// Server is shardkeyServer. A field that is zero leaves the default, so the zero
-// Config is valid. A Config is an [Option].
+// Config configures a connector. Each field has a DSN parameter: Server is shardkeyServer, for
+// example. A zero field keeps the default, so the zero Config is valid. A Config is an [Option].
 type Config struct {
-	// Server is the kind of the server: "auto", the default, asks for it once in a
-	// connector. The others are "mysql", "mariadb", "vitess", "tidb" and "other", an
-	// engine that speaks their protocol.
+	// Server is the kind of the server: "auto" (the default), "mysql", "mariadb", "vitess", "tidb",
+	// or "other" for another engine with the MySQL protocol. With "auto" the connector queries the
+	// server once.
 	Server string
-	// Unlisted is how an INSERT is handled whose table the rule doesn't list, although
-	// its name looks like a shard of a listed table: "refuse", the default, "warn" or
-	// "pass". The rule's own setting for a table comes first.
+	// Unlisted specifies how to handle an INSERT into a table that looks like a shard but isn't in
+	// the rule: "refuse" (the default), "warn" or "pass". The rule's setting for a table takes
+	// precedence.
 	Unlisted string
-	// RuleWarnings is how warnings about the rule are handled: "log", the default, or
+	// RuleWarnings specifies how to handle warnings about the rule: "log" (the default), or
 	// "error", which refuses the rule.
 	RuleWarnings string
-	// Verify is whether TiDB's parser checks how statements are understood, before they
-	// are sent: "on", the default, or "off". It checks a statement once, before its plan
-	// is cached: not one of more than 256 KiB, or 8 KiB without placeholders.
+	// Verify specifies whether a second parser, TiDB's, checks a statement before it is sent: "on"
+	// (the default) or "off". It checks each statement once, before the plan is cached. It skips
+	// statements of more than 256 KiB, or of more than 8 KiB without placeholders.
 	Verify string
-	// Statements is which INSERTs a connection caches the prepared statements of, so that executing
-	// one again takes one round trip to the server, and not two or three: "auto", the default,
-	// those that the underlying driver prepares for each execution, as go-sql-driver does without
-	// interpolateParams; "always", all of them; "off", none.
+	// Statements specifies which INSERTs a connection caches prepared statements for. A cached
+	// statement takes one round trip to the server instead of two or three. The values are "auto"
+	// (the default), "always" and "off". With "auto" a connection caches the statements that the
+	// underlying driver would prepare for each execution, as go-sql-driver does without
+	// interpolateParams.
 	//
 	// A statement is cached if it has arguments, at most 16 KiB, and no user variable (@). A
-	// connection caches 16, each for the types of arguments that it was prepared with, and a
-	// connector an eighth of the server's max_prepared_stmt_count, at most 2,048. A small statement
-	// takes 16 to 26 kB of the server's memory. SET, USE, CALL, EXECUTE and several statements in
-	// one string empty a connection's cache, since they may change how the server reads a
-	// statement. When the server has no room for another statement (error 1461), the connector's
-	// connections empty their caches and cache no more.
+	// connection caches up to 16 statements. A connector caches up to an eighth of the server's
+	// max_prepared_stmt_count, at most 2,048. A small statement takes 16 to 26 kB of the server's
+	// memory. SET, USE, CALL, EXECUTE and several statements in one string empty a connection's
+	// cache, since they may change how the server reads a statement. If the server reports that it
+	// holds too many statements (error 1461), all connections of the connector stop caching.
 	Statements string
-	// Reload is how often the rule's file is checked for changes, from 10 ms to 24 h;
-	// 0, the default, is never. See [WatchRule].
+	// Reload is the interval at which the rule's file is checked for changes, from 10 ms to 24 h.
+	// With 0, the default, it isn't checked. See [WatchRule].
 	Reload time.Duration
 }
 
-// param is a parameter of the DSN. From this table come the parser, the check of a
-// [Config] and the table in docs/reference/configuration.md.
+// param describes a DSN parameter. The parser, the check of a [Config] and the table in
+// docs/reference/configuration.md use these descriptions.
 type param struct {
 	name   string
-	values []string // the default first; nil for one that isn't an enumeration
-	form   string   // of a parameter without values
+	values []string // the default first; nil if the parameter isn't an enumeration
+	form   string   // the form of the value, if values is nil
 	about  string
-	field  func(*Config) *string // of a parameter with values
+	field  func(*Config) *string // nil if values is nil
 }
 
 // Names of parameters that errors mention.
@@ -79,7 +78,8 @@ const (
 	paramReload     = "shardkeyReload"
 )
 
-// params are our parameters. All names that begin with shardkey, in any case, are meant for us.
+// params are the parameters of this package. All names that begin with "shardkey", in any case, are
+// reserved for it.
 var params = [...]param{
 	{name: paramRule, form: "a path, a name given to `RegisterRule`, or `env:NAME`",
 		about: "the rule; required. A path is relative to the working directory. Write `&` in it as `%26`"},
@@ -122,7 +122,7 @@ func paramOf(name string) (*param, error) {
 		names = append(names, params[i].name)
 	}
 	return nil, &DSNError{Param: name, Nearest: nearest.Word(name, names),
-		Reason: "no such parameter; known: " + strings.Join(names, ", ")}
+		Reason: "unknown parameter; known: " + strings.Join(names, ", ")}
 }
 
 // set sets the field of a parameter from the DSN.
@@ -148,7 +148,8 @@ func (c *Config) check() error {
 	return c.checkReload()
 }
 
-// checkParam refuses a value that a parameter doesn't have, or this build can't do.
+// checkParam returns an error for an unknown value, and for a value that this build doesn't
+// support.
 func (c *Config) checkParam(p *param) error {
 	if p.field == nil {
 		return nil
@@ -156,10 +157,10 @@ func (c *Config) checkParam(p *param) error {
 	switch value := *p.field(c); {
 	case value != "" && !slices.Contains(p.values, value):
 		return &DSNError{Param: p.name, Nearest: nearest.Word(value, p.values),
-			Reason: fmt.Sprintf("%q is unknown; it must be one of %s", value, strings.Join(p.values, ", "))}
+			Reason: fmt.Sprintf("expected one of %[2]s, found %[1]q", value, strings.Join(p.values, ", "))}
 	case p.name == paramVerify && value == "on" && secondReader == nil:
 		return &DSNError{Param: p.name,
-			Reason: "this program has no second parser: it was built with the tag shardkey_noparser"}
+			Reason: "this program has no second parser; build it without the tag shardkey_noparser"}
 	}
 	return nil
 }
@@ -173,11 +174,11 @@ func (c *Config) checkReload() error {
 
 func reloadError(value string) error {
 	return &DSNError{Param: paramReload,
-		Reason: fmt.Sprintf("%q must be off or a duration from %v to %v, such as 5s", value, minReload, maxReload)}
+		Reason: fmt.Sprintf("expected off or a duration from %[2]v to %[3]v such as 5s, found %[1]q", value, minReload, maxReload)}
 }
 
-// An Option sets how a connector works: a [Config], [WithLogger], [WithClock] or
-// [WithFilled]. If several set the same, the last one holds.
+// An Option configures a connector: a [Config], [WithLogger], [WithClock] or [WithFilled]. If
+// several options set the same property, the last one wins.
 type Option interface{ apply(*options) }
 
 type options struct {
@@ -200,16 +201,17 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithLogger sets the logger. The default is slog.Default(). A line whose handler panics is lost.
+// WithLogger sets the logger. The default is slog.Default(). If the logger's handler panics, the
+// line is lost.
 //
-// At level Debug each INSERT that got keys is logged after the server has answered: as it was sent,
-// with placeholders in place of values; the number of its arguments and keys, and how long it took.
-// ShardingSphere calls this sql-show. It takes some microseconds for a statement.
+// At level Debug, each INSERT that got keys is logged after the server has answered. The line has
+// the statement with placeholders instead of values, the numbers of arguments and keys, and the
+// duration. This is ShardingSphere's sql-show. It costs a few microseconds for each statement.
 func WithLogger(logger *slog.Logger) Option {
 	return optionFunc(func(o *options) { o.logger = logger })
 }
 
-// WithClock gives the generators another clock than the system's. It is for tests.
+// WithClock sets the clock of the generators, for tests. The default is the system clock.
 func WithClock(clock spi.Clock) Option {
 	return optionFunc(func(o *options) { o.clock = clock })
 }
@@ -224,7 +226,7 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// host is what the generators of a connector with this data source see.
+// host returns the host for the generators of a connector with this data source name.
 func (o options) host(dsn string) spi.Host {
 	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
 }
@@ -232,21 +234,21 @@ func (o options) host(dsn string) spi.Host {
 const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file, " +
 	"a name given to driver.RegisterRule, or env:VARIABLE"
 
-// dsn is a data source name, taken apart.
+// dsn is a parsed data source name.
 type dsn struct {
-	base string // the underlying driver's
-	rule string // the value of shardkeyRule as it was written
+	base string // the underlying driver's part
+	rule string // the value of shardkeyRule, not decoded
 }
 
-// parseDSN takes our parameters off a DSN and sets config from them. The rest of the
-// DSN stays as it is.
+// parseDSN removes the parameters of this package from a DSN and sets config from them. The rest of
+// the DSN stays unchanged.
 func parseDSN(text string, config *Config) (dsn, error) {
 	head, query, found := splitQuery(text)
 	d, err := parseParams(head, query, found, config)
 	if wrong := (*DSNError)(nil); errors.As(err, &wrong) && wrong.Param != "" && strings.Contains(query, "@") {
-		// What is taken for the parameters may be the end of a password.
-		return dsn{}, &DSNError{Reason: "the parameters are not understood, and there is an @ in them; " +
-			"write it as %40, or, where it stands after a password with \"@/?\" in it, " +
+		// The parsed parameters may be the end of a password.
+		return dsn{}, &DSNError{Reason: "the parameters are invalid and contain an @; " +
+			"write it as %40, or, if the password contains \"@/?\", " +
 			"set the password in a mysql.Config and use NewConnector"}
 	}
 	return d, err
@@ -267,7 +269,7 @@ func parseParams(head, query string, found bool, config *Config) (dsn, error) {
 		case err != nil:
 			return dsn{}, err
 		case given[name]:
-			return dsn{}, &DSNError{Param: name, Reason: "it is given twice"}
+			return dsn{}, &DSNError{Param: name, Reason: "it appears twice"}
 		case value == "":
 			return dsn{}, &DSNError{Param: name, Reason: "it has no value"}
 		case name == paramRule:
@@ -295,9 +297,9 @@ func isOurs(name string) bool {
 	return len(name) >= len(paramPrefix) && strings.EqualFold(name[:len(paramPrefix)], paramPrefix)
 }
 
-// splitQuery finds the '?' that the parameters follow. go-sql-driver looks for the last '/', which
-// may be in a rule's path; the password before and the values after may hold '?', '/', '@' and
-// more. So the right '?' is the last one that has a whole DSN before it.
+// splitQuery finds the '?' in front of the parameters. go-sql-driver looks for the last '/', which
+// may be part of a rule's path here. The password and the values may contain '?', '/' and '@'. So
+// the right '?' is the last one after a complete DSN.
 func splitQuery(text string) (head, query string, found bool) {
 	for i := len(text) - 1; i >= 0; i-- {
 		if text[i] == '?' && isHead(text[:i]) {
@@ -307,15 +309,15 @@ func splitQuery(text string) (head, query string, found bool) {
 	if isHead(text) {
 		return text, "", false
 	}
-	// No '?' fits. Our parameters still should not be what the error is about.
+	// No '?' fits. Separate the parameters of this package anyway, to keep them out of the error.
 	if i := strings.LastIndex(text, "?"+paramPrefix); i >= 0 {
 		return text[:i], text[i+1:], true
 	}
 	return text, "", false
 }
 
-// isHead reports whether text is [user[:password]@][net[(addr)]]/dbname, read as go-sql-driver
-// does: the last '/' ends the address, the last '@' before it the password.
+// isHead reports whether a string is [user[:password]@][net[(addr)]]/dbname. It parses as
+// go-sql-driver does: the last '/' ends the address, and the last '@' before it ends the password.
 func isHead(text string) bool {
 	slash := strings.LastIndexByte(text, '/')
 	if slash < 0 || strings.ContainsAny(text[slash:], "?") {
@@ -323,14 +325,14 @@ func isHead(text string) bool {
 	}
 	address := text[strings.LastIndexByte(text[:slash], '@')+1 : slash]
 	network, rest, hasAddr := strings.Cut(address, "(")
-	if hasAddr { // a dial function could be registered under the network's name
+	if hasAddr { // a program can register a dial function under the network's name
 		return strings.HasSuffix(rest, ")") && !strings.ContainsAny(network, ":/?&=@() ")
 	}
 	return network == "" || network == "tcp" || network == "unix"
 }
 
-// unescape decodes percent signs. Other than in a form, '+' is a plus; what is
-// not percent-encoding is meant as it stands.
+// unescape decodes percent-encoding. Unlike in a form, '+' is a plus sign. A value with invalid
+// percent-encoding is returned unchanged.
 func unescape(value string) string {
 	if decoded, err := url.PathUnescape(value); err == nil {
 		return decoded
@@ -339,22 +341,23 @@ func unescape(value string) string {
 }
 
 func (d dsn) baseConnector() (driver.Connector, error) {
-	if _, err := parseBase(d.base); err != nil { // which can panic, as the next line could
+	if _, err := parseBase(d.base); err != nil { // parseBase recovers from a panic, OpenConnector doesn't
 		return nil, &DSNError{Reason: err.Error()}
 	}
 	return mysql.MySQLDriver{}.OpenConnector(d.base)
 }
 
-// checkBase finds what go-sql-driver refuses, part by part: its errors for the part with the
-// password may quote the password, and its errors for parameters do not name the parameter.
+// checkBase returns an error for parts that go-sql-driver refuses. It checks them one by one, since
+// go-sql-driver's error may quote the password, and its errors about parameters don't name the
+// parameter.
 func checkBase(head string, params []string) error {
 	if _, err := parseBase(head); err != nil || head == "" {
-		return &DSNError{Reason: "want [user[:password]@][net[(addr)]]/dbname before the parameters" + constantPart(err)}
+		return &DSNError{Reason: "expected [user[:password]@][net[(addr)]]/dbname before the parameters" + constantPart(err)}
 	}
 	for _, param := range params {
 		name, value, _ := strings.Cut(param, "=")
-		if strings.Contains(value, "/") { // the base would split there
-			return &DSNError{Param: name, Reason: "write / in its value as %2F"}
+		if strings.Contains(value, "/") { // go-sql-driver would split the DSN there
+			return &DSNError{Param: name, Reason: "expected no / in the value; write it as %2F"}
 		}
 		if _, err := parseBase("/?" + param); err != nil {
 			return &DSNError{Param: name, Reason: err.Error()}
@@ -363,7 +366,7 @@ func checkBase(head string, params []string) error {
 	return nil
 }
 
-// constantPart returns the text of those errors of go-sql-driver that quote nothing.
+// constantPart returns the message of a go-sql-driver error that quotes no part of the DSN.
 func constantPart(err error) string {
 	if err == nil || !strings.HasPrefix(err.Error(), "invalid DSN: ") {
 		return ""
@@ -371,7 +374,7 @@ func constantPart(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// parseBase is mysql.ParseDSN, which panics for one parameter that it no longer knows.
+// parseBase is mysql.ParseDSN without its panic for one parameter that was removed.
 func parseBase(text string) (cfg *mysql.Config, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -381,7 +384,7 @@ func parseBase(text string) (cfg *mysql.Config, err error) {
 	return mysql.ParseDSN(text)
 }
 
-// configOf returns the configuration in a DSN of go-sql-driver, nil if it is none.
+// configOf returns the configuration of a go-sql-driver DSN, or nil if dsn isn't one.
 func configOf(dsn string) *mysql.Config {
 	if dsn == "" {
 		return nil
@@ -390,25 +393,27 @@ func configOf(dsn string) *mysql.Config {
 	return cfg
 }
 
-// Filled is an INSERT whose keys have been made, and which is about to be sent.
+// Filled describes an INSERT with generated keys that is about to be sent.
 type Filled struct {
 	Table     string // the logical table
 	Column    string // its key column
 	Generator string // the generator's name in the rule
-	Type      string // the generator's type in upper case; empty for one built in Go
-	Rows      int    // those that got a key
-	FirstKey  any    // of the first of them
+	Type      string // the generator's type in upper case; empty for a generator built in Go
+	Rows      int    // the number of rows with a generated key
+	FirstKey  any    // the first generated key
 }
 
-// WithFilled has f called for each INSERT that gets keys, with the context of its
-// execution, in the caller's goroutine: to write the keys into the span of a trace, or
-// into a log. f returns soon, and is called by many goroutines at once. A panic in it is
-// an error of the statement. Keys of [NextKeys] are not told.
+// WithFilled makes the driver call f for each INSERT with generated keys, before it is sent. The
+// context is that of the execution, so f can add the keys to a trace span or a log. The keys of
+// [NextKeys] aren't reported.
+//
+// Many goroutines call f at once, each in the goroutine of its caller, so f should return soon. If
+// f panics, the statement returns an error.
 func WithFilled(f func(ctx context.Context, filled Filled)) Option {
 	return optionFunc(func(o *options) { o.filled = f })
 }
 
-// tellFilled calls the program's function for an INSERT.
+// tellFilled calls the function of WithFilled.
 func (r *ruleSet) tellFilled(ctx context.Context, t *table, rows int, keys *rewrite.Keys) error {
 	if r.filled == nil {
 		return nil

@@ -11,16 +11,15 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// conn is a connection of the base that fills INSERTs: the methods that
-// database/sql calls. One goroutine at a time uses it, so nothing here is
-// locked.
+// conn is a connection of the underlying driver that adds keys to INSERTs. It has the methods that
+// database/sql calls. It has no locks, since one goroutine at a time uses it.
 type conn struct {
 	base      base.Conn
 	session   session.Session
 	connector *Connector
 	recent    recentTexts
 	closed    bool
-	stale     int // how often the statement at hand was planned again for its columns
+	stale     int // how often the current statement was planned again because of its columns
 	onClose   func() error
 }
 
@@ -46,7 +45,7 @@ func newConn(c *Connector, under driver.Conn) *conn {
 	return conn
 }
 
-// Unwrap returns the base's connection.
+// Unwrap returns the underlying driver's connection.
 func (c *conn) Unwrap() driver.Conn { return c.base.Unwrap() }
 
 // Connector returns the connector that the connection came from.
@@ -86,11 +85,11 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 	}
 }
 
-// planOrPass returns the plan of a text that may insert, nil for others. For one
-// that passes through untouched it makes the session ready; rows says that it is
-// sent for rows.
+// planOrPass returns the plan of a statement that may insert, and nil for other statements. It
+// prepares the session for a statement that is passed through unchanged. rows reports whether the
+// caller reads rows.
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use session.Use, err error) {
-	nothing := c.session.Settled() // to do for a text that does nothing to them
+	nothing := c.session.Settled() // nothing to do for a statement that leaves the session as it is
 	if p, known := c.recent.find(query); known {
 		if p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
 			return p, use, nil
@@ -110,19 +109,19 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 	return p, use, err
 }
 
-// recentTexts are the last texts that a connection sent: programs repeat themselves. The
-// zero value has none.
+// recentTexts are the last statements that a connection sent, since programs repeat statements. The
+// zero value is empty.
 type recentTexts struct {
 	texts [8]string
-	plans [8]*plan // nil for a text that passes through, whatever the rule
-	found uint8    // the text that was found last, which is often the next one
+	plans [8]*plan // nil for a statement that is passed through under any rule
+	found uint8    // the statement that was found last, which is often the next one
 	next  uint8
 }
 
-// maxRecent is how long a text is at most that is kept so.
+// maxRecent is the maximum length of a statement in recentTexts, in bytes.
 const maxRecent = 8 << 10
 
-// find returns the plan of a text, which may be out of date, and whether it is known.
+// find returns the plan of a statement and reports whether it has one. The plan may be outdated.
 func (r *recentTexts) find(text string) (p *plan, known bool) {
 	if at := r.found % uint8(len(r.texts)); r.texts[at] == text {
 		return r.plans[at], len(text) > 0
@@ -148,7 +147,7 @@ func (r *recentTexts) add(text string, p *plan) {
 	r.texts[at], r.plans[at] = text, p
 }
 
-// planFor returns the plan of a text that may insert.
+// planFor returns the plan of a statement that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	c.session.ForInsert = query
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
@@ -159,17 +158,15 @@ func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	return p, err
 }
 
-// maxStale is how often a statement is planned again because a table's columns
-// are others than a moment ago.
+// maxStale limits how often a statement is planned again because a table's columns have changed.
 const maxStale = 3
 
-// again reports whether a statement that failed is to be planned again: the rule
-// was replaced, or the server refused columns that have changed since they were
-// read, or an upsert's guard. While the connection is open the current rule's generators are, so that
-// this comes to an end. Otherwise the error is the one to return.
+// again reports whether to plan a failed statement again, and otherwise returns the error for the
+// caller. It plans again if the rule was replaced, or if the server refused outdated columns or an
+// upsert's guard. This ends, since an open connection keeps the current rule's generators open.
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
-		c.recent = recentTexts{} // a plan was out of date
+		c.recent = recentTexts{} // a plan was outdated
 		if c.stale++; c.stale <= maxStale && stale.plan.columnsChanged(ctx, &c.session) {
 			return true, stale.error
 		}
@@ -184,9 +181,9 @@ func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	return true, err
 }
 
-// refused counts and logs a statement that was refused, and returns its error. The error of
-// a context that ended replaces driver.ErrBadConn: go-sql-driver closes a connection whose
-// context ends, and a further query of the same statement finds it closed.
+// refused counts and logs a refused statement, and returns its error. It replaces driver.ErrBadConn
+// by the error of a context that ended. When a context ends, go-sql-driver closes the connection,
+// and the next query of the same statement finds it closed.
 func (c *conn) refused(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil && errors.Is(err, driver.ErrBadConn) {
 		err = ended
@@ -203,14 +200,14 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return s, nil
 }
 
-// Exec is the method that go-sql-driver's README calls within Raw.
+// Exec executes a statement. go-sql-driver's README calls it within Raw.
 //
 // Deprecated: use ExecContext.
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	return c.ExecContext(context.Background(), query, base.Named(args))
 }
 
-// Query is Exec for statements that return rows.
+// Query is Exec for a statement that returns rows.
 //
 // Deprecated: use QueryContext.
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
@@ -227,7 +224,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return c.base.BeginTx(ctx, opts)
 }
 
-// Begin starts a transaction with the base's defaults.
+// Begin starts a transaction with the underlying driver's defaults.
 //
 // Deprecated: use BeginTx.
 func (c *conn) Begin() (driver.Tx, error) {
@@ -239,13 +236,13 @@ func (c *conn) Ping(ctx context.Context) error { return c.base.Ping(ctx) }
 
 func (c *conn) CheckNamedValue(nv *driver.NamedValue) error {
 	if c.base.PreparesAll() {
-		return nil // database/sql will ask the statement; see convertLate
+		return nil // stmt.CheckNamedValue follows; see convertLate
 	}
 	return c.base.CheckNamedValue(nv)
 }
 
-// convertLate converts the arguments of a filled text that CheckNamedValue let
-// through. What the default conversion refuses is left to the base's statement.
+// convertLate converts the arguments that CheckNamedValue let through. It leaves a value that the
+// default conversion refuses to the underlying driver's statement.
 func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
 	if !c.base.PreparesAll() {
 		return args
@@ -259,11 +256,12 @@ func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
 	return args
 }
 
-// closeWith lets Close close what was opened for this connection alone.
+// closeWith makes Close call f, which closes the objects that were opened for this connection
+// alone.
 func (c *conn) closeWith(f func() error) { c.onClose = f }
 
-// Close closes the base's connection, and with the last connection of a closed
-// connector the generators.
+// Close closes the underlying connection. If the connector is closed and this was its last
+// connection, Close also closes the generators.
 func (c *conn) Close() error {
 	if c.closed {
 		return c.base.Unwrap().Close()

@@ -19,32 +19,33 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Connector is the driver.Connector of this package: a base connector, a rule and the rule's live
-// generators. Make it with [NewConnector], or reach that of an open database with [ConnectorOf]. A
-// zero Connector has no rule: its methods return an error, [ErrNoRule], or nothing.
+// Connector is the driver.Connector of this package. It holds the underlying driver's connector, a
+// rule and the rule's live generators. [NewConnector] and [Open] return one; [ConnectorOf] finds
+// the Connector of an open database. The methods of a zero Connector return [ErrNoRule] or nothing,
+// since it has no rule.
 //
-// Its methods are called by many goroutines at once.
+// A Connector is safe for concurrent use.
 type Connector struct {
 	base     driver.Connector
 	driver   driver.Driver
 	host     spi.Host
-	logger   *slog.Logger // as it was given; the host's does the same and never panics
+	logger   *slog.Logger // as the program passed it; the host's logger wraps it and never panics
 	config   Config
 	known    session.Cache // the server, and the tables in it
 	verifier verifier
 	unlisted unlisted
 	cache    *base.Cache // of prepared statements
 	counts   counts
-	filled   func(context.Context, Filled) // nil: nobody wants to know
+	filled   func(context.Context, Filled) // nil: no function was passed to WithFilled
 	refusals refusals
-	// database is the DSN's, without user and password; empty when it is not known.
+	// database is the network address and database of the DSN; empty if unknown.
 	database string
 
-	// rules is the current rule; never nil once the connector is made.
+	// rules is the current rule; not nil in a connector that NewConnector returned.
 	rules atomic.Pointer[ruleSet]
 
 	mu          sync.Mutex
-	connections int  // that are open
+	connections int  // open ones
 	closed      bool // Close was called
 	closeBase   sync.Once
 }
@@ -54,11 +55,14 @@ var (
 	_ io.Closer        = (*Connector)(nil)
 )
 
-// NewConnector returns a connector for sql.OpenDB that fills keys by the rule on connections of
-// base: go-sql-driver's connector, sqlmock's, an instrumented one.
+// NewConnector returns a connector for sql.OpenDB that adds keys to INSERTs by the rule r. The
+// parameter base is the connector of go-sql-driver, or of another driver such as sqlmock.
 //
-// The base's DSN is not known here: a generator or assigner that would use the
-// connector's own database needs its own dsn property.
+// NewConnector has no DSN. A generator or worker-ID assigner that would use the connector's
+// database needs a dsn property.
+//
+// The error is about a nil base, a nil rule ([ErrNoRule]), an option ([*DSNError]), or the rule's
+// generators.
 func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connector, error) {
 	if isNil(base) {
 		return nil, errors.New("shardkey: the base connector is nil")
@@ -92,10 +96,10 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	return c, nil
 }
 
-// errZeroConnector is the error of a Connector that NewConnector did not make.
+// errZeroConnector is the error for a Connector that NewConnector did not return.
 var errZeroConnector = fmt.Errorf("%w: the Connector is zero; make it with NewConnector", ErrNoRule)
 
-// Connect opens a connection of the base and wraps it.
+// Connect opens a connection of the underlying driver and wraps it.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -111,23 +115,23 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return newConn(c, under), nil
 }
 
-// Driver returns the driver that the connector was opened with: one of ours.
+// Driver returns the driver that the connector was opened with.
 func (c *Connector) Driver() driver.Driver { return c.driver }
 
-// Unwrap returns the base's connector.
+// Unwrap returns the underlying driver's connector.
 func (c *Connector) Unwrap() driver.Connector { return c.base }
 
-// Lookup returns what the current rule says of the table that a statement names,
-// with schema the qualifier in front of the name or empty, as [rule.Live.Lookup]
-// does; nil for a table whose keys are not filled. The Table is not to be changed,
-// and its Generator is closed once another rule replaces this one.
+// Lookup returns the current rule's table for a table name in a statement. schema is the qualifier
+// in front of the name, or empty. Lookup returns nil for a table that isn't sharded. The Table is
+// read-only, and its Generator is closed when another rule replaces this one. See
+// [rule.Live.Lookup].
 func (c *Connector) Lookup(schema, table string) *rule.Table {
 	return c.current().generators.Lookup(schema, table)
 }
 
-// Describe returns the rule's tables, generators and assigners, the server's kind and
-// abilities as far as they are known, and the number of cached prepared statements,
-// for logs and debugging. It holds no secrets.
+// Describe returns a description for logs and debugging. It lists the rule's tables, generators and
+// assigners, the server's kind and abilities, and the number of cached prepared statements. It
+// contains no secrets.
 func (c *Connector) Describe() string {
 	cache := c.cacheStats()
 	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d kept",
@@ -138,18 +142,17 @@ func (c *Connector) Describe() string {
 	return text
 }
 
-// Format writes what Describe returns, whatever the verb: what a base holds may
-// have a password in it.
+// Format writes the result of Describe for every verb, since the underlying connector may hold a
+// password.
 func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Describe()) }
 
-// Close closes the rule's generators and the base's connector. sql.DB.Close calls it. It may be
-// called any number of times; the first error of the base is returned once.
+// Close closes the rule's generators and the underlying connector. sql.DB.Close calls it. Further
+// calls do nothing. Close returns the errors of both.
 //
-// Generators serve the connections that are still open, as that of a transaction which has not
-// ended, or of a second sql.DB on this connector: the last connection that closes then closes them.
-// sql.DB.Close doesn't wait for statements that run. A program that exits right after it, while
-// some do, keeps its worker ID until the lease ends: wait for them first, with http.Server.Shutdown
-// for example.
+// If connections are still open, the last of them closes the generators. This is the case during a
+// transaction, or if a second sql.DB uses this connector. sql.DB.Close doesn't wait for running
+// statements. A program that exits while one runs keeps its worker ID until the lease ends, so wait
+// for running statements first, for example with http.Server.Shutdown.
 func (c *Connector) Close() error {
 	openConnectors.remove(c)
 	err := c.release(func() { c.closed = true })
@@ -161,8 +164,8 @@ func (c *Connector) Close() error {
 	return err
 }
 
-// enter counts a connection. One that comes after the generators were closed
-// belongs to another sql.DB on this connector: they are opened again.
+// enter counts a connection. It opens the generators again if they were closed, since another
+// sql.DB may still use this connector.
 func (c *Connector) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,13 +181,13 @@ func (c *Connector) enter() error {
 	return nil
 }
 
-// leave is the end of a connection.
+// leave counts a connection that was closed.
 func (c *Connector) leave() error { return c.release(func() { c.connections-- }) }
 
-// unused reports whether no connection can need the generators.
+// unused reports whether no connection can use the generators.
 func (c *Connector) unused() bool { return c.closed && c.connections == 0 }
 
-// release changes what keeps the generators open, and closes them if nothing does any more.
+// release calls change, and then closes the generators if the connector is unused.
 func (c *Connector) release(change func()) error {
 	c.mu.Lock()
 	change()
@@ -196,9 +199,9 @@ func (c *Connector) release(change func()) error {
 	return rules.generators.Close()
 }
 
-// Ready returns nil when a key can be made now for every table of the rule, and else what stands in
-// the way: a [*NotReadyError] for each generator that cannot make one, joined where there are
-// several, or [spi.ErrClosed]. It is for a readiness probe:
+// Ready returns nil if keys can be generated now for every table of the rule. Otherwise it returns
+// a [*NotReadyError] for each generator that can't generate one, joined if there are several, or
+// [spi.ErrClosed]. Use it in a readiness probe:
 //
 //	http.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 //		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
@@ -208,12 +211,11 @@ func (c *Connector) release(change func()) error {
 //		}
 //	})
 //
-// It uses no key, but takes what the first one needs, as a worker ID or a segment:
-// a program that has been ready once does not wait with its first INSERT. A store
-// that is away is no reason while keys can be made without it, nor is a changed
-// rule file that could not be taken; [Connector.Stats] has both. It does not ask
-// the database that the rows go to. It returns soon after ctx ends. A generator
-// that is no [spi.ReadyReporter] is ready while its health has no error.
+// Ready acquires the resources for the first key, such as a worker ID or a segment. It uses no key.
+// So the first INSERT of a ready program doesn't wait. Ready returns nil while a store is down if
+// keys can still be generated, and after a failed rule reload; [Connector.Stats] reports both. It
+// doesn't contact the database of the rows, and it returns soon after ctx ends. A generator that
+// isn't an [spi.ReadyReporter] is ready while its health has no error.
 func (c *Connector) Ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -226,7 +228,7 @@ func (c *Connector) Ready(ctx context.Context) error {
 	return rules.ready(ctx)
 }
 
-// ready asks each generator that tables use, all at once.
+// ready calls isReady for all generators of tables, concurrently.
 func (r *ruleSet) ready(ctx context.Context) error {
 	var all []*NotReadyError
 	byName := map[string]*NotReadyError{}

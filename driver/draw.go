@@ -10,43 +10,41 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Some rows need a key of a certain kind: one that belongs to the actual table that the
-// INSERT names, or one whose lowest bits are the shard of another column. Generators know
-// nothing of either. Such keys are drawn: the generator makes more keys than are needed,
-// those that belong are kept, and the others are given up.
+// Some rows need a key that belongs in the INSERT's actual table, or a key with certain shard bits.
+// Generators don't support this, so the driver draws keys. The generator makes more keys than the
+// rows need, and the driver keeps the matching keys and discards the others.
 
 const (
-	// maxBatch bounds the keys of one call of the generator, so that other callers of the
-	// generator have their turns in between.
+	// maxBatch limits the keys of one call of the generator, so that other callers don't wait long.
 	maxBatch = 1024
-	// maxFree is how many keys may be drawn for one statement while others draw.
+	// maxFree limits the keys that a statement may draw while others draw too.
 	maxFree = 256
-	// maxInVain bounds the keys that are drawn in vain, beyond a few for each target.
+	// maxInVain, plus perTarget keys for each target, limits the keys drawn without a match.
 	maxInVain = 4096
 	perTarget = 8
 )
 
-// turns lets one draw of many keys at a time have a generator. So however many goroutines draw,
-// an ordinary caller of the generator has at most one of them before it.
+// turns lets one large draw at a time use a generator. So an ordinary caller of the generator waits
+// for at most one large draw.
 type turns chan struct{}
 
-// lot is rows that need a key of the same kind.
+// lot is a group of rows that need keys with the same property.
 type lot[K any] struct {
 	belongs func(key K) bool
-	rows    []int // those without a key, in order
+	rows    []int // rows without a key, in order
 }
 
-// draw is the rows of one statement by the kinds of keys that they need.
+// draw is the rows of one statement, grouped into lots.
 type draw[K any] struct {
 	lots    []lot[K]
-	targets int // about one of so many keys belongs to a lot
-	// lotOf finds the lot of a key where that is quicker than to ask each lot; -1 for none.
+	targets int // about one of targets keys matches a lot
+	// lotOf returns the index of a key's lot, −1 for none. It is an optimization and may be nil.
 	lotOf func(key K) int
-	name  string // of the table, for errors
-	// only is the actual table that alone decides on the keys.
+	name  string // the table's name, for errors
+	// only is the actual table whose keys are drawn; nil if values of other columns matter.
 	only *shard
 
-	oneLot [1]lot[K] // room for lots and their rows: a statement often has one
+	oneLot [1]lot[K] // buffers for lots and their rows, since most statements have one
 	oneRow [1]int
 }
 
@@ -65,7 +63,7 @@ func (d *draw[K]) start(belongs func(K) bool, targets int) {
 	d.lots, d.targets = append(d.lots, of), max(d.targets, targets)
 }
 
-// longest returns the number of rows of the largest lot.
+// longest returns the number of rows in the largest lot.
 func (d *draw[K]) longest() (n int) {
 	for i := range d.lots {
 		n = max(n, len(d.lots[i].rows))
@@ -73,7 +71,7 @@ func (d *draw[K]) longest() (n int) {
 	return n
 }
 
-// keep gives a key to a row that needs it, if there is one.
+// keep assigns a key to a row that it matches, and reports whether there was one.
 func (d *draw[K]) keep(key K, to []K) bool {
 	if d.lotOf != nil {
 		i := d.lotOf(key)
@@ -95,27 +93,27 @@ func (l *lot[K]) keep(key K, to []K) bool {
 	return true
 }
 
-// batch is how many keys to draw: enough for the rest of the rows, if keys are spread
-// evenly, and an odd number. After an even one the next draw would begin at the same remainder,
-// so that the rows of one table would not spread when tables are doubled.
+// batch returns the number of keys to draw next: enough for the remaining rows if keys are spread
+// evenly, rounded to an odd number. After an even number the next draw would begin at the same
+// remainder. The rows of one table would then not spread when the number of tables is doubled.
 func (d *draw[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
 
-// inVainError is the error for keys of which none was kept.
+// inVainError is the error for a draw without a match.
 type inVainError struct {
 	table string
-	drawn int // 0: see isHopeless
+	drawn int // 0 if isHopeless prevented the draw
 }
 
 func (e *inVainError) Error() string {
 	if e.drawn == 0 {
-		return fmt.Sprintf("none of an earlier draw belonged to %s, and the worker ID is the same", e.table)
+		return fmt.Sprintf("no key of this worker ID belongs in %s, as an earlier attempt showed", e.table)
 	}
-	return fmt.Sprintf("none of the last %d keys belongs to %s", e.drawn, e.table)
+	return fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
 }
 
 func (e *inVainError) Unwrap() error { return spi.ErrNoFittingKey }
 
-// run fills to.
+// run draws keys from the source until each row has one, and stores them in to.
 func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) error {
 	held := false
 	defer func() {
@@ -161,15 +159,15 @@ func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) err
 	return nil
 }
 
-// source makes keys to choose from, which are its own until the next call.
+// source generates candidate keys. A returned slice is valid until the next call.
 type source[K any] interface {
 	make(ctx context.Context, n int) ([]K, error)
 }
 
-// intSource makes the keys of a generator of int64s.
+// intSource generates int64 keys.
 type intSource struct {
 	table       *table
-	first, last int64 // of all that were made
+	first, last int64 // the first and last key of all calls
 	made        bool
 	batch       [maxBatch]int64
 }
@@ -188,14 +186,14 @@ func (s *intSource) make(ctx context.Context, n int) ([]int64, error) {
 
 var sources = sync.Pool{New: func() any { return new(intSource) }}
 
-// valueSource makes the keys of another generator.
+// valueSource generates keys of other types.
 type valueSource struct{ table *table }
 
 func (s valueSource) make(ctx context.Context, n int) ([]any, error) {
 	return s.table.makeValues(ctx, n)
 }
 
-// drawInts draws the n keys of the rows, and counts them. One key goes into one, unless that
+// drawInts draws the n keys of the rows and counts them. It stores a single key in one, unless one
 // is nil.
 func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
@@ -215,7 +213,7 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 		sources.Put(from)
 	}()
 	err = d.run(ctx, t.turns, keys.Ints, from)
-	var inVain *inVainError // not one of the generator's own
+	var inVain *inVainError // not an error of the generator
 	if d.only != nil && errors.As(err, &inVain) {
 		d.only.noteHopeless(from.first, from.last)
 	}
@@ -230,8 +228,7 @@ func (t *table) drawValues(ctx context.Context, d *draw[any], n int) (keys rewri
 	return keys, d.run(ctx, t.turns, keys.Values, valueSource{t})
 }
 
-// workerOf returns the worker that made a key. ok is false for a generator whose keys don't show
-// it: later keys of such a generator may belong anywhere.
+// workerOf returns the worker ID in a key. ok is false if the generator can't decode its keys.
 func (t *table) workerOf(key int64) (worker int64, ok bool) {
 	if decoder, is := t.rule.Generator.(spi.KeyDecoder); is {
 		parts, err := decoder.DecodeKey(key)
@@ -240,8 +237,8 @@ func (t *table) workerOf(key int64) (worker int64, ok bool) {
 	return 0, false
 }
 
-// noteHopeless remembers that a draw for the table was in vain, if one worker made its keys: as
-// long as the generator has this worker ID, none of its keys belongs to the table.
+// noteHopeless records that a draw for the table had no match, if all its keys have one worker ID.
+// No key with this worker ID belongs in the table.
 func (x *shard) noteHopeless(first, last int64) {
 	worker, ok := x.table.workerOf(first)
 	if other, _ := x.table.workerOf(last); ok && other == worker {
@@ -249,8 +246,8 @@ func (x *shard) noteHopeless(first, last int64) {
 	}
 }
 
-// isHopeless reports whether an earlier draw for the table was in vain, and another one would
-// be. It looks at one key to see that the worker is still the same, unless another draw has the
+// isHopeless reports whether a draw for the table would fail because an earlier one did. It
+// generates one key to check that the worker ID is the same, unless another draw uses the
 // generator.
 func (x *shard) isHopeless(ctx context.Context) bool {
 	noted := x.hopeless.Load()
@@ -266,7 +263,7 @@ func (x *shard) isHopeless(ctx context.Context) bool {
 	}
 	var key [1]int64
 	if err := t.ints.GenerateInt64Keys(ctx, t.column(), key[:]); err != nil {
-		return false // the draw fails too, and returns the error
+		return false // the draw fails too and returns the error
 	}
 	if worker, _ := t.workerOf(key[0]); worker == *noted && !x.belongs(key[0]) {
 		return true

@@ -343,10 +343,10 @@ func TestNextKeys_withShardBits(t *testing.T) {
 		{"t_order", 2, []any{7}, "[7 7]"},
 		{"t_order", 3, []any{7, int64(24), "abc"}, "[7 8 2]"},
 		{"t_order_3", 2, []any{7, uint8(19)}, "[7 3]"},
-		{"t_order", 2, nil, "0 values of that column are given for 2 keys"},
-		{"t_order", 3, []any{1, 2}, "2 values of that column are given for 3 keys"},
-		{"t_order", 1, []any{nil}, "value 1 cannot be one of user_id"},
-		{"t_order", 2, []any{7, 1.5}, "value 2 cannot be one of user_id"},
+		{"t_order", 2, nil, "one for each of 2 keys, found 0"},
+		{"t_order", 3, []any{1, 2}, "one for each of 3 keys, found 2"},
+		{"t_order", 1, []any{nil}, "value 1 is invalid for column user_id"},
+		{"t_order", 2, []any{7, 1.5}, "value 2 is invalid for column user_id"},
 		{"t_order_3", 1, []any{8}, "t_order_0"},
 	} {
 		given := slices.Clone(tt.values)

@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The generator and assigner types that every rule can name. Those that need a client library of a
-// server (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) are imported by the programs that use them.
+// The generator and assigner types that every rule can use. Programs import the types that need a
+// client library (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) themselves.
 import (
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/sequence"
@@ -23,8 +23,8 @@ import (
 
 func init() { sql.Register("shardkey", Driver{}) }
 
-// Driver is what is registered as "shardkey": go-sql-driver/mysql with keys
-// filled by the rule that the DSN names.
+// Driver is the driver that is registered as "shardkey". It wraps go-sql-driver/mysql and generates
+// keys by the rule that the DSN names.
 type Driver struct {
 	connector *Connector // of an open database; nil in the registered one
 }
@@ -38,15 +38,15 @@ var (
 	_ driver.Connector     = noConnector{}
 )
 
-// Open opens one connection with generators of its own, which its Close
-// closes. database/sql uses OpenConnector instead.
+// Open opens one connection with separate generators, which closing the connection closes.
+// database/sql calls OpenConnector instead.
 func (d Driver) Open(dsn string) (driver.Conn, error) { return open(d, dsn) }
 
-// OpenConnector reads the DSN and its rule; what is wrong with either is a
-// [*DSNError], or [ErrNoRule] in its chain. It does not talk to the server.
+// OpenConnector reads the DSN and its rule. The error is a [*DSNError], or has [ErrNoRule] in its
+// chain. OpenConnector doesn't contact the server.
 //
-// The empty DSN is what instrumenting wrappers open to get the driver.
-// It returns a connector that cannot connect.
+// Instrumenting wrappers open the empty DSN to get the driver. For the empty DSN OpenConnector
+// returns a connector whose Connect fails.
 func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if dsn == "" {
 		return noConnector{d}, nil
@@ -71,12 +71,12 @@ func (d Driver) openConnector(dsn string, opts []Option) (*Connector, error) {
 	return newConnector(base, d, r, o, parsed.base)
 }
 
-// Open opens a database by a DSN as sql.Open("shardkey", dsn) does, and returns its
-// [Connector], which reports readiness and figures also while the server is
-// unavailable. A parameter of the DSN overrides an option.
+// Open opens a database by a DSN as sql.Open("shardkey", dsn) does, and also returns its
+// [Connector]. The Connector reports readiness and statistics even while the server is unavailable.
+// A parameter of the DSN overrides an option.
 //
-// The error is a [*DSNError], or has [ErrNoRule] in its chain. The server is not
-// asked for anything yet. Closing the sql.DB closes the connector.
+// The error is a [*DSNError], or has [ErrNoRule] in its chain. Open doesn't contact the server.
+// Closing the sql.DB closes the Connector.
 func Open(dsn string, opts ...Option) (*sql.DB, *Connector, error) {
 	if dsn == "" {
 		return nil, nil, &DSNError{Reason: emptyDSN, Err: ErrNoRule}
@@ -90,9 +90,9 @@ func Open(dsn string, opts ...Option) (*sql.DB, *Connector, error) {
 
 const emptyDSN = "it is empty; " + ruleAdvice
 
-// Wrap returns a driver for sql.Register that fills keys by the rule on connections of base. The
-// data source name is passed to the base as it is: the rule is the one given here, and no parameter
-// is taken out. A nil base or rule is the error of every open.
+// Wrap returns a driver for sql.Register that adds keys to INSERTs by the rule r. The underlying
+// driver, base, receives the data source name unchanged, including its parameters. If base or r is
+// nil, opening a database fails.
 func Wrap(base driver.Driver, r *rule.Rule, opts ...Option) driver.Driver {
 	return &wrapped{base: base, rule: r, opts: newOptions(opts)}
 }
@@ -117,7 +117,7 @@ func (d *wrapped) OpenConnector(name string) (driver.Connector, error) {
 	return asConnector(newConnector(base, d, d.rule, d.opts, mysqlDSN(name)))
 }
 
-// Unwrap returns the base's driver.
+// Unwrap returns the underlying driver.
 func (d *wrapped) Unwrap() driver.Driver { return d.base }
 
 // open makes a connection whose Close closes its connector.
@@ -145,7 +145,7 @@ func asConnector(c *Connector, err error) (driver.Connector, error) {
 	return c, nil
 }
 
-// baseConnector opens the base as database/sql does.
+// baseConnector opens the underlying driver as database/sql does.
 func baseConnector(base driver.Driver, name string) (driver.Connector, error) {
 	if d, ok := base.(driver.DriverContext); ok {
 		return d.OpenConnector(name)
@@ -153,7 +153,7 @@ func baseConnector(base driver.Driver, name string) (driver.Connector, error) {
 	return nameConnector{base, spi.NewSecret(name)}, nil
 }
 
-// nameConnector is the connector of a base without DriverContext.
+// nameConnector is the connector for an underlying driver without DriverContext.
 type nameConnector struct {
 	driver driver.Driver
 	name   spi.Secret
@@ -164,7 +164,7 @@ func (c nameConnector) Connect(context.Context) (driver.Conn, error) {
 }
 func (c nameConnector) Driver() driver.Driver { return c.driver }
 
-// noConnector is a connector that cannot connect: it has its driver only.
+// noConnector is a connector that has a driver but can't connect.
 type noConnector struct{ driver driver.Driver }
 
 func (noConnector) Connect(context.Context) (driver.Conn, error) {
@@ -172,8 +172,8 @@ func (noConnector) Connect(context.Context) (driver.Conn, error) {
 }
 func (c noConnector) Driver() driver.Driver { return c.driver }
 
-// mysqlDSN is the name when it is a data source of go-sql-driver/mysql, which
-// generators may then use as well; empty otherwise.
+// mysqlDSN returns the name if it is a data source name of go-sql-driver/mysql, which generators
+// can use too. Otherwise it returns an empty string.
 func mysqlDSN(name string) string {
 	if configOf(name) == nil {
 		return ""
@@ -181,18 +181,19 @@ func mysqlDSN(name string) string {
 	return name
 }
 
-// ConnectorOf returns the connector of a database or a connection: of a *sql.DB, a
-// *sql.Conn, what (*sql.Conn).Raw shows, or a [*Connector] itself. It is nil when
-// that is not one of ours. Other wrappers are looked through when they have an
-// Unwrap method, or Raw, as otelsql calls it. Of a *sql.DB over such a wrapper,
-// which shows nothing without a connection, pass a *sql.Conn.
+// ConnectorOf returns the connector behind v: a *sql.DB, a *sql.Conn, a connection that
+// (*sql.Conn).Raw passes to its function, or a [*Connector]. It returns nil if v isn't of this
+// driver.
+//
+// ConnectorOf looks through other wrappers that have a method Unwrap, or Raw as otelsql has. If
+// such a wrapper is around the driver of a *sql.DB, pass a *sql.Conn instead.
 func ConnectorOf(v any) (c *Connector) {
 	defer func() {
-		if recover() != nil { // of a zero sql.DB, say
+		if recover() != nil { // for example from a zero sql.DB
 			c = nil
 		}
 	}()
-	const most = 100 // wrappers; one that unwraps to itself has no end
+	const most = 100 // wrappers; a wrapper may unwrap to itself
 	for range most {
 		if isNil(v) {
 			return nil
@@ -223,7 +224,7 @@ func ConnectorOf(v any) (c *Connector) {
 	return nil
 }
 
-// ownDriver is one of ours. That of an open database knows its connector.
+// ownDriver is a driver of this package. An open database's driver has its connector.
 type ownDriver interface {
 	driver.DriverContext
 	connectorOf() *Connector
@@ -233,8 +234,7 @@ type ownDriver interface {
 func (d Driver) connectorOf() *Connector       { return d.connector }
 func (d Driver) of(c *Connector) driver.Driver { return Driver{c} }
 
-// Host returns where the generators of an open database connect to, for package doctor. Its DSN is
-// a secret.
+// Host returns the host of an open database's generators, for package doctor. Its DSN is a secret.
 func (d Driver) Host() spi.Host {
 	if d.connector == nil {
 		return spi.Host{}

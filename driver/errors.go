@@ -15,20 +15,20 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// ErrNoRule is in the chain of the error for a connector without a sharding
-// rule: the shardkeyRule parameter is missing, or a nil rule was given.
+// ErrNoRule is in the chain of the error for a connector without a sharding rule. Either the DSN
+// has no shardkeyRule parameter, or a nil rule was passed.
 var ErrNoRule = errors.New("shardkey: no sharding rule")
 
-// DSNError is the error for a data source name that cannot be used. It never
-// holds the password, nor text that could be a part of it.
+// DSNError is the error for an invalid data source name. It never contains the password or a string
+// that could be part of the password.
 type DSNError struct {
-	// Param is the wrong parameter; empty when it is another part.
+	// Param is the wrong parameter; empty if another part is wrong.
 	Param string
-	// Reason says what is wrong and what to write instead.
+	// Reason describes the mistake and the fix.
 	Reason string
-	// Nearest is the parameter that was probably meant, empty when none is near.
+	// Nearest is a known parameter or value that looks similar; empty if there is none.
 	Nearest string
-	// Err is the cause, as the error of a rule that does not load; it may be nil.
+	// Err is the cause, for example the error of a rule that can't be loaded. It may be nil.
 	Err error
 }
 
@@ -42,7 +42,7 @@ func (e *DSNError) Error() string {
 	if e.Nearest != "" {
 		fmt.Fprintf(&b, "; did you mean %s?", e.Nearest)
 	}
-	if e.Err != nil && e.Err != ErrNoRule { // the reason already says that
+	if e.Err != nil && e.Err != ErrNoRule { // the reason already contains that
 		b.WriteString(": " + strings.TrimPrefix(e.Err.Error(), "shardkey: "))
 	}
 	return b.String()
@@ -50,33 +50,33 @@ func (e *DSNError) Error() string {
 
 func (e *DSNError) Unwrap() error { return e.Err }
 
-// errReplan is what run returns when nothing was executed and the statement is to
-// be planned again: the rule that it was planned with has been replaced, or the
-// server refused what was added to it. It is seen only by uses of a connection after its Close.
+// errReplan is the error of run if nothing was executed and the statement must be planned again.
+// Either the rule was replaced, or the server refused an addition to the statement. Only a caller
+// that uses a closed connection sees this error.
 var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 
-// The sentinels of statements that are refused. Each is in the chain of a [*StatementError].
+// The sentinels of refused statements. Each is in the chain of a [*StatementError].
 var (
-	// ErrUnsupportedStatement is for an INSERT or REPLACE into a sharded table that
-	// cannot be given its keys.
+	// ErrUnsupportedStatement is for an INSERT or REPLACE into a sharded table that shardkey can't
+	// add keys to.
 	ErrUnsupportedStatement = rewrite.ErrUnsupportedStatement
-	// ErrWrongShard is for a row that does not belong to the actual table that its INSERT
-	// names, and for an ON DUPLICATE KEY UPDATE that would change where the row belongs. A
-	// [*WrongShardError] is in the chain too.
-	ErrWrongShard = errors.New("shardkey: the row belongs to another table")
-	// ErrNotConsecutive is for an INSERT into a table with batchKeys: consecutive whose keys
-	// would not be consecutive: there are more than the generator's sequence holds, or the
-	// generator counts by more than 1. An execution with [WithKeys] takes any keys.
+	// ErrWrongShard is for a row that doesn't belong in the actual table of its INSERT. It is also
+	// for an ON DUPLICATE KEY UPDATE that would change the row's table. A [*WrongShardError] is in
+	// the chain too.
+	ErrWrongShard = errors.New("shardkey: the row belongs in another table")
+	// ErrNotConsecutive is for an INSERT whose keys would not be consecutive, if the rule has
+	// batchKeys: consecutive. Either the INSERT has more rows than the generator's sequence, or the
+	// generator's increment isn't 1. An execution with [WithKeys] accepts any keys.
 	ErrNotConsecutive = errors.New("shardkey: keys of one statement are not consecutive")
-	// ErrTooManyPlaceholders is for a statement that would have more placeholders with its
-	// keys than the server accepts.
+	// ErrTooManyPlaceholders is for a statement that would have more placeholders with its keys
+	// than the server accepts.
 	ErrTooManyPlaceholders = base.ErrTooManyPlaceholders
 )
 
-// errNoKey is how the error for keys that could not be generated begins.
-var errNoKey = errors.New("shardkey: no key was generated")
+// errNoKey begins the error for keys that could not be generated.
+var errNoKey = errors.New("shardkey: no key generated")
 
-// The reasons for which statements are refused.
+// The reasons for refusing a statement.
 const (
 	reasonUnsupported    = "unsupported"
 	reasonUnlisted       = "unlisted"
@@ -90,14 +90,14 @@ const (
 	reasonNoKey          = "no-key"
 )
 
-// ErrNoConnection is in the chain of the error of [Connector.Plan] for a statement that
-// can't be planned without asking the server, for example an INSERT without a column list.
-var ErrNoConnection = errors.New("shardkey: the statement is planned without a connection")
+// ErrNoConnection is in the chain of the error of [Connector.Plan] for a statement that can't be
+// planned without querying the server. An example is an INSERT without a column list.
+var ErrNoConnection = errors.New("shardkey: planning the statement needs a connection")
 
-// errUndecided is returned for a row about which only an execution can decide.
+// errUndecided is returned for a row that only an execution can decide on.
 var errUndecided = errors.New("shardkey: only an execution decides")
 
-// sentinels has the error with which the errors of each reason begin.
+// sentinels has the sentinel error of each reason.
 var sentinels = map[string]error{
 	reasonUnsupported:    ErrUnsupportedStatement,
 	reasonUnlisted:       ErrUnsupportedStatement,
@@ -112,24 +112,24 @@ var sentinels = map[string]error{
 }
 
 // StatementError is the error for an INSERT or REPLACE into a sharded table that the driver
-// refuses, and for keys that [NextKeys] cannot return. No row was inserted. The chain has the
-// sentinel of the reason and Err. The text has no value of a row.
+// refuses, and for a failed [NextKeys]. No row was inserted. The chain has the sentinel of the
+// reason and Err. The message contains no value of a row.
 type StatementError struct {
 	// Reason is the word by which [Stats] counts refused statements: unsupported, unlisted,
 	// unverified, wrong-shard, no-fitting-key, not-consecutive, placeholders, narrow-column,
 	// no-gene or no-key.
 	Reason string
-	Table  string // as the statement names it, or the logical table; may be empty
-	Row    int    // the row in its INSERT, from 1; 0 if it isn't about one row
-	Column string // the table's column; empty if it isn't about one column
-	// Line and Char are the place in the statement, in lines and in bytes of the line from 1;
-	// 0 if there is none. Near is the statement there, with '…' in place of literals.
+	Table  string // the name in the statement, or the logical table; may be empty
+	Row    int    // the row in its INSERT, from 1; 0 if the error isn't about one row
+	Column string // the table's column; empty if the error isn't about one column
+	// Line and Char are the position in the statement, from 1: the line, and the byte in the line.
+	// They are 0 if unknown. Near quotes the statement there, with '…' instead of literals.
 	Line, Char int
 	Near       string
-	// Message reports what is wrong and what to do; if it is empty, Err does.
+	// Message describes the problem and the fix. If it is empty, Err describes them.
 	Message string
 	// Err is the cause, for example a [*GeneratorError], a [*WrongShardError], a
-	// [*rule.UnlistedTableError] or a [*rule.PlaceError]; it may be nil.
+	// [*rule.UnlistedTableError] or a [*rule.PlaceError]. It may be nil.
 	Err error
 }
 
@@ -170,17 +170,16 @@ func (e *StatementError) Unwrap() []error {
 	return chain
 }
 
-// unquoted returns a table as errors name it.
+// unquoted returns a table's name without quotes, for errors.
 func unquoted(table string) string { return strings.ReplaceAll(table, "`", "") }
 
-// plainText returns the text of an error that stands behind another text: without the
-// beginning that this one has.
+// plainText returns an error's message without the prefix begin, for use after begin.
 func plainText(err error, begin string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), begin), "shardkey: ")
 }
 
-// refusal returns the [*StatementError] for a statement that another package refuses. Other
-// errors are returned as they are.
+// refusal returns the [*StatementError] for a statement that another package refuses. It returns
+// other errors unchanged.
 func refusal(err error) error {
 	switch {
 	case errors.As(err, new(*StatementError)):
@@ -193,7 +192,8 @@ func refusal(err error) error {
 	return err
 }
 
-// refusalAt returns the error for a statement that a parser refuses, with its place if err has one.
+// refusalAt returns the error for a statement that a parser refuses, with the position in err if
+// there is one.
 func refusalAt(reason string, err error) error {
 	e := &StatementError{Reason: reason, Err: err}
 	var at *rewrite.StatementError
@@ -204,12 +204,12 @@ func refusalAt(reason string, err error) error {
 	return e
 }
 
-// GeneratorError is the cause of the [*StatementError] for keys that a generator could not make.
+// GeneratorError is the cause of a [*StatementError] if a generator failed.
 type GeneratorError struct {
 	Generator string // the generator's name in the rule
 	Table     string // the logical table
 	Column    string // its key column
-	Err       error  // the generator's error, in whose chain driver.ErrBadConn is hidden
+	Err       error  // the generator's error, without driver.ErrBadConn in its chain
 }
 
 func (e *GeneratorError) Error() string {
@@ -218,11 +218,11 @@ func (e *GeneratorError) Error() string {
 
 func (e *GeneratorError) Unwrap() error { return e.Err }
 
-// NotReadyError says that a generator cannot make a key now.
+// NotReadyError is the error for a generator that can't generate a key now.
 type NotReadyError struct {
-	Generator string   // its name in the rule
+	Generator string   // the generator's name in the rule
 	Tables    []string // the logical tables that get no keys, in the rule's order
-	Err       error    // the generator's error, as an INSERT's
+	Err       error    // the generator's error, the same as for an INSERT
 }
 
 func (e *NotReadyError) Error() string {
@@ -237,8 +237,9 @@ func (e *NotReadyError) Error() string {
 
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// hideBadConn returns an error that did not come from the connection without driver.ErrBadConn in
-// its chain: database/sql closes the connection for it, and executes the statement again.
+// hideBadConn removes driver.ErrBadConn from the chain of an error that is not about the
+// connection. For driver.ErrBadConn, database/sql would close the connection and execute the
+// statement again.
 func hideBadConn(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return goodConnError{err}
@@ -246,7 +247,7 @@ func hideBadConn(err error) error {
 	return err
 }
 
-// goodConnError is an error with all that is in its chain but driver.ErrBadConn.
+// goodConnError hides driver.ErrBadConn in the chain of an error.
 type goodConnError struct{ err error }
 
 func (e goodConnError) Error() string { return e.err.Error() }
@@ -257,7 +258,7 @@ func (e goodConnError) Is(target error) bool {
 
 func (e goodConnError) As(target any) bool { return errors.As(e.err, target) }
 
-// refused counts and logs a statement that was refused, and returns its error.
+// refused counts and logs a refused statement, and returns its error.
 func (c *Connector) refused(err error) error {
 	err = refusal(err)
 	var e *StatementError
@@ -268,7 +269,7 @@ func (c *Connector) refused(err error) error {
 	return err
 }
 
-// refusals logs refused statements, each reason of a table once a minute.
+// refusals logs refused statements, at most once a minute for each reason and table.
 type refusals struct {
 	mu   sync.Mutex
 	seen map[refusedKey]*refusedLog
@@ -283,13 +284,13 @@ type refusedLog struct {
 
 const (
 	refusedEvery = time.Minute
-	// maxRefused bounds the tables that are told apart: names in texts may be anybody's.
+	// maxRefused limits the number of entries, since table names in statements are arbitrary.
 	maxRefused = 256
 )
 
 func (r *refusals) log(logger *slog.Logger, e *StatementError) {
 	if errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) {
-		return // the caller's doing
+		return // the caller ended it
 	}
 	leftOut, due := r.due(refusedKey{e.Reason, e.Table})
 	if !due {
@@ -318,8 +319,7 @@ func (r *refusals) log(logger *slog.Logger, e *StatementError) {
 	logger.Warn("shardkey: statement refused", attrs...)
 }
 
-// due reports whether a line is to be written, and how many like it were left out
-// since the last one.
+// due reports whether to log a line now, and how many lines were suppressed since the last one.
 func (r *refusals) due(key refusedKey) (leftOut int, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

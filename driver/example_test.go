@@ -22,9 +22,9 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// Any database/sql driver of a MySQL-compatible server can be wrapped; here
-// sqlmock, which stands in for a server.
-func ExampleWrap() {
+// The test of a program can replace the server by sqlmock, and the generator by one with known
+// keys. This one returns 1001, 1002 and so on.
+func ExampleWrap_testing() {
 	server, mock, err := sqlmock.NewWithDSN("example_server")
 	if err != nil {
 		fmt.Println(err)
@@ -40,9 +40,9 @@ rules:
   tables:
     t_order:
       actualDataNodes: ds_0.t_order_${0..1}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: fixed}
   keyGenerators:
-    counter: {type: COUNTER} # registered with spi.RegisterKeyGenerator
+    fixed: {type: COUNTER} # registered with spi.RegisterKeyGenerator
 `))
 	if err != nil {
 		fmt.Println(err)
@@ -56,22 +56,37 @@ rules:
 	db := sql.OpenDB(connector)
 	defer db.Close()
 
-	var keys driver.Keys
-	ctx := driver.WithKeys(context.Background(), &keys)
-	res, err := db.ExecContext(ctx, "INSERT INTO t_order_0 (user_id) VALUES (?), (?)", 7, 8)
+	res, err := db.Exec("INSERT INTO t_order_0 (user_id) VALUES (?), (?)", 7, 8)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	id, _ := res.LastInsertId()
-	fmt.Println("first key:", id)
-	fmt.Println("each row's:", keys.Values())
+	id, err := res.LastInsertId()
+	fmt.Println("first key:", id, err)
+	fmt.Println("expected statements sent:", mock.ExpectationsWereMet() == nil)
 	// Output:
-	// first key: 1001
-	// each row's: [1001 1002]
+	// first key: 1001 <nil>
+	// expected statements sent: true
 }
 
-// What is wrong with a DSN or its rule is said when it is opened.
+// WithKeys returns the key of each row of a batch.
+func ExampleWithKeys() {
+	db, done := exampleServer() // sql.Open("shardkey", dsn)
+	defer done()
+
+	var keys driver.Keys
+	ctx := driver.WithKeys(context.Background(), &keys)
+	_, err := db.ExecContext(ctx, "INSERT INTO t_order (user_id) VALUES (?), (?), (?)", 7, 8, 9)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(keys.Column(), keys.Values())
+	// Output:
+	// order_id [1001 1002 1003]
+}
+
+// Opening a database returns the errors of its DSN and rule.
 func Example_openErrors() {
 	for _, dsn := range []string{
 		"user:secret@tcp(127.0.0.1:3306)/app",
@@ -83,12 +98,12 @@ func Example_openErrors() {
 	}
 	// Output:
 	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file, a name given to driver.RegisterRule, or env:VARIABLE
-	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?
+	// shardkey: DSN: parameter shardkeyRul: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?
 	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
 }
 
-// ExampleNextKeys inserts an order, its items and the event that tells of it, in
-// one transaction: their keys are known before.
+// An order, its items and an event about them are inserted in one transaction. Their keys are
+// generated before.
 func ExampleNextKeys() {
 	db, done := exampleServer() // sql.Open("shardkey", dsn)
 	defer done()
@@ -128,7 +143,7 @@ func ExampleNextKeys() {
 	// order 1001 items [1002 1003] <nil>
 }
 
-// exampleServer is a database that executes what ExampleNextKeys inserts.
+// exampleServer returns a database for the examples, and a function that closes it.
 func exampleServer() (db *sql.DB, done func()) {
 	r, err := rule.Parse("next.yaml", []byte(`
 rules:
@@ -153,8 +168,8 @@ rules:
 //go:embed testdata/embedded.yaml
 var embeddedRule []byte
 
-// A rule that is embedded in the program has a name. It is parsed once, so that all
-// databases of the process share its generators.
+// A rule that is embedded in the program is registered under a name. It is parsed once, so that
+// all databases of the process share its generators.
 func ExampleOpen() {
 	r, err := rule.Parse("embedded.yaml", embeddedRule)
 	if err != nil {
@@ -169,7 +184,7 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer db.Close()
-	// No server is asked for any of this.
+	// None of the following contacts the server.
 	fmt.Println(connector.Ready(context.Background()))
 	fmt.Println(connector.Lookup("", "t_order_1"))
 	fmt.Println(driver.ConnectorOf(db) == connector)
@@ -179,7 +194,7 @@ func ExampleOpen() {
 	// true
 }
 
-// A readiness probe and the figures of a connector, over HTTP.
+// A program serves a readiness probe and the connector's statistics over HTTP.
 func ExampleConnector_Stats() {
 	r, err := rule.Parse("embedded.yaml", embeddedRule)
 	if err != nil {

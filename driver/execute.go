@@ -14,12 +14,12 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// execute executes a plan: it makes the keys, sends the statement, and finds out what it
-// did. stmt is the prepared statement, nil when the query is sent itself; out is where
-// the caller wants the keys. It returns errReplan, before anything was generated or
-// sent, when the rule has been replaced, and driver.ErrSkip when the arguments are not
-// as many as the query's placeholders: database/sql then prepares the statement and
-// reports that in its own words.
+// execute executes a plan: it generates the keys, sends the statement and determines the result. If
+// stmt is nil, it sends the query itself. The keys for the caller go to out.
+//
+// If the rule was replaced, execute returns errReplan, and nothing was generated or sent. It
+// returns driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
+// statement and reports that.
 func (p *plan) execute(
 	ctx context.Context, s *session.Session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
@@ -54,34 +54,34 @@ func (p *plan) execute(
 	return r, err
 }
 
-// executeUnbound is execute for arguments that are not as many as the placeholders.
+// executeUnbound is execute for a wrong number of arguments.
 func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *base.Stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	switch {
 	case stmt != nil:
 		return base.Reply{}, base.ArgCountError(p.Params(), len(args))
 	case len(args) == 0 && p.Statements == 1:
-		// The server's own syntax error. Of several statements it would run
-		// those before the placeholder, without keys.
+		// The server reports a syntax error. Of several statements it would execute those in front
+		// of the placeholder, without keys.
 		return s.Base.Send(ctx, p.key.text, args, 0, want)
 	}
 	return base.Reply{}, driver.ErrSkip
 }
 
-// execution is one execution of a plan with rows of values. It lives on the stack: what
-// remains of it is its result.
+// execution is one execution of a plan with rows of values. It lives on the stack until its result
+// needs it.
 type execution struct {
 	plan    *plan
 	session *session.Session
-	out     *keysRing // where the caller wants the keys, may be nil
+	out     *keysRing // receives the keys for the caller; may be nil
 	user    []driver.NamedValue
 	result  *result
 	sent    sending
 
-	first insertion   // nearly always the only one
-	more  []insertion // those after it
+	first insertion   // usually the only one
+	more  []insertion // the others
 }
 
-// insert is insertion i.
+// insert returns insertion i.
 func (e *execution) insert(i int) *insertion {
 	if i == 0 {
 		return &e.first
@@ -89,37 +89,37 @@ func (e *execution) insert(i int) *insertion {
 	return &e.more[i-1]
 }
 
-// inserts is how many there are.
+// inserts returns the number of insertions.
 func (e *execution) inserts() int { return 1 + len(e.more) }
 
-// keep returns a copy that outlives the call.
+// keep returns a copy on the heap.
 func (e *execution) keep() *execution {
 	kept := *e
 	return &kept
 }
 
-// insertion is one insert of the text, in one execution.
+// insertion is one INSERT of the statement, in one execution.
 type insertion struct {
 	*target
-	keys   rewrite.Keys // the generated ones, in the order of their rows
-	filled []bool       // SlotParam rows: whether a key was generated; nil without any
-	one    *[1]int64    // room for a single key
-	// carries: the text tells the server the first generated key.
+	keys   rewrite.Keys // the generated keys, in the order of their rows
+	filled []bool       // for each SlotParam row whether its key was generated; nil without such rows
+	one    *[1]int64    // a buffer for a single key
+	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
 	plain   bool       // see target.isPlain
-	rows    *rowStates // nil: all were inserted
+	rows    *rowStates // nil: all rows were inserted
 }
 
-// sending is what is sent, and where: to a prepared statement, or as a text.
+// sending is the query or prepared statement to send, with its arguments.
 type sending struct {
-	stmt   *base.Stmt // nil: the text
+	stmt   *base.Stmt // nil: the query is sent
 	text   string
 	args   []driver.NamedValue
-	added  int  // args that are ours
-	cached bool // the statement that the base prepares for the text is cached
+	added  int  // the number of generated keys in args
+	cached bool // the underlying prepared statement is cached
 }
 
-// send sends the statement, and finds out what it did.
+// send sends the statement and determines its result.
 func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, err error) {
 	switch sent := &e.sent; {
 	case sent.stmt != nil:
@@ -142,15 +142,15 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, err
 	return r, nil
 }
 
-// failed is called when the server refused the statement.
+// failed updates the session after the server refused the statement, and returns the error for the
+// caller.
 func (e *execution) failed(ctx context.Context, err error) error {
 	e.session.FollowTransaction(e.plan.key.text, err)
 	e.keepLastIDAfterFailure(ctx)
 	return e.plan.failed(err)
 }
 
-// prepare generates the keys, makes the session ready for them, and writes what is to
-// be sent.
+// prepare generates the keys, prepares the session for them and determines the query to send.
 func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 	if more := len(e.plan.targets) - 1; more > 0 {
 		e.more = make([]insertion, more)
@@ -181,10 +181,10 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 	return e.bind(stmt)
 }
 
-// bind writes the text and arguments to send. A text without arguments takes the
-// keys as literals, as one message to the server. With arguments they are bound:
-// a literal would make each text a new one for the server's cache of prepared
-// statements. What is too much to bind is written.
+// bind determines the query and arguments to send. A statement without arguments gets its keys as
+// literals, which takes one message to the server. In a statement with arguments the keys are
+// bound, since literals would defeat the server's cache of prepared statements. If there are too
+// many placeholders, the keys are literals.
 func (e *execution) bind(stmt *base.Stmt) (err error) {
 	text := e.plan.Plan
 	if k := &e.first; k.plain && e.more == nil {
@@ -226,8 +226,8 @@ func (e *execution) haveLiterals() bool {
 	return true
 }
 
-// fillKeys appends the keys that the literal text takes: those that are not bound
-// in place of a user's argument.
+// fillKeys appends the keys for the literal statement. It leaves out keys that replace a user's
+// argument.
 func (e *execution) fillKeys(all []rewrite.Keys) []rewrite.Keys {
 	for i := range e.inserts() {
 		k := e.insert(i)
@@ -250,8 +250,8 @@ func (e *execution) fillKeys(all []rewrite.Keys) []rewrite.Keys {
 	return all
 }
 
-// bindArgs puts the keys among the user's arguments: in place of those that
-// were missing, and, when the text has placeholders for them, in between.
+// bindArgs merges the keys into the user's arguments. Keys replace missing arguments and, if
+// placeholders is set, are added for their placeholders.
 func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 	if placeholders = placeholders && e.plan.added > 0; !placeholders && !e.anyFilledParam() {
 		return e.user, nil
@@ -278,7 +278,7 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 				}
 			}
 			if kind == rewrite.SlotParam {
-				b.taken++ // the key is in its place
+				b.taken++ // the key replaces it
 			}
 			next++
 		}
@@ -298,11 +298,11 @@ func (e *execution) anyFilledParam() bool {
 	return false
 }
 
-// binder assembles arguments.
+// binder merges keys and the user's arguments.
 type binder struct {
 	base  *base.Conn
 	user  []driver.NamedValue
-	taken int // of the user's
+	taken int // the number of the user's arguments that were copied
 	out   []driver.NamedValue
 }
 
@@ -316,15 +316,15 @@ func (b *binder) upTo(n int) {
 func (b *binder) add(key any) error {
 	b.out = append(b.out, driver.NamedValue{Ordinal: len(b.out) + 1, Value: key})
 	if _, ok := key.(int64); ok {
-		return nil // it needs no conversion
+		return nil // no conversion needed
 	}
 	if err := b.base.Convert(&b.out[len(b.out)-1]); err != nil {
-		return fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
+		return fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 	}
 	return nil
 }
 
-// keyCount is how many keys were generated.
+// keyCount returns the number of generated keys.
 func (e *execution) keyCount() (n int) {
 	for i := range e.inserts() {
 		n += e.insert(i).keys.Len()
@@ -332,13 +332,13 @@ func (e *execution) keyCount() (n int) {
 	return n
 }
 
-// maxLogged is how much of a statement is logged, in bytes.
+// maxLogged is the maximum length of a logged statement, in bytes.
 const maxLogged = 4 << 10
 
 func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Duration, err error) {
 	text := sent.text
 	if text == "" {
-		text = p.BindText() // of a prepared statement
+		text = p.BindText() // a prepared statement
 	}
 	var tables, generators []string
 	for i := range p.Inserts {
@@ -354,7 +354,8 @@ func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Du
 	p.rules.logger.DebugContext(ctx, "shardkey: statement sent", attrs...)
 }
 
-// errorType is an error's type, and a server's number: its text may quote a value.
+// errorType returns an error's type and the server's error number. The error's message may quote a
+// value.
 func errorType(err error) string {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {

@@ -15,29 +15,29 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Plan is how a statement is handled; see [Connector.Plan].
+// Plan describes how a statement is handled; see [Connector.Plan].
 type Plan struct {
-	// Query is the statement as it is sent, with a placeholder for each generated key. It
-	// is empty for an INSERT … SELECT whose rows are copied.
+	// Query is the statement as it is sent, with a placeholder for each generated key. It is empty
+	// for an INSERT … SELECT whose rows are copied.
 	Query string
-	// Literal is set if the statement has no arguments, so that the keys are written in
-	// place of the placeholders.
+	// Literal is set if the statement has no arguments. The keys are then literals instead of
+	// placeholders.
 	Literal bool
 	// Inserts are the INSERTs and REPLACEs into sharded tables. If there are none, the
 	// statement is passed through unchanged.
 	Inserts []PlannedInsert
-	// Verified is "agrees" or "unknown", if the second parser doesn't know the statement;
-	// it is empty if the statement isn't checked.
+	// Verified is "agrees" if the second parser agrees, "unknown" if it doesn't support the
+	// statement, and empty if it wasn't called.
 	Verified string
-	// Assumes lists what was assumed about the server. If it is different there, the
-	// statement may be handled in another way.
+	// Assumes lists assumptions about the server. If one is wrong, the statement may be handled in
+	// another way.
 	Assumes []string
 }
 
 // PlannedInsert is an INSERT or REPLACE into a sharded table.
 type PlannedInsert struct {
-	Statement    int    // its place in a string of several statements, from 0
-	Schema, Name string // the table as the statement names it
+	Statement    int    // its index in a string of several statements, from 0
+	Schema, Name string // the table in the statement
 	Replace      bool
 	Table        string // the logical table
 	Column       string // its key column
@@ -47,35 +47,34 @@ type PlannedInsert struct {
 	// server's error.
 	Invalid bool
 	Rows    []PlannedRow
-	// Select is the query of an INSERT … SELECT, whose rows are all handled as the only
-	// element of Rows.
+	// Select is the query of an INSERT … SELECT. The only element of Rows then describes all its
+	// rows.
 	Select string
-	// Notes are the other steps: checks of the row's table, shard bits, what the server
-	// reports.
+	// Notes describe other steps: checks of the rows' table, shard bits, and the server's reports
+	// of keys.
 	Notes []string
 }
 
-// PlannedRow is where a row's key comes from.
+// PlannedRow describes the source of a row's key.
 type PlannedRow struct {
-	// Key is "generated"; "statement" for an explicit key; "argument", which is the key
-	// unless it asks for one, for example nil; "query", the same for a query's row;
-	// "expression", which is the key unless it is NULL or 0; or "server", which takes what
-	// the statement has.
+	// Key is the source. It is "generated" for a generated key and "statement" for an explicit key.
+	// It is "argument" or "query" for a value that is the key unless it requests one, as nil does.
+	// It is "expression" for an expression, and "server" for an unchanged row.
 	Key string
-	// Argument is the number of the argument that gives the key, from 1; otherwise 0.
+	// Argument is the number of the argument with the key, from 1; 0 if there is none.
 	Argument int
 }
 
-// Plan returns how a statement is handled under the current rule. The error is the one
-// with which executing the statement is refused. No connection is opened, no key is
-// generated, and nothing is logged or counted.
+// Plan returns how a statement is handled under the current rule. If executing the statement would
+// be refused, Plan returns that error. It opens no connection, generates no key, and logs and
+// counts nothing. It is safe for concurrent use.
 //
-// The statement is planned by the code that executes it. Arguments are unknown: rows that
-// depend on one aren't refused. What the connector has asked its server so far is used. The
-// rest is assumed to be as in a new server of MySQL, or of the kind in [Config].Server; see
-// [Plan].Assumes. The columns are those of the statement's table in their order, for an
-// INSERT without a column list. If they are unknown, the error has [ErrNoConnection] in
-// its chain.
+// Plan uses the code that plans executions, and assumes that arguments are valid. It uses the facts
+// that the connector has learned about its server. Otherwise it assumes a new server of MySQL or of
+// the kind in [Config].Server; see [Plan].Assumes.
+//
+// The parameter columns lists the columns of the table in order, for an INSERT without a column
+// list. Without them the error for such an INSERT has [ErrNoConnection] in its chain.
 func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 	live, err := c.use()
 	if err != nil {
@@ -106,7 +105,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 	return out, nil
 }
 
-// check returns the error with which all executions are refused, whatever the arguments.
+// check returns the error with which all executions are refused, whatever the arguments are.
 func (p *plan) check(ctx context.Context, s *session.Session) error {
 	args := make([]driver.NamedValue, p.Params())
 	for i := range args {
@@ -209,7 +208,7 @@ func plannedRow(in *rewrite.Insert, row int) PlannedRow {
 	return PlannedRow{Key: "server"}
 }
 
-// explainShard returns what the actual table that insert i names asks of its rows.
+// explainShard returns notes about the actual table of insert i.
 func (p *plan) explainShard(i int) (notes []string) {
 	x, in := p.targets[i].shard, &p.Inserts[i]
 	if x == nil {
@@ -217,7 +216,7 @@ func (p *plan) explainShard(i int) (notes []string) {
 	}
 	columns := strings.Join(x.Columns, ", ")
 	if x.key >= 0 {
-		notes = append(notes, fmt.Sprintf("generated keys belong to %s, by %s", in.Name, columns))
+		notes = append(notes, fmt.Sprintf("generated keys belong in %s, by %s", in.Name, columns))
 	}
 	if !x.looks() || in.Source != nil {
 		return notes
@@ -226,11 +225,11 @@ func (p *plan) explainShard(i int) (notes []string) {
 	if x.table.rule.ShardGuard == "warn" {
 		verb = "logged"
 	}
-	return append(notes, fmt.Sprintf("a row that does not belong to %s, by %s, is %s", in.Name, columns, verb))
+	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
 }
 
-// explainGenes returns the shard bits of the keys of insert i. Adjacent rows with the same
-// bits share a note.
+// explainGenes returns notes about the shard bits in the keys of insert i. Adjacent rows with the
+// same bits share a note.
 func (p *plan) explainGenes(i int) (notes []string) {
 	in, t := &p.Inserts[i], p.targets[i].table
 	switch {
@@ -279,23 +278,22 @@ func (p *plan) explainGene(i, row int) string {
 	return ""
 }
 
-// assumed is the connection of a session without a server. It answers a question as a new
-// server of MySQL does, if the answer can be assumed. To any other question it returns
-// [ErrNoConnection], and the session treats that as it treats a server that doesn't know
-// the question.
+// assumed is the connection of a session without a server. It answers a query as a new MySQL server
+// does. To a query without a likely answer it returns [ErrNoConnection], which the session treats
+// like an unsupported query.
 type assumed struct {
 	mode     string
 	database string
-	columns  []string // of the statement's table; nil: unknown
-	facts    []string // the answers that were assumed
+	columns  []string // the columns of the statement's table; nil if unknown
+	facts    []string // the assumptions so far
 }
 
-// stockMode is the sql_mode of a new server of MySQL.
+// stockMode is the default sql_mode of MySQL.
 const stockMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
 	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
-// assume returns a session without a server. It knows what the connector's connections
-// have asked so far, and the variables in the DSN.
+// assume returns a session without a server. It uses the facts that the connector's connections
+// have learned, and the variables in the DSN.
 func (c *Connector) assume(columns []string) (*session.Session, *assumed) {
 	known := c.known.Assume()
 	a := &assumed{mode: stockMode, columns: columns, database: known.Database()}
@@ -312,7 +310,7 @@ func (c *Connector) assume(columns []string) (*session.Session, *assumed) {
 	return &s, a
 }
 
-// QueryContext answers a question of the session.
+// QueryContext answers a metadata query of the session.
 func (a *assumed) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
 	switch {
 	case strings.HasPrefix(query, "SELECT VERSION()"):
@@ -344,7 +342,7 @@ func (a *assumed) Prepare(string) (driver.Stmt, error) { return nil, ErrNoConnec
 func (a *assumed) Begin() (driver.Tx, error)           { return nil, ErrNoConnection }
 func (a *assumed) Close() error                        { return nil }
 
-// assumedRows is a result of one row, or of no row and these columns.
+// assumedRows is a result of one row, or a result of these columns without rows.
 type assumedRows struct {
 	columns []string
 	row     []driver.Value
@@ -368,8 +366,8 @@ func (r *assumedRows) Next(to []driver.Value) error {
 	return nil
 }
 
-// withoutEffect returns the rules to plan with and not to execute: nothing is counted, logged
-// or cached in r, and no key is generated.
+// withoutEffect returns a ruleSet for planning. It doesn't count, log or cache in r, and generates
+// no key.
 func (r *ruleSet) withoutEffect() *ruleSet {
 	unused, quiet := new(counts), slog.New(slog.DiscardHandler)
 	return &ruleSet{
@@ -379,8 +377,8 @@ func (r *ruleSet) withoutEffect() *ruleSet {
 	}
 }
 
-// assume sets what the connector has learned about a table by executing statements. A
-// generator whose keys are still unknown is assumed to generate strings.
+// assume copies the facts that executions have learned about a table. It assumes that a generator
+// with an unknown kind of keys generates strings.
 func (t *table) assume(inUse *planCache) {
 	if known, ok := inUse.tables.Load(t.rule); ok {
 		t.unguarded.Store(known.(*table).unguarded.Load())

@@ -18,23 +18,23 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// The keys of some tables carry a gene: their lowest bits are the shard of another
-// column of the row ([rule.Gene]). A row's key is then one of those with its gene,
-// as it is one of those that belong to the actual table that is named.
+// The keys of some tables have shard bits: their lowest bits are the shard of another column of the
+// row. Identifiers call them a gene, after 基因法 ("gene method"); see [rule.Gene]. The driver draws
+// keys until one has the row's shard bits.
 
-// far is a number beyond all remainders and offsets of expressions, whose gene is 0: a
-// key with a gene is far | gene.
+// far is above all remainders and offsets of expressions, and its shard bits are 0. A key with the
+// shard bits b is far | b.
 const far = 1 << 52
 
-// geneRows draws keys for rows each of which has a gene.
+// geneRows draws keys for rows by their shard bits.
 type geneRows struct {
 	draw[int64]
 	bits int
 	rows int
-	at   []int32 // the lot of a gene, from 1; nil for a single row
+	at   []int32 // the lot for each value of the shard bits, from 1; nil for a single row
 }
 
-// newGeneRows draws keys for about n rows.
+// newGeneRows returns a geneRows for about n rows.
 func (t *table) newGeneRows(name string, n int) *geneRows {
 	r := &geneRows{draw: draw[int64]{name: name}, bits: t.gene.Bits}
 	if n > 1 {
@@ -43,7 +43,7 @@ func (t *table) newGeneRows(name string, n int) *geneRows {
 	return r
 }
 
-// add adds the next row.
+// add adds the next row, with its shard bits.
 func (r *geneRows) add(gene int64) {
 	row := r.rows
 	r.rows++
@@ -67,8 +67,8 @@ func (r *geneRows) make(ctx context.Context, t *table, one *[1]int64) (rewrite.K
 	return t.drawInts(ctx, &r.draw, r.rows, one)
 }
 
-// withGene returns the columns whose values a plan must know, with that of the gene, and
-// its place among them.
+// withGene returns the columns whose values a plan must know, with the column of the shard bits
+// added, and the index of that column.
 func withGene(columns []string, gene *rule.Gene) ([]string, int) {
 	if i := indexOf(columns, gene.Column); i >= 0 {
 		return columns, i
@@ -76,19 +76,19 @@ func withGene(columns []string, gene *rule.Gene) ([]string, int) {
 	return append(slices.Clone(columns), gene.Column), len(columns)
 }
 
-// rowGene is a row's gene.
+// rowGene is a row's shard bits.
 type rowGene struct {
 	gene  int64
-	value any // what it is of: an integer or a text
+	value any // the column's value: an integer or a string
 }
 
-// geneOf returns the gene of a row.
+// geneOf returns the shard bits of a row.
 func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGene, err error) {
 	in, t := k.in, k.table
 	kind, param, value := e.plan.Given(in, k.geneAt, row)
 	switch kind {
 	case rewrite.GivenUnknown:
-		return g, t.noGene(in, row, "the row does not have its value: it is left out, DEFAULT or an expression", nil)
+		return g, t.noGene(in, row, "it is missing, DEFAULT or an expression", nil)
 	case rewrite.GivenParam:
 		if e.user[param].Value == (unknownArg{}) {
 			return g, errUndecided
@@ -103,17 +103,17 @@ func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGen
 			return g, err
 		}
 		if known.Assumed && session.MayBeNumber(text) {
-			return g, errUndecided // the column may hold an integer for it
+			return g, errUndecided // the column may store it as an integer
 		}
 		if value = textIn(known, text); value == nil {
-			return g, t.noGene(in, row, fmt.Sprintf("the value is not an integer, and the column is %s", known.Text), nil)
+			return g, t.noGene(in, row, fmt.Sprintf("its type is %s and the value is not an integer", known.Text), nil)
 		}
 	}
 	return t.geneOf(in, row, value)
 }
 
-// textIn is a text as a column holds it, whose type is known: an integer in a column of
-// numbers. It is nil when that cannot be said.
+// textIn returns a string as a column of known type stores it: as an integer in a numeric column.
+// It returns nil if that is unknown.
 func textIn(column *session.ColumnFacts, text string) any {
 	if column.Form != columntype.Integer {
 		return text
@@ -121,7 +121,7 @@ func textIn(column *session.ColumnFacts, text string) any {
 	return sqltext.ParseInteger(strings.TrimSpace(text), 10)
 }
 
-// geneOf returns the gene of a value.
+// geneOf returns the shard bits of a value.
 func (t *table) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) {
 	gene, err := t.rule.Gene.Of(value)
 	if err != nil {
@@ -129,7 +129,7 @@ func (t *table) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) 
 		if cause := errors.Unwrap(err); cause != nil {
 			reason = cause.Error()
 		}
-		return rowGene{}, t.noGene(in, row, "the value has none: "+reason, err)
+		return rowGene{}, t.noGene(in, row, "the value has no shard bits: "+reason, err)
 	}
 	return rowGene{gene, value}, nil
 }
@@ -138,15 +138,15 @@ func (t *table) noGene(in *rewrite.Insert, row int, reason string, cause error) 
 	column := t.rule.Gene.Column
 	return &StatementError{
 		Reason: reasonNoGene, Table: nameOf(in), Row: row + 1, Column: column, Err: cause,
-		Message: fmt.Sprintf("its key carries the shard of %s, and %s; give %s an integer or a string, or give the key",
+		Message: fmt.Sprintf("cannot take the key's shard bits from column %s: %s; set %s to an integer or a string, or set the key",
 			column, reason, column),
 	}
 }
 
-// nameOf is the table's name as the text has it.
+// nameOf returns the table's name in the statement.
 func nameOf(in *rewrite.Insert) string { return tableName(in.Schema, in.Name) }
 
-// geneArg is a bound value as the column holds it.
+// geneArg returns a bound value as the column stores it.
 func geneArg(bound driver.Value) (any, error) {
 	if value, ok := shardValue(bound); ok {
 		return value, nil
@@ -154,11 +154,11 @@ func geneArg(bound driver.Value) (any, error) {
 	if text, ok := plainKey(bound).([]byte); ok && utf8.Valid(text) {
 		return string(text), nil
 	}
-	return nil, fmt.Errorf("a %T has none", bound)
+	return nil, fmt.Errorf("a %T has no shard bits", bound)
 }
 
-// checkGene returns the error for a row whose gene is that of another table, and nil where it is
-// only to be logged. values are the row's in Columns, nil where not all are known.
+// checkGene returns the error for a row whose shard bits belong to another table. It returns nil if
+// the rule only logs such rows. values are the row's values of Columns, nil if one is unknown.
 func (x *shard) checkGene(ctx context.Context, logger *slog.Logger, row int, g rowGene, values []any) error {
 	switch {
 	case x == nil || x.key < 0 || !x.looks():
@@ -183,8 +183,8 @@ func (x *shard) checkGene(ctx context.Context, logger *slog.Logger, row int, g r
 	return x.table.judge(ctx, logger, &x.warned, wrong)
 }
 
-// geneRows returns the rows that need a key, with the gene of each. A row about which only an
-// execution can decide is left out.
+// geneRows returns the rows that need a key, with their shard bits. It skips rows that only an
+// execution can decide on.
 func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRows, error) {
 	x := k.shard
 	rows := k.table.newGeneRows(nameOf(k.in), n)
@@ -214,22 +214,22 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 	return rows, nil
 }
 
-// geneColumn returns the place, among the columns that a query gives, of what the keys'
-// gene is of, whose type is known afterwards.
+// geneColumn returns the index of the shard bits' column in a query's rows, and learns the column's
+// type.
 func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 	at := indexOf(r.in.Source.Columns, r.table.rule.Gene.Column)
 	if at < 0 {
-		return 0, r.table.noGene(r.in, -1, "the query's rows have no such column", nil)
+		return 0, r.table.noGene(r.in, -1, "the query does not select it", nil)
 	}
 	_, err := r.plan.targets[0].geneColumn.Learn(ctx, r.Session)
 	return at, err
 }
 
-// isText matches the types of columns of text.
+// isText matches the types of string columns.
 var isText = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
 
-// addRow adds a row of a query, by its value of the gene's column. It is taken as the column
-// holds it.
+// addRow adds a row of a query by its value of the shard bits' column. It interprets the value by
+// the target column's type.
 func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
 	row := r.drawn.rows
 	var value any
@@ -243,7 +243,7 @@ func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
 			}
 		}
 		if value == nil {
-			return r.table.noGene(r.in, row, fmt.Sprintf("a value of a column of type %q has none", known.Text), nil)
+			return r.table.noGene(r.in, row, fmt.Sprintf("a value of type %q has no shard bits", known.Text), nil)
 		}
 	}
 	g, err := r.table.geneOf(r.in, row, value)

@@ -17,8 +17,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// check counts the rows that need a key, and refuses the rows that can't be inserted. genes are
-// the rows that need a key, if keys have one.
+// check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
+// shard bits, genes are the rows that need a key.
 func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
 	if n = k.in.Rows(); !k.in.AllFilled() {
 		if n, err = e.decide(ctx, k); err != nil {
@@ -34,7 +34,7 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 	return n, genes, err
 }
 
-// generate makes the keys of an insert's rows, and checks that the rows may have them.
+// generate generates the keys of an insert's rows and checks them.
 func (e *execution) generate(ctx context.Context, k *insertion) error {
 	n, genes, err := e.check(ctx, k)
 	if err != nil {
@@ -60,8 +60,8 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	return err
 }
 
-// accept counts the keys of one statement, and checks that the table can have them. alone says
-// that the caller sees only the first.
+// accept counts the keys of one statement, and checks that the table can store them. alone reports
+// whether the caller sees only the first key.
 func (t *target) accept(ctx context.Context, rules *ruleSet, s *session.Session, keys *rewrite.Keys, alone bool) error {
 	n := keys.Len()
 	if n > 1 && alone {
@@ -81,15 +81,14 @@ func (t *target) accept(ctx context.Context, rules *ruleSet, s *session.Session,
 	return rules.tellFilled(ctx, t.table, n, keys)
 }
 
-// isPlain reports whether there is one row with a generated key that the column holds, and
-// neither the statement nor the table makes anything else of it.
+// isPlain reports whether the insert has one row with a generated key that fits the column. It
+// returns false if the statement or a trigger can change the key.
 func (t *target) isPlain(keys *rewrite.Keys) bool {
 	facts := t.column.Known()
 	return t.single && facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
 }
 
-// decide counts the rows that need a key, and for those whose key is bound
-// finds out whether it is missing.
+// decide counts the rows that need a key. For bound keys it checks whether the key is missing.
 func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error) {
 	for i := range k.in.Rows() {
 		kind, param := k.in.Slot(i)
@@ -125,8 +124,8 @@ func (k *insertion) isGenerated(i int) bool {
 	return false
 }
 
-// generate makes n keys in one call, and counts them. One key goes into one, which
-// spares an allocation.
+// generate generates n keys in one call and counts them. It stores a single key in one, which saves
+// an allocation.
 func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
 	defer t.generated(start, n, &err)
@@ -140,14 +139,14 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 	return keys, t.ints.GenerateInt64Keys(ctx, t.column(), keys.Ints)
 }
 
-// makeValues makes n keys of another type than int64.
+// makeValues generates n keys of another type than int64.
 func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(values) != n:
-		return nil, fmt.Errorf("it made %d keys where %d were asked for", len(values), n)
+		return nil, fmt.Errorf("expected %d keys, found %d", n, len(values))
 	}
 	for i, v := range values {
 		if values[i] = plainKey(v); values[i] == nil {
@@ -165,7 +164,7 @@ func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 	return values, nil
 }
 
-// generated is deferred by what calls the generator for n keys.
+// generated finishes a call of the generator for n keys. Callers defer it.
 func (t *table) generated(start time.Time, n int, err *error) {
 	if p := recover(); p != nil {
 		*err = &guard.PanicError{What: "it", Value: p}
@@ -176,7 +175,7 @@ func (t *table) generated(start time.Time, n int, err *error) {
 	t.counts.made(start, n, *err)
 }
 
-// noKey returns the error for keys that the generator could not make.
+// noKey returns the error for a failed generator.
 func (t *table) noKey(err error) error {
 	reason := reasonNoKey
 	if errors.Is(err, spi.ErrNoFittingKey) {
@@ -188,9 +187,9 @@ func (t *table) noKey(err error) error {
 	}
 }
 
-// plainKey makes of a key what database/sql would make of an argument: int64 of
-// other integers and of named ones, a driver.Valuer's value. A key that takes
-// the base's own conversion stays as it is. A nil []byte is nil.
+// plainKey converts a key as database/sql converts an argument. Integers become int64, and a
+// driver.Valuer becomes its value. A key that needs the underlying driver's conversion stays
+// unchanged. A nil []byte becomes nil.
 func plainKey(key any) any {
 	switch k := key.(type) {
 	case int64, string, uint64:
@@ -207,9 +206,9 @@ func plainKey(key any) any {
 	return key
 }
 
-// checkConsecutive is for the keys of one statement whose caller reads
-// LastInsertId and counts on from there, as ORMs do. Where the rule demands it,
-// keys that are not consecutive are an error; else they are logged once.
+// checkConsecutive checks the keys of one statement for callers that add to LastInsertId, for
+// example ORMs. For keys that aren't consecutive it returns an error if the rule requires
+// consecutive keys. Otherwise it logs a warning once.
 func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.Keys) error {
 	if areConsecutive(keys) {
 		return nil
@@ -217,8 +216,8 @@ func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.
 	if t.rule.Consecutive {
 		return &StatementError{
 			Reason: reasonNotConsecutive, Table: t.rule.Logical, Column: t.rule.Column,
-			Message: fmt.Sprintf("batchKeys: consecutive demands it of the %d keys for %s; insert fewer rows at a time, "+
-				"or take each row's key from WithKeys", keys.Len(), t.rule.Column),
+			Message: fmt.Sprintf("the rule has batchKeys: consecutive for the %d keys of column %s; insert fewer rows at a time, "+
+				"or read each row's key with WithKeys", keys.Len(), t.rule.Column),
 		}
 	}
 	if !t.warned.Swap(true) {
@@ -228,8 +227,7 @@ func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.
 	return nil
 }
 
-// areConsecutive reports whether keys are n, n+1, …; those that are no integers
-// are as they should be.
+// areConsecutive reports whether integer keys are n, n+1, …. It returns true for other keys.
 func areConsecutive(keys *rewrite.Keys) bool {
 	for i, key := range keys.Ints {
 		if key != keys.Ints[0]+int64(i) {
@@ -245,9 +243,9 @@ func areConsecutive(keys *rewrite.Keys) bool {
 	return true
 }
 
-// learnKind finds out the kind of a generator's keys, by one that is not used if none was made.
-// It is needed only where a statement gives 0 or an empty string, or has ON
-// DUPLICATE KEY UPDATE, before any key was made.
+// learnKind finds out whether a generator's keys are integers, by generating a key if there was
+// none yet. It is needed only if an early statement has a key of 0 or an empty string, or ON
+// DUPLICATE KEY UPDATE.
 func (t *table) learnKind(ctx context.Context) error {
 	if t.kind() != rewrite.KindUnknown {
 		return nil
@@ -257,10 +255,9 @@ func (t *table) learnKind(ctx context.Context) error {
 	return err
 }
 
-// isMissing reports whether the bound key of an insert's row asks for a generated one:
-// nil does, what the server converts to 0 does for integer keys, as it does with
-// AUTO_INCREMENT in the session's sql_mode, and "" for text (and where sql_mode takes it
-// for nil). An error is of [ErrUnsupportedStatement] where that is not certain.
+// isMissing reports whether the bound key of a row requests a generated key. nil does. For integer
+// keys, a value that the server converts to 0 does, subject to sql_mode as with AUTO_INCREMENT. For
+// string keys, "" does. The error wraps [ErrUnsupportedStatement] if this is uncertain.
 func (t *table) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
@@ -299,28 +296,26 @@ func (t *table) isMissing(
 	return asks, err
 }
 
-// uncertainKey is the error for a bound key of which it is not certain what the server
-// makes of it.
+// uncertainKey returns the error for a bound key that the server may convert in an unknown way.
 func uncertainKey(t *table, row int, reason string) error {
 	return &StatementError{Reason: reasonUnsupported, Table: t.rule.Logical, Row: row + 1, Column: t.rule.Column, Message: reason}
 }
 
-// checkKeys returns an error when generated keys do not fit the key column.
+// checkKeys returns an error if generated keys don't fit in the key column.
 func (t *table) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
 	i, known, err := column.Unfit(ctx, s, keys)
 	if i < 0 || err != nil {
 		return err
 	}
-	table, name, key := column.Table(), column.Name(), keys.At(i)
-	literal, _ := sqltext.AppendLiteral(nil, key)
+	table, name := column.Table(), column.Name()
 	return &StatementError{
 		Reason: reasonNarrowColumn, Table: unquoted(table), Column: name,
-		Message: fmt.Sprintf("generator %s made the key %s, which column %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
-			t.rule.GeneratorName, literal, name, known.Text, table, sqltext.QuoteIdentifier(name), typeFor(key)),
+		Message: fmt.Sprintf("column %s of type %s cannot store a key of generator %s; ALTER TABLE %s MODIFY %s %s",
+			name, known.Text, t.rule.GeneratorName, table, sqltext.QuoteIdentifier(name), typeFor(keys.At(i))),
 	}
 }
 
-// typeFor returns a type of a key column that holds the key.
+// typeFor returns a column type that can store the key.
 func typeFor(key any) string {
 	const uuid = 36
 	switch key := key.(type) {
@@ -336,9 +331,9 @@ func typeFor(key any) string {
 	return "BIGINT NOT NULL"
 }
 
-// isZero reports whether the server converts a bound value to 0 in an integer column. That
-// is not certain of a half, which it rounds by how it is sent, and of a time, which it
-// refuses in a strict sql_mode.
+// isZero reports whether the server converts a bound value to 0 in an integer column. This is
+// uncertain for 0.5, since rounding depends on the protocol. It is also uncertain for a time, which
+// the server refuses in a strict sql_mode.
 func isZero(bound any) (zero, certain bool) {
 	switch v := bound.(type) {
 	case int64:
@@ -349,7 +344,7 @@ func isZero(bound any) (zero, certain bool) {
 		return !v, true
 	case float64:
 		f := math.Abs(v)
-		return !(f > 0.5), f < 0.5 // so is NaN
+		return !(f > 0.5), f < 0.5 // NaN counts as zero
 	case time.Time:
 		return true, false
 	}
@@ -357,7 +352,7 @@ func isZero(bound any) (zero, certain bool) {
 	return ok && rewrite.IsZero(text), true
 }
 
-// textOf returns a bound string.
+// textOf returns a bound string, and reports whether the value is one.
 func textOf(bound any) (text string, ok bool) {
 	switch v := bound.(type) {
 	case string:
@@ -368,8 +363,7 @@ func textOf(bound any) (text string, ok bool) {
 	return "", false
 }
 
-// boundKey is a bound key as it stands in the table, nil when only the server
-// knows.
+// boundKey returns a bound key as the table stores it, nil if only the server knows it.
 func boundKey(kind rewrite.Kind, bound driver.Value) any {
 	switch v := bound.(type) {
 	case int64, uint64:
@@ -394,7 +388,7 @@ func toInt64(key any) int64 {
 	case int64:
 		return key
 	case uint64:
-		return int64(key) // as the base does with the server's
+		return int64(key) // as the underlying driver converts the server's ID
 	}
 	return 0
 }

@@ -242,7 +242,7 @@ func TestGenes_errors(t *testing.T) {
 	if !errors.As(err, &none) || none.Reason != reasonNoGene || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
 		t.Fatalf("have: %#v", err)
 	}
-	for _, want := range []string{"table app.t_order: row 2", "shard of user_id", "expression"} {
+	for _, want := range []string{"table app.t_order: row 2", "shard bits from column user_id", "expression"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("have: %v\nwant: %s in it", err, want)
 		}

@@ -23,24 +23,24 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// An INSERT … SELECT can't get its keys in its text: how many rows there are is known only after
-// the query has run. So the query is read to its end, a key is generated for each row that needs
-// one, and the rows are inserted as values. All of it is one transaction, or stands behind a
-// savepoint of the caller's transaction, also where one INSERT takes all rows: the rows that the
-// query reads must stay as they are until the INSERT has run. Values are read and written in the
-// binary protocol.
+// The number of rows of an INSERT … SELECT is known only after its query has run, so keys can't be
+// added to the statement. Instead the driver runs the query, generates a key for each row that
+// needs one, and inserts the rows as values. Values are read and written in the binary protocol.
+//
+// The rows that the query reads must stay unchanged until the INSERT has run. So all steps run in
+// one transaction, or behind a savepoint of the caller's transaction, even for a single INSERT.
 
 const (
 	sourceRowsAtOnce  = 5000    // rows of one INSERT
-	sourceBytesAtOnce = 1 << 20 // and bytes
-	sourceKeysAtOnce  = 1000    // keys that are looked for at once
+	sourceBytesAtOnce = 1 << 20 // bytes of one INSERT
+	sourceKeysAtOnce  = 1000    // keys in one query for existing keys
 )
 
-// Numbers of the server's errors.
+// Error numbers of the server.
 const (
 	syntaxError   = 1064
 	lockedForRead = 1099
-	notLocked     = 1100 // under LOCK TABLES
+	notLocked     = 1100 // with LOCK TABLES
 	tableDenied   = 1142
 	columnDenied  = 1143
 	notSupported  = 1235
@@ -59,37 +59,37 @@ type insertSelect struct {
 	args  []driver.NamedValue
 	out   *keysRing
 
-	// query is sent for the rows: up to where a lock can be demanded, and what follows it.
+	// query selects the rows. It ends where a locking clause can follow; afterLock is the rest.
 	query, afterLock string
 
 	transport *session.Transport
-	// commit and rollback end the transaction, or what stands behind the savepoint.
+	// commit and rollback are the statements that end the transaction, or return to the savepoint.
 	commit, rollback []string
 
 	rows    spool.Rows
-	row     []spool.Value // the one read or inserted next; the key is the last unless it is listed
-	n       int           // rows that the query returned
-	missing int           // rows that need a key
-	shard   int           // the query's column whose shard the keys carry; -1 for none
-	drawn   *geneRows     // rows that need a key with shard bits; nil where keys have none
-	given   []any         // the keys that the query returned, for WithKeys; spool.Missing stands for none
-	last    any           // the key that the query returned with the last row
+	row     []spool.Value // the current row; the key is the last value unless the statement lists it
+	n       int           // number of rows of the query
+	missing int           // number of rows that need a key
+	shard   int           // index of the query's column for shard bits; -1 for none
+	drawn   *geneRows     // rows that need a key with shard bits; nil if keys have none
+	given   []any         // the query's keys, for WithKeys; spool.Missing for none
+	last    any           // the query's key of the last row
 
-	keys rewrite.Keys // the generated ones
+	keys rewrite.Keys // the generated keys
 	one  [1]int64
 	// carries: the first INSERT passes the first generated key to LAST_INSERT_ID().
 	carries bool
 
-	from, to int       // the rows of the INSERT at hand
-	made, at int       // the generated keys before it, and after it
-	stmt     base.Stmt // of INSERTs of many rows: often the next one is the same
+	from, to int       // the rows of the current INSERT
+	made, at int       // the number of generated keys before and after the current INSERT
+	stmt     base.Stmt // the prepared INSERT of many rows, which the next INSERT often repeats
 	sent     sending
 
 	affected int64
 	insertID int64
-	existed  bool   // an upsert matched a row that existed
-	doubt    int    // the first generated key that may not be in the table
-	dropped  []bool // generated keys that are not in the table; nil: all are
+	existed  bool   // an upsert matched an existing row
+	doubt    int    // the first generated key that may be missing in the table
+	dropped  []bool // generated keys that are missing in the table; nil: none
 	id       int64
 }
 
@@ -102,8 +102,7 @@ func (r *insertSelect) refuse(reason string, err error) error {
 	return refuseSource(r.in, reason, err)
 }
 
-// refuseSource returns the error for an INSERT … SELECT whose rows cannot be copied; err may
-// be nil.
+// refuseSource returns the error for an INSERT … SELECT whose rows can't be copied. err may be nil.
 func refuseSource(in *rewrite.Insert, message string, err error) error {
 	return &StatementError{Reason: reasonUnsupported, Table: nameOf(in), Message: "INSERT … SELECT: " + message, Err: err}
 }
@@ -115,8 +114,8 @@ func (p *plan) executeSource(
 	t := &p.targets[0]
 	switch {
 	case s.PendingTransaction():
-		// The query, which is sent first, would take what is set for the INSERT.
-		return base.Reply{}, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction before it, "+
+		// The query is sent first, and would use up SET TRANSACTION.
+		return base.Reply{}, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
 			"or use SET SESSION TRANSACTION", nil)
 	case t.in.KeepsSource():
 		return p.executeKeptSource(ctx, s, args, want)
@@ -137,7 +136,8 @@ func (p *plan) executeSource(
 	return reply, err
 }
 
-// executeKeptSource executes an INSERT … SELECT whose rows all have keys: it is sent as it is.
+// executeKeptSource executes an INSERT … SELECT whose rows all have keys. It sends the statement
+// unchanged.
 func (p *plan) executeKeptSource(
 	ctx context.Context, s *session.Session, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
@@ -168,7 +168,7 @@ func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
 	return p.newInsertSelect(s).learn(ctx)
 }
 
-// run executes the statement. When it returns an error, failed is to be called.
+// run executes the statement. If it returns an error, the caller calls failed.
 func (r *insertSelect) run(ctx context.Context, want base.Want) (base.Reply, error) {
 	for _, step := range []func(context.Context) error{
 		r.AskCacheLimit, r.KnowLastID, r.SyncLastID, r.learn, r.askTransport, r.startTransaction, r.readRows, r.makeKeys,
@@ -195,7 +195,8 @@ func (r *insertSelect) run(ctx context.Context, want base.Want) (base.Reply, err
 	return base.Reply{Result: r, Rows: base.NoRows{}}, nil
 }
 
-// learn asks for what depends on the rows' values: nothing can be asked while they are read.
+// learn queries the facts that depend on the rows' values. The connection can't run other queries
+// while rows are read.
 func (r *insertSelect) learn(ctx context.Context) (err error) {
 	if r.in.Source.KeyIndex >= 0 {
 		if err := r.table.learnKind(ctx); err != nil {
@@ -220,13 +221,13 @@ func (r *insertSelect) askTransport(ctx context.Context) (err error) {
 	return err
 }
 
-// limit is how many bytes an INSERT's rows may have.
+// limit returns the maximum size of an INSERT's rows, in bytes.
 func (r *insertSelect) limit() int {
-	const rest = 4 << 10 // for what stands around the rows
+	const rest = 4 << 10 // for the rest of the statement
 	return max(min(r.transport.Packet-rest, sourceBytesAtOnce), 1)
 }
 
-// send executes a statement, if there is one.
+// send executes a statement. It does nothing for an empty string.
 func (r *insertSelect) send(ctx context.Context, query string) error {
 	if query == "" {
 		return nil
@@ -237,17 +238,19 @@ func (r *insertSelect) send(ctx context.Context, query string) error {
 
 const savepoint = "shardkey_rows"
 
-// begins are statements that begin a transaction, and fail in one. (START TRANSACTION would end
-// it, and LOCK TABLES.) The isolation level of the next transaction becomes that of the session,
-// which it is: executeSource refuses a pending SET TRANSACTION.
+// begins are statements that begin a transaction, and fail inside one. (START TRANSACTION would end
+// the caller's transaction and LOCK TABLES.)
+//
+// They set the next transaction's isolation level to the session's. That is the same level, since
+// executeSource refuses a pending SET TRANSACTION.
 var begins = map[string]string{
 	session.ServerMySQL:   "SET autocommit = 0, @@transaction_isolation = @@session.transaction_isolation",
 	session.ServerMariaDB: "SET autocommit = 0, @@tx_isolation = @@session.tx_isolation",
 }
 
-// startTransaction puts the rest behind a savepoint if there is a transaction, which shows by the
-// savepoint being there afterwards, and into a transaction of its own otherwise. Rows that are
-// returned come from one INSERT.
+// startTransaction sets a savepoint if there is a transaction, and begins a transaction otherwise.
+// A transaction shows by the savepoint, which exists afterwards. With RETURNING, it does nothing,
+// since one INSERT returns all rows.
 func (r *insertSelect) startTransaction(ctx context.Context) error {
 	if r.in.Returning {
 		return nil
@@ -275,13 +278,13 @@ func (r *insertSelect) startTransaction(ctx context.Context) error {
 		r.commit, r.rollback = []string{"COMMIT", "SET autocommit = 1"}, []string{"ROLLBACK", "SET autocommit = 1"}
 		return r.send(ctx, "SET autocommit = 0")
 	default:
-		return r.refuse("the server has no savepoint to find out whether there is a transaction", err)
+		return r.refuse("cannot set a savepoint to detect a transaction", err)
 	}
 	return nil
 }
 
-// undo removes what was inserted, also when the statement's context has ended. Where the server
-// has ended the transaction itself, for example after a deadlock, the savepoint is gone.
+// undo removes the inserted rows, even if the statement's context has ended. If the server has
+// ended the transaction, for example after a deadlock, the savepoint doesn't exist.
 func (r *insertSelect) undo() {
 	for _, query := range r.rollback {
 		if err := r.send(context.Background(), query); err != nil && !base.IsServerError(err, noSavepoint) {
@@ -291,7 +294,7 @@ func (r *insertSelect) undo() {
 	r.rollback = nil
 }
 
-// readRows runs the query and keeps its rows.
+// readRows runs the query and stores its rows.
 func (r *insertSelect) readRows(ctx context.Context) error {
 	if r.transport.ParsesTime {
 		if err := r.readDatesAsText(ctx); err != nil {
@@ -307,7 +310,7 @@ func (r *insertSelect) readRows(ctx context.Context) error {
 		err = cmp.Or(err, again)
 	}
 	if want := len(r.in.Source.Columns); err == nil && columns != want {
-		_, err = r.insert(ctx, r.noSource(columns), nil, base.WantResult) // the server's own error
+		_, err = r.insert(ctx, r.noSource(columns), nil, base.WantResult) // the server reports its error
 		err = cmp.Or(err, r.refuse(fmt.Sprintf("expected %d columns of the query, found %d", want, columns), nil))
 	}
 	if err != nil || r.n == 0 {
@@ -319,16 +322,16 @@ func (r *insertSelect) readRows(ctx context.Context) error {
 	return cmp.Or(r.rows.Rewind(), r.rows.Next(r.row))
 }
 
-// readDatesAsText lets the query convert its columns that are dates to text. The base makes a
-// time.Time of them, which has no 2024-00-00, nor an hour that its location left out. Looking
-// which columns are dates doesn't run the query.
+// readDatesAsText makes the query convert dates to strings. Otherwise the underlying driver
+// converts them to time.Time, which can't represent 2024-00-00, or an hour that daylight saving
+// time skips. It reads the columns' types without running the query.
 func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 	names := make([]string, len(r.in.Source.Columns))
 	for i := range names {
 		names[i] = "c" + strconv.Itoa(i)
 	}
 	around := func(columns string) (before, after string) {
-		if r.IsVitess() { // which doesn't name the columns of WITH
+		if r.IsVitess() { // Vitess can't name the columns of WITH
 			return "SELECT " + columns + " FROM (", ") AS shardkey_rows"
 		}
 		return "WITH shardkey_rows (" + strings.Join(names, ", ") + ") AS (", ") SELECT " + columns + " FROM shardkey_rows"
@@ -342,7 +345,7 @@ func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 	case err != nil && session.IsFatal(ctx, err):
 		return err
 	case err != nil:
-		return nil // the query itself shows what is wrong
+		return nil // the query itself returns the error
 	}
 	types := columnTypes(found)
 	if r.IsVitess() {
@@ -360,7 +363,7 @@ func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 		}
 	}
 	before, r.afterLock = around(strings.Join(columns, ", "))
-	if r.query = before + r.query; r.in.Source.Unlimited { // else its order may be dropped
+	if r.query = before + r.query; r.in.Source.Unlimited { // without a LIMIT its order may be lost
 		r.query += session.AllRows
 	}
 	return nil
@@ -368,8 +371,8 @@ func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 
 var startsWith = regexp.MustCompile(`(?i)^with\b`)
 
-// columnTypes returns the types of a query's columns, as the base names them; empty where it
-// doesn't.
+// columnTypes returns the underlying driver's names of a query's column types; empty strings if it
+// doesn't provide them.
 func columnTypes(rows driver.Rows) []string {
 	types := make([]string, len(rows.Columns()))
 	if named, ok := rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
@@ -380,11 +383,12 @@ func columnTypes(rows driver.Rows) []string {
 	return types
 }
 
-// isDate reports whether the base makes a time.Time of a type's values with parseTime.
+// isDate reports whether the underlying driver converts a type's values to time.Time with
+// parseTime.
 func isDate(typ string) bool { return typ == "DATE" || typ == "DATETIME" || typ == "TIMESTAMP" }
 
-// openLocking runs the query so that the rows it reads are locked as INSERT … SELECT locks them,
-// where the query and the server let it.
+// openLocking runs the query with the locks of INSERT … SELECT on the rows that it reads, if the
+// query and the server support that.
 func (r *insertSelect) openLocking(ctx context.Context) (driver.Rows, error) {
 	server, err := r.Server(ctx)
 	if err != nil {
@@ -404,7 +408,7 @@ func (r *insertSelect) openQuery(ctx context.Context, query string) (driver.Rows
 	return reply.Rows, err
 }
 
-// renumbered returns arguments as those that follow n others.
+// renumbered returns a copy of arguments that follow n others.
 func renumbered(args []driver.NamedValue, n int) []driver.NamedValue {
 	args = slices.Clone(args)
 	for i := range args {
@@ -413,7 +417,7 @@ func renumbered(args []driver.NamedValue, n int) []driver.NamedValue {
 	return args
 }
 
-// keepRows reads all rows of the query, and returns how many columns it has.
+// keepRows reads and stores all rows of the query, and returns its number of columns.
 func (r *insertSelect) keepRows(ctx context.Context) (columns int, err error) {
 	rows, err := r.openLocking(ctx)
 	if err != nil {
@@ -425,7 +429,7 @@ func (r *insertSelect) keepRows(ctx context.Context) (columns int, err error) {
 	case len(types) != len(r.in.Source.Columns):
 		return len(types), nil
 	case r.transport.ParsesTime && slices.ContainsFunc(types, isDate):
-		return 0, r.refuse("the server can't convert the dates of the query, which parseTime=true would change; "+
+		return 0, r.refuse("the server cannot convert the query's dates to strings, and parseTime=true would change them; "+
 			"select them as CAST(… AS CHAR)", nil)
 	}
 	values := make([]driver.Value, len(types))
@@ -471,12 +475,13 @@ func (r *insertSelect) keepRow(ctx context.Context, values []driver.Value, types
 		}
 	}
 	if err := r.rows.Add(r.row); err != nil {
-		return r.refuse("its rows cannot be kept", err)
+		return r.refuse("cannot store its rows", err)
 	}
 	return nil
 }
 
-// keepKey reports whether the key that the query returned for a row asks for one.
+// keepKey reports whether a row's key in the query requests a generated key. Otherwise it stores
+// the key.
 func (r *insertSelect) keepKey(ctx context.Context, v driver.Value) (missing bool, err error) {
 	if missing, err = r.table.isMissing(ctx, r.Session, v, r.in, r.n); err != nil {
 		return missing, err
@@ -516,8 +521,8 @@ func (r *insertSelect) makeKeys(ctx context.Context) (err error) {
 	return err
 }
 
-// carriesKey reports whether the first INSERT can pass the first key to LAST_INSERT_ID(): an
-// ignored row, or one that exists, would leave a key that is in no row.
+// carriesKey reports whether the first INSERT can pass the first key to LAST_INSERT_ID(). It can't
+// if the INSERT may skip the row, since the key would then be in no row.
 func (r *insertSelect) carriesKey(ctx context.Context) (bool, error) {
 	key, _ := r.keys.At(0).(int64)
 	if key < 0 || r.table.kind() == rewrite.KindText || r.in.Ignore || r.in.OnDuplicate || r.in.MentionsLastID {
@@ -527,12 +532,12 @@ func (r *insertSelect) carriesKey(ctx context.Context) (bool, error) {
 	return err == nil && server.InsertIDs, err
 }
 
-// insertRows sends all INSERTs, and returns the last one's reply.
+// insertRows sends all INSERTs and returns the last reply.
 func (r *insertSelect) insertRows(ctx context.Context, want base.Want) (base.Reply, error) {
 	for {
 		values, args, err := r.nextValues()
 		if err == nil && r.to < r.n && r.in.Returning {
-			err = r.refuse(fmt.Sprintf("with RETURNING its rows must fit into one INSERT of %d bytes and %d rows; "+
+			err = r.refuse(fmt.Sprintf("with RETURNING its rows must fit in one INSERT of %d bytes and %d rows; "+
 				"insert them in parts", r.limit(), sourceRowsAtOnce), nil)
 		}
 		if err != nil {
@@ -545,7 +550,7 @@ func (r *insertSelect) insertRows(ctx context.Context, want base.Want) (base.Rep
 	}
 }
 
-// insert sends one INSERT with values or a query in place of the statement's own.
+// insert sends one INSERT whose source is values or another query.
 func (r *insertSelect) insert(
 	ctx context.Context, source string, args []driver.NamedValue, want base.Want,
 ) (reply base.Reply, err error) {
@@ -588,7 +593,8 @@ func (r *insertSelect) closeStmt() {
 	}
 }
 
-// nextValues returns the values of the next INSERT, or, if there are no rows, a query without any.
+// nextValues returns the values of the next INSERT. If there are no rows, it returns a query
+// without rows.
 func (r *insertSelect) nextValues() (string, []driver.NamedValue, error) {
 	if r.n == 0 {
 		return r.noSource(len(r.in.Source.Columns)), nil, nil
@@ -616,15 +622,16 @@ func (r *insertSelect) nextValues() (string, []driver.NamedValue, error) {
 		}
 		query = append(query, ',')
 	}
-	if r.to-r.from == 1 && null && !r.IsVitess() { // Vitess need not look which shards get values
-		// Without strict mode the server takes a NULL for a column that has none in INSERT … SELECT
-		// and in VALUES of many rows, and refuses it in VALUES of one.
+	if r.to-r.from == 1 && null && !r.IsVitess() { // for Vitess, VALUES shows the shards of the row
+		// Without strict mode, INSERT … SELECT and VALUES of many rows convert a NULL for a NOT
+		// NULL column to its default value. VALUES of one row refuses it.
 		return "SELECT " + string(query[len("VALUES ("):len(query)-len(")")]) + " FROM DUAL", args, nil
 	}
 	return string(query), args, nil
 }
 
-// noSource is a query of no rows with so many columns, and the key unless it is among them.
+// noSource returns a query without rows that has these columns, and one for the key unless it is
+// listed.
 func (r *insertSelect) noSource(columns int) string {
 	if r.in.Source.KeyIndex < 0 {
 		columns++
@@ -645,7 +652,7 @@ func (r *insertSelect) appendValue(query []byte, args []driver.NamedValue, v *sp
 	return append(query, ')'), args
 }
 
-// count notes the result of an INSERT.
+// count records the result of an INSERT.
 func (r *insertSelect) count(res driver.Result) {
 	rows := int64(r.to - r.from)
 	affected, err := res.RowsAffected()
@@ -659,15 +666,15 @@ func (r *insertSelect) count(res driver.Result) {
 	existed := r.in.Guarded && id != 0
 	r.existed = r.existed || existed || r.in.OnDuplicate && err == nil && affected != rows
 	switch {
-	case r.in.Replace && affected != rows: // rows of the INSERTs before may have been replaced
+	case r.in.Replace && affected != rows: // this INSERT may have replaced rows of earlier ones
 		r.doubt = 0
 	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.key.IsTriggered():
 		r.doubt = min(r.doubt, r.made)
 	}
 }
 
-// look asks which of the generated keys that may not be in the table are. If that fails, none of
-// them is reported.
+// look queries which of the doubtful generated keys are in the table. If the query fails, it treats
+// them as missing.
 func (r *insertSelect) look(ctx context.Context) {
 	n := r.keys.Len()
 	if r.doubt < n {
@@ -685,18 +692,18 @@ func (r *insertSelect) look(ctx context.Context) {
 	}
 }
 
-// endRows is end for rows of RETURNING, which come from the only INSERT. It is called when they
-// are closed, with the error that ended them.
+// endRows is end for the rows of RETURNING, which come from a single INSERT. It is called when the
+// rows are closed, with the error that ended them.
 func (r *insertSelect) endRows(err error) {
 	if err == nil {
-		err = r.end(context.Background()) // the execution's own may have ended
+		err = r.end(context.Background()) // the execution's context may have ended
 	}
 	if err != nil {
 		_ = r.failed(err)
 	}
 }
 
-// end makes the rows permanent, and finds the statement's result.
+// end commits the rows and determines the statement's result.
 func (r *insertSelect) end(ctx context.Context) error {
 	r.look(ctx)
 	for _, query := range r.commit {
@@ -708,7 +715,7 @@ func (r *insertSelect) end(ctx context.Context) error {
 	r.close()
 	first := r.firstInserted()
 	r.keepLastID(first)
-	_ = r.SyncLastID(ctx) // else it is made right before a statement that mentions it
+	_ = r.SyncLastID(ctx) // otherwise it is synchronized before a statement that reads it
 	if r.id = toInt64(first); first == nil && r.affected > 0 && r.dropped == nil && !r.existed {
 		r.id = toInt64(r.last)
 	}
@@ -718,7 +725,7 @@ func (r *insertSelect) end(ctx context.Context) error {
 	return nil
 }
 
-// failed undoes the statement, and returns the error to return.
+// failed undoes the statement and returns the error for the caller.
 func (r *insertSelect) failed(err error) error {
 	r.close()
 	r.undo()
@@ -729,7 +736,7 @@ func (r *insertSelect) failed(err error) error {
 	return r.explain(err)
 }
 
-// explain turns the server's error about an INSERT of values into one about the statement.
+// explain converts the server's error about an INSERT of values to an error about the statement.
 func (r *insertSelect) explain(err error) error {
 	var my *mysql.MySQLError
 	switch {
@@ -738,7 +745,7 @@ func (r *insertSelect) explain(err error) error {
 	case r.to > 0 && r.usesQuery(my):
 		return r.refuse("ON DUPLICATE KEY UPDATE can use VALUES(column) and the target's columns, not the query's", err)
 	}
-	const atRow = " at row " // of one INSERT
+	const atRow = " at row " // counts from the first row of one INSERT
 	if at := strings.LastIndex(my.Message, atRow); at >= 0 && err == error(my) {
 		if n, bad := strconv.Atoi(my.Message[at+len(atRow):]); bad == nil {
 			counted := *my
@@ -749,8 +756,8 @@ func (r *insertSelect) explain(err error) error {
 	return r.plan.failed(err)
 }
 
-// usesQuery reports whether an error is about ON DUPLICATE KEY UPDATE that uses the query's
-// tables, which the INSERT of values doesn't have.
+// usesQuery reports whether an error is about an ON DUPLICATE KEY UPDATE that uses the query's
+// tables. The INSERT of values doesn't have these tables.
 func (r *insertSelect) usesQuery(err *mysql.MySQLError) bool {
 	const unknownColumn, unknownTable = 1054, 1109
 	isTargets := func(column string) bool { return strings.Contains(err.Message, "'"+column+"'") }
@@ -758,7 +765,7 @@ func (r *insertSelect) usesQuery(err *mysql.MySQLError) bool {
 		!slices.ContainsFunc(r.in.Source.Columns, isTargets)
 }
 
-// generated is a generated key; nil if it was not inserted.
+// generated returns generated key i, nil if it was not inserted.
 func (r *insertSelect) generated(i int) any {
 	if r.dropped != nil && r.dropped[i] {
 		return nil
@@ -766,8 +773,8 @@ func (r *insertSelect) generated(i int) any {
 	return r.keys.At(i)
 }
 
-// firstInserted is the first generated key that was inserted; nil if there is none, or if keys
-// are no numbers.
+// firstInserted returns the first generated key that was inserted. It returns nil if there is none,
+// or if keys aren't numbers.
 func (r *insertSelect) firstInserted() any {
 	if r.table.kind() == rewrite.KindText {
 		return nil
@@ -780,7 +787,7 @@ func (r *insertSelect) firstInserted() any {
 	return nil
 }
 
-// keepLastID remembers what LAST_INSERT_ID() must return after the statement.
+// keepLastID records the value that LAST_INSERT_ID() must return after the statement.
 func (r *insertSelect) keepLastID(first any) {
 	switch {
 	case r.carries:
@@ -799,8 +806,8 @@ func (r *insertSelect) RowsAffected() (int64, error) { return r.affected, nil }
 func (r *insertSelect) AllLastInsertIds() []int64    { return []int64{r.id} }
 func (r *insertSelect) AllRowsAffected() []int64     { return []int64{r.affected} }
 
-// Keys are those of all rows of the query, in its order. Keys that the query returned are kept for
-// an execution with WithKeys only, and known where all rows were inserted.
+// Keys returns the keys of all rows of the query, in order. The query's keys are stored only for an
+// execution with WithKeys, and are known only if all rows were inserted.
 func (r *insertSelect) Keys() []any {
 	if r.given == nil && r.keys.Len() != r.n {
 		return nil

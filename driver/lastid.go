@@ -7,12 +7,12 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// LAST_INSERT_ID() of a session returns what it would with AUTO_INCREMENT columns. Here is
-// decided what that means for a statement with generated keys, before it and after it;
-// [session.LastID] is the state.
+// In a session, LAST_INSERT_ID() returns the same value as with AUTO_INCREMENT columns. The
+// functions in this file update the session's state, [session.LastID], before and after a statement
+// with generated keys.
 
-// prepareLastID makes LAST_INSERT_ID() right for a statement that may read it, and finds out
-// what it is before a statement that changes it.
+// prepareLastID sets LAST_INSERT_ID() for a statement that may read it. For a statement that
+// changes it, prepareLastID first queries the value.
 func (e *execution) prepareLastID(ctx context.Context) error {
 	in := &e.plan.Inserts[0]
 	told, reads := in.InText || in.Guarded, in.MentionsLastID
@@ -30,9 +30,9 @@ func (e *execution) prepareLastID(ctx context.Context) error {
 	return nil
 }
 
-// carry decides which inserts carry their first generated key as
-// LAST_INSERT_ID(key). That is unsigned: it returns false, and none does, when a
-// key is negative, or when a trigger would read the key before it is due.
+// carry decides which insertions pass their first generated key to LAST_INSERT_ID(key). It returns
+// false, and none does, if a key is negative, since the function is unsigned. It also returns false
+// if a trigger would read the key too early.
 func (e *execution) carry() bool {
 	for i := range e.inserts() {
 		k := e.insert(i)
@@ -49,7 +49,7 @@ func (e *execution) carry() bool {
 	return true
 }
 
-// isNegative reports whether the first generated key is.
+// isNegative reports whether the first generated key is negative.
 func (k *insertion) isNegative() bool {
 	if len(k.keys.Ints) > 0 {
 		return k.keys.Ints[0] < 0
@@ -58,7 +58,7 @@ func (k *insertion) isNegative() bool {
 	return ok && key < 0
 }
 
-// carriedKey is the key that the statement passes to LAST_INSERT_ID(), 0 if none.
+// carriedKey returns the key that the statement passes to LAST_INSERT_ID(), 0 if none.
 func (k *insertion) carriedKey() int64 {
 	if !k.carries {
 		return 0
@@ -66,7 +66,7 @@ func (k *insertion) carriedKey() int64 {
 	return k.generated(0)
 }
 
-// generated is generated key i as an insert id.
+// generated returns generated key i as an insert ID.
 func (k *insertion) generated(i int) int64 {
 	if k.keys.Ints != nil {
 		return k.keys.Ints[i]
@@ -74,35 +74,35 @@ func (k *insertion) generated(i int) int64 {
 	return toInt64(k.keys.Values[i])
 }
 
-// checkLastIDRead refuses a string of several statements of which one reads LAST_INSERT_ID(),
-// itself or in a trigger, when the server is not told what a former one generated.
+// checkLastIDRead refuses several statements in one string if one of them, or a trigger, reads
+// LAST_INSERT_ID() before the server has an earlier generated key.
 func (e *execution) checkLastIDRead() error {
 	untold := false
 	for i := range e.inserts() {
 		k := e.insert(i)
 		if untold && k.column.ReadsLastID() {
 			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a trigger of the table reads " +
-				"LAST_INSERT_ID(), which a former statement of the string changes; send the statements one by one"}
+				"LAST_INSERT_ID(), which an earlier statement of the string changes; send the statements one by one"}
 		}
 		if k.in.Refused || k.keys.Len() == 0 || k.carries || k.table.kind() == rewrite.KindText {
 			continue
 		}
 		if untold = true; k.in.ReadLater {
 			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a later statement of the string " +
-				"reads LAST_INSERT_ID(), and the server cannot be told the generated key before; send the statements one by one"}
+				"reads LAST_INSERT_ID() before the server has the generated key; send the statements one by one"}
 		}
 	}
 	return nil
 }
 
-// keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
-// first generated key that was inserted, if any was.
+// keepLastID records the value that LAST_INSERT_ID() must return after an insertion: the first
+// generated key that was inserted, if any.
 func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int64, inserted bool) {
 	l, first := &e.session.LastID, uint64(key)
 	inserted = inserted && k.table.kind() != rewrite.KindText
 	switch {
 	case k.in.MentionsLastID:
-		// The statement may have changed it as it would with an AUTO_INCREMENT column.
+		// The statement may have changed it, as with an AUTO_INCREMENT column.
 		if l.Lost(); inserted {
 			l.Set(first)
 		}
@@ -117,8 +117,8 @@ func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int
 	}
 }
 
-// keepBeside is keepLastID where another column has AUTO_INCREMENT: a new row's
-// value there is what LAST_INSERT_ID() returns, as it would without a rule.
+// keepBeside is keepLastID for a table where another column has AUTO_INCREMENT. LAST_INSERT_ID()
+// then returns a new row's value of that column.
 func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
 	l := &e.session.LastID
 	switch {
@@ -133,9 +133,9 @@ func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
 	}
 }
 
-// keepLastIDOfAll remembers what LAST_INSERT_ID() must return after a string of several
-// statements: what the last of them left that changed it. ids are the insert ids of the
-// statements, nil where they are not known.
+// keepLastIDOfAll records the value that LAST_INSERT_ID() must return after several statements in
+// one string: the value of the last statement that changed it. The statements' insert IDs are ids,
+// nil if unknown.
 func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 	l := &e.session.LastID
 	before, i := l.Value(), e.inserts()-1
@@ -163,9 +163,9 @@ func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 	}
 }
 
-// serverChangedLastID reports whether a statement without a key of ours changed what the
-// server returns, which was before. An insert id may also be a key that the statement
-// gave, which changes nothing.
+// serverChangedLastID reports whether a statement without a generated key changed the server's
+// value. before is the value before it. An insert ID may also be an explicit key, which changes
+// nothing.
 func (e *execution) serverChangedLastID(ctx context.Context, before uint64, ids []int64, at int) bool {
 	if ids != nil && ids[at] == 0 {
 		return false
@@ -174,7 +174,7 @@ func (e *execution) serverChangedLastID(ctx context.Context, before uint64, ids 
 	return err != nil || now != before && !e.carried(now) && (ids == nil || now == uint64(ids[at]))
 }
 
-// carried reports whether the server was told a key by one of the inserts.
+// carried reports whether one of the insertions passed the key to LAST_INSERT_ID().
 func (e *execution) carried(id uint64) bool {
 	for i := range e.inserts() {
 		if k := e.insert(i); k.carries && uint64(k.carriedKey()) == id {
@@ -184,8 +184,8 @@ func (e *execution) carried(id uint64) bool {
 	return false
 }
 
-// keepLastIDAfterFailure remembers what LAST_INSERT_ID() must return after a statement that
-// failed. Even so the server may have evaluated the LAST_INSERT_ID(key) in it.
+// keepLastIDAfterFailure records the value that LAST_INSERT_ID() must return after a failed
+// statement. The server may have evaluated the LAST_INSERT_ID(key) in it.
 func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
 	in := &e.plan.Inserts[0]
 	switch {
@@ -198,8 +198,8 @@ func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
 	}
 }
 
-// keepLastIDOfSome is keepLastIDOfAll for a string of which a statement failed. The keys
-// that are in the tables show which one it was.
+// keepLastIDOfSome is keepLastIDOfAll for a string of which a statement failed. The keys in the
+// tables show which one failed.
 func (e *execution) keepLastIDOfSome(ctx context.Context) {
 	l := &e.session.LastID
 	before := *l
@@ -213,7 +213,7 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 	for i := e.inserts() - 1; i >= 0; i-- {
 		k := e.insert(i)
 		if changed && (e.plan.InsertsElsewhere(k.in.Statement, next) || k.column.OtherHasAutoIncrement()) {
-			return // another table's AUTO_INCREMENT column, as far as that can be known
+			return // it may be the value of another table's AUTO_INCREMENT column
 		}
 		next = k.in.Statement
 		if k.in.Refused || k.column.OtherHasAutoIncrement() || k.keys.Len() == 0 || k.table.kind() == rewrite.KindText {
@@ -233,7 +233,7 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 	}
 }
 
-// given returns what the statement gives its rows; nil for no plan.
+// given returns the explicit values of the statement's rows; nil if p is nil.
 func (p *plan) given() *session.Given {
 	if p == nil {
 		return nil

@@ -12,29 +12,28 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// maxNextKeys bounds the keys of one call.
+// maxNextKeys limits the keys of one call.
 const maxNextKeys = 1_000_000
 
-// NextKeys returns n keys for rows of a table, before they are inserted: for
-// children that are inserted with their parent, for an outbox, or to choose the
-// actual table by the key. They come from the table's generator, as the keys of one INSERT
-// with n rows would. An INSERT that gives such a key keeps it; a key that isn't used is lost.
+// NextKeys returns n keys of a table before their INSERT. Use it for children that you insert with
+// their parent, for an outbox, or to choose the shard by the key. The keys are consecutive if those
+// of one INSERT with n rows would be. An INSERT keeps an explicit key. An unused key is lost.
 //
-// table is the name of a logical or an actual table, with or without its schema, and n is 1 to
-// 1,000,000. The keys of an actual table belong to it, where the key decides on the table.
+// The parameter table is the name of a logical or an actual table, with or without a schema. n is 1
+// to 1,000,000. The keys of an actual table belong in that table, if the key determines the table.
 //
-// If the keys carry the shard of another column ([rule.Gene]), values are what that column has in
-// the rows: one value for all rows, or one for each. A value is of the column's type: an
-// integer for a column of integers, a string for a column of text. For other tables there
-// are no values.
+// If keys have shard bits of another column ([rule.Gene]), pass values of that column: one value
+// for all rows, or one for each row. Pass an integer for an integer column and a string for a
+// string column. Pass no values for other tables.
 //
-// A key is an int64, a uint64, a string or a []byte, or whatever a custom generator makes; all
-// keys of one table are of one type. The error is a [*StatementError]: for a table that the rule
-// doesn't list and for other wrong arguments, for a value whose keys belong to another actual
-// table ([ErrWrongShard]), and as an INSERT's if the generator fails ([*GeneratorError]); or it is
-// [spi.ErrClosed].
+// A key is an int64, uint64, string or []byte, or another type from a custom generator. All keys of
+// a table have one type.
 //
-// No connection is used. NextKeys may be called by many goroutines at once.
+// The error is a [*StatementError] or [spi.ErrClosed]. A StatementError reports an invalid
+// argument, such as a table that isn't in the rule, or a failed generator ([*GeneratorError]). It
+// wraps [ErrWrongShard] for a value that belongs in another actual table.
+//
+// NextKeys uses no connection and is safe for concurrent use.
 func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ...any) ([]any, error) {
 	if n < 1 || n > maxNextKeys {
 		return nil, noKeys(table, fmt.Sprintf("expected 1 to %d keys, found %d", maxNextKeys, n), nil)
@@ -46,12 +45,12 @@ func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ..
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rules.generators.Release() }() // its error is that of closing, not of the keys
+	defer func() { _ = rules.generators.Release() }() // about closing the generators, not about the keys
 	return rules.nextKeys(ctx, table, n, values)
 }
 
-// NextKeys is the [Connector.NextKeys] of a database of this driver. It makes a connection only to
-// find this driver below another one that wraps it. In a transaction, call it with the *sql.DB.
+// NextKeys calls [Connector.NextKeys] of a database of this driver. It opens a connection only if
+// another driver wraps this one. In a transaction, pass the *sql.DB.
 func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...any) ([]any, error) {
 	c, err := connectorFor(ctx, db)
 	if err != nil {
@@ -71,7 +70,7 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 	case t.gene != nil:
 		made, err = t.nextGeneKeys(ctx, r.logger, name, x, n, values)
 	case len(values) > 0:
-		err = noKeys(name, "its keys carry no shard of another column; leave the values out", nil)
+		err = noKeys(name, "its keys have no shard bits; pass no values", nil)
 	default:
 		made, err = (&target{table: t, shard: x}).generate(ctx, n, &one)
 	}
@@ -85,7 +84,7 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 	return keys, nil
 }
 
-// nextGeneKeys draws the keys of rows whose gene's column has the given values.
+// nextGeneKeys draws keys with the shard bits of the given values.
 func (t *table) nextGeneKeys(
 	ctx context.Context, logger *slog.Logger, name string, x *shard, n int, values []any,
 ) (rewrite.Keys, error) {
@@ -93,8 +92,8 @@ func (t *table) nextGeneKeys(
 		return rewrite.Keys{}, noKeys(name, fmt.Sprintf(format, args...), err)
 	}
 	if len(values) != 1 && len(values) != n {
-		return wrong(nil, "its keys carry the shard of %s, and %d values of that column are given for %d keys: "+
-			"want one value, or one for each key", t.gene.Column, len(values), n)
+		return wrong(nil, "its keys have shard bits of column %s: expected one value, "+
+			"or one for each of %d keys, found %d", t.gene.Column, n, len(values))
 	}
 	rows := t.newGeneRows(name, n)
 	var g rowGene
@@ -106,7 +105,7 @@ func (t *table) nextGeneKeys(
 				g.gene, err = t.gene.Of(v)
 			}
 			if err != nil {
-				return wrong(err, "value %d cannot be one of %s", i+1, t.gene.Column)
+				return wrong(err, "value %d is invalid for column %s", i+1, t.gene.Column)
 			}
 		}
 		if err := x.checkGene(ctx, logger, i, g, nil); err != nil {
@@ -117,7 +116,7 @@ func (t *table) nextGeneKeys(
 	return rows.make(ctx, t, nil)
 }
 
-// find looks a table up by the name that an INSERT would have.
+// find returns the table for a name in an INSERT.
 func (r *ruleSet) find(name string) (*table, *shard, error) {
 	schema, unqualified := "", name
 	ruled := r.generators.Lookup("", name)
@@ -129,7 +128,7 @@ func (r *ruleSet) find(name string) (*table, *shard, error) {
 		t := r.plans.table(ruled)
 		return t, t.shard(schema, unqualified), nil
 	}
-	reason := "the rule has no key for it"
+	reason := "the rule does not list the table"
 	if like := r.generators.Unlisted(schema, unqualified); like != nil {
 		return nil, nil, noKeys(name, reason, like)
 	}
@@ -143,7 +142,7 @@ func (r *ruleSet) find(name string) (*table, *shard, error) {
 	return nil, nil, noKeys(name, reason, nil)
 }
 
-// noKeys returns the error for arguments of NextKeys; err may be nil.
+// noKeys returns the error for invalid arguments of NextKeys. err may be nil.
 func noKeys(table, message string, err error) error {
 	if err != nil {
 		message += ": " + plainText(err, "")
@@ -151,8 +150,8 @@ func noKeys(table, message string, err error) error {
 	return &StatementError{Reason: reasonNoKey, Table: table, Message: message, Err: err}
 }
 
-// connectorFor finds the connector of a database. One that another driver wraps
-// shows it on a connection only.
+// connectorFor returns the connector of a database. If another driver wraps this one, it opens a
+// connection to find it.
 func connectorFor(ctx context.Context, db *sql.DB) (*Connector, error) {
 	if c := ConnectorOf(db); c != nil {
 		return c, nil
@@ -168,5 +167,5 @@ func connectorFor(ctx context.Context, db *sql.DB) (*Connector, error) {
 			return c, nil
 		}
 	}
-	return nil, noKeys("", "the *sql.DB is not of this driver; give one that was opened with it", nil)
+	return nil, noKeys("", "the *sql.DB does not use this driver; pass one that was opened with it", nil)
 }

@@ -120,16 +120,16 @@ func TestNextKeys_refuses(t *testing.T) {
 		n     int
 		want  string
 	}{
-		{"misspelt", db, "t_oder", 1, `table t_oder: the rule has no key for it; did you mean "t_order"?`},
-		{"unknown", db, "elsewhere", 1, `table elsewhere: the rule has no key for it`},
+		{"misspelt", db, "t_oder", 1, `table t_oder: the rule does not list the table; did you mean "t_order"?`},
+		{"unknown", db, "elsewhere", 1, `table elsewhere: the rule does not list the table`},
 		{"empty", db, "", 1, "no key"},
-		{"another schema", db, "other.t_user", 1, `table other.t_user: the rule has no key for it`},
+		{"another schema", db, "other.t_user", 1, `table other.t_user: the rule does not list the table`},
 		{"forgotten", db, "t_order_7", 1, `looks like one of table "t_order"`},
 		{"none", db, "t_order", 0, "expected 1 to 1000000 keys, found 0"},
 		{"fewer", db, "t_order", -1, "found -1"},
 		{"very many", db, "t_order", math.MaxInt, "expected 1 to"},
-		{"nil", nil, "t_order", 1, "the *sql.DB is not of this driver"},
-		{"another driver", foreign, "t_order", 1, "the *sql.DB is not of this driver"},
+		{"nil", nil, "t_order", 1, "the *sql.DB does not use this driver"},
+		{"another driver", foreign, "t_order", 1, "the *sql.DB does not use this driver"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			keys, err := NextKeys(t.Context(), c.db, c.table, c.n)

@@ -61,9 +61,9 @@ func TestOpen_refuses(t *testing.T) {
 		{"u:s3cr3t@tcp(h:1)/app", "add ?shardkeyRule=", ErrNoRule},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nowhere/rule.yaml", `"nowhere/rule.yaml" is neither a registered rule (registered: orders`, fs.ErrNotExist},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, "bad.yaml:3", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "the rule does not load", nil},
+		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "cannot load the rule", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nobody&shardkeyRul=x", "did you mean shardkeyRule?", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyUnlisted=ignore&shardkeyRule=x", `"ignore" is unknown; it must be one of refuse, warn, pass`, nil},
+		{"u:s3cr3t@tcp(h:1)/app?shardkeyUnlisted=ignore&shardkeyRule=x", `expected one of refuse, warn, pass, found "ignore"`, nil},
 	} {
 		t.Run(c.dsn, func(t *testing.T) {
 			db, conn, err := Open(c.dsn)
@@ -98,14 +98,14 @@ func TestOptions_order(t *testing.T) {
 
 func TestConfig_errors(t *testing.T) {
 	for want, config := range map[string]Config{
-		`shardkeyServer: "mysq" is unknown; it must be one of auto, mysql, mariadb, vitess, tidb, other; did you mean mysql?`: {Server: "mysq"},
-		`shardkeyUnlisted: "x" is unknown`:               {Unlisted: "x"},
-		`shardkeyRuleWarnings: "x" is unknown`:           {RuleWarnings: "x"},
-		`shardkeyVerify: "x" is unknown`:                 {Verify: "x"},
-		`shardkeyStatements: "all" is unknown`:           {Statements: "all"},
-		`shardkeyReload: "1ms" must be off or`:           {Reload: time.Millisecond},
-		`shardkeyReload: "-1s" must be off or`:           {Reload: -time.Second},
-		`the rule bench.yaml was not loaded from a file`: {Reload: time.Second},
+		`shardkeyServer: expected one of auto, mysql, mariadb, vitess, tidb, other, found "mysq"; did you mean mysql?`: {Server: "mysq"},
+		`shardkeyUnlisted: expected one of refuse, warn, pass, found "x"`:                                              {Unlisted: "x"},
+		`shardkeyRuleWarnings: expected one of log, error, found "x"`:                                                  {RuleWarnings: "x"},
+		`shardkeyVerify: expected one of on, off, found "x"`:                                                           {Verify: "x"},
+		`shardkeyStatements: expected one of auto, always, off, found "all"`:                                           {Statements: "all"},
+		`shardkeyReload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "1ms"`:                      {Reload: time.Millisecond},
+		`shardkeyReload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "-1s"`:                      {Reload: -time.Second},
+		`the rule bench.yaml was not loaded from a file`:                                                               {Reload: time.Second},
 	} {
 		_, err := NewConnector(&fakedb.Server{}, benchRule(t), config)
 		refusedDSN(t, err, want)
@@ -144,13 +144,13 @@ func TestEnvRule_errors(t *testing.T) {
 	t.Setenv("SHARDKEY_TEST_PATH", filepath.Join("conf", "rule.yaml"))
 	t.Setenv("SHARDKEY_TEST_GOOD", benchRuleYAML)
 	for value, want := range map[string]string{
-		"env:SHARDKEY_TEST_UNSET": "the environment variable SHARDKEY_TEST_UNSET is not set",
-		"env:SHARDKEY_TEST_EMPTY": "the environment variable SHARDKEY_TEST_EMPTY is empty",
+		"env:SHARDKEY_TEST_UNSET": "environment variable SHARDKEY_TEST_UNSET is not set",
+		"env:SHARDKEY_TEST_EMPTY": "environment variable SHARDKEY_TEST_EMPTY is empty",
 		"env:SHARDKEY_TEST_BAD":   "env:SHARDKEY_TEST_BAD:5:37: ",
-		"env:SHARDKEY_TEST_PATH":  "(it is to have the rule's text, not its path)",
-		"env:":                    "env: is followed by no variable's name",
-		"env:a b":                 "env: is followed by no variable's name",
-		"env:SHARDKEY_TEST_GOOD&shardkeyReload=10s": "the rule env:SHARDKEY_TEST_GOOD was not loaded from a file: there is nothing to look at",
+		"env:SHARDKEY_TEST_PATH":  "(expected the rule's YAML, found a path)",
+		"env:":                    "env: needs the name of a variable",
+		"env:a b":                 "env: needs the name of a variable",
+		"env:SHARDKEY_TEST_GOOD&shardkeyReload=10s": "the rule env:SHARDKEY_TEST_GOOD was not loaded from a file; load it from a file or remove the parameter",
 	} {
 		_, _, err := Open("u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + value)
 		refusedDSN(t, err, want)
@@ -284,21 +284,21 @@ func TestParseDSN_refuses(t *testing.T) {
 		{"u:p@tcp(h:1)/app?parseTime=true", "add ?shardkeyRule="},
 		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it is given twice"},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: no such parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it appears twice"},
+		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: no such parameter"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: unknown parameter"},
 		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name"},
-		{"?shardkeyRule=conf/r.yaml", "want [user[:password]@][net[(addr)]]/dbname"},
+		{"?shardkeyRule=conf/r.yaml", "expected [user[:password]@][net[(addr)]]/dbname"},
 		{"u:s3cr3t@tcp(h:1/app?shardkeyRule=r", "network address not terminated"},
-		{"u:s3cr3t/app?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
-		{"u:s3cr3t/se%zzcret@tcp(h)?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
-		{"u:s3cr3t@udp/app?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t/app?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t/se%zzcret@tcp(h)?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t@udp/app?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname"},
 		{"u:s3cr3t@tcp(h:1)/app?parseTime=maybe&shardkeyRule=r", "parameter parseTime: invalid bool value: maybe"},
-		{"u:s3cr3t@tcp(h:1)/app?loc=Asia/Tokyo&shardkeyRule=r", "parameter loc: write / in its value as %2F"},
-		{"u:x@/?s3cr3t=1@tcp(h:1)/app", "there is an @ in them"},
-		{"u:x@/?shardkeys3cr3t@tcp(h:1)/app?shardkeyRule=r&parseTime=s3cr3t@", "there is an @ in them"},
-		{"u:x@/?shardkeys3cr3t@tcp(h:1", "there is an @ in them"},
+		{"u:s3cr3t@tcp(h:1)/app?loc=Asia/Tokyo&shardkeyRule=r", "parameter loc: expected no / in the value; write it as %2F"},
+		{"u:x@/?s3cr3t=1@tcp(h:1)/app", "contain an @"},
+		{"u:x@/?shardkeys3cr3t@tcp(h:1)/app?shardkeyRule=r&parseTime=s3cr3t@", "contain an @"},
+		{"u:x@/?shardkeys3cr3t@tcp(h:1", "contain an @"},
 		{"u:s3cr3t@tcp(h:1)/app?tls=nobody&shardkeyRule=r", "parameter tls: "},
 		{"u:s3cr3t@tcp(h:1)/app?strict=true&shardkeyRule=r", "parameter strict: strict mode has been removed"},
 	}
@@ -367,8 +367,8 @@ func TestDSN_ruleWarnings(t *testing.T) {
 	for _, c := range []struct{ param, want string }{
 		{"", ""},
 		{"&shardkeyRuleWarnings=log", ""},
-		{"&shardkeyRuleWarnings=error", `shardkey: DSN: parameter shardkeyRuleWarnings: the rule has 1 warnings, the first being: ` + path + `:4:65: unknown key "colour" in table "t": it is ignored`},
-		{"&shardkeyRuleWarnings=loud", `parameter shardkeyRuleWarnings: "loud" is unknown; it must be one of log, error`},
+		{"&shardkeyRuleWarnings=error", `shardkey: DSN: parameter shardkeyRuleWarnings: expected a rule without warnings, found 1; the first one: ` + path + `:4:65: unknown key "colour" in table "t": it is ignored`},
+		{"&shardkeyRuleWarnings=loud", `parameter shardkeyRuleWarnings: expected one of log, error, found "loud"`},
 	} {
 		log.Reset()
 		db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+c.param)

@@ -15,31 +15,31 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// plan is the parsed form of a text that inserts into sharded tables. It is made
-// once for a text and used by many connections at once.
+// plan is the parsed form of a statement that inserts into sharded tables. It is made once for each
+// statement, and many connections use it concurrently.
 type plan struct {
 	*rewrite.Plan
 	rules   *ruleSet
 	key     planKey
-	targets []target // of Inserts, one each; empty for a text that passes through
-	added   int      // placeholders of the bind text that are ours
-	// several: there may be several results, as the text has a semicolon.
+	targets []target // one for each of Inserts; empty for a statement that is passed through
+	added   int      // the number of placeholders for keys in the statement to bind
+	// several: there may be several results, since the query has a semicolon.
 	several bool
-	// reads: LAST_INSERT_ID() may be read in it.
+	// reads: the statement may read LAST_INSERT_ID().
 	reads bool
-	// cacheable: the prepared statement of the text may be cached.
+	// cacheable: the prepared statement may be cached.
 	cacheable bool
-	// lasting: the plan may be used again. It may not while the kind of a table's keys is
-	// unknown, which the first key shows, or where a row didn't fit the columns.
+	// lasting: the plan may be used again. It isn't while the kind of a table's keys is unknown,
+	// and if a row didn't match the columns.
 	lasting bool
-	// columns are what the plan depends on of its tables' columns.
+	// columns are the columns of the tables, as far as the plan depends on them.
 	columns map[session.Table][]string
 
 	givenOnce   sync.Once
-	givenValues session.Given // of a text that passes
+	givenValues session.Given // for a statement that is passed through
 }
 
-// source is the INSERT … SELECT that the text is, nil when it is none.
+// source returns the INSERT … SELECT, nil if the statement isn't one.
 func (p *plan) source() *rewrite.Insert {
 	if in := &p.Inserts[0]; in.Source != nil {
 		return in
@@ -47,25 +47,27 @@ func (p *plan) source() *rewrite.Insert {
 	return nil
 }
 
-// fills reports whether the text has keys to generate. Otherwise, and without a plan, it passes
-// through.
+// fills reports whether the statement needs generated keys. Otherwise it is passed through. p may
+// be nil.
 func (p *plan) fills() bool { return p != nil && len(p.targets) > 0 }
 
-// target is what an INSERT of a plan inserts into.
+// target is the table of an INSERT in a plan.
 type target struct {
 	in     *rewrite.Insert
 	table  *table
 	column *session.Column
-	shard  *shard // the actual table that it names; nil if it names none
-	// single: it has one row of values, whose key is generated, and nothing that makes another of it.
+	shard  *shard // the actual table that the INSERT names; nil if it names none
+	// single: the INSERT has one row of values with a generated key, and no clause that affects the
+	// key.
 	single bool
-	// geneAt is the gene's column among those whose values the plan knows, and
-	// geneColumn is this column; nil if the table's keys have no gene.
+	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
+	// geneColumn is that column; nil if keys have no shard bits.
 	geneAt     int
 	geneColumn *session.Column
 }
 
-// generate makes n keys of the table's rows, whatever else is in the rows. One key goes into one.
+// generate generates n keys of the table, independent of the rows' values. It stores a single key
+// in one.
 func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	if t.shard != nil && t.shard.belongs != nil && t.table.ints != nil {
 		return t.shard.generate(ctx, n, one)
@@ -73,7 +75,7 @@ func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Ke
 	return t.table.generate(ctx, n, one)
 }
 
-// drawsByRow reports whether the key decides on the actual table, and generate doesn't draw it.
+// drawsByRow reports whether keys must be drawn for each row's values.
 func (t *target) drawsByRow() bool {
 	x := t.shard
 	return x != nil && x.key >= 0 && (x.belongs == nil || t.table.ints == nil)
@@ -88,20 +90,20 @@ func (p *plan) anyRefused() bool {
 	return false
 }
 
-// table is a sharded table in use by one connector.
+// table is a sharded table, as one connector uses it.
 type table struct {
 	rule   *rule.Table
-	ints   spi.Int64KeyGenerator // the generator, when its keys are int64
-	warned atomic.Bool           // that keys of one statement were not consecutive
-	// unguarded: the server refused to let an upsert assign the key to itself.
+	ints   spi.Int64KeyGenerator // the generator if its keys are int64, otherwise nil
+	warned atomic.Bool           // a warning about keys that aren't consecutive was logged
+	// unguarded: the server refused an upsert that assigns the key to itself.
 	unguarded atomic.Bool
-	// warnedUpdate: that an upsert changes a sharding column by an expression.
+	// warnedUpdate: a warning about an expression for a sharding column was logged.
 	warnedUpdate atomic.Bool
-	kinds        atomic.Uint32 // rewrite.Kind, once known
+	kinds        atomic.Uint32 // a rewrite.Kind
 	counts       *tableCounts
 
-	gene       *rule.Gene // what the keys carry; nil for nothing
-	turns      turns      // the generator's
+	gene       *rule.Gene // the shard bits in keys; nil for none
+	turns      turns      // shared by the tables of a generator
 	shards     sync.Map   // *shard by schema and name
 	shardCount atomic.Int64
 }
@@ -110,7 +112,7 @@ func newTable(r *rule.Table, of *tableCounts, ofGenerator turns) *table {
 	t := &table{rule: r, counts: of, turns: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(rewrite.KindInteger)
-		t.gene = r.Gene // an ambiguous name has no such generator, but one that refuses
+		t.gene = r.Gene // an ambiguous name has a generator that refuses all calls
 	}
 	return t
 }
@@ -122,7 +124,7 @@ func (t *table) column() spi.Column {
 	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
 }
 
-// plan returns the plan of a text in a session: one from the cache, or a new one.
+// plan returns the plan of a statement in a session, from the cache or a new one.
 func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*plan, error) {
 	key := planKey{text: query}
 	modeKnown := false
@@ -131,12 +133,11 @@ func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*
 	if modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
 		return p, err
 	}
-	// The text reads differently in another sql_mode or character set: ask which
-	// ones hold.
+	// The statement depends on the sql_mode or character set: query them.
 	mode, charset, askErr := s.Mode(ctx)
 	switch same := charset == key.charset; {
 	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
-		return nil, err // the refusal is the more useful error
+		return nil, err // the refusal is more useful
 	case askErr != nil:
 		return nil, askErr
 	case same && mode == key.mode, err == nil && mode&p.Consulted == 0 && (same || !p.ConsultedCharset):
@@ -146,8 +147,7 @@ func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*
 	return r.planAs(ctx, s, key)
 }
 
-// planAs returns the plan of a text as a session with a certain sql_mode and
-// character set reads it.
+// planAs returns the plan of a statement for a certain sql_mode and character set.
 func (r *ruleSet) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	p := r.plans.get(key)
 	if p == nil {
@@ -161,8 +161,8 @@ func (r *ruleSet) planAs(ctx context.Context, s *session.Session, key planKey) (
 	return r.newPlan(ctx, s, key)
 }
 
-// isCurrentWithout reports whether a plan holds in the session under the current rule,
-// which shows without a question to the server. False says that it is to be looked for.
+// isCurrentWithout reports whether a plan is valid in the session under the current rule, without
+// querying the server. If it returns false, the plan may still be valid.
 func (p *plan) isCurrentWithout(rules *ruleSet, s *session.Session) bool {
 	if p.rules != rules || len(p.columns) > 0 {
 		return false
@@ -173,8 +173,8 @@ func (p *plan) isCurrentWithout(rules *ruleSet, s *session.Session) bool {
 	return p.Consulted == 0 && !p.ConsultedCharset
 }
 
-// isCurrent reports whether a plan holds in the session: a table's columns
-// depend on the current database when its name is not qualified.
+// isCurrent reports whether a plan is valid in the session. An unqualified table name depends on
+// the current database.
 func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) {
 	for t := range p.columns {
 		if named, err := s.Names(ctx, t); !named || err != nil {
@@ -184,8 +184,8 @@ func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) 
 	return p.columnsHold(ctx, s)
 }
 
-// newPlan parses a text. It does so again when columns from the cache do not fit
-// it, as they may have changed since they were read.
+// newPlan parses a statement. If columns from the cache don't match it, newPlan reads the columns
+// again, since they may have changed.
 func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 		return p, nil
 	}
 	seen := r.plans.isSeen(key)
-	if !seen || !p.isSameAgain() { // else it was read when the plan was made that is forgotten since
+	if !seen || !p.isSameAgain() { // otherwise a plan of this key was verified before the cache dropped it
 		if err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan); err != nil {
 			return nil, err
 		}
@@ -216,22 +216,22 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 	return p, nil
 }
 
-// isSameAgain reports whether planning the same key with the same rules always gives
-// this plan: nothing of it comes from the server.
+// isSameAgain reports whether planning the same key with the same rules always returns this plan.
+// No part of it depends on the server.
 func (p *plan) isSameAgain() bool {
 	return len(p.columns) == 0 && !slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.OnDuplicate })
 }
 
-// reading is the parsing of one text: it answers what the parser asks.
+// reading is the context of parsing one statement.
 type reading struct {
 	session *session.Session
 	rules   *ruleSet
-	fresh   bool // columns are to be read from the server
+	fresh   bool // read columns from the server, not from the cache
 	cached  bool // some columns came from the cache
 	columns map[session.Table][]string
-	// unlisted is the error for a table that no rule lists.
+	// unlisted is the error for a table that isn't in the rule.
 	unlisted error
-	// tables are those that were looked up, as the parser and as we know them.
+	// tables are the sharded tables that the parser looked up.
 	tables []readTable
 	room   [1]readTable
 }
@@ -241,7 +241,7 @@ type readTable struct {
 	table  *table
 }
 
-// read makes the plan of a text.
+// read returns the plan of a statement.
 func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	g.rules.plans.parses.Add(1)
 	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
@@ -275,7 +275,7 @@ func (g *reading) target(in *rewrite.Insert) target {
 	return t
 }
 
-// options are how a text is read.
+// options returns the parser's options.
 func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 	return rewrite.Options{
 		Mode:    key.mode,
@@ -337,7 +337,7 @@ func (g *reading) tableOf(parsed *rewrite.Table) *table {
 	return nil
 }
 
-// learnKind finds out the kind of a table's keys before the first is made.
+// learnKind determines the kind of a table's keys before the first is generated.
 func (g *reading) learnKind(ctx context.Context, parsed *rewrite.Table) (rewrite.Kind, error) {
 	t := g.tableOf(parsed)
 	if err := t.learnKind(ctx); err != nil {
@@ -356,8 +356,7 @@ func (g *reading) kindsKnown() bool {
 	return true
 }
 
-// readColumns returns the columns of an insert's table, from the cache if they
-// are there.
+// readColumns returns the columns of an insert's table, from the cache if possible.
 func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
 	key, err := g.session.Table(ctx, in.Schema, in.Name)
 	if err != nil {
@@ -381,9 +380,8 @@ func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string
 	return columns, nil
 }
 
-// report lets the plan be written for this server. With integer keys an upsert
-// is to report an existing row's, so that their kind is needed before the first
-// key is made.
+// report adapts the plan to the server's way of reporting keys. An upsert with integer keys reports
+// an existing row's key, so it needs the kind of keys before the first is generated.
 func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 	wanted := false
 	for i := range p.Inserts {

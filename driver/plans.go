@@ -14,22 +14,23 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// planCache keeps the plans made with one rule, by text, and forgets the least recently used
-// ones. Texts with placeholders are a program's own and repeat. Texts without are often made
-// for one execution: they are kept from their second execution on. Many goroutines use it.
+// planCache caches the plans made with one rule, by statement, and drops the least recently used.
+// Statements with placeholders are usually repeated. Statements without placeholders are often
+// executed once, so they are cached from the second execution. A planCache is safe for concurrent
+// use.
 type planCache struct {
 	tables sync.Map     // *rule.Table → *table
 	turns  sync.Map     // generator's name → turns
-	parses atomic.Int64 // texts parsed so far
+	parses atomic.Int64 // the number of parsed statements
 	counts *counts
 
 	mu      sync.Mutex
 	entries map[planKey]*list.Element
-	order   list.List // of *planEntry, the newest in front
+	order   list.List // of *planEntry, most recently used first
 	bytes   int
-	most    int // entries
-	// seen are the texts that were planned, by a hash of 64 bits, whose seed nobody can know.
-	// When there are too many it forgets all.
+	most    int // the maximum of entries
+	// seen has hashes of the statements that were planned. Their seed is random. When the map is
+	// full, it is cleared.
 	seen map[uint64]struct{}
 }
 
@@ -39,15 +40,15 @@ type planEntry struct {
 	size int
 }
 
-// Bounds of the cache, in plans and in bytes of text and plan together. A
-// longer text is planned at each execution: that is cheap next to sending it.
+// Limits of the cache, in plans and in bytes of statements and plans. A longer statement is planned
+// at each execution, which is cheap compared with sending it.
 const (
 	maxPlans      = 4096
 	maxPlansBytes = 16 << 20
 	maxPlanBytes  = 256 << 10
-	// A long text without placeholders was made for one execution.
+	// A long statement without placeholders is usually executed once.
 	maxLiteralBytes = 8 << 10
-	// maxSeen texts take some 5 MB.
+	// maxSeen entries take about 5 MB.
 	maxSeen = 1 << 18
 )
 
@@ -55,7 +56,7 @@ func newPlanCache(c *counts) *planCache {
 	return &planCache{counts: c, most: maxPlans, entries: map[planKey]*list.Element{}, seen: map[uint64]struct{}{}}
 }
 
-// planKey is a text as a session reads it.
+// planKey is a statement with the sql_mode and character set that it is read with.
 type planKey struct {
 	text    string
 	mode    rewrite.Mode
@@ -89,7 +90,7 @@ func (c *planCache) get(key planKey) *plan {
 	return e.Value.(*planEntry).plan
 }
 
-// isSeen reports whether a text was planned before.
+// isSeen reports whether a statement was planned before.
 func (c *planCache) isSeen(key planKey) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,12 +107,12 @@ func (c *planCache) see(key planKey) {
 	c.seen[key.hash()] = struct{}{}
 }
 
-// holds reports whether the cache has room for a plan.
+// holds reports whether a plan is small enough for the cache.
 func (c *planCache) holds(key planKey, p *plan) bool {
 	return len(key.text)+p.Size() <= maxPlanBytes && (p.Params() > 0 || len(key.text) <= maxLiteralBytes)
 }
 
-// put adds a plan for which holds is true.
+// put adds a plan. The caller has checked it with holds.
 func (c *planCache) put(key planKey, p *plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +125,7 @@ func (c *planCache) put(key planKey, p *plan) {
 	}
 }
 
-// remove forgets a plan that turned out to be out of date.
+// remove removes an outdated plan.
 func (c *planCache) remove(key planKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,24 +141,24 @@ func (c *planCache) drop(e *list.Element) {
 	c.bytes -= entry.size
 }
 
-// size is how many plans there are, and how large they are together.
+// size returns the number of plans and their total size in bytes.
 func (c *planCache) size() (entries, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.entries), c.bytes
 }
 
-// staleError is an error of the server that may come from outdated columns with
-// which a text was planned. Methods that plan read them again; see conn.again.
+// staleError is a server error that outdated columns in a plan may have caused. The caller reads
+// the columns again; see conn.again.
 type staleError struct {
 	plan *plan
 	error
 }
 
-// failed is called with an error of the server about a statement that was not
-// executed. It marks one that says that columns are wrong, and returns errReplan
-// where the assignment of the key to itself is what the server refuses. An error of a
-// string of several statements is returned as it is: its first statements have run.
+// failed converts a server error about a statement that wasn't executed. It returns a staleError
+// for wrong columns, and errReplan if the server refused to assign the key to itself. It returns
+// other errors unchanged, and all errors of several statements in one string, since the first of
+// them ran.
 func (p *plan) failed(err error) error {
 	if p.Statements > 1 {
 		return err
@@ -178,7 +179,7 @@ func (p *plan) failed(err error) error {
 			return &staleError{p, err}
 		}
 	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
-		// notSupported is from Vitess, about a sharding column.
+		// notSupported comes from Vitess, for a sharding column.
 		if p.unguard() {
 			return errReplan
 		}
@@ -186,8 +187,8 @@ func (p *plan) failed(err error) error {
 	return err
 }
 
-// unguard forgets a plan with guarded upserts, whose tables' upserts are not
-// guarded from now on. It returns false when there are none.
+// unguard removes a plan with guarded upserts and turns the guard off for their tables. It returns
+// false if the plan has no guarded upsert.
 func (p *plan) unguard() (guarded bool) {
 	for i := range p.Inserts {
 		if p.Inserts[i].Guarded {
@@ -201,8 +202,8 @@ func (p *plan) unguard() (guarded bool) {
 	return guarded
 }
 
-// columnsChanged reads the columns of a plan's tables again and reports whether
-// they have changed. If so, the plan is forgotten.
+// columnsChanged reads the columns of a plan's tables again and reports whether they have changed.
+// If so, it removes the plan.
 func (p *plan) columnsChanged(ctx context.Context, s *session.Session) bool {
 	for t := range p.columns {
 		s.ForgetColumns(t)
@@ -214,8 +215,7 @@ func (p *plan) columnsChanged(ctx context.Context, s *session.Session) bool {
 	return !hold && err == nil
 }
 
-// columnsHold reports whether the columns that a plan depends on are what its
-// tables have.
+// columnsHold reports whether the tables still have the columns that a plan depends on.
 func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error) {
 	for t, old := range p.columns {
 		columns, _, err := s.Columns(ctx, t)
@@ -228,21 +228,21 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 
 // Verification counts the statements that the second parser has read; see Config.Verify.
 type Verification struct {
-	Agreed  int64 `json:"agreed"`  // both readers understood the same
-	Unknown int64 `json:"unknown"` // TiDB's parser does not know the statement
-	Refused int64 `json:"refused"` // they disagreed, and the text was not sent
+	Agreed  int64 `json:"agreed"`  // both parsers agreed
+	Unknown int64 `json:"unknown"` // TiDB's parser doesn't support the statement
+	Refused int64 `json:"refused"` // the parsers disagreed, and the statement was refused
 }
 
-// reader holds a plan against another grammar, and reports whether that knows
-// the text.
+// reader compares a plan with another parser's result. known reports whether that parser supports
+// the statement.
 type reader func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error)
 
-// secondReader is nil in a build without one.
+// secondReader is nil in a build without a second parser.
 var secondReader reader
 
 // verifier calls the second parser for one connector.
 type verifier struct {
-	read                     reader // nil: texts are not verified
+	read                     reader // nil: statements aren't verified
 	agreed, unknown, refused atomic.Int64
 }
 

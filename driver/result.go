@@ -10,30 +10,29 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// KeysResult is implemented, next to mysql.Result, by the driver's results of
-// statements that were filled; (*sql.Conn).Raw reaches them.
+// KeysResult is the interface of results of INSERTs with generated keys, in addition to
+// mysql.Result. A program gets it through (*sql.Conn).Raw.
 type KeysResult interface {
 	mysql.Result
-	// Keys returns one entry a row, as [Keys.Values] does.
+	// Keys returns one entry for each row; see [Keys.Values].
 	Keys() []any
 }
 
-// result is what an execution came to. The base's result says how many rows were
-// affected; the insert ids are ours. It also holds what must be on the heap while the
-// statement is executed: an INSERT of one row needs no other room.
+// result is the result of an execution. The underlying driver's result has the affected rows.
+// result adds the insert IDs, and buffers, so that an INSERT of one row allocates nothing else.
 type result struct {
 	driver.Result
 	id  int64
 	one [1]int64
-	// of is the execution, of which the keys are. Nil: one row was inserted, with the key one.
+	// of is the execution with the keys. If it is nil, one row was inserted, with the key in one.
 	of   *execution
-	ids  []int64 // one a statement; nil when there is one statement
+	ids  []int64 // one for each statement; nil for a single statement
 	room [4]driver.NamedValue
 }
 
 var _ KeysResult = (*result)(nil)
 
-// LastInsertId is that of the last statement.
+// LastInsertId returns the insert ID of the last statement.
 func (r *result) LastInsertId() (int64, error) { return r.id, nil }
 
 func (r *result) Keys() []any {
@@ -52,7 +51,8 @@ func (r *result) AllLastInsertIds() []int64 {
 
 func (r *result) AllRowsAffected() []int64 { return allRowsAffected(r.Result) }
 
-// allRowsAffected are those of each statement, as far as a base tells.
+// allRowsAffected returns the affected rows of each statement, as far as the underlying driver
+// reports them.
 func allRowsAffected(base driver.Result) []int64 {
 	if all, ok := base.(mysql.Result); ok {
 		return all.AllRowsAffected()
@@ -64,16 +64,16 @@ func allRowsAffected(base driver.Result) []int64 {
 	return []int64{n}
 }
 
-// said is what the server says of one insert.
+// said is the server's report about one INSERT.
 type said struct {
-	affected int64 // rows, or unknownCount
-	id       int64 // the insert id
+	affected int64 // affected rows, or unknownCount
+	id       int64 // the insert ID
 }
 
-// returned is what it says of one that returns rows.
+// returned is the report about an INSERT that returns rows.
 var returned = said{affected: unknownCount}
 
-// saidBy returns what a base's result says of the rows.
+// saidBy returns the affected rows of a result.
 func saidBy(base driver.Result) (s said) {
 	var err error
 	if s.affected, err = base.RowsAffected(); err != nil {
@@ -82,12 +82,12 @@ func saidBy(base driver.Result) (s said) {
 	return s
 }
 
-// unknownCount stands for rows affected that the base did not tell.
+// unknownCount stands for an unknown number of affected rows.
 const unknownCount = math.MinInt64
 
-// settle finds out which rows were inserted and what the insert ids are.
+// settle determines which rows were inserted, and the insert IDs.
 func (e *execution) settle(ctx context.Context, base driver.Result) *result {
-	e.session.TransactionBegan() // the statement was one
+	e.session.TransactionBegan() // the statement may have begun one
 	r, k := e.result, &e.first
 	r.Result = base
 	said := saidBy(base)
@@ -95,7 +95,7 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	case e.plan.several || k.in.Refused:
 		e.settleEach(ctx, base)
 		r.of = e.keep()
-	case k.plain && said.affected == 1: // the row was inserted
+	case k.plain && said.affected == 1: // exactly one row was inserted
 		if r.id = k.keys.Ints[0]; k.carries {
 			e.session.LastID.Told(uint64(r.id))
 		} else {
@@ -112,8 +112,8 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	return r
 }
 
-// settleEach is settle for a text that may have several results: those of its statements,
-// and an empty one where only comments follow the last semicolon.
+// settleEach is settle for a string with several results. There is one for each statement, and an
+// empty one if only comments follow the last semicolon.
 func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	affected, ids := e.perStatement(base)
 	for i := range e.inserts() {
@@ -130,8 +130,8 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	e.result.id, e.result.ids = ids[len(ids)-1], ids
 }
 
-// perStatement returns rows affected and insert ids of each statement of the text, and of what
-// follows them. A base that reports only the last one leaves the others unknown.
+// perStatement returns the affected rows and insert IDs of each statement. If the underlying driver
+// reports only the last statement, the others are unknown.
 func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	n := e.plan.Statements
 	if all, ok := base.(mysql.Result); ok {
@@ -149,13 +149,13 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	return affected, ids
 }
 
-// settleRows is settle for a text that returns rows. What came of it shows when they are read to
-// their end, or closed, and how many rows were affected is not known even then.
+// settleRows is settle for a statement that returns rows. The outcome is known when the rows are
+// read to the end or closed. The number of affected rows stays unknown.
 func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	e.session.TransactionBegan()
 	kept := e.keep()
 	return base.OnClose(sent, func(err error) {
-		ctx := context.Background() // the execution's own may have ended
+		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
 			_ = kept.failed(ctx, err)
 			return
@@ -172,7 +172,7 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	})
 }
 
-// values are the keys of all rows of all inserts.
+// values returns the keys of all rows of all insertions.
 func (e *execution) values() []any {
 	var values []any
 	for i := range e.inserts() {
@@ -198,8 +198,8 @@ func (e *execution) values() []any {
 	return values
 }
 
-// rowKeys returns the key of each row of an insert, generated or explicit; nil if only the
-// server knows it.
+// rowKeys returns the key of each row of an insertion, generated or explicit. A key is nil if only
+// the server has it.
 func (e *execution) rowKeys(k *insertion) []any {
 	keys, next := make([]any, k.in.Rows()), 0
 	for row := range keys {
@@ -212,8 +212,7 @@ func (e *execution) rowKeys(k *insertion) []any {
 	return keys
 }
 
-// storedKey returns the explicit key of a row if the column holds it; otherwise the server
-// stores what is left of it.
+// storedKey returns the explicit key of a row if the column can store it unchanged, otherwise nil.
 func (e *execution) storedKey(k *insertion, row int) any {
 	if key := e.givenKey(k, row); k.column.Holds(key) {
 		return key
@@ -231,24 +230,24 @@ func (e *execution) givenKey(k *insertion, row int) any {
 	return nil
 }
 
-// Keys receives the keys of an execution's rows: see [WithKeys]. The zero value
-// is ready. It must not be read while an execution with it is running.
+// Keys receives the keys of an execution's rows; see [WithKeys]. The zero value is ready to use. A
+// Keys must not be read while an execution with it is running.
 type Keys struct {
 	values []any
 	column string
 }
 
-// Values returns one entry for each row that the last execution gave, in the order of the rows: the
-// key that the row has in the table, or nil where it is not known (an expression, a row of ON
-// DUPLICATE KEY UPDATE that existed) or the row was not inserted (IGNORE). Generated integer keys
-// are int64; keys that the statement gave are what was bound or written.
+// Values returns one entry for each row of the last execution, in the order of the rows. An entry
+// is the key of the row in the table. It is nil if the key is unknown, as for an expression or an
+// existing row of ON DUPLICATE KEY UPDATE. It is also nil if IGNORE skipped the row. Generated
+// integer keys are int64. An explicit key is the bound or written value.
 //
-// It is nil after an execution that failed, or that inserted into no sharded table. The keys of a
-// statement that returns rows are there once these are closed.
+// Values returns nil if the execution failed, or if it inserted into no sharded table. The keys of
+// a statement that returns rows are available after the rows are closed.
 func (k *Keys) Values() []any { return k.values }
 
-// Int64s returns Values as int64, and whether every row has one: it does not
-// where a key is no integer, is not known, or the row was not inserted.
+// Int64s returns Values as int64. It returns nil and false if a key is unknown, not inserted or not
+// an int64.
 func (k *Keys) Int64s() ([]int64, bool) {
 	ints := make([]int64, len(k.values))
 	for i, v := range k.values {
@@ -260,13 +259,13 @@ func (k *Keys) Int64s() ([]int64, bool) {
 	return ints, k.values != nil
 }
 
-// Column returns the name of the key column that Values are of, as the rule has it; of several
-// INSERTs in one text, that of the first. It is empty where Values is nil.
+// Column returns the name of the key column in the rule. For several INSERTs in one string it is
+// the column of the first. It is empty if Values is nil.
 func (k *Keys) Column() string { return k.column }
 
-// WithKeys returns a context with which an execution, direct or of a prepared
-// statement, stores its rows' keys in keys. Each execution resets them. When ctx
-// has such keys already, both receive the same. When keys is nil, it returns ctx.
+// WithKeys returns a context that makes an execution store its rows' keys in keys, for direct and
+// for prepared statements. Each execution replaces the keys. If ctx already has a Keys, both
+// receive the same keys. If keys is nil, WithKeys returns ctx.
 func WithKeys(ctx context.Context, keys *Keys) context.Context {
 	if keys == nil {
 		return ctx
@@ -276,7 +275,7 @@ func WithKeys(ctx context.Context, keys *Keys) context.Context {
 
 type keysKey struct{}
 
-// keysRing is the keys of a context, and those of the contexts around it. Nil is none.
+// keysRing is a linked list of the Keys in a context. A nil keysRing is empty.
 type keysRing struct {
 	keys  *Keys
 	outer *keysRing

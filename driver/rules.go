@@ -19,12 +19,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// ruleSet is one rule in use by one connector: its live generators and the
-// plans made with it. A connector's rule is replaced by replacing its ruleSet,
-// so a holder of one sees rule, generators and plans that belong together.
+// ruleSet is a rule that a connector uses, with its live generators and its plans. To replace its
+// rule, a connector replaces the ruleSet, so the three always match.
 //
-// Reading a ruleSet is free. A caller that takes keys from it acquires its
-// generators first ([rule.Live.Acquire]) and releases them afterwards.
+// Reading a ruleSet needs no lock. A caller that generates keys first acquires the generators
+// ([rule.Live.Acquire]) and releases them afterwards.
 type ruleSet struct {
 	rule       *rule.Rule
 	generators *rule.Live
@@ -34,16 +33,16 @@ type ruleSet struct {
 	unlisted   *unlisted
 	counts     *counts
 	filled     func(context.Context, Filled)
-	// generation is the rule's number, from 1, among those that the connector has had,
-	// and since is when it became the current one. They are set before it does.
+	// generation is the rule's number among the connector's rules, from 1. since is the time when
+	// the rule came into use. Both are set before that.
 	generation int64
 	since      time.Time
-	// inUse has the tables as executions know them, if these rules only plan.
+	// inUse has the tables as executions know them; nil unless this ruleSet only plans.
 	inUse *planCache
 }
 
-// install opens the rule's generators and makes them the current ones. It
-// returns what they replace, for the caller to close.
+// install opens the rule's generators and makes the rule the current one. It returns the old
+// ruleSet, for the caller to close.
 func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	next, err := c.open(r)
 	if err != nil {
@@ -55,15 +54,14 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	return old, nil
 }
 
-// open opens the rule's generators, which are the current ones where the rule
-// configures them in the same way.
+// open opens the rule's generators. It reuses current generators with the same configuration.
 func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
 	}
 	if warnings := r.Warnings(); len(warnings) > 0 && c.config.RuleWarnings == "error" {
 		return nil, &DSNError{Param: paramWarnings, Err: warnings[0],
-			Reason: fmt.Sprintf("the rule has %d warnings, the first being", len(warnings))}
+			Reason: fmt.Sprintf("expected a rule without warnings, found %d; the first one", len(warnings))}
 	}
 	var generators *rule.Live
 	var err error
@@ -85,7 +83,7 @@ func (c *Connector) set(next *ruleSet) {
 	c.rules.Store(next)
 }
 
-// noRules are the rules of a zero Connector.
+// noRules is the ruleSet of a zero Connector.
 var noRules = &ruleSet{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
 
 // current returns the current rule.
@@ -107,28 +105,28 @@ func (c *Connector) use() (*ruleSet, error) {
 	}
 }
 
-// SetRule replaces the rule. Statements that are running finish with the rule
-// that they began with, and then its generators are closed; prepared statements
-// are planned again at their next execution. When the new rule cannot be opened,
-// the old one stays. Generators that both rules configure in the same way stay as
-// well, with their worker ID and their state; see [rule.Live.Replace].
+// SetRule replaces the rule with r. Running statements finish with the old rule, and then its
+// generators are closed. Prepared statements are planned again at their next execution. Generators
+// with the same configuration in both rules stay open and keep their worker ID; see
+// [rule.Live.Replace].
 //
-// The error is the rule's, that of closing the old generators when nobody uses
-// them any more (the new rule holds all the same), or [spi.ErrClosed].
+// If r can't be opened, the old rule stays in use and SetRule returns the error. Otherwise the
+// error is from closing the old generators, and r is in use. SetRule returns [spi.ErrClosed] for a
+// closed Connector.
 func (c *Connector) SetRule(r *rule.Rule) error {
 	old, err := c.replace(r)
 	if err != nil {
 		return err
 	}
-	return old.generators.Close() // without the lock: closing may talk to a store
+	return old.generators.Close() // without the lock, since closing may contact a store
 }
 
-// change makes next the current rule in place of old. It is false, and next is to
-// be closed, when another came before or the connector was closed.
+// change replaces old with next. It returns false if another rule replaced old before, or if the
+// connector was closed; the caller then closes next.
 func (c *Connector) change(old, next *ruleSet) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.rules.Load() != old { // as all changes are under mu
+	if c.closed || c.rules.Load() != old { // mu guards all changes
 		return false
 	}
 	c.set(next)
@@ -147,10 +145,10 @@ func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
 	return c.install(r)
 }
 
-// Rule returns the rule that new statements are filled by.
+// Rule returns the current rule. It returns an empty rule for a zero Connector.
 func (c *Connector) Rule() *rule.Rule { return c.current().rule }
 
-// takeRule makes next the rule of all connectors, or of none.
+// takeRule makes next the rule of all connectors, or of none if it returns an error.
 func takeRule(connectors []*Connector, next *rule.Rule) error {
 	old, opened := make([]*ruleSet, len(connectors)), make([]*ruleSet, 0, len(connectors))
 	for i, c := range connectors {
@@ -170,7 +168,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 			unused = opened[i]
 		}
 		if err := unused.generators.Close(); err != nil {
-			c.host.Logger.Warn("shardkey: closing the old rule's generators failed", "error", err)
+			c.host.Logger.Warn("shardkey: failed to close the old rule's generators", "error", err)
 		}
 	}
 	return nil
@@ -182,7 +180,7 @@ func logWarnings(r *rule.Rule, logger *slog.Logger) {
 	}
 }
 
-// namedRules are the rules that a DSN can name, as mysql.RegisterTLSConfig's are for tls=.
+// namedRules are the rules for names in a DSN, similar to mysql.RegisterTLSConfig.
 var namedRules = registeredRules{rules: map[string]*rule.Rule{}}
 
 type registeredRules struct {
@@ -190,11 +188,11 @@ type registeredRules struct {
 	rules map[string]*rule.Rule
 }
 
-// RegisterRule lets a DSN say shardkeyRule=name instead of a file's path. A
-// name that is registered already gets the new rule, for connectors opened from
-// then on. The error is for an empty name and a nil rule.
+// RegisterRule registers a rule under a name, so that a DSN can have shardkeyRule=name instead of a
+// file's path. If the name is registered already, connectors opened later get the new rule. The
+// error is for an empty name or a nil rule.
 //
-// It is safe for use by many goroutines at once.
+// RegisterRule is safe for concurrent use.
 func RegisterRule(name string, r *rule.Rule) error {
 	switch {
 	case name == "":
@@ -208,14 +206,15 @@ func RegisterRule(name string, r *rule.Rule) error {
 	return nil
 }
 
-// DeregisterRule forgets a registered rule. Connectors that have it keep it.
+// DeregisterRule removes a registered rule. Open connectors keep it. It does nothing for an unknown
+// name, and is safe for concurrent use.
 func DeregisterRule(name string) {
 	namedRules.Lock()
 	defer namedRules.Unlock()
 	delete(namedRules.rules, name)
 }
 
-// renew gives the names of rules of a file the newer one.
+// renew replaces all registered rules that were loaded from file with next.
 func (n *registeredRules) renew(file string, next *rule.Rule) {
 	n.Lock()
 	defer n.Unlock()
@@ -226,8 +225,8 @@ func (n *registeredRules) renew(file string, next *rule.Rule) {
 	}
 }
 
-// ruleOf finds the rule of a shardkeyRule parameter: a registered name as it is written, else a
-// registered name, an environment variable or a path after percent-decoding.
+// ruleOf returns the rule of a shardkeyRule parameter. It tries the value as a registered name, and
+// then the decoded value as a registered name, an environment variable or a path.
 func ruleOf(value string) (*rule.Rule, error) {
 	path := unescape(value)
 	for _, name := range []string{value, path} {
@@ -243,14 +242,14 @@ func ruleOf(value string) (*rule.Rule, error) {
 	case err == nil:
 		return r, nil
 	case errors.Is(err, fs.ErrNotExist) && strings.Contains(path, "@"):
-		// It may be the end of a password that has "@/?" in it.
+		// It may be the end of a password that contains "@/?".
 		return nil, &DSNError{Param: paramRule, Err: fs.ErrNotExist,
-			Reason: "it is neither a registered rule nor a file, and not shown, as it has an @ in it"}
+			Reason: "the value is neither a registered rule nor a file; it isn't shown because it contains an @"}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &DSNError{Param: paramRule, Err: err,
 			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, namedRules.list())}
 	}
-	return nil, &DSNError{Param: paramRule, Reason: "the rule does not load", Err: err}
+	return nil, &DSNError{Param: paramRule, Reason: "cannot load the rule", Err: err}
 }
 
 func (n *registeredRules) get(name string) *rule.Rule {
@@ -268,28 +267,28 @@ func (n *registeredRules) list() string {
 	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
 }
 
-// envPrefix begins a shardkeyRule that names an environment variable with the rule's text.
+// envPrefix begins a shardkeyRule that names an environment variable.
 const envPrefix = "env:"
 
-// envRules are the rules read from environment variables, by variable. The same
-// text is the same rule, whose generators all connectors share.
+// envRules are the rules of environment variables, by variable. All connectors share the generators
+// of a rule while the variable's content stays the same.
 var envRules = registeredRules{rules: map[string]*rule.Rule{}}
 
-// envRule reads the rule that is the text of an environment variable.
+// envRule returns the rule in an environment variable.
 func envRule(variable string) (*rule.Rule, error) {
 	if !isVariable(variable) {
 		return nil, &DSNError{Param: paramRule,
-			Reason: "env: is followed by no variable's name: write shardkeyRule=env:SHARDKEY_RULE for the rule in " +
+			Reason: "env: needs the name of a variable, for example env:SHARDKEY_RULE for the rule in " +
 				"the variable SHARDKEY_RULE"}
 	}
 	text, set := os.LookupEnv(variable)
 	switch {
 	case !set:
 		return nil, &DSNError{Param: paramRule, Err: ErrNoRule,
-			Reason: fmt.Sprintf("the environment variable %s is not set: it is to have the rule's text", variable)}
+			Reason: fmt.Sprintf("environment variable %s is not set; set it to the rule's YAML", variable)}
 	case strings.TrimSpace(text) == "":
 		return nil, &DSNError{Param: paramRule, Err: ErrNoRule,
-			Reason: fmt.Sprintf("the environment variable %s is empty: it is to have the rule's text", variable)}
+			Reason: fmt.Sprintf("environment variable %s is empty; set it to the rule's YAML", variable)}
 	}
 	envRules.Lock()
 	defer envRules.Unlock()
@@ -300,9 +299,9 @@ func envRule(variable string) (*rule.Rule, error) {
 	}
 	r, err := rule.Parse(envPrefix+variable, []byte(text))
 	if err != nil {
-		reason := fmt.Sprintf("the rule in the environment variable %s does not load", variable)
+		reason := fmt.Sprintf("cannot load the rule in environment variable %s", variable)
 		if !strings.ContainsAny(text, "\n{") {
-			reason += " (it is to have the rule's text, not its path)"
+			reason += " (expected the rule's YAML, found a path)"
 		}
 		return nil, &DSNError{Param: paramRule, Reason: reason, Err: err}
 	}
@@ -310,7 +309,8 @@ func envRule(variable string) (*rule.Rule, error) {
 	return r, nil
 }
 
-// isVariable reports whether a text can be a variable's name, and not the end of a password.
+// isVariable reports whether a string can be a variable's name. Otherwise it may be the end of a
+// password.
 func isVariable(name string) bool {
 	for _, c := range name {
 		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
@@ -320,16 +320,15 @@ func isVariable(name string) bool {
 	return name != ""
 }
 
-// unlisted decides on INSERTs into tables that no rule lists, but that look like
-// one of a sharded table's: shards that were added and forgotten in the rule.
+// unlisted handles INSERTs into tables that aren't in the rule but look like shards of a listed
+// table. Such a table may have been added later.
 type unlisted struct {
-	policy string // Config.Unlisted, where the table's own does not say
+	policy string // Config.Unlisted, unless the table has a setting
 	logger *slog.Logger
-	warned sync.Map // names of tables, in lower case
+	warned sync.Map // table names in lower case
 }
 
-// check returns the error for a table that is to be refused. It logs once a table
-// where it is to warn.
+// check returns the error for a table to refuse, or logs a warning once for each table.
 func (u *unlisted) check(live *rule.Live, schema, name string) error {
 	e := live.Unlisted(schema, name)
 	if e == nil {
@@ -347,7 +346,7 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 	return refuseUnlisted(e)
 }
 
-// policyFor is what happens to an INSERT: warn, pass or refuse.
+// policyFor returns how to handle an INSERT: warn, pass or refuse.
 func (u *unlisted) policyFor(e *rule.UnlistedTableError) string {
 	return cmp.Or(e.Like.Unlisted, u.policy, "refuse")
 }

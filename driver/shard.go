@@ -17,34 +17,32 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// shard is an actual table that a text names, with what decides which rows belong
-// into it. There is none where the rule does not say it, or the text names the
-// logical table.
+// shard is an actual table that a statement names. It decides which rows belong in the table. It is
+// nil if the rule has no sharding strategy, or if the statement names the logical table.
 type shard struct {
 	*rule.Shard
 	table *table
-	name  string // as the text has it
-	key   int    // the key's place among Columns, −1 when it is none of them
-	// belongs tells the keys of the table's rows, where no other column has a say. About one
-	// of so many keys as there are targets is one.
+	name  string // the name in the statement
+	key   int    // the key's index in Columns, −1 if the key isn't a sharding column
+	// belongs reports whether a key belongs in the table. It is nil if other columns decide too.
+	// About one of targets keys belongs in the table.
 	belongs        func(key int64) bool
 	targets        int
-	hopeless       atomic.Pointer[int64] // the worker with whose keys a draw was in vain
+	hopeless       atomic.Pointer[int64] // the worker ID whose keys don't belong in the table
 	warned         atomic.Bool
 	schema, actual string
-	columns        atomic.Pointer[[]*session.Column] // by Columns; nil: not looked for yet
+	columns        atomic.Pointer[[]*session.Column] // in the order of Columns; nil: not loaded yet
 }
 
-// maxShards bounds the actual tables that are kept: a schema in front of a name
-// makes another one of it.
+// maxShards limits the cached actual tables. Each schema in front of a name adds an entry.
 const maxShards = 1 << 16
 
-// shard returns the actual table that a text names, nil for none.
+// shard returns the actual table that a statement names, nil for none.
 func (t *table) shard(schema, name string) *shard {
 	if t.rule.Sharding == nil {
 		return nil
 	}
-	id := schema + "\x00" + name // an error has the name as it is written
+	id := schema + "\x00" + name // not in lower case: errors show the name in the statement
 	if x, ok := t.shards.Load(id); ok {
 		return x.(*shard)
 	}
@@ -68,15 +66,15 @@ func (t *table) newShard(schema, name string) *shard {
 	return x
 }
 
-// indexOf returns the place of a column among columns, −1 if it is none of them.
+// indexOf returns the index of a column among columns, −1 if it isn't one of them.
 func indexOf(columns []string, name string) int {
 	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
 }
 
-// looks reports whether rows are compared with the table.
+// looks reports whether shardGuard checks rows against the table.
 func (x *shard) looks() bool { return x.table.rule.ShardGuard != "off" }
 
-// tableName is a table as errors name it.
+// tableName returns a table's name for errors.
 func tableName(schema, name string) string {
 	if schema == "" {
 		return name
@@ -84,8 +82,8 @@ func tableName(schema, name string) string {
 	return schema + "." + name
 }
 
-// shardValues appends a row's values of the columns that decide on its table, a nil for the
-// key; ok is false when one of them is not known.
+// shardValues appends a row's values of the sharding columns, with nil for the key. ok is false if
+// one of them is unknown.
 func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, ok bool) {
 	for i := range k.shard.Columns {
 		if i == k.shard.key {
@@ -106,8 +104,8 @@ func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, 
 	return to, true
 }
 
-// shardValue is a bound value as the column holds it; ok is false when only the
-// server knows.
+// shardValue returns a bound value as the column stores it. ok is false if only the server knows
+// it.
 func shardValue(bound driver.Value) (value any, ok bool) {
 	switch v := plainKey(bound).(type) {
 	case nil, int64, uint64, string, time.Time:
@@ -118,15 +116,15 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 		}
 		return int64(0), true
 	case float64:
-		const exact = 1e15 // from there on its text has an exponent
+		const exact = 1e15 // from here on, the server writes the number with an exponent
 		n := int64(v)
 		return n, v > -exact && v < exact && float64(n) == v && !(v == 0 && math.Signbit(v))
 	}
 	return nil, false
 }
 
-// check returns the error for a row that does not belong to the table, and nil
-// where it is only to be logged. Rows are counted from 0.
+// check returns the error for a row that doesn't belong in the table. It returns nil if the rule
+// only logs such rows. Rows count from 0.
 func (x *shard) check(ctx context.Context, s *session.Session, logger *slog.Logger, row int, values []any) error {
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
@@ -138,7 +136,7 @@ func (x *shard) check(ctx context.Context, s *session.Session, logger *slog.Logg
 	return x.table.judge(ctx, logger, &x.warned, wrong)
 }
 
-// judge returns an error, or logs it once, as the rule says. It may be nil.
+// judge returns wrong, or logs it once if the rule's shardGuard is warn. wrong may be nil.
 func (t *table) judge(ctx context.Context, logger *slog.Logger, warned *atomic.Bool, wrong *StatementError) error {
 	switch {
 	case wrong == nil:
@@ -153,8 +151,8 @@ func (t *table) judge(ctx context.Context, logger *slog.Logger, warned *atomic.B
 	return nil
 }
 
-// guard holds the rows that an execution has so far against the table, before any
-// key is made: all but those whose place is decided by a key that is generated.
+// guard checks the rows of an execution against the table, before any key is generated. It skips
+// rows whose table depends on a generated key.
 func (e *execution) guard(ctx context.Context, k *insertion) error {
 	x := k.shard
 	if x == nil || !x.looks() {
@@ -172,7 +170,7 @@ func (e *execution) guard(ctx context.Context, k *insertion) error {
 			}
 			switch key := e.givenKey(k, row).(type) {
 			case nil, []byte:
-				continue // only the server knows it, or Java
+				continue // the key's type is unknown, or Java would hash it in another way
 			default:
 				values[x.key] = key
 			}
@@ -184,8 +182,8 @@ func (e *execution) guard(ctx context.Context, k *insertion) error {
 	return nil
 }
 
-// checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a
-// sharding column, so that the row would not be in the table that it belongs to.
+// checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a sharding column to a
+// value of another table.
 func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driver.NamedValue) error {
 	for i := range p.Updates {
 		if err := p.checkUpdate(ctx, s, i, args); err != nil {
@@ -195,8 +193,8 @@ func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driv
 	return nil
 }
 
-// errExpression is the reason for refusing to update a sharding column to an expression.
-var errExpression = errors.New("it is set to an expression, and the row stays where it is")
+// errExpression is the reason for refusing an update of a sharding column to an expression.
+var errExpression = errors.New("an expression sets it, so that the row's table is unknown")
 
 func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args []driver.NamedValue) error {
 	u := &p.Updates[i]
@@ -211,7 +209,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, inUpdate(wrong))
 		case rewrite.GivenParam:
 			if param >= len(args) {
-				return nil // the server says so
+				return nil // the server reports the missing argument
 			}
 			var ok bool
 			if value, ok = shardValue(args[param].Value); !ok {
@@ -224,7 +222,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 		set.columns, set.values = append(set.columns, column), append(set.values, value)
 	}
 	if x == nil {
-		return nil // where the rows are is not known
+		return nil // the rows' table is unknown
 	}
 	if err := x.checkGeneUpdate(ctx, p.rules.logger, &set); err != nil {
 		return err
@@ -233,13 +231,13 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	for i, column := range x.Columns {
 		var ok bool
 		if row[i], ok = set.of(column); !ok {
-			return nil // other columns decide too, or do alone
+			return nil // other columns decide too, or alone
 		}
 	}
 	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(x.wrong(ctx, s, row)))
 }
 
-// columnValues are the columns that take a value.
+// columnValues are the columns that an upsert sets to values.
 type columnValues struct {
 	columns []string
 	values  []any
@@ -252,8 +250,8 @@ func (s *columnValues) of(column string) (value any, ok bool) {
 	return nil, false
 }
 
-// checkGeneUpdate returns the error for a row whose keys carry the shard of another column, when
-// that is set to a value of another shard: by it the row would be looked for elsewhere.
+// checkGeneUpdate returns the error for an update of the column behind the key's shard bits, if the
+// new value has other shard bits. A lookup by the new value would search another table.
 func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set *columnValues) error {
 	gene := x.table.rule.Gene
 	if gene == nil || x.belongs == nil {
@@ -265,12 +263,12 @@ func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set *c
 	}
 	of, err := gene.Of(value)
 	if err != nil {
-		return nil // a value without gene is not looked for by it
+		return nil // a value without shard bits can't be looked up by them
 	}
 	return x.checkGene(ctx, logger, -1, rowGene{of, value}, nil)
 }
 
-// fitting draws the n keys of an insert's rows, each of which belongs to the table with its row.
+// fitting draws the n keys of an insert's rows. Each key belongs in the table with its row.
 func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.Keys, error) {
 	x, t := k.shard, k.table
 	if t.ints == nil {
@@ -288,8 +286,8 @@ func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.K
 	return t.drawInts(ctx, &d, n, k.one)
 }
 
-// addRows adds the rows that need a key. Rows that follow each other and have the same values are
-// one lot; any key will do for a row of which not all values are known.
+// addRows adds the rows that need a key. Adjacent rows with equal values form one lot. A row with
+// unknown values accepts any key.
 func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []any) (func(K) bool, int, error)) error {
 	var last []any
 	next := 0
@@ -316,8 +314,7 @@ func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []a
 	return nil
 }
 
-// generate draws n keys of the table's rows, whose type is int64, and counts them. One key goes
-// into one.
+// generate draws n int64 keys for the table's rows and counts them. It stores a single key in one.
 func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	d := draw[int64]{name: x.name, only: x}
 	d.start(x.belongs, x.targets)
@@ -327,7 +324,7 @@ func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Key
 	return x.table.drawInts(ctx, &d, n, one)
 }
 
-// test returns a test of keys of any type, with the values of a row's other columns.
+// test returns a function that tests keys of any type, given a row's other values.
 func (x *shard) test(values []any) (belongs func(key any) bool, targets int, err error) {
 	values = slices.Clone(values)
 	_, targets, _ = x.Keys(x.Columns[x.key], values)
@@ -338,30 +335,33 @@ func (x *shard) test(values []any) (belongs func(key any) bool, targets int, err
 	}, max(targets, 1), nil
 }
 
-// WrongShardError is the cause of the [*StatementError] for a row that, by its values and the
-// rule, does not belong to the actual table that its INSERT names. The Row of that is 0 for an
-// ON DUPLICATE KEY UPDATE.
+// WrongShardError is the cause of the [*StatementError] for a row that doesn't belong in the actual
+// table of its INSERT. The StatementError has the table and the row, and Row 0 for an ON DUPLICATE
+// KEY UPDATE. The message contains no value of the row.
 type WrongShardError struct {
-	Columns []string // the sharding columns that decide
-	Values  []any    // the row's values of them; none where they are not known
-	// Meant is where the row belongs: its DataSource is empty where Columns do not
-	// decide on it, and it is zero when the row belongs nowhere.
+	Columns []string // the sharding columns that determine the table
+	Values  []any    // the row's values of Columns; nil if unknown
+	// Meant is the table that the row belongs in. Its DataSource is empty if Columns don't
+	// determine it. Meant is zero if the row belongs in no table.
 	Meant rule.Place
-	// Err is a [*rule.PlaceError] if the row belongs nowhere. If Values is nil, it says
-	// that the column is updated to an expression. Otherwise it is nil.
+	// Err is a [*rule.PlaceError] if the row belongs in no table. If Values is nil, Err reports
+	// that an expression updates the column. Otherwise Err is nil.
 	Err error
 }
 
 func (e *WrongShardError) Error() string {
-	by := "shardkey: by " + strings.Join(e.Columns, " and ")
+	columns, place := "column "+strings.Join(e.Columns, " and "), "places"
+	if len(e.Columns) > 1 {
+		columns, place = "columns "+strings.Join(e.Columns, " and "), "place"
+	}
 	nowhere, ok := errors.AsType[*rule.PlaceError](e.Err)
 	switch {
 	case e.Err == nil:
-		return fmt.Sprintf("%s it belongs to %s", by, e.Meant)
+		return fmt.Sprintf("shardkey: %s %s the row in %s", columns, place, e.Meant)
 	case ok:
-		return fmt.Sprintf("%s it belongs to no table: %s", by, nowhere.Reason)
+		return fmt.Sprintf("shardkey: %s %s the row in no table: %s", columns, place, nowhere.Reason)
 	}
-	return fmt.Sprintf("%s its table is not known: %s", by, plainText(e.Err, ""))
+	return fmt.Sprintf("shardkey: %s: %s", columns, plainText(e.Err, ""))
 }
 
 func (e *WrongShardError) Unwrap() error { return e.Err }
@@ -369,16 +369,19 @@ func (e *WrongShardError) Unwrap() error { return e.Err }
 // wrongShard returns the error for a row of the table that a statement names.
 func wrongShard(table string, e *WrongShardError) *StatementError {
 	remedy := "insert it there"
-	if e.Err != nil {
-		remedy = "write a value for which the rule has a table"
+	switch {
+	case e.Err == errExpression:
+		remedy = "set it to a value"
+	case e.Err != nil:
+		remedy = "use a value that the rule has a table for"
 	}
 	return &StatementError{
 		Reason: reasonWrongShard, Table: table, Err: e,
-		Message: plainText(e, "") + "; " + remedy + ", or write shardGuard: warn or off next to the key's column",
+		Message: plainText(e, "") + "; " + remedy,
 	}
 }
 
-// inUpdate makes the error for a row that of an ON DUPLICATE KEY UPDATE; it may be nil.
+// inUpdate changes the message for a row to one for an ON DUPLICATE KEY UPDATE. wrong may be nil.
 func inUpdate(wrong *StatementError) *StatementError {
 	if wrong != nil {
 		wrong.Message = "ON DUPLICATE KEY UPDATE changes the row: " + wrong.Message
@@ -386,13 +389,13 @@ func inUpdate(wrong *StatementError) *StatementError {
 	return wrong
 }
 
-// A row belongs where its values as the server stores them belong: '131' in a BIGINT is
-// the number, 131 in a VARCHAR the string. What is stored depends on the columns' types, of
-// which the server is asked once. Where only the server knows it, and where the rule's
-// algorithm cannot be computed for it, the guard is silent.
+// The guard checks the values that the server stores, not the values in the statement. For example,
+// '131' is a number in a BIGINT column, and 131 is a string in a VARCHAR column. So the driver
+// reads the columns' types from the server once. The guard accepts a row if only the server knows
+// the stored value, or if the rule's algorithm can't be computed for it.
 
-// wrong returns the error for values with which a row does not belong to the table, nil
-// for others and for those of which that is not known.
+// wrong returns the error for values of a row that doesn't belong in the table. It returns nil for
+// other values, and if that is unknown.
 func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *StatementError {
 	columns := x.columnsIn(s)
 	asked := false
@@ -400,7 +403,7 @@ func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *St
 		if c.Known() == nil {
 			asked = true
 			if _, err := c.Learn(ctx, s); err != nil {
-				return nil // the statement meets the same error
+				return nil // the statement fails with the same error
 			}
 		}
 	}
@@ -408,7 +411,7 @@ func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *St
 	if wrong == nil || asked || s.IsAssumed() {
 		return wrong
 	}
-	for _, c := range columns { // the table may have been altered
+	for _, c := range columns { // the table may have changed
 		if _, err := c.Refresh(ctx, s); err != nil {
 			return nil
 		}
@@ -416,7 +419,7 @@ func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *St
 	return x.misplaced(ctx, s, values, columns)
 }
 
-// columnsIn returns the sharding columns of the table, whose types are to be known.
+// columnsIn returns the sharding columns of the table.
 func (x *shard) columnsIn(s *session.Session) []*session.Column {
 	if known := x.columns.Load(); known != nil {
 		return *known
@@ -429,11 +432,11 @@ func (x *shard) columnsIn(s *session.Session) []*session.Column {
 	return columns
 }
 
-// maxStored bounds the combinations of values that may be stored.
+// maxStored limits the combinations of stored values that are checked.
 const maxStored = 4096
 
-// misplaced returns the error for values that belong elsewhere, whichever of those that
-// may be stored for them are. The types of columns were asked for.
+// misplaced returns the error for values that belong in another table, whichever of their possible
+// forms the server stores. The columns' types are known.
 func (x *shard) misplaced(
 	ctx context.Context, s *session.Session, values []any, columns []*session.Column,
 ) (wrong *StatementError) {
@@ -465,7 +468,7 @@ func (x *shard) misplaced(
 		case here:
 			return nil
 		case err != nil && (!ok || nowhere.Unknown):
-			// Of a type that the server hasn't shown, such a value is not the one that is stored.
+			// If the column's type is unknown, the server may store another form of the value.
 			if !slices.ContainsFunc(columns, isUnshown) {
 				return nil
 			}
@@ -478,5 +481,5 @@ func (x *shard) misplaced(
 	return wrong
 }
 
-// isUnshown reports whether the server hasn't shown a column's type.
+// isUnshown reports whether a column's type is unknown.
 func isUnshown(c *session.Column) bool { return c.Known().Stores == session.StoresUnknown }

@@ -251,7 +251,7 @@ func TestShardGuard_error(t *testing.T) {
 	if !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || at.Table != "app.t_user_3" || wrong.Columns[0] != "user_id" || len(wrong.Values) != 1 || wrong.Meant.Table == "" {
 		t.Fatalf("have: %#v", err)
 	}
-	for _, want := range []string{"table app.t_user_3: row 2: by user_id", "belongs to ds.t_user_", "shardGuard"} {
+	for _, want := range []string{"table app.t_user_3: row 2: column user_id places the row in ds.t_user_", "; insert it there"} {
 		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "abb") {
 			t.Errorf("have: %v\nwant: %s in it, and no value", err, want)
 		}

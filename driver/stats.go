@@ -14,76 +14,77 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Stats is what a connector has done and how it is, at one moment. Its counts start with the
-// connector and only grow; those of a table and a generator that another rule brings start with
-// that rule. It holds no secrets, and marshals to JSON, as for expvar:
+// Stats are statistics of a connector, and its health, at one moment. Counts start at 0 with the
+// connector and only grow. Those of a table or generator start when a rule first has it. Stats
+// contains no secrets. It marshals to JSON, for example for expvar:
 //
 //	expvar.Publish("shardkey", expvar.Func(func() any { return connector.Stats() }))
 //
-// In JSON durations are seconds, in fields whose names end so.
+// In JSON, durations are numbers of seconds, and the names of their fields end in Seconds.
 type Stats struct {
-	// Database is the network address and the database of the DSN, as
-	// "tcp(127.0.0.1:3306)/app"; empty over a base connector of one's own.
+	// Database is the network address and the database of the DSN, for example
+	// "tcp(127.0.0.1:3306)/app". It is empty for a connector of [NewConnector].
 	Database string `json:"database,omitempty"`
-	// Connections are those that are open.
+	// Connections is the number of open connections.
 	Connections int       `json:"connections"`
 	Rule        RuleStats `json:"rule"`
-	// Tables are the current rule's, in its order.
+	// Tables are the tables of the current rule, in its order.
 	Tables []TableStats `json:"tables"`
-	// Generators are the current rule's generators, and then the worker-ID assigners
-	// that they use, in the rule's order.
+	// Generators are the generators of the current rule and then their worker-ID assigners, in the
+	// rule's order.
 	Generators []GeneratorStats `json:"generators"`
 	Plans      PlanStats        `json:"plans"`
 	Kept       KeptStats        `json:"kept"`
-	// Verification counts the statements that the second parser has read.
+	// Verification counts the results of the second parser.
 	Verification Verification `json:"verification"`
-	// Refused counts the statements that were refused before they were sent, by
-	// [StatementError.Reason]. It has all reasons.
+	// Refused counts the refused statements by [StatementError.Reason]. It has an entry for each
+	// reason.
 	Refused map[string]int64 `json:"refused"`
 }
 
-// RuleStats says which rule holds.
+// RuleStats describes the current rule.
 type RuleStats struct {
 	Name string `json:"name"`           // [rule.Rule.Name]
-	File string `json:"file,omitempty"` // the file from the root; empty for a rule that is from none
-	// Generation counts the rules that have held, from 1, and Since is when this one took hold.
+	File string `json:"file,omitempty"` // the absolute path of the file; empty for a rule without a file
+	// Generation is the rule's number among the connector's rules, from 1. Since is the time when
+	// the rule came into use.
 	Generation int64     `json:"generation"`
 	Since      time.Time `json:"since"`
-	// Watched reports whether the file is looked at for changes.
+	// Watched reports whether the file is checked for changes.
 	Watched bool `json:"watched"`
-	// ReloadErrors counts the changed files that could not be taken, and ReloadError
-	// is why the file as it is now could not; empty when it could.
+	// ReloadErrors counts the changed files that could not be loaded. ReloadError is the error for
+	// the current content of the file; empty if there is none.
 	ReloadErrors int64  `json:"reloadErrors"`
 	ReloadError  string `json:"reloadError,omitempty"`
 }
 
-// TableStats are the keys of a logical table.
+// TableStats are the statistics of a logical table.
 type TableStats struct {
 	Table     string `json:"table"`
 	Column    string `json:"column"`
-	Generator string `json:"generator"`      // its name in the rule
-	Type      string `json:"type,omitempty"` // its type in upper case; empty for one built in Go
-	// Keys are those made, for INSERTs and for [NextKeys].
+	Generator string `json:"generator"`      // the generator's name in the rule
+	Type      string `json:"type,omitempty"` // the generator's type in upper case; empty for a generator built in Go
+	// Keys is the number of generated keys, for INSERTs and for [NextKeys].
 	Keys int64 `json:"keys"`
-	// Statements are the executions of INSERTs that keys were made for, and Rows
-	// their rows with such a key. Whether the server took them does not count.
+	// Statements is the number of executed INSERTs with generated keys. Rows is the number of their
+	// rows with a generated key. Both include INSERTs that the server refused.
 	Statements int64 `json:"statements"`
 	Rows       int64 `json:"rows"`
-	// Errors are the calls of the generator that failed.
+	// Errors is the number of failed calls of the generator.
 	Errors int64 `json:"errors"`
-	// Generate is how long calls of the generator took, of one call in 64.
+	// Generate has the durations of calls of the generator, sampled from one call in 64.
 	Generate Histogram `json:"generate"`
 }
 
-// GeneratorStats are a live generator or worker-ID assigner.
+// GeneratorStats describes a live generator or worker-ID assigner.
 type GeneratorStats struct {
 	rule.Status
-	// LeaseLeft is how long keys can be made until Health.LeaseLimit, by the
-	// connector's clock; negative when that has passed, 0 where there is no limit.
+	// LeaseLeft is the time until Health.LeaseLimit, when keys can no longer be generated. It is
+	// negative after the limit, and 0 if there is no limit.
 	LeaseLeft time.Duration
 }
 
-// MarshalJSON writes the lease's time left in seconds.
+// MarshalJSON marshals g, with the remaining lease time in seconds.
 func (g GeneratorStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Name        string     `json:"name"`
@@ -95,43 +96,44 @@ func (g GeneratorStats) MarshalJSON() ([]byte, error) {
 	}{g.Name, g.Type, g.Assigner, g.Description, g.LeaseLeft.Seconds(), g.Health})
 }
 
-// PlanStats are the texts of INSERTs that are understood and kept, under the
-// current rule; Hits and Misses are under all.
+// PlanStats describes the cache of parsed INSERTs. Hits and Misses are for all rules, the other
+// fields for the current rule.
 type PlanStats struct {
 	Entries int `json:"entries"`
-	Bytes   int `json:"bytes"` // of text and plan, about
-	// Hits and Misses count the looks into the cache. A connection that repeats its
-	// last text does not look.
+	Bytes   int `json:"bytes"` // approximate size of statements and plans
+	// Hits and Misses count lookups in the cache. A connection that repeats one of its last
+	// statements makes no lookup.
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
 }
 
-// KeptStats are the prepared statements that connections keep.
+// KeptStats describes the cached prepared statements of all connections.
 type KeptStats struct {
 	Mode string `json:"mode"`
 	Open int64  `json:"open"`
-	// Limit is how many may be; -1 when the server has not been asked yet, 0 when it had no room.
+	// Limit is the maximum of Open; -1 if the server was not queried yet, 0 if the server had no
+	// capacity.
 	Limit int64 `json:"limit"`
-	// Hits are the executions by a statement that was kept, counted by connections
-	// up to 16 at a time; Misses are the statements prepared to be kept, and Dropped
-	// those that were closed again.
+	// Hits counts executions of a cached statement; connections report up to 16 at a time. Misses
+	// counts statements prepared for the cache. Dropped counts statements that were closed to free
+	// their place.
 	Hits    int64 `json:"hits"`
 	Misses  int64 `json:"misses"`
 	Dropped int64 `json:"dropped"`
 }
 
-// Histogram counts durations.
+// Histogram counts durations in buckets.
 type Histogram struct {
-	// Bounds are the upper bounds of the buckets, inclusive and ascending. They are the
-	// same for all histograms.
+	// Bounds are the upper bounds of the buckets, inclusive and ascending. All histograms have the
+	// same bounds.
 	Bounds []time.Duration
-	// Counts are the durations in each bucket; the last, one more than Bounds, has
-	// those above all bounds.
+	// Counts are the numbers of durations in each bucket. It has one more element than Bounds, for
+	// durations above all bounds.
 	Counts []int64
-	Sum    time.Duration // of all
+	Sum    time.Duration // the sum of all durations
 }
 
-// Count is the number of durations.
+// Count returns the number of durations.
 func (h Histogram) Count() (n int64) {
 	for _, c := range h.Counts {
 		n += c
@@ -139,7 +141,7 @@ func (h Histogram) Count() (n int64) {
 	return n
 }
 
-// MarshalJSON writes durations in seconds.
+// MarshalJSON marshals h, with durations in seconds.
 func (h Histogram) MarshalJSON() ([]byte, error) {
 	bounds := make([]float64, len(h.Bounds))
 	for i, b := range h.Bounds {
@@ -153,9 +155,9 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 	}{h.Count(), h.Sum.Seconds(), bounds, h.Counts})
 }
 
-// Stats returns what the connector has done and how it is. It asks no server, and
-// works also while none can be reached, and after Close. It may be called by many
-// goroutines at once, as often as a page or a collector of metrics asks.
+// Stats returns the connector's statistics. It doesn't contact a server, and also works while the
+// server is unavailable and after Close. It is safe for concurrent use and cheap enough to call for
+// each scrape.
 func (c *Connector) Stats() Stats {
 	rules := c.current()
 	c.mu.Lock()
@@ -198,7 +200,7 @@ func (c *Connector) ruleStats(rules *ruleSet) RuleStats {
 	return s
 }
 
-// now is the time of the connector's clock.
+// now returns the time of the connector's clock.
 func (c *Connector) now() time.Time {
 	if c.host.Clock == nil {
 		return time.Now()
@@ -206,7 +208,7 @@ func (c *Connector) now() time.Time {
 	return guard.NewClock(c.host.Clock).Now()
 }
 
-// stats are the counts of a table of the rule.
+// stats returns the counts of a table.
 func (t *tableCounts) stats(of *rule.Table) TableStats {
 	errors, statements := t.errors.Load(), t.statements.Load()
 	return TableStats{
@@ -222,19 +224,19 @@ func (c *Connector) cacheStats() KeptStats {
 		Hits: s.Hits, Misses: s.Misses, Dropped: s.Dropped}
 }
 
-// counts are what a connector counts, under all its rules.
+// counts are the counters of a connector, for all its rules.
 type counts struct {
 	tables   sync.Map // *tableCounts by tableKey
 	planHits atomic.Int64
-	// planMisses are the texts that were not in the cache.
+	// planMisses counts statements that were not in the cache.
 	planMisses   atomic.Int64
-	generation   atomic.Int64 // rules that have held
+	generation   atomic.Int64 // the number of rules so far
 	reloadErrors atomic.Int64
-	reloadError  atomic.Pointer[string] // nil while all is well
+	reloadError  atomic.Pointer[string] // nil if the last reload succeeded
 	refused      sync.Map               // *atomic.Int64 by reason
 }
 
-// tableKey is a table and what its keys come from.
+// tableKey identifies a table and the generator of its keys.
 type tableKey struct{ table, column, generator, typ string }
 
 // table returns the counts of a table of a rule.
@@ -248,7 +250,7 @@ func (c *counts) table(r *rule.Table) *tableCounts {
 	return t.(*tableCounts)
 }
 
-// refuse counts a statement that was refused.
+// refuse counts a refused statement.
 func (c *counts) refuse(reason string) {
 	n, ok := c.refused.Load(reason)
 	if !ok {
@@ -269,7 +271,7 @@ func (c *counts) refusals() map[string]int64 {
 	return all
 }
 
-// reloaded notes that the rule's file was loaded, or why it could not be.
+// reloaded records the result of reloading the rule's file.
 func (c *counts) reloaded(err error) {
 	if err == nil {
 		c.reloadError.Store(nil)
@@ -279,22 +281,22 @@ func (c *counts) reloaded(err error) {
 	c.reloadError.Store(new(err.Error()))
 }
 
-// tableCounts are the keys of one table. What all connections count on takes longer to
-// add to than a key to make: an INSERT of one row adds to two of them.
+// tableCounts are the counters of a table. An atomic addition that all connections share takes
+// longer than generating a key. So an INSERT of one row needs only two.
 type tableCounts struct {
-	calls      atomic.Int64 // of the generator, the current ones too
+	calls      atomic.Int64 // calls of the generator, including running ones
 	errors     atomic.Int64 // calls that failed
-	moreKeys   atomic.Int64 // those after the first of each call
+	moreKeys   atomic.Int64 // keys after the first of each call
 	statements atomic.Int64
-	moreRows   atomic.Int64 // those after the first of each statement
+	moreRows   atomic.Int64 // rows after the first of each statement
 	generate   histogram
 }
 
-// timedOneIn is of how many calls one is timed: the clock takes longer to read than a key to make.
+// timedOneIn is the sampling rate of durations, since reading the clock takes longer than
+// generating a key.
 const timedOneIn = 64
 
-// start is called before a call of the generator, and returns the time if the call is to
-// be timed, otherwise zero.
+// start counts a call of the generator. It returns the time if the call is sampled, otherwise zero.
 func (t *tableCounts) start() (start time.Time) {
 	if t.calls.Add(1)%timedOneIn == 1 {
 		start = time.Now()
@@ -302,7 +304,7 @@ func (t *tableCounts) start() (start time.Time) {
 	return start
 }
 
-// made is called after a call for n keys.
+// made records the result of a call for n keys.
 func (t *tableCounts) made(start time.Time, n int, err error) {
 	if err != nil {
 		t.errors.Add(1)
@@ -314,22 +316,22 @@ func (t *tableCounts) made(start time.Time, n int, err error) {
 	}
 }
 
-// filled counts an execution with keys for so many rows.
+// filled counts an execution with generated keys for this number of rows.
 func (t *tableCounts) filled(rows int) {
 	if t.statements.Add(1); rows != 1 {
 		t.moreRows.Add(int64(rows - 1))
 	}
 }
 
-// bounds are those of all histograms: a key from memory takes less than a
-// microsecond, one that waits for a store milliseconds.
+// bounds are the bounds of all histograms. A key from memory takes less than a microsecond. A key
+// that waits for a store takes milliseconds.
 var bounds = [...]time.Duration{
 	250 * time.Nanosecond, time.Microsecond, 5 * time.Microsecond, 25 * time.Microsecond,
 	100 * time.Microsecond, 500 * time.Microsecond, 2 * time.Millisecond, 10 * time.Millisecond,
 	50 * time.Millisecond, 250 * time.Millisecond, time.Second, 5 * time.Second,
 }
 
-// histogram is a [Histogram] that is counted on.
+// histogram is a [Histogram] with atomic counters.
 type histogram struct {
 	counts [len(bounds) + 1]atomic.Int64
 	sum    atomic.Int64

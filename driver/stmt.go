@@ -10,21 +10,20 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// stmt is a prepared statement as the user wrote it. Behind it is the base's
-// statement: of the same text, or, when that inserts into a sharded table, of one
-// that has a placeholder for each key next to the user's. Which of both is found
-// out again when the connector's rule has been replaced.
+// stmt is a prepared statement as the program wrote it. Its base is the underlying driver's
+// statement. For an INSERT into a sharded table, base also has a placeholder for each key. A stmt
+// is planned again after the connector's rule was replaced.
 type stmt struct {
 	conn  *conn
 	query string
 	class rewrite.Class
-	// free: the text neither reads nor changes anything of the session.
+	// free: the statement neither reads nor changes the session.
 	free   bool
-	rules  *ruleSet // the rule that base was prepared with
-	plan   *plan    // of a text that may insert
+	rules  *ruleSet // the rule of the plan
+	plan   *plan    // nil for a statement that can't insert
 	base   base.Stmt
-	inputs int // see NumInput
-	// asks: the session has something to do before each execution.
+	inputs int // the result of NumInput
+	// asks: the session has work to do before each execution.
 	asks bool
 }
 
@@ -35,8 +34,8 @@ var (
 	_ driver.NamedValueChecker = (*stmt)(nil)
 )
 
-// prepare plans the text with the current rule and prepares what comes of it.
-// The statement that was there before is closed.
+// prepare plans the statement with the current rule, prepares the result and closes the previous
+// prepared statement.
 func (s *stmt) prepare(ctx context.Context) error {
 	for {
 		rules := s.conn.connector.rules.Load()
@@ -48,7 +47,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 			}
 		}
 		if !p.fills() && s.base.Stmt != nil && !s.plan.fills() {
-			s.set(rules, p) // still the base's own statement
+			s.set(rules, p) // the same statement under both rules
 			return nil
 		}
 		prepared, err := s.prepareBase(ctx, p)
@@ -75,13 +74,13 @@ func (s *stmt) set(rules *ruleSet, p *plan) {
 	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&rewrite.NoAutoValueOnZero != 0)
 }
 
-// prepareBase prepares the text as it is, or with placeholders for its keys.
+// prepareBase prepares the statement unchanged, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 	if !p.fills() {
 		return s.conn.base.Prepare(ctx, s.query)
 	}
 	text, added := s.query, 0
-	if p.source() == nil { // else it is prepared for its check and count alone
+	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
 		text, added = p.BindText(), p.added
 	}
 	want := p.Params() + added
@@ -94,13 +93,13 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 	}
 	if n := prepared.NumInput(); n >= 0 && n != want {
 		_ = prepared.Close()
-		return base.Stmt{}, fmt.Errorf("%w: the server counts %d placeholders where %d are expected", ErrUnsupportedStatement, n, want)
+		return base.Stmt{}, fmt.Errorf("%w: expected %d placeholders, the server found %d", ErrUnsupportedStatement, want, n)
 	}
 	return prepared, nil
 }
 
-// ready prepares the statement again when the rule was replaced, and makes the
-// session ready for a text that passes; rows says that it is executed for rows.
+// ready prepares the statement again if the rule was replaced. It prepares the session for a
+// statement that is passed through. rows reports whether the caller reads rows.
 func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil && len(s.plan.columns) > 0 {
@@ -112,7 +111,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 		}
 	}
 	if current && s.plan != nil && s.plan.Consulted&rewrite.NoAutoValueOnZero != 0 {
-		// What a written 0 asks for, the servers decide with each execution.
+		// For each execution the server decides by sql_mode whether a literal 0 requests a key.
 		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
 			return use, err
@@ -182,15 +181,15 @@ func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
 	return s.QueryContext(context.Background(), base.Named(args))
 }
 
-// NumInput is the base's count, less the placeholders of the keys.
+// NumInput returns the number of placeholders without those for keys.
 func (s *stmt) NumInput() int { return s.inputs }
 
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 	return s.base.CheckNamedValue(nv)
 }
 
-// ColumnConverter is asked for the user's arguments; the base knows them by
-// their place among the keys.
+// ColumnConverter returns the converter for a user's argument. The underlying driver counts the
+// placeholders for keys too.
 func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 	if s.plan.fills() && s.plan.source() == nil {
 		idx += s.plan.FillsBefore(idx)

@@ -7,8 +7,8 @@ import (
 	"github.com/shardkey/shardkey/internal/tidb"
 )
 
-// TiDB's parser is the second parser, unless the build tag shardkey_noparser
-// leaves it out, which makes a program 12 MB smaller.
+// TiDB's parser is the second parser. The build tag shardkey_noparser leaves it out, which makes a
+// program 12 MB smaller.
 func init() {
 	secondReader = func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error) {
 		outcome, err := tidb.Check(text, opts, p)

@@ -18,29 +18,31 @@ import (
 
 // Intervals at which a rule's file is checked.
 const (
-	watchInterval = time.Second // by WatchRule
+	watchInterval = time.Second // for WatchRule
 	minReload     = 10 * time.Millisecond
 	maxReload     = 24 * time.Hour
-	// settle is how long a file must stay the same before it is loaded: a program may be
-	// writing it.
+	// settle is how long a file must stay unchanged before it is loaded, since a program may still
+	// write it.
 	settle = 100 * time.Millisecond
 )
 
-// WatchRule loads changes of a rule's file into all connectors of this process that use it, also
-// those opened later, until ctx ends. It checks the file each second in a goroutine, and returns at
-// once. The DSN parameter shardkeyReload does the same until its sql.DB is closed, at its own
-// interval. A file has one goroutine, with the shortest interval that was asked for.
+// WatchRule loads changes of a rule's file into all connectors of this process that use the file,
+// also those opened later, until ctx ends. It checks the file each second in a goroutine, and
+// returns immediately. The DSN parameter shardkeyReload does the same, at its interval and until
+// its sql.DB is closed. A file has one goroutine, with the shortest interval of all callers.
 //
-// A file that was replaced by renaming, or by another target of a symbolic link to it or to its
-// directory, has changed as well as one that was written to. All connectors get the new rule, or
-// none does: if it doesn't load, if it has warnings and one of them was opened with
-// shardkeyRuleWarnings=error, or if a generator can't be opened, they keep the old one, and the
-// error is logged once, with its file and line. When the file is fixed, it is loaded. Statements
-// that are running finish with the rule that they began with. Generators that are configured in the
-// same way stay, with their worker ID and their state ([rule.Live.Replace]); others are closed
-// after their last use. Rules given to [RegisterRule] are replaced by newer ones of their file.
+// WatchRule detects writes to the file, renames, and new targets of symbolic links to the file or
+// its directory. All connectors get the new rule, or none does. They keep the old rule if the new
+// one or one of its generators can't be opened. They also keep it if a connector with
+// shardkeyRuleWarnings=error finds a warning. WatchRule logs that error once, with file and line,
+// and loads the file after it is fixed.
 //
-// WatchRule returns an error if the rule doesn't load now, and watches nothing then.
+// Running statements finish with the old rule. Generators with the same configuration stay open and
+// keep their worker ID ([rule.Live.Replace]); others are closed after their last use. Rules given
+// to [RegisterRule] are replaced too.
+//
+// WatchRule returns an error if the rule can't be loaded now, and then watches nothing. It is safe
+// for concurrent use.
 func WatchRule(ctx context.Context, path string) error {
 	r, err := rule.Load(path)
 	if err != nil {
@@ -51,12 +53,12 @@ func WatchRule(ctx context.Context, path string) error {
 	return nil
 }
 
-// openConnectors are those of this process, and the files that are watched for them.
+// openConnectors are the open connectors of this process and the files that are watched for them.
 var openConnectors = registry{connectors: map[*Connector]func(){}, watchers: map[string]*watcher{}}
 
 type registry struct {
 	mu         sync.Mutex
-	connectors map[*Connector]func() // ends the connector's own watching
+	connectors map[*Connector]func() // the function stops watching for the connector
 	watchers   map[string]*watcher   // by the file's path
 }
 
@@ -67,7 +69,7 @@ func (o *registry) add(c *Connector, interval time.Duration) error {
 		file, _ := c.Rule().Source()
 		if file == "" {
 			return &DSNError{Param: paramReload,
-				Reason: fmt.Sprintf("the rule %s was not loaded from a file: there is nothing to look at", c.Rule().Name())}
+				Reason: fmt.Sprintf("the rule %s was not loaded from a file; load it from a file or remove the parameter", c.Rule().Name())}
 		}
 		leave = o.watch(file, interval)
 	}
@@ -77,8 +79,8 @@ func (o *registry) add(c *Connector, interval time.Duration) error {
 	return nil
 }
 
-// remove removes a closed connector. If its file was watched for it alone, the goroutine has
-// ended when remove returns.
+// remove removes a closed connector. If its file was watched for this connector alone, the
+// goroutine has ended when remove returns.
 func (o *registry) remove(c *Connector) {
 	o.mu.Lock()
 	leave := o.connectors[c]
@@ -89,7 +91,7 @@ func (o *registry) remove(c *Connector) {
 	}
 }
 
-// using returns the open connectors whose rule is from a file.
+// using returns the open connectors whose rule comes from a file.
 func (o *registry) using(file string) []*Connector {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,20 +147,20 @@ func (o *registry) watches(file string) bool {
 type watcher struct {
 	file       string
 	users      int           // guarded by registry.mu
-	interval   time.Duration // as well
+	interval   time.Duration // guarded by registry.mu
 	ticker     *time.Ticker
 	stop, done chan struct{}
 
-	// These belong to the goroutine.
+	// The goroutine owns these fields.
 	info   fs.FileInfo // nil if the file can change and still look the same
 	sum    [sha256.Size]byte
-	err    error   // the file cannot be read
-	failed attempt // the last one, if it failed
-	logged string  // the error that was logged last; empty after a success
+	err    error   // the error of reading the file
+	failed attempt // the last attempt, if it failed
+	logged string  // the last logged error; empty after a success
 }
 
-// attempt is a content of the file, or the error of reading it, loaded into so many
-// connectors. One that failed is not made again.
+// attempt identifies a file's content (or its read error) and the connectors to load it into. A
+// failed attempt isn't repeated.
 type attempt struct {
 	sum        [sha256.Size]byte
 	err        string
@@ -184,7 +186,7 @@ func (w *watcher) run() {
 	}
 }
 
-// changed reports whether the file has another content than at the last call.
+// changed reports whether the file's content has changed since the last call.
 func (w *watcher) changed() bool {
 	info, err := os.Stat(w.file)
 	if err == nil && w.info != nil && os.SameFile(info, w.info) &&
@@ -200,13 +202,13 @@ func (w *watcher) changed() bool {
 	sum := sha256.Sum256(text)
 	changed := sum != w.sum || fmt.Sprint(err) != fmt.Sprint(w.err)
 	w.info, w.sum, w.err = nil, sum, err
-	if err == nil && time.Since(info.ModTime()) > 2*time.Second { // which may be the resolution of files' times
+	if err == nil && time.Since(info.ModTime()) > 2*time.Second { // some file systems have a resolution of 2 s
 		w.info = info
 	}
 	return changed
 }
 
-// update loads the file into the connectors whose rule is another one, and logs an error once.
+// update loads the file into the connectors with an older content, and logs an error once.
 func (w *watcher) update() {
 	using := openConnectors.using(w.file)
 	behind := slices.DeleteFunc(slices.Clone(using), func(c *Connector) bool {
@@ -263,10 +265,10 @@ func (w *watcher) load(behind []*Connector) (*rule.Rule, error) {
 	return next, nil
 }
 
-// loggersOf returns the connectors' loggers, each once, or the default one if there is no
+// loggersOf returns each of the connectors' loggers once, or the default logger if there is no
 // connector.
 func loggersOf(connectors []*Connector) map[*slog.Logger]*slog.Logger {
-	all := map[*slog.Logger]*slog.Logger{} // by the logger as it was given
+	all := map[*slog.Logger]*slog.Logger{} // by the logger that the program passed
 	for _, c := range connectors {
 		all[c.logger] = c.host.Logger
 	}

@@ -290,9 +290,9 @@ func TestWatchRule_refuses(t *testing.T) {
 	write(t, path, watched("t_order", 3))
 	for params, want := range map[string]string{
 		"parsed&shardkeyReload=5s":   "was not loaded from a file",
-		path + "&shardkeyReload=5":   `"5" must be off or a duration from 10ms to 24h0m0s`,
-		path + "&shardkeyReload=0s":  "must be off or",
-		path + "&shardkeyReload=48h": "must be off or",
+		path + "&shardkeyReload=5":   `expected off or a duration from 10ms to 24h0m0s such as 5s, found "5"`,
+		path + "&shardkeyReload=0s":  `found "0s"`,
+		path + "&shardkeyReload=48h": `found "48h0m0s"`,
 	} {
 		_, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+params)
 		dsnErr := (*DSNError)(nil)
