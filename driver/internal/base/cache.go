@@ -11,61 +11,62 @@ import (
 	"time"
 )
 
-// Bounds of the statements that a connection caches. The server holds a tree for
-// each: a longer query is prepared for each execution.
+// Limits of the cached statements. The server keeps a parse tree for each of them. A longer query
+// is prepared for each execution.
 const (
 	maxCached      = 16
 	maxCachedBytes = 16 << 10
-	// maxTypes is the number of argument type lists for which one query is cached.
+	// maxTypes limits the lists of argument types for which one query is cached.
 	maxTypes = 4
 )
 
-// Cacheable reports whether the statement of a query may be cached: it isn't long,
-// and mentions no user variable, whose type MySQL fixes when it prepares.
+// Cacheable reports whether a query's statement may be cached. The query must be short enough and
+// have no user variable, since MySQL fixes a variable's type when it prepares the statement.
 func Cacheable(query string) bool {
 	return len(query) <= maxCachedBytes && strings.IndexByte(query, '@') < 0
 }
 
-// Cache bounds and counts the statements that the connections of one connector
-// cache. Many goroutines use it.
+// Cache limits and counts the cached statements of a connector's connections. It is safe for
+// concurrent use.
 type Cache struct {
 	always bool
-	// limit is the highest number of statements: unknown at first, 0 after the server had no room.
+	// limit is the maximum number of statements. It is unknown at first, and 0 after the server ran
+	// out of statements.
 	limit  atomic.Int64
-	wanted atomic.Bool // the limit is needed and unknown
+	wanted atomic.Bool // a connection needs the unknown limit
 	open   atomic.Int64
-	clears atomic.Uint32 // how many times all connections had to clear
+	clears atomic.Uint32 // how many times all connections had to clear their statements
 
 	hits, misses, dropped atomic.Int64
 }
 
 const (
 	unknown = -1
-	// maxTotal statements of 16 to 26 kB take some 50 MB of a server's memory.
+	// maxTotal statements of 16 to 26 kB take about 50 MB of a server's memory.
 	maxTotal = 2048
 	// share is the part of the server's limit that one connector uses.
 	share = 8
-	// totalOfUnknown is for servers that don't report their limit.
+	// totalOfUnknown is the limit if the server doesn't report one.
 	totalOfUnknown = 256
 )
 
-// NewCache returns a cache. With always, connections prepare a query also if the
-// driver would execute it directly.
+// NewCache returns a cache. If always is set, connections also prepare queries that the driver
+// would execute directly.
 func NewCache(always bool) *Cache {
 	c := &Cache{always: always}
 	c.limit.Store(unknown)
 	return c
 }
 
-// CacheStats are the counts of a cache.
+// CacheStats are the statistics of a cache.
 type CacheStats struct {
 	Open int64
-	// Limit is -1 before it is known, and 0 after the server had no room.
+	// Limit is -1 if unknown, and 0 after the server ran out of statements.
 	Limit                 int64
 	Hits, Misses, Dropped int64
 }
 
-// Stats returns the counts. Connections report their hits 16 at a time.
+// Stats returns the cache's statistics. Connections report their hits 16 at a time.
 func (c *Cache) Stats() CacheStats {
 	if c == nil {
 		return CacheStats{}
@@ -73,9 +74,9 @@ func (c *Cache) Stats() CacheStats {
 	return CacheStats{c.open.Load(), c.limit.Load(), c.hits.Load(), c.misses.Load(), c.dropped.Load()}
 }
 
-// SetLimit sets the limit from the server's max_prepared_stmt_count, in digits: an
-// eighth of it, at most 2,048. TiDB's -1 means that it has none. What isn't a number
-// counts as a server that doesn't report it.
+// SetLimit sets the limit to an eighth of the server's max_prepared_stmt_count, at most 2,048. The
+// parameter server is that variable as a string. TiDB's -1 means no limit. If server isn't a
+// number, the limit is 256.
 func (c *Cache) SetLimit(server string) {
 	limit := int64(totalOfUnknown)
 	if n, err := strconv.ParseInt(server, 10, 64); err == nil && n >= 0 {
@@ -87,27 +88,27 @@ func (c *Cache) SetLimit(server string) {
 	c.wanted.Store(false)
 }
 
-// statements are the prepared statements that one connection caches, the one used last first.
+// statements are the cached statements of one connection, most recently used first.
 type statements struct {
 	cache  *Cache // nil: none
 	all    []*cachedStmt
-	clears uint32 // cache.clears, as far as it was followed
-	hits   int64  // that cache.hits doesn't have yet
+	clears uint32 // the value of cache.clears that was applied last
+	hits   int64  // hits not yet added to cache.hits
 }
 
 type cachedStmt struct {
 	Stmt
 	query string
-	// types are those of the arguments. With the first execution MySQL decides by
-	// them how it reads the query: JSON_ARRAY(?) depends on them, and
-	// JSON_ARRAY(COALESCE(?, ?)) on which of them are NULL.
+	// types are the types of the arguments. At the first execution MySQL interprets the query by
+	// them. For example, the result of JSON_ARRAY(?) depends on the types, and that of
+	// JSON_ARRAY(COALESCE(?, ?)) depends on NULLs.
 	types []argType
 }
 
 type argType uint8
 
 const (
-	argOther argType = iota // how it is sent is unknown
+	argOther argType = iota // an unknown type
 	argNull
 	argInt
 	argUint
@@ -143,7 +144,7 @@ func typeOf(v driver.Value) argType {
 	return argOther
 }
 
-// typesOf returns nil if a statement with such arguments isn't cached.
+// typesOf returns the types of arguments, nil if a statement with such arguments isn't cached.
 func typesOf(args []driver.NamedValue) []argType {
 	types := make([]argType, len(args))
 	for i := range args {
@@ -169,15 +170,16 @@ func (s *cachedStmt) takes(args []driver.NamedValue) bool {
 // Caches reports whether the connection caches statements.
 func (c *Conn) Caches() bool { return c.cached.cache != nil }
 
-// NeedsLimit reports whether Cache.SetLimit is to be called before the next SendCached.
+// NeedsLimit reports whether Cache.SetLimit must be called before the next SendCached.
 func (c *Conn) NeedsLimit() bool { return c.Caches() && c.cached.cache.wanted.Load() }
 
-// ClearCache closes the cached statements, for when the server may read their
-// queries in another way from now on. (It looks at the tables with each execution.)
+// ClearCache closes the cached statements. Call it if the server may interpret their queries in
+// another way from now on. Changed tables don't matter, since the server checks them at each
+// execution.
 func (c *Conn) ClearCache() { c.cached.clear() }
 
-// SendCached is Send with a statement that is kept for the next execution of the
-// same query. The query is Cacheable, and the connection Caches.
+// SendCached is Send with a statement that is cached for the next execution. The query must be
+// Cacheable, and the connection must cache.
 func (c *Conn) SendCached(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (Reply, error) {
 	k := &c.cached
 	k.follow()
@@ -197,8 +199,8 @@ func (c *Conn) SendCached(ctx context.Context, query string, args []driver.Named
 	return c.SendPrepared(ctx, query, args, added, want)
 }
 
-// SendBinary is SendPrepared with a statement that is kept for the next execution of the
-// same query, if the query is Cacheable and the connection Caches.
+// SendBinary is SendPrepared with a statement that is cached for the next execution, if the query
+// is Cacheable and the connection caches.
 func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.NamedValue, want Want) (Reply, error) {
 	if k := &c.cached; c.Caches() && Cacheable(query) {
 		k.follow()
@@ -209,8 +211,8 @@ func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.Named
 	return c.SendPrepared(ctx, query, args, 0, want)
 }
 
-// sendStatement executes the cached statement s, or, if that is nil or of no use to the
-// server, one that it prepares. It returns driver.ErrSkip if there is no room for it.
+// sendStatement executes the cached statement s. If s is nil or the server has dropped it, it
+// prepares a new one. It returns driver.ErrSkip if the server has no capacity for a statement.
 func (c *Conn) sendStatement(
 	ctx context.Context, s *cachedStmt, query string, args []driver.NamedValue, added int, want Want,
 ) (Reply, error) {
@@ -237,12 +239,12 @@ func (c *Conn) sendStatement(
 	}
 	r, err := s.Send(ctx, args, want)
 	if err != nil {
-		k.drop(s) // parts of long arguments may be at the server
+		k.drop(s) // the server may have parts of long arguments
 	}
 	return r, err
 }
 
-// prepareCached prepares a statement to be cached. It returns nil when there is no room for it.
+// prepareCached prepares a statement for the cache. It returns nil if there is no capacity for it.
 func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.NamedValue, added int) (*cachedStmt, error) {
 	k := &c.cached
 	types := typesOf(args)
@@ -250,7 +252,7 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 		return nil, nil
 	}
 	prepared, err := c.PrepareFor(ctx, query, args, added)
-	full := k.cache.limit.Load() <= 0 // the server had no room
+	full := k.cache.limit.Load() <= 0 // the server had no capacity
 	if err == nil && full {
 		_ = prepared.Close()
 	}
@@ -258,7 +260,7 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 		k.cache.open.Add(-1)
 		const notInProtocol = 1295
 		if k.cache.always && IsServerError(err, notInProtocol) {
-			return nil, nil // the server executes it directly only
+			return nil, nil // the server supports direct execution only
 		}
 		return nil, err
 	}
@@ -268,14 +270,14 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 	return s, nil
 }
 
-// isUnprepared reports whether the server executed nothing because it doesn't have
-// the prepared statement any more, or can't adapt it to changed tables.
+// isUnprepared reports whether the server executed nothing because it has dropped the prepared
+// statement, or can't adapt it to changed tables.
 func isUnprepared(err error) bool {
 	const unknownStatement, needReprepare = 1243, 1615
 	return IsServerError(err, unknownStatement, needReprepare)
 }
 
-// find returns the statement of a query with such arguments, or nil.
+// find returns the statement of a query for the types of args, or nil.
 func (k *statements) find(query string, args []driver.NamedValue) *cachedStmt {
 	for i, s := range k.all {
 		if s.query == query && s.takes(args) {
@@ -289,8 +291,8 @@ func (k *statements) find(query string, args []driver.NamedValue) *cachedStmt {
 	return nil
 }
 
-// hit counts an execution. Adding to a counter that other processors see takes
-// longer than everything else that is counted here.
+// hit counts an execution. It updates the shared counter rarely, since that is slower than the
+// other work here.
 func (k *statements) hit() {
 	const most = 16
 	if k.hits++; k.hits >= most {
@@ -303,9 +305,8 @@ func (k *statements) reportHits() {
 	k.hits = 0
 }
 
-// admit makes room for one more statement of a query, and reports whether there is
-// any. A full connection closes its oldest statement, or the query's oldest if there
-// are statements of it for many types.
+// admit reports whether a statement of a query can be added. On a full connection it closes the
+// least recently used statement, or the query's if the query has many types of arguments.
 func (k *statements) admit(query string) bool {
 	limit := k.cache.limit.Load()
 	if limit == unknown {
@@ -347,14 +348,14 @@ func (k *statements) drop(s *cachedStmt) {
 	k.cache.dropped.Add(1)
 }
 
-// clear closes all.
+// clear closes all statements.
 func (k *statements) clear() {
 	for len(k.all) > 0 {
 		k.drop(k.all[len(k.all)-1])
 	}
 }
 
-// follow closes all if the server had no room.
+// follow closes all statements if full was called.
 func (k *statements) follow() {
 	if clears := k.cache.clears.Load(); clears != k.clears {
 		k.clears = clears
@@ -362,8 +363,8 @@ func (k *statements) follow() {
 	}
 }
 
-// full is called when the server has no room for another statement: all are closed, those of other
-// connections before their next SendCached, and none is cached from then on.
+// full is called if the server can't hold another statement. It closes all statements and turns the
+// cache off. Other connections close theirs before their next SendCached.
 func (k *statements) full() {
 	k.cache.limit.Store(0)
 	k.cache.wanted.Store(false)
@@ -371,5 +372,5 @@ func (k *statements) full() {
 	k.clear()
 }
 
-// SetLimit is Cache.SetLimit of the connection's cache.
+// SetLimit calls Cache.SetLimit of the connection's cache.
 func (c *Conn) SetLimit(server string) { c.cached.cache.SetLimit(server) }

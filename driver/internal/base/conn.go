@@ -1,9 +1,8 @@
-// Package base drives a connection of any database/sql driver the way
-// database/sql does it, and caches its prepared statements.
+// Package base calls a connection of any database/sql driver as database/sql does, and caches its
+// prepared statements. It doesn't depend on sharding.
 //
-// It knows nothing of sharding. The underlying driver may implement any of the optional interfaces
-// of database/sql/driver; where it lacks one, the methods here do what database/sql does
-// (ctxutil.go). Its errors come back as the same values.
+// The underlying driver may lack optional interfaces of database/sql/driver. The methods here then
+// do the same as database/sql (ctxutil.go). Errors of the driver are returned unchanged.
 package base
 
 import (
@@ -17,21 +16,22 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MaxPlaceholders is the highest number of placeholders in a prepared statement:
-// the protocol has 16 bits for it.
+// MaxPlaceholders is the maximum number of placeholders in a prepared statement, which has 16 bits
+// in the protocol.
 const MaxPlaceholders = 65535
 
-// ErrTooManyPlaceholders is in the chain of the error for a statement with more placeholders.
+// ErrTooManyPlaceholders is in the chain of the error for a statement with more than
+// MaxPlaceholders placeholders.
 var ErrTooManyPlaceholders = errors.New("shardkey: too many placeholders")
 
-// TooManyPlaceholders returns the error for a statement with so many placeholders
-// of the user's and so many added ones.
+// TooManyPlaceholders returns the error for a statement with user placeholders of the program and
+// added placeholders for keys.
 func TooManyPlaceholders(user, added int) error {
 	return fmt.Errorf("%w: %d of the statement and %d for its keys are more than the %d that the server accepts; "+
 		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, MaxPlaceholders)
 }
 
-// The deprecated interfaces, declared again here: a driver may have nothing newer.
+// The deprecated interfaces. They are declared here again for drivers that have no newer ones.
 type (
 	execer interface {
 		Exec(query string, args []driver.Value) (driver.Result, error)
@@ -41,23 +41,23 @@ type (
 	}
 )
 
-// Want is what a statement is sent for.
+// Want is the kind of result that the caller expects of a statement.
 type Want uint8
 
-// The things that a statement can be sent for.
+// The kinds of results.
 const (
 	WantResult Want = iota
 	WantRows
 )
 
-// Reply is what a statement returned: Rows with WantRows, otherwise Result.
+// Reply is the result of a statement: Rows for WantRows, otherwise Result.
 type Reply struct {
 	Result driver.Result
 	Rows   driver.Rows
 }
 
-// Conn is a connection of the underlying driver with its optional interfaces,
-// found once. One goroutine at a time uses it.
+// Conn is a connection of the underlying driver with its optional interfaces. One goroutine at a
+// time uses it.
 type Conn struct {
 	conn     driver.Conn
 	preparer driver.ConnPrepareContext
@@ -76,7 +76,7 @@ type Conn struct {
 	cached      statements
 }
 
-// New returns a connection. A nil cache caches no statements.
+// New returns a Conn. If cache is nil, it caches no statements.
 func New(conn driver.Conn, cache *Cache) Conn {
 	c := Conn{conn: conn, cached: statements{cache: cache}}
 	c.preparer, _ = conn.(driver.ConnPrepareContext)
@@ -96,12 +96,12 @@ func New(conn driver.Conn, cache *Cache) Conn {
 // Unwrap returns the underlying driver's connection.
 func (c *Conn) Unwrap() driver.Conn { return c.conn }
 
-// PreparesAll reports whether the driver cannot execute a query directly. database/sql then shows
-// arguments to its statements only, which may accept other types than its connections do.
+// PreparesAll reports whether the driver can't execute a query directly. database/sql then converts
+// arguments for the statement, which may accept other types than the connection.
 func (c *Conn) PreparesAll() bool { return c.preparesAll }
 
-// Direct executes a query without preparing it. It returns driver.ErrSkip when the
-// driver doesn't or can't.
+// Direct executes a query without preparing it. It returns driver.ErrSkip if the driver doesn't
+// support that.
 func (c *Conn) Direct(ctx context.Context, query string, args []driver.NamedValue, want Want) (r Reply, err error) {
 	switch {
 	case want == WantResult && c.execCtx != nil:
@@ -122,9 +122,9 @@ func (c *Conn) Direct(ctx context.Context, query string, args []driver.NamedValu
 	return r, c.noted(err)
 }
 
-// Send executes a query the way database/sql does: directly, and if the driver skips
-// that, by a statement that is prepared for it and closed after use. The last added
-// of its arguments don't count in errors about their number.
+// Send executes a query as database/sql does: directly if the driver supports that, and otherwise
+// by a temporary prepared statement. The last added arguments are keys, which errors about the
+// number of arguments don't count.
 func (c *Conn) Send(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (Reply, error) {
 	if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
 		return r, err
@@ -132,7 +132,7 @@ func (c *Conn) Send(ctx context.Context, query string, args []driver.NamedValue,
 	return c.SendPrepared(ctx, query, args, added, want)
 }
 
-// SendPrepared is Send by a statement that is prepared for it and closed after use.
+// SendPrepared is Send with a temporary prepared statement.
 func (c *Conn) SendPrepared(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (r Reply, err error) {
 	s, err := c.PrepareFor(ctx, query, args, added)
 	if err != nil {
@@ -161,8 +161,8 @@ func (c *Conn) PrepareFor(ctx context.Context, query string, args []driver.Named
 	return s, nil
 }
 
-// Prepare prepares a query. If the server has no room for another statement, it
-// closes the cached ones and tries again.
+// Prepare prepares a query. If the server can't hold another statement, it closes the cached ones
+// and tries again.
 func (c *Conn) Prepare(ctx context.Context, query string) (Stmt, error) {
 	stmt, err := c.prepare(ctx, query)
 	const tooManyStatements = 1461
@@ -194,10 +194,11 @@ func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err
 	return stmt, nil
 }
 
-// ErrNoAnswer is the error for a driver that returns neither an error nor an answer, as a mock may.
+// ErrNoAnswer is the error for a driver, for example a mock, that returns neither an error nor a
+// result.
 var ErrNoAnswer = errors.New("shardkey: the base driver returned nil without an error")
 
-// answered refuses nil rows, which would end the process in database/sql.
+// answered returns an error for nil rows, which would crash the process in database/sql.
 func answered(rows driver.Rows, err error) (driver.Rows, error) {
 	if err == nil && rows == nil {
 		err = ErrNoAnswer
@@ -224,12 +225,12 @@ func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return tx, err
 }
 
-// Begin is the deprecated method, which every connection has.
+// Begin calls the deprecated method of the driver's connection.
 func (c *Conn) Begin() (driver.Tx, error) {
 	return c.conn.(interface{ Begin() (driver.Tx, error) }).Begin()
 }
 
-// Ping returns nil for a driver that can't ping, as database/sql does.
+// Ping pings the server. It returns nil if the driver can't ping, as database/sql does.
 func (c *Conn) Ping(ctx context.Context) error {
 	if c.pinger == nil {
 		return nil
@@ -237,9 +238,9 @@ func (c *Conn) Ping(ctx context.Context) error {
 	return c.pinger.Ping(ctx)
 }
 
-// noted returns err, and retires the connection when err shows that its session is
-// of no use: after a transaction has failed, Vitess answers every statement with
-// VT09032 until a ROLLBACK, which no program sends that is in no transaction.
+// noted returns err, and retires the connection if its session can't be used any more. After a
+// failed transaction, Vitess answers each statement with VT09032 until a ROLLBACK, which a program
+// outside a transaction doesn't send.
 func (c *Conn) noted(err error) error {
 	if err != nil {
 		c.note(err)
@@ -254,12 +255,12 @@ func (c *Conn) note(err error) {
 	}
 }
 
-// Retire makes the pool close the connection after its use: its session isn't in
-// the state that the next user may expect.
+// Retire makes the pool close the connection after its current use. Call it if the session's state
+// has changed for the next user.
 func (c *Conn) Retire() { c.broken = true }
 
-// ResetSession prepares the connection for its next user. For a driver that has nothing to
-// reset it does nothing, as database/sql does.
+// ResetSession prepares the connection for its next user. If the driver has no ResetSession, it
+// does nothing.
 func (c *Conn) ResetSession(ctx context.Context) error {
 	switch {
 	case c.broken:
@@ -270,8 +271,8 @@ func (c *Conn) ResetSession(ctx context.Context) error {
 	return c.resetter.ResetSession(ctx)
 }
 
-// IsValid reports whether another user may get the connection. Without a driver's own
-// answer that is so, as for database/sql.
+// IsValid reports whether the pool may reuse the connection. A connection without this method is
+// valid, as in database/sql.
 func (c *Conn) IsValid() bool { return !c.broken && (c.valid == nil || c.valid.IsValid()) }
 
 // Close closes the cached statements and the connection.
@@ -280,8 +281,8 @@ func (c *Conn) Close() error {
 	return c.conn.Close()
 }
 
-// CheckNamedValue converts an argument as the driver's connection does. It returns
-// driver.ErrSkip where database/sql's default conversion applies.
+// CheckNamedValue converts an argument as the driver's connection does. It returns driver.ErrSkip
+// for the default conversion.
 func (c *Conn) CheckNamedValue(nv *driver.NamedValue) error {
 	if c.checker == nil {
 		return driver.ErrSkip
@@ -289,8 +290,8 @@ func (c *Conn) CheckNamedValue(nv *driver.NamedValue) error {
 	return c.checker.CheckNamedValue(nv)
 }
 
-// Convert converts an argument to a type that the driver accepts, as database/sql
-// does. It does nothing if PreparesAll: then CheckArgs converts.
+// Convert converts an argument to a type that the driver accepts, as database/sql does. It does
+// nothing if PreparesAll, since CheckArgs converts then.
 func (c *Conn) Convert(nv *driver.NamedValue) error {
 	if c.PreparesAll() {
 		return nil
@@ -301,7 +302,7 @@ func (c *Conn) Convert(nv *driver.NamedValue) error {
 	return DefaultConvert(nv)
 }
 
-// DefaultConvert is the conversion that database/sql does for a driver without its own.
+// DefaultConvert converts an argument as database/sql does for a driver without a conversion.
 func DefaultConvert(nv *driver.NamedValue) (err error) {
 	nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
 	return err
@@ -324,7 +325,7 @@ func withoutContext[T any](
 	return call(values)
 }
 
-// IsServerError reports whether err is a server's error with one of these numbers.
+// IsServerError reports whether err is a server error with one of these numbers.
 func IsServerError(err error, numbers ...uint16) bool {
 	var my *mysql.MySQLError
 	return err != nil && errors.As(err, &my) && slices.Contains(numbers, my.Number)

@@ -7,13 +7,13 @@ import (
 	"reflect"
 )
 
-// Rows are rows of the underlying driver that close what they come from, and that
-// can report how they ended. They have every optional interface; where the
-// driver's rows lack one, they answer what database/sql assumes for its absence.
+// Rows are rows of the underlying driver. Closing them also closes their statement and reports how
+// they ended. They implement all optional interfaces. If the driver's rows lack one, they return
+// the defaults of database/sql.
 type Rows struct {
 	driver.Rows
-	after  io.Closer   // nil: nothing else to close
-	ended  func(error) // nil: not wanted, or called
+	after  io.Closer   // nil: no statement to close
+	ended  func(error) // nil: no function, or already called
 	failed error
 }
 
@@ -26,8 +26,8 @@ var (
 	_ driver.RowsColumnTypePrecisionScale   = (*Rows)(nil)
 )
 
-// OnClose returns rows that call ended once, when they are closed, with the error
-// that ended them, if any.
+// OnClose returns rows that call ended once when they are closed, with the error that ended them or
+// nil.
 func OnClose(rows driver.Rows, ended func(error)) *Rows {
 	return &Rows{Rows: rows, ended: ended}
 }

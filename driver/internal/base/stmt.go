@@ -18,12 +18,12 @@ type (
 	}
 )
 
-// Stmt is a prepared statement of the underlying driver with its optional
-// interfaces, found once. The zero value is no statement.
+// Stmt is a prepared statement of the underlying driver with its optional interfaces. The zero
+// value has no statement.
 type Stmt struct {
 	driver.Stmt
 	conn      *Conn
-	inputs    int // NumInput
+	inputs    int // the result of NumInput
 	execCtx   driver.StmtExecContext
 	queryCtx  driver.StmtQueryContext
 	checker   driver.NamedValueChecker
@@ -54,9 +54,9 @@ func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r
 	return r, s.conn.noted(err)
 }
 
-// CheckArgs does what database/sql does before it executes a statement. The last added of the
-// arguments don't count in errors about their number. It converts the arguments if the driver
-// prepares all queries; otherwise the connection has converted them.
+// CheckArgs checks and converts arguments as database/sql does before it executes a statement. The
+// last added arguments are keys, which errors about the number of arguments don't count. It
+// converts only if the driver prepares all queries, since the connection has converted the others.
 func (s *Stmt) CheckArgs(args []driver.NamedValue, added int) error {
 	if want := s.inputs; want >= 0 && want != len(args) {
 		return ArgCountError(want-added, len(args)-added)
@@ -72,7 +72,7 @@ func (s *Stmt) CheckArgs(args []driver.NamedValue, added int) error {
 	return nil
 }
 
-// convert is CheckNamedValue with the last step, which database/sql does itself.
+// convert calls CheckNamedValue and then the converter, as database/sql does.
 func (s *Stmt) convert(nv *driver.NamedValue) (err error) {
 	if err = s.CheckNamedValue(nv); err != driver.ErrSkip {
 		return err
@@ -81,10 +81,9 @@ func (s *Stmt) convert(nv *driver.NamedValue) (err error) {
 	return err
 }
 
-// CheckNamedValue does what database/sql does with an argument of this statement:
-// it asks the statement's checker, otherwise the connection's, and if both skip or
-// are missing, the statement's converter or the default one. For a statement with a
-// converter it returns driver.ErrSkip, so that database/sql asks the converter.
+// CheckNamedValue converts an argument as database/sql does. It calls the statement's checker or
+// the connection's. If both skip or are missing, it uses the default converter. For a statement
+// with a converter it returns driver.ErrSkip, so that database/sql calls the converter.
 func (s *Stmt) CheckNamedValue(nv *driver.NamedValue) (err error) {
 	if s.checker != nil {
 		err = s.checker.CheckNamedValue(nv)
@@ -97,8 +96,7 @@ func (s *Stmt) CheckNamedValue(nv *driver.NamedValue) (err error) {
 	return err
 }
 
-// ColumnConverter returns the converter for an argument. It is asked only where
-// CheckNamedValue skips.
+// ColumnConverter returns the converter for an argument that CheckNamedValue skips.
 func (s *Stmt) ColumnConverter(idx int) driver.ValueConverter {
 	if s.converter == nil {
 		return driver.DefaultParameterConverter
@@ -113,7 +111,7 @@ func argName(nv driver.NamedValue) string {
 	return fmt.Sprintf("$%d", nv.Ordinal)
 }
 
-// ArgCountError is database/sql's own error, in its words.
+// ArgCountError returns an error with the message of database/sql.
 func ArgCountError(want, got int) error {
 	return fmt.Errorf("sql: expected %d arguments, got %d", want, got)
 }

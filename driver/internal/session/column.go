@@ -13,44 +13,44 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Column is a column of one table as statements name it. Its type is asked for once in a
-// connector, with the first INSERT: under IGNORE and in a lax sql_mode the server cuts off
-// a key that doesn't fit, and reports nothing.
+// Column is a column of a table as statements name it. Its type is queried once per connector,
+// before the first INSERT. With IGNORE or a lax sql_mode, the server truncates keys that don't fit,
+// without an error.
 type Column struct {
 	schema, table, name string
-	known               atomic.Pointer[ColumnFacts] // nil: to be asked
+	known               atomic.Pointer[ColumnFacts] // nil: not queried yet
 }
 
-// ColumnFacts are a column's type, and what else of its table matters to the column's values.
+// ColumnFacts are a column's type and other facts about its table.
 type ColumnFacts struct {
 	*columntype.Type
 	Stores    Storage
-	Places    int // of a time's fraction of a second; -1 for a date
+	Places    int // decimal places of a time's seconds; -1 for a date
 	NotNull   bool
 	Collation string
-	// Zones are the time zones in which times may be sent to it.
+	// Zones are the possible time zones of the times in arguments.
 	Zones []*time.Location
-	// OtherHasAutoIncrement: another column of the table has AUTO_INCREMENT, and the
-	// server's insert ids are that column's.
+	// OtherHasAutoIncrement: another column of the table has AUTO_INCREMENT, and the server reports
+	// its values as insert IDs.
 	OtherHasAutoIncrement bool
-	// Triggered: a trigger may give a row another value than the statement does.
+	// Triggered: a trigger may change a row's value of the column.
 	Triggered bool
-	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not be the
-	// new key yet.
+	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not return the new key
+	// yet.
 	ReadsLastID bool
-	// Plain: none of the three is true, and the column holds all keys that are not negative.
+	// Plain: none of the three is true, and the column can store all non-negative keys.
 	Plain bool
-	// Assumed: no server was asked; see [Cache.Assume].
+	// Assumed: the facts don't come from a server; see [Cache.Assume].
 	Assumed bool
 }
 
-// Storage is how a column stores values.
+// Storage is the way in which a column stores values.
 type Storage uint8
 
 // The ways to store values.
 const (
-	StoresUnknown Storage = iota // the server hasn't shown the type
-	StoresOther                  // another type: only the server knows the value
+	StoresUnknown Storage = iota // the type is unknown
+	StoresOther                  // another type, whose stored values only the server knows
 	StoresIntegers
 	StoresText
 	StoresTimes
@@ -66,11 +66,11 @@ func (s *Session) Column(schema, table, name string) *Column {
 	return s.tables.column(schema, table, name)
 }
 
-// Known returns what is known of the column, nil before it was asked.
+// Known returns the known facts, nil before the column was queried.
 func (c *Column) Known() *ColumnFacts { return c.known.Load() }
 
-// Learn asks about the column unless it is known. A server that doesn't show the type is
-// not asked again: every key is assumed to fit.
+// Learn queries the column unless it is known. If the server doesn't show the type, Learn assumes
+// that every key fits, and doesn't query again.
 func (c *Column) Learn(ctx context.Context, s *Session) (*ColumnFacts, error) {
 	if known := c.known.Load(); known != nil {
 		return known, nil
@@ -78,7 +78,7 @@ func (c *Column) Learn(ctx context.Context, s *Session) (*ColumnFacts, error) {
 	return c.Refresh(ctx, s)
 }
 
-// Refresh asks about the column again: the table may have been altered.
+// Refresh queries the column again, since the table may have been altered.
 func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) {
 	facts := &ColumnFacts{Type: columntype.Parse(""), Zones: s.Client().Zones, Assumed: s.IsAssumed()}
 	literal, _ := sqltext.AppendLiteral(nil, c.name)
@@ -106,7 +106,7 @@ func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) 
 	return facts, nil
 }
 
-// setType reads a type as the server shows it.
+// setType parses a type as the server shows it.
 func (f *ColumnFacts) setType(shown string) {
 	f.Type, f.Stores = columntype.Parse(shown), StoresOther
 	name, size, _ := strings.Cut(strings.ToLower(shown), "(")
@@ -127,9 +127,8 @@ func (f *ColumnFacts) setType(shown string) {
 	}
 }
 
-// askTriggers finds out whether a trigger before INSERT may give rows another value: its
-// body names the column. It also finds out whether a trigger reads LAST_INSERT_ID().
-// Triggers that the user may not see are not known.
+// askTriggers queries whether a trigger before INSERT may change the column, which it names, and
+// whether a trigger reads LAST_INSERT_ID(). Triggers that the user can't see are missed.
 func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts) error {
 	const event, body, timing = 1, 3, 4
 	from := ""
@@ -153,8 +152,8 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 	return err
 }
 
-// Unfit returns the index of the first key that the column can't hold, -1 if it holds all,
-// and what is known of the column. A column that was altered since is asked about again.
+// Unfit returns the index of the first key that the column can't store, -1 if it can store all, and
+// the column's facts. It queries an altered column again.
 func (c *Column) Unfit(ctx context.Context, s *Session, keys *rewrite.Keys) (int, *ColumnFacts, error) {
 	known, err := c.Learn(ctx, s)
 	if err != nil || known.unfit(keys) < 0 {
@@ -166,7 +165,7 @@ func (c *Column) Unfit(ctx context.Context, s *Session, keys *rewrite.Keys) (int
 	return known.unfit(keys), known, nil
 }
 
-// unfit returns the index of the first key that doesn't fit, -1 if all do.
+// unfit returns the index of the first key that the column can't store, -1 if it can store all.
 func (f *ColumnFacts) unfit(keys *rewrite.Keys) int {
 	if f.Form == columntype.Integer {
 		for i, key := range keys.Ints {
@@ -189,13 +188,13 @@ func (f *ColumnFacts) unfit(keys *rewrite.Keys) int {
 	return -1
 }
 
-// KeepsStrings reports whether the column holds strings, as far as that is known.
+// KeepsStrings reports whether the column stores strings, as far as known.
 func (c *Column) KeepsStrings(ctx context.Context, s *Session) (bool, error) {
 	known, err := c.Learn(ctx, s)
 	return err == nil && (known.Form == columntype.Chars || known.Form == columntype.Bytes), err
 }
 
-// unasked are the facts of a column before it was asked.
+// unasked are the facts of a column that wasn't queried.
 var unasked = &ColumnFacts{Type: columntype.Parse("")}
 
 func (c *Column) facts() *ColumnFacts {
@@ -205,7 +204,7 @@ func (c *Column) facts() *ColumnFacts {
 	return unasked
 }
 
-// IsTriggered reports whether a trigger may give a row another value.
+// IsTriggered reports whether a trigger may change a row's value of the column.
 func (c *Column) IsTriggered() bool { return c.facts().Triggered }
 
 // ReadsLastID reports whether a trigger of the table reads LAST_INSERT_ID().
@@ -214,7 +213,7 @@ func (c *Column) ReadsLastID() bool { return c.facts().ReadsLastID }
 // OtherHasAutoIncrement reports whether another column of the table has AUTO_INCREMENT.
 func (c *Column) OtherHasAutoIncrement() bool { return c.facts().OtherHasAutoIncrement }
 
-// Holds reports whether the column can hold a key that a statement gave, as far as that is known.
+// Holds reports whether the column can store an explicit key, as far as known.
 func (c *Column) Holds(key any) bool { return key == nil || c.facts().Type.Holds(key) }
 
 // Table returns the column's table, quoted, as statements name it.

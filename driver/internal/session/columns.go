@@ -18,10 +18,10 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Table names a table whose columns were read.
+// Table identifies a table whose columns were read.
 type Table struct {
 	schema, name string
-	// unqualified: the statement names no schema, and schema is the current database.
+	// unqualified: the statement names no schema, so schema is the current database.
 	unqualified bool
 }
 
@@ -34,8 +34,8 @@ func (s *Session) Table(ctx context.Context, schema, name string) (Table, error)
 	return Table{schema: database, name: name, unqualified: true}, err
 }
 
-// Names reports whether the table is still the one that its statement names: the current
-// database may be another one.
+// Names reports whether the statement still means this table. The current database may have
+// changed.
 func (s *Session) Names(ctx context.Context, t Table) (bool, error) {
 	if !t.unqualified {
 		return true, nil
@@ -44,16 +44,16 @@ func (s *Session) Names(ctx context.Context, t Table) (bool, error) {
 	return err == nil && database == t.schema, err
 }
 
-// tables keeps what is known of tables. Its zero value is ready; many goroutines use it.
+// tables caches facts about tables. Its zero value is ready to use. It is safe for concurrent use.
 type tables struct {
 	mu    sync.Mutex
 	known map[Table]*knownTable
-	bytes int // about what the names of columns occupy
+	bytes int // approximate size of the columns' names
 }
 
-// knownTable is what is known of one table: the names of its columns, as they were at a
-// time, and the columns whose types matter. The columns of a table that statements name
-// without schema stand under the empty schema: finding them needs no current database.
+// knownTable has the facts about one table: the names of its columns at a certain time, and the
+// columns whose types matter. A table that statements name without a schema has the empty schema,
+// which needs no query for the current database.
 type knownTable struct {
 	names   []string
 	at      time.Time
@@ -61,15 +61,15 @@ type knownTable struct {
 }
 
 const (
-	// maxTables and maxNamesBytes bound the cache; past them everything is read again.
+	// maxTables and maxNamesBytes limit the cache. Beyond them it is emptied.
 	maxTables     = 10000
 	maxNamesBytes = 16 << 20
-	// maxNamesAge is how long the names of columns are used, as any process may alter a
-	// table: one query for a table in that time costs little compared with the INSERTs.
+	// maxNamesAge is how long the names of columns are used, since another process may alter the
+	// table. One query per table in this time costs little compared with the INSERTs.
 	maxNamesAge = 10 * time.Second
 )
 
-// names returns the names of a table's columns, nil if they are not known or too old.
+// names returns the names of a table's columns, nil if they are unknown or too old.
 func (t *tables) names(of Table) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +79,7 @@ func (t *tables) names(of Table) []string {
 	return nil
 }
 
-// putNames keeps the names of a table's columns, and returns them: the slice that there was
-// before, if it is equal.
+// putNames stores the names of a table's columns. It returns the previous slice if it is equal.
 func (t *tables) putNames(of Table, names []string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +94,7 @@ func (t *tables) putNames(of Table, names []string) []string {
 	return known.names
 }
 
-// sizeOf is about what a list of names occupies.
+// sizeOf returns the approximate size of a list of names, in bytes.
 func sizeOf(names []string) (size int) {
 	const header = 16
 	for _, name := range names {
@@ -104,7 +103,7 @@ func sizeOf(names []string) (size int) {
 	return size
 }
 
-// expire lets the names of a table's columns be read again.
+// expire makes the names of a table's columns outdated.
 func (t *tables) expire(of Table) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +127,7 @@ func (t *tables) column(schema, table, name string) *Column {
 	return c
 }
 
-// entry returns what is known of a table, under the lock.
+// entry returns the facts about a table. The caller holds the lock.
 func (t *tables) entry(of Table) *knownTable {
 	known := t.known[of]
 	if known == nil {
@@ -141,7 +140,7 @@ func (t *tables) entry(of Table) *knownTable {
 	return known
 }
 
-// dropNames drops the names of all columns, under the lock.
+// dropNames drops the names of all columns. The caller holds the lock.
 func (t *tables) dropNames() {
 	t.bytes = 0
 	for _, known := range t.known {
@@ -149,7 +148,7 @@ func (t *tables) dropNames() {
 	}
 }
 
-// clear lets everything be asked again, also about the columns that are in use.
+// clear makes all facts outdated, including those of columns in use.
 func (t *tables) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +160,7 @@ func (t *tables) clear() {
 	}
 }
 
-// copyTo copies what is known, however long ago the names of columns were read.
+// copyTo copies all facts, however old they are.
 func (t *tables) copyTo(to *tables) {
 	now := time.Now()
 	t.mu.Lock()
@@ -178,8 +177,7 @@ func (t *tables) copyTo(to *tables) {
 	}
 }
 
-// database returns the current database in which tables were looked for, empty if there are
-// several.
+// database returns the current database of the tables, empty if there are several.
 func (t *tables) database() (database string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,8 +193,7 @@ func (t *tables) database() (database string) {
 	return database
 }
 
-// ExpireColumns lets the names of all tables' columns be read again, as they are anyway
-// after a while.
+// ExpireColumns makes the names of all tables' columns outdated before maxNamesAge.
 func (c *Cache) ExpireColumns() {
 	c.tables.mu.Lock()
 	defer c.tables.mu.Unlock()
@@ -205,7 +202,7 @@ func (c *Cache) ExpireColumns() {
 	}
 }
 
-// Columns returns the names of a table's columns, from the cache if they are there.
+// Columns returns the names of a table's columns, from the cache if possible.
 func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached bool, err error) {
 	if names = s.tables.names(t); names != nil {
 		return names, true, nil
@@ -220,13 +217,13 @@ func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached 
 	return s.tables.putNames(t, names), false, nil
 }
 
-// ForgetColumns lets the names of a table's columns be read again.
+// ForgetColumns makes the names of a table's columns outdated.
 func (s *Session) ForgetColumns(t Table) { s.tables.expire(t) }
 
-// readColumns asks the server for the columns that an INSERT without column list means: all
-// in order, generated ones included, invisible ones not. Those are a SELECT's, which sees
-// temporary tables; a user who may not SELECT gets them from SHOW. The error for a table
-// that doesn't exist is the server's own.
+// readColumns queries the columns of an INSERT without a column list: all in order, with generated
+// columns and without invisible ones. A SELECT returns these, also for temporary tables. SHOW
+// returns them for a user without the SELECT privilege. For a missing table the error is the
+// server's.
 func (s *Session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	const tableDenied, columnDenied = 1142, 1143
 	table := sqltext.QuoteTable(schema, name)
@@ -251,7 +248,7 @@ func unreadableColumns(table string, err error) error {
 		rewrite.ErrUnsupportedStatement, table, err)
 }
 
-// columnsShown are the columns of a table whose rows the user may not see.
+// columnsShown returns the columns of a table whose rows the user can't read.
 func (s *Session) columnsShown(ctx context.Context, table string) (columns []string, err error) {
 	const field, extra = 0, 5
 	err = s.queryRows(ctx, "SHOW COLUMNS FROM "+table, func(row []driver.Value) {

@@ -11,43 +11,42 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// LastID is what LAST_INSERT_ID() must return in a session: the value that it would have if
-// sharded key columns had AUTO_INCREMENT. Mostly the server has it too, since a statement
-// with generated keys carries LAST_INSERT_ID(key). Where the server has another one, it is
-// set before the next statement that may read it.
+// LastID is the value that LAST_INSERT_ID() must return in a session, as if sharded key columns had
+// AUTO_INCREMENT. The server usually has it, since a statement with generated keys contains
+// LAST_INSERT_ID(key). Otherwise it is set before the next statement that may read it.
 type LastID struct {
-	// must is what LAST_INSERT_ID() must return, if it is known.
+	// must is the value that LAST_INSERT_ID() must return, if known.
 	must  uint64
 	known bool
-	// synced: the server returns it too. A value that is not known is always synced.
+	// synced: the server returns this value. An unknown value is always synced.
 	synced bool
 }
 
-// newLastID is that of a new session, where LAST_INSERT_ID() is 0 (MySQL manual,
+// newLastID returns the LastID of a new session, where LAST_INSERT_ID() is 0 (MySQL manual,
 // "Information Functions").
 func newLastID() LastID { return LastID{known: true, synced: true} }
 
-// Value is what LAST_INSERT_ID() must return, 0 if only the server knows it.
+// Value returns the value that LAST_INSERT_ID() must return, 0 if only the server knows it.
 func (l *LastID) Value() uint64 { return l.must }
 
-// Known reports whether the value is known; otherwise the server has the right one.
+// Known reports whether the value is known. Otherwise the server has the right value.
 func (l *LastID) Known() bool { return l.known }
 
-// Lost is called when only the server knows what LAST_INSERT_ID() is now.
+// Lost records that only the server knows the value of LAST_INSERT_ID().
 func (l *LastID) Lost() { *l = LastID{synced: true} }
 
-// Set is called when LAST_INSERT_ID() must return id from now on, which the server does not know.
+// Set records that LAST_INSERT_ID() must return id, which the server doesn't know yet.
 func (l *LastID) Set(id uint64) { *l = LastID{must: id, known: true} }
 
-// Told is called when the server returns id for LAST_INSERT_ID(), and this is right.
+// Told records that LAST_INSERT_ID() must return id, and that the server does.
 func (l *LastID) Told(id uint64) { *l = LastID{must: id, known: true, synced: true} }
 
-// Moved is called when a statement has, or may have, changed what the server returns, and
-// what LAST_INSERT_ID() must return is still the same.
+// Moved records that a statement may have changed the server's value, although LAST_INSERT_ID()
+// must return the same value as before.
 func (l *LastID) Moved() { l.synced = !l.known }
 
-// Carried is called after a statement that set the server's LAST_INSERT_ID() to now. It must be
-// first, the first generated key that was inserted, or, if none was, remain what it was before.
+// Carried records that a statement set the server's LAST_INSERT_ID() to now. The value must be
+// first, the first generated key that was inserted, or the value before if inserted is false.
 func (l *LastID) Carried(now, first uint64, inserted bool) {
 	if inserted {
 		l.must = first
@@ -55,8 +54,8 @@ func (l *LastID) Carried(now, first uint64, inserted bool) {
 	l.synced = l.must == now
 }
 
-// KnowLastID asks the server what LAST_INSERT_ID() is, unless that is known: the next
-// statement changes it, and may have to restore it.
+// KnowLastID queries LAST_INSERT_ID() unless it is known. The next statement changes it, and the
+// driver may have to restore it.
 func (s *Session) KnowLastID(ctx context.Context) error {
 	if s.LastID.known {
 		return nil
@@ -68,17 +67,17 @@ func (s *Session) KnowLastID(ctx context.Context) error {
 	return err
 }
 
-// AskLastID asks the server what LAST_INSERT_ID() is.
+// AskLastID queries LAST_INSERT_ID().
 func (s *Session) AskLastID(ctx context.Context) (uint64, error) {
 	row, err := s.askRow(ctx, "SELECT LAST_INSERT_ID() LIMIT 1")
 	if err != nil || len(row) != 1 {
 		return 0, err
 	}
-	id, _ := strconv.ParseUint(Text(row[0]), 10, 64) // only a mock returns no number
+	id, _ := strconv.ParseUint(Text(row[0]), 10, 64) // only a mock returns another type
 	return id, nil
 }
 
-// SyncLastID makes the server's LAST_INSERT_ID() what it must be.
+// SyncLastID sets the server's LAST_INSERT_ID() to the value that it must return.
 func (s *Session) SyncLastID(ctx context.Context) error {
 	if s.LastID.synced {
 		return nil
@@ -88,21 +87,23 @@ func (s *Session) SyncLastID(ctx context.Context) error {
 	return err
 }
 
-// Use is what a statement that passes through may do with the session.
+// Use describes how a statement that is passed through may use the session.
 type Use struct {
-	reads   bool // LAST_INSERT_ID()
-	changes bool // LAST_INSERT_ID(), to what only the server knows
-	// inserted is set for an INSERT of plain values, whose result shows whether an
-	// AUTO_INCREMENT column generated one.
+	reads   bool // it reads LAST_INSERT_ID()
+	changes bool // it changes LAST_INSERT_ID() to a value that only the server knows
+	// inserted is set for an INSERT of plain values, whose result shows whether an AUTO_INCREMENT
+	// column generated one.
 	inserted *Given
-	// transaction is the statement, if it may change or use what is set for the next transaction.
+	// transaction is the statement, if it may set or use the characteristics of the next
+	// transaction.
 	transaction string
 }
 
-// useOf returns what a statement that passes through may do, as far as that matters now.
+// useOf returns how a statement that is passed through may use the session, as far as it matters
+// now.
 func (s *Session) useOf(query string, class rewrite.Class, given *Given, rows bool) (u Use) {
 	if !s.LastID.known {
-		return u // the server is right, and stays so
+		return u // the server's value is right and doesn't change
 	}
 	all := Use{reads: true, changes: true}
 	switch {
@@ -117,10 +118,10 @@ func (s *Session) useOf(query string, class rewrite.Class, given *Given, rows bo
 	return u
 }
 
-// BeforePass is called before every statement that passes through: it makes
-// LAST_INSERT_ID() right for a statement that may read it, and forgets what the statement
-// may change. given are the values of a statement that inserts, nil if they are not known;
-// rows reports whether the statement is sent for rows.
+// BeforePass prepares the session for a statement that is passed through. It synchronizes
+// LAST_INSERT_ID() for a statement that may read it, and forgets facts that the statement may
+// change. The values of a statement that inserts are in given, nil if unknown. rows reports whether
+// the caller reads rows.
 func (s *Session) BeforePass(
 	ctx context.Context, query string, class rewrite.Class, given *Given, rows bool,
 ) (Use, error) {
@@ -137,8 +138,8 @@ func (s *Session) BeforePass(
 	return u, nil
 }
 
-// AfterPass is called after a statement that passed through, with its result, if that is
-// what it was sent for. Mostly there is nothing to do.
+// AfterPass updates the session after a statement that was passed through. res is its result, nil
+// if the caller reads rows.
 func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue, res driver.Result, err error) {
 	if u.transaction != "" && err != driver.ErrSkip {
 		s.FollowTransaction(u.transaction, err)
@@ -151,7 +152,7 @@ func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue
 func (s *Session) passed(ctx context.Context, u Use, args []driver.NamedValue, res driver.Result, err error) {
 	switch {
 	case err == driver.ErrSkip:
-		// It has not been sent yet.
+		// The statement was not sent yet.
 	case u.changes:
 		s.LastID.Lost()
 	case err != nil:
@@ -163,11 +164,11 @@ func (s *Session) passed(ctx context.Context, u Use, args []driver.NamedValue, r
 	}
 }
 
-// passedInsert learns from the result of an INSERT into a table that is not sharded. Its
-// insert id is a generated key, which LAST_INSERT_ID() now returns, or one that the
-// statement gave, which changes nothing.
+// passedInsert updates LAST_INSERT_ID() from the result of an INSERT into another table. Its insert
+// ID is either a generated value, which LAST_INSERT_ID() now returns, or an explicit value, which
+// changes nothing.
 func (s *Session) passedInsert(ctx context.Context, given *Given, args []driver.NamedValue, res driver.Result) {
-	if res == nil { // a mock's
+	if res == nil { // a mock may return nil
 		s.LastID.Lost()
 		return
 	}
@@ -180,21 +181,21 @@ func (s *Session) passedInsert(ctx context.Context, given *Given, args []driver.
 	case s.LastID.synced:
 		s.LastID.Lost()
 	default:
-		// Whether the server's value is still the same has to be asked.
+		// Only a query shows whether the server's value is the same.
 		if now, asked := s.AskLastID(ctx); asked == nil && now == id {
 			s.LastID.Told(id)
 		}
 	}
 }
 
-// Given is what an INSERT gives its rows. Plain reports whether this is nothing but values,
-// NULL, DEFAULT and functions without arguments, and Numbers are the numbers among them.
+// Given describes the values of an INSERT. Plain reports whether they are only literals, arguments,
+// NULL, DEFAULT and functions without arguments. Numbers are the numbers among them.
 type Given struct {
 	Numbers []float64
 	Plain   bool
 }
 
-// mayBe reports whether an insert id may be a value that the statement gave.
+// mayBe reports whether an insert ID may be an explicit value of the statement.
 func (g *Given) mayBe(id uint64, args []driver.NamedValue) bool {
 	for _, f := range g.Numbers {
 		if near(f, id) {

@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 )
 
-// failingOnce is a connection whose first question fails.
+// failingOnce is a connection whose first query fails.
 type failingOnce struct {
 	driver.Conn
 	asked []string
@@ -30,8 +30,7 @@ func (noRows) Columns() []string         { return nil }
 func (noRows) Close() error              { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 
-// What the server was to be told, and was not, it is told before the next
-// statement that reads it.
+// If setting the server's value fails, the session sets it before the next statement that reads it.
 func TestLastID_setAgainAfterAFailure(t *testing.T) {
 	conn := &failingOnce{}
 	under := base.New(conn, nil)

@@ -17,13 +17,13 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// errReadsCounts is the error for an INSERT that reads what the statement before it
-// returned, and would read what a question returned.
+// errReadsCounts is the error for an INSERT that reads the counts of the previous statement, since
+// a metadata query would change them.
 var errReadsCounts = fmt.Errorf("%w: it calls ROW_COUNT() or FOUND_ROWS(), which shardkey's metadata query would "+
 	"change; read the value in a separate SELECT and pass it as an argument", rewrite.ErrUnsupportedStatement)
 
-// CheckAsk returns an error if no question may be asked before a statement: the statement
-// calls FOUND_ROWS() or ROW_COUNT(), which a question changes.
+// CheckAsk returns an error if no metadata query may precede a statement, because it calls
+// FOUND_ROWS() or ROW_COUNT(). A metadata query changes both.
 func (s *Session) CheckAsk(query string) error {
 	if query != "" && rewrite.ReadsCounts(query, s.mode) {
 		return errReadsCounts
@@ -31,7 +31,7 @@ func (s *Session) CheckAsk(query string) error {
 	return nil
 }
 
-// ask sends a question.
+// ask sends a metadata query.
 func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 	if err := s.CheckAsk(s.ForInsert); err != nil {
 		return nil, err
@@ -40,12 +40,11 @@ func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 	return r.Rows, err
 }
 
-// AllRows ends a question with any number of rows: sql_select_limit holds for a SELECT
-// without LIMIT.
+// AllRows ends a query that must not be limited. A SELECT without LIMIT would be subject to
+// sql_select_limit.
 const AllRows = " LIMIT " + noLimit
 
-// QueryRow asks the server on this connection, which nothing else uses now, and returns the
-// first row; nil if there is none.
+// QueryRow sends a query on this connection and returns the first row, nil if there is none.
 func (s *Session) QueryRow(ctx context.Context, query string) ([]driver.Value, error) {
 	var first []driver.Value
 	err := s.queryRows(ctx, query, func(row []driver.Value) {
@@ -56,8 +55,8 @@ func (s *Session) QueryRow(ctx context.Context, query string) ([]driver.Value, e
 	return first, err
 }
 
-// askRow is QueryRow for questions that a server may not understand: then the row is nil. Errors
-// are those after which the statement at hand would fail too, and answers that cannot be read.
+// askRow is QueryRow for a query that the server may not support; it then returns nil. An error
+// means that the current statement would fail too, or that the result can't be read.
 func (s *Session) askRow(ctx context.Context, query string) ([]driver.Value, error) {
 	row, err := s.QueryRow(ctx, query)
 	switch {
@@ -66,7 +65,7 @@ func (s *Session) askRow(ctx context.Context, query string) ([]driver.Value, err
 	case err != nil:
 		return nil, nil
 	case row == nil:
-		return nil, fmt.Errorf("%w: the server's answer to %q is empty, so that it is not known how to read the "+
+		return nil, fmt.Errorf("%w: the server returned no row for %q, which shows how to read the "+
 			"statement", rewrite.ErrUnsupportedStatement, query)
 	case slices.ContainsFunc(row, func(v driver.Value) bool { return isWide(Text(v)) }):
 		return nil, fmt.Errorf("%w: %w", rewrite.ErrUnsupportedStatement, errWide)
@@ -74,7 +73,7 @@ func (s *Session) askRow(ctx context.Context, query string) ([]driver.Value, err
 	return row, nil
 }
 
-// queryRows calls each with every row, whose values are valid until it returns.
+// queryRows calls each for every row. The row's values are valid until each returns.
 func (s *Session) queryRows(ctx context.Context, query string, each func([]driver.Value)) error {
 	err := s.readRows(ctx, query, each)
 	return cmp.Or(err, s.setTransactionAgain(ctx))
@@ -107,19 +106,19 @@ func (s *Session) readRows(ctx context.Context, query string, each func([]driver
 	}
 }
 
-// errWide is the error for answers in a character set of two bytes or more for each character.
-var errWide = errors.New("the server answers in UTF-16 or UTF-32; SET character_set_results to utf8mb4")
+// errWide is the error for results in a character set with at least two bytes per character.
+var errWide = errors.New("character_set_results is UTF-16 or UTF-32; set it to utf8mb4")
 
 func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }
 
-// IsFatal reports whether a question's error comes from the connection, the context or a
-// question that must not be sent, and is not an answer of the server (or a mock).
+// IsFatal reports whether a query's error comes from the connection or the context, or whether the
+// query was refused. Otherwise the error is an answer of the server or a mock.
 func IsFatal(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || err == errReadsCounts ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
-// Text returns a value as the text protocol would.
+// Text returns a value in the format of the text protocol.
 func Text(v driver.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -132,11 +131,10 @@ func Text(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// maxKeysInQuestion is how many keys one question names.
+// maxKeysInQuestion limits the keys in one query.
 const maxKeysInQuestion = 1000
 
-// PresentKeys asks which keys are in an insert's table, and returns them as [Text]. A nil
-// is no key.
+// PresentKeys returns the keys that are in an insert's table, formatted by [Text]. It ignores nil.
 func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
 	present := map[string]bool{}
 	column, table := sqltext.QuoteIdentifier(in.Table.KeyColumn), sqltext.QuoteTable(in.Schema, in.Name)
@@ -150,7 +148,7 @@ func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []an
 		var empty error
 		err := s.queryRows(ctx, string(append(query, ")"+AllRows...)), func(row []driver.Value) {
 			if len(row) == 0 {
-				empty = errors.New("shardkey: expected a column of keys in the server's answer, found none")
+				empty = errors.New("shardkey: expected a column of keys from the server, found none")
 				return
 			}
 			present[Text(row[0])] = true
@@ -162,9 +160,9 @@ func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []an
 	return present, nil
 }
 
-// AskCacheLimit asks the server how many statements the connector may cache, once, before
-// the INSERT after the first one that needed it. An INSERT that reads what the statement
-// before it returned goes without.
+// AskCacheLimit queries how many statements the connector may cache. It does so once, before the
+// second INSERT that needs the limit. It skips an INSERT that reads the previous statement's
+// counts.
 func (s *Session) AskCacheLimit(ctx context.Context) error {
 	if !s.Base.NeedsLimit() || s.CheckAsk(s.ForInsert) != nil {
 		return nil

@@ -21,25 +21,25 @@ const (
 	ServerOther   = "other"
 )
 
-// Server is what a connector knows about its server.
+// Server has the facts about a connector's server.
 type Server struct {
 	Kind    string
-	Version string // as the server returned it, empty if it was not asked
-	// Dialect is what some rare words of a statement depend on.
+	Version string // the server's version; empty if it wasn't queried
+	// Dialect determines the meaning of a few rare words in statements.
 	Dialect rewrite.Dialect
-	// InsertIDs: LAST_INSERT_ID(expr) in an INSERT's values becomes the statement's
-	// insert id, and LAST_INSERT_ID(). Engines that speak the protocol may not do so, or
-	// may refuse an expression for a sharding column.
+	// InsertIDs: LAST_INSERT_ID(expr) in an INSERT's values sets the statement's insert ID and
+	// LAST_INSERT_ID(). Other engines may not do so, or may refuse an expression for a sharding
+	// column.
 	InsertIDs bool
-	// UpsertIDs: ON DUPLICATE KEY UPDATE of one row can return the key of a row that
-	// exists in that way.
+	// UpsertIDs: ON DUPLICATE KEY UPDATE of one row can return the key of an existing row in that
+	// way.
 	UpsertIDs bool
-	// ShareLocks: LOCK IN SHARE MODE reads as INSERT … SELECT does.
+	// ShareLocks: LOCK IN SHARE MODE locks rows as INSERT … SELECT does.
 	ShareLocks bool
 }
 
-// servers are the known ones: MySQL 9.7, MariaDB 10.11 and 11.8 and Vitess 23 were tried;
-// TiDB is as its documentation has it; of another nothing is relied on.
+// servers are the known kinds of servers. MySQL 9.7, MariaDB 10.11 and 11.8, and Vitess 23 were
+// tested. TiDB follows its documentation. Nothing is assumed about other servers.
 var servers = [...]Server{
 	{Kind: ServerMySQL, Dialect: rewrite.DialectMySQL, InsertIDs: true, UpsertIDs: true, ShareLocks: true},
 	{Kind: ServerMariaDB, Dialect: rewrite.DialectMariaDB, InsertIDs: true, UpsertIDs: true, ShareLocks: true},
@@ -60,7 +60,7 @@ func newServer(kind, version string) *Server {
 	return &Server{Kind: kind, Version: version}
 }
 
-// String returns the server's kind and version, and lists what it does and what it does not.
+// String returns the server's kind and version, and lists the features that it has and lacks.
 func (s *Server) String() string {
 	var does, not []string
 	for _, trait := range [...]struct {
@@ -88,7 +88,7 @@ func (s *Server) String() string {
 	return text
 }
 
-// Report writes a plan for the server: how the server is told the keys.
+// Report changes a plan so that its statement reports the keys to this server.
 func (s *Server) Report(p *rewrite.Plan) {
 	switch {
 	case s.InsertIDs:
@@ -98,7 +98,7 @@ func (s *Server) Report(p *rewrite.Plan) {
 	}
 }
 
-// Describe returns what the server is, as far as that is known.
+// Describe returns a description of the server, as far as known.
 func (c *Cache) Describe() string {
 	known := c.server.Load()
 	if known == nil && c.Kind == ServerAuto {
@@ -110,7 +110,8 @@ func (c *Cache) Describe() string {
 	return "server: " + known.String()
 }
 
-// Server returns what is known about the server, which is asked unless Kind names it.
+// Server returns the facts about the server. It queries the server's kind unless the configuration
+// specifies it.
 func (s *Session) Server(ctx context.Context) (*Server, error) {
 	if known := s.cache.server.Load(); known != nil {
 		return known, nil
@@ -126,8 +127,8 @@ func (s *Session) Server(ctx context.Context) (*Server, error) {
 	return s.cache.server.Load(), nil
 }
 
-// askServer asks the server what it is. A server whose version and comment show nothing is
-// asked for its shards, which only Vitess has: vtgate shows the version that it was given.
+// askServer queries the server's kind and version. If they are inconclusive, it queries the
+// server's shards, which only Vitess has, since vtgate shows a configurable version.
 func (s *Session) askServer(ctx context.Context) (kind, version string, err error) {
 	row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
 	if err != nil {
@@ -150,11 +151,11 @@ func (s *Session) askServer(ctx context.Context) (kind, version string, err erro
 	return ServerOther, version, nil
 }
 
-// signs show what a server is by words of its version or, where comment is set, of its comment
-// alone, in this order: an engine's own before those of the server whose protocol it speaks.
+// signs are words that show a server's kind, in its version or its comment. Those of an engine
+// precede those of the server whose protocol it implements.
 var signs = [...]struct {
 	word    string
-	comment bool // looked for in the comment only
+	comment bool // only in the comment
 	server  string
 }{
 	{"vitess", false, ServerVitess}, {"planetscale", false, ServerVitess}, {"(git revision", true, ServerVitess},
@@ -164,14 +165,14 @@ var signs = [...]struct {
 	{"polardb", false, ServerOther}, {"singlestore", false, ServerOther}, {"memsql", false, ServerOther},
 	{"databend", false, ServerOther},
 	{"mariadb", false, ServerMariaDB},
-	// MySQL's version is a number: the comments of its builds show it.
+	// MySQL's version is a number, so the comments of its builds show it.
 	{"mysql", true, ServerMySQL}, {"percona", true, ServerMySQL}, {"source distribution", true, ServerMySQL},
 	{"ubuntu", true, ServerMySQL}, {"debian", true, ServerMySQL}, {"google", true, ServerMySQL},
 	{"homebrew", true, ServerMySQL},
 }
 
-// serverOf returns what a server is by its version and comment, in any case; known is false
-// if they have no known sign.
+// serverOf returns a server's kind by its version and comment, ignoring case. known is false if
+// they contain no sign.
 func serverOf(version, comment string) (kind string, known bool) {
 	version, comment = strings.ToLower(version), strings.ToLower(comment)
 	for _, sign := range signs {
@@ -195,18 +196,18 @@ func (s *Session) ReportsInsertIDs() bool {
 	return known != nil && known.InsertIDs
 }
 
-// Client is what the underlying driver's DSN shows about its connections.
+// Client has the facts about connections from the underlying driver's DSN.
 type Client struct {
-	// FoundRows: the connections may have clientFoundRows, so that ON DUPLICATE KEY
-	// UPDATE reports 1 for a row that existed and did not change.
+	// FoundRows: the connections may have clientFoundRows. ON DUPLICATE KEY UPDATE then reports 1
+	// for an existing row that it doesn't change.
 	FoundRows bool
-	// Zones are the time zones in which times may be sent.
+	// Zones are the possible time zones of the times in arguments.
 	Zones []*time.Location
-	// MaxAllowedPacket is in bytes; 0 if it is not known.
+	// MaxAllowedPacket is in bytes; 0 if unknown.
 	MaxAllowedPacket int
 }
 
-// NewClient reads a configuration; nil is one that is not known.
+// NewClient returns the Client for a configuration, which may be nil if unknown.
 func NewClient(cfg *mysql.Config) Client {
 	if cfg == nil {
 		return Client{FoundRows: true, Zones: allZones}

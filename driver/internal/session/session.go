@@ -1,5 +1,5 @@
-// Package session asks the server of one connection about its session and its tables, and
-// keeps the answers. It knows nothing of rules, plans or generated keys.
+// Package session queries and caches facts about a connection's session and tables. It doesn't
+// depend on rules, plans or generated keys.
 package session
 
 import (
@@ -13,22 +13,24 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// Session is the server's session of one connection. A fact is asked for when it is needed first,
-// and forgotten when a statement may have changed it; most connections never ask. What is known
-// holds as long as the connection: the underlying driver's ResetSession doesn't reset the server's
-// session, whose sql_mode, for example, is what the last user set. One goroutine at a time uses it.
+// Session is the server's session of one connection. It queries a fact when it is first needed, and
+// forgets it when a statement may have changed it. Most connections never query one.
+//
+// Facts stay valid as long as the connection, since the underlying driver's ResetSession doesn't
+// reset the server's session. For example, sql_mode keeps the last user's value. One goroutine at a
+// time uses a Session.
 type Session struct {
 	// Base is the connection.
 	Base *base.Conn
-	// LastID is what LAST_INSERT_ID() must return.
+	// LastID is the value that LAST_INSERT_ID() must return.
 	LastID LastID
-	// ForInsert is the INSERT before which questions are asked now, otherwise empty.
+	// ForInsert is the INSERT that metadata queries currently precede, otherwise empty.
 	ForInsert string
 
 	cache  *Cache
-	tables *tables // the cache's, until the session may have temporary tables
+	tables *tables // shared by the cache, until the session may have temporary tables
 
-	// mode and charset are @@sql_mode and @@character_set_client, asked for in one question.
+	// mode and charset are @@sql_mode and @@character_set_client, which one query returns.
 	mode      rewrite.Mode
 	charset   rewrite.Charset
 	modeKnown bool
@@ -36,22 +38,22 @@ type Session struct {
 	database      string
 	databaseKnown bool
 
-	transport *Transport // nil: to be asked for
+	transport *Transport // nil: not queried yet
 
-	// transaction are the statements, such as SET TRANSACTION READ ONLY, that set
-	// characteristics of the next transaction alone.
+	// transaction are statements such as SET TRANSACTION READ ONLY that apply only to the next
+	// transaction.
 	transaction []string
 }
 
-// Cache is what the sessions of one connector share: the server and the tables' columns.
-// Its fields are set before its use. Many goroutines use it.
+// Cache has the facts that the sessions of a connector share: the server and the tables' columns.
+// Set its fields before its first use. It is safe for concurrent use.
 type Cache struct {
 	Kind   string // the value of Config.Server
 	Client Client
 
 	assumed bool // see Assume
 
-	server atomic.Pointer[Server] // nil: not known yet
+	server atomic.Pointer[Server] // nil: unknown
 	tables tables
 }
 
@@ -60,8 +62,8 @@ func New(conn *base.Conn, cache *Cache) Session {
 	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables}
 }
 
-// Assume returns a copy for sessions without a server: their connections answer questions with
-// assumptions. Nothing that these sessions learn is kept in c.
+// Assume returns a copy for sessions without a server, whose connections answer queries with
+// assumptions. These sessions don't change c.
 func (c *Cache) Assume() *Cache {
 	to := &Cache{Kind: c.Kind, Client: c.Client, assumed: true}
 	to.server.Store(c.server.Load())
@@ -76,14 +78,14 @@ func (c *Cache) Database() string { return c.tables.database() }
 // IsAssumed reports whether the session has no server; see [Cache.Assume].
 func (s *Session) IsAssumed() bool { return s.cache.assumed }
 
-// Client is what the underlying driver's DSN shows about the connections.
+// Client returns the facts about the connections from the underlying driver's DSN.
 func (s *Session) Client() *Client { return &s.cache.Client }
 
-// Settled reports whether there is nothing to do before and after a statement that neither
-// reads nor changes anything of the session.
+// Settled reports whether a statement that neither reads nor changes the session needs no work
+// before and after it.
 func (s *Session) Settled() bool { return s.LastID.synced && s.transaction == nil }
 
-// forget forgets what a statement may change.
+// forget forgets the facts that a statement may change.
 func (s *Session) forget(query string, class rewrite.Class) {
 	changes := rewrite.ChangesOf(query, class)
 	reading := changes
@@ -102,13 +104,13 @@ func (s *Session) forget(query string, class rewrite.Class) {
 	}
 }
 
-// Mode asks the server how it reads the session's statements: sql_mode and character set,
-// once. A server that doesn't know them has none that matters.
+// Mode returns the session's sql_mode and character set. It queries them once. If the server
+// doesn't support them, it returns zero values.
 func (s *Session) Mode(ctx context.Context) (rewrite.Mode, rewrite.Charset, error) {
 	if s.modeKnown {
 		return s.mode, s.charset, nil
 	}
-	// The limit stands above the session's own sql_select_limit.
+	// LIMIT overrides the session's sql_select_limit.
 	row, err := s.askRow(ctx, "SELECT @@sql_mode, @@character_set_client LIMIT 1")
 	switch {
 	case err != nil:
@@ -116,7 +118,7 @@ func (s *Session) Mode(ctx context.Context) (rewrite.Mode, rewrite.Charset, erro
 	case row == nil:
 		s.mode, s.charset = 0, rewrite.CharsetUTF8
 	case len(row) != 2 || row[1] == nil:
-		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: %q",
+		return 0, 0, fmt.Errorf("%w: the server's values of @@sql_mode and @@character_set_client are not supported: %q",
 			rewrite.ErrUnsupportedStatement, row)
 	default:
 		s.mode, s.charset = rewrite.ParseMode(Text(row[0])), rewrite.ParseCharset(Text(row[1]))
@@ -125,7 +127,7 @@ func (s *Session) Mode(ctx context.Context) (rewrite.Mode, rewrite.Charset, erro
 	return s.mode, s.charset, nil
 }
 
-// KnownMode is Mode as far as it is known.
+// KnownMode is Mode without a query.
 func (s *Session) KnownMode() (mode rewrite.Mode, charset rewrite.Charset, known bool) {
 	if !s.modeKnown {
 		return 0, 0, false
@@ -133,7 +135,7 @@ func (s *Session) KnownMode() (mode rewrite.Mode, charset rewrite.Charset, known
 	return s.mode, s.charset, true
 }
 
-// currentDatabase asks the server for the session's database, once.
+// currentDatabase returns the session's database. It queries the database once.
 func (s *Session) currentDatabase(ctx context.Context) (string, error) {
 	if !s.databaseKnown {
 		row, err := s.askRow(ctx, "SELECT DATABASE() LIMIT 1")
@@ -148,9 +150,8 @@ func (s *Session) currentDatabase(ctx context.Context) (string, error) {
 	return s.database, nil
 }
 
-// forgetTables is called before a statement that may alter tables. A statement that may
-// make a temporary table, which hides another one from this session alone, also ends the
-// sharing of columns with other sessions.
+// forgetTables is called before a statement that may alter tables. If the statement may create a
+// temporary table, which only this session sees, the session no longer shares columns with others.
 func (s *Session) forgetTables(query string) {
 	query = strings.ToUpper(query)
 	mentions := func(words ...string) bool {
@@ -166,17 +167,17 @@ func (s *Session) forgetTables(query string) {
 	}
 }
 
-// PendingTransaction reports whether a statement such as SET TRANSACTION READ ONLY has set
-// characteristics of the next transaction, which hasn't begun.
+// PendingTransaction reports whether a statement such as SET TRANSACTION READ ONLY applies to the
+// next transaction, which hasn't begun.
 func (s *Session) PendingTransaction() bool { return s.transaction != nil }
 
-// TransactionBegan is called when the next transaction has begun, or has been one statement.
+// TransactionBegan is called after the next transaction has begun, or was a single statement.
 func (s *Session) TransactionBegan() { s.transaction = nil }
 
-// FollowTransaction is called after a statement of the user's, with its error: it may have
-// set the characteristics of the next transaction, or been that transaction.
+// FollowTransaction is called after a statement of the program, with its error. The statement may
+// have set the characteristics of the next transaction, or may have been that transaction.
 func (s *Session) FollowTransaction(query string, err error) {
-	const syntaxError, unknownTable, readOnly = 1064, 1146, 1792 // nothing was read or written
+	const syntaxError, unknownTable, readOnly = 1064, 1146, 1792 // no row was read or written
 	switch {
 	case err == nil:
 		s.transaction = rewrite.NextTransaction(s.transaction, query, s.mode, s.charset)
@@ -185,12 +186,12 @@ func (s *Session) FollowTransaction(query string, err error) {
 	}
 }
 
-// setTransactionAgain is called after a question, which was the next transaction if it read
-// a table, and took the characteristics that were set for it.
+// setTransactionAgain is called after a metadata query. If the query read a table, it was a
+// transaction and used up the characteristics that were set for the next one.
 func (s *Session) setTransactionAgain(ctx context.Context) error {
 	const inTransaction = 1568
 	for _, query := range s.transaction {
-		// With autocommit off the question began the transaction that they are for.
+		// With autocommit off, the query began the transaction with these characteristics.
 		_, err := s.Base.Send(ctx, query, nil, 0, base.WantResult)
 		if err != nil && !base.IsServerError(err, inTransaction) {
 			return err

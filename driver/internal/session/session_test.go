@@ -15,8 +15,8 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// scripted is a connection that answers questions by their beginning, with one row or an
-// error, and others with no row.
+// scripted is a connection that answers queries by their prefix, with one row or an error. Other
+// queries return no row.
 type scripted struct {
 	driver.Conn
 	answers map[string]any
@@ -67,7 +67,7 @@ func newScripted(answers map[string]any, cache *Cache) (*Session, *scripted) {
 	return &s, conn
 }
 
-// The server is asked for its mode once, and again after a statement that may change it.
+// The mode is queried once, and again after a statement that may change it.
 func TestSession_mode(t *testing.T) {
 	s, conn := newScripted(map[string]any{"SELECT @@sql_mode": []driver.Value{"ANSI_QUOTES", "utf8mb4"}}, new(Cache))
 	if _, _, known := s.KnownMode(); known {
@@ -96,7 +96,7 @@ func TestSession_mode(t *testing.T) {
 	}
 }
 
-// A table with a schema needs no question, one without the current database, once.
+// A table with a schema needs no query. A table without one needs the current database, once.
 func TestSession_tableNames(t *testing.T) {
 	s, conn := newScripted(map[string]any{"SELECT DATABASE()": []driver.Value{"app"}}, new(Cache))
 	qualified, err := s.Table(t.Context(), "app", "t")
@@ -127,7 +127,7 @@ func TestSession_tableNames(t *testing.T) {
 	}
 }
 
-// What SET TRANSACTION sets for the next transaction survives a question.
+// The characteristics of SET TRANSACTION survive a metadata query.
 func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
 	s, conn := newScripted(nil, new(Cache))
@@ -148,7 +148,7 @@ func TestSession_transactionSetAgain(t *testing.T) {
 	}
 }
 
-// No question is asked before an INSERT whose value it would change.
+// No metadata query precedes an INSERT that reads a value which the query would change.
 func TestSession_questionsBeforeCounts(t *testing.T) {
 	s, conn := newScripted(nil, new(Cache))
 	s.ForInsert = "INSERT INTO t (a) VALUES (ROW_COUNT())"
@@ -183,8 +183,8 @@ func TestSession_temporaryTables(t *testing.T) {
 	}
 }
 
-// A session that alters tables forgets what is known of them for all sessions, whose facts
-// at hand stay as they are.
+// A session that alters tables makes all sessions forget their facts. Facts in use stay as they
+// are.
 func TestColumn_forgottenByOthers(t *testing.T) {
 	cache := new(Cache)
 	s, conn := newScripted(map[string]any{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}, cache)
@@ -215,7 +215,7 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 	}
 }
 
-// A server that doesn't answer a question is not asked again; a connection that fails is.
+// An unsupported query isn't repeated, but a query on a failed connection is.
 func TestColumn_learn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -246,13 +246,13 @@ func TestColumn_learn(t *testing.T) {
 				t.Errorf("%s\nhave: %v\nwant: %v", c.name, known.Stores, c.stores)
 			}
 		}
-		if len(conn.asked) != 2 { // columns and triggers once, or the failing question twice
+		if len(conn.asked) != 2 { // columns and triggers once, or the failing query twice
 			t.Errorf("%s\nhave: %q", c.name, conn.asked)
 		}
 	}
 }
 
-// Sessions without a server know what the others have learned, and teach them nothing.
+// Sessions without a server use the facts of the others, and add none.
 func TestCache_assume(t *testing.T) {
 	answers := map[string]any{
 		"SELECT VERSION()": []driver.Value{"11.8.2-MariaDB", ""},

@@ -13,8 +13,8 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Stored appends what the column stores for a value: one value where that is known, several
-// where it is one of them, and none where only the server knows it.
+// Stored appends the values that the column may store for v. It appends one value if it is certain,
+// several candidates otherwise, and none if only the server knows.
 func (f *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
 	f = cmp.Or(f, unasked)
 	switch {
@@ -46,17 +46,17 @@ func storedInteger(to []any, v any, column *columntype.Type) []any {
 			return append(to, v)
 		}
 	}
-	return nil // 7.0, 1e3, 12abc; or out of range
+	return nil // such as 7.0, 1e3 or 12abc, or out of range
 }
 
-// maxText is the least length that any type of texts without a length has.
+// maxText is the minimum capacity of text types without a length.
 const maxText = 255
 
 func storedText(ctx context.Context, s *Session, to []any, v any, column *ColumnFacts) []any {
 	text, ok := decimal(v)
 	if !ok {
 		if text, ok = v.(string); !ok {
-			return nil // the text of a time is the base's
+			return nil // the underlying driver formats a time
 		}
 	}
 	length := maxText
@@ -66,7 +66,7 @@ func storedText(ctx context.Context, s *Session, to []any, v any, column *Column
 	switch {
 	case utf8.RuneCountInString(text) > length || len(text) > length && column.Form != columntype.Chars,
 		column.IsPadded() && strings.HasSuffix(text, " "):
-		return nil // cut, or refused
+		return nil // truncated or refused
 	case strings.ContainsFunc(text, isBeyondASCII) && !storesAll(ctx, s, text, column.Collation):
 		return nil
 	}
@@ -86,8 +86,8 @@ func decimal(v any) (text string, ok bool) {
 
 func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
-// storesAll reports whether the session sends a text as it is to a column that has all of
-// its characters.
+// storesAll reports whether the session sends a string unchanged, to a column whose character set
+// has all its characters.
 func storesAll(ctx context.Context, s *Session, text, collation string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -100,8 +100,8 @@ func storesAll(ctx context.Context, s *Session, text, collation string) bool {
 	return charset == "utf8mb4" || (charset == "utf8" || charset == "utf8mb3") && !strings.ContainsFunc(text, isLong)
 }
 
-// storedTimes appends the times that a column stores: servers round a fraction that is
-// longer than its places, or cut it off, by their sql_mode.
+// storedTimes appends the times that a column may store. Depending on sql_mode, servers round or
+// truncate a fraction with too many digits.
 func storedTimes(to []any, v any, places int, zones []*time.Location) []any {
 	switch v := v.(type) {
 	case time.Time:
@@ -124,8 +124,8 @@ func storedTimes(to []any, v any, places int, zones []*time.Location) []any {
 	return nil
 }
 
-// appendRounded appends what a time's clock shows, cut off after so many places of its
-// seconds and, unless it is the same, rounded up there; −1 is a date.
+// appendRounded appends a time truncated to this number of decimal places and, if different, the
+// time rounded up. For a date, places is -1.
 func appendRounded(to []any, t time.Time, places int) []any {
 	unit := time.Second
 	for range places {
@@ -151,7 +151,7 @@ func appendRounded(to []any, t time.Time, places int) []any {
 	return to
 }
 
-// storedAnywhere appends what columns of all types that the guard understands store.
+// storedAnywhere appends the values that columns of all types known to the guard may store.
 func storedAnywhere(to []any, v any, zones []*time.Location) []any {
 	switch v := v.(type) {
 	case time.Time:
@@ -162,7 +162,7 @@ func storedAnywhere(to []any, v any, zones []*time.Location) []any {
 			to = append(to, n)
 		} else if MayBeNumber(v) {
 			if _, isTime := storedTime(v); !isTime {
-				return nil // 7.0, 1e3, 12abc
+				return nil // such as 7.0, 1e3 or 12abc
 			}
 		}
 	default:
@@ -175,15 +175,15 @@ func storedAnywhere(to []any, v any, zones []*time.Location) []any {
 	return append(to, storedTimes(nil, v, 0, zones)...)
 }
 
-// MayBeNumber reports whether a text may be one to the server.
+// MayBeNumber reports whether the server may read a string as a number.
 func MayBeNumber(s string) bool {
 	s = strings.TrimLeft(s, " \t\n\v\f\r+-.")
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// storedTime reads a string as MySQL and MariaDB read it for a DATETIME: numbers with the
-// usual signs between them, with one digit for two, or digits alone. ok is false for a form
-// that only one of them takes, and for a string with a time zone.
+// storedTime parses a string as MySQL and MariaDB parse it for a DATETIME: digits alone, or numbers
+// of one or two digits with the usual separators. ok is false for a form that only one of them
+// accepts, and for a string with a time zone.
 func storedTime(text string) (t time.Time, ok bool) {
 	date, clock, hasClock := strings.Cut(strings.Replace(text, "T", " ", 1), " ")
 	_, fraction, _ := strings.Cut(clock, ".")

@@ -14,18 +14,19 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// Transport is how rows travel between the server and a session. It is asked for once, and again
-// after a statement that may have changed the session's variables.
+// Transport describes how rows are encoded between the server and a session. It is queried once,
+// and again after a statement that may have changed the session's variables.
 type Transport struct {
-	UTF8       bool // arguments are read as UTF-8
+	UTF8       bool // the server reads arguments as UTF-8
 	Autocommit bool
 	ParsesTime bool // the underlying driver returns dates as time.Time
-	Packet     int  // the most bytes of a statement; 0 if that isn't known
-	// Set changes variables for a query, and Restore changes them back; both may be empty.
+	Packet     int  // the maximum size of a statement in bytes; 0 if unknown
+	// Set is a statement that changes variables for a query, and Restore restores them; both may be
+	// empty.
 	Set, Restore string
 }
 
-// Transport returns how rows travel.
+// Transport returns the encoding of rows.
 func (s *Session) Transport(ctx context.Context) (*Transport, error) {
 	if s.transport != nil {
 		return s.transport, nil
@@ -44,7 +45,7 @@ func (s *Session) Transport(ctx context.Context) (*Transport, error) {
 	_, t.ParsesTime = row[6].(time.Time)
 	charset, limit := cmp.Or(Text(row[2]), "NULL"), Text(row[3])
 	rows, err := strconv.ParseUint(limit, 10, 64)
-	isLimited := err == nil && rows < math.MaxInt64 && !(rows == 0 && s.IsVitess()) // Vitess' 0 is none
+	isLimited := err == nil && rows < math.MaxInt64 && !(rows == 0 && s.IsVitess()) // 0 means no limit in Vitess
 	switch {
 	case isUTF8(row[2]) && !isLimited:
 	case !plainName.MatchString(charset):
@@ -61,9 +62,9 @@ func (s *Session) Transport(ctx context.Context) (*Transport, error) {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-const noLimit = "9223372036854775807" // of rows; Vitess takes no larger one
+const noLimit = "9223372036854775807" // the number of rows; Vitess accepts no larger one
 
-// packet returns how many bytes a statement may have, by the server's max_allowed_packet and
+// packet returns the maximum size of a statement in bytes, by the server's max_allowed_packet and
 // the underlying driver's.
 func (s *Session) packet(server string) int {
 	most, _ := strconv.Atoi(server)

@@ -1,5 +1,5 @@
-// Package spool keeps the rows of a query, in memory and beyond that in a nameless file, and
-// writes them as the values of INSERTs.
+// Package spool stores the rows of a query in memory or, if they are large, in an unnamed file. It
+// writes them as values of INSERTs.
 package spool
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
-// Value is a value of a row that a query returned.
+// Value is a value in a row of a query.
 type Value struct {
 	Kind   Kind
 	number uint64 // the bits of an int64, uint64 or float64
 	bytes  []byte
 }
 
-// Kind is how a value is kept.
+// Kind is the type of a Value.
 type Kind byte
 
-// The kinds that a caller tells apart.
+// The exported kinds.
 const (
 	Null    Kind = iota
-	Missing      // a key that is to be generated
+	Missing      // a key to generate
 )
 
 const (
@@ -41,10 +41,11 @@ const (
 	kindFloat
 	kindText    // in UTF-8
 	kindBinary  // bytes without a character set
-	kindLiteral // digits that are written into the statement
+	kindLiteral // digits that are written as a literal
 )
 
-// ValueOf converts a value that the base read from a column whose type the base names typ.
+// ValueOf converts a value from the underlying driver. typ is the driver's name of the column's
+// type. The error is for an unexpected type.
 func ValueOf(v driver.Value, typ string) (Value, error) {
 	switch v := v.(type) {
 	case nil:
@@ -68,7 +69,7 @@ func ValueOf(v driver.Value, typ string) (Value, error) {
 	return Value{}, fmt.Errorf("unexpected value of type %T in a column of type %.40q", v, typ)
 }
 
-// bytesValue converts a value that the base read as bytes.
+// bytesValue converts a value that the driver returned as bytes.
 func bytesValue(v []byte, typ string) Value {
 	switch strings.TrimPrefix(typ, "UNSIGNED ") {
 	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "DECIMAL":
@@ -80,7 +81,7 @@ func bytesValue(v []byte, typ string) Value {
 			return Value{Kind: kindFloat, number: math.Float64bits(f)}
 		}
 	case "BIT":
-		if len(v) > 0 { // a number in a column of numbers, bytes in a column of bytes
+		if len(v) > 0 { // a number in a numeric column, bytes in a binary column
 			return Value{Kind: kindLiteral, bytes: hex.AppendEncode([]byte("0x"), v)}
 		}
 	case "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "GEOMETRY", "VECTOR":
@@ -102,15 +103,15 @@ func KeyValue(key any) Value {
 	return Value{Kind: kindText, bytes: []byte(session.Text(key))}
 }
 
-// isDecimal reports whether s is digits, with an optional sign and decimal point.
+// isDecimal reports whether s consists of digits, with an optional sign and decimal point.
 func isDecimal(s string) bool {
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
 	return whole+fraction != "" && (!point || fraction != "") && strings.Trim(whole+fraction, "0123456789") == ""
 }
 
-// Size is how many bytes a row takes in an INSERT, with its key.
+// Size returns the approximate size of a row in an INSERT, with its key, in bytes.
 func Size(row []Value) int {
-	const each = 14 // the number or length, the type, and the bit for NULL
+	const each = 14 // for a number or length, the type, and the NULL bit
 	size := (len(row) + 1) * each
 	for i := range row {
 		size += len(row[i].bytes)
@@ -118,9 +119,9 @@ func Size(row []Value) int {
 	return size
 }
 
-// AppendTo appends the value to a list of VALUES, and its argument to args. Where utf8 is
-// false, the server reads arguments in another character set, so text travels as digits. (MySQL
-// takes a bare placeholder for one of the column's character set.)
+// AppendTo appends the value to a list of VALUES, and its argument to args. If utf8 is false, the
+// server reads arguments in another character set, so strings are written as hexadecimal literals.
+// (MySQL assumes that a bare placeholder has the column's character set.)
 func (v *Value) AppendTo(query []byte, args []driver.NamedValue, utf8 bool) ([]byte, []driver.NamedValue) {
 	var arg driver.Value
 	placeholder := "?"
@@ -145,22 +146,22 @@ func (v *Value) AppendTo(query []byte, args []driver.NamedValue, utf8 bool) ([]b
 	return append(query, placeholder...), append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: arg})
 }
 
-// MaxRows is the highest number of rows: each has a key in memory.
+// MaxRows is the maximum number of rows, since the key of each is in memory.
 const MaxRows = 50_000_000
 
 const (
 	maxBytes = 4 << 30
-	inMemory = 4 << 20 // bytes; the rest goes to a file
+	inMemory = 4 << 20 // in bytes; the rest goes to a file
 )
 
-// errBytes is the error for rows that take more than maxBytes.
+// errBytes is the error for rows of more than maxBytes.
 var errBytes = fmt.Errorf("the query returns more than %d GiB; insert the rows in parts", maxBytes>>30)
 
-// Rows keeps rows in memory, and beyond that in a private file, which has no name where
-// the system lets an open file be removed. Its zero value is empty.
+// Rows stores rows in memory, and then in a private file. The file has no name if the system can
+// remove an open file. The zero value is empty.
 type Rows struct {
 	size   int64  // of all rows
-	memory []byte // what the file doesn't have yet
+	memory []byte // rows that are not in the file yet
 	file   *os.File
 	r      *bufio.Reader
 }
@@ -182,12 +183,12 @@ func (s *Rows) Add(row []Value) error {
 		return nil
 	}
 	if err := s.spill(); err != nil {
-		return fmt.Errorf("they take more than %d MiB, and no temporary file can be written: %w", inMemory>>20, err)
+		return fmt.Errorf("they take more than %d MiB and cannot be written to a temporary file: %w", inMemory>>20, err)
 	}
 	return nil
 }
 
-// spill moves what is in memory to the file.
+// spill writes the rows in memory to the file.
 func (s *Rows) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp("", "shardkey-rows-*"); err != nil { // only its owner may read it
@@ -211,7 +212,7 @@ func (s *Rows) Rewind() (err error) {
 	return err
 }
 
-// Next reads the next row, of which there must be one, into row.
+// Next reads the next row into row. There must be one.
 func (s *Rows) Next(row []Value) error {
 	for i := range row {
 		kind, err := s.r.ReadByte()

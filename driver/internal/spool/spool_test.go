@@ -19,7 +19,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 		v          driver.Value
 		typ        string
 		text, arg  string // in a session of UTF-8
-		other, hex string // in another one; empty where it is the same
+		other, hex string // in another session; empty if it is the same
 	}{
 		{nil, "INT", "?", "<nil>", "", ""},
 		{[]byte(nil), "BLOB", "?", "<nil>", "", ""},
@@ -68,7 +68,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 
 func TestSourceRows_inMemoryAndInFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	for _, long := range []int{1, 1000} { // 10,000 rows of 1,000 bytes are more than stays in memory
+	for _, long := range []int{1, 1000} { // 10,000 rows of 1,000 bytes don't fit in memory
 		var s Rows
 		row := func(i int) []Value {
 			return []Value{{}, {Kind: Missing}, {Kind: kindInt, number: uint64(-i)}, {Kind: kindFloat, number: math.Float64bits(0.1)},
@@ -101,7 +101,7 @@ func TestSourceRows_inMemoryAndInFile(t *testing.T) {
 	}
 }
 
-// Rows have a bound in bytes.
+// Rows are limited to a number of bytes.
 func TestSourceRows_bytes(t *testing.T) {
 	s := Rows{size: maxBytes - 10}
 	if err := s.Add([]Value{{Kind: kindText, bytes: []byte("1234")}}); err != nil {
