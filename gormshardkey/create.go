@@ -10,15 +10,15 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// creator is what "gorm:create" becomes.
+// creator replaces the callback "gorm:create".
 type creator struct {
-	stock func(*gorm.DB) // the callback that was there
-	exec  func(*gorm.DB) // the same as on a server without RETURNING
+	stock func(*gorm.DB) // the replaced callback
+	exec  func(*gorm.DB) // the callback for a server without RETURNING
 	rules rules
 }
 
-// create runs the INSERT with a context that receives its keys, and gives them
-// to what is created.
+// create runs the INSERT with a context that receives its keys, and sets them in the created
+// values.
 func (c *creator) create(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun {
@@ -34,7 +34,7 @@ func (c *creator) create(db *gorm.DB) {
 	withKeys(stmt, &keys, func() { run(db) })
 	switch values := keys.Values(); {
 	case db.Error != nil && reads && c.rules.fills(stmt):
-		before.forget() // rows that came before the error
+		before.forget() // undo the rows that GORM read before the error
 	case db.Error == nil && values != nil:
 		before.fill(db, filled{column: keys.Column(), keys: values, affected: db.RowsAffected, returned: reads})
 		if isAssociation(db) {
@@ -43,8 +43,8 @@ func (c *creator) create(db *gorm.DB) {
 	}
 }
 
-// withKeys has the statement's context receive keys while run runs: what is saved
-// before and after must not see them.
+// withKeys adds keys to the statement's context while run runs. Statements before and after run
+// must not see them.
 func withKeys(stmt *gorm.Statement, keys *driver.Keys, run func()) {
 	ctx := stmt.Context
 	defer func() { stmt.Context = ctx }()
@@ -52,9 +52,9 @@ func withKeys(stmt *gorm.Statement, keys *driver.Keys, run func()) {
 	run()
 }
 
-// misreads reports whether GORM would read the rows of RETURNING wrongly: they
-// are not the elements one for one, or are no structs, or their number would be
-// taken for that of the rows affected, which of an association nobody sees.
+// misreads reports whether GORM would read the rows of RETURNING wrongly. This is the case if they
+// don't match the elements one to one, or if the elements aren't structs. It is also the case if
+// GORM would report their number as the affected rows, except for an association.
 func misreads(db *gorm.DB, before *memory) bool {
 	switch stmt := db.Statement; {
 	case hasModifier(stmt), before.maps != nil:
@@ -65,15 +65,15 @@ func misreads(db *gorm.DB, before *memory) bool {
 	return false
 }
 
-// isAssociation reports whether a statement is one by which GORM saves
-// associations: an upsert, and without a transaction of its own.
+// isAssociation reports whether GORM runs the statement to save associations. Such a statement is
+// an upsert without a transaction for itself.
 func isAssociation(db *gorm.DB) bool {
 	return db.DisableNestedTransaction && hasClause(db.Statement, "ON CONFLICT")
 }
 
-// find gives the keys of rows that exist to associations of which several were
-// upserted at once: the foreign key of what belongs to them would be 0. An upsert
-// of one row that does nothing tells its key.
+// find queries the keys of existing rows for associations that were upserted together. Otherwise
+// their children would get the foreign key 0. The upsert of a single row that changes nothing
+// returns its key.
 func find(db *gorm.DB, elements []any) {
 	for _, element := range elements {
 		tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true})
@@ -84,7 +84,7 @@ func find(db *gorm.DB, elements []any) {
 	}
 }
 
-// hasModifier reports whether the INSERT is one with a word of its own: IGNORE.
+// hasModifier reports whether the INSERT has a modifier such as IGNORE.
 func hasModifier(stmt *gorm.Statement) bool {
 	insert, ok := stmt.Clauses["INSERT"].Expression.(clause.Insert)
 	return ok && insert.Modifier != ""
@@ -95,11 +95,11 @@ func hasClause(stmt *gorm.Statement, name string) bool {
 	return ok
 }
 
-// rules is the rule of a database; the zero value of one that is not shardkey's,
-// or that something between GORM and the driver hides.
+// rules has the connector of a database. The zero value is for a database of another driver, or
+// with a layer between GORM and the driver that hides it.
 type rules struct{ connector *driver.Connector }
 
-// rulesOf asks a connection of the database's pool.
+// rulesOf returns the rules of the database, from a connection of its pool.
 func rulesOf(db *gorm.DB) rules {
 	pool, err := db.DB()
 	if err != nil {
@@ -107,7 +107,7 @@ func rulesOf(db *gorm.DB) rules {
 	}
 	conn, err := pool.Conn(context.Background())
 	if err != nil {
-		return rules{} // what is wrong with the database shows elsewhere
+		return rules{} // the statement itself returns the database's error
 	}
 	defer conn.Close()
 	var r rules
@@ -118,8 +118,8 @@ func rulesOf(db *gorm.DB) rules {
 	return r
 }
 
-// fills reports whether the statement's table is one of the rule's. (The databases
-// of a resolver are taken to have one rule.)
+// fills reports whether the statement's table is sharded. All databases of a resolver are assumed
+// to have the same rule.
 func (r rules) fills(stmt *gorm.Statement) bool {
 	if r.connector == nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// dialector is gorm.io/driver/mysql's with the plugin.
+// dialector is the dialector of gorm.io/driver/mysql with the plugin.
 type dialector struct{ *mysql.Dialector }
 
 var (
@@ -17,12 +17,12 @@ var (
 	_ gorm.ErrorTranslator               = dialector{}
 )
 
-// Open returns a dialector over the driver "shardkey". Its data source name is
-// go-sql-driver's with shardkeyRule: see package driver.
+// Open returns a dialector for the driver "shardkey". The data source name is go-sql-driver's with
+// the parameter shardkeyRule; see package driver.
 func Open(dsn string) gorm.Dialector { return New(mysql.Config{DSN: dsn}) }
 
-// New is [Open] with all that mysql.Config has. DriverName is "shardkey" by
-// default; any other is that of a driver around it, as one that traces.
+// New is [Open] with the options of mysql.Config. DriverName is "shardkey" by default. To use a
+// driver that wraps shardkey, for example for tracing, set its name.
 func New(config mysql.Config) gorm.Dialector {
 	if config.DriverName == "" {
 		config.DriverName = "shardkey"
@@ -30,7 +30,8 @@ func New(config mysql.Config) gorm.Dialector {
 	return dialector{mysql.New(config).(*mysql.Dialector)}
 }
 
-// Initialize opens the database and initializes the plugin. gorm.Open calls it.
+// Initialize opens the database and initializes the plugin. gorm.Open calls it. The error is the
+// database's or the plugin's.
 func (d dialector) Initialize(db *gorm.DB) error {
 	if err := d.Dialector.Initialize(db); err != nil {
 		return err
@@ -43,9 +44,8 @@ func (d dialector) Initialize(db *gorm.DB) error {
 
 const shownAs = "gormshardkey dialector"
 
-// Format writes the type's name, whatever the verb: the data source name may have
-// a password in it.
+// Format writes the type's name for every verb, since the data source name may contain a password.
 func (d dialector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, shownAs) }
 
-// MarshalText is Format, for JSON and others.
+// MarshalText returns the type's name, for the same reason as Format.
 func (d dialector) MarshalText() ([]byte, error) { return []byte(shownAs), nil }

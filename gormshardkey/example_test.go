@@ -9,8 +9,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// The driver's name, the rule in the DSN and the option are what differs from a
-// program with AUTO_INCREMENT.
+// A program changes the driver's name, adds the rule to the DSN, and passes the option.
 func ExamplePlugin() {
 	type Order struct {
 		ID   int64
@@ -30,8 +29,7 @@ func ExamplePlugin() {
 	fmt.Println(orders[0].ID, orders[1].ID)
 }
 
-// A dialector has the driver's name in it. It is not a *mysql.Dialector, which
-// some programs ask for.
+// The dialector has the driver's name. It isn't a *mysql.Dialector.
 func ExampleOpen() {
 	db, err := gorm.Open(gormshardkey.Open("user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=rule.yaml"), &gorm.Config{})
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// filled is what a statement came to.
+// filled is the result of a statement.
 type filled struct {
 	column   string
-	keys     []any // one a row; nil where it is not known
-	affected int64 // rows affected, or read
+	keys     []any // one for each row; nil if unknown
+	affected int64 // affected rows, or returned ones
 	returned bool  // GORM has read the rows of RETURNING
 }
 
-// memory is what a statement's destination held before it ran.
+// memory is the state of a statement's destination before it ran.
 type memory struct {
 	stmt    *gorm.Statement
-	primary *schema.Field // the field that GORM itself would fill; nil if none
-	// zero says of each element whether GORM takes its primary field to be missing.
+	primary *schema.Field // the field that GORM sets; nil if none
+	// zero reports for each element whether GORM considers its primary field missing.
 	zero []bool
-	// skipped says that there is an element that GORM reads no row of RETURNING
-	// into, if ON CONFLICT does nothing: it reads that row into the next element.
+	// skipped reports whether GORM skips an element when it reads RETURNING, if ON CONFLICT does
+	// nothing. It would read that element's row into the next element.
 	skipped bool
 	maps    *mapMemory // nil for structs
 }
@@ -54,8 +54,8 @@ func remember(stmt *gorm.Statement) *memory {
 	return m
 }
 
-// fill gives each element its row's key. Row i is element i: GORM writes one row
-// an element, but for elements without any column, of which it writes one.
+// fill sets each element's key. Row i belongs to element i, since GORM writes one row for each
+// element, except that it writes a single row for elements without columns.
 func (m *memory) fill(db *gorm.DB, f filled) {
 	field := m.field(f.column)
 	if m.maps != nil {
@@ -63,7 +63,7 @@ func (m *memory) fill(db *gorm.DB, f filled) {
 		return
 	}
 	if f.returned && returnsAll(m.stmt) {
-		return // GORM has made elements of the rows, one for one
+		return // GORM has created an element for each row
 	}
 	elements := elements(m.stmt.ReflectValue)
 	if m.wrong(elements, field, f) {
@@ -83,21 +83,21 @@ func (m *memory) fill(db *gorm.DB, f filled) {
 	}
 }
 
-// forget takes back what GORM has read of a statement that failed.
+// forget removes the values that GORM has read from a failed statement.
 func (m *memory) forget() {
 	if m.maps == nil && m.primary != nil && !returnsAll(m.stmt) {
 		m.restore(elements(m.stmt.ReflectValue))
 	}
 }
 
-// missing are pointers to the elements whose primary field is that of the key
-// column, an integer, and is zero still, if there are several elements.
+// missing returns pointers to the elements whose primary field is the integer key column and still
+// zero. It returns nil for a single element.
 func (m *memory) missing(column string) (pointers []any) {
 	if len(m.zero) < 2 || m.primary == nil || m.field(column) != m.primary || !m.primary.Readable {
 		return nil
 	}
 	if kind := m.primary.DataType; kind != schema.Int && kind != schema.Uint {
-		return nil // an upsert tells no text
+		return nil // an upsert doesn't report a string
 	}
 	for _, element := range elements(m.stmt.ReflectValue) {
 		if _, zero := m.primary.ValueOf(m.stmt.Context, element); zero && settable(element) {
@@ -107,7 +107,7 @@ func (m *memory) missing(column string) (pointers []any) {
 	return pointers
 }
 
-// field is that of a column, whose name may be written in another case.
+// field returns the field of a column, ignoring the case of its name.
 func (m *memory) field(column string) *schema.Field {
 	if m.stmt.Schema == nil {
 		return nil
@@ -123,19 +123,18 @@ func (m *memory) field(column string) *schema.Field {
 	return nil
 }
 
-// wrong reports whether what GORM has put into the primary fields is not to be
-// relied on.
+// wrong reports whether the values that GORM has set in the primary fields may be wrong.
 func (m *memory) wrong(elements []reflect.Value, field *schema.Field, f filled) bool {
 	switch {
 	case m.primary == nil || !m.primary.Readable:
-		return false // GORM has put nothing there
+		return false // GORM has set no value
 	case f.returned:
 		return m.shifted(f)
 	case field == m.primary:
-		return true // it has counted
+		return true // GORM has counted
 	}
-	// It has counted too, but where the primary column has AUTO_INCREMENT it has
-	// done so from the server's own value.
+	// GORM has counted here too. If the primary column has AUTO_INCREMENT, it has counted from the
+	// server's value.
 	for i, element := range elements {
 		if value, zero := m.primary.ValueOf(m.stmt.Context, element); m.zero[i] && !zero {
 			return isKey(value, f.keys)
@@ -144,9 +143,8 @@ func (m *memory) wrong(elements []reflect.Value, field *schema.Field, f filled) 
 	return false
 }
 
-// shifted reports whether GORM may have read a row of RETURNING into the element
-// of another: INSERT IGNORE returns fewer rows, and with DoNothing GORM passes over
-// elements that have a value already.
+// shifted reports whether GORM may have read a row of RETURNING into another element. INSERT IGNORE
+// returns fewer rows, and with DoNothing GORM skips elements with a value.
 func (m *memory) shifted(f filled) bool {
 	if f.affected != int64(len(m.zero)) && len(m.zero) > 1 {
 		return true
@@ -155,7 +153,7 @@ func (m *memory) shifted(f filled) bool {
 	return conflict.DoNothing && m.skipped
 }
 
-// returnedFields are those that an upsert reads by RETURNING.
+// returnedFields returns the fields that an upsert reads by RETURNING.
 func returnedFields(stmt *gorm.Statement) []*schema.Field {
 	if stmt.Schema == nil || !hasClause(stmt, "ON CONFLICT") {
 		return nil
@@ -173,13 +171,13 @@ func returnedFields(stmt *gorm.Statement) []*schema.Field {
 	return fields
 }
 
-// returnsAll reports whether the caller has asked for whole rows.
+// returnsAll reports whether the caller requests whole rows.
 func returnsAll(stmt *gorm.Statement) bool {
 	returning, ok := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
 	return ok && (len(returning.Columns) == 0 || len(returning.Columns) == 1 && returning.Columns[0].Name == "*")
 }
 
-// restore sets the primary fields to zero that were zero before.
+// restore sets the primary fields back to zero if they were zero before.
 func (m *memory) restore(elements []reflect.Value) {
 	for i, element := range elements {
 		if !m.zero[i] || !settable(element) {
@@ -191,7 +189,7 @@ func (m *memory) restore(elements []reflect.Value) {
 	}
 }
 
-// elements are the structs that GORM makes rows of, one for one.
+// elements returns the structs for which GORM writes one row each.
 func elements(v reflect.Value) []reflect.Value {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -210,6 +208,6 @@ func elements(v reflect.Value) []reflect.Value {
 	return nil
 }
 
-// settable reports whether an element can be written to: one of an array that was
-// given by value cannot.
+// settable reports whether an element can be changed. An element of an array that was passed by
+// value can't.
 func settable(element reflect.Value) bool { return reflect.Indirect(element).CanAddr() }

@@ -11,28 +11,28 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// FieldError is the error of a Create whose row has a key that the model's field
-// cannot hold.
+// FieldError is the error of a Create if a model's field can't store the row's key. The row was
+// inserted unless a transaction is rolled back. The message doesn't contain the key.
 type FieldError struct {
 	Model  string // the model's name
-	Field  string // the field's
+	Field  string // the field's name
 	Type   string // the field's type
 	Column string
 	Key    any
-	Err    error // what the field's Scan returned; nil if the key is too large
+	Err    error // the error of the field's Scan; nil if the key is too large
 }
 
 func (e *FieldError) Error() string {
-	text := fmt.Sprintf("gormshardkey: %s.%s, a %s, cannot hold the key %v of column %s", e.Model, e.Field, e.Type, e.Key, e.Column)
+	text := fmt.Sprintf("gormshardkey: field %s.%s of type %s cannot store the key of column %s", e.Model, e.Field, e.Type, e.Column)
 	if e.Err != nil {
-		return text + ": " + e.Err.Error()
+		return fmt.Sprintf("%s: its Scan failed with a %T", text, e.Err) // whose message may quote the key
 	}
-	return text + ": give the field a type that its keys fit into, as int64 or string"
+	return text + "; use a type that all keys fit in, for example int64 or string"
 }
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// setKey gives an element's field a key.
+// setKey sets the key in an element's field.
 func setKey(ctx context.Context, field *schema.Field, element reflect.Value, key any) error {
 	fail := &FieldError{Model: field.Schema.Name, Field: field.Name, Type: field.FieldType.String(), Column: field.DBName, Key: key}
 	if !fits(field.IndirectFieldType, key) {
@@ -56,8 +56,8 @@ func isScanner(t reflect.Type) bool {
 	return t.Implements(scanner) || reflect.PointerTo(t).Implements(scanner)
 }
 
-// scanned are the forms in which a Scan may want a key: first that in which
-// go-sql-driver reads the column, for which Scan was written.
+// scanned returns the forms of a key to pass to a Scan method. The first is the form that
+// go-sql-driver returns for the column, since most Scan methods expect it.
 func scanned(key any) []any {
 	switch key := key.(type) {
 	case string:
@@ -72,8 +72,7 @@ func scanned(key any) []any {
 	return []any{key}
 }
 
-// fits reports whether a number fits into a field of a number's type: what does
-// not, GORM would cut off.
+// fits reports whether a number fits in a numeric field. GORM would truncate it otherwise.
 func fits(t reflect.Type, key any) bool {
 	n, ok := integer(reflect.ValueOf(key))
 	if !ok {
@@ -91,8 +90,7 @@ func fits(t reflect.Type, key any) bool {
 	return true
 }
 
-// number is an integer of any type: the value as int64 or, if it is not negative,
-// as uint64.
+// number is an integer of any type.
 type number struct {
 	magnitude uint64 // two's complement if negative
 	negative  bool
@@ -118,8 +116,8 @@ func indirect(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isMissing reports whether a value asks for a key as the driver sees it: nil, 0,
-// or an empty text, also as a pointer to one or as what a driver.Valuer returns.
+// isMissing reports whether the driver generates a key for a value: nil, 0 or an empty string, a
+// pointer to one, or a driver.Valuer that returns one.
 func isMissing(value any) bool {
 	v := reflect.ValueOf(value)
 	if valuer, ok := value.(driver.Valuer); ok && !(v.Kind() == reflect.Pointer && v.IsNil()) {

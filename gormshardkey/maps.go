@@ -8,11 +8,11 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// mapMemory is what maps that are created held before.
+// mapMemory is the state of the created maps before the statement.
 type mapMemory struct {
 	maps []map[string]any
-	name string // the entry that GORM itself would fill
-	had  []any  // that entry of each map
+	name string // the entry that GORM sets
+	had  []any  // the entry's value in each map
 	has  []bool
 }
 
@@ -28,7 +28,7 @@ func rememberMaps(maps []map[string]any, primary *schema.Field) *mapMemory {
 	return m
 }
 
-// fill gives each map its row's key.
+// fill sets each map's key.
 func (m *mapMemory) fill(stmt *gorm.Statement, field *schema.Field, f filled) {
 	if many, ok := stmt.Dest.(*[]map[string]any); ok {
 		*many = (*many)[:len(m.maps)] // GORM has appended the rows of RETURNING
@@ -38,7 +38,7 @@ func (m *mapMemory) fill(stmt *gorm.Statement, field *schema.Field, f filled) {
 	case counted:
 		m.restore()
 	case field == nil && m.stored():
-		name = f.column // the entry is another column's
+		name = f.column // the entry is for another column
 	}
 	for i, entries := range m.maps {
 		if entries != nil && i < len(f.keys) && f.keys[i] != nil {
@@ -47,8 +47,8 @@ func (m *mapMemory) fill(stmt *gorm.Statement, field *schema.Field, f filled) {
 	}
 }
 
-// counted reports whether GORM has counted on from one of the keys: where another
-// column has AUTO_INCREMENT it has counted on from that column's value.
+// counted reports whether GORM has counted from one of the keys. If another column has
+// AUTO_INCREMENT, GORM has counted from that column's value.
 func (m *mapMemory) counted(f filled) bool {
 	for _, entries := range m.maps {
 		if entries != nil {
@@ -58,7 +58,7 @@ func (m *mapMemory) counted(f filled) bool {
 	return false
 }
 
-// stored reports whether GORM has stored anything.
+// stored reports whether GORM has set an entry.
 func (m *mapMemory) stored() bool {
 	for i, entries := range m.maps {
 		if _, ok := entries[m.name]; ok && !m.has[i] {
@@ -68,7 +68,7 @@ func (m *mapMemory) stored() bool {
 	return false
 }
 
-// restore puts back what GORM has written over.
+// restore restores the entries that GORM has overwritten.
 func (m *mapMemory) restore() {
 	for i, entries := range m.maps {
 		switch {
@@ -81,8 +81,8 @@ func (m *mapMemory) restore() {
 	}
 }
 
-// nameIn is the name that a map has for the key: the column's or the field's.
-// Without field it is the one given.
+// nameIn returns a map's name for the key: the column's or the field's. If field is nil, it returns
+// name.
 func nameIn(entries map[string]any, s *schema.Schema, field *schema.Field, name string) string {
 	if field == nil {
 		return name
@@ -101,7 +101,7 @@ func setEntry(entries map[string]any, name string, key any) {
 	}
 }
 
-// mapsOf returns the maps of a destination; nil when it is none of maps.
+// mapsOf returns the maps of a destination, nil if it has other elements.
 func mapsOf(dest any) []map[string]any {
 	switch dest := dest.(type) {
 	case map[string]any:
@@ -116,7 +116,7 @@ func mapsOf(dest any) []map[string]any {
 	return nil
 }
 
-// own copies a key that could be written to.
+// own returns a copy of a mutable key.
 func own(key any) any {
 	if b, ok := key.([]byte); ok {
 		return bytes.Clone(b)

@@ -10,9 +10,9 @@ import (
 	"gorm.io/gorm/callbacks"
 )
 
-// Plugin gives what is created the keys of its rows. It is an option of
-// gorm.Open and a plugin for db.Use. The zero value is ready, and one value
-// serves any number of databases.
+// Plugin sets the keys of created rows in their structs and maps. Pass it to gorm.Open as an option
+// or to db.Use as a plugin. The zero value is ready to use, and one value works for any number of
+// databases.
 type Plugin struct{}
 
 var (
@@ -20,15 +20,14 @@ var (
 	_ gorm.Option = Plugin{}
 )
 
-// createCallback is the callback of GORM's that runs the INSERT.
+// createCallback is GORM's callback for INSERTs.
 const createCallback = "gorm:create"
 
-// Name is the plugin's name in gorm.Config.Plugins: "shardkey". A second db.Use
-// of it is gorm.ErrRegistered.
+// Name returns "shardkey", the plugin's name in gorm.Config.Plugins. A second db.Use returns
+// gorm.ErrRegistered.
 func (Plugin) Name() string { return "shardkey" }
 
-// Apply adds the plugin to those of the configuration, which gorm.Open
-// initializes. gorm.Open calls it.
+// Apply adds the plugin to the configuration. gorm.Open calls it, and then initializes the plugin.
 func (p Plugin) Apply(config *gorm.Config) error {
 	if config.Plugins == nil {
 		config.Plugins = map[string]gorm.Plugin{}
@@ -37,11 +36,11 @@ func (p Plugin) Apply(config *gorm.Config) error {
 	return nil
 }
 
-// AfterInitialize does nothing: see [Plugin.Apply]. gorm.Open calls it.
+// AfterInitialize does nothing; see [Plugin.Apply]. gorm.Open calls it.
 func (Plugin) AfterInitialize(*gorm.DB) error { return nil }
 
-// Initialize puts the plugin around the callback "gorm:create" of a database, once.
-// gorm.Open and db.Use call it, gorm.Open also for what is in use already.
+// Initialize replaces the callback "gorm:create" of a database, once. gorm.Open and db.Use call it.
+// The error is for a database without this callback.
 func (Plugin) Initialize(db *gorm.DB) error {
 	processor := db.Callback().Create()
 	stock := processor.Get(createCallback)
@@ -54,7 +53,7 @@ func (Plugin) Initialize(db *gorm.DB) error {
 	}
 	c := &creator{
 		stock: stock,
-		// What the dialector registers for a server without RETURNING.
+		// The dialector registers these clauses for a server without RETURNING.
 		exec: callbacks.Create(&callbacks.Config{CreateClauses: mysql.CreateClauses}),
 	}
 	if slices.Contains(processor.Clauses, "RETURNING") {
@@ -63,7 +62,7 @@ func (Plugin) Initialize(db *gorm.DB) error {
 	return processor.Replace(createCallback, c.create)
 }
 
-// isOurs reports whether a callback is the plugin's.
+// isOurs reports whether a callback belongs to the plugin.
 func isOurs(callback func(*gorm.DB)) bool {
 	return reflect.ValueOf(callback).Pointer() == reflect.ValueOf((*creator)(nil).create).Pointer()
 }
