@@ -1,4 +1,4 @@
-// Package columntype says which keys a column's type holds.
+// Package columntype determines which keys a column's type can store.
 package columntype
 
 import (
@@ -10,37 +10,37 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Type says which keys a type of the servers holds.
+// Type is a column type of the servers.
 type Type struct {
 	Text   string // as the server shows it
 	Form   Form
-	Low    int64  // integers from here
-	High   uint64 // to here
-	Length int    // of texts and bytes
+	Low    int64  // the smallest integer
+	High   uint64 // the largest integer
+	Length int    // the length of strings and bytes
 }
 
-// Form is what kind of values a type has.
+// Form is the kind of a type's values.
 type Form uint8
 
 // The forms of types.
 const (
-	Any Form = iota // nothing is known of it
+	Any Form = iota // unknown
 	Integer
 	Chars
 	Bytes
 )
 
-// HoldsAll reports whether the type holds all int64 that are not negative.
+// HoldsAll reports whether the type can store all non-negative int64 values.
 func (t *Type) HoldsAll() bool {
 	return t.Form == Any || t.Form == Integer && t.High >= math.MaxInt64
 }
 
-// IsPadded reports whether the type changes the length of a value: CHAR and BINARY.
+// IsPadded reports whether the type pads values, like CHAR and BINARY.
 func (t *Type) IsPadded() bool {
 	return strings.HasPrefix(t.Text, "char(") || strings.HasPrefix(t.Text, "binary(")
 }
 
-// Parse reads a type, "bigint(20) unsigned", "varchar(36)".
+// Parse parses a type such as "bigint(20) unsigned" or "varchar(36)".
 func Parse(shown string) *Type {
 	t := &Type{Text: shown}
 	name, rest, _ := strings.Cut(strings.ToLower(shown), "(")
@@ -66,8 +66,7 @@ func Parse(shown string) *Type {
 	return t
 }
 
-// integerBits are the types of numbers; those that are none of integers hold
-// these exactly.
+// integerBits has the numeric types and the size of the integers that they store exactly.
 var integerBits = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64, "float": 25, "double": 54}
 
 func (t *Type) integer(bits int, unsigned bool) {
@@ -80,7 +79,7 @@ func (t *Type) integer(bits int, unsigned bool) {
 	}
 }
 
-// decimal is an integer of so many digits: "20,0".
+// decimal sets the range of a decimal type from its size, such as "20,0".
 func (t *Type) decimal(size string, unsigned bool) {
 	digits, scale, _ := strings.Cut(size, ",")
 	n, err := strconv.Atoi(digits)
@@ -99,8 +98,8 @@ func (t *Type) decimal(size string, unsigned bool) {
 	}
 }
 
-// Holds reports whether a column of the type can hold a key: an int64, a uint64, a
-// string or a []byte. It is true where that is not known.
+// Holds reports whether a column of the type can store a key: an int64, a uint64, a string or a
+// []byte. It returns true if that is unknown.
 func (t *Type) Holds(key any) bool {
 	switch t.Form {
 	case Any:
@@ -130,7 +129,7 @@ func (t *Type) holdsInteger(key any) bool {
 	}
 	switch key := key.(type) {
 	case nil:
-		return false // a text
+		return false // a string
 	case int64:
 		return key >= t.Low && (key <= 0 || uint64(key) <= t.High)
 	case uint64:

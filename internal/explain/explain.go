@@ -1,4 +1,4 @@
-// Package explain describes plans in words, for the command-line tool and the debug page.
+// Package explain describes plans in words, for the CLI and the debug page.
 package explain
 
 import (
@@ -8,9 +8,9 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// Rows describes how the key of each row is handled, "rows 1 to 3: a key is generated".
-// Adjacent rows of one kind are one line. After that many lines, if most is above 0, the
-// rest is a number of rows.
+// Rows describes how the key of each row is handled, for example "rows 1 to 3: a key is generated".
+// Adjacent rows of one kind share a line. If most is above 0, Rows returns at most that many lines
+// and the number of other rows.
 func Rows(in *driver.PlannedInsert, most int) (lines []string) {
 	switch {
 	case in.Invalid:
@@ -36,7 +36,7 @@ func Rows(in *driver.PlannedInsert, most int) (lines []string) {
 	return lines
 }
 
-// Row describes how the key of a row is handled, by its place from 0.
+// Row describes how the key of a row is handled. Rows count from 0.
 func Row(in *driver.PlannedInsert, row int) string {
 	switch r := in.Rows[row]; r.Key {
 	case "generated":

@@ -1,7 +1,6 @@
-// Package guard turns panics of code that is not ours (a program's own clock,
-// logger, store, generator) into errors. Without it, one that happens in a
-// goroutine of ours ends the process, and one that happens while callers wait
-// for each other leaves them waiting.
+// Package guard converts panics in a program's code (its clock, logger, store or generator) to
+// errors. Otherwise a panic in a goroutine of this module would end the process, and a panic while
+// callers wait for each other would block them.
 package guard
 
 import (
@@ -13,32 +12,32 @@ import (
 
 // PanicError is the error for a panic.
 type PanicError struct {
-	What  string // what panicked, as "worker-ID assigner SQL"
+	What  string // the code that panicked, for example "worker-ID assigner SQL"
 	Value any    // the panic's value
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("shardkey: %s panicked: %v", e.What, e.Value) }
 
-// Unwrap returns the panic's value where it is an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// Recover is to be deferred: it sets *err when the function panics.
+// Recover sets *err if the function panics. Defer it.
 func Recover(err *error, what string) {
 	if p := recover(); p != nil {
 		*err = &PanicError{what, p}
 	}
 }
 
-// Call calls f and returns its error, or the one for its panic.
+// Call calls f and returns its error, or a PanicError.
 func Call(what string, f func() error) (err error) {
 	defer Recover(&err, what)
 	return f()
 }
 
-// Value returns what f returns, and otherwise where it panics.
+// Value returns f's result. If f panics, it returns the result of otherwise.
 func Value[T any](f func() T, otherwise func(error) T) (value T) {
 	var err error
 	defer func() {
@@ -50,18 +49,17 @@ func Value[T any](f func() T, otherwise func(error) T) (value T) {
 	return f()
 }
 
-// clock is spi.Clock.
+// clock has the methods of spi.Clock.
 type clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Clock is a program's own clock whose panics are answers: the zero time, which
-// all that lives by a clock refuses, and an error of Sleep. Two of them are
-// equal when their clocks are.
+// Clock is a program's clock without panics. If it panics, Now returns the zero time, which callers
+// refuse, and Sleep returns an error. Two Clocks are equal if their clocks are.
 type Clock struct{ clock clock }
 
-// NewClock guards a clock.
+// NewClock returns a Clock for c.
 func NewClock(c clock) Clock {
 	if guarded, ok := c.(Clock); ok {
 		return guarded
@@ -69,10 +67,10 @@ func NewClock(c clock) Clock {
 	return Clock{c}
 }
 
-// Unwrap returns the program's own clock.
+// Unwrap returns the program's clock.
 func (c Clock) Unwrap() any { return c.clock }
 
-// Now is the clock's time, or the zero time.
+// Now returns the clock's time, or the zero time.
 func (c Clock) Now() (now time.Time) {
 	defer func() {
 		if recover() != nil {
@@ -82,14 +80,13 @@ func (c Clock) Now() (now time.Time) {
 	return c.clock.Now()
 }
 
-// Sleep sleeps as the clock does.
+// Sleep calls the clock's Sleep, and returns an error if it panics.
 func (c Clock) Sleep(ctx context.Context, d time.Duration) (err error) {
 	defer Recover(&err, "the clock")
 	return c.clock.Sleep(ctx, d)
 }
 
-// NewLogger guards a logger: a panic of its handler is an error of the handler,
-// which package slog drops. A line may be lost by it, and nothing else.
+// NewLogger returns a logger without panics. If the handler of l panics, its line is lost.
 func NewLogger(l *slog.Logger) *slog.Logger {
 	if _, ok := l.Handler().(*handler); ok {
 		return l
@@ -99,7 +96,7 @@ func NewLogger(l *slog.Logger) *slog.Logger {
 
 type handler struct{ slog.Handler }
 
-// Enabled is called before each INSERT: it has one deferred function, and no closure.
+// Enabled is called before each INSERT, so it has one deferred function and no closure.
 func (h *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer noPanic()
 	return h.Handler.Enabled(ctx, level)

@@ -1,4 +1,4 @@
-// Package nearest finds the known word that somebody meant who wrote another.
+// Package nearest suggests known words for a misspelt one.
 package nearest
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Words returns up to three of the right words that somebody who wrote wrong may
-// have meant, the likeliest first.
+// Words returns up to three of the known words, right, that are similar to wrong, most similar
+// first.
 func Words(wrong string, right []string) []string {
 	type candidate struct {
 		word     string
@@ -35,7 +35,7 @@ func Words(wrong string, right []string) []string {
 	return words
 }
 
-// Word returns the first of [Words]; empty when there is none.
+// Word returns the first of [Words], empty if there is none.
 func Word(wrong string, right []string) string {
 	if words := Words(wrong, right); len(words) > 0 {
 		return words[0]
@@ -43,14 +43,13 @@ func Word(wrong string, right []string) string {
 	return ""
 }
 
-// Distance returns how many letters must be inserted, removed, changed or swapped
-// with their neighbour to make b of a. Case, blanks, "_", "-" and "." do not
-// count: they are what people get wrong first. Words of more than 64 bytes are
-// taken as 64 apart from any other.
+// Distance returns the number of letters to insert, remove, change or swap with their neighbour to
+// get from a to b. It ignores case, blanks, "_", "-" and ".". Words of more than 64 bytes have
+// distance 64 to all others.
 func Distance(a, b string) int { return distance(fold(a), fold(b)) }
 
-// beginAlike reports whether words part only near the end of the shorter one, as
-// "worker" and "worker-id" do.
+// beginAlike reports whether words have a common prefix of most of the shorter one, for example
+// "worker" and "worker-id".
 func beginAlike(a, b string) bool {
 	shorter := min(len(a), len(b))
 	same := 0
@@ -64,15 +63,14 @@ var folding = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
 
 func fold(s string) string { return folding.Replace(strings.ToLower(s)) }
 
-// maxWord bounds the words that are compared: nobody means a known word by a
-// text of a kilobyte.
+// maxWord limits the length of compared words.
 const maxWord = 64
 
 func distance(a, b string) int {
 	if len(a) > maxWord || len(b) > maxWord {
 		return maxWord
 	}
-	var before, last, row [maxWord + 1]int // three rows of the usual table
+	var before, last, row [maxWord + 1]int // three rows of the edit-distance table
 	for j := range len(b) + 1 {
 		last[j] = j
 	}

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Forms are secrets, in lower case, in all the forms in which errors write them.
+// Forms are secrets in all forms that errors may contain, in lower case.
 type Forms []string
 
-// Add adds a secret, and the password in it where it is an address.
+// Add adds a secret and, if it is an address, its password.
 func (f *Forms) Add(text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
@@ -36,7 +36,7 @@ func (f *Forms) Add(text string) {
 	}
 }
 
-// In reports whether the text may contain one of the secrets.
+// In reports whether a text may contain one of the secrets.
 func (f Forms) In(text string) bool {
 	text = strings.ToLower(text)
 	for _, form := range f {
@@ -60,8 +60,7 @@ func (f Forms) In(text string) bool {
 	return false
 }
 
-// isWhole reports whether a secret between two characters stands for itself. A short
-// one is part of many words.
+// isWhole reports whether a match is a whole word. A short secret is part of many words.
 func isWhole(before rune, form string, after rune) bool {
 	const long = 8
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

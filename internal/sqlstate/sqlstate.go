@@ -1,5 +1,5 @@
-// Package sqlstate says where generators and worker-ID assigners keep their state in
-// SQL databases, for those who look at it.
+// Package sqlstate lists the SQL tables in which generators and worker-ID assigners store their
+// state.
 package sqlstate
 
 import "database/sql/driver"
@@ -7,27 +7,26 @@ import "database/sql/driver"
 // Table is a table with the state of one generator or assigner.
 type Table struct {
 	Kind Kind
-	// Connector opens connections of the same kind as the keeper's own. Whoever
-	// opens one closes it.
+	// Connector opens connections to the table's server. The caller closes them.
 	Connector driver.Connector
 	Server    string // the address and the database, without user and password
-	Name      string // as it is configured: table, or schema.table
-	Key       string // what the rows are found by: the namespace, the biz_tag; empty for tickets
-	DDL       string // the statement that makes the table
+	Name      string // as configured: table, or schema.table
+	Key       string // the key of the rows: the namespace or the biz_tag; empty for tickets
+	DDL       string // the statement that creates the table
 }
 
-// Kind is what a table holds.
+// Kind is the kind of state in a table.
 type Kind int
 
-// The kinds of tables.
+// The kinds of state.
 const (
 	Leases   Kind = iota // worker IDs
-	Segments             // LEAF_SEGMENT's
-	Tickets              // TICKET's
+	Segments             // segments of LEAF_SEGMENT
+	Tickets              // tickets of TICKET
 )
 
-// Keeper is a generator or an assigner with such state.
+// Keeper is a generator or an assigner with state in SQL tables.
 type Keeper interface {
-	// SQLState returns the tables. It asks no server.
+	// SQLState returns the tables. It doesn't contact a server.
 	SQLState() []Table
 }

@@ -1,5 +1,5 @@
-// Package sqltext writes names and values into SQL, in ways that mean the same in
-// every sql_mode and character set, and reads numbers as the servers do.
+// Package sqltext writes names and values into SQL so that they mean the same in every sql_mode and
+// character set. It reads numbers as the servers do.
 package sqltext
 
 import (
@@ -14,7 +14,7 @@ func QuoteIdentifier(name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
-// QuoteTable quotes a table's name, schema first when there is one.
+// QuoteTable quotes a table's name. schema may be empty.
 func QuoteTable(schema, name string) string {
 	if schema == "" {
 		return QuoteIdentifier(name)
@@ -22,8 +22,8 @@ func QuoteTable(schema, name string) string {
 	return QuoteIdentifier(schema) + "." + QuoteIdentifier(name)
 }
 
-// AppendLiteral appends a key as a literal that means the same in every
-// sql_mode, and reports whether its type has one: int64, uint64, string, []byte.
+// AppendLiteral appends a key as a literal that means the same in every sql_mode. It reports
+// whether the key's type has a literal: int64, uint64, string or []byte.
 func AppendLiteral(dst []byte, key any) ([]byte, bool) {
 	switch key := key.(type) {
 	case int64, uint64:
@@ -62,8 +62,8 @@ func isPlain(s string) bool {
 	return true
 }
 
-// ParseInteger returns the int64, or the uint64 where that is too small, that
-// digits of a base stand for; nil for what is no integer.
+// ParseInteger returns the value of digits in a base as an int64, or as a uint64 if it is larger.
+// It returns nil if digits isn't an integer.
 func ParseInteger(digits string, base int) any {
 	if n, err := strconv.ParseInt(digits, base, 64); err == nil {
 		return n
@@ -74,8 +74,8 @@ func ParseInteger(digits string, base int) any {
 	return nil
 }
 
-// LeadingNumber is the number that a string begins with, as the servers take it
-// for one; 0 for none.
+// LeadingNumber returns the number at the beginning of a string, as the servers convert it; 0 if
+// there is none.
 func LeadingNumber(s string) float64 {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	end := 0

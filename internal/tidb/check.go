@@ -9,26 +9,25 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// Outcome is what came of a check.
+// Outcome is the result of a check.
 type Outcome uint8
 
 const (
-	// OutcomeUnknown: TiDB's parser does not read the text, or not as the
-	// servers do.
+	// OutcomeUnknown: TiDB's parser doesn't support the statement, or parses it differently from
+	// the servers.
 	OutcomeUnknown Outcome = iota
-	// OutcomeAgreed: both readers say the same.
+	// OutcomeAgreed: both parsers agree.
 	OutcomeAgreed
-	// OutcomeDisagreed: they do not, as the error says.
+	// OutcomeDisagreed: the parsers disagree; see the error.
 	OutcomeDisagreed
 )
 
-// Check holds a text's plan against TiDB's parser: what the plan says of the
-// text, and the text that will be sent, with placeholders for the keys when the
-// text has placeholders itself and with keys as literals otherwise. The options
-// are those that the plan was made with. The error is a [*DisagreementError],
-// and nil unless the outcome is [OutcomeDisagreed].
+// Check compares a statement's plan with the result of TiDB's parser. It checks the plan against
+// the statement, and against the statement that will be sent. The latter has placeholders for the
+// keys if the statement has placeholders, and literals otherwise. opts are the options of the plan.
+// The error is a [*DisagreementError] if the outcome is [OutcomeDisagreed], otherwise nil.
 //
-// Check may be called by many goroutines.
+// Check is safe for concurrent use.
 func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) {
 	if p.Params() == 0 && p.Fills() > 0 {
 		return CheckKeys(text, opts, p, probes(p))
@@ -36,8 +35,8 @@ func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) 
 	return CheckKeys(text, opts, p, nil)
 }
 
-// CheckKeys is [Check] for the text with these keys written into it; for the one
-// with placeholders when keys is nil.
+// CheckKeys is [Check] for the statement with these keys as literals, or with placeholders if keys
+// is nil.
 func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (Outcome, error) {
 	c := &check{text: text, opts: opts, plan: p, keys: keys}
 	defer c.release()
@@ -51,7 +50,7 @@ func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrit
 	return OutcomeAgreed, nil
 }
 
-// probes are keys to be seen again, for each insert of a plan.
+// probes returns recognizable keys for each insert of a plan.
 func probes(p *rewrite.Plan) []rewrite.Keys {
 	keys, next := make([]rewrite.Keys, len(p.Inserts)), int64(1_000_000_000_000_000_001)
 	for s := range p.Splices() {
@@ -69,18 +68,18 @@ type check struct {
 	text string
 	opts rewrite.Options
 	plan *rewrite.Plan
-	keys []rewrite.Keys // those in the rewritten text; nil: placeholders
+	keys []rewrite.Keys // the literal keys; nil: placeholders
 
-	markers []int // where the text's placeholders stand
-	spliced bool  // what is sent is not the text itself
-	plain   bool  // the splices have nothing odd in them
+	markers []int // positions of the statement's placeholders
+	spliced bool  // the statement to send differs from the program's
+	plain   bool  // the splices contain no odd bytes
 }
 
-// recovered is run, for which a plan that cannot be written is a wrong one.
+// recovered calls run. A plan whose statement can't be written is a disagreement.
 func (c *check) recovered() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = c.disagree(0, nil, fact{"the plan", fmt.Sprintf("one that cannot be written (%v)", r), "a statement"})
+			err = c.disagree(0, nil, fact{"the plan", fmt.Sprintf("no statement (%v)", r), "a statement"})
 		}
 	}()
 	return c.run()
@@ -116,12 +115,12 @@ func (c *check) run() error {
 		}
 	}
 	if !c.spliced {
-		return nil // what is sent was read already
+		return nil // the same statement is sent
 	}
 	return c.rewritten(trees)
 }
 
-// place is where the first insert stands that the plan does not have.
+// place returns the position of the first insert that is missing in the plan.
 func (c *check) place(trees []tree, i int) int {
 	if i < len(trees) {
 		return trees[i].at
@@ -129,15 +128,15 @@ func (c *check) place(trees []tree, i int) int {
 	return 0
 }
 
-// tree is an INSERT or REPLACE into a sharded table, and its place in the text.
+// tree is an INSERT or REPLACE into a sharded table, and its position.
 type tree struct {
 	*ast.InsertStmt
 	schema, table string
 	at            int
 }
 
-// inserts are the statements that insert into sharded tables. Those that run
-// within another statement were not to be planned.
+// inserts returns the statements that insert into sharded tables. An insert inside another
+// statement should not have been planned.
 func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 	offsets := c.offsets(stmts)
 	for i, stmt := range stmts {
@@ -153,15 +152,15 @@ func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 			continue
 		}
 		if ast.StmtNode(runs) != stmt {
-			return nil, c.disagree(t.at, nil, fact{"what the statement runs", "no INSERT", "an INSERT"})
+			return nil, c.disagree(t.at, nil, fact{"the executed statement", "no INSERT", "an INSERT"})
 		}
 		found = append(found, t)
 	}
 	return found, nil
 }
 
-// Runs is the INSERT or REPLACE that a statement is or, as EXPLAIN ANALYZE and
-// TRACE do, runs; nil for any other.
+// Runs returns the INSERT or REPLACE that a statement is or executes, as EXPLAIN ANALYZE and TRACE
+// do. It returns nil for other statements.
 func Runs(stmt ast.StmtNode) *ast.InsertStmt {
 	switch s := stmt.(type) {
 	case *ast.InsertStmt:
@@ -189,8 +188,8 @@ func newTree(in *ast.InsertStmt, at int) (tree, error) {
 	return tree{in, name.Schema.O, name.Name.O, at}, nil
 }
 
-// plainRows makes rows of VALUES ROW(…), which is a query to TiDB; in brackets it is
-// one to the servers too.
+// plainRows converts VALUES ROW(…), which TiDB parses as a query, to rows. In brackets it is a
+// query to the servers too.
 func plainRows(in *ast.InsertStmt) {
 	query, ok := in.Select.(*ast.SelectStmt)
 	if !ok || query.Kind != ast.SelectStmtKindValues || query.OrderBy != nil || query.Limit != nil || query.IsInBraces {
@@ -202,7 +201,7 @@ func plainRows(in *ast.InsertStmt) {
 	}
 }
 
-// markersOf are the places of the placeholders in trees, in order.
+// markersOf returns the positions of the placeholders in trees, in order.
 func markersOf[N ast.Node](nodes ...N) []int {
 	var v markerVisitor
 	for _, n := range nodes {

@@ -9,14 +9,14 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// original holds what the plan says of an insert against its tree.
+// original compares the plan of an insert with its tree.
 func (c *check) original(t tree, in *rewrite.Insert) error {
 	key := ""
 	if table := c.opts.Tables(t.schema, t.table); table != nil {
 		key = table.KeyColumn
 	}
 	if in.Returning && strings.Contains(strings.ToUpper(c.text), "RETURNING") {
-		return ErrUnknown // TiDB has no such clause, and took the word for a name
+		return ErrUnknown // TiDB has no such clause, and parsed the word as a name
 	}
 	err := c.agree(t.at, in,
 		fact{"the table", in.Schema + "." + in.Name, t.schema + "." + t.table},
@@ -35,7 +35,7 @@ func (c *check) original(t tree, in *rewrite.Insert) error {
 	return c.rows(t, in)
 }
 
-// rows holds the rows of an insert against its tree's.
+// rows compares the rows of an insert with its tree.
 func (c *check) rows(t tree, in *rewrite.Insert) error {
 	if have, want := in.Rows(), len(t.Lists); have != want && !in.Refused {
 		return c.disagree(t.at, in, fact{"the number of rows", have, want})
@@ -43,7 +43,7 @@ func (c *check) rows(t tree, in *rewrite.Insert) error {
 	columns := columnsOf(t, in)
 	refused := slices.ContainsFunc(t.Lists, func(row []ast.ExprNode) bool { return len(row) != len(columns) })
 	if in.Refused != refused {
-		return c.disagree(t.at, in, fact{"the values of each row being as many as the columns", !in.Refused, !refused})
+		return c.disagree(t.at, in, fact{"whether each row has a value for each column", !in.Refused, !refused})
 	}
 	if refused {
 		return nil
@@ -57,7 +57,7 @@ func (c *check) rows(t tree, in *rewrite.Insert) error {
 	return nil
 }
 
-// slot holds what happens to a row's key against the row.
+// slot compares the plan for a row's key with the row.
 func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key int) error {
 	kind, param := in.Slot(n)
 	want, at := kinds(1<<rewrite.SlotFill), t.at
@@ -71,12 +71,12 @@ func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key 
 		return nil
 	}
 	if index, ok := slices.BinarySearch(c.markers, unwrapped(row[key]).OriginTextPosition()); ok && index != param {
-		return c.disagree(at, in, fact{"which argument is the key", param + 1, index + 1})
+		return c.disagree(at, in, fact{"the number of the argument with the key", param + 1, index + 1})
 	}
 	return nil
 }
 
-// columnsOf are the columns that the rows of a tree are for.
+// columnsOf returns the columns of the values in a tree's rows.
 func columnsOf(t tree, in *rewrite.Insert) []string {
 	if len(t.Columns) == 0 && (t.Select != nil || len(t.Lists) > 0 && len(t.Lists[0]) > 0) {
 		return in.TableColumns
@@ -84,7 +84,7 @@ func columnsOf(t tree, in *rewrite.Insert) []string {
 	return listed(t)
 }
 
-// listed are the columns that a statement names.
+// listed returns the columns that a statement lists.
 func listed(t tree) []string {
 	columns := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -93,18 +93,18 @@ func listed(t tree) []string {
 	return columns
 }
 
-// keyIndex is the key column's place among columns, −1 when it is not there.
+// keyIndex returns the index of the key column among columns, −1 if it is missing.
 func keyIndex(columns []string, in *rewrite.Insert) int {
 	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.KeyColumn) })
 }
 
-// kinds is a set of slot kinds, a bit each.
+// kinds is a set of slot kinds, with one bit each.
 type kinds uint8
 
 func (k kinds) String() string {
 	var names []string
 	for i, name := range []string{
-		"one to be generated", "an argument", "one that is given", "one left to the server", "an expression",
+		"a generated one", "an argument", "an explicit one", "one left to the server", "an expression",
 	} {
 		if k&(1<<i) != 0 {
 			names = append(names, name)
@@ -119,7 +119,7 @@ const (
 	unknown = kinds(1<<rewrite.SlotUnknown | 1<<rewrite.SlotExpression)
 )
 
-// kindsOf is what may happen to a key's value.
+// kindsOf returns the possible kinds of a key's value.
 func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 	inner, keep := unwrapped(e), in.Table.KeepExplicit
 	switch v := inner.(type) {
@@ -151,8 +151,8 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 	return unknown
 }
 
-// kindsOfConstant is what may happen to a number or string. What the servers
-// make of other spellings of zero only the scanner knows.
+// kindsOfConstant returns the possible kinds of a number or string. Only the scanner knows how the
+// servers read unusual spellings of zero.
 func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 	isText := in.Table.Kind == rewrite.KindText
 	switch s, ok := v.(string); {
@@ -185,7 +185,7 @@ func isInteger(v any) bool {
 
 func isZero(v any) bool { return v == int64(0) || v == uint64(0) }
 
-// unwrapped is an expression without brackets around it.
+// unwrapped returns an expression without the brackets around it.
 func unwrapped(e ast.ExprNode) ast.ExprNode {
 	for {
 		brackets, ok := e.(*ast.ParenthesesExpr)

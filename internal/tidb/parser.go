@@ -15,28 +15,27 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// ErrUnknown is the error of [Parse] for a text that TiDB's parser does not
-// read, or not as the servers do.
+// ErrUnknown is the error of [Parse] for a statement that TiDB's parser doesn't support, or parses
+// differently from the servers.
 var ErrUnknown = errors.New("shardkey: unknown to TiDB's parser")
 
-// Parse reads a text with TiDB's parser, as the session of the options does. It
-// may be called by many goroutines.
+// Parse parses a string with TiDB's parser, as the session of the options would. It is safe for
+// concurrent use.
 func Parse(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
-	return new(reader).read(text, opts) // whose parser isn't used again
+	return new(reader).read(text, opts) // this reader keeps its parser, since the caller uses the trees
 }
 
-// reader reads texts with parsers of the pool. A parser keeps pointers into the trees
-// that it made, and writes through them when it reads the next text: so it
-// serves one text, until release.
+// reader parses strings with parsers of the pool. A parser keeps pointers into its trees and
+// changes them when it parses the next string. So it is used for one string until release.
 type reader struct{ parsers []*parser.Parser }
 
-// Parsers are costly to make.
+// Creating a parser is expensive.
 var parsers = sync.Pool{New: func() any {
 	setConstructors()
 	return parser.New()
 }}
 
-// release ends the use of all trees that were read.
+// release returns the parsers to the pool. Their trees must no longer be used.
 func (r *reader) release() {
 	for _, p := range r.parsers {
 		parsers.Put(p)
@@ -55,14 +54,14 @@ func (r *reader) read(text string, opts rewrite.Options) ([]ast.StmtNode, error)
 	return stmts, nil
 }
 
-// longest is the length of text up to which the parser is asked. Trees are
-// walked by recursion: a longer text could be one expression that is too deep.
+// longest is the maximum length for TiDB's parser, in bytes. Trees are walked recursively, and a
+// longer string could contain an expression that is too deep.
 const longest = 64 << 10
 
 func (r *reader) parse(text string, opts rewrite.Options) (stmts []ast.StmtNode, err error) {
 	p := parsers.Get().(*parser.Parser)
 	defer func() {
-		// A value driver may panic at odd literals; such a parser is not used again.
+		// A value driver may panic for unusual literals; its parser isn't used again.
 		if panicked := recover(); panicked != nil {
 			stmts, err = nil, fmt.Errorf("the parser panicked: %v", panicked)
 			return
@@ -84,12 +83,14 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 	return m
 }
 
-// comparable reports whether TiDB reads a text as MySQL and MariaDB do. It takes
-// "/*T!" and "/*+" for text, executes every "/*!" and never "/*M!", lets a text
-// continue after a NUL byte, reads a control character after "--" otherwise, takes
-// the 0 of "t. 0" and the INTO of "INTO. t" for names, puts '?' in place of
-// bytes that are no characters, and with ANSI_QUOTES sees escapes in "names\"", where
-// there are none.
+// comparable reports whether TiDB parses a string as MySQL and MariaDB do. TiDB differs in these
+// cases:
+//
+//   - It parses the contents of "/*T!" and "/*+", always those of "/*!", and never those of "/*M!".
+//   - It continues after a NUL byte, and treats a control character after "--" differently.
+//   - It reads the 0 of "t. 0" and the INTO of "INTO. t" as names.
+//   - It replaces invalid characters by '?'.
+//   - With ANSI_QUOTES it sees escapes in "names\"".
 func comparable(text string, opts rewrite.Options) bool {
 	mode, bracketed := opts.Mode, strings.IndexByte(text, '[') >= 0
 	if mode&rewrite.MSSQL != 0 && bracketed || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
@@ -105,7 +106,7 @@ func comparable(text string, opts rewrite.Options) bool {
 	return !comments && strings.IndexByte(text, '.') < 0 || !oddText.MatchString(text)
 }
 
-// readable reports whether TiDB splits a text into characters as the servers do.
+// readable reports whether TiDB splits a string into the same characters as the servers.
 func readable(text string, c rewrite.Charset) bool {
 	return isASCII(text) || c == rewrite.CharsetUTF8 && utf8.ValidString(text)
 }
@@ -122,7 +123,7 @@ func isASCII(s string) bool {
 var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|--[^ -~\n]|\.\s+[0-9]|` +
 	`(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
 
-// withoutStrings is a text without its strings, which begin and end with '.
+// withoutStrings returns a statement without its strings in single quotes.
 func withoutStrings(text string) string {
 	if strings.IndexByte(text, '\'') < 0 {
 		return text

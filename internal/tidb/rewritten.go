@@ -8,9 +8,8 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// rewritten holds the text that is sent against the original's trees: the same
-// statements, and the key at its place. That the bytes are the same but for the
-// key is known already.
+// rewritten compares the statement to send with the original's trees: the same statements, with the
+// key at its place. An earlier check has shown that other bytes are unchanged.
 func (c *check) rewritten(trees []tree) error {
 	text := c.sent()
 	if len(text) > longest || !c.plain && !comparable(text, c.opts) {
@@ -18,14 +17,14 @@ func (c *check) rewritten(trees []tree) error {
 	}
 	stmts, err := c.parse(text, c.opts)
 	if err != nil {
-		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the text that is sent", "a statement", "no statement"})
+		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the statement to send", "a statement", "no statement"})
 	}
 	sent, err := c.inserts(stmts)
 	if err != nil {
 		return err
 	}
 	if len(sent) != len(trees) {
-		return c.disagree(trees[0].at, nil, fact{"the inserts of the text that is sent", len(trees), len(sent)})
+		return c.disagree(trees[0].at, nil, fact{"the INSERTs to send", len(trees), len(sent)})
 	}
 	ours := make(map[int]bool)
 	for i := range trees {
@@ -36,14 +35,13 @@ func (c *check) rewritten(trees []tree) error {
 	return c.order(stmts, trees[0], ours)
 }
 
-// sentInsert holds an insert that is sent against the original, and notes where
-// the placeholders of the keys are.
+// sentInsert compares an insert to send with the original, and records the placeholders of keys.
 func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) error {
 	if in.Refused || in.Source != nil {
 		return nil
 	}
 	columns := columnsOf(t, in)
-	want := columns // which are named in any case
+	want := columns // the statement to send always lists the columns
 	key := keyIndex(columns, in)
 	added := key < 0
 	if added {
@@ -55,8 +53,8 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 		assigned++
 	}
 	err := c.agree(t.at, in,
-		fact{"the columns that are sent", strings.Join(want, ", "), strings.Join(listed(sent), ", ")},
-		fact{"the number of rows that are sent", len(t.Lists), len(sent.Lists)},
+		fact{"the columns to send", strings.Join(want, ", "), strings.Join(listed(sent), ", ")},
+		fact{"the number of rows to send", len(t.Lists), len(sent.Lists)},
 		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)})
 	if err != nil {
 		return err
@@ -74,7 +72,7 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 			values++
 		}
 		if len(row) != values {
-			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row that is sent", values, len(row)})
+			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row to send", values, len(row)})
 		}
 		switch kind, _ := in.Slot(n); kind {
 		case rewrite.SlotFill:
@@ -85,7 +83,7 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 			continue
 		}
 		if !c.isKey(row[key], ours) {
-			return c.disagree(c.rowAt(t, n), in, fact{"the key of a row that is sent", "a generated one", "another value"})
+			return c.disagree(c.rowAt(t, n), in, fact{"the key of a row to send", "a generated one", "another value"})
 		}
 	}
 	return nil
@@ -98,16 +96,15 @@ func (c *check) rowAt(t tree, n int) int {
 	return t.Lists[n][0].OriginTextPosition()
 }
 
-// noteLast notes the last placeholder of an expression: that of the key which
-// takes its place. That the rest of it is the original's is known by its bytes.
+// noteLast records the last placeholder of an expression, which is the placeholder of its key. An
+// earlier check has shown that the rest is unchanged.
 func (c *check) noteLast(e ast.ExprNode, ours map[int]bool) {
 	if markers := markersOf(e); c.keys == nil && len(markers) > 0 {
 		ours[markers[len(markers)-1]] = true
 	}
 }
 
-// isKey reports whether an expression is a key of ours, perhaps within
-// LAST_INSERT_ID().
+// isKey reports whether an expression is a generated key, perhaps within LAST_INSERT_ID().
 func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 	e = unwrapped(e)
 	if call, ok := e.(*ast.FuncCallExpr); ok && call.FnName.L == "last_insert_id" && len(call.Args) == 1 {
@@ -124,12 +121,12 @@ func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 	return ok && c.keys != nil
 }
 
-// order holds what the plan says of the order of the user's placeholders and
-// ours against the text that is sent. A mistake there would swap arguments.
+// order checks the plan's order of the user's placeholders and those for keys. A mistake would swap
+// arguments.
 func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error {
 	markers := markersOf(stmts...)
 	if have, want := len(c.markers)+len(ours), len(markers); have != want {
-		return c.disagree(first.at, nil, fact{"the number of placeholders that are sent", have, want})
+		return c.disagree(first.at, nil, fact{"the number of placeholders to send", have, want})
 	}
 	if c.keys != nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// sent is the whole text that is sent.
+// sent returns the statement to send.
 func (c *check) sent() string {
 	switch {
 	case len(c.plan.Inserts) == 0:
@@ -21,7 +21,7 @@ func (c *check) sent() string {
 	return c.plan.LiteralText(c.keys)
 }
 
-// keyWriter writes the keys of splices, one after the other.
+// keyWriter writes the keys of splices in order.
 type keyWriter struct {
 	keys   []rewrite.Keys // nil: placeholders
 	insert int
@@ -29,7 +29,7 @@ type keyWriter struct {
 	buf    []byte
 }
 
-// next is the key of a splice as the text has it, valid until the next call.
+// next returns the next splice's key as SQL, valid until the next call.
 func (w *keyWriter) next(s rewrite.Splice) []byte {
 	w.buf = w.buf[:0]
 	switch {
@@ -51,7 +51,7 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	return w.buf
 }
 
-// offsets are the places of statements in the text.
+// offsets returns the positions of statements in the string.
 func (c *check) offsets(stmts []ast.StmtNode) []int {
 	offsets, pos := make([]int, len(stmts)), 0
 	for i, stmt := range stmts {
@@ -64,7 +64,7 @@ func (c *check) offsets(stmts []ast.StmtNode) []int {
 	return offsets
 }
 
-// withoutComments is a text without the blanks and comments before it.
+// withoutComments returns a string without leading blanks and comments.
 func withoutComments(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\n\v\f\r")
@@ -81,9 +81,8 @@ func withoutComments(text string) string {
 	}
 }
 
-// splices holds the text that is sent against the plan's splices: they take nothing with
-// them but the value that a key replaces, and the text that is sent is the user's, byte
-// for byte, but for them. A splice that is out of place panics: see recovered.
+// splices compares the statement to send with the plan's splices. A splice may only replace the
+// key's value; all other bytes must be the program's. A splice out of range panics; see recovered.
 func (c *check) splices() error {
 	var want strings.Builder
 	pos, key := 0, keyWriter{keys: c.keys}
@@ -102,17 +101,17 @@ func (c *check) splices() error {
 	}
 	want.WriteString(c.text[pos:])
 	if c.sent() != want.String() {
-		return c.disagree(0, nil, fact{"the text that is sent", "another text", "the statement and its keys"})
+		return c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})
 	}
 	return nil
 }
 
-// odd are the bytes that TiDB may read otherwise than the servers do.
+// odd are bytes that TiDB may interpret differently from the servers.
 const odd = "'\"\\#*-\x00"
 
-// endsInComment reports whether what a key replaces takes a comment or blank
-// before or after the value with it. What asks for a key, NULL, DEFAULT, ” and
-// zeros, has none of these bytes itself.
+// endsInComment reports whether a replaced value includes a comment or blank at its end or
+// beginning. The values that a key replaces (NULL, DEFAULT, an empty string and zeros) contain none
+// of these bytes.
 func endsInComment(replaced string) bool {
 	if replaced == "" {
 		return false

@@ -7,8 +7,7 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// source holds an INSERT … SELECT against its tree, and the statement that
-// takes another query in place of its own.
+// source compares an INSERT … SELECT with its tree, and the statement with another query.
 func (c *check) source(t tree, in *rewrite.Insert) error {
 	s, columns := in.Source, columnsOf(t, in)
 	err := c.agree(t.at, in,
@@ -26,8 +25,8 @@ func (c *check) source(t tree, in *rewrite.Insert) error {
 	return c.sentSource(t, in, columns)
 }
 
-// hasParts reports whether the statement at a position consists of the parts of
-// a source, with its columns between the first two.
+// hasParts reports whether the statement at a position consists of the parts of a source, with its
+// columns between the first two.
 func (c *check) hasParts(at int, s *rewrite.Source) bool {
 	rest, ok := strings.CutPrefix(c.text[at:], s.Head)
 	if !ok {
@@ -39,7 +38,7 @@ func (c *check) hasParts(at int, s *rewrite.Source) bool {
 	return strings.Contains(rest, s.Tail)
 }
 
-// sentSource holds the statement with its columns listed against the original.
+// sentSource compares the statement with listed columns with the original.
 func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
 	notOne := fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"}
 	stmts, err := Parse(in.Text(in.Source.Query), c.opts)
@@ -55,10 +54,10 @@ func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
 		assigned++
 	}
 	return c.agree(t.at, in,
-		fact{"the table that is sent", t.schema + "." + t.table, sent.schema + "." + sent.table},
+		fact{"the table to send", t.schema + "." + t.table, sent.schema + "." + sent.table},
 		fact{"REPLACE", t.IsReplace, sent.IsReplace},
 		fact{"IGNORE", t.IgnoreErr, sent.IgnoreErr},
-		fact{"the columns that are sent", strings.Join(columns, ", "), strings.Join(listed(sent), ", ")},
-		fact{"the placeholders of the query that is sent", in.Source.QueryParams, len(markersOf(sent.Select))},
+		fact{"the columns to send", strings.Join(columns, ", "), strings.Join(listed(sent), ", ")},
+		fact{"the placeholders of the query to send", in.Source.QueryParams, len(markersOf(sent.Select))},
 		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)})
 }

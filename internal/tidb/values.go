@@ -8,8 +8,8 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/format"
 )
 
-// setConstructors sets the constructors of TiDB's values that are not set yet.
-// An application's own are set by an init function, before it reads a text.
+// setConstructors sets the constructors of TiDB's values that are not set yet. An application sets
+// them in an init function, before its first parse.
 var setConstructors = sync.OnceFunc(func() {
 	if ast.NewValueExpr == nil {
 		ast.NewValueExpr = newValue
@@ -28,13 +28,12 @@ var setConstructors = sync.OnceFunc(func() {
 	}
 })
 
-// literal is a decimal, hexadecimal or bit literal as it is written: nothing
-// here needs to know its value.
+// literal is a decimal, hexadecimal or bit literal as written, since its value doesn't matter here.
 type literal string
 
 func newLiteral(s string) (any, error) { return literal(s), nil }
 
-// ToString makes a literal one of TiDB's binary literals.
+// ToString makes literal one of TiDB's binary literals.
 func (l literal) ToString() string { return string(l) }
 
 // value is a constant in a tree.
@@ -64,8 +63,8 @@ func (v *value) GetString() string {
 	return s
 }
 
-// Restore and Format print a constant, for the few statements that TiDB prints
-// while it parses; nothing of ours reads it.
+// Restore and Format print a constant, for the few statements that TiDB prints while it parses.
+// This package doesn't read the output.
 func (v *value) Restore(ctx *format.RestoreCtx) error {
 	ctx.WriteString(v.GetString())
 	return nil
