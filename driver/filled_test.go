@@ -428,7 +428,7 @@ func TestUnlisted(t *testing.T) {
 					t.Errorf("have: %v\nwant: refused: %t", err, c.refused)
 				}
 			}
-			if equal(t, strings.Count(log.String(), "looks like one of table"), c.logged, "logged"); (len(base.Sent) > 0) == c.refused {
+			if equal(t, strings.Count(log.String(), "similar to the actual tables"), c.logged, "logged"); (len(base.Sent) > 0) == c.refused {
 				t.Errorf("sent: %v", base.Sent)
 			}
 		})

@@ -413,7 +413,7 @@ func TestGenes_doubling(t *testing.T) {
 			}
 		}
 		equal(t, len(users), 4*500*20)
-		if _, err := rule.Parse("32.yaml", []byte(doubledRule(32, typ))); err == nil || !strings.Contains(err.Error(), "gene-bits must be 5 or more") {
+		if _, err := rule.Parse("32.yaml", []byte(doubledRule(32, typ))); err == nil || !strings.Contains(err.Error(), "set gene-bits to 5 or more") {
 			t.Errorf("have: %v", err)
 		}
 	}

@@ -124,7 +124,7 @@ func TestNextKeys_refuses(t *testing.T) {
 		{"unknown", db, "elsewhere", 1, `table elsewhere: the rule does not list the table`},
 		{"empty", db, "", 1, "no key"},
 		{"another schema", db, "other.t_user", 1, `table other.t_user: the rule does not list the table`},
-		{"forgotten", db, "t_order_7", 1, `looks like one of table "t_order"`},
+		{"forgotten", db, "t_order_7", 1, `similar to the actual tables of "t_order"`},
 		{"none", db, "t_order", 0, "expected 1 to 1000000 keys, found 0"},
 		{"fewer", db, "t_order", -1, "found -1"},
 		{"very many", db, "t_order", math.MaxInt, "expected 1 to"},

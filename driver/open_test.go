@@ -367,7 +367,7 @@ func TestDSN_ruleWarnings(t *testing.T) {
 	for _, c := range []struct{ param, want string }{
 		{"", ""},
 		{"&shardkeyRuleWarnings=log", ""},
-		{"&shardkeyRuleWarnings=error", `shardkey: DSN: parameter shardkeyRuleWarnings: expected a rule without warnings, found 1; the first one: ` + path + `:4:65: unknown key "colour" in table "t": it is ignored`},
+		{"&shardkeyRuleWarnings=error", `shardkey: DSN: parameter shardkeyRuleWarnings: expected a rule without warnings, found 1; the first one: ` + path + `:4:65: unknown key "colour" in table "t" is ignored`},
 		{"&shardkeyRuleWarnings=loud", `parameter shardkeyRuleWarnings: expected one of log, error, found "loud"`},
 	} {
 		log.Reset()

@@ -85,11 +85,11 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	s := &strategyOf{key: p.key, at: p.key}
 	switch kind := kinds[0].key; {
 	case len(kinds) > 1:
-		s.fail(kinds[1].key, "it has more than one kind of strategy")
+		s.fail(kinds[1].key, "expected one kind of strategy, found several")
 	case kind.text == "hint":
-		s.fail(kind, "a hint is given by the application, and is no column of the row")
+		s.fail(kind, "a hint comes from the application, not from a column of the row")
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
-		s.fail(kind, fmt.Sprintf("it is none of standard, complex, inline, hint and none, but %q", clip(kind.text)))
+		s.fail(kind, fmt.Sprintf("expected standard, complex, inline, hint or none, found %q", clip(kind.text)))
 	default:
 		return s, r.readStrategy(s, r.entries(kinds[0].value))
 	}
@@ -128,7 +128,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
 	default:
-		s.fail(s.key, "it names no algorithm that is not a Java class")
+		s.fail(s.key, "expected shardingAlgorithmName or algorithmExpression; Java classes aren't supported")
 	}
 	return nil
 }
@@ -148,16 +148,16 @@ func (s *strategyOf) javaClass(file string, w word) error {
 		names[i] = strings.TrimSpace(one)
 		if !slices.Contains(known, names[i]) {
 			return errorAt(file, word{names[i], w.place},
-				fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas",
-					clip(names[i]), strings.Join(known, ", ")), known...)
+				fmt.Sprintf("javaType: expected %s, or one for each column, separated by commas, found %q",
+					strings.Join(known, ", "), clip(names[i])), known...)
 		}
 	}
 	if len(names) > 1 && len(names) != len(s.columns) || len(s.columns) == 0 {
-		return errorAt(file, w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(names),
-			len(s.columns)))
+		return errorAt(file, w, fmt.Sprintf("javaType has %d classes for %d sharding columns; write one for all, or one "+
+			"for each", len(names), len(s.columns)))
 	}
 	if s.class = javaClasses[names[0]]; s.class == expr.Null {
-		s.fail(w, fmt.Sprintf("values of class %s are not understood", names[0]))
+		s.fail(w, fmt.Sprintf("javaType %s is not supported", names[0]))
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (s *strategyOf) hashCount(column string) (n int64) {
 func (a algorithm) autoTables() (int64, error) {
 	count, err := sharding.Tables(a.typ, a.texts())
 	if err == nil && count == 0 {
-		err = errors.New("its type is none of MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE and AUTO_INTERVAL")
+		err = errors.New("expected an algorithm of type MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE or AUTO_INTERVAL")
 	}
 	return count, err
 }

@@ -86,7 +86,7 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 func (b *builder) checkMaker(m makeSpec, types func() []string) error {
 	switch {
 	case strings.TrimSpace(m.name.text) == "":
-		return b.errorAt(m.name, "empty name")
+		return b.errorAt(m.name, "expected a name, found an empty string")
 	case m.typ.text == "" && m.ready == nil:
 		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", m.name.text, strings.Join(types(), ", ")))
 	}
@@ -105,9 +105,9 @@ func (b *builder) keyed() error {
 			break
 		}
 	}
-	reason := "no table has a key generator: give a table a keyGenerateStrategy with column and keyGeneratorName"
+	reason := "no table has a key generator; add a keyGenerateStrategy with column and keyGeneratorName to a table"
 	for _, name := range b.sequences {
-		reason += fmt.Sprintf("; strategy %q%s is of keyGenerateType sequence, which is for no column", name.text,
+		reason += fmt.Sprintf("; strategy %q%s has keyGenerateType sequence, which generates no keys of a column", name.text,
 			name.place.also())
 	}
 	return b.errorAt(w, reason)

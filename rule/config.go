@@ -200,7 +200,7 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 		w := word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}
 		var p propSpec
 		if !p.set(c.Props[prop]) || p.list != nil {
-			return nil, errorAt("rule", w, fmt.Sprintf("a property of an algorithm is a text, a boolean or an integer, not a "+
+			return nil, errorAt("rule", w, fmt.Sprintf("expected a string, a boolean or an integer as property of an algorithm, found a "+
 				"%T", c.Props[prop]))
 		}
 		s.algorithm.props[propKey(prop)] = word{p.value.Reveal(), w.place}
@@ -222,8 +222,8 @@ func newMake(name, list, typ string, props map[string]any, ready spi.KeyGenerato
 		m.props = append(m.props, p)
 	}
 	if ready != nil && (typ != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isGene() })) {
-		return m, errorAt("rule", m.name, "Generator is given, so Type must be empty, and Props can have gene-column and "+
-			"gene-bits only")
+		return m, errorAt("rule", m.name, "Generator is set, so Type must be empty, and Props can only have gene-column and "+
+			"gene-bits")
 	}
 	return m, nil
 }

@@ -10,7 +10,7 @@ import (
 // worker-ID assigner keeps its state in the connector's own database. Each database would generate
 // the same keys. To fix it, set the property dsn to one database for all of them. The property
 // own-database: yes permits it where the keys never share a table.
-var ErrOwnDatabase = errors.New("shardkey: keys would repeat among the databases of one rule")
+var ErrOwnDatabase = errors.New("shardkey: the databases of one rule would generate the same keys")
 
 // ownDatabase is the property that permits state in the connector's own database.
 const ownDatabase = "own-database"
@@ -50,19 +50,19 @@ func (r *Rule) severalSources() string {
 		}
 		return "the tables are in several data sources (" + shown + ")"
 	case r.spread != "":
-		return fmt.Sprintf("a databaseStrategy spreads table %q over several data sources", r.spread)
+		return fmt.Sprintf("a databaseStrategy distributes table %q over several data sources", r.spread)
 	}
 	return ""
 }
 
 func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
-	way := "dsn: with one database for all of them"
+	way := "the property dsn with one database for all of them"
 	if strings.EqualFold(m.typ.text, "TICKET") {
-		way = "dsns: with the same ticket servers for all of them"
+		way = "the property dsns with the same ticket servers for all of them"
 	}
 	e := errorAt(r.file, m.name, fmt.Sprintf(
-		"%s %q keeps its state in the connector's own database, but %s: each database would give the same keys; write %s, "+
-			"or %s: yes if their keys never meet",
+		"%s %q keeps its state in the connector's own database, but %s, and each would generate the same keys; add %s"+
+			"; %s: yes permits it where rows never move between the databases",
 		kind, m.name.text, reason, way, ownDatabase))
 	e.Err = ErrOwnDatabase
 	return e

@@ -41,14 +41,14 @@ func TestParse_stateInEachDatabase(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
 	}{
-		{"a generator", oneTable(twoShards, own), `rule.yaml:8:5: key generator "g" keeps its state in the connector's own database, but the tables are in several data sources (ds_0, ds_1): each database would give the same keys; write dsn: with one database for all of them, or own-database: yes if their keys never meet`},
+		{"a generator", oneTable(twoShards, own), `rule.yaml:8:5: key generator "g" keeps its state in the connector's own database, but the tables are in several data sources (ds_0, ds_1), and each would generate the same keys; add the property dsn with one database for all of them; own-database: yes permits it where rows never move between the databases`},
 		{"an assigner", withAssigner(twoShards, own), `rule.yaml:11:5: worker-ID assigner "cluster" keeps its state`},
 		{"any number of data sources", oneTable("ds_${*}.t_${0..3}", own), "(ds_${*})"},
 		{"many", oneTable("ds_${0..9}.t", own), "(ds_0, ds_1, ds_2, …)"},
 		{"schemas of two data sources", oneTable("a.s.t,b.s.t", own), "(a, b)"},
 		{"patterns", oneTable("a.t_${*},b.t_${*}", own), "(a, b)"},
-		{"a databaseStrategy without data nodes", spreadTable("", own), `a databaseStrategy spreads table "t" over several data sources`},
-		{"the rule's default", spreadTable("default", own), `a databaseStrategy spreads table "t"`},
+		{"a databaseStrategy without data nodes", spreadTable("", own), `a databaseStrategy distributes table "t" over several data sources`},
+		{"the rule's default", spreadTable("default", own), `a databaseStrategy distributes table "t"`},
 		{"the same with a dsn", spreadTable("default", ownDSN), ""},
 		{"one data source", oneTable("ds_0.t_${0..15}", own), ""},
 		{"two schemas of one", oneTable("ds.a.t,ds.b.t", own), ""},
@@ -57,9 +57,9 @@ func TestParse_stateInEachDatabase(t *testing.T) {
 		{"an assigner's dsn", withAssigner(twoShards, ownDSN), ""},
 		{"meant so", oneTable(twoShards, ownMeant), ""},
 		{"an assigner meant so", withAssigner(twoShards, ownMeant), ""},
-		{"said twice", oneTable(twoShards, "{type: OWN, props: {dsn: u@tcp(one)/ids, own-database: yes}}"), `property "own-database" is "yes": want it only where the connector's own database is used`},
-		{"of a type without", oneTable(twoShards, "{type: UUID, props: {own-database: yes}}"), `property "own-database" is "yes": want it only where`},
-		{"neither yes nor no", oneTable("t", "{type: OWN, props: {own-database: maybe}}"), `property "own-database" is "maybe": want true or false`},
+		{"said twice", oneTable(twoShards, "{type: OWN, props: {dsn: u@tcp(one)/ids, own-database: yes}}"), `property "own-database": expected no value, found "yes"`},
+		{"of a type without", oneTable(twoShards, "{type: UUID, props: {own-database: yes}}"), `property "own-database": expected no value, found "yes"`},
+		{"neither yes nor no", oneTable("t", "{type: OWN, props: {own-database: maybe}}"), `property "own-database": expected true or false, found "maybe"`},
 		{"no", oneTable(twoShards, "{type: OWN, props: {own-database: no}}"), "keeps its state"},
 	} {
 		_, err := rule.Parse("rule.yaml", []byte(c.text))

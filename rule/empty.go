@@ -120,15 +120,15 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 	if missing == 0 {
 		return
 	}
-	why := fmt.Sprintf("its %s reaches the others alone", all[0].of.key.text)
+	why := fmt.Sprintf("its %s only selects the others", all[0].of.key.text)
 	if len(all) > 1 {
 		column := all[1].of.columns[0].text
-		why = fmt.Sprintf("its %s by %s and its %s by %s are not independent; "+
-			"let one of them divide by the number of the other's shards first, as ${%s.intdiv(2) %% 4} does",
+		why = fmt.Sprintf("its %s by %s and its %s by %s depend on each other; "+
+			"divide by the number of the other's shards in one of them, for example ${%s.intdiv(2) %% 4}",
 			all[0].of.key.text, all[0].of.columns[0].text, all[1].of.key.text, column, column)
 	}
 	b.warn(all[len(all)-1].of.algorithm.geneWord(),
-		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, such as %s: %s", missing, tables, t.Logical, one,
+		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, for example %s: %s", missing, tables, t.Logical, one,
 			why))
 }
 

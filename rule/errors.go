@@ -138,7 +138,7 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 		switch {
 		case hidden.In(text):
 			w, cause = word{p.written.Reveal(), p.place}, nil
-			reason = "the reason is not shown, because it may contain what the environment holds; check the properties"
+			reason = "the reason is not shown, because it may contain the value of an environment variable; check the properties"
 		case cause == nil:
 		case !p.fromEnv && len(value) >= 3 && strings.Contains(text, value):
 			w = word{value, p.place}
@@ -153,13 +153,13 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 
 // instead maps generator types of other systems to advice on which type to use.
 var instead = map[string]string{
-	"COSID":           "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner), or LEAF_SEGMENT",
-	"COSID_SNOWFLAKE": "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner)",
+	"COSID":           "use SNOWFLAKE with leased worker IDs (worker-id-assigner), or LEAF_SEGMENT",
+	"COSID_SNOWFLAKE": "use SNOWFLAKE with leased worker IDs (worker-id-assigner)",
 	"COSID_SEGMENT":   "use LEAF_SEGMENT",
-	"AUTO_INCREMENT": "leave the table out of the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for " +
-		"one count over all shards",
-	"INCREMENT":          "use LEAF_SEGMENT for one count over all shards",
-	"SEATA":              "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner)",
+	"AUTO_INCREMENT": "remove the table from the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for " +
+		"one counter for all shards",
+	"INCREMENT":          "use LEAF_SEGMENT for one counter for all shards",
+	"SEATA":              "use SNOWFLAKE with leased worker IDs (worker-id-assigner)",
 	"LEAF":               "use LEAF_SEGMENT or LEAF_SNOWFLAKE",
 	"UUID_V4":            "use UUID",
 	"UUID_V7":            "use UUID with the property version: 7",
@@ -181,7 +181,7 @@ func (r *Rule) typeError(kind string, m makeSpec) error {
 		reason += "; " + advice
 	}
 	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
-		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"",
+		reason = fmt.Sprintf("%s type %q is not linked into this program; import _ \"github.com/shardkey/shardkey/%s\"",
 			kind, m.typ.text, pkg)
 		right = nil
 	}

@@ -50,7 +50,7 @@ func (g *Gene) Of(value any) (int64, error) {
 	}
 	v, ok := expr.Of(value)
 	if !ok {
-		return 0, g.none(errors.New("it is neither an integer nor a text"))
+		return 0, g.none(errors.New("expected an integer, a string or a bool"))
 	}
 	gene, err := g.of.Of(v)
 	if err != nil {
@@ -60,7 +60,7 @@ func (g *Gene) Of(value any) (int64, error) {
 }
 
 func (g *Gene) none(err error) error {
-	return &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("no key can carry the shard of its %s: %v",
+	return &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("cannot compute the shard bits for %s: %v",
 		g.Column, err), Err: err}
 }
 
@@ -113,17 +113,17 @@ func (m *makeSpec) readGene(g spi.KeyGenerator) error {
 	wrong := func(name, value, want string) error { return &spi.PropError{Name: name, Value: value, Want: want} }
 	switch {
 	case m.geneColumn == "":
-		return wrong("gene-column", "", "the column whose shard the keys carry, next to gene-bits")
+		return wrong("gene-column", "", "the column whose shard the keys carry; gene-bits needs it")
 	case most == 0:
-		return wrong("gene-bits", text, "none: the layout has no sequence that could carry a gene")
+		return wrong("gene-bits", text, "no value; the layout has no sequence bits for shard bits")
 	case text == "":
-		return wrong("gene-column", m.geneColumn, fmt.Sprintf("gene-bits next to it, 1 to %d: 2^gene-bits is the greatest "+
+		return wrong("gene-column", m.geneColumn, fmt.Sprintf("gene-bits next to it, an integer in 1..%d; 2^gene-bits is the largest "+
 			"number of shards", most))
 	case err != nil || n < 1 || n > most:
 		return wrong("gene-bits", text, fmt.Sprintf("an integer in 1..%d", most))
 	}
 	if _, ints := g.(spi.Int64KeyGenerator); !ints {
-		return wrong("gene-column", m.geneColumn, "a generator of int64 keys: the keys of this one cannot carry the shard "+
+		return wrong("gene-column", m.geneColumn, "no value; only a generator of int64 keys can carry the shard "+
 			"of a column")
 	}
 	m.geneBits = n
@@ -144,9 +144,9 @@ func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 	switch {
 	case reason != "":
 	case strings.Contains(m.geneColumn, "."):
-		reason = "write the column without its table"
+		reason = "expected the column without its table"
 	case strings.EqualFold(m.geneColumn, t.Column):
-		reason = fmt.Sprintf("it is the key of table %q itself: name the column whose shard its keys are to carry", t.Logical)
+		reason = fmt.Sprintf("expected the column whose shard the keys carry, found the key of table %q", t.Logical)
 	}
 	if reason != "" {
 		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
@@ -180,8 +180,8 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 				case first == nil:
 					first, way = t, has
 				case has != way:
-					b.warn(of.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s: a gene, of keys of "+
-						"tables that are not sharded by it, is that of the former",
+					b.warn(of.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
+						"tables that aren't sharded by it use the former",
 						first.name.text, way, g.Column, t.name.text, has))
 					return way
 				}
@@ -246,8 +246,8 @@ func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strate
 }
 
 func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
-	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q does not agree with the gene of %s, %d bits, "+
-		"that its keys carry: %v",
+	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
+		"%[3]s in its keys: %[5]v",
 		of.key.text, t.Logical, t.Gene.Column, t.Gene.Bits, err))
 	e.Err = err
 	return e

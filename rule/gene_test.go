@@ -33,43 +33,43 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		settings, algorithms string
 		want                 string // the shard bits, or a part of the error
 	}{
-		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16, of a text its hash"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id modulo 16, of a text its hash"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 16}"}}`, "user_id modulo 16, of a text its hash"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id & 7}"}}`, "user_id modulo 16, of a text its hash"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id % 8).intdiv(2)}"}}`, "user_id modulo 16, of a text its hash"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 32}}`, "the tableStrategy of table \"t_order\" does not agree with the gene of user_id, 4 bits, that its keys carry: it is modulo 32, and 4 bits tell 16 shards: gene-bits must be 5 or more"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 10}}`, "modulo 10, which is no power of 2"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 12}"}}`, "modulo 12, which is no power of 2"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id.intdiv(16) % 16}"}}`, "modulo 256"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id >> 22) % 16}"}}`, "more of the key than its lowest bits"},
-		{byKey, `a: {type: HASH_MOD, props: {sharding-count: 16}}`, "shard by the key with MOD, also where the other column has HASH_MOD"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(order_id.hashCode()) % 16}"}}`, "more of the key than its lowest bits"},
-		{byKey, `a: {type: VOLUME_RANGE, props: {range-lower: 0, range-upper: 140, sharding-volume: 10}}`, "more of the key than its lowest bits"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 16, stop-offset: 1}}`, "more of the key than its lowest bits"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id, or the hash of a string, modulo 16"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id, or the hash of a string, modulo 16"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 16}"}}`, "user_id, or the hash of a string, modulo 16"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id & 7}"}}`, "user_id, or the hash of a string, modulo 16"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id % 8).intdiv(2)}"}}`, "user_id, or the hash of a string, modulo 16"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 32}}`, "the tableStrategy of table \"t_order\" doesn't match the 4 shard bits of user_id in its keys: the modulus is 32, but 4 bits only determine 16 shards; set gene-bits to 5 or more"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 10}}`, "expected a power of 2 as modulus, found 10"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 12}"}}`, "expected a power of 2 as modulus, found 12"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id.intdiv(16) % 16}"}}`, "the modulus is 256"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id >> 22) % 16}"}}`, "depends on more than the lowest bits of the key"},
+		{byKey, `a: {type: HASH_MOD, props: {sharding-count: 16}}`, "shard by the key with MOD, even if the other column uses HASH_MOD"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(order_id.hashCode()) % 16}"}}`, "depends on more than the lowest bits of the key"},
+		{byKey, `a: {type: VOLUME_RANGE, props: {range-lower: 0, range-upper: 140, sharding-volume: 10}}`, "depends on more than the lowest bits of the key"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 16, stop-offset: 1}}`, "depends on more than the lowest bits of the key"},
 
 		{byUser, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16"},
 		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID % 4}"}}`, "user_id modulo 16"},
 		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 8}}`, "the hash of user_id modulo 16"},
 		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 16}"}}`, "the hash of user_id modulo 16"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 12}}`, "modulo 12, which is no power of 2"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 32}}`, "gene-bits must be 5 or more"},
+		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 12}}`, "expected a power of 2 as modulus, found 12"},
+		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 32}}`, "set gene-bits to 5 or more"},
 		{byUser, `a: {type: MOD, props: {sharding-count: 16, start-offset: 1}}`, "start-offset"},
-		{byUser, `a: {type: BOUNDARY_RANGE, props: {sharding-ranges: "5,10"}}`, "BOUNDARY_RANGE takes of the column what no lowest bits of a key can tell"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(USER_ID.hashCode() & Integer.MAX_VALUE) % 16}"}}`, "neither its remainder nor its absolute hash"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID.substring(0, 1)}"}}`, "neither its remainder nor its absolute hash"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 32}"}}`, "neither its remainder nor its absolute hash, modulo a power of 2 up to 16"},
+		{byUser, `a: {type: BOUNDARY_RANGE, props: {sharding-ranges: "5,10"}}`, "the lowest bits of a key don't determine the result of BOUNDARY_RANGE"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(USER_ID.hashCode() & Integer.MAX_VALUE) % 16}"}}`, "expected the column or its absolute hash"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID.substring(0, 1)}"}}`, "expected the column or its absolute hash"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 32}"}}`, "expected the column or its absolute hash, modulo a power of 2 up to 16"},
 
 		{both, "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: MOD, props: {sharding-count: 16}}", "the hash of user_id modulo 16"},
 		{both, "d: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}\na: {type: MOD, props: {sharding-count: 16}}", "user_id modulo 16"},
-		{both, "d: {type: MOD, props: {sharding-count: 3}}\na: {type: MOD, props: {sharding-count: 16}}", "the databaseStrategy of table \"t_order\" does not agree"},
+		{both, "d: {type: MOD, props: {sharding-count: 3}}\na: {type: MOD, props: {sharding-count: 16}}", "the databaseStrategy of table \"t_order\" doesn't match"},
 		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: INLINE, props: {algorithm-expression: 't_order_${user_id % 16}'}}", "user_id modulo 16"},
-		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "the other strategy goes by the column's number, and this one by its hash"},
-		{strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1), "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "hash, in Java Integer, and this one by its hash:"},
+		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "the other strategy uses the column's number, and this one its hash"},
+		{strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1), "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "hash, in Java Integer, and this one its hash;"},
 
-		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: INLINE, props: {algorithm-expression: "t_order_${made}"}}`, "user_id modulo 16, of a text its hash"},
-		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}`, "user_id modulo 16, of a text its hash"},
-		{"actualDataNodes: ds.t_order", `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16, of a text its hash"},
+		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: INLINE, props: {algorithm-expression: "t_order_${made}"}}`, "user_id, or the hash of a string, modulo 16"},
+		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}`, "user_id, or the hash of a string, modulo 16"},
+		{"actualDataNodes: ds.t_order", `a: {type: MOD, props: {sharding-count: 16}}`, "user_id, or the hash of a string, modulo 16"},
 	} {
 		r, err := rule.Parse("rule.yaml", []byte(geneTable(tt.settings, tt.algorithms, fourBits)))
 		var e *rule.Error
@@ -81,7 +81,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
 				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", tt.settings, tt.algorithms, have, r.Warnings(), tt.want)
 			}
-			if s := r.Tables()[0].String(); !strings.Contains(s, "whose lowest 4 bits are "+tt.want) {
+			if s := r.Tables()[0].String(); !strings.Contains(s, "shard bits: lowest 4, "+tt.want) {
 				t.Errorf("have: %s", s)
 			}
 		case !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) || e.Line < 10:
@@ -97,7 +97,7 @@ func TestGene_asOtherTables(t *testing.T) {
 		{"HASH_MOD, props: {sharding-count: 4}", "the hash of user_id modulo 16", ""},
 		{"HASH_MOD, props: {sharding-count: 5}", "the hash of user_id modulo 16", ""},
 		{"MOD, props: {sharding-count: 4}", "user_id modulo 16", ""},
-		{"BOUNDARY_RANGE, props: {sharding-ranges: 5}", "user_id modulo 16, of a text its hash", ""},
+		{"BOUNDARY_RANGE, props: {sharding-ranges: 5}", "user_id, or the hash of a string, modulo 16", ""},
 		{"HASH_MOD, props: {sharding-count: 4}}\nv: {type: MOD, props: {sharding-count: 4}", "the hash of user_id modulo 16", `table "t_user" is sharded by the hash of user_id, and table "t_visit" by its number`},
 	} {
 		text := geneTable(`actualDataNodes: ds.t_order_${0..15}
@@ -139,7 +139,7 @@ func TestGene_of(t *testing.T) {
 }
 
 func TestGene_columnIsWrong(t *testing.T) {
-	for column, want := range map[string]string{"ORDER_ID": "it is the key of table \"t_order\" itself", "t_order.user_id": "without its table", "'`user_id`'": "without quotes"} {
+	for column, want := range map[string]string{"ORDER_ID": "found the key of table \"t_order\"", "t_order.user_id": "without its table", "'`user_id`'": "without quotes"} {
 		_, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", "gene-bits: 4, gene-column: "+column)))
 		var e *rule.Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Line == 0 {
@@ -165,9 +165,9 @@ func TestGene_properties(t *testing.T) {
 		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: four}", "an integer in 1..12"},
 		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 9, layout: 41-14-8}", "an integer in 1..8"},
 		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 1, layout: 41-10-0}", "no sequence"},
-		{"SNOWFLAKE, props: {gene-column: user_id}", "gene-bits next to it, 1 to 12"},
-		{"SNOWFLAKE, props: {gene-bits: 4}", "next to gene-bits"},
-		{"SNOWFLAKE, props: {gene-column: ' ', gene-bits: 4}", "next to gene-bits"},
+		{"SNOWFLAKE, props: {gene-column: user_id}", "gene-bits next to it, an integer in 1..12"},
+		{"SNOWFLAKE, props: {gene-bits: 4}", "gene-bits needs it"},
+		{"SNOWFLAKE, props: {gene-column: ' ', gene-bits: 4}", "gene-bits needs it"},
 		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 4, gene-colum: user_id}", "gene-colum"},
 		{"UUID, props: {gene-column: user_id, gene-bits: 4}", "int64"},
 	} {
@@ -205,7 +205,7 @@ func TestGene_ofAGeneratorBuiltInGo(t *testing.T) {
 		want  string
 	}{
 		{map[string]any{"gene-column": "user_id", "gene-bits": 4}, ""},
-		{map[string]any{"gene-column": "user_id", "worker-id": 4}, "gene-bits only"},
+		{map[string]any{"gene-column": "user_id", "worker-id": 4}, "gene-bits"},
 	} {
 		r, err := rule.New(rule.Config{
 			Tables:     []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},

@@ -186,8 +186,8 @@ func (e *UnlistedTableError) Error() string {
 	if like.ActualCount > 3 {
 		known += ", …"
 	}
-	return fmt.Sprintf("shardkey: table %q is not listed in the rule, but looks like one of table %q (%s): list it in "+
-		"actualDataNodes, there with ${*} if such tables come at run time, or write unlisted: pass if it is none",
+	return fmt.Sprintf("shardkey: table %q isn't in the rule, but its name is similar to the actual tables of %q (%s); add it to "+
+		"actualDataNodes, with ${*} for tables created at run time; write unlisted: pass only if it is unrelated",
 		e.Table, like.Logical, known)
 }
 

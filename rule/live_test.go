@@ -179,7 +179,7 @@ func TestLive_healthAndDescribe(t *testing.T) {
   table t_order: column order_id from snowflake (SNOWFLAKE), 16 actual tables: t_order_0, t_order_1, t_order_2, t_order_3, …
   table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1
   table app2.t_dot: column id from uuid (UUID)
-  table t_plain: no key (nothing fills it)`
+  table t_plain: no generated key`
 	if have != want {
 		t.Errorf("have:\n%s\nwant:\n%s", have, want)
 	}

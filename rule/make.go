@@ -85,7 +85,7 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 		a := r.assignerOf(name)
 		switch {
 		case done:
-			return nil, fmt.Errorf("%w: a worker-ID assigner is asked for by a factory, while it runs", spi.ErrClosed)
+			return nil, fmt.Errorf("%w: only a factory can open a worker-ID assigner, before it returns", spi.ErrClosed)
 		case a < 0:
 			return nil, r.undefinedAssigner(m, name)
 		}
@@ -177,7 +177,7 @@ func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
 	i := slices.IndexFunc(e.spec.props, func(p propSpec) bool { return p.plain && props.IsSecret(p.name.text) })
 	if i >= 0 {
 		err = &spi.PropError{Name: e.spec.props[i].name.text,
-			Want: "a spi.Secret, which spi.NewSecret returns, or a []spi.Secret"}
+			Want: "a spi.Secret or a []spi.Secret; spi.NewSecret returns one"}
 	}
 	if err != nil {
 		_ = closeNamed(kind, e.spec.name.text, e.value)
@@ -191,7 +191,7 @@ func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) 
 	values := make(map[string]any, len(m.props))
 	for i, p := range m.props {
 		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
-			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already given as %q%s", p.name.text,
+			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already set as %q%s", p.name.text,
 				other.name.text, other.name.place.also()))
 		}
 		if kind == generatorKind && p.isGene() {

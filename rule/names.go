@@ -144,5 +144,5 @@ func (o owner) in(schema string) bool {
 type ambiguous string
 
 func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
-	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule: write schema.%s", string(a), string(a))
+	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule; write schema.%s", string(a), string(a))
 }

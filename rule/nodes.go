@@ -27,12 +27,12 @@ func dataNodes(text string, yield func(node) error) error {
 		case "INTERVAL":
 			return intervalNodes(rest, yield)
 		default:
-			return fmt.Errorf("the row expression <%s> is not supported: write the actual tables with ranges and lists", kind)
+			return fmt.Errorf("the row expression <%s> is not supported; write the actual tables with ranges and lists", kind)
 		}
 		text = rest
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && !unicode.IsSpace(r) }); i >= 0 {
-		return fmt.Errorf("%q has the character %+q", clip(text), text[i])
+		return fmt.Errorf("expected printable characters, found %+[2]q in %[1]q", clip(text), text[i])
 	}
 	budget := maxNodes
 	each := func(text string) error {
@@ -72,7 +72,7 @@ func parseNode(text string) (node, error) {
 	for part := range strings.SplitSeq(text, ".") {
 		parts = append(parts, part)
 		if reason := wrongName(part); reason != "" {
-			return node{}, fmt.Errorf("%q is not a data node: %s", clip(shown(text)), reason)
+			return node{}, fmt.Errorf("invalid data node %q: %s", clip(shown(text)), reason)
 		}
 	}
 	switch len(parts) {
@@ -83,7 +83,7 @@ func parseNode(text string) (node, error) {
 	case 3:
 		return node{parts[0], parts[1], parts[2]}, nil
 	}
-	return node{}, fmt.Errorf("%q is not a data node: it has %d parts; write dataSource.table or "+
+	return node{}, fmt.Errorf("invalid data node %q: found %d parts; write dataSource.table or "+
 		"dataSource.schema.table", clip(shown(text)), len(parts))
 }
 
@@ -91,7 +91,7 @@ func parseNode(text string) (node, error) {
 // it. It returns "" for a correct name.
 func wrongName(name string) string {
 	if len(name) > maxName {
-		return "it is too long for a name"
+		return "the name is too long"
 	}
 	if isSimple(name) {
 		return "" // nearly every name takes this branch, and a rule may have millions
@@ -104,13 +104,13 @@ func wrongName(name string) string {
 	case name == "":
 		return "write dataSource.table, with ${…} around ranges and lists"
 	case i >= 0:
-		return fmt.Sprintf("it has the character %+q", []rune(plain[i:])[0])
+		return fmt.Sprintf("expected printable characters, found %+q", []rune(plain[i:])[0])
 	case strings.Contains(plain, ";"):
 		return "separate data nodes with commas"
 	case strings.ContainsAny(plain, "`'\""):
 		return "write names without quotes"
 	case strings.ContainsAny(plain, "*?[]()"):
-		return "write ${*} for any number, as in ds.t_order_${*}; other patterns are not supported"
+		return "unsupported pattern; write ${*} for any number, for example ds.t_order_${*}"
 	case strings.ContainsAny(plain, "{}$<>,"):
 		return "write dataSource.table, with ${…} around ranges and lists"
 	}

@@ -188,13 +188,13 @@ func intervalNodes(text string, yield func(node) error) error {
 	for _, item := range strings.Split(text, ";") {
 		key, value, ok := strings.Cut(strings.TrimSpace(item), "=")
 		if !ok && item != "" || ok && !slices.Contains([]string{"P", "SP", "DIA", "DIU", "DL", "DU", "C"}, key) {
-			return fmt.Errorf("<INTERVAL>: %q is none of P=, SP=, DIA=, DIU=, DL=, DU= and C=", clip(item))
+			return fmt.Errorf("<INTERVAL>: expected P=, SP=, DIA=, DIU=, DL=, DU= or C=, found %q", clip(item))
 		}
 		props[key] = value
 	}
 	layout, ok := sharding.DateLayout(props["SP"])
 	if !ok || layout == "" {
-		return fmt.Errorf("<INTERVAL>: the suffix pattern SP=%s is not made of yyyy, yy, MM, dd, HH, mm, ss, - and _",
+		return fmt.Errorf("<INTERVAL>: SP: expected a pattern of yyyy, yy, MM, dd, HH, mm, ss, - and _, found %q",
 			clip(props["SP"]))
 	}
 	lower, errLower := time.Parse(layout, props["DL"])
@@ -203,12 +203,12 @@ func intervalNodes(text string, yield func(node) error) error {
 	next := sharding.Step(props["DIU"])
 	switch {
 	case errors.Join(errLower, errUpper) != nil:
-		return fmt.Errorf("<INTERVAL>: DL=%s and DU=%s must be dates as SP=%s says", clip(props["DL"]), clip(props["DU"]),
+		return fmt.Errorf("<INTERVAL>: expected DL=%s and DU=%s to be dates in the format SP=%s", clip(props["DL"]), clip(props["DU"]),
 			props["SP"])
 	case errAmount != nil || amount < 1 || amount > 1_000_000:
-		return fmt.Errorf("<INTERVAL>: DIA=%s must be an integer in 1..1000000", clip(props["DIA"]))
+		return fmt.Errorf("<INTERVAL>: DIA: expected an integer in 1..1000000, found %q", clip(props["DIA"]))
 	case next == nil:
-		return fmt.Errorf("<INTERVAL>: the unit DIU=%s is none of YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES, SECONDS",
+		return fmt.Errorf("<INTERVAL>: DIU: expected YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES or SECONDS, found %q",
 			clip(props["DIU"]))
 	}
 	nodes := 0

@@ -62,7 +62,7 @@ func TestLive_lookupMatchesPatterns(t *testing.T) {
 
 func TestPatterns_mustNotMeetOtherTables(t *testing.T) {
 	for _, c := range []struct{ a, b, want string }{
-		{"ds.t_${*}", "ds.t_${0..3}", `table "a" has all actual tables like t_${*}, but table "b" has t_0`},
+		{"ds.t_${*}", "ds.t_${0..3}", `table "a" has a pattern t_${*}, but table "b" has t_0`},
 		{"ds.t_${*}", "ds.t_1${*}", `but table "b" has t_1${*}`},
 		{"ds.t_${*}2", "ds.t_1${*}", `but table "b" has t_1${*}`},
 		{"ds.t_${yyyyMM}", "ds.t_${*}", `but table "b" has t_${*}`},
@@ -76,7 +76,7 @@ func TestPatterns_mustNotMeetOtherTables(t *testing.T) {
 			yaml := "rules: [!SHARDING {tables: {a: {actualDataNodes: '" + c.a + "', keyGenerateStrategy: {column: id}}, b: {actualDataNodes: '" + c.b + "', keyGenerateStrategy: " + key + "}}}]"
 			want := c.want
 			if key == "{none: }" {
-				want = strings.ReplaceAll(want, `table "b"`, "a table without key")
+				want = strings.ReplaceAll(want, `table "b"`, "a table without a key")
 			}
 			_, err := rule.Parse("rule.yaml", []byte(yaml))
 			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -132,7 +132,7 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 		}
 	}
 	var err error = live.Unlisted("", "T_fixed_4")
-	const want = `shardkey: table "T_fixed_4" is not listed in the rule, but looks like one of table "t_fixed" (t_fixed_0, t_fixed_1, t_fixed_2, …): list it in actualDataNodes`
+	const want = `shardkey: table "T_fixed_4" isn't in the rule, but its name is similar to the actual tables of "t_fixed" (t_fixed_0, t_fixed_1, t_fixed_2, …); add it to actualDataNodes`
 	if e := (*rule.UnlistedTableError)(nil); !errors.As(err, &e) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("have: %v\nwant: %s", err, want)
 	}

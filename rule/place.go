@@ -63,9 +63,9 @@ type PlaceError struct {
 
 func (e *PlaceError) Error() string {
 	if e.Unknown {
-		return fmt.Sprintf("shardkey: where a row of table %q belongs is not known: %s", e.Table, e.Reason)
+		return fmt.Sprintf("shardkey: cannot compute the actual table of a row of %q: %s", e.Table, e.Reason)
 	}
-	return fmt.Sprintf("shardkey: a row of table %q belongs nowhere: %s", e.Table, e.Reason)
+	return fmt.Sprintf("shardkey: no actual table for a row of %q: %s", e.Table, e.Reason)
 }
 
 func (e *PlaceError) Unwrap() error { return e.Err }
@@ -116,7 +116,7 @@ func (s *Sharding) Place(values []any) (Place, error) {
 
 func (s *Sharding) place(values []expr.Value) (Place, error) {
 	if len(s.tables) == 0 {
-		return Place{}, &PlaceError{Table: s.logical, Reason: "the table has no sharding"}
+		return Place{}, &PlaceError{Table: s.logical, Reason: "the rule specifies no sharding for it"}
 	}
 	source := 0
 	if s.database != nil {
@@ -152,7 +152,7 @@ func (s *Sharding) misplaced(err error) error {
 // String describes in one line how the table is sharded, or why shardkey can't evaluate it.
 func (s *Sharding) String() string {
 	if s.Err != nil {
-		return "not understood: " + plain(s.Err)
+		return plain(s.Err)
 	}
 	return s.text
 }
@@ -173,9 +173,9 @@ func (b *builder) notUnderstood(w word, what, reason string, cause error) error 
 }
 
 func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
-	what := fmt.Sprintf("the sharding of table %q is not understood", t.Logical)
+	what := fmt.Sprintf("cannot evaluate the sharding of table %q", t.Logical)
 	if len(t.Patterns) > 0 {
-		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("which actual tables there are like %s is not known",
+		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
 			t.Patterns[0]), nil)
 	}
 	var texts []string
@@ -283,10 +283,10 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 		switch {
 		case source == "":
 			return b.notUnderstood(spec.nodesOrName(), what,
-				"it has a "+spec.database.key.text+", but a data node without data source", nil)
+				"it has a "+spec.database.key.text+", but a data node has no data source", nil)
 		case spec.table == nil && len(g.names) > 1:
 			return b.notUnderstood(spec.nodesOrName(), what,
-				fmt.Sprintf("data source %q has several actual tables, and there is no tableStrategy", source), nil)
+				fmt.Sprintf("data source %q has several actual tables, but the table has no tableStrategy", source), nil)
 		}
 		sources = append(sources, source)
 	}

@@ -61,10 +61,10 @@ t: {type: MOD, props: {sharding-count: 4}}`))
 	expectPlace(t, s, "ds_0.t_order_1", int64(8), uint8(9))
 	expectPlace(t, s, "ds_0.t_order_3", 0, "7")
 	expectPlace(t, s, "ds_0.t_order_3", 0, -1)
-	expectPlace(t, s, `gives "ds_-1", which is not there`, -1, 0)
-	expectPlace(t, s, "String % Integer is not understood", "7", 0)
-	expectPlace(t, s, "it is NULL", 1, nil)
-	expectPlace(t, s, "of user_id is a []uint8", []byte("7"), 1)
+	expectPlace(t, s, `selects "ds_-1", which does not exist`, -1, 0)
+	expectPlace(t, s, "String % Integer is not supported", "7", 0)
+	expectPlace(t, s, "the value is NULL", 1, nil)
+	expectPlace(t, s, "found a []uint8", []byte("7"), 1)
 	expectPlace(t, s, "1 values for 2 sharding columns", 1)
 	var e *rule.PlaceError
 	if _, err := s.Place([]any{1, nil}); !errors.As(err, &e) || e.Column != "ORDER_ID" || e.Table != "t_order" {
@@ -140,7 +140,7 @@ func TestSharding_otherShapes(t *testing.T) {
 	// Each data source has different tables.
 	s = shardingOf(t, tableRule("actualDataNodes: ds_0.t_order_${0..1}, ds_1.t_order_${2..3}\ndatabaseStrategy: "+byID+"\ntableStrategy: "+byID, mod4))
 	expectPlace(t, s, "ds_0.t_order_0", 4)
-	expectPlace(t, s, `MOD gives "t_order_1", which is not there`, 9) // exists in ds_1
+	expectPlace(t, s, `MOD selects "t_order_1", which does not exist`, 9) // exists in ds_1
 	s = shardingOf(t, tableRule("actualDataNodes: t_order_${(0..15).collect{it.toString().padLeft(2, '0')}}\ntableStrategy: "+byID, "a: {type: MOD, props: {sharding-count: 16}}"))
 	expectPlace(t, s, "t_order_05", 21)
 	s = shardingOf(t, tableRule("actualDataNodes: ds.app.t_order_${0..3}\ntableStrategy: "+byID, mod4))
@@ -148,7 +148,7 @@ func TestSharding_otherShapes(t *testing.T) {
 	s = shardingOf(t, tableRule("actualDataNodes: ds.t_order_${2026}${['01', '02']}\ntableStrategy: {standard: {shardingColumn: created, shardingAlgorithmName: a}}",
 		"a: {type: INTERVAL, props: {datetime-pattern: 'yyyy-MM-dd HH:mm:ss', datetime-lower: '2026-01-01 00:00:00', datetime-upper: '2026-02-28 00:00:00', sharding-suffix-pattern: yyyyMM, datetime-interval-unit: MONTHS}}"))
 	expectPlace(t, s, "ds.t_order_202602", time.Date(2026, 2, 28, 23, 59, 59, 0, time.Local))
-	expectPlace(t, s, "outside of datetime-lower", "2026-03-01 00:00:00")
+	expectPlace(t, s, "not between datetime-lower", "2026-03-01 00:00:00")
 }
 
 func TestSharding_javaType(t *testing.T) {
@@ -164,10 +164,10 @@ func TestSharding_javaType(t *testing.T) {
 		{", javaType: Integer", -1, "t_order_1"},
 		{", javaType: String", -1, "t_order_0"}, // "-1"
 		{", javaType: String", "-1", "t_order_0"},
-		{", javaType: Integer", int64(1) << 40, "is not a value of class Integer"},
-		{", javaType: Integer", "x", "is not a value of class Integer"},
-		{", javaType: Long", 1.5, "of id is a float64"},
-		{"", uint64(1) << 63, "hashCode() of a BigInteger is not understood"},
+		{", javaType: Integer", int64(1) << 40, "can't be converted to Integer"},
+		{", javaType: Integer", "x", "can't be converted to Integer"},
+		{", javaType: Long", 1.5, "found a float64"},
+		{"", uint64(1) << 63, "hashCode() of a BigInteger is not supported"},
 	} {
 		s := shardingOf(t, tableRule(strings.ReplaceAll(nodes, "%s", c.javaType), "a: {type: HASH_MOD, props: {sharding-count: 4}}"))
 		want := c.want
@@ -177,10 +177,10 @@ func TestSharding_javaType(t *testing.T) {
 		expectPlace(t, s, want, c.value)
 	}
 	for javaType, want := range map[string]string{
-		"javaType: integer":     `rule.yaml:6:90: javaType is "integer": want Integer, Long, BigInteger, BigDecimal, String`,
+		"javaType: integer":     `rule.yaml:6:90: javaType: expected Integer, Long, BigInteger, BigDecimal, String`,
 		"javaType: Integer, LO": `unknown key`,
 		"javaTyp: Integer":      `unknown key "javaTyp"`,
-		"javaType: 'Long,Long'": "javaType has 2 classes, but there are 1 sharding columns",
+		"javaType: 'Long,Long'": "javaType has 2 classes for 1 sharding columns",
 	} {
 		text := tableRule(strings.ReplaceAll(nodes, "%s", ", "+javaType), "a: {type: MOD, props: {sharding-count: 4}}")
 		_, err := rule.Parse("rule.yaml", []byte(text))
@@ -199,24 +199,24 @@ func TestSharding_notUnderstood(t *testing.T) {
 		return nodes + "tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: " + algorithm + "}}"
 	}
 	for _, c := range []struct{ table, algorithms, want string }{
-		{nodes + "tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a, javaType: BigDecimal}}", "a: {type: MOD, props: {sharding-count: 4}}", "rule.yaml:6:90: the sharding of table \"t_order\" is not understood: tableStrategy: values of class BigDecimal"},
-		{nodes + "tableStrategy: {complex: {shardingColumns: 'id, user_id', shardingAlgorithmName: a}}", "a: {type: COMPLEX_INLINE, props: {algorithm-expression: 't_order_${(id + user_id) % 4}'}}", "rule.yaml:10:5: the sharding of table \"t_order\" is not understood: tableStrategy: the type COMPLEX_INLINE is none of"},
-		{byID("a"), "a: {type: CLASS_BASED, props: {strategy: STANDARD}}", "rule.yaml:10:5: the sharding of table \"t_order\" is not understood: tableStrategy: the type CLASS_BASED is none of"},
-		{byID("b"), "a: {type: MOD}", `rule.yaml:6:77: the sharding of table "t_order" is not understood: tableStrategy: the sharding algorithm "b" is not defined`},
-		{byID("a"), "a: {type: MOD}", `rule.yaml:10:5: the sharding of table "t_order" is not understood: tableStrategy: it has no sharding-count`},
-		{byID("a"), "a: {type: MOD, props: {sharding-count: x}}", `rule.yaml:10:44: the sharding of table "t_order" is not understood: tableStrategy: sharding-count is "x": want an integer`},
-		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${id.foo() % 2}'}}", `rule.yaml:10:53: the sharding of table "t_order" is not understood: tableStrategy: algorithm-expression: "foo" is not understood at character 8`},
-		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${ID % 2}'}}", `"ID" is not understood: the sharding column is id (names are case-sensitive)`},
-		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${1 % 2}'}}", `does not have the sharding column id in it`},
+		{nodes + "tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a, javaType: BigDecimal}}", "a: {type: MOD, props: {sharding-count: 4}}", "rule.yaml:6:90: cannot evaluate the sharding of table \"t_order\": tableStrategy: javaType BigDecimal"},
+		{nodes + "tableStrategy: {complex: {shardingColumns: 'id, user_id', shardingAlgorithmName: a}}", "a: {type: COMPLEX_INLINE, props: {algorithm-expression: 't_order_${(id + user_id) % 4}'}}", "rule.yaml:10:5: cannot evaluate the sharding of table \"t_order\": tableStrategy: expected the type BOUNDARY_RANGE, "},
+		{byID("a"), "a: {type: CLASS_BASED, props: {strategy: STANDARD}}", "rule.yaml:10:5: cannot evaluate the sharding of table \"t_order\": tableStrategy: expected the type BOUNDARY_RANGE, "},
+		{byID("b"), "a: {type: MOD}", `rule.yaml:6:77: cannot evaluate the sharding of table "t_order": tableStrategy: the sharding algorithm "b" is not defined`},
+		{byID("a"), "a: {type: MOD}", `rule.yaml:10:5: cannot evaluate the sharding of table "t_order": tableStrategy: sharding-count is missing`},
+		{byID("a"), "a: {type: MOD, props: {sharding-count: x}}", `rule.yaml:10:44: cannot evaluate the sharding of table "t_order": tableStrategy: sharding-count: expected an integer of at least 1, found "x"`},
+		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${id.foo() % 2}'}}", `rule.yaml:10:53: cannot evaluate the sharding of table "t_order": tableStrategy: algorithm-expression: "foo" is not supported at character 8`},
+		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${ID % 2}'}}", `expected the sharding column id (case-sensitive), found "ID"`},
+		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${1 % 2}'}}", `doesn't use the sharding column id`},
 		{byID("a"), "a: {type: INTERVAL, props: {datetime-pattern: yyyy}}", "tableStrategy: datetime-"},
-		{nodes + "tableStrategy: {hint: {shardingAlgorithmName: a}}", "a: {type: MOD}", "a hint is given by the application"},
-		{nodes + "tableStrategy: {standart: {shardingAlgorithmName: a}}", "a: {type: MOD}", `it is none of standard, complex, inline, hint and none, but "standart"`},
-		{nodes + "tableStrategy: {standard: {shardingColumn: id, preciseAlgorithmClassName: com.example.A}}", "a: {type: MOD}", "it names no algorithm that is not a Java class"},
-		{nodes + "tableStrategy: {standard: {shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 4}}", "it has no sharding column"},
-		{nodes + "tableStrategy: {complex: {shardingColumns: 'a,b', shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 4}}", "MOD takes one sharding column, not 2"},
-		{nodes + "databaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", `data source "ds_0" has several actual tables, and there is no tableStrategy`},
-		{"actualDataNodes: t_order_${0..3}\ndatabaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "a data node without data source"},
-		{"actualDataNodes: ds.t_order_${*}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "which actual tables there are like t_order_${*} is not known"},
+		{nodes + "tableStrategy: {hint: {shardingAlgorithmName: a}}", "a: {type: MOD}", "a hint comes from the application"},
+		{nodes + "tableStrategy: {standart: {shardingAlgorithmName: a}}", "a: {type: MOD}", `expected standard, complex, inline, hint or none, found "standart"`},
+		{nodes + "tableStrategy: {standard: {shardingColumn: id, preciseAlgorithmClassName: com.example.A}}", "a: {type: MOD}", "Java classes aren't supported"},
+		{nodes + "tableStrategy: {standard: {shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 4}}", "shardingColumn is missing"},
+		{nodes + "tableStrategy: {complex: {shardingColumns: 'a,b', shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 4}}", "expected one sharding column for MOD, found 2"},
+		{nodes + "databaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", `data source "ds_0" has several actual tables, but the table has no tableStrategy`},
+		{"actualDataNodes: t_order_${0..3}\ndatabaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "a data node has no data source"},
+		{"actualDataNodes: ds.t_order_${*}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "the actual tables that match t_order_${*} aren't known"},
 		{"tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "the table has no actualDataNodes"},
 	} {
 		s := shardingOf(t, tableRule(c.table, c.algorithms))
@@ -288,15 +288,15 @@ func TestNew_sharding(t *testing.T) {
 	other := byID
 	other.Type = "SNAIL"
 	r, err = rule.New(config(other))
-	if err != nil || !strings.Contains(r.Tables()[0].Sharding.String(), `rule: Tables[0] "t_order".TableStrategy.Type: the sharding of table "t_order" is not understood: TableStrategy: the type SNAIL is none of`) {
+	if err != nil || !strings.Contains(r.Tables()[0].Sharding.String(), `rule: Tables[0] "t_order".TableStrategy.Type: cannot evaluate the sharding of table "t_order": TableStrategy: expected the type BOUNDARY_RANGE`) {
 		t.Errorf("have: %v, %v", r.Tables()[0].Sharding, err)
 	}
 	for _, c := range []struct {
 		change func(*rule.StrategyConfig)
 		want   string
 	}{
-		{func(c *rule.StrategyConfig) { c.JavaTypes = []string{"int"} }, `TableStrategy.JavaTypes: javaType is "int"`},
-		{func(c *rule.StrategyConfig) { c.Props = map[string]any{"algorithm-expression": []string{"x"}} }, `TableStrategy.Props["algorithm-expression"]: a property of an algorithm is a text`},
+		{func(c *rule.StrategyConfig) { c.JavaTypes = []string{"int"} }, `TableStrategy.JavaTypes: javaType: expected Integer`},
+		{func(c *rule.StrategyConfig) { c.Props = map[string]any{"algorithm-expression": []string{"x"}} }, `TableStrategy.Props["algorithm-expression"]: expected a string, a boolean or an integer as property`},
 	} {
 		other := byID
 		c.change(&other)

@@ -51,7 +51,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		}
 		k := resolve(key)
 		if k.Kind != yaml.ScalarNode {
-			return nil, rd.kindError(key, "a key of "+what, "a text")
+			return nil, rd.kindError(key, "a key of "+what, "a string")
 		}
 		w := word{k.Value, placeOf(key)}
 		if line, dup := lines[w.text]; dup {
@@ -71,7 +71,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 // have a key, the first one counts.
 func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	if rd.merges++; rd.merges > maxMerges {
-		return nil, rd.errorAt(word{"<<", placeOf(n)}, "this merges too many maps, or a map into itself")
+		return nil, rd.errorAt(word{"<<", placeOf(n)}, "<< merges too many maps, or a map into itself")
 	}
 	maps := []*yaml.Node{n}
 	if list := resolve(n); list.Kind == yaml.SequenceNode {
@@ -80,9 +80,9 @@ func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	var all []pair
 	for _, m := range maps {
 		if resolve(m).Kind != yaml.MappingNode {
-			return nil, rd.kindError(m, "what is merged by <<", "a map")
+			return nil, rd.kindError(m, "the value of <<", "a map")
 		}
-		more, err := rd.pairs(m, "what is merged by <<")
+		more, err := rd.pairs(m, "the value of <<")
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +130,11 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	s := resolve(n)
 	switch {
 	case s.Kind != yaml.ScalarNode:
-		return word{}, rd.kindError(n, what, "a text")
+		return word{}, rd.kindError(n, what, "a string")
 	case isNull(s):
 		return word{"", placeOf(n)}, nil
 	case s.ShortTag() == "!!binary":
-		return word{}, rd.errorAt(word{"!!binary", placeOf(n)}, what+" is !!binary: write it as a text")
+		return word{}, rd.errorAt(word{"!!binary", placeOf(n)}, what+": expected a string, found !!binary")
 	}
 	return word{s.Value, placeOf(n)}, nil
 }
@@ -194,7 +194,7 @@ func (rd *reader) unknownKey(key word, what string, known, right []string) error
 }
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
-	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s where %s belongs: %s", kindOf(resolve(n)), want, what))
+	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
 }
 
 // resolve returns the node that an alias refers to, or n itself.
@@ -229,7 +229,7 @@ func kindOf(n *yaml.Node) string {
 	if isNull(n) {
 		return "nothing"
 	}
-	return "a text"
+	return "a string"
 }
 
 func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
@@ -261,7 +261,7 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	var props []propSpec
 	for _, p := range pairs {
 		if slices.Contains(ignoredProps, propKey(p.key.text)) {
-			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as ShardingSphere ignores it: no generator has it",
+			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as in ShardingSphere: no generator reads it",
 				p.key.text, what))
 			continue
 		}
@@ -307,8 +307,8 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 		return "", e
 	}
 	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
-		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0: other YAML readers take it for an octal "+
-			"number; leave the zero out or put it in quotes", what))
+		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
+			"number; remove the zero or put the value in quotes", what))
 	}
 	p.fromEnv = p.fromEnv || used
 	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
@@ -345,15 +345,15 @@ func expandEnv(text string) (expanded string, used bool, err error) {
 		one, _, found := strings.Cut(inner, ":")
 		switch {
 		case ok && !hasDef && found && isEnvName(one):
-			return "", false, fmt.Errorf("a default comes after two colons: write ${%s::default}", one)
+			return "", false, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
 		case !ok || !isEnvName(name):
-			return "", false, fmt.Errorf("\"${\" begins the name of an environment variable, as ${NAME}; write \\${ for the " +
+			return "", false, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
 				"characters themselves")
 		}
 		value, set := os.LookupEnv(name)
 		switch {
 		case !set && !hasDef:
-			return "", false, fmt.Errorf("the environment variable %s is not set; set it or give a default, as ${%s::value}",
+			return "", false, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
 				name, name)
 		case !set:
 			value = def

@@ -31,11 +31,11 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 		{text: "$->{0..1}", want: "$->{0..1}"},
 		{text: "${SK_NONE}", err: "SK_NONE is not set"},
 		{text: "$${SK_NONE}", err: "SK_NONE is not set"},
-		{text: "${SK_A", err: "begins the name"},
-		{text: "${}", err: "begins the name"},
-		{text: "${1A}", err: "begins the name"},
-		{text: "${SK A}", err: "begins the name"},
-		{text: "${SK_A}${x % 2}", err: "begins the name"},
+		{text: "${SK_A", err: "expected the name"},
+		{text: "${}", err: "expected the name"},
+		{text: "${1A}", err: "expected the name"},
+		{text: "${SK A}", err: "expected the name"},
+		{text: "${SK_A}${x % 2}", err: "expected the name"},
 	} {
 		have, used, err := expandEnv(c.text)
 		if have != c.want || used != c.used || (err == nil) != (c.err == "") {

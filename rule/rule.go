@@ -103,7 +103,7 @@ func (r *Rule) describeTables(b *strings.Builder) {
 		b.WriteString("\n  " + t.String())
 	}
 	for _, name := range r.keyless {
-		b.WriteString("\n  table " + name + ": no key (nothing fills it)")
+		b.WriteString("\n  table " + name + ": no generated key")
 	}
 }
 
@@ -117,7 +117,7 @@ func (t Table) String() string {
 		s += ", explicit keys kept"
 	}
 	if t.Consecutive {
-		s += ", keys of a batch consecutive"
+		s += ", consecutive keys in a batch"
 	}
 	if t.Unlisted != "" {
 		s += ", unlisted: " + t.Unlisted
@@ -126,7 +126,7 @@ func (t Table) String() string {
 		s += ", shardGuard: " + t.ShardGuard
 	}
 	if t.Gene != nil {
-		s += fmt.Sprintf(", whose lowest %d bits are %s", t.Gene.Bits, t.Gene)
+		s += fmt.Sprintf(", shard bits: lowest %d, %s", t.Gene.Bits, t.Gene)
 	}
 	for _, p := range t.Patterns {
 		s += ", actual tables like " + p

@@ -87,7 +87,7 @@ func (s *Sharding) haveSameTables() bool {
 // accepts. The data source is empty if Columns don't determine it. The error is a [*PlaceError].
 func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 	if x.of == nil {
-		return Place{}, false, &PlaceError{Table: x.table, Reason: "the table has no sharding"}
+		return Place{}, false, &PlaceError{Table: x.table, Reason: "the rule specifies no sharding for it"}
 	}
 	var buf [2]expr.Value
 	classed, err := x.of.classed(buf[:0], x.Columns, values)
@@ -171,8 +171,8 @@ func (s *Sharding) classed(to []expr.Value, columns []string, values []any) ([]e
 		value, ok := expr.Of(v)
 		if !ok {
 			return nil, &PlaceError{Table: s.logical, Column: columns[i], Unknown: true, Reason: fmt.Sprintf(
-				"the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a "+
-					"time.Time", columns[i], v)}
+				"%s: expected an integer, a string or a "+
+					"time.Time, found a %T", columns[i], v)}
 		}
 		to = append(to, value)
 	}

@@ -115,7 +115,7 @@ func TestSettings_shards(t *testing.T) {
 		t.Errorf("have: %v, %v", r, err)
 	}
 	for words, want := range map[string]string{
-		", shardGuard: maybe": `shardGuard is "maybe": want refuse, warn or off`,
+		", shardGuard: maybe": `shardGuard: expected refuse, warn or off, found "maybe"`,
 		", shardguard: off":   `did you mean "shardGuard"`,
 	} {
 		if _, err := rule.Parse("rule.yaml", []byte(with(words))); err == nil || !strings.Contains(err.Error(), want) {
@@ -123,7 +123,7 @@ func TestSettings_shards(t *testing.T) {
 		}
 	}
 	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: "on"}}}}
-	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), `shardGuard is "on": want refuse, warn or off`) {
+	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), `shardGuard: expected refuse, warn or off, found "on"`) {
 		t.Errorf("have: %v", err)
 	}
 	config.Tables[0].ShardGuard = "off"

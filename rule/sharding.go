@@ -50,16 +50,16 @@ func (rd *reader) document(root *yaml.Node) error {
 func (rd *reader) rootKey(p pair) {
 	_, known := fileObject[p.key.text]
 	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
-		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file: it is ignored", p.key.text),
+		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file is ignored", p.key.text),
 			slices.Sorted(maps.Keys(fileObject))...)
 	}
 }
 
 // noSharding returns the error for a file without a sharding rule.
 func (rd *reader) noSharding(empty bool) error {
-	reason := "no sharding rule: write \"rules:\" and below it \"- !SHARDING\""
+	reason := "no sharding rule: write \"rules:\" and \"- !SHARDING\" under it"
 	if empty {
-		reason = "the rule is empty: write \"rules:\" and below it \"- !SHARDING\""
+		reason = "the rule is empty: write \"rules:\" and \"- !SHARDING\" under it"
 	}
 	return rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
 }
@@ -71,7 +71,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 		return nil
 	}
 	if list.Kind != yaml.SequenceNode {
-		return rd.kindError(n, "rules, each beginning with \"- !SHARDING\" or another tag", "a list")
+		return rd.kindError(n, "rules", "a list")
 	}
 	for _, item := range list.Content {
 		rule := resolve(item)
@@ -86,7 +86,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 			}
 			rd.hint = fmt.Sprintf("; line %d has a rule %s", rule.Line, tag)
 		case rule.Kind == yaml.MappingNode:
-			rd.hint = fmt.Sprintf("; the rule in line %d has no tag", rule.Line)
+			rd.hint = fmt.Sprintf("; the rule in line %d has no tag such as !SHARDING", rule.Line)
 		}
 	}
 	return nil
@@ -247,7 +247,7 @@ func (rd *reader) indented(p pair, o object) error {
 			return nil // a table that has this name
 		}
 	}
-	return rd.errorAt(p.key, fmt.Sprintf("%q is indented as a table is: indent it further, below its table", p.key.text))
+	return rd.errorAt(p.key, fmt.Sprintf("%q is indented like a table; indent it further, under its table", p.key.text))
 }
 
 // autoTable computes the number of an auto table's actual tables.
@@ -255,15 +255,15 @@ func (rd *reader) autoTable(t *tableSpec) {
 	if t.nodes.text != "" {
 		return
 	}
-	err := errors.New("it has no shardingStrategy with a shardingAlgorithmName of the rule")
+	err := errors.New("no shardingStrategy names an algorithm of the rule")
 	at := t.name
 	if t.table != nil && t.table.unknown == "" {
 		t.autoCount, err = t.table.algorithm.autoTables()
 		at = t.table.algorithm.name
 	}
 	if err != nil {
-		rd.warn(at, fmt.Sprintf("the actual tables of auto table %q are not known: %v; only %q itself is filled (write "+
-			"actualDataNodes to list them)", t.name.text, err, t.name.text))
+		rd.warn(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
+			"actualDataNodes to list its tables", t.name.text, err, t.name.text))
 	}
 }
 

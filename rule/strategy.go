@@ -35,7 +35,7 @@ func newSettings(file string, written func(name string) word) (s settings, err e
 		j := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, w.text) })
 		if j < 0 {
 			last := len(words) - 1
-			reason := fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last])
+			reason := fmt.Sprintf("%s: expected %s or %s, found %q", name, strings.Join(words[:last], ", "), words[last], w.text)
 			return s, errorAt(file, w, reason, words...)
 		}
 		s[i] = words[j]
@@ -129,7 +129,7 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		rd.sequences = append(rd.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
-		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column",
+		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType: expected column or sequence, found %q", kind.text), "column",
 			"sequence")
 	case logic.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
@@ -141,7 +141,7 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 			defined = append(defined, t.name.text)
 		}
 		slices.Sort(defined)
-		return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
+		return rd.errorAt(logic, fmt.Sprintf("logicTable: expected a table of the rule, found %q", logic.text), defined...)
 	case t.strategy != nil:
 		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
 			"generated", t.name.text, t.strategy.place.also()))

@@ -19,7 +19,7 @@ func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
 	defer func() {
 		// Anyone may have written the file. A panic in the YAML library must not end the program.
 		if r := recover(); r != nil {
-			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "not YAML: the reader panicked"}
+			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "invalid YAML: the parser panicked"}
 		}
 	}()
 	if bytes.Contains(data, []byte("%YAML")) {
@@ -61,15 +61,15 @@ func syntaxError(name string, data []byte, err error) *Error {
 		// YAML reads a string that begins with * as the name of an anchor. It may be a password.
 		anchor := yamlAnchor.FindStringSubmatch(reason)[1]
 		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
-		reason, err = "unknown anchor, or one that contains itself; put a text that begins with * in quotes", nil
+		reason, err = "unknown or recursive anchor; put a value that begins with * in quotes", nil
 	default:
 		line = lineOf(data, firstUnreadable(data))
 	}
 	last := lineOf(data, len(data))
 	if at, cause := syntaxCause(data, line); cause != "" {
-		return &Error{File: name, Line: at.line, Column: at.column, Reason: "not YAML: " + cause, Err: err}
+		return &Error{File: name, Line: at.line, Column: at.column, Reason: "invalid YAML: " + cause, Err: err}
 	}
-	return &Error{File: name, Line: min(max(line, 1), last), Column: 1, Reason: "not YAML: " + reason, Err: err}
+	return &Error{File: name, Line: min(max(line, 1), last), Column: 1, Reason: "invalid YAML: " + reason, Err: err}
 }
 
 func lineOf(data []byte, offset int) int {
@@ -97,16 +97,16 @@ func syntaxCause(data []byte, line int) (at place, cause string) {
 		text := lines[i]
 		indent := len(text) - len(strings.TrimLeft(text, " \t"))
 		if tab := strings.IndexByte(text[:indent], '\t'); tab >= 0 {
-			return place{line: i + 1, column: tab + 1}, "a line is indented with a tab: YAML wants spaces"
+			return place{line: i + 1, column: tab + 1}, "expected spaces as indentation, found a tab"
 		}
 		if odd := strings.IndexFunc(text, isOddSpace); odd >= 0 {
 			return place{line: i + 1, column: 1 + utf8.RuneCountInString(text[:odd])},
-				fmt.Sprintf("there is the character %+q, which looks like a space or like nothing: write an ordinary space",
+				fmt.Sprintf("found the character %+q, which looks like a space or is invisible; replace it with an ordinary space",
 					[]rune(text[odd:])[0])
 		}
 		var column int
 		if column, depth = openExpression(text, depth); column > 0 {
-			return place{line: i + 1, column: column}, "a value with ${…} inside { } or [ ] must be in quotes: " +
+			return place{line: i + 1, column: column}, "a value with ${…} inside { } or [ ] must be in quotes, for example " +
 				"\"ds_${0..1}.t_${0..3}\""
 		}
 	}

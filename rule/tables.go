@@ -119,7 +119,7 @@ func (b *builder) checkColumn(spec *tableSpec, own *strategySpec, column word) e
 	switch {
 	case strings.TrimSpace(column.text) == "":
 		w := word{spec.name.text, own.place}
-		return b.errorAt(w, fmt.Sprintf("the key of table %q has no column", spec.name.text))
+		return b.errorAt(w, fmt.Sprintf("the key of table %q has no column; add column to its strategy", spec.name.text))
 	case reason == "" && strings.Contains(column.text, "."):
 		reason = "write the column without its table"
 	case reason == "":
@@ -136,15 +136,15 @@ func wrongIdentifier(name string) string {
 	case strings.TrimSpace(name) == "":
 		return "the name is empty"
 	case i >= 0:
-		return fmt.Sprintf("the name has the character %+q", []rune(inner[i:])[0])
+		return fmt.Sprintf("expected a printable character, found %+q", []rune(inner[i:])[0])
 	case strings.TrimSpace(name) != name:
-		return "the name begins or ends with a blank"
+		return "the name begins or ends with a space"
 	case strings.ContainsAny(name[:1], "`'\""):
 		return "write the name without quotes"
 	case strings.Contains(name, "${"):
-		return "${…} is expanded in actualDataNodes and in values of properties only"
+		return "${…} can only be used in actualDataNodes and in the values of properties"
 	case strings.ContainsAny(name, "*?[]{}();,"):
-		return "this is no name; actual tables are written in actualDataNodes"
+		return "expected a name; list actual tables in actualDataNodes"
 	}
 	return ""
 }
@@ -174,14 +174,14 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		enough := min(n, sequences) - 1
 		if count := s.hashCount(t.Column); count > sequences {
 			b.warn(at, fmt.Sprintf("table %q is sharded by the hash of its key %s modulo %d, but the layout of key generator "+
-				"%q "+
-				"has %d sequences: at any time a worker's keys reach no more of %d shards; give the layout %d sequence bits",
+				"%q has %d sequences, so at any time a worker's keys reach at most %[5]d of %[6]d shards; use a layout with "+
+				"%[7]d sequence bits",
 				t.Logical, t.Column, count, t.GeneratorName, sequences, count, bits.Len64(uint64(count-1))))
 			continue
 		}
 		if power := n & -n; n >= 2 && shards == n && power > sequences && offset >= 0 {
 			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q "+
-				"has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d "+
+				"has %d sequences, so a worker's keys reach %d of %d shards with any max-vibration-offset; use a layout with %d "+
 				"sequence bits",
 				t.Logical, t.Column, n, t.GeneratorName, sequences, n/power*sequences, n, bits.Len64(uint64(power-1))))
 			continue
@@ -189,15 +189,15 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		if n < 2 || offset < 0 || offset >= enough || shards < n && n > sequences {
 			continue // enough, or the worker ID or the time determines the shard
 		}
-		effect := "which of the shards they reach is left to the time at which each is made"
+		effect := "their shards depend on their timestamps"
 		if power := n & -n; shards < n {
 			effect = fmt.Sprintf("some of %d shards get few rows", shards)
 		} else if offset < power-1 {
 			effect = fmt.Sprintf("%d of %d shards get few rows", (power-1-offset)*(n/power), n)
 		}
-		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 "+
-			"to %d: %s; set max-vibration-offset: %d in the props of key generator %q, or more if there may be more shards "+
-			"later",
+		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are generated one at a time have "+
+			"the sequence 0 to %d, so %s; set max-vibration-offset: %d in the props of key generator %q, or a larger value "+
+			"for more shards later",
 			t.Logical, t.Column, n, offset, effect, enough, t.GeneratorName))
 	}
 }
@@ -337,7 +337,7 @@ func (b *builder) patterns() error {
 
 func (b *builder) patternClash(p pattern, other owner, name string) error {
 	w := b.logical[strings.ToLower(b.rule.tables[p.table].Logical)]
-	return b.errorAt(*w, fmt.Sprintf("table %q has all actual tables like %s, but %s has %s", w.text, p.text,
+	return b.errorAt(*w, fmt.Sprintf("table %q has a pattern %s, but %s has %s; use names that differ", w.text, p.text,
 		b.ownerName(other), name))
 }
 
@@ -381,8 +381,8 @@ func (b *builder) claim(spec *tableSpec, n node, index int32) (isNew bool, err e
 		return isNew, nil
 	}
 	return false, b.errorAt(spec.nodesOrName(), fmt.Sprintf(
-		"%s and table %q both have the actual table %q: a statement that names it could mean either; data sources do not "+
-			"tell them apart, schemas do (dataSource.schema.table)",
+		"%s and table %q both have the actual table %q, so a statement that names it is ambiguous; write "+
+			"dataSource.schema.table if their schemas differ",
 		b.ownerName(other), spec.name.text, n.table))
 }
 
@@ -395,7 +395,7 @@ func (s *tableSpec) nodesOrName() word {
 
 func (b *builder) ownerName(o owner) string {
 	if o.table == none {
-		return "a table without key"
+		return "a table without a key"
 	}
 	return fmt.Sprintf("table %q", b.rule.tables[o.table].Logical)
 }

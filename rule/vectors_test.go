@@ -113,16 +113,16 @@ func TestAutoTables_countsThatCannotBe(t *testing.T) {
 		typ, props string
 		want       string
 	}{
-		{"MOD", "sharding-cout=4", "it has no sharding-count"},
-		{"HASH_MOD", "sharding-count=four", `sharding-count is "four": want an integer`},
-		{"MOD", "sharding-count=0", `sharding-count is "0"`},
-		{"BOUNDARY_RANGE", "", "it has no sharding-ranges"},
-		{"BOUNDARY_RANGE", "sharding-ranges=1;2", "want numbers separated by commas"},
-		{"VOLUME_RANGE", "range-lower=1,range-upper=9", "it has no sharding-volume"},
+		{"MOD", "sharding-cout=4", "sharding-count is missing"},
+		{"HASH_MOD", "sharding-count=four", `sharding-count: expected an integer of at least 1, found "four"`},
+		{"MOD", "sharding-count=0", `sharding-count: expected an integer of at least 1, found "0"`},
+		{"BOUNDARY_RANGE", "", "sharding-ranges is missing"},
+		{"BOUNDARY_RANGE", "sharding-ranges=1;2", "expected integers separated by commas"},
+		{"VOLUME_RANGE", "range-lower=1,range-upper=9", "sharding-volume is missing"},
 		{"VOLUME_RANGE", "range-lower=1,range-upper=9,sharding-volume=10", "range-upper is less"},
-		{"AUTO_INTERVAL", "datetime-lower=2020-01-01,datetime-upper=2020-01-02 00:00:00,sharding-seconds=4", `datetime-lower is "2020-01-01"`},
+		{"AUTO_INTERVAL", "datetime-lower=2020-01-01,datetime-upper=2020-01-02 00:00:00,sharding-seconds=4", `found "2020-01-01"`},
 		{"AUTO_INTERVAL", "datetime-lower=2021-01-01 00:00:00,datetime-upper=2020-01-02 00:00:00,sharding-seconds=4", "datetime-upper is before"},
-		{"CLASS_BASED", "strategy=STANDARD", "its type is none of MOD, "},
+		{"CLASS_BASED", "strategy=STANDARD", "expected an algorithm of type MOD, "},
 	} {
 		a := algorithm{typ: c.typ, props: map[string]word{}}
 		sep := ","

@@ -35,7 +35,7 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		typ, props, algorithm, its string
 		want                       string // empty for no warning
 	}{
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4}'", `modulo 4, but keys that are made one at a time end in 0 to 1: 2 of 4 shards get few rows; set max-vibration-offset: 3 in the props of key generator "snowflake"`},
+		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4}'", `modulo 4, but keys that are generated one at a time have the sequence 0 to 1, so 2 of 4 shards get few rows; set max-vibration-offset: 3 in the props of key generator "snowflake"`},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 16", "set max-vibration-offset: 15"},
 		{"SNOWFLAKE", "max-vibration-offset: 1", "INLINE", "algorithm-expression: 't_$->{(order_id%4) + 1}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "max.vibration.offset: 3", "MOD", "sharding-count: 4", ""},
@@ -43,14 +43,14 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		{"SNOWFLAKE", "max-vibration-offset: 0", "MOD", "sharding-count: 2", "1 of 2 shards get few rows; set max-vibration-offset: 1"},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 1", ""},
 		// Over time, keys have all remainders modulo an odd number.
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 3", "which of the shards they reach is left to the time at which each is made; set max-vibration-offset: 2"},
+		{"SNOWFLAKE", "", "MOD", "sharding-count: 3", "their shards depend on their timestamps; set max-vibration-offset: 2"},
 		{"SNOWFLAKE", "max-vibration-offset: 2", "MOD", "sharding-count: 3", ""},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 12", "6 of 12 shards get few rows; set max-vibration-offset: 11"},
-		{"SNOWFLAKE", "max-vibration-offset: 3", "MOD", "sharding-count: 12", "left to the time at which each is made; set max-vibration-offset: 11"},
+		{"SNOWFLAKE", "max-vibration-offset: 3", "MOD", "sharding-count: 12", "their shards depend on their timestamps; set max-vibration-offset: 11"},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 10000", "set max-vibration-offset: 4095"},
 		{"SNOWFLAKE", "max-vibration-offset: 4095", "MOD", "sharding-count: 10000", ""},
 		// A layout with fewer sequences has a smaller max-vibration-offset.
-		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 128", "the layout of key generator \"snowflake\" has 64 sequences: a worker's keys reach 64 of 128 shards, whatever max-vibration-offset is; give the layout 7 sequence bits"},
+		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 128", "the layout of key generator \"snowflake\" has 64 sequences, so a worker's keys reach 64 of 128 shards with any max-vibration-offset; use a layout with 7 sequence bits"},
 		{"SNOWFLAKE", "layout: 41-16-6, max-vibration-offset: 63", "MOD", "sharding-count: 128", "a worker's keys reach 64 of 128 shards"},
 		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 384", "a worker's keys reach 192 of 384 shards"},
 		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 64", "set max-vibration-offset: 63"},
@@ -64,7 +64,7 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${Math.floorMod(order_id, 4)}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 16 % 4}'", "modulo 4, but"},
 		{"SNOWFLAKE", "max-vibration-offset: 3", "INLINE", "algorithm-expression: 't_${order_id % 16 % 4}'", ""},
-		{"SNOWFLAKE", "max-vibration-offset: 3", "INLINE", "algorithm-expression: 't_${(order_id >> 2) % 4}'", "modulo 16, but keys that are made one at a time end in 0 to 3: some of 4 shards get few rows; set max-vibration-offset: 15"},
+		{"SNOWFLAKE", "max-vibration-offset: 3", "INLINE", "algorithm-expression: 't_${(order_id >> 2) % 4}'", "modulo 16, but keys that are generated one at a time have the sequence 0 to 3, so some of 4 shards get few rows; set max-vibration-offset: 15"},
 		{"SNOWFLAKE", "max-vibration-offset: 1", "INLINE", "algorithm-expression: 't_${order_id % 4 % 2}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4 == 0}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 12 % 4}'", "set max-vibration-offset: 3"},
@@ -75,7 +75,7 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${my_order_id % 4}'", ""},
 		{"SNOWFLAKE", "", "HASH_MOD", "sharding-count: 4", ""},
 		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 256", ""},
-		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 512", "has 256 sequences: at any time a worker's keys reach no more of 512 shards"},
+		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 512", "has 256 sequences, so at any time a worker's keys reach at most 256 of 512 shards"},
 		{"UUID", "", "MOD", "sharding-count: 4", ""},
 	} {
 		yaml := fmt.Sprintf(file, c.typ, c.props, c.algorithm, c.its)

@@ -44,7 +44,7 @@ type PropError struct {
 	// a name.
 	Name  string
 	Value string // empty for a secret or a missing property
-	Want  string // the valid values, for example "an integer in 0..1023"; it contains no value
+	Want  string // the valid values, and after "; " how to fix it: "an integer in 0..1023"
 	// Unknown reports that the type doesn't have the property. Known then lists the properties that
 	// it has.
 	Unknown bool
@@ -56,13 +56,18 @@ type PropError struct {
 func (e *PropError) Error() string {
 	switch {
 	case e.Unknown && e.Want != "":
-		return fmt.Sprintf("shardkey: unknown property %q…: want %s; known: %s", e.Name, e.Want, strings.Join(e.Known, ", "))
+		return fmt.Sprintf("shardkey: unknown property %q…: expected %s; known: %s", e.Name, e.Want, strings.Join(e.Known, ", "))
 	case e.Unknown:
 		return fmt.Sprintf("shardkey: unknown property %q; known: %s", clip(e.Name), strings.Join(e.Known, ", "))
 	case e.Value == "":
-		return fmt.Sprintf("shardkey: property %q: want %s", clip(e.Name), e.Want)
+		return fmt.Sprintf("shardkey: property %q: expected %s", clip(e.Name), e.Want)
 	}
-	return fmt.Sprintf("shardkey: property %q is %q: want %s", clip(e.Name), clip(e.Value), e.Want)
+	want, advice, _ := strings.Cut(e.Want, "; ")
+	text := fmt.Sprintf("shardkey: property %q: expected %s, found %q", clip(e.Name), want, clip(e.Value))
+	if advice != "" {
+		text += "; " + advice
+	}
+	return text
 }
 
 // clip shortens a string for an error.

@@ -64,6 +64,6 @@ func ExampleProps() {
 	}
 	// Output:
 	// <nil>
-	// shardkey: key generator STEPS: property "step" is "20k": want an integer in 1..1000
+	// shardkey: key generator STEPS: property "step": expected an integer in 1..1000, found "20k"
 	// shardkey: key generator STEPS: unknown property "steps"; known: step
 }

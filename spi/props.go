@@ -63,7 +63,7 @@ func NewProps(values map[string]any, host Host) (Props, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key := propKey(name)
 		if other, dup := p.values[key]; dup {
-			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("it only once; it is also given as %q", other.name)}
+			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("the property once; it is also set as %q", other.name)}
 		}
 		switch v := values[name].(type) {
 		case string:
@@ -258,7 +258,7 @@ func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < min || d > max {
-		return 0, p.wrong(name, fmt.Sprintf("a duration in %v..%v, as \"10s\"", min, max))
+		return 0, p.wrong(name, fmt.Sprintf("a duration in %v..%v, for example \"10s\"", min, max))
 	}
 	return d, nil
 }
@@ -275,7 +275,7 @@ func (p Props) Time(name string, def time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, p.wrong(name, "a time with its zone, as 2016-11-01T00:00:00Z")
+	return time.Time{}, p.wrong(name, "a time with its zone, for example 2016-11-01T00:00:00Z")
 }
 
 // Enum returns one of the allowed words, or def if the property is missing. Words are
@@ -334,17 +334,17 @@ func (p Props) unknown() error {
 	for _, key := range slices.Sorted(maps.Keys(p.values)) {
 		if _, ok := p.asked[key]; !ok {
 			if key == ownDatabase {
-				return p.Wrong(ownDatabase, "it only where the connector's own database is used: by a type that keeps its state there, and without a dsn")
+				return p.Wrong(ownDatabase, "no value; only a generator or assigner with its state in the connector's own database has this property")
 			}
 			known := slices.Sorted(maps.Values(p.asked))
 			e := &PropError{Name: p.values[key].name, Unknown: true, Known: known}
 			if i := strings.IndexFunc(e.Name, isOdd); i >= 0 {
 				// The name may contain the value, which may be a secret.
-				e.Name, e.Want = e.Name[:i], "a name of letters, digits, '.', '-' and '_'; is a blank missing after its ':'?"
+				e.Name, e.Want = e.Name[:i], "a name of letters, digits, '.', '-' and '_'; add a space after its ':'"
 			}
 			for _, of := range known {
 				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.IsSecret(of) {
-					e.Name, e.Want = of, "a text, and nothing below it" // the rest of the name may be the secret
+					e.Name, e.Want = of, "a string, not a map" // the rest of the name may be the secret
 				}
 			}
 			return e

@@ -17,7 +17,7 @@ func (p Props) redacted(err error) error {
 	case err == nil:
 		return nil
 	case isNil(err):
-		return fmt.Errorf("its factory returned a nil %T as error", err)
+		return fmt.Errorf("the factory returned a nil %T as error", err)
 	}
 	hidden := p.secrets()
 	prop, ok := err.(*PropError)

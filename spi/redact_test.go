@@ -77,16 +77,16 @@ func TestRedacted_passwordOfAnAddress(t *testing.T) {
 func TestRedacted_gettersErrors(t *testing.T) {
 	p := ask(t, map[string]any{"password": "integer", "db": "x", "token": "1023"})
 	_, err := p.Int("db", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "db" is "x": want an integer in 0..1023`; got != want {
+	if got, want := p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023, found "x"`; got != want {
 		t.Errorf("\nhave: %s\nwant: %s", got, want)
 	}
 	p = ask(t, map[string]any{"password": "zz", "db": "u:zz@h"})
 	_, err = p.Int("db", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "db": want an integer in 0..1023`; got != want {
+	if got, want := p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023`; got != want {
 		t.Errorf("\nhave: %s\nwant: %s", got, want)
 	}
 	_, err = p.Int("password", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "password": want an integer in 0..1023`; got != want {
+	if got, want := p.redacted(err).Error(), `shardkey: property "password": expected an integer in 0..1023`; got != want {
 		t.Errorf("\nhave: %s\nwant: %s", got, want)
 	}
 }

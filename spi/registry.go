@@ -102,7 +102,7 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 	switch {
 	case err != nil:
 	case isNil(made):
-		err = errors.New("its factory returned nil")
+		err = errors.New("the factory returned nil")
 	default:
 		if err = props.unknown(); err == nil {
 			return made, nil
@@ -116,7 +116,7 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 
 // call calls a factory. A panic of the factory becomes an error.
 func call[T any](factory func(Props) (T, error), props Props) (made T, err error) {
-	defer guard.Recover(&err, "its factory")
+	defer guard.Recover(&err, "the factory")
 	return factory(props)
 }
 

@@ -33,10 +33,10 @@ func TestNewKeyGenerator_errorsHaveOnePrefix(t *testing.T) {
 		want             string
 	}{
 		{"t_none", "n", "1", `shardkey: unknown key generator type "t_none"; registered: `},
-		{"t_made", "n", "10", `shardkey: key generator T_MADE: property "n" is "10": want an integer in 1..9`},
+		{"t_made", "n", "10", `shardkey: key generator T_MADE: property "n": expected an integer in 1..9, found "10"`},
 		{"t_made", "m", "1", `shardkey: key generator T_MADE: unknown property "m"; known: n`},
-		{"t_nil", "n", "1", "shardkey: key generator T_NIL: its factory returned nil"},
-		{"t_nil_pointer", "n", "1", "shardkey: key generator T_NIL_POINTER: its factory returned nil"},
+		{"t_nil", "n", "1", "shardkey: key generator T_NIL: the factory returned nil"},
+		{"t_nil_pointer", "n", "1", "shardkey: key generator T_NIL_POINTER: the factory returned nil"},
 		{"t_broken", "n", "1", "shardkey: key generator T_BROKEN: layout: too wide"},
 	} {
 		props, err := spi.NewProps(map[string]any{c.prop: c.value}, spi.Host{})

@@ -32,7 +32,7 @@ func (p Props) TLS() (config func() (*tls.Config, error), err error) {
 	case cert == "" && key != "":
 		return nil, p.Wrong("tls-key", both)
 	case cert != "" && mode == "false":
-		return nil, p.Wrong("tls-cert", "tls to be on as well")
+		return nil, p.Wrong("tls-cert", "tls: true next to it")
 	case mode == "false":
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func tlsConfig(mode, cert, key string) (*tls.Config, error) {
 func readAuthorities(path string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("property %q: want true, false, skip-verify or a PEM file: %w", "tls", err)
+		return nil, fmt.Errorf("property %q: expected true, false, skip-verify or a PEM file: %w", "tls", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {

@@ -59,7 +59,7 @@ func TestTLS_refused(t *testing.T) {
 		{map[string]any{"tls": ""}, "skip-verify", true},
 		{map[string]any{"tls": "true", "tls-cert": "c.pem"}, "both tls-cert and", true},
 		{map[string]any{"tls": "true", "tls-key": "k.pem"}, "or neither", true},
-		{map[string]any{"tls-cert": "c.pem", "tls-key": "k.pem"}, "tls to be on as well", true},
+		{map[string]any{"tls-cert": "c.pem", "tls-key": "k.pem"}, "tls: true next to it", true},
 		{map[string]any{"tls": text}, "no certificate", false},
 		{map[string]any{"tls": text + "2"}, fs.ErrNotExist.Error(), false},
 		{map[string]any{"tls": "true", "tls-cert": text, "tls-key": text}, "tls-cert", false},

@@ -92,7 +92,7 @@ func (n *node) eval(s *scope) Value {
 		return n.unary(s, v)
 	case cast:
 		if !v.IsInteger() && v.class != quotient {
-			return s.fail("a %s as %s is not understood", v.class, n.class)
+			return s.fail("a %s as %s is not supported", v.class, n.class)
 		}
 		return wrapped(n.class, v.n)
 	case static:
@@ -107,7 +107,7 @@ func (n *node) eval(s *scope) Value {
 // isn't empty.
 func (s *scope) isTrue(v Value) bool {
 	if v.class == Null || v.class > String {
-		s.fail("a %s as a condition is not understood", v.class)
+		s.fail("a %s as a condition is not supported", v.class)
 	}
 	return v.n != 0 || v.s != ""
 }
@@ -117,7 +117,7 @@ func (n *node) unary(s *scope, v Value) Value {
 	case n.name == "!":
 		return ofBool(!s.isTrue(v))
 	case !v.IsInteger():
-		return s.fail("%s of a %s is not understood", n.name, v.class)
+		return s.fail("%s of a %s is not supported", n.name, v.class)
 	case n.name == "-":
 		return wrapped(v.class, -v.n)
 	case n.name == "~":
@@ -140,7 +140,7 @@ func (n *node) binary(s *scope, a, b Value) Value {
 	case n.op == notEqual && areStrings:
 		return ofBool(a.s != b.s)
 	}
-	return s.fail("%s %s %s is not understood", a.class, names[n.op], b.class)
+	return s.fail("%s %s %s is not supported", a.class, names[n.op], b.class)
 }
 
 // integers applies an operator to two integers. The result is a Long if either integer is a Long.
@@ -163,7 +163,7 @@ func (n *node) integers(s *scope, a, b Value) Value {
 		// Groovy's quotient has ten digits after the decimal point. With a larger divisor, Groovy
 		// may round it up to an integer.
 		if y == 0 || y > 1e9 || y < -1e9 {
-			return s.fail("a quotient by %d is not understood", y)
+			return s.fail("a quotient by %d is not supported", y)
 		}
 		return Value{class: quotient, n: x / y}
 	case bitAnd:
@@ -211,12 +211,12 @@ func (n *node) between(s *scope, a, b Value) Value {
 	prefix, isText := "", a.class == String && b.class == String
 	switch last := len(a.s) - 1; {
 	case isText && (last < 0 || len(b.s) != last+1 || a.s[:last] != b.s[:last] || nameLength(a.s[last:]+b.s[last:]) != 2):
-		return s.fail("the ends of a range of strings must differ in their last letter or digit alone, " +
-			"as in ${'a'..'c'} and ${'00'..'03'}: write ${(8..12).collect{it.toString().padLeft(2, '0')}} for 08, 09, … 12")
+		return s.fail("expected the ends of a range of strings to differ in their last letter or digit only, " +
+			"for example ${'a'..'c'} or ${'00'..'03'}; write ${(8..12).collect{it.toString().padLeft(2, '0')}} for 08, 09, … 12")
 	case isText:
 		prefix, a.n, b.n = a.s[:last], int64(a.s[last]), int64(b.s[last])
 	case a.class != Integer || b.class != Integer || a.n < 0 || b.n < 0:
-		return s.fail("the ends of a range must be two integers from 0 to 2147483647, as in ${0..15}")
+		return s.fail("expected integers from 0 to 2147483647 as the ends of a range, for example ${0..15}")
 	}
 	step := int64(1)
 	if b.n < a.n {
@@ -251,7 +251,7 @@ func (n *node) each(s *scope, v Value) Value {
 }
 
 func (n *node) noMethod(s *scope, v Value) Value {
-	return s.fail("%s() of a %s is not understood", n.name, v.class)
+	return s.fail("%s() of a %s is not supported", n.name, v.class)
 }
 
 // arg returns the value of argument i, or null if there is no such argument.
@@ -349,7 +349,7 @@ func (n *node) static(s *scope, v Value) Value {
 	case strings.HasSuffix(n.name, ".valueOf") && (v.class == class || v.class == Integer):
 		return wrapped(class, v.n)
 	}
-	return s.fail("%s of a %s is not understood", n.name, v.class)
+	return s.fail("%s of a %s is not supported", n.name, v.class)
 }
 
 // floored implements Math.floorDiv and Math.floorMod.

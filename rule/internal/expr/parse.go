@@ -124,9 +124,9 @@ func (p *parser) fail(format string, args ...any) *node {
 func (p *parser) notUnderstood() *node {
 	token := p.peek()
 	if token == "" {
-		return p.fail("${ is not closed with }")
+		return p.fail("expected } after ${")
 	}
-	return p.fail("%q is not understood", clip(token))
+	return p.fail("%q is not supported", clip(token))
 }
 
 // peek returns the next token without reading it: an operator, a name, a number, or a single
@@ -175,14 +175,14 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // operator counts operators. Each of them makes the tree of nodes deeper.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
-		p.fail("an expression with more than %d operators is not understood", maxOperators)
+		p.fail("more than %d operators", maxOperators)
 	}
 }
 
 // expression reads an expression, including the ternary operator a ? b : c.
 func (p *parser) expression() *node {
 	if p.depth++; p.depth > maxDepth {
-		return p.fail("an expression nested more than %d deep is not understood", maxDepth)
+		return p.fail("more than %d nested expressions", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	condition := p.binary(0)
@@ -272,7 +272,7 @@ func (p *parser) arguments(name string, count [2]int) []*node {
 	p.expect("(")
 	args := p.list(")")
 	if len(args) < count[0] || len(args) > count[1] {
-		p.fail("%s() with %d arguments is not understood", name, len(args))
+		p.fail("%s() with %d arguments is not supported", name, len(args))
 	}
 	return args
 }
@@ -333,7 +333,7 @@ func (p *parser) quoted(quote string) *node {
 	inner := p.text[p.at+1:]
 	end := strings.IndexAny(inner, "'\"\\$\n\r")
 	if end < 0 || inner[end] != quote[0] {
-		return p.fail("a string that is not closed, or has a quote, a backslash or $ in it, is not understood")
+		return p.fail("expected a closed string without quotes, backslashes and $")
 	}
 	if end > maxString {
 		return p.fail("a string is longer than %d bytes", maxString)
@@ -399,7 +399,7 @@ func (p *parser) name(name string) *node {
 	}
 	p.at = before
 	if column := p.names[0]; column != "" && strings.EqualFold(column, name) {
-		return p.fail("%q is not understood: the sharding column is %s (names are case-sensitive)", name, column)
+		return p.fail("expected the sharding column %[2]s (case-sensitive), found %[1]q", name, column)
 	}
 	return p.notUnderstood()
 }

@@ -46,7 +46,7 @@ func Compile(text, column string) (*Template, error) {
 		}
 		p := parser{text: text, at: at, names: []string{column}}
 		if !strings.HasPrefix(text[at:], "${") {
-			p.fail("%q is not understood outside of ${…}", text[at])
+			p.fail("%q is not supported outside of ${…}", text[at])
 			return nil, p.err
 		}
 		p.at += len("${")
@@ -81,7 +81,7 @@ func (t *Template) Append(b []byte, column Value) ([]byte, error) {
 		}
 		v := p.expr.eval(&s)
 		if v.class == Null || v.class > String {
-			s.fail("a %s in a name is not understood", v.class)
+			s.fail("a %s in a name is not supported", v.class)
 		}
 		if s.err != nil {
 			return b, s.err
@@ -117,13 +117,13 @@ func (n *node) names() ([]string, error) {
 		all = s.lists[v.n]
 	}
 	if len(all) == 0 {
-		return nil, fail("an empty list stands for nothing")
+		return nil, fail("expected a list with items, found an empty one")
 	}
 	names := make([]string, 0, len(all))
 	seen := make(map[string]bool, len(all))
 	for _, item := range all {
 		if item.class > String || item.class == Boolean {
-			return nil, fail("a %s in a name is not understood", item.class)
+			return nil, fail("a %s in a name is not supported", item.class)
 		}
 		name := item.String()
 		if item.class == Null {

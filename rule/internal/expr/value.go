@@ -107,7 +107,7 @@ func (v Value) Convert(class Class) (Value, error) {
 			return converted, nil
 		}
 	}
-	return Value{}, fail("%s %q is not a value of class %s", v.class, clip(v.String()), class)
+	return Value{}, fail("a %s can't be converted to %s", v.class, class)
 }
 
 // parse implements Integer.parseInt and Long.parseLong.
@@ -118,7 +118,7 @@ func parse(class Class, s string) (Value, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, bits)
 	if err != nil {
-		return Value{}, fail("%q is not a value of class %s", clip(s), class)
+		return Value{}, fail("the string is not a valid %s", class)
 	}
 	return Value{class: class, n: n}, nil
 }
@@ -166,7 +166,7 @@ func (v Value) Hash() (int32, error) {
 	case String:
 		return hashString(v.s), nil
 	}
-	return 0, fail("hashCode() of a %s is not understood", v.class)
+	return 0, fail("hashCode() of a %s is not supported", v.class)
 }
 
 // hashString implements String.hashCode(), which hashes UTF-16 code units.
@@ -203,7 +203,7 @@ func Substring(s string, begin, end int64) (string, error) {
 	part := utf16.Decode(utf16.Encode([]rune(s))[begin:end])
 	for _, r := range part {
 		if r == utf8.RuneError {
-			return "", fail("half of a character is not understood")
+			return "", fail("half of a character is not supported")
 		}
 	}
 	return string(part), nil

@@ -63,11 +63,11 @@ func Compile(typ string, props map[string]string, columns []string) (*Algorithm,
 	known := types[a.typ]
 	switch {
 	case known.make == nil:
-		p.fail("", "the type %s is none of BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD, VOLUME_RANGE", typ)
+		p.fail("", "expected the type BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD or VOLUME_RANGE, found %s", typ)
 	case len(columns) == 0:
-		p.fail("", "it has no sharding column")
+		p.fail("", "shardingColumn is missing")
 	case len(columns) > 1:
-		p.fail("", "%s takes one sharding column, not %d", a.typ, len(columns))
+		p.fail("", "expected one sharding column for %s, found %d", a.typ, len(columns))
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -122,7 +122,7 @@ func (p *properties) time(name string, most int, layout string) time.Time {
 	text := p.values[name]
 	t, err := time.Parse(layout, text[:min(len(text), most)])
 	if err != nil {
-		p.fail(name, "%s is %q: want a time as %s", name, clip(text), layout)
+		p.fail(name, "%s: expected a time in the format %s, found %q", name, layout, clip(text))
 	}
 	return t
 }
@@ -156,7 +156,7 @@ const most = 1 << 61
 func (p *properties) text(name string) string {
 	text := p.values[name]
 	if text == "" {
-		p.fail(name, "it has no %s", name)
+		p.fail(name, "%s is missing", name)
 	}
 	return text
 }
@@ -166,11 +166,11 @@ func (p *properties) integer(name string, least, most int64) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	switch {
 	case !ok:
-		p.fail(name, "it has no %s", name)
+		p.fail(name, "%s is missing", name)
 	case err != nil || n < least || n > 1<<61:
-		p.fail(name, "%s is %q: want an integer", name, clip(text))
+		p.fail(name, "%s: expected an integer of at least %d, found %q", name, least, clip(text))
 	case n > most:
-		p.fail(name, "%s is %d: want at most %d", name, n, most)
+		p.fail(name, "%s: expected at most %d, found %d", name, most, n)
 	}
 	return n
 }

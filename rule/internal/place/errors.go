@@ -6,7 +6,7 @@ import "fmt"
 // wrong or unknown.
 type NotUnderstoodError struct {
 	Prop   string // the property at fault; empty if it is the type
-	Reason string // the message, to follow "the sharding … is not understood: "
+	Reason string // what is wrong; it continues an error message
 	Err    error  // the cause, an [*expr.Error], or nil
 }
 
@@ -24,7 +24,7 @@ type ValueError struct {
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("%s has no place for the value of %s: %s", e.Type, e.Column, e.Reason)
+	return fmt.Sprintf("cannot apply %s to the value of %s: %s", e.Type, e.Column, e.Reason)
 }
 
 // NoTargetError is the error for values that belong to none of the strategy's names.
@@ -37,7 +37,7 @@ type NoTargetError struct {
 
 func (e *NoTargetError) Error() string {
 	if e.Column != "" {
-		return fmt.Sprintf("%s has no table for %s: %s", e.Type, e.Column, e.Reason)
+		return fmt.Sprintf("%s has no table for the value of %s: %s", e.Type, e.Column, e.Reason)
 	}
-	return fmt.Sprintf("%s gives %q, which is not there", e.Type, e.Name)
+	return fmt.Sprintf("%s selects %q, which does not exist", e.Type, e.Name)
 }

@@ -78,7 +78,7 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 		case err != nil:
 			return nil, err
 		case i > 0 && way != g.way:
-			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one "+
+			return nil, s.geneError("the other strategy uses the column's %s, and this one its %s; a key can carry one "+
 				"of them", g.way, way)
 		}
 		g.way = way
@@ -113,8 +113,8 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 	case *mod:
 		way.how = geneOfNumber
 		if n.start > 0 || n.stop > 0 {
-			return way, 0, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has " +
-				"others")
+			return way, 0, s.geneError("start-offset and stop-offset select some of the value's characters, and a key has " +
+				"different ones")
 		}
 		return way, n.count, nil
 	case *hashMod:
@@ -122,16 +122,16 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 		return way, n.count, nil
 	}
 	if s.template == nil {
-		return way, 0, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or "+
-			"INLINE by a remainder", s.typ)
+		return way, 0, s.geneError("the lowest bits of a key don't determine the result of %s; use MOD, HASH_MOD, or "+
+			"INLINE with a remainder", s.typ)
 	}
 	if way.how = geneOfHash; s.isHash(bits, way) {
 		return way, 1, nil
 	}
 	n := s.modulus()
 	if n == 0 {
-		return way, 0, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a "+
-			"power of 2 up to %d; MOD and HASH_MOD are", int64(1)<<bits)
+		return way, 0, s.geneError("expected the column or its absolute hash, modulo a "+
+			"power of 2 up to %d; use MOD or HASH_MOD", int64(1)<<bits)
 	}
 	way.how = geneOfNumber
 	return way, n, nil
@@ -173,10 +173,10 @@ var geneSamples = func() (samples []expr.Value) {
 func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	switch all := int64(1) << geneBits; {
 	case count&(count-1) != 0:
-		return s.geneError("it is modulo %d, which is no power of 2, and the lowest bits of a key tell no other "+
+		return s.geneError("expected a power of 2 as modulus, found %d; the lowest bits of a key determine no other "+
 			"remainders", count)
 	case count > all:
-		return s.geneError("it is modulo %d, and %d bits tell %d shards: gene-bits must be %d or more", count, geneBits,
+		return s.geneError("the modulus is %d, but %d bits only determine %d shards; set gene-bits to %d or more", count, geneBits,
 			all, bits.Len64(uint64(count-1)))
 	}
 	return nil
@@ -189,10 +189,10 @@ func (s *Strategy) CheckGeneKey(bits int) error {
 		return s.checkGeneCount(bits, n)
 	}
 	if _, isHash := s.numbers.(*hashMod); isHash {
-		return s.geneError("the hash of a key takes all of its bits: shard by the key with MOD, also where the other column " +
-			"has HASH_MOD")
+		return s.geneError("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
+			"uses HASH_MOD")
 	}
-	return s.geneError("it takes more of the key than its lowest bits: use MOD, or INLINE by a remainder")
+	return s.geneError("it depends on more than the lowest bits of the key; use MOD, or INLINE with a remainder")
 }
 
 // GeneError is the error for a strategy that doesn't match the shard bits.
@@ -208,7 +208,7 @@ func (s *Strategy) geneError(format string, args ...any) error {
 // the value.
 func (g *Gene) Of(v expr.Value) (int64, error) {
 	if v.Class() == expr.Null {
-		return 0, errors.New("it is NULL")
+		return 0, errors.New("the value is NULL")
 	}
 	if g.way.class != expr.Null {
 		var err error
@@ -226,7 +226,7 @@ func (g *Gene) Of(v expr.Value) (int64, error) {
 			return 0, err
 		}
 		if told, err := t.Append(nil, expr.OfLong(gene)); err != nil || !slices.Equal(meant, told) {
-			return 0, fmt.Errorf("it belongs to %s, and its gene %d tells %s", clip(string(meant)), gene, clip(string(told)))
+			return 0, fmt.Errorf("the value selects %s, but its shard bits select %s", clip(string(meant)), clip(string(told)))
 		}
 	}
 	return gene, nil
@@ -239,13 +239,13 @@ func (g *Gene) number(v expr.Value) (int64, error) {
 	case class == expr.String:
 		gene, err := g.mod.number(v)
 		if err != nil {
-			err = fmt.Errorf("it is sharded as a number, and is none: %w", err)
+			err = fmt.Errorf("expected a number: %w", err)
 		}
 		return gene, err
 	case v.IsInteger(), class == expr.Unsigned:
 		return g.mod.number(v)
 	default:
-		return 0, fmt.Errorf("it is no integer and no text, but in Java a %s", class)
+		return 0, fmt.Errorf("expected an integer or a string, found a %s in Java", class)
 	}
 }
 
@@ -257,5 +257,5 @@ func (g *Gene) String() string {
 	case geneOfHash:
 		return fmt.Sprintf("the hash of %s modulo %d", g.column, g.mod.count)
 	}
-	return fmt.Sprintf("%s modulo %d, of a text its hash", g.column, g.mod.count)
+	return fmt.Sprintf("%s, or the hash of a string, modulo %d", g.column, g.mod.count)
 }

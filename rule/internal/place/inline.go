@@ -13,9 +13,9 @@ func newInline(a *Algorithm, p *properties) {
 		text, kind = rest, strings.ToUpper(kind)
 		switch {
 		case kind != "GROOVY" && kind != "LITERAL":
-			p.fail(name, "the expression <%s> is not understood", clip(kind))
+			p.fail(name, "the expression <%s> is not supported", clip(kind))
 		case kind == "LITERAL" && strings.Contains(text, "{"):
-			p.fail(name, "<LITERAL> with { is not understood")
+			p.fail(name, "<LITERAL> with { is not supported")
 		}
 	}
 	var err error
@@ -25,6 +25,6 @@ func newInline(a *Algorithm, p *properties) {
 	case err != nil:
 		p.err = &NotUnderstoodError{Prop: name, Reason: name + ": " + err.Error(), Err: err}
 	case !a.template.Uses() && !a.template.IsPlain():
-		p.fail(name, "%s does not have the sharding column %s in it", name, a.column)
+		p.fail(name, "%s doesn't use the sharding column %s", name, a.column)
 	}
 }

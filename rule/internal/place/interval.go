@@ -52,28 +52,28 @@ func newInterval(a *Algorithm, p *properties) {
 	var ok bool
 	iv.layout, ok = DateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
-		p.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, the year "+
-			"first", clip(pattern))
+		p.fail("datetime-pattern", "datetime-pattern: expected yyyy, MM, dd, HH, mm, ss and SSS, beginning with the year, "+
+			"found %q", clip(pattern))
 	}
 	lower := p.time("datetime-lower", math.MaxInt, iv.layout)
 	if p.values["datetime-upper"] == "" {
-		p.fail("datetime-upper", "it has no datetime-upper, which would be the time at which ShardingSphere was started")
+		p.fail("datetime-upper", "datetime-upper is missing; ShardingSphere uses the time of its start")
 	}
 	upper := p.time("datetime-upper", math.MaxInt, iv.layout)
 	suffix := p.text("sharding-suffix-pattern")
 	if iv.suffix, ok = DateLayout(suffix); !ok {
-		p.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not understood", clip(suffix))
+		p.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not supported", clip(suffix))
 	}
 	amount := p.count("datetime-interval-amount", 1, 1)
 	unit := strings.ToUpper(cmp.Or(p.values["datetime-interval-unit"], "DAYS"))
 	next := Step(unit)
 	if next == nil || amount > 1_000_000 {
-		p.fail("datetime-interval-unit", "a step of %d %s is not understood", amount, clip(unit))
+		p.fail("datetime-interval-unit", "a step of %d %s is not supported", amount, clip(unit))
 	}
 	if !strings.Contains(iv.layout, "15") && !strings.Contains("YEARS MONTHS WEEKS DAYS", unit) ||
 		!strings.Contains(iv.layout, "02") && !strings.Contains("YEARS MONTHS", unit) ||
 		!strings.Contains(iv.layout, "01") && unit != "YEARS" {
-		p.fail("datetime-interval-unit", "a step of %s is shorter than datetime-pattern says", unit)
+		p.fail("datetime-interval-unit", "a step of %s is shorter than the precision of datetime-pattern", unit)
 	}
 	for at := lower; p.err == nil; at = next(at, int(amount)) {
 		if iv.steps = append(iv.steps, at); at.After(upper) {
@@ -114,7 +114,7 @@ func (iv *interval) parse(v expr.Value) (time.Time, error) {
 	}
 	t, err := time.Parse(layout, text[:min(len(text), len(layout))])
 	if err != nil {
-		return t, &expr.Error{Reason: "it is no time as " + layout}
+		return t, &expr.Error{Reason: "expected a time in the format " + layout}
 	}
 	return t, nil
 }

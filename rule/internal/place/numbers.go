@@ -62,7 +62,7 @@ func remainder(s string, m int64) (n int64, err error) {
 		digits = s[1:]
 	}
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return 0, &expr.Error{Reason: "it is not an integer"}
+		return 0, &expr.Error{Reason: "the value is not an integer"}
 	}
 	for _, c := range []byte(digits) {
 		n = (10*n + int64(c-'0')) % m
@@ -102,7 +102,7 @@ func newVolumes(a *Algorithm, p *properties) {
 	v := &volumes{p.integer("range-lower", -most, most), p.integer("range-upper", -most, most),
 		p.integer("sharding-volume", 1, most)}
 	if v.upper-v.lower < v.volume {
-		p.fail("range-upper", "range-upper is less than range-lower and one sharding-volume")
+		p.fail("range-upper", "range-upper is less than range-lower plus sharding-volume")
 	}
 	a.numbers = v
 }
@@ -129,7 +129,7 @@ func long(v expr.Value) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v.String(), 10, 64)
 	if err != nil {
-		return 0, &expr.Error{Reason: "it is no integer of 64 bits"}
+		return 0, &expr.Error{Reason: "the value is not a 64-bit integer"}
 	}
 	return n, nil
 }
@@ -144,14 +144,14 @@ func newBoundaries(a *Algorithm, p *properties) {
 	for one := range strings.SplitSeq(ranges, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64)
 		if err != nil {
-			a.odd = "sharding-ranges has " + strconv.Quote(clip(one)) + ", which is no integer: " +
-				"newer versions of ShardingSphere leave it out, older ones refuse it"
+			a.odd = "sharding-ranges has " + strconv.Quote(clip(one)) + ", which is not an integer; " +
+				"newer versions of ShardingSphere ignore it, older ones refuse it"
 			continue
 		}
 		b = append(b, n)
 	}
 	if b == nil {
-		p.fail("sharding-ranges", "sharding-ranges is %q: want numbers separated by commas", clip(ranges))
+		p.fail("sharding-ranges", "sharding-ranges: expected integers separated by commas, found %q", clip(ranges))
 	}
 	slices.Sort(b)
 	a.numbers = b

@@ -110,7 +110,7 @@ func (s *Strategy) Names() []string { return s.names }
 // The error is a [*ValueError] or a [*NoTargetError].
 func (s *Strategy) Place(v expr.Value) (int, error) {
 	if v.Class() == expr.Null {
-		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: "it is NULL"}
+		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: "the value is NULL"}
 	}
 	v, err := v.Convert(s.class)
 	switch {
@@ -134,7 +134,7 @@ func (s *Strategy) Place(v expr.Value) (int, error) {
 	return i, nil
 }
 
-var errTime = &expr.Error{Reason: "which of Java's classes of times it has is not known"}
+var errTime = &expr.Error{Reason: "the Java class of a time isn't known"}
 
 func (s *Strategy) placeName(v expr.Value) (int, error) {
 	var buf [128]byte
@@ -157,7 +157,7 @@ func (s *Strategy) placeStep(v expr.Value) (int, error) {
 		return 0, s.valueError(v, err)
 	}
 	if step < 0 {
-		const reason = "it is outside of datetime-lower and datetime-upper"
+		const reason = "the value is not between datetime-lower and datetime-upper"
 		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: reason}
 	}
 	end := s.interval.name(step)

@@ -74,7 +74,7 @@ func (c *conversion) yaml(data []byte) error {
 		if _, shown := rule.Parse(c.file, data); shown != nil {
 			return shown // with the place
 		}
-		return &rule.Error{File: c.file, Line: 1, Column: 1, Reason: "not YAML: " + err.Error(), Err: err}
+		return &rule.Error{File: c.file, Line: 1, Column: 1, Reason: "invalid YAML: " + err.Error(), Err: err}
 	}
 	for _, root := range documents {
 		if root.Kind != yaml.MappingNode {
