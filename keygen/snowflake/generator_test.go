@@ -71,16 +71,20 @@ func TestGenerator_vectors(t *testing.T) {
 		{name: "same millisecond", want: v.SameMilli, calls: still, vibration: 3, mask: -1},
 		{name: "each new millisecond", want: v.NewMilli, calls: still, vibration: 3, mask: 3, step: time.Millisecond},
 	} {
-		for _, boxed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s boxed %v", tt.name, boxed), func(t *testing.T) {
+		for i := range 4 {
+			boxed, ring := i%2 == 1, 1+i/2*199
+			t.Run(fmt.Sprintf("%s boxed %v ring %d", tt.name, boxed, ring), func(t *testing.T) {
 				clock := &fixedClock{now: DefaultEpoch, n: tt.calls}
-				g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration})
+				g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration, RingSize: ring})
 				if tt.full {
 					s, err := g.takeSlot(0)
 					if err != nil {
 						t.Fatal(err)
 					}
 					s.state.word.Store(4096)
+					if ring > 1 {
+						s.state.ring[0].Store(4096)
+					}
 				}
 				var have []int64
 				for range tt.want {
@@ -262,6 +266,32 @@ func TestGenerator_noAllocations(t *testing.T) {
 		if have != 0 {
 			t.Errorf("%+v\nhave: %v allocations\nwant: 0", cfg, have)
 		}
+	}
+	// A whole tick's keys are a reservation like any other.
+	g := mustNew(t, config{Clock: &fixedClock{now: DefaultEpoch}, WorkerIDSet: true, MaxVibrationOffset: -1})
+	keys := make([]int64, 4096)
+	if have := testing.AllocsPerRun(10, func() { _ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys) }); have != 0 {
+		t.Errorf("4096 keys\nhave: %v allocations\nwant: 0", have)
+	}
+}
+
+// Keys lag behind the system's clock by 40 ms at most, and a ring's within the ring.
+func TestGenerator_catchUp(t *testing.T) {
+	for _, tt := range []struct {
+		cfg  config
+		want int64
+	}{
+		{config{}, 40},
+		{config{Layout: Layout{TimeBits: 41, Tick: 10 * ms}}, 4},
+		{config{Layout: JS53}, 0},
+		{config{RingSize: 200}, 40},
+		{config{RingSize: 41}, 40},
+		{config{RingSize: 40}, 39},
+		{config{RingSize: 2}, 1},
+		{config{Clock: newHandClock()}, 0},
+	} {
+		tt.cfg.WorkerIDSet = true
+		equal(t, fmt.Sprintf("%+v", tt.cfg), mustNew(t, tt.cfg).catchUp, tt.want)
 	}
 }
 

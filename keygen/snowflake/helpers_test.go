@@ -247,7 +247,7 @@ func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 func compose(l Layout, at time.Time, worker, sequence int64) int64 {
 	l = l.orDefault()
 	ticks, _ := ticksSince(l, DefaultEpoch, at)
-	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
+	return int64(ticks)<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
 }
 
 // soak is how long a part of a test continues repeating itself: not at all, or a

@@ -2,7 +2,6 @@ package snowflake
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -127,7 +126,7 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 		return spi.KeyParts{}, err
 	}
 	tick := key >> (l.WorkerBits + l.SequenceBits)
-	if key < 0 || tick >= 1<<l.TimeBits {
+	if key < 0 || tick > 1<<l.TimeBits-1 {
 		return spi.KeyParts{}, fmt.Errorf("shardkey: %d is not a key of layout %s: it is not in 0..%d", key, l, largest(l))
 	}
 	return spi.KeyParts{
@@ -154,36 +153,36 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 			l, stamp(epoch), stamp(from), stamp(until), l.Tick)
 	}
 	shift := l.WorkerBits + l.SequenceBits
-	return begin << shift, (end-1)<<shift | (1<<shift - 1), nil
+	return int64(begin << shift), int64((end-1)<<shift | (1<<shift - 1)), nil
 }
 
-// rangeTick is the first tick at or after t, within the layout's.
-func rangeTick(l Layout, epoch, t time.Time) int64 {
+// rangeTick is the first tick at or after t, within the layout's and the one after them,
+// which an int64 does not hold where the time field has 63 bits.
+func rangeTick(l Layout, epoch, t time.Time) uint64 {
 	ticks, whole := ticksSince(l, epoch, t)
 	if !whole {
 		ticks++
 	}
-	return min(max(ticks, 0), 1<<l.TimeBits)
+	return min(ticks, 1<<l.TimeBits)
 }
 
 // ticksSince is the number of ticks from the epoch to t, rounded down, and
-// whether it is a whole one. It is −1 before the epoch, and the largest int64
-// where it would be more.
-func ticksSince(l Layout, epoch, t time.Time) (ticks int64, whole bool) {
+// whether it is a whole one. It is 0 before the epoch, and 2^63 where it would be more.
+func ticksSince(l Layout, epoch, t time.Time) (ticks uint64, whole bool) {
 	seconds, nanos := t.Unix()-epoch.Unix(), t.Nanosecond()-epoch.Nanosecond()
 	if nanos < 0 {
 		seconds, nanos = seconds-1, nanos+int(time.Second)
 	}
 	if seconds < 0 {
-		return -1, true
+		return 0, true
 	}
 	hi, lo := bits.Mul64(uint64(seconds), uint64(time.Second))
 	lo, carry := bits.Add64(lo, uint64(nanos), 0)
 	if hi += carry; hi >= uint64(l.Tick)>>1 {
-		return math.MaxInt64, true
+		return 1 << 63, true
 	}
 	quotient, rest := bits.Div64(hi, lo, uint64(l.Tick))
-	return int64(quotient), rest == 0
+	return quotient, rest == 0
 }
 
 func known(l Layout, epoch time.Time) (Layout, time.Time, error) {

@@ -1,7 +1,9 @@
 package snowflake
 
 import (
+	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -26,6 +28,13 @@ func TestParseLayout_texts(t *testing.T) {
 		{text: "33-4-15", tick: time.Second, want: JS53, str: "js53"},
 		{text: "39-16-8", tick: 10 * ms, want: Layout{39, 16, 8, 10 * ms}, str: "39-16-8"},
 		{text: "63-0-0", want: Layout{63, 0, 0, ms}, str: "63-0-0"},
+		{text: "1-31-31", tick: time.Microsecond, want: Layout{1, 31, 31, time.Microsecond}, str: "1-31-31"},
+		{text: "32-31-0", tick: time.Hour, want: Layout{32, 31, 0, time.Hour}, str: "32-31-0"},
+		{text: "31-32-0", err: "31 bits at most"},
+		{text: "31-0-32", err: "31 bits at most"},
+		{text: "64-0-0", err: "64 bits"},
+		{text: "41-10-12", tick: time.Microsecond - 1, err: "1µs..1h"},
+		{text: "41-10-12", tick: time.Hour + 1, err: "1µs..1h"},
 		{text: "js53", tick: ms, err: "ticks of 1s"},
 		{text: "41-10-13", err: "64 bits"},
 		{text: "0-10-12", err: "at least one bit"},
@@ -80,6 +89,7 @@ func TestDecode_parts(t *testing.T) {
 		{Layout{}, 12345<<22 | 1023<<12 | 4095, spi.KeyParts{Time: at, WorkerID: 1023, Sequence: 4095, Layout: "41-10-12"}},
 		{JS53, 12<<19 | 15<<15 | 3, spi.KeyParts{Time: at.Truncate(time.Second), WorkerID: 15, Sequence: 3, Layout: "js53"}},
 		{JS53, 1<<52 - 1, spi.KeyParts{Time: DefaultEpoch.Add((1<<33 - 1) * time.Second), WorkerID: 15, Sequence: 1<<15 - 1, Layout: "js53"}},
+		{Layout{Tick: time.Second}, 7 << 22, spi.KeyParts{Time: DefaultEpoch.Add(7 * time.Second), Layout: "41-10-12"}},
 		{Layout{41, 22, 0, ms}, 1<<22 | 5, spi.KeyParts{Time: DefaultEpoch.Add(ms), WorkerID: 5, Layout: "41-22-0"}},
 	} {
 		have, err := Decode(tt.layout, time.Time{}, tt.key)
@@ -97,16 +107,83 @@ func TestDecode_parts(t *testing.T) {
 	}{
 		{Classic, DefaultEpoch, -1},
 		{Classic, DefaultEpoch, math.MinInt64},
+		{JS53, DefaultEpoch, 1 << 52},
 		{JS53, DefaultEpoch, 1 << 53},
 		{Layout{TimeBits: 64}, DefaultEpoch, 1},
 		{Layout{TimeBits: 41, WorkerBits: -1, SequenceBits: 12}, DefaultEpoch, 1},
 		{Layout{TimeBits: 41, Tick: -1}, DefaultEpoch, 1},
 		{Classic, time.Unix(-1, 0), 1},
 		{Classic, time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), 1},
+		{Classic, time.Date(2201, 1, 1, 0, 0, 0, 0, time.UTC), 1},
 	} {
 		if have, err := Decode(tt.layout, tt.epoch, tt.key); err == nil || !strings.HasPrefix(err.Error(), "shardkey: ") {
 			t.Errorf("%+v\nhave: %+v, %v\nwant: an error", tt, have, err)
 		}
+	}
+}
+
+// Epochs are of 1970 to 2200.
+func TestDecode_epochs(t *testing.T) {
+	for _, epoch := range []time.Time{time.Unix(0, 0), time.Date(2200, 12, 31, 23, 59, 59, 0, time.UTC)} {
+		parts, err := Decode(Classic, epoch, 5<<22)
+		if err != nil || !parts.Time.Equal(epoch.Add(5*ms)) {
+			t.Errorf("\nhave: %v, %v\nwant: 5ms after %v", parts.Time, err, epoch)
+		}
+	}
+}
+
+// The error for a number that is no key names the largest key.
+func TestDecode_largest(t *testing.T) {
+	for _, l := range []Layout{JS53, {TimeBits: 20, WorkerBits: 3, SequenceBits: 5, Tick: ms}, {TimeBits: 63, Tick: ms}} {
+		most := int64(math.MaxInt64) >> (63 - l.TimeBits - l.WorkerBits - l.SequenceBits)
+		if _, err := Decode(l, DefaultEpoch, most); err != nil {
+			t.Errorf("%v\nhave: %v\nwant: a key", l, err)
+		}
+		_, err := Decode(l, DefaultEpoch, -1)
+		if want := fmt.Sprintf("it is not in 0..%d", most); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v\nhave: %v\nwant: %s", l, err, want)
+		}
+	}
+}
+
+// Ticks are counted exactly, however far the time is, and are the largest int64 where they
+// would be more.
+func TestTicksSince_isExact(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	check := func(tick time.Duration, epoch time.Time, seconds, nanos int64) {
+		t.Helper()
+		ns := new(big.Int).Mul(big.NewInt(seconds), big.NewInt(1e9))
+		want, rest := new(big.Int).DivMod(ns.Add(ns, big.NewInt(nanos)), big.NewInt(int64(tick)), new(big.Int))
+		whole := rest.Sign() == 0
+		if !want.IsInt64() {
+			want, whole = new(big.Int).Lsh(big.NewInt(1), 63), true
+		}
+		at := time.Unix(epoch.Unix()+seconds, int64(epoch.Nanosecond())+nanos)
+		if have, exact := ticksSince(Layout{Tick: tick}, epoch, at); have != want.Uint64() || exact != whole {
+			t.Errorf("%d s and %d ns in ticks of %v\nhave: %d, whole: %v\nwant: %d, %v", seconds, nanos, tick, have, exact, want, whole)
+		}
+	}
+	ticks := []time.Duration{time.Microsecond, 300 * time.Microsecond, ms, 7 * time.Second, time.Hour}
+	for _, tick := range ticks {
+		for _, epoch := range []time.Time{DefaultEpoch, DefaultEpoch.Add(700 * ms)} {
+			for range 200 {
+				check(tick, epoch, rnd.Int64N(1<<(1+rnd.IntN(60))), rnd.Int64N(1e9))
+				check(tick, epoch, rnd.Int64N(1<<20), 0)
+			}
+			// At multiples of 2^64 ns, to which the nanoseconds carry, and where the ticks
+			// are just below and above the largest int64.
+			for _, times := range []int64{1, 2, 3, int64(tick) / 2, int64(tick)/2 + 1, int64(tick)} {
+				edge := new(big.Int).Lsh(big.NewInt(times), 64)
+				if edge.Div(edge, big.NewInt(1e9)); edge.IsInt64() && edge.Int64() < 1<<61 {
+					check(tick, epoch, edge.Int64(), 0)
+					check(tick, epoch, edge.Int64(), 999_999_999)
+					check(tick, epoch, edge.Int64()+1, 0)
+				}
+			}
+		}
+	}
+	if have, whole := ticksSince(Classic, DefaultEpoch, DefaultEpoch.Add(-1)); have != 0 || !whole {
+		t.Errorf("before the epoch\nhave: %d, whole: %v\nwant: 0", have, whole)
 	}
 }
 
@@ -132,6 +209,24 @@ func TestKeyRange_bounds(t *testing.T) {
 		if (err != nil) != tt.empty || first != tt.first || last != tt.last {
 			t.Errorf("%v until %v\nhave: %d..%d %v\nwant: %d..%d", tt.from, tt.until, first, last, err, tt.first, tt.last)
 		}
+	}
+}
+
+// A time field of 63 bits holds every positive int64.
+func TestLayout_allBitsOfTime(t *testing.T) {
+	l := Layout{TimeBits: 63, Tick: ms}
+	for _, key := range []int64{0, 5, 1 << 40, math.MaxInt64} {
+		parts, err := Decode(l, DefaultEpoch, key)
+		if ticks, _ := ticksSince(l, DefaultEpoch, parts.Time); err != nil || ticks != uint64(key) {
+			t.Errorf("%d\nhave: %+v, %v\nwant: the key's time", key, parts, err)
+		}
+	}
+	first, last, err := KeyRange(l, DefaultEpoch, DefaultEpoch.Add(5*ms), DefaultEpoch.Add(9*ms))
+	if err != nil || first != 5 || last != 8 {
+		t.Errorf("have: %d..%d, %v\nwant: 5..8", first, last, err)
+	}
+	if first, last, err = KeyRange(l, DefaultEpoch, time.Time{}, time.Unix(1<<61, 0)); err != nil || first != 0 || last != math.MaxInt64 {
+		t.Errorf("have: %d..%d, %v\nwant: all", first, last, err)
 	}
 }
 

@@ -91,7 +91,8 @@ func TestLease_limit(t *testing.T) {
 		key := mustKeys(t, g, 1)[0] // the lease still stands
 		clock.now = time.UnixMilli(lease.Limit())
 		_, err := g.Next(t.Context())
-		if h := g.Health(); !errors.Is(err, spi.ErrLeaseLimit) || !errors.Is(err, spi.ErrStore) || h.Err == nil || h.Errors["lease-limit"] != 1 {
+		end := "reserved until " + stamp(DefaultEpoch.Add(clock.now.Sub(DefaultEpoch).Truncate(g.cfg.Layout.Tick)))
+		if h := g.Health(); !errors.Is(err, spi.ErrLeaseLimit) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), end) || h.Err == nil || h.Errors["lease-limit"] != 1 {
 			t.Fatalf("%v\nhave: %v, %+v\nwant: ErrLeaseLimit with the store's error, in health too", cfg.Layout, err, h)
 		}
 
@@ -139,6 +140,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 		want   time.Duration // behind the beginning of the clock's second
 	}{
 		{Classic, 1, 0},
+		{Classic, 4096, 0},
 		{Classic, 4097, 1 * ms},
 		{JS53, 1, 999 * ms},
 		{Layout{TimeBits: 44, SequenceBits: 8, WorkerBits: 2, Tick: 100 * time.Microsecond}, 257, 0},

@@ -187,7 +187,7 @@ func (g *generator) serve() outcome {
 	for g.queue.Len() > 0 {
 		if g.closed {
 			g.failAll(spi.ErrClosed)
-			break
+			return outcome{}
 		}
 		now, ns := g.clock.Read()
 		o, err := g.serveAt(now, ns)
@@ -266,13 +266,13 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		case behind:
 			// Another goroutine may have read the clock after this one did:
 			// only a reading made after the word was loaded shows a step.
-			if now, ns = g.clock.Read(); now+s.state.ahead.Load() >= need {
-				continue
-			} else if now < 0 {
-				return outcome{}, g.timeError(g.sinceEpoch(ns))
-			}
-			if o, err := g.steppedBack(s, need, now, ns); err != nil || o.waits() {
-				return o, err
+			if now, ns = g.clock.Read(); now+s.state.ahead.Load() < need {
+				if now < 0 {
+					return outcome{}, g.timeError(g.sinceEpoch(ns))
+				}
+				if o, err := g.steppedBack(s, need, now, ns); err != nil || o.waits() {
+					return o, err
+				}
 			}
 		case atLimit:
 			if o, err := g.pastLimit(s, need, now); err != nil || o.waits() {

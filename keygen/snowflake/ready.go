@@ -13,10 +13,8 @@ import (
 // renewal that fails earlier is not its business. Its errors are those of GenerateInt64Keys.
 func (g *generator) Ready(ctx context.Context) error {
 	if s := g.slot.Load(); s != nil {
-		if now := g.clock.Now(); now >= 0 {
-			if _, v := g.probe(s, now); v == taken {
-				return nil
-			}
+		if _, v := g.probe(s, g.clock.Now()); v == taken {
+			return nil
 		}
 	}
 	err := g.join(ctx, &waiter{probe: true})

@@ -103,9 +103,7 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	// The lease's interval is this generator's alone, so that keys may begin
 	// ahead of the clock: after a crash the floor is where the crashed process
 	// had reserved to. More than that is a clock that stepped back.
-	if ahead := int64(from>>g.seqBits) - now; ahead > 0 && g.begins(now+ahead, latest) {
-		s.state.ahead.Store(ahead)
-	}
+	s.state.ahead.Store(max(0, int64(from>>g.seqBits)-now))
 	return s, nil
 }
 

@@ -259,7 +259,7 @@ func (g *generator) moved(st *state, r request, fresh bool) {
 		g.crossed(st, r.now)
 		return
 	}
-	if !r.waited && g.cfg.MaxVibrationOffset > 0 {
+	if !r.waited {
 		v := g.vibration.Load()
 		next := v + 1
 		if next > g.cfg.MaxVibrationOffset {
@@ -289,9 +289,7 @@ func (g *generator) movedRing(st *state, r request, tick, high int64, fresh bool
 
 // crossed notes that a tick was filled to its end.
 func (g *generator) crossed(st *state, now int64) {
-	if g.catchUp > 0 {
-		st.busy.Store(now + g.catchUp)
-	}
+	st.busy.Store(now + g.catchUp)
 }
 
 // lags reports whether keys continue in tick, which the clock has left, rather than

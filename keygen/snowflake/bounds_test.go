@@ -1,0 +1,546 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// The lease is asked whether it is over before the first key of each tick, and before each
+// key where ticks are longer than 10 ms.
+func TestLease_lostWithinATick(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		for tick, worker := range map[time.Duration]int64{ms: 0, 10 * ms: 0, 11 * ms: 1} {
+			g, _, store := leased(t, config{RingSize: ring, Layout: Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18, Tick: tick}})
+			mustKeys(t, g, 1)
+			store.lose(0)
+			if have := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; have != worker {
+				t.Errorf("ring %d, ticks of %v\nhave: worker %d\nwant: %d", ring, tick, have, worker)
+			}
+		}
+	}
+}
+
+// delayed is a store whose leases may begin later than the clock by a delay.
+type delayed struct {
+	*fakeStore
+	delay time.Duration
+}
+
+type delayedLease struct {
+	*fakeLease
+	delay time.Duration
+}
+
+func (l delayedLease) Delay() time.Duration { return l.delay }
+
+func (d delayed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
+	l, err := d.fakeStore.AcquireWorkerID(ctx, most)
+	if err != nil {
+		return nil, err
+	}
+	return delayedLease{l.(*fakeLease), d.delay}, nil
+}
+
+// A lease is used when it begins no more than a minute, four ticks and its own delay ahead of
+// the clock; where keys are made ahead of it, a day instead of a minute.
+func TestLease_floorAtTheBound(t *testing.T) {
+	for _, tt := range []struct {
+		policy string
+		delay  time.Duration
+		most   time.Duration
+	}{
+		{clockBackWait, 0, time.Minute + 4*ms},
+		{clockBackFail, 0, time.Minute + 4*ms},
+		{clockBackBorrow, 0, 24*time.Hour + 4*ms},
+		{clockBackWait, 90 * time.Second, 150*time.Second + 4*ms},
+		{clockBackWait, 90*time.Second + ms - 1, 150*time.Second + 4*ms},
+	} {
+		for _, beyond := range []time.Duration{0, ms} {
+			clock := newHandClock()
+			store := newFakeStore(clock)
+			floor := clock.Now().Add(tt.most + beyond)
+			store.reserved[0] = floor.UnixMilli()
+			g := mustNew(t, config{Clock: clock, Assigner: delayed{store, tt.delay}, ClockBack: tt.policy})
+			key, err := g.Next(t.Context())
+			if beyond > 0 {
+				wantErr(t, fmt.Sprintf("%s, a delay of %v, a tick too far", tt.policy, tt.delay), err, spi.ErrNoWorkerID)
+				store.first = 1 // for what Close releases
+			} else if err != nil || !partsOf(t, g, key).Time.Equal(floor) {
+				t.Errorf("%s, a delay of %v\nhave: %d, %v\nwant: a key of the floor", tt.policy, tt.delay, key, err)
+			}
+		}
+	}
+}
+
+// ahead makes a generator whose lease begins 10 s ahead of the clock, by the floor.
+func ahead(t *testing.T, cfg config) (*generator, *handClock, *fakeStore) {
+	t.Helper()
+	g, clock, store := leased(t, cfg)
+	store.reserved[0] = clock.Now().Add(10 * time.Second).UnixMilli()
+	return g, clock, store
+}
+
+// What is ahead of the clock by a lease's floor counts as the clock's time: a step back of
+// the clock is waited for, or is an error, as without the floor.
+func TestLease_stepBackFromAFloor(t *testing.T) {
+	for _, ring := range []int{1, 4} {
+		for _, tt := range []struct {
+			policy string
+			step   time.Duration
+			slept  time.Duration
+			fails  bool
+		}{
+			{clockBackWait, 0, 0, false},
+			{clockBackWait, 5 * ms, 5 * ms, false},
+			{clockBackWait, 10 * ms, 10 * ms, false},
+			{clockBackWait, 14 * ms, 0, true},
+			{clockBackFail, 5 * ms, 0, true},
+			{clockBackBorrow, 5 * ms, 0, false},
+			{clockBackBorrow, time.Minute, 0, false},
+		} {
+			name := fmt.Sprintf("ring %d, %s, %v", ring, tt.policy, tt.step)
+			g, clock, _ := ahead(t, config{RingSize: ring, ClockBack: tt.policy, MaxVibrationOffset: -1})
+			before := mustKeys(t, g, 1)[0]
+			clock.step(-tt.step)
+			start := clock.Now()
+			health, ready := g.Health().Err, g.Ready(t.Context())
+			key, err := g.Next(t.Context())
+			slept := clock.Now().Sub(start)
+			for what, err := range map[string]error{"health": health, "ready": ready, "key": err} {
+				if tt.fails != errors.Is(err, spi.ErrClockBack) || !tt.fails && err != nil {
+					t.Errorf("%s, %s\nhave: %v\nwant: ErrClockBack: %v", name, what, err, tt.fails)
+				}
+			}
+			if !tt.fails && (key <= before || slept != tt.slept) {
+				t.Errorf("%s\nhave: %d after %d, waited %v\nwant: an ascending key after %v", name, key, before, slept, tt.slept)
+			}
+			clock.step(tt.step)
+		}
+	}
+}
+
+// A caller that was held up between reading the clock and loading the word finds a newer
+// word, which is no step of the clock: it is served by another reading, whether keys are
+// ahead of the clock or not, and whether it wants a key or asks for one.
+func TestClockBack_lateReadingIsServed(t *testing.T) {
+	for _, floor := range []bool{false, true} {
+		for _, probe := range []bool{false, true} {
+			g, clock, _ := leased(t, config{ClockBack: clockBackFail})
+			if floor {
+				g, clock, _ = ahead(t, config{ClockBack: clockBackFail})
+			}
+			mustKeys(t, g, 1)
+			now, ns := g.clock.Read()
+			g.slot.Load().state.word.Add(4096) // another caller's, in the next tick
+			clock.step(ms)
+			g.mu.Lock()
+			g.enter(&waiter{rest: make([]int64, 1), probe: probe})
+			o, err := g.serveAt(now, ns)
+			if err != nil || o.waits() || g.queue.Len() > 0 || g.slot.Load().state.steps.Load() != 0 {
+				t.Errorf("a floor: %v, a probe: %v\nhave: %+v, %v, %d steps\nwant: served, no step of the clock",
+					floor, probe, o, err, g.slot.Load().state.steps.Load())
+			}
+			g.mu.Unlock()
+		}
+	}
+}
+
+// The clock steps back to the epoch itself, which is a time like any other.
+func TestClockBack_toTheEpoch(t *testing.T) {
+	for _, ready := range []bool{false, true} {
+		clock := newHandClock()
+		clock.now = DefaultEpoch.Add(5 * ms)
+		g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
+		before := mustKeys(t, g, 1)[0]
+		clock.now = DefaultEpoch
+		if ready {
+			wantErr(t, "ready", g.Ready(t.Context()), nil)
+		}
+		if key := mustKeys(t, g, 1)[0]; key <= before || !clock.now.Equal(DefaultEpoch.Add(5*ms)) {
+			t.Errorf("have: %d at %v\nwant: a key above %d when the clock has caught up", key, clock.now, before)
+		}
+	}
+}
+
+// A leased worker ID borrows as one that is configured does.
+func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
+	g, clock, _ := leased(t, config{ClockBack: clockBackBorrow})
+	before := mustKeys(t, g, 1)[0]
+	clock.step(-time.Second)
+	start := clock.Now()
+	wantErr(t, "health", g.Health().Err, nil)
+	key := mustKeys(t, g, 1)[0]
+	if h := g.Health(); key <= before || clock.Now() != start || *h.WorkerID != 0 || *h.Borrowed != time.Second {
+		t.Errorf("\nhave: %d after %d, %+v\nwant: an ascending key at once, 1s ahead", key, before, h)
+	}
+}
+
+// A ring's keys that are ahead of the clock continue at the clock's pace.
+func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow, RingSize: 4, MaxVibrationOffset: -1})
+	mustKeys(t, g, 4096)
+	clock.step(-time.Second)
+	first := mustKeys(t, g, 4096)[0]
+	start := clock.Now()
+	lead := partsOf(t, g, first).Time.Sub(start)
+	mustKeys(t, g, 100*4096)
+	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
+	equal(t, "borrowed", *g.Health().Borrowed, lead)
+	equal(t, "steps of the clock", *g.Health().ClockSteps, 1)
+}
+
+// A ring continues in past ticks without a wait. That the clock is one tick behind the
+// newest is the order of two readings; more is a step, counted once until it is made up for.
+func TestRing_countsSteps(t *testing.T) {
+	for back, want := range map[time.Duration]int64{0: 0, ms: 0, 2 * ms: 1, 50 * ms: 1} {
+		clock := newHandClock()
+		g := mustNew(t, config{Clock: clock, WorkerIDSet: true, RingSize: 200})
+		for range 100 {
+			mustKeys(t, g, 1)
+			clock.step(ms)
+		}
+		mustKeys(t, g, 1)
+		clock.step(-back)
+		for range 3 {
+			mustKeys(t, g, 1)
+		}
+		equal(t, fmt.Sprintf("steps after one of %v", back), *g.Health().ClockSteps, want)
+		clock.step(back + ms)
+		mustKeys(t, g, 1)
+		clock.step(-back)
+		mustKeys(t, g, 1)
+		if back != ms { // now two ticks behind
+			equal(t, fmt.Sprintf("steps after two of %v", back), *g.Health().ClockSteps, 2*want)
+		}
+	}
+}
+
+// A ring counts each of its keys once, whichever tick they are of, before and after Close.
+func TestRing_issued(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, RingSize: 4, MaxVibrationOffset: 3})
+	want := 0
+	for i := range 50 {
+		n := 1 + i%7
+		mustKeys(t, g, n)
+		want += n
+		equal(t, "issued", g.Health().Issued, int64(want))
+		clock.step([]time.Duration{0, ms, -ms, 3 * ms, 2 * ms}[i%5])
+	}
+	wantErr(t, "close", g.Close(), nil)
+	equal(t, "issued after Close", g.Health().Issued, int64(want))
+}
+
+// Keys lag behind the clock within the ticks that may be caught up, up to the tick until
+// which the layout counts as saturated.
+func TestState_lags(t *testing.T) {
+	g := mustNew(t, config{WorkerIDSet: true})
+	st := newState(1, 0, g.seqBits)
+	g.crossed(st, 1000)
+	for _, tt := range []struct {
+		tick, now int64
+		want      bool
+	}{
+		{1000, 1000, true}, {960, 1000, true}, {959, 1000, false}, {1000, 1040, true}, {1001, 1041, false}, {1041, 1041, false},
+	} {
+		if have := g.lags(st, tt.tick, tt.now); have != tt.want {
+			t.Errorf("tick %d at %d\nhave: %v\nwant: %v", tt.tick, tt.now, have, tt.want)
+		}
+	}
+	byHand := mustNew(t, config{WorkerIDSet: true, Clock: newHandClock()})
+	byHand.crossed(st, 1000)
+	if byHand.lags(st, 1000, 1000) {
+		t.Error("keys lag behind a clock that is not the system's")
+	}
+}
+
+// A crowd lets the first waiter sleep longer, by a millisecond for every 64 and by 5 at most.
+func TestQueue_crowdNap(t *testing.T) {
+	for _, system := range []bool{true, false} {
+		cfg := config{WorkerIDSet: true}
+		if !system {
+			cfg.Clock = newHandClock()
+		}
+		g := mustNew(t, cfg)
+		for waiting, want := range map[int32]time.Duration{0: 0, 63: 0, 64: ms, 191: 2 * ms, 320: 5 * ms, 10_000: 5 * ms} {
+			if !system {
+				want = 0
+			}
+			g.waiting.Store(waiting)
+			equal(t, fmt.Sprintf("%d wait", waiting), g.crowdNap(), want)
+		}
+		g.waiting.Store(0)
+	}
+}
+
+// Waits and their time add up.
+func TestHealth_waitsAddUp(t *testing.T) {
+	inBubble(t, config{Layout: Layout{TimeBits: 41, Tick: 10 * ms}}, func(t *testing.T, g *generator) {
+		mustKeys(t, g, 1)
+		mustKeys(t, g, 1) // to the beginning of a tick
+		before := g.Health()
+		for range 3 {
+			mustKeys(t, g, 1)
+		}
+		if h := g.Health(); *h.Waits != *before.Waits+3 || h.Waited != before.Waited+30*ms {
+			t.Errorf("\nhave: %d waits, %v after %v\nwant: three of 10ms more", *h.Waits, h.Waited, before.Waited)
+		}
+	})
+}
+
+// Keys, steps of the clock and lost leases of all worker IDs add up, after Close too.
+func TestHealth_workerIDsAddUp(t *testing.T) {
+	g, clock, store := leased(t, config{})
+	for id := range int64(3) {
+		mustKeys(t, g, 2)
+		clock.step(-5 * ms)
+		mustKeys(t, g, 1)
+		if h := g.Health(); h.Issued != 3*(id+1) || *h.ClockSteps != id+1 || *h.LeasesLost != id || *h.WorkerID != id {
+			t.Errorf("worker ID %d\nhave: %+v\nwant: 3 keys, a step and the loss of each before", id, h)
+		}
+		if id < 2 {
+			store.lose(id)
+			clock.step(time.Second)
+		}
+	}
+	store.fail(errAway)
+	wantErr(t, "close", g.Close(), errAway)
+	h := g.Health()
+	if h.Issued != 9 || *h.ClockSteps != 3 || !errors.Is(h.Err, spi.ErrClosed) || errors.Is(h.Err, errAway) {
+		t.Errorf("closed\nhave: %+v\nwant: 9 keys, 3 steps, ErrClosed alone", h)
+	}
+	if h := mustNew(t, config{Clock: clock, WorkerID: 5}).Health(); h.Err != nil || h.WorkerID != nil {
+		t.Errorf("before the first key\nhave: %+v\nwant: no error, no worker ID", h)
+	}
+}
+
+// Keys are ahead of the clock by the time of the newest, and not before there is one.
+// Health warns beyond a second and the tolerance.
+func TestHealth_borrowed(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: -1})
+	mustKeys(t, g, 4096)
+	equal(t, "a full tick", *g.Health().Borrowed, 0)
+
+	late, _, _ := ahead(t, config{})
+	wantErr(t, "ready", late.Ready(t.Context()), nil)
+	equal(t, "without a key", *late.Health().Borrowed, 0)
+	wantErr(t, "close", late.Close(), nil)
+
+	for _, tt := range []struct {
+		tolerance, back time.Duration
+		delay           time.Duration
+		want            string
+	}{
+		{0, time.Second, 0, ""},
+		{0, time.Second + ms, 0, "1.001s ahead of the clock, which stepped back"},
+		{2 * time.Second, 2 * time.Second, 0, ""},
+		{2 * time.Second, 2*time.Second + ms, 0, "2.001s ahead of the clock, which stepped back"},
+		{0, time.Second, time.Minute, ""},
+		{0, time.Second + ms, time.Minute, "1.001s ahead of the clock, as leases begin later"},
+		{0, time.Minute + time.Second, time.Minute, "1m1s ahead of the clock, as leases begin later"},
+		{0, time.Minute + time.Second + ms, time.Minute, "1m1.001s ahead of the clock, which stepped back"},
+	} {
+		clock := newHandClock()
+		cfg := config{Clock: clock, ClockBack: clockBackBorrow, Tolerance: tt.tolerance, Assigner: delayed{newFakeStore(clock), tt.delay}}
+		g := mustNew(t, cfg)
+		mustKeys(t, g, 1)
+		clock.step(-tt.back)
+		mustKeys(t, g, 1)
+		h := g.Health()
+		equal(t, "borrowed", *h.Borrowed, tt.back)
+		if w := strings.Join(h.Warnings, "\n"); !strings.Contains(w, tt.want) || (w == "") != (tt.want == "") {
+			t.Errorf("%v ahead, tolerance %v, delay %v\nhave: %q\nwant: %q", tt.back, tt.tolerance, tt.delay, w, tt.want)
+		}
+	}
+}
+
+// A worker ID that made no key is released as it was.
+func TestLease_isReleasedUnused(t *testing.T) {
+	for _, ring := range []int{1, 4} {
+		g, _, store := ahead(t, config{RingSize: ring})
+		wantErr(t, "ready", g.Ready(t.Context()), nil)
+		lease := store.owner[0]
+		wantErr(t, "close", g.Close(), nil)
+		if lease.lastUsed != 0 || store.owner[0] != nil {
+			t.Errorf("ring %d\nhave: released with %d\nwant: 0, as it was never used", ring, lease.lastUsed)
+		}
+	}
+}
+
+// The last tick of the layout has keys, with a lease that is renewed for it too.
+func TestLease_isRenewedForTheLastTick(t *testing.T) {
+	g, clock, store := leased(t, config{Layout: Layout{TimeBits: 30, WorkerBits: 3, SequenceBits: 10, Tick: time.Second}})
+	clock.now = g.clock.At(g.lastTick).Add(-time.Minute)
+	mustKeys(t, g, 1)
+	clock.now = g.clock.At(g.lastTick)
+	if parts := partsOf(t, g, mustKeys(t, g, 1)[0]); !parts.Time.Equal(clock.now) || store.owner[0].renewals != 1 {
+		t.Errorf("have: %+v, %d renewals\nwant: a key of the last tick, renewed once", parts, store.owner[0].renewals)
+	}
+}
+
+// Ready renews no lease that has keys left, where the clock's tick is full.
+func TestReady_renewsNothingEarly(t *testing.T) {
+	g, _, store := ahead(t, config{MaxVibrationOffset: -1})
+	mustKeys(t, g, 4096)
+	wantErr(t, "ready", g.Ready(t.Context()), nil)
+	equal(t, "renewals", store.owner[0].renewals, 0)
+}
+
+// A floor is the first tick that begins at or after it, within the layout.
+func TestGenerator_ceilTick(t *testing.T) {
+	g := mustNew(t, config{WorkerIDSet: true, Layout: Layout{TimeBits: 30, WorkerBits: 1, SequenceBits: 1, Tick: 10 * ms}})
+	epoch := DefaultEpoch.UnixMilli()
+	for floor, want := range map[int64]int64{
+		epoch: 0, epoch - 1: 0, 0: 0, math.MinInt64: 0, epoch + 1: 1, epoch + 10: 1, epoch + 11: 2,
+		epoch + 10*(1<<30-1): 1<<30 - 1, epoch + 10*(1<<30): 1 << 30, epoch + 10*(1<<31): 1 << 30, math.MaxInt64: 1 << 30,
+	} {
+		equal(t, fmt.Sprintf("the first tick from %d", floor), g.ceilTick(floor), want)
+	}
+}
+
+// nothing is an assigner that returns a lease that is none, without an error.
+type nothing struct{ lease spi.WorkerIDLease }
+
+func (n nothing) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
+	return n.lease, nil
+}
+
+func TestLease_thatIsNone(t *testing.T) {
+	for _, lease := range []spi.WorkerIDLease{nil, (*fakeLease)(nil)} {
+		g := mustNew(t, config{Clock: newHandClock(), Assigner: nothing{lease}})
+		if _, err := g.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "neither a lease nor an error") {
+			t.Errorf("%T\nhave: %v\nwant: an error that blames the assigner", lease, err)
+		}
+	}
+}
+
+// unlimited is a lease without limit, which notes its release.
+type unlimited struct {
+	givenID
+	released *int
+}
+
+func (u unlimited) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) { return u, nil }
+func (u unlimited) Release(context.Context, int64) error                              { *u.released++; return nil }
+
+// A worker ID without limit is released with Close, once, and is an error where the process
+// uses it with another ring.
+func TestLease_unlimitedWorkerIDIsReleased(t *testing.T) {
+	clock, released := newHandClock(), 0
+	g := mustNew(t, config{Clock: clock, Assigner: unlimited{3, &released}, RingSize: 20})
+	mustKeys(t, g, 1)
+	equal(t, "released before Close", released, 0)
+	other := mustNew(t, config{Clock: clock, Assigner: unlimited{3, new(int)}, RingSize: 30})
+	if _, err := other.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "with ring size 20") {
+		t.Errorf("have: %v\nwant: an error that names the other ring", err)
+	}
+	for range 2 {
+		wantErr(t, "close", g.Close(), nil)
+	}
+	equal(t, "released by Close", released, 1)
+}
+
+// endsCaller grants a worker ID, and ends its caller's context meanwhile.
+type endsCaller struct {
+	*fakeStore
+	end context.CancelFunc
+}
+
+func (e endsCaller) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
+	defer e.end()
+	return e.fakeStore.AcquireWorkerID(ctx, most)
+}
+
+// A lease that comes just as the caller's context ends is used: its key needs no more wait.
+func TestLease_comesAsTheContextEnds(t *testing.T) {
+	for _, ready := range []bool{false, true} {
+		clock := newHandClock()
+		ctx, cancel := context.WithCancel(t.Context())
+		g := mustNew(t, config{Clock: clock, Assigner: endsCaller{newFakeStore(clock), cancel}})
+		if ready {
+			wantErr(t, "ready", g.Ready(ctx), nil)
+		} else if key, err := g.Next(ctx); err != nil || key == 0 {
+			t.Errorf("have: %d, %v\nwant: a key", key, err)
+		}
+	}
+}
+
+// brokenStore refuses after a second.
+type brokenStore struct {
+	*fakeStore
+	mu    sync.Mutex
+	calls int
+}
+
+func (s *brokenStore) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
+	s.mu.Lock()
+	s.calls++
+	s.mu.Unlock()
+	time.Sleep(time.Second)
+	return nil, errAway
+}
+
+// One caller asks for all, and all get the error.
+func TestLease_oneErrorForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &brokenStore{fakeStore: newFakeStore(spi.SystemClock)}
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if _, err := g.Next(t.Context()); !errors.Is(err, errAway) {
+					t.Errorf("have: %v\nwant: the store's error", err)
+				}
+			})
+		}
+		wg.Wait()
+		equal(t, "calls of the store", store.calls, 1)
+	})
+}
+
+// Ready's error names the cause once.
+func TestReady_namesTheCauseOnce(t *testing.T) {
+	g, _, store := leased(t, config{})
+	store.fail(errAway)
+	if err := g.Ready(t.Context()); err == nil || strings.Count(err.Error(), "connection refused") != 1 {
+		t.Errorf("have: %v\nwant: the store's error once", err)
+	}
+}
+
+// plain is an assigner that describes nothing; described does.
+type plain struct{ spi.WorkerIDAssigner }
+type described struct{ plain }
+
+func (described) Describe() string { return "a table" }
+
+func TestGenerator_describesTheWorkerID(t *testing.T) {
+	clock := newHandClock()
+	for want, cfg := range map[string]config{
+		", worker 5, ":                      {WorkerID: 5},
+		", worker 0 (not set), ":            {},
+		", worker none yet of an assigner,": {Assigner: plain{newFakeStore(clock)}},
+		", worker none yet of a table, ":    {Assigner: described{plain{newFakeStore(clock)}}},
+	} {
+		cfg.Clock = clock
+		g := mustNew(t, cfg)
+		if have := g.Describe(); !strings.Contains(have, want) || strings.Contains(have, "ring of") {
+			t.Errorf("have: %s\nwant: %q in it, no ring", have, want)
+		}
+	}
+	g, _, _ := leased(t, config{RingSize: 2})
+	mustKeys(t, g, 1)
+	const want = "SNOWFLAKE_RING 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, " +
+		"worker 0 of an assigner, clock-back wait 10ms, vibration 0..1, ring of 2"
+	equal(t, "description", g.Describe(), want)
+}
