@@ -26,6 +26,8 @@ func TestProperties(t *testing.T) {
 		{"JDBC", "leaf_segment", leaf("leaf.jdbc.url", url, "leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
 		{"bounds", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "10", "max-step", "10", "reserve", "0s"), ""},
 		{"connector's database", "LEAF_SEGMENT", leaf(), ""},
+		{"user without an address", "LEAF_SEGMENT", leaf("leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
+		{"longest key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("ö", 128), "dsn", dsn), ""},
 		{"no key", "LEAF_SEGMENT", pairs([]any{"dsn", dsn}), "leaf.key"},
 		{"slash", "LEAF_SEGMENT", leaf("leaf.key", "a/b", "dsn", dsn), "leaf.key"},
 		{"long key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("k", 129), "dsn", dsn), "leaf.key"},
@@ -108,7 +110,7 @@ func TestProperties_session(t *testing.T) {
 	}
 	strict["lock_wait_timeout"], strict["innodb_lock_wait_timeout"] = "3", "3"
 	cfg, err = parseTicketDSN("u@tcp(h:1)/d?LOCK_WAIT_TIMEOUT=9&innodb_lock_wait_timeout=8&sql_mode=''", 3*time.Second)
-	if err != nil || !maps.Equal(cfg.Params, strict) {
+	if err != nil || !maps.Equal(cfg.Params, strict) || !cfg.MultiStatements {
 		t.Errorf("TICKET\nhave: %+v, %v\nwant: %v", cfg, err, strict)
 	}
 	for timeout, want := range map[time.Duration]int64{
@@ -116,6 +118,47 @@ func TestProperties_session(t *testing.T) {
 	} {
 		if have := lockWait(timeout); have != want {
 			t.Errorf("a timeout of %v\nhave: %d s\nwant: %d s", timeout, have, want)
+		}
+	}
+}
+
+// The user and the password of their own properties take precedence over the URL's.
+func TestProperties_user(t *testing.T) {
+	for _, tt := range []struct {
+		props      map[string]any
+		user, pass string
+	}{
+		{nil, "u", "p"},
+		{map[string]any{"leaf.jdbc.username": "v"}, "v", "p"},
+		{map[string]any{"leaf.jdbc.password": "q"}, "u", "q"},
+		{map[string]any{"leaf.jdbc.username": "v", "leaf.jdbc.password": "q"}, "v", "q"},
+	} {
+		p, err := spi.NewProps(with(map[string]any{"leaf.jdbc.url": "jdbc:mysql://u:p@db/leaf"}, tt.props), spi.Host{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, cfg, err := leafAddress(p)
+		if err != nil || cfg.User != tt.user || cfg.Passwd != tt.pass {
+			t.Errorf("%v\nhave: %+v, %v\nwant: %s, %s", tt.props, cfg, err, tt.user, tt.pass)
+		}
+	}
+}
+
+// Without failover-gap the gap is ten times the largest step, and no less than ten of Leaf's.
+func TestProperties_failoverGap(t *testing.T) {
+	for _, tt := range []struct {
+		props map[string]any
+		want  int64
+	}{
+		{nil, 10_000_000},
+		{map[string]any{"max-step": "5"}, 10_000_000},
+		{map[string]any{"max-step": "3000000"}, 30_000_000},
+		{map[string]any{"failover-gap": "7"}, 7},
+		{map[string]any{"failover-gap": "0"}, 0},
+	} {
+		g := newGen(t, "LEAF_SEGMENT", with(types[0].props, tt.props))
+		if have := g.servers.all[0].claim.(*leafRow).gap; have != tt.want {
+			t.Errorf("%v\nhave: %d\nwant: %d", tt.props, have, tt.want)
 		}
 	}
 }

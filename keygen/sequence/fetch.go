@@ -279,8 +279,8 @@ func (g *generator) prefetch(s *segment) {
 // postpone puts the next attempt off, after a fetch ahead of use failed, by an
 // eighth of what is left. Calls that find no numbers in memory try at once.
 func (g *generator) postpone() {
-	s := g.current.Load()
-	if left := s.left(); g.ahead && left > 0 {
+	if s := g.current.Load(); g.ahead {
+		left := s.left()
 		s.check.Store(s.count - left + left/8 + 1)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -268,9 +269,19 @@ func TestGenerator_counts(t *testing.T) {
 		if _, err := generate(t.Context(), g, 0); err != nil {
 			t.Error(err)
 		}
+		if keys, err := g.GenerateKeys(t.Context(), column, 1); err != nil || keys[0] != int64(1) {
+			t.Errorf("\nhave: %v %v\nwant: 1", keys, err)
+		}
 		keys, err := g.GenerateKeys(t.Context(), column, 2)
-		if err != nil || keys[0] != int64(1) || keys[1] != 1+fakes[0].stride {
-			t.Errorf("\nhave: %v %v\nwant: int64 from 1", keys, err)
+		if err != nil || keys[1] != keys[0].(int64)+fakes[0].stride {
+			t.Errorf("\nhave: %v %v\nwant: int64, a stride apart", keys, err)
+		}
+		// The largest count is not refused for its size.
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.GenerateKeys(t.Context(), column, maxKeys); !errors.Is(err, spi.ErrClosed) {
+			t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", maxKeys, err)
 		}
 	})
 }
@@ -437,6 +448,18 @@ func TestGenerator_noDatabase(t *testing.T) {
 		wantError(t, err, spi.ErrStore)
 		wantError(t, g.(*generator).Health().Err, spi.ErrStore)
 	}
+}
+
+// The warnings of servers are those of Health.
+func TestGenerator_warnings(t *testing.T) {
+	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
+		for _, w := range []string{"", "noted", ""} {
+			fakes[len(fakes)-1].warning.Store(w)
+			if have := g.Health().Warnings; strings.Join(have, "\n") != w || w == "" && have != nil {
+				t.Errorf("\nhave: %q\nwant: %q", have, w)
+			}
+		}
+	})
 }
 
 // A key from memory allocates nothing.

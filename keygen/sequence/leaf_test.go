@@ -255,6 +255,9 @@ func TestLeaf_noteKey(t *testing.T) {
 			t.Errorf("%q: %q is too long, or could be a key", key, n)
 		}
 	}
+	if key := strings.Repeat("k", maxBizTag-16); noteKey(key) != "shardkey/server/"+key {
+		t.Errorf("have: %q\nwant: the key in it, which fits", noteKey(key))
+	}
 	if a, b := noteKey(strings.Repeat("a", maxBizTag)), noteKey(strings.Repeat("b", maxBizTag)); a == b {
 		t.Error("two keys have one note")
 	}

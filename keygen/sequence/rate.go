@@ -57,10 +57,7 @@ func perNano(n int64, d time.Duration) float64 {
 // the reserve and a fetch that takes eight times as long as lately use up.
 func (r *rate) lead(rate float64, reserve time.Duration, size int64) int64 {
 	ahead := rate * float64(max(reserve, 8*r.fetch))
-	if ahead >= float64(size) {
-		return size
-	}
-	return max(1, int64(ahead))
+	return int64(min(max(1, ahead), float64(size)))
 }
 
 // nextCheck is the offset of the next look: half way to where the fetch would

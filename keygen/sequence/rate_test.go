@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -48,11 +49,52 @@ func TestRate_lead(t *testing.T) {
 		{"a slow fetch counts eight times", perSecond(10), 10 * time.Second, time.Minute, 800},
 		{"no reserve: the fetch alone", perSecond(100), time.Second, 0, 800},
 		{"faster than the segment", perSecond(1e9), 0, time.Minute, 10_000},
+		{"faster than an int64 holds", math.MaxFloat64, 0, time.Minute, 10_000},
+		{"less than a number", perSecond(0.1), 0, time.Second, 1},
 	}
 	for _, tt := range tests {
 		p := rate{fetch: tt.fetch}
 		if have := p.lead(tt.rate, tt.reserve, 10_000); have != tt.want {
 			t.Errorf("%s\nhave: %d\nwant: %d", tt.name, have, tt.want)
+		}
+	}
+}
+
+// The time of a fetch follows slower ones at once and faster ones by an eighth.
+func TestRate_fetched(t *testing.T) {
+	r := rate{}
+	for _, tt := range []struct{ took, want time.Duration }{
+		{800, 800}, {0, 700}, {700, 700}, {620, 690}, {1000, 1000}, {1000, 1000}, {200, 900},
+	} {
+		if r.fetched(tt.took); r.fetch != tt.want {
+			t.Errorf("after a fetch of %d\nhave: %d\nwant: %d", tt.took, r.fetch, tt.want)
+		}
+	}
+}
+
+// The rate is that since the segment began or that since the last look, whichever is higher.
+func TestRate_observe(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	var r rate
+	r.begin(begin)
+	for _, tt := range []struct {
+		after  time.Duration
+		offset int64
+		want   float64 // a second
+	}{{10 * time.Second, 100, 10}, {20 * time.Second, 400, 30}, {30 * time.Second, 410, 410. / 30}, {30 * time.Second, 411, 1e9}} {
+		have := r.observe(begin, begin.Add(tt.after), tt.offset) * float64(time.Second)
+		if have < tt.want*0.999 || have > tt.want*1.001 {
+			t.Errorf("%d numbers after %v\nhave: %v a second\nwant: %v", tt.offset, tt.after, have, tt.want)
+		}
+	}
+}
+
+func TestRate_nextCheck(t *testing.T) {
+	for _, tt := range []struct{ offset, lead, size, want int64 }{
+		{0, 100, 1000, 450}, {450, 100, 1000, 675}, {899, 100, 1000, 900}, {900, 100, 1000, 901}, {950, 100, 1000, 951},
+	} {
+		if have := nextCheck(tt.offset, tt.lead, tt.size); have != tt.want {
+			t.Errorf("at %d of %d, lead %d\nhave: %d\nwant: %d", tt.offset, tt.size, tt.lead, have, tt.want)
 		}
 	}
 }
