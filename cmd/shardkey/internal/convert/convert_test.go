@@ -189,7 +189,7 @@ func TestFile_errors(t *testing.T) {
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: SNOWFLAKE, props: {path: \"${NOT_SET}\"}}}\n", `a.yaml:3:67: property "path": the environment variable NOT_SET is not set`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id}}\n    t: {keyGenerator: {column: id}}\n", `a.yaml:4:5: duplicate key "t" in the tables (line 3)`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t:\n      keyGeneratorColumnName: id\n      keyGeneratorClassName: com.example.Keys\n", `a.yaml:5:30: unknown key generator type "com.example.Keys"`},
-		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: [id]}\n", `a.yaml:3:33: a list where a text belongs`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: [id]}\n", `a.yaml:3:33: column: expected a string, found a list`},
 	} {
 		_, _, err := file(t, tc.file, tc.content)
 		var e *rule.Error
