@@ -26,24 +26,23 @@ const (
 	wantEndpoints  = "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379"
 )
 
-// cluster is an etcd cluster that is connected to at the first call.
+// cluster is an etcd cluster. The first call connects to it.
 type cluster struct {
 	endpoints []string // host:port or http(s)://host:port
-	username  string   // may be empty, as the password may
+	username  string   // may be empty, like password
 	password  spi.Secret
 	timeout   time.Duration
-	tls       func() (*tls.Config, error) // nil: plain text, or the endpoints' scheme
+	tls       func() (*tls.Config, error) // nil means no TLS, or the scheme of the endpoints
 
-	refused atomic.Pointer[error] // why the newest TLS handshake failed; nil: it didn't
+	refused atomic.Pointer[error] // error of the newest TLS handshake; nil if it succeeded
 
 	live   context.Context // ends with Close
 	end    context.CancelFunc
-	turn   chan struct{} // holds an element while the client is made, or closed
+	turn   chan struct{} // has an element while the client is being created or closed
 	client *clientv3.Client
 }
 
-// newCluster reads endpoints, username, password, timeout and the TLS
-// properties.
+// newCluster reads the properties endpoints, username, password, timeout and the TLS properties.
 func newCluster(p spi.Props) (*cluster, error) {
 	c := &cluster{username: p.String("username", ""), password: p.Secret("password"), turn: make(chan struct{}, 1)}
 	c.live, c.end = context.WithCancel(context.Background())
@@ -60,9 +59,9 @@ func newCluster(p spi.Props) (*cluster, error) {
 	return c, c.readEndpoints(p)
 }
 
-// readEndpoints reads endpoints. All have one scheme, or none: etcd's client takes
-// the first one's for all, and leaves TLS out where that is http, whatever was
-// configured.
+// readEndpoints reads the property endpoints. All endpoints must have the same scheme, or none.
+// etcd's client uses the scheme of the first one for all of them, and doesn't use TLS if it is
+// http, whatever was configured.
 func (c *cluster) readEndpoints(p spi.Props) error {
 	if c.endpoints = p.List("endpoints"); len(c.endpoints) == 0 {
 		return p.WrongAddress("endpoints", wantEndpoints)
@@ -86,7 +85,7 @@ func (c *cluster) readEndpoints(p spi.Props) error {
 	return nil
 }
 
-// cutScheme takes http:// or https:// off an endpoint.
+// cutScheme splits http:// or https:// off an endpoint.
 func cutScheme(endpoint string) (scheme, host string) {
 	for _, scheme := range []string{"http://", "https://"} {
 		if n := len(scheme); len(endpoint) >= n && strings.EqualFold(endpoint[:n], scheme) {
@@ -96,10 +95,10 @@ func cutScheme(endpoint string) (scheme, host string) {
 	return "", endpoint
 }
 
-// name is the members' addresses, for messages.
+// name returns the members' addresses, for messages.
 func (c *cluster) name() string { return strings.Join(c.endpoints, ",") }
 
-// call runs one call of the cluster within the timeout.
+// call runs f with the client, and limits it to the timeout.
 func call[T any](ctx context.Context, c *cluster, f func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var value T
 	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -111,8 +110,8 @@ func call[T any](ctx context.Context, c *cluster, f func(context.Context, *clien
 	return value, c.wrap(ctx, err)
 }
 
-// open returns the client, which the first call makes. With a password that is a
-// call of the cluster already, so it ends with ctx, and with Close.
+// open returns the client. The first call creates it. With a password, that is already a request to
+// the cluster, so it ends with ctx or with Close.
 func (c *cluster) open(ctx context.Context) (*clientv3.Client, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -148,8 +147,7 @@ func (c *cluster) open(ctx context.Context) (*clientv3.Client, error) {
 }
 
 func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
-	// A cluster that was away for long is found again in a second or two;
-	// gRPC by itself would look each two minutes only.
+	// Reconnect within two seconds after a long outage. gRPC's default is two minutes.
 	retry := backoff.DefaultConfig
 	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, time.Second
 	connect := grpc.ConnectParams{Backoff: retry, MinConnectTimeout: c.timeout}
@@ -165,13 +163,13 @@ func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: c.endpoints, Username: c.username, Password: c.password.Reveal(), TLS: tlsConfig,
 		DialTimeout: c.timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: c.timeout,
-		Logger:      zap.NewNop(), // what fails is in the error of the call
+		Logger:      zap.NewNop(), // the calls return the errors
 		DialOptions: options,
 	})
 }
 
-// noting are credentials that note why a handshake failed: gRPC tries again, and
-// says in the end that time was up.
+// noting are credentials that record why a handshake failed. gRPC retries, and in the end reports
+// only a timeout.
 type noting struct {
 	credentials.TransportCredentials
 	refused *atomic.Pointer[error]
@@ -194,7 +192,7 @@ func (n noting) Clone() credentials.TransportCredentials {
 	return noting{n.TransportCredentials.Clone(), n.refused}
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (c *cluster) Close() error {
 	c.end()
 	c.turn <- struct{}{}
@@ -209,7 +207,7 @@ func (c *cluster) Close() error {
 	return nil
 }
 
-// wrap makes the error of a call: the context's own when that has ended.
+// wrap returns the error of a call. If ctx has ended, it wraps ctx's error.
 func (c *cluster) wrap(ctx context.Context, err error) error {
 	e := &spi.StoreError{Store: "ETCD at " + c.name(), Cause: err}
 	switch {
@@ -220,7 +218,7 @@ func (c *cluster) wrap(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		e.Cause = ctx.Err()
 		return e
-	case status.Code(err) == codes.Canceled: // the client was closed under the call
+	case status.Code(err) == codes.Canceled: // the client was closed during the call
 		return spi.ErrClosed
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
 		e.Cause = fmt.Errorf("no answer within %v", c.timeout)

@@ -1,19 +1,18 @@
-// Package etcd leases worker IDs with an etcd cluster. Import it for its effect:
-// it registers the worker-ID assigner type ETCD. Its properties are in
-// docs/understand/leases.md.
+// Package etcd leases worker IDs in an etcd cluster. Importing it registers the worker-ID assigner
+// type ETCD. See docs/understand/leases.md for its properties.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/etcd"
 //
 //	workerIdAssigners:
 //	  cluster: {type: ETCD, props: {endpoints: "10.0.0.1:2379,10.0.0.2:2379", namespace: orders}}
 //
-// It is a store for the leases that keygen/workerid describes: each worker ID has
-// a key, <prefix><namespace>/<worker ID>, changed in a transaction that succeeds
-// only if the key's mod revision is the one that was read. etcd's own leases (keys
-// that expire by a clock) are not used.
+// The package implements a store for the leases of keygen/workerid. Each worker ID has a key,
+// <prefix><namespace>/<worker ID>. A transaction changes the key only if its mod revision is the
+// one that was read. The package doesn't use etcd's own leases, which are keys that expire by a
+// clock.
 //
-// etcd confirms a write when a majority has it on disk
-// (https://etcd.io/docs/latest/learning/api_guarantees/), which is all that the
-// leases need. A cluster that has lost its majority confirms nothing: keys
-// continue to the limit of their leases, and again when the cluster is back.
+// etcd acknowledges a write when a majority of its members has it on disk
+// (https://etcd.io/docs/latest/learning/api_guarantees/). The leases need no other guarantee. A
+// cluster without a majority acknowledges nothing. Keys can then be generated up to the limits of
+// the leases, and again when the cluster is back.
 package etcd

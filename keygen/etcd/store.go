@@ -25,16 +25,16 @@ func init() {
 	})
 }
 
-// defaultPrefix begins the keys of the records.
+// defaultPrefix is the default prefix of the records' keys.
 const defaultPrefix = "/shardkey/"
 
-// store keeps each record under a key of its own.
+// store keeps each record under its own key.
 type store struct {
 	cluster *cluster
-	prefix  string // with the namespace and a slash
+	prefix  string // ends with the namespace and a slash
 }
 
-// newStore keeps worker-id records under the keys <prefix><namespace>/<worker ID>.
+// newStore returns a store of worker-ID records under the keys <prefix><namespace>/<worker ID>.
 func newStore(c *cluster, prefix, namespace string) *store {
 	return &store{cluster: c, prefix: prefix + namespace + "/"}
 }
@@ -61,7 +61,7 @@ func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 		name := strings.TrimPrefix(string(kv.Key), s.prefix)
 		id, err := strconv.ParseInt(name, 10, 64)
 		if err != nil || s.key(id) != string(kv.Key) {
-			continue // nothing that a worker ID could meet
+			continue // not the key of a worker ID
 		}
 		record, err := workerid.ParseRecord(id, string(kv.Value))
 		entries = append(entries, workerid.Entry{WorkerID: id, Record: record, Err: err})
@@ -74,7 +74,7 @@ func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error
 	return r, err
 }
 
-// get reads a record and the revision that changed it last: 0 for none.
+// get returns a record and its mod revision, which is 0 if there is no record.
 func (s *store) get(ctx context.Context, workerID int64) (workerid.Record, int64, error) {
 	r, err := call(ctx, s.cluster, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, s.key(workerID))

@@ -1,16 +1,15 @@
-// Package nanoid generates the keys of type NANOID: short random texts that need
-// no escaping in a URL, as those of https://github.com/ai/nanoid.
+// Package nanoid generates the keys of type NANOID: short random strings that need no escaping in a
+// URL, like those of https://github.com/ai/nanoid.
 //
 //	keyGenerators:
 //	  short: {type: NANOID}                                         # V1StGXR8_Z5jdHi6B-myT
 //	  code:  {type: NANOID, props: {size: 26, alphabet: 0123456789abcdefghjkmnpqrstvwxyz}}
 //
-// The default is 21 characters of 64, which is 126 bits: as many as a random
-// UUID has. Every character is equally likely, whatever the alphabet's length:
-// random bytes that would favour some are discarded.
+// By default, a key has 21 characters out of 64, which is 126 bits. A random UUID has 122 bits.
+// Every character is equally likely, whatever the alphabet's length.
 //
-// Short keys collide sooner. Health warns when size and alphabet have under 100
-// bits. With b bits, the chance that any two of n keys are equal is about n²/2^(b+1).
+// Short keys collide sooner. Health warns if size and alphabet have fewer than 100 bits. With b
+// bits, the probability that any two of n keys are equal is about n²/2^(b+1).
 package nanoid
 
 import (
@@ -31,16 +30,16 @@ const (
 	minSize, maxSize = 2, 255
 	fewBits          = 100
 
-	// defaultAlphabet is the 64 characters that need no escaping in a URL.
+	// defaultAlphabet has the 64 characters that need no escaping in a URL.
 	defaultAlphabet = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// generator generates random strings. It never waits, and any number of goroutines may
-// use it.
+// generator generates random strings. It never waits. Its methods may be called by multiple
+// goroutines at once.
 type generator struct {
 	size     int
 	alphabet []rune
-	mask     byte // the bits of a random byte that choose a character
+	mask     byte // bits of a random byte that select a character
 	issued   atomic.Int64
 }
 
@@ -63,8 +62,8 @@ func init() {
 	})
 }
 
-// parseAlphabet refuses an alphabet out of range, and one with a character that is
-// repeated, is not printable or is not UTF-8.
+// parseAlphabet parses an alphabet. It returns an error if the number of characters is out of
+// range, or if a character is repeated, not printable or not valid UTF-8.
 func parseAlphabet(text string) ([]rune, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("shardkey: NANOID alphabet %q is not UTF-8", text)
@@ -86,7 +85,7 @@ func parseAlphabet(text string) ([]rune, error) {
 	return alphabet, nil
 }
 
-// GenerateKeys makes n texts, each a string. The error is always nil.
+// GenerateKeys returns n keys. Each is a string. The error is always nil.
 func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	keys := make([]any, max(n, 0))
 	for i := range keys {
@@ -96,15 +95,15 @@ func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any,
 	return keys, nil
 }
 
-// key discards random bytes that choose no character: taking them modulo the alphabet's
-// length would favour the first characters.
+// key returns a random key. It discards random bytes that select no character. Taking them modulo
+// the alphabet's length would favor the first characters.
 func (g *generator) key() string {
 	var random [maxSize]byte
 	var text [maxSize * utf8.UTFMax]byte
 	key, missing := text[:0], g.size
 	for missing > 0 {
 		block := random[:missing]
-		_, _ = rand.Read(block) // by contract it returns no error
+		_, _ = rand.Read(block) // documented never to return an error
 		for _, b := range block {
 			if i := int(b & g.mask); i < len(g.alphabet) {
 				key = utf8.AppendRune(key, g.alphabet[i])
@@ -115,17 +114,17 @@ func (g *generator) key() string {
 	return string(key)
 }
 
-// bits is how many random bits a key has.
+// bits returns the number of random bits in a key.
 func (g *generator) bits() int {
 	return int(float64(g.size) * math.Log2(float64(len(g.alphabet))))
 }
 
-// Describe returns size, alphabet and bits.
+// Describe returns the size, the alphabet's length and the number of bits.
 func (g *generator) Describe() string {
 	return fmt.Sprintf("NANOID of %d characters out of %d, %d bits", g.size, len(g.alphabet), g.bits())
 }
 
-// Health reports how many keys were made, and warns of few bits.
+// Health reports the number of generated keys, and warns if they have few bits.
 func (g *generator) Health() spi.Health {
 	h := spi.Health{Issued: g.issued.Load()}
 	if g.bits() < fewBits {

@@ -11,13 +11,13 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// settings are those of a server that say whether it keeps what it confirms.
+// settings are the settings of a server that determine whether it may lose acknowledged writes.
 type settings struct {
-	known   map[string]string // by CONFIG GET and INFO replication
-	refused error             // why they are not all known
+	known   map[string]string // from CONFIG GET and INFO replication
+	refused error             // error if some settings couldn't be read
 }
 
-// warnings returns the settings with which the server may forget leases.
+// warnings returns the settings with which the server may lose leases.
 func (s *store) warnings(ctx context.Context) ([]string, error) {
 	found, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (settings, error) {
 		return askSettings(ctx, c, s.key), nil
@@ -49,8 +49,8 @@ func (s *store) warnings(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// askSettings asks the server that has the key. Servers that are run for others
-// often refuse CONFIG.
+// askSettings reads the settings of the server that has the key. Managed services often refuse
+// CONFIG.
 func askSettings(ctx context.Context, c goredis.UniversalClient, key string) settings {
 	var node goredis.Cmdable = c
 	if cluster, ok := c.(*goredis.ClusterClient); ok {

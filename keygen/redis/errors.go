@@ -10,12 +10,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// errForeignState is in the chain when the Redis key that should hold the
-// generator's state holds something else. It is left as it is.
+// errForeignState is in the chain if the Redis key for the generator's state has other content. The
+// content isn't changed.
 var errForeignState = errors.New("shardkey: the Redis key holds something else")
 
-// foreignState is the error for a field of the state (or its type) that this
-// program has not written.
+// foreignState returns the error for a field or a type of the state that this program hasn't
+// written.
 func (g *generator) foreignState(field, value string) error {
 	e := storeError(g.server.addr, nil)
 	e.Kind = errForeignState
@@ -34,7 +34,7 @@ func storeError(server string, cause error) *spi.StoreError {
 	return &spi.StoreError{Store: "REDIS at " + server, Cause: cause}
 }
 
-// wrapError makes the error of a call of the server.
+// wrapError returns the error of a call to the server.
 func wrapError(server string, err error) error {
 	switch {
 	case err == nil:
@@ -49,8 +49,7 @@ func wrapError(server string, err error) error {
 
 const credentials = "set the properties username and password"
 
-// advice says the way out of an error of the server, by the word it begins
-// with.
+// advice returns how to fix a server error, judged by its first word.
 func advice(err error) string {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ""

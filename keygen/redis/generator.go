@@ -15,8 +15,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// maxBatch is how many keys one call of the script makes at most: SPILL in
-// reserve.lua rests on it.
+// maxBatch is the maximum number of keys from one call of the script. SPILL in reserve.lua depends
+// on it.
 const maxBatch = 1 << 16
 
 var (
@@ -32,14 +32,13 @@ func init() {
 	spi.RegisterKeyGenerator("REDIS", func(p spi.Props) (spi.KeyGenerator, error) {
 		g, err := newGenerator(p)
 		if err != nil {
-			return nil, err // not g: a nil *generator in an interface is not nil
+			return nil, err // not g, because an interface with a nil *generator isn't nil
 		}
 		return g, nil
 	})
 }
 
-// generator is the key generator REDIS. Its methods may be called by many
-// goroutines at once.
+// generator is the key generator REDIS. Its methods may be called by multiple goroutines at once.
 type generator struct {
 	server   *server
 	shard    int64
@@ -52,8 +51,8 @@ type generator struct {
 	figures spi.Health // its pointers and slices are replaced, never changed
 }
 
-// newGenerator makes a generator of a rule's properties. It connects to the
-// server at the first key.
+// newGenerator returns a generator with these properties. It connects to the server when the first
+// key is needed.
 func newGenerator(p spi.Props) (*generator, error) {
 	s, err := newServer(p)
 	if err != nil {
@@ -80,7 +79,7 @@ func newGenerator(p spi.Props) (*generator, error) {
 	return g, nil
 }
 
-// checkEpoch wants keys for ten years to come.
+// checkEpoch returns an error if the epoch leaves less than ten years of keys.
 func checkEpoch(epoch, now time.Time) error {
 	wrong := func(want string) error {
 		return &spi.PropError{Name: "epoch", Value: formatTime(epoch), Want: want}
@@ -97,16 +96,15 @@ func checkEpoch(epoch, now time.Time) error {
 	return nil
 }
 
-// GenerateKeys makes n keys as int64.
+// GenerateKeys returns n keys. Each is an int64.
 func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	return spi.BoxedKeys(ctx, g, column, n)
 }
 
-// GenerateInt64Keys fills keys with one call of the server, or one for each
-// 65,536 of them. They ascend; up to 1024 of them are contiguous.
+// GenerateInt64Keys sets keys to new keys. It calls the server once for each 65,536 keys. The keys
+// ascend, and up to 1024 of them are consecutive.
 //
-// An error that is not the context's has [spi.ErrStore], [spi.ErrTimeOverflow]
-// or [spi.ErrClosed] in its chain.
+// The error is the context's, or wraps [spi.ErrStore], [spi.ErrTimeOverflow] or [spi.ErrClosed].
 func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	for batch := range slices.Chunk(keys, maxBatch) {
 		err := g.fill(ctx, batch)
@@ -118,7 +116,7 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 	return nil
 }
 
-// fill makes the keys of one reservation.
+// fill sets keys to the keys of one reservation.
 func (g *generator) fill(ctx context.Context, keys []int64) error {
 	first, err := g.reserve(ctx, len(keys))
 	for i := range keys {
@@ -130,7 +128,7 @@ func (g *generator) fill(ctx context.Context, keys []int64) error {
 	return err
 }
 
-// reserve calls the server until it has reserved n places.
+// reserve calls the server until it has reserved n positions.
 func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 	for {
 		r, err := do(ctx, g.server, func(ctx context.Context, c goredis.UniversalClient) (reply, error) {
@@ -150,8 +148,8 @@ func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 	}
 }
 
-// Ready asks the server to check its state, and to reserve nothing. Its errors are
-// those of GenerateInt64Keys.
+// Ready makes the server check its state without reserving a position. Its errors are those of
+// GenerateInt64Keys.
 func (g *generator) Ready(ctx context.Context) error {
 	first, err := g.reserve(ctx, 0)
 	if err == nil {
@@ -160,7 +158,7 @@ func (g *generator) Ready(ctx context.Context) error {
 	return err
 }
 
-// ask runs the script once and remembers what it says.
+// ask runs the script once and records its reply.
 func (g *generator) ask(ctx context.Context, c goredis.Scripter, n int, run string) (reply, error) {
 	start := g.clock.Now()
 	raw, err := reserveScript.Run(ctx, c, []string{g.stateKey}, g.args(start, n, run)...).Slice()
@@ -174,15 +172,15 @@ func (g *generator) ask(ctx context.Context, c goredis.Scripter, n int, run stri
 	return r, err
 }
 
-// connected is called with each new connection, before its first command: the
-// server may be another process than the last.
+// connected is called for each new connection, before its first command. The server may have been
+// restarted since the last connection.
 func (g *generator) connected(ctx context.Context, c *goredis.Conn) error {
 	run, err := runID(ctx, c, g.clock.Now())
 	if err != nil {
 		return err
 	}
 	_, err = g.ask(ctx, c, 0, run)
-	if goredis.HasErrorPrefix(err, "MOVED") { // a cluster's node that does not have our state
+	if goredis.HasErrorPrefix(err, "MOVED") { // a cluster node that doesn't have our state
 		return nil
 	}
 	return err
@@ -198,7 +196,7 @@ func (g *generator) pause(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// refusal returns the error of a reply without keys.
+// refusal returns the error for a reply without keys.
 func (g *generator) refusal(r reply) error {
 	if r.kind == "clock" {
 		return storeError(g.server.addr, fmt.Errorf("its clock says %s, this machine's %s: set the wrong one right",
@@ -207,17 +205,16 @@ func (g *generator) refusal(r reply) error {
 	return g.foreignState(r.field, r.value)
 }
 
-// Close ends the connections. It may be called again.
+// Close closes the connections. It may be called several times.
 func (g *generator) Close() error { return g.server.Close() }
 
-// Describe returns server, shard and epoch.
+// Describe returns the server, the shard and the epoch.
 func (g *generator) Describe() string {
 	return fmt.Sprintf("REDIS shard %d at %s, db %d, state %s, layout %s, epoch %s", g.shard, g.server.addr, g.server.db,
 		g.stateKey, layout, formatTime(g.epoch))
 }
 
-// count counts the outcome of a call for n keys. Ended contexts and Close do not
-// set Health.Err.
+// count counts the outcome of a call for n keys. Ended contexts and Close don't set Health.Err.
 func (g *generator) count(n int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -239,7 +236,7 @@ func (g *generator) count(n int, err error) {
 	}
 }
 
-// kind is an error and the word for it in Health.
+// kind is an error and its name in Health.
 type kind struct {
 	err  error
 	word string
@@ -250,8 +247,8 @@ var kinds = []kind{
 	{spi.ErrTimeOverflow, "time-overflow"}, {spi.ErrStore, "store"},
 }
 
-// Health is a snapshot. Err is the last call's error; Borrowed is how far the
-// newest key's time is ahead of the server's clock.
+// Health returns a snapshot. Err is the error of the last call. Borrowed is how far the newest
+// key's time is ahead of the server's clock.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -260,16 +257,16 @@ func (g *generator) Health() spi.Health {
 	return h
 }
 
-// layout is the split of a key's bits: milliseconds, shard, sequence.
+// layout is the layout of a key: milliseconds, shard, sequence.
 var layout = snowflake.Layout{TimeBits: 41, WorkerBits: 12, SequenceBits: 10}
 
-// A position is a place on a shard's time line: milliseconds since 1970 and a
-// sequence of 10 bits.
+// position is a position on a shard's time line: milliseconds since 1970, followed by a 10-bit
+// sequence.
 type position int64
 
 func (p position) ms() int64 { return int64(p) >> layout.SequenceBits }
 
-// key puts the shard between a position's milliseconds and its sequence.
+// key returns the key of a position, with the shard between milliseconds and sequence.
 func (g *generator) key(p position) (int64, error) {
 	ms := p.ms() - g.epoch.UnixMilli()
 	if ms < 0 || ms >= 1<<layout.TimeBits {
@@ -281,14 +278,13 @@ func (g *generator) key(p position) (int64, error) {
 	return (ms<<layout.WorkerBits|g.shard)<<layout.SequenceBits | sequence, nil
 }
 
-// DecodeKey takes a key of this generator's epoch apart; the shard is the
-// worker.
+// DecodeKey returns the parts of a key with this generator's epoch. The shard is the worker ID.
 func (g *generator) DecodeKey(key int64) (spi.KeyParts, error) {
 	return snowflake.Decode(layout, g.epoch, key)
 }
 
-// KeyRange returns the smallest and the largest key, of any shard, whose time
-// is in from ≤ time < until, to the millisecond.
+// KeyRange returns the smallest and the largest key, of any shard, whose time is in from ≤ time <
+// until. The precision is a millisecond.
 func (g *generator) KeyRange(from, until time.Time) (first, last int64, err error) {
 	return snowflake.KeyRange(layout, g.epoch, from, until)
 }

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// memory is what a generator knows of its shard's time line, for when the
-// server has lost it.
+// memory is what a generator remembers of its shard's time line, in case the server loses it.
 type memory struct {
-	floor  position  // the last position it had from there
-	server int64     // the server's clock, in milliseconds since 1970, and
-	line   int64     // the time line's now, …
-	local  time.Time // … when ours said this
-	lost   int64     // how often the server had forgotten
+	floor  position  // the last position from the server
+	server int64     // the server's clock, in milliseconds since 1970, …
+	line   int64     // … and the current position of the time line, …
+	local  time.Time // … when the local clock had this time
+	lost   int64     // number of times that the server had lost its state
 }
 
-// args is the next question for n places: ARGV of reserve.lua.
+// args returns the arguments of reserve.lua for n positions.
 func (g *generator) args(now time.Time, n int, run string) []any {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return []any{n, int64(g.memory.floor), g.memory.reach(now), g.epoch.UnixMilli(), now.UnixMilli(), run}
 }
 
-// reach is where the time line must be by now. Our own clock counts as a
-// stopwatch only; the system's does not step in that.
+// reach returns the minimum current position of the time line. It uses only differences of the
+// local clock. Differences of the system clock are monotonic.
 func (m *memory) reach(now time.Time) int64 {
 	if m.local.IsZero() {
 		return 0
@@ -31,7 +30,7 @@ func (m *memory) reach(now time.Time) int64 {
 	return m.line + max(0, now.Sub(m.local).Milliseconds())
 }
 
-// answered remembers a reply to a question for n places asked at start.
+// answered records the reply to a request for n positions that was sent at start.
 func (g *generator) answered(start time.Time, n int, r reply) {
 	now := g.clock.Now()
 	g.mu.Lock()
@@ -52,7 +51,7 @@ func (g *generator) answered(start time.Time, n int, r reply) {
 		f.Err = nil
 	}
 	if start.Before(m.local) {
-		return // an older question's answer than the last
+		return // a reply to an older request than the last
 	}
 	if r.now < m.server {
 		f.ClockSteps = new(*f.ClockSteps + 1)

@@ -1,27 +1,29 @@
 -- Reserves n positions of a shard's time line and returns the first of them.
 --
--- A position is milliseconds since 1970 times 1024 plus a sequence: 2^51 today,
--- well inside the 2^53 up to which Lua's numbers are exact. Positions are only
--- ever handed out upwards, so no two calls share one.
+-- A position is the milliseconds since 1970 times 1024, plus a sequence. It is about 2^51 today, and
+-- Lua's numbers are exact up to 2^53. Positions are handed out in ascending order, so no two calls
+-- get the same one.
 --
 -- KEYS[1]  hash {last, lag, run, epoch}
 --          last: the last position handed out
---          lag: how far (ms) the server's clock is behind the time line, after
---          it went back
---          run: the server process that the state was last checked on
+--          lag: how far, in ms, the server's clock is behind the time line after it stepped back
+--          run: the server process on which the state was last checked
 --          epoch: the epoch of the keys, which must not change
--- ARGV     n (0: check the state, hand nothing out), floor: the last position
---          the caller has had (0: none), reach: the time that the time line must
---          have reached by the caller's monotonic clock (0: not known), epoch, the
---          caller's own time, run ('': the same as before)
+-- ARGV     n: the number of positions; 0 checks the state and reserves none
+--          floor: the caller's last position; 0 for none
+--          reach: the minimum current time of the time line, by the caller's monotonic clock; 0 if
+--          unknown
+--          epoch
+--          the time of the caller's clock
+--          run; '' if it is the same as before
 --
--- Returns  {'ok', first position, now, time line's now, whether state was lost}
---          {'wait', milliseconds, now, time line's now, …}  used up for now
---          {'clock', now}                                   the clock is years off
---          {'foreign', field, value}                        state that is not ours
+-- Returns  {'ok', first position, now, the time line's now, whether state was lost}
+--          {'wait', milliseconds, now, the time line's now, …}  no positions are left at the moment
+--          {'clock', now}                                       the clock is off by years
+--          {'foreign', field, value}                            the state isn't shardkey's
 
-local SLACK = 64     -- how far (ms) positions may run ahead of the clock
-local SPILL = 65     -- and one call beyond that: 65,536 keys, and one for rounding
+local SLACK = 64     -- how far positions may be ahead of the clock, in ms
+local SPILL = 65     -- how far one call may exceed that: 65,536 keys, and 1 for rounding
 local MARGIN = SLACK + SPILL
 local YEAR = 366 * 24 * 3600 * 1000
 
@@ -53,27 +55,25 @@ if not last and kind == 'hash' then
 	return {'foreign', 'last', 'absent'}
 end
 
--- Where handed-out positions may be unknown: lost state (the caller knows of a later
--- position), a new state, another server process that may have come up without
--- its last writes.
+-- Positions may have been handed out that the state doesn't show: the caller knows a later position
+-- (lost), the state is new, or this is another server process, which may lack the last writes.
 local lost = floor > (last or 0)
 local fresh = lost or not last or (run ~= '' and run ~= (state[3] or ''))
 
--- The time line goes with the clock, but never back. After a step back of the
--- clock it lags behind its own last position by no more than what calls may run
--- ahead, and the lag goes as the clock comes up again.
+-- The time line follows the clock, but never goes back. After the clock stepped back, the time line
+-- is behind its own last position by at most MARGIN. The lag shrinks as the clock catches up.
 local known = math.max(last or 0, floor)
 local ahead = math.floor(known / 1024) - now
 local behind = math.max(0, fresh and lag or math.min(lag, ahead), ahead - MARGIN)
-if fresh then -- the clock alone does not tell how far the time line was
+if fresh then -- the clock alone doesn't show how far the time line was
 	behind = math.max(behind, reach - now)
 end
 local time = now + behind
-if fresh then -- start behind all that can have been given out until then
+if fresh then -- start after all positions that can have been handed out before
 	known = math.max(known, (time + MARGIN) * 1024 - 1)
 end
 
--- A call's keys stay in one millisecond when they fit into one.
+-- The keys of a call are in one millisecond if they fit into one.
 local first = math.max(known + 1, time * 1024)
 local used = first % 1024
 if n <= 1024 and used + n > 1024 then

@@ -16,15 +16,15 @@ var reserveSource string
 
 var reserveScript = goredis.NewScript(reserveSource)
 
-// reply is what reserve.lua says; see there.
+// reply is the result of reserve.lua, which documents it.
 type reply struct {
 	kind  string        // ok, wait, clock, foreign
-	first position      // of kind ok
-	wait  time.Duration // of kind wait
+	first position      // for ok
+	wait  time.Duration // for wait
 	now   int64         // the server's clock, in milliseconds since 1970
-	time  int64         // the time line's now
-	lost  bool          // the caller knew more than the server
-	field string        // of kind foreign
+	time  int64         // the current time of the time line
+	lost  bool          // the caller knew a later position than the server
+	field string        // for foreign
 	value string
 }
 
@@ -48,9 +48,8 @@ func parseReply(raw []any) (reply, error) {
 	return r, nil
 }
 
-// runID names the server's process: INFO's run_id. Where INFO is not allowed,
-// each connection counts as a process of its own, which is safe and costs a
-// wait of some milliseconds.
+// runID returns the run_id of INFO, which identifies the server's process. If INFO isn't permitted,
+// each connection counts as another process. That is safe, and costs a wait of some milliseconds.
 func runID(ctx context.Context, c *goredis.Conn, now time.Time) (string, error) {
 	info, err := c.Info(ctx, "server").Result()
 	if err != nil && !goredis.HasErrorPrefix(err, "NOPERM") {

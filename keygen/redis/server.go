@@ -20,16 +20,16 @@ import (
 
 const defaultTimeout = 3 * time.Second
 
-// server is a Redis server that is connected to at the first call.
+// server is a Redis server. The first call connects to it.
 type server struct {
-	addr      string // host:port; several with commas are the nodes of a cluster
-	username  string // may be empty, as the password may
+	addr      string // host:port; several, separated by commas, are the nodes of a cluster
+	username  string // may be empty, like password
 	password  spi.Secret
 	db        int // 0 in a cluster
 	timeout   time.Duration
-	tls       func() (*tls.Config, error) // nil: plain text
+	tls       func() (*tls.Config, error) // nil means no TLS
 	onConnect func(context.Context, *goredis.Conn) error
-	retries   int // of a call whose connection is broken, for example since it was idle; -1: none
+	retries   int // of a call whose connection is broken, for example an idle one; -1 for none
 
 	mu     sync.Mutex
 	client goredis.UniversalClient
@@ -37,8 +37,7 @@ type server struct {
 	calls  sync.WaitGroup
 }
 
-// newServer reads addr, username, password, db, timeout and the TLS
-// properties.
+// newServer reads the properties addr, username, password, db, timeout and the TLS properties.
 func newServer(p spi.Props) (*server, error) {
 	s := &server{
 		addr: p.String("addr", ""), username: p.String("username", ""), password: p.Secret("password"), retries: 1,
@@ -71,9 +70,8 @@ func (s *server) addrs() []string {
 	return addrs
 }
 
-// do runs one call of the server: within the timeout, and no longer than ctx,
-// although the client itself looks at a context only between its steps. A call
-// abandoned by ctx continues until the timeout.
+// do runs one call, limited by the timeout and by ctx. The client itself only checks a context
+// between its steps. A call that ctx ends continues in the background until the timeout.
 func do[T any](
 	ctx context.Context, s *server, call func(context.Context, goredis.UniversalClient) (T, error),
 ) (T, error) {
@@ -109,7 +107,7 @@ func do[T any](
 		a.err = callCtx.Err()
 	}
 	if errors.Is(a.err, os.ErrDeadlineExceeded) {
-		<-callCtx.Done() // the connection has the context's deadline, and can be the first to see it
+		<-callCtx.Done() // the connection has the context's deadline, and may notice it first
 	}
 	if a.err != nil && callCtx.Err() != nil {
 		a.err = cmp.Or(ctx.Err(), fmt.Errorf("no answer within %v", s.timeout))
@@ -117,7 +115,7 @@ func do[T any](
 	return a.value, wrapError(s.addr, a.err)
 }
 
-// begin counts a call, and makes the client at the first.
+// begin counts a call. The first call creates the client.
 func (s *server) begin() (goredis.UniversalClient, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,27 +151,27 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 		},
 		DialTimeout: s.timeout, ReadTimeout: s.timeout, WriteTimeout: s.timeout,
 		ContextTimeoutEnabled: true,
-		// A server that is away is an error at once: the caller knows best
-		// whether to try again.
+		// If the server is unavailable, return the error at once. The caller decides whether to
+		// retry.
 		MaxRetries: s.retries, DialerRetries: 1,
-		// Nothing but our own commands: restricted users may do no more.
+		// Send only our own commands, because the user may not be permitted to run others.
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
 
-// failedConn is a connection that could not be made. The client would write a
-// line to the log for an error, and try again in a goroutine of its own.
+// failedConn stands for a connection that couldn't be opened. If the dialer returned the error, the
+// client would log it and retry in the background.
 type failedConn struct {
-	net.Conn // without another end
+	net.Conn // nil
 	err      error
 }
 
 func (c failedConn) Read([]byte) (int, error)  { return 0, c.err }
 func (c failedConn) Write([]byte) (int, error) { return 0, c.err }
 
-// Close waits for in-flight calls, including abandoned ones, and ends the
-// connections. It takes as long as the timeout when the server does not answer.
+// Close waits for calls in flight, including those that ctx ended, and closes the connections. If
+// the server doesn't answer, it takes as long as the timeout.
 func (s *server) Close() error {
 	s.mu.Lock()
 	client := s.client

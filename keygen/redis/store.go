@@ -27,16 +27,18 @@ func init() {
 	})
 }
 
-// store keeps the records of a namespace in one hash: worker ID → text.
+// store keeps the records of a namespace in one hash. A field is a worker ID, and its value is the
+// record in JSON.
 type store struct {
 	server *server
 	key    string
 }
 
-// newStore keeps worker-id records in the hash namespace:{workers}. The server
-// must keep what it has confirmed: see durability.go.
+// newStore returns a store of worker-ID records in the hash namespace:{workers}. The server must
+// not lose acknowledged writes; see durability.go.
 func newStore(server *server, namespace string) *store {
-	// A repeated compare-and-set would say false of what it has done itself.
+	// Don't retry a compare-and-set. If the first attempt was applied, the second one would return
+	// false.
 	server.retries = -1
 	return &store{server: server, key: namespace + ":{workers}"}
 }
@@ -50,7 +52,7 @@ func (s *store) info() workerid.Info {
 
 func (s *store) Close() error { return s.server.Close() }
 
-// now is the server's clock.
+// now returns the time of the server's clock.
 func (s *store) now(ctx context.Context) (time.Time, error) {
 	return do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (time.Time, error) {
 		return c.Time(ctx).Result()
@@ -63,7 +65,7 @@ func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	})
 	var entries []workerid.Entry
 	for field, text := range texts {
-		if id, err := strconv.ParseInt(field, 10, 64); err == nil { // else nothing that a worker ID could meet
+		if id, err := strconv.ParseInt(field, 10, 64); err == nil { // otherwise it isn't the field of a worker ID
 			r, err := workerid.ParseRecord(id, text)
 			entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
 		}
@@ -84,8 +86,8 @@ func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error
 	return workerid.ParseRecord(workerID, text)
 }
 
-// swapScript replaces a field that still has the text that was read. Each
-// record has a token of its own, so equal texts are one and the same write.
+// swapScript replaces a field if it still has the value that was read. Each write has a new token,
+// so equal values are the same write.
 var swapScript = goredis.NewScript(`
 local have = redis.call('HGET', KEYS[1], ARGV[1])
 if have == '' or (have or '') ~= ARGV[2] then
@@ -105,7 +107,7 @@ func (s *store) CompareAndSet(ctx context.Context, workerID int64, prev, next wo
 	return swapped == 1, s.foreign(workerID, err)
 }
 
-// foreign is for a Redis key that is no hash.
+// foreign returns the error for a Redis key that isn't a hash.
 func (s *store) foreign(workerID int64, err error) error {
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
 		return &workerid.ForeignRecordError{WorkerID: workerID, Value: s.key, Err: errors.New("the Redis key is not a hash")}

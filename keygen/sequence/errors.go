@@ -9,30 +9,29 @@ import (
 )
 
 var (
-	// errUnknownKey is in the chain when leaf_alloc has no row for the key.
+	// errUnknownKey is in the chain if leaf_alloc has no row for the key.
 	errUnknownKey = errors.New("shardkey: leaf_alloc has no such biz_tag")
 
-	// errBadRow is in the chain when the row holds what Leaf would not write,
-	// for example a step of 0.
+	// errBadRow is in the chain if the row has values that Leaf wouldn't write, for example a step
+	// of 0.
 	errBadRow = errors.New("shardkey: bad row in leaf_alloc")
 
-	// errMovedBack is in the chain when max_id is below what was claimed
-	// before.
+	// errMovedBack is in the chain if max_id is below numbers that were claimed before.
 	errMovedBack = errors.New("shardkey: leaf_alloc.max_id moved back")
 
-	// errRepeated is in the chain when a ticket server returned a number that is not
-	// above its last one.
+	// errRepeated is in the chain if a ticket server returned a number that isn't above its last
+	// one.
 	errRepeated = errors.New("shardkey: ticket server repeats numbers")
 
-	// errSettings is in the chain when a ticket server's auto_increment_increment or
-	// auto_increment_offset would let two servers hand out the same number.
+	// errSettings is in the chain if two ticket servers could hand out the same number with their
+	// auto_increment_increment and auto_increment_offset.
 	errSettings = errors.New("shardkey: ticket server's auto_increment settings")
 
-	// errExhausted is in the chain when the table has no more numbers.
+	// errExhausted is in the chain if the table has no more numbers.
 	errExhausted = errors.New("shardkey: numbers are exhausted")
 )
 
-// kinds are the words under which health counts errors.
+// kinds are the names of errors in Health.
 var kinds = []stats.Kind{
 	{Err: errUnknownKey, Name: "unknown-key"},
 	{Err: errBadRow, Name: "bad-row"},
@@ -45,16 +44,16 @@ var kinds = []stats.Kind{
 
 func kindOf(err error) string { return stats.KindOf(err, kinds...) }
 
-// words are those of a type's errors.
+// words are the parts of a type's error messages.
 type words struct {
 	title   string // type and table, for example "TICKET Tickets64"
-	address string // the properties that name the database
-	ddl     string // makes the table
-	grant   string // the privileges and the table that they are for
-	end     string // what is wrong when the column is at its end, and what to do
+	address string // properties that name the database
+	ddl     string // statement that creates the table
+	grant   string // privileges and the table that they are for
+	end     string // what is wrong if the column is at its end, and how to fix it
 }
 
-// serverErrors is the error of a fetch that no server served.
+// serverErrors are the errors of all servers that a fetch tried.
 type serverErrors []error
 
 func (e serverErrors) Error() string {
@@ -67,7 +66,7 @@ func (e serverErrors) Error() string {
 
 func (e serverErrors) Unwrap() []error { return e }
 
-// orNil is nil without an error, and the error itself where there is one.
+// orNil returns nil if there is no error, and the error itself if there is one.
 func (e serverErrors) orNil() error {
 	switch len(e) {
 	case 0:

@@ -9,16 +9,16 @@ import (
 	"github.com/shardkey/shardkey/internal/guard"
 )
 
-// request is a call that waits for n numbers. One of 0 is for a segment ahead of use.
+// request is a call that waits for n numbers. A request with n = 0 prefetches a segment.
 type request struct {
 	n    int64
-	done chan struct{} // closed when run or err is there
+	done chan struct{} // closed when run or err is set
 	run  run
 	err  error
-	gone bool // its caller waits no longer
+	gone bool // its caller has stopped waiting
 }
 
-// reserve returns n numbers that are the caller's, 1 ≤ n ≤ 2^24.
+// reserve returns n numbers that only the caller has, 1 ≤ n ≤ 2^24.
 func (g *generator) reserve(ctx context.Context, n int64) (run, error) {
 	s := g.current.Load()
 	if offset, ok := s.take(n); ok {
@@ -38,7 +38,7 @@ func (g *generator) reserve(ctx context.Context, n int64) (run, error) {
 	return r.run, err
 }
 
-// await returns when the request is served, from memory or by a fetch, or when ctx ends.
+// await waits until the request is served, from memory or by a fetch, or until ctx ends.
 func (g *generator) await(ctx context.Context, r *request) error {
 	g.mu.Lock()
 	switch {
@@ -67,9 +67,9 @@ func (g *generator) await(ctx context.Context, r *request) error {
 	return err
 }
 
-// fromMemory serves a request from the current segment or, when that has too few
-// numbers, from the next one, which becomes the current one. A request for a segment
-// ahead of use is served when there is a next one.
+// fromMemory serves a request from the current segment. If that has too few numbers, it uses the
+// next segment, which becomes the current one. A prefetch request is served if there is a next
+// segment.
 func (g *generator) fromMemory(r *request) (ok bool) {
 	if r.n == 0 {
 		return g.next != nil
@@ -84,9 +84,9 @@ func (g *generator) fromMemory(r *request) (ok bool) {
 	return ok
 }
 
-// enqueue leaves the request to the goroutine that serves the queue until it is empty.
-// That belongs to the generator, not to the call that started it, whose context may end
-// while others wait.
+// enqueue adds a request to the queue. A goroutine serves the queue until it is empty. The
+// goroutine doesn't use the context of the call that started it, because that may end while others
+// wait.
 func (g *generator) enqueue(r *request) {
 	r.done = make(chan struct{})
 	g.queue = append(g.queue, r)
@@ -115,8 +115,8 @@ func (g *generator) serve(ctx context.Context, done chan struct{}) {
 	}
 }
 
-// nextRequests takes off the queue what one fetch serves. When that is nothing the
-// goroutine ends.
+// nextRequests removes the requests for one fetch from the queue. If there are none, the goroutine
+// ends.
 func (g *generator) nextRequests() (requests []*request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,9 +141,9 @@ func (g *generator) nextRequests() (requests []*request) {
 	return requests
 }
 
-// size returns how many numbers to claim for the requests, from a server whose claim has
-// the step: what they want together, and at least a step's, unless the rest would be
-// kept in addition to a next segment.
+// size returns how many numbers to claim for the requests. base is the step of the claim. The
+// result is the sum of the requests, and at least a step. If there already is a next segment, the
+// result is only the sum, because the rest couldn't be kept.
 func (g *generator) size(base int64, requests []*request) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +166,7 @@ func (g *generator) size(base int64, requests []*request) int64 {
 	return max(sum+ahead, g.step)
 }
 
-// bounds are those of the step.
+// bounds returns the bounds of the step.
 func (g *generator) bounds() (low, high int64) {
 	low, high = g.minStep, g.maxStep
 	if low == 0 {
@@ -215,7 +215,7 @@ func (g *generator) keep(s *segment, ahead bool) {
 		g.promote(s)
 	default:
 		g.figures.Issued += s.retire()
-		if s.count >= g.step { // it did not last at all
+		if s.count >= g.step { // it was used up at once
 			g.adapt(0)
 		}
 	}
@@ -239,15 +239,15 @@ func (g *generator) promote(s *segment) {
 	g.current.Store(s)
 }
 
-// adapt sets the step of later fetches after a segment that lasted as long as took.
+// adapt sets the step of later fetches. took is how long the last segment lasted.
 func (g *generator) adapt(took time.Duration) {
 	low, high := g.bounds()
 	g.step = adaptStep(g.step, took, low, high)
 }
 
-// firstCheck is where a new segment is looked at first. A segment that would
-// be used up within the reserve at the last one's rate is looked at by its
-// first key, one without a last one after a tenth.
+// firstCheck returns the offset of the first check of a new segment. If the segment would be used
+// up within the reserve at the last segment's rate, the first key checks it. If there is no last
+// segment, it is checked after a tenth.
 func (g *generator) firstCheck(s *segment) int64 {
 	if g.rate.last == 0 {
 		return s.count / 10
@@ -255,8 +255,8 @@ func (g *generator) firstCheck(s *segment) int64 {
 	return (s.count - g.rate.lead(g.rate.last, g.settings.reserve, s.count)) / 2
 }
 
-// prefetch starts the fetch of the next segment when it is due, and otherwise decides
-// when to look again. Of several callers only one does it; the others continue.
+// prefetch fetches the next segment if it is time, and otherwise sets the next check. If several
+// callers arrive at once, one does this and the others continue.
 func (g *generator) prefetch(s *segment) {
 	if !g.mu.TryLock() {
 		return
@@ -276,8 +276,8 @@ func (g *generator) prefetch(s *segment) {
 	s.check.Store(nextCheck(offset, lead, s.count))
 }
 
-// postpone puts the next attempt off, after a fetch ahead of use failed, by an
-// eighth of what is left. Calls that find no numbers in memory try at once.
+// postpone delays the next prefetch after one has failed, by an eighth of the remaining numbers.
+// Calls that find no numbers in memory try at once.
 func (g *generator) postpone() {
 	if s := g.current.Load(); g.ahead {
 		left := s.left()

@@ -19,53 +19,53 @@ var (
 	_ spi.ReadyReporter     = (*generator)(nil)
 	_ spi.Describer         = (*generator)(nil)
 	_ sqlstate.Keeper       = (*generator)(nil)
-	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
-	// time or worker in it.
+	// It isn't a spi.KeyDecoder or spi.KeyRanger, because its numbers contain no time and no worker
+	// ID.
 )
 
-// maxKeys is the largest number of keys of one call.
+// maxKeys is the maximum number of keys per call.
 const maxKeys = 1 << 24
 
-// settings are what the types of generators differ in, except for the claim.
+// settings are the differences between the generator types, except for the claim.
 type settings struct {
 	words
 	state sqlstate.Table // of each server, without its address
 
-	minStep int64 // of a fetch; 0 is the claim's own step
+	minStep int64 // of a fetch; 0 means the claim's own step
 	maxStep int64
 	limit   int64 // the most numbers that several calls fetch together
-	// ahead says to fetch the next segment when the rest of the current one would last
-	// for less than reserve.
+	// ahead means that the next segment is prefetched when the current one would last less than
+	// reserve.
 	ahead   bool
 	reserve time.Duration
-	timeout time.Duration // bounds how long one server is waited for
+	timeout time.Duration // limits the wait for one server
 	clock   spi.Clock
-	sizes   string // for Describe; empty is the step
+	sizes   string // for Describe; if empty, the step
 }
 
-// generator hands out the numbers of its servers. Its methods are called by many
-// goroutines at once. Close it when it is no longer needed.
+// generator hands out the numbers of its servers. Its methods may be called by multiple goroutines
+// at once.
 type generator struct {
-	// current is the segment in use, never nil. Reading it is all that a key
-	// from memory needs besides its one addition.
+	// current is the segment in use, never nil. A key from memory only needs to load it and to add
+	// to its offset.
 	current atomic.Pointer[segment]
 
 	settings
-	servers *servers // used by the fetching goroutine alone; Close waits for that
+	servers *servers // used only by the fetching goroutine, for which Close waits
 
 	mu      sync.Mutex
-	next    *segment   // fetched ahead; nil while there is none
-	queue   []*request // calls that wait, in order
+	next    *segment   // prefetched segment, or nil
+	queue   []*request // waiting calls, in order
 	stop    context.CancelFunc
-	done    chan struct{} // closed when the fetching goroutine ends; nil while there is none
+	done    chan struct{} // closed when the fetching goroutine ends; nil if there is none
 	step    int64         // numbers of the next fetch; 0 until the claim's step is known
 	base    int64         // the claim's step
 	rate    rate
 	closed  bool
-	figures stats.Figures // Issued without that of current and next; Err is that of the last fetch
+	figures stats.Figures // Issued excludes current and next; Err is the error of the last fetch
 }
 
-// newGenerator makes a generator. It doesn't connect: the first key does.
+// newGenerator returns a generator. It connects when the first key is needed.
 func newGenerator(s settings, all []*server) *generator {
 	g := &generator{settings: s}
 	g.figures.Waits, g.figures.Fetches = new(int64), new(int64)
@@ -74,7 +74,7 @@ func newGenerator(s settings, all []*server) *generator {
 	return g
 }
 
-// GenerateKeys returns n numbers, as int64.
+// GenerateKeys returns n keys. Each is an int64.
 func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	if n < 1 || n > maxKeys {
 		return nil, g.badCount(n)
@@ -82,13 +82,11 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 	return spi.BoxedKeys(ctx, g, column, n)
 }
 
-// GenerateInt64Keys fills keys with ascending numbers, which are a stride apart: 1 for
-// LEAF_SEGMENT, the property increment for TICKET. At most 2^24 are returned at once.
+// GenerateInt64Keys sets keys to ascending numbers. Their distance is 1 for LEAF_SEGMENT, and the
+// property increment for TICKET. A call can have at most 2^24 keys.
 //
-// The error has [spi.ErrStore] in its chain when no server gave numbers,
-// [spi.ErrClosed] after Close, and ctx's error when that ended a wait; the wait
-// ends at once then. Numbers in memory are returned whether ctx has
-// ended or not.
+// The error wraps [spi.ErrStore] if no server returned numbers, [spi.ErrClosed] after Close, or
+// ctx's error if ctx ended a wait. Numbers in memory are returned even if ctx has ended.
 func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	n := len(keys)
 	switch {
@@ -97,7 +95,7 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 	case n > maxKeys:
 		return g.badCount(n)
 	case n == 1:
-		// The common case, without the cost of a call.
+		// Fast path for one key, without a function call.
 		s := g.current.Load()
 		if offset, ok := s.take(1); ok {
 			if offset >= s.check.Load() {
@@ -123,8 +121,8 @@ func (g *generator) badCount(n int) error {
 
 func (g *generator) errClosed() error { return fmt.Errorf("%w: %s", spi.ErrClosed, g.title) }
 
-// Close ends the fetch in flight and closes the connections. Calls that
-// wait return [spi.ErrClosed]. It is idempotent.
+// Close ends the fetch in flight and closes the connections. Waiting calls return [spi.ErrClosed].
+// Close is idempotent.
 func (g *generator) Close() error {
 	g.mu.Lock()
 	already := g.closed
@@ -153,7 +151,7 @@ func (g *generator) Close() error {
 	return g.servers.close()
 }
 
-// segments are those in memory.
+// segments returns the segments in memory.
 func (g *generator) segments() []*segment {
 	if g.next == nil {
 		return []*segment{g.current.Load()}
@@ -161,7 +159,7 @@ func (g *generator) segments() []*segment {
 	return []*segment{g.current.Load(), g.next}
 }
 
-// observe records the outcome of asking a server, unless Close cut it off.
+// observe records the outcome of a request to a server, unless Close interrupted it.
 func (g *generator) observe(s *server, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +175,8 @@ func (g *generator) observe(s *server, err error) {
 	g.figures.Error(kindOf(err), err, now)
 }
 
-// Health reports the generator's figures. Err is set as soon as a fetch has failed,
-// while the numbers in memory still serve, and while one of several servers is skipped.
+// Health returns the generator's figures. Err is set as soon as a fetch has failed, even if there
+// are numbers in memory. It is also set while one of several servers is skipped.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -214,8 +212,8 @@ func (g *generator) trouble() error {
 	return failed.orNil()
 }
 
-// Ready returns nil when there are numbers in memory, and otherwise fetches some for the
-// next keys. Its errors are those of GenerateInt64Keys.
+// Ready returns nil if there are numbers in memory. Otherwise it fetches some for the next keys.
+// Its errors are those of GenerateInt64Keys.
 func (g *generator) Ready(ctx context.Context) error {
 	if g.current.Load().left() > 0 {
 		return nil
@@ -223,7 +221,7 @@ func (g *generator) Ready(ctx context.Context) error {
 	return g.await(ctx, &request{})
 }
 
-// Describe returns type, table, servers and step in one line.
+// Describe returns the type, the table, the servers and the step in one line.
 func (g *generator) Describe() string {
 	var names []string
 	for _, s := range g.servers.all {
@@ -250,7 +248,7 @@ func (g *generator) describeStep() string {
 	return fmt.Sprintf("step %d in %d..%d", g.step, low, high)
 }
 
-// SQLState is the table of each server.
+// SQLState returns the table of each server.
 func (g *generator) SQLState() (tables []sqlstate.Table) {
 	for _, s := range g.servers.all {
 		t := g.state

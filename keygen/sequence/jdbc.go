@@ -13,18 +13,16 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// parseJDBC reads a database's address in the form of MySQL's and MariaDB's
-// JDBC drivers, jdbc:mysql://host:port/database?option=value&…:
+// parseJDBC parses the address of a database in the form of MySQL's and MariaDB's JDBC drivers,
+// jdbc:mysql://host:port/database?option=value&…:
 // https://dev.mysql.com/doc/connector-j/en/connector-j-reference-jdbc-url-format.html
 //
-// Of the options those about TLS (useSSL, requireSSL,
-// verifyServerCertificate, sslMode), connectTimeout and socketTimeout (both in
-// milliseconds), user and password are followed; the rest, serverTimezone and
-// characterEncoding among them, don't affect what this package reads and are
-// ignored. TLS is used when the server has it unless the options specify otherwise.
+// It uses the options for TLS (useSSL, requireSSL, verifyServerCertificate, sslMode),
+// connectTimeout and socketTimeout (both in milliseconds), user and password. It ignores other
+// options such as serverTimezone and characterEncoding, because they don't affect what this package
+// reads. Unless the options specify otherwise, it uses TLS if the server supports it.
 //
-// The errors are [*spi.PropError] and do not show the address: it may hold a
-// password.
+// The error is a [*spi.PropError] without the address, which may contain a password.
 func parseJDBC(address string) (*mysql.Config, error) {
 	scheme, rest, _ := strings.Cut(address, "://")
 	u, err := url.Parse("mysql://" + rest)
@@ -75,8 +73,8 @@ func parseJDBC(address string) (*mysql.Config, error) {
 
 const wantEncoded = "percent-encoding where the password has /, ? or #"
 
-// jdbcOptions returns each option by its name in lower case, and refuses one that is
-// given twice: drivers don't agree on which of them counts.
+// jdbcOptions returns the options by name in lower case. A repeated option is an error, because
+// drivers don't agree on which value counts.
 func jdbcOptions(query string) (map[string]string, error) {
 	parsed, err := url.ParseQuery(query)
 	if err != nil {
@@ -89,7 +87,7 @@ func jdbcOptions(query string) (map[string]string, error) {
 		secret := lower == "user" || lower == "password"
 		switch {
 		case strings.Contains(name, "@"), !secret && strings.Contains(values[0], "@"):
-			// The password's end, after a '?' in it.
+			// It is the end of a password that contains '?'.
 			return nil, badJDBC(wantEncoded)
 		case twice || len(values) > 1:
 			return nil, badJDBC("each option once, in whatever case")
@@ -99,8 +97,8 @@ func jdbcOptions(query string) (map[string]string, error) {
 	return option, nil
 }
 
-// tlsModes are the values of sslMode, of both drivers, as go-sql-driver's tls parameter.
-// VERIFY_CA checks the host name too here.
+// tlsModes maps the values of sslMode, of both drivers, to go-sql-driver's parameter tls. Unlike in
+// JDBC, VERIFY_CA also verifies the host name.
 var tlsModes = map[string]string{
 	"DISABLED": "false", "DISABLE": "false",
 	"PREFERRED": "preferred",
@@ -109,8 +107,8 @@ var tlsModes = map[string]string{
 }
 
 // tlsMode maps Connector/J's options
-// (https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-security.html)
-// to go-sql-driver's tls parameter. sslMode takes precedence over the older ones.
+// (https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-security.html) to
+// go-sql-driver's parameter tls. sslMode takes precedence over the older options.
 func tlsMode(option map[string]string) (string, error) {
 	older := map[string]string{}
 	for _, name := range []string{"useSSL", "requireSSL", "verifyServerCertificate"} {

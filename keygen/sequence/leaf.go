@@ -17,14 +17,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The defaults and bounds of LEAF_SEGMENT's properties.
+// Defaults and bounds of LEAF_SEGMENT's properties.
 const (
-	defaultMaxStep = 1_000_000 // Leaf's own
+	defaultMaxStep = 1_000_000 // as in Leaf
 	defaultReserve = time.Minute
 
 	largestStep = 1 << 30
 	largestGap  = 1 << 40
-	gapSteps    = 10  // of the largest step: the default of failover-gap
+	gapSteps    = 10  // default of failover-gap, in steps of the largest size
 	maxBizTag   = 128 // characters
 )
 
@@ -33,9 +33,9 @@ func init() {
 	spi.RegisterKeyGenerator("TICKET", newTicket)
 }
 
-// newLeaf makes a generator from a rule's properties. Without leaf.jdbc.url
-// and dsn it uses the connector's own database; where there is none the first key returns
-// an error, because a rule is also checked without a connector.
+// newLeaf returns a generator with these properties. Without leaf.jdbc.url and dsn it uses the
+// connector's own database. If there is no connector, the first key returns an error. newLeaf
+// itself doesn't, because a rule is also checked without a connector.
 func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 	row := &leafRow{key: p.String("leaf.key", ""), logger: p.Logger()}
 	if want := wrongKey(row.key); want != "" {
@@ -88,7 +88,7 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 	return newGenerator(s, []*server{row.server}), nil
 }
 
-// wrongKey returns what is expected instead of a wrong key.
+// wrongKey returns the valid form of a key, or "" if the key is valid.
 func wrongKey(key string) (want string) {
 	switch {
 	case key == "":
@@ -101,8 +101,8 @@ func wrongKey(key string) (want string) {
 	return ""
 }
 
-// leafAddress is the database's connection as the generator needs it, and the property
-// that names it. It is nil when neither form of address is given.
+// leafAddress returns the configuration of the database connection, and the property that names the
+// database. cfg is nil if no property does.
 func leafAddress(p spi.Props) (prop string, cfg *mysql.Config, err error) {
 	url, dsn := p.Secret("leaf.jdbc.url").Reveal(), p.Secret("dsn").Reveal()
 	if !p.Has("leaf.jdbc.url") && !p.Has("dsn") {
@@ -131,33 +131,32 @@ func leafAddress(p spi.Props) (prop string, cfg *mysql.Config, err error) {
 	return prop, cfg, nil
 }
 
-// leafRow claims numbers by raising max_id of one row of leaf_alloc.
+// leafRow claims numbers by raising max_id in a row of leaf_alloc.
 type leafRow struct {
 	*server
 	key    string
-	gap    int64 // left when the server is another one than before; 0: none
+	gap    int64 // added to max_id if the server has changed; 0 for none
 	logger *slog.Logger
 
 	base  int64     // the row's step
-	least int64     // the end of what was claimed; 0 before
+	least int64     // end of the claimed numbers; 0 before the first claim
 	one   *sql.Stmt // claimOne, prepared on the connection
-	// echoes is whether the server's OK packet is known to carry LAST_INSERT_ID(expr) of
-	// an UPDATE.
+	// echoes reports whether the server returns LAST_INSERT_ID(expr) of an UPDATE in its OK packet.
 	echoes bool
 }
 
 const (
 	selectStep = "SELECT step FROM leaf_alloc WHERE biz_tag = ?"
-	// claimOne is the whole of a fetch where the server echoes.
+	// claimOne claims numbers in one statement, on servers that echo.
 	claimOne = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?) " +
 		"WHERE biz_tag = ? AND max_id >= ? AND max_id <= ?"
 	selectRow = "SELECT LEAST(max_id, 9223372036854775807) FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE"
-	// claimSwap is the second statement of the transaction. Comparing max_id
-	// keeps it right on an engine whose FOR UPDATE locks nothing.
+	// claimSwap is the second statement of the transaction. Comparing max_id makes it correct even
+	// if the storage engine ignores FOR UPDATE.
 	claimSwap = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(?) WHERE biz_tag = ? AND max_id = ?"
 )
 
-// connected compares the server with the one before and reads the row's step, which an
+// connected compares the server with the previous one. It also reads the row's step, which an
 // operator may have changed.
 func (l *leafRow) connected(ctx context.Context, conn *sql.Conn) error {
 	l.one = nil
@@ -196,12 +195,12 @@ func (l *leafRow) claim(ctx context.Context, conn *sql.Conn, n int64) (run, erro
 	return run{first, n, 1}, nil
 }
 
-// claimOne claims with one statement. It returns 0 when that claimed nothing
-// that could be handed out; the transaction then does it or finds the reason.
+// claimOne claims numbers in one statement. It returns 0 if it claimed nothing that can be handed
+// out. The transaction then claims the numbers or finds the reason.
 func (l *leafRow) claimOne(ctx context.Context, conn *sql.Conn, n, least int64) (first int64, err error) {
 	if l.one == nil {
-		// Prepared, it is one round trip, and has no values in its query, whatever the
-		// connection's character set.
+		// A prepared statement needs one round trip. Its query contains no values, so the
+		// connection's character set doesn't matter.
 		if l.one, err = conn.PrepareContext(ctx, claimOne); err != nil {
 			return 0, err
 		}
@@ -219,17 +218,17 @@ func (l *leafRow) claimOne(ctx context.Context, conn *sql.Conn, n, least int64) 
 	if end, _ := res.LastInsertId(); end > n && end-n >= least {
 		return end - n, nil
 	}
-	// Another server behind the same address, one that does not echo: the
-	// numbers just claimed are a gap.
+	// Another server at the same address, which doesn't echo. The numbers that were just claimed
+	// become a gap.
 	l.echoes = false
 	return 0, nil
 }
 
-// errRaced reports that another client changed the row between read and write.
+// errRaced is the error if another client changed the row between read and write.
 var errRaced = errors.New("another client changed leaf_alloc's row")
 
-// claimSwap claims with a transaction as Leaf does, and finds out whether the
-// server echoes.
+// claimSwap claims numbers in a transaction, as Leaf does. It also finds out whether the server
+// echoes.
 func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64) (int64, error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
@@ -251,7 +250,7 @@ func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64)
 	case maxID > math.MaxInt64-n:
 		return 0, l.storeError(errExhausted, "%s", l.end)
 	}
-	first := max(maxID, 1) // 0 and less are not keys
+	first := max(maxID, 1) // a key is at least 1
 	res, err := tx.ExecContext(ctx, claimSwap, first+n, l.key, maxID)
 	if err != nil {
 		return 0, err
@@ -282,7 +281,7 @@ func (l *leafRow) notUnique() error {
 	return l.storeError(errBadRow, "leaf_alloc has several rows for it; make biz_tag the primary key")
 }
 
-// integers reads the integers of a query's one column.
+// integers returns the integers in the only column of a query.
 func integers(ctx context.Context, q mysqldb.Querier, query string, args ...any) (values []int64, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
-// A server that was an asynchronous replica lacks the last claims that the one before
-// it confirmed. A row of leaf_alloc in addition to the key's notes the server, in its
-// description; on the first connection to another one max_id is raised by a gap,
-// and the numbers of those claims are not given again.
+// If an asynchronous replica becomes the primary, it may lack the last claims that the old server
+// acknowledged. An additional row of leaf_alloc therefore has the name of the server in its
+// description. On the first connection to another server, max_id is raised by a gap, so that the
+// numbers of lost claims aren't handed out again.
 
 const (
 	selectServer = "SELECT description FROM leaf_alloc WHERE biz_tag = ?"
@@ -23,8 +23,7 @@ const (
 	raiseMax     = "UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = ?"
 )
 
-// noteKey is the biz_tag of the row that notes the server for a key. No key has a
-// slash.
+// noteKey returns the biz_tag of the row with the server's name for a key. Keys contain no slash.
 func noteKey(key string) string {
 	const prefix = "shardkey/server/"
 	if len([]rune(prefix+key)) > maxBizTag {
@@ -34,7 +33,7 @@ func noteKey(key string) string {
 	return prefix + key
 }
 
-// compareServer compares the server of a new connection with the one that is noted.
+// compareServer compares the server of a new connection with the recorded server.
 func (l *leafRow) compareServer(ctx context.Context, conn *sql.Conn) error {
 	if l.gap == 0 {
 		return nil
@@ -75,8 +74,8 @@ func (l *leafRow) notedServer(ctx context.Context, conn *sql.Conn) (string, erro
 	return noted.String, err
 }
 
-// leaveGap raises max_id and notes the server, together. Of several processes one
-// does it.
+// leaveGap raises max_id and records the server in one transaction. If several processes try, one
+// of them succeeds.
 func (l *leafRow) leaveGap(ctx context.Context, conn *sql.Conn, noted, server string) error {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
-// replace gets n numbers by REPLACE statements.
+// replace claims n numbers with REPLACE statements.
 func (t *ticketTable) replace(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
 	switch {
 	case n > 1 && t.noLock:
@@ -29,12 +29,11 @@ func insertID(res sql.Result, err error) (int64, error) {
 	return res.LastInsertId()
 }
 
-// replaceBlock gets n numbers, n > 1, while the table is locked: it takes the
-// first, sets the row to the last but one, which moves AUTO_INCREMENT on, and
-// takes the last. The three are one transaction, committed before the table is
-// unlocked. The statements go in one packet: a process that is stopped in between
-// leaves no lock. After an error the connection is closed, which takes back and
-// unlocks.
+// replaceBlock claims n numbers, n > 1, while the table is locked. It takes the first number. Then
+// it sets the row to the last number but one, which advances AUTO_INCREMENT, and takes the last
+// number. The three statements are one transaction, which is committed before the table is
+// unlocked. All statements are sent in one packet, so a process that is stopped in between leaves
+// no lock. After an error the connection is closed, which rolls back and unlocks.
 func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
 	_, err := conn.ExecContext(ctx, strings.NewReplacer(
 		"{table}", t.table, "{id}", t.column, "{jump}", fmt.Sprint((n-2)*t.increment),
@@ -60,8 +59,8 @@ func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64)
 	return run{int64(first), n, t.increment}, nil
 }
 
-// lockRefused reports whether the user may not lock tables. LOCK TABLES is the first
-// of the block's statements, so that nothing has been done yet.
+// lockRefused reports whether the user isn't permitted to lock tables. LOCK TABLES is the first
+// statement of the block, so nothing has been changed then.
 func lockRefused(err error) bool {
 	switch mysqldb.Number(err) {
 	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied, mysqldb.ErrNotSupported:
@@ -70,18 +69,16 @@ func lockRefused(err error) bool {
 	return false
 }
 
-// maxRows bounds a REPLACE of many rows: its time grows with their square.
+// maxRows limits the rows of a REPLACE, because its time grows with their square.
 const maxRows = 1000
 
-// errScattered reports that the numbers of one statement are not known to follow
-// each other.
+// errScattered is the error if the numbers of one statement may not be consecutive.
 var errScattered = errors.New("the rows of one REPLACE have other ids in between; allow LOCK TABLES")
 
-// replaceRows gets n numbers by one REPLACE of n rows, each of which takes the
-// place of the one before. MySQL's manual promises them consecutive
-// ids; the id of the row that is left proves it. The transaction has that row
-// locked; without transactions (MyISAM) another process's REPLACE may come
-// before the proof, which then fails although the numbers are good.
+// replaceRows claims n numbers with one REPLACE of n rows, each of which replaces the previous one.
+// MySQL's manual guarantees consecutive ids, and the id of the remaining row proves it. The
+// transaction locks that row. Without transactions (MyISAM), another process's REPLACE may come
+// before the check, which then fails although the numbers are correct.
 func (t *ticketTable) replaceRows(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
 	if n > maxRows {
 		return run{}, t.storeError(nil, "%d numbers at once need LOCK TABLES, which is refused; "+

@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// run is numbers that were claimed together: first, first+stride, …
+// run is a range of numbers that were claimed together: first, first+stride, …
 type run struct{ first, count, stride int64 }
 
-// segment is a run that is handed out from its start. Its offsets used … count-1 are
-// left.
+// segment is a run that is handed out from its start. The offsets used to count-1 are left.
 //
-// Offsets count from 0, not from first: what is asked of a used-up segment
-// still counts used up, and must never wrap around.
+// Offsets count from 0, not from first. Requests to a used-up segment still increment used, which
+// must never overflow.
 type segment struct {
 	run
-	check atomic.Int64 // the offset at which to look whether to fetch the next
-	since time.Time    // when it became the current one
+	check atomic.Int64 // the offset at which to check whether to fetch the next segment
+	since time.Time    // when it became the current segment
 
-	// used has a cache line to itself: each key writes it, and reads the rest.
+	// used has its own cache line: each key writes it, and only reads the other fields.
 	_    [cacheLine]byte
 	used atomic.Int64
 	_    [cacheLine]byte
 }
 
-// cacheLine is two lines of 64 bytes: processors fetch them in pairs.
+// cacheLine is two lines of 64 bytes, because processors fetch them in pairs.
 const cacheLine = 128
 
-// noCheck is the check of a segment that needs no look any more.
+// noCheck is the check of a segment that needs no more checks.
 const noCheck = math.MaxInt64
 
 func newSegment(r run) *segment {
@@ -37,12 +36,12 @@ func newSegment(r run) *segment {
 	return s
 }
 
-// at is the number at an offset.
+// at returns the number at an offset.
 func (s *segment) at(offset int64) int64 { return s.first + offset*s.stride }
 
-// take hands out n consecutive offsets, if as many are left. One is
-// taken by an addition, which never has to be repeated; several by a
-// compare-and-swap, so that too large a request does not waste what is left.
+// take hands out n consecutive offsets if enough are left. It takes one offset with an addition,
+// which needs no retry. It takes several with a compare-and-swap, so that a request that is too
+// large wastes nothing.
 func (s *segment) take(n int64) (offset int64, ok bool) {
 	if n == 1 {
 		offset = s.used.Add(1) - 1
@@ -59,19 +58,19 @@ func (s *segment) take(n int64) (offset int64, ok bool) {
 	}
 }
 
-// cut is take as a run.
+// cut is like take, and returns the offsets as a run.
 func (s *segment) cut(n int64) (run, bool) {
 	offset, ok := s.take(n)
 	return run{s.at(offset), n, s.stride}, ok
 }
 
-// left is how many numbers the segment still has.
+// left returns how many numbers the segment has left.
 func (s *segment) left() int64 {
 	return s.count - min(s.used.Load(), s.count)
 }
 
-// retire ends the segment and returns how many numbers it handed out. After it
-// no caller, not even one that still holds the segment, takes another.
+// retire ends the segment and returns how many numbers it has handed out. Afterwards take returns
+// false, even for callers that still use the segment.
 func (s *segment) retire() (handedOut int64) {
 	return min(s.used.Swap(s.count), s.count)
 }

@@ -16,45 +16,45 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// claim is how numbers are claimed from a server. Errors other than the server's own are
-// explained already. One goroutine at a time uses it.
+// claim claims numbers from a server. Its errors are already explained, except for the server's
+// own. Only one goroutine at a time calls its methods.
 type claim interface {
 	// connected checks a new connection.
 	connected(ctx context.Context, conn *sql.Conn) error
-	// step is the fewest numbers to claim, known once there was a connection.
+	// step returns the smallest number of numbers to claim. It is known after the first connection.
 	step() int64
-	// claim claims n numbers. Claimed twice, they only leave a gap.
+	// claim claims n numbers. If it is applied twice, the numbers of one claim become a gap.
 	claim(ctx context.Context, conn *sql.Conn, n int64) (run, error)
 }
 
-// server is a database that has numbers. It keeps one connection of its own: a claim
-// inside a caller's transaction would be rolled back with it, and with several
-// connections a process would deadlock with itself. One goroutine at a time uses it.
+// server is a database that has numbers. It has its own single connection. A claim in a caller's
+// transaction would be rolled back with it. With several connections, a process could deadlock with
+// itself. Only one goroutine at a time uses it.
 type server struct {
 	claim
 	words
 	name      string // network, address and database
 	connector driver.Connector
 	clock     spi.Clock
-	warning   atomic.Value // string: for Health
+	warning   atomic.Value // a string, for Health
 
-	db     *sql.DB   // opened by the first use: until then there is no goroutine
+	db     *sql.DB   // opened at first use; there is no goroutine before that
 	conn   *sql.Conn // nil until it is checked
 	opened time.Time
 
-	refused error // why it is never asked again
+	refused error // error after which the server is never used again
 
 	// The generator's mutex guards these.
 	pause  time.Duration // 0 while it is up
-	until  time.Time     // not before this is it asked again
+	until  time.Time     // it isn't asked again before this time
 	failed error         // nil while it is up
 }
 
-// lifetime bounds the use of a connection: what was checked when it was opened is seen
-// again when it has changed.
+// lifetime limits the use of a connection, so that changed settings are noticed when a new
+// connection is checked.
 const lifetime = 10 * time.Minute
 
-// newServer makes a server without connecting. prop is the property with its address.
+// newServer returns a server without connecting. prop is the property with its address.
 func newServer(prop string, cfg *mysql.Config, w words, clock spi.Clock) (*server, error) {
 	connector, err := mysqldb.NewConnector(prop, cfg)
 	if err != nil {
@@ -70,9 +70,9 @@ func (s *server) down(now time.Time, err error) {
 	s.until, s.failed = now.Add(s.pause), err
 }
 
-// try calls do, and again when another client came in between or the server
-// chose the claim as a deadlock's victim, and, on a new connection, when the connection
-// broke or its server has become read-only.
+// try calls do. It calls it again if another client interfered, or if the claim was the victim of a
+// deadlock. If the connection broke or the server became read-only, it calls it again on a new
+// connection.
 func (s *server) try(ctx context.Context, do func(context.Context) error) error {
 	const (
 		mostContended = 100
@@ -107,7 +107,7 @@ func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, e
 	return s.claim.claim(ctx, s.conn, size(s.step()))
 }
 
-// connect opens and checks a connection, unless there is one that is not too old.
+// connect opens and checks a connection, unless there is a recent one.
 func (s *server) connect(ctx context.Context) error {
 	if s.refused != nil {
 		return s.refused
@@ -133,8 +133,8 @@ func (s *server) connect(ctx context.Context) error {
 	return nil
 }
 
-// disconnect ends the connection instead of giving it back to database/sql: the
-// next one is checked again.
+// disconnect closes the connection instead of returning it to database/sql, so that the next one is
+// checked.
 func (s *server) disconnect() {
 	if s.conn == nil {
 		return
@@ -152,13 +152,13 @@ func (s *server) close() error {
 	return s.explain(context.Background(), s.db.Close())
 }
 
-// storeError is an error of the server. Its kind may be nil.
+// storeError returns an error of this server. kind may be nil.
 func (s *server) storeError(kind error, format string, args ...any) *spi.StoreError {
 	return &spi.StoreError{Store: s.title + " at " + s.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// explain adds to the database's error what failed and what to do. Errors that are
-// explained already are left as they are.
+// explain adds the failed operation and the advice to the database's error. It doesn't change
+// errors that are already explained.
 func (s *server) explain(ctx context.Context, err error) error {
 	var known *spi.StoreError
 	if err == nil || errors.As(err, &known) {
@@ -167,7 +167,7 @@ func (s *server) explain(ctx context.Context, err error) error {
 	e := s.storeError(nil, "no numbers")
 	e.Cause = err
 	switch mysqldb.Number(err) {
-	case 0: // not the server's
+	case 0: // not a server error
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
@@ -182,7 +182,7 @@ func (s *server) explain(ctx context.Context, err error) error {
 	case mysqldb.ErrReadOnly, mysqldb.ErrReadOnlyTransaction, mysqldb.ErrReadOnlyMode:
 		e.Advice = "the address must be that of a server that can be written to"
 	case mysqldb.ErrOutOfRange, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrOutOfRangeMariaDB,
-		mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // MySQL makes the last id again at the column's end
+		mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // at the column's end, MySQL generates the last id again
 		e.Kind, e.Detail = errExhausted, s.end
 	}
 	return e

@@ -9,28 +9,28 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// A server that failed is skipped for this long, doubling each time.
+// A server that failed is skipped for this time, which doubles with each failure.
 const (
 	firstPause = time.Second
 	maxPause   = 30 * time.Second
 )
 
-// servers asks one or several servers in turn. One goroutine at a time uses it.
+// servers asks one or several servers in turn. Only one goroutine at a time uses it.
 type servers struct {
 	words
 	all     []*server
 	turn    int
 	timeout time.Duration
 	clock   spi.Clock
-	observe func(*server, error) // is called with each server's outcome
+	observe func(*server, error) // called with the outcome of each server
 }
 
-// fetch gets numbers from the next server that has them. size returns how many to claim,
-// given the claim's step.
+// fetch gets numbers from the next server that has them. size returns how many to claim, for a
+// claim's step.
 //
-// It connects to all servers first, where there is no connection yet. Settings that are
-// wrong on one server fail the fetch, whichever server's
-// turn it is: other processes may be getting the same numbers from that one.
+// It first connects to all servers that have no connection. If a server has wrong settings, the
+// fetch fails even if it is another server's turn, because other processes may get the same numbers
+// from that server.
 func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got run, err error) {
 	var failed serverErrors
 	var connected []*server
@@ -65,8 +65,8 @@ func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got r
 	return run{}, failed.orNil()
 }
 
-// inTurn is the servers, the next one first, without those that are in their pause; all
-// of them when none is left. Wrong settings are looked at each time.
+// inTurn returns the servers, beginning with the next one, without those that are paused. If all
+// are paused, it returns all. Servers with wrong settings are always included.
 func (p *servers) inTurn() []*server {
 	all := slices.Concat(p.all[p.turn:], p.all[:p.turn])
 	now := p.clock.Now()
@@ -79,7 +79,7 @@ func (p *servers) inTurn() []*server {
 	return ready
 }
 
-// ask calls one server within the timeout and records its error.
+// ask calls one server, limited by the timeout, and records its error.
 func (p *servers) ask(ctx context.Context, s *server, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()

@@ -16,14 +16,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// maxIncrement is MySQL's.
+// maxIncrement is MySQL's maximum of auto_increment_increment.
 const maxIncrement = 65535
 
-// newTicket makes a generator from a rule's properties. Without dsns it uses
-// the connector's own database; where there is none the first key returns an error,
+// newTicket returns a generator with these properties. Without dsns it uses the connector's own
+// database. If there is no connector, the first key returns an error. newTicket itself doesn't,
 // because a rule is also checked without a connector.
 func newTicket(p spi.Props) (spi.KeyGenerator, error) {
-	table := p.String("table", "Tickets64") // Flickr's
+	table := p.String("table", "Tickets64") // Flickr's name
 	quoted, ok := mysqldb.QuoteTable(table)
 	if !ok {
 		return nil, p.Wrong("table", "a table, or schema.table")
@@ -80,7 +80,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 	return newGenerator(s, all), nil
 }
 
-// ticketOffsets returns what each server's auto_increment_offset must be, 0 for whichever.
+// ticketOffsets returns the auto_increment_offset that each server must have, or 0 for any.
 func ticketOffsets(p spi.Props, servers int, increment int64) ([]int64, error) {
 	offsets := make([]int64, servers)
 	items := p.List("offsets")
@@ -98,25 +98,25 @@ func ticketOffsets(p spi.Props, servers int, increment int64) ([]int64, error) {
 	return offsets, nil
 }
 
-// parseTicketDSN is a server's connection as the generator needs it. A statement that is no
-// longer waited for does not wait for a lock either: it would still run when
-// its turn comes, and others wait behind it.
+// parseTicketDSN returns the configuration of the connection to a server. It limits lock waits to
+// the timeout. Otherwise a statement that is no longer needed would still wait for its lock, and
+// other statements would wait behind it.
 func parseTicketDSN(dsn string, timeout time.Duration) (*mysql.Config, error) {
 	if dsn == "" {
-		// The driver would take it for root at 127.0.0.1.
+		// go-sql-driver would connect as root to 127.0.0.1.
 		return nil, &spi.PropError{Name: "dsns", Want: "no empty item"}
 	}
 	cfg, err := mysqldb.ParseDSN("dsns", dsn, "user:pass@tcp(127.0.0.1:3306)/tickets")
 	if err != nil {
 		return nil, err
 	}
-	cfg.MultiStatements = true // of our own fixed text only
+	cfg.MultiStatements = true // for a fixed statement without input
 	wait := fmt.Sprint(lockWait(timeout))
 	mysqldb.SetSession(cfg, map[string]string{"lock_wait_timeout": wait, "innodb_lock_wait_timeout": wait})
 	return cfg, nil
 }
 
-// lockWait is a timeout in whole seconds, within what the server takes:
+// lockWait returns a timeout in whole seconds, within the server's limits:
 // https://dev.mysql.com/doc/refman/en/server-system-variables.html#sysvar_lock_wait_timeout
 func lockWait(timeout time.Duration) int64 {
 	const most = 31536000
@@ -129,14 +129,14 @@ type ticketTable struct {
 	table     string // quoted
 	increment int64
 	batch     int64
-	want      int64           // the offset that the server must have; 0 is whichever
-	peers     *[]*ticketTable // of all servers
+	want      int64           // the offset that the server must have; 0 for any
+	peers     *[]*ticketTable // ticket tables of all servers
 
-	// What the checks of the connection found.
-	offset int64  // 0 until it is found, and right
+	// Set by the checks of the connection.
+	offset int64  // 0 until it is known and valid
 	column string // quoted name of the AUTO_INCREMENT column
 	limit  int64  // the first number that must not be used
-	noLock bool   // the server does not lock tables for this user
+	noLock bool   // the server doesn't lock tables for this user
 
 	last int64 // the highest number handed out
 }
@@ -163,7 +163,7 @@ func (t *ticketTable) accept(r run) error {
 		return t.storeError(errSettings, "it returned %d, which auto_increment_increment %d and auto_increment_offset %d "+
 			"cannot make", r.first, t.increment, t.offset)
 	case r.first <= t.last:
-		// Used further, it would repeat numbers that others have.
+		// If the server were used further, it would repeat numbers that others have.
 		t.refused = t.storeError(errRepeated, "it returned %d after %d; set its AUTO_INCREMENT above all keys in use "+
 			"and start again", r.first, t.last)
 		return t.refused
@@ -172,8 +172,8 @@ func (t *ticketTable) accept(r run) error {
 	return nil
 }
 
-// connected checks the settings that a connection has; it keeps them whatever happens to
-// the server's.
+// connected checks the settings of a connection. A connection keeps its settings even if the
+// server's change.
 func (t *ticketTable) connected(ctx context.Context, conn *sql.Conn) error {
 	t.offset = 0
 	offset, err := t.readSettings(ctx, conn)
@@ -187,7 +187,7 @@ func (t *ticketTable) connected(ctx context.Context, conn *sql.Conn) error {
 	for _, other := range *t.peers {
 		if other != t && other.offset == offset {
 			t.offset, other.offset = 0, 0
-			other.disconnect() // to see when it is repaired
+			other.disconnect() // so that a repair is noticed
 			return t.storeError(errSettings, "auto_increment_offset is %d, and so is that of %s; give each server its own",
 				offset, other.name)
 		}
@@ -211,7 +211,7 @@ func (t *ticketTable) readSettings(ctx context.Context, conn *sql.Conn) (offset 
 		return 0, t.storeError(errSettings, "auto_increment_increment is %d, not %d; set it, or the property increment",
 			increment, t.increment)
 	case offset > increment:
-		// The server would ignore it and count from 1.
+		// The server would ignore such an offset and count from 1.
 		return 0, t.storeError(errSettings, "auto_increment_offset %d is above auto_increment_increment %d; "+
 			"set it to one of 1..%[2]d", offset, increment)
 	case t.want != 0 && offset != t.want:
@@ -221,7 +221,7 @@ func (t *ticketTable) readSettings(ctx context.Context, conn *sql.Conn) (offset 
 	return offset, nil
 }
 
-// readColumns finds the AUTO_INCREMENT column and its type's end.
+// readColumns finds the AUTO_INCREMENT column and the end of its type.
 func (t *ticketTable) readColumns(ctx context.Context, conn *sql.Conn) error {
 	rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+t.table)
 	if err != nil {
@@ -248,11 +248,10 @@ func (t *ticketTable) readColumns(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// noEnd is the end of a 64-bit column: keys are int64.
+// noEnd is the limit of a 64-bit column, because keys are int64.
 const noEnd = math.MaxInt64
 
-// columnEnd is the largest value of an integer type: the one at which
-// AUTO_INCREMENT stays.
+// columnEnd returns the largest value of an integer type, at which AUTO_INCREMENT stays.
 func columnEnd(typ string) int64 {
 	typ = strings.ToLower(typ)
 	name := strings.FieldsFunc(typ+" ", func(r rune) bool { return r == '(' || r == ' ' })[0]

@@ -9,38 +9,37 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// DefaultEpoch is ShardingSphere's (EPOCH in SnowflakeKeyGenerateAlgorithm):
-// midnight UTC of 1 November 2016. Older releases of it used local midnight of
-// that day; a system that moves from one needs that as its epoch, or hours of its
-// keys repeat.
+// DefaultEpoch is ShardingSphere's epoch (EPOCH in SnowflakeKeyGenerateAlgorithm): midnight UTC on
+// 1 November 2016. Older releases of ShardingSphere used midnight in local time. A system that
+// migrates from such a release must set that time as its epoch. Otherwise some hours of keys
+// repeat.
 var DefaultEpoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
 
-// Values of clock-back: what to do while the clock is behind the keys already made.
+// Values of clock-back, which specifies what to do while the clock is behind the newest key.
 const (
-	// clockBackWait waits when the clock is behind by the tolerance at most, and is an
-	// error otherwise.
+	// clockBackWait waits if the clock is behind by at most the tolerance, and returns an error
+	// otherwise.
 	clockBackWait = "wait"
-	// clockBackBorrow continues from the newest key's time, at the clock's rate: keys
-	// stay ahead of the clock by the size of the step, until a lull in the
-	// demand or a step forward lets the clock catch up.
+	// clockBackBorrow continues from the newest key's time, at the clock's rate. Keys stay ahead of
+	// the clock by the size of the step, until demand drops or the clock steps forward.
 	clockBackBorrow = "borrow"
-	// clockBackFail is an error at once.
+	// clockBackFail returns an error at once.
 	clockBackFail = "error"
 )
 
-// config is what a rule's properties say.
+// config has the properties of a generator.
 type config struct {
 	Layout Layout
-	Epoch  time.Time // of tick 0
+	Epoch  time.Time // the time of tick 0
 
 	WorkerID    int64
-	WorkerIDSet bool                 // WorkerID was chosen
-	Assigner    spi.WorkerIDAssigner // instead of WorkerID; the rule closes it
+	WorkerIDSet bool                 // WorkerID was configured
+	Assigner    spi.WorkerIDAssigner // used instead of WorkerID; the rule closes it
 
-	MaxVibrationOffset int64 // the highest sequence that a fresh tick begins with
+	MaxVibrationOffset int64 // the highest sequence that a fresh tick starts with
 	ClockBack          string
-	Tolerance          time.Duration // of clockBackWait
-	RingSize           int           // past ticks whose state is kept; 1: only the newest
+	Tolerance          time.Duration // for clockBackWait
+	RingSize           int           // number of past ticks with their own state; 1 means only the newest
 
 	Clock  spi.Clock
 	Logger *slog.Logger
@@ -48,10 +47,10 @@ type config struct {
 
 const (
 	defaultTolerance = 10       // ms
-	maxTolerance     = 86400000 // ms: a day
-	defaultRingSize  = 200      // of SNOWFLAKE_RING
+	maxTolerance     = 86400000 // ms; a day
+	defaultRingSize  = 200      // for SNOWFLAKE_RING
 	maxRingSize      = 1 << 16
-	leastYears       = 10 // that a layout must have before it when it is chosen
+	leastYears       = 10 // years of keys that a custom layout must have left
 )
 
 func init() {
@@ -77,7 +76,7 @@ func fromProps(p spi.Props, ringSize int) (spi.KeyGenerator, error) {
 	return newGenerator(c), nil
 }
 
-// readTime reads what decides which times keys can have.
+// readTime reads the properties that determine the times that keys can have.
 func (c *config) readTime(p spi.Props) error {
 	tick, err := p.Duration("tick", 0, time.Microsecond, time.Hour)
 	if err != nil {
@@ -92,8 +91,8 @@ func (c *config) readTime(p spi.Props) error {
 	return c.checkTime()
 }
 
-// checkTime checks the epoch, against now where the clock is the system's: a
-// program's own clock is not read before the first key.
+// checkTime checks the epoch. It compares it with the clock only if that is the system's clock: a
+// custom clock isn't read before the first key.
 func (c *config) checkTime() error {
 	if err := checkEpoch(c.Epoch); err != nil || c.Clock != spi.SystemClock {
 		return err
@@ -117,8 +116,8 @@ func checkEpoch(epoch time.Time) error {
 	return nil
 }
 
-// lastTick is the highest value of the time field whose time Go can hold in
-// nanoseconds, which it can until the year 2262.
+// lastTick returns the highest value of the time field whose time Go can represent in nanoseconds,
+// which ends in 2262.
 func lastTick(l Layout, epoch time.Time) int64 {
 	const end = math.MaxInt64 / int64(time.Second) * int64(time.Second)
 	return min(1<<l.TimeBits-1, (end-epoch.UnixNano())/int64(l.Tick)-1)

@@ -8,8 +8,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// backError is the error for a clock at now that must reach last before another key is
-// made.
+// backError returns the error for a clock at now that must reach last before the next key.
 func (g *generator) backError(last, now time.Time) error {
 	var tolerance time.Duration
 	if g.cfg.ClockBack == clockBackWait {
@@ -20,23 +19,23 @@ func (g *generator) backError(last, now time.Time) error {
 		spi.ErrClockBack, last.Sub(now), stamp(last), stamp(now), tolerance)
 }
 
-// startError is the error for a worker ID whose keys must begin at start, well ahead of
-// now. It is released, and another one looked for with the next key.
+// startError returns the error for a worker ID whose keys must start at start, far ahead of now.
+// The worker ID is released, and the next key tries to get another one.
 func startError(id int64, start, now time.Time) error {
 	return fmt.Errorf("%w: worker ID %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): "+
 		"it was used with a clock that was ahead; set this clock right if it is wrong, wait, stop a holder of another worker ID, or use a layout with more of them",
 		spi.ErrNoWorkerID, id, stamp(start), start.Sub(now), stamp(now))
 }
 
-// timeError is the error for a time that the layout's time field does not hold.
+// timeError returns the error for a time that doesn't fit the layout's time field.
 func (g *generator) timeError(t time.Time) error {
 	return fmt.Errorf("%w: %s is not in %s to %s, which layout %s holds; "+
 		"check the clock and the epoch, or use more bits of time",
 		spi.ErrTimeOverflow, stamp(t), stamp(g.cfg.Epoch), stamp(lastTime(g.cfg.Layout, g.cfg.Epoch)), g.cfg.Layout)
 }
 
-// leaseError is the error for the end of s's lease, with the reason why there is no
-// more of it, or no other worker ID after one that was lost.
+// leaseError returns the error for the end of s's lease. why is the error of its renewal, or of
+// leasing another worker ID after this one was lost.
 func (g *generator) leaseError(s *slot, why error) error {
 	if errors.Is(why, spi.ErrLeaseLost) {
 		return fmt.Errorf("%w: worker ID %d was lost, and there is no other: %w", spi.ErrLeaseLimit, s.id, why)

@@ -12,16 +12,15 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// figures are what Health reports and the state does not know. They belong to the
-// generator's mu.
+// figures are the figures for Health that the state doesn't have. The generator's mu guards them.
 type figures struct {
-	stats.Figures       // Issued of former slots
-	steps         int64 // of the clock, of former slots
-	stepNeed      int64 // the tick that the clock is behind, where that is counted
-	lost          int64 // leases
+	stats.Figures       // Issued is the sum of former slots
+	steps         int64 // clock steps of former slots
+	stepNeed      int64 // the tick of the last clock step that was counted
+	lost          int64 // number of lost leases
 }
 
-// retire keeps the figures of a slot that is replaced or closed. mu is held.
+// retire adds the figures of a slot that is replaced or closed. mu is held.
 func (g *generator) retire(s *slot) {
 	if s != nil {
 		g.figures.Issued += s.state.issued()
@@ -29,8 +28,8 @@ func (g *generator) retire(s *slot) {
 	}
 }
 
-// Health reports what the generator did and how it is. Issued and ClockSteps are
-// those of all generators that share the worker ID in this process.
+// Health returns the figures and the current error. Issued and ClockSteps include all generators
+// that share the worker ID in this process.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	h := g.figures.Snapshot()
@@ -47,7 +46,7 @@ func (g *generator) Health() spi.Health {
 	if s := g.slot.Load(); s != nil {
 		g.slotHealth(&h, s, lost)
 	} else if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok && !closed {
-		h.Err = errors.Join(h.Err, r.Health().Err) // why there is no worker ID
+		h.Err = errors.Join(h.Err, r.Health().Err) // the reason for a missing worker ID
 	}
 	return h
 }
@@ -99,7 +98,7 @@ func aheadOfClock(by time.Duration, why string) string {
 
 var errLeaseOver = errors.New("it has not been renewed yet")
 
-// Describe returns the type, the split, the worker ID and the policies in a line.
+// Describe returns the type, layout, worker ID and settings in one line.
 func (g *generator) Describe() string {
 	c := g.cfg
 	worker := "worker none yet"
@@ -128,8 +127,8 @@ func (g *generator) Describe() string {
 		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, c.MaxVibrationOffset, ring)
 }
 
-// ListWorkerIDs says who has the worker IDs of the generator's assigner; without
-// one, which worker ID is configured.
+// ListWorkerIDs lists the worker IDs of the generator's assigner. Without an assigner, it lists the
+// configured worker ID.
 func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
 	defer guard.Recover(&err, "the worker-ID assigner")
 	maxID := g.cfg.Layout.MaxWorkerID()

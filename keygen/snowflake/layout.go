@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Layout says how the 63 bits of a key are split, from the highest bit down:
+// Layout specifies how the 63 bits of a key are divided, from the highest bit down:
 //
 //	0 | time since the epoch, in ticks | worker | sequence
 //	  |            TimeBits            |WorkerBits|SequenceBits
@@ -27,19 +27,16 @@ type Layout struct {
 	Tick time.Duration
 }
 
-// Classic is Twitter's and ShardingSphere's split: 41 bits of milliseconds
-// (69 years), 10 bits of worker, 12 bits of sequence (4,096 keys a
-// millisecond).
+// Classic is the layout of Twitter and ShardingSphere: 41 bits of milliseconds (69 years), 10 bits
+// of worker ID and 12 bits of sequence (4,096 keys per millisecond).
 var Classic = Layout{TimeBits: 41, WorkerBits: 10, SequenceBits: 12, Tick: time.Millisecond}
 
-// JS53 is the reduced split for clients that hold numbers as JavaScript does:
-// 33 bits of seconds, 4 of worker and 15 of sequence, so that no key is above
-// 2^53−1.
+// JS53 is a shorter layout for JavaScript clients: 33 bits of seconds, 4 bits of worker ID and 15
+// bits of sequence. No key is above 2^53−1.
 var JS53 = Layout{TimeBits: 33, WorkerBits: 4, SequenceBits: 15, Tick: time.Second}
 
-// ParseLayout reads "41-10-12" (time, worker and sequence bits, in ticks of
-// tick) or "js53". A tick of zero means the layout's own: 1 ms, and 1 s for
-// js53. The error says what is wrong with the split.
+// ParseLayout parses "41-10-12" (bits of time, worker ID and sequence) or "js53". A tick of zero
+// means the default, which is 1 ms, or 1 s for js53. The error describes an invalid layout.
 func ParseLayout(text string, tick time.Duration) (Layout, error) {
 	if strings.EqualFold(text, "js53") {
 		if tick != 0 && tick != JS53.Tick {
@@ -64,7 +61,8 @@ func ParseLayout(text string, tick time.Duration) (Layout, error) {
 	return l, l.check()
 }
 
-// String is the split as it is written in a rule: "41-10-12", "js53".
+// String returns the layout in the form that [ParseLayout] accepts, for example "41-10-12" or
+// "js53".
 func (l Layout) String() string {
 	l = l.orDefault()
 	if l == JS53 {
@@ -73,11 +71,11 @@ func (l Layout) String() string {
 	return fmt.Sprintf("%d-%d-%d", l.TimeBits, l.WorkerBits, l.SequenceBits)
 }
 
-// MaxWorkerID is the highest worker ID of the layout.
+// MaxWorkerID returns the highest worker ID of the layout.
 func (l Layout) MaxWorkerID() int64 { return 1<<l.orDefault().WorkerBits - 1 }
 
-// MaxSequence is the highest sequence of the layout; one tick of one worker
-// has MaxSequence+1 keys.
+// MaxSequence returns the highest sequence of the layout. A worker ID has MaxSequence+1 keys per
+// tick.
 func (l Layout) MaxSequence() int64 { return 1<<l.orDefault().SequenceBits - 1 }
 
 func (l Layout) orDefault() Layout {
@@ -107,19 +105,19 @@ func (l Layout) check() error {
 	return nil
 }
 
-// DecodeKey takes a key apart, as [Decode] does.
+// DecodeKey decodes a key with [Decode].
 func (g *generator) DecodeKey(key int64) (spi.KeyParts, error) {
 	return Decode(g.cfg.Layout, g.cfg.Epoch, key)
 }
 
-// KeyRange is [KeyRange] with the generator's layout and epoch.
+// KeyRange calls [KeyRange] with the generator's layout and epoch.
 func (g *generator) KeyRange(from, until time.Time) (first, last int64, err error) {
 	return KeyRange(g.cfg.Layout, g.cfg.Epoch, from, until)
 }
 
-// Decode takes a key of a layout and epoch apart. The zero Layout is
-// [Classic], the zero epoch [DefaultEpoch]. A key that is negative, or that
-// has bits above the time field, is an error.
+// Decode returns the parts of a key. The zero Layout is [Classic], and the zero epoch is
+// [DefaultEpoch]. It returns an error for a negative key, and for a key with bits above the time
+// field.
 func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 	l, epoch, err := known(l, epoch)
 	if err != nil {
@@ -137,10 +135,10 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 	}, nil
 }
 
-// KeyRange is the smallest and the largest key, of any worker, whose time is
-// in from ≤ time < until; both may be keys, for WHERE id BETWEEN ? AND ?. A
-// key's time is the beginning of its tick. Times beyond the layout's are taken
-// as its first and last; an interval in which no tick begins is an error.
+// KeyRange returns the smallest and the largest key, of any worker ID, whose time is in from ≤ time
+// < until. Both are inclusive, for WHERE id BETWEEN ? AND ?. The time of a key is the beginning of
+// its tick. Times outside the layout count as its first or last time. If no tick begins in the
+// interval, KeyRange returns an error.
 func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err error) {
 	l, epoch, err = known(l, epoch)
 	if err != nil {
@@ -156,8 +154,8 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 	return int64(begin << shift), int64((end-1)<<shift | (1<<shift - 1)), nil
 }
 
-// rangeTick is the first tick at or after t, within the layout's and the one after them,
-// which an int64 does not hold where the time field has 63 bits.
+// rangeTick returns the first tick at or after t, from 0 to the tick after the layout's last one. An
+// int64 doesn't hold that tick if the time has 63 bits.
 func rangeTick(l Layout, epoch, t time.Time) uint64 {
 	ticks, whole := ticksSince(l, epoch, t)
 	if !whole {
@@ -166,8 +164,8 @@ func rangeTick(l Layout, epoch, t time.Time) uint64 {
 	return min(ticks, 1<<l.TimeBits)
 }
 
-// ticksSince is the number of ticks from the epoch to t, rounded down, and
-// whether it is a whole one. It is 0 before the epoch, and 2^63 where it would be more.
+// ticksSince returns the number of ticks from the epoch to t, rounded down, and reports whether t
+// is the beginning of a tick. The number is 0 before the epoch, and at most 2^63.
 func ticksSince(l Layout, epoch, t time.Time) (ticks uint64, whole bool) {
 	seconds, nanos := t.Unix()-epoch.Unix(), t.Nanosecond()-epoch.Nanosecond()
 	if nanos < 0 {
@@ -196,15 +194,15 @@ func known(l Layout, epoch time.Time) (Layout, time.Time, error) {
 	return l, epoch, checkEpoch(epoch)
 }
 
-// largest is the key with every bit of its layout set. Generators end before
-// it where its time is beyond what Go counts in nanoseconds, in 2262.
+// largest returns the key with all bits of its layout set. A generator may end before it, because
+// Go's nanoseconds end in 2262.
 func largest(l Layout) int64 {
 	return 1<<(l.TimeBits+l.WorkerBits+l.SequenceBits) - 1
 }
 
-// tickTime is the time at which a tick begins, also beyond 2262.
+// tickTime returns the beginning of a tick, also after 2262.
 func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
 	hi, lo := bits.Mul64(uint64(tick), uint64(l.Tick))
-	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small: 63 bits of hours at most
+	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small, because a tick is at most an hour
 	return time.Unix(epoch.Unix()+int64(seconds), int64(epoch.Nanosecond())+int64(nanos)).UTC()
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Callers that cannot be served at once wait in a queue, in the order in which
-// they came. The first waits for the clock, or asks for the worker ID,
-// on behalf of all; the others sleep on a channel. The caller that finds keys serves
-// the queue in order, so that no caller starves when the layout is saturated, and
-// a thousand callers cost one timer.
+// Callers that can't be served at once wait in a queue, in the order of their arrival. The first
+// caller waits for the clock, or acquires the worker ID, on behalf of all. The others wait on a
+// channel. The caller that gets keys also serves the queue in order. No caller starves while the
+// layout is saturated, and a thousand callers need one timer.
 
-// waiter is a caller in the queue. Its fields belong to the generator's mu; its
-// keys are the server's until done.
+// waiter is a caller in the queue. The generator's mu guards its fields. Until done, only the
+// serving goroutine accesses its keys.
 type waiter struct {
 	place  *list.Element
-	rest   []int64 // still to be filled
-	waited bool    // it met a full tick: see request
+	rest   []int64 // keys that aren't set yet
+	waited bool    // it found a full tick; see request
 	after  uint64  // position of its newest key
-	probe  bool    // it wants no key, but to know whether there is one: see Ready
+	probe  bool    // it only checks whether a key is available; see Ready
 	done   bool
 	err    error
-	signal chan struct{} // done, or first in the queue
-	cancel func()        // interrupts the first waiter's wait
-	since  int64         // clock reading when the wait began
+	signal chan struct{} // it is done, or first in the queue
+	cancel func()        // interrupts the wait of the first waiter
+	since  int64         // clock reading at the beginning of the wait
 	slept  bool
 }
 
-// first is the first waiter, nil when there is none. mu is held.
+// first returns the first waiter, or nil. mu is held.
 func (g *generator) first() *waiter {
 	if front := g.queue.Front(); front != nil {
 		return front.Value.(*waiter)
@@ -42,7 +41,7 @@ func (g *generator) first() *waiter {
 	return nil
 }
 
-// enter puts w at the queue's end. mu is held.
+// enter appends w to the queue. mu is held.
 func (g *generator) enter(w *waiter) {
 	w.signal = make(chan struct{}, 1)
 	w.place = g.queue.PushBack(w)
@@ -76,7 +75,7 @@ func (g *generator) join(ctx context.Context, w *waiter) error {
 	}
 }
 
-// await does what the first waiter has to do, or waits to be the first. mu is free.
+// await does the work of the first waiter, or waits until w is the first. mu isn't held.
 func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome) error {
 	if err := ctx.Err(); err != nil {
 		return g.ended(err)
@@ -117,14 +116,14 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome)
 	return err
 }
 
-// maxNap bounds one sleep, so that a clock that jumps forward is noticed.
+// maxNap limits one sleep, so that the generator notices a clock that jumps forwards.
 const maxNap = 100 * time.Millisecond
 
 func (g *generator) ended(err error) error {
 	return fmt.Errorf("shardkey: %s had to wait for keys: %w", g.typ(), err)
 }
 
-// begin notes that w has to wait.
+// begin records that w has to wait.
 func (g *generator) begin(w *waiter, ns int64) {
 	if !w.slept && !w.probe {
 		w.slept, w.since = true, ns
@@ -132,7 +131,7 @@ func (g *generator) begin(w *waiter, ns int64) {
 	}
 }
 
-// finish takes the first waiter out of the queue, served or failed.
+// finish removes the first waiter from the queue. Its keys are set, or it failed with err.
 func (g *generator) finish(w *waiter, err error, ns int64) {
 	if w.slept {
 		g.figures.Waited += time.Duration(max(0, ns-w.since))
@@ -141,7 +140,7 @@ func (g *generator) finish(w *waiter, err error, ns int64) {
 	g.out(w)
 }
 
-// leave takes w out of the queue because of err. mu is held.
+// leave removes w from the queue with err. mu is held.
 func (g *generator) leave(w *waiter, err error) {
 	w.done, w.err = true, err
 	g.figures.Error(stats.KindOf(err), err, g.cfg.Clock.Now())
@@ -168,20 +167,20 @@ func wake(w *waiter) {
 	}
 }
 
-// failAll fails every waiter with the same error. mu is held.
+// failAll fails all waiters with the same error. mu is held.
 func (g *generator) failAll(err error) {
 	for w := g.first(); w != nil; w = g.first() {
 		g.leave(w, err)
 	}
 }
 
-// serveSafely is serve, whose error is a panic of the lease's. mu is held.
+// serveSafely calls serve, and returns a panic of the lease as an error. mu is held.
 func (g *generator) serveSafely() (o outcome, err error) {
 	defer guard.Recover(&err, "the worker ID's lease")
 	return g.serve(), nil
 }
 
-// serve gives keys to the waiters, in order, until the queue is empty or its first must
+// serve sets the keys of the waiters, in order, until the queue is empty or its first waiter has to
 // wait. mu is held.
 func (g *generator) serve() outcome {
 	for g.queue.Len() > 0 {
@@ -201,8 +200,8 @@ func (g *generator) serve() outcome {
 	return outcome{}
 }
 
-// outcome is what the first waiter has to do before it can be served: to sleep, or to
-// ask the lease's store. It is zero where there is nothing to wait for.
+// outcome is the next step of the first waiter: to sleep, or to call the lease's store. It is zero
+// if there is nothing to wait for.
 type outcome struct {
 	nap time.Duration
 	ask func(context.Context) error
@@ -210,7 +209,7 @@ type outcome struct {
 
 func (o outcome) waits() bool { return o.nap > 0 || o.ask != nil }
 
-// asking is the outcome of asking for the slot in place of s.
+// asking returns the outcome of replacing s by the slot that ask returns.
 func (g *generator) asking(s *slot, ask func(context.Context) (*slot, error)) outcome {
 	return outcome{ask: func(ctx context.Context) error {
 		next, err := ask(ctx)
@@ -221,8 +220,8 @@ func (g *generator) asking(s *slot, ask func(context.Context) (*slot, error)) ou
 	}}
 }
 
-// serveAt serves the queue with one reading of the clock, and another one
-// whenever a reservation is newer than that.
+// serveAt serves the queue with one reading of the clock. It reads the clock again if another
+// goroutine's reservation is newer than the reading.
 func (g *generator) serveAt(now, ns int64) (outcome, error) {
 	if now < 0 {
 		return outcome{}, g.timeError(g.sinceEpoch(ns))
@@ -254,7 +253,8 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
 			} else {
-				// A call that takes many ticks lets those through that take one.
+				// A call that needs many ticks goes to the back of the queue, so that calls that
+				// need one tick can continue.
 				g.queue.MoveToBack(w.place)
 				wake(g.first())
 			}
@@ -264,8 +264,8 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 			need -= s.state.ahead.Load()
 			return outcome{nap: max(time.Duration(need*g.clock.Length()-ns)+g.crowdNap(), 1)}, nil
 		case behind:
-			// Another goroutine may have read the clock after this one did:
-			// only a reading made after the word was loaded shows a step.
+			// Another goroutine may have read the clock later than this one. Only a reading after
+			// the word was loaded shows a clock step.
 			if now, ns = g.clock.Read(); now+s.state.ahead.Load() < need {
 				if now < 0 {
 					return outcome{}, g.timeError(g.sinceEpoch(ns))
@@ -285,9 +285,9 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 	return outcome{}, nil
 }
 
-// crowdNap is extra sleep beyond the next tick when many callers wait: waking a
-// crowd each millisecond costs more than the keys do. The ticks that
-// pass are made up for; where they would not be, it is zero.
+// crowdNap returns extra sleep beyond the next tick if many callers wait. Waking many callers each
+// millisecond costs more than their keys. The skipped ticks are used later. If they can't be used
+// later, crowdNap returns zero.
 func (g *generator) crowdNap() time.Duration {
 	if g.catchUp == 0 {
 		return 0
@@ -295,8 +295,8 @@ func (g *generator) crowdNap() time.Duration {
 	return min(time.Duration(g.waiting.Load()/64)*time.Millisecond, catchUpTime/8)
 }
 
-// pastLimit is what keys in tick need take, which the slot's limit does not allow: a
-// longer lease, which may have been renewed already.
+// pastLimit returns the next step for keys in tick need, which the slot's limit doesn't cover. The
+// lease has to be renewed, unless it was renewed in the meantime.
 func (g *generator) pastLimit(s *slot, need, now int64) (outcome, error) {
 	switch {
 	case need > g.lastTick:
@@ -307,8 +307,8 @@ func (g *generator) pastLimit(s *slot, need, now int64) (outcome, error) {
 	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need, now) }), nil
 }
 
-// change makes next the slot in place of s, unless that is not the slot any
-// longer: the generator has been closed.
+// change replaces s by next, unless s is no longer the current slot because the generator was
+// closed.
 func (g *generator) change(s, next *slot) error {
 	if next == s {
 		return nil
@@ -323,7 +323,7 @@ func (g *generator) change(s, next *slot) error {
 	if ours {
 		g.cfg.Logger.Info("shardkey: worker ID in use", "worker_id", next.id)
 		if s != nil {
-			_ = g.release(s) // one that was lost is no longer there, and of others the assigner logs it
+			_ = g.release(s) // a lost lease needs no release, and the assigner logs other errors
 		}
 		return nil
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Ready tells whether a key can be made now, within the time that the clock may be
-// behind, and uses none. It takes a worker ID where there is none yet, or where the clock
-// is far behind the keys of the one that there is, and renews one that is at its limit; a
-// renewal that fails earlier is not its business. Its errors are those of GenerateInt64Keys.
+// Ready returns nil if a key can be generated now, or within the tolerated wait for the clock. It
+// generates no key. It acquires a worker ID if there is none, or if the clock is far behind the
+// keys of the current one. It renews a lease that is at its limit. A renewal that failed earlier
+// doesn't matter. Its errors are those of GenerateInt64Keys.
 func (g *generator) Ready(ctx context.Context) error {
 	if s := g.slot.Load(); s != nil {
 		if _, v := g.probe(s, g.clock.Now()); v == taken {
@@ -21,7 +21,7 @@ func (g *generator) Ready(ctx context.Context) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	// What the wait was for, ctx's error does not say.
+	// The assigner's error explains the wait, which ctx's error doesn't.
 	if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok {
 		if cause := r.Health().Err; cause != nil {
 			return fmt.Errorf("%w: %w", err, cause)
@@ -30,8 +30,8 @@ func (g *generator) Ready(ctx context.Context) error {
 	return err
 }
 
-// serveProbe answers a waiter that wants to know whether there is a key. It is not
-// done when the zero outcome is returned and the lease has become longer.
+// serveProbe checks whether a key is available for a waiter. If it returns the zero outcome and the
+// waiter isn't done, the lease was extended and the caller tries again.
 func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 	need, v := g.probe(s, now)
 	if v == behind {
@@ -44,7 +44,7 @@ func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 				return o, err
 			}
 		}
-		// The next key comes by itself, if it may be made then.
+		// The next tick comes without any action. Check whether it may be used.
 		need, v = g.probe(s, int64(s.state.top()>>g.seqBits))
 	}
 	switch v {
@@ -57,8 +57,8 @@ func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 	return outcome{}, nil
 }
 
-// probe is what take would say to a request for one key: taken, behind, atLimit or
-// ended. Where the clock's tick is full, it is what take will say in the next one.
+// probe returns the verdict of take for one key: taken, behind, atLimit or ended. If the clock's
+// tick is full, it returns the verdict for the next tick.
 func (g *generator) probe(s *slot, now int64) (need int64, v verdict) {
 	for {
 		_, need, v = g.take(s, request{now: now, n: 1, dry: true})

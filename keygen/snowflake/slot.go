@@ -15,27 +15,27 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// slot is the right to make the keys of one worker ID: the state that they
-// come from and the position that they must stay below.
+// slot is the right to generate the keys of one worker ID. It has the state that reserves
+// positions, and the limit that they must stay below.
 //
-// A leased slot has a state of its own, which begins at the lease's floor.
-// limit follows the lease's: it is read again when it is met. Before the first
-// key of each tick the lease is asked whether it is over. What it had reserved
-// would be its own even then, but where the store has forgotten it, or this machine
-// is a copy, somebody else makes the same keys.
+// A leased slot has its own state, which starts at the lease's floor. Its limit is a copy of the
+// lease's limit, which is read again when it is reached. Before the first key of each tick, the
+// generator checks whether the lease is over. The reserved interval would normally still belong to
+// it. But if the store lost the lease, or this machine is a copy of another, another process may
+// generate the same keys.
 type slot struct {
 	state  *state
 	worker int64  // shifted to its place in a key
-	from   uint64 // where the state began
+	from   uint64 // first position of the state
 	limit  atomic.Uint64
 
 	id    int64
 	lease spi.WorkerIDLease // nil for a fixed worker ID
 	delay time.Duration     // see delayOf
-	leave func()            // leaves a shared state; nil for a leased slot
+	leave func()            // releases a shared state; nil for a leased slot
 }
 
-// unleasedSlot is the slot of a worker ID without limit.
+// unleasedSlot returns a slot for a worker ID that has no limit.
 func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
@@ -46,8 +46,8 @@ func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 	return s, nil
 }
 
-// takeSlot takes the worker ID of the configuration. now is the clock's tick: the
-// ring must not go back to ticks before this process's own.
+// takeSlot returns a slot for the configured worker ID. now is the clock's tick: the ring must not
+// use ticks before this process started.
 func (g *generator) takeSlot(now int64) (*slot, error) {
 	s, err := g.unleasedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
 	if err != nil {
@@ -60,11 +60,12 @@ func (g *generator) takeSlot(now int64) (*slot, error) {
 	return s, nil
 }
 
-// unsetWorker is the commonest cause of duplicate keys.
+// unsetWorker warns about the most common cause of duplicate keys.
 const unsetWorker = "shardkey: no worker ID set, using 0: a second process without one generates the same keys; " +
 	"set worker-id, or worker-id-assigner"
 
-// leasedSlot asks the assigner. now is the clock's tick; no key is below from.
+// leasedSlot returns a slot for a worker ID from the assigner. now is the clock's tick, and no key
+// is below from.
 func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
 	if err == nil && isNil(lease) {
@@ -82,12 +83,12 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	delay := delayOf(lease)
 	latest := now + int64(delay)/g.clock.Length()
 	if !g.begins(start, latest) {
-		// Somebody else may have another one by the next key.
+		// Another worker ID may be free at the next key.
 		err := errors.Join(startError(id, g.clock.At(start), g.clock.At(now)), lease.Release(ctx, 0))
 		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
 	}
 	if !g.begins(int64(from>>g.seqBits), latest) {
-		from = 0 // keys need not ascend from those of a clock that was far ahead
+		from = 0 // keys need not ascend from a clock that was far ahead
 	}
 	from = max(from, uint64(start)<<g.seqBits)
 	if lease.Limit() == math.MaxInt64 {
@@ -100,23 +101,22 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	s := &slot{id: id, worker: id << g.seqBits, from: from, lease: lease, delay: delay}
 	s.state = newState(g.cfg.RingSize, from, g.seqBits)
 	g.extend(s)
-	// The lease's interval is this generator's alone, so that keys may begin
-	// ahead of the clock: after a crash the floor is where the crashed process
-	// had reserved to. More than that is a clock that stepped back.
+	// The lease's interval belongs to this generator alone, so keys may start ahead of the clock.
+	// After a crash, the floor is the end of the crashed process's reservation.
 	s.state.ahead.Store(max(0, int64(from>>g.seqBits)-now))
 	return s, nil
 }
 
-// A lease's start may be ahead of the clock by floorAhead, and by floorTicks: it is
-// rounded up to a tick, as is the time that an owner leaves to the next one. Where keys are
-// made ahead of the clock, it is borrowAhead: leases are not renewed for more.
+// A lease may start ahead of the clock by floorAhead and floorTicks. Its start is rounded up to a
+// tick, and so is the time that the previous owner left. In borrow mode the bound is borrowAhead,
+// because leases aren't renewed further ahead.
 const (
 	floorAhead  = time.Minute
 	floorTicks  = 4
 	borrowAhead = 24 * time.Hour
 )
 
-// begins reports whether keys may begin with tick start when the clock is in tick now.
+// begins reports whether keys may start with tick start when the clock is at tick now.
 func (g *generator) begins(start, now int64) bool {
 	most := floorAhead
 	if g.cfg.ClockBack == clockBackBorrow {
@@ -125,8 +125,8 @@ func (g *generator) begins(start, now int64) bool {
 	return start-now <= floorTicks+int64(most/g.cfg.Layout.Tick)
 }
 
-// delayOf is how far ahead of the clock a lease may start for reasons of its own, as after a
-// failover of its store.
+// delayOf returns how far ahead of the clock the lease may start for its own reasons, for example
+// after a failover of its store.
 func delayOf(lease spi.WorkerIDLease) time.Duration {
 	if l, ok := lease.(interface{ Delay() time.Duration }); ok {
 		return l.Delay()
@@ -134,11 +134,12 @@ func delayOf(lease spi.WorkerIDLease) time.Duration {
 	return 0
 }
 
-// replaceable reports whether s is a leased worker ID, in whose place another one can be had
-// when it was used with a clock that was far ahead.
+// replaceable reports whether s is a leased worker ID. If it was used with a clock that was far
+// ahead, it can be replaced by another one.
 func (s *slot) replaceable() bool { return s.lease != nil && s.leave == nil }
 
-// replace takes a worker ID in place of s, whose keys are ahead of the clock as back says.
+// replace leases a worker ID to replace s, whose keys are ahead of the clock. back is the error for
+// that.
 func (g *generator) replace(ctx context.Context, s *slot, now int64, back error) (*slot, error) {
 	next, err := g.leasedSlot(ctx, now, 0)
 	if err != nil {
@@ -149,10 +150,10 @@ func (g *generator) replace(ctx context.Context, s *slot, now int64, back error)
 	return next, nil
 }
 
-// over reports whether the lease was lost, or released.
+// over reports whether the lease was lost or released.
 func (s *slot) over() bool { return s.lease != nil && s.lease.Limit() == 0 }
 
-// extend takes over the lease's limit as it is now, and reports whether it grew.
+// extend copies the lease's current limit, and reports whether it grew.
 func (g *generator) extend(s *slot) bool {
 	if s.lease == nil {
 		return false
@@ -173,8 +174,8 @@ func (g *generator) extend(s *slot) bool {
 	}
 }
 
-// renew reserves the interval up to the end of tick, or takes another worker
-// id when this one is lost.
+// renew reserves the interval up to the end of tick. If the worker ID was lost, it leases another
+// one.
 func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
 	err := s.lease.Renew(ctx, g.lastMilli(tick))
 	if err == nil {
@@ -197,8 +198,7 @@ func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 	return s, g.leaseError(s, err)
 }
 
-// release ends a slot. A leased worker ID is released with the highest time
-// that it was used for.
+// release ends a slot. A leased worker ID is released with the highest time that was used.
 func (g *generator) release(s *slot) error {
 	var lastUsed int64
 	if s.leave != nil {
@@ -214,13 +214,13 @@ func (g *generator) release(s *slot) error {
 	return guard.Call("the worker ID's lease", func() error { return s.lease.Release(ctx, lastUsed) })
 }
 
-// isNil reports whether a lease is nil, or a nil pointer in the interface.
+// isNil reports whether a lease is nil, or an interface with a nil pointer.
 func isNil(lease spi.WorkerIDLease) bool {
 	v := reflect.ValueOf(lease)
 	return lease == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// ceilTick is the first tick that begins at or after a millisecond since 1970.
+// ceilTick returns the first tick that begins at or after a Unix time in milliseconds.
 func (g *generator) ceilTick(ms int64) int64 {
 	since := tick.SatSub(satMillis(ms), g.clock.Epoch())
 	if since <= 0 {
@@ -229,20 +229,19 @@ func (g *generator) ceilTick(ms int64) int64 {
 	return min((since-1)/g.clock.Length()+1, g.lastTick+1)
 }
 
-// lastMilli is the last millisecond since 1970 that has a part in tick at.
+// lastMilli returns the last Unix time in milliseconds that is part of tick at.
 func (g *generator) lastMilli(at int64) int64 {
 	return tick.CeilDiv(g.clock.Epoch()+(at+1)*g.clock.Length(), int64(time.Millisecond)) - 1
 }
 
-// satMillis is milliseconds in nanoseconds, at the ends where they do not fit.
+// satMillis converts milliseconds to nanoseconds, limited to the range of int64.
 func satMillis(ms int64) int64 {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	return max(-most, min(ms, most)) * int64(time.Millisecond)
 }
 
-// identity is what makes the keys of two generators collide: the same bits,
-// the same zero of time and the same worker. The clock belongs to it, since
-// generators in different times of different tests have nothing in common.
+// identity identifies generators whose keys would collide: those with the same layout, epoch and
+// worker ID. It includes the clock, because tests with different clocks use different times.
 type identity struct {
 	layout Layout
 	epoch  int64
@@ -255,16 +254,15 @@ type sharedState struct {
 	users int
 }
 
-// shared holds the states of worker IDs that are not leased. A state outlives its
-// generators, so that one that is opened again continues after the keys that were
-// made before.
+// shared has the states of worker IDs that aren't leased. A state outlives its generators. A
+// generator that is opened again continues after the earlier keys.
 var shared = struct {
 	sync.Mutex
 	states map[identity]*sharedState
 }{states: map[identity]*sharedState{}}
 
-// join returns the state of an identity; from is its first position when the
-// identity is new. leave ends its use, once.
+// join returns the state of an identity. If the identity is new, from is its first position. The
+// caller calls leave once, when it no longer uses the state.
 func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func(), err error) {
 	if !reflect.ValueOf(id.clock).Comparable() {
 		return newState(ringSize, from, seqBits), func() {}, nil
@@ -281,8 +279,8 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 		return nil, nil, fmt.Errorf("shardkey: worker ID %d is used in this process by a generator with ring size %d, "+
 			"and this one has %d, so that they cannot share their state: give them different worker IDs or the same ring size", id.worker, entry.state.ringSize(), ringSize)
 	default:
-		// Everything below the old state's top counts as used. Ending it stops
-		// a caller that still holds it.
+		// All positions below the top of the old state count as used. Ending the old state stops
+		// callers that still use it.
 		entry.state = newState(ringSize, max(from, entry.state.end()), seqBits)
 	}
 	entry.users++
@@ -297,5 +295,5 @@ func (c config) identity(worker int64) identity {
 	return identity{layout: c.Layout, epoch: c.Epoch.UnixNano(), worker: worker, clock: c.Clock}
 }
 
-// closeTimeout bounds how long Close waits for the store to take a lease back.
+// closeTimeout is the maximum time that Close waits for the store to release a lease.
 const closeTimeout = 3 * time.Second

@@ -6,49 +6,47 @@ import (
 	"time"
 )
 
-// A position is a key without its worker: tick<<SequenceBits | sequence. It
-// counts up through the sequence and on into the next tick.
+// state reserves the positions of a worker ID. A position is a key without its worker ID:
+// tick<<SequenceBits | sequence. Positions count up through the sequence and continue in the next
+// tick.
 //
-// The state of a worker is one word: the first position that was never handed
-// out. A reservation of n keys reads the clock, loads the word, computes where
-// its n positions begin (at or above the word), and swaps the word for the
-// position after them; when the swap fails it tries again. Since every swap
-// raises the word and every reservation lies between the old value and the
-// new one, no position is handed out twice, whatever the clock said.
+// The state is one word: the first position that was never handed out. To reserve n keys, take
+// reads the clock and loads the word. It computes the first of n positions, which is at or above
+// the word, and swaps the word for the position after the last. If the swap fails, it tries again.
+// Every swap raises the word, and every reservation lies between the old value and the new one. So
+// no position is handed out twice, whatever the clock shows.
 //
-// The ring has one such word for each of the past len(ring) ticks; tick t
-// uses word t mod len(ring) and no other. Positions of a word only rise, by
-// the same argument, and a position belongs to one tick and so to one word:
-// again none is handed out twice. A word that belongs to a later tick has
-// forgotten the earlier one, and refuses it.
+// The ring has one such word for each of the past len(ring) ticks. Tick t uses word t mod len(ring)
+// and no other. The positions of a word only rise, by the same argument. A position belongs to one
+// tick and therefore to one word, so again none is handed out twice. A word that belongs to a later
+// tick no longer has the positions of the earlier tick, and refuses it.
 type state struct {
-	_    [64]byte // the word has a cache line of its own; it is written for each reservation
+	_    [64]byte // the word has its own cache line, because each reservation writes it
 	word atomic.Uint64
 	_    [56]byte
 
-	ring []atomic.Uint64 // instead of word, when not empty
-	// skipped counts the positions that were skipped, modulo 2^64: what
-	// the words rose by, less these, is the number of keys. A jump to another
-	// tick is rare, a key is not.
+	ring []atomic.Uint64 // used instead of word if it isn't empty
+	// skipped is the number of skipped positions, modulo 2^64. The number of keys is the rise of
+	// the words minus skipped. Skipped positions are counted because they are rarer than keys.
 	skipped atomic.Uint64
-	from    uint64 // where the words began
-	// high is the newest tick that the ring handed out, floor its first.
+	from    uint64 // initial value of the words
+	// high is the newest tick that the ring used, and floor is its first.
 	high, floor atomic.Int64
-	// ahead is how many ticks beyond the clock may be used: the step back that
-	// is being made up for, or the way from the clock to a lease's first tick.
+	// ahead is the number of ticks ahead of the clock that may be used. It is the size of the last
+	// step back of the clock, or the distance from the clock to a lease's first tick.
 	ahead atomic.Int64
-	// busy is the tick of the clock up to which the layout counts as saturated.
+	// busy is the tick of the clock until which the layout counts as saturated.
 	busy atomic.Int64
 	// stepped is set while the ring's clock is behind high.
 	stepped atomic.Bool
 	steps   atomic.Int64
 }
 
-// closedBit in a word ends its state: positions have 63 bits.
+// closedBit in a word means that its state is closed. Positions only use 63 bits.
 const closedBit = 1 << 63
 
-// newState makes the state of a worker whose first position is from. A ring
-// of one tick is the plain word.
+// newState returns the state of a worker ID whose first position is from. With a ring size of 1 it
+// uses the single word.
 func newState(ringSize int, from uint64, seqBits int) *state {
 	s := &state{from: from}
 	s.word.Store(from)
@@ -64,7 +62,7 @@ func newState(ringSize int, from uint64, seqBits int) *state {
 
 func (s *state) ringSize() int { return max(1, len(s.ring)) }
 
-// top is the first position above all that were handed out.
+// top returns the first position above all that were handed out.
 func (s *state) top() uint64 {
 	if len(s.ring) == 0 {
 		return s.word.Load() &^ closedBit
@@ -76,7 +74,7 @@ func (s *state) top() uint64 {
 	return top
 }
 
-// issued is the number of keys handed out.
+// issued returns the number of keys handed out.
 func (s *state) issued() int64 {
 	skipped := s.skipped.Load()
 	if len(s.ring) == 0 {
@@ -89,7 +87,7 @@ func (s *state) issued() int64 {
 	return int64(risen - skipped)
 }
 
-// end closes the state: no position is handed out afterwards. It returns top.
+// end closes the state, so that it hands out no more positions. It returns top.
 func (s *state) end() uint64 {
 	s.word.Or(closedBit)
 	for i := range s.ring {
@@ -107,33 +105,32 @@ func (s *state) raiseHigh(tick int64) {
 	}
 }
 
-// verdict is the outcome of one attempt to reserve positions.
+// verdict is the result of one attempt to reserve positions.
 type verdict int
 
 const (
 	taken   verdict = iota
-	full            // the tick's sequence is used up: wait for tick need
+	full            // the tick's sequence is used up; wait for tick need
 	behind          // the clock is behind tick need, which was used
 	atLimit         // tick need is not below the slot's limit, or the lease is over
 	ended           // the state was closed
 )
 
-// request is n positions of one tick, n ≤ the sequence's size.
+// request is a request for n positions in one tick. n is at most the number of sequences in a tick.
 type request struct {
-	now int64 // the clock's tick, read before
+	now int64 // the clock's tick, read before take
 	n   uint64
-	// waited says that the caller has waited for a full tick: ShardingSphere
-	// then begins the next tick at sequence 0, not at the vibration's offset.
+	// waited means that the caller has waited for a full tick. As in ShardingSphere, the next tick
+	// then starts at sequence 0 and not at the vibration's offset.
 	waited bool
-	// after is the newest position of the same call, or 0: its keys ascend,
-	// in a ring too.
+	// after is the newest position of the same call, or 0. Keys of a call ascend, also with a ring.
 	after uint64
-	// dry asks for the verdict alone: nothing is taken.
+	// dry means that take returns only the verdict and reserves nothing.
 	dry bool
 }
 
-// take reserves r.n positions in one tick. start is the first of them; need is
-// the tick that the verdict is about.
+// take reserves r.n positions in one tick. start is the first of them. need is the tick that the
+// verdict refers to.
 func (g *generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
 	switch {
 	case r.now < 0:
@@ -180,8 +177,8 @@ func (g *generator) take(s *slot, r request) (start uint64, need int64, v verdic
 	}
 }
 
-// takeRing is take for a ring: the tick's own word decides, so that a tick
-// that is before the newest one continues where it stopped.
+// takeRing is take for a ring. Each tick has its own word, so an earlier tick continues where it
+// stopped.
 func (g *generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
 	st := s.state
 	high, ahead := st.high.Load(), st.ahead.Load()
@@ -242,8 +239,8 @@ func (g *generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 	}
 }
 
-// offset is the sequence that a fresh tick begins with: the vibration's next
-// offset, or less when the keys would not fit after it.
+// offset returns the sequence that a fresh tick starts with. It is the vibration's next offset, or
+// less if the keys wouldn't fit after it.
 func (g *generator) offset(r request) uint64 {
 	if r.waited {
 		return 0
@@ -251,9 +248,8 @@ func (g *generator) offset(r request) uint64 {
 	return min(uint64(g.vibration.Load()), g.seqMask+1-r.n)
 }
 
-// moved follows a reservation in another tick: the next one, because the old
-// one was full, or the clock's (fresh). That steps the vibration on, and ends
-// what a clock ahead had allowed.
+// moved records a reservation in another tick. Either the old tick was full, or the clock is in a
+// new tick (fresh). A fresh tick advances the vibration and ends borrowing.
 func (g *generator) moved(st *state, r request, fresh bool) {
 	if !fresh {
 		g.crossed(st, r.now)
@@ -287,20 +283,19 @@ func (g *generator) movedRing(st *state, r request, tick, high int64, fresh bool
 	}
 }
 
-// crossed notes that a tick was filled to its end.
+// crossed records that a tick was filled to its end.
 func (g *generator) crossed(st *state, now int64) {
 	st.busy.Store(now + g.catchUp)
 }
 
-// lags reports whether keys continue in tick, which the clock has left, rather than
-// jump to the clock's tick. They do while the layout is saturated: a sleeping
-// goroutine wakes late, and the ticks that have passed would be lost.
+// lags reports whether keys continue in tick, although the clock is past it. They do while the
+// layout is saturated. Otherwise the ticks that passed while a goroutine overslept would be lost.
 func (g *generator) lags(st *state, tick, now int64) bool {
 	return g.catchUp > 0 && now-tick <= g.catchUp && now <= st.busy.Load()
 }
 
-// steppedBack decides what happens while the clock is behind tick need: how long to wait
-// (zero: try again), another worker ID, or an error. mu is held.
+// steppedBack handles a clock that is behind tick need. It returns how long to wait, another worker
+// ID to lease, or an error. A wait of zero means to try again. mu is held.
 func (g *generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 	g.countStep(s, need)
 	if g.borrows(s, need, now) {
@@ -310,13 +305,13 @@ func (g *generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 	return g.waitOrReplace(s, need, now, ns)
 }
 
-// borrows reports whether keys are made in tick need, ahead of the clock.
+// borrows reports whether keys may be generated in tick need, ahead of the clock.
 func (g *generator) borrows(s *slot, need, now int64) bool {
 	return g.cfg.ClockBack == clockBackBorrow && (g.begins(need, now) || !s.replaceable())
 }
 
-// waitOrReplace is the wait for tick need. Where that is too long it is an error, or another
-// worker ID if this one was used with a clock that was far ahead.
+// waitOrReplace returns the wait for tick need. If that is too long, it returns an error. If the
+// worker ID was used with a clock that was far ahead, it leases another one instead.
 func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
 	need -= s.state.ahead.Load()
 	nap, back := g.toWait(need, ns)
@@ -326,7 +321,7 @@ func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error)
 	return outcome{nap: nap}, back
 }
 
-// toWait is how long to wait until the clock is in tick need, or the error where that is too
+// toWait returns how long to wait until the clock reaches tick need, or an error if that is too
 // long.
 func (g *generator) toWait(need, ns int64) (time.Duration, error) {
 	gap := time.Duration(need*g.clock.Length() - ns)
@@ -336,7 +331,7 @@ func (g *generator) toWait(need, ns int64) (time.Duration, error) {
 	return 0, g.backError(g.clock.At(need), g.sinceEpoch(ns))
 }
 
-// countStep counts a step of the clock once, however many callers meet it.
+// countStep counts a step of the clock once, even if several callers notice it.
 func (g *generator) countStep(s *slot, need int64) {
 	if len(s.state.ring) != 0 {
 		if s.state.stepped.CompareAndSwap(false, true) {

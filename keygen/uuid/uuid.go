@@ -1,26 +1,26 @@
-// Package uuid generates the keys of type UUID: random ones (version 4) and
-// time-ordered ones (version 7), as text or as 16 bytes
-// (https://www.rfc-editor.org/rfc/rfc9562, sections 5.4 and 5.7).
+// Package uuid generates the keys of type UUID: random ones (version 4) and time-ordered ones
+// (version 7), as strings or as 16 bytes (https://www.rfc-editor.org/rfc/rfc9562, sections 5.4 and
+// 5.7).
 //
 //	keyGenerators:
 //	  uuid:  {type: UUID} # 9f2c…, 32 hex digits, as ShardingSphere's UUIDKeyGenerateAlgorithm
 //	  uuid7: {type: UUID, props: {version: 7, format: binary}}
 //
-// The formats are hex (32 digits, CHAR(32)), canonical (with dashes, CHAR(36))
-// and binary (16 bytes, BINARY(16)).
+// The formats are hex (32 digits, CHAR(32)), canonical (with dashes, CHAR(36)) and binary (16
+// bytes, BINARY(16)).
 //
-// Version 4 is 122 bits of crypto/rand. Goroutines share nothing, and no random bytes
-// are kept for later: a cloned virtual machine would use them again.
+// Version 4 has 122 bits of crypto/rand. Goroutines share no state. Random bytes aren't buffered,
+// because a cloned virtual machine would use the same bytes again.
 //
-// Version 7 begins with the time, so that new keys go to the end of an index. The
-// bits below the millisecond are RFC 9562's method 3 (section 6.2):
+// Version 7 begins with the time, so that new keys go to the end of an index. The bits below the
+// millisecond use method 3 of RFC 9562 (section 6.2):
 //
 //	48 bits         | 4 |      12 bits         | 2 |  62 bits
 //	ms since 1970   | 7 | 1/4096 ms or counter |   |  crypto/rand
 //
-// A key's 60 bits of time are above those of all keys that the generator made before.
-// When keys are requested faster than 4,096 a millisecond, or the clock steps back, the
-// time continues from the last key's, ahead of the clock.
+// The 60 bits of time of a key are larger than those of all earlier keys of the generator. If keys
+// are requested faster than 4,096 per millisecond, or if the clock steps back, the time continues
+// from the last key's and is ahead of the clock.
 package uuid
 
 import (
@@ -39,13 +39,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// generator generates UUIDs. It never waits, and any number of goroutines may use it.
+// generator generates UUIDs. It never waits. Its methods may be called by multiple goroutines at
+// once.
 type generator struct {
 	version string // "4" or "7"
 	format  string // hex, canonical or binary
 	clock   tick.Clock
 
-	_    [64]byte      // last has a cache line of its own; each UUID writes it
+	_    [64]byte      // last has its own cache line, because each UUID writes it
 	last atomic.Uint64 // version 7: the newest time, in 1/4096 ms since 1970
 	_    [56]byte
 }
@@ -66,9 +67,9 @@ func init() {
 	})
 }
 
-// GenerateKeys makes n UUIDs, each a string, or a []byte in the binary format. Those of
-// version 7 ascend. The error is version 7's [spi.ErrTimeOverflow], when the clock is
-// before 1970 or after 2262.
+// GenerateKeys returns n UUIDs. Each is a string, or a []byte in the binary format. UUIDs of
+// version 7 ascend. The error is [spi.ErrTimeOverflow] for version 7 if the clock is before 1970 or
+// after 2262.
 func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	n = max(n, 0)
 	var first uint64
@@ -80,7 +81,7 @@ func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any,
 		}
 	}
 	made := make([]byte, 16*n)
-	_, _ = rand.Read(made) // by contract it returns no error
+	_, _ = rand.Read(made) // documented never to return an error
 	keys := make([]any, n)
 	for i := range keys {
 		u := (*uuid.UUID)(made[16*i:])
@@ -100,7 +101,7 @@ func (g *generator) formatted(u *uuid.UUID) any {
 	case "canonical":
 		return u.String()
 	case "binary":
-		b := *u // a copy: a key must not keep the others of its call in memory
+		b := *u // a copy, so that a key doesn't keep the others of its call in memory
 		return b[:]
 	}
 	var text [32]byte
@@ -108,11 +109,12 @@ func (g *generator) formatted(u *uuid.UUID) any {
 	return string(text[:])
 }
 
-// end is the time that Go's nanoseconds end with, in 1/4096 ms: in April 2262.
+// end is the end of Go's nanoseconds, in April 2262, in 1/4096 ms.
 const end = math.MaxInt64 / uint64(time.Millisecond) << 12
 
-// reserve takes n times, in 1/4096 ms since 1970, that are above all taken before: the
-// clock's, or the ones after the last when the clock is not above it. It returns the first.
+// reserve reserves n times, in 1/4096 ms since 1970, above all earlier ones. It starts at the
+// clock's time, or after the last time if the clock isn't past it. It returns the first reserved
+// time.
 func (g *generator) reserve(n uint64) (uint64, error) {
 	now, err := g.now()
 	if err != nil {
@@ -130,7 +132,7 @@ func (g *generator) reserve(n uint64) (uint64, error) {
 	}
 }
 
-// now is the clock's time in 1/4096 ms since 1970.
+// now returns the clock's time in 1/4096 ms since 1970.
 func (g *generator) now() (uint64, error) {
 	ns := g.clock.Nanos()
 	if ns < 0 {
@@ -140,13 +142,13 @@ func (g *generator) now() (uint64, error) {
 	return ms<<12 | rest<<12/uint64(time.Millisecond), nil
 }
 
-// Describe returns version and format.
+// Describe returns the version and the format.
 func (g *generator) Describe() string {
 	return fmt.Sprintf("UUID version %s, format %s", g.version, g.format)
 }
 
-// Health reports for version 7 how far the newest key is ahead of the clock. Keys are not
-// counted: goroutines would meet at the counter, and nowhere else.
+// Health reports, for version 7, how far the newest key is ahead of the clock. Keys aren't counted,
+// because goroutines would contend for the counter.
 func (g *generator) Health() spi.Health {
 	if g.version != "7" {
 		return spi.Health{}

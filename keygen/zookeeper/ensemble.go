@@ -18,32 +18,31 @@ const (
 	defaultTimeout        = 3 * time.Second
 )
 
-// ensemble is an ensemble that is connected to at the first call.
+// ensemble is a ZooKeeper ensemble. The first call connects to it.
 type ensemble struct {
 	servers  []string // host:port
 	chroot   string   // "" or "/app"
-	username string   // sent with the digest scheme, as the password; may be empty
+	username string   // for the digest scheme, like password; may be empty
 	password spi.Secret
-	// sessionTimeout is asked of the ensemble. A member that is silent for two
-	// thirds of it is given up for another one.
+	// sessionTimeout is requested from the ensemble. If a member is silent for two thirds of it,
+	// the client connects to another one.
 	sessionTimeout time.Duration
-	timeout        time.Duration // bounds each call
+	timeout        time.Duration // limits each call
 
 	mu      sync.Mutex
 	conn    *zk.Conn
 	closed  bool
-	session bool       // there is one now
-	failed  int        // connections that could not be made
-	dialErr error      // the last one's error
-	changed *sync.Cond // any of these has changed, or a caller's context has ended
+	session bool       // there is a session now
+	failed  int        // number of failed connection attempts
+	dialErr error      // error of the last attempt
+	changed *sync.Cond // one of these has changed, or a caller's context has ended
 	calls   sync.WaitGroup
 
 	login    sync.Mutex
 	loggedIn bool
 }
 
-// newEnsemble reads the property that names the servers, and those that all
-// have.
+// newEnsemble reads the property that names the servers, and the common properties.
 func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 	e := &ensemble{username: p.String("username", ""), password: p.Secret("password")}
 	e.changed = sync.NewCond(&e.mu)
@@ -64,10 +63,10 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 	return e, nil
 }
 
-// parseServers takes a connection string apart, as "h1:2181,h2/app": host or
-// host:port (2181), and after the last one a path below which all nodes are. An @, ?
-// or = in the path is an error: a password may follow, as in "u:12/password@host", and
-// logs show the path. See "Connecting to ZooKeeper" in ZooKeeper's programmer's guide:
+// parseServers parses a connection string such as "h1:2181,h2/app": host or host:port (default
+// 2181), and after the last one an optional path for all nodes. An @, ? or = in the path is an
+// error, because logs show the path and a password may follow, as in "u:12/password@host". See
+// "Connecting to ZooKeeper" in ZooKeeper's programmer's guide:
 // https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkSessions
 func parseServers(text string) (servers []string, chroot string, err error) {
 	list, path, found := strings.Cut(text, "/")
@@ -91,10 +90,11 @@ func parseServers(text string) (servers []string, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-// name is the members' addresses, for messages.
+// name returns the members' addresses, for messages.
 func (e *ensemble) name() string { return strings.Join(e.servers, ",") + e.chroot }
 
-// acl is the ACL of new nodes: the user's own, or open without credentials.
+// acl returns the ACL of new nodes. It gives access to the user only, or to all if there are no
+// credentials.
 func (e *ensemble) acl() []zk.ACL {
 	if e.username != "" {
 		return zk.AuthACL(zk.PermAll)
@@ -102,9 +102,9 @@ func (e *ensemble) acl() []zk.ACL {
 	return zk.WorldACL(zk.PermAll)
 }
 
-// do runs one call of the ensemble: within the timeout, and no longer than ctx.
-// The client knows no contexts, and a call that ctx gave up may still happen. It
-// is not begun without a session, for the client would keep it for later.
+// do runs one call, limited by the timeout and by ctx. The client doesn't support contexts, so a
+// call that ctx ended may still be applied. Without a session do doesn't start a call, because the
+// client would send it later.
 func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -139,8 +139,8 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 	return a.value, e.wrap(ctx, a.err)
 }
 
-// await returns the connection once it has a session, and counts the call. It
-// gives up when no member can be connected to.
+// await counts the call and returns the connection once it has a session. It returns an error if no
+// member accepts a connection.
 func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
 	defer context.AfterFunc(ctx, func() { e.change(func() {}) })()
 	e.mu.Lock()
@@ -164,15 +164,14 @@ func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
 	}
 }
 
-// connect makes the client, which connects in goroutines of its own until Close.
+// connect creates the client, which connects in its own goroutines until Close.
 func (e *ensemble) connect() (err error) {
 	e.conn, _, err = zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
 		zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
 	return err
 }
 
-// logIn sends the credentials, once; the client repeats them by itself with
-// each new connection.
+// logIn sends the credentials once. The client repeats them on each new connection.
 func (e *ensemble) logIn(conn *zk.Conn) error {
 	if e.username == "" {
 		return nil
@@ -187,7 +186,7 @@ func (e *ensemble) logIn(conn *zk.Conn) error {
 	return err
 }
 
-// silence is the client's log: what fails is in the errors of the calls.
+// silence discards the client's log, because the calls return the errors.
 type silence struct{}
 
 func (silence) Printf(string, ...any) {}
@@ -206,7 +205,7 @@ func (e *ensemble) event(ev zk.Event) {
 	}
 }
 
-// change changes the state and wakes all who wait for that.
+// change changes the state and wakes all goroutines that wait for a change.
 func (e *ensemble) change(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -214,7 +213,7 @@ func (e *ensemble) change(f func()) {
 	e.changed.Broadcast()
 }
 
-// Close ends the session.
+// Close closes the session.
 func (e *ensemble) Close() error {
 	var conn *zk.Conn
 	e.change(func() { conn, e.conn, e.closed = e.conn, nil, true })
@@ -225,20 +224,20 @@ func (e *ensemble) Close() error {
 	return nil
 }
 
-// hosts returns to the client's loop the next member to try. Names are looked up by
-// each dial, so that a member may move to another address.
+// hosts returns the next member to try to the client's loop. Each dial resolves the name, so that a
+// member can move to another address.
 type hosts struct {
 	servers []string
 	next    int
-	tried   int // since the last good one
+	tried   int // since the last successful connection
 }
 
 func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 func (h *hosts) Len() int                    { return len(h.servers) }
 func (h *hosts) Connected()                  { h.tried = 0 }
 
-// Next returns the next server, and whether all have been tried: the client then
-// rests for a second.
+// Next returns the next server. retryStart reports that all have been tried, and makes the client
+// wait for a second.
 func (h *hosts) Next() (server string, retryStart bool) {
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)

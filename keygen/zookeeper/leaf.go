@@ -21,26 +21,25 @@ func init() {
 	spi.RegisterKeyGenerator("LEAF_SNOWFLAKE", func(p spi.Props) (spi.KeyGenerator, error) {
 		g, err := newLeaf(p, leafGrace)
 		if err != nil {
-			return nil, err // not g: a nil *leaf in an interface is not nil
+			return nil, err // not g, because an interface with a nil *leaf isn't nil
 		}
 		return g, nil
 	})
 }
 
-// leafEpoch is where the time of Leaf's keys begins, Twitter's first epoch: twepoch
-// in SnowflakeIDGenImpl.java of https://github.com/Meituan-Dianping/Leaf.
+// leafEpoch is the epoch of Leaf's keys, which is Twitter's first epoch: twepoch in
+// SnowflakeIDGenImpl.java of https://github.com/Meituan-Dianping/Leaf.
 var leafEpoch = time.UnixMilli(1288834974657).UTC()
 
-// defaultPort is what Leaf's documentation shows.
+// defaultPort is the port in Leaf's documentation.
 const defaultPort = 8080
 
-// leafOffset spreads the sequences that a millisecond begins with over 0..99,
-// as Leaf does by chance.
+// leafOffset makes a new millisecond start at sequences 0 to 99 in turn. Leaf uses a random one.
 const leafOffset = "99"
 
-// leaf is the key generator LEAF_SNOWFLAKE: a snowflake generator whose worker
-// id is leased from the node that Leaf keeps for an address. Leafs of the same
-// ensemble, name and address in one process share one worker ID.
+// leaf is the key generator LEAF_SNOWFLAKE: a snowflake generator that leases its worker ID from
+// Leaf's node for an address. Generators of a process with the same ensemble, name and address
+// share one worker ID.
 type leaf struct {
 	snowflake
 	shared *sharedLeaf
@@ -59,13 +58,13 @@ type snowflake interface {
 	io.Closer
 }
 
-// assigner is one of workerid's.
+// assigner is an assigner of package workerid.
 type assigner interface {
 	spi.WorkerIDAssigner
 	io.Closer
 }
 
-// newSnowflake makes the generator of a leaf. p is the leaf's properties.
+// newSnowflake returns the snowflake generator of a leaf with the properties p.
 func newSnowflake(p spi.Props, assigner spi.WorkerIDAssigner, epoch time.Time) (snowflake, error) {
 	props, err := spi.NewProps(map[string]any{
 		"epoch":                epoch.Format(time.RFC3339Nano),
@@ -86,8 +85,8 @@ func newSnowflake(p spi.Props, assigner spi.WorkerIDAssigner, epoch time.Time) (
 	return g.(snowflake), nil
 }
 
-// newLeaf makes a generator of a rule's properties. It asks the ensemble at the
-// first key. grace is leafGrace; tests have less time.
+// newLeaf returns a generator with these properties. It connects to the ensemble when the first key
+// is needed. grace is leafGrace, or less in tests.
 func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
 	store, err := readLeafStore(p, grace)
 	if err != nil {
@@ -109,7 +108,7 @@ func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
 	return joinLeaf(p, store, a.(assigner), epoch)
 }
 
-// readLeafStore reads where the node is, and whose.
+// readLeafStore reads the properties of the node and the address.
 func readLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 	e, err := newEnsemble(p, "leaf.zk.list")
 	if err != nil {
@@ -132,8 +131,8 @@ func readLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 	return newLeafStore(e, name, leafLayout{leafReport{IP: ip, Port: strconv.FormatInt(port, 10)}, grace}), nil
 }
 
-// machineIP is this machine's address as Leaf takes it; 127.0.0.1 when there is
-// none that others can reach.
+// machineIP returns this machine's address, selected as Leaf does. It returns 127.0.0.1 if other
+// machines can't reach any of its addresses.
 func machineIP() string {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -147,8 +146,8 @@ func machineIP() string {
 	return "127.0.0.1"
 }
 
-// GenerateInt64Keys fills keys, which ascend and are contiguous within a
-// millisecond.
+// GenerateInt64Keys sets keys to ascending keys, which are consecutive within a millisecond. Its
+// errors are those of a generator of type SNOWFLAKE.
 func (l *leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []int64) error {
 	if l.closed.Load() {
 		return spi.ErrClosed
@@ -156,12 +155,12 @@ func (l *leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []
 	return l.snowflake.GenerateInt64Keys(ctx, column, keys)
 }
 
-// GenerateKeys makes n keys as int64.
+// GenerateKeys returns n keys. Each is an int64.
 func (l *leaf) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	return spi.BoxedKeys(ctx, l, column, n)
 }
 
-// Ready tells whether a key can be made now.
+// Ready returns nil if a key can be generated now.
 func (l *leaf) Ready(ctx context.Context) error {
 	if l.closed.Load() {
 		return spi.ErrClosed
@@ -169,14 +168,14 @@ func (l *leaf) Ready(ctx context.Context) error {
 	return l.snowflake.Ready(ctx)
 }
 
-// Describe returns address, worker ID and epoch.
+// Describe returns the address, the worker ID and the epoch.
 func (l *leaf) Describe() string {
 	text := strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE ")
 	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.info().Name, text)
 }
 
-// Close gives the worker ID back when no other generator of this process uses
-// it. It may be called again.
+// Close releases the worker ID, unless another generator of this process uses it. It may be called
+// several times.
 func (l *leaf) Close() error {
 	if l.closed.Swap(true) {
 		return nil
@@ -184,9 +183,9 @@ func (l *leaf) Close() error {
 	return l.shared.leave()
 }
 
-// leafs are the live generators of this process. An address has one worker ID,
-// which only one of them could lease: two connectors with one rule, or a rule
-// that replaces another, would shut each other out.
+// leafs are the open generators of this process. Only one generator can lease the worker ID of an
+// address. If generators didn't share it, two connectors with the same rule couldn't both be open,
+// nor could a rule replace another.
 var leafs = struct {
 	sync.Mutex
 	byKey map[leafKey]*sharedLeaf
@@ -205,9 +204,8 @@ type sharedLeaf struct {
 	users     int
 }
 
-// joinLeaf makes the generator of an address, or joins the one that there is;
-// then the assigner is not needed, which has not asked the ensemble yet. Those
-// with a clock of their own are for tests, and stay apart.
+// joinLeaf returns the generator of an address, and creates it if there is none. If it exists, the
+// assigner a isn't used. Generators with a custom clock aren't shared, because they are for tests.
 func joinLeaf(p spi.Props, store *leafStore, a assigner, epoch time.Time) (*leaf, error) {
 	key := leafKey{store.ensemble.name(), store.path, store.address(), epoch.UnixMilli()}
 	share := p.Clock() == spi.SystemClock
@@ -233,7 +231,7 @@ func joinLeaf(p spi.Props, store *leafStore, a assigner, epoch time.Time) (*leaf
 	return &leaf{snowflake: s.generator, shared: s}, nil
 }
 
-// leave ends the generator with its last user.
+// leave closes the generator when its last user leaves.
 func (s *sharedLeaf) leave() error {
 	leafs.Lock()
 	s.users--

@@ -16,8 +16,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// leafStore is a store of the one worker ID that belongs to an address: the
-// number of its node below /snowflake/<name>/forever.
+// leafStore is a store with one worker ID, the one of an address. It is the number of the address's
+// node under /snowflake/<name>/forever.
 type leafStore struct {
 	store
 	leafLayout
@@ -29,7 +29,7 @@ func newLeafStore(e *ensemble, name string, l leafLayout) *leafStore {
 	return &leafStore{store{e, root + "/forever", l}, l, root}
 }
 
-// leafMax is the highest worker ID of 10 bits.
+// leafMax is the highest worker ID with 10 bits.
 const leafMax = 1<<10 - 1
 
 func (s *leafStore) info() workerid.Info {
@@ -39,20 +39,19 @@ func (s *leafStore) info() workerid.Info {
 	}
 }
 
-// now is the ensemble's clock. Leaf does not know of the node that is written
-// for it.
+// now returns the time of the ensemble's clock. It writes a node that Leaf doesn't use.
 func (s *leafStore) now(ctx context.Context) (time.Time, error) {
 	return s.ensemble.now(ctx, s.root+"/shardkey")
 }
 
-// workerIDs is the worker ID of this machine's address. A first start makes the
-// node, and takes the sequence number that ZooKeeper assigns, so that two machines that
-// start first at the same time differ.
+// workerIDs returns the worker ID of this machine's address. The first start creates the node, and
+// ZooKeeper assigns its sequence number. Two machines that start at the same time therefore get
+// different numbers.
 func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
 	id, err := s.find(ctx)
 	if err == nil && id < 0 {
 		var path string
-		// 0 means that no keys have been made yet.
+		// An empty record means that no keys have been generated.
 		path, _, err = s.ensemble.create(ctx, s.path+"/"+s.address()+"-", s.text(workerid.Record{}), zk.FlagSequence)
 		_, id, _ = leafNumber(path)
 	}
@@ -66,7 +65,7 @@ func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 	return []int64{id}, nil
 }
 
-// numberError says that ZooKeeper has counted past the last worker ID.
+// numberError is the error if ZooKeeper's sequence number is above the last worker ID.
 type numberError struct{ root string }
 
 func (e *numberError) Error() string {
@@ -76,8 +75,8 @@ func (e *numberError) Error() string {
 
 func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
 
-// find is the worker ID of this machine's node; -1 for none. Of several nodes,
-// which a lost answer can leave behind, it is the one that was reported to last.
+// find returns the worker ID of this machine's node, or -1 if there is none. If there are several
+// nodes, because an answer was lost, it returns the one with the latest report.
 func (s *leafStore) find(ctx context.Context) (int64, error) {
 	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
 		address, _, ok := leafNumber(name)
@@ -93,15 +92,15 @@ func (s *leafStore) find(ctx context.Context) (int64, error) {
 	return best, err
 }
 
-// CompareAndSet changes no node that a running Leaf server writes. It makes none:
-// their numbers are ZooKeeper's.
+// CompareAndSet replaces the record, unless a running Leaf server writes the node. It creates no
+// node, because ZooKeeper assigns their numbers.
 func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
 	found, n, err := s.get(ctx, workerID)
 	if err != nil || n.stat == nil || !found.Same(prev) {
 		return false, err
 	}
 	if isLeafs(found) {
-		// It is the ensemble's clock that is asked: the Leaf server's may be wrong.
+		// Use the ensemble's clock, because the Leaf server's clock may be wrong.
 		now, err := s.now(ctx)
 		if err != nil || now.Sub(time.UnixMilli(n.stat.Mtime)) < s.grace {
 			return false, err
@@ -110,8 +109,8 @@ func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 	return s.ensemble.set(ctx, s.node(workerID), s.text(next), n.stat.Version)
 }
 
-// leafGrace is how much earlier than its keys a Leaf server may report: it does so
-// each 3 s, and the report takes its time.
+// leafGrace is how much later than its last report the keys of a Leaf server may be.
+// It reports every 3 s, and a report takes some time.
 const leafGrace = 5 * time.Second
 
 // leafLayout keeps a record in Leaf's node of an address.
@@ -120,7 +119,7 @@ type leafLayout struct {
 	grace  time.Duration
 }
 
-// leafReport is what Leaf writes into its node, in its words.
+// leafReport is the JSON that Leaf writes to its node.
 type leafReport struct {
 	IP        string `json:"ip"`
 	Port      string `json:"port"`
@@ -133,13 +132,13 @@ func (l leafLayout) name(workerID int64) string {
 	return fmt.Sprintf("%s-%010d", l.address(), workerID)
 }
 
-// workerID is the number of a node of any address.
+// workerID returns the number of a node of any address.
 func (leafLayout) workerID(name string) (int64, bool) {
 	_, id, ok := leafNumber(name)
 	return id, ok
 }
 
-// leafNumber takes a node's name, <ip>:<port>-NNNNNNNNNN, apart.
+// leafNumber parses a node's name, <ip>:<port>-NNNNNNNNNN.
 func leafNumber(name string) (address string, workerID int64, ok bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 {
@@ -149,8 +148,7 @@ func leafNumber(name string) (address string, workerID int64, ok bool) {
 	return name[:i], n, err == nil && n >= 0
 }
 
-// text is Leaf's report, and below it our record. Leaf's JSON reader stops where
-// the report ends.
+// text returns Leaf's report, followed by our record. Leaf's JSON parser stops after the report.
 func (l leafLayout) text(r workerid.Record) []byte {
 	l.report.Timestamp = r.ReservedUntil
 	if r.FreeFrom > 0 {
@@ -158,7 +156,7 @@ func (l leafLayout) text(r workerid.Record) []byte {
 	}
 	text, err := json.Marshal(l.report)
 	if err != nil {
-		return nil // cannot be: strings and integers always marshal
+		return nil // can't happen: strings and integers always marshal
 	}
 	if r.IsZero() {
 		return text
@@ -166,11 +164,10 @@ func (l leafLayout) text(r workerid.Record) []byte {
 	return append(append(text, '\n'), r.Text()...)
 }
 
-// parse reads data that a Leaf server or we have written.
+// parse parses data that a Leaf server or shardkey wrote.
 //
-// A Leaf server's report stands for a record: it holds the worker ID until
-// shortly after its report. The node's version makes that record's token, as no two
-// reports have the same.
+// It converts a Leaf server's report to a record, whose lease ends shortly after the report. The
+// record's token is the node's version, because no two reports have the same version.
 func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
 	foreign := func(format string, args ...any) (workerid.Record, error) {
 		err := fmt.Errorf("it is not Leaf's JSON: "+format, args...)
@@ -186,7 +183,7 @@ func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
 		return workerid.ParseRecord(workerID, rest)
 	case report.Timestamp < 0 || report.IP == "":
 		return foreign("ip and timestamp")
-	case report.Timestamp == 0: // as we make it
+	case report.Timestamp == 0: // written by shardkey
 		return workerid.Record{}, nil
 	}
 	return workerid.Record{

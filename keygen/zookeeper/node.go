@@ -15,14 +15,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// node is what a node holds, and the version of that.
+// node is the data of a node with its version.
 type node struct {
-	name string // below its path, if it was listed
+	name string // relative to its path, if it was listed
 	data []byte
-	stat *zk.Stat // nil: there is no node
+	stat *zk.Stat // nil if the node doesn't exist
 }
 
-// get reads a node, after all that the ensemble has confirmed.
+// get reads a node, after all writes that the ensemble has acknowledged.
 func (e *ensemble) get(ctx context.Context, path string) (node, error) {
 	return there(do(ctx, e, func(c *zk.Conn) (node, error) {
 		if _, err := c.Sync(e.chroot + path); err != nil {
@@ -33,8 +33,8 @@ func (e *ensemble) get(ctx context.Context, path string) (node, error) {
 	}))
 }
 
-// list reads the nodes below a path whose names are wanted, after all that the
-// ensemble has confirmed.
+// list reads the nodes under a path whose names are wanted, after all writes that the ensemble has
+// acknowledged.
 func (e *ensemble) list(ctx context.Context, path string, wanted func(name string) bool) ([]node, error) {
 	names, err := there(do(ctx, e, func(c *zk.Conn) ([]string, error) {
 		if _, err := c.Sync(e.chroot + path); err != nil {
@@ -62,7 +62,7 @@ func (e *ensemble) list(ctx context.Context, path string, wanted func(name strin
 	return slices.DeleteFunc(nodes, func(n node) bool { return n.stat == nil }), err
 }
 
-// there makes the zero value of the answer that there is no node.
+// there replaces the error that a node doesn't exist by the zero value.
 func there[T any](found T, err error) (T, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return *new(T), nil
@@ -70,14 +70,14 @@ func there[T any](found T, err error) (T, error) {
 	return found, err
 }
 
-// set changes a node that still has the version; it is false when it has not.
+// set changes a node if it still has the version. It returns false if it doesn't.
 func (e *ensemble) set(ctx context.Context, path string, data []byte, version int32) (bool, error) {
 	return swapped(do(ctx, e, func(c *zk.Conn) (*zk.Stat, error) {
 		return c.Set(e.chroot+path, data, version)
 	}))
 }
 
-// create makes a node, and those above it; it is false when it is there.
+// create creates a node and its parents. It returns false if the node exists.
 func (e *ensemble) create(ctx context.Context, path string, data []byte, flags int32) (string, bool, error) {
 	for {
 		made, err := do(ctx, e, func(c *zk.Conn) (string, error) {
@@ -93,7 +93,7 @@ func (e *ensemble) create(ctx context.Context, path string, data []byte, flags i
 	}
 }
 
-// makeParents makes the nodes above a full path.
+// makeParents creates the parents of a full path.
 func (e *ensemble) makeParents(ctx context.Context, path string) error {
 	for i := 1; i < len(path); i++ {
 		if path[i] != '/' {
@@ -109,7 +109,8 @@ func (e *ensemble) makeParents(ctx context.Context, path string) error {
 	return nil
 }
 
-// now is the ensemble's clock: the time that it records for a write of a node.
+// now returns the time of the ensemble's clock, which is the time that it records for a write of a
+// node.
 func (e *ensemble) now(ctx context.Context, path string) (time.Time, error) {
 	if _, _, err := e.create(ctx, path, nil, 0); err != nil {
 		return time.Time{}, err
@@ -123,7 +124,7 @@ func (e *ensemble) now(ctx context.Context, path string) (time.Time, error) {
 	return time.UnixMilli(stat.Mtime), nil
 }
 
-// swapped turns the answers that say no into false.
+// swapped returns false for answers that mean that the comparison failed.
 func swapped[T any](_ T, err error) (bool, error) {
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) {
 		return false, nil
@@ -131,8 +132,8 @@ func swapped[T any](_ T, err error) (bool, error) {
 	return err == nil, err
 }
 
-// wrap makes the error of a call: the context's own when that has ended it. What
-// ZooKeeper says about nodes stays as it is: it is the answer to the question.
+// wrap returns the error of a call. If ctx has ended, it wraps ctx's error. ZooKeeper's errors
+// about nodes aren't changed, because they answer the request.
 func (e *ensemble) wrap(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion):

@@ -29,10 +29,10 @@ func init() {
 	})
 }
 
-// defaultPath is the node below which the records are.
+// defaultPath is the default parent node of the namespaces.
 const defaultPath = "/shardkey"
 
-// checkPath wants a path of ZooKeeper's that is not the root.
+// checkPath returns an error if path isn't a valid ZooKeeper path below the root.
 func checkPath(path string) error {
 	for i, part := range strings.Split(path, "/") {
 		if (part == "") != (i == 0) || part == "." || part == ".." || path == "" {
@@ -42,14 +42,14 @@ func checkPath(path string) error {
 	return nil
 }
 
-// store keeps each record in a node of its own.
+// store keeps each record in its own node.
 type store struct {
 	ensemble *ensemble
-	path     string // of the nodes' parent
+	path     string // parent of the nodes
 	layout
 }
 
-// layout is how a node keeps a record.
+// layout determines how a node stores a record.
 type layout interface {
 	name(workerID int64) string
 	workerID(name string) (id int64, ok bool)
@@ -57,7 +57,7 @@ type layout interface {
 	text(r workerid.Record) []byte
 }
 
-// decimal has the record in a node named after the worker ID.
+// decimal stores the record in a node named after the worker ID.
 type decimal struct{}
 
 func (decimal) name(workerID int64) string    { return strconv.FormatInt(workerID, 10) }
@@ -80,13 +80,13 @@ func (s *store) Close() error { return s.ensemble.Close() }
 
 func (s *store) node(workerID int64) string { return s.path + "/" + s.name(workerID) }
 
-// now is the ensemble's clock.
+// now returns the time of the ensemble's clock.
 func (s *store) now(ctx context.Context) (time.Time, error) { return s.ensemble.now(ctx, s.path) }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
 		_, ok := s.workerID(name)
-		return ok // else nothing that a worker ID could meet
+		return ok // otherwise it isn't the node of a worker ID
 	})
 	var entries []workerid.Entry
 	for _, n := range nodes {

@@ -1,5 +1,5 @@
-// Package mysqldb is what the generators and assigners that keep their state in
-// MySQL share: addresses, the session that they need, and the server's errors.
+// Package mysqldb is used by the generators and assigners that keep their state in MySQL. It parses
+// addresses, sets session variables, and classifies the server's errors.
 package mysqldb
 
 import (
@@ -18,11 +18,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// ParseDSN reads a DSN in go-sql-driver's form and sets the session that our
-// statements need. The error is a [*spi.PropError] for the property prop, whose
-// example is a right value. It passes on only those of the driver's words that
-// are fixed texts: the others quote parts of the DSN, and a password may be
-// among them.
+// ParseDSN parses a DSN in go-sql-driver's form, and sets the session variables that our statements
+// need. The error is a [*spi.PropError] for the property prop, with example as a valid value. It
+// contains an error message of go-sql-driver only if that is a fixed string. Other messages quote
+// parts of the DSN, which may be a password.
 func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -33,30 +32,30 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 		return nil, &spi.PropError{Name: prop, Want: want}
 	}
 	if database, _, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?"); strings.ContainsAny(database, "@()") {
-		// A password with a slash and no database after it: what is taken for the
-		// database is the end of the password.
+		// The password has a slash and there is no database, so the end of the password was parsed
+		// as the database.
 		return nil, &spi.PropError{Name: prop, Want: "a database after the last '/', which a password with a '/' needs as well, as " + example}
 	}
 	if strings.ContainsAny(cfg.Net, ":/?&=@() ") || cfg.Net != "unix" && strings.ContainsAny(cfg.Addr, "=@,/?") {
-		// An address of another form, as JDBC's: what it calls a host may be anything.
+		// The address has another form, such as a JDBC URL. The parsed host may be any part of it.
 		return nil, &spi.PropError{Name: prop, Want: "a DSN in go-sql-driver's form, as " + example}
 	}
 	OwnSession(cfg)
 	return cfg, nil
 }
 
-// OwnSession fixes what an address may set otherwise. With autocommit off a
-// claim would be rolled back after its numbers were handed out, and a lease
-// never committed; without a strict mode a column that is too narrow would be
-// cut off silently. What the driver would log, it returns as well.
+// OwnSession sets session variables that a DSN may set differently. Without autocommit, a claim
+// would be rolled back after its numbers were used, and a lease would never be committed. Without a
+// strict mode, a value would be truncated silently if its column is too narrow. OwnSession also
+// discards go-sql-driver's log, because it returns the same errors.
 func OwnSession(cfg *mysql.Config) {
 	SetSession(cfg, map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"})
 	cfg.MultiStatements = false
 	cfg.Logger = &mysql.NopLogger{}
 }
 
-// SetSession sets session variables, named in small letters, in place of what the
-// address says of them.
+// SetSession sets session variables, whose names are in lower case. They replace the variables of
+// the DSN.
 func SetSession(cfg *mysql.Config, variables map[string]string) {
 	params := maps.Clone(variables)
 	for name, value := range cfg.Params {
@@ -67,8 +66,8 @@ func SetSession(cfg *mysql.Config, variables map[string]string) {
 	cfg.Params = params
 }
 
-// NewConnector makes the connector of a configuration. The error is a
-// [*spi.PropError] for the property prop.
+// NewConnector returns a connector for a configuration. The error is a [*spi.PropError] for the
+// property prop.
 func NewConnector(prop string, cfg *mysql.Config) (driver.Connector, error) {
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -77,20 +76,19 @@ func NewConnector(prop string, cfg *mysql.Config) (driver.Connector, error) {
 	return c, nil
 }
 
-// Name is a database's network, address and name, without user and password.
+// Name returns the network, the address and the database name, without user and password.
 func Name(cfg *mysql.Config) string {
 	return fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 }
 
-// QuoteTable quotes "table" or "schema.table" for a statement. It is false when
-// text is neither.
+// QuoteTable quotes "table" or "schema.table" for a statement. ok is false if text is neither.
 func QuoteTable(text string) (quoted string, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) > 2 {
 		return "", false
 	}
 	for i, part := range parts {
-		// 64 characters is the server's limit:
+		// Servers accept at most 64 characters:
 		// https://dev.mysql.com/doc/refman/en/identifier-length.html
 		if part == "" || len([]rune(part)) > 64 || strings.Contains(part, "\x00") {
 			return "", false
@@ -105,7 +103,7 @@ func QuoteName(name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
-// Numbers of the servers' errors that have a way out of their own:
+// Numbers of server errors that need specific advice:
 // https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html
 const (
 	ErrOutOfRangeMariaDB = 167
@@ -132,14 +130,14 @@ const (
 	ErrReadOnlyMode        = 1836
 )
 
-// Querier is what a question is asked of: a pool, a connection or a transaction.
+// Querier runs queries: a pool, a connection or a transaction.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// ServerID names the server that answers, in at most 64 bytes: another one says another
-// name, and the nodes of a Galera cluster or a group say one. It is empty where a
-// server has no name of its own that it could be known by, as in TiDB and Vitess.
+// ServerID returns a name that identifies the server, at most 64 bytes long. Different servers have
+// different names, but all nodes of a Galera cluster or replication group have the same name. It is
+// empty if the server has no such name, as with TiDB and Vitess.
 func ServerID(ctx context.Context, q Querier) (string, error) {
 	rows, err := q.QueryContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_uuid', 'server_id', 'hostname', 'port', "+
 		"'wsrep_on', 'wsrep_cluster_name', 'group_replication_group_name')")
@@ -161,7 +159,7 @@ func ServerID(ctx context.Context, q Querier) (string, error) {
 	return serverID(v), nil
 }
 
-// serverID makes the name of the server's variables.
+// serverID returns the name for the values of the server's variables.
 func serverID(v map[string]string) string {
 	version := strings.ToLower(v["version"] + " " + v["version_comment"])
 	name := ""
@@ -174,7 +172,7 @@ func serverID(v map[string]string) string {
 		name = "group " + v["group_replication_group_name"]
 	case v["server_uuid"] != "":
 		name = v["server_uuid"]
-	case strings.Contains(version, "mariadb"): // which has no UUID in all its versions
+	case strings.Contains(version, "mariadb"): // some versions have no UUID
 		name = strings.Join([]string{v["hostname"], v["port"], v["server_id"]}, " ")
 	}
 	if len(name) > 64 {
@@ -184,7 +182,7 @@ func serverID(v map[string]string) string {
 	return name
 }
 
-// Number returns the number of the server's error in err's chain, 0 for none.
+// Number returns the number of the server error in err's chain, or 0 if there is none.
 func Number(err error) uint16 {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {
@@ -193,16 +191,16 @@ func Number(err error) uint16 {
 	return 0
 }
 
-// IsDeadlock reports whether the server has cancelled a statement because of a
-// lock; it may succeed when it is repeated.
+// IsDeadlock reports whether the server canceled a statement because of a lock. The statement may
+// succeed when it is repeated.
 func IsDeadlock(err error) bool {
 	n := Number(err)
 	return n == ErrDeadlock || n == ErrLockTimeout
 }
 
-// IsReadOnly reports whether the server takes no writes, as one that was the primary
-// before a switchover. go-sql-driver's rejectReadOnly ends connections on the same
-// errors.
+// IsReadOnly reports whether the server accepts no writes, for example because it is the former
+// primary after a switchover. The parameter rejectReadOnly of go-sql-driver closes connections for
+// the same errors.
 func IsReadOnly(err error) bool {
 	switch Number(err) {
 	case ErrReadOnly, ErrReadOnlyTransaction, ErrReadOnlyMode:
@@ -211,13 +209,13 @@ func IsReadOnly(err error) bool {
 	return false
 }
 
-// IsRefused reports whether the server has answered with an error that it would repeat.
+// IsRefused reports whether the server returned an error that it would return again.
 func IsRefused(err error) bool {
 	return Number(err) != 0 && !IsDeadlock(err) && !IsReadOnly(err)
 }
 
-// IsBroken reports whether the connection was lost, so that the outcome is not
-// known, rather than that the server answered with an error.
+// IsBroken reports whether the connection was lost, so that the outcome isn't known. It returns
+// false for an error that the server returned.
 func IsBroken(err error) bool {
 	for _, e := range []error{driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, io.ErrUnexpectedEOF, sql.ErrConnDone} {
 		if errors.Is(err, e) {

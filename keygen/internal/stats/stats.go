@@ -1,5 +1,5 @@
-// Package stats keeps the figures that generators and assigners report in their
-// health, and names the kinds of errors there.
+// Package stats counts the figures that generators and assigners report in their health, and names
+// the kinds of errors.
 package stats
 
 import (
@@ -12,13 +12,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Figures are what a generator counts, in the form in which Health reports it.
-// The owner's mutex guards them. The zero value is ready for use; an owner sets
-// the figures that it has from the start.
+// Figures are the counters of a generator, in the form that Health reports. The owner's mutex
+// guards them. The zero value is ready to use. An owner sets the figures that it has from the
+// start.
 type Figures struct{ spi.Health }
 
-// Add returns a figure's next value. The old one stays as it is, in the snapshots
-// that have it.
+// Add returns a pointer to the sum. It doesn't change the old value, because snapshots refer to it.
 func Add(figure *int64, n int64) *int64 {
 	if figure != nil {
 		n += *figure
@@ -32,13 +31,13 @@ func (f *Figures) Wait(d time.Duration) {
 	f.Waited += d
 }
 
-// Fetch counts a question to the store that was answered, or failed, after took.
+// Fetch counts a request to the store that succeeded or failed. took is its duration.
 func (f *Figures) Fetch(took time.Duration) {
 	f.Fetches = Add(f.Fetches, 1)
 	f.FetchTime = took
 }
 
-// Error counts an error of a kind, which came at a time.
+// Error counts an error of this kind.
 func (f *Figures) Error(kind string, err error, at time.Time) {
 	if f.Errors == nil {
 		f.Errors = map[string]int64{}
@@ -54,14 +53,13 @@ func (f *Figures) Snapshot() spi.Health {
 	return h
 }
 
-// Kind is an error and the word for it in [spi.Health.Errors].
+// Kind is an error and its name in [spi.Health.Errors].
 type Kind struct {
 	Err  error
 	Name string
 }
 
-// common are the kinds of errors that any generator may return, the more
-// particular ones first.
+// common are the kinds of errors that any generator may return, more specific ones first.
 var common = []Kind{
 	{spi.ErrClosed, "closed"},
 	{context.Canceled, "canceled"},
@@ -74,8 +72,8 @@ var common = []Kind{
 	{spi.ErrStore, "store"},
 }
 
-// KindOf returns the name of the first kind in own, and then in those that all
-// generators share, that is in err's chain; "other" if there is none.
+// KindOf returns the name of the first kind in err's chain. It tries own first, and then the kinds
+// that all generators share. It returns "other" if no kind matches.
 func KindOf(err error, own ...Kind) string {
 	for _, kinds := range [][]Kind{own, common} {
 		for _, k := range kinds {

@@ -1,5 +1,5 @@
-// Package tick turns a clock's time into ticks since an epoch, at the price of
-// one reading of the monotonic clock.
+// Package tick converts the time of a clock to ticks since an epoch. It needs one reading of the
+// monotonic clock for that.
 package tick
 
 import (
@@ -10,29 +10,28 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Clock counts the ticks of a clock since an epoch. Its zero value is of no
-// use: Init it. Init once, and then it is used by any number of goroutines.
+// Clock counts the ticks of a clock since an epoch. Call Init once before use. Afterwards its
+// methods may be called by multiple goroutines at once.
 //
-// Reading the wall clock costs two calls into the kernel's page (wall and
-// monotonic), reading the monotonic clock one. So the system's wall clock is
-// read once a tick, and within that tick the monotonic clock says whether it
-// is still the same one. A step of the wall clock is seen one tick later at
-// most. So the readings of two goroutines need not be in order; a generator
-// must not need that for its keys to be unique.
+// Reading the wall clock also reads the monotonic clock, which costs two calls. Clock therefore
+// reads the system's wall clock once per tick. Within a tick, it only reads the monotonic clock, to
+// see whether the tick has ended. It notices a step of the wall clock at most one tick late. The
+// readings of two goroutines may be out of order, so the uniqueness of keys must not depend on
+// their order.
 type Clock struct {
 	clock  spi.Clock
-	system bool // clock is the system's
+	system bool // whether clock is the system's clock
 	epoch  int64
-	tick   int64 // nanoseconds
-	most   int64 // readings beyond this tick are this tick
+	tick   int64 // in nanoseconds
+	most   int64 // later ticks are reported as this one
 
-	base   time.Time    // where the monotonic clock is counted from
-	offset atomic.Int64 // wall clock since the epoch minus monotonic since base, in ns
+	base   time.Time    // origin of the monotonic readings
+	offset atomic.Int64 // wall clock since the epoch minus monotonic clock since base, in ns
 	last   atomic.Int64 // tick of the newest reading of the wall clock
 }
 
-// Init sets the clock, the time of tick 0, the length of a tick, and the tick
-// that stands for all later ones. The epoch must be within 1970 and 2262.
+// Init sets the clock, the time of tick 0, the length of a tick, and the last tick. Later times are
+// reported as the last tick. The epoch must be between 1970 and 2262.
 func (t *Clock) Init(clock spi.Clock, epoch time.Time, tick time.Duration, most int64) {
 	t.clock, t.system = clock, clock == spi.SystemClock
 	t.epoch, t.tick, t.most = epoch.UnixNano(), int64(tick), most
@@ -42,7 +41,7 @@ func (t *Clock) Init(clock spi.Clock, epoch time.Time, tick time.Duration, most 
 	t.last.Store(-1)
 }
 
-// Now is the tick of the clock's time, negative before the epoch.
+// Now returns the current tick. It is negative before the epoch.
 func (t *Clock) Now() int64 {
 	if t.system {
 		last := t.last.Load()
@@ -55,7 +54,7 @@ func (t *Clock) Now() int64 {
 	return tick
 }
 
-// Nanos is the clock's time in nanoseconds since the epoch. It may be negative.
+// Nanos returns the current time in nanoseconds since the epoch. It may be negative.
 func (t *Clock) Nanos() int64 {
 	if t.system {
 		last, since := t.last.Load(), int64(time.Since(t.base))+t.offset.Load()
@@ -67,16 +66,17 @@ func (t *Clock) Nanos() int64 {
 	return ns
 }
 
-// Epoch is the time of tick 0 in nanoseconds since 1970.
+// Epoch returns the time of tick 0 in nanoseconds since 1970.
 func (t *Clock) Epoch() int64 { return t.epoch }
 
-// Length is a tick's in nanoseconds.
+// Length returns the length of a tick in nanoseconds.
 func (t *Clock) Length() int64 { return t.tick }
 
-// System reports whether the clock is the system's.
+// System reports whether the clock is the system's clock.
 func (t *Clock) System() bool { return t.system }
 
-// Read reads the clock itself; ns is the time since the epoch.
+// Read reads the clock and returns the tick and the time in nanoseconds since the epoch. It doesn't
+// use a cached reading.
 func (t *Clock) Read() (tick, ns int64) {
 	if t.system {
 		ns = t.anchor()
@@ -93,10 +93,9 @@ func (t *Clock) Read() (tick, ns int64) {
 	return tick, ns
 }
 
-// anchor reads the wall clock and sets offset by it. A goroutine that loses its
-// processor between the two readings that time.Now consists of gets an offset
-// that is too low, so that a clock which seems to have stepped back is read
-// again: one that really did says the same again.
+// anchor reads the wall clock and sets offset. If a goroutine is descheduled between the two
+// readings in time.Now, the offset is too low. So if the clock seems to have stepped back, anchor
+// reads it again: after a real step, the second reading is the same.
 func (t *Clock) anchor() int64 {
 	ns, offset := t.both()
 	if offset+int64(50*time.Microsecond) < t.offset.Load() && t.last.Load() >= 0 {
@@ -114,7 +113,7 @@ func (t *Clock) both() (ns, offset int64) {
 	return ns, ns - int64(now.Sub(t.base))
 }
 
-// At is the beginning of a tick.
+// At returns the beginning of a tick.
 func (t *Clock) At(tick int64) time.Time {
 	if tick > (math.MaxInt64-max(t.epoch, 0))/t.tick {
 		return time.Unix(0, math.MaxInt64).UTC()
@@ -122,7 +121,7 @@ func (t *Clock) At(tick int64) time.Time {
 	return time.Unix(0, t.epoch+tick*t.tick).UTC()
 }
 
-// UnixNano is t.UnixNano, but stays at its ends for times beyond them.
+// UnixNano returns t.UnixNano(), limited to the range of int64.
 func UnixNano(t time.Time) int64 {
 	switch sec := t.Unix(); {
 	case sec >= math.MaxInt64/int64(time.Second):
@@ -133,7 +132,7 @@ func UnixNano(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// SatSub is a−b, at the ends of int64 where that does not fit.
+// SatSub returns a−b, limited to the range of int64.
 func SatSub(a, b int64) int64 {
 	d := a - b
 	switch {
@@ -145,10 +144,10 @@ func SatSub(a, b int64) int64 {
 	return d
 }
 
-// CeilDiv divides by a positive b and rounds up.
+// CeilDiv returns a/b rounded up. b must be positive.
 func CeilDiv(a, b int64) int64 { return -FloorDiv(-a, b) }
 
-// FloorDiv divides by a positive b and rounds down.
+// FloorDiv returns a/b rounded down. b must be positive.
 func FloorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
