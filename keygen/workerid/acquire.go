@@ -13,24 +13,23 @@ import (
 	"time"
 )
 
-// preference orders what a new owner may take, the best first. Taking again
-// what was used before keeps the records few and the worker IDs steady; a
-// record that has only just run out may be a live one, seen by a clock that is
-// a little ahead.
+// preference orders the worker IDs that a new owner may take, the best first. Reusing worker IDs
+// keeps the records few and the worker IDs stable. A record that ended only just now may belong to
+// a live lease, if this machine's clock is a little ahead.
 type preference int
 
 const (
-	released   preference = iota // and its start has come
+	released   preference = iota // released, and its start is not ahead of this clock
 	longFree                     // reserved_until is more than a lease ago
 	neverUsed                    // no record
-	justFree                     // reserved_until is not long ago
-	startAhead                   // released, but it starts ahead of this clock
+	justFree                     // reserved_until is recent
+	startAhead                   // released, but its start is ahead of this clock
 	notFree
 )
 
-// candidates are worker IDs in 0..maxWorkerID that look free: the best, in their
-// order, and some of all others at random, for when many processes start together.
-// What stands out becomes a warning in Health.
+// candidates returns worker IDs in 0..maxWorkerID that look free: the best in order, and some of
+// the others at random, in case many processes start together. Invalid records become warnings in
+// Health.
 func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID int64) ([]Entry, error) {
 	known := map[int64]Entry{}
 	for _, e := range listed {
@@ -65,11 +64,11 @@ func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID i
 type candidate struct {
 	id         int64
 	preference preference
-	start      int64 // of its next owner
+	start      int64 // start of its next lease
 }
 
-// compare puts the one before that was used last, as its machine may have been this
-// one; of those that start ahead of this clock the first.
+// compare orders candidates. The most recently used one comes first, because this machine may have
+// used it. If they start ahead of this clock, the earliest start comes first.
 func (c candidate) compare(other candidate) int {
 	switch {
 	case c.preference != other.preference:
@@ -80,14 +79,14 @@ func (c candidate) compare(other candidate) int {
 	return cmp.Compare(other.start, c.start)
 }
 
-// bestOffered are how many candidates are kept in their order, offered how many
-// altogether.
+// bestOffered is the number of candidates that are kept in order, and offered is the number of all
+// candidates.
 const (
 	bestOffered = 16
 	offered     = 64
 )
 
-// some are the best of the free ones and, of the others, some at random.
+// some returns the best candidates, and some of the others at random.
 func (a *assigner) some(free []candidate) []candidate {
 	if len(free) <= offered {
 		return free
@@ -99,9 +98,9 @@ func (a *assigner) some(free []candidate) []candidate {
 	return free[:offered]
 }
 
-// allowed are the worker IDs to choose from: all with a record and, of those
-// without, the first ones and some at random, as a layout may have billions; or what the
-// store chooses.
+// allowed returns the worker IDs to choose from. They are all that have a record and, of those
+// without, the first ones and some at random, because a layout may have billions. If the store
+// chooses the worker IDs, allowed returns its choice.
 func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
 	if a.info.WorkerIDs != nil {
 		ids, err := a.info.WorkerIDs(ctx, maxWorkerID)
@@ -146,8 +145,8 @@ func (a *assigner) prefer(r Record, now int64) preference {
 	return justFree
 }
 
-// oddity says what is wrong with a record that must not be taken: it is not
-// understood, or a wrong clock has written it and ids would carry its time.
+// oddity returns why a record must not be taken, or "". Either the record isn't valid, or it was
+// written with a wrong clock and keys would have its time.
 func (a *assigner) oddity(id int64, e Entry, now int64) string {
 	switch {
 	case e.Err != nil:
@@ -159,7 +158,7 @@ func (a *assigner) oddity(id int64, e Entry, now int64) string {
 	return ""
 }
 
-// spread puts a random one of the first n candidates to the front.
+// spread moves a random one of the first n candidates to the front.
 func (a *assigner) spread(ids []Entry, n int) []Entry {
 	if n = min(len(ids), n); n > 1 {
 		i := a.intN(n)
@@ -168,16 +167,16 @@ func (a *assigner) spread(ids []Entry, n int) []Entry {
 	return ids
 }
 
-// looks is how often the store is looked at when others take every worker ID
-// that looked free.
+// looks is how often the store is read again if other processes take all worker IDs that looked
+// free.
 const looks = 3
 
-// takeOperations bounds the time that it takes to lease a worker ID, in operations that
-// are as slow as they may be. A store that is asked by thousands at once answers
-// each of them late: who gives up and begins again makes it worse.
+// takeOperations limits the time to lease a worker ID, in store operations of maximum duration. A
+// store that thousands of processes use at once answers slowly. Giving up and starting again would
+// make that worse.
 const takeOperations = 10
 
-// take leases a worker ID. It is false when there is none.
+// take leases a worker ID. It returns false if none is free.
 func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOperations*a.opTimeout())
 	defer cancel()
@@ -203,9 +202,9 @@ func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool,
 	return false, nil
 }
 
-// takeOne leases the first of the candidates that can be had. One that is lost to
-// another process is followed by another of the best, so that two that start together
-// keep the records few; the next ones by any, as thousands would all lose the same.
+// takeOne leases the first available candidate. If another process is faster, it tries one of the
+// best candidates next, so that two processes that start together keep the records few. Then it
+// tries any candidate, because thousands of processes would all compete for the best ones.
 func (a *assigner) takeOne(ctx context.Context, l *lease, ids []Entry) (bool, error) {
 	for among := bestOffered; len(ids) > 0; among = offered {
 		taken, err := a.takeOver(ctx, l, ids[0])
@@ -230,8 +229,8 @@ func (a *assigner) list(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// takeOver tries to put l's first record on top of c's. It is false when
-// another owner was faster.
+// takeOver tries to replace the record in c by l's first record. It returns false if another owner
+// was faster.
 func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error) {
 	now := a.now()
 	floor := a.rules.floor(c.Record, now)
@@ -262,7 +261,7 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	case confirmed && found.Owner != next.Owner:
 		return false, nil // another owner has it already
 	case readErr != nil || found.Owner != next.Owner:
-		// If it is applied later, no ids are made of it and it runs out.
+		// If the write is applied later, no key uses it and the record expires.
 		return false, a.storeError("take a worker ID", err)
 	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
 		return false, a.storeError("take a worker ID", &alteredError{Wrote: next, Found: found})
@@ -274,8 +273,8 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 		l.begin(c.WorkerID, floor, next.ReservedUntil, next)
 		return true, nil
 	}
-	// The outcome was not known, and the record is there: it is ours, but the
-	// store has not confirmed it.
+	// The outcome was unknown, and the record is in the store. It is ours, but the store hasn't
+	// acknowledged it.
 	l.begin(c.WorkerID, floor, a.rules.shown(noLimit, next), next)
 	var lost *leaseLostError
 	err = l.reserve(ctx, now)
@@ -285,22 +284,21 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	return err == nil, err
 }
 
-// newToken is an owner's token: 128 random bits, so that the same record is never
-// written twice.
+// newToken returns an owner's token. It has 128 random bits, so that no record is written twice.
 func newToken() string {
 	var b [16]byte
 	_, _ = cryptorand.Read(b[:]) // never fails: the runtime ends the program instead
 	return tokenOf(b, time.Now())
 }
 
-// tokenOf adds the time to the random bits: machines started from one snapshot may
-// continue with the same random numbers, but hardly in the same nanosecond.
+// tokenOf adds the time to the random bits. Machines that were started from one snapshot may have
+// the same random bits, but hardly the same time in nanoseconds.
 func tokenOf(random [16]byte, now time.Time) string {
 	return hex.EncodeToString(random[:]) + "-" + strconv.FormatInt(now.UnixNano(), 36)
 }
 
-// newestHeld is the latest reservation of the records that are held, but for those that only a
-// wrong clock can have made.
+// newestHeld returns the latest reservation of the held records. It ignores reservations that only
+// a wrong clock can have made.
 func (a *assigner) newestHeld(entries []Entry) int64 {
 	latest, most := int64(0), a.now()+(a.config.MaxClockAhead+a.mostAhead()).Milliseconds()
 	for _, e := range entries {
@@ -311,10 +309,11 @@ func (a *assigner) newestHeld(entries []Entry) int64 {
 	return latest
 }
 
-// started tells this process from one before it that had its name, as the same container has.
+// started distinguishes this process from an earlier one with the same name, for example in the
+// same container.
 var started = time.Now().UnixMilli()
 
-// noWorkerID makes the error for a store that has none free.
+// noWorkerID returns the error for a store that has no free worker ID.
 func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	e := &noWorkerIDError{Store: a.info.Name, MaxWorkerID: maxWorkerID}
 	entries, err := a.store.List(ctx)

@@ -22,17 +22,17 @@ var (
 	_ spi.HealthReporter   = (*assigner)(nil)
 )
 
-// assigner leases worker IDs from a [Store]. Each lease renews itself in a
-// goroutine of its own until it is released, lost, or the assigner is closed.
-// Its methods may be called by many goroutines at once.
+// assigner leases worker IDs from a [Store]. Each lease renews itself in its own goroutine until it
+// is released or lost, or until the assigner is closed. Its methods may be called by multiple
+// goroutines at once.
 type assigner struct {
 	store  Store
 	info   Info
 	config config
 	rules  rules
 	holder string
-	intN   func(n int) int // a random number; the simulation's is seeded
-	manual bool            // the simulation renews by hand
+	intN   func(n int) int // returns a random number; seeded in the simulation
+	manual bool            // the simulation renews leases itself
 
 	identity func() string                // see process_linux.go
 	uptime   func() (time.Duration, bool) // see process_linux.go
@@ -41,23 +41,23 @@ type assigner struct {
 	stop       context.CancelFunc
 	running    sync.WaitGroup
 
-	changed  atomic.Int64                 // when the store's server was replaced; 0: not known
-	notNoted atomic.Pointer[error]        // why the server could not be noted; nil: it was
-	lengths  atomic.Pointer[leaseLengths] // nil where they are not noted
+	changed  atomic.Int64                 // when the store's server was replaced; 0 if unknown
+	notNoted atomic.Pointer[error]        // why the server couldn't be recorded; nil if it was
+	lengths  atomic.Pointer[leaseLengths] // nil if they aren't recorded
 	clocks   clocks
 
 	mu      sync.Mutex
 	closed  bool
 	leases  map[*lease]struct{}
-	forgets []string       // the store's warnings, when it was last asked
-	odd     []string       // warnings of worker IDs, by the last look at the store
+	forgets []string       // the store's latest warnings
+	odd     []string       // warnings about worker IDs, from the last reading of the store
 	logged  map[int64]bool // worker IDs whose warning was logged
-	// figures has in Err why the last acquisition failed.
+	// figures.Err is the error of the last acquisition.
 	figures stats.Figures
 }
 
-// newAssigner makes an assigner of a store that was made for c's namespace. It
-// does no input or output. The store is the assigner's: Close closes it.
+// newAssigner returns an assigner for a store of the namespace in c. It does no I/O. Close closes
+// the store.
 func newAssigner(store Store, info Info, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
 	c.Logger = c.Logger.With("namespace", c.Namespace)
@@ -69,10 +69,11 @@ func newAssigner(store Store, info Info, c config) *assigner {
 	}
 }
 
-// holderPID is between the host and the process in a holder's name.
+// holderPID is the separator between the host and the process in a holder's name.
 const holderPID = " pid "
 
-// holderName names the holder of a worker ID for people: host and process, no secrets.
+// holderName returns the description of this process as holder of a worker ID: host and process,
+// without secrets.
 func holderName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -84,8 +85,8 @@ func holderName() string {
 	return host + holderPID + strconv.Itoa(os.Getpid())
 }
 
-// AcquireWorkerID leases a free worker ID in 0..maxWorkerID. The error is a
-// [*noWorkerIDError], or has [spi.ErrStore] or [spi.ErrClosed] in its chain.
+// AcquireWorkerID leases a free worker ID in 0..maxWorkerID. The error is a [*noWorkerIDError], or
+// wraps [spi.ErrStore] or [spi.ErrClosed].
 func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	lease, err := a.acquire(ctx, maxWorkerID)
 	if err != nil {
@@ -115,8 +116,7 @@ func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, er
 	return l, nil
 }
 
-// start lets a taken lease renew itself, unless the assigner was closed while
-// it was taken.
+// start starts the renewal of a new lease, unless the assigner was closed in the meantime.
 func (a *assigner) start(l *lease) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,9 +133,8 @@ func (a *assigner) start(l *lease) error {
 	return nil
 }
 
-// Close releases all leases and ends the background work and the store's
-// connections. It waits for the store no longer than one operation may
-// take. It is idempotent.
+// Close releases all leases, and ends the background work and the store's connections. It waits for
+// the store at most as long as one operation may take. It is idempotent.
 func (a *assigner) Close() error {
 	a.mu.Lock()
 	if a.closed {
@@ -160,15 +159,14 @@ func (a *assigner) Close() error {
 	return errors.Join(append(errs, guard.Call("the store of worker IDs", a.store.Close))...)
 }
 
-// forget drops a lease that has ended.
+// forget removes a lease that has ended.
 func (a *assigner) forget(l *lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.leases, l)
 }
 
-// Describe names the store, the namespace, the intervals and the worker IDs
-// held.
+// Describe returns the store, the namespace, the intervals and the held worker IDs.
 func (a *assigner) Describe() string {
 	ids := "none held"
 	if held := a.held(); len(held) > 0 {
@@ -178,16 +176,15 @@ func (a *assigner) Describe() string {
 		a.info.Name, a.config.Namespace, a.config.Lease, a.config.Renew, ids)
 }
 
-// opTimeout bounds one operation of the store, for a store may accept and never
-// answer.
+// opTimeout returns the maximum duration of one store operation, because a store may never answer.
 func (a *assigner) opTimeout() time.Duration {
 	return max(a.config.Renew, 2*time.Second)
 }
 
-// now is the clock's time in milliseconds since the Unix epoch.
+// now returns the clock's time in milliseconds since the Unix epoch.
 func (a *assigner) now() int64 { return a.config.Clock.Now().UnixMilli() }
 
-// storeError names the store and what was asked of it in an error of the store.
+// storeError adds the store's name and the operation to an error of the store.
 func (a *assigner) storeError(op string, err error) error {
 	if err == nil || errors.Is(err, spi.ErrStore) {
 		return err

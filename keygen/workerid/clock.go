@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// earliest is before any clock that is not plainly unset.
+// earliest is a time that only an unset clock is before.
 var earliest = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// horizon is how far ahead of the clock a worker ID may start, and a lease be moved on to.
+// horizon returns how far ahead of the clock a lease may start or be renewed to.
 func (a *assigner) horizon() time.Duration {
 	return max(horizon, a.mostAhead()+a.config.MaxClockAhead)
 }
 
-// clocks is what an assigner knows of its machine's clock.
+// clocks is what an assigner knows about its machine's clock.
 type clocks struct {
 	mu      sync.Mutex
-	trusted time.Time // up to here the clock is not too far ahead of the store's
-	right   reading   // the last one that was right, as far as is known
-	doubted reading   // the first of those since then that were not; zero: there is none
+	trusted time.Time // until this time the clock is not too far ahead of the store's
+	right   reading   // the last reading without a suspicious step
+	doubted reading   // the first suspicious reading after right; zero for none
 }
 
-// reading is the clock's time, and how long the machine and the process had run by then.
+// reading is a reading of the clock, with the uptimes of the machine and of the process at that
+// time.
 type reading struct {
 	at        time.Time
 	uptime    time.Duration
 	monotonic time.Time
 }
 
-// passed is the time between two readings, whatever the clock said: the longer of both, for
-// the uptime counts while the machine is suspended.
+// passed returns the time between two readings, independently of the clock. It is the longer of
+// both uptimes, because the machine's includes time in suspension.
 func (r reading) passed(later reading) time.Duration {
 	return max(later.uptime-r.uptime, later.monotonic.Sub(r.monotonic))
 }
 
-// checkClock refuses to write by a clock that is too far ahead. Ids would stay unique, but
-// the worker ID would be of no use until that time has come. listed are the records of the
-// namespace; nil: they are read where they are needed. own is what this lease has reserved, or 0.
+// checkClock returns an error if the clock is too far ahead to write to the store. Keys would stay
+// unique, but the worker ID would be unusable until that time. listed are the records of the
+// namespace. If it is nil, they are read when needed. own is the lease's reservation, or 0.
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
 	now := a.config.Clock.Now()
 	if now.Before(earliest) {
@@ -52,10 +53,10 @@ func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) er
 	return a.checkStep(ctx, now, own, listed)
 }
 
-// checkStoresClock compares the clock with the store's. It asks once in MaxClockAhead: as
-// time passes, this machine's clock is at most that far ahead until then. A store whose
-// clock is behind stops no fleet: its processes are each other's witness. known is false
-// where the store has no time.
+// checkStoresClock compares the clock with the store's. It reads the store's clock once in
+// MaxClockAhead: until then, time that passes can't put this machine's clock further ahead than
+// that. A store whose clock is behind doesn't stop all processes, because the processes confirm
+// each other's clocks (witness). known is false if the store has no clock.
 func (a *assigner) checkStoresClock(ctx context.Context, now time.Time, listed []Entry) (known bool, err error) {
 	a.clocks.mu.Lock()
 	trusted := !now.After(a.clocks.trusted)
@@ -82,10 +83,10 @@ func (a *assigner) checkStoresClock(ctx context.Context, now time.Time, listed [
 	return true, nil
 }
 
-// checkStep is for stores without a clock. What is left are the records, and how far the
-// clock has gone since it was read last: a step ahead is refused if no record agrees with it.
-// A clock that stays there for MaxClockAhead is believed, as that of a virtual machine that
-// was stopped and set right must be.
+// checkStep checks the clock if the store has none. It uses the records, and how far the clock has
+// moved since the last reading. A step forward is refused if no record confirms it. A clock that
+// stays there for MaxClockAhead is accepted, for example after a virtual machine was suspended and
+// its clock was corrected.
 func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, listed []Entry) error {
 	newest := own
 	for _, e := range listed {
@@ -128,7 +129,8 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 	}
 }
 
-// witness reports whether a process that who accepts holds a worker ID at about this time.
+// witness reports whether a process holds a worker ID at about this time. The function who selects
+// the processes that count.
 func (a *assigner) witness(ctx context.Context, now time.Time, listed []Entry, who func(Record) bool) (bool, error) {
 	if listed == nil {
 		var err error

@@ -18,8 +18,8 @@ const (
 	defaultClockAhead = 5 * time.Minute
 )
 
-// Bounds of a lease. Shorter ones than a store can renew in time cost
-// availability, never uniqueness.
+// Bounds of a lease. If a lease is too short to be renewed in time, keys may be unavailable, but
+// they stay unique.
 const (
 	minLease      = 100 * time.Millisecond
 	maxLease      = 24 * time.Hour
@@ -28,9 +28,9 @@ const (
 	minClockAhead = time.Second
 )
 
-// config has the properties of lease assigners, which docs/understand/leases.md explains.
+// config has the properties of lease assigners. docs/understand/leases.md describes them.
 type config struct {
-	Namespace     string // of the store, here for messages
+	Namespace     string // the store's namespace, for messages
 	Lease         time.Duration
 	Renew         time.Duration
 	Quarantine    time.Duration
@@ -39,8 +39,8 @@ type config struct {
 	Logger        *slog.Logger
 }
 
-// configFromProps reads the properties that all lease assigners share:
-// namespace, lease, renew, quarantine and max-clock-ahead. The error is a [*spi.PropError].
+// configFromProps reads the properties that all lease assigners have: namespace, lease, renew,
+// quarantine and max-clock-ahead. The error is a [*spi.PropError].
 func configFromProps(p spi.Props) (config, error) {
 	c := config{Namespace: p.String("namespace", defaultNamespace), Clock: p.Clock(), Logger: p.Logger()}
 	if !validNamespace(c.Namespace) {
@@ -65,7 +65,7 @@ func configFromProps(p spi.Props) (config, error) {
 	return c, nil
 }
 
-// renewFor is the default of renew for a lease.
+// renewFor returns the default of renew for a lease.
 func renewFor(lease time.Duration) time.Duration { return min(defaultRenew, lease/3) }
 
 const maxNamespace = 64

@@ -9,8 +9,8 @@ import (
 var errCopied = errors.New("this process, or its machine, was saved and started again from what was saved, " +
 	"and another copy may continue with the same worker ID")
 
-// copied returns why this process is not certain to be the only one that continues
-// with the lease; nil while nothing tells.
+// copied returns an error if this process may be a clone that shares the lease with another
+// process.
 func (l *lease) copied() error {
 	now := l.assigner.identity()
 	if now == l.identity || now == "" || l.identity == "" {
@@ -19,17 +19,16 @@ func (l *lease) copied() error {
 	return &leaseLostError{WorkerID: l.workerID, Err: errCopied}
 }
 
-// lookEvery is how often a lease looks whether its process is a copy, and stepMost
-// how far the clock may be set in that time without its being taken for one
-// that a snapshot had stopped.
+// lookEvery is how often a lease checks whether its process is a clone. stepMost is how far the
+// clock may be set in that time without being a sign of a restored snapshot.
 const (
 	lookEvery = 100 * time.Millisecond
 	stepMost  = time.Second
 )
 
-// sleep waits for d. It returns early when the process is a copy, or the clock was
-// set, as that of a machine that comes from a snapshot is: the store is then to be
-// asked at once, since a record that two copies have can be renewed by one of them only.
+// sleep waits for d. It returns early if the process is a clone or if the clock was set, as on a
+// machine that was restored from a snapshot. The lease is then renewed at once, because only one of
+// two clones can renew it.
 func (l *lease) sleep(ctx context.Context, d time.Duration) error {
 	clock := l.assigner.config.Clock
 	for last := clock.Now(); d > 0; d -= lookEvery {
@@ -45,8 +44,7 @@ func (l *lease) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// clockWasSet compares what passed by the wall clock with what passed by the
-// monotonic one.
+// clockWasSet compares the time that passed by the wall clock with the monotonic clock.
 func clockWasSet(from, to time.Time) bool {
 	return wasSet(to.Round(0).Sub(from.Round(0)), to.Sub(from))
 }

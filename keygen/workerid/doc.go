@@ -1,125 +1,115 @@
-// Package workerid leases the worker IDs of snowflake-like generators so that no
-// two ids can ever be equal, whatever the machines' clocks do. The assigners and
-// their properties are in docs/understand/leases.md.
+// Package workerid leases worker IDs to snowflake-like generators, so that no two keys are equal
+// whatever the machines' clocks show. See docs/understand/leases.md for the assigners and their
+// properties.
 //
-// # Leases by time interval
+// # Leases of time intervals
 //
-// Two generators with one worker ID repeat each other when they make ids of the
-// same time. The usual guards (heartbeats, ephemeral nodes, a time reported
-// each few seconds) all trust a clock: a process that was paused, or whose
-// clock stepped back, does not know that its worker ID has a new owner. Here a
-// store keeps one [Record] for each worker ID, {owner, reserved_until}, and
-// reserved_until is in id time: the time that is written into ids.
+// Two generators with the same worker ID generate the same keys if they use the same time. Common
+// solutions trust a clock: heartbeats, ephemeral nodes, a time that is reported every few seconds. A
+// process that was paused, or whose clock stepped back, doesn't know that its worker ID has a new
+// owner. Here a store has one [Record] {owner, reserved_until} for each worker ID. reserved_until is
+// in key time, which is the time in keys.
 //
-//   - A holder reserves time ahead of its use (10 s, moved on each 3 s) and
-//     makes no id whose time is at or past its limit.
-//   - Its successor makes no id whose time is below the stored reserved_until.
+//   - A holder reserves time before it uses it: 10 s, extended every 3 s. It generates no key
+//     whose time is at or past its limit.
+//   - Its successor generates no key whose time is below the stored reserved_until.
 //
-// # Why no id repeats
+// # Why no key repeats
 //
-// Let the intervals of one worker ID be [floor, limit) of each lease. It is
-// enough that intervals of different leases never overlap. The rules (rules.go,
-// each a function of a few lines) and the argument:
+// Each lease of a worker ID has an interval [floor, limit). It is enough to show that the intervals
+// of different leases never overlap. rules.go has the rules, each a short function. The proof:
 //
-//  1. A record changes only by an atomic compare-and-set on the very record that
-//     was read. Each write has a fresh random owner token, so no record is ever
-//     written twice, and a write that is delayed until after another one fails.
-//  2. Hence the records of a worker ID form one chain r1 → r2 → …, and each link
-//     was made by a lease that held the one before (a renewal) or by a new lease
-//     (a takeover).
-//  3. reserved_until never falls along the chain (rule raise).
-//  4. A lease raises its limit to u only when the store has confirmed its own
-//     record with reserved_until = u (rule confirmed), so that this link lasts and
-//     all before it. After a lost answer the limit stays, and the record is read
-//     again. To read back its own token is not enough (rule shown): a store may show
-//     what it would forget in a crash, as InnoDB without a binary log shows a
-//     commit before its log is on disk. The lease then writes once more, on top
-//     of what it read; when that is confirmed, both last.
-//     So at every moment limit ≤ reserved_until of the lease's own last link that
-//     cannot be forgotten.
-//  5. A takeover writes on top of the record that it read, and starts at its
-//     reserved_until or above (rule floor). Once that is confirmed the record below
-//     lasts as well. By 3 and 4 it starts at or past the limit that any lease
-//     before it can have or get: their later writes fail by 1.
-//  6. So floor(successor) ≥ limit(predecessor): the intervals are disjoint. No
-//     step uses a clock. Clocks only decide when a record looks free.
+//  1. A record only changes by an atomic compare-and-set of the record that was read. Each write has
+//     a new random owner token. So no record is ever written twice, and a write that is delayed
+//     until after another one fails.
+//  2. So the records of a worker ID are a chain r1 → r2 → …, in which each link was written by a
+//     lease that held the previous record (a renewal) or by a new lease (a takeover).
+//  3. reserved_until never decreases along the chain (rule raise).
+//  4. A lease raises its limit to u only when the store has acknowledged the lease's own record with
+//     reserved_until = u (rule confirmed). This link and all links before it are then durable. If
+//     the answer was lost, the limit stays as it is, and the lease reads the record again. It isn't
+//     enough that the lease reads its own token (rule shown). A store may return a write that it
+//     loses in a crash: InnoDB without a binary log returns a commit before its log is on disk. The
+//     lease then writes again, on top of the record that it read. When the store acknowledges that
+//     write, both are durable. So at every moment, limit ≤ reserved_until of the lease's own last
+//     link that can't be lost.
+//  5. A takeover replaces the record that it read, and starts at its reserved_until or later (rule
+//     floor). When the store acknowledges that write, the replaced record is durable too. By 3 and
+//     4, the takeover starts at or after any limit that an earlier lease has or will have, because
+//     later writes of the earlier leases fail by 1.
+//  6. So floor(successor) ≥ limit(predecessor), and the intervals are disjoint. No step uses a
+//     clock. Clocks only determine when a record looks free.
 //
-// Releasing: an owner that has stopped for good writes free_from, the first
-// millisecond that it did not use, and its successor starts there instead of at
-// reserved_until, which stays where it is. The owner's limit is gone before that
-// write is sent, its successor's floor is past its last id, and by 1 none of its
-// earlier writes can be applied after it.
+// Release: an owner that has stopped for good writes free_from, the first millisecond that it didn't
+// use. Its successor starts there instead of at reserved_until, which stays as it is. The owner sets
+// its limit to 0 before it sends that write, and its successor's floor is past its last key. By 1,
+// none of its earlier writes can be applied after the release.
 //
-// # What it rests on, and what it cannot do
+// # Requirements and limits
 //
-// The store must not forget a write that it confirmed: a Redis without
-// appendfsync always, an asynchronous replica made primary, a restored backup
-// hand out intervals again. Worker IDs need to be unique only
-// within one namespace and one layout and epoch.
+// The store must not lose a write that it acknowledged. A Redis server without appendfsync always,
+// an asynchronous replica that becomes the primary, or a restored backup can lease the same interval
+// again. Worker IDs only need to be unique within one namespace, one layout and one epoch.
 //
-// Where it forgets all the same, both owners continue until the older one renews: it
-// finds that its record is not there, its limit is gone, and it takes another
-// worker ID.
+// If the store loses a write anyway, both owners continue until the older one renews. It finds that
+// its record is gone, sets its limit to 0, and leases another worker ID.
 //
 // # Failover
 //
-// A server that takes over from another one may lack its last writes, and with them leases
-// whose owners are alive. Where a store knows its server (identified), the argument is:
+// A server that takes over from another server may lack its last writes, and with them the leases of
+// running processes. If the store knows the name of its server (Info.serverID), the proof
+// continues:
 //
-//  7. Each new lease asks, after it has its record, whether its server is the one in the
-//     notes. If not, F is when that was first seen, and no new lease on that server starts
-//     before F + 2L, L being the longest lease in force (rule longest). A lease that the
-//     server lacks was confirmed by the server before, so its limit is at most L
-//     after that moment by its owner's clock. The second L is for clocks that differ, and for
-//     the time until the change is seen nothing is granted by the new server.
-//  8. L is in the notes as well. A longer lease is noted first and used once the note is as
-//     old as that lease is long (rule settled). A replica that lacks the note is behind by
-//     less than that, and the leases that it lacks are of the length before.
-//  9. A lease of before may itself begin ahead of the clock, by 7. So F is not before the
-//     start that the notes gave to those leases.
-//  10. A record that the new server shows need not be the newest of its chain, if the
-//     one on top of it was lost. A lease whose reservation has run out, so that another process
-//     may have taken it over, ends if the server is another one than at its beginning
-//     (rule others).
+//  7. After each new lease has its record, it checks whether the server is the one in the notes. If
+//     it isn't, F is the time when that was first seen. No new lease on that server starts before
+//     F + 2L, where L is the longest lease in force (rule longest). A lease that the server lacks
+//     was acknowledged by the old server, so its limit is at most L after that moment, by its
+//     owner's clock. The second L allows for clocks that differ. Until the change is seen, the new
+//     server grants nothing.
+//  8. L is in the notes too. A longer lease is noted first, and used once the note is as old as that
+//     lease is long (rule settled). A replica that lacks the note is behind by less than that, and
+//     the leases that it lacks have the earlier length.
+//  9. By 7, an earlier lease may itself start ahead of the clock. So F is not before the start that
+//     the notes gave to those leases.
+//  10. A record that the new server returns need not be the newest of its chain, if its successor
+//     was lost. If the reservation of a lease has ended, another process may have taken it over.
+//     Such a lease ends if the server isn't the one that it started on (rule others).
 //
-// This rests on clocks that agree within a lease, on a replica that is behind by no more than
-// the shortest lease and has the notes' server, and on an old server that is not
-// written to any more. A server that becomes the old one again, with its old data, has the
-// same name and is not noticed.
+// This requires that clocks agree within a lease, that a replica is behind by at most the shortest
+// lease and has the notes of the old server, and that nothing writes to the old server any more. If
+// the old server becomes the primary again with its old data, it has the same name, and the change
+// isn't noticed.
 //
 // # Clocks that are ahead
 //
-// A clock that is too far ahead would make worker IDs useless until its time has come, so that
-// nothing is reserved by it (clock.go). Uniqueness does not rest on that.
+// A clock that is too far ahead would make worker IDs unusable until that time. Nothing is reserved
+// by such a clock (clock.go). Uniqueness doesn't depend on that.
 //
-// # Copies of a running process
+// # Clones of a running process
 //
-// A virtual machine or a process that was saved and is started from what was
-// saved, twice or next to the original, runs one lease twice. Step 5 does not hold
-// for copies: they have the same token and the same limit, and make the same keys
-// without asking anybody. No scheme without a look at the store for each key can
-// exclude that. What holds:
+// If a virtual machine or a process is saved and restored twice, or restored next to the original,
+// two clones use the same lease. Step 5 doesn't hold for clones: they have the same token and the
+// same limit, and generate the same keys without a request to the store. This could only be excluded
+// with a request for each key. The following holds:
 //
-//   - A record is renewed by one of the copies only. Each write has a new token
-//     (of random bits and the time, as copies may continue with the same random
-//     numbers) and is made on the very record that was read, so that the first write
-//     wins and all others fail, in every store. Those who lose have no limit any
-//     more and take another worker ID before their next tick. So copies make the same keys
-//     until each has tried to renew, which is within renew (3 s) and one operation of
-//     the store; a copy that cannot reach the store, until the limit that the lease
-//     had: within lease (10 s). The repeated keys have times before that limit.
-//   - A copy that wakes with the right time past the limit repeats nothing.
-//   - Where something tells, a copy stops before that. Boot id and start time of the
-//     process, which differ when a process was saved alone, as containers are, and a
-//     clock that was set in the meantime are looked at each 100 ms. A lease that finds
-//     its process to be a copy is over: it is neither renewed nor released, and its
-//     worker ID is free when the reservation has run out.
-//   - Nothing tells a copy of a whole virtual machine: boot id, machine id, process id
-//     and monotonic clock are the snapshot's.
+//   - Only one of the clones can renew a record. Each write has a new token and replaces the record
+//     that was read, so in every store the first write succeeds and all others fail. The token has
+//     random bits and the time, because clones may generate the same random bits. A clone whose
+//     write fails sets its limit to 0, and leases another worker ID before its next tick. So clones
+//     generate the same keys until each has tried to renew, which takes at most renew (3 s) and one
+//     store operation. A clone that can't reach the store stops at the lease's limit, within lease
+//     (10 s). The repeated keys have times before that limit.
+//   - A clone that resumes with the right time after the limit repeats no key.
+//   - Some clones notice it earlier. Every 100 ms, a lease checks the boot ID, the start time of the
+//     process, and whether the clock was set. The first two differ if only the process was
+//     restored, as with containers. If a lease finds that its process is a clone, it ends. It is
+//     neither renewed nor released, and its worker ID becomes free when the reservation ends.
+//   - A clone of a whole virtual machine can't be recognized by the boot ID, machine ID, process ID
+//     or monotonic clock, because these are part of the snapshot.
 //
 // # Assigners
 //
-// FILE, SQL (here), REDIS, ETCD and ZOOKEEPER (in their own packages) are this
-// mechanism over a [Store]. STATIC, IP and HOSTNAME have a worker ID without a
-// lease: nothing is checked, and uniqueness is up to the configuration.
+// FILE and SQL are in this package, and REDIS, ETCD and ZOOKEEPER in their own packages. They lease
+// worker IDs with a [Store]. STATIC, IP and HOSTNAME have a worker ID without a lease. They check
+// nothing, so the configuration must ensure that worker IDs are unique.
 package workerid

@@ -8,25 +8,25 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// noWorkerIDError says that every worker ID is taken, and by whom. It is
+// noWorkerIDError is the error if every worker ID is leased. It lists the holders. It wraps
 // [spi.ErrNoWorkerID].
 type noWorkerIDError struct {
 	Store       string // the store's description
 	MaxWorkerID int64
-	// Taken are the worker IDs in 0..MaxWorkerID that could not be had.
+	// Taken are the worker IDs in 0..MaxWorkerID that aren't free.
 	Taken []Entry
-	// Here are those of them that this very process holds: by rules or clocks
-	// that differ, as connectors of one rule share one.
+	// Here are those that this process itself holds, for rules or clocks that differ. Connectors of
+	// the same rule share a worker ID.
 	Here []int64
-	// Soonest is when the first of them is free, by their records; zero when
-	// that is not known.
+	// Soonest is when the first of them becomes free, by their records. It is zero if that isn't
+	// known.
 	Soonest time.Time
 }
 
-// shownHolders bounds the holders that an error message names.
+// shownHolders limits the holders in an error message.
 const shownHolders = 5
 
-// shownHere bounds the worker IDs of this process that it names.
+// shownHere limits the worker IDs of this process in an error message.
 const shownHere = 16
 
 func (e *noWorkerIDError) Error() string {
@@ -60,12 +60,11 @@ func (e *noWorkerIDError) Error() string {
 
 func (e *noWorkerIDError) Unwrap() error { return spi.ErrNoWorkerID }
 
-// leaseLostError says that a worker ID is another owner's now. It is
-// [spi.ErrLeaseLost].
+// leaseLostError is the error if another owner has the worker ID. It wraps [spi.ErrLeaseLost].
 type leaseLostError struct {
 	WorkerID int64
-	Found    Record // what the store holds; zero when it holds none
-	Err      error  // why the record is not understood, when it is not
+	Found    Record // record in the store; zero if there is none
+	Err      error  // why the record isn't valid, or nil
 }
 
 func (e *leaseLostError) Error() string {
@@ -85,12 +84,12 @@ func (e *leaseLostError) Unwrap() []error {
 	return []error{spi.ErrLeaseLost}
 }
 
-// ForeignRecordError says that the place of a worker ID's record holds
-// something else. It is never overwritten. It is [spi.ErrStore].
+// ForeignRecordError is the error if something other than a record is in the place of a worker ID's
+// record. It is never overwritten. The error wraps [spi.ErrStore].
 type ForeignRecordError struct {
 	WorkerID int64
-	Value    string // what stands there; messages show its beginning
-	Err      error  // what is wrong with it
+	Value    string // the content; messages show its beginning
+	Err      error  // why it isn't a record
 }
 
 func (e *ForeignRecordError) Error() string {
@@ -108,8 +107,8 @@ func (e *ForeignRecordError) Error() string {
 
 func (e *ForeignRecordError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 
-// alteredError says that a store does not keep a record as it was written: one
-// with a column that is too narrow, or of another type. It is [spi.ErrStore].
+// alteredError is the error if a store returns another record than it was given, for example
+// because a column is too narrow or has another type. It wraps [spi.ErrStore].
 type alteredError struct{ Wrote, Found Record }
 
 func (e *alteredError) Error() string {
@@ -120,15 +119,15 @@ func (e *alteredError) Error() string {
 
 func (e *alteredError) Unwrap() error { return spi.ErrStore }
 
-// clockError means that this machine's clock is so far off that nothing it shows is written
-// to the store. It is [spi.ErrStore].
+// clockError is the error if this machine's clock is so far off that nothing may be written to the
+// store. It wraps [spi.ErrStore].
 type clockError struct {
-	Clock time.Time // this machine's clock
-	Other time.Time // the time that it was compared with
+	Clock time.Time // time of this machine's clock
+	Other time.Time // the time that Clock is compared with
 	What  string    // whose time Other is
-	// Most is how far ahead the clock may be; 0 where no property sets it.
+	// Most is how far ahead the clock may be. It is 0 if no property sets it.
 	Most time.Duration
-	// Stays means that the clock is believed once it has stayed there for Most.
+	// Stays means that the clock is accepted once it has stayed there for Most.
 	Stays bool
 }
 

@@ -9,17 +9,17 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
-// A [Store] may be at an address behind which another server stands after a failover: one that
-// was an asynchronous replica lacks the last writes that its predecessor confirmed. Info.serverID
-// tells them apart.
+// After a failover, the address of a [Store] may lead to another server. If that was an
+// asynchronous replica, it lacks the last writes that the old server acknowledged. Info.serverID
+// distinguishes the servers.
 
-// The worker IDs whose records are the notes.
+// Worker IDs whose records in Info.notes are the notes.
 const (
-	// serverNote is the server: Owner is its name, FreeFrom when it was first seen in the
-	// place of another one, neverChanged when there was none before.
+	// serverNote is the note of the server. Owner is the server's name. FreeFrom is when it was
+	// first seen to have replaced another server, or neverChanged if there was no other server.
 	serverNote = 0
-	// leaseNote is the longest lease in force: ReservedUntil is its length and FreeFrom the
-	// length before, both in milliseconds, and Since when it was noted.
+	// leaseNote is the note of the longest lease in force. ReservedUntil is its length and FreeFrom
+	// the length before, both in milliseconds. Since is when it was written.
 	leaseNote = 1
 )
 
@@ -27,10 +27,10 @@ const neverChanged = 1
 
 const leaseNoteOwner = "longest lease"
 
-// apart is the first id time of the lease, which may start at floor and was taken at now.
-// Where the store has forgotten leases, their owners make ids up to the limits that they had:
-// at most the longest lease in force ahead of the moment at which their server was replaced,
-// by their clocks. The same length again allows for clocks that differ.
+// apart returns the first key time of a new lease. The lease may start at floor, and was taken at
+// now. If the store has lost leases, their owners generate keys up to the limits that they had. By
+// their clocks, these limits are at most the longest lease in force after the time when their
+// server was replaced. Adding the same length again allows for clocks that differ.
 func (l *lease) apart(ctx context.Context, floor, now, seen int64) (int64, error) {
 	a := l.assigner
 	if l.delay = a.config.Quarantine; l.delay > 0 {
@@ -46,16 +46,17 @@ func (l *lease) apart(ctx context.Context, floor, now, seen int64) (int64, error
 	return floor, err
 }
 
-// mayBeOthers reports whether another process may have taken the worker ID over: nearly all
-// that was reserved has passed. A server that takes over may lack that, and show this lease's
-// record as the newest.
+// mayBeOthers reports whether another process may have taken over the worker ID, because nearly all
+// of the reservation has passed. A server that takes over may lack the new owner's record, and
+// return this lease's record as the newest.
 func (l *lease) mayBeOthers() bool {
 	a := l.assigner
 	return l.server != "" && a.rules.others(l.newest, a.now(), (a.length()-2*a.every()).Milliseconds())
 }
 
-// checkServer ends a lease that may be another's if it was taken on another server. It is asked
-// after the lease was written, so that the server which has that record is looked at.
+// checkServer ends a lease that may belong to another process, if the lease was taken on another
+// server. It is called after a write of the lease, so that it checks the server that has the
+// record.
 func (l *lease) checkServer(ctx context.Context) error {
 	if !l.unsure || l.endedBy() != nil {
 		return nil
@@ -74,25 +75,25 @@ func (l *lease) checkServer(ctx context.Context) error {
 var errServerReplaced = errors.New("its reservation ended and the server of the worker IDs was replaced, " +
 	"so that another process may have had it in the meantime")
 
-// afterFailover is how long after it new leases begin.
+// afterFailover returns how long after a failover new leases start.
 func (a *assigner) afterFailover() time.Duration { return max(a.config.Quarantine, 2*a.longest()) }
 
-// mostAhead is how far ahead of the clock leases may be where every clock is right: they
-// may begin after a failover, or a quarantine, and reserve the longest lease.
+// mostAhead returns how far ahead of the clock a reservation may reach even though all clocks are
+// right. A lease may start later after a failover or because of a quarantine, and it reserves up to
+// the longest lease.
 func (a *assigner) mostAhead() time.Duration {
 	return max(a.config.Quarantine, 2*a.longest()) + a.longest()
 }
 
-// leaseLengths are the lengths of leases in force: up to longest, and up to before until
-// since. A replica may lack the note of a longer one for a while: for as long as that lease
-// lasts, it is not used.
+// leaseLengths are the lengths of leases in force. Until since plus longest, a replica may lack the
+// note of the longest lease, and before is the length to use. Afterwards longest is.
 type leaseLengths struct {
 	longest, before time.Duration
 	since           int64
-	usable          time.Duration // how far ahead this assigner's leases reserve
+	usable          time.Duration // how far ahead this assigner's leases may reserve
 }
 
-// longest is the longest lease in force, as far as this process knows.
+// longest returns the longest lease in force, as far as this process knows.
 func (a *assigner) longest() time.Duration {
 	if n := a.lengths.Load(); n != nil {
 		return a.rules.longest(a.config.Lease, n.longest)
@@ -100,7 +101,7 @@ func (a *assigner) longest() time.Duration {
 	return a.config.Lease
 }
 
-// length is how far ahead leases reserve for the present.
+// length returns how far ahead leases currently reserve.
 func (a *assigner) length() time.Duration {
 	if n := a.lengths.Load(); n != nil {
 		return n.usable
@@ -108,7 +109,8 @@ func (a *assigner) length() time.Duration {
 	return a.config.Lease
 }
 
-// every is how often a lease is renewed: more often while it is shorter than it will be.
+// every returns how often a lease is renewed. It is more often while the length is still shorter
+// than configured.
 func (a *assigner) every() time.Duration {
 	if n := a.length(); n < a.config.Lease {
 		return min(a.config.Renew, renewFor(n))
@@ -116,8 +118,9 @@ func (a *assigner) every() time.Duration {
 	return a.config.Renew
 }
 
-// noteLease notes this assigner's lease where it is longer than those in force, and finds
-// out whether all of it may be used. It comes before the lease that is then taken or renewed.
+// noteLease writes the length of this assigner's leases to the notes, if it is longer than those in
+// force. It also computes how much of it may be used. It is called before a lease is taken or
+// renewed.
 func (a *assigner) noteLease(ctx context.Context) error {
 	if a.info.notes == nil {
 		return nil
@@ -161,10 +164,9 @@ func (a *assigner) noteLength(ctx context.Context) (leaseLengths, error) {
 	return leaseLengths{}, errNotNoted
 }
 
-// serverChanged returns when the store's server was first seen in the place of
-// another one, in milliseconds since the Unix epoch. It is asked after a worker ID was
-// taken, so that the server which has that record is the one that is looked at. Where
-// the server cannot be noted, that is a warning.
+// serverChanged returns the server's name, and when it was first seen to have replaced another
+// server, in milliseconds since the Unix epoch. It is called after a worker ID was taken, so that
+// it checks the server that has the record. If the server can't be recorded, Health has a warning.
 func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string, changed int64, err error) {
 	if a.info.serverID == nil {
 		return "", neverChanged, nil
@@ -180,7 +182,7 @@ func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string
 	return server, changed, a.storeError("note the server's name", err)
 }
 
-// isNotNoted reports whether the error of a note is one that will stay. It is a warning then.
+// isNotNoted reports whether the error of a note is permanent. Health then has a warning.
 func (a *assigner) isNotNoted(err error) bool {
 	var foreign *ForeignRecordError
 	if errors.Is(err, errNotNoted) || errors.As(err, &foreign) || mysqldb.IsRefused(err) {
@@ -192,8 +194,8 @@ func (a *assigner) isNotNoted(err error) bool {
 
 var errNotNoted = errors.New("it is another one after each write")
 
-// noteServer returns when the server was first seen, and notes that. seen is the newest
-// reservation that a right clock can have made, as far as the store still knows.
+// noteServer returns when the server was first seen, and records that. seen is the newest
+// reservation that a right clock can have made, as far as the store still has it.
 func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (changed int64, err error) {
 	for range busyRetries {
 		noted, err := a.info.notes.Get(ctx, serverNote)
@@ -207,7 +209,7 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 		if !noted.IsZero() {
 			next.FreeFrom = max(a.now(), seen-a.longest().Milliseconds())
 			if noted.FreeFrom > neverChanged {
-				// Leases of the server before may still be those that began ahead of the clock.
+				// Leases of the old server may be those that started ahead of the clock.
 				next.FreeFrom = max(next.FreeFrom, noted.FreeFrom+a.afterFailover().Milliseconds())
 			}
 			next.ReservedUntil = max(next.FreeFrom, noted.ReservedUntil+1)
@@ -224,8 +226,8 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 	return 0, errNotNoted
 }
 
-// failoverWarnings are for Health: while new leases begin later, and where a failover
-// would not be noticed.
+// failoverWarnings returns warnings for Health: while new leases start later, and if a failover
+// wouldn't be noticed.
 func (a *assigner) failoverWarnings() (warnings []string) {
 	if err := a.notNoted.Load(); err != nil {
 		warnings = append(warnings, fmt.Sprintf("which server the worker IDs are on cannot be noted, "+

@@ -16,40 +16,39 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fileStore keeps each worker ID's record in a file of its own:
+// fileStore keeps each worker ID's record in its own file:
 //
 //	path/namespace/0017.json   the record, replaced atomically
 //	path/namespace/0017.lock   locked (flock) while it is compared and replaced
 //
-// Others may be able to write in the directory, as in /tmp: no link is followed,
-// what is no regular file is not read or written, and no file is opened but by its
-// owner, or the directory's group where that may write there.
+// Other users may have write access to the directory, as in /tmp. The store follows no links, and
+// reads and writes only regular files. Only the owner can open its files. If the directory's group
+// may write to the directory, the group can open them too.
 //
-// Each worker ID has its own lock, so that a process which is stopped while it
-// holds one blocks no other: they skip that worker ID.
+// Each worker ID has its own lock. If a process is stopped while it holds a lock, others skip that
+// worker ID.
 type fileStore struct {
 	path   string // as configured
 	dir    string
 	closed atomic.Bool
 }
 
-// newFileStore keeps records in a directory of a local file system, which is
-// made when absent. Many processes of one machine may share it; machines may
-// not, neither by a network file system nor by copying it.
+// newFileStore returns a store of records in a directory of a local file system. The directory is
+// created if it is missing. Many processes of one machine may share it. Several machines must not
+// share it, neither by a network file system nor by copying it.
 func newFileStore(path, namespace string) *fileStore {
 	return &fileStore{path: path, dir: filepath.Join(path, namespace)}
 }
 
-// maxRecord is more than any record has, in bytes.
+// maxRecord is more bytes than any record has.
 const maxRecord = 64 << 10
 
-// errNotRegular says that a link, a FIFO or a directory stands where a file of
-// ours would.
+// errNotRegular is the error if a link, a FIFO or a directory is in the place of our file.
 var errNotRegular = errors.New("it is not a regular file")
 
-// odd makes a [ForeignRecordError] of an error that a file of this worker ID alone has: it is no
-// regular file, or another user's. Other worker IDs can be had. Where the file is not there
-// at all, the error is that of the directory, and all worker IDs have it.
+// odd converts an error that only a file of this worker ID has to a [ForeignRecordError]: the file
+// isn't regular, or belongs to another user. Other worker IDs are available then. If the file
+// doesn't exist, the error is about the directory, and all worker IDs have it.
 func (s *fileStore) odd(workerID int64, err error) error {
 	var at *fs.PathError
 	if !errors.As(err, &at) {
@@ -62,7 +61,7 @@ func (s *fileStore) odd(workerID int64, err error) error {
 	return err
 }
 
-// open opens a file of ours, and makes it where flags say so.
+// open opens one of the store's files. It creates the file if flags specify that.
 func (s *fileStore) open(name string, flags int) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
@@ -78,8 +77,8 @@ func (s *fileStore) open(name string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// mode is that of new files: they are this user's, and the group's where the
-// directory is as well. Who may open a lock file, may hold the lock.
+// mode returns the mode of new files. The user has access, and the group if it may write to the
+// directory. A process that can open a lock file can hold its lock.
 func (s *fileStore) mode() fs.FileMode {
 	if info, err := os.Stat(s.dir); err == nil && info.Mode()&0o020 != 0 {
 		return 0o660
@@ -87,7 +86,7 @@ func (s *fileStore) mode() fs.FileMode {
 	return 0o600
 }
 
-// Waiting for a lock: how often to look, and when to call the record busy.
+// How often to try a lock, and how long before the record counts as busy.
 const (
 	lockPoll     = 2 * time.Millisecond
 	lockPatience = 250 * time.Millisecond
@@ -187,9 +186,9 @@ func (s *fileStore) read(workerID int64) (Record, error) {
 	return ParseRecord(workerID, string(text))
 }
 
-// replace writes a record next to the old one, makes it last, puts it in the old
-// one's place and makes that last too. The caller holds the lock. If its file was
-// removed in the meantime, another process may hold a lock of that name.
+// replace writes a record to a temporary file, syncs it, renames it to the old one's name, and
+// syncs the directory. The caller holds the lock. If the lock's file was removed in the meantime,
+// another process may hold a lock of that name.
 func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, error) {
 	temp := s.file(workerID, "tmp")
 	if err := s.writeSynced(temp, r.Text()+"\n"); err != nil {
@@ -207,8 +206,8 @@ func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, erro
 	return true, nil
 }
 
-// writeSynced writes a new file, in place of what a crashed process, or anybody,
-// left under that name.
+// writeSynced writes and syncs a new file. It removes any existing file of that name, which a
+// crashed process may have left.
 func (s *fileStore) writeSynced(name, text string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -217,7 +216,7 @@ func (s *fileStore) writeSynced(name, text string) error {
 	if err != nil {
 		return err
 	}
-	err = f.Chmod(s.mode()) // whatever the umask
+	err = f.Chmod(s.mode()) // independent of the umask
 	if err == nil {
 		_, err = f.WriteString(text)
 	}
@@ -227,13 +226,13 @@ func (s *fileStore) writeSynced(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// makeDir makes the namespace's directory, and its name in its parents last.
+// makeDir creates the namespace's directory, and syncs its parents.
 func (s *fileStore) makeDir() error {
 	var missing []string
 	for dir := s.dir; ; dir = filepath.Dir(dir) {
 		stat := os.Stat
 		if dir == s.dir {
-			stat = os.Lstat // anybody's link would lead the records elsewhere
+			stat = os.Lstat // another user's link could lead the records elsewhere
 		}
 		if info, err := stat(dir); err == nil {
 			if !info.IsDir() {
@@ -267,14 +266,14 @@ func syncDir(dir string) error {
 	return errors.Join(fsync(d), d.Close())
 }
 
-// fsync is replaced by tests, which cannot cut the power.
+// fsync is a variable because tests can't cut the power.
 var fsync = (*os.File).Sync
 
-// errLocked says that another process holds the lock.
+// errLocked is the error if another process holds the lock.
 var errLocked = errors.New("locked")
 
-// lock takes the lock of a worker ID, which closing ends, or the process's end.
-// Both results are nil when others have held it for too long.
+// lock takes the lock of a worker ID. It is held until the file is closed or the process ends. Both
+// results are nil if another process has held the lock for too long.
 func (s *fileStore) lock(ctx context.Context, workerID int64) (*os.File, error) {
 	for waited := time.Duration(0); waited < lockPatience; waited += lockPoll {
 		f, err := s.tryLock(s.file(workerID, "lock"))
@@ -291,15 +290,15 @@ func (s *fileStore) lock(ctx context.Context, workerID int64) (*os.File, error) 
 	return nil, nil
 }
 
-// tryLock opens and locks a file, and makes sure that it is still the one of
-// that name: people remove lock files.
+// tryLock opens and locks a file. It checks that the file still has that name, because users may
+// remove lock files.
 func (s *fileStore) tryLock(name string) (*os.File, error) {
 	f, err := s.open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err == nil && info.Size() == 0 && s.mode() == 0o660 && info.Mode().Perm() == 0o640 {
-		_ = f.Chmod(0o660) // made a moment ago, under a umask that takes the group's right to write
+		_ = f.Chmod(0o660) // a new file, whose mode the umask limited
 	}
 	if err := flock(f); err != nil {
 		_ = f.Close()
@@ -307,12 +306,12 @@ func (s *fileStore) tryLock(name string) (*os.File, error) {
 	}
 	if err := hasName(f, name); err != nil {
 		_ = f.Close()
-		return nil, err // errLocked: look again, at the new one
+		return nil, err // errLocked makes the caller try again with the new file
 	}
 	return f, nil
 }
 
-// hasName returns errLocked when a lock's file is no longer the one of that name.
+// hasName returns errLocked if the lock's file no longer has that name.
 func hasName(lock *os.File, name string) error {
 	locked, err := lock.Stat()
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// openPlain are the flags for a file of ours: no link is followed, and a FIFO that
-// stands there instead is not waited for.
+// openPlain are flags for opening our files. They refuse links, and don't wait for a FIFO.
 const openPlain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// isOddFile reports whether an error of a file is that something else has its name.
+// isOddFile reports whether the error means that something other than our file has its name.
 func isOddFile(err error) bool {
 	for _, e := range []error{
 		syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.ELOOP, syscall.EMLINK, syscall.ENXIO,
@@ -24,9 +23,8 @@ func isOddFile(err error) bool {
 	return false
 }
 
-// flock takes the file's exclusive lock, or returns errLocked at once. It
-// belongs to the open file, so that two stores of one process exclude each
-// other too.
+// flock takes the file's exclusive lock, or returns errLocked at once. The lock belongs to the open
+// file, so two stores in one process exclude each other too.
 func flock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {

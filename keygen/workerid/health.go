@@ -12,8 +12,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Health says how the lease is: Err is set as soon as a renewal fails, which is
-// long before its limit.
+// Health returns the state of the lease. Err is set as soon as a renewal fails, which is long
+// before the limit.
 func (l *lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,8 +33,8 @@ func (l *lease) Health() spi.Health {
 	return h
 }
 
-// tried counts an attempt to renew, and logs when renewals begin to fail. One
-// that its caller's context ended says nothing about the store.
+// tried counts an attempt to renew, and logs the first of several failures. It ignores an attempt
+// that its caller's context ended, because that shows nothing about the store.
 func (l *lease) tried(err error, callerEnded bool) {
 	if err != nil && callerEnded {
 		return
@@ -72,12 +72,12 @@ func (l *lease) tried(err error, callerEnded bool) {
 	}
 }
 
-// leased logs a lease that begins.
+// leased logs a new lease.
 func (a *assigner) leased(l *lease) {
 	a.config.Logger.Info("shardkey: worker ID leased", "worker_id", l.workerID, "until", formatTime(l.Limit()))
 }
 
-// released logs a lease that was released, or was to be.
+// released logs a release or its error.
 func (a *assigner) released(l *lease, until int64, err error) {
 	if err != nil {
 		a.config.Logger.Warn("shardkey: worker ID not released",
@@ -87,7 +87,7 @@ func (a *assigner) released(l *lease, until int64, err error) {
 	a.config.Logger.Info("shardkey: worker ID released", "worker_id", l.workerID)
 }
 
-// lost counts and logs a lease that is another owner's now.
+// lost counts and logs a lease that another owner has taken over.
 func (a *assigner) lost(l *lease, err error) {
 	a.forget(l)
 	a.mu.Lock()
@@ -97,7 +97,7 @@ func (a *assigner) lost(l *lease, err error) {
 		"worker_id", l.workerID, "error", err)
 }
 
-// failed counts an acquisition that failed, and logs the first of a row.
+// failed counts a failed acquisition, and logs the first of several.
 func (a *assigner) failed(err error) {
 	a.count(err)
 	a.mu.Lock()
@@ -116,7 +116,7 @@ func (a *assigner) count(err error) {
 	a.figures.Error(kindOf(err), err, now)
 }
 
-// kindOf is the word under which health counts an error.
+// kindOf returns the name of an error in Health.
 func kindOf(err error) string {
 	kind := stats.KindOf(err,
 		stats.Kind{Err: spi.ErrLeaseLost, Name: "lease-lost"},
@@ -136,10 +136,10 @@ func kindOf(err error) string {
 	return kind
 }
 
-// shownOdd bounds the worker IDs that warnings name.
+// shownOdd limits the worker IDs in warnings.
 const shownOdd = 5
 
-// addWarning keeps what is wrong with a worker ID, and logs it the first time.
+// addWarning records a warning about a worker ID, and logs it the first time.
 func (a *assigner) addWarning(workerID int64, warning string) {
 	a.mu.Lock()
 	known := a.logged[workerID]
@@ -151,15 +151,15 @@ func (a *assigner) addWarning(workerID int64, warning string) {
 	}
 }
 
-// clearWarnings begins another look at the store.
+// clearWarnings removes the warnings before the store is read again.
 func (a *assigner) clearWarnings() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.odd = nil
 }
 
-// askWarnings asks the store how it may forget leases, and logs what is new. What was known
-// stays if it can't be asked: the error is also that of the next operation.
+// askWarnings asks the store for its warnings, and logs new ones. If the request fails, the old
+// warnings stay, and the next operation will return the error.
 func (a *assigner) askWarnings(ctx context.Context) {
 	if a.info.Warnings == nil {
 		return
@@ -182,14 +182,14 @@ func (a *assigner) askWarnings(ctx context.Context) {
 	}
 }
 
-// storeWarnings are the standing risks of the store.
+// storeWarnings returns the warnings about the store's settings.
 func (a *assigner) storeWarnings() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append(a.failoverWarnings(), a.forgets...)
 }
 
-// held are the worker IDs held, in order.
+// held returns the held worker IDs in ascending order.
 func (a *assigner) held() []int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,8 +201,8 @@ func (a *assigner) held() []int64 {
 	return ids
 }
 
-// Health sums up the assigner's leases: Err is the trouble of the one whose
-// limit comes first, or why no worker ID could be had.
+// Health returns the state of all leases. Err is the error of the lease that reaches its limit
+// first, or of the last failed acquisition.
 func (a *assigner) Health() spi.Health {
 	a.mu.Lock()
 	h := a.figures.Snapshot()

@@ -18,71 +18,69 @@ var (
 	_ spi.HealthReporter = (*lease)(nil)
 )
 
-// noLimit is the limit of a lease that has ended: below every id time.
+// noLimit is the limit of a lease that has ended. It is below every key time.
 const noLimit = 0
 
-// lastUsedUnknown makes Release treat all that was reserved as used.
+// lastUsedUnknown makes Release treat the whole reservation as used.
 const lastUsedUnknown = -1
 
-// lease is a worker ID that is held by time interval: see the package comment.
-// It implements [spi.WorkerIDLease].
+// lease is a lease of a worker ID for a time interval (see the package comment). It implements
+// [spi.WorkerIDLease].
 type lease struct {
 	assigner *assigner
 	workerID int64
 	floor    int64
 	delay    time.Duration // see Delay
-	seen     int64         // the newest reservation in the store before it was taken
+	seen     int64         // newest reservation in the store before the lease was taken
 	limit    atomic.Int64
-	identity string             // of the process, before the worker ID was taken
-	stop     context.CancelFunc // ends the renewal in the background
+	identity string             // identity of the process before the worker ID was taken
+	stop     context.CancelFunc // ends the background renewal
 
-	// busy is held by the goroutine that reads or writes the record; a channel,
-	// so that waiting for it ends with a context. It guards what follows.
+	// busy is held while a goroutine reads or writes the record. It is a channel, so that a wait
+	// for it can end with a context. It guards the following fields.
 	busy     chan struct{}
-	newest   Record   // of this lease, as the store has confirmed or shown it
-	attempts []string // tokens of writes on top of it whose outcome is unknown
-	server   string   // of the store when it was taken; "": not known
+	newest   Record   // newest record of this lease that the store has acknowledged or returned
+	attempts []string // tokens of later writes whose outcome is unknown
+	server   string   // server of the store when the lease was taken; "" if unknown
 	unsure   bool     // another process may have had it since; see checkServer
 
-	mu       sync.Mutex // guards what follows and changes of limit
-	ended    error      // why the lease has ended: lost, or released
-	tries    int64      // attempts to renew that the store, not their caller, ended
+	mu       sync.Mutex // guards the following fields and changes of limit
+	ended    error      // why the lease has ended: lost or released
+	tries    int64      // attempts to renew that weren't ended by their caller
 	renewals int64
-	lastErr  error // of the last attempt to renew; nil after a good one
-	stopped  bool  // that attempt failed at the limit, which is logged
+	lastErr  error // error of the last attempt to renew, or nil
+	stopped  bool  // that attempt failed at the limit, which was logged
 }
 
 func newLease(a *assigner) *lease {
 	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}, identity: a.identity()}
 }
 
-// begin makes it the lease of a worker ID, by a record of its own that the store
-// has confirmed or, with a limit below the record's reserved_until, has only shown.
+// begin makes l the lease of a worker ID. newest is its own record. The limit is the record's
+// reserved_until if the store has acknowledged it, and lower if the store has only returned it.
 func (l *lease) begin(workerID, floor, limit int64, newest Record) {
 	l.workerID, l.floor, l.newest, l.attempts = workerID, floor, newest, nil
 	l.limit.Store(limit)
 }
 
-// WorkerID is the leased worker ID.
+// WorkerID returns the leased worker ID.
 func (l *lease) WorkerID() int64 { return l.workerID }
 
-// Floor is the first id time of this lease, in milliseconds since the Unix
-// epoch.
+// Floor returns the first key time of this lease, in milliseconds since the Unix epoch.
 func (l *lease) Floor() int64 { return l.floor }
 
-// Delay is how far ahead of the clock the first id time may be although every clock is
-// right: leases begin later after a failover, and with a quarantine.
+// Delay returns how far ahead of the clock the lease may start even though all clocks are right.
+// Leases start later after a failover, and with a quarantine.
 func (l *lease) Delay() time.Duration { return l.delay }
 
-// Limit is the first id time that is not this lease's. It falls to 0, below
-// every id, when the lease is lost or released.
+// Limit returns the first key time that this lease doesn't cover. It is 0 after the lease is lost
+// or released.
 func (l *lease) Limit() int64 { return l.limit.Load() }
 
-// Renew reserves the interval further, so that ids of time until may be made.
-// The error has [spi.ErrLeaseLost] or [spi.ErrStore] in its chain, the latter
-// also when until is more than a day ahead of the clock or the clock is too far ahead, or [spi.ErrClosed] after
-// Release. Callers that come together share one question to the store, and its
-// error.
+// Renew extends the reservation until it includes the key time until. The error wraps
+// [spi.ErrLeaseLost], [spi.ErrStore] or, after Release, [spi.ErrClosed]. It also wraps spi.ErrStore
+// if until is more than a day ahead of the clock, or if the clock is too far ahead. Simultaneous
+// callers share one request to the store, and its error.
 func (l *lease) Renew(ctx context.Context, until int64) error {
 	if l.Limit() > until {
 		return nil
@@ -101,9 +99,9 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 	return l.renew(ctx, until)
 }
 
-// Release gives the worker ID back. lastUsed is the highest id time that was
-// used, 0 for none. It is idempotent. After an error, and when this process is a copy,
-// the worker ID is free all the same, once the reservation has run out.
+// Release releases the worker ID. lastUsed is the highest key time that was used, or 0 for none. It
+// is idempotent. After an error, or if this process is a clone, the worker ID becomes free when the
+// reservation ends.
 func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
 	defer guard.Recover(&err, "the store of worker IDs")
 	if !l.end(fmt.Errorf("%w: worker ID %d was released", spi.ErrClosed, l.workerID)) {
@@ -115,7 +113,7 @@ func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
 	}
 	defer l.unlock()
 	if l.copied() != nil {
-		return nil // what the other copies have used is not known
+		return nil // the times that other clones used aren't known
 	}
 	until := l.newest.ReservedUntil
 	err = l.giveBack(ctx, lastUsed)
@@ -123,7 +121,7 @@ func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
 	return err
 }
 
-// end takes the limit away for good; it is false when it was done before.
+// end sets the limit to noLimit for good. It returns false if that was done before.
 func (l *lease) end(why error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +134,7 @@ func (l *lease) end(why error) bool {
 	return true
 }
 
-// grow raises the limit to what is known to stand in the store.
+// grow raises the limit to a time that the store is known to have recorded.
 func (l *lease) grow(until int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +155,7 @@ func (l *lease) finishedTries() int64 {
 	return l.tries
 }
 
-// failedSince is the error of the newest attempt, if one has ended since.
+// failedSince returns the error of the newest attempt, if an attempt has ended since seen.
 func (l *lease) failedSince(seen int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,18 +184,17 @@ func (l *lease) lock(ctx context.Context) error {
 
 func (l *lease) unlock() { <-l.busy }
 
-// maxAttempts bounds the tokens kept of writes whose outcome is not known.
-// Beyond it the last token is written again.
+// maxAttempts limits the tokens of writes whose outcome is unknown. Beyond it, the last token is
+// written again.
 const maxAttempts = 64
 
-// busyRetries is how often a write is repeated that the store refused although
-// the record is still what it was.
+// busyRetries is how often a write is repeated that the store refused although the record is
+// unchanged.
 const busyRetries = 3
 
-// renewForever moves the reservation on until the lease ends or ctx does. After
-// a failure it comes back sooner, at first. The first time comes early, and so do those after
-// a failure, by chance: processes that started together, or whose store was away,
-// do not all come at once from then on.
+// renewForever renews the lease until the lease or ctx ends. After a failure it retries sooner at
+// first. The first renewal and the retries have random delays. Otherwise, processes that started
+// together, or whose store was unavailable, would all renew at the same time from then on.
 func (l *lease) renewForever(ctx context.Context) {
 	every := l.assigner.every()
 	failed := time.Duration(0)
@@ -219,14 +216,13 @@ func (l *lease) renewForever(ctx context.Context) {
 	}
 }
 
-// early is a random time between half of d and d.
+// early returns a random duration between half of d and d.
 func (l *lease) early(d time.Duration) time.Duration {
 	return d - time.Duration(l.assigner.intN(int(d/2/time.Microsecond)+1))*time.Microsecond
 }
 
-// keep is one round of renewal: it reserves one lease ahead of now or, when the
-// clock went back and that is reserved already, looks whether the record still
-// stands.
+// keep renews the lease once, up to one lease length from now. If the clock stepped back and that
+// is already reserved, it only checks that the record still exists.
 func (l *lease) keep(ctx context.Context) error {
 	if err := l.lock(ctx); err != nil {
 		return err
@@ -235,8 +231,8 @@ func (l *lease) keep(ctx context.Context) error {
 	return l.renew(ctx, l.assigner.now())
 }
 
-// renew tries once to reserve a lease beyond until and beyond now, and keeps
-// the figures. The caller holds busy.
+// renew tries once to reserve one lease length beyond until and beyond now, and records the
+// outcome. The caller holds busy.
 func (l *lease) renew(ctx context.Context, until int64) error {
 	if err := l.endedBy(); err != nil {
 		return err
@@ -262,7 +258,7 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 		return err
 	}
 	if l.assigner.length() < l.assigner.config.Lease {
-		_ = l.assigner.noteLease(ctx) // until it is known, the shorter length does
+		_ = l.assigner.noteLease(ctx) // until it succeeds, the shorter length is used
 	}
 	if len(l.attempts) > 0 {
 		if err := l.reread(ctx); err != nil {
@@ -274,7 +270,7 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 		want := max(until, l.assigner.now()) + l.assigner.length().Milliseconds()
 		next := l.next(want)
 		if next.ReservedUntil == l.newest.ReservedUntil && l.Limit() >= next.ReservedUntil {
-			return l.reread(ctx) // far enough; is it still ours?
+			return l.reread(ctx) // the reservation is long enough; check that the record is still ours
 		}
 		done, err := l.write(ctx, next)
 		if done || err != nil {
@@ -287,7 +283,7 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 	return l.storeError("renew", errors.New("the record was busy"))
 }
 
-// next is the record that reserves up to want.
+// next returns the record that reserves up to want.
 func (l *lease) next(want int64) Record {
 	r := l.newest
 	r.Owner = newToken()
@@ -298,8 +294,8 @@ func (l *lease) next(want int64) Record {
 	return r
 }
 
-// write puts next on top of the newest record. The limit follows only when the
-// store has confirmed it.
+// write replaces the newest record by next. The limit is raised only if the store has acknowledged
+// the write.
 func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 	if !slices.Contains(l.attempts, next.Owner) {
 		l.attempts = append(l.attempts, next.Owner)
@@ -316,10 +312,9 @@ func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 	return false, l.readError("renew", err)
 }
 
-// reread finds out what stands in the store: the newest record, one of the
-// attempts, or another owner's. One of the attempts is what the next write continues
-// top of; it does not move the limit, for a store may show what it has not yet made
-// last.
+// reread finds out which record the store has: the newest one, one of the attempts, or another
+// owner's. If it is one of the attempts, the next write replaces it. It doesn't raise the limit,
+// because a store may return a write that isn't durable yet.
 func (l *lease) reread(ctx context.Context) error {
 	found, err := l.assigner.store.Get(ctx, l.workerID)
 	if err != nil {
@@ -335,8 +330,8 @@ func (l *lease) reread(ctx context.Context) error {
 	return nil
 }
 
-// giveBack writes to the store that the worker ID is free after lastUsed.
-// The lease has no limit any more. The caller holds busy.
+// giveBack writes to the store that the worker ID is free after lastUsed. The lease has no limit
+// any more. The caller holds busy.
 func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
 	defer cancel()
@@ -348,7 +343,7 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 		}
 		var lost *leaseLostError
 		if err := l.reread(ctx); errors.As(err, &lost) {
-			return nil // it is another's already
+			return nil // another owner has it already
 		} else if err != nil {
 			return err
 		}
@@ -356,7 +351,7 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	return l.storeError("give back", errors.New("the record was busy"))
 }
 
-// checkClocks refuses times that only a wrong clock can have made.
+// checkClocks returns an error for times that only a wrong clock can have made.
 func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	now := l.assigner.config.Clock.Now()
 	if asked := time.UnixMilli(until); asked.Sub(now) > l.assigner.horizon()+l.delay {
@@ -365,7 +360,7 @@ func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	return l.assigner.checkClock(ctx, l.newest.ReservedUntil, nil)
 }
 
-// readError makes a foreign record a lost lease: it cannot be renewed.
+// readError returns an [*leaseLostError] for a foreign record, because it can't be renewed.
 func (l *lease) readError(op string, err error) error {
 	var foreign *ForeignRecordError
 	if errors.As(err, &foreign) {

@@ -34,7 +34,8 @@ func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err e
 	return list, nil
 }
 
-// clockAhead compares the clocks, as if the store had answered at half time.
+// clockAhead compares this machine's clock with the store's. It assumes that the store read its
+// clock at half of the request's duration.
 func (a *assigner) clockAhead(ctx context.Context) (*time.Duration, error) {
 	if a.info.Now == nil || a.info.NowWrites {
 		return nil, nil
@@ -48,7 +49,7 @@ func (a *assigner) clockAhead(ctx context.Context) (*time.Duration, error) {
 	return new(asked.Add(answered.Sub(asked) / 2).Sub(other)), nil
 }
 
-// listed is an entry as it is listed.
+// listed returns the list entry of a record.
 func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	id := spi.WorkerID{ID: e.WorkerID, Err: e.Err, Holder: e.Record.Holder}
 	for _, t := range []struct {
@@ -74,7 +75,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	return id
 }
 
-// ListWorkerIDs returns the one worker ID that there is here.
+// ListWorkerIDs returns the one worker ID.
 func (u *unleased) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
 	id, err := u.find()
 	if err != nil {

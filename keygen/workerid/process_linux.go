@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// identity changes when this process was saved alone and is started again from that, as containers
-// are (https://criu.org): the kernel on which it continues has started it then. It is "" if that
-// is unknown. It reads two small files of /proc, which takes some 20 µs.
+// identity returns a string that changes if this process was saved and restored, as containers can
+// be (https://criu.org). The kernel that continues it then has another start time for it. It
+// returns "" if the identity isn't known. It reads two small files of /proc, which takes about 20
+// µs.
 func identity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -21,9 +22,8 @@ func identity() string {
 	return string(bytes.TrimSpace(boot)) + " " + startTime(stat)
 }
 
-// startTime is field 22 of a process's stat. Field 2, its name in parentheses, may
-// have spaces and parentheses of its own:
-// https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+// startTime returns field 22 of a process's stat file. Field 2, the name in parentheses, may
+// contain spaces and parentheses: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
 func startTime(stat []byte) string {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
@@ -32,8 +32,8 @@ func startTime(stat []byte) string {
 	return string(fields[19])
 }
 
-// uptime is how long the machine has run, the time for which it was suspended included; false if
-// that is unknown. It is the first field of /proc/uptime, in seconds:
+// uptime returns how long the machine has been up, including the time in suspension. ok is false if
+// that isn't known. It is the first field of /proc/uptime, in seconds:
 // https://man7.org/linux/man-pages/man5/proc_uptime.5.html
 func uptime() (time.Duration, bool) {
 	text, err := os.ReadFile("/proc/uptime")

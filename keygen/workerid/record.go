@@ -8,37 +8,35 @@ import (
 	"time"
 )
 
-// Record is what a [Store] keeps for one worker ID. The zero Record stands for
-// a worker ID that was never used.
+// Record is the data in a [Store] for one worker ID. The zero Record means that the worker ID was
+// never used.
 //
-// All times are id time: milliseconds since the Unix epoch, as ids carry them.
+// All times are key times: milliseconds since the Unix epoch, as in keys.
 type Record struct {
-	// Owner is a random token, new with every write: no two records ever
-	// written are equal, and only the writer knows what comes next.
+	// Owner is a random token that is new in every write. No two records are equal, and only the
+	// writer knows its next token.
 	Owner string `json:"owner"`
-	// ReservedUntil is the first millisecond that no id of this worker ID has
-	// been reserved for. It only ever rises.
+	// ReservedUntil is the first millisecond for which no key of this worker ID has been reserved.
+	// It never decreases.
 	ReservedUntil int64 `json:"reserved_until"`
-	// FreeFrom is 0 while the worker ID is held. The owner that releases it
-	// writes the first millisecond that it has not used; the next one begins
-	// there. The next owner's record has 0 again.
+	// FreeFrom is 0 while the worker ID is held. When the owner releases it, FreeFrom is the first
+	// millisecond that it hasn't used. The next lease starts there, and its record has 0 again.
 	FreeFrom int64 `json:"free_from,omitempty"`
-	// Holder names the holder for people, as "host-7 pid 4711"; at most 200
-	// bytes.
+	// Holder describes the holder, for example "host-7 pid 4711". It has at most 200 bytes.
 	Holder string `json:"holder"`
-	// Since is when the holder took the worker ID, by the holder's clock.
+	// Since is when the holder leased the worker ID, by the holder's clock.
 	Since int64 `json:"since"`
 }
 
 // IsZero reports whether the worker ID was never used.
 func (r Record) IsZero() bool { return r == Record{} }
 
-// Same reports whether two records are one and the same write.
+// Same reports whether two records are the same write.
 func (r Record) Same(other Record) bool {
 	return r.Owner == other.Owner && r.ReservedUntil == other.ReservedUntil
 }
 
-// start is the first id time that a next owner may use.
+// start returns the first key time that the next owner may use.
 func (r Record) start() int64 {
 	if r.FreeFrom > 0 {
 		return r.FreeFrom
@@ -46,7 +44,7 @@ func (r Record) start() int64 {
 	return r.ReservedUntil
 }
 
-// recordVersion marks a text as ours, and its form.
+// recordVersion identifies the format of a record in JSON.
 const recordVersion = 1
 
 type recordText struct {
@@ -54,16 +52,16 @@ type recordText struct {
 	Record
 }
 
-// Text is the record in one line of JSON, for stores that keep a text.
+// Text returns the record as one line of JSON, for stores that store a string.
 func (r Record) Text() string {
 	text, err := json.Marshal(recordText{recordVersion, r})
 	if err != nil {
-		return "" // cannot be: strings and integers always marshal
+		return "" // can't happen: strings and integers always marshal
 	}
 	return string(text)
 }
 
-// ParseRecord reads what [Record.Text] wrote for a worker ID. Any other text is
+// ParseRecord parses the result of [Record.Text] for a worker ID. The error for any other string is
 // a [*ForeignRecordError].
 func ParseRecord(workerID int64, text string) (Record, error) {
 	var t recordText
@@ -87,8 +85,8 @@ func ParseRecord(workerID int64, text string) (Record, error) {
 	return t.Record, nil
 }
 
-// check returns why a stored record cannot be one that this package wrote. Stores that
-// keep fields apart call it on what they read.
+// check returns an error if this package can't have written the record. Stores with separate fields
+// call it for the records that they read.
 func (r Record) check() error {
 	switch {
 	case r.Owner == "":
@@ -101,7 +99,7 @@ func (r Record) check() error {
 	return nil
 }
 
-// String shows the record to people.
+// String describes the record for messages.
 func (r Record) String() string {
 	switch {
 	case r.IsZero():

@@ -15,32 +15,30 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// sqlStore keeps records in the rows of a table of MySQL, MariaDB, TiDB or what
-// else speaks their protocol.
+// sqlStore keeps records in the rows of a table of MySQL, MariaDB, TiDB or another server with
+// their protocol.
 type sqlStore struct {
 	db        *sql.DB
-	connector driver.Connector // of db
+	connector driver.Connector // connector of db
 	server    string           // its address and database
 	namespace string
-	name      string      // of the table
-	table     string      // quoted
+	name      string      // name of the table
+	table     string      // quoted name
 	where     string      // for Info.Name
-	keyed     atomic.Bool // the table was seen to have its primary key
+	keyed     atomic.Bool // the table is known to have its primary key
 }
 
-// maxConns bounds the store's own pool. It takes one connection a lease that is
-// renewed at the very moment.
+// maxConns limits the store's own pool. A lease needs a connection only while it is being renewed.
 const maxConns = 4
 
-// maxIdle is longer than the default renew, so that a connection is not made again for
-// each renewal. With a longer one thousands of processes hold no connections in
-// between.
+// maxIdle is longer than the default renew, so that renewals reuse a connection. With a longer
+// renew, thousands of processes hold no idle connections.
 const maxIdle = 15 * time.Second
 
-// NewSQLStore returns a [Store] that keeps records in a table of the database that dsn names,
-// in the form of go-sql-driver/mysql. The table may be qualified by a schema, and is created
-// when it is missing. The store has a small connection pool, so that its writes are never
-// part of the application's transactions. The error is a [*spi.PropError].
+// NewSQLStore returns a [Store] that keeps records in a table of the database that dsn names, in
+// the form of go-sql-driver/mysql. The table may be qualified with a schema, and is created if it
+// is missing. The store has its own small connection pool, so its writes are never part of the
+// application's transactions. The error is a [*spi.PropError].
 func NewSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	config, err := mysqldb.ParseDSN("dsn", dsn, "user:pass@tcp(127.0.0.1:3306)/app")
 	if err != nil {
@@ -89,7 +87,7 @@ func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
 	return entries[0].Record, entries[0].Err
 }
 
-// read reads the rows of the namespace for which more holds. A missing table has none.
+// read reads the rows of the namespace that match the condition more. A missing table has no rows.
 func (s *sqlStore) read(ctx context.Context, more string, args ...any) ([]Entry, error) {
 	entries, err := s.query(ctx, more, args...)
 	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
@@ -135,7 +133,7 @@ func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next
 	return swapped, err
 }
 
-// create makes a row; a duplicate key is another owner's row.
+// create inserts a row. It returns false for a duplicate key, which is another owner's row.
 func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, error) {
 	_, err := s.db.ExecContext(ctx,
 		"INSERT INTO "+s.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -146,8 +144,8 @@ func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, 
 	return err == nil, err
 }
 
-// update counts changed rows: the owner's token always changes, so it is the
-// same with and without clientFoundRows.
+// update replaces a row and returns whether it changed. The owner's token always changes, so the
+// result is the same with and without clientFoundRows.
 func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record) (bool, error) {
 	res, err := s.db.ExecContext(ctx, "UPDATE "+s.table+
 		" SET owner = ?, reserved_until = ?, free_from = ?, holder = ?, since = ?"+
@@ -164,7 +162,7 @@ func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record
 	return n == 1 && err == nil, err
 }
 
-// now is the server's time; zero when it does not know it.
+// now returns the server's time, or the zero time if it isn't known.
 func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
 	var ms sql.NullInt64
 	err := s.db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").Scan(&ms)
@@ -174,10 +172,10 @@ func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(ms.Int64), nil
 }
 
-// ServerID names the server that answers.
+// ServerID returns the name of the server that answers.
 func (s *sqlStore) ServerID(ctx context.Context) (string, error) { return mysqldb.ServerID(ctx, s.db) }
 
-// notes are rows of the same table. No namespace of a rule begins with '#'.
+// notes returns a store in the same table. The namespace of a rule can't begin with '#'.
 func (s *sqlStore) notes() Store {
 	name := "#" + s.namespace
 	if len(name) > maxNamespace {
@@ -187,7 +185,7 @@ func (s *sqlStore) notes() Store {
 	return &sqlStore{db: s.db, namespace: name, table: s.table, where: s.where}
 }
 
-// recordRow is a row; columns may be NULL if the row was edited by hand.
+// recordRow is a row of the table. Columns may be NULL if the row was edited manually.
 type recordRow struct {
 	owner, holder                  sql.NullString
 	reservedUntil, freeFrom, since sql.NullInt64

@@ -13,13 +13,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// defaultTable is the table of SQL worker IDs.
+// defaultTable is the default name of the table.
 const defaultTable = "shardkey_worker"
 
-// columns of a record, in the order of recordRow.fields.
+// columns are the columns of a record, in the order of recordRow.fields.
 const columns = "owner, reserved_until, free_from, holder, since"
 
-// tableDDL is the statement that makes the table; name is used as it is.
+// tableDDL returns the statement that creates the table. It doesn't quote the name.
 func tableDDL(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + ` (
   namespace      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -33,12 +33,12 @@ func tableDDL(name string) string {
 ) ENGINE=InnoDB`
 }
 
-// tableError says that the table is missing and could not be made, or is not
-// as it should be. It is [spi.ErrStore].
+// tableError is the error if the table can't be created or doesn't have the expected form. It wraps
+// [spi.ErrStore].
 type tableError struct {
 	Table string
-	DDL   string // the statement to run by hand
-	Err   error  // the server's error, or what was found
+	DDL   string // the statement to run manually
+	Err   error  // the server's error, or what is wrong
 }
 
 func (e *tableError) Error() string {
@@ -49,8 +49,8 @@ func (e *tableError) Error() string {
 
 func (e *tableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 
-// withTable runs op on a table that has its key, and once more after making the table
-// if it was missing.
+// withTable runs op on a table that has its primary key. If the table is missing, it creates the
+// table and runs op again.
 func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	err := s.checkedThen(ctx, op)
 	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
@@ -63,7 +63,7 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	return s.columnError(err)
 }
 
-// columnError adds the DDL to an error of a column.
+// columnError adds the DDL to an error about a column.
 func (s *sqlStore) columnError(err error) error {
 	switch mysqldb.Number(err) {
 	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong,
@@ -83,8 +83,7 @@ func (s *sqlStore) checkedThen(ctx context.Context, op func() error) error {
 	return op()
 }
 
-// tableError adds the DDL to an error of the server; a broken connection has
-// nothing to do with the table.
+// tableError adds the DDL to a server error. A broken connection isn't an error of the table.
 func (s *sqlStore) tableError(err error) error {
 	if mysqldb.Number(err) == 0 {
 		return err
@@ -92,13 +91,13 @@ func (s *sqlStore) tableError(err error) error {
 	return &tableError{Table: s.table, DDL: tableDDL(s.table), Err: err}
 }
 
-// keyError says that rows of the table can be doubled.
+// keyError returns the error for a table that permits several rows for a worker ID.
 func (s *sqlStore) keyError(what string) error {
 	ddl := "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)"
 	return &tableError{Table: s.table, DDL: ddl, Err: errors.New(what)}
 }
 
-// doubled is the error for several rows of one worker ID.
+// doubled returns the error for several rows of one worker ID.
 func (s *sqlStore) doubled(workerID int64) error {
 	s.keyed.Store(false)
 	return s.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so that several processes have it: "+
@@ -106,8 +105,9 @@ func (s *sqlStore) doubled(workerID int64) error {
 		workerID, s.namespace))
 }
 
-// checkKey looks for the key without which each process would insert a row, and
-// hold the worker ID, of its own: any unique key of no other columns will do.
+// checkKey returns an error if the table has no unique key on namespace and worker_id. Without it,
+// each process would insert its own row and hold the same worker ID. A unique key on some of these
+// columns is enough.
 func (s *sqlStore) checkKey(ctx context.Context) error {
 	rows, err := s.db.QueryContext(ctx, "SHOW KEYS FROM "+s.table)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 	for i := range values {
 		fields[i] = &values[i]
 	}
-	fits := map[string]bool{} // by the unique keys' names
+	fits := map[string]bool{} // by the name of the unique key
 	for rows.Next() {
 		if err := rows.Scan(fields...); err != nil {
 			return err

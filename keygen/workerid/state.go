@@ -4,7 +4,7 @@ import "github.com/shardkey/shardkey/internal/sqlstate"
 
 var _ sqlstate.Keeper = (*assigner)(nil)
 
-// SQLState is the table of a SQL store.
+// SQLState returns the table of a SQL store.
 func (a *assigner) SQLState() []sqlstate.Table {
 	s, ok := a.store.(*sqlStore)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// unleased hands out one worker ID that is not leased: nothing keeps others from
-// using it as well. It serves STATIC, IP and HOSTNAME.
+// unleased returns one worker ID that isn't leased. Nothing prevents other processes from using it
+// too. It implements STATIC, IP and HOSTNAME.
 type unleased struct {
 	kind string
-	// find reads the worker ID off the configuration or the machine.
+	// find returns the worker ID from the configuration or the machine.
 	find func() (int64, error)
 }
 
@@ -27,8 +27,8 @@ var (
 	_ spi.HealthReporter   = (*unleased)(nil)
 )
 
-// AcquireWorkerID returns the worker ID, or an error that is
-// spi.ErrNoWorkerID, as when the generator's layout has no such one.
+// AcquireWorkerID returns the worker ID. The error wraps spi.ErrNoWorkerID, for example if the
+// worker ID is too high for the generator's layout.
 func (u *unleased) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (u *unleased) Describe() string {
 	return fmt.Sprintf("%s worker-id=%d", u.kind, id)
 }
 
-// Health warns of what a worker ID without a lease risks.
+// Health warns about the risks of a worker ID without a lease.
 func (u *unleased) Health() spi.Health {
 	h := spi.Health{Warnings: []string{
 		u.kind + ": nothing checks that no other process has this worker ID, or had it with a clock ahead",
@@ -67,7 +67,7 @@ func (u *unleased) Health() spi.Health {
 	return h
 }
 
-// unlimited is a worker ID without an interval.
+// unlimited is a worker ID without a time interval.
 type unlimited int64
 
 func (u unlimited) WorkerID() int64                      { return int64(u) }
@@ -76,12 +76,12 @@ func (u unlimited) Limit() int64                         { return math.MaxInt64 
 func (u unlimited) Renew(context.Context, int64) error   { return nil }
 func (u unlimited) Release(context.Context, int64) error { return nil }
 
-// ipBits is how much of the address the IP assigner takes, as IPKeyGenerator of
+// ipBits is the number of bits of the address that the IP assigner uses, as IPKeyGenerator of
 // Sharding-JDBC did.
 const ipBits = 10
 
-// ipWorkerID is the last 10 bits of an IPv4 address. Two machines of one network
-// whose addresses differ only further up have the same.
+// ipWorkerID returns the last 10 bits of an IPv4 address. Two machines of a network have the same
+// worker ID if their addresses differ only in higher bits.
 func ipWorkerID(ip net.IP) (int64, error) {
 	if ip == nil {
 		return 0, errors.New("this machine has no IPv4 address but loopback's; use STATIC or an assigner that leases")
@@ -97,7 +97,7 @@ func machineIP() (int64, error) {
 	return ipWorkerID(firstIPv4(addrs))
 }
 
-// firstIPv4 returns the first address that other machines can reach, nil if there is none.
+// firstIPv4 returns the first address that other machines can reach, or nil if there is none.
 func firstIPv4(addrs []net.Addr) net.IP {
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
@@ -109,12 +109,12 @@ func firstIPv4(addrs []net.Addr) net.IP {
 
 var (
 	ordinal = regexp.MustCompile(`-([0-9]{1,9})(\.|$)`)
-	// addressName is a name made of an address, as EC2 gives them. Its last number is
-	// no ordinal: many machines have it.
+	// addressName matches a name that contains an address, as on EC2. Its last number isn't an
+	// ordinal, and many machines have the same one.
 	addressName = regexp.MustCompile(`(^|-)[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}(\.|$)`)
 )
 
-// hostnameWorkerID is the ordinal of a StatefulSet's pod: "orders-12" is 12.
+// hostnameWorkerID returns the ordinal of a StatefulSet's pod: 12 for "orders-12".
 func hostnameWorkerID(name string) (int64, error) {
 	m := ordinal.FindStringSubmatch(name)
 	if m == nil || addressName.MatchString(name) {

@@ -10,27 +10,25 @@ import (
 	"github.com/shardkey/shardkey/keygen/workerid"
 )
 
-// Memory is a store in memory, for tests of what stands on leases. Several
-// stores that [Memory.Open] returns share its records, as processes do.
-// The zero Memory is empty.
+// Memory is a store in memory, for tests of code that uses leases. All stores that [Memory.Open]
+// returns share its records, like the stores of several processes. The zero Memory is empty.
 type Memory struct {
 	mu      sync.Mutex
 	records map[int64]workerid.Record
 	away    error
 }
 
-// Open returns a store on the records.
+// Open returns a store of the records.
 func (m *Memory) Open() workerid.Store { return &memoryStore{memory: m} }
 
-// SetAway makes every operation of every store fail with err, until it is nil
-// again.
+// SetAway makes every operation of every store return err, until it is called with nil.
 func (m *Memory) SetAway(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.away = err
 }
 
-// Put sets a record without any comparison, as no lease ever does.
+// Put sets a record without a comparison, which no lease does.
 func (m *Memory) Put(workerID int64, r workerid.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +50,7 @@ type memoryStore struct {
 	closed bool
 }
 
-// use locks the records for one operation; unlock with s.memory.mu.Unlock.
+// use locks the records for one operation. Unlock with s.memory.mu.Unlock.
 func (s *memoryStore) use(ctx context.Context) error {
 	s.memory.mu.Lock()
 	err := ctx.Err()

@@ -1,5 +1,5 @@
-// Package workeridtest tests implementations of [workerid.Store], and has one in memory for
-// tests of what is built on leases.
+// Package workeridtest tests implementations of [workerid.Store]. It also has a store in memory,
+// for tests of code that uses leases.
 package workeridtest
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Namespace is a namespace of the store under test, in which there are no records.
+// Namespace is an empty namespace of the store under test.
 type Namespace struct {
-	// Open returns a new Store on the namespace at each call, as another process would have.
-	// TestStore closes it.
+	// Open returns a new Store for the namespace at each call, as in another process. TestStore
+	// closes it.
 	Open func() (workerid.Store, workerid.Info)
 
-	// PutForeign puts something that isn't a record in the place of a worker ID's record. If it is
-	// nil, the test of foreign records is skipped.
+	// PutForeign stores something that isn't a record in the place of a worker ID's record. If it
+	// is nil, the test of foreign records is skipped.
 	PutForeign func(workerID int64)
 
 	// LoseAnswer makes the server apply the next write and lose its answer, for example by
@@ -74,14 +74,14 @@ var tests = []struct {
 	{"leases differ", testLeasesDiffer},
 }
 
-// open opens a store that the test's end closes.
+// open returns a store that is closed at the end of the test.
 func (n Namespace) open(t testing.TB) workerid.Store {
 	s, _ := n.Open()
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-// untilMS is a plausible time; 41 bits and more must survive the store.
+// untilMS is a realistic time. The store must preserve more than 41 bits.
 const untilMS = int64(1_790_000_000_123)
 
 func record(owner string, until int64) workerid.Record {
@@ -106,7 +106,7 @@ func testCreateOnce(t testing.TB, n Namespace) {
 
 func testCompare(t testing.TB, n Namespace) {
 	a, b := n.open(t), n.open(t)
-	mustNotSwap(t, a, 7, record("nobody", untilMS), record("a0", untilMS)) // nothing there
+	mustNotSwap(t, a, 7, record("nobody", untilMS), record("a0", untilMS)) // there is no record
 	wantRecord(t, a, 7, workerid.Record{})
 	mustSwap(t, a, 7, workerid.Record{}, record("a1", untilMS))
 	mustSwap(t, b, 7, record("a1", untilMS), record("b1", untilMS+10))
@@ -117,7 +117,7 @@ func testCompare(t testing.TB, n Namespace) {
 		mustNotSwap(t, a, 7, stale, record("a2", untilMS+99))
 	}
 	wantRecord(t, a, 7, record("b1", untilMS+10))
-	mustSwap(t, a, 7, record("b1", untilMS+10), record("b2", untilMS+10)) // the owner alone may change
+	mustSwap(t, a, 7, record("b1", untilMS+10), record("b2", untilMS+10)) // only the owner may change it
 }
 
 func testFields(t testing.TB, n Namespace) {
@@ -131,7 +131,7 @@ func testFields(t testing.TB, n Namespace) {
 	mustSwap(t, a, 3, r, r2)
 	wantRecord(t, b, 3, r2)
 	r3 := r2
-	r3.Owner, r3.FreeFrom = "back", 0 // a zero must replace what was there
+	r3.Owner, r3.FreeFrom = "back", 0 // a zero must replace the old value
 	mustSwap(t, b, 3, r2, r3)
 	wantRecord(t, a, 3, r3)
 }
@@ -154,11 +154,11 @@ func testApart(t testing.TB, n Namespace) {
 	wantRecord(t, a, 1, record("one", untilMS))
 }
 
-// mostSwaps bounds the attempts of each goroutine in a round.
+// mostSwaps limits the attempts of each goroutine in a round.
 const mostSwaps = 1000
 
-// testRace lets many goroutines on several stores swap from one record: in each
-// round exactly one may win, and the record must be the winner's.
+// testRace makes many goroutines on several stores replace the same record. In each round, exactly
+// one may succeed, and the record must be its record.
 func testRace(t testing.TB, n Namespace) {
 	stores := []workerid.Store{n.open(t), n.open(t), n.open(t)}
 	prev := workerid.Record{}
@@ -169,8 +169,8 @@ func testRace(t testing.TB, n Namespace) {
 		for i := range 9 {
 			wg.Go(func() {
 				next := record(fmt.Sprintf("r%d-g%d", round, i), untilMS+int64(round))
-				// A store may return false for "not now" under load; the round
-				// is decided once one of them has won.
+				// Under load, a store may return false for "not now". The round is decided when one
+				// goroutine has succeeded.
 				for range mostSwaps {
 					if wins.Load() > 0 {
 						return
@@ -199,7 +199,8 @@ func testRace(t testing.TB, n Namespace) {
 	}
 }
 
-// testForeign puts something else in the place of a record: it is named, and stays.
+// testForeign stores something else in the place of a record. The store must report it and leave it
+// unchanged.
 func testForeign(t testing.TB, n Namespace) {
 	if n.PutForeign == nil {
 		t.Skip("the namespace has no PutForeign")
@@ -234,8 +235,8 @@ func isForeign(err error, workerID int64) bool {
 	return errors.As(err, &foreign) && foreign.WorkerID == workerID
 }
 
-// testLostAnswer loses the answers of a write that makes a record and of one that replaces it.
-// A store may not report that a write failed its comparison which was applied.
+// testLostAnswer loses the answers of a write that creates a record and of a write that replaces
+// it. If a write was applied, the store must not report that its comparison failed.
 func testLostAnswer(t testing.TB, n Namespace) {
 	if n.LoseAnswer == nil {
 		t.Skip("the namespace has no LoseAnswer")
@@ -325,7 +326,7 @@ func testInfo(t testing.TB, n Namespace) {
 	}
 }
 
-// testLeases leases a worker ID through an assigner of the store while another one looks.
+// testLeases leases a worker ID with an assigner of the store, and lists it with another one.
 func testLeases(t testing.TB, n Namespace) {
 	looker, holder := n.assigner(t), n.assigner(t)
 	wantWorkerID(t, looker, nil, "")
@@ -333,7 +334,7 @@ func testLeases(t testing.TB, n Namespace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // to look changes nothing
+	for range 2 { // listing must change nothing
 		wantWorkerID(t, looker, lease, "held")
 	}
 	if err := lease.Renew(t.Context(), lease.Limit()); err != nil {
@@ -345,7 +346,7 @@ func testLeases(t testing.TB, n Namespace) {
 	wantWorkerID(t, looker, lease, "free")
 }
 
-// testLeasesDiffer leases worker IDs as several processes would.
+// testLeasesDiffer leases worker IDs as several processes do.
 func testLeasesDiffer(t testing.TB, n Namespace) {
 	s, info := n.Open()
 	if _ = s.Close(); info.WorkerIDs != nil {
@@ -364,7 +365,7 @@ func testLeasesDiffer(t testing.TB, n Namespace) {
 	}
 }
 
-// assigner makes an assigner as a process would.
+// assigner returns an assigner as in another process.
 func (n Namespace) assigner(t testing.TB) spi.WorkerIDAssigner {
 	t.Helper()
 	props, err := spi.NewProps(nil, spi.Host{Logger: slog.New(slog.DiscardHandler)})
@@ -382,7 +383,7 @@ func (n Namespace) assigner(t testing.TB) spi.WorkerIDAssigner {
 	return a
 }
 
-// wantWorkerID checks that an assigner lists the worker ID of a lease, or none.
+// wantWorkerID checks that an assigner lists the worker ID of a lease, or no worker ID.
 func wantWorkerID(t testing.TB, a spi.WorkerIDAssigner, lease spi.WorkerIDLease, state string) {
 	t.Helper()
 	list, err := a.(spi.WorkerIDLister).ListWorkerIDs(t.Context())
