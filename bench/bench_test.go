@@ -12,7 +12,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// Every subject works, so that a benchmark never measures an error.
+// Every subject generates keys, so that no benchmark measures an error.
 func TestSubjects(t *testing.T) {
 	for _, list := range [][]Subject{Snowflakes(), Random(), Saturated()} {
 		for _, s := range list {

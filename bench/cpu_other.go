@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// ProcessorTime is not known here; the cores of a load are then zero.
+// ProcessorTime returns 0, because this system isn't supported. The cores of a load are then 0.
 func ProcessorTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ProcessorTime is what the process has used so far.
+// ProcessorTime returns the processor time that the process has used so far.
 func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

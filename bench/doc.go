@@ -1,14 +1,13 @@
-// Package bench measures shardkey's generators next to their peers, in one run
-// on one machine, so that ratios mean something where times do not.
+// Package bench compares shardkey's generators with those of other libraries, in one run on one
+// machine. Ratios are meaningful on other machines, times are not.
 //
-//	go run -C bench ./compare          # the tables, a few minutes
-//	go run -C bench ./inserts          # INSERTs, next to go-sql-driver, on servers
-//	go run -C bench ./growth           # what grows with what
+//	go run -C bench ./compare          # generators; takes a few minutes
+//	go run -C bench ./inserts          # INSERTs compared with go-sql-driver, on servers
+//	go run -C bench ./growth           # time and memory as the input grows
 //
-// It is a module of its own, so that the peers never reach a user's build.
+// It is a separate module, so that the other libraries never become dependencies of programs.
 //
-// One key and batches are measured below saturation: where a peer's split can
-// be chosen it has one bit of worker and 22 of sequence, which no machine
-// fills, and so have ours. Saturation is measured with 41-10-12, whose ceiling
-// is 4,096,000 keys a second.
+// Single keys and batches are measured below saturation: layouts have 1 bit of worker and 22 of
+// sequence, which no machine uses up, if the library allows that. Saturation is measured with
+// 41-10-12, which has at most 4,096,000 keys a second.
 package bench

@@ -10,8 +10,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Batch is a benchmark of our keys in batches of n; its time is that of a
-// batch.
+// Batch returns a benchmark that generates shardkey's keys in batches of n. It measures the time
+// of a batch.
 func Batch(n int) func(*testing.B) {
 	return func(b *testing.B) {
 		g, err := newGenerator("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})
@@ -31,25 +31,25 @@ func Batch(n int) func(*testing.B) {
 	}
 }
 
-// Ceiling is how many keys a second 41-10-12 has.
+// Ceiling is the largest number of keys per second with layout 41-10-12.
 const Ceiling = 4096 * 1000
 
-// Load is what a saturated subject did.
+// Load is the result of a saturated subject.
 type Load struct {
-	Share float64       // of the ceiling
-	Cores float64       // processor time a second
-	Stall time.Duration // the longest call of all, if calls are timed
+	Share float64       // of Ceiling
+	Cores float64       // processor time per second
+	Stall time.Duration // the longest call, or 0 if calls aren't timed
 }
 
-// Saturate lets goroutines take keys of s for d. Timing each call costs more
-// than a key does, so that cores and stalls are measured in different runs.
+// Saturate generates keys of s for d in goroutines. Timing each call costs more than generating a
+// key, so measure cores and stalls in different runs.
 func Saturate(s Subject, goroutines int, d time.Duration, timed bool) (Load, error) {
 	next, done, err := s.Open()
 	if err != nil {
 		return Load{}, err
 	}
 	defer done()
-	// Ticks that the run before left unused must not count here.
+	// Wait until unused ticks of the previous run are over. They would count here.
 	time.Sleep(100 * time.Millisecond)
 	batch := 256
 	if timed {
@@ -74,7 +74,8 @@ func Saturate(s Subject, goroutines int, d time.Duration, timed bool) (Load, err
 	}, err
 }
 
-// take takes keys until a time, a batch at least, and returns the longest time of a batch.
+// take generates keys until a time, at least one batch. It returns the number of keys and the
+// longest time of a batch.
 func take(next func() error, batch int, until time.Time) (n int, longest time.Duration, err error) {
 	for last := time.Now(); n == 0 || last.Before(until); n += batch {
 		for range batch {

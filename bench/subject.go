@@ -19,29 +19,31 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Subject is a generator that is measured.
+// Subject is a generator to measure.
 type Subject struct {
 	Name string
-	// Open makes it. next makes one key; it is called by many goroutines.
+	// Open opens the generator. next generates a key, and is safe for concurrent use. done closes
+	// the generator.
 	Open func() (next func() error, done func(), err error)
 }
 
-// wide is the split for measurements below saturation.
+// wide is the layout for measurements below saturation.
 const wide = "40-1-22"
 
-// Snowflakes make one integer key at a time, below saturation. The first is
-// the yardstick.
+// Snowflakes returns the generators of integer keys, below saturation. The first is the
+// reference.
 func Snowflakes() []Subject {
 	return []Subject{
 		{"bwmarrin/snowflake", openBwmarrin(1, 22)},
 		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id": "1"})},
-		{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
+		{"shardkey SNOWFLAKE, leased",
+			openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
 		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"layout": wide, "worker-id": "0"})},
 		{"sony/sonyflake v2", openSonyflake(22, 1)},
 	}
 }
 
-// Saturated make keys of 41-10-12, 4,096 a millisecond at most.
+// Saturated returns the generators with layout 41-10-12, at most 4,096 keys per millisecond.
 func Saturated() []Subject {
 	return []Subject{
 		{"bwmarrin/snowflake", openBwmarrin(10, 12)},
@@ -53,7 +55,7 @@ func Saturated() []Subject {
 	}
 }
 
-// Random make one UUID or the like at a time. The first is the yardstick.
+// Random returns the generators of UUIDs and similar keys. The first is the reference.
 func Random() []Subject {
 	return []Subject{
 		{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
@@ -76,7 +78,7 @@ func plain(next func() error) open {
 
 type props = map[string]any
 
-// newGenerator makes a generator of a registered type. Its assigner is leases.
+// newGenerator returns a generator of a registered type, with leases as its assigner.
 func newGenerator(typ string, values props) (spi.KeyGenerator, error) {
 	host := spi.Host{WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return leases{}, nil }}
 	p, err := spi.NewProps(values, host)
@@ -86,7 +88,8 @@ func newGenerator(typ string, values props) (spi.KeyGenerator, error) {
 	return spi.NewKeyGenerator(typ, p)
 }
 
-// openShardkey generates keys one by one: integers into an array, others as values.
+// openShardkey returns an open function that generates keys one by one: integers into an array,
+// others as values.
 func openShardkey(typ string, values props) open {
 	return func() (func() error, func(), error) {
 		g, err := newGenerator(typ, values)
@@ -140,8 +143,8 @@ func openGooglePool() (func() error, func(), error) {
 	return func() error { _, err := google.NewRandom(); return err }, google.DisableRandPool, nil
 }
 
-// leases grants worker ID 1 for a day, so that the check of the limit is
-// measured, without a store.
+// leases is an assigner without a store. It grants worker ID 1 for a day, so that benchmarks
+// include the check of the lease's limit.
 type leases struct{}
 
 func (leases) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {

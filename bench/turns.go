@@ -17,14 +17,14 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Median returns the middle of the durations, which it sorts.
+// Median sorts the durations and returns the middle one.
 func Median(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]
 }
 
-// Rounds lets so many subjects take turns, each round in another order, and returns what
-// their turns took. A first round warms up.
+// Rounds runs the subjects in turn, each round in another order, and returns the time of each
+// turn. A first round warms up.
 func Rounds(rounds, subjects int, turn func(i int) (time.Duration, error)) ([][]time.Duration, error) {
 	took := make([][]time.Duration, subjects)
 	for round := range rounds + 1 {
@@ -42,7 +42,7 @@ func Rounds(rounds, subjects int, turn func(i int) (time.Duration, error)) ([][]
 	return took, nil
 }
 
-// AtOnce calls f in so many goroutines.
+// AtOnce calls f in that many goroutines.
 func AtOnce(goroutines int, f func(i int) error) error {
 	if goroutines == 1 {
 		return f(0)
@@ -56,16 +56,17 @@ func AtOnce(goroutines int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Pin puts this process and the server of admin on one processor, and says whether
-// it could. On a virtual machine a statement takes two or three times as long where
-// two processors have to wake each other. It needs taskset, and a server of this
-// machine whose process may be changed.
+// Pin pins this process and the server of admin to one processor, and reports whether that was
+// possible. On a virtual machine, a statement takes two or three times as long if two processors
+// have to wake each other. Pin needs taskset, and a server on this machine with permission to
+// change its process.
 func Pin(cpu int, admin *sql.DB) string {
 	if cpu < 0 {
 		return "client and server not pinned"
 	}
 	if err := pin(cpu, admin); err != nil {
-		return fmt.Sprintf("client and server not pinned to one processor (%v): the figures depend on where they run", err)
+		return fmt.Sprintf("client and server not pinned to one processor (%v): "+
+			"the figures depend on the processors that run them", err)
 	}
 	return fmt.Sprintf("client and server pinned to processor %d", cpu)
 }
@@ -76,7 +77,7 @@ func pin(cpu int, admin *sql.DB) error {
 		return err
 	}
 	if own, err := os.Hostname(); err != nil || own != host {
-		return fmt.Errorf("the server is on %s", host)
+		return fmt.Errorf("the server is on another machine, %s", host)
 	}
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(dir, file)
@@ -90,12 +91,12 @@ func pin(cpu int, admin *sql.DB) error {
 			return fmt.Errorf("taskset: %w %s", err, strings.TrimSpace(string(out)))
 		}
 	}
-	runtime.GOMAXPROCS(1) // more of them would wake each other
+	runtime.GOMAXPROCS(1) // with more threads, they would wake each other
 	return nil
 }
 
-// Database creates an empty database with tables, and returns the DSN of a server with
-// that database and more parameters.
+// Database creates an empty database with tables. It returns the DSN of the server with that
+// database and more parameters.
 func Database(admin *sql.DB, dsn, name, params string, tables ...string) (string, error) {
 	queries := []string{"DROP DATABASE IF EXISTS " + name, "CREATE DATABASE " + name}
 	for _, table := range tables {
@@ -121,7 +122,7 @@ func Database(admin *sql.DB, dsn, name, params string, tables ...string) (string
 	return dsn + "?" + params, nil
 }
 
-// Machine says where figures were made.
+// Machine describes this machine and the Go version.
 func Machine() string {
 	text := fmt.Sprintf("%s, %s/%s, %d processors, %s",
 		time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())

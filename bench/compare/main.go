@@ -1,6 +1,6 @@
-// Command compare prints how shardkey's generators do next to their peers, as
-// Markdown tables. Each figure is the median of many short turns, which all subjects
-// take one after another, so that a busy neighbour slows all or none.
+// Command compare compares shardkey's generators with those of other libraries, and prints
+// Markdown tables. Each figure is the median of many short turns. All subjects take turns, so
+// that other load on the machine affects all of them.
 package main
 
 import (
@@ -15,9 +15,9 @@ import (
 
 func main() {
 	testing.Init()
-	rounds := flag.Int("rounds", 50, "how often every subject takes its turn; a tenth of it for saturation")
-	each := flag.Duration("time", 5*time.Millisecond, "how long a turn takes")
-	full := flag.Duration("saturate", 2*time.Second, "how long one measurement of saturation takes")
+	rounds := flag.Int("rounds", 50, "number of turns of each generator; a tenth of it for saturation")
+	each := flag.Duration("time", 5*time.Millisecond, "duration of a turn")
+	full := flag.Duration("saturate", 2*time.Second, "duration of each measurement of saturation")
 	flag.Parse()
 	err := flag.Set("test.benchtime", "200ms")
 	if err == nil {
@@ -37,13 +37,13 @@ func main() {
 	}
 }
 
-// oneKey lets all subjects take turns, and prints medians. Subjects are opened again in
-// each turn, since peers have settings that hold for the whole process.
+// oneKey measures all subjects in turn, and prints medians. It opens the subjects again in each
+// turn, because some libraries have settings for the whole process.
 func oneKey(title string, subjects []bench.Subject, rounds int, each time.Duration) error {
 	goroutines := []int{1, 2, 16}
-	perKey := make([][]float64, len(goroutines)) // ns, of each subject
+	perKey := make([][]float64, len(goroutines)) // in ns, for each subject
 	for j, n := range goroutines {
-		keys := make([]int, len(subjects)) // of each goroutine in a turn
+		keys := make([]int, len(subjects)) // keys of each goroutine in a turn
 		turn := func(i int) (time.Duration, error) {
 			took, err := inOneTurn(subjects[i], n, keys[i])
 			if err != nil {
@@ -51,7 +51,7 @@ func oneKey(title string, subjects []bench.Subject, rounds int, each time.Durati
 			}
 			return took, nil
 		}
-		for i := range keys { // find out how many keys take as long as a turn
+		for i := range keys { // find the number of keys that takes as long as a turn
 			keys[i] = 10_000
 			for range 2 {
 				took, err := turn(i)
@@ -85,8 +85,7 @@ func oneKey(title string, subjects []bench.Subject, rounds int, each time.Durati
 	return nil
 }
 
-// inOneTurn opens a subject, has goroutines generate so many keys each, and returns what
-// that took.
+// inOneTurn opens a subject, generates that many keys in each goroutine, and returns the time.
 func inOneTurn(s bench.Subject, goroutines, keys int) (time.Duration, error) {
 	next, done, err := s.Open()
 	if err != nil {
@@ -108,7 +107,7 @@ func inOneTurn(s bench.Subject, goroutines, keys int) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// allocations are those of one key.
+// allocations returns the number of allocations for one key.
 func allocations(s bench.Subject) (n float64, err error) {
 	next, done, err := s.Open()
 	if err != nil {
@@ -131,7 +130,7 @@ func batches() {
 	}
 }
 
-// saturated shows share and cores of the round with the highest share.
+// saturated prints the share and cores of the round with the highest share.
 func saturated(rounds int, d time.Duration) error {
 	fmt.Print("\n### Saturated at 41-10-12, 16 goroutines\n\n" +
 		"| | of 4.096 million a second | cores | longest stall, best and worst round |\n| --- | --- | --- | --- |\n")

@@ -1,11 +1,11 @@
-// Command growth measures what shardkey takes as its input grows: tables in a rule,
+// Command growth measures shardkey's time and memory as its input grows: tables in a rule,
 // statements, rows of a statement, connections, rows of an INSERT … SELECT. It prints
 // Markdown tables:
 //
 //	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./growth
 //
-// A slope is that of the logarithms over the last three rows: 1 if the value grows as the
-// number does, 0 if it doesn't grow.
+// A slope is the slope of the logarithms over the last three rows: 1 if the value is
+// proportional to the number, 0 if it is constant.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 func main() {
-	most := flag.Int("most", 1_000_000, "the largest number of anything")
-	only := flag.String("only", "", "the one table to print: tables, statements, rows, connections or select")
-	cpu := flag.Int("cpu", runtime.NumCPU()-1, "the processor to pin client and server to; -1: none")
+	most := flag.Int("most", 1_000_000, "largest number of tables, statements, rows and connections")
+	only := flag.String("only", "", "only table to print: tables, statements, rows, connections or select")
+	cpu := flag.Int("cpu", runtime.NumCPU()-1, "processor for client and server, or -1 for no pinning")
 	flag.Parse()
 	if err := run(*only, *most, *cpu); err != nil {
 		fmt.Fprintln(os.Stderr, "growth:", err)
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// growth is a table: what is counted, up to top, and the values for each number.
+// growth is a table: the number that grows, up to top, and the measured values for each number.
 type growth struct {
 	name, title, counted string
 	top                  int
@@ -72,7 +72,7 @@ func run(only string, most, cpu int) error {
 	return print(s.growths())
 }
 
-// print measures and prints a table.
+// print measures the values and prints the table.
 func (g growth) print() error {
 	fmt.Printf("\n### %s\n\n| %s | %s |\n", g.title, g.counted, strings.Join(g.columns, " | "))
 	fmt.Println("|" + strings.Repeat(" --- |", 1+len(g.columns)))
@@ -106,7 +106,7 @@ func counts(top int) (all []int) {
 	return append(all, top)
 }
 
-// slope is that of the logarithms over the last three values, by least squares.
+// slope returns the slope of the logarithms over the last three values, by least squares.
 func slope(numbers []int, values []float64) float64 {
 	var n, x, y, xx, xy float64
 	for i := max(0, len(values)-3); i < len(values); i++ {
@@ -119,7 +119,7 @@ func slope(numbers []int, values []float64) float64 {
 	return 0
 }
 
-// number writes three digits, and commas in large numbers.
+// number formats a number with three digits, or with commas if it is large.
 func number(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.3g", v)

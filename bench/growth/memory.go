@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// inMemory needs no server.
+// inMemory are the tables that need no server.
 var inMemory = []growth{
 	{"tables", "Tables in a rule", "tables", 100_000,
 		[]string{"to read it, µs", "allocated, kB", "kept, kB", "to find a table, µs"}, tables},
@@ -21,7 +21,7 @@ var inMemory = []growth{
 		[]string{"an INSERT, µs", "kept, kB"}, statements},
 }
 
-// tables reads a rule that lists so many tables.
+// tables measures a rule with n tables.
 func tables(n int) ([]float64, error) {
 	var text strings.Builder
 	text.WriteString("rules:\n- !SHARDING\n  tables:\n")
@@ -72,8 +72,8 @@ rules:
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1, layout: 41-2-20}}}
 `
 
-// statements executes so many different INSERTs in turn on one connection, over a driver
-// that does nothing: this measures shardkey's own work.
+// statements executes n different INSERTs in turn on one connection, with a driver that does
+// nothing. It measures shardkey's own work.
 func statements(n int) ([]float64, error) {
 	r, err := rule.Parse("growth.yaml", []byte(ruleText))
 	if err != nil {
@@ -111,7 +111,7 @@ func statements(n int) ([]float64, error) {
 	return []float64{micros(took) / float64(n*repeat), max(1, kept/1000)}, err
 }
 
-// best returns the shortest of several times.
+// best returns the shortest time of several calls.
 func best(repeat int, f func()) (least time.Duration) {
 	for i := range repeat {
 		start := time.Now()
@@ -134,7 +134,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// idle is a driver whose connections answer at once.
+// idle is a driver whose connections answer immediately.
 type idle struct{}
 
 func (idle) Connect(context.Context) (driver.Conn, error) { return idle{}, nil }

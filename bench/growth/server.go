@@ -14,19 +14,19 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// arm is a way to get keys, with a database of its own. The first is the plain driver's.
+// arm is a way to get keys, with its own database. The first arm is the plain driver.
 type arm struct {
 	name, driver, database, params string
 	db                             *sql.DB
 	conns                          []*sql.Conn
-	used                           float64 // memory of conns
+	used                           float64 // memory of the connections
 	filled                         int     // rows of the table source
 }
 
-// server is a server with both arms.
+// server is a database server with both arms.
 type server struct {
 	version string
-	limit   int // @@max_connections before it was raised; 0: it was not
+	limit   int // original @@max_connections, or 0 if it wasn't raised
 	admin   *sql.DB
 	node    *snowflake.Node
 	arms    [2]arm
@@ -99,8 +99,7 @@ func (s *server) growths() []growth {
 	}
 }
 
-// both lets the arms take turns, and returns the medians in microseconds. The tables are
-// emptied first.
+// both runs the arms in turn, after emptying the tables, and returns the medians in microseconds.
 func (s *server) both(rounds int, turn func(i int) error) ([]float64, error) {
 	for _, a := range s.arms {
 		if _, err := s.admin.Exec("TRUNCATE TABLE " + a.database + ".t_order"); err != nil {
@@ -135,7 +134,7 @@ func list(n int, f func(b *strings.Builder, i int)) string {
 	return b.String()
 }
 
-// rows inserts so many rows with one statement, without arguments.
+// rows measures the INSERT of n rows with one statement, without arguments.
 func (s *server) rows(n int) ([]float64, error) {
 	return s.both(max(5, min(200, 20_000/n)), func(i int) error {
 		if i == 0 {
@@ -149,7 +148,7 @@ func (s *server) rows(n int) ([]float64, error) {
 	})
 }
 
-// insertSelect copies so many rows. The plain driver's keys are the server's.
+// insertSelect measures copying n rows. The plain driver's keys come from the server.
 func (s *server) insertSelect(n int) ([]float64, error) {
 	if s.arms[0].filled == 0 {
 		if err := s.exec(0, "ALTER TABLE t_order MODIFY id BIGINT NOT NULL AUTO_INCREMENT"); err != nil {
@@ -173,7 +172,7 @@ func (s *server) insertSelect(n int) ([]float64, error) {
 	})
 }
 
-// connections inserts on so many connections in turn.
+// connections measures INSERTs on n connections in turn.
 func (s *server) connections(n int) ([]float64, error) {
 	if s.limit == 0 {
 		if err := s.admin.QueryRow("SELECT @@max_connections").Scan(&s.limit); err != nil {
@@ -214,7 +213,7 @@ func (s *server) insert(i int, c *sql.Conn) (err error) {
 	return err
 }
 
-// insertOnAll has 16 goroutines go through all connections of an arm.
+// insertOnAll inserts on all connections of an arm, with 16 goroutines.
 func (s *server) insertOnAll(arm int) error {
 	conns := s.arms[arm].conns
 	return bench.AtOnce(16, func(w int) error {

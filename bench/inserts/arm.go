@@ -11,16 +11,16 @@ import (
 	"github.com/shardkey/shardkey/bench"
 )
 
-// arm is one way to get the keys.
+// arm is a way to get the keys.
 type arm struct {
 	name, driver string
-	auto         bool   // the column is AUTO_INCREMENT
-	row          string // the placeholders of the first row
+	auto         bool   // the key column is AUTO_INCREMENT
+	row          string // placeholders of the first row
 }
 
-// arms are the columns of the table. The first has keys of bwmarrin/snowflake in the
-// query that a program would write, the second the same keys in the query that shardkey
-// sends: their difference is the server's, the difference to shardkey is the driver's.
+// arms are the columns of the table. The first arm has keys of bwmarrin/snowflake in an ordinary
+// query. The second has the same keys in the query that shardkey sends. The difference of these
+// two is the server's, and the difference to shardkey is the driver's.
 var arms = []arm{
 	{name: "go-sql-driver", driver: "mysql", row: "(?, ?, ?, ?)"},
 	{name: "go-sql-driver, same query", driver: "mysql", row: "(?, ?, ?, LAST_INSERT_ID(?))"},
@@ -39,8 +39,8 @@ const (
 // givesKeys reports whether the program generates the keys.
 func (a arm) givesKeys() bool { return a.driver == "mysql" && !a.auto }
 
-// query returns the INSERT of so many rows. Like shardkey's, it has LAST_INSERT_ID()
-// around the first key only.
+// query returns an INSERT of that many rows. Like shardkey's, it has LAST_INSERT_ID() only around
+// the first key.
 func (a arm) query(rows int) string {
 	columns, rest := "(user_id, amount, note)", a.row
 	if a.givesKeys() {
@@ -49,8 +49,8 @@ func (a arm) query(rows int) string {
 	return "INSERT INTO t_order " + columns + " VALUES " + a.row + strings.Repeat(", "+rest, rows-1)
 }
 
-// schema returns the database of an arm. Each has its own, so that ascending keys of
-// one aren't inserted in the middle of another's.
+// schema returns the database of an arm. Each arm has its own, so that ascending keys of one arm
+// aren't inserted between another's.
 func schema(i int) string { return fmt.Sprintf("%s_%d", database, i) }
 
 // runningArm is an arm with its connections.
@@ -59,7 +59,7 @@ type runningArm struct {
 	db    *sql.DB
 	node  *snowflake.Node
 	exec  func(args ...any) (sql.Result, error)
-	spent time.Duration // processor time of this process, in all turns
+	spent time.Duration // processor time of this process in all turns
 }
 
 // start creates an arm's table and opens its connections.
@@ -100,7 +100,7 @@ func (s scene) start(admin *sql.DB, cfg *mysql.Config, i int) (*runningArm, erro
 	return a, nil
 }
 
-// turn is one turn of an arm: so many INSERTs on each connection.
+// turn runs one turn of an arm, with that many INSERTs on each connection.
 func (a *runningArm) turn(s scene, calls int) (time.Duration, error) {
 	start, spent := time.Now(), bench.ProcessorTime()
 	err := bench.AtOnce(s.conns, func(int) error { return a.inserts(s.rows, calls) })
@@ -112,7 +112,7 @@ func (a *runningArm) turn(s scene, calls int) (time.Duration, error) {
 	return took, nil
 }
 
-// inserts is one connection's part of a turn.
+// inserts runs one connection's INSERTs of a turn.
 func (a *runningArm) inserts(rows, calls int) error {
 	for n := range calls {
 		args := make([]any, 0, 4*rows)

@@ -12,31 +12,31 @@ import (
 	"github.com/shardkey/shardkey/bench"
 )
 
-// ratio is how many times as fast shardkey is as another arm of a scene.
+// ratio is the speed of shardkey divided by that of another arm of a scene.
 type ratio struct {
 	Server, Scene, To string
 	Ratio             float64
-	// Noise is how far a run's ratio may be from Ratio.
+	// Noise is the largest expected difference from Ratio.
 	Noise float64 `json:",omitempty"`
 }
 
 func (r ratio) name() string { return r.Server + ", " + r.Scene + ": to " + r.To }
 
-// noted is a file of ratios, as -note writes it.
+// noted is a file of ratios that -note has written.
 type noted struct {
 	Machine string
 	Runs    int
 	Ratios  []ratio
 }
 
-// A few runs don't show all of the noise: it counts twice, and is at least leastNoise.
+// A few runs don't show all of the noise, so it is doubled, and is at least leastNoise.
 const (
 	noiseFactor = 2
 	leastNoise  = 0.05
 )
 
-// summary returns the median of each ratio over several runs, and its noise. A ratio
-// with more noise than half of itself is left out.
+// summary returns the median and the noise of each ratio over several runs. It leaves out ratios
+// whose noise is more than half of the ratio.
 func summary(runs [][]ratio) (all []ratio) {
 	for i, r := range runs[0] {
 		var values []float64
@@ -54,7 +54,7 @@ func summary(runs [][]ratio) (all []ratio) {
 	return all
 }
 
-// note measures several times and writes what check reads.
+// note measures several times and writes the file for check.
 func note(o options) error {
 	file := noted{Machine: bench.Machine(), Runs: o.runs}
 	var runs [][]ratio
@@ -73,7 +73,7 @@ func note(o options) error {
 	return os.WriteFile(o.note, append(text, '\n'), 0o666)
 }
 
-// check measures, and fails if a ratio is outside of its noise in two runs.
+// check measures, and fails if the same ratio is outside of its noise in two runs.
 func check(o options) error {
 	file, err := readNoted(o.check)
 	if err != nil {
@@ -93,7 +93,8 @@ func checkRuns(out io.Writer, file noted, run func() ([]ratio, error)) error {
 			return err
 		}
 	}
-	return fmt.Errorf("in two runs %d ratios are not as noted, the first: %s", len(file.Ratios), file.Ratios[0].name())
+	return fmt.Errorf("%d ratios differ from the noted ones in two runs, for example %s",
+		len(file.Ratios), file.Ratios[0].name())
 }
 
 func readNoted(path string) (file noted, err error) {
@@ -105,18 +106,18 @@ func readNoted(path string) (file noted, err error) {
 		return file, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(file.Ratios) == 0 {
-		return file, fmt.Errorf("%s: no ratios in it", path)
+		return file, fmt.Errorf("%s: expected ratios, found none", path)
 	}
 	for _, r := range file.Ratios {
 		if !(r.Ratio > 0) || !(r.Noise >= 0) || r.Noise >= r.Ratio {
-			return file, fmt.Errorf("%s: %s: ratio %v and noise %v make no sense", path, r.name(), r.Ratio, r.Noise)
+			return file, fmt.Errorf("%s: %s: invalid ratio %v or noise %v", path, r.name(), r.Ratio, r.Noise)
 		}
 	}
 	return file, nil
 }
 
-// outside returns the noted ratios that are outside of their noise, in either
-// direction: a better one is to be noted. Servers that weren't measured are reported.
+// outside returns the noted ratios whose measured value is outside of their noise, higher or
+// lower. It prints servers that weren't measured.
 func outside(out io.Writer, have []ratio, file noted) (all []ratio, err error) {
 	measured, servers := map[string]float64{}, map[string]bool{}
 	for _, r := range have {
@@ -130,7 +131,7 @@ func outside(out io.Writer, have []ratio, file noted) (all []ratio, err error) {
 			continue
 		}
 		compared++
-		r := measured[want.name()] // 0 for a scene that is gone
+		r := measured[want.name()] // 0 if the scene no longer exists
 		verdict := "ok"
 		switch {
 		case r < want.Ratio-want.Noise:
@@ -144,7 +145,7 @@ func outside(out io.Writer, have []ratio, file noted) (all []ratio, err error) {
 		fmt.Fprintf(out, "%-6s %.2f, noted %.2f ± %.2f: %s\n", verdict, r, want.Ratio, want.Noise, want.name())
 	}
 	if compared == 0 {
-		return nil, errors.New("none of the noted ratios was measured")
+		return nil, errors.New("no noted ratio was measured")
 	}
 	return all, nil
 }

@@ -28,8 +28,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A check passes with the noted figures, also when they come in the second run only,
-// and fails where the file says something else.
+// A check passes if the first or the second run has the noted figures. It fails if both differ.
 func TestCheck_failsOutsideOfNoise(t *testing.T) {
 	file := noted{Ratios: summary([][]ratio{runOf(2.0, 2.3), runOf(2.1, 2.3), runOf(1.9, 2.3)})}
 	for _, test := range []struct {
@@ -42,10 +41,10 @@ func TestCheck_failsOutsideOfNoise(t *testing.T) {
 		{"more, within noise", [][]ratio{runOf(2.19, 2.34)}, ""},
 		{"slower once", [][]ratio{runOf(1.5, 2.3), runOf(2.0, 2.3)}, ""},
 		{"each slower once", [][]ratio{runOf(1.5, 2.3), runOf(2.0, 2.0)}, ""},
-		{"slower", [][]ratio{runOf(1.7, 2.3), runOf(1.7, 2.3)}, "1 ratios are not as noted, the first: MySQL, default DSN: to go-sql-driver"},
-		{"faster", [][]ratio{runOf(2.0, 2.5), runOf(2.0, 2.5)}, "1 ratios are not as noted, the first: MySQL, prepared once: to go-sql-driver"},
+		{"slower", [][]ratio{runOf(1.7, 2.3), runOf(1.7, 2.3)}, "1 ratios differ from the noted ones in two runs, for example MySQL, default DSN: to go-sql-driver"},
+		{"faster", [][]ratio{runOf(2.0, 2.5), runOf(2.0, 2.5)}, "1 ratios differ from the noted ones in two runs, for example MySQL, prepared once: to go-sql-driver"},
 		{"gone", [][]ratio{runOf(2.0, 2.3)[:1], runOf(2.0, 2.3)[:1]}, "1 ratios"},
-		{"nothing", [][]ratio{nil}, "none of the noted"},
+		{"nothing", [][]ratio{nil}, "no noted ratio was measured"},
 	} {
 		var out strings.Builder
 		next := 0
@@ -60,7 +59,7 @@ func TestCheck_failsOutsideOfNoise(t *testing.T) {
 	}
 }
 
-// A wrong file fails before anything is measured.
+// An invalid file fails before anything is measured.
 func TestCheck_wrongFile(t *testing.T) {
 	t.Setenv("SHARDKEY_TEST_MYSQL_DSN", "")
 	t.Setenv("SHARDKEY_TEST_MARIADB_DSN", "")
@@ -84,7 +83,7 @@ func TestCheck_wrongFile(t *testing.T) {
 	}
 }
 
-// The file that bench-check reads can be read.
+// The file that make bench-check uses can be read.
 func TestNoted_isReadable(t *testing.T) {
 	if _, err := readNoted("../ratios.json"); err != nil {
 		t.Error(err)

@@ -28,7 +28,7 @@ rules:
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
 `
 
-// options are the command line's.
+// options are the options of the command line.
 type options struct {
 	rounds, calls, cpu, runs int
 	scene, note, check       string
@@ -38,12 +38,12 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 100, "number of turns of each arm")
-	flag.IntVar(&o.calls, "calls", 40, "INSERTs of a turn; a quarter of it on sixteen connections, and for batches")
-	flag.IntVar(&o.cpu, "cpu", runtime.NumCPU()-1, "processor to pin client and server to; -1: none")
+	flag.IntVar(&o.calls, "calls", 40, "INSERTs of a turn; a quarter of it on sixteen connections and for batches")
+	flag.IntVar(&o.cpu, "cpu", runtime.NumCPU()-1, "processor for client and server, or -1 for no pinning")
 	flag.IntVar(&o.runs, "runs", 5, "number of runs for -note")
-	flag.StringVar(&o.scene, "scene", "", "measure this row of the table only")
-	flag.StringVar(&o.note, "note", "", "measure several times, and write ratios and their noise to this `file`")
-	flag.StringVar(&o.check, "check", "", "measure, and fail if a ratio differs from the one in this `file`")
+	flag.StringVar(&o.scene, "scene", "", "only row of the table to measure")
+	flag.StringVar(&o.note, "note", "", "output `file` for ratios and their noise, measured several times")
+	flag.StringVar(&o.check, "check", "", "`file` of ratios to compare with; the command fails if a ratio differs")
 	flag.Parse()
 	o.out = os.Stdout
 	if err := run(o); err != nil {
@@ -70,7 +70,7 @@ func run(o options) error {
 	return err
 }
 
-// servers measures on all servers that the environment names.
+// servers measures all servers that the environment specifies.
 func servers(o options) (ratios []ratio, err error) {
 	fmt.Fprintf(o.out, "%s, medians of %d rounds; µs an INSERT statement\n", bench.Machine(), o.rounds)
 	found := false
@@ -99,7 +99,7 @@ func servers(o options) (ratios []ratio, err error) {
 
 const database = "shardkey_bench"
 
-// server measures on one server, and prints a table.
+// server measures one server and prints its table.
 func server(o options, name, dsn string) (ratios []ratio, err error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

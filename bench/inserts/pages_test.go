@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the ratios of bench/ratios.json to docs/understand/performance.md")
 
-// TestPages_ratios compares the figures that the README and the page on performance
-// show with bench/ratios.json, the medians that -note measured.
+// TestPages_ratios compares the figures in the README and in docs/understand/performance.md with
+// bench/ratios.json.
 func TestPages_ratios(t *testing.T) {
 	file, err := readNoted("../ratios.json")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestPages_ratios(t *testing.T) {
 		}
 	}
 
-	var level []float64 // of programs that prepare or interpolate
+	var level []float64 // ratios for programs that prepare or interpolate
 	for _, server := range []string{"MySQL", "MariaDB"} {
 		level = append(level, ratioOf(server, "prepared once"), ratioOf(server, "interpolateParams"))
 		if r := ratioOf(server, "default DSN"); r < 1.75 || r > 2.5 {

@@ -11,12 +11,12 @@ import (
 	"github.com/shardkey/shardkey/bench"
 )
 
-// scene is a row of the table: how all arms insert.
+// scene is a row of the table: a way to insert, the same for all arms.
 type scene struct {
 	name                  string
 	conns, rows           int
 	prepared, interpolate bool
-	params                string // of shardkey's DSN
+	params                string // parameters of shardkey's DSN
 }
 
 var scenes = []scene{
@@ -29,7 +29,7 @@ var scenes = []scene{
 		params: "&shardkeyStatements=always"},
 }
 
-// measure measures a scene, and prints its row.
+// measure measures a scene and prints its row.
 func (o options) measure(s scene, admin *sql.DB, cfg *mysql.Config) ([]ratio, error) {
 	var running []*runningArm
 	defer func() {
@@ -57,7 +57,7 @@ func (o options) measure(s scene, admin *sql.DB, cfg *mysql.Config) ([]ratio, er
 	return s.print(o.out, running, took, calls), nil
 }
 
-// printHead prints the table's head. A ratio is how many times as fast shardkey is.
+// printHead prints the table's head. A ratio is the speed of shardkey divided by another's.
 func printHead(out io.Writer) {
 	head, line := "| |", "| --- |"
 	for _, a := range arms {
@@ -66,8 +66,8 @@ func printHead(out io.Writer) {
 	fmt.Fprintf(out, "%s ratio | ratio, same query |\n%s --- | --- |\n", head, line)
 }
 
-// print prints the scene's row: of each arm the median time of an INSERT, and the
-// processor time that this process used for it; and the ratios.
+// print prints the scene's row: for each arm the median time of an INSERT and this process'
+// processor time for it, then the ratios.
 func (s scene) print(out io.Writer, running []*runningArm, took [][]time.Duration, calls int) (ratios []ratio) {
 	fmt.Fprintf(out, "| %s |", s.name)
 	for _, to := range []int{ownKeys, sameQuery} {
@@ -75,7 +75,7 @@ func (s scene) print(out io.Writer, running []*runningArm, took [][]time.Duratio
 	}
 	for i, a := range running {
 		per := 1e6 / float64(calls*s.conns)
-		spent := a.spent.Seconds() / float64(1+len(took[i])) // the first round counts
+		spent := a.spent.Seconds() / float64(1+len(took[i])) // the warm-up round counts
 		median := bench.Median(slices.Clone(took[i]))
 		fmt.Fprintf(out, " %.1f (%.1f) |", median.Seconds()*per, spent*per)
 	}
@@ -86,8 +86,8 @@ func (s scene) print(out io.Writer, running []*runningArm, took [][]time.Duratio
 	return ratios
 }
 
-// medianRatio returns the median of the rounds' ratios: the turns of one round are
-// close in time, so that a busy neighbor slows them alike.
+// medianRatio returns the median of the rounds' ratios. The turns of a round are close in time,
+// so that other load slows them equally.
 func medianRatio(a, b []time.Duration) float64 {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -15,35 +15,32 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
-	// What the suite is built with: go test must not keep the result of another
-	// driver's run.
+	// The dependencies of the suite. They make go test run it again when they change.
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 const base = "github.com/go-sql-driver/mysql"
 
-// What the suite of go-sql-driver 1.10.1 gives on each server. A new version of
-// either may need other numbers; that nothing is lost through the wrapper is
-// asserted apart.
+// Results of go-sql-driver 1.10.1's suite on each server. Update them with a new version. A
+// separate check makes sure that all tests that pass directly also pass through the wrapper.
 const (
 	wantPassed  = 166
 	wantSkipped = 0
 )
 
-// leftOut are the tests that cannot run through any wrapper, and needNetwork the
-// one that is left out of both runs.
+// leftOut are tests that can't run through any wrapper. needNetwork is left out of both runs.
 var (
 	leftOut = []string{
-		"TestPing",                 // asserts the private type of the connection that Raw shows
-		"TestQueryMultipleResults", // the same
+		"TestPing",                 // asserts the private connection type behind sql.Conn.Raw
+		"TestQueryMultipleResults", // as TestPing
 	}
 	needNetwork = []string{
-		"TestConnectorReturnsTimeout", // dials an address that must swallow packets
+		"TestConnectorReturnsTimeout", // needs an address that drops packets
 	}
 )
 
-// suiteDir is where the suite is built, once for all servers.
+// suiteDir is the directory of the suite's build, shared by all servers.
 var suiteDir string
 
 func TestBaseSuite(t *testing.T) {
@@ -55,7 +52,7 @@ func TestBaseSuite(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t, "--performance-schema=1", "--max-connections=100", "--back-log=200",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin") // quick rather than durable
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin") // fast, not durable
 	createDatabase(t, server.DSN())
 	binary := buildSuite(t, suiteDir)
 
@@ -81,7 +78,7 @@ func TestBaseSuite(t *testing.T) {
 		len(ours.passed), len(plain.passed), len(ours.skipped), leftOut)
 }
 
-// createDatabase makes the database that the suite uses by default.
+// createDatabase creates the suite's default database.
 func createDatabase(t *testing.T, dsn string) {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
@@ -94,8 +91,8 @@ func createDatabase(t *testing.T, dsn string) {
 	}
 }
 
-// buildSuite copies the base's package into a module of its own in dir and builds its
-// tests, unless that is done.
+// buildSuite copies the underlying driver's package to a new module in dir, and builds its tests
+// if that hasn't been done.
 func buildSuite(t *testing.T, dir string) (binary string) {
 	t.Helper()
 	binary = filepath.Join(dir, "suite.test")
@@ -110,17 +107,16 @@ func buildSuite(t *testing.T, dir string) (binary string) {
 	write(t, filepath.Join(dir, "shardkey_hook_test.go"), hook)
 	writeModule(t, dir)
 
-	// Without flags that change how dependencies are compiled, the parser's packages are in
-	// Go's build cache from other tests.
+	// Without flags for the compiler, the build uses the parser's packages from Go's build cache.
 	run(t, dir, "test", "-c", "-vet=off", "-o", binary, "-ldflags",
 		"-X "+base+".driverName= -X "+copied+".driverName=mysql-plain -X "+copied+".driverNameTest=mysql")
 	return binary
 }
 
-// copied is the path of the module that the base is copied into.
+// copied is the module path of the underlying driver's copy.
 const copied = "basesuite.test/mysql"
 
-// writeModule makes the copy a module with the versions of this one.
+// writeModule writes a go.mod for the copy, with the versions of this module.
 func writeModule(t *testing.T, dir string) {
 	t.Helper()
 	const module = "github.com/shardkey/shardkey"
@@ -157,7 +153,7 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// goList is the directory of a module.
+// goList returns the directory of a module.
 func goList(t *testing.T, module string) string {
 	t.Helper()
 	return strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", module))
@@ -167,7 +163,7 @@ func run(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
-	if dir != "." { // the copy's go.mod lists more than the copy imports
+	if dir != "." { // the copy's go.mod lists more modules than the copy imports
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 	}
 	var stderr bytes.Buffer
@@ -185,7 +181,7 @@ type results struct {
 	output                  []byte
 }
 
-// runSuite runs the tests with "mysql" being what the kind says.
+// runSuite runs the suite. kind selects the driver that is registered as "mysql".
 func runSuite(t *testing.T, binary, addr, kind string, skip []string) (r results) {
 	t.Helper()
 	cmd := exec.Command(binary, "-test.v", "-test.run=^Test", "-test.timeout=5m",
@@ -202,8 +198,8 @@ func runSuite(t *testing.T, binary, addr, kind string, skip []string) (r results
 	return r
 }
 
-// outcome is the line of a top-level test; those of subtests are indented. Other
-// output of a parallel test may stand before it on the line.
+// outcome matches the result of a top-level test. Results of subtests are indented. Output of a
+// parallel test may precede a result on its line.
 var outcome = regexp.MustCompile(`^--- (PASS|SKIP|FAIL): (\w+) `)
 
 func parse(out []byte) (r results) {

@@ -14,13 +14,12 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// What the suite of Go 1.26 gives. A new version may need another number; that
-// nothing is lost through the wrapper is asserted apart.
+// The number of tests in Go 1.26's suite. Update it with a new version. A separate check makes
+// sure that all tests that pass directly also pass through the wrapper.
 const wantStandard = 113
 
-// stdEdits make the package database/sql one that can be built outside of the
-// standard library, and whose tests find their own connection in another. Each
-// must change something.
+// stdEdits are changes to package database/sql, so that it builds outside of the standard library
+// and its tests find their connection inside a wrapped one. Each must change something.
 var stdEdits = []struct {
 	file    string
 	pattern *regexp.Regexp
@@ -38,8 +37,8 @@ var stdEdits = []struct {
 	{"fakedb_test.go", regexp.MustCompile(`Register\("test", fdriver\)`), `Register("test", wrapDriver(fdriver))`},
 }
 
-// TestStandardSuite runs the tests of database/sql itself over their own fake
-// driver, and over that driver wrapped.
+// TestStandardSuite runs the tests of database/sql twice: with their own fake driver, and with
+// that driver wrapped.
 func TestStandardSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it builds the standard library's tests")
@@ -51,7 +50,7 @@ func TestStandardSuite(t *testing.T) {
 	}
 	skips := 0
 	if race {
-		skips = 1 // it counts allocations
+		skips = 1 // this test counts allocations
 	}
 	if len(plain.passed)+skips != wantStandard || len(plain.skipped) != skips {
 		t.Errorf("database/sql alone, %s\nhave: %d passed, skipped %v\nwant: %d", runtime.Version(), len(plain.passed), plain.skipped, wantStandard)

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	patience     = 90 * time.Second // on a loaded machine
+	patience     = 90 * time.Second // enough for a loaded machine
 	pollInterval = 20 * time.Millisecond
 )
 
-// Cluster is several servers that belong together. The caller closes it.
+// Cluster is a group of servers that work together. The caller must close it.
 type Cluster struct {
 	servers []*testserver.Server
 }
 
-// Close ends the servers and removes what they wrote.
+// Close ends the servers and removes their files.
 func (c *Cluster) Close() {
-	for i := len(c.servers) - 1; i >= 0; i-- { // what uses another one first
+	for i := len(c.servers) - 1; i >= 0; i-- { // a server may use those before it
 		c.servers[i].Close()
 	}
 	c.servers = nil
 }
 
-// startAll starts servers of a kind at once, each with its own arguments.
+// startAll starts servers of a kind in parallel, each with its arguments.
 func (c *Cluster) startAll(kind testserver.Kind, args ...[]string) ([]*testserver.Server, error) {
 	servers, errs := make([]*testserver.Server, len(args)), make([]error, len(args))
 	var wg sync.WaitGroup
@@ -56,7 +56,7 @@ func (c *Cluster) startOne(r testserver.Recipe, args ...string) (*testserver.Ser
 	return s, err
 }
 
-// open starts the servers, and ends them again after an error.
+// open starts the servers. If that fails, it ends those that run.
 func (c *Cluster) open(start func() error) error {
 	err := start()
 	if err == nil {
@@ -65,12 +65,12 @@ func (c *Cluster) open(start func() error) error {
 	c.Close()
 	var m *testserver.MissingError
 	if errors.As(err, &m) {
-		return &testserver.MissingError{Program: m.Program, Remedy: m.Remedy} // a server elsewhere is of no use
+		return &testserver.MissingError{Program: m.Program, Remedy: m.Remedy} // a server elsewhere doesn't help
 	}
 	return err
 }
 
-// openForTest starts servers that end with the test. With -short it skips.
+// openForTest starts servers that end with the test. With -short it skips the test.
 func (c *Cluster) openForTest(t testing.TB, name string, start func() error) {
 	t.Helper()
 	testserver.NotShort(t)
@@ -81,8 +81,7 @@ func (c *Cluster) openForTest(t testing.TB, name string, start func() error) {
 	t.Cleanup(c.Close)
 }
 
-// Run runs statements, each on its own, at a SQL server or what speaks as one.
-// The DSN is go-sql-driver's.
+// Run runs statements one by one on a SQL server or proxy. The DSN is in go-sql-driver's form.
 func Run(dsn string, statements ...string) error {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

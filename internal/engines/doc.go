@@ -1,13 +1,13 @@
-// Package engines starts databases that are made of several servers, for tests and
-// examples: [Vitess], [Spider], [Galera], a MySQL replication [Group], a source with its
-// [Replication], and [HAProxy] in front of servers. Its tests run shardkey in front of each;
-// those of the package chaos, in the directory below, with processes and servers that fail.
+// Package engines starts databases of several servers, for tests and examples: [Vitess],
+// [Spider], [Galera], a MySQL replication [Group], a source with its [Replication], and
+// [HAProxy]. The package's tests run shardkey with each of them. The tests of package chaos, in a
+// subdirectory, run it with processes and servers that fail.
 //
-// [NewVitess] and [NewSpider] start servers for a program, the functions that begin with
-// Start for a test.
+// [NewVitess] and [NewSpider] start servers for a program, the functions that begin with Start
+// for a test.
 //
-// Vitess' vtcombo isn't in any distribution. It is built from its Go module, which the
-// go.mod in the directory vtcombo requires, and is kept in the cache by its version.
-// SHARDKEY_TEST_VTCOMBO names another one. It doesn't run as root, and so runs as nobody if
-// the tests are root's; the directory for temporary files must be open to that user.
+// No distribution contains Vitess' vtcombo. It is built from Vitess' Go module, which the go.mod
+// in the directory vtcombo requires, and kept in the cache by version. SHARDKEY_TEST_VTCOMBO is
+// the path of another one. vtcombo doesn't run as root, so tests of root run it as nobody. That
+// user must have access to the directory for temporary files.
 package engines

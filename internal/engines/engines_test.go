@@ -49,8 +49,8 @@ func TestReplication_promotes(t *testing.T) {
 			if err := engines.Run(r.Replica.DSN(), "CREATE DATABASE other"); err == nil {
 				t.Error("the replica is written to")
 			}
-			// A commit at a source that is semi-synchronous is at the replica; another one
-			// gets there.
+			// A commit on a semi-synchronous source is already on the replica. Otherwise wait for
+			// it.
 			if !semiSync {
 				awaitRows(t, r.Replica, "SELECT COUNT(*) FROM app.t", 3)
 			}

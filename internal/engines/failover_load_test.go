@@ -11,14 +11,14 @@ import (
 	"github.com/shardkey/shardkey/internal/engines"
 )
 
-// keyCount counts the keys of processes by table, and those that are given again.
+// keyCount counts the keys of processes by table, and the duplicates.
 type keyCount struct {
 	mu       sync.Mutex
 	more     sync.Cond
 	seen     map[string]map[any]bool
 	total    map[string]int
 	repeated map[string]int
-	failed   map[string]int // calls, by error
+	failed   map[string]int // number of calls by error
 }
 
 func newKeyCount() *keyCount {
@@ -47,7 +47,7 @@ func (c *keyCount) add(table string, keys []any, err error) {
 	c.more.Broadcast()
 }
 
-// await returns when each table has so many more keys.
+// await returns when each table has n more keys.
 func (c *keyCount) await(n int, tables []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *keyCount) await(n int, tables []string) {
 	}
 }
 
-// make takes keys of the tables, some hundred a second each, until ctx ends.
+// make generates keys for the tables, a few hundred per second each, until ctx ends.
 func (c *keyCount) make(ctx context.Context, p *keyProcess, tables []string) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -75,9 +75,9 @@ func (c *keyCount) make(ctx context.Context, p *keyProcess, tables []string) {
 	}
 }
 
-// Seven processes make keys, with leases of sixteen worker IDs and out of segments, on a
-// server that is killed. Its asynchronous replica, which knows of one of them, becomes the
-// server, and seven more processes start at once. No key is given twice.
+// Seven processes generate keys, with leases of 16 worker IDs and from segments, on a server that
+// is killed. Its asynchronous replica, which contains one of the leases, takes over. Seven more
+// processes start at once. All keys must be unique.
 func TestFailover_load(t *testing.T) {
 	const processes, before, after, gap = 7, 20_000, 60_000, 1_000_000
 	servers := engines.StartReplication(t, false)

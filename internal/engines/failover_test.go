@@ -16,8 +16,8 @@ import (
 	"github.com/shardkey/shardkey/internal/engines"
 )
 
-// movedAddress is an address that connections are passed on from, to where it points when
-// they are made: those that are there stay.
+// movedAddress is an address that forwards new connections to its current target. Existing
+// connections stay.
 type movedAddress struct {
 	net.Listener
 	to atomic.Pointer[string]
@@ -64,13 +64,13 @@ func (a *movedAddress) pass(in net.Conn) {
 
 func (a *movedAddress) point(to string) { a.to.Store(&to) }
 
-// keyProcess is what one process has of a rule: generators that no other one shares.
+// keyProcess is the part of a process that has a rule. It shares no generators.
 type keyProcess struct {
 	db        *sql.DB
 	connector *driver.Connector
 }
 
-// newKeyProcess opens a rule whose stores are at addr, for keys of the tables t_segment,
+// newKeyProcess opens a rule whose stores are at addr, with keys for the tables t_segment,
 // t_ticket and t_lease.
 func newKeyProcess(t *testing.T, addr string) *keyProcess {
 	t.Helper()
@@ -93,7 +93,7 @@ rules:
 
 func openKeyProcess(t *testing.T, text string) *keyProcess {
 	t.Helper()
-	base, err := mysql.NewConnector(&mysql.Config{Net: "tcp", Addr: "127.0.0.1:1", User: "nobody"}) // only keys are asked for
+	base, err := mysql.NewConnector(&mysql.Config{Net: "tcp", Addr: "127.0.0.1:1", User: "nobody"}) // the test only generates keys
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ var failoverTables = []string{
 	"CREATE TABLE ids.Tickets64 (id bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, stub char(1) NOT NULL DEFAULT '' UNIQUE)",
 }
 
-// catchUp waits until the replica has all that the source has.
+// catchUp waits until the replica has everything from the source.
 func catchUp(t *testing.T, servers *engines.Replication) {
 	t.Helper()
 	var all string
@@ -136,7 +136,7 @@ func catchUp(t *testing.T, servers *engines.Replication) {
 	}
 }
 
-// keySet finds keys that come twice.
+// keySet finds duplicate keys.
 type keySet map[string]map[any]bool
 
 func (s keySet) add(t *testing.T, table string, keys []any) {
@@ -152,8 +152,8 @@ func (s keySet) add(t *testing.T, table string, keys []any) {
 	}
 }
 
-// The stores' server becomes read-only, as in a planned switchover, and its
-// connections are left open. Keys continue from the new one.
+// The stores' server becomes read-only, as in a planned switchover, and keeps its connections.
+// Keys must continue from the new server.
 func TestFailover_switchover(t *testing.T) {
 	servers := engines.StartReplication(t, false)
 	mustRun(t, servers.Source.DSN(), failoverTables...)
@@ -182,15 +182,15 @@ func TestFailover_switchover(t *testing.T) {
 	}
 }
 
-// An asynchronous replica that lacks the last claims and leases becomes the server.
-// The processes that were there continue, others start, and no key comes twice.
+// An asynchronous replica without the last claims and leases takes over. Running processes
+// continue, new ones start, and all keys are unique.
 func TestFailover_lossy(t *testing.T) {
 	servers := engines.StartReplication(t, false)
 	mustRun(t, servers.Source.DSN(), failoverTables...)
 	address := newMovedAddress(t, servers.Source.Addr())
 	tables := []string{"t_segment", "t_lease"}
 	seen := keySet{}
-	first := newKeyProcess(t, address.Addr().String()) // the replica knows of this one
+	first := newKeyProcess(t, address.Addr().String()) // its lease is on the replica
 	for _, table := range tables {
 		seen.add(t, table, first.keys(t, table, 25))
 	}
@@ -207,7 +207,7 @@ func TestFailover_lossy(t *testing.T) {
 	servers.Source.Kill()
 	mustRun(t, servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
 	address.point(servers.Replica.Addr())
-	// Three worker IDs were leased; the replica knows of one.
+	// Three worker IDs were leased. One of the leases is on the replica.
 	all := append([]*keyProcess{newKeyProcess(t, address.Addr().String())}, old...)
 	for range 400 {
 		for _, p := range all {

@@ -12,8 +12,8 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 )
 
-// registerForms registers a rule for the tables of forms. Worker IDs and a generator's
-// segments come out of a database at dsn.
+// registerForms registers a rule for the tables of forms. Worker IDs and segments come from the
+// database at dsn.
 func registerForms(t *testing.T, name, dsn string) {
 	t.Helper()
 	r := mustParse(t, name, fmt.Sprintf(`
@@ -44,7 +44,7 @@ const leafTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMAR
 
 const leafRow = "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('forms', 100000, 1000)"
 
-// columns are those of every table of forms.
+// columns returns the columns of the tables of forms.
 func columns(key string) string {
 	return "id " + key + " NOT NULL, user_id BIGINT NOT NULL, a INT, u INT, s VARCHAR(64), "
 }
@@ -52,8 +52,8 @@ func columns(key string) string {
 const srcTable = "CREATE TABLE src (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, a INT)"
 const srcRows = "INSERT INTO src (id, user_id, a) VALUES (1, 7, 1), (2, 8, 2), (3, 9, 3), (4, 10, 4)"
 
-// vitessKeyspaces are a sharded one, whose tables are sharded by the key, by another
-// column, and by the key with a unique lookup of another column; and one that is not.
+// vitessKeyspaces are a sharded keyspace and an unsharded one. Tables of the first are sharded by
+// the key, by another column, and by the key with a unique lookup of another column.
 var vitessKeyspaces = []engines.Keyspace{
 	{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
 		"vindexes": {
@@ -69,7 +69,7 @@ var vitessKeyspaces = []engines.Keyspace{
 	{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"a_lookup": {}, "t_whole": {}, "src": {}, "leaf_alloc": {}, "shardkey_worker": {}}}`},
 }
 
-// Vitess' vtgate hands each row to its shard by the value that shardkey gave.
+// vtgate routes each row by the generated key.
 func TestForms_vitess(t *testing.T) {
 	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
 		t.Run(string(over), func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestForms_vitess(t *testing.T) {
 	}
 }
 
-// MariaDB's Spider engine hands each row to the back end of its partition.
+// MariaDB's Spider engine routes each row to the back end of its partition.
 func TestForms_spider(t *testing.T) {
 	s := engines.StartSpider(t, 2, 3)
 	for _, table := range []struct {
@@ -144,14 +144,14 @@ func TestForms_spider(t *testing.T) {
 	}
 }
 
-// Every node of a Galera cluster is written to.
+// The test writes to every node of a Galera cluster.
 func TestForms_galera(t *testing.T) {
 	g := engines.StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
 	mustRun(t, g.Proxy.DSN()+"app", leafTable, leafRow, srcTable, srcRows,
 		"CREATE TABLE t_user ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
 		"CREATE TABLE t_text ("+columns("VARCHAR(36)")+"PRIMARY KEY (id))")
-	// The plain driver's connection is another node's than shardkey's.
+	// The plain driver connects to another node than shardkey.
 	registerForms(t, "forms-galera", g.Proxy.DSN()+"app")
 	tryForms(t, engine{dsn: g.Proxy.DSN() + "app", params: "wsrep_sync_wait=15", database: "app", upserts: true, targets: []target{
 		{name: "t_user", unique: true}, {name: "t_text", texts: true},

@@ -11,10 +11,10 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// The forms of INSERT that are tried on engines that share a table out over servers.
-// Every table has the columns id, user_id, a, u and s. The text names the table as {t},
-// the database as {db}, and explicit keys as {5}. Column a of the n-th row is n, by which the
-// row is found again.
+// insertForms are the forms of INSERT for engines that distribute a table over servers. Every
+// table has the columns id, user_id, a, u and s. In a query, {t} stands for the table, {db} for
+// the database, and {5} for an explicit key. Column a of the n-th row is n, which identifies the
+// row.
 var insertForms = []insertForm{
 	{name: "one row", text: "INSERT INTO {t} (user_id, a) VALUES (7, 1)", rows: "g", affected: 1},
 	{name: "one row bound", text: "INSERT INTO {t} (user_id, a, s) VALUES (?, ?, ?)", args: []any{7, 1, "x"}, rows: "g", affected: 1},
@@ -53,24 +53,24 @@ var insertForms = []insertForm{
 	{name: "REPLACE", text: "REPLACE INTO {t} (user_id, a) VALUES (7, 1), (8, 2)", rows: "gg", affected: 2, replace: true},
 }
 
-// insertForm is a statement and what is to come of it.
+// insertForm is a statement with its expected result.
 type insertForm struct {
 	name string
 	text string
 	args []any
-	// exists are the rows, by column a, that are there before, with key 5.
+	// exists are the rows that exist before, by column a, with key 5.
 	exists []int
-	// rows has a letter a row: g for a generated key, G for a given one, e for a row that
-	// existed and i for one whose key the statement itself made the insert id, - for one
-	// that is not inserted.
+	// rows has a letter for each row: g for a generated key, G for an explicit key, e for an
+	// existing row, i for an existing row whose key the statement makes the insert ID, and - for
+	// a row that isn't inserted.
 	rows     string
 	affected int64
-	// What it needs: a key column of integers or texts, a table in which user_id and u
-	// are unique; or that it has a query, or is a REPLACE.
+	// Requirements: a key column of integers or of strings, or a table with unique user_id and u.
+	// query and replace mark statements with a query, and REPLACEs.
 	integers, texts, unique, query, replace bool
 }
 
-// given is a explicit key, as the table's type has it.
+// given is an explicit key of the table's type.
 type given int
 
 func manyRows(n int) insertForm {
@@ -84,25 +84,25 @@ func manyRows(n int) insertForm {
 	return f
 }
 
-// target is a table that forms are tried on.
+// target is a table for the forms.
 type target struct {
 	name   string
-	texts  bool // the key is a text
-	unique bool // user_id and u are
-	// refuses says which forms the engine does not take, with or without us: the error
-	// begins so. It is empty for one that it takes.
+	texts  bool // the key is a string
+	unique bool // user_id and u are unique
+	// refuses returns the beginning of the engine's error for a form that it doesn't support even
+	// without shardkey, or "" for others.
 	refuses func(f insertForm, inTx bool) string
 }
 
-// engine is what forms are tried on.
+// engine is a database to test with the forms.
 type engine struct {
 	dsn, params, database string
 	targets               []target
-	// upserts says that the key of a row that an upsert met is known.
+	// upserts means that the key of an upsert's existing row is known.
 	upserts bool
 }
 
-// tryForms runs all forms in every way on every table of an engine.
+// tryForms runs all forms in all ways on all tables of an engine.
 func tryForms(t *testing.T, e engine, ruleName string) {
 	plain := open(t, "mysql", e.dsn+"?"+e.params)
 	ours := open(t, "shardkey", e.dsn+"?"+e.params+"&shardkeyRule="+ruleName)
@@ -129,7 +129,7 @@ func tryForms(t *testing.T, e engine, ruleName string) {
 	}
 }
 
-// trial is a form on a table.
+// trial is the test of a form on a table.
 type trial struct {
 	engine
 	target
@@ -180,7 +180,7 @@ func (x *trial) refusal(inTx bool) string {
 	return x.refuses(x.insertForm, inTx)
 }
 
-// preparation empties the table and puts in what is to be there.
+// preparation returns the statements that empty the table and insert the existing rows.
 func (x *trial) preparation() []string {
 	queries := []string{"DELETE FROM " + x.target.name}
 	for _, a := range x.exists {
@@ -215,7 +215,7 @@ func (x *trial) args() []any {
 	return args
 }
 
-// key is a explicit key as it is bound.
+// key returns an explicit key as an argument.
 func (x *trial) key(k given) any {
 	if x.target.texts {
 		return fmt.Sprintf("k%d", k)
@@ -223,7 +223,7 @@ func (x *trial) key(k given) any {
 	return int64(k)
 }
 
-// runner is what *sql.Conn and *sql.Tx have in common.
+// runner is implemented by *sql.Conn and *sql.Tx.
 type runner interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
@@ -241,7 +241,7 @@ func execute(ctx context.Context, run runner, prepared bool, text string, args [
 	return stmt.ExecContext(ctx, args...)
 }
 
-// check holds what was reported against the rows that are there.
+// check compares the reported keys with the rows in the table.
 func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	t.Helper()
 	if n, err := res.RowsAffected(); n != x.affected || err != nil {
@@ -287,7 +287,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 				id, _ = stored.(int64)
 			}
 			if keys != nil && keys[i] == nil {
-				want = nil // not known
+				want = nil // unknown
 			}
 		}
 		if keys != nil && letter != 'i' && !reflect.DeepEqual(plainKey(keys[i]), want) {
@@ -310,7 +310,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	}
 }
 
-// plainKey is a key as the plain driver would return it.
+// plainKey returns a key as the plain driver would return it.
 func plainKey(key any) any {
 	switch key := key.(type) {
 	case uint64:
@@ -323,7 +323,7 @@ func plainKey(key any) any {
 	return key
 }
 
-// stored are the keys of the rows that are in the table, by column a.
+// stored returns the keys of the table's rows by column a.
 func (x *trial) stored(t *testing.T) map[int64]any {
 	t.Helper()
 	rows, err := x.plain.Query("SELECT a, id, s FROM " + x.target.name)
@@ -344,7 +344,7 @@ func (x *trial) stored(t *testing.T) map[int64]any {
 			t.Fatal(err)
 		}
 		if s.String == "old" && !strings.ContainsAny(x.rows[a-1:a], "ei") {
-			continue // as before
+			continue // an unchanged row
 		}
 		if keys[a] = number; x.target.texts {
 			keys[a] = text
@@ -356,7 +356,7 @@ func (x *trial) stored(t *testing.T) map[int64]any {
 	return keys
 }
 
-// sessionID is LAST_INSERT_ID() as the program sees it.
+// sessionID returns LAST_INSERT_ID() of the session.
 func (x *trial) sessionID(t *testing.T) (id int64) {
 	t.Helper()
 	if err := x.conn.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&id); err != nil {

@@ -18,15 +18,14 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// Galera is a MariaDB cluster of which each node is written to, and haproxy in front
-// of it.
+// Galera is a MariaDB cluster that accepts writes on each node, with haproxy in front.
 type Galera struct {
 	Cluster
 	Nodes []*testserver.Server
-	// Proxy gives each connection to the node that has the fewest.
+	// Proxy sends each connection to the node with the fewest connections.
 	Proxy     *HAProxy
-	addresses []string // where the nodes hear each other
-	data      fs.FS    // what nodes after the first one begin with
+	addresses []string // addresses for connections between nodes
+	data      fs.FS    // initial data of nodes after the first one
 	formed    bool     // there is a cluster to join
 }
 
@@ -46,7 +45,8 @@ func (g *Galera) start(nodes int) error {
 		}
 		g.addresses = append(g.addresses, fmt.Sprintf("127.0.0.1:%d", port))
 	}
-	// The first one begins alone. Stopped, it has data that the others begin with.
+	// The first node starts alone. After it has stopped, the others start with a copy of its
+	// data.
 	for i := range nodes {
 		if i == 1 {
 			g.Nodes[0].Stop()
@@ -70,8 +70,8 @@ func (g *Galera) start(nodes int) error {
 	return err
 }
 
-// Isolate cuts a node off from the others, or lets them hear each other again. What it
-// is connected to besides, clients and haproxy, stays.
+// Isolate disconnects a node from the others, or connects it again. Connections of clients and
+// haproxy stay.
 func (g *Galera) Isolate(node *testserver.Server, on bool) error {
 	option := "gmcast.isolate=0"
 	if on {
@@ -80,12 +80,11 @@ func (g *Galera) Isolate(node *testserver.Server, on bool) error {
 	return Run(node.DSN(), "SET GLOBAL wsrep_provider_options = '"+option+"'")
 }
 
-// AwaitAll returns when all nodes take part again and have what the others have.
+// AwaitAll returns when all nodes are synced members of the cluster.
 func (g *Galera) AwaitAll() error { return g.await(nil) }
 
-// AwaitWithout returns when the other nodes continue without one that is away, which takes
-// them some seconds to see. Before that it had better not come back: they would take it
-// for a second one.
+// AwaitWithout returns when the other nodes work without the node away. They take some seconds to
+// notice its absence. Don't start it again before, because they would treat it as a second node.
 func (g *Galera) AwaitWithout(away *testserver.Server) error { return g.await(away) }
 
 func (g *Galera) await(away *testserver.Server) error {
@@ -119,11 +118,11 @@ func (g *Galera) await(away *testserver.Server) error {
 	}
 }
 
-// galeraTransfer is the way by which a node would get all data of another one, which
-// is a script that the server runs at both ends. The usual ones need programs and users
-// that a test machine may not have. Ours passes on no data, but only what the server is to
-// be told when another one's cache will do: the joining end says where it listens, which is
-// a file here, and the giving end writes there where it stands.
+// galeraTransfer is the state transfer method, a script that the server runs on both sides. The
+// usual methods need programs and users that a test machine may not have. This one transfers no
+// data, only the position that the server needs if another node's cache suffices. The joiner
+// returns the address at which it listens, which is a file here. The donor writes its position to
+// that file.
 const (
 	galeraTransfer       = "caches"
 	galeraTransferScript = `#!/bin/sh
@@ -151,7 +150,7 @@ fi
 `
 )
 
-// node is a MariaDB server that joins the others, or, the first one, begins a cluster.
+// node returns the recipe of a MariaDB server that joins the cluster. The first node begins it.
 func (g *Galera) node(i int) testserver.Recipe {
 	r := testserver.KindMariaDB.Recipe()
 	prepare, command := r.Prepare, r.Command
@@ -184,7 +183,7 @@ func (g *Galera) node(i int) testserver.Recipe {
 			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+g.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
 				";gcache.size=256M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S",
 			"--wsrep-sst-method="+galeraTransfer, "--wsrep-slave-threads=2")
-		cmd.Env = append(os.Environ(), "PATH="+s.Dir()+":"+os.Getenv("PATH")) // for the script
+		cmd.Env = append(os.Environ(), "PATH="+s.Dir()+":"+os.Getenv("PATH")) // finds the script
 		if _, err := os.Stat(filepath.Join(s.Data(), "grastate.dat")); err == nil {
 			position, err := recovered(cmd)
 			if err != nil {
@@ -204,13 +203,13 @@ func (g *Galera) node(i int) testserver.Recipe {
 	return r
 }
 
-// seed has the further nodes begin with the data of a stopped one.
+// seed copies the data of a stopped server for the other nodes.
 func (g *Galera) seed(s *testserver.Server) error {
 	g.data = os.DirFS(s.Data())
 	return os.Remove(filepath.Join(s.Data(), "galera.cache"))
 }
 
-// galeraLibrary is in a package of its own.
+// galeraLibrary returns the path of Galera's library, which is in a separate package.
 func galeraLibrary() (string, error) {
 	for _, dir := range []string{"/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib64/galera"} {
 		path := filepath.Join(dir, "libgalera_smm.so")
@@ -221,8 +220,8 @@ func galeraLibrary() (string, error) {
 	return "", &testserver.MissingError{Program: "libgalera_smm.so", Remedy: "apt-get install galera-4"}
 }
 
-// saveHistory notes which cluster's data a killed node has, whose own note may say that
-// it cannot be relied on: InnoDB has recovered it.
+// saveHistory writes the cluster's position into the state file of a killed node. InnoDB has
+// recovered the position, but the node's own file may mark it as unreliable.
 func saveHistory(s *testserver.Server, position string) error {
 	history, _, _ := strings.Cut(position, ":")
 	return os.WriteFile(filepath.Join(s.Data(), "grastate.dat"), fmt.Appendf(nil,
@@ -231,7 +230,7 @@ func saveHistory(s *testserver.Server, position string) error {
 
 var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position:? *([0-9a-f-]+:-?\d+)`)
 
-// recovered asks a stopped node for the last transaction that its data has.
+// recovered returns the last transaction in the data of a stopped node.
 func recovered(start *exec.Cmd) (string, error) {
 	out, err := exec.Command(start.Path, append(start.Args[1:len(start.Args):len(start.Args)], "--wsrep-recover")...).CombinedOutput()
 	if err != nil {
@@ -244,8 +243,8 @@ func recovered(start *exec.Cmd) (string, error) {
 	return string(found[1]), nil
 }
 
-// isSynced is nil once a node takes part and has what the others have, in a cluster of
-// that many; 0 is any number.
+// isSynced returns nil if a node is a synced member of a cluster of that size. Size 0 means any
+// size.
 func isSynced(ctx context.Context, s *testserver.Server, size int) error {
 	db, err := sql.Open("mysql", s.DSN())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// Group is a MySQL replication group of which each member is written to.
+// Group is a MySQL replication group that accepts writes on each member.
 type Group struct {
 	Cluster
 	Members []*testserver.Server
@@ -24,7 +24,7 @@ func StartGroup(t testing.TB, members int) *Group {
 }
 
 func (g *Group) start(members int) error {
-	var addresses []string // where the members hear each other
+	var addresses []string // addresses for connections between members
 	for range members {
 		port, err := testserver.FreePort()
 		if err != nil {
@@ -46,7 +46,7 @@ func (g *Group) start(members int) error {
 	}
 	g.Members = servers
 	for i, member := range servers {
-		// What made the data directories is in nobody's history.
+		// Remove the transactions that created the data directories from the history.
 		join := []string{"RESET BINARY LOGS AND GTIDS", "CHANGE REPLICATION SOURCE TO SOURCE_USER='root' FOR CHANNEL 'group_replication_recovery'",
 			"START GROUP_REPLICATION"}
 		if i == 0 {

@@ -15,15 +15,14 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// HAProxy passes connections on to servers. Its own methods are those of its
-// process.
+// HAProxy forwards connections to servers. The embedded methods are those of its process.
 type HAProxy struct {
 	*testserver.Server
 	backends []*testserver.Server
 }
 
-// StartHAProxy starts haproxy for one test, in front of servers: each connection goes
-// to the one with the fewest. One that accepts no connection is left out until it does.
+// StartHAProxy starts haproxy in front of servers for one test. Each connection goes to the
+// server with the fewest connections. haproxy leaves out servers that accept no connections.
 func StartHAProxy(t testing.TB, backends ...*testserver.Server) *HAProxy {
 	t.Helper()
 	testserver.NotShort(t)
@@ -36,16 +35,15 @@ func StartHAProxy(t testing.TB, backends ...*testserver.Server) *HAProxy {
 	return h
 }
 
-// haproxy starts haproxy as one of the cluster's servers, with a line of its
-// configuration that says how it looks at the servers behind it.
+// haproxy starts haproxy as a server of the cluster. check is a configuration line with the
+// health check of the back ends.
 func (c *Cluster) haproxy(check string, backends ...*testserver.Server) (h *HAProxy, err error) {
 	h = &HAProxy{backends: backends}
 	h.Server, err = c.startOne(h.recipe(check))
 	return h, err
 }
 
-// Enable lets connections go to one of the servers, or no longer: then those that it
-// has are cut.
+// Enable enables or disables a back end. Disabling cuts its connections.
 func (h *HAProxy) Enable(server *testserver.Server, on bool) error {
 	for i, b := range h.backends {
 		if b != server {
@@ -63,7 +61,7 @@ func (h *HAProxy) Enable(server *testserver.Server, on bool) error {
 	return fmt.Errorf("haproxy has no server %s", server.Addr())
 }
 
-// Cut ends all connections.
+// Cut cuts all connections.
 func (h *HAProxy) Cut() error {
 	for i := range h.backends {
 		if err := h.say(fmt.Sprintf("shutdown sessions server servers/s%d", i)); err != nil {
@@ -73,7 +71,7 @@ func (h *HAProxy) Cut() error {
 	return nil
 }
 
-// say gives a command, which haproxy answers with an empty line when it is content.
+// say sends a command. haproxy answers with an empty line if the command succeeded.
 func (h *HAProxy) say(command string) error {
 	conn, err := net.Dial("unix", h.socket(h.Server))
 	if err != nil {

@@ -24,7 +24,7 @@ func open(t *testing.T, driverName, dsn string) *sql.DB {
 	return db
 }
 
-// mustRun runs statements at a database.
+// mustRun runs statements on a database.
 func mustRun(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
 	if err := engines.Run(dsn, statements...); err != nil {
@@ -41,7 +41,7 @@ func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
 	return res
 }
 
-// count runs a query of a number at a database.
+// count returns the number that a query returns.
 func count(t *testing.T, dsn, query string) (n int) {
 	t.Helper()
 	if err := open(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
@@ -50,7 +50,7 @@ func count(t *testing.T, dsn, query string) (n int) {
 	return n
 }
 
-// awaitRows polls until a query of a number returns want.
+// awaitRows waits until a query of a number returns want.
 func awaitRows(t *testing.T, s *testserver.Server, query string, want int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// Replication is a MySQL server and its replica, by GTID, with binlog_format ROW.
+// Replication is a MySQL source with a replica, by GTID, with binlog_format ROW.
 type Replication struct {
 	Cluster
 	Source *testserver.Server
@@ -20,8 +20,8 @@ type Replication struct {
 	Replica *testserver.Server
 }
 
-// StartReplication starts a source and its replica for one test. Where it is
-// semi-synchronous, a commit at the source waits for the replica, however long.
+// StartReplication starts a source and its replica for one test. With semiSync, a commit on the
+// source waits for the replica without a limit.
 func StartReplication(t testing.TB, semiSync bool) *Replication {
 	t.Helper()
 	r := new(Replication)
@@ -38,16 +38,16 @@ func (r *Replication) start(semiSync bool) error {
 		}
 	}
 	if semiSync {
-		args[0] = append(args[0], "--rpl-semi-sync-source-timeout=3600000") // ms, after which it continues alone
+		args[0] = append(args[0], "--rpl-semi-sync-source-timeout=3600000") // in ms; after it, the source would continue alone
 	}
-	// It is to keep up with the source, and is itself never without power.
+	// The replica must keep up with the source, and never loses power.
 	args[1] = append(args[1], "--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
 	servers, err := r.startAll(testserver.KindMySQL, args...)
 	if err != nil {
 		return err
 	}
 	r.Source, r.Replica = servers[0], servers[1]
-	// What made the data directories is in neither's history.
+	// Remove the transactions that created the data directories from the history.
 	if err := Run(r.Source.DSN(), "RESET BINARY LOGS AND GTIDS"); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (r *Replication) start(semiSync bool) error {
 		"START REPLICA", "SET PERSIST super_read_only = ON")
 }
 
-// Promote makes the replica a server that is written to, once it has applied what it
-// has received. The source must not be written to any more.
+// Promote makes the replica writable after it has applied everything that it received. Stop
+// writing to the source first.
 func (r *Replication) Promote() error {
 	if err := Run(r.Replica.DSN(), "STOP REPLICA IO_THREAD"); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *Replication) Promote() error {
 	return Run(r.Replica.DSN(), "STOP REPLICA", "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
 }
 
-// awaitApplied returns when the replica has applied all that it has received.
+// awaitApplied returns when the replica has applied everything that it received.
 func (r *Replication) awaitApplied() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -96,7 +96,7 @@ func (r *Replication) awaitApplied() error {
 	}
 }
 
-// row returns the one row of a query's result, by its columns' names.
+// row returns the only row of a query's result, by column name.
 func row(ctx context.Context, db *sql.DB, query string) (map[string]string, error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// Spider is MariaDB's Spider engine: heads, whose tables are partitioned over the
-// back ends. All of them have a database app.
+// Spider is MariaDB's Spider engine: heads whose tables are partitioned over back ends. All of
+// them have a database app.
 type Spider struct {
 	Cluster
 	Heads, BackEnds []*testserver.Server
@@ -23,7 +23,7 @@ func StartSpider(t testing.TB, heads, backEnds int) *Spider {
 	return s
 }
 
-// NewSpider starts heads and back ends for a program, which closes them.
+// NewSpider starts heads and back ends for a program. The caller must close them.
 func NewSpider(heads, backEnds int) (*Spider, error) {
 	s := new(Spider)
 	return s, s.open(func() error { return s.start(heads, backEnds) })
@@ -54,9 +54,9 @@ func (s *Spider) start(heads, backEnds int) error {
 	return nil
 }
 
-// CreateTable creates a table at each back end, and over them at each head. The
-// columns are what CREATE TABLE has in brackets. By is what the rows are shared out
-// by, "HASH (id)"; of a RANGE, bounds are the partitions' VALUES LESS THAN.
+// CreateTable creates a table on each back end, and a partitioned table on each head. columns is
+// the part of CREATE TABLE in parentheses. by is the partitioning, such as "HASH (id)". For
+// RANGE, bounds are the VALUES LESS THAN of the partitions.
 func (s *Spider) CreateTable(name, columns, by string, bounds ...string) error {
 	table := fmt.Sprintf("CREATE TABLE app.%s (%s)", name, columns)
 	for _, b := range s.BackEnds {

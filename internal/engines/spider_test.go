@@ -7,8 +7,8 @@ import (
 	"github.com/shardkey/shardkey/internal/engines"
 )
 
-// MariaDB's Spider engine shards a table over servers, each with its own AUTO_INCREMENT.
-// Through shardkey the whole table has one generator.
+// Spider shards a table over servers, each with its own AUTO_INCREMENT. With shardkey, the whole
+// table has one generator.
 func TestSpider_oneGenerator(t *testing.T) {
 	s := engines.StartSpider(t, 1, 2)
 	if err := s.CreateTable("ruled", "id BIGINT NOT NULL PRIMARY KEY, a INT", "HASH (id)"); err != nil {

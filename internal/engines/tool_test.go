@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// shopTables are the tables that doctor, migrate and init look at.
+// shopTables creates the tables for doctor, migrate and init.
 var shopTables = []string{
 	"CREATE TABLE customer (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'of the shop', name VARCHAR(50))",
 	"CREATE TABLE t_order_0 (order_id BIGINT NOT NULL PRIMARY KEY, customer_id INT UNSIGNED NOT NULL)",
@@ -37,7 +37,7 @@ const shopRule = `rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}
 `
 
-// buildTool builds the command-line tool once.
+// buildTool builds the command shardkey once.
 var buildTool = sync.OnceValues(func() (path string, err error) {
 	if toolDir, err = os.MkdirTemp("", "shardkey-tool-"); err != nil {
 		return "", err
@@ -51,7 +51,7 @@ var buildTool = sync.OnceValues(func() (path string, err error) {
 
 var toolDir string
 
-// runTool runs the tool, and returns its exit code and output.
+// runTool runs the command shardkey and returns its exit status and output.
 func runTool(t *testing.T, args ...string) (code int, output string) {
 	t.Helper()
 	path, err := buildTool()
@@ -82,8 +82,8 @@ func writeFile(t *testing.T, text string) string {
 	return name
 }
 
-// Through vtgate the tool prints the same as on one server. Of a keyspace with several
-// shards it reports that it looked at one.
+// Through vtgate the output is the same as on one server. For a keyspace with several shards, it
+// reports that one shard was checked.
 func TestTool_vitess(t *testing.T) {
 	v := engines.StartVitess(t, testserver.KindMySQL,
 		engines.Keyspace{Name: "shop", Shards: []string{"0"}, VSchema: `{}`},
@@ -135,10 +135,11 @@ func TestTool_vitess(t *testing.T) {
 	}
 }
 
-// ownWords are what a server and a database name differ by, and a key that the tool made.
+// ownWords matches the parts of the output that differ between servers and databases, and
+// generated keys.
 var ownWords = regexp.MustCompile(`(?:MySQL|Vitess) [^,]+, sql_mode [A-Z_,]*|127\.0\.0\.1:\d+|\b(?:plain|shop)\b|\b\d{18,19}\b`)
 
-// statements are the SQL statements of a script with comments.
+// statements returns the SQL statements of a script without its comments.
 func statements(script string) (all []string) {
 	text := regexp.MustCompile(`(?m)^\s*--.*\n|^-- .*$`).ReplaceAllString(script, "")
 	for statement := range strings.SplitSeq(text, ";") {
@@ -149,8 +150,8 @@ func statements(script string) (all []string) {
 	return all
 }
 
-// doctor and migrate report that a head's back ends, with their names, were not looked at,
-// and look at each back end like at one server.
+// On a Spider head, doctor and migrate report the names of the back ends that they don't check.
+// On a back end they work as on one server.
 func TestTool_spider(t *testing.T) {
 	s := engines.StartSpider(t, 1, 2)
 	if err := s.CreateTable("t_order", "order_id INT NOT NULL PRIMARY KEY, user_id BIGINT", "HASH (order_id)"); err != nil {

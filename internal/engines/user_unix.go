@@ -4,7 +4,7 @@ package engines
 
 import "syscall"
 
-// asUser starts a process with the user and group of this ID.
+// asUser returns attributes that start a process with this user and group ID.
 func asUser(id uint32) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id, Gid: id}}
 }

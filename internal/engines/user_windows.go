@@ -2,5 +2,5 @@ package engines
 
 import "syscall"
 
-// asUser changes nothing: users have no number on Windows, and no process runs as root.
+// asUser returns nil, because Windows has no numeric user IDs and no root.
 func asUser(uint32) *syscall.SysProcAttr { return nil }

@@ -14,27 +14,27 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// Vitess is vtgate and its shards, over one SQL server.
+// Vitess is vtgate with its shards, on one SQL server.
 type Vitess struct {
 	Cluster
-	// SQL holds a database for each shard, see [Vitess.ShardDSN].
+	// SQL has a database for each shard. See [Vitess.ShardDSN].
 	SQL *testserver.Server
-	// Gate is vtcombo: vtgate and the vttablets of all shards in one process. Its
-	// topology is in memory; it is as new after a restart.
+	// Gate is vtcombo: vtgate and the vttablets of all shards in one process. Its topology is in
+	// memory, and is created again after a restart.
 	Gate      *testserver.Server
 	keyspaces []Keyspace
-	flags     []string // further ones of vtcombo
+	flags     []string // more flags of vtcombo
 }
 
-// Keyspace is one of Vitess' databases.
+// Keyspace is a Vitess database.
 type Keyspace struct {
 	Name    string
-	Shards  []string // the ranges of the shards: "-80" and "80-"; or "0" for all
-	VSchema string   // JSON
+	Shards  []string // ranges of the shards, such as "-80" and "80-", or "0" for a single one
+	VSchema string   // as JSON
 }
 
-// StartVitess starts Vitess for one test, over a new server of a kind. Where
-// vtcombo has not been built yet that is done first, which takes minutes.
+// StartVitess starts Vitess for one test, on a new server of a kind. It first builds vtcombo if
+// that hasn't been done, which takes minutes.
 func StartVitess(t testing.TB, over testserver.Kind, keyspaces ...Keyspace) *Vitess {
 	t.Helper()
 	v := &Vitess{keyspaces: keyspaces}
@@ -42,8 +42,8 @@ func StartVitess(t testing.TB, over testserver.Kind, keyspaces ...Keyspace) *Vit
 	return v
 }
 
-// NewVitess starts Vitess for a program, which closes it, over a new server of a kind.
-// Where vtcombo is built first, the progress of that is written.
+// NewVitess starts Vitess for a program, on a new server of a kind. The caller must close it. If
+// it has to build vtcombo first, it writes the progress to progress.
 func NewVitess(progress io.Writer, over testserver.Kind, keyspaces ...Keyspace) (*Vitess, error) {
 	v := &Vitess{keyspaces: keyspaces}
 	return v, v.open(func() error { return v.start(progress, over) })
@@ -58,7 +58,8 @@ func (v *Vitess) start(progress io.Writer, over testserver.Kind) error {
 	if over == testserver.KindMySQL {
 		args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 	} else {
-		// It does not know the collation that Vitess connects with, and takes its own.
+		// The server doesn't know the collation of Vitess' connections, and would use its
+		// default.
 		args = append(args, "--character-set-server=utf8mb4")
 	}
 	if v.SQL, err = v.startOne(over.Recipe(), args...); err != nil {
@@ -85,24 +86,24 @@ func (v *Vitess) start(progress io.Writer, over testserver.Kind) error {
 	return err
 }
 
-// Restart starts Vitess again, with further flags of vtcombo's.
+// Restart restarts Vitess with more flags of vtcombo.
 func (v *Vitess) Restart(flags ...string) {
 	v.Gate.Stop()
 	v.flags = flags
 	v.Gate.Start()
 }
 
-// DSN opens a keyspace through vtgate.
+// DSN returns the DSN of a keyspace through vtgate.
 func (v *Vitess) DSN(keyspace string) string { return v.Gate.DSN() + keyspace }
 
-// ShardDSN opens the database of a shard at the server that holds it.
+// ShardDSN returns the DSN of a shard's database on the SQL server.
 func (v *Vitess) ShardDSN(keyspace, shard string) string {
 	return v.SQL.DSN() + Keyspace{Name: keyspace}.database(shard)
 }
 
 func (k Keyspace) database(shard string) string { return "vt_" + k.Name + "_" + shard }
 
-// nobody is who runs vtcombo, which does not run as root.
+// nobody is the user of vtcombo, which doesn't run as root.
 const nobody = 65534
 
 func (v *Vitess) prepare(s *testserver.Server, program string) error {
@@ -121,7 +122,7 @@ func (v *Vitess) prepare(s *testserver.Server, program string) error {
 			return err
 		}
 	}
-	// The cache, below a home directory, may be out of that user's reach.
+	// The cache is in a home directory that the user may not have access to.
 	if err := copyProgram(filepath.Join(s.Dir(), "vtcombo"), program); err != nil || os.Getuid() != 0 {
 		return err
 	}
@@ -147,7 +148,7 @@ func copyProgram(to, from string) error {
 		return err
 	}
 	if _, err = io.Copy(out, in); err == nil {
-		err = out.Chmod(0o755) // whatever the umask
+		err = out.Chmod(0o755) // with any umask
 	}
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
@@ -177,7 +178,7 @@ func (v *Vitess) command(s *testserver.Server) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// topology is in the text form of Vitess' protocol buffers.
+// topology returns the topology in the text format of protocol buffers.
 func (v *Vitess) topology() string {
 	var b strings.Builder
 	for _, k := range v.keyspaces {
@@ -190,7 +191,7 @@ func (v *Vitess) topology() string {
 	return b.String() + `cells:"test"`
 }
 
-// answers is nil once each shard does.
+// answers returns nil if each shard answers.
 func (v *Vitess) answers(ctx context.Context, s *testserver.Server) error {
 	for _, k := range v.keyspaces {
 		for _, shard := range k.Shards {

@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// vitessTables are sharded by another column than the key, and by the key.
+// vitessTables are two tables, one sharded by the key and one by another column.
 var vitessTables = engines.Keyspace{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
 	"vindexes": {"xxhash": {"type": "xxhash"}},
 	"tables": {
@@ -20,7 +20,7 @@ var vitessTables = engines.Keyspace{Name: "app", Shards: []string{"-40", "40-80"
 		"byid": {"column_vindexes": [{"column": "id", "name": "xxhash"}]},
 		"src": {"column_vindexes": [{"column": "a", "name": "xxhash"}]}}}`}
 
-// Who is at the other end shows though vtgate has the version that it was given.
+// shardkey recognizes vtgate although it reports a custom version.
 func TestVitess_withAVersionOfItsOwn(t *testing.T) {
 	v := engines.StartVitess(t, testserver.KindMySQL, vitessTables)
 	for _, version := range []string{"", "8.0.40", "10.11.6-MariaDB", "5.7.9-vitess-12.0"} {
@@ -30,7 +30,8 @@ func TestVitess_withAVersionOfItsOwn(t *testing.T) {
 		db := openRuled(t, v.DSN("app"))
 		if version == "" {
 			mustExec(t, db, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
-			// An expression is a sharding key as it stands: Vitess evaluates no function of ours there.
+			// A sharding key must be a plain value, because Vitess evaluates no
+			// LAST_INSERT_ID(expr) there.
 			mustExec(t, db, "CREATE TABLE byid (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 			mustExec(t, db, "INSERT INTO byid (id, a) VALUES (1 + 2000 + 3, 1), (? + 5, 2), (CAST('44' AS SIGNED), 3)", 10)
 			if have := column(t, db, "SELECT id FROM byid ORDER BY a"); have != "2004 15 44" {
@@ -44,7 +45,7 @@ func TestVitess_withAVersionOfItsOwn(t *testing.T) {
 	}
 }
 
-// After a transaction that Vitess ended, the pool is of use as soon as Vitess is.
+// After Vitess ended a transaction, the pool works as soon as Vitess does.
 func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
 	v := engines.StartVitess(t, testserver.KindMySQL, vitessTables)
 	ours := openRuled(t, v.DSN("app"))
@@ -72,7 +73,7 @@ func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
 	}
 }
 
-// An INSERT … SELECT through vtgate keeps text and dates, inside a transaction and outside.
+// An INSERT … SELECT through vtgate keeps strings and dates, inside and outside of a transaction.
 func TestVitess_insertSelect(t *testing.T) {
 	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
 		v := engines.StartVitess(t, over, vitessTables)

@@ -14,16 +14,15 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// vitessVersion is that of the Go module, whose go.mod is in the directory vtcombo.
-// v0.23.2 is release 23.0.2.
+// vitessVersion is the version of Vitess' Go module, required by the go.mod in the directory
+// vtcombo. v0.23.2 is release 23.0.2.
 const vitessVersion = "v0.23.2"
 
-// envVTCombo names a vtcombo to use in place of one that is built.
+// envVTCombo is the environment variable with the path of another vtcombo.
 const envVTCombo = "SHARDKEY_TEST_VTCOMBO"
 
-// buildVTCombo returns the path of Vitess' vtcombo, which it builds out of Vitess'
-// Go module where that has not been done yet. That takes two to three minutes on two
-// cores; how it continues is written to progress.
+// buildVTCombo returns the path of Vitess' vtcombo. If necessary it builds vtcombo from Vitess'
+// Go module, which takes two to three minutes on two cores, and writes the progress to progress.
 func buildVTCombo(progress io.Writer) (path string, err error) {
 	if path := os.Getenv(envVTCombo); path != "" {
 		return path, nil
@@ -40,7 +39,7 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	// Tests of several packages may come here at once: one builds.
+	// Tests of several packages may run this in parallel. One of them builds.
 	unlock, err := testserver.Lock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
@@ -56,8 +55,8 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 	return path, os.Rename(path+".new", path)
 }
 
-// Go 1.26 has no experiment of this name any more, which a file of Vitess asks for
-// at compile time; and some of what Vitess uses reaches into the runtime.
+// A file of Vitess requires a Go experiment that Go 1.26 no longer has, so a build tag replaces
+// it. Dependencies of Vitess use internals of package runtime.
 var vtcomboFlags = []string{"-tags=goexperiment.swissmap", "-ldflags=-s -w -checklinkname=0"}
 
 func compileVTCombo(path string, progress io.Writer) error {
@@ -84,8 +83,7 @@ func compileVTCombo(path string, progress io.Writer) error {
 	return nil
 }
 
-// follow writes from time to time how far a build is, and returns what it said
-// besides.
+// follow writes the progress of a build from time to time. It returns the other output.
 func follow(output io.Reader, progress io.Writer) (said string) {
 	began, shown := time.Now(), time.Now()
 	modules, packages := 0, 0

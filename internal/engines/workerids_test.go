@@ -18,17 +18,17 @@ import (
 	"github.com/shardkey/shardkey/keygen/workerid"
 )
 
-// swaps is what is known of the records of a few worker IDs. The n-th record of each,
-// counted from 1, is reserved until n, so that all swaps of one worker ID are a
-// chain in which each record has one successor.
+// swaps records the swaps of the records of a few worker IDs. The n-th record of each, counted
+// from 1, is reserved until n. So the swaps of one worker ID form a chain in which each record
+// has one successor.
 type swaps struct {
 	mu       sync.Mutex
 	more     sync.Cond
-	won      map[[2]int64]string // worker ID and n: who was told to have written the n-th record
-	unsaid   map[[2]int64]int    // whose attempts at it ended without an answer that can be relied on
+	won      map[[2]int64]string // worker ID and n to the owner whose write of the n-th record succeeded
+	unsaid   map[[2]int64]int    // worker ID and n to the number of attempts with an unreliable answer
 	wins     int
 	lost     int // swaps that found another record
-	conflict int // swaps that the cluster undid
+	conflict int // swaps that the cluster rolled back
 	wrong    []string
 }
 
@@ -38,7 +38,7 @@ func newSwaps() *swaps {
 	return s
 }
 
-// await returns when n more swaps have been won.
+// await returns when n more swaps have succeeded.
 func (s *swaps) await(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,11 +47,11 @@ func (s *swaps) await(n int) {
 	}
 }
 
-// errNotReady is of a node that is not of the cluster.
+// errNotReady is the error of a node that isn't a member of the cluster.
 const errNotReady = 1047
 
-// isConflict reports whether the cluster or the group has undone a transaction because
-// another one was faster.
+// isConflict reports whether the cluster or group has rolled back a transaction because of a
+// conflicting one.
 func isConflict(err error) bool {
 	const (
 		errDuringCommit = 1180
@@ -71,7 +71,7 @@ func number(err error) uint16 {
 	return answer.Number
 }
 
-// note takes in how an attempt to write a worker ID's n-th record ended.
+// note records the result of an attempt to write a worker ID's n-th record.
 func (s *swaps) note(workerID, n int64, owner string, swapped bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *swaps) note(workerID, n int64, owner string, swapped bool, err error) {
 	case isConflict(err):
 		s.conflict++
 	case number(err) == errNotReady:
-		// nothing was done
+		// nothing was written
 	case err != nil:
 		s.unsaid[link]++
 	case !swapped:
@@ -96,7 +96,7 @@ func (s *swaps) note(workerID, n int64, owner string, swapped bool, err error) {
 	}
 }
 
-// swap replaces records through one node until the test is over.
+// swap replaces records through one node until the end of the test.
 func (s *swaps) swap(ctx context.Context, store workerid.Store, name string, rng *rand.Rand, workerIDs int64, over *atomic.Bool) {
 	for i := 0; !over.Load(); i++ {
 		id := rng.Int64N(workerIDs)
@@ -108,7 +108,7 @@ func (s *swaps) swap(ctx context.Context, store workerid.Store, name string, rng
 			s.note(id, next.ReservedUntil, next.Owner, swapped, err)
 		}
 		if err != nil && !isConflict(err) {
-			select { // the processor is for those whose node is there
+			select { // leave the processor to goroutines whose node is running
 			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
 				return
@@ -117,16 +117,16 @@ func (s *swaps) swap(ctx context.Context, store workerid.Store, name string, rng
 	}
 }
 
-// swapRace has 24 goroutines replace the records of three worker IDs, each through one of
-// some nodes.
+// swapRace runs 24 goroutines that replace the records of three worker IDs, each through one of
+// several nodes.
 type swapRace struct {
 	*swaps
 	t     *testing.T
 	nodes []*testserver.Server
-	stop  func() // returns when nobody swaps any more
+	stop  func() // returns when no goroutine swaps any more
 }
 
-// swapWorkerIDs is how many worker IDs they share.
+// swapWorkerIDs is the number of worker IDs that the goroutines share.
 const swapWorkerIDs = 3
 
 func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
@@ -134,7 +134,7 @@ func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
 	const goroutines = 24
 	mustRun(t, nodes[0].DSN(), "CREATE DATABASE ids")
 	r := &swapRace{newSwaps(), t, nodes, nil}
-	for i := range nodes { // makes the table
+	for i := range nodes { // the first creates the table
 		r.list(i, "")
 	}
 	var over atomic.Bool
@@ -163,7 +163,7 @@ func (r *swapRace) list(node int, params string) []workerid.Entry {
 	return entries
 }
 
-// name is what the node says that the server is.
+// name returns the server name that a node's store reports.
 func (r *swapRace) name(node *testserver.Server) string {
 	r.t.Helper()
 	id, err := r.open(node, "").(interface {
@@ -173,7 +173,7 @@ func (r *swapRace) name(node *testserver.Server) string {
 	return id
 }
 
-// oneName checks that all nodes say one name, and returns it.
+// oneName checks that all nodes report the same name, and returns it.
 func (r *swapRace) oneName() string {
 	r.t.Helper()
 	name := r.name(r.nodes[0])
@@ -192,8 +192,7 @@ func (r *swapRace) must(what string, err error) {
 	}
 }
 
-// check ends the race, and holds the records that a node has against what was said of
-// swaps.
+// check ends the race, and compares a node's records with the results of the swaps.
 func (r *swapRace) check(last []workerid.Entry) {
 	r.t.Helper()
 	r.stop()
@@ -228,11 +227,11 @@ func (r *swapRace) check(last []workerid.Entry) {
 		r.wins, unknown, r.lost, r.conflict)
 }
 
-// swapsInTurn is how many swaps are won between two things that happen to nodes.
+// swapsInTurn is the number of successful swaps between two faults.
 const swapsInTurn = 300
 
-// One node is cut off for a while and another one killed. Each record is replaced once,
-// and all nodes have the last ones.
+// One node is disconnected for a while and another one is killed. Each record is replaced once,
+// and all nodes have the last records.
 func TestGalera_compareAndSet(t *testing.T) {
 	g := engines.StartGalera(t, 3)
 	r := startSwaps(t, g.Nodes)

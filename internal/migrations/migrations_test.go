@@ -1,5 +1,5 @@
-// Package migrations runs the migrations of golang-migrate and goose through shardkey and
-// through go-sql-driver alone.
+// Package migrations runs migrations of golang-migrate and goose through shardkey and directly
+// through go-sql-driver.
 package migrations
 
 import (
@@ -30,7 +30,7 @@ const ruleYAML = `rules:
     item: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
 `
 
-// steps are migrations, a file each. %s is AUTO_INCREMENT where shardkey isn't there.
+// steps are migrations, one per file. %s is AUTO_INCREMENT without shardkey, and empty with it.
 var steps = []string{
 	"CREATE TABLE item (id BIGINT NOT NULL%s PRIMARY KEY, name VARCHAR(20), n INT);\nCREATE TABLE acct (n INT);\nINSERT INTO acct VALUES (100);",
 	"INSERT INTO item (name, n) VALUES ('a', 1);\nINSERT INTO item (name, n) VALUES ('b', 2), ('c', 3);",
@@ -104,8 +104,8 @@ func TestMigrations_sameAsPlain(t *testing.T) {
 	}
 }
 
-// golang-migrate sends a file as one string. One that mixes an INSERT with other statements
-// is refused, and none of it has run. goose sends its statements one by one.
+// golang-migrate sends a file as one string. shardkey refuses a file that mixes INSERTs with
+// other statements, and none of them runs. goose sends its statements one by one.
 func TestMigrations_mixed(t *testing.T) {
 	if testserver.Each(t, TestMigrations_mixed) {
 		return
@@ -157,7 +157,7 @@ func open(t *testing.T, name string) *sql.DB {
 	return db
 }
 
-// rows are those of both tables, without their keys.
+// rows returns the rows of both tables without their keys.
 func rows(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var items string

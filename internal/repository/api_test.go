@@ -15,12 +15,12 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/api.txt instead of comparing with it")
 
-// TestAPI_isAsRecorded compares the names that users of all modules write with
-// testdata/api.txt, so that each change of them is seen and meant.
+// TestAPI_isAsRecorded compares the exported names of all modules with testdata/api.txt, so that
+// each change is visible and deliberate.
 //
-// Constants, variables, functions, types and methods are counted. Fields of structs,
-// methods of interfaces, promoted methods and names that aren't Go's (types in a rule and
-// their properties, words of a rule, DSN parameters, metrics) are recorded and not counted.
+// It counts constants, variables, functions, types and methods. It records without counting:
+// struct fields, interface methods, promoted methods, and names outside of Go, such as types and
+// properties of rules, rule keys, DSN parameters and metrics.
 func TestAPI_isAsRecorded(t *testing.T) {
 	var b strings.Builder
 	total := 0
@@ -42,7 +42,7 @@ func TestAPI_isAsRecorded(t *testing.T) {
 	compare(t, "testdata/api.txt", b.String())
 }
 
-// compare compares a text with a file of the root, or writes the file.
+// compare compares text with a file of the root directory, or writes the file with -update.
 func compare(t *testing.T, name, text string) {
 	t.Helper()
 	if *update {
@@ -71,8 +71,8 @@ func lineOf(lines []string, i int) string {
 	return "(end of file)"
 }
 
-// exported returns the package's declarations, sorted, and the methods that its types
-// have by embedding.
+// exported returns the package's exported declarations, sorted, and the promoted methods of its
+// types.
 func (s *source) exported() (names, promoted []string) {
 	scope := s.pkg.Scope()
 	for _, name := range scope.Names() {
@@ -107,8 +107,8 @@ func (s *source) declaration(obj types.Object) string {
 	return fmt.Sprintf("type %s %s", typ.Name(), s.underlying(typ.Type().Underlying()))
 }
 
-// methods returns the methods of a type: its own, which include those of the package's
-// unexported types that it embeds, and those of other types that it embeds.
+// methods returns the methods of a type. own includes the methods of embedded unexported types of
+// the package. promoted are the methods of other embedded types.
 func (s *source) methods(typ *types.TypeName) (own, promoted []string) {
 	if types.IsInterface(typ.Type()) {
 		return nil, nil
@@ -152,7 +152,7 @@ func (s *source) typeName(t types.Type) string {
 	})
 }
 
-// underlying is a type's structure, one line for each exported field or method.
+// underlying returns a type's structure, one line for each exported field or method.
 func (s *source) underlying(t types.Type) string {
 	var lines []string
 	kind, hidden := "", false

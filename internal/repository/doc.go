@@ -1,2 +1,2 @@
-// Package repository tests the repository itself. It has no code of its own.
+// Package repository tests the repository itself. It contains only tests.
 package repository

@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// pages are the documents of the repository, by their paths.
+// pages returns the documents of the repository by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -47,10 +47,10 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// prose is a page without its blocks of code.
+// prose returns a page without its code blocks.
 func prose(text string) string { return block.ReplaceAllString(text, "") }
 
-// anchor is what GitHub makes of a heading.
+// anchor returns GitHub's anchor for a heading.
 func anchor(heading string) string {
 	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {
@@ -64,8 +64,7 @@ func anchor(heading string) string {
 	}, heading)
 }
 
-// TestDocs_linksLeadSomewhere follows the links within the repository, to files and to
-// headings.
+// TestDocs_linksLeadSomewhere checks links inside the repository, to files and to headings.
 func TestDocs_linksLeadSomewhere(t *testing.T) {
 	all := pages(t)
 	anchors := map[string][]string{}
@@ -93,7 +92,7 @@ func TestDocs_linksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestDocs_areInTheIndex: docs/README.md leads to every page for users, and
+// TestDocs_areInTheIndex checks that docs/README.md links to every page for users, and
 // examples/README.md to every example.
 func TestDocs_areInTheIndex(t *testing.T) {
 	all := pages(t)
@@ -119,7 +118,7 @@ func TestDocs_areInTheIndex(t *testing.T) {
 	}
 }
 
-// translations are the Chinese pages, by the English ones.
+// translations maps the English pages to the Chinese ones.
 var translations = map[string]string{
 	"README.md":                          "README.zh.md",
 	"docs/start/quickstart.md":           "docs/zh/quickstart.md",
@@ -135,8 +134,8 @@ var (
 	brokenLine  = regexp.MustCompile(`[\p{Han}，。：；、（）]\n *(> *)?[\p{Han}A-Za-z\[（]`)
 )
 
-// outline is a page's headings, items, rows and blocks of code, in their order, without the
-// words of people.
+// outline returns the structure of a page, in order: headings, list items, table rows and code
+// blocks, without their text.
 func outline(text string) (lines []string) {
 	for _, code := range block.FindAllString(text, -1) {
 		lines = append(lines, codeComment.ReplaceAllString(code, ""))
@@ -147,7 +146,7 @@ func outline(text string) (lines []string) {
 	return lines
 }
 
-// targets are the pages that a page leads to, those in Chinese by their English paths.
+// targets returns the pages that a page links to. Chinese pages have their English paths.
 func targets(page, text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
@@ -166,8 +165,8 @@ func targets(page, text string) map[string]bool {
 	return found
 }
 
-// TestDocs_chinese compares each Chinese page with its English one: they lead to one another,
-// have the same headings, items, tables and code, and the Chinese page leads to the same pages.
+// TestDocs_chinese compares each Chinese page with the English one. They must link to each other
+// and have the same headings, items, tables, code and links.
 func TestDocs_chinese(t *testing.T) {
 	all := pages(t)
 	for path := range all {
@@ -198,9 +197,8 @@ func TestDocs_chinese(t *testing.T) {
 	}
 }
 
-// TestDocs_commandsExist looks for what the pages tell the reader to run: programs,
-// modules and targets of make. The tool's own commands are run, or read, by the tests
-// of cmd/shardkey.
+// TestDocs_commandsExist checks that the programs, modules and make targets in the pages exist.
+// The tests of cmd/shardkey check the commands of shardkey.
 func TestDocs_commandsExist(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -239,12 +237,12 @@ func TestDocs_commandsExist(t *testing.T) {
 	}
 }
 
-// errorPackages are those whose errors a program may see.
+// errorPackages are the packages with errors for programs.
 var errorPackages = []string{"driver", "spi", "rule", "gormshardkey", "keygen/sequence",
 	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "otelshardkey"}
 
-// TestDocs_errorsAreInOperating compares the exported errors with the table of
-// docs/reference/errors.md: each has its row, and each row its error.
+// TestDocs_errorsAreInOperating checks that the table of docs/reference/errors.md has a row for
+// each exported error, and no others.
 func TestDocs_errorsAreInOperating(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
 	_, table, ok := strings.Cut(page, "\n## Errors\n")
@@ -275,7 +273,7 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 	}
 }
 
-// exportedErrors are the names of a package's variables Err… and types …Error.
+// exportedErrors returns the names of a package's variables Err… and types …Error.
 func exportedErrors(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -315,8 +313,8 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestSupport_queries looks for the queries that the driver sends on a session by itself in
-// docs/reference/support.md, for users of proxies.
+// TestSupport_queries checks that docs/reference/support.md, for users of proxies, lists the
+// queries that the driver adds.
 func TestSupport_queries(t *testing.T) {
 	page, err := os.ReadFile("docs/reference/support.md")
 	if err != nil {

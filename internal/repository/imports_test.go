@@ -14,13 +14,12 @@ import (
 	"testing"
 )
 
-// modules are the directories of the modules that others may require, and of
-// those whose packages are held to the same rules. A store's client comes with
-// the module of its own package.
+// modules are the directories of the modules that programs may require, and of modules whose
+// packages follow the same rules. The client of a store is in the module of the store's package.
 var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/engines", "internal/migrations", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "otelshardkey"}
 
-// mayImport is the picture in doc.go: what each package may import of ours. A
-// directory stands for all that is below it.
+// mayImport lists the packages of this repository that each package may import, as drawn in
+// doc.go. A directory includes its subdirectories.
 var mayImport = map[string][]string{
 	"":                     {},
 	"spi":                  {"internal/guard", "internal/secrets"},
@@ -50,7 +49,7 @@ var mayImport = map[string][]string{
 	"debug":                {"driver", "rule", "spi", "internal/explain", "internal/guard"},
 	"internal/explain":     {"driver"},
 
-	// What a store of users may import, and nothing internal.
+	// A store for users must not import internal packages.
 	"keygen/etcd":      {"spi", "keygen/workerid"},
 	"keygen/redis":     {"spi", "keygen/snowflake", "keygen/workerid"},
 	"keygen/zookeeper": {"spi", "keygen/snowflake", "keygen/workerid"},
@@ -59,9 +58,8 @@ var mayImport = map[string][]string{
 	"driver/internal/spool":   {"driver/internal/session"},
 }
 
-// mustNotReach is what a program must not get into its build by importing one
-// of our packages: a server's client comes with the package that speaks to that
-// server, and the SQL parser with the second parser.
+// mustNotReach lists libraries that a program must not link when it imports a package. A package
+// that doesn't use a server must not need that server's client.
 var mustNotReach = map[string][]string{
 	"spi":              {"github.com/", "go.yaml.in/", "golang.org/x/"},
 	"rule":             {"github.com/pingcap/"},
@@ -75,7 +73,7 @@ var mustNotReach = map[string][]string{
 	"keygen/zookeeper": {"github.com/redis/", "go.etcd.io/"},
 }
 
-// onlyIn names the packages that may import a library themselves.
+// onlyIn lists the packages that may import a library directly.
 var onlyIn = map[string][]string{
 	"go.yaml.in/yaml/":    {"rule", "cmd/shardkey/internal/convert"},
 	"github.com/pingcap/": {"internal/tidb", "cmd/shardkey/internal/lint"},
@@ -87,7 +85,7 @@ type goPackage struct {
 	Imports, Deps []string
 }
 
-// name is the package's path within the module.
+// name returns the package's path inside the module.
 func (p goPackage) name() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 }
@@ -127,8 +125,8 @@ func TestBuildsStaySmall(t *testing.T) {
 	}
 }
 
-// reaches reports whether a dependency is the library: a whole import path, or
-// anything that begins with a path that ends in a slash, but for our own.
+// reaches reports whether a dependency is the library. A library that ends in a slash is a prefix
+// of import paths, except for our own.
 func reaches(dep, library string) bool {
 	if within(dep, module) && !within(library, module) {
 		return false
@@ -136,7 +134,7 @@ func reaches(dep, library string) bool {
 	return dep == library || strings.HasSuffix(library, "/") && strings.HasPrefix(dep, library)
 }
 
-// owner is the longest directory in mayImport that holds the package.
+// owner returns the longest directory in mayImport that contains the package.
 func owner(name string) string {
 	best := "none"
 	for dir := range mayImport {
@@ -151,8 +149,7 @@ func owner(name string) string {
 
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// listImports lists the modules' packages with what they import outside their
-// tests.
+// listImports lists the modules' packages with the imports of their non-test files.
 func listImports(t *testing.T) []goPackage {
 	t.Helper()
 	touchSources(t)
@@ -172,8 +169,8 @@ func listImports(t *testing.T) []goPackage {
 	return packages
 }
 
-// runGo runs the go command in a directory, without go.work: what its go.mod
-// says is what counts for those who require the module.
+// runGo runs the go command in a directory without go.work, because programs that require the
+// module get the versions of its go.mod.
 func runGo(t *testing.T, dir string, env []string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("go", args...)
@@ -188,8 +185,8 @@ func runGo(t *testing.T, dir string, env []string, args ...string) []byte {
 	return out
 }
 
-// touchSources looks at every source file: what a child process reads is unknown
-// to go test, which would take a cached result for a true one.
+// touchSources reads every source file. The go command doesn't see the files that child processes
+// read, and would use a cached test result after they change.
 func touchSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -197,7 +194,7 @@ func touchSources(t *testing.T) {
 			_, err = os.Stat(path)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // an editor's file that has gone meanwhile
+			return nil // a temporary file of an editor
 		}
 		return err
 	})

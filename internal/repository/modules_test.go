@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// rootRequires is all that the root module requires for its own packages and
-// tests. A new line here is a decision, not a convenience: everybody who imports
-// the driver gets it into his module graph.
+// rootRequires are the requirements of the root module. Each is in the module graph of every
+// program that imports the driver, so add one only after careful thought.
 var rootRequires = []string{
 	"github.com/DATA-DOG/go-sqlmock",
 	"github.com/go-sql-driver/mysql",
@@ -22,8 +21,7 @@ var rootRequires = []string{
 	"go.yaml.in/yaml/v3",
 }
 
-// storeClients are the libraries that only the modules of their stores, or of
-// their own, require.
+// storeClients are the libraries that only the modules of their stores require.
 var storeClients = map[string]string{
 	"github.com/redis/go-redis/v9": "keygen/redis",
 	"go.etcd.io/etcd/client/v3":    "keygen/etcd",
@@ -33,7 +31,7 @@ var storeClients = map[string]string{
 	"github.com/spf13/cobra":       "cmd/shardkey",
 }
 
-// goMod is what go mod edit -json, or go work edit -json, prints.
+// goMod is the output of go mod edit -json, or go work edit -json.
 type goMod struct {
 	Require []struct {
 		Path     string
@@ -67,15 +65,15 @@ func TestModules_storeClientsStayApart(t *testing.T) {
 	}
 }
 
-// A program that imports the driver has these modules in its graph and no others:
-// each of them takes part in the choice of versions of the whole program.
+// A program that imports the driver has exactly these modules in its graph. Each of them affects
+// the program's choice of versions.
 func TestModules_userOfDriver(t *testing.T) {
 	touchSources(t)
 	want := []string{
 		"example.com/user",
-		"filippo.io/edwards25519", // go-sql-driver's
+		"filippo.io/edwards25519", // required by go-sql-driver
 		"github.com/DATA-DOG/go-sqlmock",
-		"github.com/coreos/go-semver", // this and the rest are the parser's
+		"github.com/coreos/go-semver", // this and the following are required by the parser
 		"github.com/go-sql-driver/mysql",
 		"github.com/google/uuid",
 		"github.com/pingcap/errors",
@@ -96,14 +94,14 @@ func TestModules_userOfDriver(t *testing.T) {
 	}
 }
 
-// newUserModule makes a module that imports the driver, and returns its directory.
+// newUserModule creates a module that imports the driver, and returns its directory.
 func newUserModule(t *testing.T) string {
 	t.Helper()
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums, err := os.ReadFile("go.sum") // so that no checksum has to be asked for
+	sums, err := os.ReadFile("go.sum") // avoids queries for checksums
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +118,8 @@ func newUserModule(t *testing.T) string {
 	return dir
 }
 
-// go.work holds every module but that of the tools and that of the server that is
-// built for the tests, which are run with the versions that they were made with.
+// go.work lists every module except the tools and the server for tests, which need the versions
+// of their own go.mod.
 func TestModules_workspace(t *testing.T) {
 	var have []string
 	for _, use := range readMod(t, ".", "work").Use {
@@ -140,7 +138,7 @@ func TestModules_workspace(t *testing.T) {
 	}
 }
 
-// Until a first release an inner module finds our others next to it.
+// Until the first release, each inner module finds our other modules by a relative path.
 func TestModules_replaceOurs(t *testing.T) {
 	for _, dir := range moduleDirs(t) {
 		mod := readMod(t, dir, "mod")
@@ -160,7 +158,7 @@ func TestModules_replaceOurs(t *testing.T) {
 	}
 }
 
-// moduleDirs are the directories of this repository that have a go.mod, sorted.
+// moduleDirs returns the directories of this repository with a go.mod, sorted.
 func moduleDirs(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
@@ -177,7 +175,7 @@ func moduleDirs(t *testing.T) []string {
 	return dirs
 }
 
-// readMod reads the go.mod, or with kind "work" the go.work, of a directory.
+// readMod reads the go.mod of a directory, or its go.work if kind is "work".
 func readMod(t *testing.T, dir, kind string) goMod {
 	t.Helper()
 	name := filepath.Join(dir, "go."+kind)
@@ -191,7 +189,7 @@ func readMod(t *testing.T, dir, kind string) goMod {
 	return mod
 }
 
-// listModules lists the paths of a module's graph.
+// listModules returns the paths of a module's graph.
 func listModules(t *testing.T, dir string, env []string) []string {
 	t.Helper()
 	return strings.Fields(string(runGo(t, dir, env, "list", "-m", "-f", "{{.Path}}", "all")))

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// registrations returns the types that each package registers for rules, with the
-// properties that their factories read.
+// registrations returns the types that each package registers for rules, with the properties that
+// their factories read.
 func registrations(sources []*source) map[string][]string {
 	g := newGraph(sources)
 	lines := map[string][]string{}
@@ -45,8 +45,8 @@ func (s *source) driverNames() (lines []string) {
 	return lines
 }
 
-// words returns the keys of YAML that the package rule reads: constants in camel case,
-// and those that are looked up by name.
+// words returns the YAML keys that package rule reads: constants in camel case, and names in
+// lookups.
 func (s *source) words() (lines []string) {
 	if s.dir != "rule" {
 		return nil
@@ -87,7 +87,7 @@ func (s *source) metrics() (lines []string) {
 	return s.constants(`^shardkey\.[a-z.]+$`, "otelshardkey", "metric or attribute ")
 }
 
-// constants returns the constant strings of a package that match a pattern.
+// constants returns the string constants of a package that match a pattern.
 func (s *source) constants(pattern, dir, prefix string) (lines []string) {
 	if s.dir != dir {
 		return nil
@@ -106,7 +106,7 @@ func (s *source) constants(pattern, dir, prefix string) (lines []string) {
 	return slices.Compact(lines)
 }
 
-// each calls visit with all nodes of the package.
+// each calls visit with every node of the package.
 func (s *source) each(visit func(ast.Node)) {
 	for _, f := range s.files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -118,7 +118,7 @@ func (s *source) each(visit func(ast.Node)) {
 	}
 }
 
-// calls calls visit with all calls of named functions.
+// calls calls visit with every call of a named function.
 func (s *source) calls(visit func(*ast.CallExpr, *types.Func)) {
 	s.each(func(n ast.Node) {
 		if call, ok := n.(*ast.CallExpr); ok {
@@ -129,7 +129,7 @@ func (s *source) calls(visit func(*ast.CallExpr, *types.Func)) {
 	})
 }
 
-// callee returns the function or method that is called; nil for a function value.
+// callee returns the called function or method, or nil for a function value.
 func (s *source) callee(call *ast.CallExpr) *types.Func {
 	id, ok := call.Fun.(*ast.Ident)
 	if sel, isSel := call.Fun.(*ast.SelectorExpr); isSel {
@@ -146,11 +146,11 @@ func isOf(f *types.Func, dir string) bool {
 	return f.Pkg() != nil && f.Pkg().Path() == module+"/"+dir
 }
 
-// graph leads from a factory to the properties that it reads: along the functions that
-// are mentioned, also by passing the name of a property to one that reads it.
+// graph leads from a factory to the properties that it reads. It follows functions, and names of
+// properties that are passed to functions.
 type graph struct {
 	bodies map[*types.Func]body
-	// named are the parameters of functions that are names of properties.
+	// named are the parameters that are names of properties, by function.
 	named map[*types.Func]map[int]bool
 }
 
@@ -159,8 +159,8 @@ type body struct {
 	decl *ast.FuncDecl
 }
 
-// isGetter reports whether f is a method of spi.Props that reads the property that its
-// first argument names.
+// isGetter reports whether f is a method of spi.Props that reads the property named by its first
+// argument.
 func isGetter(f *types.Func) bool {
 	recv := f.Signature().Recv()
 	if recv == nil || !isOf(f, "spi") || !strings.HasSuffix(recv.Type().String(), "/spi.Props") {
@@ -188,8 +188,8 @@ func newGraph(sources []*source) *graph {
 	return g
 }
 
-// findNamed finds parameters of a function that it passes on as names of properties,
-// and reports whether there is one that was not known.
+// findNamed finds the parameters that a function passes on as names of properties. It reports
+// whether it found a new one.
 func (g *graph) findNamed(f *types.Func, b body) (found bool) {
 	params := f.Signature().Params()
 	ast.Inspect(b.decl.Body, func(n ast.Node) bool {

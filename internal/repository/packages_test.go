@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// source is a package of ours as the compiler sees it on linux/amd64, with the syntax
-// of its functions.
+// source is a package of this repository, type-checked for linux/amd64, with its syntax.
 type source struct {
 	dir   string // relative to the root, with slashes
 	pkg   *types.Package
@@ -38,8 +37,8 @@ type source struct {
 	files []*ast.File
 }
 
-// loadSources type-checks the library packages of all modules, and the internal ones
-// that they import. Other packages come from the compiler's export data.
+// loadSources type-checks the library packages of all modules, and the internal packages that
+// they import. Other packages come from the compiler's export data.
 func loadSources(t *testing.T) []*source {
 	t.Helper()
 	listed := listPackages(t)
@@ -62,7 +61,7 @@ func loadSources(t *testing.T) []*source {
 		return compiled.Import(path)
 	})
 	var sources []*source
-	for _, p := range listed { // each after the packages that it imports
+	for _, p := range listed { // each package follows its imports
 		if p.ImportPath != module && !strings.HasPrefix(p.ImportPath, module+"/") {
 			continue
 		}
@@ -100,7 +99,7 @@ func (s *source) check(fset *token.FileSet, p listedPackage, find types.Importer
 	return err
 }
 
-// isLibrary reports whether programs of users may import the package.
+// isLibrary reports whether programs may import the package.
 func (s *source) isLibrary() bool {
 	return s.pkg.Name() != "main" && !slices.Contains(strings.Split(s.dir, "/"), "internal")
 }
@@ -119,8 +118,8 @@ type listedPackage struct {
 	GoFiles, CgoFiles       []string
 }
 
-// listPackages lists the library packages of all modules and everything that they
-// import, each after its imports.
+// listPackages returns the library packages of all modules and their dependencies. Each package
+// follows its imports.
 func listPackages(t *testing.T) (packages []listedPackage) {
 	t.Helper()
 	workspace, err := filepath.Abs("go.work")
@@ -147,13 +146,13 @@ func listPackages(t *testing.T) (packages []listedPackage) {
 	}
 }
 
-// libraryDirs lists the directories of all modules that hold packages for users:
-// neither internal ones nor programs, examples and benchmarks.
+// libraryDirs returns the directories of all modules that contain packages for programs. It
+// leaves out internal packages, commands, examples and benchmarks.
 func libraryDirs(t *testing.T) (dirs []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // an editor's file that is gone by now
+			return nil // a temporary file of an editor
 		}
 		if err != nil {
 			return err

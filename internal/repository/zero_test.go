@@ -41,7 +41,7 @@ var zeroValues = []any{
 	new(spi.Health), new(spi.PropError), new(spi.Props), new(spi.Secret), new(spi.WorkerID),
 }
 
-// needTheirOwn are methods with arguments that index the receiver or belong to it.
+// needTheirOwn are methods whose arguments are indexes of the receiver, or belong to it.
 var needTheirOwn = []string{"(*rewrite.Insert).Text", "(*rewrite.Keys).At", "(*rewrite.Plan).Given", "(*rewrite.Plan).Kept", "(*rewrite.Plan).Middle", "(*rewrite.Plan).Set"}
 
 func TestZeroValues_methodsDoNotPanic(t *testing.T) {
@@ -53,7 +53,7 @@ func TestZeroValues_methodsDoNotPanic(t *testing.T) {
 				continue
 			}
 			for _, filled := range []bool{false, true} {
-				// Each method has a value that no other method has touched.
+				// Each method gets a new value.
 				method := reflect.New(typ.Elem()).Method(i)
 				if args, ok := argumentsOf(method.Type(), filled); ok {
 					callSafely(t, name, method, args)
@@ -64,7 +64,7 @@ func TestZeroValues_methodsDoNotPanic(t *testing.T) {
 	}
 }
 
-// A zero connector and a zero generator make no keys.
+// A zero connector and a zero generator return errors instead of keys.
 func TestZeroValues_areErrors(t *testing.T) {
 	ctx := t.Context()
 	c := new(driver.Connector)
@@ -98,7 +98,7 @@ type noBase struct{ name string }
 func (c *noBase) Connect(context.Context) (sqldriver.Conn, error) { return nil, errors.New(c.name) }
 func (c *noBase) Driver() sqldriver.Driver                        { _ = c.name; return nil }
 
-// Nil arguments are errors or no arguments.
+// Nil arguments are errors, or the same as no arguments.
 func TestNilArguments_doNotPanic(t *testing.T) {
 	ctx := t.Context()
 	r := parse(t)
@@ -204,8 +204,8 @@ func callSafely(t *testing.T, name string, method reflect.Value, args []reflect.
 	}
 }
 
-// argumentsOf makes arguments for a method: zero ones, or small ones. It cannot for
-// fmt.State, which fmt makes.
+// argumentsOf returns arguments for a method: zero values, or small ones if filled is set. ok is
+// false for fmt.State, which only package fmt can create.
 func argumentsOf(method reflect.Type, filled bool) (args []reflect.Value, ok bool) {
 	for i := range method.NumIn() {
 		typ := method.In(i)

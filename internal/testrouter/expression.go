@@ -9,11 +9,11 @@ import (
 	"unicode/utf16"
 )
 
-// Expression is an expression of a column, as rules write it and as Go computes it.
+// Expression is an expression of a column, in the syntax of rules and as a Go function.
 type Expression struct {
 	Groovy string
 	column string
-	digits int // of its string, with zeros in front
+	digits int // digits of its string, with leading zeros
 	of     func(v any, isInt bool) (number, error)
 }
 
@@ -23,7 +23,7 @@ type number struct {
 	isInt bool
 }
 
-// of keeps the low bits of a number.
+// of truncates n to the type of x.
 func (x number) of(n int64) number {
 	if x.isInt {
 		n = int64(int32(n))
@@ -31,7 +31,7 @@ func (x number) of(n int64) number {
 	return number{n, x.isInt}
 }
 
-// numeric returns an expression of an integer column; %[1]s in groovy is the column.
+// numeric returns an expression of an integer column. %[1]s in groovy stands for the column.
 func numeric(column, groovy string, of func(x number) number) *Expression {
 	return &Expression{Groovy: fmt.Sprintf(groovy, column), column: column, of: func(v any, isInt bool) (number, error) {
 		n, ok := v.(int64)
@@ -42,12 +42,12 @@ func numeric(column, groovy string, of func(x number) number) *Expression {
 	}}
 }
 
-// Column returns the expression that is an integer column.
+// Column returns the expression of an integer column itself.
 func Column(column string) *Expression {
 	return numeric(column, "%[1]s", func(x number) number { return x })
 }
 
-// AbsHash returns the absolute hash of a column.
+// AbsHash returns the expression of the absolute hash of a column.
 func AbsHash(column string) *Expression {
 	return (&Expression{Groovy: column + ".hashCode()", column: column, of: func(v any, isInt bool) (number, error) {
 		return number{hashOf(v, isInt).Int64(), true}, nil
@@ -84,10 +84,10 @@ func Random(r *rand.Rand, column string) *Expression {
 	}[r.IntN(13)]
 }
 
-// textPieces are what random strings are made of.
+// textPieces are the parts of random strings.
 var textPieces = []string{"a", "b", "A", "1", "7", "-", " ", "é", "ß", "中", "文", "\U0001f600"}
 
-// RandomString returns a random string, often one beyond ASCII.
+// RandomString returns a random string, often with characters beyond ASCII.
 func RandomString(r *rand.Rand) string {
 	text := ""
 	for range r.IntN(6) {
@@ -96,7 +96,7 @@ func RandomString(r *rand.Rand) string {
 	return text
 }
 
-// RandomOfText returns one of a few expressions of a column of strings.
+// RandomOfText returns one of a few expressions of a string column.
 func RandomOfText(r *rand.Rand, column string) *Expression {
 	from := r.IntN(3)
 	piece := textPieces[r.IntN(len(textPieces))]
@@ -141,7 +141,7 @@ func (e *Expression) abs() *Expression {
 	return &to
 }
 
-// Modulo returns e modulo n, whose string has so many digits.
+// Modulo returns e modulo n, formatted with that many digits.
 func (e *Expression) Modulo(n int64, digits int) *Expression {
 	to := *e
 	to.Groovy = fmt.Sprintf("(%s) %% %d", e.Groovy, n)
@@ -155,7 +155,7 @@ func (e *Expression) Modulo(n int64, digits int) *Expression {
 	return &to
 }
 
-// Text computes the expression's string for a row.
+// Text returns the expression's string for a row.
 func (e *Expression) Text(row map[string]any, integer map[string]bool) (string, error) {
 	x, err := e.of(row[e.column], integer[e.column])
 	text := strconv.FormatInt(x.n, 10)

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Rule is a random rule of the table t_order, for the rule's reader and for the
-// router. Its columns are order_id, user_id, name and created.
+// Rule is a random rule for the table t_order, for both the package rule and the router. Its
+// columns are order_id, user_id, name and created.
 type Rule struct {
 	*rand.Rand
 	Router     Table
-	Algorithms []string // in YAML
+	Algorithms []string // as YAML
 	settings   []string
 }
 
-// RandomRule makes a rule with one strategy or two.
+// RandomRule returns a rule with one or two strategies.
 func RandomRule(r *rand.Rand) *Rule {
 	rr := &Rule{Rand: r, Router: Table{Logic: "t_order"}}
 	digits := 1 + rr.IntN(3)
@@ -44,7 +44,7 @@ func RandomRule(r *rand.Rand) *Rule {
 				name = fmt.Sprintf("t_order_%04d%02d", 2025+i/12, i%12+1)
 			}
 			if rr.IntN(200) == 0 && len(nodes) > 0 {
-				continue // one that is missing
+				continue // an actual table that is missing
 			}
 			nodes = append(nodes, fmt.Sprintf("ds_%d.%s", s, name))
 			rr.Router.Nodes = append(rr.Router.Nodes, Node{DataSource: fmt.Sprintf("ds_%d", s), Table: name})
@@ -57,8 +57,8 @@ func RandomRule(r *rand.Rand) *Rule {
 	return rr
 }
 
-// RandomRuleOfNames makes a rule whose tables are chosen by an expression of the strings
-// in name.
+// RandomRuleOfNames returns a rule whose tables are chosen by an expression of the strings in
+// name.
 func RandomRuleOfNames(r *rand.Rand) *Rule {
 	rr := &Rule{Rand: r, Router: Table{Logic: "t_order"}}
 	count := 2 + rr.Int64N(3)
@@ -72,8 +72,7 @@ func RandomRuleOfNames(r *rand.Rand) *Rule {
 	return rr
 }
 
-// Text is the rule as YAML. The column key is made by a generator of this type, with
-// settings next to it.
+// Text returns the rule as YAML. Column key has a generator of this type with settings.
 func (rr *Rule) Text(key, generator, settings string) string {
 	return "rules:\n- !SHARDING\n  tables:\n    t_order:\n      " + strings.Join(rr.settings, "\n      ") + `
       keyGenerateStrategy: {column: ` + key + `, keyGeneratorName: g` + settings + `}
@@ -82,7 +81,7 @@ func (rr *Rule) Text(key, generator, settings string) string {
     ` + strings.Join(rr.Algorithms, "\n    ") + "\n"
 }
 
-// strategy makes a strategy over names with a prefix, numbered from 0 on.
+// strategy returns a strategy over names with a prefix, numbered from 0.
 func (rr *Rule) strategy(prefix string, count, digits int) *Strategy {
 	s := &Strategy{Columns: []string{[]string{"user_id", "order_id", "name"}[rr.IntN(3)]}, Integer: map[string]bool{}, Props: map[string]string{}}
 	s.Integer["user_id"] = rr.IntN(2) == 0
@@ -133,7 +132,7 @@ func (rr *Rule) monthly() *Strategy {
 	}}
 }
 
-// Written writes a strategy into the rule, whose text it returns.
+// Written adds a strategy to the rule, and returns its YAML.
 func (rr *Rule) Written(s *Strategy) string {
 	name := fmt.Sprintf("a%d", len(rr.Algorithms))
 	var props []string
@@ -157,13 +156,12 @@ func (rr *Rule) Row() map[string]any {
 	return map[string]any{"order_id": order, "user_id": user, "created": at.Format(time.DateTime), "name": fmt.Sprintf("n-%d", rr.Int64N(1_000_000))}
 }
 
-// Uses reports whether a column has a say in where a row belongs.
+// Uses reports whether a column affects the table of a row.
 func (rr *Rule) Uses(column string) bool {
 	return rr.Router.Database.uses(column) || rr.Router.Table.uses(column)
 }
 
-// Numeric reports whether a strategy takes a column's value for a number, or for a
-// time.
+// Numeric reports whether a strategy interprets a column's value as a number or a time.
 func (rr *Rule) Numeric(column string) bool {
 	for _, s := range []*Strategy{rr.Router.Database, rr.Router.Table} {
 		if s.uses(column) && s.Type != "HASH_MOD" && s.Expression == nil {

@@ -1,7 +1,6 @@
-// Package testrouter says where a row belongs, for tests that compare. It is written
-// from ShardingSphere's documentation and from the definitions of Java's methods,
-// step by step and without regard to speed, and shares no code with the packages
-// that it is compared with.
+// Package testrouter computes the actual table of a row, for comparison in tests. It follows
+// ShardingSphere's documentation and the definitions of Java's methods step by step, without
+// regard to speed. It shares no code with the packages under test.
 package testrouter
 
 import (
@@ -20,36 +19,34 @@ import (
 type Table struct {
 	Logic string
 	Nodes []Node
-	// Database chooses the data source, and Table the actual table in it; nil
-	// chooses all.
+	// Database chooses the data source, and Table the actual table in it. Nil chooses all.
 	Database, Table *Strategy
 
-	sources, tables []string // of the nodes, once each
+	sources, tables []string // without duplicates
 }
 
 // Node is one actual table.
 type Node struct{ DataSource, Table string }
 
-// Strategy is an algorithm and the columns whose values it takes.
+// Strategy is an algorithm with its sharding columns.
 type Strategy struct {
 	Columns []string
-	// Integer are the columns that Java holds as Integer; others are Long or
-	// String, as the value is.
+	// Integer are the columns with the Java type Integer. Others are Long or String, depending on
+	// the value.
 	Integer map[string]bool
 	Type    string
 	Props   map[string]string
-	// Expression is INLINE's: the text between Prefix and
-	// Suffix.
+	// Expression is the INLINE expression between Prefix and Suffix.
 	Expression     *Expression
 	Prefix, Suffix string
 }
 
-// ErrNowhere is the error for a row that no algorithm fails for, and that belongs to no
-// table; any other error is an algorithm's, in whose place Java throws.
+// ErrNowhere means that the algorithms succeeded but the row belongs to no table. Other errors
+// mean that an algorithm failed, where Java throws.
 var ErrNowhere = errors.New("the row belongs to no actual table")
 
-// Route returns the only actual table for a row, whose values are int64, string
-// or time.Time by column. Anything else than one table is an error.
+// Route returns the actual table of a row. The row maps columns to values of type int64, string
+// or time.Time. Route returns an error unless there is exactly one table.
 func (t *Table) Route(row map[string]any) (Node, error) {
 	if t.sources == nil {
 		for _, n := range t.Nodes {
@@ -97,8 +94,8 @@ func (t *Table) Route(row map[string]any) (Node, error) {
 	return found[0], nil
 }
 
-// choose returns the name among those available that the algorithm chooses; all
-// are those from which prefix and padding are taken.
+// choose returns the available name that the algorithm chooses. all are the names that determine
+// prefix and padding.
 func (s *Strategy) choose(row map[string]any, logic string, all, available []string) (string, error) {
 	if s.Expression != nil {
 		text, err := s.Expression.Text(row, s.Integer)
@@ -167,7 +164,7 @@ func floorMod(n, m *big.Int) *big.Int {
 	return r
 }
 
-// partition returns the suffix of an automatic sharding algorithm.
+// partition returns the suffix that an automatic sharding algorithm chooses.
 func (s *Strategy) partition(value any) (string, error) {
 	switch s.Type {
 	case "MOD":
@@ -228,7 +225,7 @@ func (s *Strategy) partition(value any) (string, error) {
 	return "", fmt.Errorf("no algorithm %s", s.Type)
 }
 
-// hashOf is hashCode(), by its definition in each class.
+// hashOf returns hashCode() of a value, by the definition of its Java class.
 func hashOf(value any, isInteger bool) *big.Int {
 	if n, ok := value.(int64); ok {
 		if !isInteger {
@@ -250,7 +247,7 @@ func hashOf(value any, isInteger bool) *big.Int {
 	return wrap(sum, 32)
 }
 
-// wrap keeps the lower bits of a number, as a signed one.
+// wrap truncates a number to a signed integer of that many bits.
 func wrap(n *big.Int, bits uint) *big.Int {
 	size := new(big.Int).Lsh(big.NewInt(1), bits)
 	n = new(big.Int).Mod(n, size)
@@ -273,8 +270,7 @@ func timeOf(value any) (time.Time, error) {
 	return time.Parse(dateTime, text[:len(dateTime)])
 }
 
-// step returns the suffix of the step that a value falls into. The steps go by
-// months or by days.
+// step returns the suffix of the step that contains a value. Steps are months or days.
 func (s *Strategy) step(value any) (string, error) {
 	at, err := timeOf(value)
 	lower, err1 := time.Parse(dateTime, s.Props["datetime-lower"])

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestRoute_examples has the examples of ShardingSphere's documentation.
+// TestRoute_examples checks the examples of ShardingSphere's documentation.
 func TestRoute_examples(t *testing.T) {
 	table := Table{
 		Logic: "t_order",

@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	duration = flag.Duration("duration", fromEnv(), "how long each subject has faults")
-	only     = flag.String("subjects", "", "the subjects to try, with commas; all by default")
-	seed     = flag.Uint64("seed", 0, "the choice of faults; 0: a new one with SHARDKEY_SOAK")
+	duration = flag.Duration("duration", fromEnv(), "duration of the faults for each subject")
+	only     = flag.String("subjects", "", "subjects to test, separated by commas (default all)")
+	seed     = flag.Uint64("seed", 0, "seed for the choice of faults; with SHARDKEY_SOAK, 0 means a random one")
 )
 
 func fromEnv() time.Duration {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestChaos tries every subject in turn.
+// TestChaos tests all subjects, one after another.
 func TestChaos(t *testing.T) {
 	for _, s := range subjects {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), s.name) {
@@ -54,24 +54,23 @@ func TestChaos(t *testing.T) {
 
 const (
 	processes = 5
-	// keysInAll bounds what a long run keeps in memory.
+	// keysInAll limits the memory of a long run.
 	keysInAll = 40_000_000
-	// recovery is when a process that makes no keys after a fault is taken for
-	// stuck. What is documented is far less and is printed; a test machine may
-	// be slow.
+	// recovery is the time after which a process that generates no keys after a fault counts as
+	// stuck. The documented time is far shorter, and is printed. A test machine may be slow.
 	recovery = time.Minute
 )
 
-// run is the trial of one subject.
+// run is the test of one subject.
 type run struct {
 	subject
 	t      *testing.T
-	server *testserver.Server // nil for one without
-	where  string             // its address, or FILE's directory
+	server *testserver.Server // nil without a server
+	where  string             // address of the server, or directory of FILE
 	slots  []*slot
 	agents []*agent
-	// whole is read-locked while a process ends in good order: the store must
-	// not be away from all processes then.
+	// whole is read-locked while a process closes, because the store must then be available to
+	// some process.
 	whole sync.RWMutex
 }
 
@@ -119,7 +118,7 @@ func (r *run) try() {
 	r.check()
 }
 
-// check looks for a key that came twice, and for errors that nobody documented.
+// check searches for duplicate keys and for undocumented errors.
 func (r *run) check() {
 	var all []int64
 	errors := map[string]int{}
@@ -158,7 +157,7 @@ func (r *run) check() {
 	r.t.Logf("%s: slowest time to the next key after a fault: %s", r.name, counts(slowest))
 }
 
-// parts shows worker and sequence of a key, whatever its epoch.
+// parts describes the worker ID and sequence of a key, with any epoch.
 func (r *run) parts(key int64) string {
 	p, err := snowflake.Decode(r.layout, snowflake.DefaultEpoch, key)
 	if err != nil {

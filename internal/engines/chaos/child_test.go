@@ -20,27 +20,28 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// childEnv holds a child's orders; the test binary with it is a child.
+// childEnv is the environment variable with a child's orders. A test binary with it runs as a
+// child.
 const childEnv = "SHARDKEY_CHAOS_CHILD"
 
-// orders are what a child is told at its start.
+// orders are a child's instructions at its start.
 type orders struct {
 	Generator part
-	Assigner  part          // the generator's; its Type is empty for none
-	Clock     time.Duration // how far its clock is off
-	Pause     time.Duration // between two batches, on average
-	Writer    *writer       // what the child writes rows with, in place of making keys
+	Assigner  part          // of the generator; Type is empty if there is none
+	Clock     time.Duration // error of the child's clock
+	Pause     time.Duration // average pause between two batches
+	Writer    *writer       // writes rows, instead of generating keys
 }
 
-// part is a generator or an assigner as a rule names it.
+// part is a generator or an assigner of a rule.
 type part struct {
 	Type  string
 	Props map[string]any
 }
 
-// child makes keys until its standard input says quit, or ends. It writes each
-// key to standard output, eight bytes big-endian, a whole batch at once, and a
-// line to standard error for each error.
+// child generates keys until it reads "quit" or the end of standard input. It writes each batch
+// of keys to standard output in one write, eight bytes big-endian for each key. It writes a line
+// to standard error for each error.
 func child(text string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -52,7 +53,7 @@ func child(text string) error {
 	clock := new(wrongClock)
 	clock.off.Store(int64(o.Clock))
 	host := spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)}
-	var all []any // to be closed
+	var all []any // closed at the end
 	if o.Assigner.Type != "" {
 		itsProps, err := spi.NewProps(o.Assigner.Props, host)
 		if err != nil {
@@ -98,7 +99,7 @@ func obey(clock *wrongClock, quit context.CancelFunc) {
 }
 
 func makeKeys(ctx context.Context, g spi.Int64KeyGenerator, pause time.Duration) {
-	buffer := make([]byte, 0, 8*50) // written at once: below what a pipe takes as one
+	buffer := make([]byte, 0, 8*50) // written at once: small enough for an atomic write to a pipe
 	for ctx.Err() == nil {
 		keys := make([]int64, 1+rand.IntN(50))
 		if err := g.GenerateInt64Keys(ctx, spi.Column{}, keys); err != nil {
@@ -113,7 +114,7 @@ func makeKeys(ctx context.Context, g spi.Int64KeyGenerator, pause time.Duration)
 			buffer = binary.BigEndian.AppendUint64(buffer, uint64(k))
 		}
 		if _, err := os.Stdout.Write(buffer); err != nil {
-			return // the parent is gone
+			return // the parent has ended
 		}
 		_ = spi.SystemClock.Sleep(ctx, rand.N(2*pause))
 	}
@@ -125,7 +126,7 @@ func reportAs(kind string, err error) {
 	fmt.Fprintf(os.Stderr, "%s\t%s\n", kind, strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
-// undocumented is the kind of an error that the docs do not speak of.
+// undocumented is the kind of errors that the documentation doesn't list.
 const undocumented = "UNDOCUMENTED"
 
 func kind(err error) string {
@@ -143,7 +144,7 @@ func kind(err error) string {
 	return undocumented
 }
 
-// wrongClock is the machine's clock, some way off.
+// wrongClock is the machine's clock plus an error.
 type wrongClock struct{ off atomic.Int64 }
 
 func (c *wrongClock) Now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }

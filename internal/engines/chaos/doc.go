@@ -1,38 +1,41 @@
-// Package chaos holds the tests that keys stay unique when processes, stores and
-// databases fail for real. It has no code but tests.
+// Package chaos tests that keys stay unique when processes, stores and databases fail. It
+// contains only tests.
 //
-// Several processes (the test binary, started again) make keys at once: through
-// SNOWFLAKE and each of the lease assigners, through REDIS, and through
-// LEAF_SNOWFLAKE. Meanwhile they are killed, stopped past their lease and
-// continued, closed in good order, started with clocks an hour off, have their
-// clocks stepped, and are cut off from their store, some so that what they sent
-// arrives after they have given up; the store's server is killed, stopped and
-// started again with its data, or for REDIS without. Every key comes back over a
-// pipe, and none may come twice; every error must be of a documented type; and
-// everybody must make keys again after the last fault.
+// Several processes, which run the test binary, generate keys: with SNOWFLAKE and each of the
+// lease assigners, with REDIS, and with LEAF_SNOWFLAKE. Meanwhile the test
 //
-// Each subject takes some seconds under go test. The same code runs for as long
-// as is wanted:
+//   - kills processes, and closes others regularly
+//   - stops processes for longer than their lease, then continues them
+//   - starts processes with clocks that are an hour off, and steps running clocks
+//   - cuts processes off from their store, and delivers some of their data after they gave up
+//   - kills and stops the store's server, and starts it again, for REDIS without its data
+//
+// The processes write every key to a pipe, and no two may be equal. Every error must be of a
+// documented type. All processes must generate keys again after the last fault.
+//
+// In a plain go test, the test of a subject takes some seconds. It can also run for longer:
 //
 //	go test ./internal/engines/chaos -v -timeout 0 -duration 10m
 //	SHARDKEY_SOAK=10m go test ./internal/engines/chaos -v -timeout 0
 //
-// The duration is each subject's; -subjects=SQL,ETCD picks some, -seed repeats
-// the choice of faults (not their timing). It needs Linux.
+// The duration is for each subject. -subjects=SQL,ETCD selects subjects. -seed repeats the
+// choice of faults, but not their timing. The test needs Linux.
 //
 // # Databases of several servers
 //
-// TestEngines has processes write rows through shardkey to Vitess, Spider, Galera, a
-// source with a semi-synchronous replica behind haproxy, and a server behind a haproxy
-// that cuts all connections every 0.4 s: one row and many, literals and arguments,
-// prepared, IGNORE, upserts, INSERT … SELECT, in transactions. Meanwhile the database's
-// servers are killed, stopped, cut off from each other and replaced by others, and so are
-// the processes. Each row that was acknowledged comes back over a pipe with the key that
-// was reported, and is looked for in the tables of all servers afterwards: none may be
-// lost, have another key or none, and no key may be there twice. LastInsertId is held
-// against the keys as well.
+// TestEngines writes rows through shardkey with several processes. The databases are Vitess,
+// Spider, Galera, a source with a semi-synchronous replica behind haproxy, and a server behind
+// a haproxy that cuts all connections every 0.4 s. The statements have one row or many, and
+// literals or arguments. They include prepared statements, IGNORE, upserts, INSERT … SELECT and
+// transactions. Meanwhile the database's servers are killed, stopped, disconnected from each
+// other and replaced, and processes are killed and stopped.
 //
-// They are tried by make test-engines and make soak-engines, or
+// The processes write each acknowledged row with its reported key to a pipe. Afterwards the
+// test reads the tables of all servers. No row may be missing, or have no key or another key.
+// No key may be in a table twice. LastInsertId is compared with the keys, too.
 //
-//	go test ./internal/engines/chaos -v -timeout 0 -run Engines -engine-duration 10m -subjects VITESS,GALERA
+// make test-engines and make soak-engines run this test, and so does
+//
+//	go test ./internal/engines/chaos -v -timeout 0 -run Engines \
+//		-engine-duration 10m -subjects VITESS,GALERA
 package chaos

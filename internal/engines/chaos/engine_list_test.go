@@ -23,7 +23,7 @@ var engineList = []engine{
 	{name: "HAPROXY", start: startCutting},
 }
 
-// startVitess starts four shards and a keyspace of one, which has the leases.
+// startVitess starts a keyspace of four shards, and a keyspace of one with the leases.
 func startVitess(t *testing.T) *cluster {
 	shards := []string{"-40", "40-80", "80-c0", "c0-"}
 	v := engines.StartVitess(t, testserver.KindMySQL,
@@ -42,7 +42,7 @@ func startVitess(t *testing.T) *cluster {
 	return c
 }
 
-// startSpider starts two heads and three back ends, of which one has the leases.
+// startSpider starts two heads and three back ends. One back end has the leases.
 func startSpider(t *testing.T) *cluster {
 	s := engines.StartSpider(t, 2, 3)
 	for _, table := range []struct{ name, columns, by string }{
@@ -66,17 +66,17 @@ func startSpider(t *testing.T) *cluster {
 	return c
 }
 
-// startGalera starts three nodes behind haproxy, which gives each connection to one of
-// them, also those of the leases.
+// startGalera starts three nodes behind haproxy, which sends each connection to one of them,
+// including the connections for leases.
 func startGalera(t *testing.T) *cluster {
 	g := engines.StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
 	mustRun(t, g.Nodes[0].DSN()+"app", tables()...)
 	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
 		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
-	// Two nodes of three away are the end of a cluster: one is back before the next goes.
-	// haproxy sees whether a node takes connections, not whether it is one of the cluster,
-	// as the scripts do that are used with it: so it is told while a node catches up.
+	// A cluster ends if two of three nodes are down, so each node returns before the next one
+	// stops. haproxy checks that a node accepts connections, but not that it is synced. So the
+	// test disables a node in haproxy while that node catches up.
 	back := func(node *testserver.Server, resume func() error) error {
 		return errors.Join(g.AwaitWithout(node), g.Proxy.Enable(node, false), resume(), g.AwaitAll(), g.Proxy.Enable(node, true))
 	}
@@ -116,7 +116,7 @@ func startGalera(t *testing.T) *cluster {
 	return c
 }
 
-var errNotSame = errors.New("the nodes do not have the same rows")
+var errNotSame = errors.New("the nodes have different rows")
 
 func sameRows(a, b []record) bool {
 	have := map[record]bool{}
@@ -131,8 +131,8 @@ func sameRows(a, b []record) bool {
 	return len(a) == len(b)
 }
 
-// startSemiSync starts a source that waits for its replica, behind haproxy. Once it is
-// killed, and the replica takes its place with all that it has received.
+// startSemiSync starts a semi-synchronous source with a replica, behind haproxy. The source is
+// killed once, and the replica takes over with everything that it has received.
 func startSemiSync(t *testing.T) *cluster {
 	r := engines.StartReplication(t, true)
 	h := engines.StartHAProxy(t, r.Source, r.Replica)
@@ -165,8 +165,8 @@ func startCutting(t *testing.T) *cluster {
 		after: func() error { return noStatements(server.DSN()) }}
 }
 
-// noStatements waits until a server has no prepared statement left: connections that
-// have been cut end soon.
+// noStatements waits until a server has no prepared statements. Connections that were cut end
+// soon.
 func noStatements(dsn string) error {
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {

@@ -19,50 +19,52 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-var engineTime = flag.Duration("engine-duration", enginesFromEnv(), "how long each database has faults; 0: none is tried")
+var engineTime = flag.Duration("engine-duration", enginesFromEnv(),
+	"duration of the faults for each database; 0 skips the test")
 
 func enginesFromEnv() time.Duration {
 	d, _ := time.ParseDuration(os.Getenv("SHARDKEY_ENGINES"))
 	return d
 }
 
-// engine is a database of several servers, or a proxy before one, which fail while
-// processes write to it.
+// engine is a database of several servers, or a server behind a proxy, which fail while processes
+// write to it.
 type engine struct {
 	name  string
 	start func(t *testing.T) *cluster
-	// rounds says that a long trial is of many servers, as one fault cannot be made good.
+	// rounds means that a long test starts several clusters in turn, because a cluster survives
+	// only one fault.
 	rounds bool
 }
 
-// round is how long a trial is of an engine that is tried in rounds.
+// round returns the duration of the test of one cluster.
 func round() time.Duration { return min(*engineTime, time.Minute) }
 
-// cluster is an engine that has been started.
+// cluster is an engine that is running.
 type cluster struct {
-	dsns   []string // of what processes write to, in turn; with the database
-	leases string   // the DSN of the database that worker IDs come from
-	stores []string // the DSNs of the databases that have the tables' rows, once each
-	// queries and conflicts are a writer's.
+	dsns   []string // databases for writers, in turn
+	leases string   // database with the worker IDs
+	stores []string // databases with the tables' rows, without duplicates
+	// queries and conflicts are options of writers.
 	queries, conflicts bool
 	faults             []engineFault
 	pause              time.Duration // between two faults
-	once               bool          // there is one fault, once
-	// after is called when all is over, before the rows are read.
+	once               bool          // there is only one fault, once
+	// after is called at the end, before the rows are read.
 	after func() error
 }
 
-// engineFault does something bad to a server, and makes it good again.
+// engineFault disturbs a server and then repairs it.
 type engineFault struct {
 	name string
 	do   func(*rand.Rand) error
 }
 
-// writers are the processes that write to an engine.
+// writers is the number of processes that write to an engine.
 const writers = 4
 
-// TestEngines has processes write to each engine while its servers and they themselves
-// fail, and holds the rows against what the writers know of them.
+// TestEngines writes to each engine with several processes while its servers and the processes
+// fail. Then it compares the rows with the records of the writers.
 func TestEngines(t *testing.T) {
 	known := []string{""}
 	for _, e := range engineList {
@@ -94,18 +96,18 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// engineRun is the trial of one engine.
+// engineRun is the test of one engine.
 type engineRun struct {
 	*cluster
 	t        *testing.T
 	name     string
 	duration time.Duration
 	slots    []*slot
-	started  int64 // processes
+	started  int64 // number of processes
 
 	mu     sync.Mutex
 	faults map[string]int
-	last   string // fault
+	last   string // last fault
 }
 
 func newEngineRun(t *testing.T, e engine, d time.Duration) *engineRun {
@@ -151,7 +153,7 @@ func (r *engineRun) try() {
 	r.judge()
 }
 
-// restart starts a process in the place of one that has ended.
+// restart starts a process in place of one that has ended.
 func (r *engineRun) restart(s *slot) error {
 	r.mu.Lock()
 	r.started++
@@ -160,8 +162,8 @@ func (r *engineRun) restart(s *slot) error {
 	return s.start(0)
 }
 
-// failServers does each of the engine's faults in turn, in an order of its own each
-// time, until the end, and waits after each until every process writes again.
+// failServers applies each of the engine's faults, in a new order each time, until the end. After
+// each fault it waits until every process writes again.
 func (r *engineRun) failServers(end time.Time) {
 	rng := rand.New(rand.NewPCG(*seed, 2))
 	for time.Now().Before(end) {
@@ -186,7 +188,7 @@ func (r *engineRun) failServers(end time.Time) {
 	}
 }
 
-// failProcesses kills processes and stops them past their lease.
+// failProcesses kills processes, and stops them for longer than their lease.
 func (r *engineRun) failProcesses(end time.Time) {
 	rng := rand.New(rand.NewPCG(*seed, 3))
 	for {
@@ -206,7 +208,7 @@ func (r *engineRun) failProcesses(end time.Time) {
 		}
 		r.note("process stopped")
 		s.signal(syscall.SIGSTOP)
-		wait(7 * time.Second) // a lease has 5
+		wait(7 * time.Second) // a lease lasts 5 s
 		s.signal(syscall.SIGCONT)
 	}
 }
@@ -218,7 +220,7 @@ func (r *engineRun) note(fault string) {
 	r.last = fault
 }
 
-// awaitRows returns when each process has written rows since then.
+// awaitRows returns when each process has written rows since a time.
 func (r *engineRun) awaitRows(since time.Time) error {
 	for _, s := range r.slots {
 		for !s.madeKeySince(since) {
@@ -231,7 +233,7 @@ func (r *engineRun) awaitRows(since time.Time) error {
 	return nil
 }
 
-// showProgress says every few seconds how far a run is.
+// showProgress logs the progress of a run every few seconds.
 func (r *engineRun) showProgress(began time.Time, stop chan struct{}) {
 	every := max(5*time.Second, min(time.Minute, r.duration/12))
 	for tick := time.NewTicker(every); ; {
@@ -258,18 +260,18 @@ func (r *engineRun) showProgress(began time.Time, stop chan struct{}) {
 	}
 }
 
-// figures are what came of a run.
+// figures are the results of a run.
 type figures struct {
-	acknowledged int // rows
-	lost         int // acknowledged, and in no table
-	twice        int // rows with a key that another row of the table has
-	other        int // rows with another key than reported
-	unfilled     int // rows with no key, or 0
-	unknown      int // acknowledged without their key
-	unsaid       int // rows of statements that failed, or whose process was killed
+	acknowledged int // number of rows
+	lost         int // acknowledged rows that are in no table
+	twice        int // rows with the same key as another row of the table
+	other        int // rows with a key other than the reported one
+	unfilled     int // rows without a key, or with key 0
+	unknown      int // acknowledged rows whose key wasn't reported
+	unsaid       int // rows of statements that failed, or of killed processes
 }
 
-// judge holds the tables against what the writers know.
+// judge compares the tables with the records of the writers.
 func (r *engineRun) judge() {
 	known := map[int64]int64{}
 	errorsOf := map[string]int{}
@@ -290,7 +292,7 @@ func (r *engineRun) judge() {
 		}
 	}
 	f := figures{acknowledged: len(known)}
-	shares := map[string][]int{} // rows of a table at each store
+	shares := map[string][]int{} // rows of a table in each store
 	for _, table := range writtenTables {
 		keys := map[int64]bool{}
 		for _, store := range r.stores {
@@ -331,7 +333,7 @@ func (r *engineRun) judge() {
 	}
 }
 
-// readTable reads the rows that a database has of a table.
+// readTable reads a table's rows in one database.
 func readTable(dsn, table string) ([]record, error) {
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -354,7 +356,7 @@ func readTable(dsn, table string) ([]record, error) {
 	return all, rows.Err()
 }
 
-// tables are the statements that make what writers write to.
+// tables returns the statements that create the tables of the writers.
 func tables() []string {
 	return []string{
 		"CREATE TABLE by_token (id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (token), KEY (id))",
@@ -371,7 +373,7 @@ func mustRun(t *testing.T, dsn string, statements ...string) {
 	}
 }
 
-// killed kills one of some servers, and starts it again after a while.
+// killed returns a fault that kills one of the servers and starts it again after a while.
 func killed(name string, away time.Duration, servers ...*testserver.Server) engineFault {
 	return engineFault{name + " killed", func(rng *rand.Rand) error {
 		s := oneOf(rng, servers)
@@ -382,7 +384,7 @@ func killed(name string, away time.Duration, servers ...*testserver.Server) engi
 	}}
 }
 
-// stopped has one of some servers stand still for a while.
+// stopped returns a fault that stops the process of one of the servers for a while.
 func stopped(name string, d time.Duration, servers ...*testserver.Server) engineFault {
 	return engineFault{name + " stopped", func(rng *rand.Rand) error {
 		s := oneOf(rng, servers)

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// agent does bad things to some of the processes, one fault at a time, while
-// another agent does so to the others.
+// agent applies faults to some of the processes, one at a time. Another agent does the same to
+// the others.
 type agent struct {
 	run     *run
 	rng     *rand.Rand
 	slots   []*slot
 	faults  map[string]int
-	slowest map[string]time.Duration // from a fault's end to the next key
+	slowest map[string]time.Duration // from the end of a fault to the next key
 	stuck   error
 }
 
@@ -36,17 +36,16 @@ func (a *agent) work(d time.Duration) {
 		wait(rand.N(200 * time.Millisecond))
 	}
 	for _, s := range a.slots {
-		s.step(-s.off) // a clock that stays an hour back may find no worker ID
+		s.step(-s.off) // with its clock an hour back, it may find no worker ID
 	}
 	a.recover("end", a.slots...)
 }
 
-// fault does something bad to a process, makes it good again, and waits for the
-// process's next key.
+// fault disturbs a process, repairs it, and waits for its next key.
 func (a *agent) fault(s *slot) {
 	faults := 20
 	if !a.run.clocks {
-		faults = 14 // the last ones are of clocks
+		faults = 14 // the last ones change clocks
 	}
 	switch n := a.rng.IntN(faults); {
 	case n < 3:
@@ -66,7 +65,8 @@ func (a *agent) fault(s *slot) {
 	case n < 16:
 		a.restart(s, "killed, clock ahead", s.kill, time.Hour)
 	case n < 18:
-		// To this clock all leases have run out: it takes a live holder's.
+		// By this clock all leases have ended, so the process takes the worker ID of a live
+		// holder.
 		a.restart(s, "usurper", s.kill, 2*lease+rand.N(lease))
 	default:
 		a.step(s)
@@ -75,8 +75,8 @@ func (a *agent) fault(s *slot) {
 
 func (a *agent) restart(s *slot, name string, end func(), clockOff time.Duration) {
 	if s.ahead {
-		// Killed, it would leave a worker ID that is not free for an hour, and
-		// soon there would be none.
+		// If the process were killed, its worker ID would not be free for an hour. Soon there
+		// would be no free ones.
 		name, end = "closed", s.quit
 	}
 	a.faults[name]++
@@ -90,7 +90,7 @@ func (a *agent) restart(s *slot, name string, end func(), clockOff time.Duration
 	a.recover(name, s)
 }
 
-// stop pauses a process for a part of its lease, or well beyond it.
+// stop stops a process for part of its lease, or for longer than its lease.
 func (a *agent) stop(s *slot) {
 	s.signal(syscall.SIGSTOP)
 	wait(rand.N(2 * lease))
@@ -98,14 +98,14 @@ func (a *agent) stop(s *slot) {
 	a.healed("stopped", s)
 }
 
-// step moves a running process's clock.
+// step changes the clock of a running process.
 func (a *agent) step(s *slot) {
 	steps := []time.Duration{-time.Hour, time.Hour, -3 * time.Second, 3 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond}
 	s.step(steps[a.rng.IntN(len(steps))])
 	a.healed("clock stepped", s)
 }
 
-// cut takes the store away for a part of the lease, or well beyond it.
+// cut makes the store unavailable for part of the lease, or for longer.
 func (a *agent) cut(slots ...*slot) {
 	if slots[0].proxy == nil {
 		a.takeStoreAway()
@@ -122,8 +122,8 @@ func (a *agent) cut(slots ...*slot) {
 	a.healed(map[mode]string{refusing: "cut off", holding: "held up"}[m], slots...)
 }
 
-// takeStoreAway takes it from all processes, for a part of the lease or well
-// beyond it. The other agent's processes recover in its own time.
+// takeStoreAway makes the store unavailable to all processes for part of the lease, or for
+// longer. The other agent waits for its own processes.
 func (a *agent) takeStoreAway() {
 	a.run.whole.Lock()
 	defer a.run.whole.Unlock()
@@ -144,8 +144,8 @@ func (a *agent) takeStoreAway() {
 	}
 }
 
-// lockFiles is what takes the store away that has no server: a process that
-// stands still with all its locks.
+// lockFiles makes a store without a server unavailable: it stops a process that holds all of the
+// store's locks.
 func (a *agent) lockFiles() {
 	names, err := filepath.Glob(filepath.Join(a.run.where, "*", "*.lock"))
 	var locked []*os.File
@@ -168,14 +168,14 @@ func (a *agent) lockFiles() {
 	}
 }
 
-// healed counts a fault that is over and waits for what it hit.
+// healed counts a fault that has ended, and waits for the affected processes.
 func (a *agent) healed(name string, slots ...*slot) {
 	a.faults[name]++
 	a.recover(name, slots...)
 }
 
-// recover waits until processes make keys again. One whose clock is far back
-// may have no worker ID until it is right again.
+// recover waits until processes generate keys again. It corrects clocks that are far back,
+// because such a process may have no worker ID until then.
 func (a *agent) recover(name string, slots ...*slot) {
 	healed := time.Now()
 	for _, s := range slots {
@@ -190,6 +190,6 @@ func (a *agent) recover(name string, slots ...*slot) {
 	a.slowest[name] = max(a.slowest[name], time.Since(healed).Round(time.Millisecond))
 }
 
-// wait lets real time pass for the processes; nothing is expected to have
-// happened afterwards.
+// wait lets real time pass for the processes. The test doesn't rely on any event during this
+// time.
 func wait(d time.Duration) { <-time.After(d) }

@@ -16,29 +16,29 @@ import (
 	"time"
 )
 
-// slot is the place of one process: when it ends, another one follows.
+// slot is the place of a process. When the process ends, another one takes its place.
 type slot struct {
 	orders orders
 	proxy  *proxy // nil for a store without a server
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	done  chan struct{} // closed when all of the process's output was read
-	off   time.Duration // its clock's error
+	done  chan struct{} // closed after all output of the process was read
+	off   time.Duration // error of its clock
 	ahead bool          // its clock was far ahead at some time
 
 	mu      sync.Mutex
 	keys    []int64
-	rows    []record // of a writer, in place of keys
+	rows    []record // of a writer, instead of keys
 	errors  map[string]int
-	strange []string // errors that are not documented, or ends that are no good
+	strange []string // undocumented errors and unexpected exits
 	last    time.Time
 }
 
-// farOff is more than a test can wait for a clock to catch up.
+// farOff is an error of a clock for which a test can't wait.
 const farOff = time.Minute
 
-// start runs a process with a clock that is off by that much.
+// start starts a process whose clock has the error clockOff.
 func (s *slot) start(clockOff time.Duration) error {
 	o := s.orders
 	o.Clock = clockOff
@@ -48,7 +48,7 @@ func (s *slot) start(clockOff time.Duration) error {
 		return err
 	}
 	s.cmd = exec.Command(os.Args[0])
-	// The race detector would make each process wait for a second at its end.
+	// With the race detector's default, each process would wait for a second at its end.
 	s.cmd.Env = append(os.Environ(), childEnv+"="+string(text), "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
@@ -74,7 +74,7 @@ func (s *slot) start(clockOff time.Duration) error {
 	return nil
 }
 
-// readKeys reads what a process writes: keys, or the rows of a writer.
+// readKeys reads a process' output: keys, or the rows of a writer.
 func (s *slot) readKeys(r io.Reader) {
 	in := bufio.NewReader(r)
 	var b [16]byte
@@ -112,24 +112,24 @@ func (s *slot) readErrors(r io.Reader) {
 
 func (s *slot) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 
-// step moves the process's clock.
+// step changes the process' clock.
 func (s *slot) step(d time.Duration) {
 	s.off += d
 	s.ahead = s.ahead || s.off > farOff
 	s.tell("step " + d.String())
 }
 
-// tell sends a command; a process that has ended does not hear it.
+// tell sends a command. A process that has ended ignores it.
 func (s *slot) tell(command string) { _, _ = fmt.Fprintln(s.stdin, command) }
 
-// kill ends the process at once.
+// kill kills the process.
 func (s *slot) kill() {
 	s.signal(syscall.SIGKILL)
 	<-s.done
 	_ = s.cmd.Wait()
 }
 
-// quit ends the process in good order.
+// quit ends the process regularly.
 func (s *slot) quit() {
 	s.tell("quit")
 	<-s.done
@@ -141,7 +141,7 @@ func (s *slot) quit() {
 	_ = s.stdin.Close()
 }
 
-// madeKeySince tells whether a key has come since then.
+// madeKeySince reports whether the process has generated a key since t.
 func (s *slot) madeKeySince(t time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

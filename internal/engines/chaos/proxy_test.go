@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// proxy stands between one process and its store. It passes everything on, or
-// breaks connections, or holds what was sent until it is healed: then it
-// arrives after its sender has given up.
+// proxy is between one process and its store. It forwards traffic, breaks connections, or holds
+// data until it is healed. Held data arrives after its sender has given up.
 type proxy struct {
 	listener net.Listener
 	server   string
@@ -51,7 +50,7 @@ func startProxy(t testing.TB, server string) *proxy {
 
 func (p *proxy) addr() string { return p.listener.Addr().String() }
 
-// set changes what happens to traffic. Refusing and closing break what is open.
+// set changes the handling of traffic. Modes that refuse or close also break open connections.
 func (p *proxy) set(m mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +81,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// keep remembers a pair of connections, or closes it when it may not be.
+// keep records a pair of connections, or closes them if the mode doesn't allow connections.
 func (p *proxy) keep(pair ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +95,8 @@ func (p *proxy) keep(pair ...net.Conn) bool {
 	return p.mode == passing || p.mode == holding
 }
 
-// copy passes one direction on. What one side sent before it closed still
-// arrives, for a write that was sent is not taken back.
+// copy forwards one direction. Data that was sent before a close still arrives, because a real
+// network doesn't take it back either.
 func (p *proxy) copy(to, from net.Conn) {
 	defer func() {
 		p.mu.Lock()
@@ -127,7 +126,7 @@ func (p *proxy) copy(to, from net.Conn) {
 	}
 }
 
-// await returns when nothing is held.
+// await returns when no data is held.
 func (p *proxy) await() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,29 +17,27 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
 )
 
-// subject is what is under test: a generator, alone or with one of the lease
-// assigners.
+// subject is a generator under test, with or without a lease assigner.
 type subject struct {
 	name   string
-	server func(testing.TB) *testserver.Server // nil for one without
-	// orders say what a process makes keys with that reaches its server at an
-	// address, or shares a directory with the others.
+	server func(testing.TB) *testserver.Server // nil without a server
+	// orders returns the instructions for a process. where is the address of the server, or the
+	// directory that the processes share.
 	orders func(where string, process int) orders
-	layout snowflake.Layout // of its keys
-	// clocks says that its processes' clocks are to be wrong, too. Not those of
-	// LEAF_SNOWFLAKE: after a process that was an hour ahead its address has no
-	// worker ID for an hour. Nor those of REDIS, for which its own clock is a
-	// stopwatch.
+	layout snowflake.Layout // layout of its keys
+	// clocks means that processes also get wrong clocks. It isn't set for LEAF_SNOWFLAKE: after a
+	// process that was an hour ahead, its address has no worker ID for an hour. It isn't set for
+	// REDIS, which uses its own clock only to measure durations.
 	clocks bool
 }
 
-// lease and renew are short, so that seconds hold many of them.
+// lease and renew are short, so that a test of seconds contains many leases.
 const (
 	lease = time.Second
 	renew = 300 * time.Millisecond
 )
 
-// fewWorkers has so few worker IDs that they change hands all the time.
+// fewWorkers has so few worker IDs that they often change their holder.
 var fewWorkers = snowflake.Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18}
 
 var subjects = []subject{
@@ -51,7 +49,7 @@ var subjects = []subject{
 	{
 		name:   "REDIS_KEYS",
 		layout: snowflake.Layout{TimeBits: 41, WorkerBits: 12, SequenceBits: 10},
-		// The server keeps nothing over its restarts: keys must not need it to.
+		// The server loses its data when it restarts. Keys must be unique anyway.
 		server: func(t testing.TB) *testserver.Server { return testserver.StartRedis(t, "--appendonly", "no") },
 		orders: func(addr string, _ int) orders {
 			return orders{Generator: part{"REDIS", map[string]any{"addr": addr, "timeout": "300ms"}}}
@@ -70,8 +68,8 @@ var subjects = []subject{
 	},
 }
 
-// leased is SNOWFLAKE with worker IDs of an assigner whose property says where
-// its store is.
+// leased returns SNOWFLAKE with the worker IDs of an assigner. property is the property with the
+// address of the store.
 func leased(assigner string, server func(testing.TB) *testserver.Server, property, format string) subject {
 	return subject{
 		name: assigner, server: server, layout: fewWorkers, clocks: true,
@@ -83,7 +81,7 @@ func leased(assigner string, server func(testing.TB) *testserver.Server, propert
 				Assigner: part{assigner, map[string]any{
 					property: fmt.Sprintf(format, where), "namespace": fmt.Sprintf("chaos-%d", os.Getpid()),
 					"lease": lease.String(), "renew": renew.String(),
-					"max-clock-ahead": "24h", // no key repeats, whatever clocks show
+					"max-clock-ahead": "24h", // keys are unique with any clocks
 				}},
 			}
 		},

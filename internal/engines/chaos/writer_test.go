@@ -27,23 +27,23 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// record is a row as its writer knows it, or as a table has it.
+// record is a row, as recorded by its writer or as read from a table.
 type record struct {
-	token int64 // what its writer made up; its lowest bit says in which table it is
-	key   int64 // 0: it was not reported
+	token int64 // chosen by the writer; the lowest bit is the index of the table
+	key   int64 // 0 if it wasn't reported
 }
 
-// writtenTables are what writers write to. The first is sharded by the token, so that
-// a key that was given twice can stand in it twice; the second by the key.
+// writtenTables are the tables of writers. The first is sharded by the token, so that it can
+// contain a duplicate key. The second is sharded by the key.
 var writtenTables = [2]string{"by_token", "by_key"}
 
-// writer is what a process is told that writes rows through shardkey.
+// writer contains the instructions for a process that writes rows through shardkey.
 type writer struct {
-	DSN     string // go-sql-driver's
-	Leases  string // of the database that worker IDs come from
-	Process int64  // a number of its own, for tokens
-	// Queries and Upserts say which statements the engine takes, Conflicts that rows are
-	// updated next to, which transactions of several nodes conflict over.
+	DSN     string // of go-sql-driver
+	Leases  string // database with the worker IDs
+	Process int64  // unique number, for tokens
+	// Queries and Upserts select statements that the engine supports. Conflicts selects updates
+	// of neighboring rows, which conflict between nodes.
 	Queries, Conflicts bool
 }
 
@@ -61,8 +61,8 @@ rules:
 
 const writersEach = 6 // goroutines of a process
 
-// work writes rows until standard input says quit, or ends. Each row that the database
-// has acknowledged goes to standard output, token and key in eight bytes each.
+// work writes rows until it reads "quit" or the end of standard input. It writes the token and
+// key of each acknowledged row to standard output, eight bytes each.
 func (w *writer) work() error {
 	// Broken connections are expected here, and standard error is for errors.
 	_ = mysql.SetLogger(&mysql.NopLogger{})
@@ -93,18 +93,18 @@ func (w *writer) work() error {
 	return db.Close()
 }
 
-// writing is a writer at work.
+// writing is the state of a running writer.
 type writing struct {
 	*writer
 	db     *sql.DB
 	tokens atomic.Int64
-	known  atomic.Int64 // a token of the first table that has been acknowledged
+	known  atomic.Int64 // an acknowledged token of the first table
 	out    sync.Mutex
 }
 
 func (p *writing) loop(ctx context.Context) {
 	for ctx.Err() == nil {
-		// A statement that has begun is finished: only faults leave one open.
+		// Each statement runs to its end, so that only faults interrupt statements.
 		if err := p.write(context.Background()); err != nil {
 			reportAs(kindOfWrite(err), err)
 			_ = spi.SystemClock.Sleep(ctx, 50*time.Millisecond)
@@ -112,12 +112,12 @@ func (p *writing) loop(ctx context.Context) {
 	}
 }
 
-// token is a new one for a table.
+// token returns a new token for a table.
 func (p *writing) token(table int) int64 {
 	return p.Process<<32 | p.tokens.Add(1)<<1 | int64(table)
 }
 
-// write writes a few rows in one of the ways that programs do, and tells of them.
+// write writes a few rows in one of several ways, and reports them.
 func (p *writing) write(ctx context.Context) error {
 	table := rand.IntN(len(writtenTables))
 	switch n := rand.IntN(10); {
@@ -178,14 +178,14 @@ func (p *writing) prepared(ctx context.Context, table int) ([]record, error) {
 	return all, nil
 }
 
-// prepared executes its statement, whatever the text.
+// prepared executes its statement and ignores the query.
 type prepared struct{ *sql.Stmt }
 
 func (p prepared) ExecContext(ctx context.Context, _ string, args ...any) (sql.Result, error) {
 	return p.Stmt.ExecContext(ctx, args...)
 }
 
-// next to inserts a row beside one that is there already.
+// beside inserts a row together with a row that already exists.
 func (p *writing) beside(ctx context.Context, text string) ([]record, error) {
 	known := p.known.Load()
 	if known == 0 {
@@ -197,14 +197,14 @@ func (p *writing) beside(ctx context.Context, text string) ([]record, error) {
 		return nil, err
 	}
 	if rows[0].key == 0 {
-		rows = rows[1:] // the one that was there has its own record
+		rows = rows[1:] // the existing row has its own record
 	}
 	return rows, nil
 }
 
-// query has tokens that follow one another.
+// query inserts rows with consecutive tokens from a query.
 func (p *writing) query(ctx context.Context, table int) ([]record, error) {
-	const rows = 3 // of the table numbers: 0, 1, 2
+	const rows = 3 // rows of table numbers: 0, 1, 2
 	tokens := make([]int64, rows)
 	tokens[0] = p.Process<<32 | (p.tokens.Add(rows)-rows+1)<<1 | int64(table)
 	for i := range tokens {
@@ -235,12 +235,12 @@ func (p *writing) transaction(ctx context.Context) ([]record, error) {
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, err // they may be there, which nobody has said
+		return nil, err // the rows may exist, but the database hasn't acknowledged them
 	}
 	return all, nil
 }
 
-// execute executes an INSERT of rows with tokens, and returns them with their keys.
+// execute executes an INSERT of rows with tokens, and returns the rows with their keys.
 func execute(ctx context.Context, to execer, tokens []int64, text string, args ...any) ([]record, error) {
 	var keys driver.Keys
 	res, err := to.ExecContext(driver.WithKeys(ctx, &keys), text, args...)
@@ -261,12 +261,12 @@ func execute(ctx context.Context, to execer, tokens []int64, text string, args .
 	return rows, nil
 }
 
-// errWrong is what must not be.
+// errWrong is the error for a wrong LastInsertId or key.
 var errWrong = errors.New("a wrong report")
 
-// kindOfWrite is what an error of an INSERT is. What neither a database that fails nor
-// a generator's documented error explains is undocumented, and so is a key that is
-// refused as one that is there: tokens do not repeat.
+// kindOfWrite returns the kind of an INSERT's error. An error is undocumented unless a failing
+// database or a documented error of a generator explains it. So is a duplicate key error, because
+// tokens are unique.
 func kindOfWrite(err error) string {
 	if k := kind(err); k != undocumented {
 		return k
@@ -285,7 +285,7 @@ func kindOfWrite(err error) string {
 
 const duplicateEntry = 1062
 
-// acknowledge tells of rows that are in the database.
+// acknowledge reports rows that are in the database.
 func (p *writing) acknowledge(rows []record, err error) error {
 	if err != nil && !errors.Is(err, errWrong) && len(rows) == 0 {
 		return err
@@ -301,7 +301,7 @@ func (p *writing) acknowledge(rows []record, err error) error {
 	p.out.Lock()
 	defer p.out.Unlock()
 	if _, writeErr := os.Stdout.Write(buffer); writeErr != nil {
-		os.Exit(1) // the parent is gone
+		os.Exit(1) // the parent has ended
 	}
 	return err
 }

@@ -1,12 +1,12 @@
-// Command mutants changes the code of packages, one operator at a time, and runs their
-// tests on each change. It compares the changes that no test finds with survivors.txt:
+// Command mutants changes the code of packages, one operator at a time, and runs their tests
+// on each change. It compares the changes that no test finds with survivors.txt:
 //
 //	go run ./internal/repository/mutants keygen/nanoid
 //
-// It fails if a change survives that the file doesn't list with a reason, or if one in the
-// file is found by a test by now. Gremlins, of internal/tools, makes the changes. The tests
-// run with -short: code that only tests with a server run isn't changed. Gremlins reports how
-// many changes that leaves out, as "not covered".
+// It fails if a change survives that the file doesn't list with a reason, or if a test now
+// finds a change in the file. Gremlins, a tool of internal/tools, makes the changes. The tests
+// run with -short, so code that only tests with a server cover isn't changed. Gremlins reports
+// the number of changes that are left out as "not covered".
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// report is what gremlins writes.
+// report is the report that Gremlins writes.
 type report struct {
 	Files []struct {
 		Name      string `json:"file_name"` // relative to the directory
@@ -63,7 +63,7 @@ type mutation struct {
 	Line, Column int
 }
 
-// run returns the changes in a directory and those below that survive the tests.
+// run returns the changes in a directory and its subdirectories that survive the tests.
 func run(dir string) ([]string, error) {
 	file, err := os.CreateTemp("", "mutants-*.json")
 	if err != nil {
@@ -75,7 +75,7 @@ func run(dir string) ([]string, error) {
 	if err := goCommand("test", "./"+dir+"/..."); err != nil {
 		return nil, err
 	}
-	// A test that runs three times as long and a minute doesn't end.
+	// The time limit is three times the time of the tests, plus one minute.
 	patience := 3 + int(time.Minute/time.Since(began))
 	err = goCommand("tool", "-modfile=internal/tools/go.mod", "gremlins", "unleash", "./"+dir,
 		"--config", directory+"gremlins.yaml", "--timeout-coefficient", strconv.Itoa(patience), "-o", file.Name())
@@ -99,8 +99,8 @@ func goCommand(args ...string) error {
 	return nil
 }
 
-// survivors names the changes that no test finds, each by its package, function, kind and
-// line of code. The n-th of several that are equal has the suffix #n.
+// survivors returns the changes that no test finds, each named by package, function, kind and
+// line of code. Equal names get a suffix #n.
 func (r *report) survivors(dir string) (names []string, err error) {
 	seen := map[string]int{}
 	for _, f := range r.Files {
@@ -129,20 +129,21 @@ func (r *report) survivors(dir string) (names []string, err error) {
 
 var declared = regexp.MustCompile(`^func (?:\(.*?(\w+)(?:\[.*\])?\) )?(\w+)`)
 
-// function returns the name of the function that the last line is in, with its receiver's type.
+// function returns the name of the function that contains the last line, with its receiver's
+// type.
 func function(lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		if m := declared.FindStringSubmatch(line); m != nil {
 			return strings.TrimPrefix(m[1]+"."+m[2], ".")
 		}
 		if line == "}" || line == ")" {
-			break // the end of another declaration
+			break // end of another declaration
 		}
 	}
 	return "-"
 }
 
-// compare returns an error if the survivors of a directory aren't those that the list has.
+// compare returns an error if the survivors of a directory differ from the list.
 func compare(reasons map[string]string, dir string, survivors []string) (err error) {
 	for _, name := range survivors {
 		if _, ok := reasons[name]; !ok {
@@ -158,7 +159,7 @@ func compare(reasons map[string]string, dir string, survivors []string) (err err
 	return err
 }
 
-// parse reads a list: each change on a line, with its reason on indented lines below.
+// parse parses a list: each change on a line, followed by its reason on indented lines.
 func parse(text string) (map[string]string, error) {
 	reasons, name := map[string]string{}, ""
 	for line := range strings.Lines(text) {
@@ -173,7 +174,7 @@ func parse(text string) (map[string]string, error) {
 	}
 	for name, reason := range reasons {
 		if name == "" || reason == "" {
-			return nil, fmt.Errorf("%s: a change without a reason, or a reason without a change: %q %q", list, name, reason)
+			return nil, fmt.Errorf("%s: expected a change and its reason, found %q %q", list, name, reason)
 		}
 	}
 	return reasons, nil

@@ -46,13 +46,13 @@ func TestCompare(t *testing.T) {
 	for _, test := range []struct {
 		text      string
 		survivors []string
-		want      string // in the error; "" for none
+		want      string // part of the error, or "" for no error
 	}{
 		{text, []string{"keygen/x f BASE: a", "keygen/x/y f BASE: b"}, ""},
 		{text, []string{"keygen/x f BASE: a", "keygen/x/y f BASE: b", "keygen/x f BASE: a #2"}, "doesn't list:\nkeygen/x f BASE: a #2"},
 		{text, []string{"keygen/x f BASE: a"}, "isn't there:\nkeygen/x/y f BASE: b"},
-		{"keygen/x f BASE: a\n", nil, "without a reason"},
-		{"\treason\n", nil, "without a change"},
+		{"keygen/x f BASE: a\n", nil, "expected a change and its reason"},
+		{"\treason\n", nil, "expected a change and its reason"},
 	} {
 		reasons, err := parse(test.text)
 		if err == nil {

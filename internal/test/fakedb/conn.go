@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// conn is a connection of kind Minimal, and a part of all others.
+// conn is a connection of kind Minimal. The other kinds embed it.
 type conn struct{ s *Server }
 
 func (c *conn) Prepare(query string) (driver.Stmt, error) { return c.prepare("prepare", query) }
@@ -175,7 +175,7 @@ func (st *stmt) Close() error {
 	return nil
 }
 
-// noPlaceholder are the parts of a query in which a question mark is none.
+// noPlaceholder matches the parts of a query in which a question mark is no placeholder.
 var noPlaceholder = regexp.MustCompile(`'[^']*'|/\*.*?\*/`)
 
 func (st *stmt) NumInput() int {

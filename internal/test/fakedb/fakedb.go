@@ -1,10 +1,12 @@
-// Package fakedb is a database/sql driver for tests. Its server answers as a MySQL server does,
-// keeps what it was sent, and fails where a test asks it to.
+// Package fakedb is a database/sql driver for tests. Its server answers like MySQL, records the
+// statements it receives, and fails on demand.
 //
-//	server := &fakedb.Server{Faults: []fakedb.Fault{{At: "INSERT", Err: driver.ErrBadConn, Done: true}}}
+//	server := &fakedb.Server{Faults: []fakedb.Fault{
+//		{At: "INSERT", Err: driver.ErrBadConn, Done: true},
+//	}}
 //	db := sql.OpenDB(server)
 //
-// The first INSERT is executed, and its answer is lost.
+// In this example, the server executes the first INSERT, but the connection returns an error.
 package fakedb
 
 import (
@@ -20,17 +22,17 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// Err is an error that no driver and no server returns.
+// Err is an error that no real driver or server returns.
 var Err = errors.New("fakedb: refused")
 
-// Kind says which optional interfaces of database/sql/driver a server's connections and
+// Kind selects the optional interfaces of database/sql/driver that a server's connections and
 // statements implement.
 type Kind string
 
-// The kinds. All others have the methods of Minimal too.
+// The kinds. All kinds also have the methods of Minimal.
 const (
-	Direct    Kind = ""          // everything, executes statements with arguments directly
-	Skipping  Kind = "skipping"  // everything, answers ErrSkip to arguments, as go-sql-driver does
+	Direct    Kind = ""          // all interfaces; executes statements with arguments directly
+	Skipping  Kind = "skipping"  // all interfaces; returns ErrSkip for arguments, as go-sql-driver does
 	Minimal   Kind = "minimal"   // Prepare, Close, Begin; statements with Exec and Query
 	Legacy    Kind = "legacy"    // Execer, Queryer; statements with a ColumnConverter
 	StmtCheck Kind = "stmtcheck" // statements with a NamedValueChecker
@@ -40,41 +42,42 @@ const (
 	Uncounted Kind = "uncounted" // statements with a ColumnConverter, whose NumInput is -1
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds.
 var Kinds = []Kind{Direct, Skipping, Minimal, Legacy, StmtCheck, ConnCheck, Resetter, Validator, Uncounted}
 
 // Server is a driver.Connector. Its zero value executes every statement with one row affected,
-// and is no server of which the driver knows the kind.
+// and has no version, so the driver can't identify it.
 type Server struct {
 	Kind Kind
 
-	Version, Comment string      // of SELECT VERSION()
+	Version, Comment string      // results of SELECT VERSION() and the like
 	Mode             string      // sql_mode
-	Columns          [][2]string // names and types of the columns that its tables have
+	Columns          [][2]string // names and types of the columns of every table
 	Statements       int         // max_prepared_stmt_count, if positive
-	Result           Result      // of each execution; zero is one row affected
+	Result           Result      // result of each execution; zero means one row affected
 
-	// Exec, Query and Stmt replace these answers, and prepared statements. driver.ErrSkip leaves
-	// what there was.
+	// Exec, Query and Stmt replace the default answers and prepared statements. If they return
+	// driver.ErrSkip, the default applies.
 	Exec  func(query string) (driver.Result, error)
 	Query func(query string) (driver.Rows, error)
 	Stmt  func(query string) (driver.Stmt, error)
 
-	// Faults are used up: a call meets the first one whose At it has.
+	// Faults are used up. A call gets the first fault whose At is part of it.
 	Faults []Fault
-	// Quiet keeps no calls, and answers all with as little work as can be.
+	// Quiet records no calls, and answers with as little work as possible.
 	Quiet bool
 
 	mu sync.Mutex
-	// Calls are the methods called, with their queries and arguments.
+	// Calls are the method calls, with their queries and arguments.
 	Calls []string
 	// Sent are the statements that took effect.
 	Sent []Statement
-	// Conns and Stmts are open, Prepared were prepared, and Closed counts calls of Close.
+	// Conns and Stmts count open connections and statements, Prepared prepared statements, and
+	// Closed calls of Close.
 	Conns, Stmts, Prepared, Closed int
 }
 
-// Statement is one that was executed.
+// Statement is an executed statement.
 type Statement struct {
 	Query string
 	Args  []driver.Value
@@ -82,17 +85,17 @@ type Statement struct {
 
 func (s Statement) String() string { return fmt.Sprint(s.Query, " ", s.Args) }
 
-// Fault is what happens to some calls.
+// Fault changes the outcome of some calls.
 type Fault struct {
-	At    string // a part of the call, as Calls has it
-	Skip  int    // how many such calls succeed before
-	Times int    // how many fail; 0 is one, -1 all
-	Err   error  // the answer
-	Panic any    // or what they panic with
-	Done  bool   // the statement took effect nevertheless
+	At    string // part of an entry of Calls
+	Skip  int    // number of such calls that succeed first
+	Times int    // number of calls that fail; 0 means 1, -1 means all
+	Err   error  // error that the calls return
+	Panic any    // value that the calls panic with
+	Done  bool   // the statement takes effect nevertheless
 }
 
-// Result is what a server reports of an execution.
+// Result is a server's result of an execution.
 type Result struct {
 	ID, Affected int64
 	AffectedErr  error
@@ -104,7 +107,7 @@ func (r Result) LastInsertId() (int64, error) { return r.ID, nil }
 // RowsAffected implements driver.Result.
 func (r Result) RowsAffected() (int64, error) { return r.Affected, r.AffectedErr }
 
-// note keeps a call and returns the fault that it meets.
+// note records a call and returns its fault, if any.
 func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +132,7 @@ func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
 	return f, false
 }
 
-// call is note, and what the fault does.
+// call records a call and applies its fault.
 func (s *Server) call(format string, args ...any) (done bool, err error) {
 	f, ok := s.note(format, args...)
 	if ok && f.Panic != nil {
@@ -138,7 +141,7 @@ func (s *Server) call(format string, args ...any) (done bool, err error) {
 	return !ok || f.Done || f.Err == nil, f.Err
 }
 
-// Count returns how many calls begin so.
+// Count returns the number of calls with this beginning.
 func (s *Server) Count(call string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +153,7 @@ func (s *Server) Count(call string) (n int) {
 	return n
 }
 
-// Queries returns the statements that took effect and have the part.
+// Queries returns the statements that took effect and contain part.
 func (s *Server) Queries(part string) (queries []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +165,7 @@ func (s *Server) Queries(part string) (queries []string) {
 	return queries
 }
 
-// Forget forgets the calls and statements until now.
+// Forget removes the recorded calls and statements.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,13 +203,13 @@ func (s *Server) Connect(context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// Driver returns a driver without OpenConnector, whose connections are this server's.
+// Driver returns a driver without OpenConnector. Its connections are connections of the server.
 func (s *Server) Driver() driver.Driver { return Driver{s} }
 
 // Close implements io.Closer.
 func (s *Server) Close() error { s.add(&s.Closed, 1); return nil }
 
-// Driver opens connections of a server, whatever their name.
+// Driver opens connections of a server, with any name.
 type Driver struct{ Server *Server }
 
 // Open implements driver.Driver.
@@ -266,7 +269,7 @@ func plain(args any) (values []driver.Value) {
 	return values
 }
 
-// answer answers the driver's own questions, and others with no row.
+// answer answers the driver's metadata queries, and other queries with no rows.
 func (s *Server) answer(query string) (driver.Rows, error) {
 	asks := func(begin string) bool { return strings.HasPrefix(query, begin) }
 	var id int64
@@ -304,7 +307,7 @@ func (s *Server) answer(query string) (driver.Rows, error) {
 	return &Rows{}, nil
 }
 
-// Rows are rows that a test writes down, with their columns' names if these matter.
+// Rows are the rows of a result, with column names if these matter.
 type Rows struct {
 	Names   []string
 	Values  [][]driver.Value
@@ -313,7 +316,7 @@ type Rows struct {
 	read    int
 }
 
-// Row returns rows with one of these values.
+// Row returns a result of one row with these values.
 func Row(values ...driver.Value) *Rows { return &Rows{Values: [][]driver.Value{values}} }
 
 // Columns implements driver.Rows.
