@@ -39,7 +39,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -49,7 +49,7 @@ help: ## print this list
 # What is downloaded is downloaded at once, while the tool is built.
 test: ## run all tests with -race on private servers, and all checks
 	@$(MAKE) --no-print-directory -j 3 servers downloads tools
-	@failed=; for step in unit fmt vet bits32 staticcheck tidy vuln; do \
+	@failed=; for step in unit fmt vet bits32 staticcheck tidy workflows vuln; do \
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
@@ -70,6 +70,12 @@ test-engines: servers ## test Vitess, Spider, Galera, groups, replicas and hapro
 
 soak-engines: ## run test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA
 	@$(MAKE) --no-print-directory test-engines ENGINETIME=$(SOAKTIME)
+
+# gormshardkey/testdata/gormsuite.txt has the expected results.
+gorm-suite: servers ## run GORM's own tests through shardkey: make gorm-suite SHARDKEY_GORM_DIR=…/gorm
+	@[ -d '$(SHARDKEY_GORM_DIR)/tests' ] || { echo 'set SHARDKEY_GORM_DIR to a checkout of go-gorm/gorm'; exit 2; }
+	@cd gormshardkey && SHARDKEY_GORM_DIR='$(abspath $(SHARDKEY_GORM_DIR))' SHARDKEY_TEST_REQUIRE=1 \
+		go test -count=1 -v -timeout 60m -run 'GORMSuite|SuiteRecord' . $(TESTFLAGS)
 
 servers: ## install the servers for the tests (Debian, as root), or report those that are missing
 	@bash .ci/install-servers
@@ -110,7 +116,7 @@ unit/%:
 matrix: ## write docs/internals/compatibility.md from the record of the last run of all tests
 	@go run ./internal/testserver/matrix -write $(RECORD) docs/internals/compatibility.md
 
-check: fmt vet bits32 staticcheck tidy vuln ## everything that test does but the tests of 64 bits
+check: fmt vet bits32 staticcheck tidy workflows vuln ## everything that test does but the tests of 64 bits
 
 fmt: ## fail if gofmt -s would change a file
 	@files=$$(gofmt -s -l .); [ -z "$$files" ] || { echo "run gofmt -s -w on:"; echo "$$files"; exit 1; }
@@ -145,6 +151,10 @@ tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
 
 tidy/%:
 	@$(module) && go mod tidy -diff
+
+workflows: ## actionlint, on the workflows of GitHub
+	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint
+	@bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 
 vuln: ## govulncheck, where its database can be reached
 	@$(call each,vuln)
