@@ -358,6 +358,7 @@ func nextKey(t *testing.T, db *sql.DB) int64 {
 
 // A database for each shard, or for each tenant: one worker ID.
 func TestShared_oneLeaseForManyDatabases(t *testing.T) {
+	testserver.NeedsFlock(t)
 	dir := t.TempDir()
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
@@ -400,6 +401,7 @@ func waitGoroutines(t *testing.T, before int) {
 
 // Databases are opened and closed at once: no key twice, and nothing stays taken.
 func TestShared_openedAndClosedAtOnce(t *testing.T) {
+	testserver.NeedsFlock(t)
 	dir := t.TempDir()
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
@@ -431,6 +433,7 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 // Rules that are others take worker IDs of their own, until none is left; the error
 // says whose they are.
 func TestShared_allTakenByThisProcess(t *testing.T) {
+	testserver.NeedsFlock(t)
 	dir := t.TempDir()
 	for i := range 17 {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("rule%d.yaml", i))

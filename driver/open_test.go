@@ -60,6 +60,8 @@ func TestOpen_refuses(t *testing.T) {
 		{"", "shardkey: DSN: it is empty; no sharding rule", ErrNoRule},
 		{"u:s3cr3t@tcp(h:1)/app", "add ?shardkeyRule=", ErrNoRule},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nowhere/rule.yaml", `"nowhere/rule.yaml" is neither a registered rule (registered: orders`, fs.ErrNotExist},
+		{"u:x@/?shardkeyRule=s3cr3t@tcp(h:1)/app", "it isn't shown because it contains an @", fs.ErrNotExist},
+		{"u:x@/?shardkeyRule=s3cr3t@" + strings.Repeat("h", 5000), "it isn't shown because it contains an @", nil}, // too long for a file
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, "bad.yaml:3", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "cannot load the rule", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nobody&shardkeyRul=x", "did you mean shardkeyRule?", nil},

@@ -103,7 +103,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	c, err := root.ExecuteContextC(ctx)
 	status := p.report(c, args, err)
 	switch err := p.out.Flush(); {
-	case errors.Is(err, syscall.EPIPE): // the reader has closed the pipe
+	case readerGone(err):
 	case err != nil:
 		fmt.Fprintln(p.stderr, "shardkey: output:", err)
 		return max(status, statusError)

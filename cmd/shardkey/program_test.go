@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -203,6 +204,7 @@ func TestGenerate_strings(t *testing.T) {
 
 // The next run can lease the worker ID of the last one at once.
 func TestGenerate_releasesItsWorkerID(t *testing.T) {
+	testserver.NeedsFlock(t)
 	file := write(t, `rules:
 - !SHARDING
   tables:

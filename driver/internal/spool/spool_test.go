@@ -68,6 +68,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 
 func TestSourceRows_inMemoryAndInFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("TMP", os.Getenv("TMPDIR"))  // its name on Windows
 	for _, long := range []int{1, 1000} { // 10,000 rows of 1,000 bytes don't fit in memory
 		var s Rows
 		row := func(i int) []Value {
