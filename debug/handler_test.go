@@ -302,7 +302,7 @@ func TestHandler_plan(t *testing.T) {
 			"<li>row 1: argument 1 is the key; for nil or 0 one is generated</li>"},
 		{"INSERT INTO t_order (user_id) SELECT id FROM t_user", "filled", "<li>the query is read to its end"},
 		{"UPDATE t_order SET a = 1", "passed", "sent unchanged"},
-		{"INSERT INTO t_order (user_id VALUES (1)", "refused", "at line 1"},
+		{"INSERT INTO t_order (user_id VALUES (1)", "refused", "line 1, column"},
 		{"INSERT INTO t_order_99 (user_id) VALUES (1)", "refused", "its name is similar"},
 		{"INSERT INTO t_user_0 (user_id, name) VALUES (5, 'x')", "refused", "t_user_1"},
 		{"INSERT INTO t_order VALUES (1)", "unknown", "columns of table"},

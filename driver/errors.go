@@ -152,10 +152,10 @@ func (e *StatementError) Error() string {
 	if e.Row > 0 {
 		fmt.Fprintf(&b, ": row %d", e.Row)
 	}
-	b.WriteString(": " + e.Message)
 	if e.Line > 0 {
-		fmt.Fprintf(&b, ", at line %d column %d near %s", e.Line, e.Char, e.Near)
+		fmt.Fprintf(&b, ": line %d, column %d near %s", e.Line, e.Char, e.Near)
 	}
+	b.WriteString(": " + e.Message)
 	return b.String()
 }
 

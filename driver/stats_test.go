@@ -319,8 +319,8 @@ func TestStatementError_sentinels(t *testing.T) {
 			}
 		}
 	}
-	e := &StatementError{Reason: reasonUnsupported, Table: "t", Row: 3, Line: 2, Char: 7, Near: "«x»", Message: "it is wrong"}
-	if have, want := e.Error(), "table t: row 3: it is wrong, at line 2 column 7 near «x»"; !strings.HasSuffix(have, want) {
+	e := &StatementError{Reason: reasonUnsupported, Table: "t", Row: 3, Line: 2, Char: 7, Near: `"x"`, Message: "it is wrong"}
+	if have, want := e.Error(), "table t: row 3: line 2, column 7 near \"x\": it is wrong"; !strings.HasSuffix(have, want) {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
 }

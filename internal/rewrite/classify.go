@@ -4,39 +4,37 @@ import (
 	"strings"
 )
 
-// Class is what a text may be, judged by its first word and whether INSERT,
-// REPLACE or LOAD stands anywhere.
+// Class is a rough classification of a string, by its first word and by whether it contains INSERT,
+// REPLACE or LOAD.
 type Class uint8
 
 const (
-	// ClassPass: the text holds nothing that could be filled, and changes
-	// nothing that is known of the session.
+	// ClassPass: the string contains no INSERT into a sharded table, and doesn't change known facts
+	// about the session.
 	ClassPass Class = iota
-	// ClassMayInsert: the text must be parsed to know.
+	// ClassMayInsert: the string must be parsed.
 	ClassMayInsert
-	// classLoad: LOAD DATA or LOAD XML; it must be parsed too.
+	// classLoad: LOAD DATA or LOAD XML; the string must be parsed too.
 	classLoad
 	// classSet: a SET statement without INSERT.
 	classSet
-	// classUse: a USE statement; it changes the current database.
+	// classUse: a USE statement, which changes the current database.
 	classUse
-	// classCall: CALL or EXECUTE; what runs is not in the text.
+	// classCall: CALL or EXECUTE, whose statements are not in the string.
 	classCall
-	// classDDL: CREATE, ALTER, DROP, RENAME, TRUNCATE. Tables may have other
-	// columns afterwards.
+	// classDDL: CREATE, ALTER, DROP, RENAME or TRUNCATE, which may change the columns of tables.
 	classDDL
-	// ClassSeveral: more than one statement, or one in an executable comment; no
-	// INSERT.
+	// ClassSeveral: several statements, or one in an executable comment, without an INSERT.
 	ClassSeveral
 )
 
-// MustParse reports whether only [Parse] can tell what happens to the text.
+// MustParse reports whether a string of the class must be parsed with [Parse].
 func (c Class) MustParse() bool { return c == ClassMayInsert || c == classLoad }
 
-// Classify tells in a few nanoseconds, without allocating, whether a text
-// needs a look. It errs on the side of ClassMayInsert: what it says another
-// class of, is no INSERT or REPLACE for any sql_mode and character set. A text
-// whose first word it does not know may insert if it mentions that.
+// Classify returns the class of a string in a few nanoseconds, without allocating. In doubt it
+// returns ClassMayInsert. A string of another class contains no INSERT or REPLACE in any sql_mode
+// and character set. A statement with an unknown first word is ClassMayInsert if it contains INSERT
+// or REPLACE.
 func Classify(text string) Class {
 	start := 0
 	if text != "" && !isWordByte(text[0]) {
@@ -72,13 +70,13 @@ type verb struct {
 	word    string
 	letters uint64 // see firstWord
 	class   Class
-	// hold: the statement may hold an INSERT, as SET STATEMENT does.
+	// hold: the statement may contain an INSERT, for example SET STATEMENT.
 	hold bool
 }
 
 const longestVerb = len("DEALLOCATE")
 
-// verbs are the first words that are known, by their length.
+// verbs are the known first words, by length.
 var verbs = func() (t [longestVerb + 1][]verb) {
 	add := func(class Class, hold bool, words ...string) {
 		for _, word := range words {
@@ -86,7 +84,7 @@ var verbs = func() (t [longestVerb + 1][]verb) {
 			t[len(word)] = append(t[len(word)], verb{word, letters, class, hold})
 		}
 	}
-	// The frequent ones first.
+	// Frequent words come first.
 	add(ClassPass, false, "SELECT", "UPDATE", "DELETE")
 	add(ClassMayInsert, true, "INSERT", "REPLACE")
 	add(classSet, true, "SET")
@@ -101,8 +99,8 @@ var verbs = func() (t [longestVerb + 1][]verb) {
 	return t
 }()
 
-// firstWord returns the end of the word that begins at pos, and its last eight
-// bytes without regard to case, as one number.
+// firstWord returns the end of the word at pos, and its last eight bytes as a number, ignoring
+// case.
 func firstWord(text string, pos int) (end int, letters uint64) {
 	for ; pos < len(text) && isWordByte(text[pos]); pos++ {
 		letters = letters<<8 | uint64(text[pos]&^0x20)
@@ -110,9 +108,8 @@ func firstWord(text string, pos int) (end int, letters uint64) {
 	return pos, letters
 }
 
-// verbClass is the class of a statement by its first word. Where hold is true
-// it may hold an INSERT: as ANALYZE, BEGIN and SET STATEMENT do, and whatever is
-// not known here.
+// verbClass returns the class of a statement by its first word. If hold is true, it may contain an
+// INSERT, for example ANALYZE, BEGIN, SET STATEMENT, or an unknown word.
 func verbClass(word string, letters uint64) (class Class, hold bool) {
 	if len(word) > longestVerb {
 		return ClassPass, true
@@ -126,8 +123,8 @@ func verbClass(word string, letters uint64) (class Class, hold bool) {
 	return ClassPass, word != ""
 }
 
-// skipLeading is where the text begins after blanks and plain comments: tools
-// put a trace's id there.
+// skipLeading returns the position after leading blanks and plain comments, in which tools put
+// trace IDs.
 func skipLeading(text string) int {
 	lx, pos := lexer{text: text}, 0
 	for pos < len(text) {
@@ -149,8 +146,7 @@ func skipLeading(text string) int {
 	return pos
 }
 
-// isLast reports whether nothing but blanks follows the semicolon that text
-// begins with.
+// isLast reports whether only blanks follow the semicolon at the beginning of text.
 func isLast(text string) bool {
 	return strings.Trim(text[1:], " \t\n\v\f\r") == ""
 }
@@ -162,14 +158,12 @@ func mayInsertIf(may bool, otherwise Class) Class {
 	return otherwise
 }
 
-// mentionsInsert reports whether INSERT, REPLACE or LOAD stands anywhere in the
-// text.
+// mentionsInsert reports whether the string contains INSERT, REPLACE or LOAD.
 func mentionsInsert(text string) bool {
 	return indexInsert(text) < len(text)
 }
 
-// indexInsert is where INSERT, REPLACE or LOAD stands first, the text's length
-// when none does.
+// indexInsert returns the position of the first INSERT, REPLACE or LOAD, or the string's length.
 func indexInsert(text string) int {
 	for i := range len(text) {
 		if class[text[i]]&classVerb == 0 {
@@ -182,10 +176,10 @@ func indexInsert(text string) int {
 	return len(text)
 }
 
-// containsFold looks for an upper-case ASCII word without regard to case.
+// containsFold reports whether text contains an upper-case ASCII word, ignoring case.
 func containsFold(text, upper string) bool { return indexFold(text, upper) < len(text) }
 
-// indexFold is where the word stands first, the text's length when it does not.
+// indexFold returns the position of the word, ignoring case, or the string's length.
 func indexFold(text, upper string) int {
 	for i := 0; i+len(upper) <= len(text); i++ {
 		if hasFold(text[i:], upper) {
@@ -195,7 +189,7 @@ func indexFold(text, upper string) int {
 	return len(text)
 }
 
-// fold reports whether a word is one of upper-case ASCII ones but for its case.
+// fold reports whether a word equals one of these upper-case ASCII words, ignoring case.
 func fold(word string, upper ...string) bool {
 	for _, u := range upper {
 		if len(word) == len(u) && hasFold(word, u) {
@@ -205,8 +199,8 @@ func fold(word string, upper ...string) bool {
 	return false
 }
 
-// hasFold reports whether a text begins with an upper-case ASCII word, but for its
-// case. Mostly the first byte tells.
+// hasFold reports whether a string begins with an upper-case ASCII word, ignoring case. Usually the
+// first byte decides.
 func hasFold(text, upper string) bool {
 	return len(text) >= len(upper) && (text[0]^upper[0])&^0x20 == 0 && equalFold(text[:len(upper)], upper)
 }
@@ -233,10 +227,10 @@ func wordEnd(text string, pos int) int {
 
 // Classes of bytes.
 const (
-	classWord    = 1 << iota // may stand in an unquoted identifier
+	classWord    = 1 << iota // part of an unquoted identifier
 	classBlank               // white space
 	classComment             // may begin or end a comment
-	classValue               // means something within a row of values
+	classValue               // significant in a row of values
 	classVerb                // begins INSERT, REPLACE or LOAD
 )
 
@@ -261,8 +255,7 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// latin1Class is class for character sets in which a byte above 0x7F may be a
-// blank.
+// latin1Class is class for character sets in which a byte above 0x7F may be a blank.
 var latin1Class = func() [256]uint8 {
 	t := class
 	for c := 0x80; c < len(t); c++ {

@@ -6,36 +6,36 @@ import (
 	"strings"
 )
 
-// ErrUnsupportedStatement is in the chain of the error for an INSERT or
-// REPLACE into a sharded table that cannot be filled. Such a statement is never
-// sent to the server.
-var ErrUnsupportedStatement = errors.New("shardkey: statement cannot be filled")
+// ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE into a sharded
+// table that can't get keys. Such a statement is not sent to the server.
+var ErrUnsupportedStatement = errors.New("shardkey: cannot add keys to the statement")
 
-// StatementError says what cannot be filled, why and where.
+// StatementError is the error for a statement that can't get keys.
 type StatementError struct {
-	Table  string // the table as the statement names it
-	Reason string // why, and what to write instead
-	Offset int    // position in the text, in bytes from 0
-	Line   int    // the same, in lines from 1
-	Column int    // and bytes in the line from 1
-	Near   string // the text there, with '…' in place of literals
+	Table  string // the table in the statement
+	Reason string // the problem and the fix
+	Offset int    // position in the string, in bytes from 0
+	Line   int    // line of the position, from 1
+	Column int    // byte in the line, from 1
+	Near   string // the statement at the position, with '…' instead of literals
 }
 
 func (e *StatementError) Error() string {
-	msg := fmt.Sprintf("%v: %s, at line %d column %d", ErrUnsupportedStatement, e.Reason, e.Line, e.Column)
+	msg := ErrUnsupportedStatement.Error()
 	if e.Table != "" {
-		msg = fmt.Sprintf("%v: table %s: %s, at line %d column %d", ErrUnsupportedStatement, e.Table, e.Reason, e.Line, e.Column)
+		msg += ": table " + e.Table
 	}
+	msg += fmt.Sprintf(": line %d, column %d", e.Line, e.Column)
 	if e.Near != "" {
 		msg += " near " + e.Near
 	}
-	return msg
+	return msg + ": " + e.Reason
 }
 
 func (e *StatementError) Unwrap() error { return ErrUnsupportedStatement }
 
-// NewStatementError says that what stands at an offset of a text, read as
-// the options say, keeps the statement from being filled.
+// NewStatementError returns the error for a statement at an offset in text. opts are the options
+// that text is parsed with.
 func NewStatementError(text string, opts Options, offset int, table, reason string) *StatementError {
 	offset = min(offset, len(text))
 	before := text[:offset]
@@ -49,8 +49,8 @@ func NewStatementError(text string, opts Options, offset int, table, reason stri
 	}
 }
 
-// excerpt is the first few tokens of a text without its literals: errors end
-// in logs, and literals are other people's data.
+// excerpt returns the first few tokens of text without its literals. Errors are often logged, and
+// literals may be confidential.
 func excerpt(text string, opts *Options) string {
 	const tokens = 8
 	lx := newLexer(text, opts.Mode, opts.Charset)
@@ -81,9 +81,9 @@ func excerpt(text string, opts *Options) string {
 	return quoteExcerpt(b.String() + " …")
 }
 
-// clip shortens a name that is no name any more.
+// clip shortens a word that is too long for a name.
 func clip(name string) string {
-	const longest = 64 // characters, the server's own limit
+	const longest = 64 // the server's limit, in characters
 	n := 0
 	for i := range name {
 		if n++; n > longest {
@@ -95,15 +95,15 @@ func clip(name string) string {
 
 func quoteExcerpt(s string) string {
 	if s == "" {
-		return "the end of the text"
+		return "the end of the statement"
 	}
-	return "«" + strings.ToValidUTF8(s, "\uFFFD") + "»"
+	return `"` + strings.ToValidUTF8(s, "\uFFFD") + `"`
 }
 
-// WithoutLiterals returns a text for logs: what stands for a value in it is a
-// placeholder, as literals are other people's data, and comments are left out. opts
-// say how the text is read; its Mode and Charset alone matter. What is longer than
-// most bytes is cut, as is what follows a literal without its end: both end in "…".
+// WithoutLiterals returns a statement for logs, with placeholders instead of literals and without
+// comments. Literals may be confidential. The Mode and Charset of opts determine how text is
+// parsed. A result of more than most bytes is truncated, as is the rest after an unterminated
+// literal; "…" marks both.
 func WithoutLiterals(text string, opts Options, most int) string {
 	lx := newLexer(text, opts.Mode, opts.Charset)
 	var b strings.Builder

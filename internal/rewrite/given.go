@@ -8,33 +8,33 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// GivenKind says how a row gives the value of one of [Table.Sharding].
+// GivenKind is the form in which a row has the value of a column in [Table.Sharding].
 type GivenKind uint8
 
 const (
-	// GivenUnknown: only the server knows the value: an expression, DEFAULT, or a
-	// column that the statement does not name.
+	// GivenUnknown: only the server knows the value. It is an expression or DEFAULT, or the
+	// statement doesn't list the column.
 	GivenUnknown GivenKind = iota
-	// GivenLiteral: the text has it.
+	// GivenLiteral: the value is a literal.
 	GivenLiteral
-	// GivenParam: it is an argument.
+	// GivenParam: the value is an argument.
 	GivenParam
 	// GivenExpression: an UPDATE assigns an expression; see [Plan.Set].
 	GivenExpression
-	// GivenNot: an UPDATE leaves the column as it is.
+	// GivenNot: an UPDATE doesn't change the column.
 	GivenNot
 )
 
-// given is how a value is given: at is the number of the argument, or where the literal
-// begins in the text. (Texts of 2 GiB are longer than the server takes.)
+// given is the form of a value. Its field at is the index of the argument or the position of the
+// literal. It has 32 bits, since servers accept no statement of 2 GiB.
 type given struct {
 	kind GivenKind
 	at   int32
 }
 
-// Given tells how a row gives the value of the column Table.Sharding[column]: by the
-// argument param, from 0, or as a literal with this value, an int64, uint64,
-// *big.Int, string, or nil for NULL.
+// Given returns the form of a row's value of the column Table.Sharding[column]. For an argument,
+// param is its index. For a literal, value is an int64, uint64, *big.Int or string, or nil for
+// NULL.
 func (p *Plan) Given(in *Insert, column, row int) (kind GivenKind, param int, value any) {
 	if column >= len(in.given) || row >= len(in.given[column]) {
 		return GivenUnknown, 0, nil
@@ -42,7 +42,7 @@ func (p *Plan) Given(in *Insert, column, row int) (kind GivenKind, param int, va
 	return p.resolve(in.given[column][row], inSet)
 }
 
-// resolve returns the value that is given within a clause, as [Plan.Given] does.
+// resolve returns the form of a value within a clause; see [Plan.Given].
 func (p *Plan) resolve(g given, in clause) (kind GivenKind, param int, value any) {
 	switch g.kind {
 	case GivenParam:
@@ -56,7 +56,7 @@ func (p *Plan) resolve(g given, in clause) (kind GivenKind, param int, value any
 	return g.kind, 0, nil
 }
 
-// literalAt reads the literal that begins at a place within a clause.
+// literalAt parses the literal at a position within a clause.
 func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	r := p.reader(at, len(p.text))
 	v := r.expression(in)
@@ -67,7 +67,7 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	l, ok := r.literal(tokens)
 	switch _, base := l.radix(); {
 	case !ok, base != 0, r.is(tokens[0], "X"):
-		return nil, false // a number or a text, by the server
+		return nil, false // the server decides whether it is a number or a string
 	case !l.number:
 		return l.text, r.charset == CharsetUTF8 || isASCII(l.text)
 	}
@@ -81,8 +81,7 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	return n, ok
 }
 
-// noted is the index in Table.Sharding of the column at a place of the list that
-// the rows follow, −1 for one that is not in it.
+// noted returns the index in Table.Sharding of a column in the rows' list, −1 if it isn't there.
 func (in *Insert) noted(column string) int {
 	for i, name := range in.Table.Sharding {
 		if strings.EqualFold(name, column) {
@@ -92,7 +91,7 @@ func (in *Insert) noted(column string) int {
 	return -1
 }
 
-// note takes down how a row gives a value.
+// note records the form of a row's value.
 func (p *parser) note(in *Insert, column int, v *value) {
 	if in.given == nil {
 		in.given = make([][]given, len(in.Table.Sharding))
@@ -100,7 +99,7 @@ func (p *parser) note(in *Insert, column int, v *value) {
 	in.given[column] = append(in.given[column], p.givenBy(v))
 }
 
-// givenBy returns how a value is given: what is longer than a literal is unknown.
+// givenBy returns the form of a value. A value longer than a literal is unknown.
 func (p *parser) givenBy(v *value) given {
 	switch tokens := p.inner(v); {
 	case len(tokens) == 1 && tokens[0].kind == tokenParam:
@@ -111,14 +110,13 @@ func (p *parser) givenBy(v *value) given {
 	return given{}
 }
 
-// maxGiven is how long a text is at most in which GivenNumbers looks.
+// maxGiven is the maximum length of a statement for GivenNumbers.
 const maxGiven = 8 << 10
 
-// GivenNumbers reads an INSERT or REPLACE without rule: the numbers that it has
-// as values, and whether it is plain, which is to say that literals,
-// placeholders, NULL, DEFAULT and functions without arguments are all that it
-// has, so that an insert id that is none of them was generated. A long text,
-// and whatever is not VALUES with rows alone, is not plain.
+// GivenNumbers returns the numbers among the values of an INSERT or REPLACE into another table. The
+// result plain is set if all values are literals, placeholders, NULL, DEFAULT or functions without
+// arguments. For a plain statement, an insert ID that isn't among the values was generated. A long
+// statement, or one without VALUES, isn't plain.
 func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
 	if len(p.text) > maxGiven || p.charset.readable(p.text) != p.text {
 		return nil, false
@@ -147,7 +145,7 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 			number = p.givenNumber(t)
 		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
 			p.next()
-			continue // no generated key is negative
+			continue // generated keys aren't negative
 		case p.is(t, "TRUE"):
 			number = 1
 		case t.kind != tokenWord, !p.plainWord(t):
@@ -170,8 +168,8 @@ func (p *parser) givenNumber(t token) float64 {
 	return sqltext.LeadingNumber(text)
 }
 
-// plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the
-// ROW before a row, or a function without arguments, whose brackets it takes.
+// plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the ROW of a row, or a
+// function without arguments. It consumes the function's brackets.
 func (p *parser) plainWord(t token) bool {
 	word := p.word(t)
 	if fold(word, "NULL", "DEFAULT", "FALSE", "ROW") {

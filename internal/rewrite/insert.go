@@ -7,7 +7,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// insert reads an INSERT or REPLACE, whose first word is verb.
+// insert parses an INSERT or REPLACE with the first word verb.
 func (p *parser) insert(verb token) (done bool, err error) {
 	in := p.plan.add()
 	ruled, err := p.target(verb, in)
@@ -32,9 +32,8 @@ func (p *parser) insert(verb token) (done bool, err error) {
 	return false, nil
 }
 
-// target reads what stands between the verb and the column list, and reports
-// whether the table has a rule. What is no INSERT at all, as the function
-// INSERT(…), has none.
+// target parses the statement from the verb to the column list, and reports whether the table is
+// sharded. It returns false for the function INSERT(…).
 func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
 	t := p.next()
 	p.noteHints(p.text[verb.end:t.start])
@@ -42,7 +41,7 @@ func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
 		t = p.next()
 	}
 	if p.isPunct(t, '.') {
-		t = p.next() // .t is t: the servers have it "for Delphi"
+		t = p.next() // .t means t (the servers have it "for Delphi")
 	}
 	name, ok := p.name(t)
 	if !ok || name.parts > 2 {
@@ -54,15 +53,15 @@ func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
 	return in.Table != nil, err
 }
 
-// lookup finds the rule of the table that the text names at a place. A name
-// that the server may read otherwise is refused if that may be a sharded table.
+// lookup returns the sharded table for the name at a position. It refuses a name that the server
+// may read differently, if it may be a sharded table.
 func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 	if p.opts.Tables == nil {
 		return nil, nil
 	}
 	if t := p.opts.Tables(in.Schema, in.Name); t != nil {
 		if p.charset != CharsetUTF8 && !isASCII(t.KeyColumn) {
-			return nil, p.fail(at, in, "the key column has letters beyond ASCII; SET NAMES utf8mb4")
+			return nil, p.fail(at, in, "the key column has non-ASCII letters; SET NAMES utf8mb4")
 		}
 		return t, nil
 	}
@@ -70,20 +69,20 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 		return nil, nil
 	}
 	if p.charset != CharsetUTF8 {
-		// Its letters are not those of the rule. (Unquoted, the name is in doubt already.)
+		// Its letters differ from the rule's. (Unquoted, the name is doubtful already.)
 		if p.opts.NamesBeyondASCII || p.opts.Tables("", in.Name) != nil {
-			return nil, p.fail(at, in, "a name with letters beyond ASCII is understood in UTF-8 only; SET NAMES utf8mb4")
+			return nil, p.fail(at, in, "names with non-ASCII letters are supported in UTF-8 only; SET NAMES utf8mb4")
 		}
 		return nil, nil
 	}
 	schema, name := validPrefix(in.Schema), validPrefix(in.Name)
 	if (schema != in.Schema || name != in.Name) && p.opts.Tables(schema, name) != nil {
-		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "after the table's name there are bytes that are no UTF-8")
+		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "expected UTF-8 after the table's name, found invalid bytes")
 	}
 	return nil, nil
 }
 
-// noteHints sees sql_mode in the hints after a statement's verb.
+// noteHints detects sql_mode in the hints after a statement's verb.
 func (p *parser) noteHints(text string) {
 	if strings.Contains(text, "/*+") && mentionsSQLMode(text) {
 		p.modeSet = true
@@ -99,14 +98,14 @@ func (p *parser) modifier(t token, in *Insert) bool {
 // rewind makes t the next token again.
 func (p *parser) rewind(t token) { p.pos = t.start }
 
-// body reads what follows the table's name.
+// body parses the rest of the statement after the table's name.
 func (p *parser) body(in *Insert) error {
 	headEnd := in.end
 	t := p.next()
 	if p.is(t, "PARTITION") {
 		open := p.next()
 		if _, _, ok := p.names(open); !ok {
-			return p.fail(open.start, in, "the list of partitions is not understood")
+			return p.fail(open.start, in, "expected a list of partitions in brackets")
 		}
 		headEnd = p.prev.end
 		t = p.next()
@@ -115,10 +114,10 @@ func (p *parser) body(in *Insert) error {
 	if p.isPunct(t, '(') && !p.startsQuery(p.peek()) {
 		var ok bool
 		if list, closing, ok = p.names(t); !ok {
-			return p.fail(p.prev.start, in, "the column list is not understood")
+			return p.fail(p.prev.start, in, "expected a column or a closing bracket in the column list")
 		}
 		listed = len(list) > 0
-		if !listed { // () is no list at all
+		if !listed { // () lists no columns
 			in.headAt = closing
 		}
 		t = p.next()
@@ -132,12 +131,12 @@ func (p *parser) body(in *Insert) error {
 	case p.startsQuery(t), p.isPunct(t, '('):
 		return p.source(in, cols, t)
 	}
-	return p.fail(t.start, in, "VALUES, SET or SELECT is expected")
+	return p.fail(t.start, in, "expected VALUES, SET or SELECT")
 }
 
-// columns is what a statement says of the target's columns.
+// columns describes the columns of a statement.
 type columns struct {
-	list    []string // those listed, or else the table's, once they are needed
+	list    []string // the listed columns, or the table's if they are needed
 	listed  bool     // the list has names
 	closing int      // position of the list's closing bracket, 0 without a list
 	headEnd int      // end of the table's name and partitions
@@ -148,14 +147,14 @@ func (p *parser) startsQuery(t token) bool {
 	return p.is(t, "SELECT", "WITH", "TABLE", "VALUES") || p.isPunct(t, '(')
 }
 
-// name is a name of one part or more; qualifier is the part before the last.
+// name is a name of one or more parts. qualifier is the second last part.
 type name struct {
 	qualifier, last string
 	parts           int
 	end             int
 }
 
-// name reads a name whose first token is t, without its quotes.
+// name parses the name that begins with t, without its quotes.
 func (p *parser) name(t token) (n name, ok bool) {
 	for {
 		n.qualifier = n.last
@@ -177,7 +176,7 @@ func (p *parser) name(t token) (n name, ok bool) {
 	}
 }
 
-// dotFollows reports whether the next token is a dot. Mostly one byte decides.
+// dotFollows reports whether the next token is a dot. Usually one byte decides.
 func (p *parser) dotFollows() bool {
 	if p.pos < len(p.text) {
 		if c := p.text[p.pos]; c != '.' && class[c]&(classBlank|classComment) == 0 {
@@ -187,7 +186,7 @@ func (p *parser) dotFollows() bool {
 	return p.isPunct(p.peek(), '.')
 }
 
-// names reads a list of names in brackets, the last part of each.
+// names parses a list of names in brackets, and returns the last part of each.
 func (p *parser) names(open token) (list []string, closing int, ok bool) {
 	if !p.isPunct(open, '(') {
 		return nil, 0, false
@@ -213,7 +212,7 @@ func (p *parser) names(open token) (list []string, closing int, ok bool) {
 	}
 }
 
-// keyIndex is the key column's place in a list of columns, −1 when absent.
+// keyIndex returns the index of the key column in a list of columns, −1 if it is missing.
 func (in *Insert) keyIndex(list []string) int {
 	for i, column := range list {
 		if strings.EqualFold(column, in.Table.KeyColumn) {
@@ -223,7 +222,7 @@ func (in *Insert) keyIndex(list []string) int {
 	return -1
 }
 
-// values reads the rows of VALUES.
+// values parses the rows of VALUES.
 func (p *parser) values(in *Insert, cols columns) error {
 	verb, params := p.prev, p.params
 	rows := rowReader{parser: p, in: in, key: -1, arity: len(cols.list), listed: cols.listed, wrong: -1}
@@ -242,8 +241,8 @@ func (p *parser) values(in *Insert, cols columns) error {
 			return err
 		}
 		rows.arity = len(cols.list)
-		// The statement names the columns that it was compared with: should they be
-		// others by now, the key is still in its column.
+		// List the columns that the rows were checked with. If the table has changed, the key is
+		// still in its column.
 		names := cols.list
 		if rows.key = in.keyIndex(names); rows.key < 0 {
 			in.keyPrefix, in.keyAdded = ", ", true // an invisible key column
@@ -269,12 +268,12 @@ func (p *parser) values(in *Insert, cols columns) error {
 	return p.tail(in, cols.list)
 }
 
-// continuesQuery reports whether t makes a query of the VALUES before it.
+// continuesQuery reports whether t makes the preceding VALUES a query.
 func (p *parser) continuesQuery(t token) bool {
 	return p.is(t, "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT")
 }
 
-// listColumns makes the statement name its columns.
+// listColumns adds a column list to the statement.
 func (p *parser) listColumns(in *Insert, cols columns, names []string) {
 	in.headText = p.quoteAll(names)
 	if in.headAt < 0 {
@@ -283,13 +282,13 @@ func (p *parser) listColumns(in *Insert, cols columns, names []string) {
 	}
 }
 
-// tableColumns are the columns of the table, which the statement does not list.
+// tableColumns returns the table's columns, for a statement without a column list.
 func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 	switch {
 	case in.Table.Columns != nil:
 		columns = in.Table.Columns
 	case p.opts.Columns == nil:
-		return nil, p.fail(in.end, in, "the columns are not listed, and not known")
+		return nil, p.fail(in.end, in, "the table's columns are unknown; list the columns in the statement")
 	default:
 		columns, err = p.opts.Columns(in)
 	}
@@ -307,21 +306,21 @@ func (p *parser) emptyRow() bool {
 	return p.isPunct(t, '(') && p.isPunct(p.next(), ')')
 }
 
-// assignments reads the assignments of INSERT … SET.
+// assignments parses the assignments of INSERT … SET.
 func (p *parser) assignments(in *Insert) error {
 	found, end := false, 0
 	for {
 		column, ok := p.name(p.next())
 		if !ok {
-			return p.fail(p.prev.start, in, "a column is expected")
+			return p.fail(p.prev.start, in, "expected a column")
 		}
 		if !p.assigns() {
-			return p.fail(p.prev.start, in, "= is expected")
+			return p.fail(p.prev.start, in, "expected =")
 		}
 		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
 		v := p.expression(inSet)
 		if v.isEmpty() {
-			return p.fail(p.pos, in, "a value is expected")
+			return p.fail(p.pos, in, "expected a value")
 		}
 		end = v.end
 		if i := in.noted(column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
@@ -345,8 +344,8 @@ func (p *parser) assignments(in *Insert) error {
 	return p.tail(in, nil)
 }
 
-// endsAssignment reports whether t, after the token before, is the word with
-// which begins what follows assignments.
+// endsAssignment reports whether t begins the clause after assignments. before is the token before
+// t.
 func (p *parser) endsAssignment(in clause, before, t token) bool {
 	if p.isPunct(before, '.') {
 		return false
@@ -357,21 +356,21 @@ func (p *parser) endsAssignment(in clause, before, t token) bool {
 	return p.isReturning(t, before)
 }
 
-// tail reads what follows the rows: a row alias, ON DUPLICATE KEY UPDATE,
-// RETURNING, up to the statement's end.
+// tail parses the clauses after the rows, up to the statement's end: a row alias, ON DUPLICATE KEY
+// UPDATE and RETURNING.
 func (p *parser) tail(in *Insert, columns []string) error {
 	t := p.next()
 	var alias *rowAlias
 	if p.is(t, "AS") {
 		as, ok := p.name(p.next())
 		if !ok {
-			return p.fail(p.prev.start, in, "the row alias is not understood")
+			return p.fail(p.prev.start, in, "expected a row alias")
 		}
 		alias = &rowAlias{name: as.last, of: columns}
 		if t = p.next(); p.isPunct(t, '(') {
 			var closing int
 			if alias.columns, closing, ok = p.names(t); !ok {
-				return p.fail(t.start, in, "the columns of the row alias are not understood")
+				return p.fail(t.start, in, "expected the columns of the row alias")
 			}
 			if in.keyAdded {
 				in.aliasAt = closing
@@ -393,9 +392,9 @@ func (p *parser) tail(in *Insert, columns []string) error {
 	case t.kind == tokenEOF, p.isPunct(t, ';'):
 		return nil
 	case t.kind == tokenBad:
-		return p.fail(t.start, in, "a string, name or comment has no end")
+		return p.fail(t.start, in, "unterminated string, name or comment")
 	}
-	return p.fail(t.start, in, "what follows the values is not understood")
+	return p.fail(t.start, in, "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement")
 }
 
 // onDuplicate reports whether t begins ON DUPLICATE KEY.
@@ -407,8 +406,8 @@ func (p *parser) onDuplicate(t token) bool {
 	return p.is(p.next(), "DUPLICATE") && p.is(p.next(), "KEY")
 }
 
-// skipTo moves to the end of the statement, or to RETURNING, and stores the
-// end of the last token before it.
+// skipTo moves to RETURNING or the end of the statement, and stores the end of the last token
+// before it.
 func (p *parser) skipTo(returning bool, end *int) token {
 	depth := 0
 	for {
@@ -422,8 +421,8 @@ func (p *parser) skipTo(returning bool, end *int) token {
 	}
 }
 
-// take returns the next token. It counts placeholders and the brackets that are open,
-// and remembers that the statement reads LAST_INSERT_ID().
+// take returns the next token. It counts placeholders and open brackets, and detects
+// LAST_INSERT_ID().
 func (p *parser) take(depth *int) token {
 	t := p.next()
 	switch {
@@ -439,13 +438,13 @@ func (p *parser) take(depth *int) token {
 	return t
 }
 
-// isReturning reports whether t, after the token before, begins the clause
-// RETURNING. For MySQL the word is a name like any other.
+// isReturning reports whether t begins the clause RETURNING. The token before it is before. In
+// MySQL the word is an ordinary name.
 func (p *parser) isReturning(t, before token) bool {
 	return p.is(t, "RETURNING") && !p.isNamePosition(before) && !p.isMySQL()
 }
 
-// isNamePosition: after a dot, comma or operator a word is a name.
+// isNamePosition reports whether a word after this token is a name: after a dot, comma or operator.
 func (p *parser) isNamePosition(before token) bool {
 	return before.kind == tokenPunct && !p.isPunct(before, ')') ||
 		p.is(before, "UPDATE", "AS", "NOT", "AND", "OR", "XOR", "DIV", "MOD", "LIKE", "IS", "IN", "SELECT", "FROM")

@@ -1,20 +1,20 @@
 package rewrite
 
-// value is an expression as far as it matters: its place, and its tokens
-// without brackets around them when they are so few that it may be a literal.
+// value is an expression. It has the tokens without brackets around them, if they are few enough
+// for a literal.
 type value struct {
 	start, end int
 	tokens     [6]token
 	n          int
-	open       int  // brackets that it begins with
-	closed     int  // those of them that are closed again
-	complex    bool // it is more than tokens within brackets
-	params     int  // placeholders before it
+	open       int  // number of brackets at its beginning
+	closed     int  // number of these brackets that are closed
+	complex    bool // it isn't only tokens within brackets
+	params     int  // number of placeholders before it
 }
 
 func (v *value) isEmpty() bool { return v.start == v.end }
 
-// keyValue reads the key's value in a row of VALUES.
+// keyValue parses the key's value in a row of VALUES.
 func (r *rowReader) keyValue() error {
 	v := r.expression(inRow)
 	if v.isEmpty() {
@@ -24,18 +24,18 @@ func (r *rowReader) keyValue() error {
 	return r.addKey(r.in, &v)
 }
 
-// clause is where an expression stands.
+// clause is the kind of clause that contains an expression.
 type clause uint8
 
 const (
-	inRow    clause = iota // of VALUES
-	inSet                  // of INSERT … SET
+	inRow    clause = iota // a row of VALUES
+	inSet                  // INSERT … SET
 	inUpdate               // the assignments of ON DUPLICATE KEY UPDATE
 )
 
-// expression reads tokens up to a comma, closing bracket or semicolon outside
-// of brackets, in assignments also up to the word that begins what follows them,
-// and leaves the reader before that.
+// expression parses tokens up to a comma, closing bracket or semicolon outside of brackets. In
+// assignments it also stops at the word that begins the next clause. It doesn't consume the token
+// that it stops at.
 func (p *parser) expression(in clause) value {
 	v := value{params: p.params, start: p.pos, end: p.pos}
 	for depth := 0; ; {
@@ -52,8 +52,7 @@ func (p *parser) expression(in clause) value {
 	}
 }
 
-// add takes the next token of a value; depth is the number of brackets that
-// are open after it.
+// add adds the next token to a value. depth is the number of open brackets after it.
 func (p *parser) add(v *value, t token, depth int) {
 	if v.isEmpty() {
 		v.start = t.start
@@ -72,12 +71,12 @@ func (p *parser) add(v *value, t token, depth int) {
 	}
 }
 
-// addKey decides what happens to the key of a row in the text.
+// addKey determines how a row's key is handled.
 func (p *parser) addKey(in *Insert, v *value) error {
 	kind, err := p.keySlot(in, v)
 	before := v.params
 	if kind == SlotExpression {
-		before = p.params // our placeholder stands after the expression's
+		before = p.params // the key's placeholder follows the expression's
 	}
 	p.addSlot(in, slot{uint32(v.start), uint32(v.end), uint32(before), kind})
 	return err
@@ -86,7 +85,7 @@ func (p *parser) addKey(in *Insert, v *value) error {
 func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	tokens := p.inner(v)
 	if len(tokens) == 1 && tokens[0].kind == tokenParam {
-		return SlotParam, p.modeKnown(in, v) // for a bound 0 the execution asks the session itself
+		return SlotParam, p.modeKnown(in, v) // for a bound 0, the execution checks the session's sql_mode
 	}
 	l, ok := p.literal(tokens)
 	switch null := p.isNull(tokens); {
@@ -114,7 +113,7 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	return p.zeroSlot(in, v, l)
 }
 
-// zeroSlot decides about a key of an integer column that the server converts to 0.
+// zeroSlot determines how an integer key is handled that the server may convert to 0.
 func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
 	if l.isEmpty() {
 		p.plan.Consulted |= EmptyStringIsNull
@@ -154,16 +153,16 @@ func (p *parser) keepsStrings(in *Insert) (bool, error) {
 	return p.opts.KeepsStrings(in)
 }
 
-// modeKnown refuses a key that may be 0 in a statement that sets sql_mode for
-// itself: whether 0 asks for a key depends on that.
+// modeKnown refuses a key that may be 0 in a statement that sets sql_mode for itself, since
+// sql_mode decides whether 0 requests a key.
 func (p *parser) modeKnown(in *Insert, v *value) error {
 	if !p.modeSet || in.Table.KeepExplicit || in.Table.Kind == KindText {
 		return nil
 	}
-	return p.fail(v.start, in, "sql_mode is set for this statement alone, and decides whether 0 asks for a key; set it for the session, or leave the key out")
+	return p.fail(v.start, in, "SET STATEMENT changes sql_mode, which decides whether 0 requests a key; set it for the session, or leave the key out")
 }
 
-// keyKind is the kind of the table's keys.
+// keyKind returns the kind of the table's keys.
 func (p *parser) keyKind(in *Insert) (Kind, error) {
 	if in.Table.Kind != KindUnknown || p.opts.Kind == nil {
 		return in.Table.Kind, nil
@@ -171,8 +170,8 @@ func (p *parser) keyKind(in *Insert) (Kind, error) {
 	return p.opts.Kind(in.Table)
 }
 
-// inner returns the tokens of a value without brackets around them: (NULL) is
-// NULL. (DEFAULT) is nothing: the servers refuse it.
+// inner returns the tokens of a value without brackets around them: (NULL) is NULL. For (DEFAULT)
+// it returns nil, since the servers refuse that.
 func (p *parser) inner(v *value) []token {
 	if v.complex || v.n == 0 || v.open > 0 && (p.is(v.tokens[0], "DEFAULT", "IGNORE")) {
 		return nil
@@ -180,7 +179,8 @@ func (p *parser) inner(v *value) []token {
 	return v.tokens[:v.n]
 }
 
-// isNull: NULL, DEFAULT, IGNORE, which MariaDB takes for DEFAULT, and the \N of MariaDB and of MySQL 5.7.
+// isNull reports whether tokens are NULL, DEFAULT, MariaDB's IGNORE, which means DEFAULT, or \N,
+// which MariaDB and MySQL 5.7 support.
 func (p *parser) isNull(tokens []token) bool {
 	switch len(tokens) {
 	case 1:
@@ -191,33 +191,31 @@ func (p *parser) isNull(tokens []token) bool {
 	return false
 }
 
-// wrapper is the text around an expression for a key, and around the
-// key that takes its place where it comes to none: before expression between key
-// after. The server evaluates the expression once (it evaluates that of NULLIF
-// twice), and where it stands.
+// wrapper is SQL that evaluates to an expression's value, or to a generated key if the expression
+// requests one: before expression between key after. The server evaluates the expression once and
+// in place. (NULLIF would evaluate it twice.)
 type wrapper struct{ before, between, after string }
 
 var (
-	// wrapZero is for integer keys, which 0 asks for as NULL does. The number as
-	// the column would round it, without leading zeros, stands in a list before
-	// the key; 0 leaves nothing there, or a comma. The first of the list is the
-	// key then:
+	// wrapZero is for integer keys, which 0 and NULL request. It builds a list of the number,
+	// rounded as the column would and without leading zeros, and the key. For 0 the list's first
+	// element is empty and its comma is trimmed. The first element of the list is the key:
 	//
 	//	7.5 → 8 → 8,KEY → 8      0.4 → 0 → ,KEY → KEY      NULL → KEY
 	//
-	// All are texts of digits, so that no number loses digits as a float would.
+	// All values are strings of digits, which lose no digits as floats would.
 	wrapZero = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((", ") AS DECIMAL(20))), ", ")), ',', 1)"}
-	// wrapNull is for integer keys of which 0 is one.
+	// wrapNull is for integer keys if 0 is a valid key.
 	wrapNull = wrapper{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
-	// wrapEmpty is for text keys, which NULL and '' ask for. LENGTH
-	// distinguishes '' from blanks, whatever the collation.
+	// wrapEmpty is for string keys, which NULL and '' request. LENGTH distinguishes '' from blanks
+	// in every collation.
 	wrapEmpty = wrapper{
 		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT (",
 		") AS `shardkey_given`, ", " AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
 	}
 )
 
-// expressionSlot decides what happens to a key that is an expression.
+// expressionSlot determines how a key that is an expression is handled.
 func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 	if in.Table.KeepExplicit || p.dialect() == DialectVitess {
 		return SlotUnknown, nil // Vitess evaluates only plain expressions for a sharding column
@@ -231,8 +229,8 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 		return SlotExpression, nil
 	}
 	if !p.isExact(v) {
-		return SlotUnknown, p.fail(v.start, in, "the key is an expression whose type isn't certain, "+
-			"so the server may round it otherwise; write CAST(expression AS SIGNED), or give the value")
+		return SlotUnknown, p.fail(v.start, in, "the key is an expression of unknown type, "+
+			"which the server may round in another way; write CAST(expression AS SIGNED) or a value")
 	}
 	p.plan.Consulted |= NoAutoValueOnZero
 	if in.wrapper = &wrapZero; p.mode&NoAutoValueOnZero != 0 {
@@ -241,9 +239,9 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 	return SlotExpression, p.modeKnown(in, v)
 }
 
-// isExact reports whether an expression is an integer or a decimal for certain, which
-// the wrapper converts as the column does: arithmetic with such numbers,
-// CAST and CONVERT to an integer, LAST_INSERT_ID and UUID_SHORT.
+// isExact reports whether an expression is certainly an integer or a decimal, which the wrapper
+// converts as the column does. It accepts arithmetic with such numbers, CAST and CONVERT to an
+// integer, LAST_INSERT_ID and UUID_SHORT.
 func (p *parser) isExact(v *value) bool {
 	of := lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}
 	r := &exactReader{parser{lexer: of, plan: &Plan{}}}
@@ -252,8 +250,8 @@ func (p *parser) isExact(v *value) bool {
 
 type exactReader struct{ parser }
 
-// sum reads operands and the operators between them, whatever their precedence.
-// Brackets are counted, as a text may open more of them than a stack can hold.
+// sum parses operands and operators, ignoring precedence. It counts brackets, since a statement may
+// open more than the stack can hold.
 func (r *exactReader) sum() bool {
 	for depth := 0; ; {
 		t := r.next()
@@ -286,7 +284,7 @@ func (r *exactReader) isOneOf(t token, operators string) bool {
 	return false
 }
 
-// operand reads the rest of the operand that begins with t.
+// operand parses the rest of the operand that begins with t.
 func (r *exactReader) operand(t token) bool {
 	word := r.word(t)
 	switch {
@@ -306,8 +304,8 @@ func (r *exactReader) operand(t token) bool {
 	return false
 }
 
-// arguments reads the arguments of a function, and returns the word SIGNED or
-// UNSIGNED that they end in, with or without INTEGER after it.
+// arguments parses the arguments of a function. It returns the final word SIGNED or UNSIGNED, which
+// INTEGER may follow.
 func (r *exactReader) arguments() (last string, ok bool) {
 	r.next()
 	for depth := 1; ; {

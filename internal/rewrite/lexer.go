@@ -4,9 +4,8 @@ import (
 	"strings"
 )
 
-// The lexer reads text as MySQL and MariaDB do (MySQL manual, "Language
-// Structure"; MariaDB, "Comment Syntax"), as far as it matters for finding the
-// ends of things: comments, strings, identifiers, placeholders, brackets.
+// The lexer finds the ends of comments, strings, identifiers, placeholders and brackets as MySQL
+// and MariaDB do (MySQL manual, "Language Structure"; MariaDB, "Comment Syntax").
 
 type tokenKind uint8
 
@@ -18,7 +17,7 @@ const (
 	tokenNumber           // an integer, decimal, float, 0x… or 0b… literal
 	tokenParam            // ?
 	tokenPunct            // any other byte
-	tokenBad              // a string, identifier or comment without its end
+	tokenBad              // an unterminated string, identifier or comment
 )
 
 type token struct {
@@ -31,28 +30,27 @@ type lexer struct {
 	pos     int
 	mode    Mode
 	charset Charset
-	// cut: more text follows, which is not readable.
+	// cut: unreadable bytes follow.
 	cut bool
 	// executable: an executable comment was opened.
 	executable bool
-	// unsure says why the servers may read the text otherwise, from unsureAt on;
-	// empty when they don't.
+	// unsure is the reason why the servers may read the string differently from unsureAt on; empty
+	// if they don't.
 	unsure   string
 	unsureAt int
-	// consulted are the modes that the reading depended on.
+	// consulted are the sql_mode bits that the tokens depended on.
 	consulted Mode
 	prev      token
 }
 
-// newLexer returns a lexer for what is readable of a text.
+// newLexer returns a lexer for the readable part of a string.
 func newLexer(text string, mode Mode, charset Charset) lexer {
 	lx := lexer{text: charset.readable(text), mode: mode, charset: charset}
 	lx.cut = len(lx.text) < len(text)
 	return lx
 }
 
-// doubt remembers that the servers may read the text otherwise, unless that is
-// known already.
+// doubt records that the servers may read the string differently, unless there is an earlier doubt.
 func (lx *lexer) doubt(at int, reason string) {
 	if lx.unsure == "" {
 		lx.unsure, lx.unsureAt = reason, at
@@ -103,13 +101,13 @@ func (lx *lexer) wordTo(end int) token {
 	return token{tokenWord, start, end}
 }
 
-// atEnd reports whether the text ends here. The servers let it end in a NUL.
+// atEnd reports whether the string ends here. The servers accept a NUL at the end.
 func (lx *lexer) atEnd() bool {
 	rest := lx.text[lx.pos:]
 	return rest == "" || rest == "\x00"
 }
 
-// bracketed reads a name in square brackets, which MariaDB's mode MSSQL has.
+// bracketed reads a name in square brackets, for MariaDB's mode MSSQL.
 func (lx *lexer) bracketed() token {
 	start := lx.pos
 	lx.consulted |= MSSQL
@@ -125,7 +123,7 @@ func (lx *lexer) bracketed() token {
 	return token{tokenQuoted, start, end}
 }
 
-// peek returns the token after the present one without taking it.
+// peek returns the next token without consuming it.
 func (lx *lexer) peek() token {
 	saved := *lx
 	t := lx.next()
@@ -133,7 +131,7 @@ func (lx *lexer) peek() token {
 	return t
 }
 
-// restore goes back to where the lexer was, and keeps what it has learnt.
+// restore returns to a saved position, but keeps recorded doubts and modes.
 func (lx *lexer) restore(saved lexer) {
 	saved.consulted |= lx.consulted
 	saved.executable, saved.unsure, saved.unsureAt = lx.executable, lx.unsure, lx.unsureAt
@@ -153,8 +151,8 @@ func (lx *lexer) quoted(quote byte) token {
 	return token{tokenString, start, end}
 }
 
-// skipQuoted returns the position after the string or identifier that begins at
-// start and ends with quote, and whether it has an end.
+// skipQuoted returns the position after the string or identifier that begins at start and ends with
+// quote. It reports whether there is an end.
 func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 	escapes := quote == '\''
 	if quote == '"' {
@@ -182,7 +180,7 @@ func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 				}
 			}
 		}
-		// A doubled quote stands for itself.
+		// A doubled quote is an escaped quote.
 		pos = end + 1
 		if pos == len(lx.text) || lx.text[pos] != quote {
 			return pos, true
@@ -191,8 +189,8 @@ func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 	}
 }
 
-// skipBlanks moves to the next byte that is neither blank nor comment. It
-// returns −1, or where a comment without end begins.
+// skipBlanks moves to the next byte that is neither blank nor comment. It returns −1, or the
+// position of an unterminated comment.
 func (lx *lexer) skipBlanks() (unterminated int) {
 	for lx.pos < len(lx.text) {
 		c := lx.text[lx.pos]
@@ -215,13 +213,13 @@ func (lx *lexer) skipBlanks() (unterminated int) {
 	return -1
 }
 
-// reasonExecutable is why a statement with an executable comment isn't understood:
-// whether the comment is part of it depends on the server and its version.
-const reasonExecutable = "an executable comment (/*! or /*M!) is part of an INSERT on some servers only; " +
-	"write the statement without it"
+// reasonExecutable is the reason for refusing a statement with an executable comment. Whether the
+// comment is part of it depends on the server and its version.
+const reasonExecutable = "an executable comment (/*! or /*M!) is part of the INSERT on some servers only; " +
+	"remove the comment"
 
-// skipComment moves past the comment that begins at pos, if there is one. An
-// executable comment is read as text: only its opening and its end are skipped.
+// skipComment moves past the comment at pos, if there is one. For an executable comment it skips
+// only the beginning and the end.
 func (lx *lexer) skipComment() (skipped, ok bool) {
 	rest := lx.text[lx.pos:]
 	switch {
@@ -236,7 +234,7 @@ func (lx *lexer) skipComment() (skipped, ok bool) {
 		lx.doubt(lx.pos, reasonExecutable)
 		lx.pos += strings.IndexByte(rest, '!') + 1
 		for n := 0; n < 6 && lx.pos < len(lx.text) && isDigit(lx.text[lx.pos]); n++ {
-			lx.pos++ // the version
+			lx.pos++ // a digit of the version
 		}
 		return true, true
 	case strings.HasPrefix(rest, "/*"):
@@ -247,8 +245,7 @@ func (lx *lexer) skipComment() (skipped, ok bool) {
 	return false, true
 }
 
-// startsLine reports whether "--" begins a comment: it is followed by a blank
-// or a control character.
+// startsLine reports whether "--" begins a comment: a blank or a control character must follow.
 func (lx *lexer) startsLine(rest string) bool {
 	switch {
 	case !strings.HasPrefix(rest, "--"):
@@ -269,14 +266,14 @@ func (lx *lexer) skipLine() {
 	}
 }
 
-// dotStartsNumber: ".5" is a number, but not in "t.5".
+// dotStartsNumber reports whether a dot begins a number: as in ".5", but not in "t.5".
 func (lx *lexer) dotStartsNumber() bool {
 	afterName := (lx.prev.kind == tokenWord || lx.prev.kind == tokenQuoted) && lx.prev.end == lx.pos
 	return !afterName && lx.pos+1 < len(lx.text) && isDigit(lx.text[lx.pos+1])
 }
 
-// number reads a number, or a word that begins with a digit: 12abc and 1e are
-// names, 1e5 and 0x1F are not, and after a dot all are.
+// number reads a number, or a word that begins with a digit: 12abc and 1e are names, 1e5 and 0x1F
+// aren't. After a dot, all of them are names.
 func (lx *lexer) number() token {
 	start := lx.pos
 	afterDot := lx.prev.kind == tokenPunct && lx.prev.end == start && lx.text[lx.prev.start] == '.'
@@ -287,7 +284,7 @@ func (lx *lexer) number() token {
 	return lx.wordTo(wordEnd(lx.text, start))
 }
 
-// numberEnd is the end of the number that begins at start, 0 when it is none.
+// numberEnd returns the end of the number that begins at start, 0 if there is none.
 func numberEnd(text string, start int) int {
 	if end := radixEnd(text, start); end > 0 {
 		return end
@@ -303,8 +300,7 @@ func numberEnd(text string, start int) int {
 	return exponentEnd(text, end)
 }
 
-// radixEnd is the end of a 0x… or 0b… literal, 0 when there is none. 0X… is a
-// name.
+// radixEnd returns the end of a 0x… or 0b… literal, 0 if there is none. 0X… is a name.
 func radixEnd(text string, start int) int {
 	end := wordEnd(text, start)
 	if end-start < 3 || text[start] != '0' || text[start+1] != 'x' && text[start+1] != 'b' {
@@ -319,7 +315,7 @@ func radixEnd(text string, start int) int {
 	return end
 }
 
-// exponentEnd is the end of the exponent that begins at pos, 0 for none.
+// exponentEnd returns the end of the exponent that begins at pos, 0 if there is none.
 func exponentEnd(text string, pos int) int {
 	if pos == len(text) || text[pos]|0x20 != 'e' {
 		return 0

@@ -9,15 +9,14 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// literal is a string or number that a text has as a key.
+// literal is a string or number in a statement.
 type literal struct {
 	text   string // a string's contents, or a number as written, without '+'
 	number bool
 }
 
-// literal reads a literal: a number with its signs, TRUE or FALSE, b'01', x'41',
-// or strings side by side, perhaps after the name of a character set and before
-// a collation.
+// literal parses a literal: a number with signs, TRUE or FALSE, b'01', x'41', or adjacent strings.
+// A string may have a character set in front and a collation after it.
 func (p *parser) literal(tokens []token) (literal, bool) {
 	negative, signs := false, 0
 	for signs < len(tokens) && (p.isPunct(tokens[signs], '-') || p.isPunct(tokens[signs], '+')) {
@@ -52,7 +51,7 @@ func (p *parser) literal(tokens []token) (literal, bool) {
 	case fold(first, "N", "_UTF8MB4", "_UTF8MB3", "_UTF8"):
 		return p.strings(tokens[1:])
 	case fold(first, "_UCS2", "_UTF16", "_UTF16LE", "_UTF32"):
-		return literal{}, false // two bytes or four are a character
+		return literal{}, false // characters have two or four bytes
 	case first[0] == '_':
 		l, ok := p.strings(tokens[1:])
 		return l, ok && isASCII(l.text)
@@ -60,8 +59,7 @@ func (p *parser) literal(tokens []token) (literal, bool) {
 	return literal{}, false
 }
 
-// hexadecimal reads the string of x'41', which is a number to MySQL and a string
-// to MariaDB.
+// hexadecimal parses the string of x'41', which is a number to MySQL and a string to MariaDB.
 func (p *parser) hexadecimal(tokens []token) (literal, bool) {
 	digits, ok := p.strings(tokens)
 	text, err := hex.DecodeString(digits.text)
@@ -77,7 +75,7 @@ func (p *parser) hexadecimal(tokens []token) (literal, bool) {
 	return literal{}, false
 }
 
-// strings reads string literals side by side, which are one: 'a' "b".
+// strings parses adjacent string literals, which form one string: 'a' "b".
 func (p *parser) strings(tokens []token) (literal, bool) {
 	if n := len(tokens) - 2; n > 0 && p.is(tokens[n], "COLLATE") {
 		tokens = tokens[:n]
@@ -94,13 +92,12 @@ func (p *parser) strings(tokens []token) (literal, bool) {
 
 func (l literal) isEmpty() bool { return l.text == "" && !l.number }
 
-// isZero reports whether a literal is 0 in an integer column, as far as the server
-// converts it.
+// isZero reports whether the server converts a literal to 0 in an integer column.
 func (l literal) isZero() bool {
 	digits, base := l.radix()
 	switch {
 	case base != 0:
-		const longest = 8 // bytes; more are out of range, even if they are zeros
+		const longest = 8 // in bytes; longer ones are out of range, even if they are zeros
 		bits := len(digits) * map[int]int{2: 1, 16: 4}[base]
 		return strings.Trim(digits, "0") == "" && (bits+7)/8 <= longest
 	case l.isFloat():
@@ -110,18 +107,19 @@ func (l literal) isZero() bool {
 	return IsZero(l.text)
 }
 
-// IsZero reports whether a string is 0 in an integer column, as far as the server
-// converts it: '0', '0.4' and 'abc' are.
+// IsZero reports whether the server converts a string to 0 in an integer column, for example '0',
+// '0.4' and 'abc'.
 func IsZero(s string) bool {
 	zero, _, _ := readZero(s)
 	return zero
 }
 
-// AsksForKey reports whether a string for an integer key asks for a generated
-// one, as it does with AUTO_INCREMENT: where the server converts it to 0 and
-// does not refuse it. The reason is set where that is not certain. What keeps returns is
-// whether the column holds strings, and so any that is not wholly 0; it is asked
-// where that matters.
+// AsksForKey reports whether a string for an integer key requests a generated key, as it does with
+// AUTO_INCREMENT: if the server converts it to 0 without an error. reason is set if this is
+// uncertain.
+//
+// keeps reports whether the column stores strings, in which only '0' is a zero. AsksForKey calls it
+// only if that matters.
 func AsksForKey(
 	s string, mode Mode, ignore bool, row int, keeps func() (bool, error),
 ) (asks bool, reason string, err error) {
@@ -140,17 +138,17 @@ func AsksForKey(
 	case isASCII(s) && (ignore || mode&Strict == 0):
 		return true, "", nil
 	case !whole && certain && row == 0:
-		return false, "", nil // it is an error
+		return false, "", nil // the server refuses it
 	}
-	// There may be blanks above 0x7F before a number; and from the second row on it is
-	// an error in transactional tables only.
-	return false, "the key is a string that is no integer, and it isn't certain that the server refuses it; " +
-		"give an integer, or leave the key out", nil
+	// Bytes above 0x7F may be blanks before a number. From the second row on, only transactional
+	// tables refuse the value.
+	return false, "the key is a string that isn't an integer, and the server may accept it; " +
+		"write an integer, or leave the key out", nil
 }
 
-// readZero reports whether a string is 0 in an integer column, as far as the server
-// converts it; whether it converts the whole of it; and whether that is
-// certain. Servers differ in exponents without digits or beyond a float's, and in blanks.
+// readZero reports whether the server converts a string to 0 in an integer column, whether it
+// converts all of it, and whether that is certain. Servers differ in exponents without digits or
+// beyond a float's range, and in blanks.
 func readZero(s string) (zero, whole, certain bool) {
 	zero, whole = convertsToZero(strings.Trim(s, " \t\n\v\f\r"))
 	exponent := strings.TrimLeft(s, " \t\n\r+-.0123456789")
@@ -176,25 +174,25 @@ func convertsToZero(s string) (zero, whole bool) {
 	exponent := 0
 	if end := exponentEnd(rest, 0); end > 0 {
 		var err error
-		if exponent, err = strconv.Atoi(rest[1:end]); err != nil { // it is out of range, with its sign
+		if exponent, err = strconv.Atoi(rest[1:end]); err != nil { // out of range; Atoi returns the limit
 			exponent = math.MaxInt32
 			if rest[1] == '-' {
 				exponent = math.MinInt32
 			}
 		}
-		exponent = min(max(exponent, math.MinInt32/2), math.MaxInt32/2) // room for the digits
+		exponent = min(max(exponent, math.MinInt32/2), math.MaxInt32/2) // leave range for the digits
 		rest = rest[end:]
 	}
 	digits := strings.TrimLeft(integer+fraction, "0")
 	if digits == "" {
 		return true, rest == ""
 	}
-	// The value is 0.digits, times ten to the power of point: 0.5 is rounded up.
+	// The value is 0.digits times 10 to the power of point. 0.5 is rounded up.
 	point := len(digits) - len(fraction) + exponent
 	return point < 0 || point == 0 && digits[0] < '5', rest == ""
 }
 
-// radix returns the digits of 0x… and 0b…, and 16 or 2; 0 for other literals.
+// radix returns the digits of 0x… and 0b… and the base 16 or 2; 0 for other literals.
 func (l literal) radix() (digits string, base int) {
 	digits = strings.TrimPrefix(l.text, "-")
 	switch {
@@ -207,12 +205,11 @@ func (l literal) radix() (digits string, base int) {
 	return l.text, 0
 }
 
-// isFloat reports whether a number has an exponent: the servers round those to
-// even.
+// isFloat reports whether a number has an exponent. The servers round such numbers to even.
 func (l literal) isFloat() bool { return l.number && strings.ContainsAny(l.text, "eE") }
 
-// integer is the key that a literal is in an integer column: int64, or uint64
-// where it must be; nil when only the server knows.
+// integer returns a literal's value in an integer column: an int64, or a uint64 if it is larger. It
+// returns nil if only the server knows the value.
 func (l literal) integer() any {
 	if digits, base := l.radix(); base != 0 {
 		if l.text[0] == '-' {
@@ -228,7 +225,7 @@ func (l literal) integer() any {
 		return nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	const exact = 1 << 53 // integers up to it are exact as float64
+	const exact = 1 << 53 // float64 has all integers up to it
 	switch {
 	case err != nil || f < -exact || f > exact:
 		return nil
@@ -238,8 +235,8 @@ func (l literal) integer() any {
 	return int64(math.Round(f))
 }
 
-// string is the key that a literal is in a string column, nil when only the
-// server knows: 007 becomes '7', and 0x41 'A'.
+// string returns a literal's value in a string column, nil if only the server knows it: 007 becomes
+// '7', and 0x41 becomes 'A'.
 func (l literal) string() any {
 	digits, ok := sqltext.AppendLiteral(nil, sqltext.ParseInteger(l.text, 10))
 	if l.number && (!ok || string(digits) != l.text) {
@@ -248,8 +245,8 @@ func (l literal) string() any {
 	return l.text
 }
 
-// Kept returns the key that the text has for row i, an int64, uint64 or string;
-// nil when it is not of that kind or needs the server to be understood.
+// Kept returns the literal key of row i: an int64, uint64 or string. It returns nil if the key
+// isn't a literal, or if only the server knows its value.
 func (p *Plan) Kept(in *Insert, i int) any {
 	if in.slots[i].kind != SlotKept {
 		return nil
@@ -266,7 +263,7 @@ func (p *Plan) Kept(in *Insert, i int) any {
 	return l.string()
 }
 
-// reader reads a part of the text again.
+// reader returns a parser for a part of the string.
 func (p *Plan) reader(start, end int) *parser {
 	of := lexer{text: p.text[:end], pos: start, mode: p.mode, charset: p.charset}
 	return &parser{answered: true, server: p.dialect, lexer: of, plan: &Plan{}}
@@ -289,7 +286,7 @@ func unquoteString(s string, mode Mode) string {
 		c := body[i]
 		switch {
 		case c == quote:
-			i++ // doubled
+			i++ // a doubled quote
 		case c == '\\' && mode&NoBackslashEscapes == 0 && i+1 < len(body):
 			i++
 			switch body[i] {
@@ -305,7 +302,7 @@ func unquoteString(s string, mode Mode) string {
 				c = 0
 			case 'Z':
 				c = 0x1a
-			case '%', '_': // for LIKE, which reads the backslash itself
+			case '%', '_': // for LIKE, which interprets the backslash
 				b.WriteByte('\\')
 				c = body[i]
 			default:

@@ -1,7 +1,7 @@
 package rewrite
 
-// load reads LOAD DATA and LOAD XML, whose first word is verb. A file's rows
-// are not filled: into a sharded table they must bring the key.
+// load parses LOAD DATA and LOAD XML with the first word verb. Rows of a file get no keys, so a
+// file for a sharded table must contain them.
 func (p *parser) load(verb token) (done bool, err error) {
 	if !p.is(p.peek(), "DATA", "XML") {
 		return p.skipStatement(), nil
@@ -11,8 +11,8 @@ func (p *parser) load(verb token) (done bool, err error) {
 	if in == nil {
 		return false, err
 	}
-	wayOut := "LOAD DATA does not give the key column " + in.Table.KeyColumn + ", and no key is generated; " +
-		"name it among the columns, or INSERT the rows"
+	wayOut := "LOAD DATA has no values for key column " + in.Table.KeyColumn + "; " +
+		"add the column to the file and the column list, or INSERT the rows"
 	switch given, listed := p.loadsKey(in); {
 	case given:
 		return false, nil
@@ -26,8 +26,7 @@ func (p *parser) load(verb token) (done bool, err error) {
 	return false, err
 }
 
-// loadTarget reads up to the table's name. It returns nil for a table without
-// rule.
+// loadTarget parses up to the table's name. It returns nil for a table that isn't sharded.
 func (p *parser) loadTarget() (*Insert, error) {
 	for {
 		t := p.next()
@@ -54,8 +53,8 @@ func (p *parser) loadTarget() (*Insert, error) {
 	}
 }
 
-// loadsKey reads the rest of the statement: whether it lists its columns, and
-// whether one that is listed, or one that SET assigns, is the key.
+// loadsKey parses the rest of the statement. It reports whether the key is among the listed or
+// assigned columns, and whether columns are listed.
 func (p *parser) loadsKey(in *Insert) (given, listed bool) {
 	partition, sets := false, false
 	for depth := 0; ; {

@@ -9,13 +9,12 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Parse understands a text. It returns a plan without inserts for a text that
-// passes through, and a [*StatementError] for one that holds an INSERT or
-// REPLACE into a sharded table that it cannot fill. Other errors are those of the
-// options' functions.
+// Parse parses a string. It returns a plan without inserts for a string that is passed through. It
+// returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys.
+// Other errors come from the functions in opts.
 func Parse(text string, opts Options) (*Plan, error) {
 	if uint64(len(text)) > math.MaxUint32 {
-		return nil, NewStatementError(text[:64], opts, 0, "", "the text is longer than 4 GiB")
+		return nil, NewStatementError(text[:64], opts, 0, "", "the statement is longer than 4 GiB")
 	}
 	p := &parser{
 		lexer: newLexer(text, opts.Mode, opts.Charset),
@@ -43,7 +42,7 @@ func Parse(text string, opts Options) (*Plan, error) {
 	return p.plan, nil
 }
 
-// readTo is how far the text decides what happens to it.
+// readTo returns the position up to which the string must be read.
 func (p *parser) readTo() int {
 	if len(p.plan.Inserts) == 0 && p.unread > 0 {
 		return p.unread
@@ -51,8 +50,8 @@ func (p *parser) readTo() int {
 	return len(p.plan.text)
 }
 
-// doubted decides about a text that the servers may read otherwise than it was
-// read, with this error: it passes through unless it may insert into a sharded table.
+// doubted handles a string that the servers may read differently. It returns err if the string may
+// insert into a sharded table, and otherwise a plan that passes it through.
 func (p *parser) doubted(err error) (*Plan, error) {
 	table := ""
 	var failed *StatementError
@@ -71,8 +70,8 @@ func (p *parser) doubted(err error) (*Plan, error) {
 	return nil, NewStatementError(p.plan.text, p.opts, p.unsureAt, table, p.unsure)
 }
 
-// mayInsertInto returns a sharded table into which the text may insert, however it is
-// read: one that is named after INSERT, REPLACE or LOAD. It is empty for none.
+// mayInsertInto returns a sharded table that is named after INSERT, REPLACE or LOAD. It is empty if
+// there is none.
 func (p *parser) mayInsertInto() string {
 	text := p.plan.text[indexVerb(p.plan.text):]
 	if p.opts.Tables == nil {
@@ -81,7 +80,7 @@ func (p *parser) mayInsertInto() string {
 	if p.opts.NamesBeyondASCII && p.charset != CharsetUTF8 && !isASCII(text) {
 		return "beyond ASCII"
 	}
-	const longest = 300 // bytes of a name in quotes, at most 64 characters
+	const longest = 300 // in bytes: a quoted name has at most 64 characters
 	for i := 0; i < len(text); {
 		names := []string(nil)
 		c := text[i]
@@ -111,9 +110,8 @@ func (p *parser) mayInsertInto() string {
 	return ""
 }
 
-// indexVerb returns where INSERT, REPLACE or LOAD stands first as a word that may
-// begin a statement, the text's length when none does. Functions, with a bracket
-// after the word, and the events of triggers, with ON after it, don't.
+// indexVerb returns the position of the first INSERT, REPLACE or LOAD that may begin a statement,
+// or the string's length. It ignores functions, before a bracket, and trigger events, before ON.
 func indexVerb(text string) int {
 	for i := indexInsert(text); i < len(text); i += indexInsert(text[i:]) {
 		start := i
@@ -132,38 +130,35 @@ func indexVerb(text string) int {
 	return len(text)
 }
 
-// parser reads a text statement by statement.
+// parser parses a string statement by statement.
 type parser struct {
 	lexer
 	opts   Options
 	plan   *Plan
-	params int  // placeholders so far
-	last   bool // the present statement read LAST_INSERT_ID()
-	// mention is where INSERT or REPLACE is mentioned next, as far as that was
-	// looked for: −1 at first.
+	params int  // the number of placeholders so far
+	last   bool // the current statement reads LAST_INSERT_ID()
+	// mention is the position of the next INSERT or REPLACE found so far, −1 at first.
 	mention int
-	// later is the error of a text that is refused when it has been read.
+	// later is the error to return after the string was read.
 	later error
-	// unread is where a statement that passes begins that is the text's last, 0
-	// for none.
+	// unread is the position of the last statement if it is passed through unread, 0 otherwise.
 	unread int
-	// modeSet: the statement at hand sets sql_mode for itself.
+	// modeSet: the current statement sets sql_mode for itself.
 	modeSet bool
-	// answered and server are the answer of Options.Dialect.
+	// answered and server cache the result of Options.Dialect.
 	answered bool
 	server   Dialect
-	// fitting: the statement at hand may be next to an INSERT that gets keys, and unfit
-	// that a statement may not.
+	// fitting: the current statement may be in a string with an INSERT that gets keys. unfit:
+	// another one may not.
 	fitting, unfit bool
-	// judged are the inserts before the statement at hand, as far as together has looked
-	// at them: one of them is not told, or uncertain.
+	// judged is the number of inserts that together has checked. untold and uncertain are its
+	// results.
 	judged            int
 	untold, uncertain bool
 	mixed             mixture
 }
 
-// word is the text of a word that may be a keyword: in INTO.t the servers take
-// INTO for a name.
+// word returns a word that may be a keyword. The servers read the INTO in INTO.t as a name.
 func (p *parser) word(t token) string {
 	if t.kind != tokenWord || t.end+1 < len(p.text) && p.text[t.end] == '.' && isWordByte(p.text[t.end+1]) {
 		return ""
@@ -176,13 +171,13 @@ func (p *parser) is(t token, keywords ...string) bool {
 	return t.kind == tokenWord && fold(p.word(t), keywords...)
 }
 
-// endsStatement reports whether a token is the semicolon after a statement, or the end of
-// what is readable.
+// endsStatement reports whether a token is the semicolon after a statement, or the end of the
+// readable part.
 func (p *parser) endsStatement(t token) bool {
 	return t.kind == tokenEOF || t.kind == tokenBad || p.isPunct(t, ';')
 }
 
-// lookAhead returns the way back to the next token.
+// lookAhead returns a function that returns to the next token.
 func (p *parser) lookAhead() (back func()) {
 	saved := p.lexer
 	return func() { p.restore(saved) }
@@ -200,14 +195,14 @@ func (p *parser) fail(at int, in *Insert, reason string) error {
 	return NewStatementError(p.text, p.opts, at, table, reason)
 }
 
-// failLater refuses the text once it has been read.
+// failLater sets the error to return after the string was read.
 func (p *parser) failLater(err error) {
 	if p.later == nil {
 		p.later = err
 	}
 }
 
-// dialect asks what the server is.
+// dialect returns the server's dialect.
 func (p *parser) dialect() Dialect {
 	if !p.answered && p.opts.Dialect != nil {
 		var err error
@@ -219,14 +214,13 @@ func (p *parser) dialect() Dialect {
 	return p.server
 }
 
-// isMySQL reports whether the server reads statements as MySQL does.
+// isMySQL reports whether the server parses statements as MySQL does.
 func (p *parser) isMySQL() bool {
 	d := p.dialect()
 	return d == DialectMySQL || d == DialectVitess
 }
 
-// noteWord remembers that the statement reads LAST_INSERT_ID(), also as
-// @@last_insert_id or @@identity.
+// noteWord detects that the statement reads LAST_INSERT_ID(), @@last_insert_id or @@identity.
 func (p *parser) noteWord(t token) {
 	if p.is(t, "LAST_INSERT_ID", "IDENTITY") {
 		p.last = true

@@ -7,96 +7,91 @@ import (
 	"unsafe"
 )
 
-// Kind is the kind of keys that a generator makes.
+// Kind is the kind of a generator's keys.
 type Kind uint8
 
 const (
-	// KindUnknown: not known before the first key is made.
+	// KindUnknown: unknown until the first key is generated.
 	KindUnknown Kind = iota
-	// KindInteger: keys: NULL, DEFAULT and 0 ask for one.
+	// KindInteger: integer keys, which NULL, DEFAULT and 0 request.
 	KindInteger
-	// KindText: keys, strings or bytes: NULL, DEFAULT and '' ask for one.
+	// KindText: strings or bytes, which NULL, DEFAULT and '' request.
 	KindText
 )
 
-// Table is what a plan must know of a sharded table.
+// Table describes a sharded table.
 type Table struct {
-	// KeyColumn is the generate-key column.
+	// KeyColumn is the column of generated keys.
 	KeyColumn string
-	// Kind of the table's keys. KindUnknown lets the reading ask [Options.Kind]
-	// when it needs to know.
+	// Kind is the kind of the table's keys. For KindUnknown, the parser calls [Options.Kind] if
+	// needed.
 	Kind Kind
-	// Unguarded: ON DUPLICATE KEY UPDATE may not assign the key, be it to itself;
-	// see [Insert.Guarded].
+	// Unguarded: ON DUPLICATE KEY UPDATE must not assign the key, not even to itself; see
+	// [Insert.Guarded].
 	Unguarded bool
-	// KeepExplicit leaves given NULL, DEFAULT, 0 and '' alone: only an absent
-	// key column is filled.
+	// KeepExplicit: explicit NULL, DEFAULT, 0 and '' stay unchanged; keys are generated only if the
+	// key column is missing.
 	KeepExplicit bool
-	// Sharding are columns whose values the plan shall know; see [Plan.Given].
+	// Sharding are the columns whose values the plan records; see [Plan.Given].
 	Sharding []string
-	// Fixed are the columns for which the plan records what an ON DUPLICATE KEY UPDATE
-	// assigns; see [Update].
+	// Fixed are the columns whose assignments in ON DUPLICATE KEY UPDATE the plan records; see
+	// [Update].
 	Fixed []string
-	// Columns are the table's columns in order, without invisible ones. Nil lets
-	// the reading of a statement without column list ask [Options.Columns].
+	// Columns are the table's columns in order, without invisible ones. If Columns is nil, the
+	// parser calls [Options.Columns] for a statement without a column list.
 	Columns []string
 }
 
-// Options say how a text is read. What a [Table] does not tell is asked for in
-// the moment when the text turns out to need it; an error of the answer is the
-// error of [Parse].
+// Options configure [Parse]. It calls their functions only if the statement depends on them, and
+// returns their errors.
 type Options struct {
 	Mode    Mode
 	Charset Charset
-	// Tables finds a sharded table by its name, schema empty when the name is
-	// not qualified; nil means that no rule covers it.
+	// Tables returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
+	// the name isn't qualified.
 	Tables func(schema, name string) *Table
-	// Kind returns the kind of a table's keys, which 0 and '' in place of a key
-	// need. Nil: they are left to the server where Table does not tell.
+	// Kind returns the kind of a table's keys, which matters for keys of 0 and ''. If Kind is nil
+	// and the table's kind is unknown, the server decides.
 	Kind func(*Table) (Kind, error)
-	// KeepsStrings reports whether the key column of an insert's table holds strings,
-	// so that one that is no integer is a key. Nil: it does not.
+	// KeepsStrings reports whether the key column of an insert's table stores strings, so that a
+	// string which isn't an integer is a valid key. Nil means false.
 	KeepsStrings func(in *Insert) (bool, error)
-	// Dialect returns what the server is, which some rare words need. Nil: it is
-	// not known.
+	// Dialect returns the server's dialect, which a few rare words depend on. Nil means unknown.
 	Dialect func() (Dialect, error)
-	// NamesBeyondASCII: some sharded table's name has letters beyond ASCII, which
-	// are read in UTF-8 only. In another Charset a name with such letters is
-	// refused.
+	// NamesBeyondASCII: a sharded table's name has non-ASCII letters, which are supported in UTF-8
+	// only. In another Charset, names with such letters are refused.
 	NamesBeyondASCII bool
-	// Columns returns the columns of the table that an insert names, as
-	// [Table] has them. Nil: a statement that needs them is refused where Table
-	// does not tell.
+	// Columns returns the columns of an insert's table; see [Table].Columns. If both are nil, a
+	// statement that depends on them is refused.
 	Columns func(in *Insert) ([]string, error)
 }
 
-// Dialect is the kind of server that reads a text.
+// Dialect is the SQL dialect of a server.
 type Dialect uint8
 
 const (
-	// DialectUnknown: a text is read as either server may read it.
+	// DialectUnknown: the server is either MySQL or MariaDB.
 	DialectUnknown Dialect = iota
-	// DialectMySQL: RETURNING is a name, IGNORE no value; the same goes for the
-	// engines that speak MySQL's language.
+	// DialectMySQL: RETURNING is a name, and IGNORE isn't a value. Engines compatible with MySQL
+	// have it too.
 	DialectMySQL
-	// DialectMariaDB: RETURNING is reserved, and IGNORE stands for DEFAULT.
+	// DialectMariaDB: RETURNING is reserved, and IGNORE means DEFAULT.
 	DialectMariaDB
-	// DialectVitess: as MySQL, but a key may be no expression of ours.
+	// DialectVitess: like MySQL, but a key can't be an added expression.
 	DialectVitess
 )
 
-// Plan is a text understood: what is filled, and where. Many goroutines may use
-// it.
+// Plan is a parsed string with the places of its keys. It is safe for concurrent use.
 type Plan struct {
-	// Inserts are the INSERTs and REPLACEs into sharded tables, in the order of
-	// the text. When there are none the text passes through.
+	// Inserts are the INSERTs and REPLACEs into sharded tables, in order. If there are none, the
+	// string is passed through.
 	Inserts []Insert
-	// Updates are what ON DUPLICATE KEY UPDATE assigns to columns that are fixed.
+	// Updates are the assignments of ON DUPLICATE KEY UPDATE to fixed columns.
 	Updates []Update
-	// Statements counts the statements of the text, empty ones apart.
+	// Statements is the number of statements in the string, without empty ones.
 	Statements int
-	// Consulted are the sql_mode bits on which this plan depends. A session
-	// that differs in one of them needs a plan of its own.
+	// Consulted are the sql_mode bits that this plan depends on. A session with other bits needs
+	// another plan.
 	Consulted Mode
 	// ConsultedCharset: the plan depends on the session's character set.
 	ConsultedCharset bool
@@ -104,18 +99,18 @@ type Plan struct {
 	text    string
 	mode    Mode
 	charset Charset
-	dialect Dialect // DialectUnknown too where it was not asked for
-	params  int     // placeholders in the text
+	dialect Dialect // DialectUnknown if no statement depended on it
+	params  int     // number of placeholders in the string
 
-	elsewhere []int // the statements that are INSERTs into other tables
+	elsewhere []int // indexes of the INSERTs into other tables
 
-	first [1]Insert              // room for Inserts, as nearly always there is one
-	bind  atomic.Pointer[string] // BindText, once it was asked for
+	first [1]Insert              // a buffer for Inserts, since there is usually one
+	bind  atomic.Pointer[string] // a cache for BindText
 }
 
 // Insert is one INSERT or REPLACE into a sharded table.
 type Insert struct {
-	Schema, Name string // the table as the text names it, without quotes
+	Schema, Name string // the table in the statement, without quotes
 	Table        *Table
 	Replace      bool
 	Ignore       bool
@@ -123,40 +118,37 @@ type Insert struct {
 	Returning    bool
 	// Source is set for INSERT … SELECT, TABLE and WITH.
 	Source *Source
-	// TableColumns are the table's columns, for a statement that lists none and
-	// so depends on them.
+	// TableColumns are the table's columns if the statement has no column list and depends on them.
 	TableColumns []string
-	// MentionsLastID: the statement itself reads LAST_INSERT_ID().
+	// MentionsLastID: the statement reads LAST_INSERT_ID().
 	MentionsLastID bool
-	// Statement is the insert's place among the text's statements, from 0.
+	// Statement is the index of the insert among the string's statements.
 	Statement int
 	// ReadLater: a later statement of the same string reads LAST_INSERT_ID().
 	ReadLater bool
-	// RolledBack: a later statement of the same string is a ROLLBACK, which may undo it.
+	// RolledBack: a later statement of the same string is a ROLLBACK, which may undo the insert.
 	RolledBack bool
 	// InText: the first generated key is written as LAST_INSERT_ID(key); see
 	// [Plan.Report].
 	InText bool
-	// Guarded, by [Plan.Report] too: ON DUPLICATE KEY UPDATE makes the key of a row
-	// that exists the statement's insert id. LAST_INSERT_ID() then is that key,
-	// until the caller makes it again what it was.
+	// Guarded: ON DUPLICATE KEY UPDATE makes the key of an existing row the statement's insert ID;
+	// see [Plan.Report]. LAST_INSERT_ID() then returns that key, and the caller must restore it.
 	Guarded bool
-	// Refused: the server will refuse the statement (a row has the wrong number
-	// of values). It is sent for the server's words, in a form that no server
-	// takes, since it is not filled.
+	// Refused: the server will refuse the statement, since a row has the wrong number of values. It
+	// gets no keys, and is sent for the server's error in a form that every server refuses.
 	Refused bool
 
 	start, end  int
-	slots       []slot    // one a row
-	others      int       // the rows that are not SlotFill
-	given       [][]given // as Table.Sharding; nil where none of them is named
-	headAt      int       // where headText goes, −1 for nowhere
+	slots       []slot    // one for each row
+	others      int       // number of rows that are not SlotFill
+	given       [][]given // by row, in the order of Table.Sharding; nil if the statement lists none of them
+	headAt      int       // position for headText, −1 for none
 	headText    string    // the addition to the column list
-	keyPrefix   string    // what stands before a key that is added to a row
-	keyAdded    bool      // the rows have no place for the key of their own
-	aliasAt     int       // where the row alias' column list takes one more, −1
+	keyPrefix   string    // the prefix of a key that is added to a row
+	keyAdded    bool      // the key is added to each row
+	aliasAt     int       // position for another column of the row alias, −1 for none
 	duplicateAt int       // the end of ON DUPLICATE KEY UPDATE's assignments
-	refuseAt    int       // where a refused statement takes refuseText
+	refuseAt    int       // position for refuseText in a refused statement
 	refuseText  string
 	wrapper     *wrapper // around the expressions of SlotExpression rows
 	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key)
@@ -164,48 +156,47 @@ type Insert struct {
 
 // Source is the query of an INSERT … SELECT.
 type Source struct {
-	// Columns are the target's columns, as listed or as the table has them.
+	// Columns are the target's columns, listed or from the table.
 	Columns []string
-	// KeyIndex is the key column's place in Columns, −1 when it is absent.
+	// KeyIndex is the index of the key column in Columns, −1 if it is missing.
 	KeyIndex int
-	// Head is the text up to the table's name and partitions; Query the
-	// query; Tail what follows it (ON DUPLICATE KEY UPDATE, RETURNING).
+	// Head is the statement up to the table's name and partitions, Query is the query, and Tail is
+	// the rest (ON DUPLICATE KEY UPDATE, RETURNING).
 	Head, Query, Tail string
-	// QueryParams and TailParams count the placeholders of both.
+	// QueryParams and TailParams are the numbers of placeholders in Query and Tail.
 	QueryParams, TailParams int
-	// Lockable: the query is one SELECT of tables that takes LOCK IN SHARE MODE after
-	// it, and has no such clause yet.
+	// Lockable: the query is one SELECT from tables without a locking clause, so LOCK IN SHARE MODE
+	// can follow it.
 	Lockable bool
-	// Unlimited: the query is ordered, and takes a LIMIT after it.
+	// Unlimited: the query has ORDER BY, and a LIMIT can follow it.
 	Unlimited bool
 
 	columns string // Columns, quoted
-	guardAt int    // where Tail takes the guard
+	guardAt int    // position of the guard in Tail
 }
 
-// SlotKind says what happens to the key of one row.
+// SlotKind is the way in which a row's key is handled.
 type SlotKind uint8
 
 const (
 	// SlotFill: a key is generated.
 	SlotFill SlotKind = iota
-	// SlotParam: the argument decides: nil, zero or "" asks for a key.
+	// SlotParam: the key is an argument, which requests a key if it is nil, zero or "".
 	SlotParam
-	// SlotKept: the text gives the key.
+	// SlotKept: the key is a literal.
 	SlotKept
-	// SlotUnknown: the text gives the key; what it is only the server knows.
+	// SlotUnknown: the key is explicit, but only the server knows its value.
 	SlotUnknown
-	// SlotExpression: an expression gives the key; where it comes to NULL or 0 (for
-	// text keys ''), the server takes a generated one. Which of both it took only
-	// the table can tell: it has the generated key, or not.
+	// SlotExpression: the key is an expression. If it evaluates to NULL or 0 (string keys: ''), the
+	// server uses a generated key. Only the table shows which of both it used.
 	SlotExpression
 )
 
-// Rows is the number of rows that the statement gives; 0 for a Source.
+// Rows returns the number of the statement's rows; 0 for a Source.
 func (in *Insert) Rows() int { return len(in.slots) }
 
-// Slot tells what happens to row i's key and, for a SlotParam, which argument
-// decides, from 0. It is the zero value for a row that there is not.
+// Slot returns how row i's key is handled and, for SlotParam, the index of its argument. It returns
+// zero values if there is no row i.
 func (in *Insert) Slot(i int) (kind SlotKind, param int) {
 	if i < 0 || i >= len(in.slots) {
 		return
@@ -216,7 +207,7 @@ func (in *Insert) Slot(i int) (kind SlotKind, param int) {
 // AllFilled reports whether every row's key is generated.
 func (in *Insert) AllFilled() bool { return in.others == 0 }
 
-// fills counts the rows for which a key is generated, even if it may go unused.
+// fills returns the number of rows for which a key is generated, even if it may be unused.
 func (in *Insert) fills() int { return countFills(in.slots) }
 
 func countFills(slots []slot) (n int) {
@@ -228,7 +219,7 @@ func countFills(slots []slot) (n int) {
 	return n
 }
 
-// fillsBefore counts the rows whose key of ours stands before the user's placeholder i.
+// fillsBefore returns the number of rows whose generated key precedes the user's placeholder i.
 func (in *Insert) fillsBefore(i int) int {
 	rows := sort.Search(len(in.slots), func(row int) bool { return int(in.slots[row].before) > i })
 	if in.AllFilled() {
@@ -237,11 +228,11 @@ func (in *Insert) fillsBefore(i int) int {
 	return countFills(in.slots[:rows])
 }
 
-// Params counts the placeholders of the user's text.
+// Params returns the number of placeholders in the program's statement.
 func (p *Plan) Params() int { return p.params }
 
-// Fills counts the keys that the text itself asks for, or may ask for, SlotParam
-// rows apart: so many placeholders the bind text has more than the user's.
+// Fills returns the number of placeholders that BindText adds: the keys to generate without
+// SlotParam rows.
 func (p *Plan) Fills() (n int) {
 	for i := range p.Inserts {
 		if !p.Inserts[i].Refused {
@@ -251,8 +242,7 @@ func (p *Plan) Fills() (n int) {
 	return n
 }
 
-// FillsBefore counts the placeholders of ours that stand before the user's
-// placeholder i in the bind text.
+// FillsBefore returns the number of added placeholders before the user's placeholder i in BindText.
 func (p *Plan) FillsBefore(i int) (n int) {
 	for k := range p.Inserts {
 		if !p.Inserts[k].Refused {
@@ -262,14 +252,13 @@ func (p *Plan) FillsBefore(i int) (n int) {
 	return n
 }
 
-// InsertsElsewhere reports whether one of the statements after from and before to is an
-// INSERT into a table that is not sharded.
+// InsertsElsewhere reports whether a statement after from and before to is an INSERT into a table
+// that isn't sharded.
 func (p *Plan) InsertsElsewhere(from, to int) bool {
 	return slices.ContainsFunc(p.elsewhere, func(at int) bool { return from < at && at < to })
 }
 
-// Size estimates the bytes that the plan occupies besides its text, the bind
-// text included, which may not have been made yet.
+// Size returns the approximate size of the plan in bytes, without its string but with BindText.
 func (p *Plan) Size() int {
 	n := 200 + 100*len(p.Updates) + 8*len(p.elsewhere)
 	for i := range p.Inserts {
@@ -283,19 +272,18 @@ func (p *Plan) Size() int {
 	return n
 }
 
-// Report lets the plan be written for a server that makes the argument of
-// LAST_INSERT_ID(expr) in an INSERT the statement's insert id, as MySQL and
-// MariaDB do: with the first generated key ([Insert.InText]), or the key of a row
-// that exists ([Insert.Guarded]), written so where that cannot lie. It is called
-// before the plan is used.
+// Report changes the plan for a server that reports the argument of LAST_INSERT_ID(expr) in an
+// INSERT as the statement's insert ID. MySQL and MariaDB do. The argument is the first generated
+// key ([Insert.InText]) or the key of an existing row ([Insert.Guarded]). Call Report before the
+// plan is used.
 func (p *Plan) Report() {
 	for i := range p.Inserts {
 		p.Inserts[i].report(p.Statements <= 1)
 	}
 }
 
-// ReportUpserts is Report for a server that does so only where ON DUPLICATE KEY
-// UPDATE of one row has LAST_INSERT_ID(expr), as Vitess does.
+// ReportUpserts is Report for a server that reports only LAST_INSERT_ID(expr) in ON DUPLICATE KEY
+// UPDATE of one row, such as Vitess.
 func (p *Plan) ReportUpserts() {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
@@ -305,7 +293,7 @@ func (p *Plan) ReportUpserts() {
 	}
 }
 
-// add begins another insert.
+// add adds an insert.
 func (p *Plan) add() *Insert {
 	if p.Inserts == nil {
 		p.Inserts = p.first[:0]
@@ -314,15 +302,15 @@ func (p *Plan) add() *Insert {
 	return &p.Inserts[len(p.Inserts)-1]
 }
 
-// drop takes the insert away that was added last.
+// drop removes the last insert.
 func (p *Plan) drop() {
 	if p.Inserts = p.Inserts[:len(p.Inserts)-1]; len(p.Inserts) == 0 {
 		p.Inserts = nil
 	}
 }
 
-// report chooses how the server comes to know the key that LAST_INSERT_ID()
-// shall return; alone says that the statement is the text's only one.
+// report determines how the server learns the key for LAST_INSERT_ID(). alone reports whether the
+// statement is the string's only one.
 func (in *Insert) report(alone bool) {
 	if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
 		return
@@ -335,16 +323,16 @@ func (in *Insert) report(alone bool) {
 	in.InText = in.inTextSlot >= 0
 	switch {
 	case !alone && !in.ReadLater:
-		in.InText = false // should it fail, it would hide what a statement before it left in LAST_INSERT_ID()
+		in.InText = false // if it failed, it would hide the LAST_INSERT_ID() of an earlier statement
 	case in.Returning && in.Ignore:
-		in.InText = false // what became of the row shows too late
+		in.InText = false // the row's state is known too late
 	case in.OnDuplicate && !(in.Guarded && in.Rows() == 1):
-		in.InText = false // it would hide the key of a row that exists
+		in.InText = false // it would hide the key of an existing row
 	}
 }
 
-// Plain returns the same plan without [Insert.InText]: for a first key that
-// LAST_INSERT_ID(key) does not return as it is, such as a negative one.
+// Plain returns the same plan without [Insert.InText], for a first key that LAST_INSERT_ID(key)
+// would change, such as a negative one.
 func (p *Plan) Plain() *Plan {
 	r := &Plan{Statements: p.Statements, Consulted: p.Consulted, ConsultedCharset: p.ConsultedCharset,
 		text: p.text, mode: p.mode, charset: p.charset, dialect: p.dialect, params: p.params}
@@ -356,8 +344,8 @@ func (p *Plan) Plain() *Plan {
 	return r
 }
 
-// firstFill is the first row whose key is generated for certain, −1 when an
-// argument may ask for one, or an expression before it, or none is.
+// firstFill returns the first row whose key is certainly generated. It returns −1 if there is none,
+// or if an argument or expression before it may request a key.
 func (in *Insert) firstFill() int {
 	first := -1
 	for i, s := range in.slots {
@@ -371,8 +359,7 @@ func (in *Insert) firstFill() int {
 	return first
 }
 
-// isTold reports whether the server knows, right after the insert, what LAST_INSERT_ID()
-// must return: it can be told the first generated key, or none is generated.
+// isTold reports whether the server has the right LAST_INSERT_ID() right after the insert.
 func (in *Insert) isTold() bool {
 	if in.Ignore || in.OnDuplicate {
 		return false
@@ -387,8 +374,7 @@ func (in *Insert) keepsAll() bool {
 	})
 }
 
-// isUncertain reports whether only the table can show which rows were inserted with
-// which keys.
+// isUncertain reports whether only the table shows which rows were inserted with which keys.
 func (in *Insert) isUncertain() bool {
 	return in.Rows() > 1 && (in.Ignore || in.OnDuplicate) ||
 		slices.ContainsFunc(in.slots, func(s slot) bool { return s.kind == SlotExpression })

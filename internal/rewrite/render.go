@@ -8,14 +8,14 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Keys are the generated keys of one statement, in the order of their rows:
-// Ints where the generator makes int64, else Values.
+// Keys are the generated keys of one statement, in the order of their rows. int64 keys are in Ints,
+// and others in Values.
 type Keys struct {
 	Ints   []int64
 	Values []any
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (k *Keys) Len() int { return len(k.Ints) + len(k.Values) }
 
 // At returns key i.
@@ -26,7 +26,7 @@ func (k *Keys) At(i int) any {
 	return k.Values[i]
 }
 
-// HaveLiterals reports whether all keys can be written into a text.
+// HaveLiterals reports whether all keys can be written as literals.
 func (k *Keys) HaveLiterals() bool {
 	for _, v := range k.Values {
 		switch v.(type) {
@@ -46,9 +46,8 @@ func (k *Keys) appendLiteral(dst []byte, i int) []byte {
 	return dst
 }
 
-// BindText is the text in which each key that the text asks for is a
-// placeholder. It is a function of the text alone, so that the server's
-// prepared statements stay as many as the program's.
+// BindText returns the statement with a placeholder for each key to generate. It depends only on
+// the string, so the server gets no more different prepared statements than without keys.
 func (p *Plan) BindText() string {
 	if text := p.bind.Load(); text != nil {
 		return *text
@@ -58,11 +57,11 @@ func (p *Plan) BindText() string {
 	return text
 }
 
-// LiteralText is the text with the keys written into it; keys[i] are those of
-// the SlotFill and SlotExpression rows of Inserts[i].
+// LiteralText returns the statement with literal keys. keys[i] are the keys of the SlotFill and
+// SlotExpression rows of Inserts[i].
 func (p *Plan) LiteralText(keys []Keys) string {
-	var digits [24]byte // room for an integer
-	longest := 0        // the last key, as keys ascend; another length is rare
+	var digits [24]byte // a buffer for an integer
+	longest := 0        // the last key, since keys ascend; another length is rare
 	for i := range keys {
 		if n := keys[i].Len(); n > 0 {
 			longest = max(longest, len(keys[i].appendLiteral(digits[:0], n-1)))
@@ -71,8 +70,7 @@ func (p *Plan) LiteralText(keys []Keys) string {
 	return p.render(keys, longest)
 }
 
-// render writes the text with its splices. Without keys, placeholders stand in their
-// place.
+// render returns the statement with its splices, with placeholders if keys is nil.
 func (p *Plan) render(keys []Keys, longest int) string {
 	size := len(p.text)
 	for i := range p.Inserts {
@@ -84,11 +82,11 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	}
 	var out strings.Builder
 	out.Grow(size)
-	var digits [24]byte // room for an integer
+	var digits [24]byte // a buffer for an integer
 	key := digits[:0]
 	pos := 0
 	for i := range p.Inserts {
-		next := 0 // key of the insert
+		next := 0 // the insert's next key
 		p.splices(i, func(s Splice) bool {
 			out.WriteString(p.text[pos:s.At])
 			out.WriteString(s.Before)
@@ -109,17 +107,16 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	return out.String()
 }
 
-// Splice is one change that a plan makes to its text: Before, then a key if
-// HasKey, then After stand in place of what stood from At to End.
+// Splice is a change of the statement. It replaces the bytes from At to End by Before, a key if
+// HasKey, and After.
 type Splice struct {
-	Insert        int // which of the plan's inserts, from 0
-	At, End       int // the same where something is only added
+	Insert        int // index of the plan's insert
+	At, End       int // equal for an addition
 	Before, After string
 	HasKey        bool
 }
 
-// Splices yields the changes that the plan makes, in the order of the text:
-// all that [Plan.BindText] and [Plan.LiteralText] differ in from the text.
+// Splices yields all changes that BindText and LiteralText make, in order.
 func (p *Plan) Splices() iter.Seq[Splice] {
 	return func(yield func(Splice) bool) {
 		for i := range p.Inserts {
@@ -156,7 +153,7 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		case in.InText && row == in.inTextSlot:
 			s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
 		case s.End < len(p.text) && isWordByte(p.text[s.End]):
-			s.After = " " // the key must not touch the word after it
+			s.After = " " // separate the key from the next word
 		}
 		if !yield(s) {
 			return false
@@ -166,12 +163,11 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		(!in.Guarded || added(in.duplicateAt, ", "+in.guard()))
 }
 
-// guard is the assignment of a guarded ON DUPLICATE KEY UPDATE. It leaves the
-// key as it is, and makes it the last insert id.
+// guard returns the assignment for a guarded ON DUPLICATE KEY UPDATE. It doesn't change the key,
+// and makes it the last insert ID.
 func (in *Insert) guard() string {
 	column := sqltext.QuoteTable(in.Schema, in.Name) + "." + sqltext.QuoteIdentifier(in.Table.KeyColumn)
-	// The key does not change either way; the condition is there to be evaluated.
-	// (LAST_INSERT_ID(column) as the value would be unsigned, and out of range for
-	// a negative key.)
+	// Both branches assign the key to itself; only the condition matters. (LAST_INSERT_ID(column)
+	// as the value would be unsigned, and out of range for a negative key.)
 	return column + " = IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + ")"
 }

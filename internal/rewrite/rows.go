@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// rowReader reads rows of values. Rows can be very many: they are read byte by
-// byte, and only the key's value is looked at.
+// rowReader parses rows of values. Statements can have very many rows, so it reads bytes and
+// examines only the key's value.
 type rowReader struct {
 	*parser
 	in    *Insert
-	key   int // the key's place in each row, −1 when it is absent
-	arity int // the values that each row must have
-	// notes are the columns that the plan takes down, by their places in each row;
-	// most is the last place that is looked at, −1 for none.
+	key   int // index of the key in each row, −1 if it is missing
+	arity int // number of values that each row must have
+	// notes are the columns whose values the plan records, by their index in each row. most is the
+	// largest index to examine, −1 for none.
 	notes []int
 	most  int
 	// listed: the statement lists its columns.
 	listed bool
-	// wrong is where the first row of a wrong number of values begins, −1 for
-	// none, and values is that number.
+	// wrong is the position of the first row with a wrong number of values, −1 for none. values is
+	// that number.
 	wrong, values int
-	// commentStart and commentEnd are the last run of comments, without the
-	// blanks around it.
+	// commentStart and commentEnd are the ends of the last sequence of comments, without the blanks
+	// around it.
 	commentStart, commentEnd int
 }
 
-// find finds the places of what is looked at in each row.
+// find determines the indexes of the values to examine.
 func (r *rowReader) find(list []string) {
 	r.most = r.key
 	if len(r.in.Table.Sharding) == 0 {
@@ -41,14 +41,14 @@ func (r *rowReader) find(list []string) {
 	}
 }
 
-// noteValue takes down the value at a place of a row.
+// noteValue records the value at an index of a row.
 func (r *rowReader) noteValue(column int) {
 	v := r.expression(inRow)
 	r.note(r.in, column, &v)
 }
 
-// noteRow makes the notes as many as the rows, of which this is the last. One with
-// commas that are none has its values elsewhere.
+// noteRow adds notes for the last row. A row whose commas don't all separate values has unknown
+// values.
 func (r *rowReader) noteRow(misread bool) {
 	rows := r.in.Rows()
 	for i := range r.in.given {
@@ -67,7 +67,7 @@ func (r *rowReader) all() error {
 			t = r.next()
 		}
 		if !r.isPunct(t, '(') {
-			return r.fail(t.start, r.in, "a row of values is expected")
+			return r.fail(t.start, r.in, "expected a row of values")
 		}
 		if err := r.row(); err != nil {
 			return err
@@ -84,8 +84,8 @@ func (r *rowReader) all() error {
 	}
 }
 
-// nextRow moves into the next row where no more than a comma and blanks stand
-// before its bracket. It spares the lexer what most rows are.
+// nextRow moves into the next row if only a comma and blanks precede its bracket. This avoids the
+// lexer for most rows.
 func (r *rowReader) nextRow() bool {
 	pos := r.pos
 	if pos == len(r.text) || r.text[pos] != ',' {
@@ -101,7 +101,7 @@ func (r *rowReader) nextRow() bool {
 	return true
 }
 
-// row reads one row after its opening bracket.
+// row parses one row after its opening bracket.
 func (r *rowReader) row() error {
 	n, start := 0, r.pos
 	for {
@@ -131,8 +131,8 @@ func (r *rowReader) row() error {
 	switch {
 	case !misread:
 	case r.listed && r.key < 0 && containsFold(r.text[start:closing], "AGAINST"):
-		// MATCH a, b AGAINST (…) has a comma that is none. The row gets its key,
-		// and the server counts for itself.
+		// MATCH a, b AGAINST (…) contains a comma within a value. The row gets its key, and the
+		// server counts its values.
 	default:
 		r.in.Refused = true
 	}
@@ -148,13 +148,12 @@ func (r *rowReader) row() error {
 	return nil
 }
 
-// tooMuch is a value that the servers refuse even under IGNORE (1690, BIGINT
-// UNSIGNED value is out of range).
+// tooMuch is a value that the servers refuse even with IGNORE (1690, BIGINT UNSIGNED value is out
+// of range).
 const tooMuch = "~0 + 1"
 
-// refuse makes sure that the server refuses the statement, whatever it counts:
-// the first wrong row gets values that are too much. With them its number of
-// values is still a wrong one, so that the error is the server's own for that.
+// refuse makes the server refuse the statement in any case: it replaces the values of the first
+// wrong row by tooMuch. Their number stays wrong, so the server reports its usual error for that.
 func (r *rowReader) refuse() {
 	more := tooMuch
 	if r.values+1 == r.arity {
@@ -166,7 +165,7 @@ func (r *rowReader) refuse() {
 	r.in.refuseAt, r.in.refuseText = r.wrong, more
 }
 
-// blank reports whether nothing but blanks and comments stands in between.
+// blank reports whether there are only blanks and comments between two positions.
 func (r *rowReader) blank(start, end int) bool {
 	for start < end && isBlank(r.text[start]) {
 		start++
@@ -182,8 +181,8 @@ func (r *rowReader) blank(start, end int) bool {
 	return lx.next().start == end
 }
 
-// skipValues moves to the closing bracket of the row, or after the next comma
-// when one is enough, and counts the commas that it passed.
+// skipValues moves to the closing bracket of the row, or after the next comma if one is set. It
+// returns the number of skipped commas.
 func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	text, pos, depth := r.text, r.pos, 0
 	values := &class
@@ -200,7 +199,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 		case '\'', '"', '`':
 			start, ok := pos, false
 			if pos, ok = r.skipQuoted(pos, c); !ok {
-				return 0, false, r.fail(start, r.in, "a string or name has no end")
+				return 0, false, r.fail(start, r.in, "unterminated string or name")
 			}
 			continue
 		case '(':
@@ -221,7 +220,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 				}
 			}
 		case ';':
-			return 0, false, r.fail(pos, r.in, "a row of values has no end")
+			return 0, false, r.fail(pos, r.in, "unterminated row of values")
 		case '?':
 			r.params++
 		case '@':
@@ -229,11 +228,11 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 		case '[':
 			r.pos = pos
 			if t := r.bracketed(); t.kind == tokenBad {
-				return 0, false, r.fail(pos, r.in, "a name has no end")
+				return 0, false, r.fail(pos, r.in, "unterminated name")
 			}
 			pos = r.pos
 			continue
-		default: // a comment, perhaps, or a letter
+		default: // possibly a comment, or a letter
 			if c >= 0x80 {
 				r.doubt(pos, reasonLatin1)
 				break
@@ -241,7 +240,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 			r.pos = pos
 			skipped, ok := r.skipComment()
 			if !ok {
-				return 0, false, r.fail(pos, r.in, "a comment has no end")
+				return 0, false, r.fail(pos, r.in, "unterminated comment")
 			}
 			if skipped {
 				r.noteComment(pos, r.pos)
@@ -251,10 +250,10 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 		}
 		pos++
 	}
-	return 0, false, r.fail(len(text), r.in, "a row of values has no end")
+	return 0, false, r.fail(len(text), r.in, "unterminated row of values")
 }
 
-// noteCall sees LAST_INSERT_ID before a bracket, or before the comments there.
+// noteCall detects LAST_INSERT_ID in front of a bracket, or of the comments before the bracket.
 func (r *rowReader) noteCall(bracket int) {
 	end := r.blanksBefore(bracket)
 	if end == r.commentEnd && end > 0 {
@@ -266,7 +265,7 @@ func (r *rowReader) noteCall(bracket int) {
 	}
 }
 
-// noteComment remembers where a run of comments and blanks begins and ends.
+// noteComment records the ends of a sequence of comments and blanks.
 func (r *rowReader) noteComment(start, end int) {
 	if start = r.blanksBefore(start); start != r.commentEnd || start == 0 {
 		r.commentStart = start
@@ -281,7 +280,7 @@ func (r *rowReader) blanksBefore(pos int) int {
 	return pos
 }
 
-// noteVariable sees @@last_insert_id and @@identity, with or without scope.
+// noteVariable detects @@last_insert_id and @@identity, with or without a scope.
 func (r *rowReader) noteVariable(at int) {
 	const longest = len("@@session . `last_insert_id`")
 	if at+1 < len(r.text) && r.text[at+1] == '@' && MentionsLastInsertID(r.text[at:min(at+longest, len(r.text))]) {
@@ -291,12 +290,12 @@ func (r *rowReader) noteVariable(at int) {
 
 // slot is the place of one row's key.
 type slot struct {
-	at, end uint32 // the text that the key replaces; the same where it is added
-	before  uint32 // the user's placeholders before it
+	at, end uint32 // the replaced bytes; equal if the key is added
+	before  uint32 // number of the user's placeholders before it
 	kind    SlotKind
 }
 
-// takesKey reports whether a key is generated for the row, even if it may go unused.
+// takesKey reports whether a key is generated for the row, even if it may be unused.
 func (s slot) takesKey() bool { return s.kind == SlotFill || s.kind == SlotExpression }
 
 // addSlot adds the key of the next row.
@@ -310,11 +309,11 @@ func (p *parser) addSlot(in *Insert, s slot) {
 	}
 }
 
-// reserveAfter rows it is worth guessing how many there will be.
+// reserveAfter is the number of rows after which reserve estimates their total number.
 const reserveAfter = 64
 
-// reserve makes room for as many rows as the statement would hold if the others were as
-// long as those before, so that long texts do not grow it again and again.
+// reserve allocates slots for the remaining rows, assuming that they are as long as the rows so
+// far. So long statements don't reallocate repeatedly.
 func (p *parser) reserve(in *Insert) {
 	rest := p.text[p.pos:]
 	if semicolon := strings.IndexByte(rest, ';'); semicolon >= 0 {

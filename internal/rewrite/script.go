@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// severalStatements is why a string is refused that has an INSERT into a sharded table
-// and a statement that may not be next to it.
+// severalStatements is the reason for refusing a string with an INSERT into a sharded table and a
+// statement of another kind.
 const severalStatements = "a string of several statements gets keys only if each of them is " +
 	"an INSERT or REPLACE … VALUES with a column list, or BEGIN, START TRANSACTION, COMMIT, ROLLBACK or SAVEPOINT; send the statements one by one"
 
-// script reads the statements of the string.
+// script parses the statements of the string.
 func (p *parser) script() error {
 	for {
 		t := p.next()
@@ -32,11 +32,12 @@ func (p *parser) script() error {
 	}
 }
 
-// together refuses a string of several statements in which an INSERT into a sharded
-// table may not get the right key: a statement before it may change the database,
-// sql_mode, character set or table that it was read for. It also refuses the statement
-// t where it reads LAST_INSERT_ID(), or removes rows that another one left, and
-// what the former statements inserted shows only after the string.
+// together refuses a string of several statements in which an INSERT into a sharded table may get a
+// wrong key. A statement before the INSERT may change the database, sql_mode, character set or
+// table.
+//
+// It also refuses the statement t if it reads LAST_INSERT_ID() or removes rows, and the results of
+// earlier INSERTs are known only after the string.
 func (p *parser) together(t token) error {
 	elsewhere := slices.Contains(p.plan.elsewhere[max(0, len(p.plan.elsewhere)-1):], p.plan.Statements-1)
 	mixed := p.mixed.follow(elsewhere, p.plan)
@@ -60,21 +61,21 @@ func (p *parser) together(t token) error {
 	switch {
 	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !p.is(t, "COMMIT"):
 		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, "+
-			"what LAST_INSERT_ID() returns would not be certain if a statement failed; send the statements one by one")
+			"LAST_INSERT_ID() would be unknown if a statement failed; send the statements one by one")
 	case p.last && p.untold:
 		return p.fail(t.start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string "+
-			"whose generated key the server does not know yet; send the statements one by one")
+			"whose generated key the server does not have yet; send the statements one by one")
 	case p.last:
 		for i := p.judged - 1; i >= 0 && !p.plan.Inserts[i].ReadLater; i-- {
 			p.plan.Inserts[i].ReadLater = true
 		}
 	case p.uncertain && p.takesBack(t):
-		return p.fail(t.start, nil, "ROLLBACK or REPLACE after an INSERT of the same string that may skip rows; send the statements one by one")
+		return p.fail(t.start, nil, "ROLLBACK or REPLACE follows an INSERT in the same string that may skip rows; send the statements one by one")
 	}
 	return nil
 }
 
-// mixture is in which order a string inserts into sharded and other tables.
+// mixture is the order of INSERTs into sharded and other tables in a string.
 type mixture uint8
 
 const (
@@ -84,7 +85,7 @@ const (
 	otherAfterKey
 )
 
-// follow notes the statement at hand, and returns what the statements before it came to.
+// follow adds the current statement and returns the mixture before it.
 func (m *mixture) follow(elsewhere bool, p *Plan) mixture {
 	before := *m
 	sharded := len(p.Inserts) > 0 && p.Inserts[len(p.Inserts)-1].Statement == p.Statements-1
@@ -100,7 +101,7 @@ func (p *parser) takesBack(t token) bool {
 	return p.is(t, "ROLLBACK", "REPLACE")
 }
 
-// several reports whether the string has another statement than the one at hand.
+// several reports whether the string has other statements than the current one.
 func (p *parser) several() bool {
 	if p.plan.Statements > 1 {
 		return true
@@ -118,8 +119,8 @@ func (p *parser) several() bool {
 	return t.kind != tokenEOF
 }
 
-// listsValues reports whether a column list and VALUES follow the table's name. It
-// looks only where the string may have several statements.
+// listsValues reports whether a column list and VALUES follow the table's name. It checks only
+// strings that may have several statements.
 func (p *parser) listsValues() bool {
 	if p.plan.Statements == 1 && strings.IndexByte(p.text[p.pos:], ';') < 0 {
 		return false
@@ -139,11 +140,10 @@ func (p *parser) listsValues() bool {
 	return p.is(p.next(), "VALUES", "VALUE")
 }
 
-// statement reads one statement, up to its semicolon. It is done when nothing
-// after it can be an insert.
+// statement parses one statement, up to its semicolon. done reports that no INSERT can follow.
 func (p *parser) statement(t token) (done bool, err error) {
 	p.modeSet = false
-	isSet := false // SET STATEMENT came before
+	isSet := false // SET STATEMENT precedes the statement
 	for p.is(t, "SET") && p.is(p.peek(), "STATEMENT") {
 		if t, err = p.setStatement(t); err != nil || t.kind == tokenEOF {
 			return false, err
@@ -156,12 +156,12 @@ func (p *parser) statement(t token) (done bool, err error) {
 	p.fitting = p.fitting && !isSet
 	if n := len(p.plan.Inserts); isSet && err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
 		in := &p.plan.Inserts[n-1]
-		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not filled; set the variables in a statement of their own")
+		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not supported; set the variables in a separate statement")
 	}
 	return done, err
 }
 
-// dispatch reads the statement that begins with t.
+// dispatch parses the statement that begins with t.
 func (p *parser) dispatch(t token) (done bool, err error) {
 	switch {
 	case t.kind == tokenParam:
@@ -171,14 +171,14 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 	case p.is(t, "LOAD"):
 		return p.load(t)
 	case p.is(t, "ANALYZE"), p.is(t, "EXPLAIN", "DESCRIBE", "DESC") && p.is(p.peek(), "ANALYZE"):
-		// ANALYZE [FORMAT=JSON] statement (MariaDB), EXPLAIN ANALYZE (TiDB): both
-		// run the statement.
-		return false, p.wrapped("ANALYZE of an INSERT runs it; run the INSERT by itself")
+		// ANALYZE [FORMAT=JSON] statement (MariaDB) and EXPLAIN ANALYZE (TiDB) execute the
+		// statement.
+		return false, p.wrapped("ANALYZE would execute the INSERT without keys; send the INSERT by itself")
 	case p.is(t, "EXPLAIN", "DESCRIBE", "DESC"):
 	case p.is(t, "BEGIN") && p.beginsBlock(),
 		p.is(t, "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"):
-		// A compound statement of MariaDB continues after its semicolons.
-		return true, p.compound("an INSERT within a compound statement is not filled; run it by itself")
+		// MariaDB's compound statements continue after their semicolons.
+		return true, p.compound("an INSERT in a compound statement is not supported; send it by itself")
 	case p.is(t, "CREATE", "ALTER"):
 		if p.storedProgram() {
 			return false, p.skipProgram()
@@ -187,17 +187,17 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 		p.is(t, "START") && p.is(p.peek(), "TRANSACTION"):
 		p.fitting = true
 	case p.is(t, "WITH"):
-		return false, p.wrapped("WITH before an INSERT is not understood")
+		return false, p.wrapped("WITH before an INSERT is not supported; write it after the column list")
 	case !p.isKnown(t):
 		if word := p.text[t.start:t.end]; mentionsInsert(word) && validPrefix(word) != word {
-			p.doubt(t.start, "beside INSERT there are bytes that are no UTF-8")
+			p.doubt(t.start, "the statement contains invalid UTF-8; SET NAMES utf8mb4, or pass the value as an argument")
 		}
-		return true, p.compound("the statement before the INSERT is not understood")
+		return true, p.compound("the statement before the INSERT is unknown; send the statements one by one")
 	}
 	return p.skipStatement(), nil
 }
 
-// isKnown reports whether t begins a statement that runs no INSERT of its text.
+// isKnown reports whether t begins a statement that doesn't execute an INSERT in the string.
 func (p *parser) isKnown(t token) bool {
 	switch t.kind {
 	case tokenWord:
@@ -210,12 +210,12 @@ func (p *parser) isKnown(t token) bool {
 	return false
 }
 
-// skipStatement moves past the next semicolon, and reports whether the rest of
-// the text cannot hold an insert: long texts are not read in vain.
+// skipStatement moves past the next semicolon. done reports that the rest of the string contains no
+// INSERT and need not be read.
 func (p *parser) skipStatement() (done bool) {
 	semicolon := strings.IndexByte(p.plan.text[p.pos:], ';')
 	if len(p.plan.Inserts) == 0 && (semicolon < 0 || !p.mentioned(p.pos+semicolon)) {
-		// What is not read may be placeholders; they are not counted.
+		// Placeholders in the unread part aren't counted.
 		p.unread = p.pos
 		return true
 	}
@@ -226,8 +226,8 @@ func (p *parser) skipStatement() (done bool) {
 	}
 }
 
-// mentioned reports whether INSERT or REPLACE occurs anywhere after a position.
-// Positions only grow, so that the text is searched once.
+// mentioned reports whether the string contains INSERT or REPLACE after a position. Positions only
+// grow, so it searches the string once.
 func (p *parser) mentioned(from int) bool {
 	if p.mention < from {
 		p.mention = from + indexInsert(p.plan.text[from:])
@@ -235,7 +235,7 @@ func (p *parser) mentioned(from int) bool {
 	return p.mention < len(p.plan.text)
 }
 
-// wrapped refuses a statement that runs an insert into a sharded table.
+// wrapped refuses a statement that executes an INSERT into a sharded table.
 func (p *parser) wrapped(reason string) error {
 	for depth := 0; ; {
 		u := p.take(&depth)
@@ -255,8 +255,7 @@ func (p *parser) wrapped(reason string) error {
 	}
 }
 
-// compound refuses an insert into a sharded table anywhere in the rest of the
-// text.
+// compound refuses the string if the rest of it contains an INSERT into a sharded table.
 func (p *parser) compound(reason string) error {
 	for !p.atEnd() {
 		if err := p.wrapped(reason); err != nil {
@@ -266,18 +265,17 @@ func (p *parser) compound(reason string) error {
 	return nil
 }
 
-// setStatement reads MariaDB's SET STATEMENT variable = value FOR, whose first
-// word is set, and returns the first token of the statement that follows.
+// setStatement parses MariaDB's SET STATEMENT variable = value FOR with the first word set. It
+// returns the first token of the statement that follows.
 func (p *parser) setStatement(set token) (token, error) {
 	for depth := 0; ; {
 		u := p.take(&depth)
 		switch {
 		case p.endsStatement(u):
-			// It is not understood: the server reports a syntax error unless it
-			// knows better.
+			// The statement can't be parsed. The server probably reports a syntax error.
 			saved := p.params
 			p.rewind(set)
-			err := p.wrapped("SET STATEMENT before the INSERT is not understood")
+			err := p.wrapped("expected SET STATEMENT variable = value FOR before the INSERT")
 			p.params = saved
 			return token{kind: tokenEOF, start: p.pos}, err
 		case depth == 0 && p.is(u, "FOR"):
@@ -289,15 +287,15 @@ func (p *parser) setStatement(set token) (token, error) {
 	}
 }
 
-// beginsBlock reports whether t is BEGIN NOT ATOMIC or the BEGIN of MariaDB's Oracle
-// mode, and not the BEGIN [WORK] of a transaction.
+// beginsBlock reports whether t is BEGIN NOT ATOMIC or the BEGIN of MariaDB's Oracle mode. BEGIN
+// [WORK] of a transaction begins no block.
 func (p *parser) beginsBlock() bool {
 	t := p.peek()
 	return t.kind == tokenWord && !p.is(t, "WORK")
 }
 
-// storedProgram reports whether CREATE or ALTER is of a PROCEDURE, FUNCTION,
-// TRIGGER, EVENT or PACKAGE: their bodies are not this session's statements.
+// storedProgram reports whether CREATE or ALTER defines a PROCEDURE, FUNCTION, TRIGGER, EVENT or
+// PACKAGE. This session doesn't execute their bodies.
 func (p *parser) storedProgram() bool {
 	defer p.lookAhead()()
 	for range 16 {
@@ -312,9 +310,8 @@ func (p *parser) storedProgram() bool {
 	return false
 }
 
-// skipProgram moves past a stored program's definition: past the first
-// semicolon that is not within BEGIN … END or the like. A definition whose end is not
-// found may hide an INSERT that follows it.
+// skipProgram moves past a stored program's definition, to the first semicolon outside of BEGIN …
+// END and similar blocks. An INSERT may follow a definition without a recognizable end.
 func (p *parser) skipProgram() error {
 	saved, params := p.lexer, p.params
 	depth := 0
@@ -325,7 +322,7 @@ func (p *parser) skipProgram() error {
 		case (t.kind == tokenEOF || t.kind == tokenBad) && depth > 0:
 			p.restore(saved)
 			p.params = params
-			return p.compound("it is not certain where the definition of the stored program ends; if there is an INSERT after it, send them one by one")
+			return p.compound("the end of the stored program's definition is uncertain; if an INSERT follows it, send them one by one")
 		case p.endsStatement(t) && depth <= 0:
 			return nil
 		case t.kind == tokenParam:
@@ -341,7 +338,7 @@ func (p *parser) skipProgram() error {
 	}
 }
 
-// opensBlock reports whether t, after the token before, is a word that END ends.
+// opensBlock reports whether t is a word that needs an END. before is the token before t.
 func (p *parser) opensBlock(t, before token) bool {
 	if p.is(t, "FOR") && p.locks(t) {
 		return false
@@ -349,15 +346,14 @@ func (p *parser) opensBlock(t, before token) bool {
 	return p.is(t, "CASE") || p.is(t, "BEGIN", "IF", "LOOP", "REPEAT", "WHILE", "FOR") && p.beginsStatement(before)
 }
 
-// locks reports whether t, which is FOR, begins FOR UPDATE or FOR SHARE.
+// locks reports whether the FOR in t begins FOR UPDATE or FOR SHARE.
 func (p *parser) locks(t token) bool {
 	defer p.lookAhead()()
 	p.pos = t.end
 	return p.is(p.next(), "UPDATE", "SHARE")
 }
 
-// beginsStatement reports whether a statement of a program may follow the
-// token before.
+// beginsStatement reports whether a statement of a stored program may follow the token before.
 func (p *parser) beginsStatement(before token) bool {
 	return p.is(before, "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW", "END", "ATOMIC") ||
 		p.is(before, "DETERMINISTIC", "SQL", "DATA", "INVOKER", "DEFINER") || // characteristics of a routine

@@ -5,32 +5,31 @@ import (
 	"strings"
 )
 
-// MentionsLastInsertID reports whether the text reads the session's last insert
-// id: LAST_INSERT_ID(), @@last_insert_id, @@identity.
+// MentionsLastInsertID reports whether the string contains LAST_INSERT_ID(), @@last_insert_id or
+// @@identity.
 func MentionsLastInsertID(text string) bool {
 	return containsFold(text, "LAST_INSERT_ID") || containsFold(text, "@IDENTITY") || containsFold(text, ".IDENTITY")
 }
 
-// mentionsDatabase reports whether the text names a database or schema by this word.
+// mentionsDatabase reports whether the string contains the word DATABASE or SCHEMA.
 func mentionsDatabase(text string) bool {
 	return containsFold(text, "DATABASE") || containsFold(text, "SCHEMA")
 }
 
-// mentionsSQLMode reports whether the text names sql_mode.
+// mentionsSQLMode reports whether the string contains sql_mode.
 func mentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
 
-// Changes are what a text may change of what is known of its session.
+// Changes are the facts about a session that a string may change.
 type Changes struct {
 	Mode     bool // sql_mode
 	Charset  bool // character_set_client
 	Database bool // the current database
-	Columns  bool // tables' columns
-	// Variables are any of the session's variables, as SET may change: sql_mode and
-	// character_set_client too.
+	Columns  bool // columns of tables
+	// Variables are session variables, as in SET, including sql_mode and character_set_client.
 	Variables bool
 }
 
-// ChangesOf returns what a text of a class may change, if it runs.
+// ChangesOf returns the facts that executing a string of a class may change.
 func ChangesOf(text string, class Class) Changes {
 	switch class {
 	case ClassPass, classLoad:
@@ -55,17 +54,16 @@ func ChangesOf(text string, class Class) Changes {
 	return c
 }
 
-// setChanges are what SET may change in a text.
+// setChanges returns the facts that a SET statement may change.
 func setChanges(text string) Changes {
 	return Changes{
 		Mode:      mentionsSQLMode(text),
-		Charset:   containsFold(text, "NAMES") || containsFold(text, "CHAR"), // CHARSET, CHARACTER SET, character_set_client
+		Charset:   containsFold(text, "NAMES") || containsFold(text, "CHAR"),
 		Variables: true,
 	}
 }
 
-// isOneInsert reports whether the text is an INSERT or REPLACE without another
-// statement after it, as most are.
+// isOneInsert reports whether the string is a single INSERT or REPLACE.
 func isOneInsert(text string) bool {
 	start := skipLeading(text)
 	end, letters := firstWord(text, start)
@@ -76,29 +74,28 @@ func isOneInsert(text string) bool {
 	return semicolon < 0 || isLast(text[start+semicolon:])
 }
 
-// SetsLastInsertID reports whether a text of a class that need not be parsed may
-// change what LAST_INSERT_ID() returns: what runs is not in it, it calls the
-// function with an argument or sets @@identity, or is DDL, as CREATE … SELECT.
+// SetsLastInsertID reports whether a string that need not be parsed may change LAST_INSERT_ID(). It
+// may call the function with an argument, set @@identity, execute statements outside of the string,
+// or be DDL such as CREATE … SELECT.
 func SetsLastInsertID(text string, class Class) bool {
-	// A bracket is found fast, and there are few.
+	// Finding a bracket is fast, and there are few.
 	bracket := strings.IndexByte(text, '(')
 	return class != ClassPass && changesLastInsertID(text, class) || bracket >= 0 && callsLastInsertID(text, bracket)
 }
 
-// changesLastInsertID reports whether a text may change LAST_INSERT_ID() without a call
-// of it.
+// changesLastInsertID reports whether a string may change LAST_INSERT_ID() without calling it.
 func changesLastInsertID(text string, class Class) bool {
 	switch class {
 	case classCall, ClassSeveral, classDDL:
 		return true
 	case classSet:
-		return containsFold(text, "IDENTITY") // that is @@last_insert_id, which mentions INSERT
+		return containsFold(text, "IDENTITY") // a synonym of @@last_insert_id, which contains INSERT
 	}
 	return false
 }
 
-// callsLastInsertID reports whether a text calls LAST_INSERT_ID() with an
-// argument. Its first bracket is given.
+// callsLastInsertID reports whether a string calls LAST_INSERT_ID() with an argument. pos is its
+// first bracket.
 func callsLastInsertID(text string, pos int) bool {
 	const name = "LAST_INSERT_ID"
 	for ; ; pos++ {
@@ -125,9 +122,8 @@ func callsLastInsertID(text string, pos int) bool {
 	}
 }
 
-// ReadsCounts reports whether a text calls FOUND_ROWS() or ROW_COUNT(), which
-// return counts of the session's previous statement: another one in between
-// changes them.
+// ReadsCounts reports whether a string calls FOUND_ROWS() or ROW_COUNT(). They return counts of the
+// session's previous statement, so a statement in between changes them.
 func ReadsCounts(text string, mode Mode) bool {
 	if !containsFold(text, "FOUND_ROWS") && !containsFold(text, "ROW_COUNT") {
 		return false
@@ -147,10 +143,10 @@ func ReadsCounts(text string, mode Mode) bool {
 	}
 }
 
-// NextTransaction returns the statements that set the characteristics of the next
-// transaction alone and are still in force after a string that the server has
-// executed: SET TRANSACTION without SESSION or GLOBAL, and SET @@transaction_isolation
-// and the like. before are those that were in force.
+// NextTransaction returns the statements that apply only to the next transaction and are still in
+// effect after the server has executed a string. They are SET TRANSACTION without SESSION or
+// GLOBAL, SET @@transaction_isolation and similar ones. before are the statements in effect before
+// it.
 func NextTransaction(before []string, text string, mode Mode, charset Charset) []string {
 	pending := slices.Clone(before)
 	p := &parser{lexer: newLexer(text, mode, charset), plan: &Plan{text: text}}
@@ -174,15 +170,15 @@ func NextTransaction(before []string, text string, mode Mode, charset Charset) [
 	}
 }
 
-// MayChangeTransaction reports whether a text of a class may set the characteristics of
-// the next transaction.
+// MayChangeTransaction reports whether a string of a class may set the characteristics of the next
+// transaction.
 func MayChangeTransaction(text string, class Class) bool {
 	return (class == classSet || class == ClassSeveral) && (containsFold(text, "TRANSACTION") || containsFold(text, "@TX_") || containsFold(text, "@`TX_"))
 }
 
-// nextTransaction reads the statement that begins with t, up to its semicolon. It
-// reports whether the statement is for the next transaction, and whether it leaves what
-// is set for that, as statements do that read no table.
+// nextTransaction parses the statement that begins with t, up to its semicolon. next reports
+// whether the statement applies to the next transaction. keeps reports whether it leaves the
+// characteristics in effect, as statements that read no table do.
 func (p *parser) nextTransaction(t token) (next, keeps bool, end int) {
 	verb := p.word(t)
 	set := fold(verb, "SET")
@@ -202,7 +198,7 @@ func (p *parser) nextTransaction(t token) (next, keeps bool, end int) {
 		case set && strings.HasSuffix(p.text[:u.start], "@@") && isTransactionVariable(p.text[u.start:u.end]):
 			next = true
 		case set && (fold(word, "SESSION", "LOCAL")) && p.is(p.peek(), "TRANSACTION"):
-			session, keeps = true, false // it ends what was set for one transaction
+			session, keeps = true, false // it ends the characteristics of a single transaction
 		case set && first && fold(word, "STATEMENT"), fold(word, "FROM") && !p.is(p.peek(), "DUAL"):
 			keeps = false
 		case show && first:
@@ -211,8 +207,8 @@ func (p *parser) nextTransaction(t token) (next, keeps bool, end int) {
 	}
 }
 
-// isTransactionVariable reports whether a name, quoted or not, is of a variable that a
-// transaction takes its characteristics from.
+// isTransactionVariable reports whether a name, quoted or not, is a variable with characteristics
+// of transactions.
 func isTransactionVariable(name string) bool {
 	if name[0] == '`' {
 		name = unquoteIdentifier(name)

@@ -6,8 +6,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// source reads the query of an INSERT … SELECT, TABLE or WITH, whose first
-// token is t.
+// source parses the query of an INSERT … SELECT, TABLE or WITH that begins with t.
 func (p *parser) source(in *Insert, cols columns, t token) error {
 	list := cols.list
 	if !cols.listed {
@@ -43,10 +42,11 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 	return nil
 }
 
-// queryForm is what a query has outside of brackets.
+// queryForm describes the clauses of a query outside of brackets.
 type queryForm struct {
 	selects, from, ordered, limited bool
-	// special: UNION and its like, a locking clause, or what else ends a query otherwise.
+	// special: UNION and similar, a locking clause, or another clause that a lock or LIMIT can't
+	// follow.
 	special bool
 }
 
@@ -63,9 +63,8 @@ func (f *queryForm) note(word string) {
 	}
 }
 
-// query moves to the token after a query: the statement's end, ON DUPLICATE
-// or RETURNING outside of brackets. It returns the place of that token and the
-// end of the query.
+// query moves to the token after a query: the statement's end, or ON DUPLICATE or RETURNING outside
+// of brackets. It returns the position of that token and the end of the query.
 func (p *parser) query(form *queryForm) (next, end int) {
 	depth := 0
 	for {
@@ -84,9 +83,8 @@ func (p *parser) query(form *queryForm) (next, end int) {
 	}
 }
 
-// Text is the statement with another query in place of its own. The query
-// returns the columns that the statement lists, and last the key when it is not
-// among them.
+// Text returns the statement with another query. The query returns the listed columns and then,
+// unless it is listed, the key.
 func (in *Insert) Text(query string) string {
 	s := in.Source
 	columns, tail := s.columns, s.Tail
@@ -99,13 +97,13 @@ func (in *Insert) Text(query string) string {
 	return s.Head + " (" + columns + ") " + query + " " + tail
 }
 
-// KeepsSource reports whether an INSERT … SELECT has the key itself, into a
-// table whose explicit keys are kept as they are: nothing is filled then.
+// KeepsSource reports whether an INSERT … SELECT lists the key of a table with KeepExplicit. It
+// then needs no generated keys.
 func (in *Insert) KeepsSource() bool {
 	return in.Source != nil && in.Source.KeyIndex >= 0 && in.Table.KeepExplicit
 }
 
-// quoteAll is a list of names, quoted.
+// quoteAll returns a list of quoted names.
 func (p *parser) quoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// Update is what the ON DUPLICATE KEY UPDATE of an INSERT assigns to the columns
-// [Table.Fixed] of its table. There is none if each of them keeps its value or takes
-// the value that the INSERT gives.
+// Update has the assignments of an INSERT's ON DUPLICATE KEY UPDATE to the columns [Table.Fixed].
+// There is no Update if each of them keeps its value or gets the INSERT's value.
 type Update struct {
-	Schema, Name string // the table as the text names it, without quotes
+	Schema, Name string // the table in the statement, without quotes
 	Table        *Table
 
-	set []given // by Table.Fixed
+	set []given // in the order of Table.Fixed
 }
 
-// Set tells what is assigned to the column Table.Fixed[column], as [Plan.Given] does.
+// Set returns the form of the value for the column Table.Fixed[column]; see [Plan.Given].
 func (p *Plan) Set(u *Update, column int) (kind GivenKind, param int, value any) {
 	return p.resolve(u.set[column], inUpdate)
 }
 
-// assigns reads the = or := of an assignment.
+// assigns parses the = or := of an assignment.
 func (p *parser) assigns() bool {
 	t := p.next()
 	if p.isPunct(t, ':') {
@@ -29,8 +28,8 @@ func (p *parser) assigns() bool {
 	return p.isPunct(t, '=')
 }
 
-// assigned returns what is assigned to a column. own tells whether the name of a column,
-// of which the last part is known, means this one.
+// assigned returns the form of the value for a column. own reports whether a qualified name with
+// the column's last part means this column.
 func (p *parser) assigned(v *value, column string, own func(name) bool) given {
 	g, tokens := p.givenBy(v), p.inner(v)
 	_, literal := p.literal(tokens)
@@ -43,7 +42,7 @@ func (p *parser) assigned(v *value, column string, own func(name) bool) given {
 	return given{kind: GivenExpression}
 }
 
-// isOwn reports whether a value is the column's own: user_id, t.user_id, or
+// isOwn reports whether a value is the column itself: user_id, t.user_id, or
 // LAST_INSERT_ID(user_id).
 func (p *parser) isOwn(tokens []token, column string, own func(name) bool) bool {
 	if n := len(tokens); n > 3 && p.is(tokens[0], "LAST_INSERT_ID") && p.isPunct(tokens[1], '(') && p.isPunct(tokens[n-1], ')') {
@@ -53,7 +52,7 @@ func (p *parser) isOwn(tokens []token, column string, own func(name) bool) bool 
 	return ok && strings.EqualFold(of.last, column) && own(of)
 }
 
-// nameOf returns the name that tokens are.
+// nameOf returns the name that consists of tokens.
 func (p *parser) nameOf(tokens []token) (n name, ok bool) {
 	for i, t := range tokens {
 		switch {
@@ -72,7 +71,7 @@ func (p *parser) nameOf(tokens []token) (n name, ok bool) {
 	return n, len(tokens)%2 == 1
 }
 
-// isTemporal reports whether tokens are DATE '2026-02-03' or the like.
+// isTemporal reports whether tokens are a temporal literal such as DATE '2026-02-03'.
 func (p *parser) isTemporal(tokens []token) bool {
 	if len(tokens) != 2 || tokens[1].kind != tokenString {
 		return false
@@ -80,14 +79,14 @@ func (p *parser) isTemporal(tokens []token) bool {
 	return p.is(tokens[0], "DATE", "TIMESTAMP", "TIME")
 }
 
-// rowAlias is the other name of the rows of an INSERT, and those of their columns.
+// rowAlias has the aliases of an INSERT's row and of its columns.
 type rowAlias struct {
 	name    string
-	columns []string // empty: their own
-	of      []string // the columns that the INSERT lists
+	columns []string // empty: the columns' names
+	of      []string // the listed columns of the INSERT
 }
 
-// means reports whether a name is that of a column of the row that the INSERT gives.
+// means reports whether a name means a column of the INSERT's row.
 func (a *rowAlias) means(n name, column string) bool {
 	if n.parts > 1 && !strings.EqualFold(n.qualifier, a.name) {
 		return false
@@ -100,8 +99,8 @@ func (a *rowAlias) means(n name, column string) bool {
 	return n.parts > 1 && len(a.columns) == 0 && strings.EqualFold(n.last, column)
 }
 
-// duplicate reads the assignments of ON DUPLICATE KEY UPDATE as far as they change
-// fixed columns, and leaves the reader where it was.
+// duplicate parses the assignments of ON DUPLICATE KEY UPDATE to fixed columns, and returns to the
+// position before them.
 func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	if len(in.Table.Fixed) == 0 {
 		return
@@ -111,7 +110,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		p.restore(saved)
 		p.params, p.last = params, last
 	}()
-	for range 3 { // DUPLICATE KEY UPDATE
+	for range 3 { // skip DUPLICATE KEY UPDATE
 		p.next()
 	}
 	own := func(of name) bool { return of.parts == 1 || strings.EqualFold(of.qualifier, in.Name) }
@@ -140,8 +139,8 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	}
 }
 
-// takesRow reports whether a value is what the INSERT gives for the column:
-// VALUES(user_id), or new.user_id with a row alias.
+// takesRow reports whether a value is the INSERT's value of the column: VALUES(user_id), or
+// new.user_id with a row alias.
 func (p *parser) takesRow(v *value, column string, alias *rowAlias) bool {
 	tokens := p.inner(v)
 	if n := len(tokens); n > 3 && (p.is(tokens[0], "VALUES", "VALUE")) &&
