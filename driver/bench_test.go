@@ -16,8 +16,8 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// The driver's own work, over a server that does nothing. The layouts of the generators have room
-// enough that they never wait.
+// These benchmarks measure the driver's own work, with a server that does nothing. The
+// generators' layouts have so many keys that no call waits.
 
 const (
 	benchSelect = "SELECT order_id, user_id, amount, created_at FROM t_order WHERE order_id = ? AND user_id = ?"
@@ -38,7 +38,7 @@ func benchRule(tb testing.TB) *rule.Rule {
 	return must(rule.Parse("bench.yaml", []byte(benchRuleYAML)))(tb)
 }
 
-// benchArgs are n arguments.
+// benchArgs returns n arguments.
 func benchArgs(n int) []driver.NamedValue {
 	args := make([]driver.NamedValue, n)
 	for i := range args {
@@ -47,7 +47,7 @@ func benchArgs(n int) []driver.NamedValue {
 	return args
 }
 
-// quietConn is a connection of this driver, or without a rule one of the base.
+// quietConn returns a connection of this driver, or of the underlying driver if r is nil.
 func quietConn(tb testing.TB, r *rule.Rule, opts ...Option) driver.Conn {
 	tb.Helper()
 	base := &fakedb.Server{Quiet: true}
@@ -60,7 +60,7 @@ func quietConn(tb testing.TB, r *rule.Rule, opts ...Option) driver.Conn {
 	return c
 }
 
-// benchExec executes statements in turn.
+// benchExec executes the queries in turn.
 func benchExec(b *testing.B, name string, c driver.Conn, args []driver.NamedValue, queries ...string) {
 	b.Run(name, func(b *testing.B) {
 		e, ctx := c.(driver.ExecerContext), context.Background()
@@ -73,7 +73,8 @@ func benchExec(b *testing.B, name string, c driver.Conn, args []driver.NamedValu
 	})
 }
 
-// BenchmarkPassThrough is statements that are no INSERTs, and /base the base alone.
+// BenchmarkPassThrough executes statements other than INSERTs. The cases called base use the
+// underlying driver alone.
 func BenchmarkPassThrough(b *testing.B) {
 	for name, c := range map[string]driver.Conn{"base": quietConn(b, nil), "shardkey": quietConn(b, testRule(b))} {
 		ctx, args := context.Background(), benchArgs(2)
@@ -98,7 +99,7 @@ func BenchmarkPassThrough(b *testing.B) {
 	}
 }
 
-// BenchmarkInsert is INSERTs whose plans are cached.
+// BenchmarkInsert executes INSERTs whose plans are cached.
 func BenchmarkInsert(b *testing.B) {
 	c := quietConn(b, benchRule(b), Config{Server: "mysql"})
 	benchExec(b, "bound", c, benchArgs(2), benchInsert)
@@ -118,8 +119,8 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkPlan is INSERTs whose plans are not cached: more statements in turn than the cache
-// holds, and one that is too long for it, with the second parser and without.
+// BenchmarkPlan executes INSERTs whose plans are not cached: more statements than the cache
+// holds, and one that is too long for it. Each runs with the second parser and without.
 func BenchmarkPlan(b *testing.B) {
 	cold := make([]string, maxPlans+1)
 	for i := range cold {
@@ -134,8 +135,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// The figures that the benchmarks show: passing through allocates nothing, an INSERT the
-// execution with its arguments and result, and the key as an argument.
+// Passing through allocates nothing. An INSERT allocates its arguments, its result and the key as
+// an argument.
 func TestAllocations(t *testing.T) {
 	ctx, args := context.Background(), benchArgs(2)
 	passing, inserting := quietConn(t, testRule(t)), quietConn(t, benchRule(t), Config{Server: "mysql"})
@@ -163,12 +164,11 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkShards is an INSERT of one row with arguments: into the logical table
-// (plain), into an actual table that a generated key fits (fit), and into one that
-// another column decides on (guard); and with keys that carry the gene of the
-// latter, into the logical table (gene), into the actual one (gene-fit), and by the hash
-// (gene-hash). The layout has so many keys that none is
-// waited for.
+// BenchmarkShards executes an INSERT of one row with arguments: into the logical table (plain),
+// into an actual table that must match the generated key (fit), and into an actual table that
+// depends on another column (guard). The other cases have keys with that column's shard bits:
+// into the logical table (gene), into the actual table (gene-fit), and with a hash (gene-hash).
+// The layout has so many keys that no call waits.
 func BenchmarkShards(b *testing.B) {
 	for _, m := range []int{2, 16, 1024} {
 		r := must(rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
@@ -212,9 +212,9 @@ rules:
 	}
 }
 
-// BenchmarkDrawnRows is an INSERT of 1,000 rows by SNOWFLAKE of the usual layout: into the logical
-// table (plain), into one of 16 tables (table), and with shard bits of 4 of random users (bits). The layout
-// has 4,096 keys a millisecond.
+// BenchmarkDrawnRows executes an INSERT of 1,000 rows with SNOWFLAKE's default layout: into the
+// logical table (plain), into one of 16 tables (table), and with 4 shard bits of random users
+// (bits). The layout has 4,096 keys a millisecond.
 func BenchmarkDrawnRows(b *testing.B) {
 	const rows = 1000
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -233,8 +233,8 @@ func BenchmarkDrawnRows(b *testing.B) {
 	}
 }
 
-// BenchmarkHopeless is the time that an ordinary caller waits for a key while 64 goroutines ask for
-// tables that no key belongs to (64), and while none does (0).
+// BenchmarkHopeless measures the wait of an ordinary caller for a key, while 64 goroutines
+// request keys for tables that no key belongs to (64), and without them (0).
 func BenchmarkHopeless(b *testing.B) {
 	for _, n := range []int{0, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

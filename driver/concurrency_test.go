@@ -20,10 +20,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// strict is a generator that notices when it is used after Close, or closed twice.
+// strict is a generator that detects use after Close, and a second Close.
 type strict struct{ closed atomic.Bool }
 
-// strictFaults counts such uses, and strictLive the generators that are open.
+// strictFaults counts such uses. strictLive counts the open generators.
 var strictFaults, strictLive atomic.Int64
 
 func init() {
@@ -38,7 +38,7 @@ func (g *strict) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, er
 	for i := range keys {
 		keys[i] = int64(1 + i)
 	}
-	runtime.Gosched() // so that it may be closed too early
+	runtime.Gosched() // gives a premature Close a chance
 	if g.closed.Load() {
 		strictFaults.Add(1)
 	}
@@ -64,9 +64,9 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	return r
 }
 
-// TestConnector_ruleReplacedWhileInUse: 64 goroutines insert, directly and
-// prepared, on connections that come and go, while the rule is replaced. No
-// generator is used after it was closed, and none is left open.
+// TestConnector_ruleReplacedWhileInUse replaces the rule while 64 goroutines insert, directly and
+// prepared, on connections that open and close. No generator may be used after Close, and none
+// may stay open.
 func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
 	c := must(NewConnector(&fakedb.Server{Quiet: true}, rules[0], Config{Server: "other"}))(t)
@@ -104,8 +104,8 @@ func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	}
 }
 
-// TestPlan_ruleReplacedBeforeUse: a plan whose rule was replaced in the meantime
-// does nothing, and says so to its caller.
+// TestPlan_ruleReplacedBeforeUse checks that a plan does nothing if its rule was replaced, and
+// that it reports this to its caller.
 func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	base := &fakedb.Server{}
 	connector := must(NewConnector(base, strictRule(t, "a"), Config{Server: "other"}))(t)
@@ -126,7 +126,7 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	equal(t, len(base.Calls), before, "the base saw", lines(base.Calls[before:]))
 }
 
-// A connection that is used after its Close gets an error, not keys.
+// A connection that is used after Close returns an error, not keys.
 func TestConn_usedAfterClose(t *testing.T) {
 	connector := must(NewConnector(&fakedb.Server{Quiet: true}, strictRule(t, "a"), Config{Server: "other"}))(t)
 	c := must(connector.Connect(t.Context()))(t)
@@ -141,7 +141,7 @@ func TestConn_usedAfterClose(t *testing.T) {
 	}
 }
 
-// reported collects the keys that executions reported, and the row of each.
+// reported collects the keys that executions reported, with their rows.
 type reported struct {
 	mu   sync.Mutex
 	rows map[any]string
@@ -162,9 +162,9 @@ func (r *reported) add(row string, keys *Keys, want int) error {
 	return nil
 }
 
-// TestPool_manyUsers: 64 goroutines, three tables of one generator, two pools
-// on one connector, statements of every kind, while the rule is replaced. Every
-// key that is reported stands in its row, and no other.
+// TestPool_manyUsers has 64 goroutines, three tables of one generator, two pools on one
+// connector, and statements of every kind, while the rule is replaced. Each row must have its
+// reported key.
 func TestPool_manyUsers(t *testing.T) { onEach(t, testPool_manyUsers) }
 
 func testPool_manyUsers(t *testing.T) {
@@ -228,7 +228,7 @@ func testPool_manyUsers(t *testing.T) {
 	check(t, errors.Join(pools[0].Close(), pools[1].Close()))
 }
 
-// checkReported compares the tables' rows with what was reported.
+// checkReported compares the tables' rows with the reported keys.
 func checkReported(t *testing.T, db *sql.DB, tables []string, seen map[any]string) {
 	t.Helper()
 	there := 0

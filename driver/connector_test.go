@@ -25,7 +25,7 @@ func mustConnector(t *testing.T, base driver.Connector, r *rule.Rule) *Connector
 	return c
 }
 
-// liveOf asserts how many generators of a tag are open.
+// liveOf checks the number of open generators with a tag.
 func liveOf(t *testing.T, when string, tag int, want int64) {
 	t.Helper()
 	equal(t, testGenerators[tag].Load(), want, when, "generators")
@@ -47,7 +47,7 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 	}
 }
 
-// A transaction that runs while its database is closed may still need keys.
+// A transaction that is open while its database is closed may still need keys.
 func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
 	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 2))
 	db := sql.OpenDB(c)
@@ -66,7 +66,7 @@ func TestConnector_twoDatabases(t *testing.T) {
 	mustExec(t, second, "UPDATE t")
 	noError(t, first.Close())
 	liveOf(t, "the second one is open", 3, 1)
-	second.SetMaxIdleConns(-1) // its pool empties
+	second.SetMaxIdleConns(-1) // no idle connections
 	liveOf(t, "no connection is open", 3, 0)
 	tx := must(second.Begin())(t)
 	liveOf(t, "the second one continues", 3, 1)
@@ -99,7 +99,8 @@ func TestConnector_setRule(t *testing.T) {
 	liveOf(t, "all closed", 5, 0)
 }
 
-// A statement that passes under both rules stays the base's one statement.
+// A statement that both rules pass through unchanged remains one statement of the underlying
+// driver.
 func TestStmt_preparedBeforeSetRule(t *testing.T) {
 	base := &fakedb.Server{}
 	c := mustConnector(t, base, testRule(t))
@@ -160,8 +161,8 @@ func TestNewConnector_refuses(t *testing.T) {
 	}
 }
 
-// Connections of another database open the generators again, and the last one closes them,
-// however they follow each other.
+// Connections of another database reopen the generators, and the last one closes them, in any
+// order.
 func TestConnector_openedAgainAtOnce(t *testing.T) {
 	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 6))
 	noError(t, c.Close())
@@ -178,12 +179,12 @@ func TestConnector_openedAgainAtOnce(t *testing.T) {
 	liveOf(t, "all closed", 6, 0)
 }
 
-// loop is a wrapper that has no end.
+// loop is a wrapper that wraps itself.
 type loop struct{ driver.Conn }
 
 func (l loop) Unwrap() driver.Conn { return l }
 
-// nilWrapper wraps nothing.
+// nilWrapper is a wrapper around nil.
 type nilWrapper struct{ driver.Conn }
 
 func (w nilWrapper) Unwrap() driver.Conn { return w.Conn }
@@ -231,7 +232,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	}
 }
 
-// readyKeys is a generator that says whether it is ready.
+// readyKeys is a generator that implements spi.ReadyReporter.
 type readyKeys struct {
 	textKeys
 	err error
@@ -244,7 +245,7 @@ func (g *readyKeys) Ready(ctx context.Context) error {
 	return g.err
 }
 
-// healthyKeys has health, and does not say whether it is ready.
+// healthyKeys is a generator that reports its health, but not whether it is ready.
 type healthyKeys struct {
 	textKeys
 	err error
@@ -312,8 +313,8 @@ func TestReady_panicIsAnError(t *testing.T) {
 	}
 }
 
-// leasedRule is a rule over many data sources with leased worker IDs of a layout
-// that has 16.
+// leasedRule returns a rule with many data sources. Its worker IDs are leased, and its layout has
+// 16 of them.
 func leasedRule(assigner string) string {
 	return `
 rules:
@@ -328,7 +329,7 @@ rules:
     cluster: ` + assigner + "\n"
 }
 
-// shardDSN is the data source of a shard, at an address where nothing listens.
+// shardDSN returns the DSN of a shard, with an address that refuses connections.
 func shardDSN(i int, path string) string {
 	return fmt.Sprintf("u%d:p@tcp(127.0.0.1:1)/shard_%d?parseTime=%v&shardkeyRule=%s", i, i, i%2 == 0, path)
 }
@@ -339,7 +340,7 @@ func openShard(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// records lists the worker IDs of a FILE store.
+// records lists the worker IDs in a FILE store.
 func records(t *testing.T, dir string) []string {
 	t.Helper()
 	files := must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
@@ -356,7 +357,7 @@ func nextKey(t *testing.T, db *sql.DB) int64 {
 	return keys[0].(int64)
 }
 
-// A database for each shard, or for each tenant: one worker ID.
+// Databases for each shard or tenant share one worker ID.
 func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 	testserver.NeedsFlock(t)
 	dir := t.TempDir()
@@ -386,7 +387,7 @@ func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 	}
 }
 
-// waitGoroutines returns when there are no more of them than before.
+// waitGoroutines waits until there are at most before goroutines.
 func waitGoroutines(t *testing.T, before int) {
 	t.Helper()
 	for range 1_000_000 {
@@ -399,7 +400,8 @@ func waitGoroutines(t *testing.T, before int) {
 	t.Errorf("goroutines are left: %d, before %d\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 }
 
-// Databases are opened and closed at once: no key twice, and nothing stays taken.
+// Databases are opened and closed in parallel. Keys must be unique, and all worker IDs must be
+// released.
 func TestShared_openedAndClosedAtOnce(t *testing.T) {
 	testserver.NeedsFlock(t)
 	dir := t.TempDir()
@@ -430,8 +432,7 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 	}
 }
 
-// Rules that are others take worker IDs of their own, until none is left; the error
-// says whose they are.
+// Different rules lease different worker IDs until none is left. The error lists the holders.
 func TestShared_allTakenByThisProcess(t *testing.T) {
 	testserver.NeedsFlock(t)
 	dir := t.TempDir()
@@ -491,7 +492,7 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 	DeregisterRule("registered")
 }
 
-// The page's own rule loads, and so does what it says about databases.
+// The rule in docs/guides/databases.md loads, and the page's statements about it hold.
 func TestDocs_severalDatabases(t *testing.T) {
 	text := must(os.ReadFile("../docs/guides/databases.md"))(t)
 	_, after, _ := strings.Cut(string(text), "```yaml\n")
@@ -505,7 +506,7 @@ func TestDocs_severalDatabases(t *testing.T) {
 	}
 }
 
-// Two databases on a server, the leases in a third.
+// There are two databases on a server, and the leases are in a third.
 func TestShared_serverKeepsOneLease(t *testing.T) { onEach(t, testShared_serverKeepsOneLease) }
 
 func testShared_serverKeepsOneLease(t *testing.T) {

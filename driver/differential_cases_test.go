@@ -1,11 +1,10 @@
 package driver
 
-// Adding a case is one line: a name and its statements. The tables are t (id,
-// a, u UNIQUE, s), child (id, t_id, a) and `we“ird` (`k“ey`, `select`), all
-// ruled; free (id, a), which is not and has AUTO_INCREMENT itself; and src (id,
-// a, s) with four rows. LAST_INSERT_ID() is 77 at first.
+// A case is a name and its statements. The sharded tables are t (id, a, u UNIQUE, s), child (id,
+// t_id, a) and `we“ird` (`k“ey`, `select`). The table free (id, a) isn't sharded and has
+// AUTO_INCREMENT. The table src (id, a, s) has four rows. LAST_INSERT_ID() is 77 at the start.
 var cases = []differentialCase{
-	// the key column's forms
+	// Forms of the key column.
 	{"absent", []step{q("INSERT INTO t (a) VALUES (?)", 1)}},
 	{"absent literal", []step{q("INSERT INTO t (a) VALUES (1)")}},
 	{"absent rows", []step{q("INSERT INTO t (a) VALUES (?), (?), (?)", 1, 2, 3)}},
@@ -30,7 +29,7 @@ var cases = []differentialCase{
 	{"brackets", []step{q("INSERT INTO t (id, a) VALUES ((NULL), (1))")}},
 	{"string key literal", []step{q("INSERT INTO t (id, a) VALUES ('123', 1)")}},
 
-	// forms
+	// Forms of INSERT.
 	{"no column list", []step{q("INSERT INTO t VALUES (NULL, 1, 2, 'x')")}},
 	{"no column list rows", []step{q("INSERT INTO t VALUES (NULL, 1, 2, 'x'), (5, 1, 3, ?), (?, 1, 4, 'z')", "y", nil)}},
 	{"empty column list", []step{q("INSERT INTO t () VALUES (0, 1, 2, 'x')")}},
@@ -50,7 +49,7 @@ var cases = []differentialCase{
 	{"odd names", []step{q("INSERT INTO `we``ird` (`select`) VALUES (?)", 1), q("INSERT INTO `we``ird` (`k``ey`, `select`) VALUES (DEFAULT, ?)", 1)}},
 	{"case", []step{q("insert into T (A) values (1)"), q("InSeRt InTo t (ID, a) VaLuEs (nUlL, 1)")}},
 
-	// text
+	// Notations.
 	{"comments", []step{q("/* first */ INSERT /* a */ INTO -- b\n t # c\n (a /* ) */) /* , */ VALUES /* ( */ (1 /* ) */) -- end")}},
 	{"leading comment", []step{q("-- one\n# two\n/* three */INSERT INTO t (a) VALUES (1)")}},
 	{"hint", []step{q("INSERT /*+ SET_VAR(sort_buffer_size=1) */ INTO t (a) VALUES (1)")}},
@@ -63,7 +62,7 @@ var cases = []differentialCase{
 	{"subquery", []step{q("INSERT INTO t (a, s) VALUES ((SELECT MAX(a) FROM src), CONCAT('a', ',', ')'))")}},
 	{"case expression", []step{q("INSERT INTO t (a) VALUES (CASE WHEN ? > 1 THEN 2 ELSE 3 END)", 5)}},
 
-	// duplicates
+	// Duplicates.
 	{"IGNORE all", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1)")}},
 	{"IGNORE none", []step{q("INSERT IGNORE INTO t (u) VALUES (1), (2)")}},
 	{"IGNORE some", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1), (2)")}},
@@ -84,7 +83,7 @@ var cases = []differentialCase{
 	{"duplicate SET", []step{q("INSERT INTO t SET u = 1, a = 1 ON DUPLICATE KEY UPDATE a = 2"), q("INSERT INTO t SET u = 1, a = 1 ON DUPLICATE KEY UPDATE a = 2")}},
 	{"duplicate key error", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT INTO t (id, a) VALUES (5, 1)")}},
 
-	// what follows
+	// Statements after an INSERT.
 	{"LAST_INSERT_ID in a child", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}},
 	{"LAST_INSERT_ID in children", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID()), (LAST_INSERT_ID())")}},
 	{"LAST_INSERT_ID after bound", []step{q("INSERT INTO t (id, a) VALUES (?, 1)", nil), q("INSERT INTO child (t_id, a) VALUES (LAST_INSERT_ID(), ?)", 1)}},
@@ -94,7 +93,7 @@ var cases = []differentialCase{
 	{"LAST_INSERT_ID argument", []step{q("INSERT INTO t (a) VALUES (LAST_INSERT_ID(9))"), q("INSERT INTO t (id, a) VALUES (3, LAST_INSERT_ID(8))")}},
 	{"unruled", []step{q("INSERT INTO free (a) VALUES (1), (2)"), q("INSERT INTO free SET a = ?", 3)}},
 
-	// queries
+	// INSERT … SELECT.
 	{"SELECT", []step{q("INSERT INTO t (a) SELECT a FROM src ORDER BY a")}},
 	{"SELECT bound", []step{q("INSERT INTO t (a, s) SELECT a, ? FROM src WHERE a > ? ORDER BY a DESC LIMIT 2", "q", 10)}},
 	{"SELECT none", []step{q("INSERT INTO t (a) SELECT a FROM src WHERE a > 1000")}},
@@ -112,18 +111,18 @@ var cases = []differentialCase{
 	{"SELECT LAST_INSERT_ID", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO child (t_id) SELECT LAST_INSERT_ID() FROM src")}},
 	{"SELECT fails", []step{q("INSERT INTO t (a) SELECT nope FROM src"), q("INSERT INTO t (u) SELECT 1 UNION ALL SELECT 1")}},
 
-	// row aliases
+	// Row aliases.
 	{"row alias", []step{q("INSERT INTO t (u, a) VALUES (1, 2) AS new ON DUPLICATE KEY UPDATE a = new.a + 1"), q("INSERT INTO t (u, a) VALUES (?, 2), (2, ?) AS new ON DUPLICATE KEY UPDATE a = new.a + 1", 1, 5)}},
 	{"row alias with columns", []step{q("INSERT INTO t (u, a) VALUES (1, 2) AS new(x, y) ON DUPLICATE KEY UPDATE a = y"), q("INSERT INTO t SET u = 1, a = 3 AS new ON DUPLICATE KEY UPDATE a = new.a")}},
 	{"VALUES ROW", []step{q("INSERT INTO t (u, a) VALUES ROW(1, 2), ROW(?, 3)", 2), q("INSERT INTO t VALUES ROW(NULL, 1, 9, 'x')")}},
 
-	// RETURNING
+	// RETURNING.
 	{"RETURNING", []step{q("INSERT INTO t (a) VALUES (1) RETURNING id, a")}},
 	{"RETURNING rows", []step{q("INSERT INTO t (a) VALUES (?), (?) RETURNING id", 1, 2)}},
 	{"RETURNING *", []step{q("REPLACE INTO t (a) VALUES (1) RETURNING *")}},
 	{"RETURNING SELECT", []step{q("INSERT INTO t (a) SELECT a FROM src ORDER BY a RETURNING id, a")}},
 
-	// errors
+	// Errors.
 	{"wrong count", []step{q("INSERT INTO t (a) VALUES (1, 2)"), q("INSERT INTO t (a, s) VALUES (1)"), q("INSERT INTO t VALUES (1)")}},
 	{"wrong row", []step{q("INSERT INTO t (a) VALUES (1), (1, 2)")}},
 	{"unknown column", []step{q("INSERT INTO t (nope) VALUES (1)"), q("INSERT INTO t SET nope = 1")}},
@@ -134,7 +133,7 @@ var cases = []differentialCase{
 	{"key twice", []step{q("INSERT INTO t (id, id, a) VALUES (NULL, NULL, 1)")}},
 }
 
-// casesWithParams run with further DSN parameters.
+// casesWithParams run with more DSN parameters.
 var casesWithParams = map[string][]differentialCase{
 	"multiStatements=true&interpolateParams=true": {
 		{"two", []step{q("INSERT INTO t (a) VALUES (?); INSERT INTO t (a) VALUES (?), (?)", 1, 2, 3)}},
@@ -167,9 +166,9 @@ func init() {
 	}
 }
 
-// What others test their generated keys with, said in this test's tables.
+// The following cases are adapted from the tests of other projects with generated keys.
 
-// ormCases are statements as object-relational mappers write them.
+// ormCases are statements of object-relational mappers.
 var ormCases = []differentialCase{
 	{"gorm create", []step{q("INSERT INTO `t` (`a`,`u`,`s`) VALUES (?,?,?)", 1, 2, "x")}},
 	{"gorm batch", []step{q("INSERT INTO `t` (`a`,`s`) VALUES (?,?),(?,?),(?,?)", 1, "x", 2, "y", 3, "z")}},
@@ -201,8 +200,8 @@ var ormCases = []differentialCase{
 	{"traced", []step{q("INSERT INTO t (a) VALUES (?) /*traceparent='00-4bf9-01',route='%2Fx'*/", 1), q("/* app:web; it's */ INSERT INTO t (a) VALUES (?)", 1)}},
 }
 
-// middlewareCases are what ShardingSphere, Vitess and other middleware that
-// generates keys is tried with.
+// middlewareCases are from the tests of ShardingSphere, Vitess and other middleware that
+// generates keys.
 var middlewareCases = []differentialCase{
 	{"mixed values share no key", []step{q("INSERT INTO t (a) VALUES (?), (1), (?), (2)", 3, 4)}},
 	{"mixed values and explicit keys", []step{q("INSERT INTO t (id, a) VALUES (?, 1), (2, ?), (NULL, ?), (?, 4)", 100, 5, 6, nil)}},
@@ -245,7 +244,7 @@ var middlewareCases = []differentialCase{
 	{"select keys given and duplicate", []step{q("INSERT INTO t (id, a) SELECT 7, 1 UNION ALL SELECT 7, 2"), q("INSERT IGNORE INTO t (id, a) SELECT 7, 1 UNION ALL SELECT 7, 2 UNION ALL SELECT NULL, 3")}},
 }
 
-// sessionCases are about what a session remembers.
+// sessionCases test the state of a session.
 var sessionCases = []differentialCase{
 	{"sql_mode at @@", []step{q("SET @@sql_mode = 'ANSI_QUOTES'"), q(`INSERT INTO "t" ("a") VALUES (1)`), q("SET @@SESSION.sql_mode = ''"), q(`INSERT INTO t (s) VALUES ("x")`)}},
 	{"sql_mode at @@local", []step{q("SET @@local.SQL_Mode := 'ANSI_QUOTES'"), q(`INSERT INTO "t" ("a") VALUES (?)`, 1), q("SET LOCAL sql_mode = DEFAULT"), q(`INSERT INTO t (s) VALUES ("x")`)}},

@@ -22,13 +22,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The differential test runs the same statements through go-sql-driver on a
-// table with AUTO_INCREMENT and through shardkey on the same table without, and
-// holds rows, rows affected, insert ids, LAST_INSERT_ID() and errors of one
-// side against the other's. Generated keys are compared by their order, which
-// is what both sides agree on; explicit keys are below generatedFrom.
+// The differential test runs the same statements twice: through go-sql-driver on a table with
+// AUTO_INCREMENT, and through shardkey on the same table without it. It compares rows, rows
+// affected, insert IDs, LAST_INSERT_ID() and errors. Generated keys are compared by their order.
+// Explicit keys are below generatedFrom.
 
-// generatedFrom is where both sides' generated keys begin.
+// generatedFrom is the first generated key on both sides.
 const generatedFrom = 1_000_000
 
 // variant is a way to run a case.
@@ -53,7 +52,7 @@ func (v variant) String() string {
 	return v.shape.name + "/" + name
 }
 
-// step is one statement with its arguments.
+// step is a statement with its arguments.
 type step struct {
 	text string
 	args []any
@@ -93,8 +92,8 @@ func testDifferential_cases(t *testing.T) {
 	}
 }
 
-// onlyOne is what one kind of server alone has. Such cases run on the others
-// too: there the server's error must come through.
+// onlyOne lists features of only one kind of server. Their cases also run on the others, where
+// the server's error must be returned.
 var onlyOne = []struct {
 	has  *regexp.Regexp
 	kind testserver.Kind
@@ -116,7 +115,7 @@ func (c differentialCase) noteNeeds(t *testing.T) {
 	}
 }
 
-// report fails the test by what differs.
+// report fails the test with the list of differences.
 func report(t *testing.T, wrong []string) {
 	t.Helper()
 	for _, w := range wrong {
@@ -129,7 +128,7 @@ type differentialCase struct {
 	steps []step
 }
 
-// run runs the case on both sides and returns what differs.
+// run runs the case on both sides and returns the differences.
 func (c differentialCase) run(t *testing.T, both [2]side, v variant) (wrong []string) {
 	var have [2][]string
 	for i, s := range both {
@@ -138,7 +137,7 @@ func (c differentialCase) run(t *testing.T, both [2]side, v variant) (wrong []st
 		wrong = append(wrong, untrue...)
 	}
 	if slices.ContainsFunc(have[0], func(s string) bool { return strings.HasPrefix(s, "error 1869 ") }) {
-		return nil // MySQL takes the updated id for a generated one, and refuses; we have none that it generated
+		return nil // MySQL treats the updated ID as generated and refuses; shardkey has no key from the server there
 	}
 	for i := range have[0] {
 		if ignored := fmt.Sprintf(" id %d,", ignoredID); strings.Contains(have[0][i], ignored) {
@@ -158,14 +157,13 @@ func observed(c differentialCase, i int) string {
 	return "rows at the end"
 }
 
-// ignoredID stands for the insert id of an ignored row.
+// ignoredID stands for the insert ID of an ignored row.
 const ignoredID = -1
 
 var insertID = regexp.MustCompile(` id [g0-9]+,`)
 
-// observe runs a case on one side and records all that a client can see,
-// with generated keys replaced by their rank, and which keys were reported that are
-// in no table.
+// observe runs a case on one side and records everything that a client can see. It replaces
+// generated keys with their rank. untrue are the reported keys that are in no table.
 func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue []string) {
 	t.Helper()
 	conn, err := s.db.Conn(t.Context())
@@ -182,15 +180,15 @@ func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue
 		}
 		run = tx
 	}
-	session := firstInsertID // LAST_INSERT_ID() after the latest step
+	session := firstInsertID // LAST_INSERT_ID() after the latest statement
 	for _, st := range c.steps {
 		step, keys := s.observeStep(t, run, st, v)
 		untrue = append(untrue, keys...)
 		if !s.shape.noID && !strings.HasPrefix(step, "prepare: ") {
 			read := "SELECT LAST_INSERT_ID()"
 			if s.plain && strings.HasPrefix(step, "error") {
-				// LAST_INSERT_ID() is undefined after an error (MySQL's manual).
-				// With shardkey it stays as it was.
+				// By MySQL's manual, LAST_INSERT_ID() is undefined after an error. With shardkey
+				// it doesn't change.
 				read = "SELECT LAST_INSERT_ID(" + strings.Trim(session, "[]") + ")"
 			}
 			session = readAll(t, run, read)
@@ -209,11 +207,11 @@ func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue
 	return rank(seen), untrue
 }
 
-// firstInsertID is LAST_INSERT_ID() before the first step, as readAll shows it.
+// firstInsertID is LAST_INSERT_ID() before the first statement, in the format of readAll.
 const firstInsertID = "[77]"
 
-// emptyTables makes the session and the tables new but for AUTO_INCREMENT,
-// which continues: emptying is quicker than creating.
+// emptyTables resets the session and the tables, but not AUTO_INCREMENT. It is faster than
+// creating the tables.
 func (s side) emptyTables(t *testing.T, conn *sql.Conn) {
 	t.Helper()
 	for _, query := range []string{"SET SESSION sql_mode = DEFAULT", "DELETE FROM t", "DELETE FROM child", "DELETE FROM `we``ird`", "DELETE FROM free", "DO LAST_INSERT_ID(" + strings.Trim(firstInsertID, "[]") + ")"} {
@@ -221,7 +219,7 @@ func (s side) emptyTables(t *testing.T, conn *sql.Conn) {
 	}
 }
 
-// runner is what *sql.Conn and *sql.Tx have in common.
+// runner is implemented by *sql.Conn and *sql.Tx.
 type runner interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -262,8 +260,8 @@ func (s side) observeStep(t *testing.T, run runner, st step, v variant) (seen st
 		affected, _ := res.RowsAffected()
 		id, err := res.LastInsertId()
 		if strings.Contains(st.text, "IGNORE") && !s.inTable(t, run, id) {
-			// The server reports the key of an ignored row if it is the last
-			// and another row was inserted. We never report such a generated key.
+			// The server reports the key of an ignored row if it is the last row and another row
+			// was inserted. shardkey never reports such a generated key.
 			if s.plain {
 				id = ignoredID
 			} else if id >= generatedFrom && !s.shape.noID {
@@ -283,7 +281,7 @@ func (s side) inTable(t *testing.T, run runner, id int64) bool {
 	return readAll(t, run, fmt.Sprintf("SELECT id FROM t WHERE id = %d UNION SELECT id FROM child WHERE id = %[1]d", id)) != ""
 }
 
-// untrue returns the keys that WithKeys reported and that are in no table.
+// untrue returns the keys that WithKeys reported but that are in no table.
 func (s side) untrue(t *testing.T, run runner, st step, keys *Keys) (untrue []string) {
 	t.Helper()
 	reported := keys.Values()
@@ -310,10 +308,10 @@ func plainError(err error) string {
 	return "error " + err.Error()
 }
 
-// ownDatabase is a side's own.
+// ownDatabase matches the name of a side's database.
 var ownDatabase = regexp.MustCompile(`shardkey_test_[a-z0-9]+`)
 
-// nearText is where a syntax error quotes a text that differs by the key.
+// nearText matches the quotation in a syntax error, which differs by the key.
 var nearText = regexp.MustCompile(`(?s)near '.*' at line \d+`)
 
 func readAll(t *testing.T, run runner, query string) string {
@@ -352,14 +350,14 @@ func show(t *testing.T, rows *sql.Rows) string {
 	return strings.Join(lines, " ")
 }
 
-// generatedKey is an integer, or k and one with leading zeros.
+// generatedKey matches an integer key, or a string key: k and an integer with leading zeros.
 var generatedKey = regexp.MustCompile(`\b(k0*)?\d{7,19}\b`)
 
 func keyNumber(key string) (int64, error) {
 	return strconv.ParseInt(strings.TrimLeft(key, "k0"), 10, 64)
 }
 
-// rank replaces each generated key by its place among all of them.
+// rank replaces each generated key with its rank.
 func rank(seen []string) []string {
 	all := map[int64]bool{}
 	for _, s := range seen {
@@ -388,18 +386,18 @@ func rank(seen []string) []string {
 	return ranked
 }
 
-// shape is what the sharded key column is. The plain side's is always BIGINT
-// AUTO_INCREMENT PRIMARY KEY.
+// shape describes the sharded key column. The plain side's column is always BIGINT AUTO_INCREMENT
+// PRIMARY KEY.
 type shape struct {
 	name   string
-	column string // the key column's type and attributes
-	beside string // further columns
-	keys   string // the kind of the generator's keys
-	// noID says that insert ids cannot be compared: of keys that are no
-	// integers, or where the server has another AUTO_INCREMENT column.
+	column string // type and attributes of the key column
+	beside string // more columns
+	keys   string // kind of the generator's keys
+	// noID means that insert IDs can't be compared, because keys are no integers or the server
+	// has another AUTO_INCREMENT column.
 	noID bool
-	// twice and once say that each case runs with each DSN, in two ways or in one. On
-	// the other shapes it runs with one of the DSNs.
+	// twice and once mean that each case runs with each DSN, in two ways or in one. Other shapes
+	// run with one of the DSNs.
 	twice, once bool
 }
 
@@ -413,14 +411,14 @@ var shapes = []shape{
 	{name: "next to AUTO_INCREMENT", column: "BIGINT NOT NULL UNIQUE", beside: ", n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE", keys: "wide", noID: true},
 }
 
-// can reports whether what happens to a case is the same for a key of the shape
-// as for an integer: one that is none can neither be 0 nor 100.
+// can reports whether a case has the same result for keys of the shape as for integers. A key
+// that is no integer can't be 0 or 100.
 func (sh shape) can(c differentialCase) bool {
 	return !sh.noID || !slices.ContainsFunc(c.steps, func(st step) bool { return namesKey.MatchString(st.text) })
 }
 
-// ways returns the ways to run the case at index i with a DSN's parameters. The ways
-// take turns from case to case: prepared or not, inside a transaction or not.
+// ways returns the ways to run the case at index i with a DSN's parameters. Cases alternate
+// between prepared and not prepared, and between inside and outside of a transaction.
 func (sh shape) ways(i int, params string) []variant {
 	interpolated := params == "interpolateParams=true"
 	switch {
@@ -445,14 +443,14 @@ func (sh shape) ways(i int, params string) []variant {
 
 var namesKey = regexp.MustCompile("(?i)\\bid\\b|k``ey|LAST_INSERT_ID|identity|INTO t VALUES|INTO t \\(\\) VALUES \\(\\d|INTO t SELECT|RETURNING")
 
-// ascending is a generator of keys far above those of AUTO_INCREMENT. Each
-// table has a range of its own, in the order of the AUTO_INCREMENTs'.
+// ascending is a generator of keys far above those of AUTO_INCREMENT. Each table has its own
+// range, in the order of the AUTO_INCREMENT ranges.
 type ascending struct {
 	n    atomic.Int64
 	kind string
 }
 
-// tableRange is the place of a table's keys among the others'.
+// tableRange is the order of the tables' key ranges.
 var tableRange = map[string]int64{"t": 1, "child": 2, "we`ird": 3}
 
 func (g *ascending) GenerateKeys(_ context.Context, c spi.Column, n int) ([]any, error) {
@@ -475,7 +473,7 @@ func (g *ascending) GenerateKeys(_ context.Context, c spi.Column, n int) ([]any,
 	return keys, nil
 }
 
-// ascending64 makes the integers unboxed.
+// ascending64 also implements spi.Int64KeyGenerator.
 type ascending64 struct{ ascending }
 
 func (g *ascending64) GenerateInt64Keys(ctx context.Context, c spi.Column, keys []int64) error {
@@ -515,7 +513,7 @@ type side struct {
 	plain bool
 }
 
-// sides opens both ways to databases of their own with further DSN parameters.
+// sides opens both ways, each with its own database, with more DSN parameters.
 func sides(t testing.TB, params string, sh shape) [2]side {
 	t.Helper()
 	r := must(rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys)))(t)
@@ -556,14 +554,14 @@ func (s side) createTables(t testing.TB) {
 	}
 }
 
-// seeds are those of every run: the first, and each that ever found something.
-// Others come with make soak.
+// seeds are the seeds of every run: the first ones, and those that once found a bug. make soak
+// uses others.
 var seeds = []uint64{1, 2, 3, 4}
 
-// randomStatements is how many a server gets in every run.
+// randomStatements is the number of statements per server in every run.
 const randomStatements = 8_000
 
-// randomVariants are the ways that generated statements run.
+// randomVariants are the ways to run generated statements.
 var randomVariants = []variant{
 	{shape: shapes[0]},
 	{shape: shapes[0], prepared: true},
@@ -579,8 +577,8 @@ var randomVariants = []variant{
 	{shape: shapes[3], prepared: true, params: "parseTime=true"},
 }
 
-// TestDifferential_random runs generated statements on both sides. A failure says
-// its seed and is found again by it.
+// TestDifferential_random runs random statements on both sides. A failure reports the seed that
+// reproduces it.
 func TestDifferential_random(t *testing.T) { onEach(t, testDifferential_random) }
 
 func testDifferential_random(t *testing.T) {
@@ -596,8 +594,8 @@ func testDifferential_random(t *testing.T) {
 	}
 }
 
-// TestDifferential_soak is TestDifferential_random with fresh seeds for as long as
-// SHARDKEY_SOAK says, or with the seed that SHARDKEY_SEED says, once.
+// TestDifferential_soak runs TestDifferential_random with new seeds for the duration of
+// SHARDKEY_SOAK, or once with the seed of SHARDKEY_SEED.
 func TestDifferential_soak(t *testing.T) {
 	text, seed := os.Getenv("SHARDKEY_SOAK"), os.Getenv("SHARDKEY_SEED")
 	if text == "" && seed == "" {
@@ -633,7 +631,7 @@ func TestDifferential_soak(t *testing.T) {
 	}
 }
 
-// runRandom runs so many statements of a seed.
+// runRandom runs statements of a seed.
 func runRandom(t *testing.T, both [2]side, v variant, i int, seed uint64, statements int) {
 	t.Helper()
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape,
@@ -648,16 +646,16 @@ func runRandom(t *testing.T, both [2]side, v variant, i int, seed uint64, statem
 	}
 }
 
-// generator makes statements at random.
+// generator generates random statements.
 type generator struct {
 	*rand.Rand
 	shape     shape
-	returning bool   // what the server has
-	aliases   bool   // and VALUES ROW, which came with them
-	modes     string // the sql_mode that the statements before have set
-	// keys says which keys the present statement has. MariaDB refuses a
-	// REPLACE of an existing key after a generated one (it takes the one for
-	// the other), so that a REPLACE has either.
+	returning bool   // features of the server
+	aliases   bool   // also VALUES ROW, which came with aliases
+	modes     string // sql_mode that earlier statements have set
+	// keys selects the keys of the current statement. MariaDB confuses an existing key with a
+	// generated one in a REPLACE that has both, and refuses it. So a REPLACE has either explicit
+	// or generated keys.
 	keys givenKeys
 }
 
@@ -680,7 +678,7 @@ func (g *generator) statements() differentialCase {
 
 func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
-// one returns true once in n times.
+// one returns true with probability 1/n.
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) statement() step {
@@ -716,7 +714,7 @@ func (g *generator) statement() step {
 	return st
 }
 
-// around makes what stands between a table's INSERTs.
+// around returns a statement between a table's INSERTs.
 func (g *generator) around() (step, bool) {
 	switch g.IntN(24) {
 	case 0:
@@ -737,7 +735,7 @@ func (g *generator) around() (step, bool) {
 		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = '" + g.modes + "'"), true
 	case 7:
 		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
-	case 8: // fails, and the next may read LAST_INSERT_ID()
+	case 8: // it fails, and the next statement may read LAST_INSERT_ID()
 		return q(g.pick(
 			"INSERT INTO t (a, u) VALUES (1, 7), (2, 7)",
 			"INSERT INTO t (nope) VALUES (1)",
@@ -749,7 +747,7 @@ func (g *generator) around() (step, bool) {
 	return step{}, false
 }
 
-// ifID is a text for keys whose insert ids are compared.
+// ifID returns text if insert IDs are compared.
 func (g *generator) ifID(text string) string {
 	if g.shape.noID {
 		return ""
@@ -757,16 +755,16 @@ func (g *generator) ifID(text string) string {
 	return text
 }
 
-// form is where an INSERT's rows come from.
+// form is the source of an INSERT's rows.
 type form int
 
 const (
 	fromValues form = iota
-	fromRows        // VALUES with all columns named, which an alias may follow
+	fromRows        // VALUES with all columns listed; an alias may follow
 	fromQuery
 )
 
-// source writes the columns and where their values come from.
+// source writes the columns and the source of their values.
 func (g *generator) source(b *strings.Builder, st *step) form {
 	switch {
 	case g.one(6):
@@ -788,7 +786,7 @@ func (g *generator) source(b *strings.Builder, st *step) form {
 	case g.one(8):
 		b.WriteString(" (a, u, s) SELECT a, " + g.unique() + " + a, s FROM src WHERE a > " + strconv.Itoa(10*g.IntN(5)) + " ORDER BY a")
 		return fromQuery
-	case !g.shape.noID && !strings.Contains(g.modes, "ZERO") && g.keys == anyKeys && g.one(8): // keys NULL and 0 among given ones
+	case !g.shape.noID && !strings.Contains(g.modes, "ZERO") && g.keys == anyKeys && g.one(8): // keys NULL and 0 together with explicit ones
 		b.WriteString(" (id, a, u) SELECT id, a, " + g.unique() + " + a / 10 FROM src WHERE a > " + strconv.Itoa(10*g.IntN(4)) + " ORDER BY a")
 		return fromQuery
 	case g.one(12):
@@ -858,7 +856,7 @@ func (g *generator) rows(b *strings.Builder, st *step, columns []string, row str
 			b.WriteString(g.value(column, st))
 		}
 		if g.one(60) {
-			b.WriteString(", 1") // the wrong number of values
+			b.WriteString(", 1") // wrong number of values
 		}
 		b.WriteString(g.pick(")", " )"))
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// What filling needs to know of the session and of tables, while both change.
+// These tests change the session and the tables that shardkey has metadata of.
 
-// one opens a database whose pool is one connection.
+// one opens a database whose pool has one connection.
 func one(t *testing.T, params ...string) (ours, plain *sql.DB) {
 	t.Helper()
 	ours, plain, _ = openFilled(t, params...)
@@ -29,13 +29,13 @@ func one(t *testing.T, params ...string) (ours, plain *sql.DB) {
 	return ours, plain
 }
 
-// keyless counts the rows of ruled whose key no generator made.
+// keyless counts the rows of ruled without a generated key.
 func keyless(t *testing.T, db *sql.DB, table string) int64 {
 	t.Helper()
 	return number(t, db, "SELECT COUNT(*) FROM "+table+" WHERE id IS NULL OR id <= 0 OR id > 999")
 }
 
-// Columns are read once, and again when the server says that they are others.
+// Columns are read once, and again after the server reports that they have changed.
 func TestSession_columnsChange(t *testing.T) { onEach(t, testSession_columnsChange) }
 
 func testSession_columnsChange(t *testing.T) {
@@ -58,7 +58,7 @@ func testSession_columnsChange(t *testing.T) {
 			}
 			mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y FROM src")
 
-			mustExec(t, plain, "ALTER TABLE ruled DROP b, ADD c INT AFTER a, ADD d INT FIRST") // (d, id, a, c)
+			mustExec(t, plain, "ALTER TABLE ruled DROP b, ADD c INT AFTER a, ADD d INT FIRST") // now (d, id, a, c)
 			mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y, 3 FROM src")
 			if _, err := ours.Exec("INSERT INTO ruled VALUES (5, NULL, 1)"); err == nil || !strings.Contains(err.Error(), "1136") {
 				t.Errorf("three values for four columns: %v", err)
@@ -72,7 +72,7 @@ func testSession_columnsChange(t *testing.T) {
 	}
 }
 
-// A prepared statement outlives changes of its table's columns.
+// A prepared statement survives changes of its table's columns.
 func TestSession_columnsChangeUnderStatement(t *testing.T) {
 	onEach(t, testSession_columnsChangeUnderStatement)
 }
@@ -93,7 +93,7 @@ func testSession_columnsChangeUnderStatement(t *testing.T) {
 	exec(values, true)
 	exec(from, true)
 	mustExec(t, plain, "ALTER TABLE ruled ADD b INT")
-	exec(values, true) // into the columns that it was prepared for
+	exec(values, true) // into the columns at the time of Prepare
 	later(t, ours)
 	exec(values, false)
 	mustExec(t, plain, "ALTER TABLE src ADD z INT")
@@ -105,7 +105,7 @@ func testSession_columnsChangeUnderStatement(t *testing.T) {
 	}
 }
 
-// The current database decides which table a name means.
+// The current database determines the table of an unqualified name.
 func TestSession_databaseChanges(t *testing.T) { onEach(t, testSession_databaseChanges) }
 
 func testSession_databaseChanges(t *testing.T) {
@@ -118,7 +118,7 @@ func testSession_databaseChanges(t *testing.T) {
 	const query = "INSERT INTO ruled VALUES (NULL, NULL)"
 	st, err := ours.Prepare("USE " + second)
 	if err == nil {
-		_ = st.Close() // MariaDB does not prepare it
+		_ = st.Close() // MariaDB can't prepare it
 	}
 	mustExec(t, ours, query)
 	mustExec(t, ours, "USE "+second)
@@ -141,15 +141,15 @@ func testSession_databaseChanges(t *testing.T) {
 	}
 }
 
-// What a written 0 asks for is the sql_mode's affair at each execution, also of a statement that
-// the connection has just executed or prepared.
+// The sql_mode at each execution determines the effect of an explicit 0, also for a statement
+// that the connection has just executed or prepared.
 func TestSession_zeroFollowsTheMode(t *testing.T) { onEach(t, testSession_zeroFollowsTheMode) }
 
 func testSession_zeroFollowsTheMode(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // which kind of keys there are is known now
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // now the kind of the keys is known
 	st := must(ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)"))(t)
 	defer st.Close()
 	for i, want := range []string{"> 0", "= 0", "> 0"} {
@@ -185,7 +185,7 @@ func testSession_withoutDatabase(t *testing.T) {
 	}
 }
 
-// Tables whose columns are not all what they seem.
+// The columns of these tables are unusual.
 func TestSession_oddTables(t *testing.T) { onEach(t, testSession_oddTables) }
 
 func testSession_oddTables(t *testing.T) {
@@ -230,8 +230,8 @@ func testSession_oddTables(t *testing.T) {
 	}
 }
 
-// LAST_INSERT_ID() is read everywhere as AUTO_INCREMENT would have left it,
-// also where the server could not be told at once.
+// LAST_INSERT_ID() has the value of AUTO_INCREMENT in every statement that reads it, even if
+// shardkey couldn't set it on the server immediately.
 func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
 	onEach(t, testSession_lastInsertIDIsReadEverywhere)
 }
@@ -294,7 +294,7 @@ func testSession_lastInsertIDIsReadEverywhere(t *testing.T) {
 	}
 }
 
-// What several statements change holds also when one of them fails.
+// Changes by a query of several statements are noticed even if one of the statements fails.
 func TestSession_changedByFailingStatements(t *testing.T) {
 	onEach(t, testSession_changedByFailingStatements)
 }
@@ -312,7 +312,7 @@ func testSession_changedByFailingStatements(t *testing.T) {
 	}
 }
 
-// sql_mode set on one connection of a pool is not another's.
+// sql_mode applies to one connection of a pool.
 func TestSession_modesOfTwoConnections(t *testing.T) { onEach(t, testSession_modesOfTwoConnections) }
 
 func testSession_modesOfTwoConnections(t *testing.T) {
@@ -338,7 +338,7 @@ func testSession_modesOfTwoConnections(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, "rows")
 }
 
-// connectorOf is the connector of an open database.
+// connectorOf returns the connector of an open database.
 func connectorOf(t *testing.T, db *sql.DB) (c *Connector) {
 	t.Helper()
 	conn := must(db.Conn(t.Context()))(t)
@@ -347,7 +347,7 @@ func connectorOf(t *testing.T, db *sql.DB) (c *Connector) {
 	return c
 }
 
-// later lets the columns that a connector has read be older than they may be.
+// later expires the columns that a connector has cached.
 func later(t *testing.T, db *sql.DB) {
 	t.Helper()
 	connectorOf(t, db).known.ExpireColumns()
@@ -358,7 +358,7 @@ const (
 	keyLast  = "(a INT, id BIGINT PRIMARY KEY)"
 )
 
-// Columns that a connection itself alters are known at once.
+// Columns that the same connection alters are known immediately.
 func TestColumns_alteredByOwnConnection(t *testing.T) { onEach(t, testColumns_alteredByOwnConnection) }
 
 func testColumns_alteredByOwnConnection(t *testing.T) {
@@ -394,8 +394,8 @@ func testColumns_alteredByOwnConnection(t *testing.T) {
 	}
 }
 
-// Columns that another connection alters are noticed in time; until then the key is
-// still in its column.
+// Columns that another connection alters are noticed in time. Until then, the key is still in its
+// column.
 func TestColumns_alteredByOthers(t *testing.T) { onEach(t, testColumns_alteredByOthers) }
 
 func testColumns_alteredByOthers(t *testing.T) {
@@ -430,7 +430,7 @@ func testColumns_alteredByOthers(t *testing.T) {
 	}
 }
 
-// Columns are asked for once in ten seconds.
+// Columns are queried once in ten seconds.
 func TestColumns_areKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
@@ -449,7 +449,7 @@ func TestColumns_areKept(t *testing.T) {
 	})
 }
 
-// The columns of a table that was dropped are read again when it is back.
+// The columns of a dropped table are read again if it is created again.
 func TestColumns_tableMadeAgain(t *testing.T) { onEach(t, testColumns_tableMadeAgain) }
 
 func testColumns_tableMadeAgain(t *testing.T) {
@@ -464,7 +464,7 @@ func testColumns_tableMadeAgain(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = -5 AND id > 0"), 1, "rows")
 }
 
-// A temporary table has its own columns, for its own session.
+// A temporary table has its own columns, in its session only.
 func TestColumns_temporaryTable(t *testing.T) { onEach(t, testColumns_temporaryTable) }
 
 func testColumns_temporaryTable(t *testing.T) {
@@ -490,7 +490,7 @@ func testColumns_temporaryTable(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 5, "rows in the table")
 }
 
-// A user who may only insert needs no column list.
+// A user with only the INSERT privilege needs no column list.
 func TestColumns_withoutSelectPrivilege(t *testing.T) { onEach(t, testColumns_withoutSelectPrivilege) }
 
 func testColumns_withoutSelectPrivilege(t *testing.T) {
@@ -501,7 +501,7 @@ func testColumns_withoutSelectPrivilege(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 1, "rows")
 }
 
-// Our queries are answered whatever the session limits.
+// Metadata queries work in spite of the session's limits.
 func TestSession_asksUnderSelectLimit(t *testing.T) { onEach(t, testSession_asksUnderSelectLimit) }
 
 func testSession_asksUnderSelectLimit(t *testing.T) {
@@ -530,7 +530,7 @@ func testSession_asksUnderSelectLimit(t *testing.T) {
 	}
 }
 
-// Answers that cannot be read are an error where they are needed.
+// Unreadable metadata is an error if it is needed.
 func TestSession_answersInUTF16(t *testing.T) { onEach(t, testSession_answersInUTF16) }
 
 func testSession_answersInUTF16(t *testing.T) {
@@ -545,7 +545,7 @@ func testSession_answersInUTF16(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
 }
 
-// An INSERT that reads the previous statement's counts reads those.
+// An INSERT that reads the previous statement's counts gets the right ones.
 func TestSession_countsReadByInsert(t *testing.T) { onEach(t, testSession_countsReadByInsert) }
 
 func testSession_countsReadByInsert(t *testing.T) {
@@ -561,7 +561,7 @@ func testSession_countsReadByInsert(t *testing.T) {
 	if _, err := ours.Exec(counted); !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "ROW_COUNT()") {
 		t.Errorf("a question was due: %v", err)
 	}
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1), (-1)") // nothing is left to ask
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1), (-1)") // all metadata is known
 	update()
 	mustExec(t, ours, counted)
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4"), 1, column(t, plain, "SELECT a FROM ruled"))
@@ -577,8 +577,8 @@ func testSession_countsReadByInsert(t *testing.T) {
 	mustExec(t, other, "INSERT INTO row_count (row_count, s) VALUES (1, 'ROW_COUNT()') -- FOUND_ROWS()")
 }
 
-// transactionSides opens a database through a rule and one with AUTO_INCREMENT, each on one
-// connection that knows nothing of its tables yet.
+// transactionSides opens a database with a rule and one with AUTO_INCREMENT, each on one
+// connection without cached metadata.
 func transactionSides(t *testing.T) (ours, plain *sql.Conn) {
 	t.Helper()
 	var made int64
@@ -595,8 +595,7 @@ func transactionSides(t *testing.T) (ours, plain *sql.Conn) {
 	return open(through, ""), open(direct, " AUTO_INCREMENT")
 }
 
-// What SET TRANSACTION sets for the next transaction is there for the statement that the
-// program sends next, and for no other.
+// The characteristics of SET TRANSACTION apply to the program's next statement, and to no other.
 func TestTransaction_oneShotReachesInsert(t *testing.T) {
 	onEach(t, testTransaction_oneShotReachesInsert)
 }
@@ -631,8 +630,7 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 	}
 }
 
-// An isolation level for the next transaction is the INSERT's, and not that of a question to
-// the server.
+// The isolation level of SET TRANSACTION applies to the INSERT, not to a metadata query.
 func TestTransaction_isolationReachesInsert(t *testing.T) {
 	onEach(t, testTransaction_isolationReachesInsert)
 }
@@ -654,7 +652,7 @@ func testTransaction_isolationReachesInsert(t *testing.T) {
 	equal(t, level(ours), level(plain))
 }
 
-// Random sequences of statements around SET TRANSACTION have the same errors as without
+// Random sequences of statements around SET TRANSACTION return the same errors as without
 // shardkey.
 func TestTransaction_sameAsPlain(t *testing.T) { onEach(t, testTransaction_sameAsPlain) }
 
@@ -692,7 +690,7 @@ func testTransaction_sameAsPlain(t *testing.T) {
 	}
 }
 
-// mysqlNumber is the number of a server's error, 0 for none and −1 for another error.
+// mysqlNumber returns the number of a server's error, 0 for nil, and -1 for another error.
 func mysqlNumber(err error) int {
 	if err == nil {
 		return 0
@@ -705,9 +703,9 @@ func mysqlNumber(err error) int {
 	return -1
 }
 
-// The key is a column of the INSERT that is sent, so a user with privileges on columns
-// needs them on the key column as well: INSERT, and for an upsert on MariaDB UPDATE, which
-// that server wants for every column that the INSERT names.
+// The INSERT that is sent contains the key column. So a user with privileges on columns needs
+// them for that column, too: INSERT, and UPDATE for an upsert on MariaDB, which requires it for
+// every column of the INSERT.
 func TestGrants_onColumns(t *testing.T) { onEach(t, testGrants_onColumns) }
 
 func testGrants_onColumns(t *testing.T) {
@@ -722,7 +720,7 @@ func testGrants_onColumns(t *testing.T) {
 	const insert, upsert = "INSERT INTO %s (name, n) VALUES ('a', 1)", "INSERT INTO %s (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE n = 5"
 	for _, c := range []struct {
 		grants, query string
-		denied, plain bool // through this driver and through the plain one
+		denied, plain bool // through shardkey and through the plain driver
 	}{
 		{"INSERT (name, n)", insert, true, false},
 		{"INSERT (id, name, n)", insert, false, false},
@@ -745,8 +743,8 @@ func testGrants_onColumns(t *testing.T) {
 	}
 }
 
-// openAs opens the database of root as a user with these grants on its tables only: with the rule
-// of taggedRule, and through the plain driver.
+// openAs opens root's database as a user with only these grants on its tables: with the rule of
+// taggedRule, and with the plain driver.
 func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) {
 	t.Helper()
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
@@ -772,13 +770,12 @@ func isDenied(t *testing.T, what string, err error, want bool) {
 	}
 }
 
-// readingCase is one text, sent after others on the same connection. Of the rows
-// in table ruled some columns are held: in the column's place stands "key" where
-// the row must have a generated one. Without want the text must be refused, and
-// nothing sent.
+// readingCase is a statement that follows others on the same connection. want has columns of the
+// rows in table ruled, with "key" for a generated key. If want is empty, shardkey must refuse the
+// statement and send nothing.
 type readingCase struct {
 	name   string
-	on     testserver.Kind // the only kind of server that has what the case is about
+	on     testserver.Kind // only kind of server with the feature
 	setup  []string
 	query  string
 	args   []any
@@ -833,8 +830,8 @@ var readingCases = []readingCase{
 	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
 }
 
-// TestReading_asTheServer: what decides about a text is read as the server
-// reads it, or the text is refused.
+// TestReading_asTheServer checks that shardkey parses statements as the server does, or refuses
+// them.
 func TestReading_asTheServer(t *testing.T) { onEach(t, testReading_asTheServer) }
 
 func testReading_asTheServer(t *testing.T) {
@@ -850,8 +847,8 @@ func testReading_asTheServer(t *testing.T) {
 
 func (c *readingCase) run(t *testing.T) {
 	ctx := t.Context()
-	// The base sets no character set that it cannot name a collation of: SET
-	// NAMES does it.
+	// The underlying driver doesn't set a character set without a collation that it knows. SET
+	// NAMES does.
 	params, setup := []string{"multiStatements=true"}, c.setup
 	for param := range strings.SplitSeq(c.params, "&") {
 		if charset, ok := strings.CutPrefix(param, "charset="); ok {
@@ -884,7 +881,7 @@ func (c *readingCase) run(t *testing.T) {
 	}
 }
 
-// matches compares rows; a star stands for whatever the server makes of a text.
+// matches compares rows. A star stands for any value.
 func matches(have, want string) bool {
 	prefix, any := strings.CutSuffix(want, "*")
 	return have == want || any && strings.HasPrefix(have, prefix)

@@ -21,8 +21,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// shardedRule is a rule whose tables are sharded in every way that the guard has to
-// tell apart. settings stand next to the key's column of t_order.
+// shardedRule returns a rule whose tables are sharded in all ways that the guard distinguishes.
+// settings are settings of t_order's key column.
 func shardedRule(t testing.TB, settings string) *rule.Rule {
 	t.Helper()
 	r := mustParseRule(t, `
@@ -84,7 +84,7 @@ rules:
 	return r
 }
 
-// shardCounter counts from 1, and its calls.
+// shardCounter generates the keys 1, 2, …, and counts its calls.
 type shardCounter struct {
 	next  int64
 	calls int
@@ -103,7 +103,7 @@ func (g *shardCounter) GenerateKeys(ctx context.Context, c spi.Column, n int) ([
 	return spi.BoxedKeys(ctx, g, c, n)
 }
 
-// shardTexts makes texts.
+// shardTexts generates strings.
 type shardTexts struct{ next int }
 
 func (g *shardTexts) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -125,7 +125,7 @@ func init() {
 	spi.RegisterKeyGenerator("SHARD_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return &shardTexts{}, nil })
 }
 
-// openShards opens a rule over a server of one connection that has the key columns.
+// openShards opens a rule with a server of one connection that has the key columns.
 func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *fakedb.Server) {
 	t.Helper()
 	base := &fakedb.Server{Columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
@@ -143,7 +143,7 @@ func TestShardGuard_refuses(t *testing.T) {
 		args  []any
 		want  string // the table that is meant; "" when it is sent; "nowhere"
 	}{
-		// The key is given.
+		// The key is explicit.
 		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{5}, ""},
 		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{6}, "t_order_2"},
 		{"INSERT INTO t_order_1 (order_id, a) VALUES (6, 1)", nil, "t_order_2"},
@@ -164,8 +164,8 @@ func TestShardGuard_refuses(t *testing.T) {
 		{"INSERT INTO ds_1.t_order_1 (order_id, user_id) VALUES (5, 2)", nil, ""},
 		{"INSERT INTO ds_0.t_order_1 (order_id, user_id) VALUES (5, 2)", nil, "ds_1.t_order_1"},
 		{"INSERT INTO ds_0.t_order_1 (order_id, user_id) VALUES (5, ?)", []any{2}, "ds_1.t_order_1"},
-		{"INSERT INTO ds_0.t_order_1 (order_id) VALUES (6)", nil, ""}, // user_id is not known
-		// Another column decides, and the key is generated.
+		{"INSERT INTO ds_0.t_order_1 (order_id) VALUES (6)", nil, ""}, // user_id is unknown
+		// Another column determines the table, and the key is generated.
 		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{7}, ""},
 		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{7}, "ds.t_user_3"},
 		{"INSERT INTO t_user_1 (user_id) VALUES (7)", nil, "ds.t_user_3"},
@@ -193,7 +193,7 @@ func TestShardGuard_refuses(t *testing.T) {
 		{"INSERT INTO t_user_1 SET user_id = ?, b = 1", []any{7}, "ds.t_user_3"},
 		{"INSERT INTO t_user_1 () VALUES ()", nil, ""},
 		{"INSERT INTO t_user_1 (user_id) SELECT 7", nil, ""},
-		// One of several rows, of several statements.
+		// One of several rows, in several statements.
 		{"INSERT INTO t_user_3 (a, user_id, id) VALUES (1, 7, 1), (?, ?, ?), (3, 15, 3)", []any{1, 8, 1}, "ds.t_user_0"},
 		{"INSERT INTO t_user_3 (a, user_id, id) VALUES (1, 7, 1), (?, ?, ?), (3, 15, 3)", []any{1, 11, 1}, ""},
 		{"INSERT INTO t_user_3 (user_id) VALUES (7); INSERT INTO t_user_1 (user_id) VALUES (?)", []any{7}, "ds.t_user_3"},
@@ -203,7 +203,7 @@ func TestShardGuard_refuses(t *testing.T) {
 		{"INSERT INTO t_log_202601 (made) VALUES ('2026-02-03 04:05:06')", nil, "ds.t_log_202602"},
 		{"INSERT INTO t_log_202601 (made) VALUES (?)", []any{feb.AddDate(3, 0, 0)}, "nowhere"},
 		{"INSERT INTO t_log_202601 (made) VALUES (NOW())", nil, ""},
-		// The data source and the table are decided together.
+		// The data source and the table are determined together.
 		{"INSERT INTO t_item_3 (user_id) VALUES (3)", nil, ""},
 		{"INSERT INTO t_item_1 (user_id) VALUES (3)", nil, "ds_1.t_item_3"},
 		{"INSERT INTO t_one (user_id) VALUES (3)", nil, ""},
@@ -211,7 +211,7 @@ func TestShardGuard_refuses(t *testing.T) {
 		{"INSERT INTO ds_1.t_both_0 (user_id, id) VALUES (3, 4)", nil, ""},
 		{"INSERT INTO ds_1.t_both_0 (user_id, id) VALUES (3, 5)", nil, "ds_1.t_both_1"},
 		{"INSERT INTO t_class_0 (user_id) VALUES (7)", nil, ""},
-		{"INSERT INTO t_user_1 (user_id) VALUES (18446744073709551615)", nil, ""}, // beyond 64 bits
+		{"INSERT INTO t_user_1 (user_id) VALUES (18446744073709551615)", nil, ""}, // more than 64 bits
 		{"INSERT INTO t_text_0 (id) VALUES ('k00001')", nil, "ds.t_text_2"},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestDrawnKeys_none(t *testing.T) {
 	}
 }
 
-// Executions of a cached plan look at the row and fit the key too.
+// Executions of a cached plan check the row and choose a matching key, too.
 func TestShardGuard_cachedPlan(t *testing.T) {
 	db, base := openShards(t, shardedRule(t, ""))
 	base.Columns = [][2]string{{"id", "bigint(20)"}}
@@ -346,10 +346,10 @@ func TestShardGuard_cachedPlan(t *testing.T) {
 	}
 }
 
-// expression is what wrongUpsert returns for an assignment that only the server evaluates.
+// expression is the result of wrongUpsert for an assignment that only the server can evaluate.
 const expression = "expression"
 
-// wrongUpsert returns the table that an error names for a row, "" for no error.
+// wrongUpsert returns the table in an error, or "" for no error.
 func wrongUpsert(err error) string {
 	var at *StatementError
 	var wrong *WrongShardError
@@ -371,7 +371,7 @@ func TestUpsertGuard_refuses(t *testing.T) {
 	for _, tt := range []struct {
 		query string
 		args  []any
-		want  string // the table that is meant; "" if the statement is sent
+		want  string // the right table, or "" if the statement is sent
 	}{
 		{user + "user_id = VALUES(user_id)", nil, ""},
 		{user + "a = user_id + 1", nil, ""},
@@ -381,7 +381,7 @@ func TestUpsertGuard_refuses(t *testing.T) {
 		{user + "user_id = ?", []any{sql.NullInt64{Int64: 8, Valid: true}}, "ds.t_user_0"},
 		{user + "user_id = ?", []any{11}, ""},
 		{user + "user_id = ?", []any{"11"}, ""},
-		{user + "user_id = ?", []any{[]byte("8")}, ""}, // only the server knows its value
+		{user + "user_id = ?", []any{[]byte("8")}, ""}, // only the server knows the stored value
 		{user + "user_id = 0x08", nil, ""},
 		{user + "user_id = NULL", nil, "nowhere"},
 		{user + "user_id = ?", []any{nil}, "nowhere"},
@@ -389,7 +389,7 @@ func TestUpsertGuard_refuses(t *testing.T) {
 		{"INSERT INTO t_user_3 (id, user_id) VALUES (?, ?) ON DUPLICATE KEY UPDATE `user_id`=VALUES(`user_id`),`a`=VALUES(`a`)", []any{1, 7}, ""},
 		{"INSERT INTO t_user_3 SET id = 1, user_id = 7 ON DUPLICATE KEY UPDATE user_id = 8", nil, "ds.t_user_0"},
 		{"INSERT INTO t_order_3 (order_id) VALUES (7) ON DUPLICATE KEY UPDATE order_id = LAST_INSERT_ID(order_id)", nil, ""},
-		{"INSERT INTO t_order_3 (order_id) VALUES (7) ON DUPLICATE KEY UPDATE user_id = 8", nil, ""}, // it decides on the data source alone
+		{"INSERT INTO t_order_3 (order_id) VALUES (7) ON DUPLICATE KEY UPDATE user_id = 8", nil, ""}, // the column determines only the data source
 		{"INSERT INTO ds_0.t_order_3 (order_id, user_id) VALUES (3, 1) ON DUPLICATE KEY UPDATE order_id = 3, user_id = 2", nil, "ds_1.t_order_3"},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
@@ -442,7 +442,7 @@ func TestUpsertGuard_warnAndOff(t *testing.T) {
 	}
 }
 
-// An UPDATE is sent unchanged, whatever it sets.
+// An UPDATE is sent unchanged, with any assignments.
 func TestShardGuard_leavesUpdates(t *testing.T) {
 	for _, query := range []string{
 		"UPDATE t_user_3 SET user_id = 8",
@@ -462,8 +462,8 @@ type valuer struct{ v driver.Value }
 
 func (v valuer) Value() (driver.Value, error) { return v.v, nil }
 
-// Values of all types that stand for one that belongs to the table are sent, and
-// so are those of which only the server knows what they are.
+// Values of all types are sent if they belong to the table, or if only the server knows the
+// stored value.
 func TestShardGuard_noneTooMany(t *testing.T) {
 	type id int32
 	shanghai := time.FixedZone("+08", 8*3600)
@@ -471,7 +471,7 @@ func TestShardGuard_noneTooMany(t *testing.T) {
 	for _, tt := range []struct {
 		query string
 		args  []any
-		typ   string // of the column
+		typ   string // type of the column
 	}{
 		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{int8(7)}, "tinyint"},
 		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{uint64(7)}, "bigint"},
@@ -500,7 +500,7 @@ func TestShardGuard_noneTooMany(t *testing.T) {
 		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.Null[int]{V: 7, Valid: true}}, "bigint"},
 		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{valuer{int64(7)}}, "bigint"},
 		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{valuer{"7"}}, "bigint"},
-		// Times: as their own clock shows them, or as they are written.
+		// Times in their time zone, and as strings.
 		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai)}, "datetime"},
 		{"INSERT INTO t_log_202601 (made) VALUES (?)", []any{time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai)}, "datetime"},
 		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{sql.NullTime{Time: time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC), Valid: true}}, "datetime"},
@@ -530,7 +530,7 @@ func TestShardGuard_noneTooMany(t *testing.T) {
 	}
 }
 
-// The server is asked once what a column of numbers is.
+// The type of a numeric column is queried once.
 func TestShardGuard_asksOnce(t *testing.T) {
 	db, base := openShards(t, shardedRule(t, ""))
 	base.Columns = [][2]string{{"user_id", "bigint"}}
@@ -555,12 +555,12 @@ func TestShardGuard_asksOnce(t *testing.T) {
 	}
 }
 
-// randomColumns are those of random rules' tables.
+// randomColumns are the columns of random rules' tables.
 var randomColumns = [][2]string{
 	{"order_id", "bigint"}, {"user_id", "bigint"}, {"name", "varchar(64)"}, {"created", "varchar(32)"},
 }
 
-// openRandom opens a random rule over a server that inserts all rows.
+// openRandom opens a random rule with a server that accepts all rows.
 func openRandom(t *testing.T, r *rule.Rule) (*sql.DB, *fakedb.Server) {
 	t.Helper()
 	db, base := openShards(t, r, WithLogger(slog.New(slog.DiscardHandler)))
@@ -571,7 +571,7 @@ func openRandom(t *testing.T, r *rule.Rule) (*sql.DB, *fakedb.Server) {
 	return db, base
 }
 
-// generatorsOfRandomRules make the key of a column.
+// generatorsOfRandomRules generate the key of a column.
 var generatorsOfRandomRules = []struct{ column, generator string }{
 	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 5, max-vibration-offset: 4095}}"},
 	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 6}}"},
@@ -582,7 +582,7 @@ var generatorsOfRandomRules = []struct{ column, generator string }{
 	{"name", "{type: NANOID}"},
 }
 
-// shardColumns are the columns of a random rule's table, as statements list them.
+// shardColumns are the columns of a random rule's table in INSERTs.
 var shardColumns = []string{"order_id", "user_id", "name", "created"}
 
 // shardStatement is an INSERT of random rows into an actual table.
@@ -591,11 +591,11 @@ type shardStatement struct {
 	args  []any
 	rows  []map[string]any // without generated keys
 	node  testrouter.Node
-	// schema: the text names the data source.
+	// schema means that the data source qualifies the table.
 	schema bool
 }
 
-// rowPool are rows of a rule by where they belong, in the order in which they came.
+// rowPool contains rows of a rule by actual table, in the order of their generation.
 type rowPool struct {
 	nodes []testrouter.Node
 	rows  map[testrouter.Node][]map[string]any
@@ -607,10 +607,10 @@ func newRowPool(rr *testrouter.Rule) *rowPool {
 		row := rr.Row()
 		at, err := rr.Router.Route(row)
 		if err != nil {
-			at = rr.Router.Nodes[0] // it belongs nowhere
+			at = rr.Router.Nodes[0] // it belongs to no table
 		}
 		if row["order_id"] == int64(0) {
-			continue // that asks for a key
+			continue // 0 and NULL request a generated key
 		}
 		if p.rows[at] == nil {
 			p.nodes = append(p.nodes, at)
@@ -623,7 +623,7 @@ func newRowPool(rr *testrouter.Rule) *rowPool {
 func newShardStatement(rr *testrouter.Rule, pool *rowPool, key string, generated bool, rows int) *shardStatement {
 	from := rr.IntN(len(pool.nodes))
 	s := &shardStatement{node: pool.nodes[from], schema: rr.IntN(2) == 0}
-	right := rr.IntN(8) > 0 // rows that belong to the table, but for their keys
+	right := rr.IntN(8) > 0 // the rows belong to the table, apart from their keys
 	for range rows {
 		if !right && rr.IntN(4) == 0 {
 			from = rr.IntN(len(pool.nodes))
@@ -651,7 +651,7 @@ func newShardStatement(rr *testrouter.Rule, pool *rowPool, key string, generated
 	return s
 }
 
-// complete gives the rows the keys that were sent.
+// complete sets the keys of the rows to those that were sent.
 func (s *shardStatement) complete(key string, sent []driver.Value) {
 	width := len(sent) / len(s.rows)
 	for i, row := range s.rows {
@@ -659,16 +659,15 @@ func (s *shardStatement) complete(key string, sent []driver.Value) {
 	}
 }
 
-// isHere reports whether the router finds a row where the statement puts it.
+// isHere reports whether the router chooses the statement's table for a row.
 func (s *shardStatement) isHere(rr *testrouter.Rule, row map[string]any) (is bool, err error) {
 	at, err := rr.Router.Route(row)
 	return err == nil && at.Table == s.node.Table && (!s.schema || at.DataSource == s.node.DataSource), err
 }
 
-// TestShards_asTheRouter sends random rows of random rules into random actual
-// tables, with keys of every kind of generator: each row that is sent is where a
-// router finds it that is written from ShardingSphere's documentation, and each that
-// is refused is not.
+// TestShards_asTheRouter inserts random rows of random rules into random actual tables, with keys
+// of every kind of generator. It compares the results with an independent router: a row may be
+// sent only if the router chooses the statement's table, and refused only if it doesn't.
 func TestShards_asTheRouter(t *testing.T) {
 	const rules, statements = 60, 25
 	r := rand.New(rand.NewPCG(13, 15))
@@ -678,16 +677,16 @@ func TestShards_asTheRouter(t *testing.T) {
 		rr := testrouter.RandomRule(r)
 		g := generatorsOfRandomRules[r.IntN(len(generatorsOfRandomRules))]
 		if g.column == "name" && rr.Numeric("name") {
-			g = generatorsOfRandomRules[0] // texts that are no numbers have no place
+			g = generatorsOfRandomRules[0] // strings that are no numbers belong to no table
 		}
 		text := rr.Text(g.column, g.generator, "")
 		parsed := mustParseRule(t, text)
 		db, base := openRandom(t, parsed)
 		pool := newRowPool(rr)
-		mayGenerate := true // it takes long to find out that no key fits
+		mayGenerate := true // finding out that no key matches takes long
 		statements, most := statements, 60
 		if strings.Contains(g.generator, "SNOWFLAKE") && rr.Uses("order_id") {
-			statements, most = 6, 6 // rare keys are waited for
+			statements, most = 6, 6 // matching keys are rare, so each takes long
 		}
 		for range statements {
 			generated := mayGenerate && rr.IntN(3) > 0
@@ -701,7 +700,7 @@ func TestShards_asTheRouter(t *testing.T) {
 				row := s.rows[at.Row-1]
 				is, routeErr := s.isHere(rr, row)
 				if generated {
-					// Its key is not there to be looked at: no key may help.
+					// The key isn't generated yet, and maybe no key matches.
 					is = is && !rr.Uses(g.column)
 				}
 				if is || !generated && s.schema && errors.Is(routeErr, testrouter.ErrNowhere) != (wrong.Err != nil) {
@@ -719,7 +718,7 @@ func TestShards_asTheRouter(t *testing.T) {
 				for _, row := range s.rows {
 					is, err := s.isHere(rr, row)
 					if err != nil && (!s.schema || !errors.Is(err, testrouter.ErrNowhere)) {
-						continue // where it belongs is not known, or the data source is at fault, of which the name tells nothing
+						continue // the router doesn't know the table, or the data source differs, which the name doesn't show
 					}
 					if !is {
 						t.Fatalf("%s\n%s\n%v is sent\nhave: %v\nwant: it is not in %s", text, s.query, row, err, s.node)
@@ -740,8 +739,8 @@ func TestShards_asTheRouter(t *testing.T) {
 	t.Logf("%d rows sent and found, %d statements refused, %d without a key that fits\n%v\n%v", rows, refused, unfit, types, generators)
 }
 
-// A row is refused only where the router knows that it belongs to another table: what an
-// expression cannot evaluate is no reason to refuse one.
+// The guard refuses a row only if the router knows that it belongs to another table. An
+// expression that can't be evaluated is no reason to refuse a row.
 func TestShards_unknownPlacesAreSent(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 8))
 	var right, unknown, refused, accepted int
@@ -766,7 +765,7 @@ func TestShards_unknownPlacesAreSent(t *testing.T) {
 				refused++
 				continue
 			default:
-				accepted++ // what only Java evaluates: toUpperCase beyond ASCII
+				accepted++ // only Java evaluates toUpperCase beyond ASCII
 				continue
 			}
 			if err != nil {

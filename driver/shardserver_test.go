@@ -25,12 +25,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// storedColumn is a type of the sharding column, and what its tables are sharded by.
+// storedColumn is a type of the sharding column, with the sharding of its tables.
 type storedColumn struct {
 	name, typ  string
 	understood bool
-	// read returns the value of Java's that the router takes for a stored one; nil for
-	// types of which it takes none.
+	// read returns the Java value for a stored value, or nil if the router doesn't support the
+	// type.
 	read      func(stored string) any
 	algorithm string
 	router    *testrouter.Strategy
@@ -40,7 +40,7 @@ func storedColumns() (all []storedColumn) {
 	number := func(stored string) any {
 		var n int64
 		if _, err := fmt.Sscan(stored, &n); err != nil {
-			return nil // beyond int64
+			return nil // more than int64
 		}
 		return n
 	}
@@ -85,7 +85,7 @@ func storedColumns() (all []storedColumn) {
 	return all
 }
 
-// storedValues are arguments, and literals as they are written.
+// storedValues returns values as arguments and as literals.
 func storedValues() (args []any, literals []string) {
 	shanghai := time.FixedZone("+08", 8*3600)
 	end := time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC)
@@ -98,9 +98,9 @@ func storedValues() (args []any, literals []string) {
 	return args, literals
 }
 
-// TestShardGuard_asStored stores values of all kinds in columns of all types, reads what
-// was stored, and asks the router where that belongs: a row is never refused there, and the
-// ones in other tables are refused where what is stored shows without the server.
+// TestShardGuard_asStored inserts values of all kinds into columns of all types. It reads the
+// stored values and computes their table with the router. A row for that table is never refused.
+// A row for another table is refused if the client can know the stored value.
 func TestShardGuard_asStored(t *testing.T) { onEach(t, testShardGuard_asStored) }
 
 func testShardGuard_asStored(t *testing.T) {
@@ -179,8 +179,7 @@ func testShardGuard_asStored(t *testing.T) {
 	}
 }
 
-// isPlain reports whether an argument is one of which the guard knows what the column
-// stores.
+// isPlain reports whether the guard knows the stored value of the arguments.
 func (c *storedColumn) isPlain(args []any) bool {
 	if len(args) == 0 {
 		return false
@@ -191,7 +190,7 @@ func (c *storedColumn) isPlain(args []any) bool {
 	return c.router.Type != "INTERVAL" && (args[0] == 131 || args[0] == 7 || args[0] == "131" || args[0] == "0131")
 }
 
-// belongs is the table that the router finds a stored value in; empty for none.
+// belongs returns the router's table for a stored value, or "" if there is none.
 func (c *storedColumn) belongs(stored sql.NullString) string {
 	v := c.read(stored.String)
 	if v == nil || !stored.Valid {
@@ -216,7 +215,7 @@ func (c *storedColumn) tables() (names []string) {
 	return names
 }
 
-// byThree counts by threes: a generator of one's own.
+// byThree is a custom generator that counts in steps of three.
 type byThree struct{ last atomic.Int64 }
 
 func (g *byThree) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
@@ -234,8 +233,8 @@ func init() {
 	spi.RegisterKeyGenerator("BY_THREE", func(spi.Props) (spi.KeyGenerator, error) { return new(byThree), nil })
 }
 
-// routedTable is a table of both databases with four actual tables in each, whose
-// data source is user_id modulo 2.
+// routedTable is a table with four actual tables in each of two databases. Its data source is
+// user_id modulo 2.
 type routedTable struct {
 	name, generator, algorithm string
 	router                     *testrouter.Strategy
@@ -262,8 +261,8 @@ func (r *routedTable) table() *testrouter.Table {
 	return t
 }
 
-// routedTables have every algorithm and every kind of generator that needs no other
-// server.
+// routedTables returns tables with every algorithm, and every kind of generator that needs no
+// other server.
 func routedTables() []*routedTable {
 	props := func(typ, column string, kv ...string) (string, *testrouter.Strategy) {
 		s := &testrouter.Strategy{Columns: []string{column}, Type: typ, Props: map[string]string{}}
@@ -300,7 +299,7 @@ func routedTables() []*routedTable {
 	return list
 }
 
-// routedRule is a rule of the tables; leaf is the DSN of their sequences.
+// routedRule returns a rule for the tables. leaf is the DSN of their sequences.
 func routedRule(t *testing.T, tables []*routedTable, leaf string) *rule.Rule {
 	t.Helper()
 	text, generators, algorithms := "rules:\n- !SHARDING\n  tables:\n", "", "    source: {type: INLINE, props: {algorithm-expression: \"ds_${user_id % 2}\"}}\n"
@@ -318,7 +317,7 @@ func routedRule(t *testing.T, tables []*routedTable, leaf string) *rule.Rule {
 	return parsed
 }
 
-// openRouted opens a rule over a database.
+// openRouted opens a rule for a database.
 func openRouted(t *testing.T, dsn string, r *rule.Rule) *sql.DB {
 	t.Helper()
 	cfg := must(mysql.ParseDSN(dsn))(t)
@@ -330,9 +329,9 @@ func openRouted(t *testing.T, dsn string, r *rule.Rule) *sql.DB {
 	return db
 }
 
-// TestShards_routerFindsThemOnServers inserts rows of two databases, each into the
-// table that the program names, and looks where the router does: every row is there,
-// by its key and by its sharding columns alone.
+// TestShards_routerFindsThemOnServers inserts rows into two databases, each into the table that
+// the program chooses. Then it looks for each row in the router's table, by its key alone and by
+// its sharding columns alone.
 func TestShards_routerFindsThemOnServers(t *testing.T) {
 	onEach(t, testShards_routerFindsThemOnServers)
 }
@@ -380,7 +379,7 @@ func testShards_routerFindsThemOnServers(t *testing.T) {
 	testserver.Ran(t, "rows where a router finds them", fmt.Sprint(found))
 }
 
-// insertRouted sends an INSERT of rows that belong together.
+// insertRouted inserts rows of the same table.
 func insertRouted(t *testing.T, r *rand.Rand, dbs []*sql.DB, table *routedTable, router *testrouter.Table) int {
 	t.Helper()
 	at := testrouter.Node{DataSource: fmt.Sprint("ds_", r.IntN(2)), Table: table.actual(r.IntN(4))}
@@ -406,7 +405,7 @@ func insertRouted(t *testing.T, r *rand.Rand, dbs []*sql.DB, table *routedTable,
 	return len(tuples)
 }
 
-// lookAt reads a table as it is, and asks the router where each row belongs.
+// lookAt reads a table, and compares it with the router's table for each row.
 func lookAt(t *testing.T, db *sql.DB, table *routedTable, router *testrouter.Table, at testrouter.Node) (n int) {
 	t.Helper()
 	rows := must(db.Query("SELECT id, user_id, amount, made, name FROM " + at.Table))(t)
@@ -435,8 +434,8 @@ func lookAt(t *testing.T, db *sql.DB, table *routedTable, router *testrouter.Tab
 	return n
 }
 
-// TestShards_oneHotTableOnServers has many goroutines insert into one actual table,
-// by each generator that can choose its keys: all keys differ, and all belong there.
+// TestShards_oneHotTableOnServers inserts into one actual table with many goroutines, for each
+// generator that can choose its keys. All keys must be unique and belong to the table.
 func TestShards_oneHotTableOnServers(t *testing.T) { onEach(t, testShards_oneHotTableOnServers) }
 
 func testShards_oneHotTableOnServers(t *testing.T) {

@@ -44,7 +44,7 @@ func (k *keeping) connect() *conn {
 	return must(k.connector.Connect(context.Background()))(k).(*conn)
 }
 
-// warm lets the limit be known.
+// warm executes statements until the limit is known.
 func (k *keeping) warm() *keeping {
 	k.Helper()
 	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
@@ -70,7 +70,7 @@ func (k *keeping) try(c *conn, query string, args ...any) error {
 		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
 	}
 	_, err := c.ExecContext(context.Background(), query, named)
-	if err == driver.ErrSkip { // as database/sql
+	if err == driver.ErrSkip { // as database/sql does
 		var st driver.Stmt
 		if st, err = c.PrepareContext(context.Background(), query); err == nil {
 			_, err = st.(driver.StmtExecContext).ExecContext(context.Background(), named)
@@ -91,7 +91,7 @@ func TestStatements_keptOnTheirConnection(t *testing.T) {
 	for _, of := range []struct {
 		mode                     string
 		direct                   bool
-		inserts, selects, update int // prepared by ten executions
+		inserts, selects, update int // statements prepared by ten executions
 	}{
 		{"", false, 1, 10, 10},
 		{"auto", false, 1, 10, 10},
@@ -135,7 +135,7 @@ func TestStatements_questionComesOnce(t *testing.T) {
 	if text := k.connector.Describe(); !strings.Contains(text, "prepared statements: auto, 1 kept of 125") {
 		t.Errorf("have: %s\nwant: what is kept", text)
 	}
-	// One that reads counts is not refused for it, and does not ask.
+	// A statement that reads counts is not refused, and causes no query.
 	k = newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto")
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	k.exec("INSERT INTO t_order (a) VALUES (? + ROW_COUNT())", 1)
@@ -220,7 +220,7 @@ func TestStatements_ended(t *testing.T) {
 	}
 }
 
-// What changes how the server reads texts has arguments here, and is not kept.
+// An argument may change how the server parses statements. The statement is then not cached.
 func TestStatements_endedByArguments(t *testing.T) {
 	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	for _, query := range []string{"SET sql_mode = ?", "SET STATEMENT sql_mode = ? FOR DO 1"} {
@@ -249,7 +249,7 @@ func TestStatements_bounded(t *testing.T) {
 	k.exec(text(3*16-16), 1)
 	k.check("prepared for one that was used since", k.base.Prepared, 1)
 
-	// An eighth of 800 is the connector's: the others prepare and close.
+	// The connector may keep an eighth of 800. It prepares and closes the others.
 	for range 20 {
 		c := k.connect()
 		for i := range 16 {
@@ -269,7 +269,7 @@ func TestStatements_noRoomAtTheServer(t *testing.T) {
 		noError(t, k.try(other, text(i), 1))
 	}
 	k.check("kept", k.base.Stmts, 10)
-	k.base.Statements = 9 // others took the rest
+	k.base.Statements = 9 // other clients used the rest
 	k.exec(text(9), 1)
 	k.check("open after the connection had no room", k.base.Stmts, 5)
 	noError(t, k.try(other, text(9), 1))
@@ -280,7 +280,7 @@ func TestStatements_noRoomAtTheServer(t *testing.T) {
 	k.check("prepared from then on", k.base.Prepared, 2)
 	k.check("open from then on", k.base.Stmts, 0)
 
-	// A statement of the user's makes room as well.
+	// A statement of the program also makes room.
 	k = newKeeping(t, &fakedb.Server{Statements: 80, Kind: fakedb.Skipping}, "auto").warm()
 	for i := range 5 {
 		k.exec(text(i), 1)
@@ -362,8 +362,8 @@ func TestStatements_limit(t *testing.T) {
 		}
 		return nil, driver.ErrSkip
 	}}, "auto")
-	// A server that does not know the question, and one whose answer cannot be read,
-	// are no reason to refuse an INSERT.
+	// An INSERT works even if the server doesn't support the metadata query, or its result can't
+	// be read.
 	for _, k := range []*keeping{untold(fakedb.Err), wide} {
 		for range 3 {
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
@@ -371,7 +371,7 @@ func TestStatements_limit(t *testing.T) {
 		k.check("prepared", k.base.Prepared, 2)
 		k.check("limit", int(k.connector.cache.Stats().Limit), 256)
 	}
-	// A connection that is bad is.
+	// A bad connection returns an error.
 	k := untold(driver.ErrBadConn)
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), driver.ErrBadConn)
@@ -380,7 +380,7 @@ func TestStatements_limit(t *testing.T) {
 // keptTable has a column of each kind.
 const keptTable = ` (id BIGINT NOT NULL PRIMARY KEY%s, n INT, u BIGINT UNSIGNED, d DOUBLE, x DECIMAL(20,4), s VARCHAR(200), b BIT(8), y VARBINARY(50), ts DATETIME(6), j JSON, UNIQUE (u))`
 
-// keptTexts depend on their arguments' types as far as statements can.
+// keptTexts are statements that depend on the types of their arguments in many ways.
 var keptTexts = []string{
 	"INSERT INTO t (n) VALUES (?)", "INSERT INTO t (d, n) VALUES (?, ?)", "INSERT INTO t (x) VALUES (?)", "INSERT INTO t (s) VALUES (?)",
 	"INSERT INTO t (b) VALUES (?)", "INSERT INTO t (y) VALUES (?)", "INSERT INTO t (ts) VALUES (?)", "INSERT INTO t (j) VALUES (?)",
@@ -392,7 +392,7 @@ var keptTexts = []string{
 	"INSERT INTO t (j) VALUES (JSON_ARRAY(COALESCE(?, ?)))", "INSERT INTO t (s) VALUES (HEX(IFNULL(?, ?)))", "INSERT INTO t (x) VALUES (? / 3)", "INSERT INTO t (s) VALUES (? || ?)", "INSERT INTO t (s) VALUES (\"?\"), (?)",
 }
 
-// keptBetween stand between them: what may change how they are read, and what may not.
+// keptBetween are statements between them. Some change how statements are parsed.
 var keptBetween = []string{
 	"SET sql_mode = ''", "SET sql_mode = DEFAULT", "SET sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'", "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
 	"SET div_precision_increment = 8", "SET time_zone = '+03:00'", "SET NAMES utf8mb4", "SET collation_connection = utf8mb4_bin",
@@ -401,9 +401,9 @@ var keptBetween = []string{
 	"CREATE TEMPORARY TABLE IF NOT EXISTS other_t (a INT)", "DROP TEMPORARY TABLE IF EXISTS other_t", "UNLOCK TABLES", "LOCK TABLES t WRITE, plain_t WRITE",
 }
 
-// TestStatements_sameAsPreparedEachTime runs the same statements through
-// go-sql-driver, which prepares each for one execution, on a table with
-// AUTO_INCREMENT, and through shardkey, which keeps them.
+// TestStatements_sameAsPreparedEachTime runs the same statements twice: through go-sql-driver,
+// which prepares each for one execution, on a table with AUTO_INCREMENT, and through shardkey,
+// which caches them.
 func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 	onEach(t, testStatements_sameAsPreparedEachTime)
 }
@@ -431,7 +431,7 @@ func testStatements_sameAsPreparedEachTime(t *testing.T) {
 			}
 			texts := slices.Clone(keptTexts)
 			for n := range statements {
-				if n%200 == 0 { // so few at a time that they are kept
+				if n%200 == 0 { // few different statements, so that they are cached
 					rnd.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
 				}
 				query := texts[rnd.IntN(8)]
@@ -439,8 +439,8 @@ func testStatements_sameAsPreparedEachTime(t *testing.T) {
 				case 0:
 					query = keptBetween[rnd.IntN(len(keptBetween))]
 				case 1:
-					// By interpolateParams these are another text, which the server may read
-					// in another way than one with placeholders.
+					// With interpolateParams, the statement is different, and the server may
+					// parse it in another way than one with placeholders.
 					if i != 1 {
 						query = []string{"SELECT COUNT(*), HEX(?) FROM t WHERE n = ?", "UPDATE t SET s = ? WHERE n = ?", "INSERT INTO plain_t VALUES (?)"}[rnd.IntN(3)]
 					}
@@ -496,14 +496,14 @@ func keptValue(rnd *rand.Rand) any {
 	}
 }
 
-// keptOutcome is what a client sees of a statement, and the table's last row.
+// keptOutcome returns everything that a client sees of a statement, and the table's last row.
 func keptOutcome(t *testing.T, conn *sql.Conn, query string, args []any) string {
 	t.Helper()
 	var out string
 	if strings.HasPrefix(query, "SELECT") {
 		out = keptRows(t, conn, query, args...)
 	} else if res, err := conn.ExecContext(t.Context(), query, args...); err != nil {
-		// The words of an error may name the type that was guessed at first.
+		// The error may contain the type that was guessed at first.
 		out, _, _ = strings.Cut(plainError(err)[len("error "):], " ")
 	} else {
 		n, _ := res.RowsAffected()
@@ -521,19 +521,18 @@ func keptRows(t *testing.T, conn *sql.Conn, query string, args ...any) string {
 	return show(t, rows)
 }
 
-// wire is the line to a server, on which executions of prepared statements may
-// fail.
+// wire is the connection to a server, on which executions of prepared statements may fail.
 type wire struct {
 	mu       sync.Mutex
-	queries  int    // COM_QUERY
-	executed int    // COM_STMT_EXECUTE
-	prepared int    // COM_STMT_PREPARE
-	next     []byte // what happens to the next executions: 0, unknownToServer, needsReprepare
+	queries  int    // number of COM_QUERY
+	executed int    // number of COM_STMT_EXECUTE
+	prepared int    // number of COM_STMT_PREPARE
+	next     []byte // fault of each of the next executions: 0, unknownToServer, needsReprepare
 }
 
 const (
-	unknownToServer = 1 + iota // the server gets a statement that it does not have
-	needsReprepare             // the server gets nothing, and the client its error 1615
+	unknownToServer = 1 + iota // replaces the statement's ID by one that the server doesn't have
+	needsReprepare             // sends nothing to the server, and error 1615 to the client
 )
 
 type wireConn struct {
@@ -551,7 +550,7 @@ func (c *wireConn) Write(packet []byte) (int, error) {
 	const query, prepare, execute = 0x03, 0x16, 0x17
 	fate := byte(0)
 	c.mu.Lock()
-	const first = 0 // packet of a command
+	const first = 0 // first packet of a command
 	if len(packet) > 4 && packet[3] == first && packet[4] == query {
 		c.queries++
 	}
@@ -586,7 +585,7 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// roundTrips returns the commands with an answer since it was called last.
+// roundTrips returns the number of commands with an answer since its last call.
 func (w *wire) roundTrips() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -595,8 +594,7 @@ func (w *wire) roundTrips() int {
 	return n
 }
 
-// A statement that the server has no longer is prepared again, once, and its row
-// stands once.
+// A statement that the server has dropped is prepared again once, and its row is inserted once.
 func TestStatements_preparedAnewOnServers(t *testing.T) {
 	onEach(t, testStatements_preparedAnewOnServers)
 }
@@ -629,7 +627,7 @@ func testStatements_preparedAnewOnServers(t *testing.T) {
 		{"first executions are not repeated", []byte{unknownToServer}, 1243, 1, 0},
 	} {
 		t.Run(of.name, func(t *testing.T) {
-			if of.failure == 1243 { // none is kept
+			if of.failure == 1243 { // no statement is cached
 				mustExec(t, db, "SET @a = 1")
 			}
 			w.mu.Lock()
@@ -662,8 +660,8 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// No INSERT fails for the statements that others keep, whatever the server has
-// room for.
+// INSERTs don't fail because of other clients' prepared statements, with any
+// max_prepared_stmt_count.
 func TestStatements_fewAtTheServer(t *testing.T) { onEach(t, testStatements_fewAtTheServer) }
 
 func testStatements_fewAtTheServer(t *testing.T) {
@@ -702,7 +700,7 @@ func testStatements_fewAtTheServer(t *testing.T) {
 					}
 				}
 			}
-			for _, conn := range conns { // what it has closed is closed at the server
+			for _, conn := range conns { // the server also closes the client's closed statements
 				mustExec(t, conn, "DO 1")
 			}
 			return failed
@@ -711,8 +709,8 @@ func testStatements_fewAtTheServer(t *testing.T) {
 		want := min(limit/8, connections*texts)
 		equal(t, kept(), want, "limit", limit, "kept")
 		if limit == 100 {
-			// As if others had the rest: a connection that has nothing to close fails
-			// until those that have did something.
+			// It simulates that other clients use the rest. A connection without open statements
+			// fails until those that have some execute a statement.
 			exec("SET GLOBAL max_prepared_stmt_count = 5")
 			insert()
 			equal(t, insert(), 0, "INSERTs failed where the server had no room")
@@ -722,7 +720,7 @@ func testStatements_fewAtTheServer(t *testing.T) {
 			conn.Close()
 		}
 		db.Close()
-		for kept() > 0 { // the server ends connections in its own time
+		for kept() > 0 { // the server ends connections asynchronously
 		}
 	}
 }

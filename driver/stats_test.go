@@ -31,7 +31,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 	}
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (1), (2)")
 	mustExec(t, db, "INSERT INTO t_order (order_id, a) VALUES (?, 1), (?, 2), (?, 3)", nil, 5, nil)
-	mustExec(t, db, "INSERT INTO t_order (order_id, a) VALUES (7, 1)") // nothing to fill
+	mustExec(t, db, "INSERT INTO t_order (order_id, a) VALUES (7, 1)") // no key to generate
 	mustExec(t, db, "INSERT INTO t_plain (a) VALUES (1)")
 	must(NextKeys(t.Context(), db, "t_order", 10))(t)
 	s := c.Stats()
@@ -59,7 +59,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 	}
 }
 
-// A call of the generator that fails is no key, and one in 64 calls is timed.
+// A failed call of the generator is no key. One in 64 calls is timed.
 func TestStats_errorsAndTimes(t *testing.T) {
 	fails := errors.New("no keys today")
 	failing := false
@@ -91,7 +91,7 @@ func TestStats_errorsAndTimes(t *testing.T) {
 	equal(t, have.Generate.Count(), 2, "calls timed of 100")
 }
 
-// What a rule counts stays when another rule replaces it.
+// The counters of a rule continue after another rule replaces it.
 func TestStats_rules(t *testing.T) {
 	db, c := idleDB(t, benchRule(t))
 	before := time.Now()
@@ -177,7 +177,7 @@ func TestStats_json(t *testing.T) {
 	}
 }
 
-// at is a value within decoded JSON.
+// at returns a value inside decoded JSON.
 func at(v any, path []string) any {
 	for _, name := range path {
 		switch of := v.(type) {
@@ -203,7 +203,7 @@ func TestHistogram_buckets(t *testing.T) {
 	}
 }
 
-// BenchmarkStats is what one look costs.
+// BenchmarkStats measures one call of Stats.
 func BenchmarkStats(b *testing.B) {
 	c := must(NewConnector(&fakedb.Server{Quiet: true}, benchRule(b)))(b)
 	defer c.Close()
@@ -213,7 +213,7 @@ func BenchmarkStats(b *testing.B) {
 	}
 }
 
-// jsonLog takes what is logged, as JSON.
+// jsonLog collects the log as JSON.
 type jsonLog struct{ bytes.Buffer }
 
 func (l *jsonLog) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
@@ -222,7 +222,7 @@ func (l *jsonLog) debugLogger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// take returns the lines since the last time.
+// take returns the lines since its last call.
 func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(l.String()) {
@@ -272,8 +272,8 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// What another package refuses has the reason of its sentinel, and what no package refuses
-// has none.
+// A statement refused by another package has the reason of its sentinel. An error that no package
+// defines has none.
 func TestRefused_byOtherPackages(t *testing.T) {
 	c := &Connector{host: spi.Host{Logger: slog.New(slog.DiscardHandler)}}
 	for _, of := range []struct {
@@ -306,7 +306,7 @@ func TestRefused_byOtherPackages(t *testing.T) {
 	}
 }
 
-// Each reason has an error that its errors begin with and have in their chain.
+// Each reason has a sentinel. Errors begin with its text, and wrap it.
 func TestStatementError_sentinels(t *testing.T) {
 	for reason, sentinel := range sentinels {
 		for _, e := range []*StatementError{
@@ -334,7 +334,7 @@ func TestRefused_canceledIsNotLogged(t *testing.T) {
 	}
 }
 
-// Names in texts may be anybody's: not all are kept.
+// Names in statements can be arbitrary, so only a limited number is recorded.
 func TestRefused_boundedTables(t *testing.T) {
 	var r refusals
 	written := 0
@@ -413,7 +413,7 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 			defer db.Close()
 			var keys Keys
 			ctx := WithKeys(context.WithValue(t.Context(), spanKey{}, "span"), &keys)
-			for range 2 { // the second one may go another way
+			for range 2 { // the second execution may take another path
 				told, first = nil, nil
 				_, _ = db.ExecContext(ctx, c.text, c.args...)
 				if !slices.Equal(told, c.want) {

@@ -18,15 +18,15 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// stringsPerServer is how many random strings of statements one run sends.
+// stringsPerServer is the number of random strings of statements in a run.
 const stringsPerServer = 150
 
-// firstKeys are the least generated keys of the tables t and c.
+// firstKeys are the smallest generated keys of the tables t and c.
 var firstKeys = map[string]int64{"t": 1_000_000, "c": 2_000_000}
 
-// Random strings of two to five statements leave the same rows, errors and insert ids as
-// with go-sql-driver and AUTO_INCREMENT, while another connection alters the tables. A
-// string that is refused leaves nothing behind.
+// Random strings of two to five statements have the same rows, errors and insert IDs as with
+// go-sql-driver and AUTO_INCREMENT, while another connection alters the tables. A refused string
+// changes nothing.
 func TestStrings_sameAsPlain(t *testing.T) { onEach(t, testStrings_sameAsPlain) }
 
 func testStrings_sameAsPlain(t *testing.T) {
@@ -84,7 +84,7 @@ func testStrings_sameAsPlain(t *testing.T) {
 			result.after = side.rows(t, side.other)
 		}
 		if have.id == 0 && strings.Contains(query, "ON DUPLICATE") {
-			have.id = want.id // of a string's upsert, the key of the row that exists is not known
+			have.id = want.id // the existing row's key is unknown after an upsert in a string
 		}
 		if want.err != nil && strings.HasSuffix(want.lastID, gone) {
 			have.lastID = want.lastID // the key of a failed statement's first row
@@ -101,8 +101,8 @@ func testStrings_sameAsPlain(t *testing.T) {
 
 // stringsSide is one of two databases with the same tables.
 type stringsSide struct {
-	own   *sql.Conn // the connection that the strings are sent on
-	other *sql.DB   // another one, through go-sql-driver
+	own   *sql.Conn // connection for the strings
+	other *sql.DB   // another pool, through go-sql-driver
 	name  string
 }
 
@@ -139,7 +139,7 @@ func (s *stringsSide) alter(t *testing.T, ddl string) {
 	mustExec(t, s.other, ddl)
 }
 
-// reset ends what a string has begun.
+// reset ends the transactions and locks of a string.
 func (s *stringsSide) reset(t *testing.T) {
 	t.Helper()
 	s.send(t, "ROLLBACK", "USE "+s.name, "SET sql_mode = 'STRICT_TRANS_TABLES', @v = NULL")
@@ -152,7 +152,7 @@ func (s *stringsSide) send(t *testing.T, queries ...string) {
 	}
 }
 
-// stringsResult is what came of a string.
+// stringsResult is the result of a string.
 type stringsResult struct {
 	err           error
 	id, affected  int64
@@ -160,7 +160,7 @@ type stringsResult struct {
 	inside, after string
 }
 
-// beyondSides are what the sides' error messages and ids need not have in common.
+// beyondSides matches the parts of error messages and IDs that may differ between the sides.
 var beyondSides = regexp.MustCompile(`shardkey_test_\w+|[12]\d{6}`)
 
 func (r stringsResult) String() string {
@@ -168,7 +168,7 @@ func (r stringsResult) String() string {
 	if r.err != nil {
 		err = beyondSides.ReplaceAllString(r.err.Error(), "…")
 		if i := strings.Index(err, "near '"); i >= 0 {
-			err = err[:i] // the string that was sent
+			err = err[:i] // the quoted string
 		}
 	}
 	id := r.id
@@ -201,10 +201,10 @@ type queryer1 interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// gone follows the table's name where a key is that of no row.
+// gone follows the table's name if no row has the key.
 const gone = " gone"
 
-// nameOf names a generated key by its row.
+// nameOf describes a generated key by its row.
 func (s *stringsSide) nameOf(ctx context.Context, db queryer1, id int64) string {
 	table, first := "x", int64(500)
 	switch {
@@ -232,7 +232,7 @@ func (s *stringsSide) nameOf(ctx context.Context, db queryer1, id int64) string 
 	return fmt.Sprintf("%s %d", table, rank.Int64)
 }
 
-// rows are those of all tables, generated keys named by their order.
+// rows returns the rows of all tables, with generated keys replaced by their rank.
 func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 	t.Helper()
 	ctx := context.Background()
@@ -274,15 +274,15 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 	return strings.Join(all, " ")
 }
 
-// stringsGenerator makes strings of statements.
+// stringsGenerator generates strings of statements.
 type stringsGenerator struct {
 	*rand.Rand
-	renamed map[string]bool // the tables whose column a is called b
+	renamed map[string]bool // tables whose column a is called b
 	args    []any
 	bind    bool
 }
 
-// alter is a change of a table by another connection.
+// alter returns a change of a table for another connection.
 func (g *stringsGenerator) alter() string {
 	table := g.pick("t", "c", "x")
 	if g.IntN(2) == 0 {
@@ -298,10 +298,10 @@ func (g *stringsGenerator) alter() string {
 
 func (g *stringsGenerator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
-// query is a string of statements with its arguments.
+// query returns a string of statements with its arguments.
 func (g *stringsGenerator) query() (string, []any) {
 	g.args, g.bind = nil, g.IntN(3) == 0
-	kind := g.IntN(4) // what the string has next to INSERTs with a column list
+	kind := g.IntN(4) // statements in addition to INSERTs with a column list
 	parts := make([]string, 2+g.IntN(4))
 	for i := range parts {
 		switch g.IntN(5) {
@@ -332,7 +332,7 @@ func (g *stringsGenerator) otherStatement() string {
 		"ALTER TABLE acct MODIFY n INT", "CREATE TABLE IF NOT EXISTS made (a INT)", "DROP TABLE IF EXISTS made", "TRUNCATE TABLE made", "no statement")
 }
 
-// value is a number as a literal or an argument.
+// value returns a number as a literal or a placeholder.
 func (g *stringsGenerator) value(v any) string {
 	if g.bind && g.IntN(2) == 0 {
 		g.args = append(g.args, v)
@@ -344,7 +344,7 @@ func (g *stringsGenerator) value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// insert is an INSERT into one of the tables, in an odd form or with a column list.
+// insert returns an INSERT into one of the tables, in an unusual form if odd is set.
 func (g *stringsGenerator) insert(odd bool) string {
 	table := g.pick("t", "t", "t", "c", "x")
 	if odd {

@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 )
 
-// verified opens a fake base with a rule for table ruled.
+// verified opens a rule for table ruled with a fake server.
 func verified(t *testing.T, v string) (*sql.DB, *fakedb.Server, *Connector) {
 	t.Helper()
 	if secondReader == nil {
@@ -24,7 +24,7 @@ func verified(t *testing.T, v string) (*sql.DB, *fakedb.Server, *Connector) {
 	return db, base, c
 }
 
-// anotherText lets a text have the plan of another one.
+// anotherText replaces the plan of a statement with the plan of another.
 func anotherText(text string) func(rewrite.Options, *rewrite.Plan) *rewrite.Plan {
 	return func(opts rewrite.Options, _ *rewrite.Plan) *rewrite.Plan {
 		p, err := rewrite.Parse(text, opts)
@@ -35,8 +35,8 @@ func anotherText(text string) func(rewrite.Options, *rewrite.Plan) *rewrite.Plan
 	}
 }
 
-// TestVerify_refusesFaults plants faults in plans, and sees that nothing of the
-// statement reaches the base.
+// TestVerify_refusesFaults introduces faults into plans, and checks that nothing of the statement
+// reaches the underlying driver.
 func TestVerify_refusesFaults(t *testing.T) {
 	const query = "INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?) /* c */"
 	for _, f := range []struct {
@@ -96,7 +96,7 @@ func TestVerify_countsTexts(t *testing.T) {
 	} {
 		t.Run(of.mode, func(t *testing.T) {
 			db, _, c := verified(t, of.mode)
-			mustExec(t, db, "INSERT INTO ruled (a) VALUES (0)") // shows the kind of the keys
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (0)") // makes the kind of the keys known
 			before := c.Stats().Verification.Agreed
 			for range 2 {
 				mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", 1)
@@ -134,8 +134,8 @@ func TestVerify_isSaidInDSN(t *testing.T) {
 	refusedDSN(t, err, paramVerify)
 }
 
-// TestVerify_isLeftOutByTag holds that the tag keeps TiDB's parser out of a
-// build, and that asking for it is an error then.
+// TestVerify_isLeftOutByTag checks that the build tag excludes TiDB's parser, and that
+// shardkeyVerify is then an error.
 func TestVerify_isLeftOutByTag(t *testing.T) {
 	deps, err := exec.Command("go", "list", "-deps", "-tags", "shardkey_noparser", ".").CombinedOutput()
 	if err != nil || strings.Contains(string(deps), "pingcap") {
@@ -151,8 +151,8 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	check(t, c.verifier.verify("x", rewrite.Options{}, nil))
 }
 
-// A program of more texts than there are plans has each read once. With ON DUPLICATE
-// KEY UPDATE a text's plan may be another one later, and is read again.
+// With more statements than the plan cache holds, each statement is verified once. With ON
+// DUPLICATE KEY UPDATE, a later plan of the same statement may differ, and is verified again.
 func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
 	for _, test := range []struct {
 		query string

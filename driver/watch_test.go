@@ -63,7 +63,7 @@ func (l *logLines) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// count returns how many lines hold a text.
+// count returns the number of lines that contain text.
 func (l *logLines) count(text string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func openWatched(t *testing.T, path, params string) *sql.DB {
 	return db
 }
 
-// keyOf takes one key of a table; 0 when there is none to have.
+// keyOf generates one key for a table. It returns 0 if that fails.
 func keyOf(t *testing.T, db *sql.DB, table string) int64 {
 	keys, err := NextKeys(t.Context(), db, table, 1)
 	if err != nil {
@@ -102,7 +102,7 @@ func wantKey(t *testing.T, when string, db *sql.DB, table string, want int64) {
 	equal(t, keyOf(t, db, table), want, when, "key of", table)
 }
 
-// The goroutine of each test's watcher ends with its bubble, or the bubble fails.
+// Each test runs in a bubble, which fails unless the goroutine of its watcher ends.
 
 func TestWatch_reload(t *testing.T) {
 	log := defaultLog(t)
@@ -110,7 +110,7 @@ func TestWatch_reload(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 6))
 		first := openWatched(t, path, "&shardkeyReload=5s")
-		second := openWatched(t, path, "") // the file is watched already
+		second := openWatched(t, path, "") // the file is already watched
 		noError(t, RegisterRule("watched", mustLoadRule(t, path)))
 		defer DeregisterRule("watched")
 		third := openWatched(t, "watched", "")
@@ -127,8 +127,8 @@ func TestWatch_reload(t *testing.T) {
 		write(t, path, watched("t_order_${0..2}", 7))
 		time.Sleep(6 * time.Second)
 		for i, db := range all {
-			wantKey(t, "changed", db, "t_order_2", int64(i+1)) // of another generator
-			wantKey(t, "changed", db, "t_item", int64(i+4))    // of the same
+			wantKey(t, "changed", db, "t_order_2", int64(i+1)) // from another generator
+			wantKey(t, "changed", db, "t_item", int64(i+4))    // from the same generator
 		}
 		log.want(t, "changed", "changed rule loaded", 1)
 		liveOf(t, "the changed one, in use", 6, 1)
@@ -161,7 +161,7 @@ func TestWatch_reload(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		log.want(t, "there again", "rule file restored", 1)
 
-		if err := errors.Join(first.Close(), late.Close()); err != nil { // nobody watches
+		if err := errors.Join(first.Close(), late.Close()); err != nil { // nothing is watched any more
 			t.Error(err)
 		}
 		write(t, path, watched("t_order_${0..9}", 7))
@@ -178,7 +178,7 @@ func mustLoadRule(t *testing.T, path string) *rule.Rule {
 	return r
 }
 
-// The file is a link through ..data, which is renamed into place.
+// The file is a link to a file below ..data, which is replaced by a rename.
 func TestWatchRule_configMap(t *testing.T) {
 	defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestWatchRule_configMap(t *testing.T) {
 	})
 }
 
-// A file that is written bit by bit is not read before it is whole.
+// A file that is being written is not loaded before it is complete.
 func TestWatchRule_halfWritten(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestWatchRule_halfWritten(t *testing.T) {
 	})
 }
 
-// All connectors take a rule, or none.
+// All connectors load a rule, or none does.
 func TestWatchRule_allOrNone(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -310,8 +310,8 @@ func TestWatchRule_refuses(t *testing.T) {
 	}
 }
 
-// What tells a changed file from the same one: its content, and without reading it
-// only what cannot have changed in between.
+// A file has changed if its content has. Without reading, only metadata that can't stay the same
+// proves it.
 func TestWatcher_changed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	old := time.Now().Add(-time.Hour)
@@ -350,7 +350,7 @@ func TestWatcher_changed(t *testing.T) {
 	}
 }
 
-// Rules change while keys are made and databases are opened and closed.
+// Rules change while keys are generated and databases are opened and closed.
 func TestWatchRule_atOnce(t *testing.T) {
 	defaultLog(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
@@ -390,8 +390,8 @@ func TestWatchRule_atOnce(t *testing.T) {
 	}
 }
 
-// What was known by the old rule is not used with the new one: a text that both
-// fill, prepared or not, gets the column of its own rule.
+// Cached plans of the old rule aren't used with the new one: the same statement, prepared or not,
+// gets the key column of the current rule.
 func TestWatchRule_otherKeyColumn(t *testing.T) {
 	defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -431,7 +431,7 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 	})
 }
 
-// factoryCalls counts those of COUNTED's factory.
+// factoryCalls counts the calls of COUNTED's factory.
 var factoryCalls atomic.Int64
 
 func init() {
@@ -441,7 +441,7 @@ func init() {
 	})
 }
 
-// A rule that was set meanwhile stays, and a closed connector takes none.
+// A rule that was set in the meantime stays, and a closed connector loads none.
 func TestConnector_changeOfAnotherRule(t *testing.T) {
 	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 1))
 	old := c.rules.Load()
@@ -483,7 +483,7 @@ func TestTakeRule_allOrNone(t *testing.T) {
 	liveOf(t, "of the new rule", 3, 0)
 }
 
-// Whoever leaves last waits for the goroutine's end.
+// The last caller to leave waits for the goroutine's end.
 func TestWatch_leaveWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	first, second := openConnectors.watch(path, time.Hour), openConnectors.watch(path, time.Minute)
@@ -492,7 +492,7 @@ func TestWatch_leaveWaits(t *testing.T) {
 	openConnectors.mu.Unlock()
 	equal(t, w.interval, time.Minute)
 	second()
-	second() // does nothing
+	second() // no effect
 	select {
 	case <-w.done:
 		t.Error("have: no goroutine while one is left\nwant: one")

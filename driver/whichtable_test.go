@@ -13,7 +13,8 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// The flows of docs/guides/sharding-by-key.md. TestDocs_whichTable compares the page's lines with this file.
+// These functions are shown in docs/guides/sharding-by-key.md. TestDocs_whichTable compares the
+// page with this file.
 
 func insertByColumn(ctx context.Context, db *sql.DB, userID, amount int64) error {
 	table := driver.ConnectorOf(db).Lookup("", "t_order")

@@ -24,19 +24,18 @@ import (
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 )
 
-// countingValuer counts how often database/sql asks it.
+// countingValuer counts its calls by database/sql.
 type countingValuer struct{ asked *int }
 
 func (v countingValuer) Value() (driver.Value, error) { *v.asked++; return int64(5), nil }
 
-// oddValuer returns what no driver takes.
+// oddValuer returns a value that no driver accepts.
 type oddValuer struct{}
 
 func (oddValuer) Value() (driver.Value, error) { return struct{}{}, nil }
 
-// uses are what programs do with a database. Each runs over a base directly and
-// through the wrapper: the base must see the same calls, and the program the
-// same outcome.
+// uses are typical uses of a database. Each runs with the underlying driver alone and with the
+// wrapper. The underlying driver must receive the same calls, and the program the same results.
 var uses = []struct {
 	name string
 	run  func(ctx context.Context, db *sql.DB, say func(...any))
@@ -145,7 +144,7 @@ var uses = []struct {
 	{"ping", func(ctx context.Context, db *sql.DB, say func(...any)) { say(db.PingContext(ctx)) }},
 }
 
-// rowsOf is a server of a kind whose queries have two result sets of a row each.
+// rowsOf returns a server of a kind whose queries have two result sets of one row each.
 func rowsOf(kind fakedb.Kind) *fakedb.Server {
 	s := &fakedb.Server{Kind: kind, Result: fakedb.Result{ID: 7, Affected: 1}}
 	s.Query = func(string) (driver.Rows, error) {
@@ -159,7 +158,7 @@ func rowsOf(kind fakedb.Kind) *fakedb.Server {
 	return s
 }
 
-// fakeOf finds the base of a database that runUse opened.
+// fakeOf returns the fake server of a database that runUse opened.
 func fakeOf(db *sql.DB) *fakedb.Server {
 	switch d := db.Driver().(type) {
 	case fakedb.Driver:
@@ -192,7 +191,7 @@ func TestPassThrough_callsOfBase(t *testing.T) {
 	}
 }
 
-// runUse runs a use twice, live and with a context that has ended in between.
+// runUse runs a use twice, the second time with a context that is canceled.
 func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (said []string) {
 	defer db.Close()
 	use(context.Background(), db, func(v ...any) { said = append(said, fmt.Sprint(v...)) })
@@ -201,8 +200,8 @@ func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (said 
 
 func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
 
-// TestPassThrough_canceledContext: where the base has no contexts, an ended one
-// is seen as database/sql sees it for such a base.
+// TestPassThrough_canceledContext checks canceled contexts with underlying drivers that don't
+// support contexts. The result must be the same as database/sql's for such a driver.
 func TestPassThrough_canceledContext(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -225,7 +224,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 		base := &fakedb.Server{Kind: kind}
 		connector := must(NewConnector(base, testRule(t)))(t)
 		want := []string{context.Canceled.Error(), context.Canceled.Error()}
-		if kind == fakedb.Direct || kind == fakedb.Skipping { // these take a context, and ignore it
+		if kind == fakedb.Direct || kind == fakedb.Skipping { // these accept a context and ignore it
 			want = []string{"<nil>", "<nil>"}
 			base.Stmts--
 		}
@@ -237,8 +236,8 @@ func TestPassThrough_canceledContext(t *testing.T) {
 	}
 }
 
-// TestPassThrough_interfacesInRaw: what go-sql-driver's README tells people to
-// assert in Raw.
+// TestPassThrough_interfacesInRaw checks the type assertions that go-sql-driver's README
+// recommends for Raw.
 func TestPassThrough_interfacesInRaw(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		base := &fakedb.Server{Kind: kind}
@@ -291,8 +290,8 @@ func oldStatement(c driver.Conn) error {
 	return errors.Join(err, err2, st.Close())
 }
 
-// A connection answers the pool as the base's does, and as database/sql takes a base to
-// answer that has neither interface.
+// A connection answers the pool like the underlying one, or like database/sql's default if that
+// has neither interface.
 func TestConn_answersThePoolAsTheBase(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		connector := must(NewConnector(&fakedb.Server{Kind: kind}, testRule(t)))(t)
@@ -336,8 +335,8 @@ func TestPrepared_argumentCount(t *testing.T) {
 	}
 }
 
-// What a base's connection or statements take as an argument, they take from a
-// filled statement too.
+// A rewritten statement accepts the same types of arguments as the underlying connection or
+// statement.
 func TestPrepared_argumentTypes(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		for _, arg := range []any{1, fakedb.Wide{N: 3}, oddValuer{}, struct{}{}} {
@@ -354,8 +353,8 @@ func TestPrepared_argumentTypes(t *testing.T) {
 	}
 }
 
-// TestPrepared_rowsAreAsBare: rows of a statement that is prepared for them are, to
-// database/sql, what the rows are.
+// TestPrepared_rowsAreAsBare checks that database/sql sees the same rows of a prepared statement
+// as without the wrapper.
 func TestPrepared_rowsAreAsBare(t *testing.T) {
 	fake := rowsOf(fakedb.Minimal)
 	rowsOfFake := func() driver.Rows { rows, _ := fake.Query(""); return rows }
@@ -418,7 +417,7 @@ func testServer_killsIdleConnection(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM t"), 3, "rows")
 }
 
-// waitGone returns when the server has ended a connection.
+// waitGone waits until the server has ended a connection.
 func waitGone(t *testing.T, db *sql.DB, id int64) {
 	t.Helper()
 	for number(t, db, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d", id)) > 0 {
@@ -435,7 +434,7 @@ func drain(rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-// TestServer_errorsOfBase compares the texts of what goes wrong.
+// TestServer_errorsOfBase compares error messages with those of the underlying driver.
 func TestServer_errorsOfBase(t *testing.T) { onEach(t, testServer_errorsOfBase) }
 
 func testServer_errorsOfBase(t *testing.T) {
@@ -463,8 +462,7 @@ func testServer_errorsOfBase(t *testing.T) {
 	}
 }
 
-// A session of Vitess that refuses everything until a ROLLBACK is not met by the next
-// user of the pool.
+// If a Vitess session refuses everything until a ROLLBACK, the pool doesn't reuse its connection.
 func TestRuined_connectionLeavesThePool(t *testing.T) {
 	refusals := map[string]error{
 		"VT15001": &mysql.MySQLError{Number: 2002, Message: "VT15001: transaction error, issue ROLLBACK and retry the transaction: target: app.-40.primary"},
@@ -483,7 +481,7 @@ func TestRuined_connectionLeavesThePool(t *testing.T) {
 				err := use(db)
 				if errors.Is(err, driver.ErrSkip) {
 					_ = db.Close()
-					continue // the base has no such method
+					continue // the underlying driver has no such method
 				}
 				if !errors.Is(err, refusal) {
 					t.Errorf("%s, %s, %s: %v", name, kind, door, err)
@@ -543,12 +541,11 @@ func onRaw(db *sql.DB, use func(driver.Conn) error) error {
 	return conn.Raw(func(c any) error { return use(c.(driver.Conn)) })
 }
 
-// knownInterfaces is every interface of database/sql/driver and what of ours has it. A
-// new Go release that adds one fails TestDrift_interfacesOfDatabaseSQL until it
-// is here.
+// knownInterfaces maps every interface of database/sql/driver to our types that implement it.
+// TestDrift_interfacesOfDatabaseSQL fails if a new Go release adds an interface.
 var knownInterfaces = map[string]struct {
 	iface reflect.Type
-	ours  []any // one value of each of our types that has it
+	ours  []any // one value of each of our types that implements it
 	why   string
 }{
 	"Driver":        {reflect.TypeFor[driver.Driver](), []any{Driver{}, &wrapped{}}, ""},
@@ -617,8 +614,8 @@ func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 	}
 }
 
-// TestDrift_interfacesOfBase compares with go-sql-driver: whatever its connection,
-// statement, connector and driver implement, ours do.
+// TestDrift_interfacesOfBase checks that our types implement every interface of go-sql-driver's
+// connection, statement, connector and driver.
 func TestDrift_interfacesOfBase(t *testing.T) {
 	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
 	_, base := declarations(t, goEnv(t, "list", "-m", "-f", "{{.Dir}}", "github.com/go-sql-driver/mysql"))
@@ -647,8 +644,8 @@ func includes(methods, wants []string) bool {
 	return len(wants) > 0 && !slices.ContainsFunc(wants, func(m string) bool { return !slices.Contains(methods, m) })
 }
 
-// declarations reads a package's exported interfaces and the methods of its
-// types, each as its name and signature.
+// declarations reads a package's exported interfaces and the methods of its types, each as its
+// name and signature.
 func declarations(t *testing.T, dir string) (ifaces, methods map[string][]string) {
 	t.Helper()
 	ifaces, methods = map[string][]string{}, map[string][]string{}
@@ -698,7 +695,7 @@ func addInterfaces(ifaces map[string][]string, decl *ast.GenDecl) {
 	}
 }
 
-// embedded replaces each "+Name" by the methods of Name.
+// embedded replaces each "+Name" with the methods of Name.
 func embedded(ifaces map[string][]string) {
 	for name, methods := range ifaces {
 		var all []string
@@ -726,8 +723,8 @@ func addMethod(methods map[string][]string, decl *ast.FuncDecl) {
 	}
 }
 
-// signature is a method's types, the same text for those of database/sql/driver
-// and of a package that imports it.
+// signature returns a method's types in the same notation inside and outside of package
+// database/sql/driver.
 func signature(f *ast.FuncType) string {
 	var b strings.Builder
 	for _, list := range []*ast.FieldList{f.Params, f.Results} {
@@ -741,7 +738,7 @@ func signature(f *ast.FuncType) string {
 	return b.String()
 }
 
-// goEnv asks the go command for a directory.
+// goEnv returns a directory that the go command prints.
 func goEnv(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command("go", args...).Output()
@@ -751,7 +748,7 @@ func goEnv(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The deprecated interfaces of connections.
+// These are the deprecated interfaces of connections.
 type (
 	oldExecer interface {
 		Exec(query string, args []driver.Value) (driver.Result, error)
