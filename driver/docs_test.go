@@ -16,11 +16,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// TestSemantics_asThePageSays runs the statements of docs/reference/sql.md, direct and
-// prepared: what is reported is what the table says.
-func TestSemantics_asThePageSays(t *testing.T) { onEach(t, testSemantics_asThePageSays) }
+// TestSemantics_documented runs the statements of docs/reference/sql.md, direct and prepared, and
+// checks the results in the page's table.
+func TestSemantics_documented(t *testing.T) { onEach(t, testSemantics_documented) }
 
-func testSemantics_asThePageSays(t *testing.T) {
+func testSemantics_documented(t *testing.T) {
 	page := must(os.ReadFile("../docs/reference/sql.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 16 {
@@ -77,7 +77,7 @@ func testSemantics_asThePageSays(t *testing.T) {
 	}
 }
 
-// shardingPages returns the blocks of a language in the pages about sharding.
+// shardingPages returns the code blocks of a language in the pages about sharding.
 func shardingPages(t *testing.T, language string) (blocks []string) {
 	t.Helper()
 	for _, path := range []string{"../docs/guides/shard-bits.md", "../docs/reference/sharding.md"} {
@@ -90,12 +90,12 @@ func shardingPages(t *testing.T, language string) (blocks []string) {
 	return blocks
 }
 
-// openPage opens the rule of the pages about sharding that has a table.
+// openPage opens the rule in the pages about sharding that has a table.
 func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Sharding) {
 	t.Helper()
 	for _, text := range shardingPages(t, "yaml") {
 		if strings.Contains(text, "gene-column") && table == "t_order" {
-			continue // the first one of the table is meant
+			continue // use the first rule with the table
 		}
 		r := mustParseRule(t, text)
 		for _, of := range r.Tables() {
@@ -110,7 +110,7 @@ func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Shardi
 	return nil, nil, nil
 }
 
-// TestDocs_shardingStatements sends the statements that the pages about sharding show.
+// TestDocs_shardingStatements executes the statements in the pages about sharding.
 func TestDocs_shardingStatements(t *testing.T) {
 	blocks := shardingPages(t, "sql")
 	lines := 0
@@ -138,7 +138,8 @@ func TestDocs_shardingStatements(t *testing.T) {
 	}
 }
 
-// The Go of the pages about sharding, which TestDocs_shardingIsTested compares with this file.
+// The following functions contain the Go code of the pages about sharding.
+// TestDocs_shardingIsTested compares them.
 
 func pageByKey(db *sql.DB) error {
 	res, err := db.Exec("INSERT INTO t_order_3 (user_id) VALUES (?), (?)", 7, 8) // keys whose remainder by 4 is 3
@@ -203,7 +204,7 @@ func TestDocs_shardingRuns(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsTested: each line of Go of the pages is in this file.
+// TestDocs_shardingIsTested checks that each line of Go in these pages is in this file.
 func TestDocs_shardingIsTested(t *testing.T) {
 	own := must(os.ReadFile("docs_test.go"))(t)
 	blocks := shardingPages(t, "go")

@@ -19,7 +19,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// drawnRule has n tables by the key, and keys whose lowest bits are the shard of user_id.
+// drawnRule returns a rule with n tables sharded by the key. The lowest bits of keys are the
+// shard bits of user_id.
 func drawnRule(t testing.TB, n int, algorithm, generator string) *rule.Rule {
 	t.Helper()
 	return mustParseRule(t, fmt.Sprintf(`
@@ -37,17 +38,17 @@ rules:
 `, n-1, generator, algorithm))
 }
 
-// openDrawn opens a rule over a server that executes everything, and logs nothing.
+// openDrawn opens a rule with a server that executes everything and records nothing.
 func openDrawn(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
 	return idleDB(t, r, append(options, WithLogger(slog.New(slog.DiscardHandler)))...)
 }
 
-// spreads are the ways by which tables are chosen by the key.
+// spreads are the ways to choose tables by the key.
 var spreads = []struct {
 	name      string
 	algorithm string // %d is the number of tables
-	generator string // "" for that of drawnKeys
+	generator string // "" for the generator drawnKeys
 }{
 	{"MOD", "type: MOD, props: {sharding-count: %d}", ""},
 	{"HASH_MOD", "type: HASH_MOD, props: {sharding-count: %d}", ""},
@@ -55,7 +56,7 @@ var spreads = []struct {
 	{"bits", "type: MOD, props: {sharding-count: %d}", "gene-column: user_id, gene-bits: 4, "},
 }
 
-// steppedClock stands still, but for a program that sleeps.
+// steppedClock is a clock that advances only by Sleep.
 type steppedClock struct{ ns atomic.Int64 }
 
 func (c *steppedClock) Now() time.Time { return time.Unix(0, c.ns.Load()) }
@@ -65,8 +66,8 @@ func (c *steppedClock) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// TestDraw_rowsSpreadWhenTablesAreDoubled inserts rows into 4 tables and asks where they belong
-// when there are 8 and 16: the rows of each table spread evenly over the tables that take them.
+// TestDraw_rowsSpreadWhenTablesAreDoubled inserts rows into 4 tables, and computes their tables
+// among 8 and 16. The rows of each table must spread evenly over the new tables.
 func TestDraw_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
 	const rows = 10_000
 	tables := map[string]func(i int, r *rand.Rand) int{
@@ -106,8 +107,8 @@ func TestDraw_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
 	}
 }
 
-// expectSpread expects that the rows of each of four tables are spread evenly over parts of them
-// each: by χ², with a chance of one in a million that random rows fail.
+// expectSpread checks that the rows of each of four tables spread evenly over that many parts. It
+// uses a χ² test in which random rows fail with a probability of one in a million.
 func expectSpread(t *testing.T, old, doubled *rule.Rule, parts int, keys []int64) {
 	t.Helper()
 	count, of := map[string]map[string]float64{}, map[string]float64{}
@@ -123,7 +124,7 @@ func expectSpread(t *testing.T, old, doubled *rule.Rule, parts int, keys []int64
 		count[from][to]++
 		of[from]++
 	}
-	most := map[int]float64{2: 23.9, 4: 30.7}[parts] // of 1 and 3 degrees of freedom
+	most := map[int]float64{2: 23.9, 4: 30.7}[parts] // for 1 and 3 degrees of freedom
 	for from, to := range count {
 		mean, sum := of[from]/float64(parts), 0.0
 		for _, n := range to {
@@ -136,15 +137,15 @@ func expectSpread(t *testing.T, old, doubled *rule.Rule, parts int, keys []int64
 	}
 }
 
-// workers is a SNOWFLAKE of few bits whose worker ID a test replaces: its keys are
-// worker<<2 | sequence, with the time above.
+// workers is a SNOWFLAKE with few bits whose worker ID a test replaces. Its keys are worker<<2 |
+// sequence below the time.
 type workers struct {
 	worker atomic.Int64
 	next   atomic.Int64
-	most   atomic.Int64 // keys that were in the making at once
+	most   atomic.Int64 // largest number of keys in parallel calls
 	now    atomic.Int64
 	asked  func(n int)
-	err    error // instead of keys
+	err    error // returned instead of keys
 }
 
 func (g *workers) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
@@ -174,7 +175,7 @@ func (g *workers) DecodeKey(key int64) (spi.KeyParts, error) {
 	return spi.KeyParts{WorkerID: key >> 2 & 15, Sequence: key & 3}, nil
 }
 
-// openWorkers opens 16 tables by key % 16, of which the keys of one worker reach four.
+// openWorkers opens 16 tables sharded by key % 16. Keys of one worker ID belong to four of them.
 func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
 	t.Helper()
 	g := &workers{}
@@ -190,8 +191,8 @@ func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
 	return g, db, c
 }
 
-// A table that no key of the worker belongs to is recognized once, and refused afterwards at the
-// cost of one key, until the generator has another worker ID.
+// If no key of the worker ID belongs to a table, shardkey finds out once. Later INSERTs are
+// refused at the cost of one key, until the generator has another worker ID.
 func TestDraw_hopelessTableIsRecognizedOnce(t *testing.T) {
 	g, db, _ := openWorkers(t)
 	insert := func(table int) (drawn int64, err error) {
@@ -224,7 +225,7 @@ func TestDraw_hopelessTableIsRecognizedOnce(t *testing.T) {
 
 func TestDraw_generatorsOwnErrorIsNotRemembered(t *testing.T) {
 	g, db, _ := openWorkers(t)
-	for i := range 4 { // keys of the draw before stay in memory
+	for i := range 4 { // keys of the previous draw are still buffered
 		g.err = nil
 		if _, err := db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (a) VALUES (?)", i), 1); err != nil {
 			t.Fatalf("table %d\nhave: %v\nwant: a key", i, err)
@@ -236,8 +237,8 @@ func TestDraw_generatorsOwnErrorIsNotRemembered(t *testing.T) {
 	}
 }
 
-// While many goroutines look for keys that there are not, one of them at a time has the
-// generator, and asks it for few keys at once.
+// If many goroutines look for keys that don't exist, one of them at a time uses the generator,
+// and requests few keys at once.
 func TestDraw_hopelessDrawsTakeTurns(t *testing.T) {
 	g, _, c := openWorkers(t)
 	var most atomic.Int64
@@ -256,7 +257,7 @@ func TestDraw_hopelessDrawsTakeTurns(t *testing.T) {
 	}
 }
 
-// A draw ends with its context, also one that waits for its turn.
+// A draw ends with its context, even if it is waiting for its turn.
 func TestDraw_endsWithItsContext(t *testing.T) {
 	g, _, c := openWorkers(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -266,7 +267,7 @@ func TestDraw_endsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	g.asked = func(n int) {
-		if n > maxFree { // the one that has the turn
+		if n > maxFree { // a goroutine that has its turn
 			cancel()
 			g.asked = nil
 			<-ctx.Done()
@@ -280,7 +281,7 @@ func TestDraw_endsWithItsContext(t *testing.T) {
 	}
 }
 
-// A generator that fails or panics in a draw leaves the turn to others.
+// If the generator fails or panics in a draw, the next goroutine gets its turn.
 func TestDraw_failureGivesTheTurnBack(t *testing.T) {
 	g, _, c := openWorkers(t)
 	g.asked = func(n int) {
@@ -299,7 +300,8 @@ func TestDraw_failureGivesTheTurnBack(t *testing.T) {
 	}
 }
 
-// Rows with random shard bits share what is drawn: no more keys than the commonest bits need.
+// Rows with random shard bits share the drawn keys. They use no more keys than the most frequent
+// bits need.
 func TestDraw_rowsShareTheirKeys(t *testing.T) {
 	g := &shardCounter{}
 	r := must(rule.New(rule.Config{
@@ -331,14 +333,14 @@ func TestDraw_rowsShareTheirKeys(t *testing.T) {
 	}
 }
 
-// NextKeys draws keys for rows by the values of the column whose shard the keys carry.
+// NextKeys returns keys for rows by the values of the column that determines the shard bits.
 func TestNextKeys_withShardBits(t *testing.T) {
 	_, c := openDrawn(t, drawnRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}"))
 	for _, tt := range []struct {
 		table  string
 		n      int
 		values []any
-		want   string // the bits, or of the error
+		want   string // the bits, or part of the error
 	}{
 		{"t_order", 2, []any{7}, "[7 7]"},
 		{"t_order", 3, []any{7, int64(24), "abc"}, "[7 8 2]"},

@@ -16,7 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// keyStrings are strings for a key, written and bound.
+// keyStrings are strings for a key, as literals and as arguments.
 var keyStrings = []string{
 	"", " ", "\t\n", "0", "00", "-0", "+0", " 0 ", "0 x", "0abc", "abc", "7abc", "0x10", "0b1", "1e0", "0e5", "0e", "e5", ".", "-", "+", "--0", "+-0",
 	"0.4", "0.5", "-0.4", "-0.5", "1.5", "2.5", "0.49999999999999999999", "5e-1", "4e-1", "49e-2", "1e-400", "-1e-99999999999", "0.0.1", "0,5",
@@ -24,7 +24,7 @@ var keyStrings = []string{
 	"00000000000000000000000000000000000000000000000000", "2020-01-01", "0000-00-00", "00:00:01", "NaN", "Inf", "true", "NULL", "é", "0é", "7é", "0\x00", "\v0\f", "\t0\r\n", "0E+", "0 e", "0\u00a0",
 }
 
-// keyLiterals are other keys that a statement has itself.
+// keyLiterals are other literals for a key.
 var keyLiterals = []string{
 	"0", "-0", "00", "0.4", "-0.4", "0.5", "1.5", "0.0", "0.49999999999999999999", "0e0", "4e-1", "5e-1", "15e-1", "25e-1", "4.9999999999999999999e-1",
 	"TRUE", "FALSE", "x'00'", "x'30'", "x''", "0x00", "0x30", "0x0000000000000000", "b'0'", "b''", "b'1'", "0b0", "_latin1'0'", "_latin1'abc'",
@@ -34,14 +34,15 @@ var keyLiterals = []string{
 	"1.0*2.5e0", "(SELECT 4.5e0)", "CASE WHEN 1 THEN x'30' ELSE 0 END", "DATE_ADD('2020-01-01', INTERVAL 1 DAY)", "CONCAT('x', 'y')", "@nothing", "NOT 1", "-'0'",
 }
 
-// keyValues are other arguments.
+// keyValues are other arguments for a key.
 var keyValues = []any{
 	nil, 0, int8(-1), uint64(0), uint64(7), false, true, 0.0, 0.3, -0.4, 0.5, -0.5, 0.6, 1.5, 2.5, float32(0.25),
 	[]byte(nil), []byte{}, []byte("0"), []byte("abc"), sql.RawBytes("0"), sql.RawBytes(""), sql.RawBytes(nil), json.RawMessage("0"), json.RawMessage("{}"), json.RawMessage(nil),
 	json.Number("0"), json.Number("0.4"), sql.NullString{String: "", Valid: true}, sql.NullString{}, time.Time{}, time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), new(string),
 }
 
-// keyForms are INSERTs whose explicit key is %s; each inserts one more row at most.
+// keyForms are INSERTs in which %s stands for an explicit key. Each inserts at most one other
+// row.
 var keyForms = []string{
 	"INSERT%s INTO T (id, a) VALUES (%s, 1)",
 	"INSERT%s INTO T SET a = 1, id = %s",
@@ -51,10 +52,10 @@ var keyForms = []string{
 	"INSERT%s INTO T (id, a) VALUES (17, 0), (%s, 1)",
 }
 
-// TestExplicitKey_asAutoIncrement gives keys that are no integers, in every sql_mode that
-// matters: the row has the key that it has with AUTO_INCREMENT, or a generated one where
-// that generates one, or the error is the same, or the statement is refused. The last is
-// for keys of which it is not certain what the server makes of them.
+// TestExplicitKey_asAutoIncrement inserts explicit keys that are no integers, in every relevant
+// sql_mode. Either the row has the same key as with AUTO_INCREMENT, or a generated one if that
+// generates one, or the error is the same, or the statement is refused. A statement may be
+// refused only if the server's conversion of the key is uncertain.
 func TestExplicitKey_asAutoIncrement(t *testing.T) { onEach(t, testExplicitKey_asAutoIncrement) }
 
 func testExplicitKey_asAutoIncrement(t *testing.T) {
@@ -80,7 +81,7 @@ func testExplicitKey_asAutoIncrement(t *testing.T) {
 					each("?", v)
 				}
 				if params == bothWays[1] {
-					continue // a statement without arguments is the same
+					continue // the same as a statement without arguments
 				}
 				for _, s := range keyStrings {
 					each("'" + s + "'")
@@ -89,7 +90,7 @@ func testExplicitKey_asAutoIncrement(t *testing.T) {
 					each(key)
 				}
 			}
-			// Most are understood.
+			// Most explicit keys are accepted.
 			if n := try.refused["understood"]; n > 0 || try.refused["all"]*4 > try.tried {
 				t.Errorf("%d of %d statements are refused, %d of them by mistake", try.refused["all"], try.tried, n)
 			}
@@ -97,8 +98,8 @@ func testExplicitKey_asAutoIncrement(t *testing.T) {
 	}
 }
 
-// TestExplicitKey_inAStringColumn: a column that holds strings keeps those that are no
-// integers, although the generator makes integers.
+// TestExplicitKey_inAStringColumn checks that a string column keeps explicit keys that are no
+// integers, although the generator returns integers.
 func TestExplicitKey_inAStringColumn(t *testing.T) { onEach(t, testExplicitKey_inAStringColumn) }
 
 func testExplicitKey_inAStringColumn(t *testing.T) {
@@ -122,7 +123,7 @@ func testExplicitKey_inAStringColumn(t *testing.T) {
 
 const firstGenerated = 1_000_000_000
 
-// keyTrial runs statements on a table with AUTO_INCREMENT and on one of ours.
+// keyTrial runs statements on a table with AUTO_INCREMENT and on a sharded table.
 type keyTrial struct {
 	t           *testing.T
 	ours, plain *sql.Conn
@@ -164,8 +165,8 @@ func (k *keyTrial) run(query string, args ...any) {
 	}
 }
 
-// maybeZero reports whether it depends on more than the session what the server makes of
-// an argument in the first row.
+// maybeZero reports whether the server's conversion of an argument in the first row depends on
+// more than the session.
 func maybeZero(arg any) bool {
 	switch v := arg.(type) {
 	case string:
@@ -178,8 +179,7 @@ func maybeZero(arg any) bool {
 	return false
 }
 
-// outcome is the error of a statement, or the keys that it leaves in a table and its
-// LastInsertId.
+// outcome returns a statement's error, or the keys in the table and LastInsertId.
 func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) string {
 	k.t.Helper()
 	ctx := k.t.Context()
@@ -198,13 +198,13 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 		if err != nil {
 			k.t.Error(err)
 		}
-		if k.class(id) != "generated" { // of a key that the server converts, ours may be 0
+		if k.class(id) != "generated" { // if the server converts a key, shardkey may report 0
 			id = 0
 		}
 		said = fmt.Sprint("id ", k.class(id), " keys")
 	}
 	if err != nil {
-		return said // a row that it left is seen with the next statement
+		return said // the next outcome includes a row that it has inserted
 	}
 	huge := false
 	for _, key := range ids(k.t, conn, table) {
@@ -220,7 +220,7 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 	return said
 }
 
-// reset lets the table with AUTO_INCREMENT count from the first key again.
+// reset resets AUTO_INCREMENT to the first key.
 func (k *keyTrial) reset(conn *sql.Conn) {
 	if _, err := conn.ExecContext(k.t.Context(), fmt.Sprint("ALTER TABLE auto AUTO_INCREMENT = ", firstGenerated)); err != nil {
 		k.t.Fatal(err)
@@ -246,13 +246,13 @@ func ids(t *testing.T, conn *sql.Conn, table string) (keys []int64) {
 	return keys
 }
 
-// expressionCase is an INSERT whose keys are expressions, next to a table with
-// AUTO_INCREMENT. Its keys are what WithKeys reports: "key" for a generated one.
+// expressionCase is an INSERT whose keys are expressions, with the expected keys and reports.
+// "key" stands for a generated key.
 type expressionCase struct {
 	query    string
 	args     []any
-	keys     string // of table a, in row order
-	reported string // by WithKeys, nil where it is not known
+	keys     string // in table a, in row order
+	reported string // by WithKeys; nil if the key is unknown
 }
 
 var expressionCases = []expressionCase{
@@ -274,9 +274,8 @@ var expressionCases = []expressionCase{
 	{"INSERT INTO T (id, a) VALUES (CAST(DEFAULT(a) AS SIGNED), 1)", nil, "key", "key"},
 }
 
-// TestExpression_givesTheKey: where an expression for the key comes to NULL or
-// 0, the row has a generated one, as with AUTO_INCREMENT, and the expression is
-// evaluated once.
+// TestExpression_givesTheKey checks that a row gets a generated key if its expression is NULL or
+// 0, as with AUTO_INCREMENT, and that the expression is evaluated once.
 func TestExpression_givesTheKey(t *testing.T) { onEach(t, testExpression_givesTheKey) }
 
 func testExpression_givesTheKey(t *testing.T) {
@@ -299,7 +298,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	ctx := t.Context()
 	conn := must(open(ctx))(t)
 	defer conn.Close()
-	// The keys of the cases are below those that are generated.
+	// The keys in the cases are below the generated ones.
 	for _, query := range []string{"TRUNCATE TABLE " + table, "ALTER TABLE " + table + " AUTO_INCREMENT = 1000", "SET @n = 0, @nothing = NULL"} {
 		must(conn.ExecContext(ctx, query))(t)
 	}
@@ -344,7 +343,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	equal(t, strings.Join(values, " "), c.reported, query, "WithKeys")
 }
 
-// TestExpressionKey_zero: under NO_AUTO_VALUE_ON_ZERO only NULL asks for a key.
+// TestExpressionKey_zero checks that only NULL requests a key with NO_AUTO_VALUE_ON_ZERO.
 func TestExpressionKey_zero(t *testing.T) { onEach(t, testExpressionKey_zero) }
 
 func testExpressionKey_zero(t *testing.T) {
@@ -362,8 +361,8 @@ func testExpressionKey_zero(t *testing.T) {
 	}
 }
 
-// TestExpressionKey_text: a text key is generated where an expression comes to
-// NULL or ”, and blanks are not ”.
+// TestExpressionKey_text checks that a string key is generated if an expression is NULL or empty,
+// but not if it is blank.
 func TestExpressionKey_text(t *testing.T) { onEach(t, testExpressionKey_text) }
 
 func testExpressionKey_text(t *testing.T) {

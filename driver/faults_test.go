@@ -24,8 +24,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Bad input to statements that are filled. Whatever is wrong, the error says so,
-// no INSERT is sent without its keys, and nothing is left open.
+// These tests check bad input to INSERTs that get keys. The error describes the problem, no
+// INSERT is sent without its keys, and nothing is left open.
 
 var errScript = errors.New("the script's own error")
 
@@ -68,8 +68,8 @@ func TestGenerators_bad(t *testing.T) {
 	}
 }
 
-// checkNothingSent closes the database, and holds that no INSERT was executed
-// and that nothing stays open.
+// checkNothingSent closes the database, and checks that no INSERT was executed and nothing is
+// left open.
 func checkNothingSent(t *testing.T, base *fakedb.Server, db *sql.DB) {
 	t.Helper()
 	check(t, db.Close())
@@ -83,7 +83,7 @@ func checkNothingSent(t *testing.T, base *fakedb.Server, db *sql.DB) {
 	}
 }
 
-// Without arguments the server would run the statements before the placeholder.
+// Without arguments, the server would run the statements before the placeholder.
 func TestScript_withoutItsArguments(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		base := &fakedb.Server{Kind: kind}
@@ -130,7 +130,7 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// The error for a wrong number of arguments is the one without us.
+// The error for a wrong number of arguments is the same as without shardkey.
 func TestArguments_wrongCount(t *testing.T) { onEach(t, testArguments_wrongCount) }
 
 func testArguments_wrongCount(t *testing.T) {
@@ -161,8 +161,8 @@ func testArguments_wrongCount(t *testing.T) {
 	}
 }
 
-// A call that waits for the generator returns when the context ends, and the
-// connection continues.
+// A call that waits for the generator returns when its context ends, and the connection remains
+// usable.
 func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
@@ -192,8 +192,8 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 	equal(t, len(base.Queries("INSERT")), 0, "rows")
 }
 
-// go-sql-driver closes a connection whose context ends, and a further query of the same
-// statement then fails with driver.ErrBadConn.
+// go-sql-driver closes a connection whose context ends. Another query of the same statement then
+// fails with driver.ErrBadConn.
 func TestContext_endsBetweenQueries(t *testing.T) {
 	var cancel context.CancelFunc
 	canceling := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -237,7 +237,7 @@ func testPlaceholders_tooManyInEveryDoor(t *testing.T) {
 			for _, d := range doors {
 				_, err := d.exec(t.Context(), ours, query, args...)
 				if direct := d.name != "Stmt"; direct && params == "interpolateParams=true" {
-					if err != nil { // no placeholder reaches the server
+					if err != nil { // a placeholder must not reach the server
 						t.Errorf("%s: %v", d.name, err)
 					}
 					sent++
@@ -250,13 +250,13 @@ func testPlaceholders_tooManyInEveryDoor(t *testing.T) {
 			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), sent)
 		})
 	}
-	ours, plain, _ := openFilled(t) // directly, as many rows as without shardkey
+	ours, plain, _ := openFilled(t) // executed directly, as many rows as without shardkey
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders-1), args[1:]...)
 	equal(t, number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"), base.MaxPlaceholders, "rows")
 	must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)" + strings.Repeat(", (?)", base.MaxPlaceholders/2-1)))(t).Close()
 }
 
-// brokenStore is a generator whose store's connection is broken.
+// brokenStore is a generator whose store has a broken connection.
 type brokenStore struct {
 	err   error
 	calls int
@@ -270,7 +270,7 @@ func (g *brokenStore) GenerateKeys(context.Context, spi.Column, int) ([]any, err
 	return nil, g.err
 }
 
-// brokenInts is one that makes integers.
+// brokenInts is a brokenStore of integer keys.
 type brokenInts struct{ *brokenStore }
 
 func (g brokenInts) GenerateInt64Keys(ctx context.Context, column spi.Column, _ []int64) error {
@@ -278,13 +278,14 @@ func (g brokenInts) GenerateInt64Keys(ctx context.Context, column spi.Column, _ 
 	return err
 }
 
-// isBadConn says by itself that it is driver.ErrBadConn.
+// isBadConn implements Is and matches driver.ErrBadConn.
 type isBadConn struct{ *spi.PropError }
 
 func (isBadConn) Is(target error) bool { return target == driver.ErrBadConn || target == fakedb.Err }
 
-// database/sql takes driver.ErrBadConn for a broken connection to the database: it
-// closes it, and executes the statement again on another one.
+// database/sql treats driver.ErrBadConn as a broken connection to the database: it closes the
+// connection and executes the statement again on another one. A generator's error must not have
+// this effect.
 func TestGeneratorError_isNoBadConnection(t *testing.T) {
 	for name, err := range map[string]error{
 		"itself":     driver.ErrBadConn,
@@ -328,7 +329,7 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 	}
 }
 
-// What a program's function panics with is not the connection's either.
+// A panic in a program's function doesn't close the connection.
 func TestWithFilled_panicIsNoBadConnection(t *testing.T) {
 	calls := 0
 	r := scriptRule(t, listed(int64(1), int64(2), int64(3)), "ruled.id")
@@ -340,10 +341,10 @@ func TestWithFilled_panicIsNoBadConnection(t *testing.T) {
 	}
 }
 
-// A program's own code that panics, or returns nil: an error of the statement,
-// and nobody who waits is forgotten.
+// If a program's code panics or returns nil, the statement returns an error, and all waiting
+// callers continue.
 
-// panicky is a worker-ID assigner, and its lease, that panics in one method.
+// panicky is a worker-ID assigner and its lease. It panics in one method.
 type panicky struct{ at string }
 
 func (p *panicky) in(method string) {
@@ -398,7 +399,7 @@ func (g panickyGenerator) GenerateKeys(_ context.Context, _ spi.Column, n int) (
 	return make([]any, n), errScript
 }
 
-// panicRule rules ruled.id by a generator of a type with properties.
+// panicRule returns a rule in which a generator of a type with properties generates ruled.id.
 func panicRule(typ, props, assigner string) (*rule.Rule, error) {
 	return rule.Parse("panic.yaml", fmt.Appendf(nil, `
 rules:
@@ -409,8 +410,8 @@ rules:
 `, typ, props, assigner))
 }
 
-// insertTogether runs INSERTs of several callers and returns their errors. None
-// of them may wait for ever.
+// insertTogether runs INSERTs of several callers and returns their errors. No caller may wait
+// forever.
 func insertTogether(t *testing.T, db *sql.DB) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -455,7 +456,7 @@ func TestPanic_ofReleaseCloseHealthDescribe(t *testing.T) {
 	for _, at := range []string{"Release", "Close", "Health", "Describe"} {
 		r, err := panicRule("SNOWFLAKE", "worker-id-assigner: a", at)
 		if at == "Close" {
-			// A rule is opened and closed when it is made.
+			// A rule is opened and closed when it is parsed.
 			if !errors.Is(err, errScript) || !strings.Contains(err.Error(), "panicked") {
 				t.Errorf("Close\nhave: %v\nwant: an error of the rule", err)
 			}
@@ -498,7 +499,7 @@ func TestPanic_ofAFactoryOrGenerator(t *testing.T) {
 	}
 }
 
-// panickyClock panics from some call on: from the first, or once a generator works.
+// panickyClock panics after a number of calls: from the first one on, or after a generator works.
 type panickyClock struct {
 	mu    sync.Mutex
 	calls int
@@ -520,7 +521,7 @@ func (c *panickyClock) Sleep(context.Context, time.Duration) error { panic(errSc
 func TestPanic_ofAClock(t *testing.T) {
 	for _, of := range []struct{ typ, props string }{
 		{"SNOWFLAKE", "worker-id: 1"},
-		{"SNOWFLAKE", "worker-id: 1, layout: '62-1-0'"}, // one key a tick: the next one sleeps
+		{"SNOWFLAKE", "worker-id: 1, layout: '62-1-0'"}, // one key per tick, so the second call sleeps
 		{"SNOWFLAKE_RING", "worker-id: 1"},
 		{"UUID", "version: 7"},
 		{"NANOID", ""},
@@ -558,8 +559,8 @@ func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errScri
 func (h panickyHandler) WithAttrs([]slog.Attr) slog.Handler      { panic(errScript) }
 func (h panickyHandler) WithGroup(string) slog.Handler           { panic(errScript) }
 
-// A line that cannot be logged is lost, and nothing else: not the key that the
-// warning of SNOWFLAKE without worker ID comes with.
+// If a line can't be logged, only the line is lost, not the key of the statement that logs the
+// warning about the worker ID.
 func TestPanic_ofALogger(t *testing.T) {
 	r := must(panicRule("SNOWFLAKE", "", ""))(t)
 	c := must(NewConnector(&fakedb.Server{}, r, WithLogger(slog.New(panickyHandler{}))))(t)
@@ -568,13 +569,13 @@ func TestPanic_ofALogger(t *testing.T) {
 	check(t, insertTogether(t, db))
 }
 
-// injected is text that no integer of a server may bring into a statement.
+// injected is a string that must never get from a server's integer into a statement.
 const injected = "2,3),(4,(SELECT password FROM mysql.user LIMIT 1)"
 
-// liar makes answers by chance: right ones, odd ones, and none at all.
+// liar returns random answers: correct ones, odd ones, and none.
 type liar struct{ rand *rand.Rand }
 
-// oneOf is one of its values, by chance.
+// oneOf returns one of the values at random.
 func oneOf[T any](l liar, values ...T) T { return values[l.rand.IntN(len(values))] }
 
 func (l liar) err() error {
@@ -603,7 +604,7 @@ func (l liar) result(string) (driver.Result, error) {
 	return fakedb.Result{ID: oneOf[int64](l, 0, 1, 2, 7, -1, math.MaxInt64, math.MinInt64), Affected: oneOf[int64](l, 0, 1, 1, 2, 2, 3, 4, -1, 1<<33, math.MaxInt64, math.MinInt64)}, nil
 }
 
-// manyResults is what the server says of several statements, as mysql.Result.
+// manyResults is a server's result of several statements, a mysql.Result.
 type manyResults struct{ l liar }
 
 func (r manyResults) LastInsertId() (int64, error) { return 1, nil }
@@ -659,8 +660,8 @@ func (l liar) statement() string {
 
 var quotedName = regexp.MustCompile("`(?:[^`]|``)*`")
 
-// Whatever a server says, it costs an error at most: no panic, no endless
-// questions, no text of the server's in our statements.
+// Wrong answers of a server cause at most an error: no panic, no endless queries, and no string
+// of the server in our statements.
 func TestLyingServer_randomStatements(t *testing.T) {
 	const statements = 6_000
 	l := liar{rand.New(rand.NewPCG(7, 11))}
@@ -712,7 +713,7 @@ func TestLyingServer_randomStatements(t *testing.T) {
 				t.Fatalf("%s\n%d questions", query, n)
 			}
 			for _, call := range base.Calls[before:] {
-				bare := quotedName.ReplaceAllString(call, "") // what is quoted is a name, whatever it says
+				bare := quotedName.ReplaceAllString(call, "") // quoted strings are names, with any content
 				if strings.Contains(bare, "SELECT password") || strings.Contains(bare, "DROP TABLE t;") {
 					t.Fatalf("%s\nsent: %s", query, call)
 				}
@@ -722,7 +723,7 @@ func TestLyingServer_randomStatements(t *testing.T) {
 	}
 }
 
-// lyingCall runs a statement by one of the doors; its outcome is of no interest.
+// lyingCall runs a statement by one of the doors, and ignores the result.
 func lyingCall(ctx context.Context, l liar, db *sql.DB, query string, args []any) {
 	switch l.rand.IntN(3) {
 	case 0:
@@ -747,8 +748,8 @@ func lyingCall(ctx context.Context, l liar, db *sql.DB, query string, args []any
 	}
 }
 
-// readResult reads a result, which of a statement that passes is the base's own
-// and may be nil.
+// readResult reads a result. A statement that is passed through has the underlying driver's
+// result, which may be nil.
 func readResult(res sql.Result) {
 	defer func() { _ = recover() }()
 	_, _ = res.LastInsertId()
@@ -763,8 +764,7 @@ func keysOfInts(n, step int) []any {
 	return keys
 }
 
-// The columns of a table that are others each time, and never right, are read a
-// few times and no more.
+// If the columns of a table change with each query, they are queried only a few times.
 func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
 	n := 0
 	lying := &fakedb.Server{Faults: []fakedb.Fault{{At: "INSERT", Times: -1, Err: &mysql.MySQLError{Number: 1054, Message: "Unknown column"}}}}

@@ -21,10 +21,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// What the wrapper guarantees for statements that it fills, on a server. What is
-// filled, and what is reported, is the differential test's.
+// These tests check guarantees of the wrapper for INSERTs that get keys, on a server. The
+// differential test checks their keys and results.
 
-// openFilled opens a database of its own with the table ruled (id, a).
+// openFilled opens a new database with the table ruled (id, a).
 func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB, connector *Connector) {
 	t.Helper()
 	return openFilledOn(t, testserver.Database(t)+"?"+strings.Join(params, "&"))
@@ -45,10 +45,10 @@ func openFilledOn(t *testing.T, dsn string) (ours, plain *sql.DB, connector *Con
 
 var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
 
-// issued is how many keys the connector's generator has made.
+// issued returns the number of keys that the connector's generator has generated.
 func issued(c *Connector) int64 { return healthOf(c)["test"].Issued }
 
-// healthOf returns the health of a connector's generators, by name.
+// healthOf returns the health of a connector's generators by name.
 func healthOf(c *Connector) map[string]spi.Health {
 	all := map[string]spi.Health{}
 	for _, status := range c.current().generators.Status() {
@@ -61,7 +61,7 @@ func healthOf(c *Connector) map[string]spi.Health {
 	return all
 }
 
-// A filled statement asks for its arguments once, and leaves nothing prepared.
+// An INSERT that gets keys converts its arguments once, and leaves nothing prepared.
 func TestFilled_leavesNoStatement(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestFilled_leavesNoStatement(t *testing.T) {
 	}
 }
 
-// The base sees one prepare, one execution and one close, as without us.
+// The underlying driver gets one Prepare, one execution and one Close, as without shardkey.
 func TestFilled_callsOfBase(t *testing.T) {
 	base := &fakedb.Server{Kind: fakedb.Skipping}
 	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
@@ -109,13 +109,13 @@ func TestFilled_callsOfBase(t *testing.T) {
 	equal(t, base.Stmts, 0, "statements left")
 }
 
-// hasReturning reports whether the server has INSERT … RETURNING.
+// hasReturning reports whether the server supports INSERT … RETURNING.
 func hasReturning(t *testing.T) bool {
 	return testserver.Has(t, testserver.KindMariaDB, "RETURNING")
 }
 
-// A statement is executed once on a connection that is good, and the pool's error comes through
-// where all are bad.
+// A statement is executed once on a good connection. If all connections are bad, the pool's error
+// is returned.
 func TestFilled_retriedAfterBadConn(t *testing.T) {
 	for _, kind := range []fakedb.Kind{fakedb.Direct, fakedb.Skipping, fakedb.Minimal} {
 		for _, at := range []string{"prepare", "xec"} {
@@ -125,7 +125,7 @@ func TestFilled_retriedAfterBadConn(t *testing.T) {
 				base.Faults = []fakedb.Fault{{At: at, Times: max(bad, 1), Err: driver.ErrBadConn}}[:min(bad, 1)]
 				_, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 1)
 				want, sent := error(nil), 1
-				if bad == 3 && base.Count("connect") == 3 { // more than database/sql tries
+				if bad == 3 && base.Count("connect") == 3 { // more connections than database/sql tries
 					want, sent = driver.ErrBadConn, 0
 				}
 				if err != want || len(base.Sent) != sent {
@@ -184,7 +184,7 @@ func testFilled_withoutContexts(t *testing.T) {
 	}
 }
 
-// A prepared statement inserts on all connections of its pool.
+// A prepared statement works on all connections of its pool.
 func TestFilled_preparedOnOtherConnections(t *testing.T) {
 	base := &fakedb.Server{Kind: fakedb.Skipping}
 	db, _ := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "other"})
@@ -200,14 +200,14 @@ func TestFilled_preparedOnOtherConnections(t *testing.T) {
 	equal(t, base.Count("connect"), 2, "connections")
 }
 
-// A prepared statement follows the connector's rule, in both directions.
+// A prepared statement follows changes of the connector's rule, in both directions.
 func TestFilled_plannedAgainAfterSetRule(t *testing.T) {
 	base := &fakedb.Server{Kind: fakedb.Skipping}
 	db, c := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "other"})
 	db.SetMaxOpenConns(1)
 	st := must(db.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 	left := base.Stmts
-	for i := range 6 { // ruled, not, ruled, …
+	for i := range 6 { // with the table, without it, with it, …
 		must(st.Exec(i))(t)
 		equal(t, strings.Contains(base.Sent[i].Query, "`id`"), i%2 == 0, "with a key: ", base.Sent[i])
 		noError(t, c.SetRule(taggedRule(t, []string{"another", "ruled"}[i%2], 0)))
@@ -216,8 +216,8 @@ func TestFilled_plannedAgainAfterSetRule(t *testing.T) {
 	check(t, st.Close())
 }
 
-// While the server is away the base's errors come through, and afterwards keys
-// are filled again, by direct and prepared statements.
+// While the server is down, the underlying driver's errors are returned. Later INSERTs, direct
+// and prepared, get keys again.
 func TestFilled_serverGoneAndBack(t *testing.T) { onEach(t, testFilled_serverGoneAndBack) }
 
 func testFilled_serverGoneAndBack(t *testing.T) {
@@ -264,7 +264,7 @@ func TestFilled_leavesNoGoroutine(t *testing.T) {
 			check(t, errors.Join(db.Close(), connector.Close(), connector.Close()))
 		}
 	}
-	for range 1_000_000 { // the base's watchers end by themselves, soon after
+	for range 1_000_000 { // go-sql-driver's goroutines end by themselves, soon after
 		if runtime.NumGoroutine() <= before {
 			return
 		}
@@ -275,9 +275,9 @@ func TestFilled_leavesNoGoroutine(t *testing.T) {
 	}
 }
 
-// What is sent for each form, where nothing is known of the server: the keys are
-// bound or written plainly. The keys are 1001, 1002, …; any statement that is
-// not expected fails the test, so nothing is asked that need not be.
+// sentForms are the statements sent for each form if nothing is known about the server. The keys
+// are bound or plain literals: 1001, 1002, … Any unexpected statement fails the test, so there
+// are no unnecessary queries.
 var sentForms = []struct {
 	query string
 	args  []any
@@ -341,7 +341,7 @@ func TestSent_forms(t *testing.T) {
 	}
 }
 
-// An INSERT … SELECT takes these round trips.
+// The table lists the round trips of INSERT … SELECT.
 func TestSent_insertSelect(t *testing.T) {
 	base := &fakedb.Server{Kind: fakedb.Skipping, Result: fakedb.Result{Affected: 3},
 		Faults: []fakedb.Fault{{At: "ROLLBACK TO", Err: &mysql.MySQLError{Number: 1305}}},
@@ -376,7 +376,7 @@ func TestSent_insertSelect(t *testing.T) {
 	}
 }
 
-// Columns that cannot be read are an error, not a reason to send without key.
+// Unreadable columns are an error. The statement isn't sent without a key.
 func TestColumns_unreadable(t *testing.T) {
 	base := &fakedb.Server{Faults: []fakedb.Fault{{At: "SELECT * FROM `t_order` LIMIT 0", Err: fakedb.Err}}}
 	db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
@@ -397,11 +397,11 @@ rules:
     counter: {type: COUNTER}
 `
 
-// Tables that are not listed in the rule, and look like one that is.
+// The rule doesn't list these tables, but they look like one of its tables.
 func TestUnlisted(t *testing.T) {
 	const four = "INSERT INTO t_order_4 (user_id) VALUES (1)"
 	for _, c := range []struct {
-		name, more, policy string // more of the strategy
+		name, more, policy string // more settings of the strategy
 		query              string
 		refused            bool
 		logged             int

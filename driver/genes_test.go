@@ -22,9 +22,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// geneRule is a rule whose keys carry the shard of user_id in 4 bits. Where it has tables
-// that are sharded by user_id, these go by its number or its hash. settings stand next to the
-// key's column.
+// geneRule returns a rule whose keys have the shard bits of user_id in 4 bits. users selects
+// whether tables sharded by user_id use its number or its hash. settings are settings of the key
+// column.
 func geneRule(t testing.TB, settings, users string) *rule.Rule {
 	t.Helper()
 	byHash := users == "hash"
@@ -85,7 +85,7 @@ const (
 	noKey  = "no key"
 )
 
-// usersOf is how a query's rule takes user_id elsewhere.
+// usersOf returns the value of users for a query's rule.
 func usersOf(query string) string {
 	switch {
 	case strings.Contains(query, "hashed."):
@@ -100,7 +100,7 @@ func TestGenes_ofRows(t *testing.T) {
 	for _, tt := range []struct {
 		query string
 		args  []any
-		want  string // the genes; noGene; noKey; the table that is meant
+		want  string // the shard bits; noGene; noKey; or the right table
 	}{
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7}, "[7]"},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{23}, "[7]"},
@@ -111,9 +111,9 @@ func TestGenes_ofRows(t *testing.T) {
 		{"REPLACE INTO t_order (user_id) VALUES (7), (9)", nil, "[7 9]"},
 		{"REPLACE INTO t_order SET user_id = 7", nil, "[7]"},
 		{"INSERT IGNORE INTO t_order (user_id) VALUES (?)", []any{7}, "[7]"},
-		{"INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", []any{7, 9}, "[]"}, // it may not be the row's
+		{"INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", []any{7, 9}, "[]"}, // it may not be the row's key
 		{"INSERT INTO t_order (order_id, user_id) VALUES (NULL, 7), (DEFAULT, 8), (0, 9), (?, 10)", []any{nil}, "[7 8 9 10]"},
-		{"INSERT INTO t_order (order_id, user_id) VALUES (5, 7), (NULL, 8)", nil, "[5 8]"}, // the first is given
+		{"INSERT INTO t_order (order_id, user_id) VALUES (5, 7), (NULL, 8)", nil, "[5 8]"}, // the first key is explicit
 		{"INSERT INTO t_order (order_id, user_id) VALUES (CAST(@x AS SIGNED), 7)", nil, "[]"},
 		{"INSERT INTO t_order (user_id) VALUES (?); INSERT INTO t_one (user_id) VALUES (?)", []any{7, 9}, "[7 9]"},
 
@@ -127,12 +127,12 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{-1}, "[15]"},
 		{"INSERT INTO t_order (user_id) VALUES (-1)", nil, "[15]"},
 		{"INSERT INTO t_order (user_id) VALUES (18446744073709551615)", nil, "[15]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"abc"}, "[2]"}, // 96354
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"abc"}, "[2]"}, // hash 96354
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte("abc")}, "[2]"},
 		{"INSERT INTO t_order (user_id) VALUES ('abc')", nil, "[2]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"12"}, "[1]"},                                       // the text's hash, 1569
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{""}, "[0]"},                                         // its hash
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"polygenelubricants"}, "[0]"},                       // −2^31
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"12"}, "[1]"},                                       // the hash of the string, 1569
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{""}, "[0]"},                                         // hash 0
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"polygenelubricants"}, "[0]"},                       // hash -2^31
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullString{String: "abc", Valid: true}}, "[2]"}, // a Valuer
 		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{"12"}, "[12]"},
 		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{[]byte(" 12 ")}, "[12]"},
@@ -140,7 +140,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{"12.4"}, noGene},
 		{"INSERT INTO integers.t_order (user_id) VALUES ('abc')", nil, noGene},
 
-		// What has none.
+		// Values without shard bits.
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{nil}, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullInt64{}}, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte(nil)}, noGene},
@@ -162,9 +162,9 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_order () VALUES ()", nil, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?), (?)", []any{7, nil}, noGene},
 		{"INSERT INTO t_order (order_id, user_id) VALUES (CAST(@x AS SIGNED), NULL)", nil, noGene},
-		{"INSERT INTO t_order (order_id, user_id) VALUES (5, NULL)", nil, "[5]"}, // no key is made
+		{"INSERT INTO t_order (order_id, user_id) VALUES (5, NULL)", nil, "[5]"}, // no key is generated
 
-		// Actual tables: the gene's.
+		// Actual tables of the shard bits.
 		{"INSERT INTO t_order_3 (user_id) VALUES (?)", []any{7}, "[7]"},
 		{"INSERT INTO t_order_3 (user_id) VALUES (?), (?), (3)", []any{7, 15}, "[7 15 3]"},
 		{"INSERT INTO t_order_3 (user_id) VALUES (?)", []any{6}, "ds.t_order_2"},
@@ -179,23 +179,23 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO ds_0.t_item_1 (user_id) VALUES (5)", nil, "ds_1.t_item_1"},
 		{"INSERT INTO ds_1.t_item_2 (user_id) VALUES (5)", nil, "ds_1.t_item_1"},
 
-		// By the hash.
+		// With the hash.
 		{"INSERT INTO hashed.t_order (user_id) VALUES (?)", []any{-1}, "[0]"},
 		{"INSERT INTO hashed.t_one (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
 		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
-		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // −2^31 + 5
+		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // hash -2^31 + 5
 		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES (?), (?)", []any{int64(1) << 33, 6}, "[2 6]"},
 		{"INSERT INTO hashed.t_inline_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_inline_2"},
 		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES ('abc')", nil, "[2]"},
 		{"INSERT INTO hashed.t_item_1 (user_id) VALUES (-2)", nil, "[1]"},
 
-		// An expression knows no negative tables.
+		// An expression may not choose a table for a negative number.
 		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{7}, "[7]"},
 		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{-1}, noGene},
-		{"INSERT INTO t_inline (user_id) VALUES (-4)", nil, "[12]"}, // −4 % 4 is 0
+		{"INSERT INTO t_inline (user_id) VALUES (-4)", nil, "[12]"}, // -4 % 4 is 0
 		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{"abc"}, noGene},
 
-		// Two columns and the gene decide.
+		// Two columns and the shard bits determine the table.
 		{"INSERT INTO ds_1.t_both_1 (user_id, day) VALUES (5, 1)", nil, "[5]"},
 		{"INSERT INTO ds_1.t_both_1 (user_id, day) VALUES (?, ?), (9, 4)", []any{5, 1}, "[5 9]"},
 		{"INSERT INTO ds_1.t_both_3 (user_id, day) VALUES (5, 1)", nil, "ds_1.t_both_1"},
@@ -260,8 +260,8 @@ func TestGenes_errors(t *testing.T) {
 	}
 }
 
-// An INSERT that reads what the statement before it returned cannot have the server asked
-// what a text is; one whose gene is a number need not.
+// shardkey can't query how the server converts a string before an INSERT that reads results of
+// the previous statement. It needs no query if the sharding column is a number.
 func TestGenes_readsCounts(t *testing.T) {
 	for _, tt := range []struct {
 		user any
@@ -269,7 +269,7 @@ func TestGenes_readsCounts(t *testing.T) {
 	}{{7, nil}, {"7", ErrUnsupportedStatement}} {
 		db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
 		base.Columns = [][2]string{{"order_id", "bigint(20)"}}
-		if _, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 1); err != nil { // the key column is known
+		if _, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 1); err != nil { // now the key column is known
 			t.Fatal(err)
 		}
 		if _, err := db.Exec("INSERT INTO t_order (a, user_id) VALUES (ROW_COUNT(), ?)", tt.user); !errors.Is(err, tt.err) {
@@ -278,15 +278,15 @@ func TestGenes_readsCounts(t *testing.T) {
 	}
 }
 
-// An upsert of the column whose shard the keys carry is refused if the row would then be
-// looked for in another table.
+// An upsert of the column that determines the shard bits is refused if the row then belongs in
+// another table.
 func TestGenes_upserts(t *testing.T) {
 	db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	base.Columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
 	for _, tt := range []struct {
 		set  string
 		args []any
-		want string // the table that is meant; "" if the statement is sent
+		want string // the right table, or "" if the statement is sent
 	}{
 		{"user_id = ?", []any{7}, ""},
 		{"user_id = ?", []any{8}, "t_item_0"},
@@ -305,7 +305,7 @@ func TestGenes_upserts(t *testing.T) {
 	}
 }
 
-// A name that two tables have in different schemas is refused as it is without genes.
+// A name of two tables in different schemas is refused, as it is without shard bits.
 func TestGenes_ambiguousTable(t *testing.T) {
 	r := mustParseRule(t, `
 rules:
@@ -325,7 +325,8 @@ rules:
 	mustExec(t, db, "INSERT INTO s2.t_x (user_id) VALUES (?)", 7)
 }
 
-// Where rows in the wrong table are sent, keys carry the gene of their rows all the same.
+// If the guard is off and rows are sent to wrong tables, their keys still have the right shard
+// bits.
 func TestGenes_guardOff(t *testing.T) {
 	for _, tt := range []struct {
 		settings string
@@ -346,7 +347,8 @@ func TestGenes_guardOff(t *testing.T) {
 	}
 }
 
-// doubledRule shards orders by their key, and users by user_id, over n tables each.
+// doubledRule returns a rule that shards orders by their key, and users by user_id, over n tables
+// each.
 func doubledRule(n int, typ string) string {
 	return fmt.Sprintf(`
 rules:
@@ -368,9 +370,9 @@ rules:
 `, n-1, n, typ)
 }
 
-// TestGenes_doubling makes keys with 2 tables, and again whenever these are doubled, up to
-// the 16 that 4 bits tell. All keys, however old, tell the table of their user at any
-// number of tables; and each table's rows stay, or move to one other. 32 are refused.
+// TestGenes_doubling generates keys with 2 tables, and doubles the tables up to the 16 that 4
+// bits allow. All keys, of any age, belong to the table of their user at each step. The rows of
+// each table stay, or move to one other table. 32 tables are refused.
 func TestGenes_doubling(t *testing.T) {
 	for _, typ := range []string{"MOD", "HASH_MOD"} {
 		users := map[int64]int64{} // by key
@@ -419,9 +421,9 @@ func TestGenes_doubling(t *testing.T) {
 	}
 }
 
-// TestGenes_rulesReplacedUnderLoad replaces the rule by ones with other gene bits, and with
-// more tables, while goroutines insert. Each key has the bits of its user that all the rules
-// have in common, and none comes twice.
+// TestGenes_rulesReplacedUnderLoad replaces the rule with rules that have other gene bits and
+// more tables, while goroutines insert. Each key has the bits of its user that all rules have in
+// common, and all keys are unique.
 func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	rules := make([]*rule.Rule, 12)
 	for i := range rules {
@@ -474,7 +476,7 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d keys", len(all))
 }
 
-// Any generator of int64 keys can carry genes, also one that is built in Go.
+// Any generator of int64 keys supports shard bits, including custom generators.
 func TestGenes_ofACustomGenerator(t *testing.T) {
 	r, err := rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t_own", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "own"}}},
@@ -492,8 +494,8 @@ func TestGenes_ofACustomGenerator(t *testing.T) {
 	}
 }
 
-// TestGenes_foundByEither inserts 20,000 random rows into the table that the tests' router
-// has for their user, and finds each by its key alone, and by its user alone.
+// TestGenes_foundByEither inserts 20,000 random rows into the router's table for their user. It
+// then finds each row by its key alone and by its user alone.
 func TestGenes_foundByEither(t *testing.T) {
 	const rows, statements = 20, 1000
 	rnd := rand.New(rand.NewPCG(13, 6))
@@ -557,8 +559,8 @@ rules:
     hash: {type: HASH_MOD, props: {sharding-count: 4}}
 `
 
-// TestGenes_onServers: each row has its user's gene in its key, as one reads both from the
-// tables, whatever the form of the statement.
+// TestGenes_onServers checks that the key of each row has its user's shard bits, with every form
+// of INSERT.
 func TestGenes_onServers(t *testing.T) { onEach(t, testGenes_onServers) }
 
 func testGenes_onServers(t *testing.T) {
@@ -579,7 +581,7 @@ func testGenes_onServers(t *testing.T) {
 	}
 }
 
-// testGenesOfForms fills one table by statements of all forms.
+// testGenesOfForms inserts into one table with statements of all forms.
 func testGenesOfForms(t *testing.T, db *sql.DB) {
 	next := 0
 	users := func(n int) (args []any) {
@@ -592,7 +594,7 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 	for range 3 {
 		mustExec(t, db, "INSERT INTO g_all (user_id) VALUES (?)", users(1)...)
 		mustExec(t, db, "INSERT INTO g_all VALUES (NULL, ?, 1), (0, ?, 2), (DEFAULT, ?, 3)", users(3)...)
-		mustExec(t, db, "INSERT INTO g_all (a, user_id) VALUES (?, ?)", 5, fmt.Sprint(users(1)[0])) // a text in a column of integers
+		mustExec(t, db, "INSERT INTO g_all (a, user_id) VALUES (?, ?)", 5, fmt.Sprint(users(1)[0])) // a string in an integer column
 		mustExec(t, db, "INSERT INTO g_all SET a = 1, user_id = ?", users(1)...)
 		mustExec(t, db, "REPLACE INTO g_all (user_id) VALUES (?), (?)", users(2)...)
 		mustExec(t, db, "REPLACE INTO g_all SET user_id = ?", users(1)...)
@@ -622,7 +624,7 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 	equal(t, number(t, db, "SELECT COUNT(*) FROM g_all WHERE order_id % 16 <> user_id % 16"), 0)
 }
 
-// testGenesOfSelect reads the genes from rows that a query returns.
+// testGenesOfSelect checks INSERT … SELECT, which reads the users from a query's rows.
 func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	var keys Keys
 	ctx := WithKeys(t.Context(), &keys)
@@ -656,7 +658,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	equal(t, number(t, db, "SELECT order_id % 16 FROM g_text_2 WHERE name = 'zoë'"), 120918%16, "its hash")
 }
 
-// testGenesOfTables finds each row in the table of its key, and in that of its user.
+// testGenesOfTables finds each row in the table of its key and in the table of its user.
 func testGenesOfTables(t *testing.T, db *sql.DB) {
 	for user := range 40 {
 		for i := range 4 {
@@ -683,7 +685,7 @@ func testGenesOfTables(t *testing.T, db *sql.DB) {
 	equal(t, total, 40)
 }
 
-// expectCount asks for each of the four tables.
+// expectCount runs a count query for each of the four tables.
 func expectCount(t *testing.T, db *sql.DB, query string, want int) {
 	t.Helper()
 	for i := range 4 {
@@ -694,7 +696,7 @@ func expectCount(t *testing.T, db *sql.DB, query string, want int) {
 	}
 }
 
-// hasReason reports whether a statement was refused for the reason.
+// hasReason reports whether a statement was refused for a reason.
 func hasReason(err error, reason string) bool {
 	var refused *StatementError
 	return errors.As(err, &refused) && refused.Reason == reason

@@ -20,7 +20,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// must returns what a call returned, and ends the test if that is an error: must(db.Conn(ctx))(t).
+// must returns the result of a call, and ends the test if the call returned an error:
+// must(db.Conn(ctx))(t).
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -29,7 +30,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// noError ends the test by an error.
+// noError ends the test if err isn't nil.
 func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -37,7 +38,7 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// check fails the test by an error, and lets it continue.
+// check fails the test if err isn't nil. The test continues.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -45,7 +46,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// equal fails the test unless have is want; what describes both.
+// equal fails the test unless have == want. what describes the values.
 func equal[T comparable](t testing.TB, have, want T, what ...any) {
 	t.Helper()
 	if have != want {
@@ -66,15 +67,15 @@ func mustExec(t testing.TB, on interface {
 	return res
 }
 
-// script is a generator whose keys a test writes out.
+// script is a generator whose keys the test specifies.
 type script func(ctx context.Context, c spi.Column, n int) ([]any, error)
 
 func (s script) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
 	return s(ctx, c, n)
 }
 
-// scriptRule rules the tables of "table.column" with the keys of one script.
-// "keep" after a blank leaves explicit keys, and "consecutive" refuses others.
+// scriptRule returns a rule for the tables in "table.column" with the keys of one script. After a
+// blank, "keep" allows explicit keys, and "consecutive" requires consecutive keys.
 func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
 	t.Helper()
 	return generatorRule(t, s, columns...)
@@ -96,7 +97,7 @@ func generatorRule(t testing.TB, s spi.KeyGenerator, columns ...string) *rule.Ru
 	return must(rule.New(config))(t)
 }
 
-// listed makes a script of a list of keys, each given once.
+// listed returns a script that returns each of the keys once.
 func listed(keys ...any) script {
 	var mu sync.Mutex
 	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -111,7 +112,7 @@ func listed(keys ...any) script {
 	}
 }
 
-// openScripted opens a database of its own through a rule, and plainly.
+// openScripted opens a new database twice, with a rule and with the plain driver.
 func openScripted(t *testing.T, r *rule.Rule, params ...string) (ours, plain *sql.DB) {
 	t.Helper()
 	return openScriptedOn(t, testserver.Database(t)+"?"+strings.Join(params, "&"), r)
@@ -134,7 +135,7 @@ type door struct {
 	exec func(ctx context.Context, db *sql.DB, query string, args ...any) (sql.Result, error)
 }
 
-// doors are all the ways of database/sql.
+// doors are all ways of database/sql to execute a statement.
 var doors = []door{
 	{"DB", func(ctx context.Context, db *sql.DB, query string, args ...any) (sql.Result, error) {
 		return db.ExecContext(ctx, query, args...)
@@ -168,8 +169,8 @@ var doors = []door{
 	}},
 }
 
-// testGenerators counts the live generators of type TEST, by the tag property.
-// It is a test's own tag that keeps tests apart.
+// testGenerators counts the open generators of type TEST by their property tag. Each test uses
+// another tag.
 var testGenerators [8]atomic.Int64
 
 type testGenerator struct {
@@ -210,16 +211,16 @@ rules:
     test: {type: TEST, props: {tag: %d}}
 `
 
-// taggedRule rules one table with a generator of its own tag.
+// taggedRule returns a rule for one table with a generator of a tag.
 func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
 	t.Helper()
 	return mustParseRule(t, fmt.Sprintf(testRuleYAML, table, tag))
 }
 
-// testRule rules a table that no test uses.
+// testRule returns a rule for a table that no test uses.
 func testRule(t testing.TB) *rule.Rule { return taggedRule(t, "nobodys_table", 0) }
 
-// mustOpen opens a DSN with a driver's name until the test ends.
+// mustOpen opens a DSN with a driver until the end of the test.
 func mustOpen(tb testing.TB, name, dsn string) *sql.DB {
 	tb.Helper()
 	db := must(sql.Open(name, dsn))(tb)
@@ -227,7 +228,7 @@ func mustOpen(tb testing.TB, name, dsn string) *sql.DB {
 	return db
 }
 
-// openFake opens a rule over a server of this process.
+// openFake opens a rule with a fake server.
 func openFake(t testing.TB, s *fakedb.Server, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
 	c := must(NewConnector(s, r, options...))(t)
@@ -236,22 +237,23 @@ func openFake(t testing.TB, s *fakedb.Server, r *rule.Rule, options ...Option) (
 	return db, c
 }
 
-// idleDB opens a rule over a server that does nothing.
+// idleDB opens a rule with a server that does nothing.
 func idleDB(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
 	return openFake(t, &fakedb.Server{Quiet: true}, r, append([]Option{Config{Server: "other"}}, options...)...)
 }
 
-// ruleNumber tells rules apart: rules of one name and content share their generators.
+// ruleNumber makes the names of rules unique, because rules of the same name and content share
+// generators.
 var ruleNumber atomic.Int64
 
-// mustParseRule parses a rule that has its own generators.
+// mustParseRule parses a rule with its own generators.
 func mustParseRule(t testing.TB, text string) *rule.Rule {
 	t.Helper()
 	return must(rule.Parse(fmt.Sprintf("rule%d.yaml", ruleNumber.Add(1)), []byte(text)))(t)
 }
 
-// textKeys makes the same keys each time.
+// textKeys returns the same keys in each call.
 type textKeys struct{}
 
 func (textKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -262,7 +264,7 @@ func (textKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, err
 	return keys, nil
 }
 
-// counter makes the keys 1001, 1002, …
+// counter returns the keys 1001, 1002, …
 type counter struct{ made atomic.Int64 }
 
 func (c *counter) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -277,7 +279,8 @@ func init() {
 	spi.RegisterKeyGenerator("COUNTER", func(spi.Props) (spi.KeyGenerator, error) { return new(counter), nil })
 }
 
-// TestMain lets more tests run at once than there are processors: those on servers mostly wait.
+// TestMain runs more tests in parallel than there are processors, because tests with servers
+// mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	parallel := "8"
@@ -290,7 +293,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// onEach is testserver.Each for a test that runs next to others.
+// onEach runs testserver.Each in parallel with other tests.
 func onEach(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()
@@ -300,7 +303,7 @@ func onEach(t *testing.T, test func(*testing.T)) {
 	})
 }
 
-// number asks for one number.
+// number returns the number that a query returns.
 func number(t testing.TB, db *sql.DB, query string) (n int64) {
 	t.Helper()
 	dest := []any{&n}

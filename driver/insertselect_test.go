@@ -24,7 +24,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// A query's key is kept, or taken for none, as the same key of VALUES is.
+// Explicit keys from a query are kept, or replaced by generated ones, like explicit keys in
+// VALUES.
 func TestInsertSelect_keepsGivenKeys(t *testing.T) { onEach(t, testInsertSelect_keepsGivenKeys) }
 
 func testInsertSelect_keepsGivenKeys(t *testing.T) {
@@ -47,7 +48,7 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 		read := func(query func(key string) string) string {
 			ours, plain := openScripted(t, scriptRule(t, listed(c.made...), "ruled.id"))
 			mustExec(t, plain, "CREATE TABLE ruled (a INT, id "+c.column+" NOT NULL)")
-			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // which kind of keys is made is known now
+			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // now the kind of the keys is known
 			for i, key := range c.given {
 				if _, err := ours.Exec(strings.ReplaceAll(query(key), "$", fmt.Sprint(i))); err != nil {
 					t.Errorf("%s %s: %v", c.column, key, err)
@@ -63,7 +64,7 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 	}
 }
 
-// Functions that read LAST_INSERT_ID() do not see the rows' numbers.
+// Functions that read LAST_INSERT_ID() don't see the rows' numbers.
 func TestInsertSelect_lastInsertID(t *testing.T) { onEach(t, testInsertSelect_lastInsertID) }
 
 func testInsertSelect_lastInsertID(t *testing.T) {
@@ -75,7 +76,7 @@ func testInsertSelect_lastInsertID(t *testing.T) {
 		mustExec(t, plain, "CREATE VIEW last_ids AS SELECT last_id() AS id")
 		for _, c := range []struct {
 			query string
-			made  int64 // LAST_INSERT_ID() is the key of the row with this a, 0 for the former one
+			made  int64 // LAST_INSERT_ID() is the key of the row with this a, or the previous one if 0
 			fails bool
 		}{
 			{query: "INSERT INTO ruled (a, u) SELECT 1, 11 UNION ALL SELECT 2, 12", made: 1},
@@ -105,7 +106,7 @@ func testInsertSelect_lastInsertID(t *testing.T) {
 	}
 }
 
-// Locked tables are enough.
+// An INSERT … SELECT needs only the tables that LOCK TABLES has locked.
 func TestInsertSelect_underLockTables(t *testing.T) { onEach(t, testInsertSelect_underLockTables) }
 
 func testInsertSelect_underLockTables(t *testing.T) {
@@ -141,7 +142,7 @@ func testInsertSelect_zeroDates(t *testing.T) {
 	}
 }
 
-// RETURNING is a name like any other to MySQL.
+// For MySQL, RETURNING is an ordinary name.
 func TestInsertSelect_namedReturning(t *testing.T) { onEach(t, testInsertSelect_namedReturning) }
 
 func testInsertSelect_namedReturning(t *testing.T) {
@@ -162,7 +163,7 @@ func testInsertSelect_namedReturning(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4 AND id > 0"), 4, "rows")
 }
 
-// taggedSnowflake rules ruled.id with a generator of consecutive int64.
+// taggedSnowflake returns a rule for ruled.id with a generator of consecutive int64 keys.
 func taggedSnowflake(t *testing.T) *rule.Rule {
 	t.Helper()
 	r := mustParseRule(t, `
@@ -177,7 +178,7 @@ rules:
 	return r
 }
 
-// manySource makes a table src of 12,000 rows, more than two INSERTs hold.
+// manySource creates a table src of 12,000 rows, more than two INSERTs contain.
 func manySource(t *testing.T, plain *sql.DB) {
 	t.Helper()
 	mustExec(t, plain, "CREATE TABLE digit (n INT)")
@@ -185,7 +186,7 @@ func manySource(t *testing.T, plain *sql.DB) {
 	mustExec(t, plain, "CREATE TABLE src AS SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS a FROM digit a, digit b, digit c, digit d, digit e WHERE e.n < 2 AND (e.n = 0 OR d.n < 2)")
 }
 
-// What fails in a later INSERT leaves nothing, and the transaction around it as it was.
+// If a later INSERT fails, no row is inserted, and the transaction around it doesn't change.
 func TestInsertSelect_isAtomic(t *testing.T) { onEach(t, testInsertSelect_isAtomic) }
 
 func testInsertSelect_isAtomic(t *testing.T) {
@@ -239,7 +240,7 @@ func testInsertSelect_isAtomic(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
 }
 
-// Reports of many INSERTs are those of one statement.
+// The results of many INSERTs are combined to the result of one statement.
 func TestInsertSelect_reportsOfManyInserts(t *testing.T) {
 	onEach(t, testInsertSelect_reportsOfManyInserts)
 }
@@ -291,14 +292,14 @@ func testInsertSelect_reportsOfManyInserts(t *testing.T) {
 			}
 		})
 	}
-	// The server counts the rows of one INSERT.
+	// The server counts the rows of each INSERT separately.
 	_, err := ours.Exec("INSERT INTO ruled (id, a) SELECT a + 8000000, IF(a = 11003, 'x', a) + 5000000 FROM src ORDER BY a")
 	if _, wrong := ours.Exec("INSERT INTO ruled (id, a) SELECT a + 8000000, IF(a = 11003, 99999999999, a + 5000000) FROM src ORDER BY a"); wrong == nil || !strings.HasSuffix(wrong.Error(), "at row 11004") {
 		t.Errorf("have: %v, %v", err, wrong)
 	}
 }
 
-// Rows that are too many for memory go to a file, which has no name and is gone after.
+// Rows that don't fit in memory go to a file without a name, which is deleted afterwards.
 func TestInsertSelect_throughFile(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_throughFile) {
 		return
@@ -322,7 +323,7 @@ func TestInsertSelect_throughFile(t *testing.T) {
 	mustExec(t, ours, "INSERT INTO ruled (a, s) SELECT 1, 'the connection is of use'")
 }
 
-// Dates that a time.Time does not have are what they were.
+// Dates that a time.Time can't represent don't change.
 func TestInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 	onEach(t, testInsertSelect_keepsDatesWithParseTime)
 }
@@ -341,11 +342,11 @@ func testInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 			t.Errorf("%s\nhave: %s\nwant: %s", params, have, want)
 		}
 		equal(t, column(t, plain, "SELECT GROUP_CONCAT(a ORDER BY id) FROM ruled"), "5,1,2,3,4", params, "the order is")
-		mustExec(t, ours, "INSERT INTO ruled (dt, s) SELECT dt, dt FROM src") // two columns of one name
+		mustExec(t, ours, "INSERT INTO ruled (dt, s) SELECT dt, dt FROM src") // two columns with the same name
 	}
 }
 
-// The query reads what is there now, and holds it, as INSERT … SELECT does.
+// The query reads current rows and locks them, like INSERT … SELECT.
 func TestInsertSelect_locksWhatItReads(t *testing.T) { onEach(t, testInsertSelect_locksWhatItReads) }
 
 func testInsertSelect_locksWhatItReads(t *testing.T) {
@@ -360,7 +361,7 @@ func testInsertSelect_locksWhatItReads(t *testing.T) {
 		noError(t, tx.QueryRow("SELECT COUNT(*) FROM src").Scan(&n))
 		mustExec(t, plain, fmt.Sprintf("INSERT INTO src VALUES (%d, 2)", number(t, plain, "SELECT MAX(id) + 1 FROM src")))
 		if res, err := tx.Exec(query); err != nil {
-			outcome = err.Error() // MariaDB's innodb_snapshot_isolation
+			outcome = err.Error() // innodb_snapshot_isolation of MariaDB
 		} else {
 			more, _ := res.RowsAffected()
 			outcome = fmt.Sprintf("%d rows more", more-int64(n))
@@ -376,7 +377,7 @@ func testInsertSelect_locksWhatItReads(t *testing.T) {
 	}
 }
 
-// What the query has read stays locked until the rows are inserted, also if it is one row.
+// The rows of the query stay locked until they are inserted, even a single row.
 func TestInsertSelect_holdsWhatItReads(t *testing.T) { onEach(t, testInsertSelect_holdsWhatItReads) }
 
 func testInsertSelect_holdsWhatItReads(t *testing.T) {
@@ -392,14 +393,14 @@ func testInsertSelect_holdsWhatItReads(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE src (a INT PRIMARY KEY)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1)")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM src")
-	const noWait, timeout = 3572, 1205 // of MySQL and MariaDB
+	const noWait, timeout = 3572, 1205 // error numbers of MySQL and MariaDB
 	if !base.IsServerError(locked, noWait, timeout) {
 		t.Errorf("while the key was generated\nhave: %v\nwant: a locked row", locked)
 	}
 	mustExec(t, plain, "SELECT a FROM src WHERE a = 1 FOR UPDATE NOWAIT")
 }
 
-// A connection whose transaction could not be taken back is not used again.
+// A connection whose transaction couldn't be rolled back is not used again.
 func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
 	b := &fakedb.Server{}
 	conn := base.New(must(b.Connect(t.Context()))(t), nil)
@@ -430,7 +431,8 @@ func TestInsertSelect_manyRows(t *testing.T) {
 			t.Errorf("%s: %d rows, %v, %d keys", query, n, err, issued(c)-made)
 		}
 		equal(t, number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
-		// The test's generator boxes its keys, 16 bytes each and a slice of as much.
+		// The test's generator boxes its keys, 16 bytes each, and returns a slice of the same
+		// size.
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 30<<20 {
 			t.Errorf("%s: %d bytes were allocated for %d rows", query, allocated, many)
 		}
@@ -454,7 +456,7 @@ func testInsertSelect_rolledBack(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows after the rollback")
 }
 
-// A context that ends when the keys are made leaves no row, and the pool is of use.
+// If the context ends when the keys are generated, no row is inserted, and the pool works.
 func TestInsertSelect_canceledBeforeRows(t *testing.T) {
 	onEach(t, testInsertSelect_canceledBeforeRows)
 }
@@ -478,15 +480,14 @@ func testInsertSelect_canceledBeforeRows(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 12000, "rows")
 }
 
-// A query that takes long is left when its context ends: the test ends long
-// before the query would.
+// A slow query stops when its context ends. The test ends long before the query would.
 func TestInsertSelect_canceledInQuery(t *testing.T) { onEach(t, testInsertSelect_canceledInQuery) }
 
 func testInsertSelect_canceledInQuery(t *testing.T) {
 	ours, plain, _ := openFilled(t)
 	for _, d := range doors {
 		if d.name == "Tx" {
-			continue // the server holds its locks until it sees that the client is gone
+			continue // the server holds its locks until it notices that the client is gone
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		_, err := d.exec(ctx, ours, "INSERT INTO ruled (a) SELECT SLEEP(1000)")
@@ -499,7 +500,7 @@ func testInsertSelect_canceledInQuery(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
 }
 
-// A NULL for a generated column is stored where the server's own INSERT … SELECT stores it.
+// A NULL for a generated column is stored if the server's INSERT … SELECT stores it.
 func TestInsertSelect_generatedColumn(t *testing.T) { onEach(t, testInsertSelect_generatedColumn) }
 
 func testInsertSelect_generatedColumn(t *testing.T) {
@@ -521,8 +522,8 @@ func testInsertSelect_generatedColumn(t *testing.T) {
 	}
 }
 
-// The rows are complete whatever sql_select_limit is, and session variables are what they were,
-// also after an error.
+// All rows are inserted with any sql_select_limit, and session variables don't change, even after
+// an error.
 func TestInsertSelect_leavesTheSession(t *testing.T) { onEach(t, testInsertSelect_leavesTheSession) }
 
 func testInsertSelect_leavesTheSession(t *testing.T) {
@@ -551,7 +552,7 @@ func testInsertSelect_leavesTheSession(t *testing.T) {
 	}
 }
 
-// A function of the query runs once for each row, with parseTime too.
+// A function in the query runs once for each row, also with parseTime.
 func TestInsertSelect_readsOnce(t *testing.T) { onEach(t, testInsertSelect_readsOnce) }
 
 func testInsertSelect_readsOnce(t *testing.T) {
@@ -575,7 +576,7 @@ func testInsertSelect_readsOnce(t *testing.T) {
 	}
 }
 
-// An INSERT has no more placeholders and bytes than the server takes.
+// An INSERT has at most as many placeholders and bytes as the server accepts.
 func TestInsertSelect_manyAndWideRows(t *testing.T) { onEach(t, testInsertSelect_manyAndWideRows) }
 
 func testInsertSelect_manyAndWideRows(t *testing.T) {
@@ -605,7 +606,7 @@ func testInsertSelect_manyAndWideRows(t *testing.T) {
 	equal(t, number(t, plain, "SELECT SUM(LENGTH(s)) + SUM(c59) FROM ruled WHERE id > 0"), 300000+2047+2048)
 }
 
-// An upsert that gives its keys and matches a row reports no insert id, as AUTO_INCREMENT does.
+// An upsert with explicit keys that matches a row reports no insert ID, like AUTO_INCREMENT.
 func TestInsertSelect_upsertOfGivenKeys(t *testing.T) { onEach(t, testInsertSelect_upsertOfGivenKeys) }
 
 func testInsertSelect_upsertOfGivenKeys(t *testing.T) {
@@ -617,7 +618,7 @@ func testInsertSelect_upsertOfGivenKeys(t *testing.T) {
 	}
 }
 
-// A user who may read the query and insert into the target needs nothing else.
+// A user with the privileges to read the query and insert into the target needs no others.
 func TestInsertSelect_leastPrivileges(t *testing.T) { onEach(t, testInsertSelect_leastPrivileges) }
 
 func testInsertSelect_leastPrivileges(t *testing.T) {
@@ -630,7 +631,7 @@ func testInsertSelect_leastPrivileges(t *testing.T) {
 }
 
 // columnTypesOf lists columns of every type, each with expressions of values. The servers convert
-// what doesn't fit.
+// values that don't fit.
 var columnTypesOf = []struct{ column, values string }{
 	{"n1 TINYINT", "-128|127|0"}, {"n2 TINYINT UNSIGNED", "255|0|7"}, {"n3 SMALLINT", "-32768|32767|1"}, {"n4 MEDIUMINT UNSIGNED", "16777215|0|9"},
 	{"n5 INT", "-2147483648|2147483647|0"}, {"n6 BIGINT", "-9223372036854775808|9223372036854775807|-1"}, {"n7 BIGINT UNSIGNED", "18446744073709551615|9223372036854775808|0"},
@@ -654,8 +655,8 @@ var columnTypesOf = []struct{ column, values string }{
 	{"kr VARCHAR(30) CHARACTER SET euckr", "'한국'|''|'x'"}, {"ko VARCHAR(30) CHARACTER SET koi8r", "'ключ'|''|'x'"}, {"he CHAR(30) CHARACTER SET hebrew", "'שלום'|''|'x'"}, {"gr TEXT CHARACTER SET greek", "'κλειδί'|''|'x'"},
 }
 
-// equalColumn compares a column of the tables a and r: numbers and times as they are, all else by
-// its bytes.
+// equalColumn compares a column of the tables a and r: numbers and times by value, others by
+// their bytes.
 func equalColumn(name, typ string) string {
 	switch {
 	case strings.HasPrefix(typ, "JSON"):
@@ -670,8 +671,8 @@ func equalColumn(name, typ string) string {
 
 var rowsAndDates = regexp.MustCompile(` at row [0-9]+|'[0-9]{4}-[^']*'`)
 
-// Rows of every type arrive as the plain driver's INSERT … SELECT stores them in a table with
-// AUTO_INCREMENT, and what it refuses is refused.
+// Rows of every type are stored as by the plain driver's INSERT … SELECT into a table with
+// AUTO_INCREMENT. Errors are the same, too.
 func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 	onEach(t, testInsertSelect_storesAsAutoIncrement)
 }
@@ -730,7 +731,8 @@ func testInsertSelect_storesAsAutoIncrement(t *testing.T) {
 				t.Errorf("%s: the session was %s and is %s, %v", params, before, after, scanErr)
 			}
 			if err != nil {
-				// The rows that are counted, and what the server makes of a zero date, depend on the plan.
+				// The row numbers in errors, and the handling of zero dates, depend on the query
+				// plan.
 				return rowsAndDates.ReplaceAllString(strings.ReplaceAll(err.Error(), "ruled", "auto"), "")
 			}
 			n, _ := res.RowsAffected()
@@ -751,7 +753,7 @@ func testInsertSelect_storesAsAutoIncrement(t *testing.T) {
 	}
 }
 
-// An INSERT … SELECT takes few round trips: those of its transaction, and one for each statement
+// An INSERT … SELECT needs few round trips: those of its transaction, and one for each statement
 // that the connection has cached.
 func TestInsertSelect_roundTrips(t *testing.T) { onEach(t, testInsertSelect_roundTrips) }
 
@@ -782,7 +784,7 @@ func testInsertSelect_roundTrips(t *testing.T) {
 		{"dates", "", one, func(base *mysql.Config, _ *Config) { base.ParseTime = true }, 5},
 		{"in latin1", "SET NAMES latin1", one, nil, 6},
 		{"not cached", "", one, func(_ *mysql.Config, c *Config) { c.Statements = "off" }, 6},
-		{"two INSERTs", "", "INSERT INTO t (n) SELECT n + 0 * ? FROM many", nil, 7},                // prepared each
+		{"two INSERTs", "", "INSERT INTO t (n) SELECT n + 0 * ? FROM many", nil, 7},                // each is prepared
 		{"four INSERTs", "", "INSERT INTO t (n) SELECT m.n + 0 * ? FROM many m JOIN src", nil, 10}, // two are the same
 	} {
 		t.Run(c.name, func(t *testing.T) {

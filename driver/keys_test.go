@@ -17,9 +17,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Keys that are no int64, row by row, on the server.
+// These tests use keys that are no int64, row by row, on a server.
 
-// kindsOf returns a script's keys in turn, and counts them.
+// kindsOf returns a script that returns key(0), key(1), … and counts them.
 func kindsOf(made *int, key func(i int) any) script {
 	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		keys := make([]any, n)
@@ -33,7 +33,7 @@ func kindsOf(made *int, key func(i int) any) script {
 
 func textKey(i int) any { return fmt.Sprintf("key-%d", i) }
 
-// execKeys executes and returns what LastInsertId and WithKeys say.
+// execKeys executes a statement and describes LastInsertId and WithKeys.
 func execKeys(t *testing.T, db *sql.DB, query string, args ...any) string {
 	t.Helper()
 	keys := Keys{values: []any{"from before"}}
@@ -59,7 +59,7 @@ func testKeys_textRowByRow(t *testing.T) {
 			for _, c := range []struct {
 				query string
 				args  []any
-				want  string // with %d for the first key's number
+				want  string // %d stands for the number of the first key
 				keys  int
 			}{
 				{"INSERT INTO ruled (a) VALUES (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-0" "key-1"]`, 2},
@@ -98,7 +98,7 @@ func testKeys_textRowByRow(t *testing.T) {
 	}
 }
 
-// Whatever characters a key has, it arrives as it is, written or bound.
+// A key may contain any characters, as a literal or bound.
 func TestKeys_oddCharacters(t *testing.T) { onEach(t, testKeys_oddCharacters) }
 
 func testKeys_oddCharacters(t *testing.T) {
@@ -106,7 +106,7 @@ func testKeys_oddCharacters(t *testing.T) {
 	for _, params := range []string{"", "interpolateParams=true", "sql_mode=%27NO_BACKSLASH_ESCAPES%27", "sql_mode=%27ANSI_QUOTES%27", "charset=utf8mb4", "charset=latin1&interpolateParams=false"} {
 		for _, way := range []string{"INSERT INTO ruled (n) VALUES (%d)", "INSERT INTO ruled (n) VALUES (?)", "INSERT INTO ruled (n) SELECT %d", "INSERT INTO ruled (n, k) VALUES (%d, NULL)", "INSERT INTO ruled (n, k) VALUES (?, NULL)"} {
 			if strings.Contains(params, "latin1") && strings.Contains(way, "?") {
-				continue // what is bound is in the connection's charset, with or without us
+				continue // a bound value is in the connection's character set, with and without shardkey
 			}
 			ours, plain := openScripted(t, scriptRule(t, listed(odd...), "ruled.k"), params)
 			mustExec(t, plain, "CREATE TABLE ruled (k VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, n INT)")
@@ -176,14 +176,14 @@ func testKeys_integersOfAnyType(t *testing.T) {
 			{"INSERT INTO ruled (a) SELECT 1", nil},
 			{"INSERT INTO ruled (a) SELECT ?", []any{1}},
 		} {
-			params := bothWays[(i+j)%len(bothWays)] // in turn
+			params := bothWays[(i+j)%len(bothWays)] // alternately
 			if p, ok := key.(*int); ok {
 				*p = 52
 			}
 			ours, plain := openScriptedOn(t, database+"?"+params, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"))
 			ours.SetMaxOpenConns(1)
 			mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
-			for _, query := range []string{"first", "second"} { // the kind is not known at first
+			for _, query := range []string{"first", "second"} { // the kind is unknown before the first
 				var keys Keys
 				res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...)
 				if err != nil {
@@ -201,7 +201,7 @@ func testKeys_integersOfAnyType(t *testing.T) {
 	}
 }
 
-// Keys of a type that implements driver.Valuer, as uuid.UUID does.
+// Keys may be of a type that implements driver.Valuer, such as uuid.UUID.
 func TestKeys_valuers(t *testing.T) { onEach(t, testKeys_valuers) }
 
 func testKeys_valuers(t *testing.T) {
@@ -216,7 +216,8 @@ func testKeys_valuers(t *testing.T) {
 	}
 }
 
-// An unknown kind costs a key only where the statement has 0 or ”.
+// If the kind of keys is unknown, finding out uses up a key only if the statement contains 0 or
+// ''.
 func TestKeys_noneIsWasted(t *testing.T) { onEach(t, testKeys_noneIsWasted) }
 
 func testKeys_noneIsWasted(t *testing.T) {
@@ -225,13 +226,13 @@ func testKeys_noneIsWasted(t *testing.T) {
 		"INSERT INTO ruled (id, a) VALUES (NULL, 1), ('x', 2)":        2, // 'x' is no integer: the kind decides
 		"INSERT INTO ruled (id, a) VALUES (5, 1)":                     0,
 		"INSERT INTO ruled (id, a) VALUES ('', 1)":                    2,
-		"INSERT INTO ruled (id, a) VALUES (0, 1)":                     1, // given, as text
+		"INSERT INTO ruled (id, a) VALUES (0, 1)":                     1, // explicit, as a literal
 		"INSERT INTO ruled (a) SELECT 1":                              1,
 		"INSERT INTO ruled (a) SELECT 1 FROM DUAL WHERE FALSE":        0,
 		"INSERT INTO ruled (a, a) VALUES (1)":                         0, // refused
 		"INSERT INTO ruled (a) VALUES (1), (1, 2)":                    0,
 		"INSERT INTO other (a) VALUES (1)":                            0,
-		"INSERT INTO ruled (id, a) VALUES ('g', 1), ('h', 2)":         1, // no integer: the kind decides
+		"INSERT INTO ruled (id, a) VALUES ('g', 1), ('h', 2)":         1, // no integers: the kind decides
 		"INSERT INTO ruled (id, a) SELECT 'g', 1 UNION SELECT 'h', 2": 1, // '' may be among them
 	} {
 		made := 0
@@ -275,7 +276,7 @@ func testKeys_keepExplicit(t *testing.T) {
 	}
 }
 
-// Each execution resets the keys, also one that fails or passes through.
+// Each execution resets the keys, even if it fails or is passed through.
 func TestKeys_resetByEachExecution(t *testing.T) { onEach(t, testKeys_resetByEachExecution) }
 
 func testKeys_resetByEachExecution(t *testing.T) {
@@ -287,7 +288,7 @@ func testKeys_resetByEachExecution(t *testing.T) {
 				for _, c := range []struct {
 					query string
 					args  []any
-					want  int // keys
+					want  int // number of keys
 					fails bool
 				}{
 					{"INSERT INTO ruled (a) VALUES (1), (2)", nil, 2, false},
@@ -304,7 +305,7 @@ func testKeys_resetByEachExecution(t *testing.T) {
 					_, err := d.exec(WithKeys(t.Context(), &keys), ours, c.query, c.args...)
 					equal(t, (err != nil), c.fails, c.query, err)
 					if d.name == "Stmt" && c.fails && len(keys.Values()) == 1 {
-						continue // it was not prepared; database/sql was never asked to execute
+						continue // it wasn't prepared, so database/sql didn't execute it
 					}
 					if have := len(keys.Values()); have != c.want && c.want >= 0 {
 						t.Errorf("%s, %s\nhave: %v\nwant: %d keys", d.name, c.query, keys.Values(), c.want)
@@ -315,7 +316,7 @@ func testKeys_resetByEachExecution(t *testing.T) {
 	}
 }
 
-// The driver's own result has go-sql-driver's lists, as long as its own.
+// The driver's result has the same lists as go-sql-driver's, with the same lengths.
 func TestResult_rawOfSeveralStatements(t *testing.T) { onEach(t, testResult_rawOfSeveralStatements) }
 
 func testResult_rawOfSeveralStatements(t *testing.T) {
@@ -343,7 +344,7 @@ func testResult_rawOfSeveralStatements(t *testing.T) {
 	}
 }
 
-// rawLists returns an execution's lists, insert ids as whether there is one.
+// rawLists returns an execution's lists. It replaces insert IDs with their presence.
 func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
@@ -371,7 +372,7 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 	return said
 }
 
-// The first statement of all may be an upsert, prepared or not.
+// The first statement may be an upsert, prepared or not.
 func TestKeys_firstStatementIsUpsert(t *testing.T) { onEach(t, testKeys_firstStatementIsUpsert) }
 
 func testKeys_firstStatementIsUpsert(t *testing.T) {
@@ -386,8 +387,7 @@ func testKeys_firstStatementIsUpsert(t *testing.T) {
 	}
 }
 
-// A key that the column would cut is an error, also where the server says
-// nothing.
+// A key that the column would truncate is an error, even if the server reports none.
 func TestKeyColumn_tooNarrow(t *testing.T) { onEach(t, testKeyColumn_tooNarrow) }
 
 func testKeyColumn_tooNarrow(t *testing.T) {
@@ -406,7 +406,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 	} {
 		keys := spi.KeyGenerator(listed(c.key, c.key, c.key, c.key, c.key, c.key))
 		if first, ok := c.key.(int64); ok {
-			keys = &shardCounter{next: first - 1} // makes them without boxes
+			keys = &shardCounter{next: first - 1} // without boxing them
 		}
 		ours, plain := openScripted(t, generatorRule(t, keys, "ruled.id"))
 		ours.SetMaxOpenConns(1)
@@ -434,7 +434,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 	}
 }
 
-// A column that has been widened since is found out.
+// A column that has been widened is noticed.
 func TestKeyColumn_widened(t *testing.T) { onEach(t, testKeyColumn_widened) }
 
 func testKeyColumn_widened(t *testing.T) {
@@ -448,7 +448,7 @@ func testKeyColumn_widened(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 3, "rows")
 }
 
-// A explicit key of which the server stores what is left is not reported.
+// If the server truncates an explicit key, it is not reported.
 func TestKeyColumn_givenKeyOutOfRange(t *testing.T) { onEach(t, testKeyColumn_givenKeyOutOfRange) }
 
 func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
@@ -475,7 +475,7 @@ func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 	}
 }
 
-// The type is asked for once.
+// The type is queried once.
 func TestKeyColumn_isAskedForOnce(t *testing.T) { onEach(t, testKeyColumn_isAskedForOnce) }
 
 func testKeyColumn_isAskedForOnce(t *testing.T) {
@@ -493,8 +493,8 @@ func testKeyColumn_isAskedForOnce(t *testing.T) {
 	}
 }
 
-// A trigger may give the row another key: WithKeys then says that it is not
-// known, and no key is reported that is in no row.
+// A trigger may change the key of a row. WithKeys then has no key for the row, and no key is
+// reported that is in no row.
 func TestKeyColumn_trigger(t *testing.T) { onEach(t, testKeyColumn_trigger) }
 
 func testKeyColumn_trigger(t *testing.T) {
@@ -526,7 +526,7 @@ func testKeyColumn_trigger(t *testing.T) {
 	}
 }
 
-// The server's insert ids are those of another column with AUTO_INCREMENT.
+// The server's insert IDs are those of another column with AUTO_INCREMENT.
 func TestKeyColumn_besideAutoIncrement(t *testing.T) { onEach(t, testKeyColumn_besideAutoIncrement) }
 
 func testKeyColumn_besideAutoIncrement(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// counted is a script of 1001, 1002, …
+// counted returns a script of 1001, 1002, …
 func counted(made *int64) script {
 	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		keys := make([]any, n)
@@ -26,15 +26,14 @@ func counted(made *int64) script {
 	}
 }
 
-// Each case begins where LAST_INSERT_ID() is 77. Its generated keys are k1, k2, …
-// in the order in which they were made, those of failed statements too.
+// lastIDCases begin with LAST_INSERT_ID() 77. The generated keys are k1, k2, … in the order of
+// generation, including those of failed statements.
 var lastIDCases = []struct {
 	name  string
 	steps []string
-	// want is the last step's LastInsertId, or its error's number, and
-	// LAST_INSERT_ID() after it.
+	// want is the last step's LastInsertId or error number, and LAST_INSERT_ID() after it.
 	want string
-	only testserver.Kind // empty: all
+	only testserver.Kind // only kind of server, or "" for all
 }{
 	{"inserted", []string{"INSERT INTO ruled (u) VALUES (1), (2)"}, "k1 k1", ""},
 	{"a duplicate fails", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, k1", ""},
@@ -103,8 +102,8 @@ func testLastID_isThatOfAutoIncrement(t *testing.T) {
 	}
 }
 
-// testLastID runs the cases in turn as text and prepared. A DSN that has no further
-// parameters begins with text, and the others with prepared statements.
+// testLastID runs the cases alternately with literals and prepared. Without more DSN parameters
+// it begins with literals, with parameters it begins with prepared statements.
 func testLastID(t *testing.T, key, params string) {
 	prepared := params == ""
 	var made int64
@@ -118,7 +117,7 @@ func testLastID(t *testing.T, key, params string) {
 	} {
 		mustExec(t, plain, ddl)
 	}
-	mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)") // the kind of the keys is known then
+	mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)") // now the kind of the keys is known
 	for _, c := range lastIDCases {
 		prepared = !prepared
 		if c.only != "" && !testserver.Has(t, c.only, c.name) {
@@ -178,7 +177,7 @@ func lastIDStep(db *sql.DB, query string, prepared bool) string {
 	return fmt.Sprint(id)
 }
 
-// lastIDWords puts numbers for k1, k2, … and for f, the newest key of free.
+// lastIDWords replaces k1, k2, … and f, the newest key of free, with numbers.
 func lastIDWords(t *testing.T, db *sql.DB, words string, made int64) string {
 	t.Helper()
 	var out []string
@@ -195,7 +194,7 @@ func lastIDWords(t *testing.T, db *sql.DB, words string, made int64) string {
 	return strings.Join(out, " ")
 }
 
-// What is mostly done costs no statements of ours.
+// The most frequent cases need no additional statements.
 func TestLastID_costsNoRoundTrips(t *testing.T) { onEach(t, testLastID_costsNoRoundTrips) }
 
 func testLastID_costsNoRoundTrips(t *testing.T) {
@@ -209,7 +208,7 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		queries []string
-		more    int64 // statements of ours
+		more    int64 // additional statements
 	}{
 		{"with and without rule", []string{"INSERT INTO ruled (u) VALUES (10)", "INSERT INTO free (n) VALUES (1)", "INSERT INTO ruled (u) VALUES (11)"}, 0},
 		{"parent and child", []string{"INSERT INTO ruled (u) VALUES (20)", "INSERT INTO free (n) VALUES (LAST_INSERT_ID())", "INSERT INTO ruled (u) VALUES (21)"}, 0},
@@ -220,7 +219,7 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 		{"set by a statement", []string{"DO LAST_INSERT_ID(60)", "INSERT INTO ruled (u) VALUES (60)"}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			mustExec(t, ours, "INSERT INTO ruled (u) VALUES (NULL)") // known, and said by the server
+			mustExec(t, ours, "INSERT INTO ruled (u) VALUES (NULL)") // the kind is known, and the server reports the key
 			before := number(t, ours, "SHOW SESSION STATUS LIKE 'Questions'")
 			for _, query := range c.queries {
 				mustExec(t, ours, query)
@@ -231,7 +230,7 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 	}
 }
 
-// LAST_INSERT_ID(key) is unsigned: negative keys are written without it.
+// LAST_INSERT_ID(key) is unsigned, so negative keys are written without it.
 func TestLastID_negativeKeys(t *testing.T) { onEach(t, testLastID_negativeKeys) }
 
 func testLastID_negativeKeys(t *testing.T) {
@@ -266,7 +265,8 @@ func testLastID_negativeKeys(t *testing.T) {
 	}
 }
 
-// A server that does not let an upsert assign the key to itself gets it without.
+// If a server doesn't allow an upsert to assign the key to itself, the upsert is sent without the
+// assignment.
 func TestLastID_unguarded(t *testing.T) { onEach(t, testLastID_unguarded) }
 
 func testLastID_unguarded(t *testing.T) {
@@ -305,11 +305,11 @@ func testLastID_unguarded(t *testing.T) {
 			}
 		}
 	}
-	// What is refused without the guard too is refused once.
+	// A statement that is also refused without the assignment is refused once.
 	equal(t, lastIDStep(ours, "INSERT INTO other (u) VALUES (1) ON DUPLICATE KEY UPDATE u = 9", false), "error 1143,")
 }
 
-// TestKeys_nest: an execution fills the keys of all contexts around it.
+// TestKeys_nest checks that an execution sets the Keys of all contexts around it.
 func TestKeys_nest(t *testing.T) { onEach(t, testKeys_nest) }
 
 func testKeys_nest(t *testing.T) {
@@ -322,7 +322,7 @@ func testKeys_nest(t *testing.T) {
 		{"INSERT INTO ruled (u) VALUES (1)", "[]", ""},
 		{"INSERT INTO ruled (u) SELECT 3", "[4]", "id"},
 		{"DELETE FROM ruled WHERE u = 3", "[]", ""},
-		// The row that exists is not the one whose key the server saw last.
+		// The existing row isn't the one whose key the server saw last.
 		{"INSERT INTO ruled (id, u) VALUES (DEFAULT, 5), (DEFAULT, 1), (2, 2), (DEFAULT, 6) ON DUPLICATE KEY UPDATE id = id", "[5 <nil> 2 7]", "id"},
 		{"INSERT INTO ruled (u) VALUES (1), (7) ON DUPLICATE KEY UPDATE a = 1", "[1 9]", "id"},
 	} {
@@ -393,9 +393,8 @@ func TestJudge_cases(t *testing.T) {
 	}
 }
 
-// A trigger of the table reads the LAST_INSERT_ID() that was there before the INSERT. A
-// stored function in the INSERT's second row reads the new key, which is a difference that
-// docs/reference/differences.md lists.
+// A trigger of the table reads the LAST_INSERT_ID() from before the INSERT. A stored function in
+// the INSERT's second row reads the new key. docs/reference/sql.md lists this difference.
 func TestLastID_readWhileInserting(t *testing.T) { onEach(t, testLastID_readWhileInserting) }
 
 func testLastID_readWhileInserting(t *testing.T) {
@@ -420,7 +419,7 @@ func testLastID_readWhileInserting(t *testing.T) {
 		{"INSERT IGNORE INTO watched (u) VALUES (4), (1)", 77, 1005},
 		{"REPLACE INTO watched (u) VALUES (NULL)", 77, 1007},
 		{"INSERT INTO called (s) VALUES (last_id())", 77, 1008},
-		{"INSERT INTO called (s) VALUES (last_id()), (last_id())", 77 + 1009, 1009}, // with AUTO_INCREMENT twice 77
+		{"INSERT INTO called (s) VALUES (last_id()), (last_id())", 77 + 1009, 1009}, // twice 77 with AUTO_INCREMENT
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			mustExec(t, ours, "DO LAST_INSERT_ID(77)")

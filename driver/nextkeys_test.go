@@ -148,12 +148,13 @@ func TestNextKeys_refuses(t *testing.T) {
 	if _, err := NextKeys(t.Context(), db, "t_broken", 1); !errors.Is(err, errNever) || !errors.As(err, &generator) {
 		t.Errorf("have: %v\nwant: a GeneratorError", err)
 	}
-	if _, err := NextKeys(t.Context(), plain, "t_order", 1); err == nil { // it has to connect to know
+	if _, err := NextKeys(t.Context(), plain, "t_order", 1); err == nil { // it would have to connect to find out
 		t.Error("another driver without its server\nhave: no error")
 	}
 }
 
-// Many goroutines, and a rule that is replaced meanwhile: no key twice, no error.
+// Many goroutines call NextKeys while the rule is replaced. All keys are unique, and there are no
+// errors.
 func TestNextKeys_atOnce(t *testing.T) {
 	db := openNext(t)
 	c := ConnectorOf(db)
@@ -191,7 +192,7 @@ func TestNextKeys_atOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A wrapper over this driver shows it on a connection.
+// NextKeys finds this driver below a wrapper that exposes it on a connection.
 func TestNextKeys_belowAWrapper(t *testing.T) {
 	connector := mustConnector(t, &fakedb.Server{}, mustParseRule(t, nextRule))
 	defer connector.Close()
@@ -206,7 +207,7 @@ func TestNextKeys_belowAWrapper(t *testing.T) {
 	}
 }
 
-// veil is a wrapper of a connector as otelsql is one.
+// veil wraps a connector, like otelsql.
 type veil struct{ of driver.Connector }
 
 type veiledConn struct{ driver.Conn }
@@ -220,7 +221,7 @@ func (v veil) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (v veil) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-// An INSERT that gives such keys keeps them, and the next one's are others.
+// An INSERT with such keys keeps them, and the next INSERT gets others.
 func TestNextKeys_insertKeepsThem(t *testing.T) { onEach(t, testNextKeys_insertKeepsThem) }
 
 func testNextKeys_insertKeepsThem(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// Health, readiness and figures are there while the database is away.
+// Health, readiness and statistics are available while the database is down.
 func TestOpen_withoutServer(t *testing.T) {
 	noError(t, RegisterRule(t.Name(), benchRule(t)))
 	defer DeregisterRule(t.Name())
@@ -40,7 +40,7 @@ func TestOpen_withoutServer(t *testing.T) {
 	}
 }
 
-// refusedDSN fails the test unless a DSN was refused with the words, without its password.
+// refusedDSN fails the test unless err contains want and not the DSN's password.
 func refusedDSN(t *testing.T, err error, want string) {
 	t.Helper()
 	if _, ok := errors.AsType[*DSNError](err); !ok || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
@@ -72,7 +72,7 @@ func TestOpen_refuses(t *testing.T) {
 			if refusedDSN(t, err, c.want); db != nil || conn != nil || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("have: %v, %v, %v\nwant: %v", db, conn, err, c.is)
 			}
-			if c.dsn != "" { // with which instrumenting wrappers get the driver
+			if c.dsn != "" { // instrumenting wrappers open an empty DSN
 				_, err := sql.Open("shardkey", c.dsn)
 				refusedDSN(t, err, c.want)
 			}
@@ -80,7 +80,7 @@ func TestOpen_refuses(t *testing.T) {
 	}
 }
 
-// A parameter of the DSN overrides an option, and a later option an earlier one.
+// A DSN parameter overrides an option, and a later option an earlier one.
 func TestOptions_order(t *testing.T) {
 	noError(t, RegisterRule(t.Name(), benchRule(t)))
 	defer DeregisterRule(t.Name())
@@ -199,8 +199,8 @@ func TestRegisterRule_refuses(t *testing.T) {
 	}
 }
 
-// TestDriver_openIsOneConnection: Driver.Open makes a connector for one
-// connection, and that connection's Close ends it.
+// TestDriver_openIsOneConnection checks that Driver.Open creates a connector for one connection,
+// and that closing the connection closes it.
 func TestDriver_openIsOneConnection(t *testing.T) {
 	base := &fakedb.Server{Kind: fakedb.Minimal}
 	c := must(Wrap(fakedb.Driver{Server: base}, taggedRule(t, "t", 7)).Open("name"))(t)
@@ -224,7 +224,7 @@ func TestWrap_refuses(t *testing.T) {
 	}
 }
 
-// The generators of a wrapped MySQL driver may use its data source.
+// The generators of a wrapped MySQL driver may use its DSN.
 func TestWrap_dsnOfTheHost(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"u:p@tcp(h:1)/app", "u:p@tcp(h:1)/app"},
@@ -254,14 +254,14 @@ func TestParseDSN_parts(t *testing.T) {
 		{"u@tcp/app?shardkeyRule=r", "u@tcp/app", "r"},
 		{"u:p@tcp([::1]:3306)/app?shardkeyRule=r", "u:p@tcp([::1]:3306)/app", "r"},
 		{"u:p@cloud(proj:zone)/app?shardkeyRule=r", "u:p@cloud(proj:zone)/app", "r"},
-		// passwords
+		// Passwords.
 		{"u:a?b@tcp(h:1)/app?shardkeyRule=x/y", "u:a?b@tcp(h:1)/app", "x/y"},
 		{"u:a/b?c@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c@tcp(h:1)/app", "x/y"},
 		{"u:a/b?c=d&e=f@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c=d&e=f@tcp(h:1)/app", "x/y"},
 		{"u:p@ss/w?rd@tcp(h:1)/app?shardkeyRule=x/y", "u:p@ss/w?rd@tcp(h:1)/app", "x/y"},
 		{"u:x@tcp(g)/y?z@tcp(h:1)/app?shardkeyRule=x/y", "u:x@tcp(g)/y?z@tcp(h:1)/app", "x/y"},
 		{"u:?shardkeyRule=no/&@tcp(h:1)/app?shardkeyRule=yes", "u:?shardkeyRule=no/&@tcp(h:1)/app", "yes"},
-		// values
+		// Values.
 		{"u:p@tcp(h:1)/app?shardkeyRule=a?b", "u:p@tcp(h:1)/app", "a?b"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a/b?c/d", "u:p@tcp(h:1)/app", "a/b?c/d"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a@b/c?d", "u:p@tcp(h:1)/app", "a@b/c?d"},
@@ -333,8 +333,8 @@ func TestUnescape_texts(t *testing.T) {
 	}
 }
 
-// FuzzParseDSN: whatever is accepted keeps go-sql-driver's reading of the rest,
-// and no text makes a panic.
+// FuzzParseDSN checks that an accepted DSN has the same meaning for go-sql-driver without
+// shardkey's parameters, and that no DSN causes a panic.
 func FuzzParseDSN(f *testing.F) {
 	f.Add("u", "p", "h:1", "app", "conf/rule.yaml")
 	f.Add("u", "a/b?c=d&e@(f", "h", "", "/a?b")
@@ -398,7 +398,8 @@ func TestDSN_unlistedTakesThreeWords(t *testing.T) {
 
 var update = flag.Bool("update", false, "write docs/reference/configuration.md")
 
-// TestParams_areInTheDocs holds the table of docs/reference/configuration.md to the parameters.
+// TestParams_areInTheDocs compares the table of docs/reference/configuration.md with the
+// parameters.
 func TestParams_areInTheDocs(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| parameter | values, default first | |\n| --- | --- | --- |\n")
@@ -426,7 +427,7 @@ func TestParams_areInTheDocs(t *testing.T) {
 	noError(t, os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644))
 }
 
-// What tells nothing of itself is asked for its shards, once in a connector.
+// A server of unknown kind is queried for its shards, once for each connector.
 func TestServer_askedForItsShards(t *testing.T) {
 	for _, c := range []struct {
 		comment string
@@ -478,13 +479,13 @@ func TestServer_kinds(t *testing.T) {
 	}
 }
 
-// What an upsert tells on a server whose insert id may be missing or another column's.
+// The results of an upsert on a server whose insert ID may be missing or another column's.
 func TestUpsert_ofUnsureServer(t *testing.T) {
 	const made, existing = 1001, 77
 	for _, c := range []struct {
 		name         string
 		affected, id int64
-		present      bool // the insert id is a row's key
+		present      bool // the insert ID is a row's key
 		foundRows    bool
 		want         int64
 		keys         any

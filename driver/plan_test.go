@@ -27,7 +27,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// TestPlan_parsesOnce counts the texts that are parsed.
+// TestPlan_parsesOnce counts the statements that are parsed.
 func TestPlan_parsesOnce(t *testing.T) {
 	base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
 	c, connector := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "mysql"})
@@ -63,8 +63,8 @@ func TestPlan_parsesOnce(t *testing.T) {
 	}
 }
 
-// The first key shows that a custom generator makes integers: from then on a statement on the
-// same connection carries LAST_INSERT_ID(key).
+// The first key shows that a custom generator returns integers. Later statements on the same
+// connection contain LAST_INSERT_ID(key).
 func TestPlan_kindOfTheFirstKey(t *testing.T) {
 	base := &fakedb.Server{Columns: [][2]string{{"id", "bigint(20)"}}}
 	db, _ := openFake(t, base, scriptRule(t, listed(1, 2), "ruled.id"), Config{Server: "mysql"})
@@ -188,7 +188,7 @@ var agreedColumns = [][2]string{
 	{"order_id", "bigint"}, {"user_id", "bigint"}, {"name", "varchar(64)"}, {"created", "datetime(6)"}, {"note", "text"},
 }
 
-// stockServer answers as a new server of MySQL whose tables have agreedColumns.
+// stockServer returns a server that answers like a new MySQL, with tables of agreedColumns.
 func stockServer() *fakedb.Server {
 	return &fakedb.Server{Version: "8.4.6", Comment: "MySQL Community Server - GPL", Mode: stockMode, Columns: agreedColumns}
 }
@@ -205,7 +205,8 @@ const (
 	agreedBits = "{type: SNOWFLAKE, props: {worker-id: %d, layout: 41-10-12, gene-column: user_id, gene-bits: %d}}"
 )
 
-// agreedRules are the sharding columns of table t_order, if it has one, and what depends on it.
+// agreedRules are the sharding columns of table t_order, if any, with the settings that depend on
+// them.
 var agreedRules = []struct{ column, algorithm, settings, generator string }{
 	{column: "user_id", algorithm: agreedMod},
 	{column: "user_id", algorithm: agreedHash},
@@ -224,7 +225,7 @@ var agreedRules = []struct{ column, algorithm, settings, generator string }{
 
 const agreedUUID = "{type: UUID}"
 
-// agreedConnector returns a connector to a server with a rule, which is one of agreedRules.
+// agreedConnector returns a connector to a server with one of agreedRules.
 func agreedConnector(t testing.TB, base driver.Connector, of int, server string) *Connector {
 	t.Helper()
 	a := agreedRules[of]
@@ -262,7 +263,8 @@ rules:
 type agreed struct {
 	query string
 	args  []any
-	// converted: a value is of another type than its column, so that the server may refuse it.
+	// converted means that a value's type differs from its column's, so that the server may
+	// refuse it.
 	converted bool
 }
 
@@ -346,7 +348,7 @@ func (r agreedSource) insert() (s agreed) {
 	return s
 }
 
-// value returns the SQL of a value, and adds its argument.
+// value returns the SQL of a value, and appends its argument.
 func (r agreedSource) value(column string, s *agreed) string {
 	if r.IntN(4) == 0 {
 		s.args = append(s.args, r.arg(column))
@@ -414,8 +416,7 @@ func (r agreedSource) suffix(args *[]any) string {
 	return ""
 }
 
-// isOfKeys reports whether an error is about the keys that were generated, or about the rows
-// of a query.
+// isOfKeys reports whether an error is about the generated keys, or about the rows of a query.
 func isOfKeys(err error) bool {
 	var e *StatementError
 	if !errors.As(err, &e) {
@@ -425,7 +426,7 @@ func isOfKeys(err error) bool {
 		slices.Contains([]string{reasonNoKey, reasonNoFittingKey, reasonNarrowColumn, reasonNotConsecutive}, e.Reason)
 }
 
-// reasonOf returns the reason for which a statement was refused, "" if it wasn't.
+// reasonOf returns the reason for which a statement was refused, or "".
 func reasonOf(err error) string {
 	if e := new(StatementError); errors.As(err, &e) {
 		return e.Reason
@@ -457,8 +458,9 @@ type agreement struct {
 	refused, sent, undecided, assumed int
 }
 
-// compare compares an execution with the plans of a connector that knew nothing of the server
-// before it, and that knows what the execution asked. executed is what the server executed.
+// compare compares an execution with two plans: cold is from a connector without metadata of the
+// server, warm from one with the metadata that the execution has queried. executed are the
+// statements that the server executed.
 func (a *agreement) compare(s agreed, cold, warm *Plan, coldErr, warmErr, err error, executed []string) {
 	a.Helper()
 	switch {
@@ -497,11 +499,11 @@ func (a *agreement) expect(refused, sent int) {
 	}
 }
 
-// forgetServer makes a connector forget what it knows about its server.
+// forgetServer removes a connector's metadata of its server.
 func forgetServer(t testing.TB, c *Connector) {
 	t.Helper()
 	c.known = session.Cache{Kind: c.known.Kind, Client: c.known.Client}
-	if err := c.SetRule(c.Rule()); err != nil { // its tables have columns of the former cache
+	if err := c.SetRule(c.Rule()); err != nil { // its tables have columns of the old cache
 		t.Fatal(err)
 	}
 }
@@ -528,15 +530,15 @@ func TestPlan_agreesWithExec(t *testing.T) {
 	a.expect(1500, 2000)
 }
 
-// Statements on which a plan and an execution could differ: the plan needs the types of the
-// columns, or knows none.
+// The plans and executions of these statements could differ, because the plan needs the types of
+// the columns.
 func TestPlan_probes(t *testing.T) {
 	const inline, bits = 3, 12
 	for _, probe := range []struct {
 		name    string
 		of      int
 		query   string
-		refused string // empty: it is sent
+		refused string // reason, or "" if it is sent
 	}{
 		{"an UPDATE of a sharding column", inline, "UPDATE t_order_1 SET user_id = 6 WHERE order_id = 1", ""},
 		{"a string that is an integer", inline, "INSERT INTO t_order_3 (user_id) VALUES ('7')", ""},
@@ -611,7 +613,7 @@ func testPlan_agreesWithServer(t *testing.T) {
 	a.expect(100, 150)
 }
 
-// everySecond is a script of 2, 4, 6, …
+// everySecond returns a script of 2, 4, 6, …
 func everySecond() script {
 	next := int64(0)
 	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -624,8 +626,8 @@ func everySecond() script {
 	}
 }
 
-// Keys that cannot be counted from LastInsertId are an error where the rule says
-// so, and a line in the log elsewhere; with WithKeys any keys are taken.
+// Keys that can't be counted from LastInsertId are an error if the rule requires consecutive
+// keys, and otherwise a line in the log. With WithKeys, all keys are accepted.
 func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 	for _, c := range []struct {
 		batchKeys string
@@ -671,8 +673,8 @@ func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 	}
 }
 
-// Where the statement itself reads it, only the server knows what LAST_INSERT_ID() is
-// when no generated key was inserted.
+// If the statement itself reads LAST_INSERT_ID(), and no generated key was inserted, only the
+// server knows its value.
 func TestLastID_readByTheStatement(t *testing.T) {
 	s := session.New(nil, new(session.Cache))
 	s.LastID.Told(7)
@@ -683,8 +685,8 @@ func TestLastID_readByTheStatement(t *testing.T) {
 	}
 }
 
-// A bound key asks for a generated one as AUTO_INCREMENT has it: by its kind and
-// the session's sql_mode.
+// A bound key requests a generated one under the same conditions as with AUTO_INCREMENT, which
+// depend on its kind and the session's sql_mode.
 func TestTable_isMissing(t *testing.T) {
 	const zeroStays, emptyIsNull = "NO_AUTO_VALUE_ON_ZERO", "EMPTY_STRING_IS_NULL"
 	for _, c := range []struct {
@@ -746,7 +748,7 @@ func TestConsecutive_integers(t *testing.T) {
 	}
 }
 
-// Keys that are bound stand in their rows, integers and others.
+// Bound keys, integers and others, are in their rows.
 func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 	for _, of := range []struct {
 		generator spi.KeyGenerator
@@ -773,8 +775,7 @@ func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 	}
 }
 
-// Of a text whose keys are written, those take their places that are not bound in
-// place of an argument.
+// If the keys are literals, they are in their rows, even with bound keys between them.
 func TestExecution_literalKeysOfTheirRows(t *testing.T) {
 	plan := must(rewrite.Parse("INSERT INTO t (id, a) VALUES (?, 1), (DEFAULT, 2), (?, 3), (NULL, 4)", rewrite.Options{
 		Tables: func(_, _ string) *rewrite.Table {
