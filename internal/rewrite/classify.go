@@ -238,16 +238,16 @@ var class = func() (t [256]uint8) {
 	for c := range t {
 		switch {
 		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', c == '$', c >= 0x80:
-			t[c] |= classWord
+			t[c] = classWord
 		case c == ' ', c >= '\t' && c <= '\r':
-			t[c] |= classBlank
+			t[c] = classBlank
 		}
 	}
 	for _, c := range []byte("#-/*") {
-		t[c] |= classComment | classValue
+		t[c] = classComment | classValue
 	}
 	for _, c := range []byte("'\"`[(),;?@") {
-		t[c] |= classValue
+		t[c] = classValue
 	}
 	for _, c := range []byte("iIrRlL") {
 		t[c] |= classVerb

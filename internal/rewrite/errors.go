@@ -66,7 +66,7 @@ func excerpt(text string, opts *Options) string {
 		case tokenBad:
 			return quoteExcerpt(b.String() + "…")
 		}
-		if b.Len() > 0 && t.start > 0 && isBlank(text[t.start-1]) {
+		if b.Len() > 0 && isBlank(text[t.start-1]) {
 			b.WriteByte(' ')
 		}
 		switch t.kind {

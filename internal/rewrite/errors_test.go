@@ -84,10 +84,17 @@ func TestWithoutLiterals_forms(t *testing.T) {
 		{text: "INSERT /* user=secret */ INTO `t 1` VALUES (_utf8mb4'x', DATE '2026-01-01') -- secret", want: "INSERT INTO `t 1` VALUES (_utf8mb4?, DATE ?)"},
 		{text: "INSERT INTO t VALUES ('secret", want: "INSERT INTO t VALUES (…"},
 		{text: "/* secret */", want: ""},
+		{text: " \n SELECT 1", want: "SELECT ?"},
+		{text: "/* c */ SELECT(1)", want: "SELECT(?)"},
 		{text: "INSERT INTO t2 (a1) VALUES (1),(2)", want: "INSERT INTO t2 (a1) VALUES (?),(?)"},
 	} {
 		if have := WithoutLiterals(c.text, Options{Mode: c.mode}, 1000); have != c.want {
 			t.Errorf("%s\nhave: %s\nwant: %s", c.text, have, c.want)
+		}
+	}
+	for most, want := range map[int]string{7: "abc def", 6: "abc …", 3: "abc …", 2: "…"} {
+		if have := WithoutLiterals("abc def", Options{}, most); have != want {
+			t.Errorf("at most %d bytes\nhave: %s\nwant: %s", most, have, want)
 		}
 	}
 	long := "INSERT INTO t (a) VALUES " + strings.Repeat("(1),", 1000)

@@ -140,12 +140,10 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 		case t.kind == tokenEOF:
 			return numbers, p.unsure == ""
 		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
-			continue
 		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
 			number = p.givenNumber(t)
 		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
-			p.next()
-			continue // generated keys aren't negative
+			p.next() // generated keys aren't negative
 		case p.is(t, "TRUE"):
 			number = 1
 		case t.kind != tokenWord, !p.plainWord(t):

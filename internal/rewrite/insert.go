@@ -350,10 +350,7 @@ func (p *parser) endsAssignment(in clause, before, t token) bool {
 	if p.isPunct(before, '.') {
 		return false
 	}
-	if in == inSet && p.is(t, "AS", "ON") || in == inUpdate && p.is(t, "WHERE", "ORDER", "LIMIT") {
-		return true
-	}
-	return p.isReturning(t, before)
+	return in == inSet && p.is(t, "AS", "ON") || p.isReturning(t, before)
 }
 
 // tail parses the clauses after the rows, up to the statement's end: a row alias, ON DUPLICATE KEY

@@ -22,7 +22,8 @@ func TestIsZero_literals(t *testing.T) {
 		{literal{" ", false}, true}, {literal{"--0", false}, true}, {literal{"0abc", false}, true}, {literal{"NaN", false}, true},
 		{literal{"Inf", false}, true}, {literal{"0_0", false}, true}, {literal{"0-0", false}, true}, {literal{"5-0", false}, false},
 		{literal{"0.49999999999999999999", true}, true}, {literal{"4999999999999999999e-19", false}, true}, {literal{"5e-1", false}, false},
-		{literal{"0.5", false}, false}, {literal{"5e-1", true}, true}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
+		{literal{"0.5", false}, false}, {literal{"5e-1", true}, true},
+		{literal{"-1e0", true}, false}, {literal{"1e0", true}, false}, {literal{"-5e-1", true}, true}, {literal{"-6e-1", true}, false}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
 		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
 	} {
 		if have := c.literal.isZero(); have != c.want {
@@ -39,7 +40,7 @@ func TestUnquoteString_literals(t *testing.T) {
 	}{
 		{`''`, 0, ``}, {`'a'`, 0, `a`}, {`'it''s'`, 0, `it's`}, {`"it''s"`, 0, `it''s`}, {`"a""b"`, 0, `a"b`},
 		{`'\n\t\r\b\0\Z\'\"\\\q'`, 0, "\n\t\r\b\x00\x1a'\"\\q"},
-		{`'\%\_'`, 0, `\%\_`},
+		{`'\%\_'`, 0, `\%\_`}, {`'''x'`, 0, `'x`}, {`'x\'`, 0, `x\`}, {`'\x'`, 0, `x`},
 		{`'\n\\'`, NoBackslashEscapes, `\n\\`},
 		{`'日''本'`, 0, `日'本`},
 		{"'\xff\x00'", 0, "\xff\x00"},

@@ -73,11 +73,10 @@ func (p *parser) loadsKey(in *Insert) (given, listed bool) {
 			sets = true
 		case t.kind == tokenWord || t.kind == tokenQuoted:
 			begins := p.isPunct(before, ',') || p.isPunct(before, '(') || sets && p.is(before, "SET")
-			if !begins || sets && depth > 0 || !sets && (depth == 0 || partition) {
-				continue
+			if begins && (sets && depth == 0 || !sets && depth > 0 && !partition) {
+				name, ok := p.name(t)
+				given = given || ok && in.keyIndex([]string{name.last}) == 0
 			}
-			name, ok := p.name(t)
-			given = given || ok && in.keyIndex([]string{name.last}) == 0
 		}
 	}
 }

@@ -19,6 +19,8 @@ func TestParseMode_names(t *testing.T) {
 		"NO_AUTO_VALUE_ON_ZERO": NoAutoValueOnZero,
 		"REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO": 7,
 		"XANSI_QUOTES": 0,
+		"EMPTY_STRING_IS_NULL,MSSQL,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,TRADITIONAL": 63,
+		"STRICT_ALL_TABLES,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO,MSSQL,EMPTY_STRING_IS_NULL":  63,
 	} {
 		if have := ParseMode(text); have != want {
 			t.Errorf("%s\nhave: %b\nwant: %b", text, have, want)
@@ -54,6 +56,11 @@ func TestASCIIEnd_findsTheFirst(t *testing.T) {
 		}
 		if have := asciiEnd(ascii + "\x80" + strings.Repeat("é", 20)); have != n {
 			t.Errorf("have: %d\nwant: %d", have, n)
+		}
+		for at := range n { // one alone, at each place
+			if have := asciiEnd(ascii[:at] + "\x80" + ascii[at:]); have != at {
+				t.Errorf("have: %d\nwant: %d", have, at)
+			}
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (p *parser) mayInsertInto() string {
 			end := wordEnd(text, i)
 			names = append(strings.FieldsFunc(text[i:end], func(r rune) bool { return r >= utf8.RuneSelf }), text[i:end])
 			i = end
-		case (c == '`' || c == '"' || c == '[') && (i == 0 || text[i-1] != c):
+		case (c == '`' || c == '"' || c == '[') && text[i-1] != c: // text begins with a word
 			if c == '[' {
 				c = ']'
 			}

@@ -137,7 +137,7 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		return added(in.refuseAt, in.refuseText)
 	case in.Source != nil:
 		return true
-	case in.headAt >= 0 && in.headText != "" && !added(in.headAt, in.headText):
+	case in.headText != "" && !added(in.headAt, in.headText):
 		return false
 	}
 	for row, slot := range in.slots {

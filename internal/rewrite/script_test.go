@@ -58,6 +58,7 @@ func TestStrings_whichGetKeys(t *testing.T) {
 		{"INSERT INTO x VALUES (1); INSERT INTO t (a) VALUES (1)", refused},
 		{"INSERT INTO x (a) SELECT 1; INSERT INTO t (a) VALUES (1)", refused},
 		{"INSERT INTO x SET a = 1; INSERT INTO t (a) VALUES (1)", refused},
+		{"INSERT (a) VALUES (1); INSERT INTO t (a) VALUES (1)", refused}, // without a table
 		// LAST_INSERT_ID() in a later statement.
 		{"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (LAST_INSERT_ID())", keys},
 		{"INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (@@last_insert_id)", keys},

@@ -57,6 +57,12 @@ func TestGivenNumbers_statements(t *testing.T) {
 		"INSERT INTO t VALUES (/*!50000 5 */)":                           "[5] false",
 		"INSERT INTO t VALUES (1":                                        "[1] true",
 		"INSERT INTO t VALUES ('":                                        "[] false",
+		"INSERT INTO free":                                               "[] false",
+		"INSERT INTO t SET a = b":                                        "[] false",
+		"INSERT INTO t (`":                                               "[] false",
+		"INSERT INTO t VALUES (010, -5, 3)":                              "[10 3] true",
+		"INSERT INTO t VALUES (0xFFFFFFFFFFFFFFFFFF, 7)":                 "[7] true",
+		"INSERT INTO t VALUES (0b101)":                                   "[5] true",
 		"INSERT INTO t VALUES ('" + strings.Repeat("x", maxGiven) + "')": "[] false",
 	} {
 		numbers, plain := mustParse(t, strings.Replace(text, " t ", " free ", 1), Options{}).GivenNumbers()
