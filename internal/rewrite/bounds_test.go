@@ -302,9 +302,9 @@ func TestParse_consulted(t *testing.T) {
 // An error names the line and the column of what is not understood.
 func TestParse_errorsNameTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"INSERT INTO t (a) VALUES (1) what":  "line 1 column 30",
-		"INSERT INTO t\n(a)\nVALUES (1) wha": "line 3 column 12",
-		"INSERT INTO t what":                 "line 1 column 15",
+		"INSERT INTO t (a) VALUES (1) what":  "line 1, column 30",
+		"INSERT INTO t\n(a)\nVALUES (1) wha": "line 3, column 12",
+		"INSERT INTO t what":                 "line 1, column 15",
 	} {
 		if _, err := Parse(text, Options{Tables: goldenTables}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q\nhave: %v\nwant: %s", text, err, want)
