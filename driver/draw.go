@@ -193,8 +193,8 @@ func (s valueSource) make(ctx context.Context, n int) ([]any, error) {
 	return s.table.makeValues(ctx, n)
 }
 
-// drawInts draws the n keys of the rows and counts them. It stores a single key in one, unless one
-// is nil.
+// drawInts draws the n keys of the rows and counts them. If n is 1, it uses the array one unless
+// that is nil.
 func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
 	defer t.generated(start, n, &err)

@@ -124,8 +124,8 @@ func (k *insertion) isGenerated(i int) bool {
 	return false
 }
 
-// generate generates n keys in one call and counts them. It stores a single key in one, which saves
-// an allocation.
+// generate generates n keys in one call and counts them. If n is 1, it uses the array one, which
+// saves an allocation.
 func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
 	defer t.generated(start, n, &err)

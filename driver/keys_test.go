@@ -217,7 +217,7 @@ func testKeys_valuers(t *testing.T) {
 }
 
 // If the kind of keys is unknown, finding out uses up a key only if the statement contains 0 or
-// ''.
+// ”.
 func TestKeys_noneIsWasted(t *testing.T) { onEach(t, testKeys_noneIsWasted) }
 
 func testKeys_noneIsWasted(t *testing.T) {

@@ -66,8 +66,8 @@ type target struct {
 	geneColumn *session.Column
 }
 
-// generate generates n keys of the table, independent of the rows' values. It stores a single key
-// in one.
+// generate generates n keys of the table, independent of the rows' values. If n is 1, it uses the
+// array one.
 func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	if t.shard != nil && t.shard.belongs != nil && t.table.ints != nil {
 		return t.shard.generate(ctx, n, one)

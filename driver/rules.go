@@ -168,7 +168,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 			unused = opened[i]
 		}
 		if err := unused.generators.Close(); err != nil {
-			c.host.Logger.Warn("shardkey: failed to close the old rule's generators", "error", err)
+			c.host.Logger.Warn("shardkey: closing the old rule's generators failed", "error", err)
 		}
 	}
 	return nil

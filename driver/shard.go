@@ -314,7 +314,8 @@ func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []a
 	return nil
 }
 
-// generate draws n int64 keys for the table's rows and counts them. It stores a single key in one.
+// generate draws n int64 keys for the table's rows and counts them. If n is 1, it uses the array
+// one.
 func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	d := draw[int64]{name: x.name, only: x}
 	d.start(x.belongs, x.targets)

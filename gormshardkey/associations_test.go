@@ -111,7 +111,7 @@ func TestAssociations_saved(t *testing.T) {
 	})
 }
 
-// The one parent that an upsert finds is the one that the children get.
+// An upsert finds one parent, and the children get its key.
 func TestAssociations_ofARowThatExists(t *testing.T) {
 	each(t, TestAssociations_ofARowThatExists, orderTables, func(t *testing.T, w *world) {
 		first := Order{Name: "a", Customer: &Customer{Name: "ann"}}
@@ -141,7 +141,7 @@ func TestAssociations_ofRowsThatExist(t *testing.T) {
 	})
 }
 
-// Person is its own manager's.
+// Person is the manager of Persons, and may manage itself.
 type Person struct {
 	ID        int64
 	Name      string
@@ -177,7 +177,7 @@ func TestAssociations_ofOneself(t *testing.T) {
 		check = func(people ...Person) {
 			for _, p := range people {
 				w.has(t, "kinds", p.Name, p.ID)
-				if p.Score != 0 { // else it may not have been read
+				if p.Score != 0 { // otherwise GORM may not have read it
 					w.hasIn(t, "kinds", "score", p.Name, p.Score)
 				}
 				check(p.Team...)

@@ -186,7 +186,7 @@ func TestCreate_generics(t *testing.T) {
 	})
 }
 
-// The caller's own keys are those of the last statement.
+// The caller's Keys are those of the last statement.
 func TestCreate_callersKeys(t *testing.T) {
 	each(t, TestCreate_callersKeys, "orders_37 items", func(t *testing.T, w *world) {
 		var keys driver.Keys
@@ -207,7 +207,7 @@ func TestCreate_callersKeys(t *testing.T) {
 	})
 }
 
-// What is saved next to a row, and what hooks do, must not see the row's context.
+// Statements of associations and hooks must not see the context of the row's statement.
 func TestCreate_contextIsPutBack(t *testing.T) {
 	each(t, TestCreate_contextIsPutBack, "orders_37", func(t *testing.T, w *world) {
 		type own struct{}

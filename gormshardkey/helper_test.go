@@ -105,7 +105,8 @@ type mode struct {
 	returning bool // where the server has it
 }
 
-// modes are not all combinations: each value of each meets each of the others.
+// modes are a selection of the combinations: each value occurs with each value of the other
+// settings.
 var modes = []mode{
 	{"option", true, false, true},
 	{"option", false, true, false},
@@ -216,7 +217,7 @@ func openPlain(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// key reads what a row has in a column, as text; "no row" where there is none.
+// key returns the value of a row's column as a string, "no row" without a row.
 func (w *world) key(t *testing.T, table, column, name string) string {
 	t.Helper()
 	var key string

@@ -93,7 +93,7 @@ func TestInstall_forms(t *testing.T) {
 	}
 }
 
-// replacements counts what GORM logs of callbacks that are replaced.
+// replacements counts GORM's log lines about replaced callbacks.
 type replacements struct {
 	logger.Interface
 	n int
@@ -105,7 +105,7 @@ func (r *replacements) Info(_ context.Context, format string, _ ...any) {
 	}
 }
 
-// What is wrong with the database is gorm.Open's error, and not the plugin's.
+// gorm.Open returns the database's error, not one of the plugin.
 func TestInstall_databaseThatDoesNotOpen(t *testing.T) {
 	for name, open := range map[string]func() (*gorm.DB, error){
 		"option": func() (*gorm.DB, error) {

@@ -116,7 +116,7 @@ func indirect(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isMissing reports whether the driver generates a key for a value: nil, 0 or an empty string, a
+// isMissing reports whether the driver generates a key for a value: for nil, 0, an empty string, a
 // pointer to one, or a driver.Valuer that returns one.
 func isMissing(value any) bool {
 	v := reflect.ValueOf(value)

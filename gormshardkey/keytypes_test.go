@@ -26,8 +26,8 @@ type plainRow[K any] struct {
 	Name string
 }
 
-// testKeys creates rows of a key type, some with keys of their own, and compares
-// their keys with the table's. text is how the table's text and the key's compare.
+// testKeys creates rows of a key type, some with explicit keys, and compares their keys with the
+// table's. text converts both for the comparison.
 func testKeys[K any](t *testing.T, w *world, table string, own K, text func(K) string) {
 	t.Helper()
 	create := func(kind string, rows any, keys func() []K, names ...string) {
@@ -56,12 +56,12 @@ func testKeys[K any](t *testing.T, w *world, table string, own K, text func(K) s
 
 func sprint[K any](k K) string { return fmt.Sprint(k) }
 
-// myInt, myText and bytesOnly are types of a user's own.
+// myInt, myText and bytesOnly are types of a program.
 type myInt int64
 
 type myText string
 
-// bytesOnly scans what go-sql-driver reads of a text column, and nothing else.
+// bytesOnly scans only the form that go-sql-driver returns for a string column.
 type bytesOnly struct{ text string }
 
 func (b *bytesOnly) Scan(src any) error {
@@ -96,7 +96,7 @@ func (s stringOnly) Value() (driver.Value, error) { return s.text, nil }
 
 func (stringOnly) GormDataType() string { return "varchar(40)" }
 
-// number scans an integer, as of a package of decimals.
+// number scans an integer, similar to the type of a decimal package.
 type number struct{ n int64 }
 
 func (n *number) Scan(src any) error {
@@ -173,14 +173,14 @@ func TestKeyTypes_uuids(t *testing.T) {
 		for _, r := range raw {
 			w.hasIn(t, "binaries", "LOWER(HEX(id))", r.Name, hex.EncodeToString(r.ID))
 		}
-		raw[0].ID[0]++ // a key's bytes are the model's own
+		raw[0].ID[0]++ // a key's bytes belong to the model
 		if w.hasIn(t, "binaries", "LOWER(HEX(id))", "q", hex.EncodeToString(raw[1].ID)); raw[0].ID[0] == raw[1].ID[0] && raw[0].ID[1] == raw[1].ID[1] {
 			t.Log("two random keys began with the same bytes")
 		}
 	})
 }
 
-// A pointer to zero, and a Valuer of it, ask for a key as zero does.
+// A pointer to zero, and a Valuer that returns zero, request a key as zero does.
 func TestKeyTypes_pointersToZero(t *testing.T) {
 	each(t, TestKeyTypes_pointersToZero, "kinds", func(t *testing.T, w *world) {
 		rows := []plainRow[*int64]{{Name: "a", ID: new(int64)}, {Name: "b"}, {Name: "c", ID: pointer(int64(3))}}
@@ -216,7 +216,7 @@ func TestKeyTypes_tooSmallAField(t *testing.T) {
 		check("negatives", &plainRow[uint64]{Name: "small"})
 		check("unsigneds", &plainRow[int64]{Name: "small"})
 		if !w.returning {
-			check("texts", &row[number]{Name: "small"}) // whose Scan wants an integer
+			check("texts", &row[number]{Name: "small"}) // its Scan accepts an integer only
 		}
 	})
 }

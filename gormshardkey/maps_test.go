@@ -53,7 +53,7 @@ func TestMaps_withoutModel(t *testing.T) {
 		text := map[string]any{"name": "text"}
 		must(t, w.Table("texts").Create(text))
 		w.has(t, "texts", "text", text["@id"])
-		// Where the server has a key of its own, "@id" stays that.
+		// If the server generates a key too, "@id" has the server's.
 		beside := map[string]any{"name": "a"}
 		must(t, w.Table("beside").Create(beside))
 		w.has(t, "beside", "a", beside["@id"])

@@ -75,7 +75,7 @@ type Unruled struct {
 
 func (Unruled) TableName() string { return "unruled" }
 
-// Beside has a primary key of the server's, and the rule's next to it.
+// Beside has a primary key of the server, and the rule's key column.
 type Beside struct {
 	ID      int64
 	OrderNo int64
@@ -84,7 +84,7 @@ type Beside struct {
 
 func (Beside) TableName() string { return "beside" }
 
-// Numbered has the rule's key, and an id that nobody makes.
+// Numbered has the rule's key, and an ID that isn't generated.
 type Numbered struct {
 	ID      int64
 	OrderNo int64

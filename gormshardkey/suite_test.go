@@ -52,7 +52,7 @@ var suiteModes = []mode{
 	{form: "dialector", auto: true, returning: true},
 }
 
-// TestGORMSuite runs GORM's own tests with keys that are 7 apart.
+// TestGORMSuite runs GORM's tests with keys at intervals of 7.
 func TestGORMSuite(t *testing.T) {
 	checkout := os.Getenv(suiteDir)
 	if checkout == "" {
@@ -274,10 +274,10 @@ func word(b bool) string {
 	return ""
 }
 
-// outcomeLine is that of a top-level test; those of subtests are indented.
+// outcomeLine matches the line of a top-level test; lines of subtests are indented.
 var outcomeLine = regexp.MustCompile(`^--- (PASS|FAIL): (\w+) `)
 
-// of is what a run printed of one test.
+// of returns the output of one test in a run.
 func (o *outcomes) of(name string) string {
 	_, text, _ := bytes.Cut(o.output, []byte("=== RUN   "+name+"\n"))
 	text, _, _ = bytes.Cut(text, []byte("\n=== RUN   "))

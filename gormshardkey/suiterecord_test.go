@@ -74,7 +74,8 @@ func (r *suiteResults) skipped() []string {
 	return names
 }
 
-// compare compares what passes on a server with the record, or writes it with -update.
+// compare compares the passing tests of a server with the record, or updates the record with
+// -update.
 func (r *suiteResults) compare(t *testing.T, server string, have map[string]int) {
 	t.Helper()
 	if *updateSuite {

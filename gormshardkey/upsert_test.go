@@ -92,7 +92,7 @@ func TestUpsert_keyBesideThePrimary(t *testing.T) {
 			w.has(t, "beside", r.Name, r.ID)
 			w.hasIn(t, "beside", "order_no", r.Name, r.OrderNo)
 		}
-		// UpdateAll gives the row the new key, as its text says.
+		// UpdateAll sets the row's key to the new one, as the SQL specifies.
 		again := Beside{Name: "a"}
 		must(t, w.Clauses(updateAll).Create(&again))
 		if w.hasIn(t, "beside", "order_no", "a", again.OrderNo); again.OrderNo == rows[0].OrderNo {

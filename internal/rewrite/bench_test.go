@@ -53,7 +53,7 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// BenchmarkParse plans texts that are not in a cache.
+// BenchmarkParse plans statements that aren't cached.
 func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct{ name, text string }{
 		{"one row", "INSERT INTO t (user_id, amount, note) VALUES (?, ?, ?)"},
@@ -77,7 +77,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkLiteralText plans a text and writes the keys into it.
+// BenchmarkLiteralText plans a statement and writes the keys into it.
 func BenchmarkLiteralText(b *testing.B) {
 	for _, mb := range []int{1, 4, 16} {
 		text, opts := rowsText(mb<<20), benchmarkOptions()
@@ -100,8 +100,8 @@ func BenchmarkLiteralText(b *testing.B) {
 	}
 }
 
-// BenchmarkWorstCases are texts that are made to be slow: time a byte must not
-// grow with the length.
+// BenchmarkWorstCases plans statements that are slow by design: time per byte must not grow with
+// length.
 func BenchmarkWorstCases(b *testing.B) {
 	for _, c := range worstCases {
 		for _, size := range []int{1 << 18, 1 << 22} {

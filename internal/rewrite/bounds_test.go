@@ -68,7 +68,7 @@ func TestClass_bytes(t *testing.T) {
 	}
 }
 
-// Words are compared without regard to the case of A to Z, and of nothing else.
+// Words are compared ignoring the case of A to Z only.
 func TestFold_letters(t *testing.T) {
 	for c := range byte(0x80) {
 		for upper := byte('A'); upper <= 'Z'; upper++ {
@@ -83,7 +83,7 @@ func TestFold_letters(t *testing.T) {
 	}
 }
 
-// What is asked for beyond the rows of a plan is the zero value.
+// Methods return the zero value for rows beyond the plan's.
 func TestPlan_beyondItsRows(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Tables: shardedByA})
 	in := &p.Inserts[0]
@@ -127,7 +127,7 @@ func TestGiven_charsets(t *testing.T) {
 	}
 }
 
-// A text of the longest length is looked at.
+// A statement of the maximum length is examined.
 func TestGivenNumbers_longest(t *testing.T) {
 	const text = "INSERT INTO free VALUES (7, '')"
 	for _, more := range []int{0, 1} {
@@ -150,7 +150,7 @@ func TestParse_keyColumnBeyondASCII(t *testing.T) {
 	}
 }
 
-// The errors of what the options are asked are those of Parse.
+// Parse returns the errors of the functions in Options.
 func TestParse_answersThatAreErrors(t *testing.T) {
 	away := errors.New("the server is gone")
 	opts := Options{
@@ -178,7 +178,7 @@ func TestParse_answersThatAreErrors(t *testing.T) {
 	}
 }
 
-// Which strings ask for a key in an integer column, by what the server does with them.
+// Strings that request a key in an integer column, depending on the server's conversion.
 func TestAsksForKey_strings(t *testing.T) {
 	const uncertain = "uncertain"
 	for _, tt := range []struct {
@@ -299,7 +299,7 @@ func TestParse_consulted(t *testing.T) {
 	}
 }
 
-// An error names the line and the column of what is not understood.
+// An error has the line and the column of the problem.
 func TestParse_errorsNameTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"INSERT INTO t (a) VALUES (1) what":  "line 1, column 30",

@@ -17,7 +17,7 @@ func TestClassify_classes(t *testing.T) {
 		"/* INSERT */":                                ClassPass,
 		"EXPLAIN SELECT 1":                            ClassPass,
 		"BEGIN":                                       ClassPass,
-		"INSERTS":                                     ClassMayInsert, // for all that this looks at
+		"INSERTS":                                     ClassMayInsert, // as far as Classify checks
 		"INSERT INTO t (a) VALUES (1)":                ClassMayInsert,
 		" \n\tinsert into t (a) values (1)":           ClassMayInsert,
 		"/* trace */ INSERT t SET a = 1":              ClassMayInsert,
@@ -38,7 +38,7 @@ func TestClassify_classes(t *testing.T) {
 		"SELECT 1; SELECT 2":                          ClassSeveral,
 		"SET a = 1; SELECT ';'":                       ClassSeveral,
 		"/*!40101 SET NAMES utf8 */":                  ClassSeveral,
-		"SELECT ';'":                                  ClassSeveral, // for all that this looks at
+		"SELECT ';'":                                  ClassSeveral, // as far as Classify checks
 		"WITH x AS (SELECT 1) INSERT INTO t ":         ClassMayInsert,
 		"WITH x AS (SELECT 1) SELECT 1":               ClassPass,
 		"TRACE INSERT INTO t (a) VALUES (1)":          ClassMayInsert,

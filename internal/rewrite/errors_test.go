@@ -22,8 +22,7 @@ func TestStatementError_text(t *testing.T) {
 	}
 }
 
-// TestErrors_showNoLiterals cuts statements short everywhere: no error holds
-// what stood in a literal.
+// TestErrors_showNoLiterals truncates statements everywhere: no error contains a literal's content.
 func TestErrors_showNoLiterals(t *testing.T) {
 	texts := []string{
 		"INSERT INTO t (a, s) VALUES ('secret', 1), (\"secret's\", 4711), (X'4711', 4711.0) ON DUPLICATE KEY UPDATE a = 'secret'",

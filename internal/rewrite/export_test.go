@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// What the tests of package rewrite_test, which use the second parser, need of
-// the inside.
+// Exports for the tests of package rewrite_test, which use the second parser.
 
-// The classes that only [ChangesOf] asks for.
+// The classes that only [ChangesOf] distinguishes.
 const (
 	ClassLoad = classLoad
 	ClassSet  = classSet
@@ -39,7 +38,7 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 	return cases
 }
 
-// CountPlaceholders counts the placeholders of a text as the lexer reads it.
+// CountPlaceholders counts the placeholders that the lexer finds in a statement.
 func CountPlaceholders(text string, opts Options) int {
 	lx, n := newLexer(text, opts.Mode, opts.Charset), 0
 	for {
@@ -52,19 +51,19 @@ func CountPlaceholders(text string, opts Options) int {
 	}
 }
 
-// SetSent makes a text the one that a plan sends, for tests that break plans.
+// SetSent sets the statement that a plan sends, for tests that break plans.
 func (p *Plan) SetSent(text string) { p.bind.Store(&text) }
 
-// SetParams makes a plan count other placeholders in the user's text.
+// SetParams sets the number of the user's placeholders in a plan.
 func (p *Plan) SetParams(n int) { p.params = n }
 
 // SetHead moves and replaces the addition to the column list.
 func (in *Insert) SetHead(at int, text string) { in.headAt, in.headText = at, text }
 
-// SetKeyPrefix replaces what stands before an added key.
+// SetKeyPrefix sets the prefix of an added key.
 func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
 
-// SetSlot moves the key of a row, and what it replaces.
+// SetSlot sets the bytes that the key of a row replaces.
 func (in *Insert) SetSlot(row, at, end int) {
 	in.slots[row].at, in.slots[row].end = uint32(at), uint32(end)
 }
@@ -81,7 +80,7 @@ func (in *Insert) SetArgument(row, param int) { in.slots[row].before = uint32(pa
 // DropRow forgets the last row.
 func (in *Insert) DropRow() { in.slots = in.slots[:len(in.slots)-1] }
 
-// CheckStatementError holds that an error says what it must.
+// CheckStatementError checks that an error is complete.
 func CheckStatementError(t *testing.T, text string, err error) {
 	t.Helper()
 	var failed *StatementError

@@ -21,7 +21,7 @@ const (
 // faultLong has more rows than the grammar reads.
 var faultLong = "INSERT INTO t (id, a) VALUES (?, 0)" + strings.Repeat(", (NULL, ?)", 100) + ", (?, NULL), (NULL, ?)"
 
-// faults are what could be wrong with a plan.
+// faults are possible mistakes in a plan.
 var faults = []struct {
 	name, text string
 	plant      func(p *rewrite.Plan, in *rewrite.Insert)

@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/internal/tidb"
 )
 
-// seeds adds to f the texts of the golden files and of the driver's differential
-// test, in every mode.
+// seeds adds the statements of the golden files and of the driver's differential test to f, in
+// every mode.
 func seeds(f *testing.F, add func(text string)) {
 	for _, c := range rewrite.GoldenCases(f) {
 		add(c.Text)

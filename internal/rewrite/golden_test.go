@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
 
-// goldenTables are the sharded tables of testdata: t has an integer key, u a text
-// key, v one whose kind and columns are not known, k keeps explicit keys, inv has
-// an invisible key, and we`ird an odd one.
+// goldenTables are the sharded tables of testdata: t has an integer key, u a string key, and v an
+// unknown kind and unknown columns. k keeps explicit keys, inv has an invisible key, and we`ird an
+// unusual name.
 func goldenTables(schema, name string) *Table {
 	if schema != "" && !strings.EqualFold(schema, "app") {
 		return nil
@@ -42,8 +42,7 @@ func goldenTables(schema, name string) *Table {
 	return nil
 }
 
-// goldenOptions answer what goldenTables do not have with an error that names
-// the question.
+// goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
 func goldenOptions(mode Mode) Options {
 	return Options{
 		Mode:    mode,
@@ -142,9 +141,8 @@ func TestGolden_statements(t *testing.T) {
 	}
 }
 
-// see shows what comes of a text: the bind text, the literal text with the keys
-// from 101 (as written for servers that report LAST_INSERT_ID(expr)), the slots;
-// or the error.
+// see shows the result for a statement: with placeholders, with literal keys from 101 for servers
+// that report LAST_INSERT_ID(expr), and the slots; or the error.
 func (c *goldenCase) see() string {
 	plan, err := Parse(c.text, c.opts)
 	var failed *StatementError

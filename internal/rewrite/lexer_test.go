@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// lexed shows the tokens of a text: w(ord), q(uoted), s(tring), n(umber),
-// ?, punctuation as it is, and BAD.
+// lexed shows the tokens of a string: w(ord), q(uoted), s(tring), n(umber), ?, punctuation
+// unchanged, and BAD.
 func lexed(text string, mode Mode) string {
 	lx := lexer{text: text, mode: mode}
 	var out []string
@@ -71,7 +71,7 @@ func TestLexer_tokens(t *testing.T) {
 	}
 }
 
-// TestLexer_peek: looking ahead changes nothing but what was learnt.
+// TestLexer_peek: peeking changes only recorded doubts and modes.
 func TestLexer_peek(t *testing.T) {
 	lx := lexer{text: `a /*! "b\"" */ c`}
 	lx.next()

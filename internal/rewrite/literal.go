@@ -114,12 +114,12 @@ func IsZero(s string) bool {
 	return zero
 }
 
-// AsksForKey reports whether a string for an integer key requests a generated key, as it does with
-// AUTO_INCREMENT: if the server converts it to 0 without an error. reason is set if this is
-// uncertain.
+// AsksForKey reports whether a string for an integer key requests a generated key. As with
+// AUTO_INCREMENT, it does if the server converts it to 0 without an error. If this is uncertain,
+// AsksForKey returns the reason.
 //
-// keeps reports whether the column stores strings, in which only '0' is a zero. AsksForKey calls it
-// only if that matters.
+// The function keeps reports whether the column stores strings, in which only '0' is a zero.
+// AsksForKey calls it only if that matters.
 func AsksForKey(
 	s string, mode Mode, ignore bool, row int, keeps func() (bool, error),
 ) (asks bool, reason string, err error) {

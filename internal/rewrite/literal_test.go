@@ -7,7 +7,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// What is zero was asked of the servers, with an AUTO_INCREMENT column.
+// The servers showed which values are zero, with an AUTO_INCREMENT column.
 func TestIsZero_literals(t *testing.T) {
 	for _, c := range []struct {
 		literal literal

@@ -65,10 +65,9 @@ func TestASCIIEnd_findsTheFirst(t *testing.T) {
 	}
 }
 
-// TestCharset_neverUnfilled puts every byte above 0x7F, and pairs that are one
-// character in gbk, sjis and big5, at each place of INSERTs into a sharded table. In no
-// character set is a text with such a byte read as one that passes through, and
-// where the byte may hide the end of a string, the text is refused.
+// TestCharset_neverUnfilled puts bytes at each place of INSERTs into a sharded table: each byte
+// above 0x7F, and pairs that form one character in gbk, sjis and big5. In each character set the
+// statement gets a key or is refused. It is refused if the byte may hide the end of a string.
 func TestCharset_neverUnfilled(t *testing.T) {
 	texts := []string{
 		"INSERT INTO app.t (a) VALUES (1)", "INSERT INTO t (a, s) VALUES (1, 'x')", "SELECT 1; INSERT INTO `t` SET a = 1",
@@ -97,8 +96,8 @@ func TestCharset_neverUnfilled(t *testing.T) {
 	}
 }
 
-// TestCharset_passesOthers: a statement that inserts into other tables passes through
-// in any character set.
+// TestCharset_passesOthers: a statement that inserts into other tables is passed through in each
+// character set.
 func TestCharset_passesOthers(t *testing.T) {
 	for _, charset := range []string{"latin1", "gbk", "sjis", "cp866"} {
 		for _, text := range []string{
@@ -138,8 +137,8 @@ func TestExecutable_neverUnfilled(t *testing.T) {
 	}
 }
 
-// TestExecutable_passesOthers: what holds no INSERT into a sharded table passes through,
-// such as the statements of a dump.
+// TestExecutable_passesOthers: a statement without an INSERT into a sharded table is passed
+// through, for example those of a dump.
 func TestExecutable_passesOthers(t *testing.T) {
 	for _, text := range []string{
 		"/*!40101 SET NAMES utf8 */", "/*!99999 INSERT INTO free (a) VALUES (1) */", "INSERT /*!50000 INTO */ free (a) VALUES (1)",
@@ -154,8 +153,8 @@ func TestExecutable_passesOthers(t *testing.T) {
 	}
 }
 
-// TestPlan_consultedCharset: only bytes above 0x7F make a plan depend on the
-// character set, and only where the text is read.
+// TestPlan_consultedCharset: a plan depends on the character set only if the part of the statement
+// that was read has bytes above 0x7F.
 func TestPlan_consultedCharset(t *testing.T) {
 	for text, want := range map[string]bool{
 		"INSERT INTO t (a) VALUES (1)":                   false,

@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/internal/tidb"
 )
 
-// checkPlan holds a plan against the second parser, with placeholders and with
-// literals, and what that reader cannot see against the plan's own words.
+// checkPlan compares a plan with the second parser, with placeholders and with literals. It
+// compares the facts that the second parser can't see with the statement.
 func checkPlan(text string, opts rewrite.Options, p *rewrite.Plan) (tidb.Outcome, error) {
 	if err := checkSplices(p); err != nil {
 		return 0, err
@@ -29,7 +29,7 @@ func checkPlan(text string, opts rewrite.Options, p *rewrite.Plan) (tidb.Outcome
 	return tidb.CheckKeys(text, opts, p, nil)
 }
 
-// keysFor makes the keys that a plan asks for, odd ones where they are text.
+// keysFor returns keys for a plan, with unusual strings for string keys.
 func keysFor(p *rewrite.Plan) []rewrite.Keys {
 	keys := make([]rewrite.Keys, len(p.Inserts))
 	for s := range p.Splices() {
@@ -42,11 +42,11 @@ func keysFor(p *rewrite.Plan) []rewrite.Keys {
 	return keys
 }
 
-// wrapped is what stands around an expression that is the key.
+// wrapped matches the SQL around an expression that is the key.
 var wrapped = regexp.MustCompile("^(SUBSTRING_INDEX\\(|COALESCE\\(CAST|\\(SELECT IF\\(|\\) AS DECIMAL\\(20\\)\\)|\\) AS `shardkey_given`)")
 
-// checkSplices holds that a plan changes its text by nothing but the forms that
-// a key and its column have.
+// checkSplices checks that a plan changes its statement only by the known forms of keys and
+// columns.
 func checkSplices(p *rewrite.Plan) error {
 	for s := range p.Splices() {
 		in := &p.Inserts[s.Insert]

@@ -24,7 +24,7 @@ func TestParse_withoutTables(t *testing.T) {
 	}
 }
 
-// TestPlan_fillsBefore holds the count against the bind text itself.
+// TestPlan_fillsBefore compares the count with the bind text.
 func TestPlan_fillsBefore(t *testing.T) {
 	for _, text := range []string{
 		"INSERT INTO t (a, s) VALUES (?, 1), (2, ?), (?, ?), (3, 4), (?, 5)",
@@ -34,7 +34,7 @@ func TestPlan_fillsBefore(t *testing.T) {
 		"INSERT INTO t SET a = ?, s = ? ON DUPLICATE KEY UPDATE a = ?",
 	} {
 		p := mustParse(t, text, Options{})
-		// Ours and the user's placeholders in the order of the bind text.
+		// The added and the user's placeholders in the order of the bind text.
 		ours := placeholdersOfOurs(text, p)
 		user := 0
 		for _, our := range ours {
@@ -58,8 +58,8 @@ func TestPlan_fillsBefore(t *testing.T) {
 	}
 }
 
-// placeholdersOfOurs reports for each placeholder of the bind text whether it is
-// ours, which shows in the text with literals: ours are not there.
+// placeholdersOfOurs reports for each placeholder of the bind text whether it was added. Added ones
+// are missing in the statement with literals.
 func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 	literal := p.LiteralText(goldenKeys(p))
 	bind := lexer{text: p.BindText()}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Strings of several statements get keys, pass through unchanged, or are refused before
-// anything else is asked. t is sharded, x and y are not.
+// Strings of several statements get keys, are passed through, or are refused before any query. t is
+// sharded, x and y aren't.
 func TestStrings_whichGetKeys(t *testing.T) {
 	const keys, passes, refused = "keys", "passes", "refused"
 	for _, c := range []struct{ query, want string }{
@@ -75,7 +75,7 @@ func TestStrings_whichGetKeys(t *testing.T) {
 		{"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (LAST_INSERT_ID()); INSERT INTO t (a) VALUES (1)", keys},
 		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (LAST_INSERT_ID())", refused},
 		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (2); INSERT INTO t (a) VALUES (1)", refused},
-		// Rows that are gone when the table is asked.
+		// Rows that are removed before the table is queried.
 		{"INSERT IGNORE INTO t (a) VALUES (1), (2); ROLLBACK", refused},
 		{"INSERT IGNORE INTO t (a) VALUES (1); ROLLBACK", keys},
 		{"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = 1; REPLACE INTO t (a) VALUES (1)", refused},
@@ -136,8 +136,8 @@ func TestStrings_whichGetKeys(t *testing.T) {
 	}
 }
 
-// FuzzReading reads a text with SET STATEMENT before it, which runs the same
-// statement: it does not pass through with an insert.
+// FuzzReading parses a statement with SET STATEMENT in front, which executes the same statement: it
+// must not be passed through with an INSERT.
 func FuzzReading(f *testing.F) {
 	for _, c := range GoldenCases(f) {
 		f.Add(c.Text, "a = (SELECT 1 FOR UPDATE), b = SUBSTRING('FOR' FROM 1 FOR 1)")

@@ -109,7 +109,7 @@ func callsLastInsertID(text string, pos int) bool {
 			end--
 		}
 		switch {
-		case end > 0 && text[end-1] == '/': // a comment before it
+		case end > 0 && text[end-1] == '/': // a comment precedes it
 			if containsFold(text, name) {
 				return true
 			}
@@ -176,9 +176,9 @@ func MayChangeTransaction(text string, class Class) bool {
 	return (class == classSet || class == ClassSeveral) && (containsFold(text, "TRANSACTION") || containsFold(text, "@TX_") || containsFold(text, "@`TX_"))
 }
 
-// nextTransaction parses the statement that begins with t, up to its semicolon. next reports
-// whether the statement applies to the next transaction. keeps reports whether it leaves the
-// characteristics in effect, as statements that read no table do.
+// nextTransaction parses the statement that begins with t, up to its semicolon. It reports in next
+// whether the statement applies to the next transaction. It reports in keeps whether the statement
+// leaves the characteristics in effect, which is the case if it reads no table.
 func (p *parser) nextTransaction(t token) (next, keeps bool, end int) {
 	verb := p.word(t)
 	set := fold(verb, "SET")

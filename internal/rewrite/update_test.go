@@ -18,8 +18,8 @@ func updateOptions() Options {
 	return Options{Charset: CharsetUTF8, Tables: tables}
 }
 
-// shownUpdates are what a text assigns to columns that are fixed: - for one that is
-// left alone, ! for an expression, # for a literal that only the server understands.
+// shownUpdates shows the assignments to fixed columns: - for an unchanged column, ! for an
+// expression, and # for a literal that only the server understands.
 func shownUpdates(p *Plan) string {
 	var all []string
 	for i := range p.Updates {

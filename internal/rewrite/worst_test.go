@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// worstCases are texts of about a given size that are made to be slow.
+// worstCases are statements of about a given size that are slow by design.
 var worstCases = []struct {
 	name string
 	text func(size int) string
@@ -61,9 +61,8 @@ func around(before, repeated, after string) func(size int) string {
 	}
 }
 
-// TestWorst_isLinear reads texts that are made to be slow. Were the time not linear
-// in the length, it would be hours and the test's own limit would end it: nothing
-// is measured here.
+// TestWorst_isLinear parses statements that are slow by design. If the time weren't linear, it
+// would be hours, and the test would time out: it measures nothing.
 func TestWorst_isLinear(t *testing.T) {
 	const size = 1 << 20
 	for _, c := range worstCases {
@@ -93,8 +92,8 @@ func relocated(err error) error {
 	return err
 }
 
-// TestMemory_planAndFill holds that planning a long text and writing the keys
-// into it allocates at most twice the text's length, the new text included.
+// TestMemory_planAndFill checks that planning a long statement and writing its keys allocates at
+// most twice the statement's length, including the result.
 func TestMemory_planAndFill(t *testing.T) {
 	absent := rowsText(4 << 20)
 	given := strings.Replace(strings.ReplaceAll(absent, "), (", "), (NULL, "), "(a, s) VALUES (", "(id, a, s) VALUES (NULL, ", 1)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestCheck_besideAnotherDriver runs applications that have TiDB's parser and a
-// value driver of it themselves: set before the second parser's first use, after
-// it, and not at all. Both readers work, and the application gets its own values.
+// TestCheck_besideAnotherDriver runs applications that have TiDB's parser and a value driver: set
+// before the second parser's first use, after it, or not at all. Both parsers work, and the
+// application gets its values.
 func TestCheck_besideAnotherDriver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")

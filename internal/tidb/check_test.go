@@ -84,8 +84,7 @@ func TestCheck_outcomes(t *testing.T) {
 	}
 }
 
-// TestCheck_seesPassedInsert: an INSERT into a sharded table that was taken for
-// something else is refused.
+// TestCheck_seesPassedInsert: an INSERT into a sharded table that the scanner misread is refused.
 func TestCheck_seesPassedInsert(t *testing.T) {
 	nothing := parsed(t, "SELECT 1", options(0))
 	for _, text := range []string{
@@ -100,8 +99,8 @@ func TestCheck_seesPassedInsert(t *testing.T) {
 	}
 }
 
-// TestCheck_concurrently is for the race detector: a parser keeps pointers into the
-// trees that it made, and the checks of other goroutines must not write through them.
+// TestCheck_concurrently is for the race detector. A parser keeps pointers into its trees, and
+// checks in other goroutines must not write through them.
 func TestCheck_concurrently(t *testing.T) {
 	opts := options(0)
 	texts := []string{"INSERT INTO t (a) VALUES (?)", "INSERT INTO t (id, a) VALUES (?, 1)", "INSERT INTO t (a) SELECT 1", "INSERT INTO t SET a = ?"}
@@ -124,8 +123,8 @@ func TestCheck_concurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkCheck is what the second parser adds to a text that is not in a cache
-// yet; Parse is what the scanner takes for it.
+// BenchmarkCheck measures the second parser's cost for a statement that isn't cached. Parse
+// measures the scanner's.
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct{ name, text string }{
 		{"one row", "INSERT INTO t (user_id, amount, note) VALUES (?, ?, ?)"},

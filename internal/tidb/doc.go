@@ -3,17 +3,18 @@
 //
 // Package rewrite uses a scanner for the forms of INSERT and splices keys into the statement. A bug
 // in it could put the key in the wrong column, or send a row without a key. [Check] parses the same
-// statement with a full grammar and compares:
+// statement with a full grammar. It compares these properties:
 //
-//   - statements, tables, columns, rows, values in each row, and placeholders,
-//   - the kind of each key: missing, an argument, NULL, 0, a value, or an expression,
-//   - the statement to send, which must be the program's plus the keys and their column.
+//   - statements, tables, columns, rows, values in each row, and placeholders
+//   - the kind of each key: missing, an argument, NULL, 0, a value, or an expression
+//   - the statement to send, which must be the program's plus the keys and their column
 //
 // If the two disagree, the statement is not sent; see [DisagreementError].
 //
 // TiDB's grammar lacks row aliases, RETURNING, SET STATEMENT, and the servers' rules for executable
-// comments. It differs from the servers in some unusual statements. For these, and for statements
-// of more than 64 KiB, the outcome is [OutcomeUnknown], and only the scanner is used.
+// comments. It differs from the servers in some unusual statements. The outcome is then
+// [OutcomeUnknown], and only the scanner is used. The same holds for statements of more than 64
+// KiB.
 //
 // # Cost
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/internal/tidb"
 )
 
-// TestPages_sqlParses reads the SQL that the pages tell somebody to run.
+// TestPages_sqlParses parses the SQL in the docs.
 func TestPages_sqlParses(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil {

@@ -16,10 +16,10 @@ type (
 	bit         string
 )
 
-// ToString is what TiDB's parser asks of binary literals.
+// ToString is required by TiDB's parser for binary literals.
 func (h hexadecimal) ToString() string { return string(h) }
 
-// ToString is what TiDB's parser asks of binary literals.
+// ToString is required by TiDB's parser for binary literals.
 func (b bit) ToString() string { return string(b) }
 
 // value is a constant.

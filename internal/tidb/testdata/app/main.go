@@ -1,6 +1,6 @@
-// An application that links the second parser, and by build tag a value driver of TiDB's
-// parser: driverfirst, one that is set before the second parser's first use, or
-// driverlast, one that is set after it.
+// An application that links the second parser and, by build tag, a value driver of TiDB's parser.
+// The tag driverfirst sets the value driver before the second parser's first use, driverlast after
+// it.
 package main
 
 import (
@@ -20,8 +20,7 @@ func main() {
 	values()
 }
 
-// check prints what the second parser says of two statements, one of which was
-// planned as another.
+// check prints the second parser's result for two statements, one of which has another's plan.
 func check() {
 	opts := rewrite.Options{Tables: func(_, name string) *rewrite.Table {
 		return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
@@ -38,7 +37,7 @@ func check() {
 	fmt.Println("wrong plan:", outcome == tidb.OutcomeAgreed)
 }
 
-// values prints the types of the values of the application's own parser.
+// values prints the types of the application's values.
 func values() {
 	if !hasDriver {
 		return
