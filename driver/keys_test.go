@@ -216,8 +216,8 @@ func testKeys_valuers(t *testing.T) {
 	}
 }
 
-// If the kind of keys is unknown, finding out uses up a key only if the statement contains 0 or
-// ”.
+// If the kind of keys is unknown, finding out uses up a key only for statements with 0 or an
+// empty string.
 func TestKeys_noneIsWasted(t *testing.T) { onEach(t, testKeys_noneIsWasted) }
 
 func testKeys_noneIsWasted(t *testing.T) {

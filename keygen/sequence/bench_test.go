@@ -8,7 +8,7 @@ import (
 )
 
 func BenchmarkLeafKeyFromMemory(b *testing.B) {
-	// It never asks a database for long: its segments are as large as they may be.
+	// The segments are so large that fetches are rare.
 	generator := func(b *testing.B) *generator {
 		step := fmt.Sprint(largestStep)
 		g, _ := newFake(b, "LEAF_SEGMENT", with(types[0].props, map[string]any{"min-step": step, "max-step": step}))
@@ -42,10 +42,9 @@ func BenchmarkLeafKeyFromMemory(b *testing.B) {
 	})
 }
 
-// BenchmarkLeafFetch claims segments through 16 connections, all of them of one
-// row: by this package's statement, and by Leaf's transaction at its best, with both
-// statements prepared once. The two take turns, so that what else the machine does falls
-// on both.
+// BenchmarkLeafFetch claims segments of one row on 16 connections: with this package's statement,
+// and with Leaf's transaction, whose two statements are prepared once. The two take turns, so
+// that other load affects both.
 func BenchmarkLeafFetch(b *testing.B) {
 	const conns, each = 16, 20 // fetches of each connection in a turn
 	dsn, _ := leafAlloc.database(b)
@@ -109,8 +108,7 @@ func leafTransaction(b *testing.B, dsn string) func() error {
 	}
 }
 
-// BenchmarkTicketFetch asks one server for n numbers at a time, with nothing kept in
-// memory.
+// BenchmarkTicketFetch requests n numbers at a time from one server, without a buffer.
 func BenchmarkTicketFetch(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

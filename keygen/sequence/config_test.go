@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// A wrong property is an error that names it, and shows no secret.
+// A wrong property is an error with its name and without secrets.
 func TestProperties(t *testing.T) {
 	const dsn, url = "u:p@tcp(db:3306)/leaf", "jdbc:mysql://db:3306/leaf"
 	const one, two = "u:geheim@tcp(a:3306)/tickets", "u:geheim@tcp(a:3306)/tickets,u:geheim@tcp(b:3306)/tickets"
@@ -20,7 +20,7 @@ func TestProperties(t *testing.T) {
 		name  string
 		typ   string
 		props map[string]any
-		want  string // the property that the error names; empty for none
+		want  string // property in the error, or "" for no error
 	}{
 		{"DSN", "LEAF_SEGMENT", leaf("dsn", dsn), ""},
 		{"JDBC", "leaf_segment", leaf("leaf.jdbc.url", url, "leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
@@ -90,8 +90,8 @@ func pairs(list []any) map[string]any {
 	return props
 }
 
-// Whatever the address, each statement is committed, nothing is cut off silently, and a
-// ticket server's statements wait for locks only as long as their callers.
+// With any address, each statement is committed, and values are not truncated silently.
+// Statements of TICKET wait for locks only as long as their callers.
 func TestProperties_session(t *testing.T) {
 	strict := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
 	const options = "?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true"
@@ -204,17 +204,17 @@ func TestParseJDBC_timeouts(t *testing.T) {
 	}
 }
 
-// refusedJDBC are addresses that are not accepted, with a secret that no error shows.
+// refusedJDBC are addresses that are refused, with a secret that no error may contain.
 var refusedJDBC = []string{
 	"", "jdbc:mysql://", "jdbc:mysql:///leaf", "jdbc:postgresql://db/geheim", "jdbc:mysql:loadbalance://a,b/geheim",
 	"jdbc:mysql://a:3306,b:3306/leaf?password=geheim", "jdbc:mysql://a,b/geheim", "jdbc:mysql://address=(host=a)/geheim",
 	"jdbc:mysql://u:geheim@db:port/leaf", "jdbc:mysql://db/leaf?connectTimeout=geheim",
 	"jdbc:mysql://db/leaf?sslMode=geheim",
 	"jdbc:mysql://db/leaf?password=%zzgeheim",
-	// Passwords with what ends an address.
+	// Passwords with delimiters of addresses.
 	"jdbc:mysql://root:12/geheim@h/leaf", "jdbc:mysql://root:12?geheim@h/leaf",
 	"jdbc:mysql://root:12#geheim@h/leaf", "jdbc:mysql://root:12?a=geheim@h/leaf?useSSL=true",
-	// What Connector/J and others could take for two things.
+	// Addresses that Connector/J and others may interpret differently.
 	"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&sslmode=DISABLED", "jdbc:mysql://db/leaf?useSSL=true&useSSL=false",
 	"jdbc:mysql://db/leaf?USESSL=true&useSSL=true",
 	"jdbc:mysql://db/leaf?useSSL=geheim", "jdbc:mysql://db/leaf?useSSL=1",
@@ -231,7 +231,7 @@ func TestParseJDBC_refuses(t *testing.T) {
 	}
 }
 
-// What is accepted has one address, and its errors show nothing of what was given.
+// An accepted URL has one address, and errors contain no part of the URL.
 func FuzzParseJDBC(f *testing.F) {
 	for _, url := range append(refusedJDBC, "jdbc:mysql://db:3307/leaf",
 		"jdbc:mariadb://[::1]/l?sslMode=verify-full&user=u&password=p%40") {

@@ -17,20 +17,20 @@ import (
 
 var column = spi.Column{Table: "t_order", Name: "order_id"}
 
-// fake is a claim in memory, from 1 or the server's offset, on a grid. Its delay passes
-// on the clock of a synctest bubble.
+// fake is a claim in memory. Its numbers begin at 1 or the server's offset, and are on a grid.
+// Its delay uses the clock of a synctest bubble.
 type fake struct {
 	*server
 	mu           sync.Mutex
 	next, stride int64
 	base         int64
 	delay        time.Duration
-	fail         []error // of the next claims; the last one of all that follow
-	refuse       error   // of connections
+	fail         []error // errors of the next claims; the last one repeats
+	refuse       error   // error of connections
 	panics       bool
-	sizes        []int64 // of the claims that succeeded
-	tries        int     // claims
-	opened       int     // connections
+	sizes        []int64 // sizes of the successful claims
+	tries        int     // number of claims
+	opened       int     // number of connections
 	closed       int
 }
 
@@ -90,7 +90,7 @@ func (f *fake) claims() []int64 {
 	return append([]int64(nil), f.sizes...)
 }
 
-// Connect and what follows make the fake the connector of connections that do nothing.
+// Connect implements driver.Connector. The connections do nothing.
 func (f *fake) Connect(context.Context) (driver.Conn, error) { return fakeConn{f}, nil }
 func (f *fake) Driver() driver.Driver                        { return nil }
 
@@ -105,7 +105,7 @@ func (c fakeConn) Close() error {
 
 var errAway = errors.New("connection refused")
 
-// types are the generators of this package, each with the properties of its fakes.
+// types are the generators of this package, with properties for their fakes.
 var types = []struct {
 	name  string
 	typ   string
@@ -117,7 +117,7 @@ var types = []struct {
 	{"TICKET of three servers", "TICKET", map[string]any{"dsns": three, "batch": "5"}},
 }
 
-// eachType runs a test over fakes of each type, in a bubble of synctest.
+// eachType runs a test with fakes of each type in a synctest bubble.
 func eachType(t *testing.T, props map[string]any, test func(*testing.T, *generator, []*fake)) {
 	for _, typ := range types {
 		t.Run(typ.name, func(t *testing.T) {
@@ -126,14 +126,14 @@ func eachType(t *testing.T, props map[string]any, test func(*testing.T, *generat
 	}
 }
 
-// with returns the properties with others added.
+// with returns props with more added.
 func with(props, more map[string]any) map[string]any {
 	all := maps.Clone(props)
 	maps.Copy(all, more)
 	return all
 }
 
-// construct makes a generator as a rule does.
+// construct returns a generator as a rule creates it.
 func construct(t testing.TB, typ string, props map[string]any, host spi.Host) (spi.KeyGenerator, error) {
 	t.Helper()
 	p, err := spi.NewProps(props, host)
@@ -147,7 +147,7 @@ func construct(t testing.TB, typ string, props map[string]any, host spi.Host) (s
 	return g, err
 }
 
-// newGen makes a generator whose timeout a busy machine does not reach.
+// newGen returns a generator with a timeout that a busy machine doesn't reach.
 func newGen(t testing.TB, typ string, props map[string]any) *generator {
 	t.Helper()
 	g, err := construct(t, typ, with(map[string]any{"timeout": "1m"}, props), spi.Host{})
@@ -157,8 +157,8 @@ func newGen(t testing.TB, typ string, props map[string]any) *generator {
 	return g.(*generator)
 }
 
-// newFake makes a generator whose servers are fakes with a step of 100, unless the type
-// has its own.
+// newFake returns a generator whose servers are fakes with a step of 100, unless the type sets
+// another one.
 func newFake(t testing.TB, typ string, props map[string]any) (*generator, []*fake) {
 	t.Helper()
 	made, err := construct(t, typ, props, spi.Host{})
@@ -178,7 +178,7 @@ func newFake(t testing.TB, typ string, props map[string]any) (*generator, []*fak
 	return g, fakes
 }
 
-// ledger finds keys that come twice.
+// ledger finds duplicate keys.
 type ledger struct {
 	mu   sync.Mutex
 	seen map[int64]string
@@ -225,7 +225,7 @@ func mustKeys(t testing.TB, g *generator, n int) []int64 {
 
 func mustKey(t testing.TB, g *generator) int64 { t.Helper(); return mustKeys(t, g, 1)[0] }
 
-// wantError is a test's failure unless err is one of kind and spi.ErrStore.
+// wantError fails the test unless err wraps kind and spi.ErrStore.
 func wantError(t testing.TB, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) || !errors.Is(err, spi.ErrStore) {

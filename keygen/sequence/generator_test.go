@@ -18,7 +18,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// inBubble runs a test with fakes in a bubble of synctest, where waiting takes no time.
+// inBubble runs a test with fakes in a synctest bubble, in which waiting takes no time.
 func inBubble(t *testing.T, typ string, props map[string]any, test func(*testing.T, *generator, []*fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGenerator_manyGoroutines(t *testing.T) {
 	}
 }
 
-// Calls that find too few numbers in memory share a fetch, which brings what they want
+// Calls that find too few numbers in the buffer share a fetch of the numbers that they need
 // together.
 func TestGenerator_waitersShareAFetch(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
@@ -67,7 +67,7 @@ func TestGenerator_waitersShareAFetch(t *testing.T) {
 	})
 }
 
-// A call's keys are a stride apart, however many they are.
+// The keys of a call are a stride apart, whatever their number.
 func TestGenerator_keysOfOneCall(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		for _, n := range []int{1, 3, 100, 99, 2, 101, 5000, 1, 70, 70} {
@@ -81,7 +81,7 @@ func TestGenerator_keysOfOneCall(t *testing.T) {
 	})
 }
 
-// A call that is larger than a fetch leaves the numbers in memory to the others.
+// A call that needs more than a fetch leaves the buffered numbers to other calls.
 func TestGenerator_largeCallLeavesTheMemory(t *testing.T) {
 	eachType(t, map[string]any{}, func(t *testing.T, g *generator, fakes []*fake) {
 		first, left := mustKey(t, g), *g.Health().SegmentLeft
@@ -95,7 +95,7 @@ func TestGenerator_largeCallLeavesTheMemory(t *testing.T) {
 	})
 }
 
-// A caller of many numbers does not starve among callers of one.
+// A caller that needs many numbers doesn't starve among callers of one.
 func TestGenerator_largeCallAmongSmallOnes(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		for _, f := range fakes {
@@ -128,7 +128,7 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 		for _, f := range fakes {
 			f.delay = 3 * time.Second
 		}
-		for _, n := range []int{1, 100_000} { // one that is fetched for, and one in the queue
+		for _, n := range []int{1, 100_000} { // one with a fetch, and one in the queue
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			begin := time.Now()
 			_, err := generate(ctx, g, n)
@@ -142,7 +142,7 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 			t.Errorf("have: %d in the queue\nwant: none", len(g.queue))
 		}
 		time.Sleep(3 * time.Second)
-		// The fetch continued without them, and its number is not lost.
+		// The fetch has continued without them, and its numbers are not lost.
 		if h := g.Health(); *h.SegmentLeft == 0 || h.Issued != 0 || h.Err != nil {
 			t.Errorf("\nhave: %d left, %d issued, %v\nwant: a segment, none", *h.SegmentLeft, h.Issued, h.Err)
 		}
@@ -167,7 +167,7 @@ func TestGenerator_databaseAwayAndBack(t *testing.T) {
 		if h := g.Health(); h.Err == nil || h.Errors["store"] == 0 || h.LastError == nil || h.LastErrorTime.IsZero() {
 			t.Errorf("have: %+v\nwant: health that reports it", h)
 		}
-		// A call whose context ends meanwhile returns what is wrong as well.
+		// A call whose context ends in the meantime also returns the store's error.
 		setAll(fakes, func(f *fake) { f.delay = time.Minute })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -216,7 +216,7 @@ func TestGenerator_close(t *testing.T) {
 			f.set(func(f *fake) { f.delay = time.Hour })
 		}
 		waited := make(chan error)
-		for _, n := range []int{1000, 2000} { // one that is fetched for, and one in the queue
+		for _, n := range []int{1000, 2000} { // one with a fetch, and one in the queue
 			go func() {
 				_, err := generate(context.Background(), g, n)
 				waited <- err
@@ -325,15 +325,15 @@ func TestGenerator_readyEnds(t *testing.T) {
 	})
 }
 
-// A claim is tried again after these errors, on a new connection where the old one may
-// be gone, and the caller sees none of them.
+// After these errors, a claim is repeated, on a new connection if the old one may be lost. The
+// caller sees no error.
 func TestGenerator_claimIsTriedAgain(t *testing.T) {
 	number := func(n uint16) error { return &mysql.MySQLError{Number: n} }
 	for name, tt := range map[string]struct {
 		err         error
 		times       int
 		reconnected bool
-		want        bool // keys
+		want        bool // the call returns keys
 	}{
 		"deadlock":             {number(1213), 50, false, true},
 		"lock wait timeout":    {number(1205), 50, false, true},
@@ -375,13 +375,13 @@ func TestGenerator_claimIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Connections are replaced, so that what is checked at their start is seen again.
+// Connections are replaced, so that the checks at their start are repeated.
 func TestGenerator_connectionsAreReplaced(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		g.maxStep = min(g.maxStep, 100)
 		for range 12 * 60 {
 			mustKeys(t, g, 200)
-			time.Sleep(10 * time.Second) // two hours
+			time.Sleep(10 * time.Second) // two hours in total
 		}
 		for _, f := range fakes {
 			if f.opened < 11 || f.opened > 13 || f.closed != f.opened-1 {
@@ -391,7 +391,7 @@ func TestGenerator_connectionsAreReplaced(t *testing.T) {
 	})
 }
 
-// A panic is an error, and the generator continues.
+// A panic becomes an error, and the generator remains usable.
 func TestGenerator_panicOfAClaim(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].panics = true
@@ -436,8 +436,8 @@ func TestGenerator_describe(t *testing.T) {
 	})
 }
 
-// Without an address the first key returns an error, because a rule is also
-// checked without a connector.
+// Without an address, the first key returns an error, because rules are also checked without a
+// connector.
 func TestGenerator_noDatabase(t *testing.T) {
 	for typ, props := range map[string]map[string]any{"LEAF_SEGMENT": {"leaf.key": "order"}, "TICKET": nil} {
 		g, err := construct(t, typ, props, spi.Host{})
@@ -462,7 +462,7 @@ func TestGenerator_warnings(t *testing.T) {
 	})
 }
 
-// A key from memory allocates nothing.
+// A buffered key allocates nothing.
 func TestGenerator_allocations(t *testing.T) {
 	for _, typ := range types {
 		g, _ := newFake(t, typ.typ, with(typ.props, map[string]any{}))

@@ -14,7 +14,7 @@ func maxID(t testing.TB, dsn string) int64 {
 	return scan[int64](t, openDB(t, dsn), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'")
 }
 
-// The interval's bounds are Leaf's: a fetch ends where Leaf's next one begins.
+// A fetch has the bounds of Leaf's segments: it ends where Leaf's next segment begins.
 func TestLeaf_boundsAreLeafs(t *testing.T) {
 	if testserver.Each(t, TestLeaf_boundsAreLeafs) {
 		return
@@ -35,7 +35,7 @@ func TestLeaf_boundsAreLeafs(t *testing.T) {
 	}
 }
 
-// A fetch is one statement: counted by the server.
+// A fetch is one statement, by the server's count.
 func TestLeaf_oneStatementAFetch(t *testing.T) {
 	if testserver.Each(t, TestLeaf_oneStatementAFetch) {
 		return
@@ -65,8 +65,8 @@ func TestLeaf_oneStatementAFetch(t *testing.T) {
 	}
 }
 
-// A server whose OK packet carries no LAST_INSERT_ID gets Leaf's transaction, which works
-// as well on an engine that locks no rows.
+// If a server's OK packet has no LAST_INSERT_ID, the generator uses Leaf's transaction, which
+// also works with engines that lock no rows.
 func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 	for _, engine := range []string{"InnoDB", "MyISAM"} {
 		t.Run(engine, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 	}
 }
 
-// What was claimed after the row was read is not claimed again.
+// Numbers that another process claims after the row was read are not claimed again.
 func TestLeaf_swapCompares(t *testing.T) {
 	if testserver.Each(t, TestLeaf_swapCompares) {
 		return
@@ -106,7 +106,7 @@ func TestLeaf_swapCompares(t *testing.T) {
 	}
 }
 
-// mocked is a server on a connection whose answers a test gives.
+// mocked returns a server with a connection whose answers the test sets.
 func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
@@ -121,8 +121,8 @@ func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	return &server{words: words{title: "TEST"}, name: "test", db: db, conn: conn}, mock
 }
 
-// A claim is checked: a server that does not echo, or echoes something else, is
-// found out by the number, which is never handed out, and neither are several rows'.
+// Each claim is checked. If a server returns no number or a wrong one, or claims several rows, no
+// number is handed out.
 func TestLeaf_echoIsChecked(t *testing.T) {
 	const n, least, claimed = 10, 500, 700
 	for name, tt := range map[string]struct{ echoed, rows, want int64 }{
@@ -158,8 +158,8 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 	}
 }
 
-// failOver makes the server look like a replica that took the place of another one and
-// lacks the last claims.
+// failOver makes the server look like a replica that has replaced another server and lacks the
+// last claims.
 func failOver(t *testing.T, dsn string) {
 	t.Helper()
 	db := openDB(t, dsn)
@@ -167,8 +167,8 @@ func failOver(t *testing.T, dsn string) {
 	mustExec(t, db, "UPDATE leaf_alloc SET description = 'the server before' WHERE biz_tag = ?", noteKey("order"))
 }
 
-// Numbers that a replica knows nothing of are not given again, neither by processes
-// that start after the failover nor by those that were there.
+// After a failover, numbers that the replica doesn't know aren't handed out again, neither by new
+// processes nor by running ones.
 func TestLeaf_failoverGap(t *testing.T) {
 	if testserver.Each(t, TestLeaf_failoverGap) {
 		return
@@ -212,7 +212,7 @@ func TestLeaf_failoverGap(t *testing.T) {
 	}
 }
 
-// Of several processes that find another server at once, one raises max_id.
+// If several processes find another server at the same time, one of them raises max_id.
 func TestLeaf_oneProcessLeavesTheGap(t *testing.T) {
 	s, mock := mocked(t)
 	mock.ExpectBegin()

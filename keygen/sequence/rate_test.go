@@ -99,7 +99,7 @@ func TestRate_nextCheck(t *testing.T) {
 	}
 }
 
-// leafBubble runs a test over a fake leaf_alloc.
+// leafBubble runs a test with a fake leaf_alloc.
 func leafBubble(t *testing.T, props map[string]any, test func(*testing.T, *generator, *fake)) {
 	t.Helper()
 	inBubble(t, "LEAF_SEGMENT", with(types[0].props, props), func(t *testing.T, g *generator, fakes []*fake) {
@@ -107,8 +107,8 @@ func leafBubble(t *testing.T, props map[string]any, test func(*testing.T, *gener
 	})
 }
 
-// consume takes n numbers at an even rate over the time. Of a single caller none is left
-// out.
+// consume takes n numbers at an even rate over a duration. With a single caller, no number may be
+// skipped.
 func consume(t *testing.T, g *generator, n int64, over time.Duration) {
 	t.Helper()
 	first := mustKey(t, g)
@@ -120,8 +120,8 @@ func consume(t *testing.T, g *generator, n int64, over time.Duration) {
 	}
 }
 
-// At a steady rate the segments grow until they last 15 minutes, and when the
-// rate falls they shrink until they last 30, down to the row's step.
+// At a steady rate, segments grow until they last 15 minutes. When the rate falls, they shrink
+// until they last 30 minutes, but not below the row's step.
 func TestRate_stepFollows(t *testing.T) {
 	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
 		consume(t, g, 10_000, 10_000*time.Second) // 900 to 1800 last 15 to 30 minutes
@@ -129,7 +129,7 @@ func TestRate_stepFollows(t *testing.T) {
 		if last := sizes[len(sizes)-1]; last < 900 || last > 1800 {
 			t.Errorf("at 1 a second\nhave: segments of %v\nwant: the last one in 900..1800", sizes)
 		}
-		consume(t, g, 6000, 6000*20*time.Second) // 45 to 90, but the row has 100
+		consume(t, g, 6000, 6000*20*time.Second) // 45 to 90, but the row's step is 100
 		sizes = f.claims()
 		if last := sizes[len(sizes)-1]; last != 100 {
 			t.Errorf("at 1 in 20 seconds\nhave: segments of %v\nwant: the last one of 100", sizes)
@@ -154,7 +154,7 @@ func TestRate_stepStaysInBounds(t *testing.T) {
 	})
 }
 
-// Waiting calls share fetches of at most max-step; a single call may want more.
+// Waiting calls share fetches of at most max-step. A single call may need more.
 func TestRate_waitersStayInBounds(t *testing.T) {
 	leafBubble(t, map[string]any{"max-step": "100"}, func(t *testing.T, g *generator, f *fake) {
 		f.delay = time.Second
@@ -165,8 +165,8 @@ func TestRate_waitersStayInBounds(t *testing.T) {
 	})
 }
 
-// Calls that use up what is fetched make later fetches larger, until there is something
-// left in memory for the next call.
+// If calls use up whole fetches, later fetches become larger, until some numbers stay buffered
+// for the next call.
 func TestRate_stepFollowsLargeCalls(t *testing.T) {
 	for _, n := range []int{100, 101, 1500} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -188,14 +188,14 @@ func TestRate_stepFollowsLargeCalls(t *testing.T) {
 	}
 }
 
-// The next segment is fetched when the rest lasts for the reserve, neither at
-// a fixed share nor only at the end.
+// The next segment is fetched when the rest lasts as long as the reserve, not at a fixed share or
+// at the end.
 func TestRate_fetchIsEarlyEnough(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		reserve   string
-		every     time.Duration // between two numbers
-		low, high int64         // numbers used when the second fetch comes
+		every     time.Duration // time between two numbers
+		low, high int64         // numbers used before the second fetch
 	}{
 		{"1 in 10 s: 6 numbers are a minute", "1m", 10 * time.Second, 985, 997},
 		{"1 a second: 60 numbers are a minute", "1m", time.Second, 920, 945},
@@ -220,8 +220,7 @@ func TestRate_fetchIsEarlyEnough(t *testing.T) {
 	}
 }
 
-// With the reserve's time of numbers fetched ahead, no call waits at a steady
-// rate, whatever the database's delay.
+// If the fetch is early enough, no call waits at a steady rate, with any delay of the database.
 func TestRate_steadyCallersDoNotWait(t *testing.T) {
 	for _, tt := range []struct{ delay, every time.Duration }{
 		{2 * time.Second, 100 * time.Millisecond}, {5 * time.Millisecond, time.Millisecond},
@@ -236,7 +235,7 @@ func TestRate_steadyCallersDoNotWait(t *testing.T) {
 	}
 }
 
-// A step that is changed in the row is seen within ten minutes.
+// A changed step of the row takes effect within ten minutes.
 func TestRate_changedStepOfTheRow(t *testing.T) {
 	leafBubble(t, map[string]any{"reserve": "1s"}, func(t *testing.T, g *generator, f *fake) {
 		f.base = 10
@@ -249,8 +248,8 @@ func TestRate_changedStepOfTheRow(t *testing.T) {
 	})
 }
 
-// Health is bad before keys stop coming, and a fetch ahead that failed is done
-// again, but not with each key.
+// Health reports the problem before keys end. A failed early fetch is repeated, but not for each
+// key.
 func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
 	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
 		f.base = 10_000
@@ -278,8 +277,8 @@ func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
 	})
 }
 
-// A call that is larger than the next segment leaves both in memory and fetches what it
-// wants, also when the step has grown since.
+// A call that needs more than the next segment leaves both segments buffered and fetches its
+// numbers, even if the step has grown.
 func TestRate_callLargerThanTheNextSegment(t *testing.T) {
 	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
 		mustKeys(t, g, 40)

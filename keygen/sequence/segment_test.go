@@ -36,7 +36,7 @@ func TestSegment_take(t *testing.T) {
 	}
 }
 
-// A request that is too large leaves what is left to smaller ones.
+// A request that is too large leaves the rest to smaller ones.
 func TestSegment_takeWastesNothing(t *testing.T) {
 	s := newSegment(run{100, 10, 1})
 	s.take(6)
@@ -51,8 +51,8 @@ func TestSegment_takeWastesNothing(t *testing.T) {
 	}
 }
 
-// Callers in a tight loop, one number or several at a time, get as many as there
-// are, and as many as retire counts: one that is given twice makes it more.
+// Callers in a tight loop take one number or several. Their total must equal the size of the
+// segment and the count of retire. A duplicate would increase it.
 func TestSegment_givesEachNumberOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	for _, most := range []int64{1, 3} {
@@ -69,7 +69,7 @@ func TestSegment_givesEachNumberOnce(t *testing.T) {
 						}
 						if _, ok := s.take(n); !ok {
 							if early && i == 0 && calls < 1000 {
-								retired.Store(s.retire()) // the others were quicker
+								retired.Store(s.retire()) // the others were faster
 							}
 							given.Add(own)
 							return

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ticketBubble runs a test over fake ticket servers.
+// ticketBubble runs a test with fake ticket servers.
 func ticketBubble(t *testing.T, dsns string, props map[string]any, test func(*testing.T, *generator, []*fake)) {
 	t.Helper()
 	inBubble(t, "TICKET", with(map[string]any{"dsns": dsns}, props), test)
@@ -18,9 +18,8 @@ const (
 	three = "u@tcp(a:1)/d,u@tcp(b:1)/d,u@tcp(c:1)/d"
 )
 
-// The servers are asked in turn. What is left of a batch serves the calls that it
-// suffices for, on its server's grid; the rest of a batch that does not suffice is
-// dropped, unless the call is larger than a batch.
+// The servers are used in turn. The rest of a batch serves calls for which it suffices, on its
+// server's grid. Otherwise the rest is dropped, unless the call needs more than a batch.
 func TestServers_inTurn(t *testing.T) {
 	for _, tt := range []struct {
 		name, dsns string
@@ -43,7 +42,7 @@ func TestServers_inTurn(t *testing.T) {
 	}
 }
 
-// A batch is one fetch; what is left of it serves from memory.
+// A batch is one fetch. Later calls use its rest from the buffer.
 func TestServers_batch(t *testing.T) {
 	ticketBubble(t, "u@tcp(a:1)/d", map[string]any{"batch": "10"}, func(t *testing.T, g *generator, _ []*fake) {
 		for range 30 {
@@ -62,8 +61,7 @@ func TestServers_batch(t *testing.T) {
 	})
 }
 
-// A server that is down is tried again after 1, 2, 4, … 30 seconds, and costs
-// nothing in between.
+// A server that is down is retried after 1, 2, 4, … 30 seconds, and costs nothing in between.
 func TestServers_pausesGrow(t *testing.T) {
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].fail = []error{errors.New("down")}
@@ -121,7 +119,7 @@ func TestServers_allFail(t *testing.T) {
 	})
 }
 
-// A server that has repeated numbers is not asked again.
+// A server that has repeated numbers is not used again.
 func TestServers_refused(t *testing.T) {
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].refused = fakes[0].storeError(errRepeated, "fake")
@@ -137,8 +135,8 @@ func TestServers_refused(t *testing.T) {
 	})
 }
 
-// All servers are connected to before the first number, and wrong settings of one that
-// has come back stop all numbers until they are repaired.
+// All servers are connected before the first number. Wrong settings of a server that returns stop
+// all numbers until they are fixed.
 func TestServers_settingsOfAllCount(t *testing.T) {
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		wrong := fakes[1].storeError(errSettings, "fake")
@@ -154,7 +152,7 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 		if keys := []int64{mustKey(t, g), mustKey(t, g)}; !slices.Equal(keys, []int64{1, 2}) {
 			t.Errorf("after the repair\nhave: %v\nwant: 1 2", keys)
 		}
-		fakes[0].set(func(f *fake) { f.fail = []error{wrong, nil} }) // of a number off its grid
+		fakes[0].set(func(f *fake) { f.fail = []error{wrong, nil} }) // error for a number that is off its grid
 		if _, err := generate(t.Context(), g, 1); !errors.Is(err, errSettings) {
 			t.Errorf("wrong settings at a claim\nhave: %v\nwant: errSettings, and no number of the other server", err)
 		}

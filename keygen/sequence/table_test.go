@@ -25,14 +25,14 @@ type table struct {
 	typ     string
 	name    string
 	create  []string
-	address string         // the property with the DSN
-	props   map[string]any // without it
-	// claim claims numbers as another program does.
+	address string         // name of the property with the DSN
+	props   map[string]any // the other properties
+	// claim claims numbers as other programs do.
 	claim func(db *sql.DB, i int) ([]int64, error)
 	grant string
 }
 
-// leafAlloc is Leaf's own definition, word for word in its columns, and Leaf's own fetch.
+// leafAlloc has the columns of Leaf's own definition, and Leaf's fetch.
 var leafAlloc = table{
 	typ: "LEAF_SEGMENT", name: "leaf_alloc", address: "dsn",
 	create: []string{"CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
@@ -52,7 +52,7 @@ var leafAlloc = table{
 	grant: "SELECT, UPDATE ON leaf_alloc",
 }
 
-// tickets64 is Flickr's own table, on InnoDB, and Flickr's statement.
+// tickets64 is Flickr's table with InnoDB, and Flickr's statement.
 var tickets64 = table{
 	typ: "TICKET", name: "Tickets64", address: "dsns",
 	create: []string{"CREATE TABLE Tickets64 (id bigint(20) unsigned NOT NULL auto_increment, " +
@@ -73,8 +73,7 @@ var tickets64 = table{
 	grant: "SELECT, INSERT, DELETE ON Tickets64",
 }
 
-// leafFetch does what Leaf's server does and returns its segment. A step of 0 is the
-// row's.
+// leafFetch claims a segment as Leaf's server does. Step 0 means the row's step.
 func leafFetch(db *sql.DB, step int64) (first, end int64, err error) {
 	tx, err := db.Begin()
 	if err != nil {
@@ -124,7 +123,7 @@ func scan[V any](t testing.TB, db *sql.DB, query string) (v V) {
 	return v
 }
 
-// database makes a database with the table on the shared server.
+// database creates a database with the table on the shared server.
 func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 	t.Helper()
 	dsn = testserver.Database(t)
@@ -135,7 +134,7 @@ func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 	return dsn, db
 }
 
-// server starts a server with the table in a database of its own.
+// server starts a server with a database with the table.
 func (tab table) server(t testing.TB, args ...string) (*testserver.Server, string) {
 	t.Helper()
 	s := testserver.StartSQL(t, args...)
@@ -153,7 +152,7 @@ func (tab table) generator(t testing.TB, dsn string, more map[string]any) *gener
 	return newGen(t, tab.typ, with(props, more))
 }
 
-// eachTable runs a test over both tables, on each kind of server.
+// eachTable runs a test with both tables on each kind of server.
 func eachTable(t *testing.T, all func(*testing.T), test func(*testing.T, table)) {
 	if testserver.Each(t, all) {
 		return
@@ -164,8 +163,8 @@ func eachTable(t *testing.T, all func(*testing.T), test func(*testing.T, table))
 	}
 }
 
-// Several generators and programs that use the tables as Leaf and Flickr do never get
-// the same number. What InnoDB cancels as a deadlock no caller sees.
+// Several generators, and programs that use the tables as Leaf and Flickr do, get unique numbers.
+// Callers don't see InnoDB's deadlocks.
 func TestTable_sharedWithOtherPrograms(t *testing.T) {
 	eachTable(t, TestTable_sharedWithOtherPrograms, func(t *testing.T, tab table) {
 		dsn, db := tab.database(t)
@@ -194,8 +193,8 @@ func TestTable_sharedWithOtherPrograms(t *testing.T) {
 	})
 }
 
-// The first key of a new table is 1, those of a call follow each other, they are
-// committed before a caller has them, and the table stays right for the other programs.
+// The first key of a new table is 1. The keys of a call are consecutive, and are committed before
+// the caller gets them. Other programs can continue to use the table.
 func TestTable_keysAreCommitted(t *testing.T) {
 	eachTable(t, TestTable_keysAreCommitted, func(t *testing.T, tab table) {
 		dsn, db := tab.database(t)
@@ -217,7 +216,7 @@ func TestTable_keysAreCommitted(t *testing.T) {
 	})
 }
 
-// The engine that Flickr had has no transactions and locks no rows.
+// MyISAM, the engine of Flickr's table, has no transactions and locks no rows.
 func TestTable_myISAM(t *testing.T) {
 	eachTable(t, TestTable_myISAM, func(t *testing.T, tab table) {
 		dsn, db := tab.database(t)
@@ -261,8 +260,8 @@ func TestTable_cancelWhileTheRowIsLocked(t *testing.T) {
 	})
 }
 
-// The server stops: what is in memory serves, then there is an error; the server is
-// back: keys come again, above the old ones.
+// When the server stops, buffered keys continue, then there is an error. When it returns, keys
+// continue above the old ones.
 func TestTable_serverAwayAndBack(t *testing.T) {
 	if testserver.Each(t, TestTable_serverAwayAndBack) {
 		return
@@ -311,7 +310,7 @@ func TestTable_serverAwayAndBack(t *testing.T) {
 	}
 }
 
-// A killed idle connection is not an error.
+// A killed idle connection causes no error.
 func TestTable_idleConnectionKilled(t *testing.T) {
 	eachTable(t, TestTable_idleConnectionKilled, func(t *testing.T, tab table) {
 		dsn, db := tab.database(t)
@@ -327,7 +326,7 @@ func TestTable_idleConnectionKilled(t *testing.T) {
 	})
 }
 
-// connectionValue asks the generator's own connection.
+// connectionValue runs a query on the generator's connection.
 func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 	t.Helper()
 	if err := g.servers.all[0].conn.QueryRowContext(t.Context(), query).Scan(&v); err != nil {
@@ -336,8 +335,8 @@ func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 	return v
 }
 
-// user makes a user without rights and returns a DSN of it. What is granted to it goes
-// with its database.
+// user creates a user without privileges, and returns its DSN. The user is dropped with its
+// database.
 func user(t *testing.T, db *sql.DB, dsn string) (account, userDSN string) {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
@@ -370,7 +369,7 @@ func TestTable_privileges(t *testing.T) {
 	})
 }
 
-// Each of these tables gives an error of its kind, with the remedy, or keys.
+// Each of these tables causes an error of its kind, with a fix, or keys.
 func TestTable_contents(t *testing.T) {
 	maxID := func(v int64) string { return fmt.Sprint("UPDATE leaf_alloc SET max_id = ", v) }
 	eachTable(t, TestTable_contents, func(t *testing.T, tab table) {
@@ -432,8 +431,8 @@ func TestTable_contents(t *testing.T) {
 	})
 }
 
-// A table that changes below a generator gives nothing that was claimed before, nothing
-// past the column, and nothing for a row that has gone.
+// If a table changes while the generator is open, the generator returns no number that was
+// claimed before, none above the column's range, and none if the row is gone.
 func TestTable_changesWhileLive(t *testing.T) {
 	eachTable(t, TestTable_changesWhileLive, func(t *testing.T, tab table) {
 		for _, tt := range []struct {
@@ -457,7 +456,7 @@ func TestTable_changesWhileLive(t *testing.T) {
 				dsn, db := tab.database(t)
 				g := tab.generator(t, dsn, nil)
 				mustKeys(t, g, 20_000)
-				mustKeys(t, g, 9000) // by the single statement of LEAF_SEGMENT
+				mustKeys(t, g, 9000) // claimed by the single statement of LEAF_SEGMENT
 				for _, query := range tt.change {
 					mustExec(t, db, query)
 				}
@@ -468,8 +467,8 @@ func TestTable_changesWhileLive(t *testing.T) {
 				if tt.want != errMovedBack {
 					return
 				}
-				// What is refused leaves the row as it is, for the operator to see, and is
-				// served again when that is repaired.
+				// A refused claim doesn't change the row. After an operator has fixed the row,
+				// claims succeed again.
 				if n := scan[int64](t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'"); n != 1 {
 					t.Errorf("\nhave: max_id %d\nwant: 1, untouched", n)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// ticketServer makes a database that stands for a ticket server with those settings.
+// ticketServer creates a database that represents a ticket server with these settings.
 func ticketServer(t testing.TB, increment, offset int) string {
 	t.Helper()
 	dsn, _ := tickets64.database(t)
@@ -27,7 +27,7 @@ func withSettings(dsn string, increment, offset int) string {
 	return fmt.Sprintf("%s?auto_increment_increment=%d&auto_increment_offset=%d", dsn, increment, offset)
 }
 
-// Numbers are the table's, and the row holds the last one.
+// The numbers come from the table, whose row has the last one.
 func TestTicket_numbersAreTheTables(t *testing.T) {
 	if testserver.Each(t, TestTicket_numbersAreTheTables) {
 		return
@@ -48,8 +48,7 @@ func TestTicket_numbersAreTheTables(t *testing.T) {
 	}
 }
 
-// The three REPLACEs of a block are one transaction: one write of the log, as for
-// one number.
+// The three REPLACEs of a block are one transaction, with one write of the log.
 func TestTicket_blockIsOneCommit(t *testing.T) {
 	if testserver.Each(t, TestTicket_blockIsOneCommit) {
 		return
@@ -62,7 +61,7 @@ func TestTicket_blockIsOneCommit(t *testing.T) {
 	mustKey(t, g)
 	const commits = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rw_commits'"
 	for _, n := range []int{1, 100} {
-		least := 100 // of several: the server has transactions of its own
+		least := 100 // smallest of several, because the server has other transactions
 		for range 5 {
 			before := scan[int](t, db, commits)
 			mustKeys(t, g, n)
@@ -74,7 +73,7 @@ func TestTicket_blockIsOneCommit(t *testing.T) {
 	}
 }
 
-// A statement whose caller has gone does not stay in the queue for the table's lock.
+// A statement whose caller has given up doesn't stay in the queue for the table's lock.
 func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
 	if testserver.Each(t, TestTicket_nothingWaitsAfterTheTimeout) {
 		return
@@ -103,8 +102,7 @@ func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
 	}
 }
 
-// A user who may not lock tables, as those of older ticket tables, gets the
-// same numbers by statements that take longer.
+// A user without the LOCK TABLES privilege gets the same numbers with slower statements.
 func TestTicket_withoutLockTables(t *testing.T) {
 	if testserver.Each(t, TestTicket_withoutLockTables) {
 		return
@@ -133,8 +131,8 @@ func TestTicket_withoutLockTables(t *testing.T) {
 	}
 }
 
-// Two servers of offsets 1 and 2, one of them stopped in the middle, then back; then with
-// the other's offset, and repaired.
+// Of two servers with offsets 1 and 2, one stops, then returns, then has the other's offset, and
+// is fixed.
 func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	if testserver.Each(t, TestTicket_serverStopsInTheMiddle) {
 		return
@@ -176,7 +174,7 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 		}
 	}
 
-	// Connections keep the settings that they were opened with.
+	// Connections keep the settings from the time they were opened.
 	db := openDB(t, a.DSN())
 	mustExec(t, db, "SET GLOBAL auto_increment_offset = 2")
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
@@ -189,8 +187,8 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
 }
 
-// stepClock stands still until it is stepped. Sleeps are real: they are a few
-// milliseconds between deadlocks.
+// stepClock is a clock that the test steps. Its sleeps are real: a few milliseconds between
+// deadlocks.
 type stepClock struct {
 	mu  sync.Mutex
 	now time.Duration
@@ -212,8 +210,8 @@ func (c *stepClock) step(d time.Duration) {
 	c.now += d
 }
 
-// Settings with which two servers would give the same number are errors, whichever
-// server's turn it is.
+// Settings with which two servers would return the same number are errors, whichever server is
+// next.
 func TestTicket_settings(t *testing.T) {
 	if testserver.Each(t, TestTicket_settings) {
 		return
@@ -236,7 +234,7 @@ func TestTicket_settings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGen(t, "TICKET", tt.props)
-			for range 4 { // whichever server's turn it is
+			for range 4 { // whichever server is next
 				_, err := generate(t.Context(), g, 1)
 				wantError(t, err, errSettings)
 				if !strings.Contains(err.Error(), tt.says) {
@@ -247,11 +245,11 @@ func TestTicket_settings(t *testing.T) {
 	}
 }
 
-// What a server returns is checked, number by number.
+// The numbers that a server returns are checked.
 func TestTicket_accept(t *testing.T) {
 	for name, tt := range map[string]struct {
 		run  run
-		want error // nil: none
+		want error // nil for no error
 	}{
 		"right":                 {run{11, 3, 2}, nil},
 		"no number":             {run{0, 1, 2}, spi.ErrStore},
@@ -264,7 +262,7 @@ func TestTicket_accept(t *testing.T) {
 	} {
 		table := &ticketTable{server: &server{name: "test"}, increment: 2, offset: 1, limit: 101, last: 9}
 		if err := table.accept(tt.run); (tt.want == nil) != (err == nil) || !errors.Is(err, tt.want) ||
-			(table.refused != nil) != (tt.want == errRepeated) { // only that is for good: a table is repaired
+			(table.refused != nil) != (tt.want == errRepeated) { // only this error is permanent: tables can be fixed
 			t.Errorf("%s\nhave: %v, refused for good: %v\nwant: %v", name, err, table.refused, tt.want)
 		}
 		if err := table.accept(tt.run); !errors.Is(err, spi.ErrStore) {
@@ -273,8 +271,8 @@ func TestTicket_accept(t *testing.T) {
 	}
 }
 
-// A block, or the rows of one REPLACE, that end elsewhere than they should are not
-// numbers of this caller alone.
+// If a block, or the rows of one REPLACE, end at an unexpected number, another caller may have
+// numbers of it.
 func TestTicket_endOfABlockIsChecked(t *testing.T) {
 	const block = "LOCK TABLES `t` WRITE; SET autocommit = 0; " +
 		"REPLACE INTO `t` (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); " +
@@ -308,7 +306,7 @@ func TestServer_closeIsAStoreError(t *testing.T) {
 	s, mock := mocked(t)
 	cause := errors.New("bad connection")
 	mock.ExpectClose().WillReturnError(cause)
-	if err := s.conn.Close(); err != nil { // back to the pool
+	if err := s.conn.Close(); err != nil { // returns it to the pool
 		t.Fatal(err)
 	}
 	s.conn = nil

@@ -18,7 +18,7 @@ func TestClockBack_policies(t *testing.T) {
 		ring   int
 		step   time.Duration
 		slept  time.Duration
-		ahead  time.Duration // key's time against the clock's
+		ahead  time.Duration // of the key relative to the clock's
 		fails  bool
 		// In the error.
 		tolerated string
@@ -42,7 +42,7 @@ func TestClockBack_policies(t *testing.T) {
 		t.Run(fmt.Sprintf("%v ring %d step %v", tt.policy, tt.ring, tt.step), func(t *testing.T) {
 			clock := newHandClock()
 			g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
-			for range 300 { // fill the ring
+			for range 300 { // use up the ring
 				mustKeys(t, g, 3)
 				clock.step(ms)
 			}
@@ -113,8 +113,8 @@ func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// While keys are ahead of the clock they continue at the clock's pace, not
-// faster, and the lead melts away when the demand is below it.
+// While keys are ahead of the clock, they advance at the clock's rate. The lead shrinks when the
+// demand is lower.
 func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
@@ -128,19 +128,19 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 		clock.step(ms)
 		mustKeys(t, g, 1)
 	}
-	// The hundred ticks were full, so that the first of these keys began another.
+	// The hundred ticks were full, so the first of these keys began another.
 	equal(t, "borrowed", *g.Health().Borrowed, 501*ms)
 	clock.step(time.Second)
 	mustKeys(t, g, 1)
 	equal(t, "borrowed after the step", *g.Health().Borrowed, 0)
-	// The step is forgotten: a full tick waits for the clock again.
+	// After the clock has passed the last key, a full tick waits for the clock again.
 	start = clock.Now()
 	mustKeys(t, g, 2*4096)
 	equal(t, "two ticks of keys", clock.Now().Sub(start), 2*ms)
 }
 
-// A goroutine that was held up between reading the clock and loading the word
-// finds a newer word than its reading. That is no step of the clock.
+// A goroutine that is delayed between reading the clock and loading the word finds a word newer
+// than its reading. This is not a step of the clock.
 func TestClockBack_lateReadingIsNoStep(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackFail})
@@ -160,8 +160,8 @@ func TestClockBack_lateReadingIsNoStep(t *testing.T) {
 	}
 }
 
-// A worker ID without a lease, in a new process: the ring does not go back to ticks before it,
-// which the process before may have used.
+// A new process has a worker ID without a lease. Its ring doesn't use ticks from before its
+// start, which an earlier process may have used.
 func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {
 	for name, cfg := range map[string]config{"worker-id": {WorkerID: 3}, "STATIC": {Assigner: givenID(3)}} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {
 				}
 				began.step(ms)
 			}
-			clock := newHandClock() // another process's: it shares nothing
+			clock := newHandClock() // of another process, so it shares no state
 			clock.step(100 * ms)
 			cfg.Clock = clock
 			g := mustNew(t, cfg)

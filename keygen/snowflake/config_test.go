@@ -64,7 +64,7 @@ func TestProperties_refused(t *testing.T) {
 	for _, tt := range []struct {
 		typ   string
 		props map[string]any
-		want  error // nil: any
+		want  error // nil for any error
 	}{
 		{"SNOWFLAKE", map[string]any{"worker-id": "1024"}, prop},
 		{"SNOWFLAKE", map[string]any{"worker-id": "-1"}, prop},
@@ -121,8 +121,7 @@ func TestProperties_assigner(t *testing.T) {
 	}
 }
 
-// Clusters whose processes are all worker 0 are the commonest cause of
-// duplicate keys.
+// Processes that all use worker ID 0 are the most frequent cause of duplicate keys.
 func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
@@ -144,7 +143,7 @@ func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	}
 }
 
-// listing is an assigner that lists one worker ID, mute one that lists none.
+// listing is an assigner that lists one worker ID. mute is one that lists none.
 type (
 	mute    struct{ spi.WorkerIDAssigner }
 	listing struct{ mute }

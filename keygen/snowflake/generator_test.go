@@ -15,9 +15,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fixedClock is ShardingSphere's: it begins at a time, returns the same
-// millisecond n times, then the next call returns the following one and the
-// count starts again.
+// fixedClock is the clock of ShardingSphere's tests. It returns the same millisecond n times,
+// then the next one n times, and so on.
 type fixedClock struct {
 	now      time.Time
 	n, calls int
@@ -109,8 +108,8 @@ func TestGenerator_vectors(t *testing.T) {
 	}
 }
 
-// shardingSphere is ShardingSphere's algorithm, for a clock that does not step
-// back: what our keys are compared with.
+// shardingSphere is ShardingSphere's algorithm for a clock that doesn't step back. The test
+// compares its keys with shardkey's.
 type shardingSphere struct {
 	clock                  spi.Clock
 	worker, last, sequence int64
@@ -141,8 +140,8 @@ func (s *shardingSphere) key() int64 {
 	return now<<22 | s.worker<<12 | s.sequence
 }
 
-// countedClock gives the same readings, each a random step on, to whoever
-// has the same seed.
+// countedClock advances by a random step at each reading. Clocks with the same seed return the
+// same readings.
 type countedClock struct {
 	now  time.Time
 	rand *rand.Rand
@@ -175,7 +174,7 @@ func TestGenerator_equalToShardingSphere(t *testing.T) {
 	}
 }
 
-// Keys that are made one every 3 ms are spread over the shards of key mod n.
+// With one key every 3 ms, keys spread over the shards of key mod n.
 func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 	const draws = 64 * 200
 	for _, ring := range []int{1, 200} {
@@ -200,8 +199,7 @@ func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 	}
 }
 
-// The time field is never wrapped round: its end is an error, and so is a time
-// before the epoch.
+// The time field never overflows. A time after its end or before the epoch is an error.
 func TestGenerator_timeOverflow(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond},
@@ -214,7 +212,7 @@ func TestGenerator_timeOverflow(t *testing.T) {
 			for _, now := range []time.Time{
 				last.Add(g.cfg.Layout.Tick), last.AddDate(100, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
 				DefaultEpoch.Add(-1), {}, time.Unix(-1<<50, 0),
-				// 1<<64 positions of a microsecond and more, which must not wrap round
+				// 1<<64 positions of a microsecond and more must not overflow.
 				last.Add((1<<50 + 5) * time.Microsecond), last.Add((1<<51 + 5) * time.Microsecond), last.Add((1<<52 + 1<<49 + 5) * time.Microsecond),
 			} {
 				clock.now = now
@@ -295,8 +293,8 @@ func TestGenerator_catchUp(t *testing.T) {
 	}
 }
 
-// wide has a sequence that no machine fills, so that benchmarks measure the
-// code and not the wait for the next millisecond.
+// wide has more sequence numbers than any machine uses, so that benchmarks don't measure the wait
+// for the next millisecond.
 var wide = Layout{TimeBits: 41, SequenceBits: 22}
 
 func BenchmarkKeys(b *testing.B) {

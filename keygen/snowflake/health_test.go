@@ -15,7 +15,7 @@ import (
 
 func TestHealth(t *testing.T) {
 	clock := newHandClock()
-	// The figures of leases are those of a leased worker ID.
+	// The statistics of leases exist only for a leased worker ID.
 	for want, cfg := range map[string]config{
 		`{"issued":1,"waits":0,"borrowedSeconds":0,"clockSteps":0,"workerId":5}`: {WorkerID: 5},
 		`{"issued":1,"waits":1,"borrowedSeconds":0,"clockSteps":0,"workerId":6}`: {Assigner: givenID(6)},
@@ -56,8 +56,8 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// A clock that was half a minute ahead costs no worker ID, and one that is configured cannot be
-// replaced: both are reported.
+// A clock that was half a minute ahead doesn't cost a leased worker ID, and a configured one
+// can't be replaced. Both cases are reported.
 func TestHealth_clockThatWasAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   func(clock spi.Clock) config
@@ -89,8 +89,8 @@ func TestHealth_clockThatWasAhead(t *testing.T) {
 	}
 }
 
-// Of two generators in the same history, one is asked whether it is ready before
-// each key. It says what the key will say, and both make the same keys.
+// Two generators have the same history. Ready is called on one of them before each key. It must
+// predict the result, and both must generate the same keys.
 func TestReady_agreesWithTheNextKey(t *testing.T) {
 	for seed := range uint64(80) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
@@ -159,12 +159,12 @@ func TestReady_agreesWithTheNextKey(t *testing.T) {
 	}
 }
 
-// The ring's tick for the clock is full, and the next one's word is later's.
+// The ring's slot for the clock's tick is full, and the next tick's slot contains a later tick.
 func TestReady_ringUsedUp(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackFail, RingSize: 4})
 	mustKeys(t, g, 4096)
-	clock.step(5 * ms) // to another word than the next tick's
+	clock.step(5 * ms) // to another slot than the next tick's
 	mustKeys(t, g, 1)
 	clock.step(-5 * ms)
 	wantErr(t, "used up", g.Ready(t.Context()), spi.ErrClockBack)
@@ -203,7 +203,7 @@ func TestReady_leases(t *testing.T) {
 	}
 }
 
-// The clock is behind by less than the tolerance, and the next key is past the lease.
+// The clock is behind by less than the tolerance, and the next key is after the lease.
 func TestReady_waitsForALimit(t *testing.T) {
 	g, clock, store := leased(t, config{MaxVibrationOffset: -1})
 	mustKeys(t, g, 1)
@@ -215,7 +215,7 @@ func TestReady_waitsForALimit(t *testing.T) {
 	store.fail(nil)
 }
 
-// silentStore answers when its caller gives up, and says so in its health.
+// silentStore answers only when its caller gives up, and reports that in its health.
 type silentStore struct{ *fakeStore }
 
 func (s silentStore) AcquireWorkerID(ctx context.Context, _ int64) (spi.WorkerIDLease, error) {

@@ -20,18 +20,18 @@ const ms = time.Millisecond
 
 var policies = []string{clockBackWait, clockBackBorrow, clockBackFail}
 
-// handClock is a clock that a test sets. A sleep moves it forward. It ends a test
-// that continues asking for ever.
+// handClock is a clock that a test sets. A sleep advances it. It fails a test that reads it
+// endlessly.
 type handClock struct {
 	mu    sync.Mutex
 	now   time.Time
 	asked int
 }
 
-// mostAsked is far more often than any test asks a clock.
+// mostAsked is a limit far above the number of readings in any test.
 const mostAsked = 1 << 22
 
-// ask counts a question. mu is held.
+// ask counts a reading. The caller holds mu.
 func (c *handClock) ask() {
 	if c.asked++; c.asked > mostAsked {
 		panic("the clock is asked for ever")
@@ -66,18 +66,18 @@ func (c *handClock) step(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// fakeStore grants worker IDs with intervals, as the real stores do: what is
-// reserved only rises.
+// fakeStore leases worker IDs with intervals, like the real stores: the end of a reservation only
+// increases.
 type fakeStore struct {
 	clock    spi.Clock
 	interval time.Duration
 
 	mu       sync.Mutex
-	reserved map[int64]int64      // worker ID → first ms that nobody has
-	owner    map[int64]*fakeLease // nil when free
-	err      error                // what the store answers
+	reserved map[int64]int64      // worker ID to the first unreserved ms
+	owner    map[int64]*fakeLease // nil if the worker ID is free
+	err      error                // returned by the store
 	acquired int
-	first    int64 // worker IDs begin here
+	first    int64 // the lowest worker ID
 }
 
 func newFakeStore(clock spi.Clock) *fakeStore {
@@ -111,21 +111,21 @@ func (s *fakeStore) fail(err error) {
 	s.err = err
 }
 
-// Health says what the store answers.
+// Health reports err.
 func (s *fakeStore) Health() spi.Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return spi.Health{Err: s.err}
 }
 
-// steal gives the worker IDs to nobody, as if their owners had been given up.
+// steal ends all leases, as if other processes had taken the worker IDs.
 func (s *fakeStore) steal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.owner)
 }
 
-// lose is what a lease does that finds its record gone: it is over at once.
+// lose ends a lease at once, like a lease whose record has disappeared.
 func (s *fakeStore) lose(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (l *fakeLease) Release(_ context.Context, lastUsed int64) error {
 	l.lastUsed = lastUsed
 	if l.store.owner[l.id] == l {
 		delete(l.store.owner, l.id)
-		l.store.reserved[l.id] = max(l.floor, lastUsed+1) // what was not used is free
+		l.store.reserved[l.id] = max(l.floor, lastUsed+1) // the unused part becomes free
 	}
 	return l.store.err
 }
@@ -192,8 +192,8 @@ func (givenID) Limit() int64                                                    
 func (givenID) Renew(context.Context, int64) error                                   { return nil }
 func (givenID) Release(context.Context, int64) error                                 { return nil }
 
-// mustNew makes a generator. Zero fields of cfg are a rule's defaults; an offset and a
-// tolerance of −1 are 0.
+// mustNew returns a generator. Zero fields of cfg have the defaults of a rule. An offset or
+// tolerance of -1 means 0.
 func mustNew(t testing.TB, cfg config) *generator {
 	t.Helper()
 	cfg.Layout = cfg.Layout.orDefault()
@@ -226,14 +226,14 @@ func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	return keys
 }
 
-// Next returns one new key.
+// Next returns a new key.
 func (g *generator) Next(ctx context.Context) (int64, error) {
 	var keys [1]int64
 	err := g.GenerateInt64Keys(ctx, spi.Column{}, keys[:])
 	return keys[0], err
 }
 
-// partsOf takes a generator's key apart.
+// partsOf decodes a generator's key.
 func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 	t.Helper()
 	parts, err := g.DecodeKey(key)
@@ -243,15 +243,14 @@ func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 	return parts
 }
 
-// compose is the key that [Decode] takes apart.
+// compose returns the key that [Decode] decodes to these parts.
 func compose(l Layout, at time.Time, worker, sequence int64) int64 {
 	l = l.orDefault()
 	ticks, _ := ticksSince(l, DefaultEpoch, at)
 	return int64(ticks)<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
 }
 
-// soak is how long a part of a test continues repeating itself: not at all, or a
-// sixth of the time that SHARDKEY_SOAK gives.
+// soak returns how long part of a test repeats: 0, or a sixth of SHARDKEY_SOAK.
 func soak(t testing.TB) time.Duration {
 	text := os.Getenv("SHARDKEY_SOAK")
 	if text == "" {
@@ -264,7 +263,7 @@ func soak(t testing.TB) time.Duration {
 	return d / 6
 }
 
-// leased makes a generator that leases its worker ID of a store.
+// leased returns a generator that leases its worker ID from a store.
 func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
 	t.Helper()
 	clock := newHandClock()
@@ -280,7 +279,7 @@ func equal[T comparable](t testing.TB, what string, have, want T) {
 	}
 }
 
-// wantErr checks that an error has want in its chain; none where that is nil.
+// wantErr checks that have wraps want, or that have is nil if want is.
 func wantErr(t testing.TB, what string, have, want error) {
 	t.Helper()
 	if !errors.Is(have, want) {

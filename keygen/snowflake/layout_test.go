@@ -61,8 +61,8 @@ func TestParseLayout_texts(t *testing.T) {
 	}
 }
 
-// Every worker and sequence of a layout makes a key of its own: none is cut
-// off, none runs into another field.
+// Each worker ID and sequence of a layout has a different key. None is truncated or overlaps
+// another field.
 func TestLayout_everyWorkerHasItsOwnKeys(t *testing.T) {
 	for _, l := range []Layout{Classic, JS53, {TimeBits: 39, WorkerBits: 16, SequenceBits: 8, Tick: 10 * ms}, {TimeBits: 45, SequenceBits: 18}, {TimeBits: 41, WorkerBits: 22}} {
 		clock := newHandClock()
@@ -230,7 +230,7 @@ func TestLayout_allBitsOfTime(t *testing.T) {
 	}
 }
 
-// A key is in the range of an interval exactly when its time is.
+// A key is in the range of an interval exactly if its time is in the interval.
 func TestKeyRange_holdsItsKeys(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 4))
 	for range 10_000 {
@@ -247,8 +247,8 @@ func TestKeyRange_holdsItsKeys(t *testing.T) {
 	}
 }
 
-// What is a layout can be written and read again, and keys of it can be taken
-// apart and put together; nothing panics.
+// A layout survives formatting and parsing, and its keys survive decoding and encoding. Nothing
+// panics.
 func FuzzLayout(f *testing.F) {
 	for _, seed := range []struct {
 		text string

@@ -25,8 +25,8 @@ func TestLease_beginsAtTheFirstKey(t *testing.T) {
 	}
 }
 
-// A crashed holder's interval reaches ahead of the clock: its successor begins
-// after it immediately, at the clock's rate.
+// A crashed holder has reserved an interval ahead of the clock. Its successor begins after it
+// immediately, at the clock's rate.
 func TestLease_floor(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, policy := range policies {
@@ -50,8 +50,8 @@ func TestLease_floor(t *testing.T) {
 	}
 }
 
-// A floor far ahead is not a crash but a wrong clock: such a worker ID is kept only
-// where keys may be of any time.
+// A floor far ahead comes from a wrong clock, not from a crash. Such a worker ID is kept only if
+// keys may have any time.
 func TestLease_floorFarAhead(t *testing.T) {
 	for _, policy := range policies {
 		clock := newHandClock()
@@ -88,7 +88,7 @@ func TestLease_limit(t *testing.T) {
 
 		store.fail(errAway)
 		clock.now = time.UnixMilli(lease.Limit()).Add(-2 * g.cfg.Layout.Tick)
-		key := mustKeys(t, g, 1)[0] // the lease still stands
+		key := mustKeys(t, g, 1)[0] // the lease is still valid
 		clock.now = time.UnixMilli(lease.Limit())
 		_, err := g.Next(t.Context())
 		end := "reserved until " + stamp(DefaultEpoch.Add(clock.now.Sub(DefaultEpoch).Truncate(g.cfg.Layout.Tick)))
@@ -115,7 +115,7 @@ func TestLease_lost(t *testing.T) {
 	before := mustKeys(t, g, 1)[0]
 	store.steal()
 	store.first = 7
-	mustKeys(t, g, 1) // its own interval is still its own
+	mustKeys(t, g, 1) // it may still use its own interval
 	clock.step(store.interval)
 	after := mustKeys(t, g, 1)[0]
 	if h := g.Health(); *h.WorkerID != 7 || *h.LeasesLost != 1 || after <= before || h.Issued != 3 {
@@ -123,7 +123,7 @@ func TestLease_lost(t *testing.T) {
 	}
 
 	store.steal()
-	store.first = 2000 // none free
+	store.first = 2000 // no worker ID is free
 	clock.step(store.interval)
 	_, err := g.Next(context.Background())
 	for _, want := range []error{spi.ErrLeaseLimit, spi.ErrLeaseLost, spi.ErrNoWorkerID} {
@@ -137,7 +137,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 	for _, tt := range []struct {
 		layout Layout
 		keys   int
-		want   time.Duration // behind the beginning of the clock's second
+		want   time.Duration // after the beginning of the clock's second
 	}{
 		{Classic, 1, 0},
 		{Classic, 4096, 0},
@@ -160,8 +160,8 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 	}
 }
 
-// A caller that is in the middle of a reservation when the lease is released
-// gets nothing: the next holder begins right after the last time used.
+// A caller in the middle of a reservation gets nothing if the lease is released: the next holder
+// begins directly after the last time used.
 func TestLease_releaseEndsTheState(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
@@ -200,14 +200,14 @@ func TestLease_acquireFails(t *testing.T) {
 	}
 }
 
-// foreignID ignores the highest worker ID that it is asked for.
+// foreignID ignores the limit for worker IDs.
 type foreignID struct{ *fakeStore }
 
 func (f foreignID) AcquireWorkerID(ctx context.Context, _ int64) (spi.WorkerIDLease, error) {
 	return f.fakeStore.AcquireWorkerID(ctx, 1<<20)
 }
 
-// slowStore answers after a second, as long as the caller waits for it.
+// slowStore answers after a second, unless its caller gives up first.
 type slowStore struct {
 	*fakeStore
 	calls atomic.Int64
@@ -236,7 +236,7 @@ func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 	})
 }
 
-// The caller that asks the store goes away: another one asks in its place.
+// If the caller that queries the store gives up, another caller queries it.
 func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
@@ -279,7 +279,7 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 	})
 }
 
-// A worker ID without limit, as STATIC gives it, shares the process's state.
+// A worker ID without a limit, such as STATIC's, shares the state of the process.
 func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	clock := newHandClock()
 	given := mustNew(t, config{Clock: clock, Assigner: givenID(3), RingSize: 20})
@@ -297,7 +297,7 @@ func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	}
 }
 
-// The keys of a tick may be finished; the next tick's are of another worker ID,
+// The keys of the current tick may be used up. Those of the next tick have another worker ID,
 // long before the old limit.
 func TestLease_lostEndsWithTheTick(t *testing.T) {
 	for name, cfg := range map[string]config{
@@ -310,13 +310,13 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 			g, clock, store := leased(t, cfg)
 			mustKeys(t, g, 1)
 			store.lose(0)
-			clock.step(time.Millisecond) // a tick, and a small part of one of js53
+			clock.step(time.Millisecond) // a tick of one layout, a small part of a js53 tick
 			mustKeys(t, g, 1)
 			if h := g.Health(); *h.WorkerID != 1 || *h.LeasesLost != 1 {
 				t.Fatalf("have: worker %d, %d leases lost\nwant: worker 1, one lost", *h.WorkerID, *h.LeasesLost)
 			}
 			store.lose(1)
-			store.first = 5000 // none free
+			store.first = 5000 // no worker ID is free
 			clock.step(time.Millisecond)
 			_, err := g.Next(t.Context())
 			if !errors.Is(err, spi.ErrLeaseLimit) || !errors.Is(err, spi.ErrNoWorkerID) || strings.Contains(err.Error(), "reserved until") {
@@ -334,8 +334,8 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 	})
 }
 
-// The clock was far ahead for one key and is right again: Health reports it until the next key,
-// which is of another worker ID and of the clock's time. The one before is released.
+// The clock was far ahead for one key and is right again. Health reports this until the next key,
+// which has another worker ID and the clock's time. The previous worker ID is released.
 func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   config
@@ -357,7 +357,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 				right := clock.Now()
 				clock.step(c.ahead)
 				mustKeys(t, g, 3)
-				for range c.cfg.RingSize { // a ring continues at once in ticks of which it has used none
+				for range c.cfg.RingSize { // a ring continues at once in ticks that it hasn't used
 					clock.step(ms)
 					mustKeys(t, g, 1)
 				}
@@ -382,8 +382,8 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 	}
 }
 
-// While no other worker ID can be had, Next, Ready and Health return what happened and until
-// when, and keys come with the first one that is free.
+// While no other worker ID is free, Next, Ready and Health report the cause and the end of the
+// wait. Keys continue with the first worker ID that becomes free.
 func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	g, clock, store := leased(t, config{})
 	mustKeys(t, g, 1)
@@ -408,7 +408,7 @@ func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	}
 }
 
-// A lease that is lost after the clock was far ahead is followed by one at the clock's time.
+// After the clock was far ahead, a lost lease is followed by a lease at the clock's time.
 func TestLease_lostAfterTheClockWasFarAhead(t *testing.T) {
 	g, clock, store := leased(t, config{ClockBack: clockBackFail})
 	mustKeys(t, g, 1)
@@ -421,7 +421,7 @@ func TestLease_lostAfterTheClockWasFarAhead(t *testing.T) {
 	}
 }
 
-// A lease may reach beyond the layout's time field; keys do not.
+// A lease may end after the layout's time field, but keys may not.
 func TestLease_endsWithTheTimeField(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
@@ -435,7 +435,7 @@ func TestLease_endsWithTheTimeField(t *testing.T) {
 	}
 }
 
-// lazyLease says that it was renewed, and was not.
+// lazyLease reports a renewal that it didn't do.
 type lazyLease struct{ *fakeLease }
 
 func (lazyLease) Renew(context.Context, int64) error { return nil }
@@ -463,7 +463,7 @@ func TestLease_renewalThatFallsShort(t *testing.T) {
 	}
 }
 
-// A floor within a tick is that tick's end: no key's time is below it.
+// A floor within a tick counts as the tick's end, so that no key has a time below it.
 func TestLease_floorWithinATick(t *testing.T) {
 	for _, layout := range []Layout{JS53, {TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}} {
 		for _, within := range []time.Duration{1 * ms, 350 * ms, 699 * ms} {
@@ -480,8 +480,7 @@ func TestLease_floorWithinATick(t *testing.T) {
 	}
 }
 
-// A worker ID that was leased on behalf of a generator that has closed since, or
-// that has another one by now, is released.
+// A worker ID that arrives after its generator has closed, or has another one, is released.
 func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})

@@ -13,8 +13,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// bubbleEpoch is before the time at which synctest's bubbles begin. Each bubble
-// has an epoch of its own, or it would find the state of the one before.
+// bubbleEpoch is before the time at which bubbles of synctest begin. Each bubble has another
+// epoch, because state is shared by epoch.
 var (
 	bubbleEpoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 	bubbles     atomic.Int64
@@ -60,7 +60,7 @@ func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 
 func TestQueue_canceledWaitersLeave(t *testing.T) {
 	inBubble(t, config{Layout: Layout{TimeBits: 41, SequenceBits: 0, Tick: 10 * time.Second}}, func(t *testing.T, g *generator) {
-		mustKeys(t, g, 2) // the second waits for a tick to begin, so that the next one is 10 s away
+		mustKeys(t, g, 2) // the second waits for a tick to begin, so the next one is 10 s away
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 10 {
@@ -144,8 +144,8 @@ func TestQueue_closeEndsWaits(t *testing.T) {
 	})
 }
 
-// A goroutine that sleeps too long loses no ticks while the layout is
-// saturated, and keys come back to the clock when it is not any more.
+// A goroutine that sleeps too long loses no ticks while the layout is saturated. Afterwards, keys
+// return to the clock's time.
 func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		inBubble(t, config{RingSize: ring}, func(t *testing.T, g *generator) {
@@ -166,8 +166,8 @@ func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 	}
 }
 
-// A demand that fills each tick's sequence, but fewer ticks than pass, is not
-// served further and further behind the clock.
+// If the demand fills each tick's sequence but uses fewer ticks than pass, keys don't fall
+// further and further behind the clock.
 func TestQueue_lagIsBounded(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		inBubble(t, config{RingSize: ring}, func(t *testing.T, g *generator) {
@@ -198,8 +198,8 @@ func TestQueue_crowdIsServed(t *testing.T) {
 	})
 }
 
-// While many wait the first of them sleeps a little longer than for the next tick.
-// A caller that comes meanwhile finds keys, and is served after them all the same.
+// While many callers wait, the first of them sleeps slightly longer than to the next tick. A new
+// caller finds free keys, but is served after the waiting ones.
 func TestQueue_newcomersComeLast(t *testing.T) {
 	for _, batch := range []int{1, 2} {
 		inBubble(t, config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *generator) {
@@ -220,8 +220,7 @@ func TestQueue_newcomersComeLast(t *testing.T) {
 	}
 }
 
-// A call for many ticks of keys does not keep the others waiting for all of
-// them.
+// Callers don't wait for all keys of a call that needs many ticks.
 func TestQueue_smallCallsPassALargeOne(t *testing.T) {
 	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 4096)

@@ -16,8 +16,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Callers in a tight loop, some with an older reading of the clock, take as many
-// positions as were issued: one that is given twice makes it more.
+// Callers in a tight loop, some with an old reading of the clock, take positions. Their number
+// must equal the number of issued positions. A duplicate would increase it.
 func TestState_givesEachPositionOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	const bits, ticks = 20, 8
@@ -58,9 +58,8 @@ func TestState_newestTickOnlyRises(t *testing.T) {
 	equal(t, "newest tick", s.high.Load(), 7)
 }
 
-// TestSoak_uniqueKeys lets 64 goroutines on 16 processors take keys by all doors,
-// alone and in batches, of two generators that share a worker ID.
-// SHARDKEY_SOAK=1m makes it last that long in all.
+// TestSoak_uniqueKeys takes keys with 64 goroutines on 16 processors, singly and in batches, from
+// two generators that share a worker ID. SHARDKEY_SOAK=1m sets the total duration.
 func TestSoak_uniqueKeys(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
 	for _, ring := range []int{1, 200} {
@@ -83,11 +82,11 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	const goroutines = 64
 	perGoroutine := min(3000, 100*int(layout.MaxSequence()+1))
 	if layout == wide {
-		perGoroutine = 30_000 // nobody waits, so that the word is contended all the time
+		perGoroutine = 30_000 // no caller waits, so that the word is always contended
 	}
 	cfg := config{Layout: layout, RingSize: ring, WorkerIDSet: true}
 	generators := []*generator{mustNew(t, cfg), mustNew(t, cfg)}
-	mustKeys(t, generators[0], 1) // takes the worker ID, whose figures outlive a round
+	mustKeys(t, generators[0], 1) // leases the worker ID, whose statistics survive a round
 	issued := generators[0].Health().Issued
 	made := make([][]int64, goroutines)
 	var wg sync.WaitGroup
@@ -103,8 +102,8 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	equal(t, "issued", generators[0].Health().Issued-issued, int64(len(all)))
 }
 
-// takeKeys takes n keys, some alone and some in batches, and checks that they
-// ascend and that batches are contiguous.
+// takeKeys takes n keys, some singly and some in batches. It checks that they ascend and that
+// batches are contiguous.
 func takeKeys(t *testing.T, g *generator, n int) []int64 {
 	keys := make([]int64, 0, n+64)
 	for len(keys) < n {
@@ -129,9 +128,9 @@ func takeKeys(t *testing.T, g *generator, n int) []int64 {
 	return keys
 }
 
-// TestSoak_model lets the clock step at random, forth and back, and takes keys of
-// generators that share a worker ID or open again. Whatever happens, no key
-// comes twice, and every error is one of the documented ones.
+// TestSoak_model steps the clock randomly, forward and back, and takes keys from generators that
+// share a worker ID or are opened again. All keys must be unique, and every error must be a
+// documented one.
 func TestSoak_model(t *testing.T) {
 	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
 	rounds, until := uint64(400), time.Now().Add(soak(t))
@@ -197,8 +196,8 @@ func takeModel(g *generator, n int, seen map[int64]bool) error {
 	return nil
 }
 
-// Holders that pause, crash, close and lose their lease, each with a clock of
-// its own that steps: no key twice among them all.
+// Holders pause, crash, close and lose their leases, each with a clock that steps. All keys must
+// be unique.
 func TestSoak_leaseModel(t *testing.T) {
 	rounds, until := uint64(300), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
@@ -241,7 +240,7 @@ func runLeaseModel(t *testing.T, rnd *rand.Rand, cfg config) error {
 				return err
 			}
 			*p = start()
-		case 1: // a crash: nothing is released, somebody else takes the id
+		case 1: // a crash: it releases nothing, and another holder takes the worker ID
 			store.steal()
 		case 2:
 			p.clock.step(time.Duration(rnd.IntN(400)-200) * ms)
@@ -262,7 +261,7 @@ func runLeaseModel(t *testing.T, rnd *rand.Rand, cfg config) error {
 	return nil
 }
 
-// skewed is the store as a process with another clock sees it.
+// skewed is the store for a process with another clock.
 type skewed struct {
 	*fakeStore
 	clock spi.Clock
@@ -290,8 +289,8 @@ func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 	}
 }
 
-// A generator with another ring takes the worker ID over when it is free, and
-// begins after all that was made.
+// A generator with another ring size takes over a free worker ID, and begins after all earlier
+// keys.
 func TestShared_ringSizesDiffer(t *testing.T) {
 	clock := newHandClock()
 	plain := mustNew(t, config{Clock: clock, WorkerID: 5})
@@ -309,9 +308,9 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clock.step(-1 * ms) // within the ring, but not of its own past
+	clock.step(-1 * ms) // in the ring, but before its start
 	if _, err := ring.Next(context.Background()); err != nil {
-		t.Fatal(err) // waited for
+		t.Fatal(err) // after a wait
 	}
 }
 
@@ -333,7 +332,7 @@ func TestShared_identitiesDiffer(t *testing.T) {
 	}
 }
 
-// uncomparableClock cannot be a map's key.
+// uncomparableClock can't be the key of a map.
 type uncomparableClock struct {
 	clock *handClock
 	_     []int
