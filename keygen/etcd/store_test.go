@@ -62,7 +62,7 @@ func TestStore_conforms(t *testing.T) {
 				return s, s.info()
 			},
 			PutForeign: func(id int64) {
-				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x", "4/5"} { // the first counts
+				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x", "4/5"} { // only the first is a worker ID
 					if _, err := client(t, addr).Put(t.Context(), defaultPrefix+ns+"/"+name, "not ours"); err != nil {
 						t.Fatal(err)
 					}
@@ -135,7 +135,8 @@ func TestStore_password(t *testing.T) {
 	}
 }
 
-// A paused server gets no password checked. Close and a caller's end don't wait for it.
+// A paused server can't check a password. Close and the end of a caller's context don't wait for
+// it.
 func TestStore_passwordOfASilentServer(t *testing.T) {
 	server := testserver.StartEtcd(t)
 	server.Pause()
@@ -179,8 +180,8 @@ func TestProperties_refused(t *testing.T) {
 	}
 }
 
-// listen returns the address of a server that answers nothing, and what it was
-// sent first. With a TLS configuration it answers the handshake.
+// listen returns the address of a server that doesn't answer, and a function that returns the
+// first bytes it received. With a TLS configuration it answers the handshake.
 func listen(t *testing.T, config *tls.Config) (addr string, heard func() []byte) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -214,8 +215,7 @@ func listen(t *testing.T, config *tls.Config) (addr string, heard func() []byte)
 	}
 }
 
-// No member hears a word in clear where TLS was asked for, whatever the scheme of
-// the others.
+// If TLS is configured, no member receives plain text, whatever scheme the others have.
 func TestTLS_neverInClear(t *testing.T) {
 	for _, c := range []struct{ endpoints, tls string }{
 		{"http://A", "true"}, {"HttP://A", "true"}, {"http://A", "skip-verify"}, {"http://A,http://B", "true"},
@@ -249,8 +249,7 @@ func TestTLS_neverInClear(t *testing.T) {
 	}
 }
 
-// A member whose certificate is wrong is told as such, and not as one that does
-// not answer.
+// The error for a member with a wrong certificate describes that, not a timeout.
 func TestTLS_wrongCertificateIsTold(t *testing.T) {
 	certificate, err := testserver.Certify(t.TempDir())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// newNanoid makes a generator of pairs of properties and their values.
+// newNanoid returns a generator. pairs alternates names and values of properties.
 func newNanoid(pairs ...string) (*generator, error) {
 	values := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -47,7 +47,7 @@ func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
 	return keys
 }
 
-// Each random byte chooses a character, or is discarded.
+// Each random byte selects a character or is discarded.
 func TestGenerator_characters(t *testing.T) {
 	random := rand.Reader
 	t.Cleanup(func() { rand.Reader = random })
@@ -77,7 +77,8 @@ func TestGenerator_unbiased(t *testing.T) {
 			count[r]++
 		}
 	}
-	// Each count has a standard deviation of 134; 6 of them never happen.
+	// Each count has a standard deviation of 134. A deviation of six times that practically never
+	// happens.
 	for _, r := range alphabet {
 		if have := count[r]; have < draws/10-800 || have > draws/10+800 {
 			t.Errorf("%c\nhave: %d\nwant: %d ± 800", r, have, draws/10)

@@ -23,7 +23,7 @@ func BenchmarkKeys(b *testing.B) {
 	}
 	b.Run("goroutines=16", func(b *testing.B) {
 		g := open(b, testserver.Redis(b))
-		b.SetParallelism(8) // times 2 cores
+		b.SetParallelism(8) // times 2 processors
 		b.RunParallel(func(pb *testing.PB) {
 			keys := make([]int64, 1)
 			for pb.Next() {

@@ -58,8 +58,8 @@ func TestGenerator_keysOfManyAreDistinct(t *testing.T) {
 	}
 }
 
-// A call is one command. It tells the script which process of the server it speaks
-// to: that is how a server that has come up without its last writes is known.
+// A call is one command. The command contains the run ID of the server's process, which shows
+// that a server has restarted without its last writes.
 func TestGenerator_whatIsSent(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g, c := open(t, s.Addr()), client(t, s.Addr())
@@ -79,7 +79,7 @@ func TestGenerator_whatIsSent(t *testing.T) {
 	}
 }
 
-// The layout gives 1024 keys a millisecond: more must wait for their time.
+// The layout has 1024 keys per millisecond. More keys must wait for their time.
 func TestGenerator_rateIsTheLayouts(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	mustKeys(t, g, 1)
@@ -108,8 +108,7 @@ func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	}
 }
 
-// shifted is the system's clock with another time. It calls onSleep, if there is
-// one, before it sleeps.
+// shifted is the system's clock with an offset. It calls onSleep, if set, before it sleeps.
 type shifted struct {
 	by      time.Duration
 	onSleep func()
@@ -153,7 +152,7 @@ func TestGenerator_outages(t *testing.T) {
 	}
 }
 
-// wantAscending checks that each key is over the one before, so that none repeats.
+// wantAscending checks that each key is above the previous one, so that none repeats.
 func wantAscending(t testing.TB, keys []int64) {
 	t.Helper()
 	for i := 1; i < len(keys); i++ {
@@ -163,7 +162,7 @@ func wantAscending(t testing.TB, keys []int64) {
 	}
 }
 
-// Without any persistence each restart loses the state; so does FLUSHALL.
+// Without persistence, each restart loses the state, and so does FLUSHALL.
 func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
 	s := testserver.StartRedis(t, "--appendonly", "no")
 	g, idle := open(t, s.Addr()), open(t, s.Addr())
@@ -182,8 +181,8 @@ func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
 	wantAscending(t, all)
 }
 
-// To a generator whose server was ahead, a server with the right time is one
-// whose clock went back.
+// If the previous server's clock was ahead, a server with the right time looks like one whose
+// clock stepped back.
 func TestGenerator_stateLostAndTheClockBack(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g := open(t, s.Addr())
@@ -208,13 +207,13 @@ func TestGenerator_stateLostAndTheClockBack(t *testing.T) {
 	if w := g.Health().Warnings; len(w) != 1 || !strings.Contains(w[0], "forgot") {
 		t.Errorf("Health\nhave: %v\nwant: a warning", w)
 	}
-	// A generator that never knew finds the new state.
+	// A new generator finds the new state.
 	if key := mustKeys(t, open(t, s.Addr()), 1)[0]; key <= before {
 		t.Errorf("another generator\nhave: %d\nwant: over %d", key, before)
 	}
 }
 
-// A state that is ahead of the clock is what a step back of the clock leaves.
+// If the clock steps back, the state is ahead of it.
 func TestGenerator_clockBack(t *testing.T) {
 	addr := testserver.Redis(t)
 	g := open(t, addr)
@@ -279,7 +278,7 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 	}
 }
 
-// Ready asks the server, and reserves nothing.
+// Ready queries the server and reserves nothing.
 func TestGenerator_ready(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g := open(t, s.Addr())
@@ -371,7 +370,7 @@ func TestGenerator_decodeAndRange(t *testing.T) {
 		t.Error("DecodeKey(-1)\nhave: no error\nwant: one")
 	}
 	for _, c := range []struct {
-		from, until time.Duration // from at
+		from, until time.Duration // relative to at
 		in          bool
 	}{{0, time.Millisecond, true}, {-time.Hour, 0, false}, {1, time.Hour, false}, {-time.Hour, 1, true}} {
 		first, last, err := g.KeyRange(at.Add(c.from), at.Add(c.until))
@@ -394,9 +393,8 @@ func TestGenerator_timeOutsideTheLayout(t *testing.T) {
 	}
 }
 
-// A call for more keys than the script makes at once does not run further ahead
-// of the clock than one that the script makes: what a server that lost its state
-// begins behind rests on it.
+// A call for more keys than the script returns at once doesn't run further ahead of the clock
+// than a call that the script can serve. The beginning after a loss of state depends on that.
 func TestGenerator_largeCallStaysWithinTheMargin(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	mustKeys(t, g, 5*maxBatch)

@@ -17,7 +17,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// props makes the properties of a test's generator or assigner.
+// props returns the properties of a test's generator or assigner.
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
 	p, err := spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)})
@@ -27,16 +27,15 @@ func props(t testing.TB, values map[string]any) spi.Props {
 	return p
 }
 
-// unique is a namespace that no other test uses, on a server that may be used
-// again.
+// unique returns a namespace that no other test uses, on a server that may be reused.
 func unique(t testing.TB) string {
 	return fmt.Sprintf("shardkey-test-%s-%d", t.Name(), time.Now().UnixNano())
 }
 
-// started sets the state of this run of the tests apart from that of the last.
+// started distinguishes the state of this run of the tests from earlier ones.
 var started = time.Now().UnixNano()
 
-// open makes a generator by its properties, with a namespace of the test's own.
+// open returns a generator with these properties and a new namespace.
 func open(t testing.TB, addr string, more ...any) *generator {
 	t.Helper()
 	namespace := fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)
@@ -48,7 +47,7 @@ func open(t testing.TB, addr string, more ...any) *generator {
 	return g.(*generator)
 }
 
-// values makes properties of names and their values.
+// values returns properties for pairs of names and values.
 func values(pairs ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -57,7 +56,7 @@ func values(pairs ...any) map[string]any {
 	return m
 }
 
-// newOffline makes a generator that is never connected, in the time of a clock.
+// newOffline returns a generator that is never connected, with a clock.
 func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator {
 	t.Helper()
 	p, err := spi.NewProps(values, spi.Host{Clock: clock})
@@ -78,7 +77,7 @@ func client(t testing.TB, addr string) *goredis.Client {
 	return c
 }
 
-// makeKeys makes n keys.
+// makeKeys generates n keys.
 func makeKeys(t testing.TB, g *generator, n int) ([]int64, error) {
 	keys := make([]int64, n)
 	err := g.GenerateInt64Keys(t.Context(), spi.Column{}, keys)
@@ -101,7 +100,7 @@ func wantApart(t testing.TB, keys []int64) {
 	}
 }
 
-// wantErr checks an error of a server that contains a part, or that there is none.
+// wantErr checks that a server's error contains part, or that it is nil if part is "".
 func wantErr(t testing.TB, what string, err error, part string) {
 	t.Helper()
 	switch {
@@ -145,14 +144,14 @@ func setUser(t *testing.T, c *goredis.Client, user string, rules ...string) {
 	}
 }
 
-// An assigner's user needs what docs/reference/generators.md says, and no more. What it may not
-// look at is said.
+// An assigner's user needs only the privileges in docs/reference/generators.md. Health reports
+// checks that the user may not do.
 func TestServer_privilegesOfTheAssigner(t *testing.T) {
 	s := testserver.StartRedis(t)
 	enough := []string{"reset", "on", ">pa55", "~orders:*", "+eval", "+evalsha", "+time", "+hget", "+hset", "+hgetall"}
 	for name, c := range map[string]struct {
 		rules []string
-		want  string // part of the warning; "" for none
+		want  string // part of the warning, or ""
 	}{
 		"all":    {append(slices.Clip(enough), "+config|get", "+info"), ""},
 		"enough": {enough, "+config|get"},
@@ -189,7 +188,7 @@ func TestServer_tls(t *testing.T) {
 		"--tls-ca-cert-file", cert, "--tls-auth-clients", "optional")
 	for name, c := range map[string]struct {
 		props []any
-		want  string // part of the error; "" for none
+		want  string // part of the error, or "" for no error
 	}{
 		"authority":          {[]any{"tls", cert}, ""},
 		"not checked":        {[]any{"tls", "skip-verify"}, ""},
@@ -207,7 +206,7 @@ func TestServer_tls(t *testing.T) {
 	}
 }
 
-// A cluster of one node takes the same way through the client as one of many.
+// A cluster of one node uses the same code of the client as one of many nodes.
 func TestServer_cluster(t *testing.T) {
 	s := testserver.StartRedis(t, "--cluster-enabled", "yes")
 	c := client(t, s.Addr())

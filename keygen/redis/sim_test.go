@@ -17,25 +17,24 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// The simulation runs the real script and the real memory of generators in a
-// world whose server steps its clock back and forth, restarts without its last
-// writes, loses everything, and is asked by generators that come and go.
+// The simulation runs the real script and the generators' real memory. Its server steps its clock
+// back and forth, restarts without its last writes, and loses everything. Generators come and go.
 
-// world is one run of it.
+// world is one run of the simulation.
 type world struct {
 	t      *testing.T
 	rng    *rand.Rand
 	redis  *goredis.Client
 	key    string
-	source string // the script, with a TIME that it is given
+	source string // the script, which gets its time as an argument
 
-	now    int64 // true time, in milliseconds since 1970
-	offset int64 // the server's clock less that
-	run    int   // the server's process
+	now    int64 // true time in milliseconds since 1970
+	offset int64 // the server's clock minus now
+	run    int   // number of the server's process
 	gens   []*generator
-	met    map[*generator]int  // the process that a generator is connected to
-	before []map[string]string // past states, the newest last
-	top    position            // the highest that was given out: all that comes is above it
+	met    map[*generator]int  // the server process that each generator is connected to
+	before []map[string]string // old states, the newest last
+	top    position            // the highest position that was returned: later ones must be above it
 	repeat error
 }
 
@@ -46,7 +45,7 @@ func (w *world) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// scripter runs the world's script in place of the one that is asked for.
+// scripter runs the world's script in place of the requested one.
 type scripter struct {
 	goredis.Scripter
 	w *world
@@ -73,7 +72,7 @@ func (w *world) newGenerator() {
 	w.gens = append(w.gens, g)
 }
 
-// ask is one question of one generator, as ask does it over a connection.
+// ask performs one request of a generator, like a call of the generator with a connection.
 func (w *world) ask(g *generator, n int) {
 	ctx := w.t.Context()
 	if w.met[g] != w.run {
@@ -106,31 +105,31 @@ func (w *world) step() {
 	switch w.rng.IntN(40) {
 	case 0: // a step back
 		w.offset -= w.rng.Int64N([]int64{50, 2000, 3_600_000}[w.rng.IntN(3)])
-	case 1: // a step forward, at most to where it was; everybody sees it
+	case 1: // a step forward, at most to the true time; every generator sees it
 		w.offset = min(0, w.offset+w.rng.Int64N(3_600_000))
 		w.askAll()
-	case 2: // a crash that forgets the last writes
+	case 2: // a crash that loses the last writes
 		w.run++
 		w.restore(w.before[w.rng.IntN(len(w.before))])
-		w.askAll() // a second loss before that is more than a stopwatch can tell
-	case 3: // a crash, or a flush, that forgets everything
+		w.askAll() // a generator can't distinguish a second loss before that
+	case 3: // a crash or FLUSHALL that loses everything
 		w.run += w.rng.IntN(2)
 		w.restore(nil)
 		w.askAll()
-	case 4: // an old state comes back under a server that runs on
+	case 4: // an old state is restored while the server runs
 		w.restore(w.before[w.rng.IntN(len(w.before))])
 		w.ask(slices.MaxFunc(w.gens, func(a, b *generator) int { return cmp.Compare(a.memory.floor, b.memory.floor) }), 1)
 		w.askAll()
-	case 5: // a process comes, another goes
+	case 5: // a process starts, another ends
 		w.newGenerator()
 		w.gens = slices.Delete(w.gens, 0, 1)
-		w.askAll() // whoever went takes nothing along that the others do not know
+		w.askAll() // a process that ended knows nothing that the others don't
 	default:
 		w.ask(w.gens[w.rng.IntN(len(w.gens))], 1+w.rng.IntN([]int{1, 20, 1024, 3000, 65536}[w.rng.IntN(5)]))
 	}
 }
 
-// askAll lets all ask, in any order: whoever is first makes a lost state again.
+// askAll performs a request of each generator in any order. The first one restores a lost state.
 func (w *world) askAll() {
 	for _, i := range w.rng.Perm(len(w.gens)) {
 		w.ask(w.gens[i], 1)
@@ -151,7 +150,7 @@ func (w *world) restore(state map[string]string) {
 	}
 }
 
-// run runs a world of steps and returns its first repeat.
+// run runs a world and returns the first duplicate.
 func run(t *testing.T, addr, source string, seed uint64, steps int) error {
 	w := newWorld(t, addr, source, seed)
 	for i := range steps {
@@ -177,7 +176,7 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 	}
 }
 
-// The simulation is worth what it finds when a safeguard is taken out.
+// The simulation must find duplicates if a safeguard is removed.
 func TestSimulation_findsSeededBugs(t *testing.T) {
 	addr := testserver.Redis(t)
 	for safeguard, change := range map[string][]string{
@@ -208,9 +207,8 @@ func TestSimulation_findsSeededBugs(t *testing.T) {
 	}
 }
 
-// A restart without the last writes while the server's clock is behind: the time line
-// continues as far ahead of the clock as it was, also for a process that knows nothing
-// of it.
+// The server restarts without its last writes while its clock is behind. The time line stays as
+// far ahead of the clock as before, also for processes that don't know it.
 func TestSimulation_restartWhileTheClockIsBehind(t *testing.T) {
 	addr := testserver.Redis(t)
 	for name, c := range map[string]struct {
@@ -241,8 +239,7 @@ func TestSimulation_restartWhileTheClockIsBehind(t *testing.T) {
 	}
 }
 
-// What a generator knows of its time line is the newest answer's, and the last
-// position of all that it had.
+// A generator remembers the newest answer's time line, and the last position of all.
 func TestMemory_isOfTheNewestAnswer(t *testing.T) {
 	w := &world{t: t, now: 1_790_000_000_000}
 	g := newOffline(t, w, map[string]any{"addr": "sim:1"})
@@ -263,11 +260,10 @@ func TestMemory_isOfTheNewestAnswer(t *testing.T) {
 	}
 }
 
-// The keys of a call that fit into one millisecond are in one, wherever the last
-// call ended.
+// The keys of a call that fit into one millisecond are in one, wherever the last call ended.
 func TestScript_callStaysInAMillisecond(t *testing.T) {
 	w := newWorld(t, testserver.Redis(t), reserveSource, 1)
-	w.now += 60_000 // a new state begins as far ahead of the clock as it may
+	w.now += 60_000 // a new state begins as far ahead of the clock as allowed
 
 	for i, n := range []int{1, 1023, 1000, 30, 1000, 1024, 2, 1024} { // all at one time
 		r, err := w.gens[0].ask(t.Context(), scripter{w: w}, n, "")

@@ -79,8 +79,8 @@ func TestStore_outages(t *testing.T) {
 	})
 }
 
-// A swap whose answer is lost is not sent again: the second one would find what
-// the first had done, and say no.
+// A swap whose answer is lost is not repeated: the second one would find the first one's record
+// and fail.
 func TestStore_swapIsSentOnce(t *testing.T) {
 	var sent atomic.Int32
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,7 +95,7 @@ func TestStore_swapIsSentOnce(t *testing.T) {
 				return
 			}
 			sent.Add(1)
-			_, _ = conn.Read(make([]byte, 1)) // the question is there, and the answer does not come
+			_, _ = conn.Read(make([]byte, 1)) // the request has arrived, and the answer doesn't come
 			_ = conn.Close()
 		}
 	}()
@@ -112,12 +112,12 @@ func TestServer_panicOfTheClient(t *testing.T) {
 	wantErr(t, "a call that panics", err, "panicked")
 }
 
-// A server that may forget leases is said in the log, once, and in the health of the
-// assigner and of each lease for as long as it is so.
+// If a server may lose leases, this is logged once. Health of the assigner and of each lease
+// reports it as long as it is true.
 func TestStore_warnsOfAServerThatForgets(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
-		want string // part of the warning; "" for none
+		want string // part of the warning, or ""
 	}{
 		"always":                          {nil, ""},
 		"everysec":                        {[]string{"--appendfsync", "everysec"}, "appendfsync everysec"},
@@ -171,7 +171,8 @@ func wantWarnings(t *testing.T, addr, want string) {
 	}
 }
 
-// wantWarning checks the one warning of a reporter's health, or that it has none.
+// wantWarning checks the only warning in a reporter's health, or that there is none if want is
+// "".
 func wantWarning(t *testing.T, what string, reporter any, want string) {
 	t.Helper()
 	have := reporter.(spi.HealthReporter).Health().Warnings

@@ -20,7 +20,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time                                 { return c.now }
@@ -28,7 +28,7 @@ func (*clock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err
 
 var someTime = time.UnixMilli(0x0123456789ab).Add(500 * time.Microsecond)
 
-// newUUID makes a generator of pairs of properties and their values.
+// newUUID returns a generator. pairs alternates names and values of properties.
 func newUUID(c spi.Clock, pairs ...string) (*generator, error) {
 	values := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -63,7 +63,7 @@ func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
 	return keys
 }
 
-// setRandom makes text the source of randomness for a test.
+// setRandom replaces the source of randomness with text.
 func setRandom(t *testing.T, text string) {
 	random := rand.Reader
 	rand.Reader = strings.NewReader(text)
@@ -134,8 +134,8 @@ func TestVersion7_ascends(t *testing.T) {
 	}
 }
 
-// Callers in a tight loop, of a clock that stands still, take as many times as
-// pass: one that is given twice makes it more.
+// Callers in a tight loop take times from a clock that stands still. Their number must equal the
+// number of times that passed. A duplicate would increase it.
 func TestVersion7_givesEachTimeOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	g := mustNew(t, &clock{someTime}, "version", "7")
@@ -206,8 +206,8 @@ func TestGenerator_unique(t *testing.T) {
 	}
 }
 
-// A key takes its slice, its text and the interface's copy of that; the race detector
-// one more.
+// A key allocates its slice, its string and the string's interface value. With the race detector
+// it is one more.
 func TestGenerator_allocations(t *testing.T) {
 	for _, version := range []string{"4", "7"} {
 		g := mustNew(t, nil, "version", version)

@@ -19,7 +19,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// newAssigner makes an assigner on the records, silent and closed at the end.
+// newAssigner returns an assigner with the records of m. It logs nothing, and is closed at the
+// end of the test.
 func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workerid.Assigner {
 	t.Helper()
 	a := workerid.Assign(t, m.Open(), workerid.Config{Clock: clock})
@@ -97,7 +98,7 @@ func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
 	if err := released.Release(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	// Another process takes the worker ID that was released.
+	// Another process leases the released worker ID.
 	store := m.Open()
 	entries, err := store.List(t.Context())
 	if err != nil {
@@ -123,7 +124,7 @@ func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
 	}
 }
 
-// A layout with billions of worker IDs is no different.
+// A layout may have billions of worker IDs.
 func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	a := newAssigner(t, new(workeridtest.Memory), nil)
 	for want := range int64(300) {
@@ -133,7 +134,7 @@ func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	}
 }
 
-// Many that start at once all get one, each its own.
+// Many assigners that start in parallel get different worker IDs.
 func TestAssigner_manyStartTogether(t *testing.T) {
 	m := new(workeridtest.Memory)
 	var mu sync.Mutex
@@ -186,7 +187,7 @@ func TestProperties_accepted(t *testing.T) {
 		typ   string
 		host  spi.Host
 		props map[string]any
-		want  string // in the description
+		want  string // part of the description
 	}{
 		"static":          {"static", spi.Host{}, map[string]any{"worker-id": "7"}, "STATIC worker-id=7"},
 		"static, dotted":  {"STATIC", spi.Host{}, map[string]any{"worker.id": "0"}, "worker-id=0"},
@@ -272,7 +273,7 @@ func TestStatic_isNotLeased(t *testing.T) {
 
 var errPanic = errors.New("the store's own panic")
 
-// panickyStore is a store whose methods panic while it is told to.
+// panickyStore is a store whose methods panic on demand.
 type panickyStore struct {
 	workerid.Hooked
 	on atomic.Bool
@@ -295,7 +296,7 @@ func (s *panickyStore) Close() error {
 	return errors.Join(s.check(context.Background()), s.Store.Close())
 }
 
-// fromProps opens an assigner as a program's own factory does.
+// fromProps opens an assigner as a custom factory does.
 func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
 	t.Helper()
 	p, err := spi.NewProps(nil, host)
@@ -307,8 +308,8 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 	})
 }
 
-// A store that panics is one that is away: the renewal in the background tries
-// again, and the limit stays where it certainly is.
+// A store that panics is treated as unavailable: the renewal is repeated in the background, and
+// the limit doesn't change.
 func TestStore_panics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPanickyStore()
@@ -367,7 +368,7 @@ type panickyHandler struct{ slog.Handler }
 
 func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errPanic) }
 
-// A clock or a logger that panics ends no goroutine of ours.
+// A clock or a logger that panics ends no goroutine.
 func TestClockAndLogger_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := new(panickyClock)

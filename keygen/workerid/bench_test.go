@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 )
 
-// BenchmarkLimit is what a lease costs each key.
+// BenchmarkLimit measures the cost of a lease for each key.
 func BenchmarkLimit(b *testing.B) {
 	a := workerid.Assign(b, new(workeridtest.Memory).Open(), workerid.Config{})
 	l, err := a.AcquireWorkerID(b.Context(), 0)
@@ -23,7 +23,7 @@ func BenchmarkLimit(b *testing.B) {
 	}
 }
 
-// BenchmarkCompareAndSet is what a renewal costs its store, once each renew.
+// BenchmarkCompareAndSet measures the cost of one renewal for its store.
 func BenchmarkCompareAndSet(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// shiftedClock is the bubble's clock, some way off.
+// shiftedClock is the bubble's clock plus an offset.
 type shiftedClock struct {
 	mu    sync.Mutex
 	shift time.Duration
@@ -36,8 +36,7 @@ func (c *shiftedClock) set(shift time.Duration) {
 	c.shift = shift
 }
 
-// A clock that stepped back needs no new reservation, but the lease still looks
-// whether it stands.
+// A clock that stepped back needs no new reservation, but the renewal still checks the lease.
 func TestClock_backStillLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(workeridtest.Memory), new(shiftedClock)
@@ -56,7 +55,7 @@ func TestClock_backStillLooks(t *testing.T) {
 	})
 }
 
-// A clock decades ahead neither takes a worker ID nor burns the one it has.
+// With a clock decades ahead, an assigner leases no worker ID, and doesn't use up its own.
 func TestClock_decadesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(workeridtest.Memory), new(shiftedClock)
@@ -81,7 +80,7 @@ func TestClock_decadesAhead(t *testing.T) {
 	})
 }
 
-// A record of 2080 is left alone and shows; others are taken.
+// A record of 2080 is not changed and is reported. Other worker IDs are leased.
 func TestClock_recordDecadesAhead(t *testing.T) {
 	m := new(workeridtest.Memory)
 	a := newAssigner(t, m, nil)
@@ -98,7 +97,7 @@ func TestClock_recordDecadesAhead(t *testing.T) {
 	}
 }
 
-// A clock that nobody has set writes nothing.
+// With a clock that was never set, nothing is written.
 func TestClock_unset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := new(shiftedClock)
@@ -129,8 +128,8 @@ func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, 
 	return g
 }
 
-// A worker ID that a clock three hours ahead has used is the last to be taken, is
-// not kept, and does not make a clock wrong that is right.
+// A worker ID used by a clock three hours ahead is leased last, and is not kept. It doesn't make
+// other clocks look wrong.
 func TestAssigner_startAheadIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ahead := new(workeridtest.Memory), new(shiftedClock)
@@ -171,8 +170,8 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 	})
 }
 
-// With ticks of an hour a start is rounded up to the next hour: keys begin there
-// at once, on an empty store, after a restart, and after several.
+// With ticks of an hour, a start is rounded up to the next hour. Keys begin there at once: with
+// an empty store, after a restart, and after several.
 func TestAssigner_longTicksDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -220,7 +219,7 @@ func TestNoWorkerIDError_isInOrderAndKnowsTheSoonest(t *testing.T) {
 	})
 }
 
-// shuffled lists as a map does.
+// shuffled lists records in random order.
 type shuffled struct{ workerid.Store }
 
 func (s *shuffled) List(ctx context.Context) ([]workerid.Entry, error) {
@@ -232,8 +231,8 @@ func (s *shuffled) List(ctx context.Context) ([]workerid.Entry, error) {
 	return entries, err
 }
 
-// The clocks of all holders of all worker IDs are a year ahead for some seconds: nothing is
-// reserved until then, Health and Ready return why, and keys come as soon as they are right.
+// All holders' clocks are a year ahead for some seconds. Nothing is reserved up to that time,
+// Health and Ready return the reason, and keys continue as soon as the clocks are right.
 func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 	for name, clocked := range map[string]bool{"a store with a clock": true, "a store without one": false} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +280,7 @@ func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 	}
 }
 
-// rightClock is a store whose clock is right.
+// rightClock is a store with a correct clock.
 type rightClock struct{ workerid.Store }
 
 func (rightClock) Now(context.Context) (time.Time, error) { return time.Now(), nil }

@@ -12,13 +12,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fixedClock stands where it is put.
+// fixedClock is a clock that the test sets.
 type fixedClock struct{ ms int64 }
 
 func (c *fixedClock) Now() time.Time                             { return time.UnixMilli(c.ms) }
 func (c *fixedClock) Sleep(context.Context, time.Duration) error { return errors.New("no sleep here") }
 
-// oneRecord is a store of one worker ID.
+// oneRecord is a store with one worker ID.
 type oneRecord struct{ record Record }
 
 func (s *oneRecord) List(context.Context) ([]Entry, error) {
@@ -37,9 +37,9 @@ func (s *oneRecord) CompareAndSet(_ context.Context, _ int64, prev, next Record)
 }
 func (s *oneRecord) Close() error { return nil }
 
-// A cloned machine runs one lease twice. Both copies may use what was reserved
-// when the snapshot was taken, and no more: the first one to write has the
-// worker ID, and the other one finds out and is told at its next renewal.
+// A cloned machine runs the same lease twice. Each copy may use only the reservation from the
+// time of the snapshot. The first one to write keeps the worker ID. The other one notices at its
+// next renewal.
 func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
 	a, original := byHand(t, store, config{Clock: clock})
@@ -62,8 +62,8 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	}
 }
 
-// A clone whose snapshot was taken while a write was on its way: both find that
-// write, and know its token. Neither counts it; the first write on top of it decides.
+// A snapshot is taken while a write is in flight. Both copies find that write and know its token.
+// Neither trusts it, and the first write on top of it decides.
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
@@ -91,8 +91,7 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	}
 }
 
-// After a renewal whose answer was lost the limit stays, and rises when the
-// record is read again.
+// After a renewal whose answer was lost, the limit stays. It rises when the record is read again.
 func TestLease_lostAnswer(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
@@ -114,7 +113,7 @@ func TestLease_lostAnswer(t *testing.T) {
 	}
 }
 
-// deaf is a store whose answers can be lost, reads' as well.
+// deaf is a store that can lose answers to reads and writes.
 type deaf struct {
 	*oneRecord
 	answersLost bool
@@ -135,7 +134,7 @@ func (s *deaf) CompareAndSet(ctx context.Context, id int64, prev, next Record) (
 	return ok, err
 }
 
-// awayStore is a store that one process can be cut off from.
+// awayStore is a store that one process can be disconnected from.
 type awayStore struct {
 	Hooked
 	away atomic.Bool
@@ -152,13 +151,13 @@ func newAwayStore(store Store) *awayStore {
 	return s
 }
 
-// machineState is what one running copy is told by its machine.
+// machineState is the information that a machine gives to one running copy.
 type machineState struct {
 	store     *awayStore
 	identity  atomic.Value
 	assigner  *assigner
 	lease     *lease
-	given     bool // the lease, to the generator
+	given     bool // whether the lease was passed to the generator
 	generator Snowflake
 }
 
@@ -180,7 +179,7 @@ func startMachine(t *testing.T, dir string) *machineState {
 	return m
 }
 
-// AcquireWorkerID gives the generator the lease that was copied first, if any.
+// AcquireWorkerID returns the copied lease first, if there is one.
 func (m *machineState) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
 	if m.lease != nil && !m.given {
 		m.given = true
@@ -194,7 +193,7 @@ func (m *machineState) AcquireWorkerID(ctx context.Context, most int64) (spi.Wor
 	return l, nil
 }
 
-// copyLease starts the other's lease here too, as it stands.
+// copyLease starts a copy of the other's lease in its current state.
 func (m *machineState) copyLease(t *testing.T, other *lease) {
 	t.Helper()
 	l := newLease(m.assigner)
@@ -210,22 +209,21 @@ func (m *machineState) copyLease(t *testing.T, other *lease) {
 	m.lease = l
 }
 
-// Two machines continue with one lease, each with a key a millisecond, from a snapshot
-// taken at different times within a renewal. What is measured is how long both
-// make keys of that worker ID.
+// Two machines continue one lease with a key per millisecond, from a snapshot at different times
+// within a renewal. The test measures how long both generate keys of that worker ID.
 func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell  func(original, clone *machineState)
-		most  time.Duration // how long keys repeat
-		least time.Duration // in the worst of the snapshots; or the test shows nothing
+		most  time.Duration // longest allowed duration of duplicate keys
+		least time.Duration // shortest in the worst snapshot; otherwise the test shows nothing
 	}{
-		"nothing tells": {func(_, _ *machineState) {}, 3 * time.Second, time.Second}, // the first renewal comes early by chance
+		"nothing tells": {func(_, _ *machineState) {}, 3 * time.Second, time.Second}, // the first renewal may come early
 		"another process": {func(_, clone *machineState) {
 			clone.identity.Store("boot 2")
 		}, lookEvery, lookEvery / 2},
 		"the clone without the store": {func(_, clone *machineState) {
 			clone.store.away.Store(true)
-		}, 10 * time.Second, 6 * time.Second}, // less what passed since the last renewal
+		}, 10 * time.Second, 6 * time.Second}, // less the time since the last renewal
 	} {
 		t.Run(name, func(t *testing.T) {
 			worst := time.Duration(-1)
@@ -249,8 +247,8 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 	}
 }
 
-// runCopies returns when the last key was made twice, after the start of the copy
-// (negative for none), and how many of the machines have the worker ID in the end.
+// runCopies returns the time of the last duplicate key after the start of the copy, negative if
+// there is none. It also returns how many machines have the worker ID at the end.
 func runCopies(t *testing.T, after time.Duration, tell func(original, clone *machineState)) (last time.Duration, holders int) {
 	dir := t.TempDir()
 	original := startMachine(t, dir)
@@ -288,8 +286,8 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 	return last, holders
 }
 
-// A copy does not say from where a worker ID is free: it does not know what the others
-// have used.
+// A copy doesn't release its worker ID with a free time, because it doesn't know the keys of
+// other copies.
 func TestLease_copyGivesNothingBack(t *testing.T) {
 	store := new(oneRecord)
 	a := assign(store, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
@@ -301,7 +299,7 @@ func TestLease_copyGivesNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := store.record
-	for _, identity = range []string{"", "boot 1"} { // nothing told is nothing changed
+	for _, identity = range []string{"", "boot 1"} { // no information is no change
 		if err := l.copied(); err != nil {
 			t.Errorf("identity %q\nhave: %v\nwant: no copy", identity, err)
 		}
@@ -312,8 +310,8 @@ func TestLease_copyGivesNothingBack(t *testing.T) {
 	}
 }
 
-// A clock that is set has the store asked at once: a machine that comes from a
-// snapshot is set right.
+// When the clock is set, the store is checked at once, because a machine's clock is set after it
+// was restored from a snapshot.
 func TestLease_clockThatIsSetIsARenewal(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -335,7 +333,7 @@ func TestLease_clockThatIsSetIsARenewal(t *testing.T) {
 	}
 }
 
-// Machines that start from one snapshot may have the same random numbers to come.
+// Machines that start from one snapshot may generate the same random numbers.
 func TestTokenOf_differsWithTheTime(t *testing.T) {
 	now := time.Now()
 	a, b := tokenOf([16]byte{1}, now), tokenOf([16]byte{1}, now.Add(time.Nanosecond))

@@ -22,8 +22,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// httpStore keeps records in a key-value server that speaks HTTP and compares ETags, as
-// object stores do: one value for each worker ID. A GET of "" returns the names as JSON.
+// httpStore stores records in a key-value server with HTTP, and compares ETags, as object stores
+// do. Each worker ID has one value. A GET of "" returns the names as JSON.
 type httpStore struct {
 	url    string // ends with the namespace and a slash
 	closed atomic.Bool
@@ -55,7 +55,7 @@ func (s *httpStore) Get(ctx context.Context, workerID int64) (workerid.Record, e
 	return record, err
 }
 
-// get returns a record and its ETag, "" if there is none.
+// get returns a record and its ETag, or "" if there is none.
 func (s *httpStore) get(ctx context.Context, workerID int64) (workerid.Record, string, error) {
 	body, etag, err := s.do(ctx, "GET", strconv.FormatInt(workerID, 10), "", "")
 	if err != nil || etag == "" {
@@ -65,8 +65,8 @@ func (s *httpStore) get(ctx context.Context, workerID int64) (workerid.Record, s
 	return record, etag, err
 }
 
-// CompareAndSet has the server compare the ETag of the record that was prev. Package net/http
-// doesn't repeat a PUT that may have been applied.
+// CompareAndSet lets the server compare the ETag of the record with that of prev. Package
+// net/http doesn't repeat a PUT that may have been applied.
 func (s *httpStore) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
 	found, etag, err := s.get(ctx, workerID)
 	if err != nil || !found.Same(prev) {
@@ -81,8 +81,8 @@ func (s *httpStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 
 var errOtherETag = errors.New("the value has another ETag")
 
-// do returns the body and the ETag of an answer, "" if there is no value. A PUT replaces the
-// value that has the ETag, or makes it if that is "".
+// do returns the body and ETag of a response, or "" if there is no value. A PUT replaces the
+// value with this ETag, or creates it if etag is "".
 func (s *httpStore) do(ctx context.Context, method, name, etag, body string) (string, string, error) {
 	if s.closed.Load() {
 		return "", "", spi.ErrClosed
@@ -119,8 +119,8 @@ func (s *httpStore) Close() error {
 	return nil
 }
 
-// A program registers an assigner type over a store of its own. Rules then use it as
-// {type: HTTP, props: {url: …, namespace: orders}}.
+// A program can register an assigner type with its own store. Rules then use it as {type: HTTP,
+// props: {url: …, namespace: orders}}.
 func Example_store() {
 	spi.RegisterWorkerIDAssigner("HTTP", func(p spi.Props) (spi.WorkerIDAssigner, error) {
 		url := p.String("url", "")
@@ -176,9 +176,9 @@ func TestHTTPStore(t *testing.T) {
 
 // httpServer is the server of an [httpStore], in memory.
 type httpServer struct {
-	loseNext atomic.Bool // the next PUT is applied and not answered
+	loseNext atomic.Bool // the next PUT is applied but not answered
 	mu       sync.Mutex
-	values   map[string]string // by path
+	values   map[string]string // values by path
 }
 
 func (s *httpServer) put(path, value string) {
@@ -225,7 +225,7 @@ func (s *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list returns the worker IDs below a path, as JSON.
+// list returns the worker IDs below a path as JSON.
 func (s *httpServer) list(path string) string {
 	ids := []string{}
 	for name := range s.values {

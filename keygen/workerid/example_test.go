@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Two processes of one machine share a directory and have different worker IDs.
-// A worker ID that is released is had again, from after its last id.
+// Two processes on a machine share a directory and have different worker IDs. A released worker
+// ID can be leased again, from after its last ID.
 func Example() {
 	dir, err := os.MkdirTemp("", "workers")
 	if err != nil {

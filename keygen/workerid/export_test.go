@@ -14,8 +14,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// What the tests from outside the package handle: those that use workeridtest,
-// which imports this package.
+// These types are for the tests in package workerid_test, which import workeridtest. That package
+// imports this one.
 type (
 	Assigner        = assigner
 	Config          = config
@@ -30,14 +30,14 @@ var (
 	TableDDL     = tableDDL
 )
 
-// Assign makes an assigner of a store, and closes it at the end.
+// Assign returns an assigner for a store, and closes it at the end of the test.
 func Assign(t testing.TB, store Store, c Config) *Assigner {
 	a := assign(store, c)
 	t.Cleanup(func() { _ = a.Close() })
 	return a
 }
 
-// Hooked is a store whose methods call Before first, and return its error.
+// Hooked is a store whose methods first call Before, and return its error.
 type Hooked struct {
 	Store
 	Before func(ctx context.Context) error
@@ -64,8 +64,8 @@ func (s *Hooked) CompareAndSet(ctx context.Context, id int64, prev, next Record)
 	return s.Store.CompareAndSet(ctx, id, prev, next)
 }
 
-// assign makes an assigner of a store that has what else it offers as methods. What is zero in
-// the configuration has its default.
+// assign returns an assigner for a store, with the optional methods that the store implements.
+// Zero fields of the configuration have their default.
 func assign(store Store, c config) *assigner {
 	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
 	c.Lease = cmp.Or(c.Lease, defaultLease)
@@ -78,7 +78,7 @@ func assign(store Store, c config) *assigner {
 	return newAssigner(store, infoOf(store), c)
 }
 
-// Open returns a store as NewAssigner's function does.
+// Open returns a store in the form of NewAssigner's function.
 func Open(store Store) (Store, Info) { return store, infoOf(store) }
 
 func infoOf(store Store) Info {
@@ -100,7 +100,7 @@ func infoOf(store Store) Info {
 	return info
 }
 
-// byHand returns a lease of worker ID 0 that isn't renewed in the background.
+// byHand returns a lease of worker ID 0 that is not renewed in the background.
 func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	t.Helper()
 	a := assign(store, c)
@@ -112,8 +112,7 @@ func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	return a, l
 }
 
-// Snowflake is a generator of type SNOWFLAKE or SNOWFLAKE_RING, whose worker IDs an
-// assigner leases.
+// Snowflake is a generator of type SNOWFLAKE or SNOWFLAKE_RING with leased worker IDs.
 type Snowflake struct{ snowflakeGenerator }
 
 type snowflakeGenerator interface {
@@ -123,7 +122,7 @@ type snowflakeGenerator interface {
 	io.Closer
 }
 
-// NewSnowflake makes a generator that keeps the state of so many ticks.
+// NewSnowflake returns a generator whose ring has that many ticks.
 func NewSnowflake(a spi.WorkerIDAssigner, host spi.Host, ring int, props map[string]any) (Snowflake, error) {
 	typ, props := "SNOWFLAKE", maps.Clone(props)
 	props["worker-id-assigner"] = "leases"
@@ -142,7 +141,7 @@ func NewSnowflake(a spi.WorkerIDAssigner, host spi.Host, ring int, props map[str
 	return Snowflake{g.(snowflakeGenerator)}, nil
 }
 
-// Next returns one new key.
+// Next returns a new key.
 func (s Snowflake) Next(ctx context.Context) (int64, error) {
 	var keys [1]int64
 	err := s.GenerateInt64Keys(ctx, spi.Column{}, keys[:])

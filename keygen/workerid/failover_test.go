@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// replicated is a store, or its notes, whose server can be replaced by an asynchronous replica.
+// replicated is a store, or its notes, whose server an asynchronous replica can replace.
 type replicated struct {
 	server *atomic.Pointer[replica]
 	notes  bool
@@ -43,9 +43,8 @@ func (r replicated) Notes() Store                             { return replicate
 func (r replicated) ServerID(context.Context) (string, error) { return r.server.Load().name, nil }
 func (r replicated) Close() error                             { return nil }
 
-// A replica without the last writes becomes the server. Those that have worker IDs which
-// it knows nothing of continue until their next renewal; those that take them now begin
-// after that.
+// A replica without the last writes becomes the server. Holders of worker IDs that it doesn't
+// know continue until their next renewal. New leases of these begin after that.
 func TestAssigner_failoverThatForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
@@ -61,14 +60,14 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			}
 			return l
 		}
-		known := process() // by both servers
+		known := process() // known by both servers
 		defer known.Close()
 		lease(known)
 		time.Sleep(20 * time.Second)
 		if err := os.CopyFS(second, os.DirFS(first)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(12 * time.Second) // the replica is behind by that
+		time.Sleep(12 * time.Second) // the replica's delay is less
 		var old []*oldLease
 		for range workers - 1 {
 			a := process()
@@ -109,7 +108,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		for _, o := range old {
 			if o.lease.Limit() != noLimit {
 				if _, ok := limits[o.lease.workerID]; ok && o.lease.endedBy() == nil {
-					continue // nobody had taken it yet
+					continue // never leased before
 				}
 				t.Errorf("worker ID %d: the old lease continues after a renewal, to %s", o.lease.workerID, formatTime(o.lease.Limit()))
 			}
@@ -135,7 +134,7 @@ type oldLease struct {
 	lease    *lease
 }
 
-// With quarantine every lease begins later, whatever the store says of its server.
+// With quarantine, every lease begins later, whatever name the server has.
 func TestAssigner_quarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := assign(newFileStore(t.TempDir(), "orders"), config{Quarantine: 30 * time.Second})
@@ -150,7 +149,7 @@ func TestAssigner_quarantine(t *testing.T) {
 	})
 }
 
-// failoverStores is a namespace on a server that a replica can take the place of.
+// failoverStores is a namespace on a server that a replica can replace.
 type failoverStores struct {
 	t      *testing.T
 	server atomic.Pointer[replica]
@@ -168,7 +167,7 @@ func (f *failoverStores) use(name, dir string) {
 	f.server.Store(&replica{name, newFileStore(dir, "orders"), newFileStore(dir, "notes")})
 }
 
-// copy is what a replica has now.
+// copy returns the data that a replica has now.
 func (f *failoverStores) copy() (dir string) {
 	f.t.Helper()
 	dir = f.t.TempDir()
@@ -195,9 +194,9 @@ func (f *failoverStores) generator(a *assigner) Snowflake {
 	return g
 }
 
-// Whatever the length of leases and of a quarantine, a process that starts after a failover
-// makes keys at once, with the first worker ID that it takes, and says why they are ahead of the
-// clock. So does one that starts after it has crashed, or has been closed.
+// With any length of leases and quarantine, a process that starts after a failover generates keys
+// at once with its first worker ID, and reports why keys are ahead of the clock. So does a
+// process that restarts after a crash or after Close.
 func TestAssigner_failoverFailsNoStart(t *testing.T) {
 	for _, c := range []config{
 		{Lease: 10 * time.Second}, {Lease: time.Minute, Renew: 20 * time.Second}, {Lease: 10 * time.Minute, Renew: 3 * time.Minute},
@@ -269,9 +268,9 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	}
 }
 
-// A process with a long lease, whose record the replica lacks, continues to its limit. One with
-// a short lease that starts after the failover begins after that, where the note of the long
-// one is older than it lasts, and where the replica lacks that note.
+// A process with a long lease, whose record the replica lacks, continues to its limit. A process
+// with a short lease that starts after the failover begins after that limit. This holds if the
+// note of the long lease is older than the lease lasts, and if the replica lacks the note.
 func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 	for _, settled := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -314,7 +313,7 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 	}
 }
 
-// A longer lease reaches its length once its note has lasted for as long, without a gap.
+// A longer lease reaches its full length once its note has lasted for as long, without a gap.
 func TestAssigner_longerLeaseGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
@@ -337,8 +336,8 @@ func TestAssigner_longerLeaseGrows(t *testing.T) {
 	})
 }
 
-// A process that was stopped until others took its worker ID, and whose record a replica shows
-// as the newest, does not continue with it.
+// A process is stopped until others take its worker ID. A replica shows its record as the newest.
+// The process must not continue with it.
 func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
@@ -361,8 +360,8 @@ func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
 	})
 }
 
-// A second failover comes before the first lease that began ahead of the clock has started: the
-// next ones begin after that.
+// A second failover comes before the first lease that begins ahead of the clock. The next leases
+// begin after that.
 func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)

@@ -36,7 +36,7 @@ func TestFileStore_namespacesAreApart(t *testing.T) {
 	}
 }
 
-// A value that is not a record is named, skipped by List, and never replaced.
+// A value that is not a record is reported by name, skipped by List, and never replaced.
 func TestFileStore_foreignValue(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "orders", "0003.json")
@@ -95,8 +95,8 @@ func mustWrite(t testing.TB, file, text string) {
 	}
 }
 
-// A foreign value that takes the place of a live lease's record ends the lease;
-// another worker ID is taken, and health tells of the spoilt one.
+// A foreign value in place of a live lease's record ends the lease. The process leases another
+// worker ID, and Health reports the damaged one.
 func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	dir := t.TempDir()
 	a := workerid.Assign(t, workerid.NewFileStore(dir, "orders"), workerid.Config{})

@@ -17,7 +17,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// hostile is a store in a directory in which others have put something.
+// hostile returns a store in a directory to which other users have added files.
 func hostile(t *testing.T) (s *fileStore, dir string) {
 	t.Helper()
 	path := t.TempDir()
@@ -81,7 +81,7 @@ func TestFileStore_linkAsNamespace(t *testing.T) {
 	}
 }
 
-// What is no regular file is not waited for, and its worker ID is left alone.
+// The store doesn't wait for files that are not regular, and leaves their worker ID alone.
 func TestFileStore_noRegularFile(t *testing.T) {
 	for what, make := range map[string]func(string) error{
 		"FIFO":      func(name string) error { return syscall.Mkfifo(name, 0o666) },
@@ -112,8 +112,7 @@ func TestFileStore_noRegularFile(t *testing.T) {
 	}
 }
 
-// Who may not write the directory may not open what is in it, and so holds no lock
-// of it.
+// Users without write access to the directory can't open its files, and so can't lock them.
 func TestFileStore_modes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	for dirMode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o755: 0o600, 0o775: 0o660, 0o770: 0o660, 0: 0o600} {
@@ -149,15 +148,15 @@ func TestFileStore_longRecord(t *testing.T) {
 	}
 }
 
-// Odd files stop no process: the others' worker IDs are leased, and what is odd is in Health and
-// logged once.
+// Unusual files stop no process: other worker IDs are leased. Health reports the files, and they
+// are logged once.
 func TestFileStore_oddFilesStopNobody(t *testing.T) {
 	makeDir := func(name string) error { return os.MkdirAll(filepath.Join(name, "full"), 0o755) }
 	unreadable := func(name string) error { return os.WriteFile(name, nil, 0) }
 	for what, c := range map[string]struct {
 		suffix string
 		make   func(name string) error
-		root   bool // odd for the superuser too
+		root   bool // unusual for root, too
 	}{
 		"record is a link":      {"json", func(name string) error { return os.Symlink("/dev/zero", name) }, true},
 		"record is a directory": {"json", makeDir, true},
@@ -169,7 +168,7 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 		"lock is a FIFO":        {"lock", func(name string) error { return syscall.Mkfifo(name, 0o666) }, true},
 		"lock is unreadable":    {"lock", unreadable, false},
 		"temporary is full":     {"tmp", makeDir, true},
-		"temporary is a link":   {"tmp", func(name string) error { return os.Symlink("elsewhere", name) }, false}, // is removed
+		"temporary is a link":   {"tmp", func(name string) error { return os.Symlink("elsewhere", name) }, false}, // it is removed
 	} {
 		t.Run(what, func(t *testing.T) {
 			if !c.root && c.suffix == "lock" && os.Getuid() == 0 {
@@ -206,7 +205,8 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 	}
 }
 
-// A lease whose lock file becomes something else is over, and another worker ID is taken.
+// If the lock file of a lease is replaced by something else, the lease ends, and another worker
+// ID is leased.
 func TestFileStore_lockThatBecomesOdd(t *testing.T) {
 	path := t.TempDir()
 	a := assign(newFileStore(path, "orders"), config{})
@@ -227,7 +227,7 @@ func TestFileStore_lockThatBecomesOdd(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written is no oddity of one worker ID.
+// A directory without write access is an error of the store, not of one worker ID.
 func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("the superuser may write anything")
@@ -242,8 +242,8 @@ func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// syncs replaces fsync for a test: it notes what is synced and which record stands in
-// its place at that time, and fails where the test wants it.
+// syncs replaces fsync. It records the synced file and the record at that time, and fails on
+// demand.
 func syncs(t *testing.T, s *fileStore, fail func(name string) error) *[]string {
 	t.Helper()
 	t.Cleanup(func() { fsync = (*os.File).Sync })
@@ -259,8 +259,8 @@ func syncs(t *testing.T, s *fileStore, fail func(name string) error) *[]string {
 	return &seen
 }
 
-// A record is on the disk before it takes the old one's place, and its place is before
-// it is confirmed; so are the directories that it needs.
+// A record is synced before it replaces the old one, and its directory entry before it is
+// acknowledged. New directories are synced, too.
 func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(filepath.Join(dir, "a", "b"), "orders")
@@ -272,7 +272,7 @@ func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 		}
 	}
 	want := []string{
-		"b with ", "a with ", filepath.Base(dir) + " with ", // orders in b, b in a, a in the test's
+		"b with ", "a with ", filepath.Base(dir) + " with ", // orders in b, b in a, a in the test's directory
 		"0000.tmp with ", "orders with 1",
 		"0000.tmp with 1", "orders with 2",
 	}
@@ -305,8 +305,8 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// People remove lock files: whoever finds its own gone before it replaces the record
-// is not alone any more.
+// Users may remove lock files. If a process finds that its lock file is gone before it replaces
+// the record, it no longer has the lock.
 func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
 	s := newFileStore(t.TempDir(), "orders")
 	first := Record{Owner: "1", ReservedUntil: 1}
@@ -327,7 +327,7 @@ func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
 	}
 }
 
-// Whoever stops while it holds one worker ID's lock hinders nobody else's.
+// A process that stops while it holds a worker ID's lock blocks no other worker ID.
 func TestFileStore_lockedByAnother(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(dir, "orders")

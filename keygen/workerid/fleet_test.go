@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// fleet is many processes that lease worker IDs of one store: the assigner's own
-// code over a simulated store and a simulated clock. docs/understand/scale.md has the figures
-// of ten thousand:
+// fleet is a simulation of many processes that lease worker IDs from one store. They run the
+// assigner's code with a simulated store and clock. docs/understand/scale.md has the results
+// for ten thousand processes:
 //
 //	go test ./keygen/workerid -run TestFleet -v -fleet.processes 10000
 type fleet struct {
 	processes int
-	bits      int           // of a worker ID
-	lease     time.Duration // what assigners are configured with
+	bits      int           // bits of a worker ID
+	lease     time.Duration // lease length of the assigners
 	renew     time.Duration
-	retry     time.Duration // after how long a process asks again that got no worker ID
-	workers   int           // operations that the store does at once
-	op        time.Duration // what one takes it
-	row       time.Duration // what it takes next to that for each record of a list
-	line      time.Duration // what the network takes each way
-	away      time.Duration // how long the store is away
-	steady    time.Duration // how long it is looked at while nothing happens
-	replace   int           // how many processes are replaced at once, as an update in steps does
-	hang      bool          // away: it does not answer, instead of refusing
+	retry     time.Duration // delay before a process without a worker ID tries again
+	workers   int           // number of parallel operations of the store
+	op        time.Duration // duration of an operation
+	row       time.Duration // additional duration for each record of a list
+	line      time.Duration // delay of the network in each direction
+	away      time.Duration // duration of the store's outage
+	steady    time.Duration // duration of the phase in which nothing happens
+	replace   int           // number of processes that a rolling update replaces at once
+	hang      bool          // in the outage, the store doesn't answer, instead of refusing
 }
 
 var theFleet fleet
@@ -67,10 +67,10 @@ func (f *fleet) defaults() {
 	}
 }
 
-// load is what the store had to do in one stage.
+// load is the store's work in one stage.
 type load struct {
-	lists, rows, gets, writes, refused int // refused: writes whose record was another one
-	failed                             int // operations that ended without an answer
+	lists, rows, gets, writes, refused int // refused: writes with a conflicting record
+	failed                             int // operations without an answer
 	peak                               int // operations in the busiest 100 ms
 	waited                             time.Duration
 }
@@ -79,19 +79,19 @@ func (l load) operations() int { return l.lists + l.gets + l.writes }
 
 var errRefused = errors.New("connection refused")
 
-// fleetStore is the store of all processes. Its operations wait for one of its
-// workers, as clients of a database do.
+// fleetStore is the store of all processes. Its operations wait for one of its workers, like
+// clients of a database.
 type fleetStore struct {
 	fleet   *fleet
 	workers chan struct{}
 
 	mu      sync.Mutex
 	records map[int64]Record
-	listed  []Entry       // the records of a moment ago
-	at      time.Time     // of listed
-	gone    chan struct{} // closed when the store is back; nil while it is there
+	listed  []Entry       // recent records
+	at      time.Time     // time of listed
+	gone    chan struct{} // closed when the outage ends; nil without an outage
 	load    load
-	slice   time.Time // the 100 ms that are counted
+	slice   time.Time // beginning of the current 100 ms
 	inSlice int
 }
 
@@ -99,7 +99,8 @@ func newFleetStore(f *fleet) *fleetStore {
 	return &fleetStore{fleet: f, workers: make(chan struct{}, f.workers), records: map[int64]Record{}}
 }
 
-// do is one operation: there, in the store, and back. at is when it takes effect.
+// do performs an operation: the way to the store, the operation, and the way back. at runs when
+// it takes effect.
 func (s *fleetStore) do(ctx context.Context, rows func() int, at func()) error {
 	err := s.try(ctx, rows, at)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error 
 	takes := s.fleet.op + time.Duration(rows())*s.fleet.row
 	s.load.waited = max(s.load.waited, time.Since(begin)-s.fleet.line)
 	s.mu.Unlock()
-	time.Sleep(takes) // a server does what it has begun
+	time.Sleep(takes) // a server completes operations that it has begun
 	s.mu.Lock()
 	at()
 	s.mu.Unlock()
@@ -143,7 +144,7 @@ func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error 
 	return pause(ctx, s.fleet.line)
 }
 
-// arrived counts an operation for the peak. mu is held.
+// arrived counts an operation for the peak. The caller holds mu.
 func (s *fleetStore) arrived() {
 	if now := time.Now().Truncate(100 * time.Millisecond); !now.Equal(s.slice) {
 		s.slice, s.inSlice = now, 0
@@ -152,7 +153,7 @@ func (s *fleetStore) arrived() {
 	s.load.peak = max(s.load.peak, s.inSlice)
 }
 
-// took is the load since the last call.
+// took returns the load since its last call.
 func (s *fleetStore) took() load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ func (s *fleetStore) took() load {
 	return l
 }
 
-// leave and comeBack make the store be away and there again.
+// leave begins an outage of the store, and comeBack ends it.
 func (s *fleetStore) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +196,8 @@ func (s *fleetStore) List(ctx context.Context) (entries []Entry, err error) {
 	return entries, err
 }
 
-// list is made once in 5 ms, for the memory of ten thousand processes: it is old when
-// it arrives in any case.
+// list copies the records once in 5 ms, to save the memory of ten thousand lists. A list is
+// outdated on arrival in any case.
 func (s *fleetStore) list() []Entry {
 	if time.Since(s.at) >= 5*time.Millisecond {
 		s.at, s.listed = time.Now(), make([]Entry, 0, len(s.records))
@@ -229,7 +230,7 @@ func (s *fleetStore) CompareAndSet(ctx context.Context, workerID int64, prev, ne
 
 func (s *fleetStore) Close() error { return nil }
 
-// fleetProcess is one process: it takes a worker ID, and another one when it is lost.
+// fleetProcess is a process. It leases a worker ID, and another one when it loses its lease.
 type fleetProcess struct {
 	fleet    *fleet
 	assigner *assigner
@@ -238,7 +239,7 @@ type fleetProcess struct {
 
 	mu     sync.Mutex
 	lease  *lease
-	failed int // to get a worker ID
+	failed int // failed attempts to get a worker ID
 }
 
 func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
@@ -257,8 +258,7 @@ func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
 	return p
 }
 
-// run looks each half second whether it has a worker ID, as a generator that is seldom
-// used.
+// run checks twice a second whether it has a worker ID, like a generator that is rarely used.
 func (p *fleetProcess) run(ctx context.Context) {
 	defer close(p.done)
 	for wait := time.Duration(0); pause(ctx, wait) == nil; {
@@ -279,7 +279,7 @@ func (p *fleetProcess) run(ctx context.Context) {
 	}
 }
 
-// makes reports whether the process can make keys now.
+// makes reports whether the process can generate keys now.
 func (p *fleetProcess) makes() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,14 +292,14 @@ func (p *fleetProcess) failures() int {
 	return p.failed
 }
 
-// close ends the process in order, and gives its worker ID back.
+// close closes the process, which releases its worker ID.
 func (p *fleetProcess) close() {
 	p.end()
 	<-p.done
 	_ = p.assigner.Close()
 }
 
-// kill ends it without a word to the store.
+// kill ends the process without a release.
 func (p *fleetProcess) kill() {
 	p.end()
 	<-p.done
@@ -317,25 +317,25 @@ func each(all []*fleetProcess, f func(*fleetProcess)) {
 
 const steadyStage = "nothing happens"
 
-// stage is one line of the report.
+// stage is a line of the report.
 type stage struct {
 	name   string
-	steady bool          // nothing happened but renewals
-	took   time.Duration // until all processes could make keys
-	fewer  time.Duration // how long some could not
-	least  int           // how many could, at least
+	steady bool          // only renewals happened
+	took   time.Duration // time until all processes could generate keys
+	fewer  time.Duration // time during which some could not
+	least  int           // smallest number of processes that could
 	load   load
 }
 
-// run is the life of a fleet. It reports each stage, and every worker ID that two
-// processes have at once.
+// run runs all stages of a fleet. It reports each stage, and each worker ID that two processes
+// have at the same time.
 func (f *fleet) run(t *testing.T, report func(stage)) {
 	store := newFleetStore(f)
 	all := make([]*fleetProcess, f.processes)
 	seed := uint64(0)
 	begin := func(i int) { seed++; all[i] = f.start(store, seed) }
 
-	// until waits until all can make keys, for a stage's figures.
+	// until waits until all processes can generate keys, and reports a stage.
 	until := func(name string, atLeast time.Duration) {
 		start, s := time.Now(), stage{name: name, steady: name == steadyStage, least: f.processes}
 		for {
@@ -374,7 +374,7 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 		begin(i)
 	}
 	until("all start at once", 0)
-	time.Sleep(f.lease) // the start has no part in what follows
+	time.Sleep(f.lease) // separates the start from the next stage
 	store.took()
 	until(steadyStage, f.steady)
 
@@ -418,9 +418,9 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 		failures, len(store.records), len(held))
 }
 
-// A fleet of another size is asked of the store no more for each process: those that
-// start together do not all try the same worker IDs one after another, and do not
-// renew all at once from then on.
+// The store's work for each process doesn't depend on the size of the fleet. Processes that start
+// together must not try the same worker IDs one after another, nor renew at the same time from
+// then on.
 func TestFleet(t *testing.T) {
 	if raceEnabled() {
 		t.Skip("more than ThreadSanitizer's epochs can count: make test runs it without -race")

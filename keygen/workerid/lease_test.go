@@ -31,7 +31,7 @@ func TestLease_reservesAheadAndRenews(t *testing.T) {
 	})
 }
 
-// A released worker ID can be leased again immediately, from after its last id.
+// A released worker ID can be leased again immediately, from after its last ID.
 func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -58,7 +58,7 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	})
 }
 
-// Nothing used: the next begins where the lease did, never below.
+// If no ID was used, the next lease begins at the same time as this one, not earlier.
 func TestLease_releaseUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -117,8 +117,8 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 	})
 }
 
-// A process that slept past its limit finds its worker ID taken over, starting
-// at its limit, and takes another one.
+// A process that slept past its limit finds its worker ID taken over, with a lease that begins at
+// that limit. It leases another one.
 func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -126,7 +126,7 @@ func TestLease_takeoverAfterTheLimit(t *testing.T) {
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, late)
 		old := mustAcquire(t, a, 0)
 		limit := old.Limit()
-		late.set(10 * time.Second) // to b's clock the lease has run out
+		late.set(10 * time.Second) // by b's clock, the lease has ended
 		l := mustAcquire(t, b, 0)
 		wantMS(t, "floor of the successor", l.Floor(), limit)
 		if err := old.Renew(t.Context(), limit); !errors.Is(err, spi.ErrLeaseLost) {
@@ -141,7 +141,7 @@ func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	})
 }
 
-// A renewal in the background finds out too, without being asked.
+// A renewal in the background also notices this, without a call.
 func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 	for name, record := range map[string]workerid.Record{
 		"another owner":  {Owner: "other", ReservedUntil: 1 << 50, Holder: "elsewhere pid 1"},
@@ -163,7 +163,7 @@ func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 	}
 }
 
-// What an operator reads of a lease's life, each line once.
+// The log of a lease has each event once.
 func TestLease_logsItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -210,7 +210,7 @@ func TestLease_logsItsLife(t *testing.T) {
 	})
 }
 
-// Callers that meet the limit together share one question and its answer.
+// Callers that reach the limit together share one request to the store.
 func TestLease_renewIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -234,7 +234,7 @@ func TestLease_renewIsShared(t *testing.T) {
 	})
 }
 
-// A store that never answers does not hold a caller for ever.
+// A store that doesn't answer doesn't block a caller forever.
 func TestLease_storeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(new(workeridtest.Memory).Open(), 1000*time.Hour)
@@ -277,7 +277,7 @@ func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	})
 }
 
-// slowStore answers late.
+// slowStore is a store with delayed answers.
 type slowStore struct {
 	workerid.Hooked
 	mu    sync.Mutex
@@ -311,7 +311,7 @@ func (s *slowStore) calls() int {
 	return s.n
 }
 
-// Closing in the middle of a renewal is not the store's failure.
+// Close during a renewal is not reported as a failure of the store.
 func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
@@ -319,7 +319,7 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 		a := workerid.Assign(t, s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		mustAcquire(t, a, 0)
 		s.set(time.Second)
-		time.Sleep(3500 * time.Millisecond) // in the middle
+		time.Sleep(3500 * time.Millisecond) // in the middle of a renewal
 		s.set(0)
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -330,9 +330,8 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	})
 }
 
-// A store that forgets breaks the promise. What is left is to end it soon: the
-// holder finds out at its next renewal, and makes no key of the lost worker ID
-// afterwards, whatever it had reserved.
+// A store that loses data breaks its contract. The holder notices at its next renewal. From then
+// on it generates no key of the lost worker ID, whatever it had reserved.
 func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		synctest.Test(t, func(t *testing.T) {

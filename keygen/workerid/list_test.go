@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// newFromProps makes an assigner as a rule does.
+// newFromProps returns an assigner as a rule creates it.
 func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDAssigner {
 	t.Helper()
 	p, err := spi.NewProps(values, spi.Host{})
@@ -30,7 +30,7 @@ func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDA
 	return a
 }
 
-// To look makes no directory.
+// List creates no directory.
 func TestList_fileMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workers")
 	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
@@ -39,7 +39,7 @@ func TestList_fileMakesNothing(t *testing.T) {
 	}
 }
 
-// To look makes no table, and needs no more than the right to read.
+// List creates no table, and needs only the privilege to read.
 func TestList_sqlMayOnlyRead(t *testing.T) {
 	if testserver.Each(t, TestList_sqlMayOnlyRead) {
 		return
@@ -58,14 +58,14 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) > 0 {
 		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)
 	}
-	mustExec(t, dsn, "%s", workerid.TableDDL("shardkey_worker")) // fails when it is there
+	mustExec(t, dsn, "%s", workerid.TableDDL("shardkey_worker")) // fails if the table exists
 	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, 0, 'host pid 1', 1)")
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "expired" {
 		t.Errorf("have: %v, %v\nwant: worker ID 7, expired", list, err)
 	}
 }
 
-// Each state, by the clock of the machine that looks.
+// The test lists each state, by this machine's clock.
 func TestList_states(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -101,7 +101,7 @@ func TestList_states(t *testing.T) {
 	})
 }
 
-// A record that is not understood is listed, with what is wrong.
+// List returns a record that it doesn't understand with an error.
 func TestList_foreign(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "shardkey"), 0o700); err != nil {

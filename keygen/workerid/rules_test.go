@@ -9,9 +9,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Tokens made at one time differ all the same.
+// Tokens created at the same time differ.
 func TestNewToken_isRandom(t *testing.T) {
-	const random = 32 // digits, of 128 bits
+	const random = 32 // digits of 128 random bits
 	seen := map[string]bool{}
 	for range 1000 {
 		token := newToken()
@@ -29,8 +29,8 @@ func acquired(t *testing.T) (*lease, *unconfirmed, *fixedClock) {
 	return l, store, clock
 }
 
-// A round of renewal that waited while the lease was released writes nothing on
-// top of what the next owner reads.
+// If the lease is released while a renewal waits, the renewal writes nothing on top of the next
+// owner's record.
 func TestLease_isNotRenewedAfterItsRelease(t *testing.T) {
 	l, store, clock := acquired(t)
 	if err := l.Release(t.Context(), clock.ms); err != nil {
@@ -42,8 +42,7 @@ func TestLease_isNotRenewedAfterItsRelease(t *testing.T) {
 	}
 }
 
-// A caller that asks for ids of a time far ahead has a clock that is wrong, and
-// moves nothing on.
+// A request for IDs far in the future comes from a wrong clock, and extends no reservation.
 func TestLease_timeFarAheadIsNotReserved(t *testing.T) {
 	l, store, clock := acquired(t)
 	before := store.record
@@ -69,10 +68,10 @@ func TestCandidates_ofRecords(t *testing.T) {
 	}
 }
 
-// unconfirmed is a store that applies what it does not confirm, and shows it.
+// unconfirmed is a store that applies and shows writes that it doesn't acknowledge.
 type unconfirmed struct {
 	*oneRecord
-	silent int // so many writes are not confirmed
+	silent int // number of writes that are not acknowledged
 	writes int
 }
 
@@ -85,8 +84,8 @@ func (s *unconfirmed) CompareAndSet(ctx context.Context, id int64, prev, next Re
 	return ok, err
 }
 
-// A record that a lease has only been shown may be one that the store forgets in
-// a crash: the limit follows when a write on top of it is confirmed.
+// The store may lose a record in a crash that a lease has only read. The limit rises after a
+// write on top of it is acknowledged.
 func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord)}
 	_, l := byHand(t, store, config{Clock: clock})

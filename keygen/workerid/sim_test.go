@@ -16,10 +16,10 @@ import (
 
 var simSeeds = flag.Int("sim.seeds", 0, "worlds to simulate; 0: as many as take a few seconds")
 
-// simSteps is the length of one world.
+// simSteps is the number of steps of a world.
 const simSteps = 20_000
 
-// raceEnabled reports whether the race detector is on, which makes all of it slower.
+// raceEnabled reports whether the race detector is on, which makes the simulation slower.
 func raceEnabled() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -37,12 +37,12 @@ func seeds() int {
 	return 300
 }
 
-// Whatever clocks, processes and the store do, no id is made twice.
+// All IDs are unique, whatever the clocks, the processes and the store do.
 func TestSimulation_findsNoRepeat(t *testing.T) {
 	for name, r := range map[string]rules{
 		"rules": theRules,
-		// Taking over whenever one likes, live holders included, costs leases
-		// but repeats nothing: uniqueness asks no clock.
+		// Taking over worker IDs at any time, even from live holders, costs leases but repeats no
+		// ID. Uniqueness doesn't depend on clocks.
 		"any record is free": withRule(func(r *rules) { r.free = func(Record, int64) bool { return true } }),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 	}
 }
 
-// The simulation finds each rule missing: otherwise it would prove nothing.
+// The simulation must find duplicates when a rule is missing. Otherwise it proves nothing.
 func TestSimulation_findsSeededBugs(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules rules
@@ -118,7 +118,7 @@ func TestSimulation_findsSeededBugs(t *testing.T) {
 	}
 }
 
-// The same worlds with SNOWFLAKE itself in place of the simulation's generator.
+// These worlds use SNOWFLAKE in place of the simulation's generator.
 func TestSimulation_ofSnowflake(t *testing.T) {
 	var sum figures
 	for seed := range seeds() {
@@ -146,12 +146,12 @@ func TestSimulation_ofSnowflake(t *testing.T) {
 	}
 }
 
-// Servers are replaced by replicas that lack their last writes, and processes have leases of
-// three lengths: no id is made twice.
+// Replicas without the last writes replace servers, and processes have leases of three lengths.
+// All IDs are unique.
 func TestSimulation_failoversWithLeasesOfDifferentLengths(t *testing.T) {
 	run := func(seed int, r rules, real bool) *world {
 		w := (&world{real: real, failovers: true}).populate(uint64(seed), r, bugs{})
-		w.run(simSteps / 5) // short, as the longest lease is noted at the beginning
+		w.run(simSteps / 5) // short, because the longest lease is recorded at the beginning
 		return w
 	}
 	for _, real := range []bool{false, true} {
@@ -172,7 +172,7 @@ func TestSimulation_failoversWithLeasesOfDifferentLengths(t *testing.T) {
 		}
 	}
 	if raceEnabled() || testing.Short() {
-		return // it takes some thousand worlds
+		return // finding the bug takes some thousand worlds
 	}
 	for name, r := range map[string]rules{
 		"only the own lease counts": withRule(func(r *rules) {
@@ -198,7 +198,7 @@ func TestSimulation_failoversWithLeasesOfDifferentLengths(t *testing.T) {
 	}
 }
 
-// A seed is a world: what it found can be looked at again.
+// A seed determines a world, so that failures can be reproduced.
 func TestSimulation_isReproducible(t *testing.T) {
 	var have []figures
 	for range 2 {
@@ -217,25 +217,25 @@ func withRule(change func(*rules)) rules {
 	return r
 }
 
-// process is one process of the world, with a clock that nobody can trust.
+// process is a process of the world, with an unreliable clock.
 type process struct {
 	world    *world
-	offset   int64   // of its clock from true time
-	rate     float64 // of its clock
+	offset   int64   // difference of its clock from true time
+	rate     float64 // rate of its clock
 	started  int64
-	frozen   int64 // its clock's time while it stands still, else 0
+	frozen   int64 // time of its clock while it stands still, otherwise 0
 	cutOff   bool
 	paused   bool
-	busy     bool // in a call to the store
+	busy     bool // in a call of the store
 	nextKeep int64
 	assigner *assigner
 	real     Snowflake // see sim_snowflake_test.go
 	lease    *lease
-	last     int64 // the last id's time
+	last     int64 // time of the last ID
 	former   []*lease
 }
 
-// Now is the process's own idea of the time.
+// Now returns the time of the process' clock.
 func (p *process) Now() time.Time {
 	if p.frozen != 0 {
 		return time.UnixMilli(p.frozen)
@@ -244,10 +244,10 @@ func (p *process) Now() time.Time {
 	return time.UnixMilli(p.started + p.offset + int64(run))
 }
 
-// Sleep is never called: the simulation renews by hand.
+// Sleep is never called, because the simulation renews explicitly.
 func (p *process) Sleep(context.Context, time.Duration) error { return errors.New("no sleep here") }
 
-// start is the process's beginning, with a clock that may be anywhere.
+// start starts the process with any clock.
 func (p *process) start() {
 	p.started, p.rate, p.frozen, p.offset = p.world.time, 1, 0, 0
 	p.lease, p.former = nil, nil
@@ -259,7 +259,7 @@ func (p *process) start() {
 	}
 	a := assign(store, config{
 		Lease: lease, Renew: lease * 3 / 10, Clock: p, Logger: slog.New(slog.DiscardHandler),
-		MaxClockAhead: horizon, // uniqueness does not rest on it
+		MaxClockAhead: horizon, // uniqueness doesn't depend on it
 	})
 	a.rules, a.manual, a.intN = p.world.rules, true, p.world.rng.IntN
 	a.identity = func() string { return "" }
@@ -290,7 +290,7 @@ func (p *process) setClock() {
 	}
 }
 
-// act does one thing.
+// act performs one action.
 func (p *process) act() {
 	w := p.world
 	if p.paused {
@@ -334,8 +334,7 @@ func (p *process) crash() {
 	p.start()
 }
 
-// close ends the process in good order. Its generator may continue until the limit
-// is gone.
+// close closes the process. Its generator may continue until the limit is gone.
 func (p *process) close() {
 	p.busy = true
 	defer func() { p.busy = false }()
@@ -366,8 +365,8 @@ func (p *process) acquire() bool {
 	return true
 }
 
-// makeID is the generator: an id's time is never below the floor or the last
-// one's, is the clock's where that allows it, and is below the limit.
+// makeID is the generator. An ID's time is the clock's, but never below the floor or the last
+// ID's time, and always below the limit.
 func (p *process) makeID() {
 	if p.lease == nil && (p.busy || !p.acquire()) {
 		return
@@ -407,7 +406,7 @@ func (p *process) release() {
 	defer func() { p.busy = false }()
 	l, last := p.lease, p.last
 	if last < l.floor {
-		last = 0 // none was made
+		last = 0 // no ID was generated
 	}
 	p.former = append(p.former, l)
 	p.lease = nil
@@ -418,8 +417,7 @@ func (p *process) release() {
 	_ = l.Release(context.Background(), last)
 }
 
-// makeIDOfFormer is a goroutine that has not noticed that its lease has ended:
-// the limit must tell it.
+// makeIDOfFormer is a goroutine that hasn't noticed the end of its lease. The limit must stop it.
 func (p *process) makeIDOfFormer() {
 	if len(p.former) == 0 {
 		return
@@ -430,8 +428,8 @@ func (p *process) makeIDOfFormer() {
 	}
 }
 
-// startReal gives a process a SNOWFLAKE generator of some clock-back policy.
-// It never waits: a wait is an error of the process's clock.
+// startReal gives a process a SNOWFLAKE generator with one of the clock-back policies. It never
+// waits: a wait is an error of the process' clock.
 func (p *process) startReal() {
 	rng := p.world.rng
 	props := map[string]any{
@@ -446,17 +444,16 @@ func (p *process) startReal() {
 	p.real = g
 }
 
-// realLease is the lease that the generator holds, for the renewals that are
-// made by hand.
+// realLease returns the generator's lease, for explicit renewals.
 func (p *process) realLease() *lease {
 	for l := range p.assigner.leases {
-		return l // there is one at most
+		return l // there is at most one
 	}
 	return nil
 }
 
-// ended is the context of a caller that does not wait: while another one asks
-// the store, it gets keys at once or not at all.
+// ended is the context of a caller that doesn't wait. While another caller queries the store, it
+// gets keys immediately or an error.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -484,7 +481,7 @@ func (p *process) makeKeys() {
 	}
 }
 
-// closeReal closes the generator in good order, and makes another one.
+// closeReal closes the generator and opens another one.
 func (p *process) closeReal() {
 	p.busy = true
 	defer func() { p.busy = false }()
@@ -493,7 +490,7 @@ func (p *process) closeReal() {
 	p.startReal()
 }
 
-// seenAssigner counts what the generator does with its leases.
+// seenAssigner counts the generator's use of its leases.
 type seenAssigner struct{ p *process }
 
 func (s *seenAssigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
@@ -509,7 +506,7 @@ func (s *seenAssigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (
 	return l, nil
 }
 
-// farLimit is a lease that does not tell its limit.
+// farLimit is a lease that reports a wrong limit.
 type farLimit struct{ spi.WorkerIDLease }
 
 func (farLimit) Limit() int64 { return 1 << 42 }

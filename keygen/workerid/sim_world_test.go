@@ -8,49 +8,48 @@ import (
 	"strconv"
 )
 
-// world is a simulation in one goroutine: processes with clocks of their own,
-// a store that loses and delays, and a record of every id that was made. The
-// processes run the package's own assigner and leases; only the clock, the
-// store and the generator are the simulation's.
+// world is a simulation in one goroutine: processes with clocks, a store that loses and delays,
+// and a record of every generated ID. The processes run the package's assigner and leases. The
+// clock, the store and the generator are simulated.
 //
-// Nothing is parallel, yet everything can be interleaved: a store's operation
-// lets the world continue before and after it takes effect, with the calling
-// process stuck in it, as if its answer were slow or it had been paused.
+// Nothing runs in parallel, but everything can be interleaved. Each operation of the store lets
+// the world continue before and after it takes effect, while the calling process waits. This
+// simulates slow answers and paused processes.
 type world struct {
 	rng    *rand.Rand
 	bugs   bugs
 	rules  rules
-	time   int64              // true time, in milliseconds
-	log    map[int64][]Record // of each worker ID: the last one is what the store shows
-	kept   map[int64]int      // how many of them outlive the store's crash
-	starts int                // of the store
-	late   []func()           // writes on their way, whose senders have given up
+	time   int64              // true time in milliseconds
+	log    map[int64][]Record // by worker ID; the store shows the last one
+	kept   map[int64]int      // number of records that survive a crash of the store
+	starts int                // starts of the store
+	late   []func()           // writes in flight whose senders have given up
 	procs  []*process
 	maxID  int64
 	depth  int
-	real   bool // processes have SNOWFLAKE generators, not the simulation's
+	real   bool // processes have SNOWFLAKE generators
 
-	// In a world of failovers the server is replaced by replicas that lack its last writes,
-	// processes have leases of different lengths, and their clocks agree.
+	// failovers means that replicas without the last writes replace the server, that processes
+	// have leases of different lengths, and that their clocks agree.
 	failovers bool
 	server    int
-	at        map[int64][]int64 // when each record of log was written
+	at        map[int64][]int64 // time of each record of log
 
 	made    map[id]*lease
-	keys    map[int64]bool // of real generators
-	repeat  error          // the first repeated id
+	keys    map[int64]bool // keys of real generators
+	repeat  error          // the first duplicate ID
 	figures figures
 }
 
-// id is an identifier: the simulation makes at most one a millisecond.
+// id is an identifier. The simulation generates at most one per millisecond.
 type id struct{ worker, time int64 }
 
-// bugs are what can be taken out next to the rules.
+// bugs are safeguards, in addition to the rules, that a test can disable.
 type bugs struct {
-	noLimit   bool // the generator does not look at the limit
-	noCompare bool // the store does not compare
-	lateLimit bool // the generator makes ids of a lease after giving it back
-	farLimit  bool // leases tell a real generator a limit that they do not have
+	noLimit   bool // the generator ignores the limit
+	noCompare bool // the store doesn't compare
+	lateLimit bool // the generator uses a lease after releasing it
+	farLimit  bool // leases report a wrong limit to a real generator
 }
 
 type figures struct {
@@ -100,7 +99,7 @@ func (w *world) populate(seed uint64, r rules, b bugs) *world {
 
 func (w *world) chance(oneIn int) bool { return w.rng.IntN(oneIn) == 0 }
 
-// run makes steps until there were enough or an id was repeated.
+// run runs steps until there are enough or an ID is repeated.
 func (w *world) run(steps int) {
 	for w.figures.steps < steps && w.repeat == nil {
 		w.step()
@@ -153,11 +152,10 @@ func (w *world) make(l *lease, t int64) {
 	w.figures.ids++
 }
 
-// errAway is what a process sees of a store that it cannot reach, or that does
-// not answer.
+// errAway is a process' error if it can't reach the store or gets no answer.
 var errAway = errors.New("no answer")
 
-// shown is the record that the store shows.
+// shown returns the record that the store shows.
 func (w *world) shown(workerID int64) Record {
 	if log := w.log[workerID]; len(log) > 0 {
 		return log[len(log)-1]
@@ -165,8 +163,8 @@ func (w *world) shown(workerID int64) Record {
 	return Record{}
 }
 
-// swap shows next in place of prev, as InnoDB shows a commit before it is on disk.
-// It returns next's place in the log, 0 when the record is not prev.
+// swap replaces prev with next. Other processes see next before it is durable, like a commit in
+// InnoDB. swap returns the index of next in the log, or 0 if the record is not prev.
 func (w *world) swap(workerID int64, prev, next Record) int {
 	if !w.bugs.noCompare && !w.shown(workerID).Same(prev) {
 		return 0
@@ -176,10 +174,10 @@ func (w *world) swap(workerID int64, prev, next Record) int {
 	return len(w.log[workerID])
 }
 
-// keep has the log of a worker ID last up to a place.
+// keep makes the log of a worker ID durable up to an index.
 func (w *world) keep(workerID int64, place int) { w.kept[workerID] = max(w.kept[workerID], place) }
 
-// crashStore makes the store forget what it has shown and not confirmed.
+// crashStore removes the records that the store has shown but not acknowledged.
 func (w *world) crashStore() {
 	w.starts++
 	for id, log := range w.log {
@@ -194,11 +192,12 @@ func (w *world) cut(workerID int64, n int) {
 	w.kept[workerID] = n
 }
 
-// simLag is how much a replica lacks at most: no more than the shortest lease.
+// simLag is the largest delay of a replica, at most the shortest lease.
 const simLag = 20
 
-// failOver puts a replica in the server's place, one that has the note of which server it
-// replaces: without it, it would look like a first start, or like the server before that.
+// failOver replaces the server with a replica. The replica has the note with the name of the
+// server that it replaces. Without the note, it would look like a first start, or like the
+// previous server.
 func (w *world) failOver() {
 	since, lost := w.time-simLag, 0
 	has := func(id int64) int {
@@ -222,14 +221,14 @@ func (w *world) failOver() {
 	}
 	w.server++
 	w.starts++
-	w.late = nil // they were for the server before
+	w.late = nil // they were for the previous server
 	w.figures.failovers++
 }
 
-// noteID is where a world keeps a note.
+// noteID returns the worker ID under which a world stores a note.
 func noteID(id int64) int64 { return -1 - id }
 
-// lossyStore is a process's view of the store.
+// lossyStore is the store as seen by a process.
 type lossyStore struct{ p *process }
 
 func (s *lossyStore) List(context.Context) ([]Entry, error) {
@@ -244,7 +243,7 @@ func (s *lossyStore) List(context.Context) ([]Entry, error) {
 			entries = append(entries, Entry{WorkerID: i, Record: r})
 		}
 	}
-	w.meanwhile() // the answer is old when it comes
+	w.meanwhile() // the answer is outdated when it arrives
 	return entries, nil
 }
 
@@ -273,7 +272,7 @@ func (s *lossyStore) CompareAndSet(_ context.Context, workerID int64, prev, next
 		}
 		w.meanwhile()
 		return false, errAway
-	case w.chance(8): // the question comes late
+	case w.chance(8): // the request is delayed
 		w.figures.lateWrites++
 		w.late = append(w.late, func() { w.keep(workerID, w.swap(workerID, prev, next)) })
 		w.meanwhile()
@@ -290,7 +289,7 @@ func (s *lossyStore) CompareAndSet(_ context.Context, workerID int64, prev, next
 	return place > 0, nil
 }
 
-// replicatedStore is a lossyStore whose server has a name, and notes.
+// replicatedStore is a lossyStore whose server has a name and notes.
 type replicatedStore struct{ *lossyStore }
 
 func (s replicatedStore) ServerID(context.Context) (string, error) {

@@ -73,8 +73,7 @@ func mustExec(t testing.TB, dsn, format string, args ...any) {
 	}
 }
 
-// Namespaces of one table have nothing in common, not even where their records are
-// the same.
+// Namespaces in one table are independent, even if their records are equal.
 func TestSQLStore_namespacesAreApart(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_namespacesAreApart) {
 		return
@@ -105,7 +104,7 @@ func TestSQLStore_namespacesAreApart(t *testing.T) {
 	}
 }
 
-// A user without the right to make the table is told the statement to run.
+// A user without the privilege to create the table gets the statement to run.
 func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_mayNotCreateTable) {
 		return
@@ -189,7 +188,7 @@ func TestSQLStore_refuses(t *testing.T) {
 
 const primaryKey = "PRIMARY KEY (namespace, worker_id)"
 
-// tableWith is the table's statement with one text in place of another.
+// tableWith returns the table's statement with old replaced by changed.
 func tableWith(t *testing.T, old, changed string) string {
 	t.Helper()
 	ddl := workerid.TableDDL("shardkey_worker")
@@ -216,8 +215,8 @@ func wantTableError(t *testing.T, what string, err error) *workerid.TableError {
 	return table
 }
 
-// A table that was made by hand, or restored, may have lost its key. Each process
-// would insert a row of its own, and all of them hold worker ID 0.
+// A table that was created manually or restored may lack its key. Then each process would
+// insert another row, and all of them would hold worker ID 0.
 func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_tableWithoutItsKey) {
 		return
@@ -251,7 +250,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 	}
 }
 
-// A key that is dropped while processes run shows as soon as a row is doubled.
+// If a key is dropped while processes run, it is noticed as soon as a row is duplicated.
 func TestSQLStore_severalRowsOfOneWorkerID(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_severalRowsOfOneWorkerID) {
 		return
@@ -287,8 +286,8 @@ func TestSQLStore_severalRowsOfOneWorkerID(t *testing.T) {
 	}
 }
 
-// Without a strict mode the server would cut values off, and with autocommit off
-// it would forget them: neither is left to the server's or the address's settings.
+// Without a strict mode the server would truncate values, and with autocommit off it would lose
+// them. The store doesn't depend on these settings of the server or the DSN.
 func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_serverWithOtherDefaults) {
 		return
@@ -346,8 +345,8 @@ func exec(t *testing.T, dsn string, statements ...string) {
 	}
 }
 
-// A server that is killed, away, and started again: the lease stands to its
-// limit, says so, and continues afterwards as if nothing had been.
+// A server is killed, down, and started again. The lease is valid until its limit, reports the
+// outage, and continues afterwards.
 func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_serverKilledAndBack) {
 		return
@@ -355,7 +354,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	server := testserver.StartSQL(t)
 	mustExec(t, server.DSN(), "CREATE DATABASE w")
 	store := mustSQL(t, server.DSN()+"w", "shardkey_worker")
-	// An hour's lease: nothing here depends on how long the server takes.
+	// A lease of an hour, so that the test doesn't depend on the server's speed.
 	a := workerid.Assign(t, store, workerid.Config{Lease: 3600e9, Renew: 1800e9})
 	l := mustAcquire(t, a, 1023)
 	limit := l.Limit()
@@ -402,7 +401,7 @@ func TestSQLStore_wrongPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// The page for operators shows the statement that errors show.
+// docs/understand/leases.md shows the same statement as errors.
 func TestTableDDL_isInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/understand/leases.md")
 	if err != nil {

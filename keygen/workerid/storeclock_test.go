@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// clockedStore is a store whose clock says another time than the processes'.
+// clockedStore is a store whose clock differs from the processes'.
 type clockedStore struct {
 	*oneRecord
 	clock *fixedClock
@@ -23,8 +23,8 @@ func (s *clockedStore) Now(context.Context) (time.Time, error) {
 	return s.clock.Now().Add(s.apart), s.err
 }
 
-// A store's clock is compared before a worker ID is taken, and before a reservation is moved
-// on by more than this machine's clock may be ahead.
+// The store's clock is compared before a worker ID is leased. It is also compared before a
+// reservation advances by more than this machine's clock may be ahead.
 func TestClock_isComparedWithTheStores(t *testing.T) {
 	away := errors.New("away")
 	for name, c := range map[string]struct {
@@ -66,8 +66,8 @@ func isClockError(err error) bool {
 	return errors.As(err, &wrong) && errors.Is(err, spi.ErrStore)
 }
 
-// The store's clock is asked once in max-clock-ahead, not with every renewal, and no step
-// within that time goes unseen.
+// The store's clock is queried once per max-clock-ahead, not with every renewal. A step in that
+// time is noticed anyway.
 func TestClock_storesIsAskedRarely(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	counted := &countedClock{clockedStore: clockedStore{oneRecord: new(oneRecord), clock: clock}}
@@ -83,7 +83,7 @@ func TestClock_storesIsAskedRarely(t *testing.T) {
 	}
 	limit := l.Limit()
 	var err error
-	for range 3 { // each step alone is within the bound
+	for range 3 { // each step alone is allowed
 		clock.ms += 2 * 60_000
 		counted.apart -= 2 * time.Minute
 		err = l.keep(t.Context())
@@ -103,8 +103,9 @@ func (s *countedClock) Now(ctx context.Context) (time.Time, error) {
 	return s.clockedStore.Now(ctx)
 }
 
-// A store whose clock is an hour behind stops no process of a fleet: another machine's
-// holder shows that the time is right. A process of this machine shows nothing.
+// If the store's clock is an hour behind, the processes of a fleet continue: the record of
+// another machine's holder shows that their time is right. A holder on the same machine shows
+// nothing.
 func TestClock_wrongOneOfTheStore(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	for holder, want := range map[string]bool{"elsewhere pid 1": true, holderName(): false} {
@@ -119,7 +120,7 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 	}
 }
 
-// stepped is a clock that can be set while time passes as it does.
+// stepped is a clock that can be set while time passes.
 type stepped struct{ off atomic.Int64 }
 
 func newStepped(by time.Duration) *stepped {
@@ -135,8 +136,8 @@ func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
 	return spi.SystemClock.Sleep(ctx, d)
 }
 
-// A store without a clock: a step ahead reserves nothing, for the lease that there is and for
-// another one, until the clock is set back.
+// With a store without a clock, a step ahead extends no reservation, for existing and new leases,
+// until the clock is set back.
 func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, clock := new(oneRecord), new(stepped)
@@ -162,13 +163,13 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 	})
 }
 
-// What is no step ahead: a process that was stopped, or whose store was away, a clock that was
-// behind and is right again, a step that another process's record agrees with, one that has
-// lasted, a fleet that was down for a month, and a first start.
+// These cases are not a step ahead: a process that was stopped, a store that was unavailable, a
+// clock that was behind and is now right, a step confirmed by another process' record, a step
+// that has lasted, a fleet that was down for a month, and a first start.
 func TestClock_isAheadOfNothing(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, c := range map[string]struct {
-		before time.Duration // clock ahead at the beginning
+		before time.Duration // initial offset of the clock
 		other  bool          // another process renews
 		then   func(*stepped, *assigner, *lease)
 	}{

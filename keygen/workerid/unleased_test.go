@@ -8,7 +8,7 @@ import (
 func TestIPWorkerID_lastBits(t *testing.T) {
 	for _, c := range []struct {
 		addrs []string
-		want  int64 // -1: an error
+		want  int64 // -1 for an error
 	}{
 		{[]string{"127.0.0.1/8", "10.0.3.17/16"}, 3*256 + 17},
 		{[]string{"10.0.4.17/16"}, 17}, // only two bits of the third byte

@@ -19,7 +19,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// shifted is the system's clock with another time.
+// shifted is the system's clock with an offset.
 type shifted struct{ by time.Duration }
 
 func (s shifted) Now() time.Time { return time.Now().Add(s.by) }
@@ -34,8 +34,7 @@ func leafProps(t testing.TB, name string, port int) map[string]any {
 	}
 }
 
-// openAs opens a generator that shares nothing with others, as one of another
-// process would.
+// openAs opens a generator that shares nothing with others, like one in another process.
 func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *leaf {
 	t.Helper()
 	p, err := spi.NewProps(values, spi.Host{Clock: shifted{clock}})
@@ -50,7 +49,7 @@ func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *le
 	return l
 }
 
-// makeKeys makes n keys.
+// makeKeys generates n keys.
 func makeKeys(t testing.TB, l *leaf, n int) ([]int64, error) {
 	keys := make([]int64, n)
 	err := l.GenerateInt64Keys(t.Context(), spi.Column{}, keys)
@@ -66,7 +65,7 @@ func mustKeys(t testing.TB, l *leaf, n int) []int64 {
 	return keys
 }
 
-// wantNoID checks that a leaf gets no worker ID, for a reason.
+// wantNoID checks that a generator gets no worker ID for a reason.
 func wantNoID(t testing.TB, what string, l *leaf, reason string) {
 	t.Helper()
 	if _, err := makeKeys(t, l, 1); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), reason) {
@@ -91,8 +90,8 @@ func wantApart(t testing.TB, keys []int64) {
 	}
 }
 
-// leafReads reads a node as Leaf does: one JSON value of three fields and no
-// others, and whatever follows is left.
+// leafReads reads a node like Leaf: one JSON value with exactly three fields. It ignores the
+// rest.
 func leafReads(t testing.TB, c *zk.Conn, path string) leafReport {
 	t.Helper()
 	data, _, err := c.Get(path)
@@ -119,7 +118,8 @@ func leafsData(port int, at time.Time) []byte {
 	return fmt.Appendf(nil, `{"ip":"10.1.2.3","port":"%d","timestamp":%d}`, port, at.UnixMilli())
 }
 
-// Two machines that start first at the same time are both worker 0 in Leaf.
+// Two machines that are the first to start at the same time both get worker ID 0 from Leaf. Here
+// they get different ones.
 func TestLeaf_firstStartersDiffer(t *testing.T) {
 	name := unique(t)
 	var mu sync.Mutex
@@ -186,7 +186,7 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	}
 }
 
-// A Leaf server that still runs on the address has the worker ID.
+// A Leaf server that runs at the address keeps its worker ID.
 func TestLeaf_serverStillRuns(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000000"
@@ -202,8 +202,8 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 	}
 }
 
-// A Leaf server that is started next to us overwrites our record; we see it and
-// stop.
+// A Leaf server that starts at our address overwrites our record. The generator notices and
+// stops.
 func TestLeaf_serverStartedBesideUs(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
@@ -229,14 +229,14 @@ func TestLeaf_restarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := openAs(t, values, 0, leafGrace)
-	keys = append(keys, mustKeys(t, second, 5000)...) // crashes: no Close
+	keys = append(keys, mustKeys(t, second, 5000)...) // no Close, as after a crash
 	wantNoID(t, "right after a crash", openAs(t, values, 0, leafGrace), "pid")
 	fourth := openAs(t, values, 11*time.Second, leafGrace)
 	keys = append(keys, mustKeys(t, fourth, 5000)...)
 	if w := worker(t, fourth, keys[len(keys)-1]); w != 0 {
 		t.Errorf("worker ID after restarts\nhave: %d\nwant: 0", w)
 	}
-	// The one that was taken for dead continues in its own time, or not at all.
+	// The process that was considered dead continues in its own time or not at all.
 	for range 3 {
 		if more, err := makeKeys(t, second, 5000); err == nil {
 			keys = append(keys, more...)
@@ -291,10 +291,10 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 	if !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
 		t.Errorf("Describe\nhave: %s\nwant: type and address", text)
 	}
-	mustKeys(t, g.(*leaf), 1) // released, so free at once
+	mustKeys(t, g.(*leaf), 1) // the worker ID was released, so it is free at once
 }
 
-// A node that gives no worker ID stays as it is, and the error says why.
+// A node that yields no worker ID is not changed, and the error has the reason.
 func TestLeaf_nodesThatGiveNone(t *testing.T) {
 	c := client(t, testserver.ZooKeeper(t))
 	for what, n := range map[string]struct{ number, data, reason string }{
@@ -369,7 +369,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 	}
 }
 
-// A generator lists the worker IDs of all machines, and makes no node to do so.
+// A generator lists the worker IDs of all machines without creating a node.
 func TestLeaf_lists(t *testing.T) {
 	name := unique(t)
 	looker := openAs(t, leafProps(t, name, 8080), 0, leafGrace)

@@ -19,7 +19,7 @@ import (
 
 var aRecord = workerid.Record{Owner: "a", ReservedUntil: 1}
 
-// unique is a name that no other test uses, on a server that may be used again.
+// unique returns a name that no other test uses, on a server that may be reused.
 func unique(t testing.TB) string {
 	return fmt.Sprintf("t%d-%s", time.Now().UnixNano(), strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
 }
@@ -35,7 +35,7 @@ func openStore(t testing.TB, values map[string]any, path, namespace string) *sto
 	return s
 }
 
-// client is a plain client, to look and to spoil.
+// client returns a plain client, to read and damage nodes.
 func client(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(silence{}))
@@ -77,7 +77,7 @@ func TestStore_conforms(t *testing.T) {
 				return s, s.info()
 			},
 			PutForeign: func(id int64) {
-				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x"} { // the first counts
+				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x"} { // only the first is a worker ID
 					mustCreate(t, client(t, addr), "/a/b/"+ns+"/"+name, "not ours")
 				}
 			},
@@ -138,7 +138,7 @@ func TestStore_connectionRefused(t *testing.T) {
 func TestStore_password(t *testing.T) {
 	addr, path := testserver.ZooKeeper(t), "/"+unique(t)
 	for i, c := range []struct{ user, password, want string }{
-		{"app", "s3cret", ""}, // makes the nodes
+		{"app", "s3cret", ""}, // creates the nodes
 		{"app", "s3cret", ""},
 		{"app", "guess77", "username and password"},
 		{"", "", "username and password"},

@@ -59,13 +59,13 @@ func TestClock_endsOfTime(t *testing.T) {
 	}
 }
 
-// A wall clock that has been set since it was read shows with the next tick.
+// If the wall clock was set after it was read, the next tick shows it.
 func TestClock_isReadAgainEachTick(t *testing.T) {
 	for _, set := range []time.Duration{time.Hour, -time.Hour} {
 		var tick Clock
 		tick.Init(spi.SystemClock, epoch, time.Millisecond, math.MaxInt64)
 		tick.Read()
-		tick.offset.Add(int64(-set)) // as when the clock was set forward by that
+		tick.offset.Add(int64(-set)) // the effect of a clock that is set forward
 		now := time.Since(epoch)
 		if have := tick.Now(); have < now.Milliseconds() || have > now.Milliseconds()+time.Minute.Milliseconds() {
 			t.Errorf("set by %v\nhave: tick %d\nwant: tick %d", set, have, now.Milliseconds())

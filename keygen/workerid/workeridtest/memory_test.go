@@ -17,7 +17,7 @@ func TestMemory_conforms(t *testing.T) {
 	TestStore(t, func(testing.TB) Namespace { return in(new(Memory), nil) })
 }
 
-// in is a namespace of a store in memory, whose methods wrap may replace.
+// in returns a namespace of a store in memory. wrap may replace its methods.
 func in(m *Memory, wrap func(*faulty)) Namespace {
 	lose := new(bool)
 	return Namespace{
@@ -55,7 +55,7 @@ type faulty struct {
 	get    func(context.Context, int64) (workerid.Record, error)
 	swap   func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
 
-	blind bool // foreign records aren't recognised
+	blind bool // foreign records aren't recognized
 }
 
 func (f *faulty) List(ctx context.Context) ([]workerid.Entry, error) {
@@ -88,7 +88,7 @@ func (f *faulty) check(id int64, r workerid.Record) (workerid.Record, error) {
 	return workerid.Record{}, &workerid.ForeignRecordError{WorkerID: id, Err: errors.New("foreign")}
 }
 
-// Each bug is caught by the subtests that are named.
+// Each bug fails the listed subtests.
 func TestStore_catchesBugs(t *testing.T) {
 	type swap = func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
 	change := func(change func(f *faulty, swap swap) swap) func(*faulty) {
@@ -122,7 +122,7 @@ func TestStore_catchesBugs(t *testing.T) {
 					return false, err
 				}
 				for range 100 {
-					runtime.Gosched() // for the others to compare as well
+					runtime.Gosched() // lets others compare, too
 				}
 				f.memory.Put(id, next)
 				return true, nil
@@ -298,7 +298,7 @@ func fails(t *testing.T, test func(testing.TB)) bool {
 	return r.failed.Load()
 }
 
-// recorder is a testing.TB whose failures are recorded.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	failed atomic.Bool
