@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -212,6 +213,7 @@ func (m *machineState) copyLease(t *testing.T, other *lease) {
 // Two machines continue one lease with a key per millisecond, from a snapshot at different times
 // within a renewal. The test measures how long both generate keys of that worker ID.
 func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
+	testserver.NeedsFlock(t)
 	for name, c := range map[string]struct {
 		tell  func(original, clone *machineState)
 		most  time.Duration // longest allowed duration of duplicate keys

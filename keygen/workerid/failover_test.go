@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -46,6 +47,7 @@ func (r replicated) Close() error                             { return nil }
 // A replica without the last writes becomes the server. Holders of worker IDs that it doesn't
 // know continue until their next renewal. New leases of these begin after that.
 func TestAssigner_failoverThatForgets(t *testing.T) {
+	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
 		var server atomic.Pointer[replica]
@@ -136,6 +138,7 @@ type oldLease struct {
 
 // With quarantine, every lease begins later, whatever name the server has.
 func TestAssigner_quarantine(t *testing.T) {
+	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		a := assign(newFileStore(t.TempDir(), "orders"), config{Quarantine: 30 * time.Second})
 		defer a.Close()
@@ -198,6 +201,7 @@ func (f *failoverStores) generator(a *assigner) Snowflake {
 // at once with its first worker ID, and reports why keys are ahead of the clock. So does a
 // process that restarts after a crash or after Close.
 func TestAssigner_failoverFailsNoStart(t *testing.T) {
+	testserver.NeedsFlock(t)
 	for _, c := range []config{
 		{Lease: 10 * time.Second}, {Lease: time.Minute, Renew: 20 * time.Second}, {Lease: 10 * time.Minute, Renew: 3 * time.Minute},
 		{Lease: maxLease, Renew: time.Hour}, {Quarantine: time.Minute}, {Quarantine: maxQuarantine},
@@ -245,6 +249,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 
 // The clock may step back a little while keys are ahead of it.
 func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
+	testserver.NeedsFlock(t)
 	for _, ring := range []int{1, 200} {
 		synctest.Test(t, func(t *testing.T) {
 			f, clock := newFailoverStores(t), new(stepped)
@@ -272,6 +277,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 // with a short lease that starts after the failover begins after that limit. This holds if the
 // note of the long lease is older than the lease lasts, and if the replica lacks the note.
 func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
+	testserver.NeedsFlock(t)
 	for _, settled := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFailoverStores(t)
@@ -315,6 +321,7 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 
 // A longer lease reaches its full length once its note has lasted for as long, without a gap.
 func TestAssigner_longerLeaseGrows(t *testing.T) {
+	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
 		if _, err := f.assigner(config{Lease: 2 * time.Second}).acquire(t.Context(), 0); err != nil {
@@ -339,6 +346,7 @@ func TestAssigner_longerLeaseGrows(t *testing.T) {
 // A process is stopped until others take its worker ID. A replica shows its record as the newest.
 // The process must not continue with it.
 func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
+	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
 		a := f.assigner(config{})
@@ -363,6 +371,7 @@ func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
 // A second failover comes before the first lease that begins ahead of the clock. The next leases
 // begin after that.
 func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
+	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
 		if _, err := f.assigner(config{}).acquire(t.Context(), 0); err != nil {

@@ -143,6 +143,9 @@ func (s *fileStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
+	if errNoFlock != nil {
+		return false, errNoFlock
+	}
 	if err := s.makeDir(); err != nil {
 		return false, err
 	}

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func TestFileStore_conforms(t *testing.T) {
+	testserver.NeedsFlock(t)
 	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
 		dir := filepath.Join(t.TempDir(), "made", "when", "absent")
 		return workeridtest.Namespace{
@@ -26,6 +28,7 @@ func TestFileStore_conforms(t *testing.T) {
 }
 
 func TestFileStore_namespacesAreApart(t *testing.T) {
+	testserver.NeedsFlock(t)
 	dir := t.TempDir()
 	a, b := workerid.NewFileStore(dir, "a"), workerid.NewFileStore(dir, "b")
 	r := workerid.Record{Owner: "x", ReservedUntil: 1}
@@ -38,6 +41,7 @@ func TestFileStore_namespacesAreApart(t *testing.T) {
 
 // A value that is not a record is reported by name, skipped by List, and never replaced.
 func TestFileStore_foreignValue(t *testing.T) {
+	testserver.NeedsFlock(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "orders", "0003.json")
 	for name, text := range map[string]string{
@@ -98,6 +102,7 @@ func mustWrite(t testing.TB, file, text string) {
 // A foreign value in place of a live lease's record ends the lease. The process leases another
 // worker ID, and Health reports the damaged one.
 func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
+	testserver.NeedsFlock(t)
 	dir := t.TempDir()
 	a := workerid.Assign(t, workerid.NewFileStore(dir, "orders"), workerid.Config{})
 	l := mustAcquire(t, a, 9)

@@ -11,6 +11,7 @@ const openPlain = 0
 
 func isOddFile(error) bool { return false }
 
-func flock(*os.File) error {
-	return errors.New("FILE worker IDs need a system with flock; use SQL or another assigner here")
-}
+// errNoFlock is the error of each change of a FILE store.
+var errNoFlock = errors.New("FILE worker IDs need a system with flock; use SQL or another assigner here")
+
+func flock(*os.File) error { return errNoFlock }

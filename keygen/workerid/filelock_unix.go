@@ -23,6 +23,8 @@ func isOddFile(err error) bool {
 	return false
 }
 
+var errNoFlock error // there is flock
+
 // flock takes the file's exclusive lock, or returns errLocked at once. The lock belongs to the open
 // file, so two stores in one process exclude each other too.
 func flock(f *os.File) error {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -139,6 +140,9 @@ func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
 // With a store without a clock, a step ahead extends no reservation, for existing and new leases,
 // until the clock is set back.
 func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
+	if _, ok := uptime(); !ok {
+		t.Skip("without the uptime of the machine a step ahead isn't told from a suspension")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		store, clock := new(oneRecord), new(stepped)
 		a, l := byHand(t, store, config{Clock: clock})
@@ -167,6 +171,7 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 // clock that was behind and is now right, a step confirmed by another process' record, a step
 // that has lasted, a fleet that was down for a month, and a first start.
 func TestClock_isAheadOfNothing(t *testing.T) {
+	testserver.NeedsFlock(t)
 	const month = 30 * 24 * time.Hour
 	for name, c := range map[string]struct {
 		before time.Duration // initial offset of the clock
