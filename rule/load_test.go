@@ -103,7 +103,8 @@ func TestLoad_unreadableFile(t *testing.T) {
 	if !errors.As(err, &e) || e.File != filepath.Join(dir, "none.yaml") {
 		t.Errorf("have: %#v\nwant: a *rule.Error with the file's name", err)
 	}
-	if _, err = rule.Load(dir); err == nil || !strings.Contains(err.Error(), "directory") {
+	// Windows has no error for that.
+	if _, err = rule.Load(dir); err == nil || runtime.GOOS != "windows" && !strings.Contains(err.Error(), "directory") {
 		t.Errorf("have: %v\nwant: it is a directory", err)
 	}
 	_, err = rule.Load("none.yaml")
