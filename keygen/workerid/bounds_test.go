@@ -1,0 +1,679 @@
+package workerid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Each of the rules, at its bounds.
+func TestRules_bounds(t *testing.T) {
+	equal := func(what string, have, want any) {
+		t.Helper()
+		if have != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
+		}
+	}
+	r := theRules
+	held := Record{Owner: "a", ReservedUntil: 1000}
+	released := Record{Owner: "a", ReservedUntil: 1000, FreeFrom: 400}
+	equal("floor of one never used", r.floor(Record{}, 77), int64(77))
+	equal("floor after one held", r.floor(held, 77), int64(1000))
+	equal("floor after one released", r.floor(released, 77), int64(400))
+	equal("raised", r.raise(held, 1001), int64(1001))
+	equal("not lowered", r.raise(held, 999), int64(1000))
+	for _, c := range []struct {
+		swapped bool
+		err     error
+		want    bool
+	}{{true, nil, true}, {true, errors.New("x"), false}, {false, nil, false}, {false, errors.New("x"), false}} {
+		equal("confirmed", r.confirmed(c.swapped, c.err), c.want)
+	}
+	equal("the newest is mine", r.mine(held, held, nil), true)
+	equal("another reservation isn't", r.mine(Record{Owner: "a", ReservedUntil: 1001}, held, nil), false)
+	equal("an attempt is mine", r.mine(Record{Owner: "b", ReservedUntil: 5}, held, []string{"x", "b"}), true)
+	equal("another's isn't", r.mine(Record{Owner: "c", ReservedUntil: 1000}, held, []string{"x", "b"}), false)
+	equal("shown", r.shown(5, held), int64(5))
+	equal("free after the last used", r.freeFrom(100, 1000, 500), int64(501))
+	equal("free from the floor", r.freeFrom(100, 1000, 0), int64(100))
+	equal("free from the floor, the one before used", r.freeFrom(100, 1000, 99), int64(100))
+	equal("free after the floor alone was used", r.freeFrom(100, 1000, 100), int64(101))
+	equal("free after all", r.freeFrom(100, 1000, -1), int64(1000))
+	equal("never used is free", r.free(Record{}, 0), true)
+	equal("released is free", r.free(released, 0), true)
+	equal("held is not", r.free(held, 999), false)
+	equal("run out is", r.free(held, 1000), true)
+	equal("the longest", r.longest(5, 6), time.Duration(6))
+	equal("the longest is its own", r.longest(6, 5), time.Duration(6))
+	n := leaseLengths{longest: 10 * time.Second, before: 4 * time.Second, since: 1000}
+	equal("not settled", r.settled(n, 10_999), 4*time.Second)
+	equal("settled", r.settled(n, 11_000), 10*time.Second)
+	n.before = 0
+	equal("nothing before", r.settled(n, 1000), 10*time.Second)
+	equal("others may have it", r.others(held, 501, 500), true)
+	equal("nobody may yet", r.others(held, 500, 500), false)
+}
+
+// Worker IDs are taken in the order in which they are sure to be free.
+func TestAssigner_prefer(t *testing.T) {
+	const now = 1_000_000
+	a := &assigner{rules: theRules, config: config{Lease: 10 * time.Second}}
+	for _, tt := range []struct {
+		r    Record
+		want preference
+	}{
+		{Record{}, neverUsed},
+		{Record{Owner: "a", ReservedUntil: now + 1}, notFree},
+		{Record{Owner: "a", ReservedUntil: now}, justFree},
+		{Record{Owner: "a", ReservedUntil: now - 10_000 + 1}, justFree},
+		{Record{Owner: "a", ReservedUntil: now - 10_000}, longFree},
+		{Record{Owner: "a", ReservedUntil: now + 50, FreeFrom: now}, released},
+		{Record{Owner: "a", ReservedUntil: now + 50, FreeFrom: 1}, released},
+		{Record{Owner: "a", ReservedUntil: now + 50, FreeFrom: now + 1}, startAhead},
+	} {
+		if have := a.prefer(tt.r, now); have != tt.want {
+			t.Errorf("%+v\nhave: %d\nwant: %d", tt.r, have, tt.want)
+		}
+	}
+	free := []candidate{
+		{9, startAhead, 30}, {8, startAhead, 20}, {7, justFree, 1}, {6, neverUsed, 0}, {5, longFree, 3}, {4, longFree, 7},
+		{3, released, 5}, {2, released, 9}, {1, released, 5},
+	}
+	slices.SortStableFunc(free, candidate.compare)
+	var order []int64
+	for _, c := range free {
+		order = append(order, c.id)
+	}
+	if want := []int64{2, 3, 1, 4, 5, 6, 7, 8, 9}; !slices.Equal(order, want) {
+		t.Errorf("have: %v\nwant: %v", order, want)
+	}
+}
+
+// Of many that are free, the best are offered in their order, and of the others some, each
+// with the same chance.
+func TestAssigner_some(t *testing.T) {
+	list := func(n int) (free []candidate) {
+		for id := range int64(n) {
+			free = append(free, candidate{id: id})
+		}
+		return free
+	}
+	var asked []int
+	a := &assigner{intN: func(n int) int { asked = append(asked, n); return n - 1 }}
+	if have := a.some(list(offered)); len(have) != offered || len(asked) != 0 {
+		t.Errorf("have: %d, by chance %d\nwant: all, in their order", len(have), len(asked))
+	}
+	have := a.some(list(offered + 1))
+	if len(have) != offered || have[bestOffered-1].id != bestOffered-1 || have[bestOffered].id != offered {
+		t.Errorf("have: %v\nwant: %d in their order, then the last", have, bestOffered)
+	}
+	if len(asked) != offered-bestOffered || asked[0] != offered+1-bestOffered || asked[len(asked)-1] != 2 {
+		t.Errorf("have: chances among %v\nwant: all those that are left, each time", asked)
+	}
+	seen := map[int64]bool{}
+	for _, c := range have {
+		if seen[c.id] {
+			t.Errorf("worker ID %d is offered twice", c.id)
+		}
+		seen[c.id] = true
+	}
+}
+
+// One of the first candidates is put to the front, whichever chance says.
+func TestAssigner_spread(t *testing.T) {
+	for _, tt := range []struct {
+		n, among, asked int
+		want            []int64
+	}{
+		{0, 16, 0, nil}, {1, 16, 0, []int64{0}}, {2, 16, 2, []int64{1, 0}}, {4, 3, 3, []int64{2, 1, 0, 3}}, {3, 1, 0, []int64{0, 1, 2}},
+	} {
+		asked := 0
+		a := &assigner{intN: func(n int) int { asked = n; return n - 1 }}
+		var ids []Entry
+		for id := range int64(tt.n) {
+			ids = append(ids, Entry{WorkerID: id})
+		}
+		var have []int64
+		for _, e := range a.spread(ids, tt.among) {
+			have = append(have, e.WorkerID)
+		}
+		if !slices.Equal(have, tt.want) || asked != tt.asked {
+			t.Errorf("the first %d of %d\nhave: %v, by chance among %d\nwant: %v, among %d", tt.among, tt.n, have, asked, tt.want, tt.asked)
+		}
+	}
+}
+
+// All worker IDs with a record are looked at that the layout has, and of the others the
+// first and some by chance.
+func TestAssigner_allowed(t *testing.T) {
+	for _, tt := range []struct {
+		known []int64
+		most  int64
+		want  []int64
+	}{
+		{nil, 0, []int64{0}},
+		{nil, 2, []int64{0, 1, 2}},
+		{[]int64{1, 3, -1, 4}, 3, []int64{1, 3, 0, 2}},
+		{[]int64{3}, 20, []int64{3, 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20}}, // and the one by chance
+		{nil, math.MaxInt32 + 9, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, math.MaxInt32 - 1}},
+	} {
+		a := &assigner{intN: func(n int) int { return n - 1 }}
+		known := map[int64]Entry{}
+		for _, id := range tt.known {
+			known[id] = Entry{WorkerID: id}
+		}
+		if have, err := a.allowed(t.Context(), known, tt.most); err != nil || !slices.Equal(have, tt.want) {
+			t.Errorf("known %v in 0..%d\nhave: %v, %v\nwant: %v", tt.known, tt.most, have, err, tt.want)
+		}
+	}
+	chosen := []int64{3, -1, 4, 0, 5}
+	a := &assigner{info: Info{WorkerIDs: func(context.Context, int64) ([]int64, error) { return chosen, nil }}}
+	if have, err := a.allowed(t.Context(), nil, 4); err != nil || !slices.Equal(have, []int64{3, 4, 0}) || chosen[1] != -1 {
+		t.Errorf("have: %v, %v, of %v\nwant: those of the layout, in their order", have, err, chosen)
+	}
+	away := errors.New("away")
+	a.info.WorkerIDs = func(context.Context, int64) ([]int64, error) { return nil, away }
+	if _, err := a.allowed(t.Context(), nil, 4); !errors.Is(err, away) || !errors.Is(err, spi.ErrStore) {
+		t.Errorf("have: %v\nwant: %v", err, away)
+	}
+}
+
+// A record is odd that starts more than the horizon ahead.
+func TestAssigner_oddity(t *testing.T) {
+	const now = 1_790_000_000_000
+	a := &assigner{config: config{Lease: 10 * time.Second, MaxClockAhead: time.Minute}}
+	day := a.horizon().Milliseconds()
+	for _, tt := range []struct {
+		e    Entry
+		want bool
+	}{
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day}}, false},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day + 1}}, true},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day + 1, FreeFrom: now + day}}, false},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now, FreeFrom: now + day + 1}}, true},
+		{Entry{Err: errors.New("not understood")}, true},
+		{Entry{}, false},
+	} {
+		if have := a.oddity(3, tt.e, now); (have != "") != tt.want {
+			t.Errorf("%+v\nhave: %q\nwant: odd: %v", tt.e, have, tt.want)
+		}
+	}
+}
+
+// The newest reservation of those that are held, but for a wrong clock's.
+func TestAssigner_newestHeld(t *testing.T) {
+	clock := &fixedClock{ms: 1_790_000_000_000}
+	a := assign(new(oneRecord), config{Clock: clock, MaxClockAhead: time.Minute})
+	most := clock.ms + (time.Minute + a.mostAhead()).Milliseconds()
+	entry := func(until, free int64) Entry {
+		return Entry{Record: Record{Owner: "a", ReservedUntil: until, FreeFrom: free}}
+	}
+	for _, tt := range []struct {
+		entries []Entry
+		want    int64
+	}{
+		{nil, 0},
+		{[]Entry{entry(5, 0), entry(7, 0), entry(6, 0)}, 7},
+		{[]Entry{entry(5, 0), entry(7, 1)}, 5},
+		{[]Entry{entry(5, 0), entry(most, 0)}, most},
+		{[]Entry{entry(5, 0), entry(most+1, 0)}, 5},
+	} {
+		if have := a.newestHeld(tt.entries); have != tt.want {
+			t.Errorf("%v\nhave: %d\nwant: %d", tt.entries, have, tt.want)
+		}
+	}
+}
+
+// How far ahead leases may be, and how long one operation may take, follow the properties.
+func TestAssigner_durations(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		c                             config
+		noted                         *leaseLengths
+		ahead, horizon, failover      time.Duration
+		length, every, longest, opera time.Duration
+	}{
+		{config{Lease: 10 * s, Renew: 3 * s, MaxClockAhead: s}, nil, 30 * s, 24 * time.Hour, 20 * s, 10 * s, 3 * s, 10 * s, 3 * s},
+		{config{Lease: 10 * s, Renew: s, Quarantine: 25 * s, MaxClockAhead: s}, nil, 35 * s, 24 * time.Hour, 25 * s, 10 * s, s, 10 * s, 2 * s},
+		{config{Lease: 10 * s, Renew: 3 * s, Quarantine: 15 * s}, nil, 30 * s, 24 * time.Hour, 20 * s, 10 * s, 3 * s, 10 * s, 3 * s},
+		{config{Lease: 24 * time.Hour, Renew: s, MaxClockAhead: time.Hour}, nil, 72 * time.Hour, 73 * time.Hour, 48 * time.Hour, 24 * time.Hour, s, 24 * time.Hour, 2 * s},
+		{config{Lease: 10 * s, Renew: 3 * s}, &leaseLengths{longest: 40 * s, usable: 6 * s}, 120 * s, 24 * time.Hour, 80 * s, 6 * s, 2 * s, 40 * s, 3 * s},
+		{config{Lease: 10 * s, Renew: s}, &leaseLengths{longest: 5 * s, usable: 6 * s}, 30 * s, 24 * time.Hour, 20 * s, 6 * s, s, 10 * s, 2 * s},
+		{config{Lease: 10 * s, Renew: 4 * s}, &leaseLengths{longest: 10 * s, usable: 10 * s}, 30 * s, 24 * time.Hour, 20 * s, 10 * s, 4 * s, 10 * s, 4 * s},
+	} {
+		a := &assigner{config: tt.c, rules: theRules}
+		a.lengths.Store(tt.noted)
+		have := [...]time.Duration{a.mostAhead(), a.horizon(), a.afterFailover(), a.length(), a.every(), a.longest(), a.opTimeout()}
+		want := [...]time.Duration{tt.ahead, tt.horizon, tt.failover, tt.length, tt.every, tt.longest, tt.opera}
+		if have != want {
+			t.Errorf("%+v, noted %+v\nhave: %v\nwant: %v", tt.c, tt.noted, have, want)
+		}
+	}
+	for lease, want := range map[time.Duration]time.Duration{8999 * time.Millisecond: 2999666666, 9 * s: 3 * s, time.Hour: 3 * s, 3 * s: s} {
+		if have := renewFor(lease); have != want {
+			t.Errorf("renew for a lease of %v\nhave: %v\nwant: %v", lease, have, want)
+		}
+	}
+}
+
+// A renewal comes by chance between half of its time and all of it.
+func TestLease_early(t *testing.T) {
+	asked := 0
+	for by, want := range map[int]time.Duration{0: 10 * time.Second, 5_000_000: 5 * time.Second, 1: 10*time.Second - time.Microsecond} {
+		l := &lease{assigner: &assigner{intN: func(n int) int { asked = n; return by }}}
+		if have := l.early(10 * time.Second); have != want || asked != 5_000_001 {
+			t.Errorf("have: %v, by chance among %d\nwant: %v, among 5,000,001", have, asked, want)
+		}
+	}
+}
+
+// The clock was set when it went more than a second further, or less far, than the time
+// that passed.
+func TestClockWasSet_bounds(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		wall, passed time.Duration
+		want         bool
+	}{
+		{s, s, false}, {2 * s, s, false}, {2*s + 1, s, true}, {0, s, false}, {-1, s, true}, {time.Hour, s, true}, {-time.Hour, s, true},
+	} {
+		if have := wasSet(tt.wall, tt.passed); have != tt.want {
+			t.Errorf("%v in %v\nhave: %v\nwant: %v", tt.wall, tt.passed, have, tt.want)
+		}
+	}
+}
+
+// A process is a copy when its identity is known to have changed.
+func TestLease_copied(t *testing.T) {
+	for _, tt := range []struct {
+		before, now string
+		want        bool
+	}{{"a", "a", false}, {"a", "b", true}, {"", "b", false}, {"a", "", false}, {"", "", false}} {
+		l := &lease{identity: tt.before, assigner: &assigner{identity: func() string { return tt.now }}, workerID: 7}
+		err := l.copied()
+		if (err != nil) != tt.want || tt.want && (!errors.Is(err, spi.ErrLeaseLost) || !errors.Is(err, errCopied)) {
+			t.Errorf("%q, then %q\nhave: %v\nwant: a copy: %v", tt.before, tt.now, err, tt.want)
+		}
+	}
+}
+
+// The time that passed is the longer of what the machine and the process ran.
+func TestReading_passed(t *testing.T) {
+	begin := time.Now()
+	r := reading{uptime: time.Hour, monotonic: begin}
+	for _, tt := range []struct{ up, mono, want time.Duration }{
+		{time.Second, 2 * time.Second, 2 * time.Second}, {time.Minute, time.Second, time.Minute}, {-time.Second, time.Second, time.Second},
+	} {
+		if have := r.passed(reading{uptime: time.Hour + tt.up, monotonic: begin.Add(tt.mono)}); have != tt.want {
+			t.Errorf("%v and %v\nhave: %v\nwant: %v", tt.up, tt.mono, have, tt.want)
+		}
+	}
+}
+
+// A witness is a record that is held, understood, of who is accepted, and reserved up to
+// about this time: max-clock-ahead before now, or as much more than leases may be ahead.
+func TestAssigner_witness(t *testing.T) {
+	now := time.UnixMilli(1_790_000_000_000)
+	a := assign(new(oneRecord), config{MaxClockAhead: time.Minute})
+	most := (time.Minute + a.mostAhead()).Milliseconds()
+	held := func(ahead int64) Entry {
+		return Entry{Record: Record{Owner: "a", ReservedUntil: now.UnixMilli() + ahead, Holder: "there pid 1"}}
+	}
+	for name, tt := range map[string]struct {
+		entry Entry
+		want  bool
+	}{
+		"now":                {held(0), true},
+		"the earliest":       {held(-60_000), true},
+		"before that":        {held(-60_001), false},
+		"the latest":         {held(most), true},
+		"after that":         {held(most + 1), false},
+		"released":           {Entry{Record: Record{Owner: "a", ReservedUntil: now.UnixMilli(), FreeFrom: 5}}, false},
+		"not understood":     {Entry{Record: held(0).Record, Err: errors.New("odd")}, false},
+		"on this machine":    {Entry{Record: Record{Owner: "a", ReservedUntil: now.UnixMilli(), Holder: a.holder}}, false},
+		"another process":    {Entry{Record: Record{Owner: "a", ReservedUntil: now.UnixMilli(), Holder: a.holder + "9"}}, false},
+		"nobody's, and then": {Entry{}, false},
+	} {
+		if have, err := a.witness(t.Context(), now, []Entry{{}, tt.entry}, a.isElsewhere); have != tt.want || err != nil {
+			t.Errorf("%s\nhave: %v, %v\nwant: %v", name, have, err, tt.want)
+		}
+	}
+}
+
+// The clock is trusted up to the store's time and max-clock-ahead, and compared again after
+// that; one that is unset is refused.
+func TestAssigner_checkClockBounds(t *testing.T) {
+	for _, tt := range []struct {
+		ahead  time.Duration
+		agrees bool
+	}{{time.Minute, true}, {time.Minute + 1, false}, {-time.Hour, true}} {
+		now := time.UnixMilli(1_790_000_000_000)
+		asked := 0
+		clock := &fixedClock{ms: now.UnixMilli()}
+		a := assign(new(oneRecord), config{Clock: clock, MaxClockAhead: time.Minute})
+		a.info.Now = func(context.Context) (time.Time, error) { asked++; return now.Add(-tt.ahead), nil }
+		err := a.checkClock(t.Context(), 0, nil)
+		if (err == nil) != tt.agrees || err != nil && !isClockError(err) {
+			t.Errorf("%v ahead\nhave: %v\nwant: agrees: %v", tt.ahead, err, tt.agrees)
+		}
+		if !tt.agrees {
+			continue
+		}
+		for after, want := range map[time.Duration]int{time.Minute - tt.ahead: 1, time.Minute - tt.ahead + time.Millisecond: 2} {
+			a.clocks.trusted, asked = time.Time{}, 0
+			clock.ms = now.UnixMilli()
+			_ = a.checkClock(t.Context(), 0, nil)
+			clock.ms += after.Milliseconds()
+			if _ = a.checkClock(t.Context(), 0, nil); asked != want {
+				t.Errorf("%v later\nhave: asked %d times\nwant: %d", after, asked, want)
+			}
+		}
+	}
+	for at, unset := range map[time.Time]bool{earliest: false, earliest.Add(-time.Millisecond): true, time.Unix(0, 0): true} {
+		a := assign(new(oneRecord), config{Clock: &fixedClock{ms: at.UnixMilli()}})
+		if err := a.checkClock(t.Context(), 0, nil); isClockError(err) != unset {
+			t.Errorf("%v\nhave: %v\nwant: unset: %v", at, err, unset)
+		}
+	}
+}
+
+// Without a clock of the store, the clock may be ten years after the newest record, and go
+// max-clock-ahead further than the time that passed.
+func TestAssigner_checkStepBounds(t *testing.T) {
+	const begin = 1_790_000_000_000
+	years := longestPause.Milliseconds()
+	for _, tt := range []struct {
+		name     string
+		own      int64
+		listed   []Entry
+		step     time.Duration
+		up       time.Duration
+		accepted bool
+	}{
+		{"no records", 0, nil, 0, 0, true},
+		{"as long a pause as may be", begin - years, nil, 0, 0, true},
+		{"too long a pause", begin - years - 1, nil, 0, 0, false},
+		{"too long a pause of all records", 0, []Entry{{Record: Record{ReservedUntil: begin - years - 1}}}, 0, 0, false},
+		{"one record is newer", 5, []Entry{{Record: Record{ReservedUntil: begin - years}}, {Record: Record{ReservedUntil: 5}}}, 0, 0, true},
+		{"a step as far as may be", 0, []Entry{}, time.Minute, 0, true},
+		{"a step too far", 0, []Entry{}, time.Minute + time.Second, 0, false},
+		{"that has passed", 0, []Entry{}, time.Hour, time.Hour - time.Minute, true},
+		{"that has not all passed", 0, []Entry{}, time.Hour, time.Hour - time.Minute - time.Second, false},
+		{"up to what the lease has reserved", begin + time.Hour.Milliseconds() - 60_000, []Entry{}, time.Hour, 0, true},
+		{"beyond what it has reserved", begin + time.Hour.Milliseconds() - 60_001, []Entry{}, time.Hour, 0, false},
+		{"a step back", 0, []Entry{}, -time.Hour, 0, true},
+	} {
+		up := time.Hour
+		clock := &fixedClock{ms: begin}
+		a := assign(new(oneRecord), config{Clock: clock, MaxClockAhead: time.Minute})
+		a.uptime = func() (time.Duration, bool) { return up, true }
+		if tt.step != 0 {
+			if err := a.checkClock(t.Context(), 0, tt.listed); err != nil {
+				t.Fatal(err)
+			}
+			clock.ms, up = clock.ms+tt.step.Milliseconds(), up+tt.up
+		}
+		if err := a.checkClock(t.Context(), tt.own, tt.listed); (err == nil) != tt.accepted || err != nil && !isClockError(err) {
+			t.Errorf("%s\nhave: %v\nwant: accepted: %v", tt.name, err, tt.accepted)
+		}
+	}
+}
+
+// A clock that stays ahead for max-clock-ahead is believed, from the first time on that it
+// was seen there.
+func TestAssigner_clockThatStaysAhead(t *testing.T) {
+	up := time.Hour
+	clock := &fixedClock{ms: 1_790_000_000_000}
+	a := assign(new(oneRecord), config{Clock: clock, MaxClockAhead: time.Minute})
+	a.uptime = func() (time.Duration, bool) { return up, true }
+	check := func(passed time.Duration, want bool) {
+		t.Helper()
+		up += passed
+		clock.ms += passed.Milliseconds()
+		if err := a.checkClock(t.Context(), 0, []Entry{}); (err == nil) != want {
+			t.Errorf("have: %v\nwant: accepted: %v", err, want)
+		}
+	}
+	check(0, true)
+	clock.ms += time.Hour.Milliseconds()
+	check(0, false)
+	check(30*time.Second, false)
+	check(29*time.Second, false)
+	check(2*time.Second, true)
+	check(time.Second, true)
+}
+
+// A record is what this package can have written.
+func TestRecord_check(t *testing.T) {
+	for _, tt := range []struct {
+		r    Record
+		want string
+	}{
+		{Record{Owner: "a", ReservedUntil: 1}, ""},
+		{Record{Owner: "a", ReservedUntil: 1, FreeFrom: 1}, ""},
+		{Record{ReservedUntil: 1}, "token is empty"},
+		{Record{Owner: "a"}, "reserved_until is 0"},
+		{Record{Owner: "a", ReservedUntil: -1}, "reserved_until is -1"},
+		{Record{Owner: "a", ReservedUntil: 1, FreeFrom: -1}, "free_from is -1"},
+	} {
+		err := tt.r.check()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v\nhave: %v\nwant: %q", tt.r, err, tt.want)
+		}
+		if tt.want == "" {
+			if back, err := ParseRecord(3, tt.r.Text()); err != nil || back != tt.r {
+				t.Errorf("%+v\nhave: %+v, %v\nwant: it, read again", tt.r, back, err)
+			}
+		}
+	}
+	for _, text := range []string{"", "x", `{"shardkey":2,"owner":"a","reserved_until":1}`, `{"shardkey":1,"owner":"a","reserved_until":1} x`,
+		`{"shardkey":1,"owner":"a","reserved_until":1,"more":1}`, `{"owner":"a","reserved_until":1}`, `{"shardkey":1,"owner":"a"}`} {
+		var foreign *ForeignRecordError
+		if _, err := ParseRecord(3, text); !errors.As(err, &foreign) || foreign.WorkerID != 3 || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("%s\nhave: %v\nwant: a foreign record", text, err)
+		}
+	}
+}
+
+// Namespaces are of letters, digits and three signs.
+func TestValidNamespace_characters(t *testing.T) {
+	for r := range rune(0x100) {
+		name := "x" + string(r)
+		want := r < 0x80 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r)
+		if have := validNamespace(name); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", name, have, want)
+		}
+	}
+	for name, want := range map[string]bool{
+		"": false, ".x": false, "-x": true, strings.Repeat("x", maxNamespace): true, strings.Repeat("x", maxNamespace+1): false,
+	} {
+		if have := validNamespace(name); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", name, have, want)
+		}
+	}
+}
+
+// Errors name so many holders and worker IDs, and how many more there are.
+func TestNoWorkerIDError_names(t *testing.T) {
+	for _, tt := range []struct {
+		taken, here    int
+		more, moreHere string // "" for none
+	}{
+		{0, 0, "", ""}, {5, 0, "", ""}, {6, 1, "; and 1 more", ""}, {9, 16, "; and 4 more", ""}, {5, 17, "", " and 1 more ("}, {5, 20, "", " and 4 more ("},
+	} {
+		e := &noWorkerIDError{Store: "S", MaxWorkerID: 31}
+		for id := range tt.taken {
+			e.Taken = append(e.Taken, Entry{WorkerID: int64(id), Record: Record{Owner: "a", ReservedUntil: 1, Holder: fmt.Sprintf("host%d", id)}})
+		}
+		for id := range tt.here {
+			e.Here = append(e.Here, int64(id))
+		}
+		text := e.Error()
+		named := strings.Count(text, "held by host")
+		if named != min(tt.taken, 5) || !strings.Contains(text, tt.more) || (tt.more == "") != !strings.Contains(text, "; and ") {
+			t.Errorf("%d taken\nhave: %s\nwant: 5 at most, %q", tt.taken, text, tt.more)
+		}
+		if !strings.Contains(text, tt.moreHere) || (tt.moreHere == "") != !strings.Contains(text, " more (") ||
+			(tt.here > 0) != strings.Contains(text, "this very process holds 0") {
+			t.Errorf("%d here\nhave: %s\nwant: 16 at most, %q", tt.here, text, tt.moreHere)
+		}
+		if strings.Contains(text, "next is free") {
+			t.Errorf("have: %s\nwant: no time, as none is known", text)
+		}
+	}
+	odd := &noWorkerIDError{Taken: []Entry{{WorkerID: 3, Err: errors.New("not understood")}}, Soonest: time.UnixMilli(5000)}
+	if text := odd.Error(); !strings.Contains(text, "; 3: not understood") || !strings.Contains(text, "next is free at 1970-01-01T00:00:05Z") {
+		t.Errorf("have: %s", text)
+	}
+	for n, cut := range map[int]bool{0: false, 60: false, 61: true} {
+		text := (&ForeignRecordError{Value: strings.Repeat("x", n), Err: errors.New("odd")}).Error()
+		if strings.Contains(text, "…") != cut {
+			t.Errorf("%d bytes\nhave: %s\nwant: cut: %v", n, text, cut)
+		}
+	}
+	for _, tt := range []struct {
+		e    clockError
+		want [2]bool // max-clock-ahead, stays
+	}{{clockError{}, [2]bool{}}, {clockError{Most: time.Minute}, [2]bool{true, false}}, {clockError{Most: time.Minute, Stays: true}, [2]bool{true, true}}} {
+		text := tt.e.Error()
+		if have := [2]bool{strings.Contains(text, "max-clock-ahead is 1m0s"), strings.Contains(text, "stays ahead")}; have != tt.want {
+			t.Errorf("have: %s\nwant: %v", text, tt.want)
+		}
+	}
+}
+
+// A worker ID that is not leased is one of the layout's.
+func TestUnleased_bounds(t *testing.T) {
+	for id, want := range map[int64]bool{-1: false, 0: true, 15: true, 16: false} {
+		u := &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}
+		l, err := u.AcquireWorkerID(t.Context(), 15)
+		if (err == nil) != want || err != nil && !errors.Is(err, spi.ErrNoWorkerID) {
+			t.Errorf("%d of 0..15\nhave: %v, %v\nwant: %v", id, l, err, want)
+		}
+		if want && (l.WorkerID() != id || l.Floor() != 0 || l.Limit() != math.MaxInt64 || l.Renew(t.Context(), 5) != nil || l.Release(t.Context(), 5) != nil) {
+			t.Errorf("have: %v\nwant: worker ID %d without a limit", l, id)
+		}
+	}
+	none := errors.New("none")
+	u := &unleased{kind: "IP", find: func() (int64, error) { return 0, none }}
+	if _, err := u.AcquireWorkerID(t.Context(), 15); !errors.Is(err, none) || !errors.Is(err, spi.ErrNoWorkerID) {
+		t.Errorf("have: %v\nwant: %v", err, none)
+	}
+	if h := u.Health(); !errors.Is(h.Err, none) || h.WorkerID != nil || u.Describe() != "IP" || len(h.Warnings) != 1 {
+		t.Errorf("have: %+v, %s\nwant: the error", h, u.Describe())
+	}
+	if _, err := u.ListWorkerIDs(t.Context()); !errors.Is(err, none) {
+		t.Errorf("have: %v\nwant: %v", err, none)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := u.AcquireWorkerID(ended, 15); !errors.Is(err, context.Canceled) || errors.Is(err, none) {
+		t.Errorf("have: %v\nwant: the context's error", err)
+	}
+}
+
+// A listed entry has the state and the times of its record.
+func TestAssigner_listed(t *testing.T) {
+	const now = 1_790_000_000_000
+	a := assign(new(oneRecord), config{})
+	day := a.horizon().Milliseconds()
+	for _, tt := range []struct {
+		e    Entry
+		want string
+	}{
+		{Entry{}, "free"},
+		{Entry{Err: errors.New("odd")}, "unknown"},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + 1}}, "held"},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now}}, "expired"},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + 1, FreeFrom: 1}}, "free"},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day}}, "held"},
+		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day + 1}}, "ahead"},
+	} {
+		id := a.listed(tt.e, now)
+		if id.State != tt.want || id.Since.IsZero() != (tt.e.Record.Since == 0) || id.FreeFrom.IsZero() != (tt.e.Record.FreeFrom == 0) ||
+			id.ReservedUntil.IsZero() != (tt.e.Record.ReservedUntil == 0) {
+			t.Errorf("%+v\nhave: %+v\nwant: %s", tt.e, id, tt.want)
+		}
+	}
+}
+
+// The store's clock is taken to have been read half way between question and answer.
+func TestAssigner_clockAhead(t *testing.T) {
+	clock := &fixedClock{ms: 1_790_000_000_000}
+	a := assign(new(oneRecord), config{Clock: clock})
+	other := time.UnixMilli(clock.ms)
+	a.info.Now = func(context.Context) (time.Time, error) { clock.ms += 1000; return other, nil }
+	if have, err := a.clockAhead(t.Context()); err != nil || *have != 500*time.Millisecond {
+		t.Errorf("have: %v, %v\nwant: 500ms", have, err)
+	}
+	other = time.Time{}
+	if have, err := a.clockAhead(t.Context()); have != nil || err != nil {
+		t.Errorf("have: %v, %v\nwant: not known", have, err)
+	}
+	away := errors.New("away")
+	a.info.Now = func(context.Context) (time.Time, error) { return time.Now(), away }
+	if have, err := a.clockAhead(t.Context()); have != nil || !errors.Is(err, away) {
+		t.Errorf("have: %v, %v\nwant: %v", have, err, away)
+	}
+	a.info.NowWrites = true
+	if have, err := a.clockAhead(t.Context()); have != nil || err != nil {
+		t.Errorf("have: %v, %v\nwant: not asked, as that writes", have, err)
+	}
+}
+
+// Warnings name five worker IDs, and how many more there are.
+func TestAssigner_oddWarnings(t *testing.T) {
+	for n, want := range map[int]string{0: "", 5: "", 6: "and 1 more", 9: "and 4 more"} {
+		a := assign(new(oneRecord), config{})
+		for id := range n {
+			a.addWarning(int64(id), fmt.Sprint("odd ", id))
+		}
+		w := strings.Join(a.Health().Warnings, "\n")
+		if strings.Count(w, "odd ") != min(n, 5) || !strings.Contains(w, want) || (want == "") == strings.Contains(w, "more") {
+			t.Errorf("%d warnings\nhave: %q\nwant: five at most, %q", n, w, want)
+		}
+		if a.clearWarnings(); a.Health().Warnings != nil && len(a.Health().Warnings) > 0 {
+			t.Errorf("have: %q\nwant: none", a.Health().Warnings)
+		}
+	}
+}
+
+// The fields of a process's stat are counted after its name.
+func TestStartTime_fields(t *testing.T) {
+	const before = "1 (a b) c) S "
+	nineteen := strings.Repeat("x ", 18)
+	if have := startTime([]byte(before + nineteen + "4711")); have != "4711" {
+		t.Errorf("have: %q\nwant: 4711, the last field", have)
+	}
+	if have := startTime([]byte(before + nineteen)); have != "" {
+		t.Errorf("have: %q\nwant: nothing, as a field is missing", have)
+	}
+}
+
+// New files are the group's too where its directory is.
+func TestFileStore_mode(t *testing.T) {
+	for mode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o750: 0o600, 0o770: 0o660, 0o777: 0o660, 0o707: 0o600} {
+		dir := filepath.Join(t.TempDir(), "d")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if have := (&fileStore{dir: dir}).mode(); have != want {
+			t.Errorf("in a directory of %o\nhave: %o\nwant: %o", mode, have, want)
+		}
+	}
+	if have := (&fileStore{dir: filepath.Join(t.TempDir(), "none")}).mode(); have != 0o600 {
+		t.Errorf("without the directory\nhave: %o\nwant: 600", have)
+	}
+}
