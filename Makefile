@@ -39,7 +39,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy words workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -116,7 +116,7 @@ unit/%:
 matrix: ## write docs/internals/compatibility.md from the record of the last run of all tests
 	@go run ./internal/testserver/matrix -write $(RECORD) docs/internals/compatibility.md
 
-check: fmt vet bits32 staticcheck tidy workflows vuln ## everything that test does but the tests of 64 bits
+check: fmt vet bits32 staticcheck tidy words workflows vuln ## everything that test does but the tests of 64 bits
 
 fmt: ## fail if gofmt -s would change a file
 	@files=$$(gofmt -s -l .); [ -z "$$files" ] || { echo "run gofmt -s -w on:"; echo "$$files"; exit 1; }
@@ -151,6 +151,9 @@ tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
 
 tidy/%:
 	@$(module) && go mod tidy -diff
+
+words: ## fail on words that internal/repository/testdata/words.txt lists, with a better one
+	@go test -run Words ./internal/repository
 
 workflows: ## actionlint, on the workflows of GitHub
 	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint

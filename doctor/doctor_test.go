@@ -180,7 +180,7 @@ func TestExamine_findsEach(t *testing.T) {
 		{"NANOIDs without case", "{type: NANOID}", "DELETE FROM t_order_0; ALTER TABLE t_order_0 MODIFY order_id VARCHAR(21) COLLATE utf8mb4_general_ci; ALTER TABLE t_order_1 MODIFY order_id VARCHAR(21) COLLATE utf8mb4_bin",
 			"warning: key-type t_order.order_id (t_order_0): the column's collation utf8mb4_general_ci", "ascii_bin", true},
 		{"no unique key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD PRIMARY KEY", true},
-		{"no unique key beside another primary key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id), ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD UNIQUE KEY", true},
+		{"no unique key in addition to another primary key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id), ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD UNIQUE KEY", true},
 		{"a composite key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (order_id, user_id)", "info: unique t_order.order_id (t_order_1): the key is unique only together", "", false},
 		{"AUTO_INCREMENT", snowflakes, "ALTER TABLE t_order_1 MODIFY order_id BIGINT NOT NULL AUTO_INCREMENT COMMENT 'no AUTO_INCREMENT'", "info: auto-increment t_order.order_id (t_order_1): the key column still",
 			"NOT NULL COMMENT 'no AUTO_INCREMENT';", true},

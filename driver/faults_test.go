@@ -423,7 +423,7 @@ func insertTogether(t *testing.T, db *sql.DB) error {
 	}
 	wait.Wait()
 	if ctx.Err() != nil {
-		t.Error("somebody waited until the context ended")
+		t.Error("a call waited until the context ended")
 	}
 	return errors.Join(errs...)
 }

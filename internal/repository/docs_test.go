@@ -18,25 +18,38 @@ import (
 // pages returns the documents of the repository by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
+	all := files(t, func(name string) bool { return filepath.Ext(name) == ".md" })
+	if len(all) < 20 {
+		t.Fatalf("have: %d pages\nwant: more", len(all))
+	}
+	return all
+}
+
+// files returns the files outside testdata whose names match, by their paths. They are opened by
+// their absolute paths: go test resolves others in the directory in which the test started, and
+// would repeat a result after a change.
+func files(t *testing.T, match func(name string) bool) map[string]string {
+	t.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git"):
+		case d.IsDir() && (name == "testdata" || name == "bin" || name == ".git"):
 			return fs.SkipDir
-		case filepath.Ext(path) == ".md":
-			text, err := os.ReadFile(path)
-			all[path] = string(text)
+		case !d.IsDir() && match(name):
+			content, err := os.ReadFile(path)
+			all[filepath.ToSlash(path[len(root)+1:])] = string(content)
 			return err
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(all) < 20 {
-		t.Fatalf("have: %d pages\nwant: more", len(all))
 	}
 	return all
 }

@@ -91,7 +91,7 @@ func startServer(t testing.TB, r Recipe, fast bool, args []string) (*Server, err
 		s.Close()
 		return nil, err
 	}
-	// Somebody else may take the free port between our look and the server's.
+	// Another process may take the free port before the server does.
 	for range 3 {
 		if s.port, err = FreePort(); err != nil {
 			break

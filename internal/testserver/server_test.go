@@ -93,7 +93,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Pause() // and is ended all the same
+	s.Pause() // and is ended anyway
 }
 
 func TestRedisKeepsDataOverKill(t *testing.T) {

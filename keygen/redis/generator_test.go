@@ -135,7 +135,7 @@ func TestGenerator_outages(t *testing.T) {
 			err := g.GenerateInt64Keys(ctx, spi.Column{}, keys)
 			gaveUp := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 			if h := g.Health(); (h.Err != nil) != (err != nil && !gaveUp) {
-				t.Errorf("Health after %v\nhave: %+v\nwant: Err while the server is away", err, h)
+				t.Errorf("Health after %v\nhave: %+v\nwant: Err while the server is unavailable", err, h)
 			}
 			if err == nil {
 				all = append(all, keys...)

@@ -21,7 +21,7 @@ func registered(t *testing.T, typ string, host spi.Host, values map[string]any) 
 	g, err := spi.NewKeyGenerator(typ, props)
 	if err != nil {
 		if g != nil {
-			t.Errorf("\nhave: %v beside an error\nwant: nil", g)
+			t.Errorf("\nhave: %v and an error\nwant: nil", g)
 		}
 		return nil, err
 	}

@@ -47,12 +47,12 @@ func init() {
 	flag.DurationVar(&f.retry, "fleet.retry", 200*time.Millisecond, "after how long a process asks again that got none")
 	flag.IntVar(&f.workers, "fleet.workers", 8, "operations that the store does at once")
 	flag.DurationVar(&f.op, "fleet.op", time.Millisecond, "what an operation takes the store: a commit that is on disk")
-	flag.DurationVar(&f.row, "fleet.row", time.Microsecond, "what it takes beside that for each record of a list")
+	flag.DurationVar(&f.row, "fleet.row", time.Microsecond, "what it takes in addition for each record of a list")
 	flag.DurationVar(&f.line, "fleet.line", 250*time.Microsecond, "what the network takes each way")
-	flag.DurationVar(&f.away, "fleet.away", 30*time.Second, "how long the store is away")
+	flag.DurationVar(&f.away, "fleet.away", 30*time.Second, "how long the store is unavailable")
 	flag.DurationVar(&f.steady, "fleet.steady", time.Minute, "how long it is looked at while nothing happens")
 	flag.IntVar(&f.replace, "fleet.replace", 0, "how many processes are replaced at once by an update; 0: one in twenty")
-	flag.BoolVar(&f.hang, "fleet.hang", false, "the store that is away does not answer, instead of refusing")
+	flag.BoolVar(&f.hang, "fleet.hang", false, "the unavailable store does not answer, instead of refusing")
 }
 
 func (f *fleet) defaults() {
@@ -386,7 +386,7 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 
 	store.leave()
 	time.AfterFunc(f.away, store.comeBack)
-	until(fmt.Sprintf("the store is away for %v", f.away), f.away)
+	until(fmt.Sprintf("the store is unavailable for %v", f.away), f.away)
 	time.Sleep(f.lease)
 	store.took()
 

@@ -172,7 +172,7 @@ func TestLease_logsItsLife(t *testing.T) {
 		m.SetAway(errors.New("away"))
 		for range 2 {
 			if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
-				t.Fatal("a worker ID of a store that is away")
+				t.Fatal("a worker ID of a store that is unavailable")
 			}
 		}
 		m.SetAway(nil)

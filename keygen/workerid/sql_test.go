@@ -361,10 +361,10 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 
 	server.Kill()
 	if err := l.Renew(t.Context(), limit); !errors.Is(err, spi.ErrStore) || errors.Is(err, spi.ErrLeaseLost) {
-		t.Errorf("Renew while the server is away\nhave: %v\nwant: spi.ErrStore", err)
+		t.Errorf("Renew while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
 	}
 	if _, err := a.AcquireWorkerID(t.Context(), 1023); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("Acquire while the server is away\nhave: %v\nwant: spi.ErrStore", err)
+		t.Errorf("Acquire while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
 	}
 	wantMS(t, "limit", l.Limit(), limit)
 	if h := a.Health(); h.Err == nil || h.LeaseLimit.UnixMilli() != limit {

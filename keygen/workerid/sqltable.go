@@ -43,7 +43,7 @@ type tableError struct {
 
 func (e *tableError) Error() string {
 	return fmt.Sprintf("%v: worker-id table %s is missing or is not as it must be: %v; "+
-		"the statement for whoever may run it:\n%s",
+		"run as a user with DDL rights:\n%s",
 		spi.ErrStore, e.Table, e.Err, e.DDL)
 }
 
