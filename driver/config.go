@@ -28,8 +28,8 @@ type Config struct {
 	// server once.
 	Server string
 	// Unlisted specifies how to handle an INSERT into a table that looks like a shard but isn't in
-	// the rule: "refuse" (the default), "warn" or "pass". The rule's setting for a table takes
-	// precedence.
+	// the rule: "refuse" (the default) returns an error, "warn" logs it and sends the statement,
+	// and "pass" sends it. The rule's setting for a table takes precedence.
 	Unlisted string
 	// RuleWarnings specifies how to handle warnings about the rule: "log" (the default), or
 	// "error", which refuses the rule.
@@ -39,10 +39,10 @@ type Config struct {
 	// statements of more than 256 KiB, or of more than 8 KiB without placeholders.
 	Verify string
 	// Statements specifies which INSERTs a connection caches prepared statements for. A cached
-	// statement takes one round trip to the server instead of two or three. The values are "auto"
-	// (the default), "always" and "off". With "auto" a connection caches the statements that the
-	// underlying driver would prepare for each execution, as go-sql-driver does without
-	// interpolateParams.
+	// statement takes one round trip to the server instead of two or three. With "auto" (the
+	// default) a connection caches the statements that the underlying driver would prepare for each
+	// execution. For go-sql-driver these are the statements with arguments unless interpolateParams
+	// is set. "always" caches all INSERTs, and "off" none.
 	//
 	// A statement is cached if it has arguments, at most 16 KiB, and no user variable (@). A
 	// connection caches up to 16 statements. A connector caches up to an eighth of the server's

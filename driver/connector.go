@@ -99,7 +99,9 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 // errZeroConnector is the error for a Connector that NewConnector did not return.
 var errZeroConnector = fmt.Errorf("%w: the Connector is zero; make it with NewConnector", ErrNoRule)
 
-// Connect opens a connection of the underlying driver and wraps it.
+// Connect opens a connection of the underlying driver and wraps it. The error is the underlying
+// driver's, a generator's if they were closed and can't be opened again, or [ErrNoRule] for a zero
+// Connector.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.enter(); err != nil {
 		return nil, err

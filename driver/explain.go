@@ -57,9 +57,14 @@ type PlannedInsert struct {
 
 // PlannedRow describes the source of a row's key.
 type PlannedRow struct {
-	// Key is the source. It is "generated" for a generated key and "statement" for an explicit key.
-	// It is "argument" or "query" for a value that is the key unless it requests one, as nil does.
-	// It is "expression" for an expression, and "server" for an unchanged row.
+	// Key is the source of the key:
+	//
+	//   - "generated": a generated key
+	//   - "statement": the explicit key in the statement, or in an argument if the rule keeps
+	//     explicit keys
+	//   - "argument", "query": a value that is the key, unless it requests one, for example nil
+	//   - "expression": the value of an expression, or a generated key if that is NULL or 0
+	//   - "server": the row is unchanged, and the server decides
 	Key string
 	// Argument is the number of the argument with the key, from 1; 0 if there is none.
 	Argument int

@@ -107,7 +107,8 @@ type PlanStats struct {
 	Misses int64 `json:"misses"`
 }
 
-// KeptStats describes the cached prepared statements of all connections.
+// KeptStats describes the cached prepared statements of all connections. Mode is
+// [Config].Statements, and Open is the number of open statements.
 type KeptStats struct {
 	Mode string `json:"mode"`
 	Open int64  `json:"open"`
