@@ -476,9 +476,9 @@ func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 }
 
 // The type is queried once.
-func TestKeyColumn_isAskedForOnce(t *testing.T) { onEach(t, testKeyColumn_isAskedForOnce) }
+func TestKeyColumn_isQueriedOnce(t *testing.T) { onEach(t, testKeyColumn_isQueriedOnce) }
 
-func testKeyColumn_isAskedForOnce(t *testing.T) {
+func testKeyColumn_isQueriedOnce(t *testing.T) {
 	ours, _ := one(t)
 	asked := func() int64 { return number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'") }
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
@@ -527,9 +527,9 @@ func testKeyColumn_trigger(t *testing.T) {
 }
 
 // The server's insert IDs are those of another column with AUTO_INCREMENT.
-func TestKeyColumn_besideAutoIncrement(t *testing.T) { onEach(t, testKeyColumn_besideAutoIncrement) }
+func TestKeyColumn_withAutoIncrement(t *testing.T) { onEach(t, testKeyColumn_withAutoIncrement) }
 
-func testKeyColumn_besideAutoIncrement(t *testing.T) {
+func testKeyColumn_withAutoIncrement(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (n INT AUTO_INCREMENT PRIMARY KEY, id BIGINT UNIQUE, u INT UNIQUE, a INT) AUTO_INCREMENT = 5")

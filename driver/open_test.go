@@ -428,7 +428,7 @@ func TestParams_areInTheDocs(t *testing.T) {
 }
 
 // A server of unknown kind is queried for its shards, once for each connector.
-func TestServer_askedForItsShards(t *testing.T) {
+func TestServer_queriedForItsShards(t *testing.T) {
 	for _, c := range []struct {
 		comment string
 		shards  bool

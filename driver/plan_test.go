@@ -156,7 +156,7 @@ func TestPlan_refusesAsExec(t *testing.T) {
 	}
 }
 
-func TestPlan_ofAServerThatNobodyHasAsked(t *testing.T) {
+func TestPlan_ofAnUnknownServer(t *testing.T) {
 	const text = "INSERT INTO t_order (user_id) VALUES (1) ON DUPLICATE KEY UPDATE user_id = 2"
 	for server, reports := range map[string]bool{"auto": true, "mysql": true, "mariadb": true, "other": false} {
 		p, err := offlineConnector(t, &fakedb.Server{}, Config{Server: server}).Plan(text)
@@ -628,7 +628,7 @@ func everySecond() script {
 
 // Keys that can't be counted from LastInsertId are an error if the rule requires consecutive
 // keys, and otherwise a line in the log. With WithKeys, all keys are accepted.
-func TestConsecutive_isHeldBeforeSending(t *testing.T) {
+func TestConsecutive_isCheckedBeforeSending(t *testing.T) {
 	for _, c := range []struct {
 		batchKeys string
 		query     string

@@ -186,9 +186,9 @@ func testSession_withoutDatabase(t *testing.T) {
 }
 
 // The columns of these tables are unusual.
-func TestSession_oddTables(t *testing.T) { onEach(t, testSession_oddTables) }
+func TestSession_unusualTables(t *testing.T) { onEach(t, testSession_unusualTables) }
 
-func testSession_oddTables(t *testing.T) {
+func testSession_unusualTables(t *testing.T) {
 	for _, table := range []struct{ ddl, values string }{
 		{"CREATE TABLE ruled (a INT, id BIGINT NOT NULL PRIMARY KEY)", "1, NULL"},
 		{"CREATE TABLE ruled (a INT, id BIGINT NOT NULL PRIMARY KEY, b INT INVISIBLE)", "1, DEFAULT"},
@@ -431,7 +431,7 @@ func testColumns_alteredByOthers(t *testing.T) {
 }
 
 // Columns are queried once in ten seconds.
-func TestColumns_areKept(t *testing.T) {
+func TestColumns_areCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
 		db, _ := openFake(t, base, scriptRule(t, counted(new(int64)), "ruled.id"), Config{Server: "mysql"})

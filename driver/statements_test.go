@@ -87,7 +87,7 @@ func (k *keeping) check(what string, have, want int) {
 	}
 }
 
-func TestStatements_keptOnTheirConnection(t *testing.T) {
+func TestStatements_cachedOnTheirConnection(t *testing.T) {
 	for _, of := range []struct {
 		mode                     string
 		direct                   bool
@@ -142,7 +142,7 @@ func TestStatements_questionComesOnce(t *testing.T) {
 	k.check("questions before one that reads ROW_COUNT()", k.base.Count("queryContext SELECT @@max_prepared_stmt_count"), 0)
 }
 
-func TestStatements_notKept(t *testing.T) {
+func TestStatements_notCached(t *testing.T) {
 	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	for _, query := range []string{
 		"INSERT INTO t_order (a) VALUES (? + @u)",
@@ -291,7 +291,7 @@ func TestStatements_noRoomAtTheServer(t *testing.T) {
 	k.check("open", k.base.Stmts, 0)
 }
 
-func TestStatements_preparedAnewOnce(t *testing.T) {
+func TestStatements_preparedAgainOnce(t *testing.T) {
 	gone, other := &mysql.MySQLError{Number: 1243}, &mysql.MySQLError{Number: 1062}
 	changed := &mysql.MySQLError{Number: 1615}
 	for _, of := range []struct {
@@ -595,11 +595,11 @@ func (w *wire) roundTrips() int {
 }
 
 // A statement that the server has dropped is prepared again once, and its row is inserted once.
-func TestStatements_preparedAnewOnServers(t *testing.T) {
-	onEach(t, testStatements_preparedAnewOnServers)
+func TestStatements_preparedAgainOnServers(t *testing.T) {
+	onEach(t, testStatements_preparedAgainOnServers)
 }
 
-func testStatements_preparedAnewOnServers(t *testing.T) {
+func testStatements_preparedAgainOnServers(t *testing.T) {
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	w := &wire{}
 	cfg.DialFunc = w.dial

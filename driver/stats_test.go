@@ -135,7 +135,7 @@ func TestStats_reloads(t *testing.T) {
 	}
 }
 
-func TestStats_keptStatements(t *testing.T) {
+func TestStats_cachedStatements(t *testing.T) {
 	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	before := k.connector.Stats().Kept
 	for range 5 {
@@ -379,7 +379,7 @@ func TestLog_asSentWithoutValues(t *testing.T) {
 
 type spanKey struct{}
 
-func TestWithFilled_toldOfEachInsert(t *testing.T) {
+func TestWithFilled_calledForEachInsert(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		args       []any

@@ -114,7 +114,7 @@ func TestVerify_countsTexts(t *testing.T) {
 	}
 }
 
-func TestVerify_isSaidInDSN(t *testing.T) {
+func TestVerify_inDSN(t *testing.T) {
 	noError(t, RegisterRule(t.Name(), testRule(t)))
 	defer DeregisterRule(t.Name())
 	dsn := "u:p@tcp(h:1)/app?shardkeyRule=" + t.Name()

@@ -123,8 +123,8 @@ func TestUpsert_unruledTableAsWithoutPlugin(t *testing.T) {
 	})
 }
 
-func TestReturning_askedFor(t *testing.T) {
-	each(t, TestReturning_askedFor, "orders_37", func(t *testing.T, w *world) {
+func TestReturning_requested(t *testing.T) {
+	each(t, TestReturning_requested, "orders_37", func(t *testing.T, w *world) {
 		must(t, w.Create(named("a", "b")))
 		all := named("r1", "r2")
 		must(t, w.Clauses(clause.Returning{}).Create(&all))

@@ -250,7 +250,7 @@ func TestTLS_neverInClear(t *testing.T) {
 }
 
 // The error for a member with a wrong certificate describes that, not a timeout.
-func TestTLS_wrongCertificateIsTold(t *testing.T) {
+func TestTLS_wrongCertificateIsReported(t *testing.T) {
 	certificate, err := testserver.Certify(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

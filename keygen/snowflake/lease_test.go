@@ -481,7 +481,7 @@ func TestLease_floorWithinATick(t *testing.T) {
 }
 
 // A worker ID that arrives after its generator has closed, or has another one, is released.
-func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
+func TestLease_tooLateIsReleased(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})
 		first, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)

@@ -150,7 +150,7 @@ func TestFileStore_longRecord(t *testing.T) {
 
 // Unusual files stop no process: other worker IDs are leased. Health reports the files, and they
 // are logged once.
-func TestFileStore_oddFilesStopNobody(t *testing.T) {
+func TestFileStore_unusualFiles(t *testing.T) {
 	makeDir := func(name string) error { return os.MkdirAll(filepath.Join(name, "full"), 0o755) }
 	unreadable := func(name string) error { return os.WriteFile(name, nil, 0) }
 	for what, c := range map[string]struct {
@@ -207,7 +207,7 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 
 // If the lock file of a lease is replaced by something else, the lease ends, and another worker
 // ID is leased.
-func TestFileStore_lockThatBecomesOdd(t *testing.T) {
+func TestFileStore_lockFileReplaced(t *testing.T) {
 	path := t.TempDir()
 	a := assign(newFileStore(path, "orders"), config{})
 	a.manual = true

@@ -69,7 +69,7 @@ func isClockError(err error) bool {
 
 // The store's clock is queried once per max-clock-ahead, not with every renewal. A step in that
 // time is noticed anyway.
-func TestClock_storesIsAskedRarely(t *testing.T) {
+func TestClock_ofTheStoreIsQueriedRarely(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	counted := &countedClock{clockedStore: clockedStore{oneRecord: new(oneRecord), clock: clock}}
 	_, l := byHand(t, counted, config{Clock: clock})

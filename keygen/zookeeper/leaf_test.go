@@ -204,7 +204,7 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 
 // A Leaf server that starts at our address overwrites our record. The generator notices and
 // stops.
-func TestLeaf_serverStartedBesideUs(t *testing.T) {
+func TestLeaf_serverAtTheSameAddress(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 	mustKeys(t, l, 1)
