@@ -188,14 +188,18 @@ func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
 func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow, RingSize: 4, MaxVibrationOffset: -1})
-	mustKeys(t, g, 4096)
+	mustKeys(t, g, 1)
+	clock.step(3 * ms)
+	newest := partsOf(t, g, mustKeys(t, g, 1)[0]).Time
 	clock.step(-time.Second)
-	first := mustKeys(t, g, 4096)[0]
 	start := clock.Now()
-	lead := partsOf(t, g, first).Time.Sub(start)
+	first := partsOf(t, g, mustKeys(t, g, 4095)[0])
+	equal(t, "the tick that is continued", first.Time, newest)
+	equal(t, "waited for the rest of it", clock.Now().Sub(start), 0)
+	equal(t, "borrowed for it", *g.Health().Borrowed, time.Second)
 	mustKeys(t, g, 100*4096)
 	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
-	equal(t, "borrowed", *g.Health().Borrowed, lead)
+	equal(t, "borrowed", *g.Health().Borrowed, time.Second)
 	equal(t, "steps of the clock", *g.Health().ClockSteps, 1)
 }
 
@@ -239,6 +243,28 @@ func TestRing_issued(t *testing.T) {
 	}
 	wantErr(t, "close", g.Close(), nil)
 	equal(t, "issued after Close", g.Health().Issued, int64(want))
+}
+
+// The tick after a full one begins at sequence 0, as ShardingSphere's does, also where no
+// wait comes before it, and the next offset stays what it was.
+func TestQueue_ticksThatAreCaughtUpBeginAtZero(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		for _, behind := range []time.Duration{ms, 10 * ms} {
+			inBubble(t, config{RingSize: ring, MaxVibrationOffset: 63}, func(t *testing.T, g *generator) {
+				mustKeys(t, g, 2*4096) // saturated
+				g.vibration.Store(5)
+				time.Sleep(behind)
+				start := time.Now()
+				for range behind / ms {
+					parts := partsOf(t, g, mustKeys(t, g, 3000)[0])
+					if parts.Sequence != 0 || time.Since(start) != 0 || g.vibration.Load() != 5 {
+						t.Errorf("ring %d, %v behind\nhave: %+v after %v, then offset %d\nwant: sequence 0 at once, 5",
+							ring, behind, parts, time.Since(start), g.vibration.Load())
+					}
+				}
+			})
+		}
+	}
 }
 
 // Keys lag behind the clock within the ticks that may be caught up, up to the tick until
