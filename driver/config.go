@@ -89,11 +89,11 @@ var params = [...]param{
 			"[what others get](sql.md#engines-that-get-less)",
 		field: func(c *Config) *string { return &c.Server }},
 	{name: paramUnlisted, values: []string{"refuse", "warn", "pass"},
-		about: "how an INSERT is handled into " +
-			"[a table that the rule seems to have forgotten](rule-files.md#tables-that-were-forgotten)",
+		about: "whether an INSERT into [a table that the rule seems to have forgotten]" +
+			"(rule-files.md#tables-that-were-forgotten) is an error, logged or sent",
 		field: func(c *Config) *string { return &c.Unlisted }},
 	{name: paramWarnings, values: []string{"log", "error"},
-		about: "how the rule's warnings are handled; `error` refuses the rule",
+		about: "whether the rule's warnings are logged, or an error",
 		field: func(c *Config) *string { return &c.RuleWarnings }},
 	{name: paramVerify, values: []string{"on", "off"},
 		about: "whether a second parser checks statements before they are sent",
@@ -101,9 +101,8 @@ var params = [...]param{
 	{name: paramStatements, values: []string{statementsAuto, statementsAlways, statementsOff},
 		about: "which [prepared statements are cached](sql.md#cached-prepared-statements)",
 		field: func(c *Config) *string { return &c.Statements }},
-	{name: paramReload, form: "a duration such as `5s`; `off`",
-		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time). " +
-			"The default is `off`"},
+	{name: paramReload, form: "`off`, or a duration from 10ms to 24h such as `5s`",
+		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time)"},
 }
 
 // Values of Config.Statements.
