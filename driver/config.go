@@ -28,8 +28,9 @@ type Config struct {
 	// server once.
 	Server string
 	// Unlisted specifies how to handle an INSERT into a table that looks like a shard but isn't in
-	// the rule: "refuse" (the default) returns an error, "warn" logs it and sends the statement,
-	// and "pass" sends it. The rule's setting for a table takes precedence.
+	// the rule. With "refuse" (the default) it returns an error. With "warn" it is sent without
+	// keys and logged once for each table. With "pass" it is sent without keys. The rule's setting
+	// for a table takes precedence.
 	Unlisted string
 	// RuleWarnings specifies how to handle warnings about the rule: "log" (the default), or
 	// "error", which refuses the rule.

@@ -107,7 +107,7 @@ func TestUpsert_keyBesideThePrimary(t *testing.T) {
 	})
 }
 
-// A table without rule is GORM's business, with or without the plugin.
+// GORM handles a table without a rule in the same way with and without the plugin.
 func TestUpsert_unruledTableAsWithoutPlugin(t *testing.T) {
 	each(t, TestUpsert_unruledTableAsWithoutPlugin, "unruled", func(t *testing.T, w *world) {
 		must(t, w.Create(&[]Unruled{{Name: "a"}, {Name: "b"}}))
