@@ -445,7 +445,7 @@ func TestShared_allTakenByThisProcess(t *testing.T) {
 		switch {
 		case i < 16 && err != nil:
 			t.Fatal(err)
-		case i == 16 && (!errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "this very process holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 ")):
+		case i == 16 && (!errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "this process itself holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 ")):
 			t.Errorf("have: %v\nwant: all 16 are this process's", err)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 const (
 	defaultTimeout = 3 * time.Second
-	wantEndpoints  = "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379"
+	wantEndpoints  = "the members' addresses, for example 10.0.0.1:2379,10.0.0.2:2379"
 )
 
 // cluster is an etcd cluster. The first call connects to it.
@@ -47,7 +47,7 @@ func newCluster(p spi.Props) (*cluster, error) {
 	c := &cluster{username: p.String("username", ""), password: p.Secret("password"), turn: make(chan struct{}, 1)}
 	c.live, c.end = context.WithCancel(context.Background())
 	if !c.password.IsZero() && c.username == "" {
-		return nil, &spi.PropError{Name: "username", Want: "a name, as there is a password"}
+		return nil, &spi.PropError{Name: "username", Want: "a name, because password is set"}
 	}
 	var err error
 	if c.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
@@ -73,9 +73,9 @@ func (c *cluster) readEndpoints(p spi.Props) error {
 		case !spi.IsHostPort(host):
 			return p.WrongAddress("endpoints", wantEndpoints)
 		case scheme == "http://" && c.tls != nil:
-			return p.Wrong("endpoints", "https:// or no scheme, as the property tls is on")
+			return p.Wrong("endpoints", "https:// or no scheme, because the property tls is on")
 		case scheme != first:
-			return p.Wrong("endpoints", "all of them with the same scheme, or without: https:// speaks TLS, http:// does not")
+			return p.Wrong("endpoints", "the same scheme for all endpoints, or none")
 		}
 		c.endpoints[i] = scheme + host
 	}

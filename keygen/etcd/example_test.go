@@ -25,5 +25,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// ETCD 10.0.0.1:2379,10.0.0.2:2379 /shardkey/orders/ namespace=orders lease=10s renew=3s: none held
-	// shardkey: worker-ID assigner ETCD: property "endpoints" is "10.0.0.1": want the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379
+	// shardkey: worker-ID assigner ETCD: property "endpoints": expected the members' addresses, for example 10.0.0.1:2379,10.0.0.2:2379, found "10.0.0.1"
 }

@@ -66,19 +66,19 @@ func init() {
 // range, or if a character is repeated, not printable or not valid UTF-8.
 func parseAlphabet(text string) ([]rune, error) {
 	if !utf8.ValidString(text) {
-		return nil, fmt.Errorf("shardkey: NANOID alphabet %q is not UTF-8", text)
+		return nil, fmt.Errorf("shardkey: NANOID alphabet: expected UTF-8, found %q", text)
 	}
 	alphabet := []rune(text)
 	if len(alphabet) < 2 || len(alphabet) > 256 {
-		return nil, fmt.Errorf("shardkey: NANOID alphabet has %d characters: want 2..256", len(alphabet))
+		return nil, fmt.Errorf("shardkey: NANOID alphabet: expected 2..256 characters, found %d", len(alphabet))
 	}
 	seen := make(map[rune]bool, len(alphabet))
 	for _, r := range alphabet {
 		switch {
 		case seen[r]:
-			return nil, fmt.Errorf("shardkey: NANOID alphabet has %q twice: it would come twice as often", r)
+			return nil, fmt.Errorf("shardkey: NANOID alphabet: expected different characters, found %q twice", r)
 		case !unicode.IsPrint(r):
-			return nil, fmt.Errorf("shardkey: NANOID alphabet has %q, which cannot be printed", r)
+			return nil, fmt.Errorf("shardkey: NANOID alphabet: expected printable characters, found %q", r)
 		}
 		seen[r] = true
 	}
@@ -128,7 +128,7 @@ func (g *generator) Describe() string {
 func (g *generator) Health() spi.Health {
 	h := spi.Health{Issued: g.issued.Load()}
 	if g.bits() < fewBits {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: NANOID keys have %d random bits only: raise size", g.bits()))
+		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: NANOID keys only have %d random bits, so duplicates are likely; increase size", g.bits()))
 	}
 	return h
 }

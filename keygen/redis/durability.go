@@ -27,24 +27,24 @@ func (s *store) warnings(ctx context.Context) ([]string, error) {
 	}
 	var all []string
 	warn := func(format string, args ...any) {
-		all = append(all, fmt.Sprintf("worker-ID leases in the Redis at %s: ", s.server.addr)+fmt.Sprintf(format, args...))
+		all = append(all, fmt.Sprintf("worker-ID leases in Redis at %s: ", s.server.addr)+fmt.Sprintf(format, args...))
 	}
 	has := found.known
 	if file, fsync := has["appendonly"], has["appendfsync"]; file != "" && (file != "yes" || fsync != "always") {
-		warn("it can forget them when it restarts, and keys repeat (appendonly %s, appendfsync %s): "+
+		warn("the server can lose them at a restart, and keys can repeat (appendonly %s, appendfsync %s); "+
 			"set appendonly yes and appendfsync always", file, fsync)
 	}
 	if policy := has["maxmemory-policy"]; strings.HasPrefix(policy, "allkeys-") && has["maxmemory"] != "0" {
-		warn("it can evict them to make room for other data, and keys repeat (maxmemory %s, maxmemory-policy %s): "+
-			"set maxmemory-policy noeviction, or use a server of their own", has["maxmemory"], policy)
+		warn("the server can evict them, and keys can repeat (maxmemory %s, maxmemory-policy %s); "+
+			"set maxmemory-policy noeviction, or use a separate server for leases", has["maxmemory"], policy)
 	}
 	if n := has["connected_slaves"]; n != "" && n != "0" {
-		warn("it has %s replicas, which lack its last writes: when one is made primary, leases are forgotten and "+
-			"keys repeat: have no automatic failover, or keep leases in SQL, ETCD or ZOOKEEPER", n)
+		warn("the server has %s replicas, which lack its last writes. If one becomes the primary, leases are lost and "+
+			"keys can repeat; disable automatic failover, or keep leases in SQL, ETCD or ZOOKEEPER", n)
 	}
 	if found.refused != nil {
-		warn("whether it keeps them could not be seen (%v): "+
-			"allow the user +config|get and +info, or see to the settings in docs/reference/generators.md", found.refused)
+		warn("cannot check whether the server keeps them (%v); "+
+			"permit +config|get and +info to the user, and see docs/reference/generators.md for the required settings", found.refused)
 	}
 	return all, nil
 }

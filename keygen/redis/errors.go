@@ -12,7 +12,7 @@ import (
 
 // errForeignState is in the chain if the Redis key for the generator's state has other content. The
 // content isn't changed.
-var errForeignState = errors.New("shardkey: the Redis key holds something else")
+var errForeignState = errors.New("shardkey: the Redis key has other content")
 
 // foreignState returns the error for a field or a type of the state that this program hasn't
 // written.
@@ -20,12 +20,12 @@ func (g *generator) foreignState(field, value string) error {
 	e := storeError(g.server.addr, nil)
 	e.Kind = errForeignState
 	if field == "epoch" {
-		e.Detail = fmt.Sprintf("the state %q belongs to keys of another epoch, %s ms after 1970: "+
-			"keys of two epochs repeat each other", g.stateKey, value)
+		e.Detail = fmt.Sprintf("the state %q belongs to keys with another epoch, %s ms after 1970, "+
+			"and keys of two epochs can be equal", g.stateKey, value)
 		e.Advice = "use that epoch, or another namespace and shard-id"
 	} else {
-		e.Detail = fmt.Sprintf("%q is not what this program has written (%s is %q)", g.stateKey, field, value)
-		e.Advice = "use another namespace, or delete it when nobody needs it"
+		e.Detail = fmt.Sprintf("%q was not written by shardkey (%s is %q)", g.stateKey, field, value)
+		e.Advice = "use another namespace, or delete the key if no program needs it"
 	}
 	return e
 }
@@ -57,14 +57,14 @@ func advice(err error) string {
 	for _, a := range []struct{ word, advice string }{
 		{"WRONGPASS", credentials}, {"NOAUTH", credentials}, {"invalid password", credentials},
 		{"NOPERM", "the user needs eval, evalsha, script, time, type, hmget and hset on the keys of the namespace"},
-		{"MOVED", "addr names one node of a cluster: name several, with commas"},
-		{"READONLY", "addr names a replica: name the master"},
+		{"MOVED", "addr is one node of a cluster; set several nodes, separated by commas"},
+		{"READONLY", "addr is a replica; set the primary"},
 		{"OOM", "the server's maxmemory is reached"},
 		{"MISCONF", "the server cannot write its data to disk"},
 		{"x509", "set the property tls to the PEM file of the server's authority"},
-		{"tls:", "see whether the server speaks TLS, and the property tls"},
+		{"tls:", "check whether the server uses TLS, and the property tls"},
 		{"DB index", "set the property db to a database that the server has"},
-		{"connection refused", "see that the server runs at this address"},
+		{"connection refused", "check that the server runs at this address"},
 	} {
 		if strings.Contains(err.Error(), a.word) {
 			return a.advice

@@ -87,11 +87,11 @@ func checkEpoch(epoch, now time.Time) error {
 	last := epoch.Add(1 << layout.TimeBits * time.Millisecond)
 	switch {
 	case epoch.Before(time.UnixMilli(0)):
-		return wrong("a time after 1970")
+		return wrong("a time from 1970 on")
 	case epoch.After(now):
-		return wrong("a time in the past; it is " + formatTime(now))
+		return wrong("a time before the current time " + formatTime(now))
 	case last.Before(now.AddDate(10, 0, 0)):
-		return wrong("a later time: its 41 bits of milliseconds end at " + formatTime(last))
+		return wrong("a later time; 41 bits of milliseconds end at " + formatTime(last))
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (g *generator) pause(ctx context.Context, d time.Duration) error {
 // refusal returns the error for a reply without keys.
 func (g *generator) refusal(r reply) error {
 	if r.kind == "clock" {
-		return storeError(g.server.addr, fmt.Errorf("its clock says %s, this machine's %s: set the wrong one right",
+		return storeError(g.server.addr, fmt.Errorf("the server's clock shows %s, and this machine's %s; correct the clock that is wrong",
 			formatTime(time.UnixMilli(r.now)), formatTime(g.clock.Now())))
 	}
 	return g.foreignState(r.field, r.value)
@@ -271,7 +271,7 @@ func (g *generator) key(p position) (int64, error) {
 	ms := p.ms() - g.epoch.UnixMilli()
 	if ms < 0 || ms >= 1<<layout.TimeBits {
 		last := g.epoch.Add((1<<layout.TimeBits - 1) * time.Millisecond)
-		return 0, fmt.Errorf("%w: REDIS at %s says it is %s, and keys reach from %s to %s: set its clock, or the epoch",
+		return 0, fmt.Errorf("%w: REDIS at %s: expected a time from %[4]s to %[5]s, found %[3]s; correct the server's clock or the epoch",
 			spi.ErrTimeOverflow, g.server.addr, formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(last))
 	}
 	sequence := int64(p) & layout.MaxSequence()

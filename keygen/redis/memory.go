@@ -42,8 +42,8 @@ func (g *generator) answered(start time.Time, n int, r reply) {
 	}
 	if r.lost {
 		m.lost++
-		f.Warnings = []string{fmt.Sprintf("the server %s forgot the state %s, %d times: "+
-			"keys continued after it, but see that it keeps its data", g.server.addr, g.stateKey, m.lost)}
+		f.Warnings = []string{fmt.Sprintf("the server %s has lost the state %s %d times. "+
+			"Keys continued after it, but make the server's data durable", g.server.addr, g.stateKey, m.lost)}
 	}
 	if r.kind == "ok" && n > 0 {
 		m.floor = max(m.floor, r.first+position(n)-1)

@@ -33,7 +33,7 @@ func parseReply(raw []any) (reply, error) {
 	text := func(i int) string { s, _ := raw[i].(string); return s }
 	lengths := map[string]int{"ok": 5, "wait": 5, "clock": 2, "foreign": 3}
 	if len(raw) == 0 || lengths[text(0)] != len(raw) {
-		return reply{}, fmt.Errorf("the server answered the script with %v", raw)
+		return reply{}, fmt.Errorf("expected a reply of reserve.lua, found %v", raw)
 	}
 	r := reply{kind: text(0)}
 	switch r.kind {

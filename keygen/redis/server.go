@@ -44,7 +44,7 @@ func newServer(p spi.Props) (*server, error) {
 	}
 	for _, addr := range s.addrs() {
 		if !spi.IsHostPort(addr) {
-			return nil, p.WrongAddress("addr", "the server's address, host:port")
+			return nil, p.WrongAddress("addr", "the server's address in the form host:port")
 		}
 	}
 	db, err := p.Int("db", 0, 0, 1<<16)
@@ -53,7 +53,7 @@ func newServer(p spi.Props) (*server, error) {
 	}
 	s.db = int(db)
 	if s.db != 0 && len(s.addrs()) > 1 {
-		return nil, p.Wrong("db", "0: a cluster has no other database")
+		return nil, p.Wrong("db", "0; a cluster has no other database")
 	}
 	if s.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err

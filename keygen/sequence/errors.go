@@ -10,7 +10,7 @@ import (
 
 var (
 	// errUnknownKey is in the chain if leaf_alloc has no row for the key.
-	errUnknownKey = errors.New("shardkey: leaf_alloc has no such biz_tag")
+	errUnknownKey = errors.New("shardkey: leaf_alloc has no row for the key")
 
 	// errBadRow is in the chain if the row has values that Leaf wouldn't write, for example a step
 	// of 0.
@@ -25,10 +25,10 @@ var (
 
 	// errSettings is in the chain if two ticket servers could hand out the same number with their
 	// auto_increment_increment and auto_increment_offset.
-	errSettings = errors.New("shardkey: ticket server's auto_increment settings")
+	errSettings = errors.New("shardkey: wrong auto_increment settings of a ticket server")
 
 	// errExhausted is in the chain if the table has no more numbers.
-	errExhausted = errors.New("shardkey: numbers are exhausted")
+	errExhausted = errors.New("shardkey: no numbers are left")
 )
 
 // kinds are the names of errors in Health.

@@ -116,7 +116,7 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 }
 
 func (g *generator) badCount(n int) error {
-	return fmt.Errorf("shardkey: %s: %d keys requested; expected 1 to %d", g.title, n, maxKeys)
+	return fmt.Errorf("shardkey: %s: expected a number of keys in 1..%[3]d, found %[2]d", g.title, n, maxKeys)
 }
 
 func (g *generator) errClosed() error { return fmt.Errorf("%w: %s", spi.ErrClosed, g.title) }

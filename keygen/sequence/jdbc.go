@@ -32,7 +32,7 @@ func parseJDBC(address string) (*mysql.Config, error) {
 	case err != nil, u.Host == "":
 		return nil, badJDBC("jdbc:mysql://host:3306/database, with special characters percent-encoded")
 	case strings.ContainsAny(u.Host, ",()"):
-		return nil, badJDBC("one host: two servers would hand out the same numbers")
+		return nil, badJDBC("one host; several servers would hand out the same numbers")
 	case strings.Contains(u.Path, "@"), u.Fragment != "":
 		return nil, badJDBC(wantEncoded)
 	}
@@ -90,7 +90,7 @@ func jdbcOptions(query string) (map[string]string, error) {
 			// It is the end of a password that contains '?'.
 			return nil, badJDBC(wantEncoded)
 		case twice || len(values) > 1:
-			return nil, badJDBC("each option once, in whatever case")
+			return nil, badJDBC("each option once, in upper or lower case")
 		}
 		option[lower] = values[0]
 	}

@@ -50,7 +50,7 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 			title:   fmt.Sprintf("LEAF_SEGMENT %q, leaf_alloc", row.key),
 			address: "leaf.jdbc.url or dsn",
 			grant:   "SELECT, UPDATE ON leaf_alloc",
-			end:     "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly",
+			end:     "max_id cannot be raised within its type; make it bigint, or correct its value",
 			ddl: "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
 				"max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, description varchar(256) DEFAULT NULL, " +
 				"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
@@ -168,7 +168,7 @@ func (l *leafRow) connected(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if l.base, err = l.onlyRow(steps); err == nil && l.base < 1 {
-		err = l.storeError(errBadRow, "the row's step is %d; set it to 1 or more, 1000 for example", l.base)
+		err = l.storeError(errBadRow, "expected a step of 1 or more, found %d; correct the row, for example to 1000", l.base)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (l *leafRow) claimOne(ctx context.Context, conn *sql.Conn, n, least int64) 
 }
 
 // errRaced is the error if another client changed the row between read and write.
-var errRaced = errors.New("another client changed leaf_alloc's row")
+var errRaced = errors.New("another client changed the row of leaf_alloc")
 
 // claimSwap claims numbers in a transaction, as Leaf does. It also finds out whether the server
 // echoes.
@@ -245,8 +245,8 @@ func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64)
 	}
 	switch {
 	case maxID < least:
-		return 0, l.storeError(errMovedBack, "max_id is %d, but numbers below %d were claimed before; "+
-			"find out who else has claimed numbers since, and set max_id above all of them", maxID, least)
+		return 0, l.storeError(errMovedBack, "max_id is %d, but all numbers below %d were claimed before; "+
+			"set max_id above all numbers that any process has claimed", maxID, least)
 	case maxID > math.MaxInt64-n:
 		return 0, l.storeError(errExhausted, "%s", l.end)
 	}
@@ -269,8 +269,8 @@ func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64)
 func (l *leafRow) onlyRow(values []int64) (int64, error) {
 	switch len(values) {
 	case 0:
-		return 0, l.storeError(errUnknownKey, "leaf_alloc has no row for it; "+
-			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", l.key)
+		return 0, l.storeError(errUnknownKey, "leaf_alloc has no row for this key; "+
+			"run INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above all keys in use", l.key)
 	case 1:
 		return values[0], nil
 	}
@@ -278,7 +278,7 @@ func (l *leafRow) onlyRow(values []int64) (int64, error) {
 }
 
 func (l *leafRow) notUnique() error {
-	return l.storeError(errBadRow, "leaf_alloc has several rows for it; make biz_tag the primary key")
+	return l.storeError(errBadRow, "leaf_alloc has several rows for this key; make biz_tag the primary key")
 }
 
 // integers returns the integers in the only column of a query.

@@ -42,8 +42,8 @@ func (l *leafRow) compareServer(ctx context.Context, conn *sql.Conn) error {
 	err := l.compareNote(ctx, conn)
 	switch mysqldb.Number(err) {
 	case mysqldb.ErrTableDenied, mysqldb.ErrColumnDenied, mysqldb.ErrUnknownColumn:
-		l.warning.Store(fmt.Sprintf("the server of leaf_alloc cannot be noted, and a failover to a replica without "+
-			"the last claims would not be noticed: %v; GRANT SELECT, INSERT, UPDATE ON leaf_alloc, or set failover-gap: 0", err))
+		l.warning.Store(fmt.Sprintf("cannot record the server of leaf_alloc, so a failover to a replica without "+
+			"the last claims would not be noticed: %v; GRANT SELECT, INSERT, UPDATE ON leaf_alloc", err))
 		return nil
 	}
 	return err
@@ -95,9 +95,9 @@ func (l *leafRow) leaveGap(ctx context.Context, conn *sql.Conn, noted, server st
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	l.warning.Store(fmt.Sprintf("leaf_alloc is on another server than before: max_id was raised by %d. "+
-		"Claims that this server may lack don't repeat if they are fewer than that "+
-		"and no process still reaches the old server", l.gap))
+	l.warning.Store(fmt.Sprintf("leaf_alloc has moved to another server, and max_id was raised by %d. "+
+		"No number repeats if this server lacks fewer claimed numbers than that "+
+		"and no process uses the old server any more", l.gap))
 	l.logger.Warn("shardkey: leaf_alloc failed over, numbers continue after a gap",
 		"key", l.key, "store", l.name, "gap", l.gap)
 	return nil

@@ -53,8 +53,8 @@ func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64)
 		return run{}, err
 	}
 	if last != first+uint64((n-1)*t.increment) {
-		return run{}, t.storeError(nil, "AUTO_INCREMENT does not follow an id that is set: it gave %d, then %d; "+
-			"set batch to 1, and keep to one row a statement", first, last)
+		return run{}, t.storeError(nil, "AUTO_INCREMENT didn't continue after an explicit id: expected the next number after %d, found %d; "+
+			"set batch to 1, and insert one row per statement", first, last)
 	}
 	return run{int64(first), n, t.increment}, nil
 }
@@ -73,7 +73,7 @@ func lockRefused(err error) bool {
 const maxRows = 1000
 
 // errScattered is the error if the numbers of one statement may not be consecutive.
-var errScattered = errors.New("the rows of one REPLACE have other ids in between; allow LOCK TABLES")
+var errScattered = errors.New("the ids of one REPLACE are not consecutive; GRANT LOCK TABLES")
 
 // replaceRows claims n numbers with one REPLACE of n rows, each of which replaces the previous one.
 // MySQL's manual guarantees consecutive ids, and the id of the remaining row proves it. The
@@ -81,8 +81,8 @@ var errScattered = errors.New("the rows of one REPLACE have other ids in between
 // before the check, which then fails although the numbers are correct.
 func (t *ticketTable) replaceRows(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
 	if n > maxRows {
-		return run{}, t.storeError(nil, "%d numbers at once need LOCK TABLES, which is refused; "+
-			"GRANT LOCK TABLES, or ask for at most %d", n, maxRows)
+		return run{}, t.storeError(nil, "%d numbers in one call need LOCK TABLES, which the server refused; "+
+			"GRANT LOCK TABLES, or request at most %d", n, maxRows)
 	}
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {

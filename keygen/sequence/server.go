@@ -164,7 +164,7 @@ func (s *server) explain(ctx context.Context, err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	e := s.storeError(nil, "no numbers")
+	e := s.storeError(nil, "cannot claim numbers")
 	e.Cause = err
 	switch mysqldb.Number(err) {
 	case 0: // not a server error
@@ -172,15 +172,15 @@ func (s *server) explain(ctx context.Context, err error) error {
 			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	case mysqldb.ErrNoSuchTable:
-		e.Advice = "make the table with " + s.ddl
+		e.Advice = "create the table with " + s.ddl
 	case mysqldb.ErrNoDatabase:
-		e.Advice = "name the database in " + s.address
+		e.Advice = "set the database in the property " + s.address
 	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied:
 		e.Advice = "GRANT " + s.grant
 	case mysqldb.ErrAccessDenied:
 		e.Advice = "check the user and the password"
 	case mysqldb.ErrReadOnly, mysqldb.ErrReadOnlyTransaction, mysqldb.ErrReadOnlyMode:
-		e.Advice = "the address must be that of a server that can be written to"
+		e.Advice = "set the address of a server that accepts writes"
 	case mysqldb.ErrOutOfRange, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrOutOfRangeMariaDB,
 		mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // at the column's end, MySQL generates the last id again
 		e.Kind, e.Detail = errExhausted, s.end

@@ -60,7 +60,7 @@ func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got r
 		}
 	}
 	if failed == nil {
-		return run{}, &spi.StoreError{Store: p.title, Detail: "no database is known; give " + p.address}
+		return run{}, &spi.StoreError{Store: p.title, Detail: "no database is configured; set the property " + p.address}
 	}
 	return run{}, failed.orNil()
 }

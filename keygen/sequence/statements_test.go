@@ -326,11 +326,11 @@ func TestTicket_connected(t *testing.T) {
 		"the last offset":       {0, nil, []step{settings(3, 3), columns}, 3, false, "", false},
 		"offset of the rule":    {2, nil, []step{settings(3, 2), columns}, 2, false, "", false},
 		"servers of 1 and 3":    {0, []int64{1, 3}, []step{settings(3, 2), columns}, 2, false, "", false},
-		"not the rule's offset": {1, nil, []step{settings(3, 2)}, 0, true, "offset is 2, not 1", false},
-		"increment too small":   {0, nil, []step{settings(2, 2)}, 0, true, "increment is 2, not 3", false},
-		"increment too large":   {0, nil, []step{settings(4, 2)}, 0, true, "increment is 4, not 3", false},
-		"offset beyond it":      {0, nil, []step{settings(3, 4)}, 0, true, "offset 4 is above auto_increment_increment 3", false},
-		"another one's offset":  {0, []int64{1, 2}, []step{settings(3, 2), columns}, 0, true, "offset is 2, and so is that of other2", false},
+		"not the rule's offset": {1, nil, []step{settings(3, 2)}, 0, true, "expected 1, found 2", false},
+		"increment too small":   {0, nil, []step{settings(2, 2)}, 0, true, "expected 3, found 2", false},
+		"increment too large":   {0, nil, []step{settings(4, 2)}, 0, true, "expected 3, found 4", false},
+		"offset beyond it":      {0, nil, []step{settings(3, 4)}, 0, true, "expected at most auto_increment_increment 3, found 4", false},
+		"another one's offset":  {0, []int64{1, 2}, []step{settings(3, 2), columns}, 0, true, "offset is 2, as on other2", false},
 		"no column":             {0, nil, []step{settings(3, 2), {kind: "query", query: columns.query, rows: columnRow("", "")[:1]}}, 0, false, "no AUTO_INCREMENT column", false},
 		"TiDB": {0, nil, []step{{kind: "query", query: readSettings, rows: row(3, 2, "8.0.11-TiDB-v8")}, columns},
 			2, false, "", true},
@@ -396,10 +396,10 @@ func TestTicket_claim(t *testing.T) {
 		"two":                      {false, 2, locked, ""},
 		"two without locks":        {true, 2, rows(2, 13), ""},
 		"most without locks":       {true, maxRows, rows(maxRows, 10+3*(maxRows-1)), ""},
-		"more without locks":       {true, maxRows + 1, nil, "or ask for at most 1000"},
+		"more without locks":       {true, maxRows + 1, nil, "or request at most 1000"},
 		"the lock is refused":      {false, 2, slices.Concat(denied, rows(2, 13)), ""},
 		"no number":                {false, 1, []step{{kind: "exec", query: one, n: 1}}, "no LAST_INSERT_ID"},
-		"a number off the grid":    {false, 1, []step{{kind: "exec", query: one, id: 11, n: 1}}, "cannot make"},
+		"a number off the grid":    {false, 1, []step{{kind: "exec", query: one, id: 11, n: 1}}, "doesn't fit its auto_increment_increment"},
 		"a number before the last": {false, 1, []step{{kind: "exec", query: one, id: 7, n: 1}}, "returned 7 after 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -452,9 +452,9 @@ func TestServer_explain(t *testing.T) {
 		}
 	}
 	for number, want := range map[uint16]string{
-		mysqldb.ErrNoSuchTable: "make the table with DDL", mysqldb.ErrNoDatabase: "name the database in ADDRESS",
+		mysqldb.ErrNoSuchTable: "create the table with DDL", mysqldb.ErrNoDatabase: "set the database in the property ADDRESS",
 		mysqldb.ErrDBAccessDenied: "GRANT PRIVILEGES", mysqldb.ErrTableDenied: "GRANT PRIVILEGES",
-		mysqldb.ErrAccessDenied: "check the user", mysqldb.ErrReadOnly: "can be written to",
+		mysqldb.ErrAccessDenied: "check the user", mysqldb.ErrReadOnly: "accepts writes",
 		mysqldb.ErrOutOfRange: "AT ITS END", mysqldb.ErrDuplicateKey: "AT ITS END",
 	} {
 		s := &server{words: words{title: "TEST", ddl: "DDL", address: "ADDRESS", grant: "PRIVILEGES", end: "AT ITS END"}, name: "test"}

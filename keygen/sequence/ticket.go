@@ -26,7 +26,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 	table := p.String("table", "Tickets64") // Flickr's name
 	quoted, ok := mysqldb.QuoteTable(table)
 	if !ok {
-		return nil, p.Wrong("table", "a table, or schema.table")
+		return nil, p.Wrong("table", "table or schema.table")
 	}
 	dsns := p.Secrets("dsns")
 	if dsns == nil && !p.HostDSN().IsZero() {
@@ -50,7 +50,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 			title:   "TICKET " + table,
 			address: "dsns",
 			grant:   "SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + quoted,
-			end:     "the AUTO_INCREMENT column is at its end; make it bigint unsigned, or use another table",
+			end:     "the AUTO_INCREMENT column has no numbers left; make it bigint unsigned, or use another table",
 			ddl: "CREATE TABLE " + quoted +
 				" (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', " +
 				"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
@@ -85,13 +85,13 @@ func ticketOffsets(p spi.Props, servers int, increment int64) ([]int64, error) {
 	offsets := make([]int64, servers)
 	items := p.List("offsets")
 	if len(items) > 0 && len(items) != servers {
-		return nil, p.Wrong("offsets", fmt.Sprintf("as many as dsns, %d", servers))
+		return nil, p.Wrong("offsets", fmt.Sprintf("one offset for each of the %d dsns", servers))
 	}
 	seen := map[int64]bool{}
 	for i, item := range items {
 		o, err := strconv.ParseInt(item, 10, 64)
 		if err != nil || o < 1 || o > increment || seen[o] {
-			return nil, p.Wrong("offsets", fmt.Sprintf("integers in 1..%d, each of them once", increment))
+			return nil, p.Wrong("offsets", fmt.Sprintf("different integers in 1..%d", increment))
 		}
 		offsets[i], seen[o] = o, true
 	}
@@ -156,16 +156,16 @@ func (t *ticketTable) accept(r run) error {
 	last := r.first + (r.count-1)*r.stride
 	switch {
 	case r.first == 0:
-		return t.storeError(nil, "REPLACE returned no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column")
+		return t.storeError(nil, "REPLACE returned no LAST_INSERT_ID; add an AUTO_INCREMENT column to the table")
 	case r.first < 0 || last < r.first || last >= t.limit:
 		return t.storeError(errExhausted, "%s", t.end)
 	case (r.first-t.offset)%t.increment != 0:
-		return t.storeError(errSettings, "it returned %d, which auto_increment_increment %d and auto_increment_offset %d "+
-			"cannot make", r.first, t.increment, t.offset)
+		return t.storeError(errSettings, "the server returned %d, which doesn't fit its auto_increment_increment %d and auto_increment_offset %d; "+
+			"set both on the server", r.first, t.increment, t.offset)
 	case r.first <= t.last:
 		// If the server were used further, it would repeat numbers that others have.
-		t.refused = t.storeError(errRepeated, "it returned %d after %d; set its AUTO_INCREMENT above all keys in use "+
-			"and start again", r.first, t.last)
+		t.refused = t.storeError(errRepeated, "the server returned %d after %d; set AUTO_INCREMENT of the table above all keys in use "+
+			"and restart the program", r.first, t.last)
 		return t.refused
 	}
 	t.last = last
@@ -188,7 +188,7 @@ func (t *ticketTable) connected(ctx context.Context, conn *sql.Conn) error {
 		if other != t && other.offset == offset {
 			t.offset, other.offset = 0, 0
 			other.disconnect() // so that a repair is noticed
-			return t.storeError(errSettings, "auto_increment_offset is %d, and so is that of %s; give each server its own",
+			return t.storeError(errSettings, "auto_increment_offset is %d, as on %s; set a different offset on each server",
 				offset, other.name)
 		}
 	}
@@ -208,14 +208,14 @@ func (t *ticketTable) readSettings(ctx context.Context, conn *sql.Conn) (offset 
 	t.noLock = strings.Contains(strings.ToLower(version), "tidb")
 	switch {
 	case increment != t.increment:
-		return 0, t.storeError(errSettings, "auto_increment_increment is %d, not %d; set it, or the property increment",
+		return 0, t.storeError(errSettings, "auto_increment_increment: expected %[2]d, found %[1]d; set it, or the property increment",
 			increment, t.increment)
 	case offset > increment:
 		// The server would ignore such an offset and count from 1.
-		return 0, t.storeError(errSettings, "auto_increment_offset %d is above auto_increment_increment %d; "+
-			"set it to one of 1..%[2]d", offset, increment)
+		return 0, t.storeError(errSettings, "auto_increment_offset: expected at most auto_increment_increment %[2]d, found %[1]d; "+
+			"set it to a value in 1..%[2]d", offset, increment)
 	case t.want != 0 && offset != t.want:
-		return 0, t.storeError(errSettings, "auto_increment_offset is %d, not %d; set it, or the property offsets",
+		return 0, t.storeError(errSettings, "auto_increment_offset: expected %[2]d, found %[1]d; set it, or the property offsets",
 			offset, t.want)
 	}
 	return offset, nil
@@ -243,7 +243,7 @@ func (t *ticketTable) readColumns(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if t.column == "" {
-		return t.storeError(nil, "the table has no AUTO_INCREMENT column; make it with %s", t.ddl)
+		return t.storeError(nil, "the table has no AUTO_INCREMENT column; create the table with %s", t.ddl)
 	}
 	return nil
 }

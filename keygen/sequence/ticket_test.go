@@ -224,13 +224,13 @@ func TestTicket_settings(t *testing.T) {
 		props map[string]any
 		says  string
 	}{
-		{"same offset", map[string]any{"dsns": one + "," + ticketServer(t, 2, 1)}, "give each server its own"},
-		{"same server twice", map[string]any{"dsns": one + "," + one}, "give each server its own"},
-		{"a larger increment", map[string]any{"dsns": one}, "auto_increment_increment is 2, not 1"},
-		{"a smaller increment", map[string]any{"dsns": one, "increment": "4"}, "auto_increment_increment is 2, not 4"},
-		{"offset beyond the increment", map[string]any{"dsns": three, "increment": "2"}, "auto_increment_offset 3 is above"},
-		{"another offset", map[string]any{"dsns": one, "increment": "2", "offsets": "2"}, "offset is 1, not 2"},
-		{"the second is wrong", map[string]any{"dsns": one + "," + three}, "auto_increment_offset 3 is above"},
+		{"same offset", map[string]any{"dsns": one + "," + ticketServer(t, 2, 1)}, "set a different offset on each server"},
+		{"same server twice", map[string]any{"dsns": one + "," + one}, "set a different offset on each server"},
+		{"a larger increment", map[string]any{"dsns": one}, "auto_increment_increment: expected 1, found 2"},
+		{"a smaller increment", map[string]any{"dsns": one, "increment": "4"}, "auto_increment_increment: expected 4, found 2"},
+		{"offset beyond the increment", map[string]any{"dsns": three, "increment": "2"}, "auto_increment_offset: expected at most auto_increment_increment 2, found 3"},
+		{"another offset", map[string]any{"dsns": one, "increment": "2", "offsets": "2"}, "auto_increment_offset: expected 2, found 1"},
+		{"the second is wrong", map[string]any{"dsns": one + "," + three}, "auto_increment_offset: expected at most auto_increment_increment 2, found 3"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGen(t, "TICKET", tt.props)

@@ -373,8 +373,8 @@ func TestHealth_borrowed(t *testing.T) {
 		{2 * time.Second, 2 * time.Second, 0, ""},
 		{2 * time.Second, 2*time.Second + ms, 0, "2.001s ahead of the clock, which stepped back"},
 		{0, time.Second, time.Minute, ""},
-		{0, time.Second + ms, time.Minute, "1.001s ahead of the clock, as leases begin later"},
-		{0, time.Minute + time.Second, time.Minute, "1m1s ahead of the clock, as leases begin later"},
+		{0, time.Second + ms, time.Minute, "1.001s ahead of the clock, because leases start later"},
+		{0, time.Minute + time.Second, time.Minute, "1m1s ahead of the clock, because leases start later"},
 		{0, time.Minute + time.Second + ms, time.Minute, "1m1.001s ahead of the clock, which stepped back"},
 	} {
 		clock := newHandClock()
@@ -445,7 +445,7 @@ func (n nothing) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, err
 func TestLease_thatIsNone(t *testing.T) {
 	for _, lease := range []spi.WorkerIDLease{nil, (*fakeLease)(nil)} {
 		g := mustNew(t, config{Clock: newHandClock(), Assigner: nothing{lease}})
-		if _, err := g.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "neither a lease nor an error") {
+		if _, err := g.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "expected a lease or an error from the assigner") {
 			t.Errorf("%T\nhave: %v\nwant: an error that blames the assigner", lease, err)
 		}
 	}
@@ -468,7 +468,7 @@ func TestLease_unlimitedWorkerIDIsReleased(t *testing.T) {
 	mustKeys(t, g, 1)
 	equal(t, "released before Close", released, 0)
 	other := mustNew(t, config{Clock: clock, Assigner: unlimited{3, new(int)}, RingSize: 30})
-	if _, err := other.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "with ring size 20") {
+	if _, err := other.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "ring sizes 20 and 30") {
 		t.Errorf("have: %v\nwant: an error that names the other ring", err)
 	}
 	for range 2 {

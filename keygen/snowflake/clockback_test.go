@@ -53,7 +53,7 @@ func TestClockBack_policies(t *testing.T) {
 			if tt.fails {
 				by := fmt.Sprintf("backwards by %v: ", tt.step)
 				if h := g.Health(); !errors.Is(err, spi.ErrClockBack) || tt.ring == 0 && !strings.Contains(err.Error(), by) ||
-					!strings.Contains(err.Error(), "tolerated are "+tt.tolerated) || h.Errors["clock-back"] != 1 || *h.ClockSteps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
+					!strings.Contains(err.Error(), "tolerance "+tt.tolerated) || h.Errors["clock-back"] != 1 || *h.ClockSteps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
 					t.Errorf("\nhave: %v, %+v\nwant: one clock-back error of %v, one step", err, h, tt.step)
 				}
 				clock.step(tt.step)

@@ -100,10 +100,10 @@ func (c *config) checkTime() error {
 	now, last := time.Now(), lastTime(c.Layout, c.Epoch)
 	switch {
 	case c.Epoch.After(now):
-		return fmt.Errorf("%w: epoch %s is in the future (it is %s)", spi.ErrTimeOverflow, stamp(c.Epoch), stamp(now))
+		return fmt.Errorf("%w: epoch: expected a time before the current time %[3]s, found %[2]s", spi.ErrTimeOverflow, stamp(c.Epoch), stamp(now))
 	case last.Before(now.AddDate(leastYears, 0, 0)):
-		return fmt.Errorf("%w: layout %s with epoch %s ends at %s, in under %d years: "+
-			"use more bits of time, a longer tick or a later epoch",
+		return fmt.Errorf("%w: layout %s with epoch %s ends at %s, in less than %d years; "+
+			"use more time bits, a longer tick or a later epoch",
 			spi.ErrTimeOverflow, c.Layout, stamp(c.Epoch), stamp(last), leastYears)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (c *config) checkTime() error {
 
 func checkEpoch(epoch time.Time) error {
 	if epoch.Before(time.Unix(0, 0)) || epoch.Year() > 2200 {
-		return fmt.Errorf("shardkey: epoch %s is not within 1970 and now", stamp(epoch))
+		return fmt.Errorf("shardkey: epoch: expected a time from 1970 to 2200, found %s", stamp(epoch))
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (c *config) readWorker(p spi.Props) (err error) {
 		return err
 	}
 	if c.Assigner != nil && c.WorkerIDSet {
-		return p.Wrong("worker-id", "no worker-id beside worker-id-assigner: one of the two")
+		return p.Wrong("worker-id", "no value next to worker-id-assigner")
 	}
 	return nil
 }

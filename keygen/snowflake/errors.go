@@ -14,23 +14,23 @@ func (g *generator) backError(last, now time.Time) error {
 	if g.cfg.ClockBack == clockBackWait {
 		tolerance = g.cfg.Tolerance
 	}
-	return fmt.Errorf("%w by %v: no key is made before %s, the clock says %s, tolerated are %v; "+
-		"set the clock right, raise max-tolerate-time-difference-milliseconds, or use clock-back: borrow",
+	return fmt.Errorf("%w by %v: expected %s or later, found %s, tolerance %v; "+
+		"correct the clock, increase max-tolerate-time-difference-milliseconds, or use clock-back: borrow",
 		spi.ErrClockBack, last.Sub(now), stamp(last), stamp(now), tolerance)
 }
 
 // startError returns the error for a worker ID whose keys must start at start, far ahead of now.
 // The worker ID is released, and the next key tries to get another one.
 func startError(id int64, start, now time.Time) error {
-	return fmt.Errorf("%w: worker ID %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): "+
-		"it was used with a clock that was ahead; set this clock right if it is wrong, wait, stop a holder of another worker ID, or use a layout with more of them",
+	return fmt.Errorf("%w: worker ID %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s), because "+
+		"it was used with a clock that was ahead; correct this clock if it is wrong, wait, stop a holder of another worker ID, or use a layout with more worker bits",
 		spi.ErrNoWorkerID, id, stamp(start), start.Sub(now), stamp(now))
 }
 
 // timeError returns the error for a time that doesn't fit the layout's time field.
 func (g *generator) timeError(t time.Time) error {
-	return fmt.Errorf("%w: %s is not in %s to %s, which layout %s holds; "+
-		"check the clock and the epoch, or use more bits of time",
+	return fmt.Errorf("%w: expected a time from %[3]s to %[4]s for layout %[5]s, found %[2]s; "+
+		"check the clock and the epoch, or use more time bits",
 		spi.ErrTimeOverflow, stamp(t), stamp(g.cfg.Epoch), stamp(lastTime(g.cfg.Layout, g.cfg.Epoch)), g.cfg.Layout)
 }
 
@@ -38,10 +38,10 @@ func (g *generator) timeError(t time.Time) error {
 // leasing another worker ID after this one was lost.
 func (g *generator) leaseError(s *slot, why error) error {
 	if errors.Is(why, spi.ErrLeaseLost) {
-		return fmt.Errorf("%w: worker ID %d was lost, and there is no other: %w", spi.ErrLeaseLimit, s.id, why)
+		return fmt.Errorf("%w: lost the lease on worker ID %d and could not get another: %w", spi.ErrLeaseLimit, s.id, why)
 	}
 	limit := g.clock.At(int64(s.limit.Load() >> g.seqBits))
-	return fmt.Errorf("%w: worker ID %d is reserved until %s, and that could not be extended: %w",
+	return fmt.Errorf("%w: the lease on worker ID %d ended at %s and could not be renewed: %w",
 		spi.ErrLeaseLimit, s.id, stamp(limit), why)
 }
 

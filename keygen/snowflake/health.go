@@ -64,7 +64,7 @@ func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 		h.Warnings = append(h.Warnings, aheadOfClock(*h.Borrowed, "which stepped back or is wrong"))
 	case *h.Borrowed > usual:
 		h.Warnings = append(h.Warnings,
-			aheadOfClock(*h.Borrowed, "as leases begin later after a failover of their store, or by quarantine"))
+			aheadOfClock(*h.Borrowed, "because leases start later after a failover of their store, or with a quarantine"))
 	}
 	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)
@@ -96,7 +96,7 @@ func aheadOfClock(by time.Duration, why string) string {
 	return fmt.Sprintf("shardkey: keys are %v ahead of the clock, %s", by, why)
 }
 
-var errLeaseOver = errors.New("it has not been renewed yet")
+var errLeaseOver = errors.New("not renewed yet")
 
 // Describe returns the type, layout, worker ID and settings in one line.
 func (g *generator) Describe() string {

@@ -40,20 +40,20 @@ var JS53 = Layout{TimeBits: 33, WorkerBits: 4, SequenceBits: 15, Tick: time.Seco
 func ParseLayout(text string, tick time.Duration) (Layout, error) {
 	if strings.EqualFold(text, "js53") {
 		if tick != 0 && tick != JS53.Tick {
-			return Layout{}, fmt.Errorf("shardkey: layout js53 has ticks of 1s, not of %v: write 33-4-15 for another tick", tick)
+			return Layout{}, fmt.Errorf("shardkey: layout js53: expected a tick of 1s, found %v; write 33-4-15 for another tick", tick)
 		}
 		return JS53, nil
 	}
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
-		return Layout{}, fmt.Errorf("shardkey: layout %q is not three numbers of bits: "+
-			"write time-worker-sequence, as 41-10-12, or js53", text)
+		return Layout{}, fmt.Errorf("shardkey: layout: expected three numbers of bits, found %q; "+
+			"write time-worker-sequence, for example 41-10-12, or js53", text)
 	}
 	var bits [3]int
 	for i, part := range parts {
 		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
 		if err != nil {
-			return Layout{}, fmt.Errorf("shardkey: layout %q: %q is not a number of bits", text, part)
+			return Layout{}, fmt.Errorf("shardkey: layout %q: expected a number of bits, found %q", text, part)
 		}
 		bits[i] = int(n)
 	}
@@ -94,13 +94,13 @@ func (l Layout) orDefault() Layout {
 func (l Layout) check() error {
 	switch all := l.TimeBits + l.WorkerBits + l.SequenceBits; {
 	case l.TimeBits < 1 || l.WorkerBits < 0 || l.SequenceBits < 0:
-		return fmt.Errorf("shardkey: layout %s: time needs at least one bit, and no field can be negative", l)
+		return fmt.Errorf("shardkey: layout %s: expected at least one bit of time, and no negative numbers", l)
 	case l.WorkerBits > 31 || l.SequenceBits > 31:
-		return fmt.Errorf("shardkey: layout %s: worker and sequence can have 31 bits at most", l)
+		return fmt.Errorf("shardkey: layout %s: expected at most 31 bits of worker and sequence", l)
 	case l.TimeBits > 63 || all > 63:
-		return fmt.Errorf("shardkey: layout %s has %d bits: a positive int64 has 63", l, all)
+		return fmt.Errorf("shardkey: layout %s: expected at most 63 bits, found %d", l, all)
 	case l.Tick < time.Microsecond || l.Tick > time.Hour:
-		return fmt.Errorf("shardkey: layout %s: a tick of %v is not in 1µs..1h", l, l.Tick)
+		return fmt.Errorf("shardkey: layout %s: expected a tick in 1µs..1h, found %v", l, l.Tick)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 	}
 	tick := key >> (l.WorkerBits + l.SequenceBits)
 	if key < 0 || tick > 1<<l.TimeBits-1 {
-		return spi.KeyParts{}, fmt.Errorf("shardkey: %d is not a key of layout %s: it is not in 0..%d", key, l, largest(l))
+		return spi.KeyParts{}, fmt.Errorf("shardkey: expected a key of layout %[2]s in 0..%[3]d, found %[1]d", key, l, largest(l))
 	}
 	return spi.KeyParts{
 		Time:     tickTime(l, epoch, tick),
@@ -147,7 +147,7 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 	begin, end := rangeTick(l, epoch, from), rangeTick(l, epoch, until)
 	if begin >= end {
 		return 0, 0, fmt.Errorf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: "+
-			"want an interval of %v or more, after the epoch",
+			"expected an interval of %v or more, after the epoch",
 			l, stamp(epoch), stamp(from), stamp(until), l.Tick)
 	}
 	shift := l.WorkerBits + l.SequenceBits

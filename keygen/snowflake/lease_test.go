@@ -91,7 +91,7 @@ func TestLease_limit(t *testing.T) {
 		key := mustKeys(t, g, 1)[0] // the lease is still valid
 		clock.now = time.UnixMilli(lease.Limit())
 		_, err := g.Next(t.Context())
-		end := "reserved until " + stamp(DefaultEpoch.Add(clock.now.Sub(DefaultEpoch).Truncate(g.cfg.Layout.Tick)))
+		end := "ended at " + stamp(DefaultEpoch.Add(clock.now.Sub(DefaultEpoch).Truncate(g.cfg.Layout.Tick)))
 		if h := g.Health(); !errors.Is(err, spi.ErrLeaseLimit) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), end) || h.Err == nil || h.Errors["lease-limit"] != 1 {
 			t.Fatalf("%v\nhave: %v, %+v\nwant: ErrLeaseLimit with the store's error, in health too", cfg.Layout, err, h)
 		}
@@ -195,7 +195,7 @@ func TestLease_acquireFails(t *testing.T) {
 		t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrNoWorkerID)
 	}
 	foreign := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
-	if _, err := foreign.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "1000, which is not in 0..15") {
+	if _, err := foreign.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "in 0..15 from the assigner, found 1000") {
 		t.Errorf("\nhave: %v\nwant: worker ID 1000 is refused", err)
 	}
 }
@@ -395,7 +395,7 @@ func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	for range 2 {
 		_, err := g.Next(t.Context())
 		for what, err := range map[string]error{"next": err, "ready": g.Ready(t.Context()), "health": g.Health().Err} {
-			if !errors.Is(err, spi.ErrClockBack) || !strings.Contains(err.Error(), "no key is made before "+stamp(until)) ||
+			if !errors.Is(err, spi.ErrClockBack) || !strings.Contains(err.Error(), "expected "+stamp(until)+" or later") ||
 				what != "health" && !errors.Is(err, spi.ErrNoWorkerID) {
 				t.Errorf("%s\nhave: %v\nwant: ErrClockBack until %v", what, err, until)
 			}

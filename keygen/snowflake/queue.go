@@ -120,7 +120,7 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome)
 const maxNap = 100 * time.Millisecond
 
 func (g *generator) ended(err error) error {
-	return fmt.Errorf("shardkey: %s had to wait for keys: %w", g.typ(), err)
+	return fmt.Errorf("shardkey: %s: waiting for keys: %w", g.typ(), err)
 }
 
 // begin records that w has to wait.

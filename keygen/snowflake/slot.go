@@ -61,15 +61,14 @@ func (g *generator) takeSlot(now int64) (*slot, error) {
 }
 
 // unsetWorker warns about the most common cause of duplicate keys.
-const unsetWorker = "shardkey: no worker ID set, using 0: a second process without one generates the same keys; " +
-	"set worker-id, or worker-id-assigner"
+const unsetWorker = "shardkey: no worker ID set, using 0; set worker-id or worker-id-assigner"
 
 // leasedSlot returns a slot for a worker ID from the assigner. now is the clock's tick, and no key
 // is below from.
 func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
 	if err == nil && isNil(lease) {
-		err = errors.New("the assigner returned neither a lease nor an error")
+		err = errors.New("expected a lease or an error from the assigner, found neither")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
@@ -77,7 +76,7 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	id, maxID := lease.WorkerID(), g.cfg.Layout.MaxWorkerID()
 	if id < 0 || id > maxID {
 		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
-		return nil, fmt.Errorf("shardkey: %s got worker ID %d, which is not in 0..%d", g.typ(), id, maxID)
+		return nil, fmt.Errorf("shardkey: %s: expected a worker ID in 0..%[3]d from the assigner, found %[2]d", g.typ(), id, maxID)
 	}
 	start := g.ceilTick(lease.Floor())
 	delay := delayOf(lease)
@@ -183,7 +182,7 @@ func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 		if uint64(tick+1)<<g.seqBits <= s.limit.Load() {
 			return s, nil
 		}
-		err = errors.New("the lease was renewed, but not as far as was asked for")
+		err = errors.New("the lease was renewed, but not as far as requested")
 	}
 	if errors.Is(err, spi.ErrLeaseLost) {
 		g.mu.Lock()
@@ -276,8 +275,8 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 		shared.states[id] = entry
 	case entry.state.ringSize() == ringSize:
 	case entry.users > 0:
-		return nil, nil, fmt.Errorf("shardkey: worker ID %d is used in this process by a generator with ring size %d, "+
-			"and this one has %d, so that they cannot share their state: give them different worker IDs or the same ring size", id.worker, entry.state.ringSize(), ringSize)
+		return nil, nil, fmt.Errorf("shardkey: worker ID %d is used in this process by generators with ring sizes %d and %d, "+
+			"which cannot share their state; use different worker IDs or the same ring size", id.worker, entry.state.ringSize(), ringSize)
 	default:
 		// All positions below the top of the old state count as used. Ending the old state stops
 		// callers that still use it.

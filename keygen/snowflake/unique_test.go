@@ -299,7 +299,7 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring := mustNew(t, config{Clock: clock, WorkerID: 5, RingSize: 200})
-	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring size 1, and this one has 200") {
+	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring sizes 1 and 200") {
 		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
 	}
 	wantErr(t, "close", plain.Close(), nil)

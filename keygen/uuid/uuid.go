@@ -124,7 +124,7 @@ func (g *generator) reserve(n uint64) (uint64, error) {
 		last := g.last.Load()
 		first := max(now, last+1)
 		if first+n > end {
-			return 0, fmt.Errorf("%w: UUID version 7 has no time left after the year 2262", spi.ErrTimeOverflow)
+			return 0, fmt.Errorf("%w: UUID version 7: expected a time before April 2262", spi.ErrTimeOverflow)
 		}
 		if g.last.CompareAndSwap(last, first+n-1) {
 			return first, nil
@@ -136,7 +136,7 @@ func (g *generator) reserve(n uint64) (uint64, error) {
 func (g *generator) now() (uint64, error) {
 	ns := g.clock.Nanos()
 	if ns < 0 {
-		return 0, fmt.Errorf("%w: UUID version 7 has none before 1970, and the clock says so", spi.ErrTimeOverflow)
+		return 0, fmt.Errorf("%w: UUID version 7: expected a time from 1970 on; check the clock", spi.ErrTimeOverflow)
 	}
 	ms, rest := uint64(ns)/uint64(time.Millisecond), uint64(ns)%uint64(time.Millisecond)
 	return ms<<12 | rest<<12/uint64(time.Millisecond), nil

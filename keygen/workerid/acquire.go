@@ -152,7 +152,7 @@ func (a *assigner) oddity(id int64, e Entry, now int64) string {
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.Record.start()-now > a.horizon().Milliseconds():
-		return fmt.Sprintf("worker ID %d is %v, more than %v ahead of this machine's clock: one of the clocks was wrong",
+		return fmt.Sprintf("worker ID %d is %v, more than %v ahead of this machine's clock; one of the clocks was wrong",
 			id, e.Record, a.horizon())
 	}
 	return ""

@@ -119,7 +119,7 @@ func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
 	if !errors.As(err, &none) || !slices.Equal(none.Here, []int64{0, 2}) {
 		t.Fatalf("have: %v\nwant: a NoWorkerIDError with 0 and 2 of this process", err)
 	}
-	if want := "; this very process holds 0, 2 (connectors that open the same rule share one)"; !strings.Contains(err.Error(), want) {
+	if want := "; this process itself holds 0, 2 (connectors that open the same rule share one)"; !strings.Contains(err.Error(), want) {
 		t.Errorf("have: %v\nwant: %s", err, want)
 	}
 }

@@ -460,10 +460,10 @@ func TestRecord_check(t *testing.T) {
 	}{
 		{Record{Owner: "a", ReservedUntil: 1}, ""},
 		{Record{Owner: "a", ReservedUntil: 1, FreeFrom: 1}, ""},
-		{Record{ReservedUntil: 1}, "token is empty"},
-		{Record{Owner: "a"}, "reserved_until is 0"},
-		{Record{Owner: "a", ReservedUntil: -1}, "reserved_until is -1"},
-		{Record{Owner: "a", ReservedUntil: 1, FreeFrom: -1}, "free_from is -1"},
+		{Record{ReservedUntil: 1}, "expected an owner's token"},
+		{Record{Owner: "a"}, "expected a positive reserved_until, found 0"},
+		{Record{Owner: "a", ReservedUntil: -1}, "expected a positive reserved_until, found -1"},
+		{Record{Owner: "a", ReservedUntil: 1, FreeFrom: -1}, "expected a free_from of 0 or more, found -1"},
 	} {
 		err := tt.r.check()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -523,7 +523,7 @@ func TestNoWorkerIDError_names(t *testing.T) {
 			t.Errorf("%d taken\nhave: %s\nwant: 5 at most, %q", tt.taken, text, tt.more)
 		}
 		if !strings.Contains(text, tt.moreHere) || (tt.moreHere == "") != !strings.Contains(text, " more (") ||
-			(tt.here > 0) != strings.Contains(text, "this very process holds 0") {
+			(tt.here > 0) != strings.Contains(text, "this process itself holds 0") {
 			t.Errorf("%d here\nhave: %s\nwant: 16 at most, %q", tt.here, text, tt.moreHere)
 		}
 		if strings.Contains(text, "next is free") {
@@ -632,7 +632,7 @@ func TestAssigner_clockAhead(t *testing.T) {
 
 // Warnings name five worker IDs, and how many more there are.
 func TestAssigner_oddWarnings(t *testing.T) {
-	for n, want := range map[int]string{0: "", 5: "", 6: "and 1 more", 9: "and 4 more"} {
+	for n, want := range map[int]string{0: "", 5: "", 6: "1 more worker IDs", 9: "4 more worker IDs"} {
 		a := assign(new(oneRecord), config{})
 		for id := range n {
 			a.addWarning(int64(id), fmt.Sprint("odd ", id))

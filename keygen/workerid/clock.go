@@ -43,7 +43,7 @@ func (r reading) passed(later reading) time.Duration {
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
 	now := a.config.Clock.Now()
 	if now.Before(earliest) {
-		return &clockError{Clock: now, Other: earliest, What: "it is later than"}
+		return &clockError{Clock: now, Other: earliest, What: "the current time is after"}
 	}
 	if a.info.Now != nil {
 		if known, err := a.checkStoresClock(ctx, now, listed); known || err != nil {
@@ -66,7 +66,7 @@ func (a *assigner) checkStoresClock(ctx context.Context, now time.Time, listed [
 	}
 	other, err := a.info.Now(ctx)
 	if err != nil {
-		return false, a.storeError("ask for the time", err)
+		return false, a.storeError("read the store's clock", err)
 	}
 	if other.IsZero() {
 		return false, nil
@@ -75,7 +75,7 @@ func (a *assigner) checkStoresClock(ctx context.Context, now time.Time, listed [
 		if agree, err := a.witness(ctx, now, listed, a.isElsewhere); agree || err != nil {
 			return true, err
 		}
-		return true, &clockError{Clock: now, Other: other, What: "the store's says", Most: a.config.MaxClockAhead}
+		return true, &clockError{Clock: now, Other: other, What: "the store's clock shows", Most: a.config.MaxClockAhead}
 	}
 	a.clocks.mu.Lock()
 	defer a.clocks.mu.Unlock()
@@ -93,7 +93,7 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 		newest = max(newest, e.Record.ReservedUntil)
 	}
 	if newest > 0 && now.Sub(time.UnixMilli(newest)) > longestPause {
-		return &clockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is of"}
+		return &clockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is until"}
 	}
 	uptime, ok := a.uptime()
 	if !ok {
@@ -124,7 +124,7 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 		return err
 	}
 	return &clockError{
-		Clock: now, Other: right.at.Add(right.passed(this)), What: "by its last reading it is",
+		Clock: now, Other: right.at.Add(right.passed(this)), What: "after its last reading it should show",
 		Most: a.config.MaxClockAhead, Stays: true,
 	}
 }

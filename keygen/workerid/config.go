@@ -70,7 +70,7 @@ func renewFor(lease time.Duration) time.Duration { return min(defaultRenew, leas
 
 const maxNamespace = 64
 
-const namespaceWant = "1..64 letters, digits, '.', '_' or '-', not '.' first"
+const namespaceWant = "1..64 letters, digits, '.', '_' or '-', not beginning with '.'"
 
 func validNamespace(s string) bool {
 	if s == "" || len(s) > maxNamespace || s[0] == '.' {
@@ -98,7 +98,7 @@ func newStatic(p spi.Props) (spi.WorkerIDAssigner, error) {
 		return nil, err
 	}
 	if id < 0 {
-		return nil, &spi.PropError{Name: "worker-id", Want: "the worker ID that this process alone has"}
+		return nil, &spi.PropError{Name: "worker-id", Want: "a worker ID that no other process has"}
 	}
 	return &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}, nil
 }
@@ -112,7 +112,7 @@ func newMachine(kind string, find func() (int64, error)) func(spi.Props) (spi.Wo
 func newFile(p spi.Props) (spi.WorkerIDAssigner, error) {
 	path := p.String("path", "")
 	if path == "" {
-		const want = "a directory that the processes of this machine share, for example /var/lib/app/workers"
+		const want = "a directory that all processes of this machine share, for example /var/lib/app/workers"
 		return nil, &spi.PropError{Name: "path", Want: want}
 	}
 	return NewAssigner(p, func(namespace string) (Store, Info, error) {
@@ -127,7 +127,7 @@ func newSQL(p spi.Props) (spi.WorkerIDAssigner, error) {
 		dsn = p.HostDSN()
 	}
 	if dsn.IsZero() {
-		const want = "a DSN, for example user:pass@tcp(127.0.0.1:3306)/app; the connector's own is not known here"
+		const want = "a DSN, for example user:pass@tcp(127.0.0.1:3306)/app; the connector's own DSN isn't known here"
 		return nil, &spi.PropError{Name: "dsn", Want: want}
 	}
 	return NewAssigner(p, func(namespace string) (Store, Info, error) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-var errCopied = errors.New("this process, or its machine, was saved and started again from what was saved, " +
-	"and another copy may continue with the same worker ID")
+var errCopied = errors.New("this process or its machine was restored from a snapshot, " +
+	"so another copy may use the same worker ID")
 
 // copied returns an error if this process may be a clone that shares the lease with another
 // process.

@@ -31,7 +31,7 @@ const shownHere = 16
 
 func (e *noWorkerIDError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v: all of 0..%d are taken in %s", spi.ErrNoWorkerID, e.MaxWorkerID, e.Store)
+	fmt.Fprintf(&b, "%v: all of 0..%d are leased in %s", spi.ErrNoWorkerID, e.MaxWorkerID, e.Store)
 	for i, t := range e.Taken {
 		if i == shownHolders {
 			fmt.Fprintf(&b, "; and %d more", len(e.Taken)-i)
@@ -45,7 +45,7 @@ func (e *noWorkerIDError) Error() string {
 	}
 	if len(e.Here) > 0 {
 		ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Here[:min(shownHere, len(e.Here))]), " ", ", "), "[]")
-		fmt.Fprintf(&b, "; this very process holds %s", ids)
+		fmt.Fprintf(&b, "; this process itself holds %s", ids)
 		if more := len(e.Here) - shownHere; more > 0 {
 			fmt.Fprintf(&b, " and %d more", more)
 		}
@@ -54,7 +54,7 @@ func (e *noWorkerIDError) Error() string {
 	if !e.Soonest.IsZero() {
 		fmt.Fprintf(&b, "; the next is free at %s", e.Soonest.UTC().Format(time.RFC3339))
 	}
-	b.WriteString(": stop a holder, wait until its reservation ends, or use another namespace for another family of tables")
+	b.WriteString("; stop a holder, wait until its reservation ends, or use another namespace for unrelated tables")
 	return b.String()
 }
 
@@ -100,8 +100,8 @@ func (e *ForeignRecordError) Error() string {
 	if shown != "" {
 		shown = fmt.Sprintf(": %q", shown)
 	}
-	return fmt.Sprintf("%v: the record of worker ID %d is not shardkey's (%v)%s; "+
-		"it is left alone: remove it, or use another namespace",
+	return fmt.Sprintf("%v: worker ID %d: expected a record of shardkey, found other content (%v)%s; "+
+		"remove it, or use another namespace",
 		spi.ErrStore, e.WorkerID, e.Err, shown)
 }
 
@@ -112,8 +112,8 @@ func (e *ForeignRecordError) Unwrap() []error { return []error{spi.ErrStore, e.E
 type alteredError struct{ Wrote, Found Record }
 
 func (e *alteredError) Error() string {
-	return fmt.Sprintf("%v: the store was given reserved_until %d, free_from %d and returns %d, %d: "+
-		"it must keep records as they are; is a column too narrow, or of another type?",
+	return fmt.Sprintf("%v: the store changed a record: expected reserved_until %d and free_from %d, found %d and %d; "+
+		"check the types of its columns",
 		spi.ErrStore, e.Wrote.ReservedUntil, e.Wrote.FreeFrom, e.Found.ReservedUntil, e.Found.FreeFrom)
 }
 
@@ -133,13 +133,13 @@ type clockError struct {
 
 func (e *clockError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v: this machine's clock says %s but %s %s: nothing was reserved; set the clock that is wrong",
+	fmt.Fprintf(&b, "%v: this machine's clock shows %s, but %s %s, so nothing was reserved; correct the clock that is wrong",
 		spi.ErrStore, e.Clock.UTC().Format(time.RFC3339), e.What, e.Other.UTC().Format(time.RFC3339))
 	if e.Most > 0 {
 		fmt.Fprintf(&b, "; max-clock-ahead is %v", e.Most)
 	}
 	if e.Stays {
-		b.WriteString(", and a clock that stays ahead for as long is used")
+		b.WriteString(", and a clock that stays ahead for that time is accepted")
 	}
 	return b.String()
 }

@@ -63,7 +63,7 @@ func (l *lease) checkServer(ctx context.Context) error {
 	}
 	server, err := l.assigner.info.serverID(ctx)
 	if err != nil {
-		return l.storeError("ask for the server's name", err)
+		return l.storeError("read the server's name", err)
 	}
 	if server != l.server {
 		return &leaseLostError{WorkerID: l.workerID, Err: errServerReplaced}
@@ -72,8 +72,8 @@ func (l *lease) checkServer(ctx context.Context) error {
 	return nil
 }
 
-var errServerReplaced = errors.New("its reservation ended and the server of the worker IDs was replaced, " +
-	"so that another process may have had it in the meantime")
+var errServerReplaced = errors.New("its reservation ended and the server of the worker-ID store was replaced, " +
+	"so another process may have used it in the meantime")
 
 // afterFailover returns how long after a failover new leases start.
 func (a *assigner) afterFailover() time.Duration { return max(a.config.Quarantine, 2*a.longest()) }
@@ -131,7 +131,7 @@ func (a *assigner) noteLease(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return a.storeError("note the length of leases", err)
+		return a.storeError("record the length of leases", err)
 	}
 	n.usable = min(a.config.Lease, a.rules.settled(n, a.now()))
 	a.lengths.Store(&n)
@@ -173,13 +173,13 @@ func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string
 	}
 	server, err = a.info.serverID(ctx)
 	if err != nil || server == "" {
-		return "", neverChanged, a.storeError("ask for the server's name", err)
+		return "", neverChanged, a.storeError("read the server's name", err)
 	}
 	changed, err = a.noteServer(ctx, server, seen)
 	if a.isNotNoted(err) {
 		return server, neverChanged, nil
 	}
-	return server, changed, a.storeError("note the server's name", err)
+	return server, changed, a.storeError("record the server's name", err)
 }
 
 // isNotNoted reports whether the error of a note is permanent. Health then has a warning.
@@ -192,7 +192,7 @@ func (a *assigner) isNotNoted(err error) bool {
 	return false
 }
 
-var errNotNoted = errors.New("it is another one after each write")
+var errNotNoted = errors.New("the record changed after each write")
 
 // noteServer returns when the server was first seen, and records that. seen is the newest
 // reservation that a right clock can have made, as far as the store still has it.
@@ -230,13 +230,13 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 // wouldn't be noticed.
 func (a *assigner) failoverWarnings() (warnings []string) {
 	if err := a.notNoted.Load(); err != nil {
-		warnings = append(warnings, fmt.Sprintf("which server the worker IDs are on cannot be noted, "+
-			"and a failover to one without the last leases would not be noticed: %v", *err))
+		warnings = append(warnings, fmt.Sprintf("cannot record the server of the worker-ID store, "+
+			"so a failover to a server without the last leases would not be noticed: %v", *err))
 	}
 	if changed := a.changed.Load(); changed > 0 && a.now() <= changed+a.afterFailover().Milliseconds() {
-		warnings = append(warnings, fmt.Sprintf("the server of the worker IDs was replaced (seen at %s): "+
-			"new leases begin %v after that and so repeat no key of a lease that it may lack, "+
-			"if clocks agree within %v and no process still reaches the server before",
+		warnings = append(warnings, fmt.Sprintf("the server of the worker-ID store was replaced (noticed at %s). "+
+			"New leases start %v later, so no key of a lost lease repeats, "+
+			"if clocks agree within %v and no process uses the old server any more",
 			formatTime(changed), a.afterFailover(), a.afterFailover()-a.longest()))
 	}
 	return warnings

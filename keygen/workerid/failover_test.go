@@ -97,7 +97,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 				}
 			}
 			w := strings.Join(a.Health().Warnings, "\n")
-			for _, want := range []string{"was replaced", "begin 20s after that", "clocks agree within 10s", "no process still reaches the server before"} {
+			for _, want := range []string{"was replaced", "New leases start 20s later", "clocks agree within 10s", "no process uses the old server"} {
 				if !strings.Contains(w, want) {
 					t.Errorf("warnings after the failover\nhave: %q\nwant: %q", w, want)
 				}

@@ -44,7 +44,7 @@ func newFileStore(path, namespace string) *fileStore {
 const maxRecord = 64 << 10
 
 // errNotRegular is the error if a link, a FIFO or a directory is in the place of our file.
-var errNotRegular = errors.New("it is not a regular file")
+var errNotRegular = errors.New("expected a regular file")
 
 // odd converts an error that only a file of this worker ID has to a [ForeignRecordError]: the file
 // isn't regular, or belongs to another user. Other worker IDs are available then. If the file

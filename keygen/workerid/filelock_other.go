@@ -12,6 +12,6 @@ const openPlain = 0
 func isOddFile(error) bool { return false }
 
 // errNoFlock is the error of each change of a FILE store.
-var errNoFlock = errors.New("FILE worker IDs need a system with flock; use SQL or another assigner here")
+var errNoFlock = errors.New("worker IDs of type FILE need flock, which this system doesn't have; use SQL or another assigner")
 
 func flock(*os.File) error { return errNoFlock }

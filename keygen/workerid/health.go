@@ -28,7 +28,7 @@ func (l *lease) Health() spi.Health {
 	limit := l.limit.Load()
 	h.LeaseLimit, h.LeaseLength = time.UnixMilli(limit), l.assigner.length()
 	if h.Err == nil && limit <= l.assigner.now() {
-		h.Err = fmt.Errorf("%w: worker ID %d: reserved until %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
+		h.Err = fmt.Errorf("%w: worker ID %d: the reservation ended at %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
 	}
 	return h
 }
@@ -208,7 +208,7 @@ func (a *assigner) Health() spi.Health {
 	h := a.figures.Snapshot()
 	h.Warnings = slices.Clone(a.odd[:min(shownOdd, len(a.odd))])
 	if more := len(a.odd) - shownOdd; more > 0 {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("and %d more worker IDs like these", more))
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%d more worker IDs have similar warnings", more))
 	}
 	leases := slices.Collect(maps.Keys(a.leases))
 	a.mu.Unlock()

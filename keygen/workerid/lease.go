@@ -280,7 +280,7 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 			return err
 		}
 	}
-	return l.storeError("renew", errors.New("the record was busy"))
+	return l.storeError("renew", errors.New("the record is busy"))
 }
 
 // next returns the record that reserves up to want.
@@ -348,14 +348,14 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 			return err
 		}
 	}
-	return l.storeError("give back", errors.New("the record was busy"))
+	return l.storeError("release", errors.New("the record is busy"))
 }
 
 // checkClocks returns an error for times that only a wrong clock can have made.
 func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	now := l.assigner.config.Clock.Now()
 	if asked := time.UnixMilli(until); asked.Sub(now) > l.assigner.horizon()+l.delay {
-		return &clockError{Clock: now, Other: asked, What: "ids are asked for of"}
+		return &clockError{Clock: now, Other: asked, What: "keys were requested for"}
 	}
 	return l.assigner.checkClock(ctx, l.newest.ReservedUntil, nil)
 }

@@ -24,7 +24,7 @@ func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err e
 	}
 	list = spi.WorkerIDs{Store: a.info.Name + " namespace=" + a.config.Namespace, Max: -1}
 	if list.ClockAhead, err = a.clockAhead(ctx); err != nil {
-		return spi.WorkerIDs{}, a.storeError("ask for the time", err)
+		return spi.WorkerIDs{}, a.storeError("read the store's clock", err)
 	}
 	now := a.now()
 	for _, e := range entries {

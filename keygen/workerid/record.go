@@ -70,11 +70,11 @@ func ParseRecord(workerID int64, text string) (Record, error) {
 	err := d.Decode(&t)
 	if err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			err = fmt.Errorf("text follows the record")
+			err = fmt.Errorf("expected the end after the record")
 		}
 	}
 	if err == nil && t.Version != recordVersion {
-		err = fmt.Errorf("it is not marked as one (\"shardkey\":%d)", recordVersion)
+		err = fmt.Errorf("expected \"shardkey\":%d", recordVersion)
 	}
 	if err == nil {
 		err = t.check()
@@ -90,11 +90,11 @@ func ParseRecord(workerID int64, text string) (Record, error) {
 func (r Record) check() error {
 	switch {
 	case r.Owner == "":
-		return fmt.Errorf("the owner's token is empty")
+		return fmt.Errorf("expected an owner's token, found an empty string")
 	case r.ReservedUntil <= 0:
-		return fmt.Errorf("reserved_until is %d", r.ReservedUntil)
+		return fmt.Errorf("expected a positive reserved_until, found %d", r.ReservedUntil)
 	case r.FreeFrom < 0:
-		return fmt.Errorf("free_from is %d", r.FreeFrom)
+		return fmt.Errorf("expected a free_from of 0 or more, found %d", r.FreeFrom)
 	}
 	return nil
 }

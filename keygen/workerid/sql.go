@@ -49,9 +49,9 @@ func NewSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	wrongTable := func(want string) error { return &spi.PropError{Name: "table", Value: table, Want: want} }
 	switch {
 	case !ok:
-		return nil, Info{}, wrongTable("a table's name, with or without its schema")
+		return nil, Info{}, wrongTable("table or schema.table")
 	case config.DBName == "" && !strings.Contains(table, "."):
-		return nil, Info{}, wrongTable("schema." + table + ", as the DSN names no database")
+		return nil, Info{}, wrongTable("schema." + table + ", because the DSN has no database")
 	}
 	connector, err := mysqldb.NewConnector("dsn", config)
 	if err != nil {

@@ -42,8 +42,8 @@ type tableError struct {
 }
 
 func (e *tableError) Error() string {
-	return fmt.Sprintf("%v: worker-id table %s is missing or is not as it must be: %v; "+
-		"run as a user with DDL rights:\n%s",
+	return fmt.Sprintf("%v: the worker-ID table %s is missing or wrong: %v; "+
+		"run this statement as a user with the privilege:\n%s",
 		spi.ErrStore, e.Table, e.Err, e.DDL)
 }
 
@@ -100,8 +100,8 @@ func (s *sqlStore) keyError(what string) error {
 // doubled returns the error for several rows of one worker ID.
 func (s *sqlStore) doubled(workerID int64) error {
 	s.keyed.Store(false)
-	return s.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so that several processes have it: "+
-		"stop them, delete all rows of it but the one with the highest reserved_until, and add the key",
+	return s.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so several processes use it; "+
+		"stop them, delete its rows except the one with the highest reserved_until, and add the key",
 		workerID, s.namespace))
 }
 
@@ -144,6 +144,6 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 	if slices.Contains(slices.Collect(maps.Values(fits)), true) {
 		return nil
 	}
-	return s.keyError("it has no primary key (namespace, worker_id), " +
-		"so that each process would have a row of its own for one worker ID")
+	return s.keyError("the table has no primary key (namespace, worker_id), " +
+		"so each process would have its own row for a worker ID")
 }

@@ -108,16 +108,16 @@ func NewAssigner(p spi.Props, open func(namespace string) (Store, Info, error)) 
 		return nil, err
 	}
 	if open == nil {
-		return nil, errors.New("shardkey: worker IDs: the function that makes the store is nil")
+		return nil, errors.New("shardkey: worker IDs: expected a function that returns a store, found nil")
 	}
 	store, info, err := open(config.Namespace)
 	switch {
 	case err != nil:
 		return nil, err
 	case store == nil:
-		return nil, errors.New("shardkey: worker IDs: there is no store, and no error either")
+		return nil, errors.New("shardkey: worker IDs: expected a store or an error, found neither")
 	case info.Name == "":
-		return nil, errors.New("shardkey: worker IDs: the store has no name: set Info.Name")
+		return nil, errors.New("shardkey: worker IDs: the store has no name; set Info.Name")
 	}
 	return newAssigner(store, info, config), nil
 }

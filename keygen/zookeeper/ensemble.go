@@ -83,7 +83,7 @@ func parseServers(text string) (servers []string, chroot string, err error) {
 			host, port = server, "2181"
 		}
 		if host == "" || strings.ContainsAny(host, ": ") || !spi.IsHostPort(net.JoinHostPort(host, port)) {
-			return nil, "", errors.New("the members' addresses, as 10.0.0.1:2181,10.0.0.2:2181")
+			return nil, "", errors.New("the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181")
 		}
 		servers = append(servers, net.JoinHostPort(host, port))
 	}

@@ -97,7 +97,7 @@ func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
 		return nil, err
 	}
 	if p.Has("namespace") {
-		return nil, p.Wrong("namespace", "no namespace: leaf.key is that")
+		return nil, p.Wrong("namespace", "no value; leaf.key is the namespace")
 	}
 	a, err := workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
 		return store, store.info(), nil
@@ -116,10 +116,10 @@ func readLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 	}
 	name, ip := p.String("leaf.key", ""), p.String("ip", "")
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-		return nil, p.Wrong("leaf.key", "what Leaf has as leaf.name: one part of a ZooKeeper path, without '/'")
+		return nil, p.Wrong("leaf.key", "the leaf.name of Leaf, which is one part of a ZooKeeper path without '/'")
 	}
 	if p.Has("ip") && net.ParseIP(ip) == nil {
-		return nil, p.Wrong("ip", "an IP address, as 10.0.0.7")
+		return nil, p.Wrong("ip", "an IP address, for example 10.0.0.7")
 	}
 	if ip == "" {
 		ip = machineIP()

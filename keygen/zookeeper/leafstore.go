@@ -59,7 +59,7 @@ func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 		return nil, err
 	}
 	if id > min(maxWorkerID, leafMax) {
-		return nil, fmt.Errorf("the node of %s has the number %d, and worker IDs end at %d: %w", s.address(), id, leafMax,
+		return nil, fmt.Errorf("the node of %s has the number %d, but the highest worker ID is %d: %w", s.address(), id, leafMax,
 			&numberError{s.root})
 	}
 	return []int64{id}, nil
@@ -69,8 +69,8 @@ func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 type numberError struct{ root string }
 
 func (e *numberError) Error() string {
-	return fmt.Sprintf("ZooKeeper never assigns a number again, so %q has no worker IDs left: "+
-		"give each process the same ip and port at each start, and use another leaf.key with a later epoch", e.root)
+	return fmt.Sprintf("%q has no worker IDs left, because ZooKeeper never reuses a number; "+
+		"use another leaf.key with a later epoch, and start each process with the same ip and port every time", e.root)
 }
 
 func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
@@ -170,7 +170,7 @@ func (l leafLayout) text(r workerid.Record) []byte {
 // record's token is the node's version, because no two reports have the same version.
 func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
 	foreign := func(format string, args ...any) (workerid.Record, error) {
-		err := fmt.Errorf("it is not Leaf's JSON: "+format, args...)
+		err := fmt.Errorf("the node doesn't contain Leaf's JSON: "+format, args...)
 		return workerid.Record{}, &workerid.ForeignRecordError{WorkerID: workerID, Value: string(n.data), Err: err}
 	}
 	var report leafReport
@@ -182,7 +182,7 @@ func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
 	case rest != "":
 		return workerid.ParseRecord(workerID, rest)
 	case report.Timestamp < 0 || report.IP == "":
-		return foreign("ip and timestamp")
+		return foreign("wrong ip or timestamp")
 	case report.Timestamp == 0: // written by shardkey
 		return workerid.Record{}, nil
 	}

@@ -36,7 +36,7 @@ const defaultPath = "/shardkey"
 func checkPath(path string) error {
 	for i, part := range strings.Split(path, "/") {
 		if (part == "") != (i == 0) || part == "." || part == ".." || path == "" {
-			return errors.New("the path of a node, as /shardkey/workers")
+			return errors.New("the path of a node, for example /shardkey/workers")
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ import (
 func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
-		want := "a DSN in go-sql-driver's form, as " + example
+		want := "a DSN in go-sql-driver's form, for example " + example
 		if text := err.Error(); strings.HasPrefix(text, "invalid DSN: ") {
 			want += " (" + text + ")"
 		}
@@ -34,11 +34,11 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 	if database, _, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?"); strings.ContainsAny(database, "@()") {
 		// The password has a slash and there is no database, so the end of the password was parsed
 		// as the database.
-		return nil, &spi.PropError{Name: prop, Want: "a database after the last '/', which a password with a '/' needs as well, as " + example}
+		return nil, &spi.PropError{Name: prop, Want: "a database after the last '/', for example " + example + "; it is required if the password has a '/'"}
 	}
 	if strings.ContainsAny(cfg.Net, ":/?&=@() ") || cfg.Net != "unix" && strings.ContainsAny(cfg.Addr, "=@,/?") {
 		// The address has another form, such as a JDBC URL. The parsed host may be any part of it.
-		return nil, &spi.PropError{Name: prop, Want: "a DSN in go-sql-driver's form, as " + example}
+		return nil, &spi.PropError{Name: prop, Want: "a DSN in go-sql-driver's form, for example " + example}
 	}
 	OwnSession(cfg)
 	return cfg, nil
