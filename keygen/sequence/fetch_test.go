@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A segment is looked at by the call that takes the number at its check, not by one before.
+// The call that takes the number at a segment's check checks the segment, not an earlier one.
 func TestFetch_isLookedAtFromTheCheck(t *testing.T) {
 	for _, tt := range []struct {
 		used   int64
@@ -31,8 +31,8 @@ func TestFetch_isLookedAtFromTheCheck(t *testing.T) {
 	}
 }
 
-// Nothing is fetched ahead of use for a closed generator, for a segment that is not the
-// current one, or where there is a next one.
+// Nothing is fetched early for a closed generator, for a segment other than the current one, or
+// if there is a next one.
 func TestFetch_aheadOnlyWhereItIsOfUse(t *testing.T) {
 	for name, change := range map[string]func(*generator){
 		"closed":          func(g *generator) { g.closed = true },
@@ -58,7 +58,7 @@ func TestFetch_aheadOnlyWhereItIsOfUse(t *testing.T) {
 	}
 }
 
-// After a fetch ahead of use failed, the next one comes when an eighth of the rest is used.
+// After an early fetch failed, the next one follows when an eighth of the rest is used.
 func TestFetch_postpone(t *testing.T) {
 	for _, tt := range []struct{ used, want int64 }{{20, 31}, {95, 96}, {0, 13}} {
 		leafBubble(t, nil, func(t *testing.T, g *generator, _ *fake) {
@@ -80,8 +80,8 @@ func TestFetch_postpone(t *testing.T) {
 	})
 }
 
-// One fetch serves as many calls as want no more than the limit together, and a call that
-// wants more alone.
+// One fetch serves calls that together need no more than the limit. A call that needs more has
+// its own fetch.
 func TestFetch_requestsOfOneFetch(t *testing.T) {
 	leafBubble(t, map[string]any{"max-step": "100"}, func(t *testing.T, g *generator, _ *fake) {
 		for _, n := range []int64{40, 60, 1, 99, 1, 150, 0, 150, 1} {
@@ -102,8 +102,8 @@ func TestFetch_requestsOfOneFetch(t *testing.T) {
 	})
 }
 
-// The step begins at the row's, and stays between the row's and max-step, whatever the
-// row is changed to.
+// The step begins with the row's, and stays between the row's and max-step, whatever the row
+// changes to.
 func TestFetch_sizeFollowsTheRow(t *testing.T) {
 	for _, tt := range []struct {
 		props map[string]any
@@ -128,12 +128,12 @@ func TestFetch_sizeFollowsTheRow(t *testing.T) {
 	}
 }
 
-// A new segment is looked at after a tenth, or half way to where the fetch is due at the
-// last segment's rate.
+// A new segment is first checked after a tenth, or half way to the next fetch at the last
+// segment's rate.
 func TestFetch_firstCheck(t *testing.T) {
 	leafBubble(t, map[string]any{"reserve": "1m"}, func(t *testing.T, g *generator, _ *fake) {
 		for _, tt := range []struct {
-			rate float64 // a second
+			rate float64 // per second
 			want int64
 		}{{0, 100}, {1, 470}, {10, 200}, {100, 0}} {
 			g.rate.last = tt.rate / 1e9
@@ -153,7 +153,7 @@ func TestFetch_firstCheck(t *testing.T) {
 	})
 }
 
-// A look that finds the fetch not due says when to look again.
+// If the fetch is not due at a check, the check sets the time of the next one.
 func TestFetch_looksAgain(t *testing.T) {
 	leafBubble(t, map[string]any{"reserve": "1m"}, func(t *testing.T, g *generator, f *fake) {
 		s := newSegment(run{1, 1000, 1})
@@ -168,8 +168,8 @@ func TestFetch_looksAgain(t *testing.T) {
 	})
 }
 
-// A fetch claims what the calls want, and at least a step; with a next segment in memory,
-// which the rest could not be kept in addition to, no more than they want.
+// A fetch claims at least a step and at least the numbers that calls need. If the next segment is
+// already buffered, it claims only those, because it has no place for the rest.
 func TestFetch_size(t *testing.T) {
 	for _, tt := range []struct {
 		requests []int64

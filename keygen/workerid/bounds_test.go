@@ -15,7 +15,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Each of the rules, at its bounds.
+// The table has each of the rules at its bounds.
 func TestRules_bounds(t *testing.T) {
 	equal := func(what string, have, want any) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestRules_bounds(t *testing.T) {
 	equal("nobody may yet", r.others(held, 500, 500), false)
 }
 
-// Worker IDs are taken in the order in which they are sure to be free.
+// Worker IDs are tried in the order in which they are certain to be free.
 func TestAssigner_prefer(t *testing.T) {
 	const now = 1_000_000
 	a := &assigner{rules: theRules, config: config{Lease: 10 * time.Second}}
@@ -98,8 +98,8 @@ func TestAssigner_prefer(t *testing.T) {
 	}
 }
 
-// Of many that are free, the best are offered in their order, and of the others some, each
-// with the same chance.
+// If many worker IDs are free, the best are offered in order, and some of the others with equal
+// probability.
 func TestAssigner_some(t *testing.T) {
 	list := func(n int) (free []candidate) {
 		for id := range int64(n) {
@@ -128,7 +128,7 @@ func TestAssigner_some(t *testing.T) {
 	}
 }
 
-// One of the first candidates is put to the front, whichever chance says.
+// One of the first candidates, chosen at random, comes first.
 func TestAssigner_spread(t *testing.T) {
 	for _, tt := range []struct {
 		n, among, asked int
@@ -152,8 +152,8 @@ func TestAssigner_spread(t *testing.T) {
 	}
 }
 
-// All worker IDs with a record are looked at that the layout has, and of the others the
-// first and some by chance.
+// The layout's worker IDs with a record are all candidates. Of the others, the first and a few
+// random ones are.
 func TestAssigner_allowed(t *testing.T) {
 	for _, tt := range []struct {
 		known []int64
@@ -163,7 +163,7 @@ func TestAssigner_allowed(t *testing.T) {
 		{nil, 0, []int64{0}},
 		{nil, 2, []int64{0, 1, 2}},
 		{[]int64{1, 3, -1, 4}, 3, []int64{1, 3, 0, 2}},
-		{[]int64{3}, 20, []int64{3, 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20}}, // and the one by chance
+		{[]int64{3}, 20, []int64{3, 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20}}, // the last is random
 		{nil, math.MaxInt32 + 9, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, math.MaxInt32 - 1}},
 	} {
 		a := &assigner{intN: func(n int) int { return n - 1 }}
@@ -187,7 +187,7 @@ func TestAssigner_allowed(t *testing.T) {
 	}
 }
 
-// A record is odd that starts more than the horizon ahead.
+// A record that starts more than the horizon ahead is unusual.
 func TestAssigner_oddity(t *testing.T) {
 	const now = 1_790_000_000_000
 	a := &assigner{config: config{Lease: 10 * time.Second, MaxClockAhead: time.Minute}}
@@ -209,7 +209,7 @@ func TestAssigner_oddity(t *testing.T) {
 	}
 }
 
-// The newest reservation of those that are held, but for a wrong clock's.
+// newestHeld returns the newest reservation of a holder, without those of wrong clocks.
 func TestAssigner_newestHeld(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	a := assign(new(oneRecord), config{Clock: clock, MaxClockAhead: time.Minute})
@@ -233,7 +233,7 @@ func TestAssigner_newestHeld(t *testing.T) {
 	}
 }
 
-// How far ahead leases may be, and how long one operation may take, follow the properties.
+// The limits for leases ahead of the clock and for operations depend on the properties.
 func TestAssigner_durations(t *testing.T) {
 	const s = time.Second
 	for _, tt := range []struct {
@@ -265,7 +265,7 @@ func TestAssigner_durations(t *testing.T) {
 	}
 }
 
-// A renewal comes by chance between half of its time and all of it.
+// A renewal happens at a random time between half and all of its interval.
 func TestLease_early(t *testing.T) {
 	asked := 0
 	for by, want := range map[int]time.Duration{0: 10 * time.Second, 5_000_000: 5 * time.Second, 1: 10*time.Second - time.Microsecond} {
@@ -276,8 +276,7 @@ func TestLease_early(t *testing.T) {
 	}
 }
 
-// The clock was set when it went more than a second further, or less far, than the time
-// that passed.
+// The clock was set if it advanced over a second more or less than the time that passed.
 func TestClockWasSet_bounds(t *testing.T) {
 	const s = time.Second
 	for _, tt := range []struct {
@@ -292,7 +291,7 @@ func TestClockWasSet_bounds(t *testing.T) {
 	}
 }
 
-// A process is a copy when its identity is known to have changed.
+// A process is a copy if its identity is known to have changed.
 func TestLease_copied(t *testing.T) {
 	for _, tt := range []struct {
 		before, now string
@@ -306,7 +305,7 @@ func TestLease_copied(t *testing.T) {
 	}
 }
 
-// The time that passed is the longer of what the machine and the process ran.
+// The time that passed is the longer of the machine's and the process' time.
 func TestReading_passed(t *testing.T) {
 	begin := time.Now()
 	r := reading{uptime: time.Hour, monotonic: begin}
@@ -319,8 +318,8 @@ func TestReading_passed(t *testing.T) {
 	}
 }
 
-// A witness is a record that is held, understood, of who is accepted, and reserved up to
-// about this time: max-clock-ahead before now, or as much more than leases may be ahead.
+// A witness is a valid record of an accepted holder that is reserved until about now. That means
+// at most max-clock-ahead before now, or as far ahead as leases may be.
 func TestAssigner_witness(t *testing.T) {
 	now := time.UnixMilli(1_790_000_000_000)
 	a := assign(new(oneRecord), config{MaxClockAhead: time.Minute})
@@ -349,8 +348,8 @@ func TestAssigner_witness(t *testing.T) {
 	}
 }
 
-// The clock is trusted up to the store's time and max-clock-ahead, and compared again after
-// that; one that is unset is refused.
+// The clock is trusted up to the store's time plus max-clock-ahead, and then compared again. A
+// clock that was never set is refused.
 func TestAssigner_checkClockBounds(t *testing.T) {
 	for _, tt := range []struct {
 		ahead  time.Duration
@@ -386,8 +385,8 @@ func TestAssigner_checkClockBounds(t *testing.T) {
 	}
 }
 
-// Without a clock of the store, the clock may be ten years after the newest record, and go
-// max-clock-ahead further than the time that passed.
+// Without a store's clock, the clock may be ten years after the newest record. It may then
+// advance max-clock-ahead more than the time that passed.
 func TestAssigner_checkStepBounds(t *testing.T) {
 	const begin = 1_790_000_000_000
 	years := longestPause.Milliseconds()
@@ -428,8 +427,8 @@ func TestAssigner_checkStepBounds(t *testing.T) {
 	}
 }
 
-// A clock that stays ahead for max-clock-ahead is believed, from the first time on that it
-// was seen there.
+// A clock that stays ahead for max-clock-ahead, from the first time that this was seen, is
+// accepted.
 func TestAssigner_clockThatStaysAhead(t *testing.T) {
 	up := time.Hour
 	clock := &fixedClock{ms: 1_790_000_000_000}
@@ -452,7 +451,7 @@ func TestAssigner_clockThatStaysAhead(t *testing.T) {
 	check(time.Second, true)
 }
 
-// A record is what this package can have written.
+// A record is valid if this package can have written it.
 func TestRecord_check(t *testing.T) {
 	for _, tt := range []struct {
 		r    Record
@@ -484,7 +483,7 @@ func TestRecord_check(t *testing.T) {
 	}
 }
 
-// Namespaces are of letters, digits and three signs.
+// Namespaces consist of letters, digits and three punctuation characters.
 func TestValidNamespace_characters(t *testing.T) {
 	for r := range rune(0x100) {
 		name := "x" + string(r)
@@ -502,7 +501,7 @@ func TestValidNamespace_characters(t *testing.T) {
 	}
 }
 
-// Errors name so many holders and worker IDs, and how many more there are.
+// Errors list a limited number of holders and worker IDs, and the number of the others.
 func TestNoWorkerIDError_names(t *testing.T) {
 	for _, tt := range []struct {
 		taken, here    int
@@ -551,7 +550,7 @@ func TestNoWorkerIDError_names(t *testing.T) {
 	}
 }
 
-// A worker ID that is not leased is one of the layout's.
+// A worker ID that is not leased must be one of the layout's.
 func TestUnleased_bounds(t *testing.T) {
 	for id, want := range map[int64]bool{-1: false, 0: true, 15: true, 16: false} {
 		u := &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}
@@ -606,7 +605,7 @@ func TestAssigner_listed(t *testing.T) {
 	}
 }
 
-// The store's clock is taken to have been read half way between question and answer.
+// The store's clock counts as read half way between request and answer.
 func TestAssigner_clockAhead(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	a := assign(new(oneRecord), config{Clock: clock})
@@ -630,7 +629,7 @@ func TestAssigner_clockAhead(t *testing.T) {
 	}
 }
 
-// Warnings name five worker IDs, and how many more there are.
+// Warnings list five worker IDs, and the number of the others.
 func TestAssigner_oddWarnings(t *testing.T) {
 	for n, want := range map[int]string{0: "", 5: "", 6: "1 more worker IDs", 9: "4 more worker IDs"} {
 		a := assign(new(oneRecord), config{})
@@ -647,7 +646,7 @@ func TestAssigner_oddWarnings(t *testing.T) {
 	}
 }
 
-// The fields of a process's stat are counted after its name.
+// The fields of a process' stat file are counted after its name.
 func TestStartTime_fields(t *testing.T) {
 	const before = "1 (a b) c) S "
 	nineteen := strings.Repeat("x ", 18)
@@ -659,7 +658,7 @@ func TestStartTime_fields(t *testing.T) {
 	}
 }
 
-// New files are the group's too where its directory is.
+// If the group may access the directory, it may access new files.
 func TestFileStore_mode(t *testing.T) {
 	for mode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o750: 0o600, 0o770: 0o660, 0o777: 0o660, 0o707: 0o600} {
 		dir := filepath.Join(t.TempDir(), "d")

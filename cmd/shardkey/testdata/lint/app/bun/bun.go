@@ -1,4 +1,4 @@
-// Package bun stands for github.com/uptrace/bun.
+// Package bun replaces github.com/uptrace/bun.
 package bun
 
 import "context"

@@ -10,7 +10,7 @@ import (
 	"example.com/app/xorm"
 )
 
-// Gorm names tables by Table.
+// Gorm uses GORM's Table.
 func Gorm(db *gorm.DB, n int, s string, o *order) {
 	db.Table(fmt.Sprintf("t_order_%d", n)).Create(o)                              // computed
 	db.Table(s).Create(o)                                                         // computed
@@ -49,7 +49,7 @@ func (o order) TableName() string { return "t_order" }
 
 func (w writer) TableName() string { return "audit_" + w.insert }
 
-// Others are other libraries.
+// Others uses other libraries.
 func Others(ctx context.Context, db *bun.DB, e *xorm.Engine, n int, s string, o *order) {
 	db.NewInsert().Model(o).ModelTableExpr(fmt.Sprintf("t_order_%d", n)).Exec(ctx)        // computed
 	db.NewInsert().Model(o).ModelTableExpr(fmt.Sprintf("t_order_%d AS o", n)).Exec(ctx)   // computed

@@ -1,4 +1,5 @@
-// Package forms puts statements together. A comment at the end of a line is what lint finds there.
+// Package forms builds statements in many ways. The comment at the end of a line is lint's
+// finding there.
 package forms
 
 import (
@@ -25,7 +26,7 @@ const (
 	values      = " (user_id) VALUES (?)"
 )
 
-// Sprint has the functions of fmt.
+// Sprint uses functions of fmt.
 func Sprint(db *sql.DB, n int, s string, list []any) {
 	db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", n))                  // computed
 	db.Exec(fmt.Sprintf("INSERT INTO t_order_%s (user_id) VALUES (?)", s))                  // computed
@@ -58,7 +59,7 @@ func Sprint(db *sql.DB, n int, s string, list []any) {
 	db.Exec(fmt.Sprintf("INSERT INTO %s%s (user_id) VALUES (?)", prefix, strconv.Itoa(3)))  // filled
 }
 
-// Concatenated has +.
+// Concatenated uses the operator +.
 func Concatenated(ctx context.Context, db *sql.DB, n int, s string) {
 	db.ExecContext(ctx, "INSERT INTO t_order_"+strconv.Itoa(n)+" (user_id) VALUES (?)") // computed
 	db.QueryRow(into + s + values)                                                      // computed
@@ -100,7 +101,7 @@ func Concatenated(ctx context.Context, db *sql.DB, n int, s string) {
 	}
 }
 
-// Built has builders.
+// Built uses builders.
 func Built(db *sql.DB, n int, s string, ids []int) {
 	var b strings.Builder
 	b.WriteString("INSERT INTO ")
@@ -140,7 +141,7 @@ func Built(db *sql.DB, n int, s string, ids []int) {
 
 func writeTable(b *strings.Builder, n int) { fmt.Fprintf(b, "t_order_%d", n) }
 
-// Replaced has functions of strings.
+// Replaced uses functions of package strings.
 func Replaced(db *sql.DB, n int, s string) {
 	const pattern = "INSERT INTO {t} (user_id) VALUES (?)"
 	db.Exec(strings.Join([]string{"INSERT INTO", prefix + s, "(user_id) VALUES (?)"}, " ")) // computed
@@ -169,7 +170,7 @@ func Replaced(db *sql.DB, n int, s string) {
 	db.Exec(whole.String()) // unknown
 }
 
-// Helped has functions of the program.
+// Helped uses functions of the program.
 func Helped(db *sql.DB, n int, s string, o order) {
 	db.Exec(into + tableOf(n) + values)                       // computed
 	db.Exec(into + o.table() + values)                        // computed
@@ -205,7 +206,7 @@ func Helped(db *sql.DB, n int, s string, o order) {
 	db.Exec(into + asked + values) // computed
 }
 
-// Returned has functions with several returns or values.
+// Returned uses functions with several returns or values.
 func Returned(db *sql.DB, n int) {
 	table, _ := tableOrError(n)
 	db.Exec(into + table + values) // filled
@@ -274,7 +275,7 @@ func Generic[T any](db *sql.DB, list []T) {
 	}
 }
 
-// Sqlx has sqlx's functions.
+// Sqlx uses functions of sqlx.
 func Sqlx(x *sqlx.DB, n int, s string) {
 	x.NamedExec(fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (:user)", n), nil)         // computed
 	x.MustExec("INSERT INTO " + s + " (user_id) VALUES (?)")                                    // computed
@@ -283,7 +284,7 @@ func Sqlx(x *sqlx.DB, n int, s string) {
 	x.MustExec(x.Rebind(fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", n))) // computed
 }
 
-// Unsent has statements that are sent by functions that lint does not know.
+// Unsent passes statements to functions that lint doesn't know.
 func Unsent(b batch, n int, s string) map[string]string {
 	b.Queue(fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", n)) // computed
 	b.Queue("INSERT INTO t_order_" + s + " SET user_id = 1")               // computed
@@ -299,7 +300,7 @@ type batch interface {
 	Queue(query string, args ...any)
 }
 
-// InsertSQL is for other programs.
+// InsertSQL returns a statement for other programs.
 func InsertSQL(n int) string {
 	return fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", n) // computed
 }

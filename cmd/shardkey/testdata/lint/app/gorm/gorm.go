@@ -1,4 +1,4 @@
-// Package gorm stands for gorm.io/gorm.
+// Package gorm replaces gorm.io/gorm.
 package gorm
 
 type DB struct{}

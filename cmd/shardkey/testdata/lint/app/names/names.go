@@ -1,4 +1,4 @@
-// Package names names tables.
+// Package names contains names of tables.
 package names
 
 import "fmt"

@@ -1,4 +1,4 @@
-// Package sqlx stands for github.com/jmoiron/sqlx.
+// Package sqlx replaces github.com/jmoiron/sqlx.
 package sqlx
 
 import "database/sql"

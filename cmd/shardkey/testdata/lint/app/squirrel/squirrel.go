@@ -1,4 +1,4 @@
-// Package squirrel stands for github.com/Masterminds/squirrel.
+// Package squirrel replaces github.com/Masterminds/squirrel.
 package squirrel
 
 type InsertBuilder struct{}

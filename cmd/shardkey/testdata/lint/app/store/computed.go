@@ -13,7 +13,7 @@ const base = "t_order_"
 
 func name(n int) string { return base + strconv.Itoa(n) }
 
-// Computed names its tables when it runs.
+// Computed builds the names of tables at run time.
 func Computed(ctx context.Context, db *sql.DB, n int, column, all string) {
 	db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", n), 1)
 	db.ExecContext(ctx, "INSERT INTO "+base+strconv.Itoa(n)+" (user_id) VALUES (?)", 1)
@@ -54,7 +54,7 @@ func Computed(ctx context.Context, db *sql.DB, n int, column, all string) {
 	db.Exec(fmt.Sprintf("UPDATE t_item_%d SET order_id = 7", n))
 	db.Exec(fmt.Sprintf("UPDATE t_order SET order_id = %d", n))
 
-	// These are known after all.
+	// The tables of these statements are known.
 	db.Exec(fmt.Sprintf("INSERT INTO %s (user_id) VALUES (?)", "t_order"), 1)
 	db.Exec(fmt.Sprintf("INSERT INTO %s%d (user_id) VALUES (100%%2)", base, 3), 1)
 }

@@ -18,7 +18,7 @@ const (
 
 var update = "UPDATE t_order SET order_id = ? WHERE order_id = ?"
 
-// DBTX is what sqlc makes.
+// DBTX is the interface that sqlc generates.
 type DBTX interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 	PrepareContext(context.Context, string) (*sql.Stmt, error)

@@ -1,4 +1,4 @@
-// Package xorm stands for xorm.io/xorm.
+// Package xorm replaces xorm.io/xorm.
 package xorm
 
 type Engine struct{}
