@@ -60,7 +60,7 @@ func TestRate_lead(t *testing.T) {
 	}
 }
 
-// The time of a fetch follows slower ones at once and faster ones by an eighth.
+// The time of a fetch rises to a slower one at once, and falls by an eighth at a time.
 func TestRate_fetched(t *testing.T) {
 	r := rate{}
 	for _, tt := range []struct{ took, want time.Duration }{
@@ -72,7 +72,7 @@ func TestRate_fetched(t *testing.T) {
 	}
 }
 
-// The rate is that since the segment began or that since the last look, whichever is higher.
+// The rate is measured since the segment began and since the last check. The higher one counts.
 func TestRate_observe(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	var r rate
@@ -80,7 +80,7 @@ func TestRate_observe(t *testing.T) {
 	for _, tt := range []struct {
 		after  time.Duration
 		offset int64
-		want   float64 // a second
+		want   float64 // per second
 	}{{10 * time.Second, 100, 10}, {20 * time.Second, 400, 30}, {30 * time.Second, 410, 410. / 30}, {30 * time.Second, 411, 1e9}} {
 		have := r.observe(begin, begin.Add(tt.after), tt.offset) * float64(time.Second)
 		if have < tt.want*0.999 || have > tt.want*1.001 {

@@ -16,19 +16,19 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
-// step is one statement of a script and its answer: what a mocked server expects next.
+// step is one statement of a script, with the answer of the mocked server.
 type step struct {
 	kind  string // exec, prepared, query, begin or commit
 	query string
-	args  []driver.Value // of any, where nil
+	args  []driver.Value // nil for any
 	rows  [][]driver.Value
 	id    int64 // LastInsertId
 	n     int64 // RowsAffected
-	err   error // the answer, instead of the others
+	err   error // returned instead of the other results
 }
 
-// expect adds the step to those that the server expects. A query whose answer is an error
-// returns it before its first row or, late, instead of its first row.
+// expect adds the step to the server's expected statements. A query with an error returns it
+// before its first row, or with late in place of its first row.
 func (st step) expect(mock sqlmock.Sqlmock, late bool) {
 	switch st.kind {
 	case "begin":
@@ -74,7 +74,7 @@ func (st step) expect(mock sqlmock.Sqlmock, late bool) {
 	}
 }
 
-// play makes a server that answers by the script.
+// play returns a server that answers according to the script.
 func play(t *testing.T, script []step) (*server, sqlmock.Sqlmock) {
 	t.Helper()
 	s, mock := mocked(t)
@@ -84,8 +84,8 @@ func play(t *testing.T, script []step) (*server, sqlmock.Sqlmock) {
 	return s, mock
 }
 
-// eachFails runs do once for each statement of the script, which fails. The error
-// is returned, and a transaction that is open is rolled back.
+// eachFails runs do once for each statement of the script, and makes that statement fail. do must
+// return the error, and roll back an open transaction.
 func eachFails(t *testing.T, script []step, do func(*server) error) {
 	t.Helper()
 	for i := range script {
@@ -117,13 +117,13 @@ func eachFails(t *testing.T, script []step, do func(*server) error) {
 
 func row(values ...driver.Value) [][]driver.Value { return [][]driver.Value{values} }
 
-// A transaction claims from max_id on, or from 1 where that is below; its numbers are
-// above those claimed before and within max_id's type.
+// A transaction claims numbers from max_id on, or from 1 if max_id is below that. They are above
+// earlier claims and in the range of max_id's type.
 func TestLeaf_claimSwap(t *testing.T) {
 	const n = 10
 	for name, tt := range map[string]struct {
 		maxID  [][]driver.Value
-		least  int64 // 0: nothing was claimed
+		least  int64 // 0 if nothing was claimed
 		echoed int64
 		rows   int64
 		first  int64
@@ -178,8 +178,8 @@ func TestLeaf_claimSwap(t *testing.T) {
 	}
 }
 
-// Where the server echoes, one statement claims. It names the bounds of max_id, and is
-// prepared once.
+// If the server returns LAST_INSERT_ID, one statement claims. It contains the range of max_id,
+// and is prepared once.
 func TestLeaf_claimOne(t *testing.T) {
 	s, mock := play(t, []step{
 		{kind: "prepared", query: claimOne, args: []driver.Value{10, "order", int64(math.MinInt64), int64(math.MaxInt64 - 10)}, id: 710, n: 1},
@@ -214,7 +214,7 @@ func TestLeaf_claimOne(t *testing.T) {
 	}
 }
 
-// showServer is the query for what names a server, and uuid the answer of one.
+// showServer is the query for a server's name, and uuid its answer on one server.
 const showServer = "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_uuid', 'server_id', " +
 	"'hostname', 'port', 'wsrep_on', 'wsrep_cluster_name', 'group_replication_group_name')"
 
@@ -222,8 +222,8 @@ func uuid(server string) step {
 	return step{kind: "query", query: showServer, rows: append(row("version", "9.7"), row("server_uuid", server)...)}
 }
 
-// A new connection reads the row's step, and compares the server with the one that is
-// noted: another one leaves a gap, together with its note.
+// A new connection reads the row's step, and compares the server with the recorded one. A
+// different server causes a gap, which is recorded with its name.
 func TestLeaf_connected(t *testing.T) {
 	key, note := []driver.Value{"order"}, noteKey("order")
 	noted := func(server driver.Value) step {
@@ -301,25 +301,25 @@ func TestLeaf_gapThatIsNotCommitted(t *testing.T) {
 
 const readSettings = "SELECT @@auto_increment_increment, @@auto_increment_offset, VERSION()"
 
-// columnRow is the answer to SHOW COLUMNS for the AUTO_INCREMENT column.
+// columnRow returns the answer to SHOW COLUMNS for the AUTO_INCREMENT column.
 func columnRow(name, typ string) [][]driver.Value {
 	return append(row("stub", "char(1)", "NO", "UNI", "", ""), row(name, typ, "NO", "PRI", nil, "auto_increment")...)
 }
 
-// A new connection reads the settings of the server and the column of the table. What would
-// let two servers hand out the same number is an error.
+// A new connection reads the server's settings and the table's column. Settings that would let
+// two servers return the same number are an error.
 func TestTicket_connected(t *testing.T) {
 	settings := func(increment, offset int64) step {
 		return step{kind: "query", query: readSettings, rows: row(increment, offset, "9.7")}
 	}
 	columns := step{kind: "query", query: "SHOW COLUMNS FROM `t`", rows: columnRow("i`d", "int")}
 	for name, tt := range map[string]struct {
-		want    int64 // the offset of the property
+		want    int64 // offset property
 		others  []int64
 		script  []step
 		offset  int64
-		refused bool   // for its settings
-		says    string // the error; "" for none
+		refused bool   // refused for its settings
+		says    string // part of the error, or "" for none
 		noLock  bool
 	}{
 		"right":                 {0, nil, []step{settings(3, 2), columns}, 2, false, "", false},
@@ -371,8 +371,8 @@ func TestTicket_connected(t *testing.T) {
 	}
 }
 
-// One number is one REPLACE. Several are a block or, where tables cannot be locked, a
-// REPLACE of as many rows; a refusal of the lock is remembered.
+// One number needs one REPLACE. Several are a block, or a REPLACE of several rows if the user
+// can't lock tables. The generator remembers that it can't.
 func TestTicket_claim(t *testing.T) {
 	const one, block = "REPLACE INTO `t` (stub) VALUES ('a')", "LOCK TABLES `t` WRITE; SET autocommit = 0; " +
 		"REPLACE INTO `t` (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); " +
@@ -389,7 +389,7 @@ func TestTicket_claim(t *testing.T) {
 		noLock bool
 		n      int64
 		script []step
-		says   string // the error; "" for none
+		says   string // part of the error, or "" for none
 	}{
 		"one":                      {false, 1, single, ""},
 		"one without locks":        {true, 1, single, ""},
@@ -431,7 +431,7 @@ func TestTicket_claim(t *testing.T) {
 	}
 }
 
-// An error that comes after the caller's time is over has both reasons, each once.
+// An error after the caller's context has ended has both reasons, each once.
 func TestServer_explain(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

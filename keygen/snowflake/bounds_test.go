@@ -14,8 +14,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The lease is asked whether it is over before the first key of each tick, and before each
-// key where ticks are longer than 10 ms.
+// The lease's end is checked before the first key of each tick. With ticks longer than 10 ms it
+// is checked before each key.
 func TestLease_lostWithinATick(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for tick, worker := range map[time.Duration]int64{ms: 0, 10 * ms: 0, 11 * ms: 1} {
@@ -50,8 +50,8 @@ func (d delayed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDL
 	return delayedLease{l.(*fakeLease), d.delay}, nil
 }
 
-// A lease is used when it begins no more than a minute, four ticks and its own delay ahead of
-// the clock; where keys are made ahead of it, a day instead of a minute.
+// A lease may begin at most a minute, four ticks and its own delay ahead of the clock. With
+// borrowed keys, it is a day instead of a minute.
 func TestLease_floorAtTheBound(t *testing.T) {
 	for _, tt := range []struct {
 		policy string
@@ -73,7 +73,7 @@ func TestLease_floorAtTheBound(t *testing.T) {
 			key, err := g.Next(t.Context())
 			if beyond > 0 {
 				wantErr(t, fmt.Sprintf("%s, a delay of %v, a tick too far", tt.policy, tt.delay), err, spi.ErrNoWorkerID)
-				store.first = 1 // for what Close releases
+				store.first = 1 // an unused ID for Close
 			} else if err != nil || !partsOf(t, g, key).Time.Equal(floor) {
 				t.Errorf("%s, a delay of %v\nhave: %d, %v\nwant: a key of the floor", tt.policy, tt.delay, key, err)
 			}
@@ -81,7 +81,7 @@ func TestLease_floorAtTheBound(t *testing.T) {
 	}
 }
 
-// ahead makes a generator whose lease begins 10 s ahead of the clock, by the floor.
+// ahead returns a generator whose lease begins 10 s ahead of the clock because of its floor.
 func ahead(t *testing.T, cfg config) (*generator, *handClock, *fakeStore) {
 	t.Helper()
 	g, clock, store := leased(t, cfg)
@@ -89,8 +89,8 @@ func ahead(t *testing.T, cfg config) (*generator, *handClock, *fakeStore) {
 	return g, clock, store
 }
 
-// What is ahead of the clock by a lease's floor counts as the clock's time: a step back of
-// the clock is waited for, or is an error, as without the floor.
+// A floor ahead of the clock counts as the clock's time. After a step back of the clock, callers
+// wait or get an error, as without the floor.
 func TestLease_stepBackFromAFloor(t *testing.T) {
 	for _, ring := range []int{1, 4} {
 		for _, tt := range []struct {
@@ -128,9 +128,9 @@ func TestLease_stepBackFromAFloor(t *testing.T) {
 	}
 }
 
-// A caller that was held up between reading the clock and loading the word finds a newer
-// word, which is no step of the clock: it is served by another reading, whether keys are
-// ahead of the clock or not, and whether it wants a key or asks for one.
+// A caller that is delayed between reading the clock and loading the word finds a newer word.
+// This is not a step of the clock. The caller reads the clock again, with borrowed keys or
+// without, for a key or for Ready.
 func TestClockBack_lateReadingIsServed(t *testing.T) {
 	for _, floor := range []bool{false, true} {
 		for _, probe := range []bool{false, true} {
@@ -140,7 +140,7 @@ func TestClockBack_lateReadingIsServed(t *testing.T) {
 			}
 			mustKeys(t, g, 1)
 			now, ns := g.clock.Read()
-			g.slot.Load().state.word.Add(4096) // another caller's, in the next tick
+			g.slot.Load().state.word.Add(4096) // by another caller, in the next tick
 			clock.step(ms)
 			g.mu.Lock()
 			g.enter(&waiter{rest: make([]int64, 1), probe: probe})
@@ -154,7 +154,7 @@ func TestClockBack_lateReadingIsServed(t *testing.T) {
 	}
 }
 
-// The clock steps back to the epoch itself, which is a time like any other.
+// The clock steps back to the epoch, which is a valid time.
 func TestClockBack_toTheEpoch(t *testing.T) {
 	for _, ready := range []bool{false, true} {
 		clock := newHandClock()
@@ -171,7 +171,7 @@ func TestClockBack_toTheEpoch(t *testing.T) {
 	}
 }
 
-// A leased worker ID borrows as one that is configured does.
+// A leased worker ID borrows like a configured one.
 func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
 	g, clock, _ := leased(t, config{ClockBack: clockBackBorrow})
 	before := mustKeys(t, g, 1)[0]
@@ -184,7 +184,7 @@ func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
 	}
 }
 
-// A ring's keys that are ahead of the clock continue at the clock's pace.
+// A ring's keys ahead of the clock continue at the clock's rate.
 func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow, RingSize: 4, MaxVibrationOffset: -1})
@@ -203,8 +203,9 @@ func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 	equal(t, "steps of the clock", *g.Health().ClockSteps, 1)
 }
 
-// A ring continues in past ticks without a wait. That the clock is one tick behind the
-// newest is the order of two readings; more is a step, counted once until it is made up for.
+// A ring continues in past ticks without a wait. A clock one tick behind the newest is only the
+// order of two readings. More than that is a step, which counts once until the clock has caught
+// up.
 func TestRing_countsSteps(t *testing.T) {
 	for back, want := range map[time.Duration]int64{0: 0, ms: 0, 2 * ms: 1, 50 * ms: 1} {
 		clock := newHandClock()
@@ -229,7 +230,7 @@ func TestRing_countsSteps(t *testing.T) {
 	}
 }
 
-// A ring counts each of its keys once, whichever tick they are of, before and after Close.
+// A ring counts each key once, of any tick, before and after Close.
 func TestRing_issued(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, RingSize: 4, MaxVibrationOffset: 3})
@@ -245,8 +246,8 @@ func TestRing_issued(t *testing.T) {
 	equal(t, "issued after Close", g.Health().Issued, int64(want))
 }
 
-// The tick after a full one begins at sequence 0, as ShardingSphere's does, also where no
-// wait comes before it, and the next offset stays what it was.
+// The tick after a full one begins at sequence 0, as with ShardingSphere, even without a wait
+// before it. The next offset doesn't change.
 func TestQueue_ticksThatAreCaughtUpBeginAtZero(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, behind := range []time.Duration{ms, 10 * ms} {
@@ -267,8 +268,8 @@ func TestQueue_ticksThatAreCaughtUpBeginAtZero(t *testing.T) {
 	}
 }
 
-// Keys lag behind the clock within the ticks that may be caught up, up to the tick until
-// which the layout counts as saturated.
+// Keys lag behind the clock by at most the ticks that may be caught up, as long as the layout
+// counts as saturated.
 func TestState_lags(t *testing.T) {
 	g := mustNew(t, config{WorkerIDSet: true})
 	st := newState(1, 0, g.seqBits)
@@ -290,7 +291,8 @@ func TestState_lags(t *testing.T) {
 	}
 }
 
-// A crowd lets the first waiter sleep longer, by a millisecond for every 64 and by 5 at most.
+// With many callers waiting, the first one sleeps longer: a millisecond for every 64 callers, at
+// most 5.
 func TestQueue_crowdNap(t *testing.T) {
 	for _, system := range []bool{true, false} {
 		cfg := config{WorkerIDSet: true}
@@ -309,11 +311,11 @@ func TestQueue_crowdNap(t *testing.T) {
 	}
 }
 
-// Waits and their time add up.
+// Health adds up waits and their time.
 func TestHealth_waitsAddUp(t *testing.T) {
 	inBubble(t, config{Layout: Layout{TimeBits: 41, Tick: 10 * ms}}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 1)
-		mustKeys(t, g, 1) // to the beginning of a tick
+		mustKeys(t, g, 1) // until the beginning of a tick
 		before := g.Health()
 		for range 3 {
 			mustKeys(t, g, 1)
@@ -324,7 +326,7 @@ func TestHealth_waitsAddUp(t *testing.T) {
 	})
 }
 
-// Keys, steps of the clock and lost leases of all worker IDs add up, after Close too.
+// Health adds up keys, steps of the clock and lost leases of all worker IDs, also after Close.
 func TestHealth_workerIDsAddUp(t *testing.T) {
 	g, clock, store := leased(t, config{})
 	for id := range int64(3) {
@@ -350,8 +352,8 @@ func TestHealth_workerIDsAddUp(t *testing.T) {
 	}
 }
 
-// Keys are ahead of the clock by the time of the newest, and not before there is one.
-// Health warns beyond a second and the tolerance.
+// Health reports the time by which the newest key is ahead of the clock, if there is a key. It
+// warns if that is more than a second and the tolerance.
 func TestHealth_borrowed(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: -1})
@@ -391,7 +393,7 @@ func TestHealth_borrowed(t *testing.T) {
 	}
 }
 
-// A worker ID that made no key is released as it was.
+// A worker ID without keys is released unchanged.
 func TestLease_isReleasedUnused(t *testing.T) {
 	for _, ring := range []int{1, 4} {
 		g, _, store := ahead(t, config{RingSize: ring})
@@ -404,7 +406,7 @@ func TestLease_isReleasedUnused(t *testing.T) {
 	}
 }
 
-// The last tick of the layout has keys, with a lease that is renewed for it too.
+// The last tick of the layout has keys, and the lease is renewed for it.
 func TestLease_isRenewedForTheLastTick(t *testing.T) {
 	g, clock, store := leased(t, config{Layout: Layout{TimeBits: 30, WorkerBits: 3, SequenceBits: 10, Tick: time.Second}})
 	clock.now = g.clock.At(g.lastTick).Add(-time.Minute)
@@ -415,7 +417,7 @@ func TestLease_isRenewedForTheLastTick(t *testing.T) {
 	}
 }
 
-// Ready renews no lease that has keys left, where the clock's tick is full.
+// If the clock's tick is full, Ready doesn't renew a lease that has keys left.
 func TestReady_renewsNothingEarly(t *testing.T) {
 	g, _, store := ahead(t, config{MaxVibrationOffset: -1})
 	mustKeys(t, g, 4096)
@@ -423,7 +425,7 @@ func TestReady_renewsNothingEarly(t *testing.T) {
 	equal(t, "renewals", store.owner[0].renewals, 0)
 }
 
-// A floor is the first tick that begins at or after it, within the layout.
+// ceilTick returns the first tick that begins at or after a floor, within the layout.
 func TestGenerator_ceilTick(t *testing.T) {
 	g := mustNew(t, config{WorkerIDSet: true, Layout: Layout{TimeBits: 30, WorkerBits: 1, SequenceBits: 1, Tick: 10 * ms}})
 	epoch := DefaultEpoch.UnixMilli()
@@ -435,7 +437,7 @@ func TestGenerator_ceilTick(t *testing.T) {
 	}
 }
 
-// nothing is an assigner that returns a lease that is none, without an error.
+// nothing is an assigner that returns an invalid lease without an error.
 type nothing struct{ lease spi.WorkerIDLease }
 
 func (n nothing) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
@@ -451,7 +453,7 @@ func TestLease_thatIsNone(t *testing.T) {
 	}
 }
 
-// unlimited is a lease without limit, which notes its release.
+// unlimited is a lease without a limit that records its release.
 type unlimited struct {
 	givenID
 	released *int
@@ -460,8 +462,8 @@ type unlimited struct {
 func (u unlimited) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) { return u, nil }
 func (u unlimited) Release(context.Context, int64) error                              { *u.released++; return nil }
 
-// A worker ID without limit is released with Close, once, and is an error where the process
-// uses it with another ring.
+// A worker ID without a limit is released once, by Close. It is an error if the process already
+// uses it with another ring size.
 func TestLease_unlimitedWorkerIDIsReleased(t *testing.T) {
 	clock, released := newHandClock(), 0
 	g := mustNew(t, config{Clock: clock, Assigner: unlimited{3, &released}, RingSize: 20})
@@ -477,7 +479,7 @@ func TestLease_unlimitedWorkerIDIsReleased(t *testing.T) {
 	equal(t, "released by Close", released, 1)
 }
 
-// endsCaller grants a worker ID, and ends its caller's context meanwhile.
+// endsCaller leases a worker ID, and cancels its caller's context in the meantime.
 type endsCaller struct {
 	*fakeStore
 	end context.CancelFunc
@@ -488,7 +490,7 @@ func (e endsCaller) AcquireWorkerID(ctx context.Context, most int64) (spi.Worker
 	return e.fakeStore.AcquireWorkerID(ctx, most)
 }
 
-// A lease that comes just as the caller's context ends is used: its key needs no more wait.
+// A lease that arrives when the caller's context ends is used, because its key needs no wait.
 func TestLease_comesAsTheContextEnds(t *testing.T) {
 	for _, ready := range []bool{false, true} {
 		clock := newHandClock()
@@ -502,7 +504,7 @@ func TestLease_comesAsTheContextEnds(t *testing.T) {
 	}
 }
 
-// brokenStore refuses after a second.
+// brokenStore returns an error after a second.
 type brokenStore struct {
 	*fakeStore
 	mu    sync.Mutex
@@ -517,7 +519,7 @@ func (s *brokenStore) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease
 	return nil, errAway
 }
 
-// One caller asks for all, and all get the error.
+// One caller queries the store for all callers, and all get its error.
 func TestLease_oneErrorForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &brokenStore{fakeStore: newFakeStore(spi.SystemClock)}
@@ -535,7 +537,7 @@ func TestLease_oneErrorForAll(t *testing.T) {
 	})
 }
 
-// Ready's error names the cause once.
+// Ready's error contains the cause once.
 func TestReady_namesTheCauseOnce(t *testing.T) {
 	g, _, store := leased(t, config{})
 	store.fail(errAway)
@@ -544,7 +546,7 @@ func TestReady_namesTheCauseOnce(t *testing.T) {
 	}
 }
 
-// plain is an assigner that describes nothing; described does.
+// plain is an assigner without a description. described has one.
 type plain struct{ spi.WorkerIDAssigner }
 type described struct{ plain }
 
