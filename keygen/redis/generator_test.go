@@ -336,8 +336,8 @@ func TestProperties_refused(t *testing.T) {
 		{"tls", "", "skip-verify"},
 		{"tls-cert", "cert.pem", "tls-key"},
 		{"tls-key", "key.pem", "tls-cert"},
-		{"epoch", "2999-01-01", "in the past"},
-		{"epoch", "1960-01-01", "after 1970"},
+		{"epoch", "2999-01-01", "before the current time"},
+		{"epoch", "1960-01-01", "from 1970 on"},
 		{"worker-id", "1", "unknown"},
 	} {
 		values := map[string]any{"addr": "127.0.0.1:1", c.name: c.value}

@@ -351,8 +351,8 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 		{"port", "0", "1..65535"},
 		{"port", "65536", "1..65535"},
 		{"ip", "host", "IP address"},
-		{"epoch", "2099-01-01", "future"},
-		{"namespace", "x", "leaf.key is that"},
+		{"epoch", "2099-01-01", "before the current time"},
+		{"namespace", "x", "leaf.key is the namespace"},
 		{"lease", "10", "duration"},
 		{"worker-id", "1", "unknown"},
 	} {

@@ -32,12 +32,17 @@ type NoTargetError struct {
 	Type   string // type of the algorithm
 	Column string // the column whose value has no table; empty if Name is set
 	Reason string // why the value has no table
-	Name   string // the computed name that doesn't exist, or its end
+	// Name is the computed name that doesn't exist, or its end. It may contain the value, so Error
+	// shows it only for algorithms that number the names.
+	Name string
 }
 
 func (e *NoTargetError) Error() string {
 	if e.Column != "" {
 		return fmt.Sprintf("%s has no table for the value of %s: %s", e.Type, e.Column, e.Reason)
+	}
+	if e.Type == "INLINE" || e.Type == "INTERVAL" {
+		return e.Type + " selects a name that does not exist"
 	}
 	return fmt.Sprintf("%s selects %q, which does not exist", e.Type, e.Name)
 }

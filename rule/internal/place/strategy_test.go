@@ -23,7 +23,7 @@ func TestPlace_more(t *testing.T) {
 		{"INTERVAL", monthly, "t_0131 t_0229 t_0329 t_0429", "2024-03-29 00:00:00", "t_0329"},
 		{"INTERVAL", monthly, "t_0131 t_0229 t_0329 t_0429", "2024-03-29", "expected a time in the format"},
 		{"INTERVAL", monthly, "t_0131 t_0229 t_0329 t_0429", "2024-03-29 00:00", "t_0329"},
-		{"INTERVAL", monthly, "t_0131 t_0229", "2024-03-29 00:00:00", `selects "…0329", which does not exist`},
+		{"INTERVAL", monthly, "t_0131 t_0229", "2024-03-29 00:00:00", `selects a name that does not exist`},
 		{"INTERVAL", monthly, "t_0131 u_0131", "2024-01-31 00:00:00", `several tables end in "0131"`},
 		{"INTERVAL", weekly, "t_20240101 t_20240108", "2024-01-14 23:00:00", "t_20240108"},
 		{"INTERVAL", weekly, "t_20240101 t_20240108", time.Date(2024, 1, 7, 23, 59, 0, 0, time.FixedZone("", 3600)), "t_20240101"},
@@ -40,7 +40,7 @@ func TestPlace_more(t *testing.T) {
 		{"INLINE", "algorithm-expression=T_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"}, // names are case-insensitive
 		{"INLINE", "algorithm-expression=<GROOVY>t_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"},
 		{"INLINE", "algorithm-expression=<LITERAL>t_1", "t_0 t_1 t_2 t_3", 6, "t_1"},
-		{"INLINE", "algorithm-expression=t_${k}", "t_0 t_1", strings.Repeat("x", 1000), "which does not exist"},
+		{"INLINE", "algorithm-expression=t_${k}", "t_0 t_1", strings.Repeat("x", 1000), "selects a name that does not exist"},
 	} {
 		props := map[string]string{}
 		for one := range strings.SplitSeq(c.props, ",") {
