@@ -24,13 +24,11 @@ TESTFLAGS ?=
 # one starts two first, for programs.
 SERVERS     := go run ./internal/testserver/run
 SQL_SERVERS := $(SERVERS) -servers mysql,mariadb
-TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 
 # Makes a target such as vet/./keygen/redis for each module, two modules at a time, and
-# fails at the end when one has failed. Each module is built as its own go.mod
-# specifies, without go.work.
+# fails at the end when one has failed. go.work joins the modules.
 each   = $(MAKE) --no-print-directory -k -j 2 $(addprefix $(1)/,$(or $(2),$(MODULES)))
-module = cd $* && export GOWORK=off
+module = cd $*
 
 # The tests record here which tests ran on which server.
 RECORD := $(CURDIR)/bin/record
@@ -39,7 +37,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy words workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help release release-check test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy words workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -53,6 +51,14 @@ test: ## run all tests with -race on private servers, and all checks
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
+	@[ -n "$(TESTFLAGS)$$(git status --porcelain 2>&1)" ] || git rev-parse 'HEAD^{tree}' >bin/passed
+
+# The tests run unless they have passed for the same tree, which test notes in bin/passed.
+release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
+	@go run ./internal/release commit $(VERSION)
+
+release-check: servers ## rehearse two releases in a copy, with a module proxy in a directory
+	@$(SERVERS) go test -count=1 -v $(TESTFLAGS) -run TestRehearsal ./internal/release
 
 test-short: ## run the tests that need no server, without -race
 	@$(call each,test-short,$(TESTED))
@@ -87,7 +93,8 @@ downloads/%:
 	@$(module) && go list -deps -test ./... >/dev/null
 
 tools:
-	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@mkdir -p bin
+	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck
 
 # The cached test results are from runs without servers.
 servers-up: servers ## start servers for tests on demand, and keep them running
@@ -107,7 +114,7 @@ unit: ## run the tests of all modules with -race on private servers
 
 # Of the engines' module: processes that are killed, over the stores that need no engine.
 unit/./internal/engines:
-	@cd $(@:unit/%=%) && GOWORK=off CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
+	@cd $(@:unit/%=%) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
 
 # The target vet runs go vet.
 unit/%:
@@ -138,7 +145,7 @@ bits32: ## run the short tests of the modules for programs with GOARCH=386
 	RUN="$$run" $(call each,bits32,$(RELEASED))
 
 bits32/%:
-	@$(module) GOARCH=386 CGO_ENABLED=0 && $${RUN:-go vet} ./...
+	@$(module) && export GOARCH=386 CGO_ENABLED=0 && $${RUN:-go vet} ./...
 
 staticcheck: tools ## staticcheck, as staticcheck.conf says
 	@$(call each,staticcheck)
@@ -146,11 +153,8 @@ staticcheck: tools ## staticcheck, as staticcheck.conf says
 staticcheck/%:
 	@$(module) && CGO_ENABLED=1 GOFLAGS="$$GOFLAGS -race" $(CURDIR)/bin/staticcheck ./...
 
-tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
-	@$(call each,tidy)
-
-tidy/%:
-	@$(module) && go mod tidy -diff
+tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy WRITE=-w writes them
+	@go run ./internal/release tidy $(WRITE)
 
 words: ## fail on words that internal/repository/testdata/words.txt lists, with a better one
 	@go test -run Words ./internal/repository
@@ -159,11 +163,11 @@ workflows: ## actionlint, on the workflows of GitHub
 	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint
 	@bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 
-vuln: ## govulncheck, where its database can be reached
+vuln: tools ## govulncheck, where its database can be reached
 	@$(call each,vuln)
 
 vuln/%:
-	@$(module) && TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln
+	@$(module) && bash $(CURDIR)/.ci/vuln $(CURDIR)/bin/govulncheck
 
 bench: servers ## run the benchmarks of the driver, generators, INSERTs and growth
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...

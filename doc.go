@@ -27,5 +27,5 @@
 // A package that needs a store's client is a module of its own, so that only
 // those who import it require that client: keygen/redis, keygen/etcd and
 // keygen/zookeeper; so are gormshardkey, for GORM, otelshardkey, for OpenTelemetry, the command, which links all of
-// the stores' clients, examples and bench. go.work joins them for development.
+// the stores' clients, examples and bench. go.work joins them.
 package shardkey

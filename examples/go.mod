@@ -2,16 +2,6 @@ module github.com/shardkey/shardkey/examples
 
 go 1.26.0
 
-replace (
-	github.com/shardkey/shardkey => ../
-	github.com/shardkey/shardkey/gormshardkey => ../gormshardkey
-	github.com/shardkey/shardkey/internal/engines => ../internal/engines
-	github.com/shardkey/shardkey/keygen/etcd => ../keygen/etcd
-	github.com/shardkey/shardkey/keygen/redis => ../keygen/redis
-	github.com/shardkey/shardkey/keygen/zookeeper => ../keygen/zookeeper
-	github.com/shardkey/shardkey/otelshardkey => ../otelshardkey
-)
-
 require (
 	entgo.io/ent v0.14.5
 	github.com/XSAM/otelsql v0.44.0

@@ -2,8 +2,6 @@ module github.com/shardkey/shardkey/gormshardkey
 
 go 1.26.0
 
-replace github.com/shardkey/shardkey => ../
-
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/google/uuid v1.6.0

@@ -2,8 +2,6 @@ module github.com/shardkey/shardkey/otelshardkey
 
 go 1.26.0
 
-replace github.com/shardkey/shardkey => ../
-
 require (
 	github.com/shardkey/shardkey v0.0.0
 	go.opentelemetry.io/otel v1.47.0

@@ -36,7 +36,7 @@ func (producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	if len(points) == 0 {
 		return nil, nil
 	}
-	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope}, Metrics: []metricdata.Metrics{{
+	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope, Version: driver.Version()}, Metrics: []metricdata.Metrics{{
 		Name: "shardkey.generate.duration", Unit: "s",
 		Description: "Time of calls of the generator, of one call in 64.",
 		Data:        metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points},

@@ -65,7 +65,7 @@ func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attri
 	}
 	r := &registration{connector: c, since: time.Now()}
 	registered.add(r, attrs)
-	if err := r.report(provider.Meter(scope)); err != nil {
+	if err := r.report(provider.Meter(scope, metric.WithInstrumentationVersion(driver.Version()))); err != nil {
 		registered.remove(r)
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}

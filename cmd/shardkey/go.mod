@@ -2,13 +2,6 @@ module github.com/shardkey/shardkey/cmd/shardkey
 
 go 1.26.0
 
-replace (
-	github.com/shardkey/shardkey => ../..
-	github.com/shardkey/shardkey/keygen/etcd => ../../keygen/etcd
-	github.com/shardkey/shardkey/keygen/redis => ../../keygen/redis
-	github.com/shardkey/shardkey/keygen/zookeeper => ../../keygen/zookeeper
-)
-
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/pingcap/tidb/pkg/parser v0.0.0-20260418072757-ce92298d1124

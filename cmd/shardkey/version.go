@@ -1,28 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 
+	"github.com/shardkey/shardkey/driver"
 	"github.com/spf13/cobra"
 )
 
 // version is the output of the command version.
 type version struct {
-	Version string `json:"version"` // module version, or the commit of a development build
+	Version string `json:"version"` // of the module, or the commit of a development build
 	Go      string `json:"go"`
 }
 
-func buildVersion() version {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version{"(devel)", runtime.Version()}
-	}
-	return version{cmp.Or(info.Main.Version, "(devel)"), info.GoVersion}
-}
+func buildVersion() version { return version{driver.Version(), runtime.Version()} }
 
 func (v version) String() string { return "shardkey " + v.Version + " " + v.Go }
 

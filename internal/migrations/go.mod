@@ -2,8 +2,6 @@ module github.com/shardkey/shardkey/internal/migrations
 
 go 1.26.0
 
-replace github.com/shardkey/shardkey => ../..
-
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/golang-migrate/migrate/v4 v4.20.1

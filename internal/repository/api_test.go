@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/api.txt instead of comparing with it")
+var update = flag.Bool("update", false, "write the recorded files instead of comparing with them")
 
 // TestAPI_isAsRecorded compares the exported names of all modules with testdata/api.txt, so that
 // each change is visible and deliberate.

@@ -169,13 +169,16 @@ func listImports(t *testing.T) []goPackage {
 	return packages
 }
 
-// runGo runs the go command in a directory without go.work, because programs that require the
-// module get the versions of its go.mod.
+// runGo runs the go command in a directory, with go.work unless env has GOWORK=off.
 func runGo(t *testing.T, dir string, env []string, args ...string) []byte {
 	t.Helper()
+	workspace, err := filepath.Abs("go.work")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "GOWORK=off"), env...)
+	cmd.Env = append(append(os.Environ(), "GOWORK="+workspace), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -2,8 +2,6 @@ module github.com/shardkey/shardkey/keygen/etcd
 
 go 1.26.0
 
-replace github.com/shardkey/shardkey => ../..
-
 require (
 	github.com/shardkey/shardkey v0.0.0
 	go.etcd.io/etcd/client/v3 v3.7.3

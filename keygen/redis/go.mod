@@ -2,8 +2,6 @@ module github.com/shardkey/shardkey/keygen/redis
 
 go 1.26.0
 
-replace github.com/shardkey/shardkey => ../..
-
 require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/shardkey/shardkey v0.0.0

@@ -2,8 +2,6 @@ module github.com/shardkey/shardkey/keygen/zookeeper
 
 go 1.26.0
 
-replace github.com/shardkey/shardkey => ../..
-
 require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/shardkey/shardkey v0.0.0

@@ -1,0 +1,107 @@
+package repository
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// size is a row of the table "Size" in the READMEs.
+type size struct {
+	modules, packages int // without the program's own, and without the standard library
+	megabytes         float64
+}
+
+func (s size) cells() string {
+	return fmt.Sprintf("%d | %d | %.1f MB", s.modules, s.packages, s.megabytes)
+}
+
+// TestSize builds programs that import only a driver, and compares what they get with the
+// READMEs. A binary may differ by 5 %, because the Go version changes it.
+func TestSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: nothing is built")
+	}
+	touchSources(t)
+	have := []size{
+		sizeOf(t, newPlainModule(t), ""),
+		sizeOf(t, newUserModule(t, "driver"), ""),
+		sizeOf(t, newUserModule(t, "driver"), "shardkey_noparser"),
+	}
+	cells := regexp.MustCompile(`(\d+) \| (\d+) \| ([\d.]+) MB`)
+	for _, page := range []string{"README.md", "README.zh.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			i := -1
+			written := cells.ReplaceAllStringFunc(string(text), func(string) string { i++; return have[i].cells() })
+			if err := os.WriteFile(page, []byte(written), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			text = []byte(written)
+		}
+		rows := cells.FindAllStringSubmatch(string(text), -1)
+		if len(rows) != len(have) {
+			t.Fatalf("%s: have: %d rows\nwant: %d", page, len(rows), len(have))
+		}
+		for i, row := range rows {
+			megabytes, err := strconv.ParseFloat(row[3], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := have[i]
+			if row[1] != strconv.Itoa(h.modules) || row[2] != strconv.Itoa(h.packages) || math.Abs(megabytes-h.megabytes) > 0.05*h.megabytes {
+				t.Errorf("%s, row %d\nhave: %s\nwant: %s; -update writes it", page, i+1, row[0], h.cells())
+			}
+		}
+	}
+}
+
+// newPlainModule makes a module that imports go-sql-driver as the root requires it.
+func newPlainModule(t *testing.T) string {
+	t.Helper()
+	dir := newUserModule(t, "driver")
+	const driver = "github.com/go-sql-driver/mysql"
+	version := ""
+	for _, r := range readMod(t, ".", "mod").Require {
+		if r.Path == driver {
+			version = r.Version
+		}
+	}
+	main, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod":  "module example.com/user\n\ngo 1.26.0\n\nrequire " + driver + " " + version + "\n",
+		"main.go": strings.Replace(string(main), module+"/driver", driver, 1),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// sizeOf builds the program of a module for linux/amd64.
+func sizeOf(t *testing.T, dir, tags string) (s size) {
+	t.Helper()
+	env := []string{"GOWORK=off", "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0"}
+	s.modules = len(listModules(t, dir)) - 1
+	list := runGo(t, dir, env, "list", "-deps", "-tags", tags, "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
+	s.packages = len(strings.Fields(string(list))) - 1
+	runGo(t, dir, env, "build", "-tags", tags, "-ldflags=-s -w", "-o", "program", ".")
+	info, err := os.Stat(filepath.Join(dir, "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.megabytes = float64(info.Size()) / 1e6
+	return s
+}
