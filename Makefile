@@ -58,7 +58,7 @@ release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
 	@go run ./internal/release commit $(VERSION)
 
 release-check: servers ## rehearse two releases in a copy, with a module proxy in a directory
-	@$(SERVERS) go test -count=1 -v $(TESTFLAGS) -run TestRehearsal ./internal/release
+	@$(SERVERS) go test -count=1 -v -timeout 30m $(TESTFLAGS) -run TestRehearsal ./internal/release
 
 test-short: ## run the tests that need no server, without -race
 	@$(call each,test-short,$(TESTED))

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -118,4 +117,4 @@ func plan(c *driver.Connector, statement string) *planned {
 }
 
 // rows describes the source of the keys of an INSERT's rows.
-func rows(in driver.PlannedInsert) []string { return append(explain.Rows(&in, 20), in.Notes...) }
+func rows(in driver.PlannedInsert) []string { return append(in.Describe(20), in.Notes...) }

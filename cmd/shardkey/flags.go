@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/nearest"
 	"github.com/spf13/pflag"
 )
 

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
-	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/newrule"
 	"github.com/spf13/cobra"
 )
 
@@ -82,8 +81,9 @@ func ruleOf(ctx context.Context, databases []database, tables []string) (v newRu
 		if name == "" && len(databases) > 1 {
 			name = fmt.Sprintf("ds_%d", i)
 		}
-		err := d.read(ctx, nil, func(_ *sql.Conn, read *schema.Database) error {
-			sources = append(sources, newrule.Source{Name: name, Schema: read, DSN: d.withoutPassword()})
+		err := d.read(ctx, nil, func(_ *sql.Conn, read newrule.Source) error {
+			read.Name = name
+			sources = append(sources, read)
 			return nil
 		})
 		if err != nil {

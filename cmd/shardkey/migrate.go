@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
-	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/migrate"
+	"github.com/shardkey/shardkey/newrule"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"
 )
@@ -87,8 +86,8 @@ func (p *program) migrate(ctx context.Context, d database, f *migrateFlags, tabl
 			}
 		}
 	}
-	return d.read(ctx, schemas, func(conn *sql.Conn, read *schema.Database) error {
-		plan, err := migrate.New(ctx, conn, newrule.Source{Schema: read, DSN: d.withoutPassword()}, live, tables...)
+	return d.read(ctx, schemas, func(conn *sql.Conn, read newrule.Source) error {
+		plan, err := migrate.New(ctx, conn, read, live, tables...)
 		if err != nil {
 			return err
 		}

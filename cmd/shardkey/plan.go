@@ -10,8 +10,6 @@ import (
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/explain"
-	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/spf13/cobra"
 )
 
@@ -174,8 +172,8 @@ func explainPlan(plan *driver.Plan) planned {
 			verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
 		}
 		v.Inserts = append(v.Inserts, plannedInsert{
-			Table: sqltext.QuoteTable(in.Schema, in.Name), RuleTable: in.Table, KeyColumn: in.Column,
-			Generator: in.Generator, Keys: append(explain.Rows(in, 0), in.Notes...), verb: verb,
+			Table: lint.QuoteTable(in.Schema, in.Name), RuleTable: in.Table, KeyColumn: in.Column,
+			Generator: in.Generator, Keys: append(in.Describe(0), in.Notes...), verb: verb,
 		})
 	}
 	return v

@@ -12,9 +12,8 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/nearest"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
@@ -169,7 +168,7 @@ type offline struct {
 	*sql.DB
 	connector *driver.Connector
 	rule      *rule.Rule
-	mode      rewrite.Mode
+	mode      lint.Mode
 }
 
 // openOffline opens a rule file for a kind of server and a sql_mode. Both may be empty.
@@ -216,12 +215,12 @@ var modeWords = strings.Fields(`
 	TRADITIONAL`)
 
 // parseMode parses the value of --sql-mode.
-func parseMode(text string) (rewrite.Mode, error) {
+func parseMode(text string) (lint.Mode, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		if word != "" && !slices.Contains(modeWords, strings.ToUpper(word)) {
 			return 0, usagef("--sql-mode: unknown mode %q%s", word, didYouMean(word, modeWords))
 		}
 	}
-	return rewrite.ParseMode(text), nil
+	return lint.ParseMode(text), nil
 }

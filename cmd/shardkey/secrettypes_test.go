@@ -23,6 +23,7 @@ var plainTypes = strings.Fields(`
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
+	migrate.Plan newrule.LeftOut newrule.Rule newrule.Source newrule.Table
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)

@@ -276,6 +276,7 @@ func TestCommit_undone(t *testing.T) {
 
 // TestTidy_findsChanges breaks a go.mod and a go.sum, and lets -w restore them.
 func TestTidy_findsChanges(t *testing.T) {
+	testserver.NotShort(t) // go mod tidy may download modules
 	r := copyTree(t)
 	for _, name := range []string{"otelshardkey/go.mod", "otelshardkey/go.sum"} {
 		whole, err := r.read(name)

@@ -32,7 +32,9 @@ var mayImport = map[string][]string{
 	"driver":               {"driver/internal/base", "driver/internal/session", "driver/internal/spool", "internal/rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltext"},
 	"internal/tidb":        {"internal/rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
-	"cmd":                  {"cmd", "driver", "keygen", "internal/rewrite", "internal/tidb", "rule", "spi", "doctor", "internal/explain", "internal/nearest", "internal/schema", "internal/sqltext"},
+	"cmd":                  {"cmd", "doctor", "driver", "keygen", "migrate", "newrule", "rule", "spi"},
+	"migrate":              {"newrule", "internal/nearest", "internal/schema", "internal/sqltext", "rule"},
+	"newrule":              {"internal/schema"},
 	"internal/columntype":  {"internal/sqltext"},
 	"doctor":               {"rule", "spi", "internal/columntype", "internal/guard", "internal/nearest", "internal/schema", "internal/sqlstate", "internal/sqltext"},
 	"internal/guard":       {},
@@ -46,8 +48,7 @@ var mayImport = map[string][]string{
 	"internal/test/fakedb": {},
 	"internal/testserver":  {"internal/testserver", "spi"},
 	"otelshardkey":         {"driver"},
-	"debug":                {"driver", "rule", "spi", "internal/explain", "internal/guard"},
-	"internal/explain":     {"driver"},
+	"debug":                {"driver", "rule", "spi", "internal/guard"},
 
 	// A store for users must not import internal packages.
 	"keygen/etcd":      {"spi", "keygen/workerid"},

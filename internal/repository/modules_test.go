@@ -197,9 +197,6 @@ func TestModules_version(t *testing.T) {
 // because programs combine them in different versions.
 func TestModules_importPublic(t *testing.T) {
 	for _, dir := range released(t) {
-		if dir == "cmd/shardkey" {
-			continue
-		}
 		path := strings.TrimSuffix(module+"/"+dir, "/.")
 		var other []string
 		for _, d := range released(t) {
@@ -216,6 +213,23 @@ func TestModules_importPublic(t *testing.T) {
 				t.Errorf("%s imports %s of another module", pkg, imported)
 			}
 		}
+	}
+}
+
+// TestModules_copies compares the file that a released module has instead of an import of
+// another module's internal package.
+func TestModules_copies(t *testing.T) {
+	const name = "internal/nearest/nearest.go"
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := os.ReadFile("cmd/shardkey/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != string(want) {
+		t.Errorf("cmd/shardkey/%s differs from %[1]s: copy it", name)
 	}
 }
 

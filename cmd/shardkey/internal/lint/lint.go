@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // Outcome is what happens to a statement.
@@ -66,7 +64,7 @@ type Linter struct {
 	// Names are the names of the sharded tables, logical and actual.
 	Names []string
 	// Mode is the sql_mode of the sessions.
-	Mode rewrite.Mode
+	Mode Mode
 
 	columns  map[string][]string // from CREATE TABLE, by the table's name in lower case
 	findings []Finding
@@ -91,7 +89,7 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	case errors.Is(err, driver.ErrNoConnection):
 		return l.only(inserts, Filled, "no column list: at run time shardkey queries the table's columns")
 	case err != nil:
-		return []Finding{refused(err, append(places, inserts...))}
+		return []Finding{refused(text, err, append(places, inserts...))}
 	}
 	for i := range plan.Inserts {
 		f := insertFinding(&plan.Inserts[i])
@@ -106,6 +104,14 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	return append(found, l.updates(text, masked)...)
 }
 
+// offsetOf returns the offset of a place in a query. Lines and bytes count from 1.
+func offsetOf(text string, line, char int) (offset int) {
+	for ; line > 1; line-- {
+		offset += strings.IndexByte(text[offset:], '\n') + 1
+	}
+	return offset + char - 1
+}
+
 // plan plans a statement, with the columns of its table if a CREATE TABLE was read.
 func (l *Linter) plan(text string, places []target) (*driver.Plan, error) {
 	for _, t := range places {
@@ -117,14 +123,22 @@ func (l *Linter) plan(text string, places []target) (*driver.Plan, error) {
 }
 
 // refused returns the finding for an error of plan. inserts are the tables of the INSERTs.
-func refused(err error, inserts []target) Finding {
-	if failed := (*rewrite.StatementError)(nil); errors.As(err, &failed) {
-		return Finding{Outcome: Refused, Table: failed.Table, Reason: failed.Reason, offset: failed.Offset}
+func refused(text string, err error, inserts []target) Finding {
+	if failed := (*driver.StatementError)(nil); errors.As(err, &failed) && failed.Line > 0 {
+		schema, name, found := strings.Cut(failed.Table, ".")
+		if !found {
+			schema, name = "", schema
+		}
+		f := Finding{Outcome: Refused, Reason: failed.Message, offset: offsetOf(text, failed.Line, failed.Char)}
+		if name != "" {
+			f.Table = QuoteTable(schema, name)
+		}
+		return f
 	}
 	f := Finding{Outcome: Refused, Reason: strings.TrimPrefix(err.Error(), driver.ErrUnsupportedStatement.Error()+": ")}
 	f.Reason = strings.TrimPrefix(f.Reason, "shardkey: ")
 	if len(inserts) > 0 {
-		f.Table, f.offset = sqltext.QuoteTable(inserts[0].schema, inserts[0].name), inserts[0].at
+		f.Table, f.offset = QuoteTable(inserts[0].schema, inserts[0].name), inserts[0].at
 	}
 	return f
 }
@@ -142,7 +156,7 @@ func OutcomeOf(in *driver.PlannedInsert) Outcome { return insertFinding(in).Outc
 
 // insertFinding returns the finding for a planned INSERT.
 func insertFinding(in *driver.PlannedInsert) Finding {
-	f := Finding{Outcome: Passed, Table: sqltext.QuoteTable(in.Schema, in.Name)}
+	f := Finding{Outcome: Passed, Table: QuoteTable(in.Schema, in.Name)}
 	if in.Invalid {
 		f.Outcome, f.Reason = Refused, "a row has the wrong number of values, so the server will refuse it"
 		return f

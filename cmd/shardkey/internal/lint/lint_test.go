@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -103,13 +102,13 @@ func TestLint_computedTables(t *testing.T) {
 func TestMask_keepsWordsAndPlaces(t *testing.T) {
 	for _, c := range []struct {
 		text, want string
-		mode       rewrite.Mode
+		mode       Mode
 	}{
 		{"a 'b''c' d", "a '    ' d", 0},
 		{`a 'b\'c' d`, "a '    ' d", 0},
-		{`a 'b\' d 'e'`, "a '  ' d ' '", rewrite.NoBackslashEscapes},
+		{`a 'b\' d 'e'`, "a '  ' d ' '", noBackslashEscapes},
 		{`a "b" c`, `a " " c`, 0},
-		{`a "b" c`, `a "b" c`, rewrite.ANSIQuotes},
+		{`a "b" c`, `a "b" c`, ansiQuotes},
 		{"`a'b` c 'd", "`a'b` c ' ", 0},
 		{"a # b\nc -- d\ne --f", "a    \nc     \ne --f", 0},
 		{"a /* b */ c /*!80000 d */ e", "a         c          d    e", 0},
@@ -159,7 +158,7 @@ func FuzzStatement(f *testing.F) {
 	}
 	l := linter(f, plainTable)
 	f.Fuzz(func(t *testing.T, text string, mode byte) {
-		l.Mode = rewrite.Mode(mode & 3)
+		l.Mode = Mode(mode & 3)
 		if masked := mask(text, l.Mode); len(masked) != len(text) {
 			t.Fatalf("%q\nhave: %q\nwant: the same length", text, masked)
 		}

@@ -6,17 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rule"
 )
 
 // mask replaces the content of strings and comments with blanks of the same length. It keeps
 // names, quotes and the content of executable comments.
-func mask(text string, mode rewrite.Mode) string {
+func mask(text string, mode Mode) string {
 	return tokens(mode).ReplaceAllStringFunc(text, func(token string) string {
 		switch first, n := token[0], len(token); {
-		case first == '`', first == '"' && mode&rewrite.ANSIQuotes != 0:
+		case first == '`', first == '"' && mode&ansiQuotes != 0:
 			return token // a quoted name
 		case first != '\'' && first != '"':
 			return blank(token)
@@ -29,27 +27,24 @@ func mask(text string, mode rewrite.Mode) string {
 }
 
 // tokens returns a pattern for quoted names, strings and comments, including unfinished ones.
-var tokens = func() func(rewrite.Mode) *regexp.Regexp {
+var tokens = func() func(Mode) *regexp.Regexp {
 	const escape = `|\\(?s:.)?`
 	const form = "`(?:``|[^`])*`?" + `|'(?:''|[^'\\]%s)*'?|"(?:""|[^"\\]%s)*"?|` +
 		`#[^\n]*|--(?:[\x00-\t\v-\x20][^\n]*|\n|\z)|/\*M?!\d*|/\*(?s:.*?)(?:\*/|\z)|\*/`
-	forms := map[rewrite.Mode]*regexp.Regexp{}
-	for _, mode := range []rewrite.Mode{0, rewrite.ANSIQuotes, rewrite.NoBackslashEscapes, relevant} {
+	forms := map[Mode]*regexp.Regexp{}
+	for _, mode := range []Mode{0, ansiQuotes, noBackslashEscapes, ansiQuotes | noBackslashEscapes} {
 		text := escape
-		if mode&rewrite.NoBackslashEscapes != 0 {
+		if mode&noBackslashEscapes != 0 {
 			text = `|\\`
 		}
 		double := text
-		if mode&rewrite.ANSIQuotes != 0 {
+		if mode&ansiQuotes != 0 {
 			double = `|\\`
 		}
 		forms[mode] = regexp.MustCompile(fmt.Sprintf(form, text, double))
 	}
-	return func(mode rewrite.Mode) *regexp.Regexp { return forms[mode&relevant] }
+	return func(mode Mode) *regexp.Regexp { return forms[mode] }
 }()
-
-// relevant are the modes that affect the quoting of strings and names.
-const relevant = rewrite.ANSIQuotes | rewrite.NoBackslashEscapes
 
 func blank(text string) string {
 	return notNewline.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat(" ", len(s)) })
@@ -181,7 +176,7 @@ func unnumbered(name string) string { return strings.TrimRight(name, "_-01234567
 
 // shown returns a table's name for a finding, with an ellipsis for each hole.
 func shown(schema, name string) string {
-	return strings.ReplaceAll(sqltext.QuoteTable(schema, name), hole, "…")
+	return strings.ReplaceAll(QuoteTable(schema, name), hole, "…")
 }
 
 // ruled returns the targets that are sharded tables.
@@ -197,7 +192,7 @@ func (l *Linter) ruled(targets []target) (found []target) {
 // only returns a finding with this outcome and reason for each target that is a sharded table.
 func (l *Linter) only(targets []target, o Outcome, reason string) (found []Finding) {
 	for _, t := range l.ruled(targets) {
-		table := sqltext.QuoteTable(t.schema, t.name)
+		table := QuoteTable(t.schema, t.name)
 		found = append(found, Finding{Outcome: o, Table: table, Reason: reason, offset: t.at})
 	}
 	return found

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -70,7 +68,7 @@ func (l *Linter) createSelect(masked string) (found []Finding) {
 
 // learn records the columns of CREATE TABLE statements.
 func (l *Linter) learn(text string) {
-	stmts, err := tidb.Parse(text, rewrite.Options{Mode: l.Mode})
+	stmts, err := parse(text, l.Mode)
 	if err != nil {
 		return
 	}
@@ -95,7 +93,7 @@ func (l *Linter) updates(text, masked string) (found []Finding) {
 	if !strings.Contains(strings.ToUpper(masked), "UPDATE") {
 		return nil
 	}
-	stmts, err := tidb.Parse(text, rewrite.Options{Mode: l.Mode})
+	stmts, err := parse(text, l.Mode)
 	if err != nil {
 		return nil
 	}

@@ -1,8 +1,10 @@
-// Package newrule writes a sharding rule for tables that are there.
+// Package newrule writes a rule file for existing tables.
 package newrule
 
 import (
 	"cmp"
+	"context"
+	"database/sql"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,9 +15,19 @@ import (
 
 // Source is a database that the rule is for.
 type Source struct {
-	Name   string // the data source's; empty for the only one
-	Schema *schema.Database
-	DSN    string // without password, for a store of worker IDs in it
+	Name   string           // the data source's; empty for the only one
+	Schema *schema.Database // from Read
+	DSN    string           // without password, for a store of worker IDs in it
+}
+
+// Read returns a source with the tables of the connection's database and of others on its
+// server. It sets variables of the session.
+func Read(ctx context.Context, conn *sql.Conn, others ...string) (s Source, err error) {
+	if err := schema.PrepareSession(ctx, conn); err != nil {
+		return s, err
+	}
+	s.Schema, err = schema.Read(ctx, conn, others...)
+	return s, err
 }
 
 // Table is a logical table of the new rule.

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/migrate"
+	"github.com/shardkey/shardkey/newrule"
 )
 
 // shop is a schema with what makes a change of a key's type awkward.

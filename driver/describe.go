@@ -1,25 +1,22 @@
-// Package explain describes plans in words, for the CLI and the debug page.
-package explain
+package driver
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/shardkey/shardkey/driver"
 )
 
-// Rows describes how the key of each row is handled, for example "rows 1 to 3: a key is generated".
-// Adjacent rows of one kind share a line. If most is above 0, Rows returns at most that many lines
+// Describe describes how the key of each row is handled, for example "rows 1 to 3: a key is generated".
+// Adjacent rows of one kind share a line. If most is above 0, Describe returns at most that many lines
 // and the number of other rows.
-func Rows(in *driver.PlannedInsert, most int) (lines []string) {
+func (in *PlannedInsert) Describe(most int) (lines []string) {
 	switch {
 	case in.Invalid:
 		return []string{"sent unchanged: the server will refuse it, because a row has the wrong number of values"}
 	case in.Select != "":
-		return []string{source(in)}
+		return []string{in.describeSelect()}
 	}
 	for first := 0; first < len(in.Rows); {
-		key, last := Row(in, first), first
+		key, last := in.describeRow(first), first
 		for last+1 < len(in.Rows) && in.Rows[last+1] == in.Rows[first] {
 			last++
 		}
@@ -36,8 +33,8 @@ func Rows(in *driver.PlannedInsert, most int) (lines []string) {
 	return lines
 }
 
-// Row describes how the key of a row is handled. Rows count from 0.
-func Row(in *driver.PlannedInsert, row int) string {
+// describeRow describes how the key of a row is handled. Rows count from 0.
+func (in *PlannedInsert) describeRow(row int) string {
 	switch r := in.Rows[row]; r.Key {
 	case "generated":
 		return "a key is generated"
@@ -58,8 +55,8 @@ func Row(in *driver.PlannedInsert, row int) string {
 	return "the value is left to the server, and the key is not reported"
 }
 
-// source describes an INSERT … SELECT.
-func source(in *driver.PlannedInsert) string {
+// describeSelect describes an INSERT … SELECT.
+func (in *PlannedInsert) describeSelect() string {
 	query := strings.TrimSpace(in.Select)
 	switch in.Rows[0].Key {
 	case "generated":

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/newrule"
 	"github.com/shardkey/shardkey/rule"
 )
 

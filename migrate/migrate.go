@@ -1,9 +1,10 @@
-// Package migrate says what tables with AUTO_INCREMENT need before their keys are
-// generated: statements, a rule and checks. It runs nothing.
+// Package migrate plans how existing tables change from AUTO_INCREMENT to generated keys:
+// statements, a rule and checks. It only reads the database.
 package migrate
 
 import (
 	"context"
+	"database/sql"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -12,26 +13,26 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/newrule"
 	"github.com/shardkey/shardkey/rule"
 )
 
-// Plan is what tables need. Statements have no semicolon at their end.
+// Plan lists the steps of a migration. Statements have no semicolon at their end.
 type Plan struct {
-	// Widen are the statements that make keys, and what refers to them, BIGINT, in
-	// their order. Programs that still use AUTO_INCREMENT work before and after.
+	// Widen are the statements that change keys, and the columns that refer to them, to
+	// BIGINT, in their order. Programs that still use AUTO_INCREMENT work before and after.
 	Widen []string `json:"widen"`
-	// Rule is a rule file for the tables; empty where a rule was given.
+	// Rule is a rule file for the tables; empty if New had a rule.
 	Rule string `json:"rule,omitempty"`
-	// Auto are the statements that take AUTO_INCREMENT off, once every program
+	// Auto are the statements that remove AUTO_INCREMENT. Run them when every program
 	// generates its keys.
 	Auto []string `json:"autoIncrement"`
-	// Maxima are queries for the greatest keys, one a table.
+	// Maxima are queries for the greatest key of each table.
 	Maxima []string `json:"maxima"`
-	// Notes are what statements cannot do.
+	// Notes describe the steps that no statement does.
 	Notes []string `json:"notes,omitempty"`
 	// Keys are the tables with their key columns: app.t_order.order_id.
 	Keys []string `json:"keys"`
@@ -47,12 +48,13 @@ type key struct {
 // no key to migrate.
 var ErrNoTable = errors.New("shardkey: no table to migrate")
 
-// New makes the plan for the tables that are named, or all that the rule has, or
-// without a rule (live is nil) all with AUTO_INCREMENT. A name is that of a table or
-// of a logical one. The connection is one that schema.PrepareSession prepared.
-func New(ctx context.Context, q schema.Queryer, source newrule.Source, live *rule.Live,
+// New returns the plan for the named tables. Without names it is for all tables of the rule,
+// or without a rule (live is nil) for all tables with AUTO_INCREMENT. A name is an actual or
+// a logical table. The source is from [newrule.Read] with the same connection. The chain of the
+// error has [ErrNoTable] if there is no such table.
+func New(ctx context.Context, conn *sql.Conn, source newrule.Source, live *rule.Live,
 	names ...string) (*Plan, error) {
-	m := &migration{ctx: ctx, q: q, d: source.Schema, live: live, plan: &Plan{}}
+	m := &migration{ctx: ctx, q: conn, d: source.Schema, live: live, plan: &Plan{}}
 	if err := m.choose(names); err != nil {
 		return nil, err
 	}
