@@ -259,7 +259,11 @@ func (r *insertSelect) startTransaction(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if begin := begins[server.Kind]; begin != "" && r.transport.Autocommit {
+	begin := begins[server.Kind]
+	if server.IsBeforeMySQL8() {
+		begin = begins[session.ServerMariaDB]
+	}
+	if begin != "" && r.transport.Autocommit {
 		if err = r.send(ctx, begin); err == nil {
 			r.commit, r.rollback = []string{"SET autocommit = 1"}, []string{"ROLLBACK", "SET autocommit = 1"}
 			return nil
@@ -326,12 +330,18 @@ func (r *insertSelect) readRows(ctx context.Context) error {
 // converts them to time.Time, which can't represent 2024-00-00, or an hour that daylight saving
 // time skips. It reads the columns' types without running the query.
 func (r *insertSelect) readDatesAsText(ctx context.Context) error {
+	server, err := r.Server(ctx)
+	if err != nil {
+		return err
+	}
+	// Vitess can't name the columns of WITH, and MySQL before 8.0 has no WITH.
+	ownNames := r.IsVitess() || server.IsBeforeMySQL8()
 	names := make([]string, len(r.in.Source.Columns))
 	for i := range names {
 		names[i] = "c" + strconv.Itoa(i)
 	}
 	around := func(columns string) (before, after string) {
-		if r.IsVitess() { // Vitess can't name the columns of WITH
+		if ownNames {
 			return "SELECT " + columns + " FROM (", ") AS shardkey_rows"
 		}
 		return "WITH shardkey_rows (" + strings.Join(names, ", ") + ") AS (", ") SELECT " + columns + " FROM shardkey_rows"
@@ -348,13 +358,13 @@ func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 		return nil // the query itself returns the error
 	}
 	types := columnTypes(found)
-	if r.IsVitess() {
+	if ownNames {
 		for i, name := range found.Columns() {
 			names[i] = sqltext.QuoteIdentifier(name)
 		}
 	}
-	if err := found.Close(); err != nil || len(types) != len(names) || !slices.ContainsFunc(types, isDate) {
-		return err
+	if err := found.Close(); err != nil || len(types) != len(names) || !slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
+		return err // keepRows refuses the remaining dates
 	}
 	columns := slices.Clone(names)
 	for i, typ := range types {
@@ -367,6 +377,15 @@ func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 		r.query += session.AllRows
 	}
 	return nil
+}
+
+// haveDuplicate reports whether two column names are equal for the server.
+func haveDuplicate(names []string) bool {
+	known := map[string]bool{}
+	for _, name := range names {
+		known[strings.ToLower(name)] = true
+	}
+	return len(known) < len(names)
 }
 
 var startsWith = regexp.MustCompile(`(?i)^with\b`)

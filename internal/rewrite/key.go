@@ -208,10 +208,10 @@ var (
 	// wrapNull is for integer keys if 0 is a valid key.
 	wrapNull = wrapper{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
 	// wrapEmpty is for string keys, which NULL and '' request. LENGTH distinguishes '' from blanks
-	// in every collation.
+	// in every collation. CONCAT is for MySQL 5.6, where a placeholder can't have an alias.
 	wrapEmpty = wrapper{
 		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT (",
-		") AS `shardkey_given`, ", " AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
+		") AS `shardkey_given`, CONCAT(", ") AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
 	}
 )
 

@@ -38,7 +38,7 @@ type Server struct {
 	ShareLocks bool
 }
 
-// servers are the known kinds of servers. MySQL 9.7, MariaDB 10.11 and 11.8, and Vitess 23 were
+// servers are the known kinds of servers. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and Vitess 23 were
 // tested. TiDB follows its documentation. Nothing is assumed about other servers.
 var servers = [...]Server{
 	{Kind: ServerMySQL, Dialect: rewrite.DialectMySQL, InsertIDs: true, UpsertIDs: true, ShareLocks: true},
@@ -58,6 +58,12 @@ func newServer(kind, version string) *Server {
 		}
 	}
 	return &Server{Kind: kind, Version: version}
+}
+
+// IsBeforeMySQL8 reports whether the server is known to be MySQL before 8.0. It has no WITH, and
+// other names for some variables.
+func (s *Server) IsBeforeMySQL8() bool {
+	return s.Kind == ServerMySQL && strings.HasPrefix(s.Version, "5.")
 }
 
 // String returns the server's kind and version, and lists the features that it has and lacks.
