@@ -104,8 +104,7 @@ func (s server) findings() []Finding {
 		{!strings.Contains(mode, "STRICT_"), Info, "sql-mode", "sql_mode is not strict",
 			"the server truncates values that do not fit, and stores the rest; " +
 				"generated keys are checked against their column before, so that none is truncated",
-			"SET PERSIST sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); " +
-				"-- in MariaDB SET GLOBAL, and in its configuration"},
+			"SET GLOBAL sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); -- and in the server's configuration"},
 		{strings.Contains(mode, "NO_AUTO_VALUE_ON_ZERO"), Info, "sql-mode", "sql_mode has NO_AUTO_VALUE_ON_ZERO",
 			"a key that a statement gives as 0 is stored as 0, and none is generated", ""},
 		{s.variables["read_only"] == "ON", Error, "read-only", "the server is read only (read_only=ON)",
