@@ -104,13 +104,13 @@ servers-up: servers ## start servers for tests on demand, and keep them running
 servers-down: ## stop the servers of servers-up
 	@$(SERVERS) -down
 
-# The slowest packages start first. If all tests run, their record is compared with
-# docs/internals/compatibility.md.
+# The slowest packages start first. If all tests run, on the servers that they start, their
+# record is compared with docs/internals/compatibility.md.
 unit: ## run the tests of all modules with -race on private servers
 	@mkdir -p bin; rm -f $(RECORD)
 	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
 	@go test -vet=off -run 'Alloc|Fleet|Simulation' ./keygen/uuid ./keygen/workerid # what is skipped with -race
-	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/internals/compatibility.md)
+	@$(if $(TESTFLAGS)$(SHARDKEY_TEST_DSN),,go run ./internal/testserver/matrix $(RECORD) docs/internals/compatibility.md)
 
 # Of the engines' module: processes that are killed, over the stores that need no engine.
 unit/./internal/engines:

@@ -114,6 +114,12 @@ func remarks(found []doctor.Finding) (list []string) {
 	return list
 }
 
+// database makes a database. Its DSN sets a strict mode, which not every server has by default.
+func database(t *testing.T) string {
+	t.Helper()
+	return testserver.Database(t) + "?sql_mode=CONCAT(@@sql_mode,%27,STRICT_TRANS_TABLES%27)"
+}
+
 // run executes statements, separated by semicolons at the ends of lines.
 func run(t *testing.T, dsn, text string) {
 	t.Helper()
@@ -140,10 +146,10 @@ INSERT INTO t_order_0 VALUES (1095292305367040001, 1), (17, 2);
 `
 
 func TestExamine_healthySchemaHasNoRemarks(t *testing.T) {
-	if testserver.Each(t, TestExamine_healthySchemaHasNoRemarks) {
+	if testserver.EachAndOldest(t, TestExamine_healthySchemaHasNoRemarks) {
 		return
 	}
-	dsn := testserver.Database(t)
+	dsn := database(t)
 	run(t, dsn, healthy)
 	found := examine(t, ruleOf(snowflakes), dsn)
 	if list := remarks(found); len(list) > 0 || len(found) < 2 {
@@ -154,7 +160,7 @@ func TestExamine_healthySchemaHasNoRemarks(t *testing.T) {
 // TestExamine_findsEach provokes each finding about tables, and, where the fix is SQL,
 // runs it and looks again.
 func TestExamine_findsEach(t *testing.T) {
-	if testserver.Each(t, TestExamine_findsEach) {
+	if testserver.EachAndOldest(t, TestExamine_findsEach) {
 		return
 	}
 	t.Parallel()
@@ -169,7 +175,7 @@ func TestExamine_findsEach(t *testing.T) {
 		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table does not exist", "LIKE `t_order_0`", true},
 		{"a table is misspelt", snowflakes, "RENAME TABLE t_order_1 TO t_ordr_1", "there is t_ordr_1", "", false},
 		{"a shard that is not listed", snowflakes, "CREATE TABLE t_order_2 LIKE t_order_0", "warning: unlisted t_order.order_id (t_order_2)", "${*}", false},
-		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 RENAME COLUMN order_id TO order_no", "error: key-column t_order.order_id (t_order_1)", "column: order_no", false},
+		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 CHANGE order_id order_no BIGINT NOT NULL", "error: key-column t_order.order_id (t_order_1)", "column: order_no", false},
 		{"a key column of INT", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id INT UNSIGNED NOT NULL COMMENT 'it''s'; ALTER TABLE t_order_1 MODIFY order_id INT NOT NULL",
 			"error: key-type t_order.order_id (t_order_0): the column is int", "`order_id` bigint unsigned NOT NULL COMMENT 'it''s'", true},
 		{"a key column of DECIMAL", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id DECIMAL(18,0) NOT NULL", "the column is decimal(18,0)", "bigint", true},
@@ -199,9 +205,12 @@ func TestExamine_findsEach(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.change, "t_child (a INT DEFAULT") {
-				testserver.Needs(t, testserver.KindMariaDB, "foreign keys between columns of two types")
+				testserver.Needs(t, testserver.MariaDB, "foreign keys between columns of two types")
 			}
-			dsn := testserver.Database(t)
+			if strings.Contains(c.change, "VIRTUAL") {
+				testserver.Needs(t, testserver.Newer, "generated columns")
+			}
+			dsn := database(t)
 			run(t, dsn, "SET sql_mode = ''; "+healthy+c.change)
 			text := ruleOf(c.generator)
 			found := examine(t, text, dsn)
@@ -237,10 +246,10 @@ func TestExamine_findsEach(t *testing.T) {
 
 // TestExamine_greatestKey inserts keys that are ahead of those that will be made.
 func TestExamine_greatestKey(t *testing.T) {
-	if testserver.Each(t, TestExamine_greatestKey) {
+	if testserver.EachAndOldest(t, TestExamine_greatestKey) {
 		return
 	}
-	dsn := testserver.Database(t)
+	dsn := database(t)
 	run(t, dsn, healthy)
 	epoch := time.Date(2016, 11, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -275,7 +284,7 @@ func TestExamine_greatestKey(t *testing.T) {
 
 // A missing table is made as a sibling that is as it must be, wherever that stands.
 func TestExamine_missingTableIsAsAHealthyOne(t *testing.T) {
-	if testserver.Each(t, TestExamine_missingTableIsAsAHealthyOne) {
+	if testserver.EachAndOldest(t, TestExamine_missingTableIsAsAHealthyOne) {
 		return
 	}
 	text := strings.Replace(ruleOf(snowflakes), "t_order_${0..1}", "t_order_${0..3}", 1)
@@ -287,7 +296,7 @@ func TestExamine_missingTableIsAsAHealthyOne(t *testing.T) {
 		{"none", "INT", "CREATE TABLE `t_order_3` LIKE `t_order_0`; -- after t_order_0 is changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dsn := testserver.Database(t)
+			dsn := database(t)
 			run(t, dsn, "CREATE TABLE t_order_0 (order_id INT NOT NULL PRIMARY KEY); CREATE TABLE t_order_1 LIKE t_order_0;"+
 				"CREATE TABLE t_order_2 (order_id "+c.last+" NOT NULL PRIMARY KEY)")
 			found := examine(t, text, dsn)
@@ -310,10 +319,10 @@ func TestExamine_missingTableIsAsAHealthyOne(t *testing.T) {
 
 // A key without any index gets one, not two.
 func TestExamine_oneIndexForAKeyWithoutAny(t *testing.T) {
-	if testserver.Each(t, TestExamine_oneIndexForAKeyWithoutAny) {
+	if testserver.EachAndOldest(t, TestExamine_oneIndexForAKeyWithoutAny) {
 		return
 	}
-	dsn := testserver.Database(t)
+	dsn := database(t)
 	run(t, dsn, healthy+"ALTER TABLE t_order_1 DROP PRIMARY KEY")
 	var fixes []string
 	for _, f := range examine(t, ruleOf(snowflakes), dsn) {

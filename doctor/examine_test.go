@@ -20,7 +20,7 @@ import (
 // The state in the application's own database is examined whichever driver opened the database, also
 // while the program that opened it generates keys.
 func TestExamine_ownState(t *testing.T) {
-	if testserver.Each(t, TestExamine_ownState) {
+	if testserver.EachAndOldest(t, TestExamine_ownState) {
 		return
 	}
 	const worker = "CREATE TABLE shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), " +
@@ -32,7 +32,7 @@ func TestExamine_ownState(t *testing.T) {
 		{"tickets", ruleOf(tickets), "", "error: tickets: g, table Tickets64%s: the table does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dsn := testserver.Database(t)
+			dsn := database(t)
 			run(t, dsn, healthy+c.state)
 			has := func(found []doctor.Finding, want string) bool {
 				return slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(line(f), want) })
@@ -45,7 +45,7 @@ func TestExamine_ownState(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.rule), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			db, err := sql.Open("shardkey", dsn+"?shardkeyRule="+file)
+			db, err := sql.Open("shardkey", dsn+"&shardkeyRule="+file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,10 +74,10 @@ func TestExamine_ownState(t *testing.T) {
 
 // What the user may not see is a finding of that table, and everything else is examined.
 func TestExamine_partialPrivileges(t *testing.T) {
-	if testserver.Each(t, TestExamine_partialPrivileges) {
+	if testserver.EachAndOldest(t, TestExamine_partialPrivileges) {
 		return
 	}
-	dsn := testserver.Database(t)
+	dsn := database(t)
 	run(t, dsn, "CREATE TABLE t_order_0 (order_id INT NOT NULL PRIMARY KEY); "+
 		"CREATE TABLE t_order_1 (order_id INT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
 	own := user(t, dsn, "GRANT INSERT (order_id) ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER")
@@ -95,7 +95,7 @@ func TestExamine_partialPrivileges(t *testing.T) {
 
 // A pool is left as it was: no connection is kept, and none is left with another session.
 func TestExamine_leavesThePool(t *testing.T) {
-	dsn := testserver.Database(t)
+	dsn := database(t)
 	run(t, dsn, healthy)
 	db := open(t, dsn, plain)
 	db.SetMaxOpenConns(1)
@@ -145,7 +145,7 @@ func TestExamine_wrongArguments(t *testing.T) {
 
 // A data source that no database is given for is reported.
 func TestExamineAll_notGiven(t *testing.T) {
-	dsn := testserver.Database(t)
+	dsn := database(t)
 	run(t, dsn, healthy)
 	text := strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)
 	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn, plain)}))

@@ -28,9 +28,8 @@ type Config struct {
 	// server once.
 	Server string
 	// Unlisted specifies how to handle an INSERT into a table that looks like a shard but isn't in
-	// the rule. With "refuse" (the default) it returns an error. With "warn" it is sent without
-	// keys and logged once for each table. With "pass" it is sent without keys. The rule's setting
-	// for a table takes precedence.
+	// the rule: "refuse" (the default) returns an error, "warn" logs it and sends the statement,
+	// and "pass" sends it. The rule's setting for a table takes precedence.
 	Unlisted string
 	// RuleWarnings specifies how to handle warnings about the rule: "log" (the default), or
 	// "error", which refuses the rule.
@@ -90,11 +89,11 @@ var params = [...]param{
 			"[what others get](sql.md#engines-that-get-less)",
 		field: func(c *Config) *string { return &c.Server }},
 	{name: paramUnlisted, values: []string{"refuse", "warn", "pass"},
-		about: "whether an INSERT into [a table that the rule seems to have forgotten]" +
-			"(rule-files.md#tables-that-were-forgotten) is an error, logged or sent",
+		about: "how an INSERT is handled into " +
+			"[a table that the rule seems to have forgotten](rule-files.md#tables-that-were-forgotten)",
 		field: func(c *Config) *string { return &c.Unlisted }},
 	{name: paramWarnings, values: []string{"log", "error"},
-		about: "whether the rule's warnings are logged, or an error",
+		about: "how the rule's warnings are handled; `error` refuses the rule",
 		field: func(c *Config) *string { return &c.RuleWarnings }},
 	{name: paramVerify, values: []string{"on", "off"},
 		about: "whether a second parser checks statements before they are sent",
@@ -102,8 +101,9 @@ var params = [...]param{
 	{name: paramStatements, values: []string{statementsAuto, statementsAlways, statementsOff},
 		about: "which [prepared statements are cached](sql.md#cached-prepared-statements)",
 		field: func(c *Config) *string { return &c.Statements }},
-	{name: paramReload, form: "`off`, or a duration from 10ms to 24h such as `5s`",
-		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time)"},
+	{name: paramReload, form: "a duration such as `5s`; `off`",
+		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time). " +
+			"The default is `off`"},
 }
 
 // Values of Config.Statements.

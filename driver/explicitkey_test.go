@@ -56,7 +56,9 @@ var keyForms = []string{
 // sql_mode. Either the row has the same key as with AUTO_INCREMENT, or a generated one if that
 // generates one, or the error is the same, or the statement is refused. A statement may be
 // refused only if the server's conversion of the key is uncertain.
-func TestExplicitKey_asAutoIncrement(t *testing.T) { onEach(t, testExplicitKey_asAutoIncrement) }
+func TestExplicitKey_asAutoIncrement(t *testing.T) {
+	onEachAndOldest(t, testExplicitKey_asAutoIncrement)
+}
 
 func testExplicitKey_asAutoIncrement(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 4))
@@ -100,7 +102,9 @@ func testExplicitKey_asAutoIncrement(t *testing.T) {
 
 // TestExplicitKey_inAStringColumn checks that a string column keeps explicit keys that are no
 // integers, although the generator returns integers.
-func TestExplicitKey_inAStringColumn(t *testing.T) { onEach(t, testExplicitKey_inAStringColumn) }
+func TestExplicitKey_inAStringColumn(t *testing.T) {
+	onEachAndOldest(t, testExplicitKey_inAStringColumn)
+}
 
 func testExplicitKey_inAStringColumn(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
@@ -276,7 +280,7 @@ var expressionCases = []expressionCase{
 
 // TestExpression_givesTheKey checks that a row gets a generated key if its expression is NULL or
 // 0, as with AUTO_INCREMENT, and that the expression is evaluated once.
-func TestExpression_givesTheKey(t *testing.T) { onEach(t, testExpression_givesTheKey) }
+func TestExpression_givesTheKey(t *testing.T) { onEachAndOldest(t, testExpression_givesTheKey) }
 
 func testExpression_givesTheKey(t *testing.T) {
 	for _, params := range bothWays {
@@ -344,7 +348,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 }
 
 // TestExpressionKey_zero checks that only NULL requests a key with NO_AUTO_VALUE_ON_ZERO.
-func TestExpressionKey_zero(t *testing.T) { onEach(t, testExpressionKey_zero) }
+func TestExpressionKey_zero(t *testing.T) { onEachAndOldest(t, testExpressionKey_zero) }
 
 func testExpressionKey_zero(t *testing.T) {
 	for _, params := range bothWays {
@@ -363,7 +367,7 @@ func testExpressionKey_zero(t *testing.T) {
 
 // TestExpressionKey_text checks that a string key is generated if an expression is NULL or empty,
 // but not if it is blank.
-func TestExpressionKey_text(t *testing.T) { onEach(t, testExpressionKey_text) }
+func TestExpressionKey_text(t *testing.T) { onEachAndOldest(t, testExpressionKey_text) }
 
 func testExpressionKey_text(t *testing.T) {
 	for _, params := range bothWays {

@@ -111,7 +111,7 @@ func TestFilled_callsOfBase(t *testing.T) {
 
 // hasReturning reports whether the server supports INSERT … RETURNING.
 func hasReturning(t *testing.T) bool {
-	return testserver.Has(t, testserver.KindMariaDB, "RETURNING")
+	return testserver.Has(t, testserver.MariaDB, "RETURNING")
 }
 
 // A statement is executed once on a good connection. If all connections are bad, the pool's error

@@ -46,7 +46,7 @@ func execKeys(t *testing.T, db *sql.DB, query string, args ...any) string {
 	return fmt.Sprintf("id %d %v, %d rows, %q", id, err, n, keys.Values())
 }
 
-func TestKeys_textRowByRow(t *testing.T) { onEach(t, testKeys_textRowByRow) }
+func TestKeys_textRowByRow(t *testing.T) { onEachAndOldest(t, testKeys_textRowByRow) }
 
 func testKeys_textRowByRow(t *testing.T) {
 	for _, params := range bothWays {
@@ -99,7 +99,7 @@ func testKeys_textRowByRow(t *testing.T) {
 }
 
 // A key may contain any characters, as a literal or bound.
-func TestKeys_oddCharacters(t *testing.T) { onEach(t, testKeys_oddCharacters) }
+func TestKeys_oddCharacters(t *testing.T) { onEachAndOldest(t, testKeys_oddCharacters) }
 
 func testKeys_oddCharacters(t *testing.T) {
 	odd := []any{`it's`, `a"b`, `back\slash`, `tail\`, "new\nline", "nul\x00", "日本語", "ключ", "😀", `%_`, "`", `\'`, "?", ":a", "--", "/*", " lead", "$1"}
@@ -127,7 +127,7 @@ func testKeys_oddCharacters(t *testing.T) {
 	}
 }
 
-func TestKeys_binary(t *testing.T) { onEach(t, testKeys_binary) }
+func TestKeys_binary(t *testing.T) { onEachAndOldest(t, testKeys_binary) }
 
 func testKeys_binary(t *testing.T) {
 	for _, params := range bothWays {
@@ -158,7 +158,7 @@ func testKeys_binary(t *testing.T) {
 type namedKey int64
 
 // Integers of any type are integer keys.
-func TestKeys_integersOfAnyType(t *testing.T) { onEach(t, testKeys_integersOfAnyType) }
+func TestKeys_integersOfAnyType(t *testing.T) { onEachAndOldest(t, testKeys_integersOfAnyType) }
 
 func testKeys_integersOfAnyType(t *testing.T) {
 	database := testserver.Database(t)
@@ -202,7 +202,7 @@ func testKeys_integersOfAnyType(t *testing.T) {
 }
 
 // Keys may be of a type that implements driver.Valuer, such as uuid.UUID.
-func TestKeys_valuers(t *testing.T) { onEach(t, testKeys_valuers) }
+func TestKeys_valuers(t *testing.T) { onEachAndOldest(t, testKeys_valuers) }
 
 func testKeys_valuers(t *testing.T) {
 	id := uuid.MustParse("0190163d-8694-739b-aea5-966c26f8ad91")
@@ -218,7 +218,7 @@ func testKeys_valuers(t *testing.T) {
 
 // If the kind of keys is unknown, finding out uses up a key only for statements with 0 or an
 // empty string.
-func TestKeys_noneIsWasted(t *testing.T) { onEach(t, testKeys_noneIsWasted) }
+func TestKeys_noneIsWasted(t *testing.T) { onEachAndOldest(t, testKeys_noneIsWasted) }
 
 func testKeys_noneIsWasted(t *testing.T) {
 	for query, want := range map[string]int{
@@ -244,7 +244,7 @@ func testKeys_noneIsWasted(t *testing.T) {
 	}
 }
 
-func TestKeys_keepExplicit(t *testing.T) { onEach(t, testKeys_keepExplicit) }
+func TestKeys_keepExplicit(t *testing.T) { onEachAndOldest(t, testKeys_keepExplicit) }
 
 func testKeys_keepExplicit(t *testing.T) {
 	for _, params := range bothWays {
@@ -277,7 +277,7 @@ func testKeys_keepExplicit(t *testing.T) {
 }
 
 // Each execution resets the keys, even if it fails or is passed through.
-func TestKeys_resetByEachExecution(t *testing.T) { onEach(t, testKeys_resetByEachExecution) }
+func TestKeys_resetByEachExecution(t *testing.T) { onEachAndOldest(t, testKeys_resetByEachExecution) }
 
 func testKeys_resetByEachExecution(t *testing.T) {
 	for _, params := range bothWays {
@@ -317,7 +317,9 @@ func testKeys_resetByEachExecution(t *testing.T) {
 }
 
 // The driver's result has the same lists as go-sql-driver's, with the same lengths.
-func TestResult_rawOfSeveralStatements(t *testing.T) { onEach(t, testResult_rawOfSeveralStatements) }
+func TestResult_rawOfSeveralStatements(t *testing.T) {
+	onEachAndOldest(t, testResult_rawOfSeveralStatements)
+}
 
 func testResult_rawOfSeveralStatements(t *testing.T) {
 	ours, plain, _ := openFilled(t, "multiStatements=true")
@@ -373,7 +375,9 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 }
 
 // The first statement may be an upsert, prepared or not.
-func TestKeys_firstStatementIsUpsert(t *testing.T) { onEach(t, testKeys_firstStatementIsUpsert) }
+func TestKeys_firstStatementIsUpsert(t *testing.T) {
+	onEachAndOldest(t, testKeys_firstStatementIsUpsert)
+}
 
 func testKeys_firstStatementIsUpsert(t *testing.T) {
 	for _, d := range doors[:4] {
@@ -388,7 +392,7 @@ func testKeys_firstStatementIsUpsert(t *testing.T) {
 }
 
 // A key that the column would truncate is an error, even if the server reports none.
-func TestKeyColumn_tooNarrow(t *testing.T) { onEach(t, testKeyColumn_tooNarrow) }
+func TestKeyColumn_tooNarrow(t *testing.T) { onEachAndOldest(t, testKeyColumn_tooNarrow) }
 
 func testKeyColumn_tooNarrow(t *testing.T) {
 	for _, c := range []struct {
@@ -435,7 +439,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 }
 
 // A column that has been widened is noticed.
-func TestKeyColumn_widened(t *testing.T) { onEach(t, testKeyColumn_widened) }
+func TestKeyColumn_widened(t *testing.T) { onEachAndOldest(t, testKeyColumn_widened) }
 
 func testKeyColumn_widened(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(1, int64(5000000000), int64(5000000001)), "ruled.id"))
@@ -449,7 +453,9 @@ func testKeyColumn_widened(t *testing.T) {
 }
 
 // If the server truncates an explicit key, it is not reported.
-func TestKeyColumn_givenKeyOutOfRange(t *testing.T) { onEach(t, testKeyColumn_givenKeyOutOfRange) }
+func TestKeyColumn_givenKeyOutOfRange(t *testing.T) {
+	onEachAndOldest(t, testKeyColumn_givenKeyOutOfRange)
+}
 
 func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 	for _, params := range bothWays {
@@ -476,7 +482,7 @@ func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 }
 
 // The type is queried once.
-func TestKeyColumn_isQueriedOnce(t *testing.T) { onEach(t, testKeyColumn_isQueriedOnce) }
+func TestKeyColumn_isQueriedOnce(t *testing.T) { onEachAndOldest(t, testKeyColumn_isQueriedOnce) }
 
 func testKeyColumn_isQueriedOnce(t *testing.T) {
 	ours, _ := one(t)
@@ -495,7 +501,7 @@ func testKeyColumn_isQueriedOnce(t *testing.T) {
 
 // A trigger may change the key of a row. WithKeys then has no key for the row, and no key is
 // reported that is in no row.
-func TestKeyColumn_trigger(t *testing.T) { onEach(t, testKeyColumn_trigger) }
+func TestKeyColumn_trigger(t *testing.T) { onEachAndOldest(t, testKeyColumn_trigger) }
 
 func testKeyColumn_trigger(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
@@ -527,7 +533,9 @@ func testKeyColumn_trigger(t *testing.T) {
 }
 
 // The server's insert IDs are those of another column with AUTO_INCREMENT.
-func TestKeyColumn_withAutoIncrement(t *testing.T) { onEach(t, testKeyColumn_withAutoIncrement) }
+func TestKeyColumn_withAutoIncrement(t *testing.T) {
+	onEachAndOldest(t, testKeyColumn_withAutoIncrement)
+}
 
 func testKeyColumn_withAutoIncrement(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))

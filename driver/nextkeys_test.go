@@ -222,7 +222,7 @@ func (v veil) Connect(ctx context.Context) (driver.Conn, error) {
 func (v veil) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
 // An INSERT with such keys keeps them, and the next INSERT gets others.
-func TestNextKeys_insertKeepsThem(t *testing.T) { onEach(t, testNextKeys_insertKeepsThem) }
+func TestNextKeys_insertKeepsThem(t *testing.T) { onEachAndOldest(t, testNextKeys_insertKeepsThem) }
 
 func testNextKeys_insertKeepsThem(t *testing.T) {
 	dsn := testserver.Database(t)

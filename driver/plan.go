@@ -61,7 +61,7 @@ type target struct {
 	// key.
 	single bool
 	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
-	// The column itself is geneColumn; nil if keys have no shard bits.
+	// geneColumn is that column; nil if keys have no shard bits.
 	geneAt     int
 	geneColumn *session.Column
 }

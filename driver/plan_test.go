@@ -568,10 +568,10 @@ func TestPlan_probes(t *testing.T) {
 	}
 }
 
-func TestPlan_agreesWithServer(t *testing.T) { onEach(t, testPlan_agreesWithServer) }
+func TestPlan_agreesWithServer(t *testing.T) { onEachAndOldest(t, testPlan_agreesWithServer) }
 
 func testPlan_agreesWithServer(t *testing.T) {
-	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+	cfg := must(mysql.ParseDSN(testserver.Database(t) + "?" + strictMode))(t)
 	base := must(mysql.NewConnector(cfg))(t)
 	plain := sql.OpenDB(base)
 	defer func() { _ = plain.Close() }()
@@ -586,7 +586,7 @@ func testPlan_agreesWithServer(t *testing.T) {
 		mustExec(t, plain, "CREATE TABLE "+name+table)
 	}
 	server := session.ServerMySQL
-	if strings.HasPrefix(testserver.Name(t), "mariadb") {
+	if testserver.KindOf(t) == testserver.KindMariaDB {
 		server = session.ServerMariaDB
 	}
 	a := &agreement{T: t}

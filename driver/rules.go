@@ -246,8 +246,7 @@ func ruleOf(value string) (*rule.Rule, error) {
 		// It may be the end of a password that contains "@/?". Systems return several errors for the
 		// name of no file.
 		return nil, &DSNError{Param: paramRule, Err: failed.Err,
-			Reason: "the value is neither a registered rule nor a readable file; " +
-				"it isn't shown because it contains an @"}
+			Reason: "the value is neither a registered rule nor a readable file; it isn't shown because it contains an @"}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &DSNError{Param: paramRule, Err: err,
 			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, namedRules.list())}

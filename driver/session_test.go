@@ -36,7 +36,7 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 }
 
 // Columns are read once, and again after the server reports that they have changed.
-func TestSession_columnsChange(t *testing.T) { onEach(t, testSession_columnsChange) }
+func TestSession_columnsChange(t *testing.T) { onEachAndOldest(t, testSession_columnsChange) }
 
 func testSession_columnsChange(t *testing.T) {
 	for _, params := range bothWays {
@@ -74,7 +74,7 @@ func testSession_columnsChange(t *testing.T) {
 
 // A prepared statement survives changes of its table's columns.
 func TestSession_columnsChangeUnderStatement(t *testing.T) {
-	onEach(t, testSession_columnsChangeUnderStatement)
+	onEachAndOldest(t, testSession_columnsChangeUnderStatement)
 }
 
 func testSession_columnsChangeUnderStatement(t *testing.T) {
@@ -143,7 +143,7 @@ func testSession_databaseChanges(t *testing.T) {
 
 // The sql_mode at each execution determines the effect of an explicit 0, also for a statement
 // that the connection has just executed or prepared.
-func TestSession_zeroFollowsTheMode(t *testing.T) { onEach(t, testSession_zeroFollowsTheMode) }
+func TestSession_zeroFollowsTheMode(t *testing.T) { onEachAndOldest(t, testSession_zeroFollowsTheMode) }
 
 func testSession_zeroFollowsTheMode(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id"))
@@ -164,7 +164,7 @@ func testSession_zeroFollowsTheMode(t *testing.T) {
 }
 
 // Without a current database, qualified names work.
-func TestSession_withoutDatabase(t *testing.T) { onEach(t, testSession_withoutDatabase) }
+func TestSession_withoutDatabase(t *testing.T) { onEachAndOldest(t, testSession_withoutDatabase) }
 
 func testSession_withoutDatabase(t *testing.T) {
 	ours, plain := one(t)
@@ -186,7 +186,7 @@ func testSession_withoutDatabase(t *testing.T) {
 }
 
 // The columns of these tables are unusual.
-func TestSession_unusualTables(t *testing.T) { onEach(t, testSession_unusualTables) }
+func TestSession_unusualTables(t *testing.T) { onEachAndOldest(t, testSession_unusualTables) }
 
 func testSession_unusualTables(t *testing.T) {
 	for _, table := range []struct{ ddl, values string }{
@@ -203,6 +203,10 @@ func testSession_unusualTables(t *testing.T) {
 		{"CREATE TABLE ruled (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=5000", "0, 1"},
 		{"CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT NOT NULL AUTO_INCREMENT UNIQUE)", "0, NULL"},
 	} {
+		if strings.Contains(table.ddl, "INVISIBLE") && !testserver.Has(t, testserver.Newest, "invisible columns") ||
+			strings.Contains(table.ddl, " AS (") && !testserver.Has(t, testserver.Newer, "generated columns") {
+			continue
+		}
 		ours, plain := one(t, "multiStatements=true")
 		mustExec(t, plain, "DROP TABLE ruled")
 		mustExec(t, plain, table.ddl)
@@ -233,7 +237,7 @@ func testSession_unusualTables(t *testing.T) {
 // LAST_INSERT_ID() has the value of AUTO_INCREMENT in every statement that reads it, even if
 // shardkey couldn't set it on the server immediately.
 func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
-	onEach(t, testSession_lastInsertIDIsReadEverywhere)
+	onEachAndOldest(t, testSession_lastInsertIDIsReadEverywhere)
 }
 
 func testSession_lastInsertIDIsReadEverywhere(t *testing.T) {
@@ -359,7 +363,9 @@ const (
 )
 
 // Columns that the same connection alters are known immediately.
-func TestColumns_alteredByOwnConnection(t *testing.T) { onEach(t, testColumns_alteredByOwnConnection) }
+func TestColumns_alteredByOwnConnection(t *testing.T) {
+	onEachAndOldest(t, testColumns_alteredByOwnConnection)
+}
 
 func testColumns_alteredByOwnConnection(t *testing.T) {
 	ours, plain := one(t, "multiStatements=true")
@@ -396,7 +402,7 @@ func testColumns_alteredByOwnConnection(t *testing.T) {
 
 // Columns that another connection alters are noticed in time. Until then, the key is still in its
 // column.
-func TestColumns_alteredByOthers(t *testing.T) { onEach(t, testColumns_alteredByOthers) }
+func TestColumns_alteredByOthers(t *testing.T) { onEachAndOldest(t, testColumns_alteredByOthers) }
 
 func testColumns_alteredByOthers(t *testing.T) {
 	for _, params := range bothWays {
@@ -465,7 +471,7 @@ func testColumns_tableMadeAgain(t *testing.T) {
 }
 
 // A temporary table has its own columns, in its session only.
-func TestColumns_temporaryTable(t *testing.T) { onEach(t, testColumns_temporaryTable) }
+func TestColumns_temporaryTable(t *testing.T) { onEachAndOldest(t, testColumns_temporaryTable) }
 
 func testColumns_temporaryTable(t *testing.T) {
 	ours, plain, _ := openFilled(t)
@@ -494,6 +500,7 @@ func testColumns_temporaryTable(t *testing.T) {
 func TestColumns_withoutSelectPrivilege(t *testing.T) { onEach(t, testColumns_withoutSelectPrivilege) }
 
 func testColumns_withoutSelectPrivilege(t *testing.T) {
+	testserver.Needs(t, testserver.Newest, "invisible columns")
 	_, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
 	db, _ := openAs(t, plain, "INSERT ON ruled")
@@ -654,7 +661,7 @@ func testTransaction_isolationReachesInsert(t *testing.T) {
 
 // Random sequences of statements around SET TRANSACTION return the same errors as without
 // shardkey.
-func TestTransaction_sameAsPlain(t *testing.T) { onEach(t, testTransaction_sameAsPlain) }
+func TestTransaction_sameAsPlain(t *testing.T) { onEachAndOldest(t, testTransaction_sameAsPlain) }
 
 func testTransaction_sameAsPlain(t *testing.T) {
 	ctx, r := context.Background(), rand.New(rand.NewPCG(4, 17))
@@ -704,9 +711,9 @@ func mysqlNumber(err error) int {
 }
 
 // The INSERT that is sent contains the key column. So a user with privileges on columns needs
-// them for that column, too: INSERT, and UPDATE for an upsert on MariaDB, which requires it for
-// every column of the INSERT.
-func TestGrants_onColumns(t *testing.T) { onEach(t, testGrants_onColumns) }
+// them for that column, too: INSERT, and UPDATE for an upsert on MariaDB and MySQL 5.6, which require it
+// for every column of the INSERT.
+func TestGrants_onColumns(t *testing.T) { onEachAndOldest(t, testGrants_onColumns) }
 
 func testGrants_onColumns(t *testing.T) {
 	root := mustOpen(t, "mysql", testserver.Database(t))
@@ -716,7 +723,7 @@ func testGrants_onColumns(t *testing.T) {
 	} {
 		mustExec(t, root, query)
 	}
-	mariaDB := testserver.Name(t) != "mysql"
+	readsToUpdate := !testserver.Has(t, testserver.MySQL8, "upserts of columns that the user may not read")
 	const insert, upsert = "INSERT INTO %s (name, n) VALUES ('a', 1)", "INSERT INTO %s (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE n = 5"
 	for _, c := range []struct {
 		grants, query string
@@ -724,8 +731,8 @@ func testGrants_onColumns(t *testing.T) {
 	}{
 		{"INSERT (name, n)", insert, true, false},
 		{"INSERT (id, name, n)", insert, false, false},
-		{"SELECT, INSERT, UPDATE (n)", upsert, mariaDB, mariaDB},
-		{"SELECT, INSERT, UPDATE (name, n)", upsert, mariaDB, false},
+		{"SELECT, INSERT, UPDATE (n)", upsert, readsToUpdate, readsToUpdate},
+		{"SELECT, INSERT, UPDATE (name, n)", upsert, readsToUpdate, false},
 		{"SELECT, INSERT, UPDATE (id, name, n)", upsert, false, false},
 	} {
 		mustExec(t, root, "DELETE FROM ruled")
@@ -749,10 +756,9 @@ func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) 
 	t.Helper()
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	cfg.DBName = column(t, root, "SELECT DATABASE()")
-	cfg.User, cfg.Passwd = "sk_"+cfg.DBName[len(cfg.DBName)-12:], "Ttt-123-secret"
-	mustExec(t, root, "DROP USER IF EXISTS "+cfg.User)
+	cfg.User, cfg.Passwd = fmt.Sprintf("sk_%x", rand.Uint32()), "Ttt-123-secret"
 	mustExec(t, root, "CREATE USER "+cfg.User+" IDENTIFIED BY 'Ttt-123-secret'")
-	t.Cleanup(func() { _, _ = root.Exec("DROP USER IF EXISTS " + cfg.User) })
+	t.Cleanup(func() { _, _ = root.Exec("DROP USER " + cfg.User) })
 	for _, grant := range grants {
 		mustExec(t, root, "GRANT "+strings.ReplaceAll(grant, " ON ", " ON `"+cfg.DBName+"`.")+" TO "+cfg.User)
 	}
@@ -775,7 +781,7 @@ func isDenied(t *testing.T, what string, err error, want bool) {
 // statement and send nothing.
 type readingCase struct {
 	name   string
-	on     testserver.Kind // only kind of server with the feature
+	on     testserver.Servers // with the feature
 	setup  []string
 	query  string
 	args   []any
@@ -784,17 +790,17 @@ type readingCase struct {
 }
 
 var readingCases = []readingCase{
-	{name: "SET STATEMENT twice", on: testserver.KindMariaDB, query: "SET STATEMENT max_statement_time = 1 FOR SET STATEMENT lock_wait_timeout = 5 FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
-	{name: "FOR in brackets", on: testserver.KindMariaDB, query: "SET STATEMENT max_statement_time = (SELECT 1 FOR UPDATE) FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
-	{name: "IGNORE as a value", on: testserver.KindMariaDB, query: "INSERT INTO ruled (id, a) VALUES (IGNORE, IGNORE), (DEFAULT, 2)", want: []string{"key <nil> <nil>", "key 2 <nil>"}},
-	{name: "RETURNING as an alias", on: testserver.KindMySQL, query: "INSERT INTO ruled (a) SELECT returning.a AS returning FROM (SELECT 3 AS a) returning", want: []string{"key 3 <nil>"}},
-	{name: "RETURNING in a value", on: testserver.KindMySQL, setup: []string{"ALTER TABLE ruled ADD returning INT DEFAULT 0"}, query: "INSERT INTO ruled SET a = NOT returning, s = 'x'", want: []string{"key 1 x"}},
-	{name: "VALUES ROW with UNION", on: testserver.KindMySQL, query: "INSERT INTO ruled (a) VALUES ROW(1) UNION SELECT 2 ORDER BY 1 LIMIT 1", want: []string{"key 1 <nil>"}},
-	{name: "VALUES ROW in brackets", on: testserver.KindMySQL, query: "INSERT INTO ruled (a) (VALUES ROW(3), ROW(4))", want: []string{"key 3 <nil>", "key 4 <nil>"}},
+	{name: "SET STATEMENT twice", on: testserver.MariaDB, query: "SET STATEMENT max_statement_time = 1 FOR SET STATEMENT lock_wait_timeout = 5 FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
+	{name: "FOR in brackets", on: testserver.MariaDB, query: "SET STATEMENT max_statement_time = (SELECT 1 FOR UPDATE) FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
+	{name: "IGNORE as a value", on: testserver.MariaDB, query: "INSERT INTO ruled (id, a) VALUES (IGNORE, IGNORE), (DEFAULT, 2)", want: []string{"key <nil> <nil>", "key 2 <nil>"}},
+	{name: "RETURNING as an alias", on: testserver.MySQL8, query: "INSERT INTO ruled (a) SELECT returning.a AS returning FROM (SELECT 3 AS a) returning", want: []string{"key 3 <nil>"}},
+	{name: "RETURNING in a value", on: testserver.MySQL8, setup: []string{"ALTER TABLE ruled ADD returning INT DEFAULT 0"}, query: "INSERT INTO ruled SET a = NOT returning, s = 'x'", want: []string{"key 1 x"}},
+	{name: "VALUES ROW with UNION", on: testserver.MySQL8, query: "INSERT INTO ruled (a) VALUES ROW(1) UNION SELECT 2 ORDER BY 1 LIMIT 1", want: []string{"key 1 <nil>"}},
+	{name: "VALUES ROW in brackets", on: testserver.MySQL8, query: "INSERT INTO ruled (a) (VALUES ROW(3), ROW(4))", want: []string{"key 3 <nil>", "key 4 <nil>"}},
 	{name: "a key before a word", query: "INSERT INTO ruled SET a='1'ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID()", want: []string{"key 1 <nil>"}},
 	{name: "an argument before a word", query: "INSERT INTO ruled SET a=?, id=(NULL)ON DUPLICATE KEY UPDATE a=2", args: []any{1}, want: []string{"key 1 <nil>"}},
 	{name: "a decimal that ends in a dot", query: "INSERT INTO ruled (a, id) VALUES (1, 7/1.)", want: []string{"key 1 <nil>"}},
-	{name: "VALUES and UNION", on: testserver.KindMariaDB, query: "INSERT INTO ruled (a) VALUES (?) UNION SELECT 2", args: []any{1}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
+	{name: "VALUES and UNION", on: testserver.MariaDB, query: "INSERT INTO ruled (a) VALUES (?) UNION SELECT 2", args: []any{1}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
 
 	{name: "gbk", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES ('\xbf\x5c', 1)"},
 	{name: "gbk, ASCII", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES ('x', 1)", want: []string{"key 1 x"}},
@@ -817,22 +823,22 @@ var readingCases = []readingCase{
 	{name: "no UTF-8 in the name", query: "INSERT INTO `ruled\xc2` (a) VALUES (1)"},
 	{name: "a NUL at the end", query: "INSERT INTO ruled (a) VALUES (1)\x00", want: []string{"key 1 <nil>"}},
 
-	{name: "MSSQL", on: testserver.KindMariaDB, setup: []string{"SET sql_mode = 'MSSQL'"}, query: "INSERT INTO [ruled] ([a]) VALUES (1)", want: []string{"key 1 <nil>"}},
-	{name: "EMPTY_STRING_IS_NULL", on: testserver.KindMariaDB, setup: []string{"SET sql_mode = 'EMPTY_STRING_IS_NULL'"}, query: "INSERT INTO ruled (id, a) VALUES ('', 1), (?, 2)", args: []any{""}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
+	{name: "MSSQL", on: testserver.MariaDB, setup: []string{"SET sql_mode = 'MSSQL'"}, query: "INSERT INTO [ruled] ([a]) VALUES (1)", want: []string{"key 1 <nil>"}},
+	{name: "EMPTY_STRING_IS_NULL", on: testserver.MariaDB, setup: []string{"SET sql_mode = 'EMPTY_STRING_IS_NULL'"}, query: "INSERT INTO ruled (id, a) VALUES ('', 1), (?, 2)", args: []any{""}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
 	{name: "comments of versions, the table", query: "INSERT INTO /*!50000 ruled */ /*!99999 .x */ (a) VALUES (1)"},
 	{name: "a comment of a version to come", query: "/*!99999 INSERT INTO ruled (a) VALUES (1) */"},
 	{name: "a comment that hides the table", query: "INSERT INTO /*!99999 other */ /*!50000 ruled */ (a) VALUES (1)"},
 	{name: "comments of versions, the rows", query: "/*!50000 INSERT INTO ruled (a) VALUES (1) */ /*!99999 , (2) */"},
 	{name: "comments of versions, the values", query: "INSERT INTO ruled (a, s) VALUES (1 /*!99999 , 7, 8 */ /*!50000 , 2 */)"},
-	{name: "sql_mode in a hint", on: testserver.KindMySQL, query: "INSERT /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO') */ INTO ruled (id, a) VALUES (0, 1)"},
-	{name: "sql_mode in SET STATEMENT", on: testserver.KindMariaDB, query: "SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO' FOR INSERT INTO ruled (id, a) VALUES (0, 1)"},
+	{name: "sql_mode in a hint", on: testserver.MySQL8, query: "INSERT /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO') */ INTO ruled (id, a) VALUES (0, 1)"},
+	{name: "sql_mode in SET STATEMENT", on: testserver.MariaDB, query: "SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO' FOR INSERT INTO ruled (id, a) VALUES (0, 1)"},
 	{name: "no key in the file", query: "LOAD DATA LOCAL INFILE 'x' INTO TABLE ruled (a)"},
 	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
 }
 
 // TestReading_asTheServer checks that shardkey parses statements as the server does, or refuses
 // them.
-func TestReading_asTheServer(t *testing.T) { onEach(t, testReading_asTheServer) }
+func TestReading_asTheServer(t *testing.T) { onEachAndOldest(t, testReading_asTheServer) }
 
 func testReading_asTheServer(t *testing.T) {
 	for _, c := range readingCases {

@@ -409,6 +409,7 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 }
 
 func testStatements_sameAsPreparedEachTime(t *testing.T) {
+	testserver.Needs(t, testserver.Newer, "JSON")
 	const statements = 1000
 	testserver.Ran(t, "cached statements compared with ones prepared each time", fmt.Sprint(2*statements))
 	for i, mode := range []string{"auto", "always&interpolateParams=true"} {
@@ -596,7 +597,7 @@ func (w *wire) roundTrips() int {
 
 // A statement that the server has dropped is prepared again once, and its row is inserted once.
 func TestStatements_preparedAgainOnServers(t *testing.T) {
-	onEach(t, testStatements_preparedAgainOnServers)
+	onEachAndOldest(t, testStatements_preparedAgainOnServers)
 }
 
 func testStatements_preparedAgainOnServers(t *testing.T) {

@@ -27,7 +27,7 @@ var firstKeys = map[string]int64{"t": 1_000_000, "c": 2_000_000}
 // Random strings of two to five statements have the same rows, errors and insert IDs as with
 // go-sql-driver and AUTO_INCREMENT, while another connection alters the tables. A refused string
 // changes nothing.
-func TestStrings_sameAsPlain(t *testing.T) { onEach(t, testStrings_sameAsPlain) }
+func TestStrings_sameAsPlain(t *testing.T) { onEachAndOldest(t, testStrings_sameAsPlain) }
 
 func testStrings_sameAsPlain(t *testing.T) {
 	next := map[string]int64{}

@@ -116,8 +116,8 @@ func indirect(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isMissing reports whether the driver generates a key for a value. It does for nil, 0, an empty
-// string, a pointer to one, or a driver.Valuer that returns one.
+// isMissing reports whether the driver generates a key for a value: for nil, 0, an empty string, a
+// pointer to one, or a driver.Valuer that returns one.
 func isMissing(value any) bool {
 	v := reflect.ValueOf(value)
 	if valuer, ok := value.(driver.Valuer); ok && !(v.Kind() == reflect.Pointer && v.IsNil()) {

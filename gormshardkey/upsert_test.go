@@ -107,13 +107,13 @@ func TestUpsert_keyBesideThePrimary(t *testing.T) {
 	})
 }
 
-// GORM handles a table without a rule in the same way with and without the plugin.
+// A table without rule is GORM's business, with or without the plugin.
 func TestUpsert_unruledTableAsWithoutPlugin(t *testing.T) {
 	each(t, TestUpsert_unruledTableAsWithoutPlugin, "unruled", func(t *testing.T, w *world) {
 		must(t, w.Create(&[]Unruled{{Name: "a"}, {Name: "b"}}))
 		rows := []Unruled{{Name: "new1"}, {Name: "b", Amount: 4}, {Name: "new2"}}
 		tx := must(t, w.Clauses(updateAll).Create(&rows))
-		if !w.returning || !testserver.Has(t, testserver.KindMariaDB, "RETURNING") {
+		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
 			return // GORM has counted
 		}
 		for _, r := range rows {
@@ -142,7 +142,7 @@ func TestReturning_requested(t *testing.T) {
 		updated := []Order{{Name: "new6"}, {Name: "a", Amount: 9}, {Name: "new7"}, {Name: "b", Amount: 9}}
 		must(t, w.Clauses(column, updateAll).Create(&updated))
 		w.rightOrZero(t, updated)
-		if w.returning && testserver.Has(t, testserver.KindMariaDB, "RETURNING") {
+		if w.returning && testserver.Has(t, testserver.MariaDB, "RETURNING") {
 			w.orders(t, updated...) // those that existed too
 		}
 		whole := named("a", "new8")

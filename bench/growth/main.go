@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/bench"
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 func main() {
@@ -55,15 +56,15 @@ func run(only string, most, cpu int) error {
 	if err := print(inMemory); err != nil {
 		return err
 	}
-	dsn := os.Getenv("SHARDKEY_TEST_MYSQL_DSN")
-	if dsn == "" {
-		dsn = os.Getenv("SHARDKEY_TEST_MARIADB_DSN")
+	named, err := testserver.Named()
+	if err != nil {
+		return err
 	}
-	if dsn == "" {
+	if len(named) == 0 {
 		fmt.Println("\nno server: rows, connections and INSERT … SELECT are not measured")
 		return nil
 	}
-	s, err := newServer(dsn)
+	s, err := newServer(named[0].DSN)
 	if err != nil {
 		return err
 	}

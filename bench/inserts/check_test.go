@@ -61,8 +61,7 @@ func TestCheck_failsOutsideOfNoise(t *testing.T) {
 
 // An invalid file fails before anything is measured.
 func TestCheck_wrongFile(t *testing.T) {
-	t.Setenv("SHARDKEY_TEST_MYSQL_DSN", "")
-	t.Setenv("SHARDKEY_TEST_MARIADB_DSN", "")
+	t.Setenv("SHARDKEY_TEST_DSN", "")
 	for name, text := range map[string]string{
 		"no JSON":    "ratios: 1",
 		"no ratios":  `{"Machine": "x", "Runs": 5}`,

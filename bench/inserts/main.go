@@ -18,6 +18,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/bench"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -73,24 +74,20 @@ func run(o options) error {
 // servers measures all servers that the environment specifies.
 func servers(o options) (ratios []ratio, err error) {
 	fmt.Fprintf(o.out, "%s, medians of %d rounds; µs an INSERT statement\n", bench.Machine(), o.rounds)
-	found := false
-	for _, s := range []struct{ name, env string }{
-		{"MySQL", "SHARDKEY_TEST_MYSQL_DSN"}, {"MariaDB", "SHARDKEY_TEST_MARIADB_DSN"}} {
-		dsn := os.Getenv(s.env)
-		if dsn == "" {
-			continue
-		}
-		found = true
-		all, err := server(o, s.name, dsn)
+	named, err := testserver.Named()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range named {
+		all, err := server(o, string(s.Kind), s.DSN)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
+			return nil, fmt.Errorf("%s: %w", s.Kind, err)
 		}
 		ratios = append(ratios, all...)
 	}
 	switch {
-	case !found:
-		return nil, errors.New("no server: set SHARDKEY_TEST_MYSQL_DSN or SHARDKEY_TEST_MARIADB_DSN, " +
-			"or run it by internal/testserver/run")
+	case len(named) == 0:
+		return nil, errors.New("no server: set SHARDKEY_TEST_DSN, or run it by internal/testserver/run")
 	case len(ratios) == 0:
 		return nil, fmt.Errorf("-scene %q: no such row", o.scene)
 	}

@@ -65,11 +65,11 @@ func shop(t *testing.T) (dsn string) {
 // TestDatabases_golden compares the output of doctor, migrate and init with databases.txt,
 // without the parts that differ between servers.
 func TestDatabases_golden(t *testing.T) {
-	if testserver.Each(t, TestDatabases_golden) {
+	if testserver.EachAndOldest(t, TestDatabases_golden) {
 		return
 	}
 	dsn := shop(t)
-	if testserver.Has(t, testserver.KindMariaDB, "CREATE SEQUENCE") {
+	if testserver.Has(t, testserver.MariaDB, "CREATE SEQUENCE") {
 		execute(t, dsn, "CREATE SEQUENCE numbers")
 	}
 	compareDatabase(t, dsn)
@@ -80,7 +80,7 @@ func compareDatabase(t *testing.T, dsn string) {
 	t.Helper()
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
-	t.Setenv("SHOP_DSN", dsn+"?shardkeyRule=rule.yaml&parseTime=true")
+	t.Setenv("SHOP_DSN", dsn+"?shardkeyRule=rule.yaml&parseTime=true&sql_mode=%27STRICT_TRANS_TABLES%27")
 	want, err := os.ReadFile("databases.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestDocs_databases(t *testing.T) {
 // The output of migrate can be piped into a server while programs still use
 // AUTO_INCREMENT. Only --drop-auto-increment removes AUTO_INCREMENT.
 func TestMigrate_piped(t *testing.T) {
-	if testserver.Each(t, TestMigrate_piped) {
+	if testserver.EachAndOldest(t, TestMigrate_piped) {
 		return
 	}
 	dsn := shop(t)
@@ -145,7 +145,7 @@ func TestMigrate_piped(t *testing.T) {
 
 // TestDSN_sameInEachCommand passes the same values of --dsn to each command that connects.
 func TestDSN_sameInEachCommand(t *testing.T) {
-	if testserver.Each(t, TestDSN_sameInEachCommand) {
+	if testserver.EachAndOldest(t, TestDSN_sameInEachCommand) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -174,7 +174,7 @@ func TestDSN_sameInEachCommand(t *testing.T) {
 
 // TestInit_passesCheckAndDoctor checks the rule that init prints for two databases.
 func TestInit_passesCheckAndDoctor(t *testing.T) {
-	if testserver.Each(t, TestInit_passesCheckAndDoctor) {
+	if testserver.EachAndOldest(t, TestInit_passesCheckAndDoctor) {
 		return
 	}
 	ids := testserver.StartSQL(t) // durable
@@ -303,7 +303,7 @@ func TestWorkers_stores(t *testing.T) {
 }
 
 func TestWorkers_sql(t *testing.T) {
-	if testserver.Each(t, TestWorkers_sql) {
+	if testserver.EachAndOldest(t, TestWorkers_sql) {
 		return
 	}
 	tryWorkers(t, "{type: SQL, props: {}}", testserver.Database(t), true)

@@ -32,7 +32,7 @@ import (
 // browser starts Chromium until the end of the test.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	testserver.NotShort(t)
+	testserver.MayStart(t)
 	ctx, end := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(chromedp.NoSandbox))
 	t.Cleanup(end)
 	err := chromedp.Do(ctx)

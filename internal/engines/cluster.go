@@ -73,7 +73,7 @@ func (c *Cluster) open(start func() error) error {
 // openForTest starts servers that end with the test. With -short it skips the test.
 func (c *Cluster) openForTest(t testing.TB, name string, start func() error) {
 	t.Helper()
-	testserver.NotShort(t)
+	testserver.MayStart(t)
 	testserver.Started(t, name, c.open(start))
 	for _, s := range c.servers {
 		s.Attach(t)

@@ -1,24 +1,22 @@
 package testserver
 
 import (
-	"database/sql"
+	"cmp"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/go-sql-driver/mysql"
 )
 
 // productsOf says by a subtest's name which product Each runs it on.
 var productsOf sync.Map
 
-// Each runs a test once for each SQL server, as subtests "mysql", "mariadb" and
-// "mariadb-11.8", and reports whether it did: the test, called again by its
+// Each runs a test once for each SQL server but the oldest, as subtests "mysql", "mariadb"
+// and "mariadb-11.8", and reports whether it did: the test, called again by its
 // subtests, continues where it did not. In a subtest [Database] and [StartSQL] are
 // that server's.
 //
@@ -27,28 +25,64 @@ var productsOf sync.Map
 //			return
 //		}
 //		dsn := testserver.Database(t)
+//
+// Where SHARDKEY_TEST_DSN names servers, the test runs on each of those instead.
 func Each(t *testing.T, test func(*testing.T)) bool {
+	t.Helper()
+	return each(t, test, func(p *product) bool { return !p.oldest })
+}
+
+// EachAndOldest is Each with the oldest server, in the subtest "mysql-5.6".
+func EachAndOldest(t *testing.T, test func(*testing.T)) bool {
+	t.Helper()
+	return each(t, test, func(*product) bool { return true })
+}
+
+func each(t *testing.T, test func(*testing.T), runs func(*product) bool) bool {
 	t.Helper()
 	if productByName(t.Name()) != nil {
 		return false
 	}
-	for _, p := range products {
+	all, err := named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all == nil {
+		all = products
+	}
+	for _, p := range all {
+		if !runs(p) {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
-			dsn := shared(t, p.name)
+			dsn := p.shared(t)
 			productsOf.Store(t.Name(), p)
 			t.Cleanup(func() { productsOf.Delete(t.Name()) })
 			recordServer(t, p, dsn)
-			Ran(t, "tests of "+packageOf(test), "all")
+			howMany := "all"
+			if p.oldest {
+				howMany = "some"
+			}
+			Ran(t, "tests of "+packageOf(test), howMany)
 			test(t)
 		})
 	}
 	return true
 }
 
-// productOf is what a test runs on: MariaDB outside of Each.
+// productOf is what a test runs on. Outside of Each that is MariaDB, or the first server
+// that SHARDKEY_TEST_DSN names.
 func productOf(t testing.TB) *product {
+	t.Helper()
 	if p := productByName(t.Name()); p != nil {
 		return p
+	}
+	all, err := named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all != nil {
+		return all[0]
 	}
 	return mariaDB
 }
@@ -63,22 +97,61 @@ func productByName(test string) *product {
 	return nil
 }
 
-// Name is that of [Each]'s subtest, which says the server that a test runs on.
-func Name(t testing.TB) string { return productOf(t).name }
+// Name is that of [Each]'s subtest, which names the server that a test runs on.
+func Name(t testing.TB) string { t.Helper(); return productOf(t).name }
 
-// Needs skips a test on servers of another kind than the one that has what it
-// needs: "RETURNING". The compatibility matrix lists it.
-func Needs(t testing.TB, kind Kind, what string) {
+// KindOf returns the kind of the server that a test runs on.
+func KindOf(t testing.TB) Kind { t.Helper(); return productOf(t).kind }
+
+// IsOldest reports whether a test runs on the oldest server, for tests of which only a part runs
+// there.
+func IsOldest(t testing.TB) bool { t.Helper(); return productOf(t).oldest }
+
+// Servers are the SQL servers of a kind, from a version on if it has one, or of several such
+// kinds: "MySQL 5.7, MariaDB".
+type Servers string
+
+// What servers differ by, for [Has] and [Needs].
+const (
+	MariaDB Servers = "MariaDB"
+	MySQL8  Servers = "MySQL 8.0"
+	Newer   Servers = "MySQL 5.7, MariaDB" // all but the oldest
+	Newest  Servers = "MySQL 8.0, MariaDB"
+)
+
+// have reports whether a product is one of the servers.
+func (s Servers) have(p *product) bool {
+	for one := range strings.SplitSeq(string(s), ", ") {
+		kind, from, _ := strings.Cut(one, " ")
+		if Kind(kind) == p.kind && compareVersions(p.series, from) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// compareVersions compares two series such as "10.11". An empty one is the oldest.
+func compareVersions(a, b string) int {
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
+	majorA, minorA, _ := strings.Cut(a, ".")
+	majorB, minorB, _ := strings.Cut(b, ".")
+	return cmp.Or(cmp.Compare(number(majorA), number(majorB)), cmp.Compare(number(minorA), number(minorB)))
+}
+
+// Needs skips a test on servers that don't have what it needs: "RETURNING". The compatibility
+// matrix lists it.
+func Needs(t testing.TB, servers Servers, what string) {
 	t.Helper()
-	if !Has(t, kind, what) {
-		t.Skipf("it needs %s, which only %s has", what, kind)
+	if !Has(t, servers, what) {
+		t.Skipf("it needs %s, which only %s has", what, servers)
 	}
 }
 
-// Has is Needs for one case of a test, which says by it whether the case runs.
-func Has(t testing.TB, kind Kind, what string) bool {
-	note("needs", what, string(kind), firstOf(t.Name()))
-	return productOf(t).kind == kind
+// Has is Needs for one case of a test, which decides by it whether the case runs.
+func Has(t testing.TB, servers Servers, what string) bool {
+	t.Helper()
+	note("needs", what, string(servers), firstOf(t.Name()))
+	return servers.have(productOf(t))
 }
 
 // Ran notes for the compatibility matrix that something ran on the server that
@@ -97,25 +170,19 @@ func firstOf(name string) string {
 	return first
 }
 
-var series = regexp.MustCompile(`^\d+\.\d+`)
-
 var recorded sync.Map // products whose server has been noted
 
 // recordServer notes which series a server is of.
 func recordServer(t testing.TB, p *product, dsn string) {
+	t.Helper()
 	if _, done := recorded.LoadOrStore(p, true); done || os.Getenv(envRecord) == "" {
 		return
 	}
-	cfg, err := mysql.ParseDSN(dsn)
+	kind, series, err := askVersion(dsn)
 	if err != nil {
-		t.Fatalf("%s: %v", p.env, err)
+		t.Fatal(err)
 	}
-	var version string
-	err = with(cfg, func(db *sql.DB) error { return db.QueryRow("SELECT VERSION()").Scan(&version) })
-	if err != nil {
-		t.Fatalf("%s: %v", p.env, err)
-	}
-	note("server", p.name, string(p.kind)+" "+series.FindString(version))
+	note("server", p.name, string(kind)+" "+series)
 }
 
 // note adds a line to what the run notes down, where it does. Test binaries
@@ -143,7 +210,7 @@ func packageOf(test func(*testing.T)) string {
 	return strings.TrimPrefix(dir+strings.TrimSuffix(base, "_test"), "github.com/shardkey/shardkey/")
 }
 
-// Names are those of Each's subtests, in their order.
+// Names are those of the subtests of EachAndOldest, in their order.
 func Names() []string {
 	var names []string
 	for _, p := range products {

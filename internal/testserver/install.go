@@ -78,18 +78,19 @@ func (p *product) installed() (*installation, error) {
 	if in := cached(p); in != nil {
 		return in, nil
 	}
-	path, err := Program(p.program, "", p.env)
+	path, err := Program(p.program, "", envDSN)
 	if err == nil {
 		version, err := exec.Command(path, "--no-defaults", "--version").Output()
 		if err == nil && strings.Contains(string(version), "Ver "+p.series+".") {
 			return &installation{command: []string{path}}, nil
 		}
 	}
-	return nil, &MissingError{Program: string(p.kind) + " " + p.series, Remedy: "make servers fetches it (Debian)", Env: p.env}
+	return nil, &MissingError{Program: string(p.kind) + " " + p.series, Remedy: "make servers fetches it (Debian)", Env: envDSN}
 }
 
 // cached returns the product out of the cache, or nil. Its libraries are not
-// the system's, so that the loader among them starts it.
+// the system's, so that the loader among them starts it. If there is none, the
+// libraries that it lacks are the system's.
 func cached(p *product) *installation {
 	cache, err := cacheDir()
 	if err != nil {
@@ -100,6 +101,9 @@ func cached(p *product) *installation {
 	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*"))
 	if len(loaders) == 0 { // Debian 12 keeps them outside of /usr
 		loaders, _ = filepath.Glob(filepath.Join(root, "lib/*-linux-gnu*/ld-linux*.so.*"))
+	}
+	if len(loaders) == 0 {
+		loaders, _ = filepath.Glob("/lib64/ld-linux*.so.*")
 	}
 	if len(loaders) == 0 || !executable(path) {
 		return nil

@@ -104,21 +104,24 @@ func startServer(t testing.TB, r Recipe, fast bool, args []string) (*Server, err
 	return nil, err
 }
 
-// forTest starts a server that ends with the test. With -short it skips.
+// forTest starts a server that ends with the test. See [MayStart].
 func forTest(t testing.TB, r Recipe, args []string) *Server {
 	t.Helper()
-	NotShort(t)
+	MayStart(t)
 	s, err := startServer(t, r, false, args)
 	Started(t, r.Name, err)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// NotShort skips a test that starts a server where -short is set.
-func NotShort(t testing.TB) {
+// MayStart skips a test that starts a server if -short or SHARDKEY_TEST_DSN is set.
+func MayStart(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		t.Skip("-short: no server is started")
+	case os.Getenv(envDSN) != "":
+		t.Skip(envDSN + " is set: no server is started")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
-	if Each(t, TestSQLServer_keepsDataOverKillAndStop) {
+	if EachAndOldest(t, TestSQLServer_keepsDataOverKillAndStop) {
 		return
 	}
 	s := StartSQL(t)
@@ -53,7 +53,7 @@ func TestSQLServer_speaksTLS(t *testing.T) {
 }
 
 func TestSQLServer_takesArguments(t *testing.T) {
-	if Each(t, TestSQLServer_takesArguments) {
+	if EachAndOldest(t, TestSQLServer_takesArguments) {
 		return
 	}
 	s := StartSQL(t, "--auto-increment-increment=7")

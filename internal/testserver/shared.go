@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,12 +15,10 @@ import (
 
 // The environment that names the shared servers.
 const (
-	envMySQL      = "SHARDKEY_TEST_MYSQL_DSN"
-	envMariaDB    = "SHARDKEY_TEST_MARIADB_DSN"
-	envMariaDB118 = "SHARDKEY_TEST_MARIADB118_DSN"
-	envRedis      = "SHARDKEY_TEST_REDIS_ADDR"
-	envZooKeeper  = "SHARDKEY_TEST_ZOOKEEPER_ADDR"
-	envEtcd       = "SHARDKEY_TEST_ETCD_ADDR"
+	envDSN       = "SHARDKEY_TEST_DSN"
+	envRedis     = "SHARDKEY_TEST_REDIS_ADDR"
+	envZooKeeper = "SHARDKEY_TEST_ZOOKEEPER_ADDR"
+	envEtcd      = "SHARDKEY_TEST_ETCD_ADDR"
 
 	// envSupervisor names the socket of the supervisor.
 	envSupervisor = "SHARDKEY_TEST_SUPERVISOR"
@@ -30,9 +29,9 @@ const (
 )
 
 // SQL returns the DSN for go-sql-driver/mysql, without a database, of the shared
-// server that [Each] runs the test on: "root@tcp(127.0.0.1:3306)/". Its user may
-// do everything.
-func SQL(t testing.TB) string { t.Helper(); return shared(t, productOf(t).name) }
+// server that [Each] runs the test on: "root@tcp(127.0.0.1:3306)/". Its user has all
+// privileges.
+func SQL(t testing.TB) string { t.Helper(); return productOf(t).shared(t) }
 
 // Redis returns the shared server's host:port.
 func Redis(t testing.TB) string { t.Helper(); return shared(t, redis.Name) }
@@ -44,13 +43,13 @@ func ZooKeeper(t testing.TB) string { t.Helper(); return shared(t, zooKeeper.Nam
 func Etcd(t testing.TB) string { t.Helper(); return shared(t, etcd.Name) }
 
 // Database makes an empty database on the shared server that [Each] runs the
-// test on, MariaDB outside of it, and returns the DSN that opens it. It is
+// test on, or outside of it on MariaDB, and returns the DSN that opens it. It is
 // dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(SQL(t))
 	if err != nil {
-		t.Fatalf("%s: %v", productOf(t).env, err)
+		t.Fatal(err)
 	}
 	name := "shardkey_test_" + strings.ToLower(rand.Text())
 	execute(t, cfg, "CREATE DATABASE "+name)
@@ -69,15 +68,27 @@ func execute(t testing.TB, cfg *mysql.Config, statement string) {
 	}
 }
 
+// shared returns the DSN of the product's shared server.
+func (p *product) shared(t testing.TB) string {
+	t.Helper()
+	switch {
+	case p.dsn != "":
+		return p.dsn
+	case p.oldest && runtime.GOARCH != "amd64":
+		t.Skip("MySQL 5.6 runs on amd64 only")
+	}
+	return shared(t, p.name)
+}
+
 // shared returns how to reach a shared server: the one that the environment names, or the
 // supervisor's. With -short a test starts none.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	env := find(services(), name).env
-	if value := os.Getenv(env); value != "" {
+	if value := os.Getenv(env); value != "" && env != envDSN {
 		return value
 	}
-	NotShort(t)
+	MayStart(t)
 	value, err := request(name)
 	if errors.Is(err, errNoSupervisor) {
 		Missing(t, fmt.Errorf("%w; or set %s to a server that tests may use", err, env))

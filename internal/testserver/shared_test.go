@@ -14,7 +14,7 @@ import (
 )
 
 func TestDatabase_isFreshAndDropped(t *testing.T) {
-	if Each(t, TestDatabase_isFreshAndDropped) {
+	if EachAndOldest(t, TestDatabase_isFreshAndDropped) {
 		return
 	}
 	var dsn string
@@ -70,7 +70,7 @@ func record(f func(testing.TB)) *recorder {
 }
 
 func TestMissingServerSkipsOrFails(t *testing.T) {
-	NotShort(t)
+	MayStart(t)
 	t.Setenv(envRedis, "")
 	t.Setenv(envSupervisor, filepath.Join(t.TempDir(), "none"))
 	t.Setenv(envRequire, "")
@@ -93,7 +93,7 @@ func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 }
 
 func TestPrivateServerIsSkippedWithAServerElsewhere(t *testing.T) {
-	NotShort(t)
+	MayStart(t)
 	none := Recipe{Name: "none", Prepare: func(*Server) error {
 		_, err := Program("no-such-server", "some-package", envRedis)
 		return err

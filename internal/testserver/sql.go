@@ -14,12 +14,14 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// product is a SQL server that tests run on: a kind, and a series of versions.
+// product is a SQL server that tests run on: a kind, and a series of versions. The tests start
+// it, unless it has a DSN.
 type product struct {
 	name    string // in subtests
 	kind    Kind
-	env     string // names the shared server's DSN
 	series  string // what its version begins with
+	dsn     string // if SHARDKEY_TEST_DSN names it
+	oldest  bool   // only some tests run on it
 	program string
 	make    func(in *installation, data string) error
 	args    func(in *installation) []string
@@ -34,14 +36,16 @@ const (
 	KindMariaDB Kind = "MariaDB"
 )
 
-// products are the SQL servers of Each, in its order.
+// products are the SQL servers that shardkey's tests start, in Each's order.
 var products = []*product{
-	{name: "mysql", kind: KindMySQL, env: envMySQL, series: "9.7", program: "mysqld",
+	{name: "mysql", kind: KindMySQL, series: "9.7", program: "mysqld",
 		make: makeMySQL, args: mySQLArgs},
-	{name: "mariadb", kind: KindMariaDB, env: envMariaDB, series: "10.11", program: "mariadbd",
+	{name: "mariadb", kind: KindMariaDB, series: "10.11", program: "mariadbd",
 		make: makeMariaDB, args: mariaDBArgs},
-	{name: "mariadb-11.8", kind: KindMariaDB, env: envMariaDB118, series: "11.8", program: "mariadbd",
+	{name: "mariadb-11.8", kind: KindMariaDB, series: "11.8", program: "mariadbd",
 		make: makeMariaDB, args: mariaDBArgs},
+	{name: "mysql-5.6", kind: KindMySQL, series: "5.6", oldest: true, program: "mysqld",
+		make: makeMySQL56, args: mySQL56Args},
 }
 
 var (
@@ -166,18 +170,37 @@ func mySQLArgs(in *installation) []string {
 	return append(in.args(), "--mysqlx=0", "--innodb-redo-log-capacity=64M")
 }
 
-// makeMariaDB makes a data directory out of the statements that come with the
-// server, as its own script does, which knows only installed servers.
+// makeMySQL56 makes a data directory out of the statements that come with the server, which
+// can't make one by itself. Its only user is root, from any address.
+func makeMySQL56(in *installation, data string) error {
+	return bootstrap(in, data, mySQL56Args, "", []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"},
+		"DELETE FROM user WHERE User <> 'root' OR Host <> 'localhost';\nUPDATE user SET Host = '%';\n")
+}
+
+// Linux limits how much native asynchronous I/O all processes have together.
+func mySQL56Args(in *installation) []string {
+	return append(in.args(), "--innodb-log-file-size=32M", "--innodb-use-native-aio=0")
+}
+
+// makeMariaDB makes a data directory as MariaDB's own script does, which knows only
+// installed servers.
 func makeMariaDB(in *installation, data string) error {
+	return bootstrap(in, data, mariaDBArgs, "SET @auth_root_socket=NULL;\n", []string{"m*_system_tables.sql",
+		"m*_performance_tables.sql", "m*_system_tables_data.sql", "maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"}, "")
+}
+
+// bootstrap makes a data directory out of the files with statements that come with a server,
+// and the statements before and after them.
+func bootstrap(in *installation, data string, args func(*installation) []string, before string, patterns []string, after string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
 	var script strings.Builder
-	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n")
-	for _, name := range []string{"m*_system_tables.sql", "m*_performance_tables.sql", "m*_system_tables_data.sql", "maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"} {
-		files, _ := filepath.Glob(filepath.Join(in.share(), name))
+	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\n" + before)
+	for _, pattern := range patterns {
+		files, _ := filepath.Glob(filepath.Join(in.share(), pattern))
 		if len(files) != 1 {
-			return fmt.Errorf("%d files %s in %s", len(files), name, in.share())
+			return fmt.Errorf("%d files %s in %s", len(files), pattern, in.share())
 		}
 		text, err := os.ReadFile(files[0])
 		if err != nil {
@@ -185,7 +208,8 @@ func makeMariaDB(in *installation, data string) error {
 		}
 		script.Write(text)
 	}
-	return in.run(script.String(), append(mariaDBArgs(in), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
+	script.WriteString(after)
+	return in.run(script.String(), append(args(in), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
 }
 
 func mariaDBArgs(in *installation) []string {

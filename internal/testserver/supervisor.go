@@ -39,7 +39,7 @@ func services() []*service {
 		{env: envEtcd, recipe: etcd, value: (*Server).Addr},
 	}
 	for _, p := range products {
-		all = append(all, &service{env: p.env, recipe: p.recipe(), value: (*Server).DSN})
+		all = append(all, &service{env: envDSN, recipe: p.recipe(), value: (*Server).DSN})
 	}
 	return all
 }
@@ -84,6 +84,7 @@ func Supervise(socket string) (*Supervisor, error) {
 // missing server fails a test. The servers of the given names are started and named, too.
 func (s *Supervisor) Env(names ...string) ([]string, error) {
 	env := Env(s.listener.Addr().String())
+	values := map[string][]string{}
 	for _, name := range names {
 		service := find(s.services, name)
 		if service == nil {
@@ -93,7 +94,10 @@ func (s *Supervisor) Env(names ...string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		env = append(env, service.env+"="+value)
+		values[service.env] = append(values[service.env], value)
+	}
+	for name, list := range values {
+		env = append(env, name+"="+strings.Join(list, ","))
 	}
 	return env, nil
 }

@@ -16,7 +16,7 @@ func maxID(t testing.TB, dsn string) int64 {
 
 // A fetch has the bounds of Leaf's segments: it ends where Leaf's next segment begins.
 func TestLeaf_boundsAreLeafs(t *testing.T) {
-	if testserver.Each(t, TestLeaf_boundsAreLeafs) {
+	if testserver.EachAndOldest(t, TestLeaf_boundsAreLeafs) {
 		return
 	}
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestLeaf_boundsAreLeafs(t *testing.T) {
 
 // A fetch is one statement, by the server's count.
 func TestLeaf_oneStatementAFetch(t *testing.T) {
-	if testserver.Each(t, TestLeaf_oneStatementAFetch) {
+	if testserver.EachAndOldest(t, TestLeaf_oneStatementAFetch) {
 		return
 	}
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 
 // Numbers that another process claims after the row was read are not claimed again.
 func TestLeaf_swapCompares(t *testing.T) {
-	if testserver.Each(t, TestLeaf_swapCompares) {
+	if testserver.EachAndOldest(t, TestLeaf_swapCompares) {
 		return
 	}
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestLeaf_oneProcessLeavesTheGap(t *testing.T) {
 }
 
 func TestLeaf_failoverPrivileges(t *testing.T) {
-	if testserver.Each(t, TestLeaf_failoverPrivileges) {
+	if testserver.EachAndOldest(t, TestLeaf_failoverPrivileges) {
 		return
 	}
 	t.Parallel()

@@ -29,7 +29,7 @@ func withSettings(dsn string, increment, offset int) string {
 
 // The numbers come from the table, whose row has the last one.
 func TestTicket_numbersAreTheTables(t *testing.T) {
-	if testserver.Each(t, TestTicket_numbersAreTheTables) {
+	if testserver.EachAndOldest(t, TestTicket_numbersAreTheTables) {
 		return
 	}
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestTicket_numbersAreTheTables(t *testing.T) {
 
 // The three REPLACEs of a block are one transaction, with one write of the log.
 func TestTicket_blockIsOneCommit(t *testing.T) {
-	if testserver.Each(t, TestTicket_blockIsOneCommit) {
+	if testserver.EachAndOldest(t, TestTicket_blockIsOneCommit) {
 		return
 	}
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
 
 // A user without the LOCK TABLES privilege gets the same numbers with slower statements.
 func TestTicket_withoutLockTables(t *testing.T) {
-	if testserver.Each(t, TestTicket_withoutLockTables) {
+	if testserver.EachAndOldest(t, TestTicket_withoutLockTables) {
 		return
 	}
 	t.Parallel()
@@ -213,7 +213,7 @@ func (c *stepClock) step(d time.Duration) {
 // Settings with which two servers would return the same number are errors, whichever server is
 // next.
 func TestTicket_settings(t *testing.T) {
-	if testserver.Each(t, TestTicket_settings) {
+	if testserver.EachAndOldest(t, TestTicket_settings) {
 		return
 	}
 	t.Parallel()

@@ -41,7 +41,7 @@ func TestList_fileMakesNothing(t *testing.T) {
 
 // List creates no table, and needs only the privilege to read.
 func TestList_sqlMayOnlyRead(t *testing.T) {
-	if testserver.Each(t, TestList_sqlMayOnlyRead) {
+	if testserver.EachAndOldest(t, TestList_sqlMayOnlyRead) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -49,7 +49,7 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user := "r_" + c.DBName[max(0, len(c.DBName)-20):]
+	user := "r_" + c.DBName[max(0, len(c.DBName)-14):]
 	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
 	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
 	mustExec(t, dsn, "GRANT SELECT ON %s.* TO %s", c.DBName, user)

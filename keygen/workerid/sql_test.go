@@ -17,7 +17,7 @@ import (
 )
 
 func TestSQLStore_conforms(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_conforms) {
+	if testserver.EachAndOldest(t, TestSQLStore_conforms) {
 		return
 	}
 	for name, params := range map[string]string{
@@ -106,7 +106,7 @@ func TestSQLStore_namespacesAreApart(t *testing.T) {
 
 // A user without the privilege to create the table gets the statement to run.
 func TestSQLStore_mayNotCreateTable(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_mayNotCreateTable) {
+	if testserver.EachAndOldest(t, TestSQLStore_mayNotCreateTable) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -114,7 +114,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user := "u_" + c.DBName[max(0, len(c.DBName)-20):]
+	user := "u_" + c.DBName[max(0, len(c.DBName)-14):]
 	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
 	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
 	mustExec(t, dsn, "GRANT SELECT, INSERT, UPDATE ON %s.* TO %s", c.DBName, user)
@@ -137,7 +137,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 }
 
 func TestSQLStore_foreignTable(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_foreignTable) {
+	if testserver.EachAndOldest(t, TestSQLStore_foreignTable) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -151,7 +151,7 @@ func TestSQLStore_foreignTable(t *testing.T) {
 }
 
 func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_tableOfAnotherSchema) {
+	if testserver.EachAndOldest(t, TestSQLStore_tableOfAnotherSchema) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -218,7 +218,7 @@ func wantTableError(t *testing.T, what string, err error) *workerid.TableError {
 // A table that was created manually or restored may lack its key. Then each process would
 // insert another row, and all of them would hold worker ID 0.
 func TestSQLStore_tableWithoutItsKey(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_tableWithoutItsKey) {
+	if testserver.EachAndOldest(t, TestSQLStore_tableWithoutItsKey) {
 		return
 	}
 	for name, c := range map[string]struct {
@@ -252,7 +252,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 
 // If a key is dropped while processes run, it is noticed as soon as a row is duplicated.
 func TestSQLStore_severalRowsOfOneWorkerID(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_severalRowsOfOneWorkerID) {
+	if testserver.EachAndOldest(t, TestSQLStore_severalRowsOfOneWorkerID) {
 		return
 	}
 	for name, use := range map[string]func(workerid.Store, workerid.Record) error{
@@ -289,7 +289,7 @@ func TestSQLStore_severalRowsOfOneWorkerID(t *testing.T) {
 // Without a strict mode the server would truncate values, and with autocommit off it would lose
 // them. The store doesn't depend on these settings of the server or the DSN.
 func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_serverWithOtherDefaults) {
+	if testserver.EachAndOldest(t, TestSQLStore_serverWithOtherDefaults) {
 		return
 	}
 	server := testserver.StartSQL(t, "--autocommit=0", "--sql-mode=")

@@ -181,9 +181,9 @@ func MayBeNumber(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// storedTime parses a string as MySQL and MariaDB parse it for a DATETIME. The string has digits
-// alone, or numbers of one or two digits with the usual separators. The result ok is false for a
-// form that only one of the servers accepts, and for a string with a time zone.
+// storedTime parses a string as MySQL and MariaDB parse it for a DATETIME: digits alone, or numbers
+// of one or two digits with the usual separators. ok is false for a form that only one of them
+// accepts, and for a string with a time zone.
 func storedTime(text string) (t time.Time, ok bool) {
 	date, clock, hasClock := strings.Cut(strings.Replace(text, "T", " ", 1), " ")
 	_, fraction, _ := strings.Cut(clock, ".")

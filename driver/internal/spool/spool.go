@@ -120,8 +120,8 @@ func Size(row []Value) int {
 }
 
 // AppendTo appends the value to a list of VALUES, and its argument to args. If utf8 is false, the
-// server reads arguments in another character set. Strings are then written as hexadecimal
-// literals, since MySQL assumes that a bare placeholder has the column's character set.
+// server reads arguments in another character set, so strings are written as hexadecimal literals.
+// (MySQL assumes that a bare placeholder has the column's character set.)
 func (v *Value) AppendTo(query []byte, args []driver.NamedValue, utf8 bool) ([]byte, []driver.NamedValue) {
 	var arg driver.Value
 	placeholder := "?"

@@ -11,9 +11,9 @@ func TestRender(t *testing.T) {
 	page := render("server\tmysql\tMySQL 9.7\nran\ttests of driver\tmysql\tall\nneeds\tRETURNING\tMariaDB\tTestB\n" +
 		"needs\tRETURNING\tMariaDB\tTestA\nran\tours\t\t3 of 3\nneeds\tRETURNING\tMariaDB\tTestB\n")
 	for _, want := range []string{
-		"| | MySQL 9.7 |  |  | without a server |",
-		"| tests of driver | all |  |  |  |",
-		"| ours |  |  |  | 3 of 3 |",
+		"| | MySQL 9.7 |  |  |  | without a server |",
+		"| tests of driver | all |  |  |  |  |",
+		"| ours |  |  |  |  | 3 of 3 |",
 		"| RETURNING | MariaDB | TestA, TestB |",
 	} {
 		if !strings.Contains(page, want+"\n") {
