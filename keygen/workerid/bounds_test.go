@@ -155,6 +155,10 @@ func TestAssigner_spread(t *testing.T) {
 // The layout's worker IDs with a record are all candidates. Of the others, the first and a few
 // random ones are.
 func TestAssigner_allowed(t *testing.T) {
+	none := &assigner{intN: func(int) int { return 0 }}
+	if have, err := none.allowed(t.Context(), nil, 2); err != nil || !slices.Equal(have, []int64{0, 1, 2}) {
+		t.Errorf("have: %v, %v\nwant: all three, without chance", have, err)
+	}
 	for _, tt := range []struct {
 		known []int64
 		most  int64
@@ -446,8 +450,8 @@ func TestAssigner_clockThatStaysAhead(t *testing.T) {
 	clock.ms += time.Hour.Milliseconds()
 	check(0, false)
 	check(30*time.Second, false)
-	check(29*time.Second, false)
-	check(2*time.Second, true)
+	check(30*time.Second, false)
+	check(time.Second, true)
 	check(time.Second, true)
 }
 
@@ -539,12 +543,30 @@ func TestNoWorkerIDError_names(t *testing.T) {
 			t.Errorf("%d bytes\nhave: %s\nwant: cut: %v", n, text, cut)
 		}
 	}
+	for value, want := range map[string]bool{"abc": true, "": false} {
+		text := (&ForeignRecordError{Value: value, Err: errors.New("odd")}).Error()
+		if strings.Contains(text, `(odd): "abc"`) != want || strings.Contains(text, `""`) {
+			t.Errorf("have: %s\nwant: %q shown", text, value)
+		}
+	}
+	for _, tt := range []struct {
+		e    leaseLostError
+		want string
+	}{
+		{leaseLostError{WorkerID: 3, Err: errCopied}, "worker ID 3: this process"},
+		{leaseLostError{WorkerID: 3}, "worker ID 3: its record was removed"},
+		{leaseLostError{WorkerID: 3, Found: Record{Owner: "a", Holder: "host9", ReservedUntil: 1}}, "worker ID 3: held by host9"},
+	} {
+		if text := tt.e.Error(); !strings.Contains(text, tt.want) || !errors.Is(&tt.e, spi.ErrLeaseLost) || errors.Is(&tt.e, errCopied) != (tt.e.Err != nil) {
+			t.Errorf("have: %s\nwant: %s", text, tt.want)
+		}
+	}
 	for _, tt := range []struct {
 		e    clockError
 		want [2]bool // max-clock-ahead, stays
 	}{{clockError{}, [2]bool{}}, {clockError{Most: time.Minute}, [2]bool{true, false}}, {clockError{Most: time.Minute, Stays: true}, [2]bool{true, true}}} {
 		text := tt.e.Error()
-		if have := [2]bool{strings.Contains(text, "max-clock-ahead is 1m0s"), strings.Contains(text, "stays ahead")}; have != tt.want {
+		if have := [2]bool{strings.Contains(text, "max-clock-ahead"), strings.Contains(text, "stays ahead")}; have != tt.want {
 			t.Errorf("have: %s\nwant: %v", text, tt.want)
 		}
 	}

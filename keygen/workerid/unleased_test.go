@@ -14,6 +14,7 @@ func TestIPWorkerID_lastBits(t *testing.T) {
 		{[]string{"10.0.4.17/16"}, 17}, // only two bits of the third byte
 		{[]string{"fe80::1/64", "192.168.255.255/16"}, 1023},
 		{[]string{"10.0.0.1/8", "10.0.0.2/8"}, 1},
+		{[]string{"2001:db8::9/64", "10.0.0.2/8"}, 2},
 		{[]string{"127.0.0.1/8", "169.254.0.9/16", "::1/128"}, -1},
 		{nil, -1},
 	} {
@@ -23,7 +24,7 @@ func TestIPWorkerID_lastBits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			addrs = append(addrs, &net.IPNet{IP: ip, Mask: n.Mask})
+			addrs = append(addrs, &net.IPAddr{IP: ip}, &net.IPNet{IP: ip, Mask: n.Mask})
 		}
 		have, err := ipWorkerID(firstIPv4(addrs))
 		if err != nil {

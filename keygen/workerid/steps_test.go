@@ -1,0 +1,568 @@
+package workerid
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// counted is a store of one worker ID that counts its calls, and fails as it is told.
+type counted struct {
+	oneRecord
+	lists, gets, writes int
+	listed              []Entry // instead of the record
+	getErr, writeErr    error   // of all that follow
+	refuse              int     // so many writes are not done, without an error
+	at                  []time.Time
+}
+
+func (s *counted) List(ctx context.Context) ([]Entry, error) {
+	if s.lists++; s.listed != nil {
+		return s.listed, nil
+	}
+	return s.oneRecord.List(ctx)
+}
+
+func (s *counted) Get(ctx context.Context, id int64) (Record, error) {
+	if s.gets++; s.getErr != nil {
+		return Record{}, s.getErr
+	}
+	return s.oneRecord.Get(ctx, id)
+}
+
+func (s *counted) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
+	s.writes++
+	s.at = append(s.at, time.Now())
+	switch {
+	case s.writeErr != nil:
+		return false, s.writeErr
+	case s.refuse > 0:
+		s.refuse--
+		return false, nil
+	}
+	return s.oneRecord.CompareAndSet(ctx, id, prev, next)
+}
+
+func (s *counted) reset() { s.lists, s.gets, s.writes, s.at = 0, 0, 0, nil }
+
+const start = 1_790_000_000_000
+
+// A write that fails and is not done is the error of taking a worker ID.
+func TestAssigner_takingFails(t *testing.T) {
+	away := errors.New("away")
+	store := &counted{writeErr: away}
+	a := assign(store, config{Clock: &fixedClock{ms: start}})
+	a.manual = true
+	_, err := a.acquire(t.Context(), 0)
+	var altered *alteredError
+	if !errors.Is(err, away) || !errors.Is(err, spi.ErrStore) || errors.As(err, &altered) {
+		t.Errorf("have: %v\nwant: the store's error alone", err)
+	}
+}
+
+// Where no worker ID looks free, the store is looked at once, and once more for the error:
+// it names when the first is free, of the records that are understood.
+func TestAssigner_noWorkerIDIsFree(t *testing.T) {
+	a := assign(new(counted), config{Clock: &fixedClock{ms: start}})
+	held := func(id, until, since int64, holder string) Entry {
+		return Entry{WorkerID: id, Record: Record{Owner: "a", ReservedUntil: until, Since: since, Holder: holder}}
+	}
+	odd := Entry{WorkerID: 3, Err: errors.New("not understood")}
+	for _, tt := range []struct {
+		listed  []Entry
+		most    int64
+		soonest int64 // 0: not known
+		here    []int64
+	}{
+		{[]Entry{held(0, start+700, 0, "x"), held(1, start+500, 0, "x"), held(2, start+600, 0, "x"), odd}, 3, start + 500, nil},
+		{[]Entry{odd, {WorkerID: 0, Err: odd.Err}, {WorkerID: 1, Err: odd.Err}, {WorkerID: 2, Err: odd.Err}}, 3, 0, nil},
+		{[]Entry{held(1, start+9, started, a.holder), held(0, start+9, started-1, a.holder)}, 1, start + 9, []int64{1}},
+		{[]Entry{held(0, start+500, started+1, a.holder), held(1, start+5, 0, "x")}, 0, start + 500, []int64{0}},
+	} {
+		store := &counted{listed: tt.listed}
+		a.store = store
+		_, err := a.acquire(t.Context(), tt.most)
+		var none *noWorkerIDError
+		if !errors.As(err, &none) || !slices.Equal(none.Here, tt.here) || none.Soonest.IsZero() != (tt.soonest == 0) ||
+			tt.soonest > 0 && none.Soonest.UnixMilli() != tt.soonest || len(none.Taken) != int(tt.most)+1 {
+			t.Errorf("have: %+v, %v\nwant: the next at %d, %v of this process", none, err, tt.soonest, tt.here)
+		}
+		if store.lists != 2 || store.writes != 0 {
+			t.Errorf("have: listed %d times, %d writes\nwant: 2, none", store.lists, store.writes)
+		}
+	}
+}
+
+func TestAssigner_describesWhatItHolds(t *testing.T) {
+	a, _ := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	if have, want := a.Describe(), "TEST namespace=shardkey lease=10s renew=3s: holds [0]"; have != want {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+	if have := assign(new(counted), config{}).Describe(); !strings.HasSuffix(have, ": none held") {
+		t.Errorf("have: %s\nwant: none held", have)
+	}
+	host, err := os.Hostname()
+	if name := holderName(); err == nil && !strings.HasPrefix(name, host[:min(150, len(host))]+" pid ") {
+		t.Errorf("have: %s\nwant: the name of the host", name)
+	}
+	list, err := a.ListWorkerIDs(t.Context())
+	if err != nil || list.Max != -1 {
+		t.Errorf("have: %+v, %v\nwant: no highest worker ID, which only a layout has", list, err)
+	}
+	u := &unleased{kind: "STATIC", find: func() (int64, error) { return 5, nil }}
+	if list, err := u.ListWorkerIDs(t.Context()); err != nil || list.Max != -1 {
+		t.Errorf("have: %+v, %v\nwant: no highest worker ID", list, err)
+	}
+}
+
+// A renewal is one write, and nothing else is asked where all is known.
+func TestLease_renewalIsOneWrite(t *testing.T) {
+	store, notes, clock := new(counted), new(counted), &fixedClock{ms: start}
+	a := assign(store, config{Clock: clock})
+	a.manual = true
+	a.info.notes = notes
+	l, err := a.acquire(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		store.reset()
+		notes.reset()
+		clock.ms += 1000
+		if err := l.keep(t.Context()); err != nil || store.writes != 1 || store.gets != 0 || store.lists != 0 || notes.gets != 0 {
+			t.Errorf("have: %v, %d writes, %d reads, %d lists, %d reads of the notes\nwant: one write", err, store.writes, store.gets, store.lists, notes.gets)
+		}
+	}
+	if h := l.Health(); *h.LeaseRenewals != 3 || h.Err != nil || *a.Health().LeaseRenewals != 3 {
+		t.Errorf("have: %+v\nwant: three renewals", h)
+	}
+	store.writeErr = errors.New("away")
+	clock.ms += 1000
+	if err := l.keep(t.Context()); err == nil || *l.Health().LeaseRenewals != 3 {
+		t.Errorf("have: %v, %+v\nwant: an error, three renewals", err, l.Health())
+	}
+}
+
+// A lease is renewed each 3 s, after a failure earlier, and less so with each.
+func TestLease_renewalsAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(counted)
+		a := assign(store, config{})
+		a.intN = func(int) int { return 0 }
+		if _, err := a.acquire(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second) // three renewals
+		store.reset()
+		failing := time.Now()
+		store.writeErr = errors.New("away")
+		time.Sleep(12 * time.Second)
+		store.writeErr = nil
+		time.Sleep(7 * time.Second)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var have []time.Duration
+		for _, at := range store.at[:len(store.at)-1] { // the last is the release
+			have = append(have, at.Sub(failing))
+		}
+		const s = time.Second
+		if want := []time.Duration{2 * s, 3 * s, 5 * s, 8 * s, 11 * s, 14 * s, 17 * s}; !slices.Equal(have, want) {
+			t.Errorf("have: %v\nwant: %v", have, want)
+		}
+	})
+}
+
+// What a release returns, by what the store does with it.
+func TestLease_releaseThatFails(t *testing.T) {
+	away := errors.New("away")
+	for name, tt := range map[string]struct {
+		do   func(*counted)
+		want error
+	}{
+		"done":                         {func(*counted) {}, nil},
+		"not written":                  {func(s *counted) { s.writeErr = away }, away},
+		"busy, then done":              {func(s *counted) { s.refuse = 2 }, nil},
+		"busy":                         {func(s *counted) { s.refuse = 3 }, spi.ErrStore},
+		"busy, and not readable":       {func(s *counted) { s.refuse, s.getErr = 1, away }, away},
+		"another owner's in the store": {func(s *counted) { s.record = Record{Owner: "other", ReservedUntil: start} }, nil},
+	} {
+		store := new(counted)
+		_, l := byHand(t, store, config{Clock: &fixedClock{ms: start}})
+		tt.do(store)
+		if err := l.Release(t.Context(), start+5); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%s\nhave: %v\nwant: %v", name, err, tt.want)
+		}
+		if name == "done" && store.record.FreeFrom != start+6 {
+			t.Errorf("have: free from %d\nwant: %d", store.record.FreeFrom, start+6)
+		}
+	}
+}
+
+// Writes whose outcome is unknown have a token each, 64 at most.
+func TestLease_tokens(t *testing.T) {
+	_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	for n, again := range map[int]bool{0: false, maxAttempts - 1: false, maxAttempts: true} {
+		l.attempts = nil
+		for i := range n {
+			l.attempts = append(l.attempts, strings.Repeat("x", i+1))
+		}
+		next := l.next(start + 99_999)
+		if have := slices.Contains(l.attempts, next.Owner); have != again || again && next.Owner != l.attempts[n-1] {
+			t.Errorf("after %d attempts\nhave: the last one's token: %v\nwant: %v", n, have, again)
+		}
+	}
+}
+
+// Times up to the horizon, and the lease's delay, may be asked for.
+func TestLease_checkClocksBounds(t *testing.T) {
+	a, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	l.delay = time.Minute
+	most := start + (a.horizon() + time.Minute).Milliseconds()
+	for until, ok := range map[int64]bool{most: true, most + 1: false} {
+		if err := l.checkClocks(t.Context(), until); (err == nil) != ok || err != nil && !isClockError(err) {
+			t.Errorf("%d ms ahead\nhave: %v\nwant: accepted: %v", until-start, err, ok)
+		}
+	}
+}
+
+// At its limit a lease is at an end: Health and the log show it.
+func TestLease_atItsLimit(t *testing.T) {
+	for ms, ended := range map[int64]bool{1: false, 0: true, -1: true} {
+		var log bytes.Buffer
+		_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		l.limit.Store(start + ms)
+		if h := l.Health(); errors.Is(h.Err, spi.ErrLeaseLimit) != ended {
+			t.Errorf("%d ms before the limit\nhave: %v\nwant: at its end: %v", ms, h.Err, ended)
+		}
+		l.tried(errors.New("away"), false)
+		if text := log.String(); strings.Contains(text, "lease ended") != ended || strings.Contains(text, "renewal failed") == ended {
+			t.Errorf("%d ms before the limit\nhave: %s\nwant: at its end: %v", ms, text, ended)
+		}
+	}
+}
+
+// The first of several acquisitions that fail is logged, and the first after a good one.
+func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	store := &counted{writeErr: errors.New("away")}
+	a := assign(store, config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a.manual = true
+	for i, want := range []int{1, 1, 1, 2} {
+		if i == 2 {
+			store.writeErr = nil
+			if _, err := a.AcquireWorkerID(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			store.writeErr, store.record = errors.New("away"), Record{}
+			continue
+		}
+		if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
+			t.Error("a worker ID of a store that is away")
+		}
+		if have := strings.Count(log.String(), "no worker ID leased"); have != want {
+			t.Errorf("failure %d\nhave: logged %d times\nwant: %d", i, have, want)
+		}
+	}
+}
+
+func TestKindOf_errors(t *testing.T) {
+	for want, err := range map[string]error{
+		"lease-lost": &leaseLostError{}, "no-worker-id": &noWorkerIDError{}, "clock": &clockError{},
+		"foreign-record": &ForeignRecordError{Err: errors.New("odd")}, "store": &spi.StoreError{},
+	} {
+		if have := kindOf(err); have != want {
+			t.Errorf("%T\nhave: %s\nwant: %s", err, have, want)
+		}
+	}
+}
+
+// named makes an assigner whose store is on a server of this name, which notes know.
+func named(t *testing.T, server string, notes *counted, c config) (*assigner, *lease) {
+	t.Helper()
+	c.Clock = &fixedClock{ms: start}
+	a := assign(new(counted), c)
+	a.info.notes = notes
+	a.info.serverID = func(context.Context) (string, error) { return server, nil }
+	return a, newLease(a)
+}
+
+// After a failover new leases begin two leases after the moment at which it was seen.
+func TestLease_apart(t *testing.T) {
+	const lease = 10_000
+	for name, tt := range map[string]struct {
+		quarantine time.Duration
+		changed    int64
+		floor      int64
+		wantFloor  int64
+		wantDelay  time.Duration
+	}{
+		"never changed":         {0, neverChanged, start, start, 0},
+		"changed now":           {0, start, start, start + 2*lease, 20 * time.Second},
+		"changed a while ago":   {0, start - 5000, start, start + 15_000, 20 * time.Second},
+		"changed long ago":      {0, start - 50_000, start, start, 20 * time.Second},
+		"changed ahead":         {0, start + 5000, start, start + 25_000, 25 * time.Second},
+		"a floor beyond it":     {0, start, start + 30_000, start + 30_000, 20 * time.Second},
+		"quarantine":            {30 * time.Second, neverChanged, start, start + 30_000, 30 * time.Second},
+		"quarantine, a failure": {30 * time.Second, start, start, start + 30_000, 30 * time.Second},
+	} {
+		notes := &counted{oneRecord: oneRecord{Record{Owner: "s", FreeFrom: tt.changed, ReservedUntil: tt.changed}}}
+		a, l := named(t, "s", notes, config{Quarantine: tt.quarantine})
+		floor, err := l.apart(t.Context(), tt.floor, start, 0)
+		if err != nil || floor != tt.wantFloor || l.Delay() != tt.wantDelay || l.server != "s" {
+			t.Errorf("%s\nhave: floor %d, delay %v, %v\nwant: %d, %v", name, floor-start, l.Delay(), err, tt.wantFloor-start, tt.wantDelay)
+		}
+		if changed := a.changed.Load(); changed != 0 && tt.changed == neverChanged || changed == 0 && tt.changed != neverChanged {
+			t.Errorf("%s\nhave: changed at %d\nwant: %d", name, changed, tt.changed)
+		}
+	}
+}
+
+// A lease of which all but four seconds has passed may be another's on another server.
+func TestLease_mayBeOthers(t *testing.T) {
+	for _, tt := range []struct {
+		server string
+		left   int64
+		want   bool
+	}{{"s", 4000, false}, {"s", 3999, true}, {"s", -1, true}, {"", 0, false}} {
+		_, l := named(t, "s", new(counted), config{})
+		l.server, l.newest.ReservedUntil = tt.server, start+tt.left
+		if have := l.mayBeOthers(); have != tt.want {
+			t.Errorf("%d ms left on server %q\nhave: %v\nwant: %v", tt.left, tt.server, have, tt.want)
+		}
+	}
+}
+
+// A server that takes the place of another is noted with the time, which is not before the
+// end of leases that the store still shows, and not before the last change is over.
+func TestAssigner_noteServer(t *testing.T) {
+	away := errors.New("away")
+	noted := func(owner string, free, until int64) Record {
+		return Record{Owner: owner, FreeFrom: free, ReservedUntil: until}
+	}
+	for name, tt := range map[string]struct {
+		noted  Record
+		seen   int64
+		notes  counted
+		want   int64
+		until  int64
+		logged bool
+		err    error
+	}{
+		"never noted":             {want: neverChanged, until: neverChanged},
+		"the same":                {noted: noted("s", 77, 88), want: 77, until: 88},
+		"another":                 {noted: noted("old", neverChanged, neverChanged), want: start, until: start, logged: true},
+		"another, leases ahead":   {noted: noted("old", neverChanged, neverChanged), seen: start + 30_000, want: start + 20_000, until: start + 20_000, logged: true},
+		"another, leases shorter": {noted: noted("old", neverChanged, neverChanged), seen: start + 9999, want: start, until: start, logged: true},
+		"another soon after":      {noted: noted("old", start-5000, start-5000), want: start + 15_000, until: start + 15_000, logged: true},
+		"another long after":      {noted: noted("old", start-50_000, start-50_000), want: start, until: start, logged: true},
+		"a later note":            {noted: noted("old", neverChanged, start+70_000), want: start, until: start + 70_001, logged: true},
+		"busy, then noted":        {noted: noted("old", neverChanged, neverChanged), notes: counted{refuse: 1}, want: start, until: start, logged: true},
+		"busy":                    {noted: noted("old", neverChanged, neverChanged), notes: counted{refuse: 9}, err: errNotNoted, until: neverChanged},
+		"not readable":            {noted: noted("old", neverChanged, neverChanged), notes: counted{getErr: away}, err: away, until: neverChanged},
+		"not writable":            {noted: noted("old", neverChanged, neverChanged), notes: counted{writeErr: away}, err: away, until: neverChanged},
+	} {
+		var log bytes.Buffer
+		notes := tt.notes
+		notes.record = tt.noted
+		a, _ := named(t, "s", &notes, config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		changed, err := a.noteServer(t.Context(), "s", tt.seen)
+		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || changed != tt.want || notes.record.Owner != "s") || notes.record.ReservedUntil != tt.until {
+			t.Errorf("%s\nhave: changed at %d, %v, noted %+v\nwant: %d, %v, until %d", name, changed, err, notes.record, tt.want, tt.err, tt.until)
+		}
+		if have := strings.Contains(log.String(), "failed over"); have != tt.logged {
+			t.Errorf("%s\nhave: logged %q\nwant: %v", name, log.String(), tt.logged)
+		}
+	}
+}
+
+// A store without a name of its server has nothing noted, and errors are the store's.
+func TestAssigner_serverChanged(t *testing.T) {
+	away := errors.New("away")
+	notes := new(counted)
+	a, _ := named(t, "", notes, config{})
+	if server, changed, err := a.serverChanged(t.Context(), 0); server != "" || changed != neverChanged || err != nil || notes.gets != 0 {
+		t.Errorf("have: %q, %d, %v, %d reads\nwant: nothing noted", server, changed, err, notes.gets)
+	}
+	a.info.serverID = func(context.Context) (string, error) { return "s", away }
+	if _, _, err := a.serverChanged(t.Context(), 0); !errors.Is(err, away) || !errors.Is(err, spi.ErrStore) || notes.gets != 0 {
+		t.Errorf("have: %v, %d reads\nwant: %v, none", err, notes.gets, away)
+	}
+	for err, want := range map[error]bool{
+		errNotNoted: true, &ForeignRecordError{Err: away}: true, &mysql.MySQLError{Number: mysqldb.ErrTableDenied}: true, away: false,
+	} {
+		a, _ := named(t, "s", &counted{getErr: err}, config{})
+		if have := a.isNotNoted(err); have != want || (a.notNoted.Load() != nil) != want || (len(a.failoverWarnings()) > 0) != want {
+			t.Errorf("%v\nhave: a warning: %v\nwant: %v", err, have, want)
+		}
+	}
+	if a.isNotNoted(nil) {
+		t.Error("no error is a warning")
+	}
+}
+
+// The longest lease is noted, and one that gives way is tried again.
+func TestAssigner_noteLength(t *testing.T) {
+	away := errors.New("away")
+	for name, tt := range map[string]struct {
+		notes counted
+		want  leaseLengths
+		err   error
+	}{
+		"none yet":         {counted{}, leaseLengths{longest: 10 * time.Second, since: start}, nil},
+		"the same":         {counted{oneRecord: oneRecord{Record{Owner: "n", ReservedUntil: 10_000, FreeFrom: 4000, Since: 5}}}, leaseLengths{longest: 10 * time.Second, before: 4 * time.Second, since: 5}, nil},
+		"a longer one":     {counted{oneRecord: oneRecord{Record{Owner: "n", ReservedUntil: 20_000, Since: 5}}}, leaseLengths{longest: 20 * time.Second, since: 5}, nil},
+		"a shorter one":    {counted{oneRecord: oneRecord{Record{Owner: "n", ReservedUntil: 9999, Since: 5}}}, leaseLengths{longest: 10 * time.Second, before: 9999 * time.Millisecond, since: start}, nil},
+		"busy, then noted": {counted{refuse: 2}, leaseLengths{longest: 10 * time.Second, since: start}, nil},
+		"busy":             {counted{refuse: 3}, leaseLengths{}, errNotNoted},
+		"not readable":     {counted{getErr: away}, leaseLengths{}, away},
+		"not writable":     {counted{writeErr: away}, leaseLengths{}, away},
+	} {
+		notes := tt.notes
+		a, _ := named(t, "s", &notes, config{})
+		n, err := a.noteLength(t.Context())
+		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || n != tt.want) {
+			t.Errorf("%s\nhave: %+v, %v\nwant: %+v, %v", name, n, err, tt.want, tt.err)
+		}
+	}
+}
+
+// A failover is a warning for as long as new leases begin later.
+func TestAssigner_failoverWarningEnds(t *testing.T) {
+	for after, want := range map[time.Duration]int{0: 1, 20 * time.Second: 1, 20*time.Second + time.Millisecond: 0} {
+		a, _ := named(t, "s", new(counted), config{})
+		a.changed.Store(start - after.Milliseconds())
+		if have := a.failoverWarnings(); len(have) != want {
+			t.Errorf("%v after it\nhave: %q\nwant: %d", after, have, want)
+		}
+	}
+}
+
+// An error is that of one worker ID where its file is there and is odd, or another user's.
+func TestFileStore_whichErrorsAreOfOneFile(t *testing.T) {
+	dir := t.TempDir()
+	there, absent := filepath.Join(dir, "there"), filepath.Join(dir, "absent")
+	if err := os.WriteFile(there, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{&fs.PathError{Path: there, Err: errNotRegular}, true},
+		{&fs.PathError{Path: absent, Err: errNotRegular}, true},
+		{&fs.PathError{Path: there, Err: fs.ErrPermission}, true},
+		{&fs.PathError{Path: absent, Err: fs.ErrPermission}, false},
+		{&fs.PathError{Path: there, Err: syscall.ELOOP}, true},
+		{&fs.PathError{Path: there, Err: syscall.EIO}, false},
+		{fs.ErrPermission, false},
+	} {
+		var foreign *ForeignRecordError
+		err := (&fileStore{dir: dir}).odd(3, tt.err)
+		if errors.As(err, &foreign) != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("%v\nhave: %v\nwant: of the worker ID alone: %v", tt.err, err, tt.want)
+		}
+	}
+}
+
+// A lock belongs to the file that has its name.
+func TestFileStore_hasName(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	lock, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := hasName(lock, name); err != nil {
+		t.Errorf("have: %v\nwant: its name", err)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := hasName(lock, name); !errors.Is(err, errLocked) {
+		t.Errorf("removed\nhave: %v\nwant: %v", err, errLocked)
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := hasName(lock, name); !errors.Is(err, errLocked) {
+		t.Errorf("another file's\nhave: %v\nwant: %v", err, errLocked)
+	}
+}
+
+// Waiting for a lock ends with its context.
+func TestFileStore_lockWaitEnds(t *testing.T) {
+	s := newFileStore(t.TempDir(), "ns")
+	if err := s.makeDir(); err != nil {
+		t.Fatal(err)
+	}
+	held, err := s.lock(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lock, err := s.lock(ctx, 3); lock != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("have: %v, %v\nwant: the context's error", lock, err)
+	}
+	if lock, err := s.lock(ctx, 4); lock == nil || err != nil {
+		t.Errorf("have: %v\nwant: the lock of another worker ID, which is free", err)
+	} else {
+		lock.Close()
+	}
+}
+
+// A lock file is made writable for the group where its directory is and a umask took that
+// away a moment ago, and in no other case.
+func TestFileStore_lockOfTheGroup(t *testing.T) {
+	for _, tt := range []struct {
+		dir, file, want os.FileMode
+		text            string
+	}{
+		{0o770, 0o640, 0o660, ""}, {0o770, 0o640, 0o640, "x"}, {0o770, 0o600, 0o600, ""}, {0o700, 0o640, 0o640, ""}, {0o770, 0o644, 0o644, ""},
+	} {
+		dir := filepath.Join(t.TempDir(), "d")
+		name := filepath.Join(dir, "0003.lock")
+		for _, err := range []error{os.Mkdir(dir, 0o700), os.Chmod(dir, tt.dir), os.WriteFile(name, []byte(tt.text), 0o600), os.Chmod(name, tt.file)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		lock, err := (&fileStore{dir: dir}).tryLock(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := lock.Stat()
+		if err != nil || info.Mode().Perm() != tt.want {
+			t.Errorf("%o with %q in a directory of %o\nhave: %o, %v\nwant: %o", tt.file, tt.text, tt.dir, info.Mode().Perm(), err, tt.want)
+		}
+		lock.Close()
+	}
+}
+
+// The notes of a namespace have a name that no namespace has, and that fits its column.
+func TestSQLStore_namespaceOfNotes(t *testing.T) {
+	for _, n := range []int{1, maxNamespace - 1, maxNamespace} {
+		namespace := strings.Repeat("n", n)
+		have := (&sqlStore{namespace: namespace}).notes().(*sqlStore).namespace
+		if len(have) > maxNamespace || validNamespace(have) || (have == "#"+namespace) != (n < maxNamespace) {
+			t.Errorf("%d characters\nhave: %q\nwant: the namespace in it where it fits", n, have)
+		}
+	}
+}
