@@ -3,6 +3,7 @@ package rewrite
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,41 @@ func TestLexer_consulted(t *testing.T) {
 		ahead.next()
 		if ahead.peek(); ahead.consulted&MSSQL == 0 {
 			t.Errorf("%s, looked at ahead\nhave: %b\nwant: MSSQL as before", text, ahead.consulted)
+		}
+	}
+}
+
+// After a dot that touches it a number is a name.
+func TestLexer_numbersAfterDots(t *testing.T) {
+	for text, want := range map[string][]tokenKind{
+		"t.5":   {tokenWord, tokenPunct, tokenWord},
+		"t. 5":  {tokenWord, tokenPunct, tokenNumber},
+		"t .5":  {tokenWord, tokenNumber},
+		"`t`.5": {tokenQuoted, tokenPunct, tokenWord},
+		".5":    {tokenNumber},
+		"1.5":   {tokenNumber},
+		"+5":    {tokenPunct, tokenNumber},
+		". 5 6": {tokenPunct, tokenNumber, tokenNumber},
+	} {
+		lx := newLexer(text, 0, CharsetUTF8)
+		var have []tokenKind
+		for t := lx.next(); t.kind != tokenEOF; t = lx.next() {
+			have = append(have, t.kind)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+// A text depends on the character set as far as it is read.
+func TestParse_consultedCharset(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT 'é'": false, "ANALYZE SELECT 'é'": true, "ANALYZE SELECT 'e'": false, "INSERT INTO t (a) VALUES ('é')": true,
+		"INSERT INTO t (a) VALUES (1)": false, "SELECT 1; SELECT 'é'": false,
+	} {
+		if have := mustParse(t, text, Options{}).ConsultedCharset; have != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}
 }

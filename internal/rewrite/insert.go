@@ -257,7 +257,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if p.continuesQuery(p.peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
 		in.slots, in.others, in.given, in.Refused = nil, 0, nil, false
-		in.headAt, in.headText, in.keyPrefix, in.keyAdded = -1, "", "", false
+		in.headText, in.keyPrefix, in.keyAdded = "", "", false
 		p.rewind(verb)
 		p.params = params
 		return p.source(in, cols, p.next())

@@ -133,7 +133,7 @@ func (lx *lexer) peek() token {
 
 // restore returns to a saved position, but keeps recorded doubts and modes.
 func (lx *lexer) restore(saved lexer) {
-	saved.consulted |= lx.consulted
+	saved.consulted = lx.consulted
 	saved.executable, saved.unsure, saved.unsureAt = lx.executable, lx.unsure, lx.unsureAt
 	*lx = saved
 }

@@ -151,7 +151,7 @@ type Insert struct {
 	refuseAt    int       // position for refuseText in a refused statement
 	refuseText  string
 	wrapper     *wrapper // around the expressions of SlotExpression rows
-	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key)
+	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key), with InText
 }
 
 // Source is the query of an INSERT … SELECT.
@@ -288,7 +288,7 @@ func (p *Plan) ReportUpserts() {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		in.report(p.Statements <= 1)
-		in.InText, in.inTextSlot = false, -1
+		in.InText = false
 		in.Guarded = in.Guarded && in.Rows() == 1
 	}
 }
@@ -298,7 +298,7 @@ func (p *Plan) add() *Insert {
 	if p.Inserts == nil {
 		p.Inserts = p.first[:0]
 	}
-	p.Inserts = append(p.Inserts, Insert{headAt: -1, aliasAt: -1, inTextSlot: -1})
+	p.Inserts = append(p.Inserts, Insert{headAt: -1, aliasAt: -1})
 	return &p.Inserts[len(p.Inserts)-1]
 }
 
