@@ -74,6 +74,30 @@ func TestParse_consultedCharset(t *testing.T) {
 	}
 }
 
+// Placeholders are counted as far as the text is read.
+func TestParse_params(t *testing.T) {
+	for text, want := range map[string]int{
+		"?": 1, "CREATE PROCEDURE p() SELECT ?; ANALYZE SELECT ?": 2, "INSERT INTO t (a) VALUES (?), (?)": 2,
+		"INSERT INTO t (a) SELECT ? FROM x WHERE b = ? ON DUPLICATE KEY UPDATE a = ?": 3,
+	} {
+		if have := mustParse(t, text, Options{}).Params(); have != want {
+			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
+		}
+	}
+}
+
+// A query that gives the key itself is left alone where explicit keys are kept.
+func TestInsert_keepsSource(t *testing.T) {
+	for text, want := range map[string]bool{
+		"INSERT INTO k (id, a) SELECT 1, 2": true, "INSERT INTO k (a, id) SELECT 1, 2": true, "INSERT INTO k (a) SELECT 2": false,
+		"INSERT INTO t (id, a) SELECT 1, 2": false, "INSERT INTO k (id, a) VALUES (1, 2)": false,
+	} {
+		if have := mustParse(t, text, Options{}).Inserts[0].KeepsSource(); have != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
 // Each byte has its classes, in UTF-8 and in the character sets where one above 0x7F may
 // be a blank.
 func TestClass_bytes(t *testing.T) {

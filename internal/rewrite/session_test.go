@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,12 @@ func TestSetsLastInsertID_statements(t *testing.T) {
 		"DO LAST_INSERT_ID/**/(5)":                        true,
 		"SELECT `LAST_INSERT_ID` FROM t":                  false,
 		"SET identity = 5":                                true,
+		"(SELECT LAST_INSERT_ID(5))":                      true,
+		"(SELECT LAST_INSERT_ID())":                       false,
+		"LAST_INSERT_ID(5)":                               true,
+		"SELECT LAST_INSERT_ID \t(5)":                     true,
+		"SELECT LAST_INSERT_ID(-5)":                       true,
+		"SELECT f(LAST_INSERT_ID)":                        false,
 		"SET @a = 5":                                      false,
 		"CREATE TABLE t (id INT) SELECT 1":                true,
 		"/* c */ create table t AS SELECT 1":              true,
@@ -29,6 +36,89 @@ func TestSetsLastInsertID_statements(t *testing.T) {
 		"UPDATE t SET last_insert_id = f(1), a = (b + 1)": false,
 	} {
 		if have := SetsLastInsertID(text, Classify(text)); have != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+// FOUND_ROWS() and ROW_COUNT() are calls without arguments.
+func TestReadsCounts_statements(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT 1": false, "SELECT FOUND_ROWS()": true, "SELECT row_count ( )": true, "SELECT ROW_COUNT": false,
+		"SELECT FOUND_ROWS(1)": false, "SELECT 'FOUND_ROWS()'": false, "SELECT `ROW_COUNT`()": false, "": false,
+		"SELECT FOUND_ROWS, ROW_COUNT()": true, "SELECT ROW_COUNT(1), FOUND_ROWS()": true, "SELECT 'ROW_COUNT": false,
+		"SELECT a FROM row_count": false, "SELECT \"FOUND_ROWS()\"": false,
+	} {
+		if have := ReadsCounts(text, 0); have != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+// What is set for the next transaction stays in force until a statement that reads a table,
+// or begins one.
+func TestNextTransaction_statements(t *testing.T) {
+	const level, only = "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET TRANSACTION READ ONLY"
+	for _, tt := range []struct {
+		before []string
+		text   string
+		want   string // joined by |
+	}{
+		{nil, "", ""},
+		{nil, level, level},
+		{nil, level + "; " + only, level + "|" + only},
+		{[]string{level, only}, level, only + "|" + level},
+		{[]string{level}, "SET SESSION TRANSACTION READ ONLY", ""},
+		{[]string{level}, "SET LOCAL TRANSACTION READ ONLY", ""},
+		{[]string{level}, "SET GLOBAL TRANSACTION READ ONLY", level},
+		{nil, "SET GLOBAL TRANSACTION READ ONLY", ""},
+		{nil, "SET @@transaction_isolation = 'SERIALIZABLE'", "SET @@transaction_isolation = 'SERIALIZABLE'"},
+		{nil, "SET a = 1, @@`tx_read_only` = 1", "SET a = 1, @@`tx_read_only` = 1"},
+		{nil, "SET @@transaction_read_only = 1", "SET @@transaction_read_only = 1"},
+		{nil, "SET @@tx_isolation = 'x'", "SET @@tx_isolation = 'x'"},
+		{nil, "SET @@session.transaction_isolation = 'x'", ""},
+		{nil, "SET transaction_isolation = 'x'", ""},
+		{nil, "SET @transaction_isolation = 'x'", ""},
+		{nil, "SELECT @@transaction_isolation", ""},
+		{nil, "SET a = 1, TRANSACTION = 2", ""},
+		{[]string{level}, "SET a = 1", level},
+		{[]string{level}, "SET SESSION a = 1", level},
+		{[]string{level}, "SET STATEMENT a = 1 FOR SELECT 1", ""},
+		{[]string{level}, "SET a = 1, STATEMENT = 1", level},
+		{[]string{level}, "USE app", level},
+		{[]string{level}, "SELECT 1", level},
+		{[]string{level}, "SELECT 1 FROM DUAL", level},
+		{[]string{level}, "SELECT 1 FROM t", ""},
+		{[]string{level}, "(SELECT 1)", level},
+		{[]string{level}, "(SELECT 1 FROM t)", ""},
+		{[]string{level}, "DO 1", level},
+		{[]string{level}, "VALUES ROW(1)", level},
+		{[]string{level}, "SAVEPOINT a", level},
+		{[]string{level}, "PREPARE s FROM 'SELECT 1'", ""},
+		{[]string{level}, "DEALLOCATE PREPARE s", level},
+		{[]string{level}, "UNLOCK TABLES", level},
+		{[]string{level}, "SHOW WARNINGS", level},
+		{[]string{level}, "SHOW VARIABLES LIKE 'a'", level},
+		{[]string{level}, "SHOW TABLES", ""},
+		{[]string{level}, "SHOW TABLES LIKE 'a' STATUS", ""},
+		{[]string{level}, "BEGIN", ""},
+		{[]string{level}, "UPDATE t SET a = 1", ""},
+		{[]string{level}, "COMMIT; " + only, only},
+		{[]string{level}, only + "; UPDATE t SET a = 1", ""},
+		{[]string{level}, "; ;", level},
+		{[]string{level}, "SELECT 'no end", level},
+	} {
+		before := slices.Clone(tt.before)
+		if have := strings.Join(NextTransaction(tt.before, tt.text, 0, CharsetUTF8), "|"); have != tt.want || !slices.Equal(before, tt.before) {
+			t.Errorf("%s after %q\nhave: %q\nwant: %q", tt.text, tt.before, have, tt.want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"SET TRANSACTION READ ONLY": true, "SET @@tx_isolation = 1": true, "SET @@`tx_isolation` = 1": true, "SET a = 1": false,
+		"SELECT 1; SET TRANSACTION READ ONLY": true, "SELECT 'TRANSACTION'": false, "START TRANSACTION": false, "CALL transaction()": false,
+		"SELECT 1; SELECT 2": false,
+	} {
+		if have := MayChangeTransaction(text, Classify(text)); have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}

@@ -56,10 +56,10 @@ func (p *parser) isOwn(tokens []token, column string, own func(name) bool) bool 
 func (p *parser) nameOf(tokens []token) (n name, ok bool) {
 	for i, t := range tokens {
 		switch {
-		case i%2 == 1 && p.isPunct(t, '.'):
-			continue
 		case i%2 == 1:
-			return name{}, false
+			if !p.isPunct(t, '.') {
+				return name{}, false
+			}
 		case t.kind == tokenWord:
 			n = name{qualifier: n.last, last: p.text[t.start:t.end], parts: n.parts + 1}
 		case t.kind == tokenQuoted:

@@ -64,6 +64,12 @@ func TestUpdates_read(t *testing.T) {
 		{set + "u = COALESCE(?, u), v = IF(1, 2, 3)", "t ! !"},
 		{set + "/* c */ U = /* c */ 8 # c", "t 8 -"},
 		{set + "a = 'u = 1'", ""},
+		{set + "u = `u`, v = t + v", "t - !"},
+		{set + "u = t.u.u, v = .v", "t ! !"},
+		{"INSERT INTO t (id) VALUES (1) AS new (a, b) ON DUPLICATE KEY UPDATE u = b", "t ! -"},
+		{"INSERT INTO t (id, u) VALUES (1, 2) AS new (a, b) ON DUPLICATE KEY UPDATE u = new.u", "t ! -"},
+		{"INSERT INTO t (id, u) VALUES (1, 2) AS new ON DUPLICATE KEY UPDATE u = u, v = new.v", ""},
+		{"INSERT INTO t (id, u) VALUES (1, 2) AS new ON DUPLICATE KEY UPDATE u = other.u", "t ! -"},
 	} {
 		plan, err := Parse(tt.text, updateOptions())
 		if err != nil {
