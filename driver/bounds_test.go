@@ -1,0 +1,406 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// countingSource makes the keys 0, 1, 2, … and notes how many were asked for at a time, and
+// whether a turn was held.
+type countingSource struct {
+	next  int64
+	sizes []int
+	held  []bool
+	of    turns
+	err   error
+	after func(n int)
+}
+
+func (s *countingSource) make(_ context.Context, n int) ([]int64, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	keys := make([]int64, n)
+	for i := range keys {
+		keys[i] = s.next
+		s.next++
+	}
+	s.sizes, s.held = append(s.sizes, n), append(s.held, len(s.of) > 0)
+	if s.after != nil {
+		s.after(n)
+	}
+	return keys, nil
+}
+
+// Draws in vain grow, up to a batch of 1,024, and end after 4,096 keys and eight for each
+// target. From 256 keys on the draw has its turn.
+func TestDraw_inVain(t *testing.T) {
+	for _, tt := range []struct {
+		targets, first, last int
+	}{
+		{0, 1, 4096}, {1, 1, 5120}, {200, 201, 5704}, {2000, 1024, 20480},
+	} {
+		var d draw[int64]
+		d.name = "t"
+		d.start(func(int64) bool { return false }, tt.targets)
+		d.add(0)
+		of := make(turns, 1)
+		from := &countingSource{of: of}
+		err := d.run(t.Context(), of, make([]int64, 1), from)
+		var inVain *inVainError
+		if !errors.As(err, &inVain) || !errors.Is(err, spi.ErrNoFittingKey) || inVain.drawn != tt.last || inVain.table != "t" {
+			t.Errorf("one of %d\nhave: %v\nwant: in vain after %d", tt.targets, err, tt.last)
+		}
+		if len(of) != 0 {
+			t.Error("the turn is not given back")
+		}
+		drawn := 0
+		for i, n := range from.sizes {
+			want := min(max(tt.first, drawn), maxBatch)
+			if i == 0 {
+				want = tt.first
+			}
+			if n != want {
+				t.Errorf("one of %d, draw %d after %d keys\nhave: %d\nwant: %d", tt.targets, i, drawn, n, want)
+			}
+			drawn += n
+			if held := drawn > maxFree; from.held[i] != held {
+				t.Errorf("one of %d, %d keys\nhave: a turn: %v\nwant: %v", tt.targets, drawn, from.held[i], held)
+			}
+		}
+		if text := err.Error(); !strings.Contains(text, fmt.Sprintf("none of the last %d keys belongs to t", tt.last)) {
+			t.Errorf("have: %s", text)
+		}
+	}
+	if text := (&inVainError{table: "t"}).Error(); !strings.Contains(text, "earlier draw") {
+		t.Errorf("have: %s\nwant: the earlier draw", text)
+	}
+}
+
+// A draw asks for what its longest lot needs, an odd number. What is found begins the count
+// in vain again, and nothing more is asked for when all rows have keys.
+func TestDraw_batches(t *testing.T) {
+	for _, tt := range []struct{ rows, targets, want int }{{1, 1, 1}, {2, 1, 3}, {1, 2, 3}, {3, 4, 13}, {1000, 2, 1024}, {512, 2, 1024}, {511, 2, 1023}} {
+		var d draw[int64]
+		d.start(nil, tt.targets)
+		for i := range tt.rows {
+			d.add(i)
+		}
+		if have := d.batch(); have != tt.want {
+			t.Errorf("%d rows, one of %d\nhave: %d\nwant: %d", tt.rows, tt.targets, have, tt.want)
+		}
+	}
+	// One in 3,000 belongs: more than 4,096 are in vain altogether, but never at once.
+	var d draw[int64]
+	d.start(func(key int64) bool { return key%3000 == 2999 }, 1)
+	to := make([]int64, 4)
+	for i := range to {
+		d.add(i)
+	}
+	of := make(turns, 1)
+	from := &countingSource{of: of}
+	if err := d.run(t.Context(), of, to, from); err != nil || !slices.Equal(to, []int64{2999, 5999, 8999, 11999}) {
+		t.Errorf("have: %v, %v\nwant: every 3,000th", to, err)
+	}
+	from = &countingSource{}
+	if err := d.run(t.Context(), of, nil, from); err != nil || from.sizes != nil {
+		t.Errorf("without rows\nhave: %v, asked for %v\nwant: nothing", err, from.sizes)
+	}
+	away := errors.New("away")
+	if err := d.run(t.Context(), of, to[:1], &countingSource{err: away}); !errors.Is(err, away) || len(of) != 0 {
+		t.Errorf("have: %v\nwant: %v", err, away)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var none draw[int64]
+	none.start(func(int64) bool { return false }, 1)
+	none.add(0)
+	from = &countingSource{after: func(int) { cancel() }}
+	if err := none.run(ctx, of, to[:1], from); !errors.Is(err, context.Canceled) || len(from.sizes) != 1 {
+		t.Errorf("have: %v after %v\nwant: the context's error after one", err, from.sizes)
+	}
+}
+
+// decoder is a generator whose keys show their worker: the thousands.
+type decoder struct{ spi.KeyGenerator }
+
+func (decoder) DecodeKey(key int64) (spi.KeyParts, error) {
+	if key < 0 {
+		return spi.KeyParts{}, errors.New("no key")
+	}
+	return spi.KeyParts{WorkerID: key / 1000}, nil
+}
+
+// A draw in vain is remembered if one worker made its keys.
+func TestShard_noteHopeless(t *testing.T) {
+	for _, tt := range []struct {
+		first, last int64
+		want        bool
+	}{{1000, 1999, true}, {1999, 2000, false}, {-1, 0, false}, {-1, -2, false}, {0, 5, true}} {
+		x := &shard{table: &table{rule: &rule.Table{Generator: decoder{}}}}
+		x.noteHopeless(tt.first, tt.last)
+		if noted := x.hopeless.Load(); (noted != nil) != tt.want || noted != nil && *noted != tt.first/1000 {
+			t.Errorf("%d to %d\nhave: %v\nwant: %v", tt.first, tt.last, noted, tt.want)
+		}
+	}
+	x := &shard{table: &table{rule: &rule.Table{}}}
+	if x.noteHopeless(0, 5); x.hopeless.Load() != nil {
+		t.Error("keys that show no worker are remembered")
+	}
+}
+
+// Rows of one gene are one lot, of which one of so many keys is as there are genes.
+func TestGeneRows_lots(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		r := (&table{gene: &rule.Gene{Bits: 4}}).newGeneRows("t", n)
+		for _, gene := range []int64{0, 5, 0, 15, 5} {
+			r.add(gene)
+		}
+		lots := 3
+		if n == 1 {
+			lots = 5 // each row its own, where one was expected
+		}
+		if len(r.lots) != lots || r.targets != 16 || r.rows != 5 {
+			t.Errorf("%d rows expected\nhave: %d lots of one of %d, %d rows\nwant: %d, 16, 5", n, len(r.lots), r.targets, r.rows, lots)
+		}
+		for key, want := range map[int64]bool{0: true, 16: true, 1: false, -16: false, 5: false} {
+			if have := r.lots[0].belongs(key); have != want {
+				t.Errorf("gene 0 of %d\nhave: %v\nwant: %v", key, have, want)
+			}
+		}
+	}
+}
+
+// floats are values where a column of integers holds them as they are.
+func TestShardValue_floats(t *testing.T) {
+	for value, want := range map[driver.Value]any{
+		0.0: int64(0), math.Copysign(0, -1): nil, 5.0: int64(5), -5.0: int64(-5), 0.5: nil, math.NaN(): nil,
+		1e15 - 1: int64(1e15 - 1), 1e15: nil, -1e15 + 1: int64(-1e15 + 1), -1e15: nil, math.Inf(1): nil, math.Inf(-1): nil,
+		true: int64(1), false: int64(0), int64(7): int64(7), "x": "x", nil: nil,
+	} {
+		have, ok := shardValue(value)
+		if ok != (want != nil || value == nil) || ok && have != want {
+			t.Errorf("%v\nhave: %v, %v\nwant: %v", value, have, ok, want)
+		}
+	}
+}
+
+// The first generated key is negative below 0, not at 0.
+func TestInsertion_isNegative(t *testing.T) {
+	for key, want := range map[int64]bool{-1: true, 0: false, 1: false} {
+		for _, keys := range []rewrite.Keys{{Ints: []int64{key, -5}}, {Values: []any{key, int64(-5)}}} {
+			if have := (&insertion{keys: keys}).isNegative(); have != want {
+				t.Errorf("%v\nhave: %v\nwant: %v", keys, have, want)
+			}
+		}
+	}
+	if (&insertion{keys: rewrite.Keys{Values: []any{"-1"}}}).isNegative() {
+		t.Error("a string is negative")
+	}
+}
+
+// What LAST_INSERT_ID() must return after an insert, and whether the server has it, by what
+// the statement was and came to. 7 is the first generated key, 3 what it was before, and 9
+// the insert id that the server reported.
+func TestExecution_keepLastID(t *testing.T) {
+	type in = rewrite.Insert
+	known := func(id uint64, synced bool) (l session.LastID) {
+		if l.Set(id); synced {
+			l.Told(id)
+		}
+		return l
+	}
+	var lost session.LastID
+	lost.Lost()
+	for name, tt := range map[string]struct {
+		in       in
+		carries  bool
+		text     bool // the keys are strings
+		verdict  verdict
+		inserted bool
+		want     session.LastID
+	}{
+		"inserted":                          {in{}, false, false, allInserted, true, known(7, false)},
+		"inserted, a string":                {in{}, false, true, allInserted, true, known(3, true)},
+		"inserted none":                     {in{}, false, false, noneInserted, false, known(3, true)},
+		"carried":                           {in{}, true, false, allInserted, true, known(7, true)},
+		"carried, another was first":        {in{}, true, false, unclear, false, known(3, false)},
+		"carried, none inserted":            {in{}, true, false, noneInserted, false, known(3, false)},
+		"carried, none inserted, IGNORE":    {in{Ignore: true}, true, false, noneInserted, false, known(3, false)},
+		"mentions it":                       {in{MentionsLastID: true}, false, false, allInserted, true, known(7, false)},
+		"mentions it, inserted none":        {in{MentionsLastID: true}, false, false, noneInserted, false, lost},
+		"mentions it, a string":             {in{MentionsLastID: true}, false, true, allInserted, true, lost},
+		"guarded, exists":                   {in{Guarded: true, OnDuplicate: true}, false, false, oneExists, false, known(3, false)},
+		"guarded, inserted":                 {in{Guarded: true, OnDuplicate: true}, false, false, allInserted, true, known(7, false)},
+		"guarded, none inserted":            {in{Guarded: true, OnDuplicate: true}, false, false, noneInserted, false, known(3, false)},
+		"guarded, carried, inserted":        {in{Guarded: true, OnDuplicate: true}, true, false, allInserted, true, known(7, false)},
+		"upsert, carried, none inserted":    {in{OnDuplicate: true}, true, false, noneInserted, false, known(3, false)},
+		"upsert, inserted":                  {in{OnDuplicate: true}, false, false, allInserted, true, known(7, false)},
+		"upsert, all, and no key was first": {in{OnDuplicate: true, Guarded: true}, false, false, allInserted, false, known(3, true)},
+	} {
+		var s session.Session
+		s.LastID.Told(3)
+		of := &table{}
+		if of.setKind(rewrite.KindInteger); tt.text {
+			of.setKind(rewrite.KindText)
+		}
+		k := &insertion{target: &target{in: &tt.in, table: of}, carries: tt.carries, keys: rewrite.Keys{Ints: []int64{7}}}
+		(&execution{session: &s}).keepLastID(k, said{id: 9}, tt.verdict, 7, tt.inserted)
+		if s.LastID != tt.want {
+			t.Errorf("%s\nhave: %+v\nwant: %+v", name, s.LastID, tt.want)
+		}
+	}
+	// With an AUTO_INCREMENT column beside the key.
+	var moved session.LastID
+	moved.Told(3)
+	moved.Moved()
+	for name, tt := range map[string]struct {
+		in      in
+		carries bool
+		verdict verdict
+		want    session.LastID
+	}{
+		"inserted":              {in{}, false, allInserted, known(9, true)},
+		"inserted, RETURNING":   {in{Returning: true}, false, allInserted, lost},
+		"inserted, mentions it": {in{MentionsLastID: true}, false, allInserted, lost},
+		"unclear":               {in{}, false, unclear, lost},
+		"none":                  {in{}, false, noneInserted, known(3, true)},
+		"none, carried":         {in{}, true, noneInserted, moved},
+		"none, guarded":         {in{Guarded: true}, false, noneInserted, moved},
+		"exists":                {in{}, false, oneExists, known(3, true)},
+		"exists, guarded":       {in{Guarded: true}, false, oneExists, moved},
+	} {
+		var s session.Session
+		s.LastID.Told(3)
+		k := &insertion{target: &target{in: &tt.in}, carries: tt.carries}
+		(&execution{session: &s}).keepBeside(k, said{id: 9}, tt.verdict)
+		if s.LastID != tt.want {
+			t.Errorf("beside, %s\nhave: %+v\nwant: %+v", name, s.LastID, tt.want)
+		}
+	}
+}
+
+// A plan is cached up to its bounds, and the oldest ones leave when there are too many or
+// they are too large together.
+func TestPlanCache_bounds(t *testing.T) {
+	c := newPlanCache(nil)
+	p := &plan{Plan: new(rewrite.Plan)}
+	size := p.Size()
+	for n, want := range map[int]bool{maxLiteralBytes: true, maxLiteralBytes + 1: false} {
+		if have := c.holds(planKey{text: strings.Repeat("x", n)}, p); have != want {
+			t.Errorf("%d bytes without placeholders\nhave: %v\nwant: %v", n, have, want)
+		}
+	}
+	with := func(n int) (planKey, *plan) {
+		const prefix = "INSERT INTO t (a) VALUES (?"
+		text := prefix + strings.Repeat(" ", n-len(prefix)-1) + ")"
+		parsed, err := rewrite.Parse(text, rewrite.Options{Tables: func(string, string) *rewrite.Table { return &rewrite.Table{KeyColumn: "id"} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return planKey{text: text}, &plan{Plan: parsed}
+	}
+	key, small := with(1000)
+	overhead := small.Size() - 1000 // its Size counts the text that it may make
+	n := (maxPlanBytes - overhead) / 2
+	for _, more := range []int{0, 1} {
+		key, p := with(n + more)
+		if have, want := c.holds(key, p), len(key.text)+p.Size() <= maxPlanBytes; have != want || want != (more == 0) {
+			t.Errorf("%d bytes and a plan of %d\nhave: %v\nwant: %v", len(key.text), p.Size(), have, more == 0)
+		}
+	}
+
+	c.most = 3
+	for i := range 5 {
+		c.put(planKey{text: fmt.Sprint("text ", i)}, p)
+	}
+	c.put(planKey{text: "text 4"}, p) // again
+	if entries, bytes := c.size(); entries != 3 || bytes != 3*(len("text 0")+size) {
+		t.Errorf("have: %d plans of %d bytes\nwant: 3 of %d", entries, bytes, 3*(len("text 0")+size))
+	}
+	if c.get(planKey{text: "text 2"}) == nil || c.get(planKey{text: "text 1"}) != nil {
+		t.Error("the oldest is not the one that left")
+	}
+	c.put(planKey{text: "text 5"}, p)
+	if c.get(planKey{text: "text 2"}) == nil || c.get(planKey{text: "text 3"}) != nil {
+		t.Error("one that was used left before one that was not")
+	}
+	for _, text := range []string{"text 2", "text 4", "text 5", "text 9"} {
+		c.remove(planKey{text: text})
+	}
+	if entries, bytes := c.size(); entries != 0 || bytes != 0 {
+		t.Errorf("have: %d plans of %d bytes\nwant: none", entries, bytes)
+	}
+	key, big := with(64 << 10)
+	c.most = maxPlans
+	each := len(key.text) + big.Size()
+	for i := range maxPlansBytes/each + 3 {
+		c.put(planKey{text: key.text[:len(key.text)-4] + fmt.Sprintf("%04d", i)}, big)
+	}
+	if entries, bytes := c.size(); entries != maxPlansBytes/each || bytes != entries*each {
+		t.Errorf("have: %d plans of %d bytes\nwant: %d, as many as fit", entries, bytes, maxPlansBytes/each)
+	}
+}
+
+// A result of each statement is used where the server gave one of each.
+func TestExecution_perStatement(t *testing.T) {
+	for _, tt := range []struct {
+		statements         int
+		affected, ids      []int64
+		wantAffected, want []int64
+	}{
+		{2, []int64{1, 2}, []int64{7, 8}, []int64{1, 2}, []int64{7, 8}},
+		{2, []int64{1, 2, 0}, []int64{7, 8, 0}, []int64{1, 2, 0}, []int64{7, 8, 0}},
+		{2, []int64{2}, []int64{8}, []int64{unknownCount, 2}, []int64{0, 8}},
+		{2, []int64{1, 2}, []int64{8}, []int64{unknownCount, 2}, []int64{0, 8}},
+	} {
+		e := &execution{plan: &plan{Plan: &rewrite.Plan{Statements: tt.statements}}}
+		affected, ids := e.perStatement(results{tt.affected, tt.ids})
+		if !slices.Equal(affected, tt.wantAffected) || !slices.Equal(ids, tt.want) {
+			t.Errorf("%v, %v of %d statements\nhave: %v, %v\nwant: %v, %v", tt.affected, tt.ids, tt.statements, affected, ids, tt.wantAffected, tt.want)
+		}
+	}
+}
+
+// results are go-sql-driver's of several statements.
+type results struct{ affected, ids []int64 }
+
+var _ mysql.Result = results{}
+
+func (r results) AllRowsAffected() []int64     { return r.affected }
+func (r results) AllLastInsertIds() []int64    { return r.ids }
+func (r results) RowsAffected() (int64, error) { return r.affected[len(r.affected)-1], nil }
+func (r results) LastInsertId() (int64, error) { return r.ids[len(r.ids)-1], nil }
+
+// A histogram's bounds grow from less than a microsecond to seconds, and a time counts for
+// the first that it does not exceed.
+func TestHistogram_bounds(t *testing.T) {
+	if bounds[0] != 250*time.Nanosecond || bounds[len(bounds)-1] != 5*time.Second {
+		t.Errorf("have: %v to %v\nwant: 250ns to 5s", bounds[0], bounds[len(bounds)-1])
+	}
+	for i, b := range bounds {
+		if i > 0 && (b < 2*bounds[i-1] || b > 5*bounds[i-1]) {
+			t.Errorf("have: %v after %v\nwant: two to five times it", b, bounds[i-1])
+		}
+		for more, at := range map[time.Duration]int{-1: i, 0: i, 1: i + 1} {
+			var h histogram
+			h.add(b + more)
+			if s := h.stats(); s.Counts[at] != 1 || s.Sum != b+more || len(s.Counts) != len(bounds)+1 {
+				t.Errorf("%v\nhave: %+v\nwant: counted in %d", b+more, s, at)
+			}
+		}
+	}
+}
