@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,8 @@ func TestStats_keysAndStatements(t *testing.T) {
 		t.Fatalf("have: %d tables\nwant: 1", len(s.Tables))
 	}
 	have := s.Tables[0]
-	if have.Generate.Count() == 0 || have.Generate.Sum <= 0 || len(have.Generate.Counts) != len(have.Generate.Bounds)+1 {
+	measured := have.Generate.Sum > 0 || runtime.GOOS == "windows" // its clock may not move during a call
+	if have.Generate.Count() == 0 || !measured || len(have.Generate.Counts) != len(have.Generate.Bounds)+1 {
 		t.Errorf("have: %+v\nwant: the first call's time", have.Generate)
 	}
 	have.Generate = Histogram{}

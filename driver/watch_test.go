@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,7 @@ func wantKey(t *testing.T, when string, db *sql.DB, table string, want int64) {
 // Each test runs in a bubble, which fails unless the goroutine of its watcher ends.
 
 func TestWatch_reload(t *testing.T) {
+	notOnWindows(t, "the log has the path with quoted backslashes")
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
@@ -180,6 +182,7 @@ func mustLoadRule(t *testing.T, path string) *rule.Rule {
 
 // The file is a link to a file below ..data, which is replaced by a rename.
 func TestWatchRule_configMap(t *testing.T) {
+	notOnWindows(t, "a ConfigMap needs links that a rename replaces")
 	defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -352,6 +355,7 @@ func TestWatcher_changed(t *testing.T) {
 
 // Rules change while keys are generated and databases are opened and closed.
 func TestWatchRule_atOnce(t *testing.T) {
+	notOnWindows(t, "Windows doesn't replace a file that is open")
 	defaultLog(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, watched("t_order_${0..1}", 4))
@@ -503,5 +507,12 @@ func TestWatch_leaveWaits(t *testing.T) {
 	case <-w.done:
 	default:
 		t.Error("have: the goroutine runs when the last has left")
+	}
+}
+
+func notOnWindows(t *testing.T, why string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip(why)
 	}
 }
