@@ -46,7 +46,7 @@ func (s *countingSource) make(_ context.Context, n int) ([]int64, error) {
 	return keys, nil
 }
 
-// Draws in vain grow, up to a batch of 1,024, and end after 4,096 keys and eight for each
+// Draws without success grow, up to a batch of 1,024, and end after 4,096 keys and eight for each
 // target. From 256 keys on the draw has its turn.
 func TestDraw_inVain(t *testing.T) {
 	for _, tt := range []struct {
@@ -63,10 +63,10 @@ func TestDraw_inVain(t *testing.T) {
 		err := d.run(t.Context(), of, make([]int64, 1), from)
 		var inVain *inVainError
 		if !errors.As(err, &inVain) || !errors.Is(err, spi.ErrNoFittingKey) || inVain.drawn != tt.last || inVain.table != "t" {
-			t.Errorf("one of %d\nhave: %v\nwant: in vain after %d", tt.targets, err, tt.last)
+			t.Errorf("one of %d\nhave: %v\nwant: without success after %d", tt.targets, err, tt.last)
 		}
 		if len(of) != 0 {
-			t.Error("the turn is not given back")
+			t.Error("the turn is not released")
 		}
 		drawn := 0
 		for i, n := range from.sizes {
@@ -92,7 +92,7 @@ func TestDraw_inVain(t *testing.T) {
 }
 
 // A draw asks for what its longest lot needs, an odd number. What is found begins the count
-// in vain again, and nothing more is asked for when all rows have keys.
+// without success again, and nothing more is asked for when all rows have keys.
 func TestDraw_batches(t *testing.T) {
 	for _, tt := range []struct{ rows, targets, want int }{{1, 1, 1}, {2, 1, 3}, {1, 2, 3}, {3, 4, 13}, {1000, 2, 1024}, {512, 2, 1024}, {511, 2, 1023}} {
 		var d draw[int64]
@@ -104,7 +104,7 @@ func TestDraw_batches(t *testing.T) {
 			t.Errorf("%d rows, one of %d\nhave: %d\nwant: %d", tt.rows, tt.targets, have, tt.want)
 		}
 	}
-	// One in 3,000 belongs: more than 4,096 are in vain altogether, but never at once.
+	// One in 3,000 belongs: more than 4,096 are without success altogether, but never at once.
 	var d draw[int64]
 	d.start(func(key int64) bool { return key%3000 == 2999 }, 1)
 	to := make([]int64, 4)
@@ -144,7 +144,7 @@ func (decoder) DecodeKey(key int64) (spi.KeyParts, error) {
 	return spi.KeyParts{WorkerID: key / 1000}, nil
 }
 
-// A draw in vain is remembered if one worker made its keys.
+// A draw without success is remembered if one worker made its keys.
 func TestShard_noteHopeless(t *testing.T) {
 	for _, tt := range []struct {
 		first, last int64
@@ -263,7 +263,7 @@ func TestExecution_keepLastID(t *testing.T) {
 			t.Errorf("%s\nhave: %+v\nwant: %+v", name, s.LastID, tt.want)
 		}
 	}
-	// With an AUTO_INCREMENT column beside the key.
+	// With an AUTO_INCREMENT column next to the key.
 	var moved session.LastID
 	moved.Told(3)
 	moved.Moved()

@@ -106,9 +106,9 @@
 // that one. The same is true of a table without actualDataNodes whose logical name is schema.table.
 // Two logical tables must not have an actual table of the same name, unless their schemas differ.
 //
-// shardkey generates no keys for a table that isn't in a rule. The table was probably forgotten if
-// its name is the name of a sharded table followed by numbers or dates (t_order_16,
-// t_order_2026_01), or if it differs from an actual table's name only in its numbers.
+// shardkey generates no keys for a table that isn't in a rule. Some tables were probably forgotten:
+// tables with the name of a sharded table followed by numbers or dates (t_order_16,
+// t_order_2026_01), and tables whose name differs from an actual table's only in its numbers.
 // [Live.Unlisted] returns an error for such a name.
 //
 // # Sharding

@@ -14,7 +14,7 @@ import (
 )
 
 // Gene describes the shard bits of a table's keys (基因法, "gene method"): the lowest bits of each
-// key, which carry the shard of another column of the row. The key then selects the same shard as
+// key. They carry the shard of another column of the row. The key then selects the same shard as
 // the column does. A Gene never changes and may be used by multiple goroutines at once.
 //
 // The shard bits are the number of the table that the column's sharding algorithm would select out

@@ -76,7 +76,7 @@ var (
 )
 
 // ours are the keys that shardkey reads, of all objects together. An unknown key that looks like
-// one of them is an error: if it were ignored, rows could be sent without a key, or the sharding
+// one of them is an error. If it were ignored, rows could be sent without a key, or the sharding
 // could be computed for another Java class.
 var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
 	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators",

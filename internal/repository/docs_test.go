@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -365,5 +366,52 @@ func TestSupport_queries(t *testing.T) {
 		if !strings.Contains(string(page), q) {
 			t.Errorf("have: docs/reference/support.md without %s", q)
 		}
+	}
+}
+
+// TestReadme_statements compares the README's number of generated statements with the record of the
+// tests.
+func TestReadme_statements(t *testing.T) {
+	all := pages(t)
+	row := regexp.MustCompile(`(?m)^\| generated statements compared with AUTO_INCREMENT \|(.*)$`).
+		FindStringSubmatch(all["docs/internals/compatibility.md"])
+	claim := regexp.MustCompile(`\[([\d,]+) generated\s+statements\]`).FindStringSubmatch(all["README.md"])
+	if row == nil || claim == nil {
+		t.Fatalf("have: %v, %v\nwant: both", row, claim)
+	}
+	ran := 0
+	for _, n := range regexp.MustCompile(`\d+`).FindAllString(row[1], -1) {
+		on, err := strconv.Atoi(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran += on
+	}
+	claimed, err := strconv.Atoi(strings.ReplaceAll(claim[1], ",", ""))
+	if err != nil || claimed > ran || claimed < ran-1000 {
+		t.Errorf("have: %s in README.md\nwant: %d, rounded down", claim[1], ran)
+	}
+	if !strings.Contains(all["README.zh.md"], " "+claim[1]+" 条语句") {
+		t.Errorf("README.zh.md has another number than %s", claim[1])
+	}
+}
+
+// TestDocs_purpose checks that each page for users begins with its purpose, and that all of them
+// have no more than 25,000 words.
+func TestDocs_purpose(t *testing.T) {
+	words := 0
+	for path, content := range pages(t) {
+		if !strings.HasPrefix(path, "docs/") || strings.HasPrefix(path, "docs/internals/") || strings.HasPrefix(path, "docs/zh/") {
+			continue
+		}
+		words += len(regexp.MustCompile(`\S*[\pL\d]\S*`).FindAllString(content, -1))
+		title, rest, _ := strings.Cut(content, "\n")
+		rest = regexp.MustCompile(`(?s)^\s*\[中文\][^\n]*\n`).ReplaceAllString(rest, "")
+		if path != "docs/README.md" && !strings.HasPrefix(strings.TrimSpace(rest), "Use this page ") {
+			t.Errorf("%s: have: %s, then %.40q\nwant: Use this page …", path, title, strings.TrimSpace(rest))
+		}
+	}
+	if most := 25_000; words > most {
+		t.Errorf("have: %d words\nwant: at most %d", words, most)
 	}
 }

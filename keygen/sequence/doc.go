@@ -55,7 +55,7 @@
 //	REPLACE INTO Tickets64 (stub) VALUES ('a')                  -- the last
 //
 // An explicit id advances AUTO_INCREMENT to the next number after it, so the last number is
-// first+(n-1)*N, where N is the increment. No other client gets one of the n numbers: before the
+// first+(n-1)*N, where N is the increment. No other client gets one of the n numbers. Before the
 // lock the server only handed out lower ones, during the lock none, and after it only higher ones.
 // The row has the last number, so a restarted server continues from there.
 //
@@ -64,7 +64,7 @@
 //     server, server k only hands out numbers ≡ k modulo N. Both settings are read at the start of
 //     each connection. An increment other than the property is an error, and so is an offset above
 //     the increment or equal to another server's. It is an error whichever server is asked.
-//  3. Each number is checked. It must be above the server's last number (it isn't after a restored
-//     backup), ≡ the offset modulo N, and below the column's end, where REPLACE would return the
-//     same number forever. The last number of a block is checked too.
+//  3. Each number is checked. It must be above the server's last number, which it isn't after a
+//     restored backup. It must be ≡ the offset modulo N, and below the column's end. At the end,
+//     REPLACE would return the same number forever. The last number of a block is checked too.
 package sequence

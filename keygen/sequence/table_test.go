@@ -431,8 +431,8 @@ func TestTable_contents(t *testing.T) {
 	})
 }
 
-// If a table changes while the generator is open, the generator returns no number that was
-// claimed before, none above the column's range, and none if the row is gone.
+// If a table changes while the generator is open, the generator returns no number that was claimed
+// before. It returns none above the column's range, and none if the row is gone.
 func TestTable_changesWhileLive(t *testing.T) {
 	eachTable(t, TestTable_changesWhileLive, func(t *testing.T, tab table) {
 		for _, tt := range []struct {

@@ -73,8 +73,8 @@ func newGenerator(cfg config) *generator {
 // one tick, which has MaxSequence+1 keys: 4,096 for [Classic]. More keys come in blocks of that
 // size, each in a later tick.
 //
-// It waits while the keys of the current tick are used up, while the clock is behind by at most the
-// tolerance, and while it leases a worker ID. The error wraps [spi.ErrClockBack],
+// It waits while the keys of the current tick are used up, and while the clock is behind by at most
+// the tolerance. It also waits while it leases a worker ID. The error wraps [spi.ErrClockBack],
 // [spi.ErrTimeOverflow], [spi.ErrLeaseLimit], [spi.ErrNoWorkerID], [spi.ErrClosed], the assigner's
 // error, or ctx's error if ctx ends during a wait.
 func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {

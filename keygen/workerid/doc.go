@@ -35,8 +35,8 @@
 //     link that can't be lost.
 //  5. A takeover replaces the record that it read, and starts at its reserved_until or later (rule
 //     floor). When the store acknowledges that write, the replaced record is durable too. By 3 and
-//     4, the takeover starts at or after any limit that an earlier lease has or will have, because
-//     later writes of the earlier leases fail by 1.
+//     4, the takeover starts at or after any limit that an earlier lease has or will have: by 1,
+//     later writes of the earlier leases fail.
 //  6. So floor(successor) ≥ limit(predecessor), and the intervals are disjoint. No step uses a
 //     clock. Clocks only determine when a record looks free.
 //
@@ -75,10 +75,10 @@
 //     was lost. If the reservation of a lease has ended, another process may have taken it over.
 //     Such a lease ends if the server isn't the one that it started on (rule others).
 //
-// This requires that clocks agree within a lease, that a replica is behind by at most the shortest
-// lease and has the notes of the old server, and that nothing writes to the old server any more. If
-// the old server becomes the primary again with its old data, it has the same name, and the change
-// isn't noticed.
+// This requires that clocks agree within a lease, and that nothing writes to the old server any
+// more. A replica must be behind by at most the shortest lease, and must have the notes of the old
+// server. If the old server becomes the primary again with its old data, it has the same name, and
+// the change isn't noticed.
 //
 // # Clocks that are ahead
 //

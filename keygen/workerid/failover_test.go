@@ -198,8 +198,8 @@ func (f *failoverStores) generator(a *assigner) Snowflake {
 }
 
 // With any length of leases and quarantine, a process that starts after a failover generates keys
-// at once with its first worker ID, and reports why keys are ahead of the clock. So does a
-// process that restarts after a crash or after Close.
+// at once with its first worker ID. It reports why keys are ahead of the clock. So does a process
+// that starts after a crash or a Close.
 func TestAssigner_failoverFailsNoStart(t *testing.T) {
 	testserver.NeedsFlock(t)
 	for _, c := range []config{

@@ -273,7 +273,7 @@ func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
 			continue
 		}
 		if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
-			t.Error("a worker ID of a store that is away")
+			t.Error("a worker ID of a store that is unavailable")
 		}
 		if have := strings.Count(log.String(), "no worker ID leased"); have != want {
 			t.Errorf("failure %d\nhave: logged %d times\nwant: %d", i, have, want)

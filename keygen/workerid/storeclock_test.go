@@ -167,9 +167,9 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 	})
 }
 
-// These cases are not a step ahead: a process that was stopped, a store that was unavailable, a
-// clock that was behind and is now right, a step confirmed by another process' record, a step
-// that has lasted, a fleet that was down for a month, and a first start.
+// These cases are not a step ahead: a process that was stopped, a store that was unavailable, and a
+// clock that was behind and is now right. Nor are a step that another process's record confirms, a
+// step that has lasted, a fleet that was down for a month, and a first start.
 func TestClock_isAheadOfNothing(t *testing.T) {
 	testserver.NeedsFlock(t)
 	const month = 30 * 24 * time.Hour

@@ -32,8 +32,8 @@ func (c Class) String() string { return classNames[c] }
 // Value is a Java value. The zero Value is null. A Value never changes.
 type Value struct {
 	class Class
-	// n is 0 or 1 for a Boolean, the low 64 bits for an Unsigned, the Unix time in microseconds for
-	// a Time, and the index in scope.lists for a list.
+	// n is 0 or 1 for a Boolean, and the low 64 bits for an Unsigned. It is the Unix time in
+	// microseconds for a Time, and the index in scope.lists for a list.
 	n int64
 	s string
 }
