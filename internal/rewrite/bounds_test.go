@@ -98,6 +98,33 @@ func TestInsert_keepsSource(t *testing.T) {
 	}
 }
 
+// INSERTs into other tables are those between two statements.
+func TestPlan_insertsElsewhere(t *testing.T) {
+	p := mustParse(t, "INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (1); COMMIT; INSERT INTO t (a) VALUES (1)", Options{})
+	for _, tt := range []struct {
+		from, to int
+		want     bool
+	}{{0, 3, true}, {0, 2, true}, {0, 1, false}, {1, 3, false}, {-1, 1, false}, {-1, 9, true}} {
+		if have := p.InsertsElsewhere(tt.from, tt.to); have != tt.want {
+			t.Errorf("after %d and before %d\nhave: %v\nwant: %v", tt.from, tt.to, have, tt.want)
+		}
+	}
+}
+
+// A server that reports the key of an upsert of one row alone is told no other.
+func TestPlan_reportUpserts(t *testing.T) {
+	const update = " ON DUPLICATE KEY UPDATE a = 2"
+	for text, want := range map[string]bool{
+		"INSERT INTO t (a) VALUES (1)" + update: true, "INSERT INTO t (a) VALUES (1), (2)" + update: false,
+		"INSERT INTO t (a) VALUES (1)": false, "COMMIT; INSERT INTO t (a) VALUES (1)" + update: false,
+	} {
+		p := mustParse(t, text, Options{})
+		if p.ReportUpserts(); p.Inserts[0].Guarded != want || p.Inserts[0].InText {
+			t.Errorf("%s\nhave: guarded %v, in the text %v\nwant: %v, not", text, p.Inserts[0].Guarded, p.Inserts[0].InText, want)
+		}
+	}
+}
+
 // Each byte has its classes, in UTF-8 and in the character sets where one above 0x7F may
 // be a blank.
 func TestClass_bytes(t *testing.T) {

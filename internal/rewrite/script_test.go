@@ -70,6 +70,9 @@ func TestStrings_whichGetKeys(t *testing.T) {
 		{"INSERT INTO t (id, a) VALUES (?, 1); INSERT INTO x (a) VALUES (LAST_INSERT_ID())", refused},
 		{"INSERT INTO t (id, a) VALUES (@a, 1); INSERT INTO x (a) VALUES (LAST_INSERT_ID())", refused},
 		{"INSERT INTO t (a) VALUES (LAST_INSERT_ID()); INSERT INTO x (a) VALUES (@@identity)", refused},
+		{"INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (LAST_INSERT_ID())", keys},
+		{"INSERT INTO x (a) VALUES (1); INSERT INTO x (a) VALUES (2); INSERT INTO t (a) VALUES (LAST_INSERT_ID())", keys},
+		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); SAVEPOINT a; SAVEPOINT b", keys},
 		// With other tables, whose own keys only the server knows.
 		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (2); COMMIT", keys},
 		{"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (LAST_INSERT_ID()); INSERT INTO t (a) VALUES (1)", keys},
