@@ -388,22 +388,22 @@ func TestTable_contents(t *testing.T) {
 			{"LEAF_SEGMENT", "no table", []string{"DROP TABLE leaf_alloc"}, spi.ErrStore, "CREATE TABLE leaf_alloc", 0},
 			{"LEAF_SEGMENT", "max_id 0: no key 0", []string{maxID(0)}, nil, "", 1},
 			{"LEAF_SEGMENT", "max_id below 0", []string{maxID(-1000)}, nil, "", 1},
-			{"LEAF_SEGMENT", "end of int64", []string{maxID(math.MaxInt64 - 4)}, errExhausted, "used up", 0},
+			{"LEAF_SEGMENT", "end of int64", []string{maxID(math.MaxInt64 - 4)}, errExhausted, "max_id cannot be raised", 0},
 			{"LEAF_SEGMENT", "past int64", []string{"ALTER TABLE leaf_alloc MODIFY max_id bigint unsigned NOT NULL",
-				"UPDATE leaf_alloc SET max_id = 18446744073709551000"}, errExhausted, "used up", 0},
+				"UPDATE leaf_alloc SET max_id = 18446744073709551000"}, errExhausted, "max_id cannot be raised", 0},
 			{"LEAF_SEGMENT", "a narrow column", []string{"ALTER TABLE leaf_alloc MODIFY max_id int NOT NULL",
-				maxID(math.MaxInt32)}, errExhausted, "used up", 0},
+				maxID(math.MaxInt32)}, errExhausted, "max_id cannot be raised", 0},
 			{"TICKET", "no table", []string{"DROP TABLE Tickets64"}, spi.ErrStore, "CREATE TABLE `Tickets64`", 0},
 			{"TICKET", "no AUTO_INCREMENT", []string{"ALTER TABLE Tickets64 MODIFY id bigint NOT NULL"},
 				spi.ErrStore, "no AUTO_INCREMENT", 0},
 			{"TICKET", "past int64", []string{"ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900"},
-				errExhausted, "at its end", 0},
+				errExhausted, "no numbers left", 0},
 			{"TICKET", "end of a tinyint", []string{"ALTER TABLE Tickets64 MODIFY id tinyint NOT NULL AUTO_INCREMENT, " +
-				"AUTO_INCREMENT = 127"}, errExhausted, "at its end", 0},
+				"AUTO_INCREMENT = 127"}, errExhausted, "no numbers left", 0},
 			{"TICKET", "end of an unsigned smallint", []string{"ALTER TABLE Tickets64 " +
-				"MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535"}, errExhausted, "at its end", 0},
+				"MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535"}, errExhausted, "no numbers left", 0},
 			{"TICKET", "end of an int", []string{"ALTER TABLE Tickets64 MODIFY id int NOT NULL AUTO_INCREMENT, " +
-				"AUTO_INCREMENT = 2147483647"}, errExhausted, "at its end", 0},
+				"AUTO_INCREMENT = 2147483647"}, errExhausted, "no numbers left", 0},
 		} {
 			if tt.typ != tab.typ {
 				continue
