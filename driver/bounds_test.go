@@ -82,12 +82,12 @@ func TestDraw_inVain(t *testing.T) {
 				t.Errorf("one of %d, %d keys\nhave: a turn: %v\nwant: %v", tt.targets, drawn, from.held[i], held)
 			}
 		}
-		if text := err.Error(); !strings.Contains(text, fmt.Sprintf("none of the last %d keys belongs to t", tt.last)) {
+		if text := err.Error(); !strings.Contains(text, fmt.Sprintf("none of the last %d keys belongs in t", tt.last)) {
 			t.Errorf("have: %s", text)
 		}
 	}
-	if text := (&inVainError{table: "t"}).Error(); !strings.Contains(text, "earlier draw") {
-		t.Errorf("have: %s\nwant: the earlier draw", text)
+	if text := (&inVainError{table: "t"}).Error(); !strings.Contains(text, "earlier attempt") {
+		t.Errorf("have: %s\nwant: the earlier attempt", text)
 	}
 }
 
