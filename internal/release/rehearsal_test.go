@@ -21,7 +21,7 @@ import (
 // TestRehearsal releases two versions of this tree in a copy, and uses them from a module
 // proxy in a directory, as a program does that has nothing of this repository.
 func TestRehearsal(t *testing.T) {
-	testserver.NotShort(t)
+	notShort(t)
 	dsn := testserver.Database(t)
 	r := copyTree(t)
 	p := &proxy{dir: t.TempDir(), cache: t.TempDir()}
@@ -276,7 +276,7 @@ func TestCommit_undone(t *testing.T) {
 
 // TestTidy_findsChanges breaks a go.mod and a go.sum, and lets -w restore them.
 func TestTidy_findsChanges(t *testing.T) {
-	testserver.NotShort(t) // go mod tidy may download modules
+	notShort(t)
 	r := copyTree(t)
 	for _, name := range []string{"otelshardkey/go.mod", "otelshardkey/go.sum"} {
 		whole, err := r.read(name)
@@ -297,5 +297,13 @@ func wantError(t *testing.T, err error, part string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), part) {
 		t.Errorf("have: %v\nwant: an error with %q", err, part)
+	}
+}
+
+// notShort skips a test that runs for minutes, or downloads modules, with -short.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short")
 	}
 }
