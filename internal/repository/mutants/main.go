@@ -115,7 +115,7 @@ func (r *report) survivors(dir string) (names []string, err error) {
 		})
 		for _, m := range f.Mutations {
 			name := fmt.Sprintf("%s %s %s: %s", filepath.ToSlash(filepath.Dir(path)), function(lines[:m.Line]), m.Type,
-				strings.TrimSpace(lines[m.Line-1]))
+				withoutComment(lines[m.Line-1]))
 			if seen[name]++; seen[name] > 1 {
 				name += fmt.Sprintf(" #%d", seen[name])
 			}
@@ -125,6 +125,12 @@ func (r *report) survivors(dir string) (names []string, err error) {
 		}
 	}
 	return names, nil
+}
+
+// withoutComment returns the code of a line: the name of a change stays when a comment is reworded.
+func withoutComment(line string) string {
+	code, _, _ := strings.Cut(line, " // ")
+	return strings.TrimSpace(code)
 }
 
 var declared = regexp.MustCompile(`^func (?:\(.*?(\w+)(?:\[.*\])?\) )?(\w+)`)

@@ -11,7 +11,7 @@ import (
 const code = `package p
 
 func f(a, b int) int {
-	return a + b + 1
+	return a + b + 1 // the sum
 }
 
 func (t *T[K]) m(a int) bool {
