@@ -397,10 +397,13 @@ func TestReadme_statements(t *testing.T) {
 }
 
 // TestDocs_purpose checks that each page for users begins with its purpose, and that all of them
-// have no more than 25,000 words.
+// have no more than 25,000 words, and README.md 1,200.
 func TestDocs_purpose(t *testing.T) {
 	words := 0
 	for path, content := range pages(t) {
+		if n := len(strings.Fields(content)); path == "README.md" && n > 1200 {
+			t.Errorf("README.md\nhave: %d words\nwant: at most 1200", n)
+		}
 		if !strings.HasPrefix(path, "docs/") || strings.HasPrefix(path, "docs/internals/") || strings.HasPrefix(path, "docs/zh/") {
 			continue
 		}
