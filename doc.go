@@ -18,8 +18,8 @@
 //
 // rule has two internal packages: expr evaluates the expressions ${…} in rules, and place decides
 // which table a row belongs to. So has driver: base is any driver's connection and its cached
-// statements, session the server's session, spool the rows of an INSERT … SELECT. Package newrule
-// writes a rule for existing tables, and migrate plans how they stop using AUTO_INCREMENT.
+// statements, session the server's session, spool the rows of an INSERT … SELECT. Package migrate
+// writes a rule for existing tables, and plans how they stop using AUTO_INCREMENT.
 //
 // Data runs one way: SQL text and arguments → driver → internal/rewrite (what must be
 // filled?) → rule (which column, which generator?) → generator → internal/rewrite (new

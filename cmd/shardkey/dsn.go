@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/newrule"
+	"github.com/shardkey/shardkey/migrate"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/pflag"
 )
@@ -188,7 +188,7 @@ func (d *database) withoutPassword() string { return d.config.User + "@" + d.add
 
 // read reads the schema of the database, and of the others on its server. It passes the
 // schema to use, with the connection.
-func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn, newrule.Source) error) error {
+func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn, migrate.Source) error) error {
 	db := sql.OpenDB(d.connector)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
@@ -196,11 +196,11 @@ func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn
 		return fmt.Errorf("cannot connect to %s: %w", d.address(), err)
 	}
 	defer conn.Close()
-	read, err := newrule.Read(ctx, conn, others...)
+	read, err := migrate.Read(ctx, conn, others...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", d.address(), err)
-	case read.Schema.Name == "":
+	case d.config.DBName == "":
 		return usagef("--dsn: expected a database name after the last slash, found %s", d.address())
 	}
 	read.DSN = d.withoutPassword()

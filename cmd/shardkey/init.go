@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
-	"github.com/shardkey/shardkey/newrule"
+	"github.com/shardkey/shardkey/migrate"
 	"github.com/spf13/cobra"
 )
 
@@ -68,20 +68,20 @@ the converted rule doesn't load.`,
 // newRule is the output of init.
 type newRule struct {
 	Rule    string            `json:"rule"` // content of a rule file
-	LeftOut []newrule.LeftOut `json:"leftOut,omitempty"`
+	LeftOut []migrate.LeftOut `json:"leftOut,omitempty"`
 	Error   string            `json:"error,omitempty"` // why the rule doesn't load yet
 }
 
 // ruleOf returns a rule for the tables of databases.
 func ruleOf(ctx context.Context, databases []database, tables []string) (v newRule, err error) {
-	var sources []newrule.Source
+	var sources []migrate.Source
 	var addresses []string
 	for i, d := range databases {
 		name := d.name
 		if name == "" && len(databases) > 1 {
 			name = fmt.Sprintf("ds_%d", i)
 		}
-		err := d.read(ctx, nil, func(_ *sql.Conn, read newrule.Source) error {
+		err := d.read(ctx, nil, func(_ *sql.Conn, read migrate.Source) error {
 			read.Name = name
 			sources = append(sources, read)
 			return nil
@@ -91,8 +91,9 @@ func ruleOf(ctx context.Context, databases []database, tables []string) (v newRu
 		}
 		addresses = append(addresses, strings.TrimPrefix(name+" ", " ")+"at "+d.address())
 	}
-	r := newrule.New(sources, tables...)
-	if len(r.Tables) == 0 {
+	r := migrate.NewRule(sources, tables...)
+	yaml := r.YAML()
+	if yaml == "" {
 		why := []string{"no tables for a rule " + strings.Join(addresses, ", ")}
 		for _, l := range r.LeftOut {
 			why = append(why, l.Name+": "+l.Why)
@@ -101,7 +102,7 @@ func ruleOf(ctx context.Context, databases []database, tables []string) (v newRu
 		return v, fmt.Errorf("%s", strings.Join(why, "; "))
 	}
 	v.Rule = "# Rule for the tables " + strings.Join(addresses, ", ") + ", written by shardkey init.\n" +
-		"# Read it, then run shardkey check --strict and shardkey doctor.\n" + r.YAML()
+		"# Read it, then run shardkey check --strict and shardkey doctor.\n" + yaml
 	v.LeftOut = r.LeftOut
 	return v, nil
 }
@@ -119,7 +120,7 @@ func (p *program) convert(path string, tables []string) error {
 	v := newRule{Rule: "# The sharding rules of " + path + ", converted by shardkey init.\n" + string(rule)}
 	for _, l := range left {
 		place, why, _ := strings.Cut(l, ": ")
-		v.LeftOut = append(v.LeftOut, newrule.LeftOut{Name: place, Why: why})
+		v.LeftOut = append(v.LeftOut, migrate.LeftOut{Name: place, Why: why})
 	}
 	if problem != nil {
 		v.Error = plain(problem)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/migrate"
-	"github.com/shardkey/shardkey/newrule"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"
 )
@@ -86,8 +85,8 @@ func (p *program) migrate(ctx context.Context, d database, f *migrateFlags, tabl
 			}
 		}
 	}
-	return d.read(ctx, schemas, func(conn *sql.Conn, read newrule.Source) error {
-		plan, err := migrate.New(ctx, conn, read, live, tables...)
+	return d.read(ctx, schemas, func(conn *sql.Conn, read migrate.Source) error {
+		plan, err := migrate.NewPlan(ctx, conn, read, live, tables...)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ var plainTypes = strings.Fields(`
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
-	migrate.Plan newrule.LeftOut newrule.Rule newrule.Source newrule.Table
+	migrate.Plan migrate.LeftOut migrate.Rule migrate.Source migrate.Table
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)
@@ -67,16 +67,18 @@ func secretValues(t *testing.T) map[string][]any {
 		t.Fatal(err)
 	}
 	host := spi.Host{DSN: spi.NewSecret(dsn)}
-	live, err := r.Open(host)
+	// The generators of r are printed by reflection, so no goroutine of theirs may run: keys are
+	// asked of those of used.
+	used, err := rule.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = live.Close() })
+	live := openRule(t, r, host)
 	props, err := spi.NewProps(map[string]any{"password": canary, "dsns": []string{canary}, "token": spi.NewSecret(canary)}, host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := driver.RegisterRule(t.Name(), r); err != nil {
+	if err := driver.RegisterRule(t.Name(), used); err != nil {
 		t.Fatal(err)
 	}
 	_, ruleErr := rule.New(rule.Config{
@@ -86,7 +88,7 @@ func secretValues(t *testing.T) map[string][]any {
 	_, dsnErr := driver.Driver{}.OpenConnector("u:x@/?shardkey" + canary + "@tcp(h)/d")
 	_, propErr := spi.NewKeyGenerator("REDIS", props)
 	opened := openConnector(t, driver.Driver{}, dsn+"?shardkeyRule="+t.Name())
-	wrapped := driver.Wrap(oldDriver{}, r)
+	wrapped := driver.Wrap(oldDriver{}, used)
 	overOld := openConnector(t, wrapped, dsn)
 	generatorErr := insertError(opened)
 	_, keysErr := driver.ConnectorOf(opened).NextKeys(t.Context(), "t", 1)
@@ -94,7 +96,7 @@ func secretValues(t *testing.T) map[string][]any {
 	for _, name := range []string{"g", "l", "k", "r"} {
 		values = append(values, live.Generator(name))
 	}
-	_, unavailable := live.Generator("l").GenerateKeys(t.Context(), spi.Column{}, 1)
+	_, unavailable := openRule(t, used, host).Generator("l").GenerateKeys(t.Context(), spi.Column{}, 1)
 	var storeErr *spi.StoreError
 	if !errors.As(unavailable, &storeErr) {
 		t.Fatalf("have: %v\nwant: a StoreError", unavailable)
@@ -125,6 +127,16 @@ func secretValues(t *testing.T) map[string][]any {
 		"spi.StoreError":              {storeErr},
 		"spi.Secret":                  {spi.NewSecret(canary), new(spi.NewSecret(canary)), []spi.Secret{spi.NewSecret(canary)}, map[string]any{"x": spi.NewSecret(canary)}, struct{ s spi.Secret }{spi.NewSecret(canary)}},
 	}
+}
+
+func openRule(t *testing.T, r *rule.Rule, host spi.Host) *rule.Live {
+	t.Helper()
+	live, err := r.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = live.Close() })
+	return live
 }
 
 func asJSON(t *testing.T, v any) string {

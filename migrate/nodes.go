@@ -1,4 +1,4 @@
-package newrule
+package migrate
 
 import (
 	"fmt"

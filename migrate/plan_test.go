@@ -1,4 +1,4 @@
-package migrate_test
+package migrate
 
 import (
 	"database/sql"
@@ -14,8 +14,6 @@ import (
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/migrate"
-	"github.com/shardkey/shardkey/newrule"
 )
 
 // shop is a schema with what makes a change of a key's type awkward.
@@ -86,7 +84,7 @@ func one(t *testing.T, conn *sql.Conn, query string) (text string) {
 	return strings.Join(list, "; ")
 }
 
-func read(t *testing.T, dsn string) (*sql.Conn, newrule.Source) {
+func read(t *testing.T, dsn string) (*sql.Conn, Source) {
 	t.Helper()
 	conn := connect(t, dsn)
 	if err := schema.PrepareSession(t.Context(), conn); err != nil {
@@ -96,7 +94,7 @@ func read(t *testing.T, dsn string) (*sql.Conn, newrule.Source) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, newrule.Source{Schema: d, DSN: dsn}
+	return conn, Source{schema: d, DSN: dsn}
 }
 
 // shape is what SHOW CREATE TABLE says of a schema, without types, AUTO_INCREMENT and
@@ -129,19 +127,19 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	dsn := testserver.Database(t)
 	exec(t, connect(t, dsn), shopOn(t))
 	conn, source := read(t, dsn)
-	before := shape(t, conn, source.Schema)
+	before := shape(t, conn, source.schema)
 	rows := func() string {
 		return one(t, conn, "SELECT id, name FROM customer WHERE id < 100 ORDER BY id") + "|" + one(t, conn, "SELECT id, customer_id, parent_id, total FROM orders WHERE id < 1e10 ORDER BY id") + "|" + one(t, conn, "SELECT order_id, line FROM order_item ORDER BY 1, 2")
 	}
 	rowsBefore := rows()
-	plan, err := migrate.New(t.Context(), conn, source, nil)
+	plan, err := NewPlan(t.Context(), conn, source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if have := fmt.Sprint(plan.Keys); have != "[audit.n customer.id orders.id visit.id]" {
 		t.Errorf("have: %s", have)
 	}
-	if after := shape(t, conn, source.Schema); after != before {
+	if after := shape(t, conn, source.schema); after != before {
 		t.Fatal("making a plan has changed the schema")
 	}
 
@@ -151,11 +149,11 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	conn, source = read(t, dsn)
 	for _, c := range []string{"customer.id", "orders.id", "orders.customer_id", "orders.parent_id", "order_item.order_id", "item_note.order_id", "audit.order_id", "visit.id", "audit.bucket"} {
 		table, column, _ := strings.Cut(c, ".")
-		if typ := source.Schema.Table(source.Schema.Name, table).Column(column).Type; !strings.HasPrefix(typ, "bigint") || strings.Contains(typ, "unsigned") != strings.Contains(c, "customer") {
+		if typ := source.schema.Table(source.schema.Name, table).Column(column).Type; !strings.HasPrefix(typ, "bigint") || strings.Contains(typ, "unsigned") != strings.Contains(c, "customer") {
 			t.Errorf("%s is %s", c, typ)
 		}
 	}
-	if after := shape(t, conn, source.Schema); after != before {
+	if after := shape(t, conn, source.schema); after != before {
 		t.Errorf("step 1\nhave:\n%s\nwant:\n%s", after, before)
 	}
 	exec(t, conn, "INSERT INTO customer (name) VALUES ('by the server')") // programs continue
@@ -167,11 +165,11 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	// Step 4, and shardkey.
 	exec(t, connect(t, dsn), strings.Join(plan.Auto, ";\n"))
 	conn, source = read(t, dsn)
-	if after := shape(t, conn, source.Schema); after != before {
+	if after := shape(t, conn, source.schema); after != before {
 		t.Errorf("step 4\nhave:\n%s\nwant:\n%s", after, before)
 	}
 	for _, table := range []string{"customer", "orders", "audit", "visit"} {
-		if source.Schema.Table(source.Schema.Name, table).AutoIncrement() != nil {
+		if source.schema.Table(source.schema.Name, table).AutoIncrement() != nil {
 			t.Errorf("%s has AUTO_INCREMENT", table)
 		}
 	}
@@ -231,7 +229,7 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 	exec(t, connect(t, dsn), shopOn(t))
 	for i := range 2 {
 		conn, source := read(t, dsn)
-		plan, err := migrate.New(t.Context(), conn, source, nil, "orders", "customer", "visit")
+		plan, err := NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,11 +252,11 @@ func TestPlan_tables(t *testing.T) {
 		"oders":   "did you mean orders?",
 		"country": "has the key code of type char(2)",
 	} {
-		if _, err := migrate.New(t.Context(), conn, source, nil, name); !errors.Is(err, migrate.ErrNoTable) || !strings.Contains(err.Error(), want) {
+		if _, err := NewPlan(t.Context(), conn, source, nil, name); !errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\nhave: %v\nwant: %s", name, err, want)
 		}
 	}
-	plan, err := migrate.New(t.Context(), conn, source, nil, "customer")
+	plan, err := NewPlan(t.Context(), conn, source, nil, "customer")
 	if err != nil || len(plan.Widen) != 4 || fmt.Sprint(plan.Keys) != "[customer.id]" || strings.Contains(plan.Rule, "orders") {
 		t.Errorf("have: %v, %v\nwant: a foreign key dropped, two columns changed, the key made again", plan, err)
 	}

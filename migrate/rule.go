@@ -1,5 +1,4 @@
-// Package newrule writes a rule file for existing tables.
-package newrule
+package migrate
 
 import (
 	"cmp"
@@ -15,9 +14,10 @@ import (
 
 // Source is a database that the rule is for.
 type Source struct {
-	Name   string           // the data source's; empty for the only one
-	Schema *schema.Database // from Read
-	DSN    string           // without password, for a store of worker IDs in it
+	Name string // the data source's name; empty if it is the only one
+	DSN  string // without password, for a store of worker IDs in the database
+
+	schema *schema.Database
 }
 
 // Read returns a source with the tables of the connection's database and of others on its
@@ -26,19 +26,19 @@ func Read(ctx context.Context, conn *sql.Conn, others ...string) (s Source, err 
 	if err := schema.PrepareSession(ctx, conn); err != nil {
 		return s, err
 	}
-	s.Schema, err = schema.Read(ctx, conn, others...)
+	s.schema, err = schema.Read(ctx, conn, others...)
 	return s, err
 }
 
-// Table is a logical table of the new rule.
-type Table struct {
-	Logical string
-	Column  string
-	Nodes   string // actualDataNodes; empty where the table is its only one
-	Count   int    // actual tables whose name is known
-	// Narrow is the type of the key column where it is one of integers that holds no
-	// key of SNOWFLAKE.
-	Narrow string
+// ruleTable is a logical table of a new rule.
+type ruleTable struct {
+	logical string
+	column  string
+	nodes   string // actualDataNodes; empty if the table is its only actual table
+	count   int    // number of actual tables with a known name
+	// narrow is the type of the key column if it is an integer type too narrow for keys of
+	// SNOWFLAKE.
+	narrow string
 	names  map[string][]string // by source
 }
 
@@ -48,21 +48,23 @@ type LeftOut struct {
 	Why  string `json:"why"`
 }
 
-// Rule is a new rule.
+// Rule is a new rule for existing tables.
 type Rule struct {
-	Sources []Source
-	Tables  []Table
+	// LeftOut are the tables without a key in the rule.
 	LeftOut []LeftOut
+
+	sources []Source
+	tables  []ruleTable
 }
 
 // ownTables are those of generators and worker-ID assigners.
 var ownTables = []string{"shardkey_worker", "leaf_alloc", "tickets64"}
 
-// New finds the logical tables of the sources and their key columns: families of tables
+// NewRule finds the logical tables of the sources and their key columns: families of tables
 // whose names differ in their numbers or dates only, and tables with AUTO_INCREMENT.
 // With names, which are those of tables or of families, it looks at these only.
-func New(sources []Source, only ...string) Rule {
-	r := Rule{Sources: sources}
+func NewRule(sources []Source, only ...string) Rule {
+	r := Rule{sources: sources}
 	wanted := func(names ...string) bool {
 		return len(only) == 0 || slices.ContainsFunc(names, func(name string) bool {
 			return slices.ContainsFunc(only, func(o string) bool { return strings.EqualFold(o, name) })
@@ -76,18 +78,18 @@ func New(sources []Source, only ...string) Rule {
 		if !f.isNumbered() && len(only) == 0 && f.first().AutoIncrement() == nil {
 			why = "it has no AUTO_INCREMENT, and no sibling with another number"
 		}
-		switch same := func(o Table) bool { return strings.EqualFold(o.Logical, f.logical) }; {
+		switch same := func(o ruleTable) bool { return strings.EqualFold(o.logical, f.logical) }; {
 		case why != "" && f.isNumbered():
 			r.leaveOut(f.logical+"…", why)
 		case why != "":
 			r.leaveOut(f.logical, why)
-		case slices.ContainsFunc(r.Tables, same):
+		case slices.ContainsFunc(r.tables, same):
 			r.leaveOut(f.logical, "it has the name of the tables with numbers together")
 		default:
-			r.Tables = append(r.Tables, f.table(column))
+			r.tables = append(r.tables, f.table(column))
 		}
 	}
-	slices.SortFunc(r.Tables, func(a, b Table) int { return cmp.Compare(a.Logical, b.Logical) })
+	slices.SortFunc(r.tables, func(a, b ruleTable) int { return cmp.Compare(a.logical, b.logical) })
 	return r
 }
 
@@ -131,9 +133,9 @@ func (fs *families) add(key, logical string, m member) {
 func group(sources []Source) (list []*family) {
 	numbers, names := families{byKey: map[string]*family{}}, families{byKey: map[string]*family{}}
 	for _, s := range sources {
-		for _, t := range s.Schema.Tables {
+		for _, t := range s.schema.Tables {
 			isOwn := slices.Contains(ownTables, strings.ToLower(t.Name))
-			if t.IsView || t.Outside || t.Schema != s.Schema.Name || isOwn {
+			if t.IsView || t.Outside || t.Schema != s.schema.Name || isOwn {
 				continue
 			}
 			m := member{source: s.Name, table: t}
@@ -186,7 +188,7 @@ func (f *family) alike() bool {
 
 // key finds the key column, or says why there is none.
 func (f *family) key() (column *schema.Column, why string) {
-	column = KeyOf(f.first(), f.logical)
+	column = keyOf(f.first(), f.logical)
 	switch {
 	case column == nil:
 		return nil, "its key column is not known: it has no AUTO_INCREMENT, and no primary key of one column"
@@ -199,10 +201,10 @@ func (f *family) key() (column *schema.Column, why string) {
 	return column, ""
 }
 
-// KeyOf guesses which column is the key of a table with this logical name: the one with
+// keyOf guesses which column is the key of a table with this logical name: the one with
 // AUTO_INCREMENT, the primary key's only one, or of several the one called id or
 // order_id; nil when there is none of these.
-func KeyOf(t *schema.Table, logical string) *schema.Column {
+func keyOf(t *schema.Table, logical string) *schema.Column {
 	if auto := t.AutoIncrement(); auto != nil {
 		return auto
 	}
@@ -225,18 +227,18 @@ var plainName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_-]*$`)
 func wrongName(name string) bool { return !plainName.MatchString(name) }
 
 // table is the family in the rule.
-func (f *family) table(column *schema.Column) Table {
-	t := Table{Logical: f.logical, Column: column.Name, Count: len(f.members), names: map[string][]string{}}
+func (f *family) table(column *schema.Column) ruleTable {
+	t := ruleTable{logical: f.logical, column: column.Name, count: len(f.members), names: map[string][]string{}}
 	for _, m := range f.members {
 		c := m.table.Column(column.Name)
-		if c.Holds().High < 1<<62 && t.Narrow == "" {
-			t.Narrow = c.Type
+		if c.Holds().High < 1<<62 && t.narrow == "" {
+			t.narrow = c.Type
 		}
 		t.names[m.source] = append(t.names[m.source], m.table.Name)
 	}
-	t.Nodes = f.nodes()
-	if t.Nodes == f.logical {
-		t.Nodes = ""
+	t.nodes = f.nodes()
+	if t.nodes == f.logical {
+		t.nodes = ""
 	}
 	return t
 }

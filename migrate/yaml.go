@@ -1,4 +1,4 @@
-package newrule
+package migrate
 
 import (
 	"cmp"
@@ -9,22 +9,25 @@ import (
 	"strings"
 )
 
-// YAML writes the rule's file.
+// YAML returns the content of a rule file, or "" if the rule has no tables.
 func (r Rule) YAML() string {
+	if len(r.tables) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	b.WriteString("rules:\n- !SHARDING\n  tables:\n")
 	shards := 1
-	for _, t := range r.Tables {
-		fmt.Fprintf(&b, "    %s:\n", quoted(t.Logical))
-		if t.Nodes != "" {
-			fmt.Fprintf(&b, "      actualDataNodes: %s\n", t.Nodes)
+	for _, t := range r.tables {
+		fmt.Fprintf(&b, "    %s:\n", quoted(t.logical))
+		if t.nodes != "" {
+			fmt.Fprintf(&b, "      actualDataNodes: %s\n", t.nodes)
 		}
-		fmt.Fprintf(&b, "      keyGenerateStrategy: {column: %s, keyGeneratorName: snowflake}", quoted(t.Column))
-		if t.Narrow != "" {
-			fmt.Fprintf(&b, "   # %s is %s, which holds no such key: see shardkey migrate", t.Column, t.Narrow)
+		fmt.Fprintf(&b, "      keyGenerateStrategy: {column: %s, keyGeneratorName: snowflake}", quoted(t.column))
+		if t.narrow != "" {
+			fmt.Fprintf(&b, "   # %s is %s, which holds no such key: see shardkey migrate", t.column, t.narrow)
 		}
 		b.WriteString("\n")
-		shards = max(shards, t.Count)
+		shards = max(shards, t.count)
 	}
 	b.WriteString("  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: cluster")
 	if shards > 1 {
@@ -44,10 +47,10 @@ func (r Rule) YAML() string {
 // store says where the worker IDs are: with one database in it, with several in one
 // that the environment names.
 func (r Rule) store() string {
-	if len(r.Sources) < 2 {
+	if len(r.sources) < 2 {
 		return ""
 	}
-	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.Sources[0].DSN)
+	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.sources[0].DSN)
 	return fmt.Sprintf(", dsn: \"${SHARDKEY_IDS_DSN::%s}\"", escaped)
 }
 
@@ -55,8 +58,8 @@ var notInNamespace = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 func (r Rule) namespace() string {
 	name := ""
-	if len(r.Sources) > 0 {
-		name = notInNamespace.ReplaceAllString(r.Sources[0].Schema.Name, "-")
+	if len(r.sources) > 0 {
+		name = notInNamespace.ReplaceAllString(r.sources[0].schema.Name, "-")
 	}
 	name = strings.TrimLeft(name, ".")
 	return cmp.Or(name[:min(len(name), 64)], "shardkey")

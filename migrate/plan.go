@@ -1,5 +1,5 @@
-// Package migrate plans how existing tables change from AUTO_INCREMENT to generated keys:
-// statements, a rule and checks. It only reads the database.
+// Package migrate writes a rule for existing tables, and plans how they change from
+// AUTO_INCREMENT to generated keys: statements and checks. It only reads the database.
 package migrate
 
 import (
@@ -16,7 +16,6 @@ import (
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/newrule"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -25,7 +24,7 @@ type Plan struct {
 	// Widen are the statements that change keys, and the columns that refer to them, to
 	// BIGINT, in their order. Programs that still use AUTO_INCREMENT work before and after.
 	Widen []string `json:"widen"`
-	// Rule is a rule file for the tables; empty if New had a rule.
+	// Rule is a rule file for the tables; empty if NewPlan had a rule.
 	Rule string `json:"rule,omitempty"`
 	// Auto are the statements that remove AUTO_INCREMENT. Run them when every program
 	// generates its keys.
@@ -48,13 +47,13 @@ type key struct {
 // no key to migrate.
 var ErrNoTable = errors.New("shardkey: no table to migrate")
 
-// New returns the plan for the named tables. Without names it is for all tables of the rule,
+// NewPlan returns the plan for the named tables. Without names it is for all tables of the rule,
 // or without a rule (live is nil) for all tables with AUTO_INCREMENT. A name is an actual or
-// a logical table. The source is from [newrule.Read] with the same connection. The chain of the
+// a logical table. The source is from [Read] with the same connection. The chain of the
 // error has [ErrNoTable] if there is no such table.
-func New(ctx context.Context, conn *sql.Conn, source newrule.Source, live *rule.Live,
+func NewPlan(ctx context.Context, conn *sql.Conn, source Source, live *rule.Live,
 	names ...string) (*Plan, error) {
-	m := &migration{ctx: ctx, q: conn, d: source.Schema, live: live, plan: &Plan{}}
+	m := &migration{ctx: ctx, q: conn, d: source.schema, live: live, plan: &Plan{}}
 	if err := m.choose(names); err != nil {
 		return nil, err
 	}
@@ -69,9 +68,9 @@ func New(ctx context.Context, conn *sql.Conn, source newrule.Source, live *rule.
 		for _, k := range m.keys {
 			chosen = append(chosen, k.Table.Name)
 		}
-		r := newrule.New([]newrule.Source{source}, chosen...)
-		for i := range r.Tables {
-			r.Tables[i].Narrow = "" // they are made wider
+		r := NewRule([]Source{source}, chosen...)
+		for i := range r.tables {
+			r.tables[i].narrow = "" // they are made wider
 		}
 		m.plan.Rule = r.YAML()
 	}
@@ -157,7 +156,7 @@ func (m *migration) column(t *schema.Table, asked bool) (c *schema.Column, why s
 		c = t.AutoIncrement()
 	}
 	if c == nil && asked {
-		c = newrule.KeyOf(t, m.logical(t))
+		c = keyOf(t, m.logical(t))
 	}
 	switch {
 	case c == nil:
