@@ -204,7 +204,7 @@ func TestGenerator_stateLostAndTheClockBack(t *testing.T) {
 		}
 		before = key
 	}
-	if w := g.Health().Warnings; len(w) != 1 || !strings.Contains(w[0], "forgot") {
+	if w := g.Health().Warnings; len(w) != 1 || !strings.Contains(w[0], "has lost the state") {
 		t.Errorf("Health\nhave: %v\nwant: a warning", w)
 	}
 	// A new generator finds the new state.

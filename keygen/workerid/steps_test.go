@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,24 @@ type counted struct {
 	getErr, writeErr    error   // of all that follow
 	refuse              int     // so many writes are not done, without an error
 	at                  []time.Time
+}
+
+// guarded is a counted store that a test may change while a lease is renewed.
+type guarded struct {
+	*counted
+	mu sync.Mutex
+}
+
+// do calls f while no write runs.
+func (s *guarded) do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *guarded) CompareAndSet(ctx context.Context, id int64, prev, next Record) (swapped bool, err error) {
+	s.do(func() { swapped, err = s.counted.CompareAndSet(ctx, id, prev, next) })
+	return swapped, err
 }
 
 func (s *counted) List(ctx context.Context) ([]Entry, error) {
@@ -161,18 +180,17 @@ func TestLease_renewalIsOneWrite(t *testing.T) {
 // A lease is renewed each 3 s, after a failure earlier, and less so with each.
 func TestLease_renewalsAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := new(counted)
+		store := &guarded{counted: new(counted)}
 		a := assign(store, config{})
 		a.intN = func(int) int { return 0 }
 		if _, err := a.acquire(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second) // three renewals
-		store.reset()
 		failing := time.Now()
-		store.writeErr = errors.New("away")
+		store.do(func() { store.reset(); store.writeErr = errors.New("unavailable") })
 		time.Sleep(12 * time.Second)
-		store.writeErr = nil
+		store.do(func() { store.writeErr = nil })
 		time.Sleep(7 * time.Second)
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
