@@ -227,7 +227,7 @@ func TestLease_releaseThatFails(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: %v", name, err, tt.want)
 		}
 		if name == "done" && store.record.FreeFrom != start+6 {
-			t.Errorf("have: free from %d\nwant: %d", store.record.FreeFrom, start+6)
+			t.Errorf("have: free from %d\nwant: %d", store.record.FreeFrom, int64(start+6))
 		}
 	}
 }
