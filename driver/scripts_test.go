@@ -1,0 +1,389 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// TestScripts runs the scripts of testdata/scripts.txt, each on a connection to a fake server, and
+// compares what the server receives and what the program gets with the indented lines. The flag
+// -update writes these lines.
+func TestScripts(t *testing.T) {
+	const file = "testdata/scripts.txt"
+	content := string(must(os.ReadFile(file))(t))
+	var all []string
+	for i, text := range strings.Split(content, "\n\n") {
+		name, _, _ := strings.Cut(text, "\n")
+		t.Run(strings.TrimPrefix(name, "# "), func(t *testing.T) {
+			have := runScript(t, text)
+			if all = append(all, have); i > 0 && have != strings.TrimSuffix(text, "\n") && !*update {
+				t.Errorf("have:\n%s\nwant:\n%s", have, text)
+			}
+		})
+	}
+	if *update {
+		noError(t, os.WriteFile(file, []byte(strings.Join(all, "\n\n")+"\n"), 0o644))
+	}
+}
+
+// serverScript is the server of a script, and its program's connection.
+type serverScript struct {
+	fakedb.Server
+	rule    *rule.Rule
+	config  Config
+	conn    *conn
+	stmt    driver.Stmt
+	replies []scriptReply
+	keys    []int64
+	faultAt int // index of the call that fails
+	failing string
+}
+
+// scriptReply is the server's reply to the next statement that contains part.
+type scriptReply struct {
+	part   string
+	result driver.Result
+	rows   *fakedb.Rows
+	err    error
+}
+
+// GenerateInt64Keys returns the keys of the script.
+func (s *serverScript) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	n := copy(keys, s.keys)
+	if s.keys = s.keys[n:]; n < len(keys) {
+		return fmt.Errorf("%d keys are missing", len(keys)-n)
+	}
+	return nil
+}
+
+func (s *serverScript) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, s, c, n)
+}
+
+func (s *serverScript) reply(query string) (r scriptReply, ok bool) {
+	i := slices.IndexFunc(s.replies, func(r scriptReply) bool { return strings.Contains(query, r.part) })
+	if i < 0 {
+		return r, false
+	}
+	r = s.replies[i]
+	s.replies = slices.Delete(s.replies, i, i+1)
+	return r, true
+}
+
+// scriptTables are the tables of all scripts, with a setting of scriptRule.
+var scriptTables = []string{"t.id", "u.id", "kept.id keep", "batch.id consecutive"}
+
+// scriptRules are the rules of scripts that need another one.
+var scriptRules = map[string]func(*testing.T) *rule.Rule{
+	"genes":  func(t *testing.T) *rule.Rule { return geneRule(t, "", "number") },
+	"shards": func(t *testing.T) *rule.Rule { return shardedRule(t, "") },
+	"warn":   func(t *testing.T) *rule.Rule { return shardedRule(t, ", shardGuard: warn") },
+}
+
+func newServerScript() *serverScript {
+	s := &serverScript{config: Config{Server: "mysql"}}
+	s.Columns = [][2]string{{"id", "bigint"}, {"a", "int"}}
+	s.Exec = func(query string) (driver.Result, error) {
+		if r, ok := s.reply(query); ok {
+			return r.result, r.err
+		}
+		return nil, driver.ErrSkip
+	}
+	s.Query = func(query string) (driver.Rows, error) {
+		if r, ok := s.reply(query); ok && r.rows == nil && r.err == nil {
+			return &fakedb.Rows{}, nil
+		} else if ok && r.rows != nil {
+			return r.rows, r.err
+		} else if ok {
+			return nil, r.err
+		}
+		return nil, driver.ErrSkip
+	}
+	return s
+}
+
+func runScript(t *testing.T, text string) string {
+	s := newServerScript()
+	var out, before []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		out = append(out, line)
+		if strings.HasPrefix(line, "#") || line == "" {
+			continue
+		}
+		var have []string
+		if statement, ok := strings.CutPrefix(line, "each call fails: "); ok {
+			have = eachCallFails(t, before, statement)
+		} else {
+			have = s.step(t, line)
+		}
+		for _, l := range have {
+			out = append(out, "\t"+l)
+		}
+		before = append(before, line)
+	}
+	for _, r := range s.replies {
+		out = append(out, "\tthe reply to "+r.part+" is left")
+	}
+	return strings.Join(out, "\n")
+}
+
+// eachCallFails executes a statement once for each call of the server's connection, which fails.
+func eachCallFails(t *testing.T, before []string, statement string) (out []string) {
+	for n := 0; ; n++ {
+		s := newServerScript()
+		for _, line := range before {
+			s.step(t, line)
+		}
+		s.connect(t)
+		s.faultAt = n
+		s.Faults = []fakedb.Fault{{Skip: n, Err: &mysql.MySQLError{Number: 1205, Message: "timeout"}}}
+		have := s.step(t, statement)
+		if len(s.Faults) > 0 {
+			return out
+		}
+		out = append(append(out, "failing: "+s.failing), have...)
+	}
+}
+
+// connect opens the connection at the first statement.
+func (s *serverScript) connect(t *testing.T) {
+	if s.conn != nil {
+		return
+	}
+	if s.rule == nil {
+		s.rule = generatorRule(t, s, scriptTables...)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	c := must(NewConnector(&s.Server, s.rule, s.config, WithLogger(logger)))(t)
+	s.conn = must(c.Connect(t.Context()))(t).(*conn)
+	t.Cleanup(func() { _ = s.conn.Close() })
+	s.Forget()
+}
+
+// step executes a line of a script and returns what happens.
+func (s *serverScript) step(t *testing.T, line string) []string {
+	command, rest, _ := strings.Cut(line, " ")
+	switch command {
+	case "server":
+		s.config.Server, s.Version, _ = strings.Cut(rest, " ")
+		if s.Version != "" {
+			s.config.Server, s.Comment = "auto", s.config.Server
+		}
+	case "statements":
+		s.config.Statements = rest
+	case "kind":
+		s.Kind = fakedb.Kind(rest)
+	case "mode":
+		s.Mode = rest
+	case "columns":
+		s.Columns = nil
+		for _, c := range strings.Split(rest, ", ") {
+			name, typ, _ := strings.Cut(c, " ")
+			s.Columns = append(s.Columns, [2]string{name, typ})
+		}
+	case "keys":
+		for _, f := range strings.Fields(rest) {
+			s.keys = append(s.keys, must(strconv.ParseInt(f, 10, 64))(t))
+		}
+	case "values":
+		var keys []any
+		for _, f := range strings.Fields(rest) {
+			keys = append(keys, scriptValue(f))
+		}
+		s.rule = generatorRule(t, listed(keys...), scriptTables...)
+	case "rule":
+		s.rule = scriptRules[rest](t)
+	case "converter":
+		s.stmt.(driver.ColumnConverter).ColumnConverter(int(scriptValue(rest).(int64)))
+		return s.calls()
+	case "reply":
+		s.replies = append(s.replies, parseReply(t, rest))
+	case "exec", "query", "plan", "prepare", "execute", "fetch":
+		s.connect(t)
+		return s.run(t, command, rest)
+	default:
+		t.Fatalf("unknown line %q", line)
+	}
+	return nil
+}
+
+func scriptValue(text string) driver.Value {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil {
+		return f
+	}
+	if text == "NULL" {
+		return nil
+	}
+	return strings.Trim(text, "'")
+}
+
+// parseReply parses a reply: the part of the statement, " => ", and a result, rows or an error.
+func parseReply(t *testing.T, text string) (r scriptReply) {
+	part, reply, ok := strings.Cut(text, " => ")
+	if !ok {
+		t.Fatalf("expected PART => REPLY, found %q", text)
+	}
+	r.part = part
+	switch kind, rest, _ := strings.Cut(reply, " "); strings.TrimSuffix(kind, ":") {
+	case "error":
+		number, message, _ := strings.Cut(rest, " ")
+		r.err = &mysql.MySQLError{Number: uint16(must(strconv.Atoi(number))(t)), Message: message}
+	case "rows": // columns: values; values
+		r.rows = &fakedb.Rows{}
+		names, rows, _ := strings.Cut(strings.TrimPrefix(reply, "rows"), ":")
+		r.rows.Names = strings.Fields(names)
+		for row := range strings.SplitSeq(rows, ";") {
+			var values []driver.Value
+			for _, v := range strings.Fields(row) {
+				values = append(values, scriptValue(v))
+			}
+			if values != nil {
+				r.rows.Values = append(r.rows.Values, values)
+			}
+		}
+	case "affected": // 1,1 id 7,8
+		affected, ids, _ := strings.Cut(rest, " id ")
+		list := func(text string) (all []int64) {
+			for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+				all = append(all, must(strconv.ParseInt(f, 10, 64))(t))
+			}
+			return all
+		}
+		of := results{list(affected), list(ids)}
+		for len(of.ids) < len(of.affected) {
+			of.ids = append(of.ids, 0)
+		}
+		r.result = of
+	default:
+		t.Fatalf("unknown reply %q", reply)
+	}
+	return r
+}
+
+// run executes a statement, and returns the calls of the server's connection and the outcome.
+func (s *serverScript) run(t *testing.T, command, text string) (out []string) {
+	if command == "plan" {
+		return s.plan(text)
+	}
+	query, list, _ := strings.Cut(text, " | ")
+	if command == "execute" || command == "fetch" {
+		query, list = "", text
+	}
+	var args []driver.NamedValue
+	for i, f := range strings.Fields(list) {
+		args = append(args, driver.NamedValue{Ordinal: i + 1, Value: scriptValue(f)})
+	}
+	var keys *Keys
+	ctx := t.Context()
+	if after, ok := strings.CutSuffix(query, " WITH KEYS"); ok {
+		query, keys = after, new(Keys)
+		ctx = WithKeys(ctx, keys)
+	}
+	var res driver.Result
+	var rows driver.Rows
+	var err error
+	switch command {
+	case "exec":
+		res, err = s.conn.ExecContext(ctx, query, args)
+	case "query":
+		rows, err = s.conn.QueryContext(ctx, query, args)
+	case "prepare":
+		if s.stmt, err = s.conn.PrepareContext(ctx, query); err == nil {
+			out = append(out, fmt.Sprint("inputs ", s.stmt.NumInput()))
+		}
+	case "execute":
+		res, err = s.stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	case "fetch":
+		rows, err = s.stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+	}
+	if rows != nil {
+		err = errors.Join(err, rows.Close())
+	}
+	out = append(out, s.calls()...)
+	if err != nil {
+		t.Log(err)
+		out = append(out, "error "+scriptError(err))
+	}
+	if res != nil {
+		id, _ := res.LastInsertId()
+		affected, _ := res.RowsAffected()
+		line := fmt.Sprintf("affected %d, id %d", affected, id)
+		if res, ok := res.(KeysResult); ok {
+			line += fmt.Sprintf(", ids %v, keys %v", res.AllLastInsertIds(), res.Keys())
+		}
+		out = append(out, line)
+	}
+	if keys != nil {
+		out = append(out, fmt.Sprintf("WithKeys %v", keys.Values()))
+	}
+	l := s.conn.session.LastID
+	last := "the server has it"
+	if known := l.Known(); known {
+		last = fmt.Sprint(l.Value())
+		told := l
+		if told.Told(l.Value()); told != l {
+			last += ", the server has another"
+		}
+	}
+	return append(out, "LAST_INSERT_ID() "+last)
+}
+
+// calls returns the calls of the server's connection, except the questions about the columns and
+// the session.
+func (s *serverScript) calls() (out []string) {
+	for i, call := range s.Calls {
+		if i == s.faultAt {
+			s.failing = call
+		}
+		if !strings.Contains(call, " SHOW ") && !strings.Contains(call, " SELECT @@character_set_client") {
+			out = append(out, "> "+call)
+		}
+	}
+	s.Forget()
+	return out
+}
+
+func scriptError(err error) string {
+	var refused *StatementError
+	var server *mysql.MySQLError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Sprintf("%s: table %s, row %d", refused.Reason, refused.Table, refused.Row)
+	case errors.As(err, &server):
+		return fmt.Sprintf("of the server: %d %s", server.Number, server.Message)
+	}
+	return err.Error()
+}
+
+func (s *serverScript) plan(query string) []string {
+	p, err := s.conn.connector.Plan(query)
+	if err != nil {
+		return []string{"error " + scriptError(err)}
+	}
+	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Query, p.Literal, p.Verified)}
+	for _, in := range p.Inserts {
+		out = append(out, fmt.Sprintf("table %s, strings %v, query %q, rows %v", in.Table, in.Text, in.Select, in.Rows))
+		out = append(out, in.Notes...)
+	}
+	return out
+}
