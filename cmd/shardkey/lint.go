@@ -82,7 +82,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "-" })
 	}
 	if err := lintAll(l, args, f.tests); err != nil {
-		return err
+		return usagef("%v", err)
 	}
 	v := lintFindings{Findings: []lint.Finding{}}
 	for _, found := range l.Findings() {
