@@ -68,10 +68,11 @@ func differing(have, want string) string {
 	return b.String()
 }
 
-const head = `# What was run where
+const head = `# Tests on each server
 
-The tests write this page: it says what the last run of all of them ran, and on which servers; make test fails when it says something else
-(make matrix writes it, of the last run). "all" is every test or case, but for those under the second heading; "some" is a selection of the tests.
+The tests write this page: it shows the last run of all tests, and its servers. make test fails if
+the page differs from its run; make matrix writes the page from the last run. "all" is every test or
+case, except for those under the second heading; "some" is a selection of the tests.
 
 `
 
