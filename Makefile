@@ -47,7 +47,7 @@ help: ## print this list
 # What is downloaded is downloaded at once, while the tool is built.
 test: ## run all tests with -race on private servers, and all checks
 	@$(MAKE) --no-print-directory -j 3 servers downloads tools
-	@failed=; for step in unit fmt vet bits32 staticcheck tidy workflows vuln; do \
+	@failed=; for step in unit words fmt vet bits32 staticcheck tidy workflows vuln; do \
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
