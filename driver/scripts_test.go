@@ -132,11 +132,11 @@ func runScript(t *testing.T, text string) string {
 			have = eachCallFails(t, before, statement)
 		} else {
 			have = s.step(t, line)
+			before = append(before, line)
 		}
 		for _, l := range have {
 			out = append(out, "\t"+l)
 		}
-		before = append(before, line)
 	}
 	for _, r := range s.replies {
 		out = append(out, "\tthe reply to "+r.part+" is left")
