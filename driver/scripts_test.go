@@ -133,7 +133,9 @@ func runScript(t *testing.T, text string) string {
 		}
 		var have []string
 		if statement, ok := strings.CutPrefix(line, "each call fails: "); ok {
-			have = eachCallFails(t, before, statement)
+			have = eachCallFails(t, before, statement, &mysql.MySQLError{Number: 1205, Message: "timeout"})
+		} else if statement, ok := strings.CutPrefix(line, "each call loses the connection: "); ok {
+			have = eachCallFails(t, before, statement, driver.ErrBadConn)
 		} else {
 			have = s.step(t, line)
 			before = append(before, line)
@@ -148,8 +150,9 @@ func runScript(t *testing.T, text string) string {
 	return strings.Join(out, "\n")
 }
 
-// eachCallFails executes a statement once for each call of the server's connection, which fails.
-func eachCallFails(t *testing.T, before []string, statement string) (out []string) {
+// eachCallFails executes a statement once for each call of the server's connection, which fails
+// with an error.
+func eachCallFails(t *testing.T, before []string, statement string, err error) (out []string) {
 	for n := 0; ; n++ {
 		s := newServerScript()
 		for _, line := range before {
@@ -157,7 +160,7 @@ func eachCallFails(t *testing.T, before []string, statement string) (out []strin
 		}
 		s.connect(t)
 		s.faultAt = n
-		s.Faults = []fakedb.Fault{{Skip: n, Err: &mysql.MySQLError{Number: 1205, Message: "timeout"}}}
+		s.Faults = []fakedb.Fault{{Skip: n, Err: err}}
 		have := s.step(t, statement)
 		if len(s.Faults) > 0 {
 			return out
@@ -403,7 +406,7 @@ func (s *serverScript) plan(query string) []string {
 }
 
 // longKey matches a key of snowflake, which differs each time.
-var longKey = regexp.MustCompile(`\b[1-9][0-9]{16,17}\b`)
+var longKey = regexp.MustCompile(`\b[1-8][0-9]{18}\b`)
 
 // withoutTime replaces each key of snowflake by its shard bits.
 func withoutTime(text string) string {
