@@ -5,7 +5,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +15,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -402,5 +406,291 @@ func TestHistogram_bounds(t *testing.T) {
 				t.Errorf("%v\nhave: %+v\nwant: counted in %d", b+more, s, at)
 			}
 		}
+	}
+}
+
+// A connection remembers its last eight statements, none of them twice, but no long one.
+func TestRecentTexts_bounds(t *testing.T) {
+	var r recentTexts
+	plans := map[string]*plan{}
+	texts := []string{"a", "b", "a", "c", "d", "e", "f", "g", "h", strings.Repeat("x", maxRecent), strings.Repeat("x", maxRecent+1), ""}
+	for _, text := range texts {
+		plans[text] = new(plan)
+		r.add(text, plans[text])
+	}
+	for i, text := range texts {
+		want := text != "a" && len(text) <= maxRecent && text != ""
+		if have, known := r.find(text); known != want || want && have != plans[text] {
+			t.Errorf("statement %d of %d bytes\nhave: %v\nwant: %v", i, len(text), known, want)
+		}
+	}
+	for i := range 100 {
+		r.add(fmt.Sprint(i), nil)
+	}
+	for i := range 100 {
+		if _, known := r.find(fmt.Sprint(i)); known != (i >= 92) {
+			t.Errorf("statement %d of 100\nhave: %v", i, known)
+		}
+	}
+	if _, known := r.find(""); known {
+		t.Error("no statement is known")
+	}
+}
+
+// A connection that closes its own objects returns their error.
+func TestConn_closeReturnsErrors(t *testing.T) {
+	c := must(must(NewConnector(&fakedb.Server{}, testRule(t)))(t).Connect(t.Context()))(t).(*conn)
+	own := errors.New("own")
+	c.closeWith(func() error { return own })
+	if err := c.Close(); !errors.Is(err, own) {
+		t.Errorf("have: %v\nwant: %v", err, own)
+	}
+}
+
+// A log line of a refused statement has the attributes that are known.
+func TestRefusals_attributes(t *testing.T) {
+	for _, tt := range []struct {
+		e    StatementError
+		want []string
+	}{
+		{StatementError{Reason: "r"}, []string{"reason"}},
+		{StatementError{Reason: "r", Table: "t", Row: 1, Column: "c", Line: 1, Char: 1, Near: "n"}, []string{"char", "column", "line", "near", "reason", "row", "table"}},
+	} {
+		var log jsonLog
+		(&refusals{seen: map[refusedKey]*refusedLog{}}).log(log.logger(), &tt.e)
+		line := log.take(t)[0]
+		for _, name := range []string{"level", "msg", "time"} {
+			delete(line, name)
+		}
+		if have := slices.Sorted(maps.Keys(line)); !slices.Equal(have, tt.want) {
+			t.Errorf("have: %q\nwant: %q", have, tt.want)
+		}
+	}
+}
+
+// A statement may have 65,535 placeholders. With more of them the keys are literals.
+func TestPlaceholders_limit(t *testing.T) {
+	for _, tt := range []struct {
+		rows     int
+		literals bool
+	}{{base.MaxPlaceholders / 3, false}, {base.MaxPlaceholders/3 + 1, true}} {
+		s := &fakedb.Server{}
+		c := must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t)
+		conn := must(c.Connect(t.Context()))(t).(*conn)
+		query := "INSERT INTO t (a, b) VALUES (?, ?)" + strings.Repeat(", (?, ?)", tt.rows-1)
+		args := make([]driver.Value, 2*tt.rows)
+		if _, err := conn.Exec(query, args); err != nil {
+			t.Errorf("%d rows: %v", tt.rows, err)
+			continue
+		}
+		sent := s.Sent[len(s.Sent)-1]
+		if have := len(sent.Args) == len(args); have != tt.literals {
+			t.Errorf("%d rows, %d arguments\nhave: literals: %v\nwant: %v", tt.rows, len(sent.Args), have, tt.literals)
+		}
+		if _, err := conn.Prepare(query); errors.Is(err, ErrTooManyPlaceholders) != tt.literals {
+			t.Errorf("prepared, %d rows\nhave: %v\nwant: too many: %v", tt.rows, err, tt.literals)
+		}
+		check(t, conn.Close())
+	}
+}
+
+// countedStmt is a statement in which the server found another number of placeholders.
+type countedStmt struct {
+	driver.Stmt
+	inputs int
+}
+
+func (s countedStmt) Close() error  { return nil }
+func (s countedStmt) NumInput() int { return s.inputs }
+
+// A statement in which the server finds another number of placeholders is refused.
+func TestPlaceholders_foundByTheServer(t *testing.T) {
+	for inputs, want := range map[int]bool{-1: true, 0: false, 1: false, 2: true, 3: false} {
+		s := &fakedb.Server{Stmt: func(string) (driver.Stmt, error) { return countedStmt{inputs: inputs}, nil }}
+		conn := must(must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
+		if _, err := conn.Prepare("INSERT INTO t (a) VALUES (?)"); (err == nil) != want || err != nil && !errors.Is(err, ErrUnsupportedStatement) {
+			t.Errorf("%d placeholders\nhave: %v\nwant: prepared: %v", inputs, err, want)
+		}
+	}
+}
+
+// An INSERT … SELECT sends as many rows at once as a statement has placeholders for.
+func TestInsertSelect_placeholders(t *testing.T) {
+	const columns, tail = 19, 15 // with the key, (65,535 - 15) / 20 are 3,276 rows
+	names, rows := make([]string, columns), &fakedb.Rows{Values: make([][]driver.Value, 3279)}
+	for i := range names {
+		names[i] = fmt.Sprint("c", i)
+	}
+	rows.Names = names
+	for i := range rows.Values {
+		rows.Values[i] = make([]driver.Value, columns)
+	}
+	s := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
+		if strings.Contains(query, "FROM src") {
+			return rows, nil
+		}
+		return nil, driver.ErrSkip
+	}}
+	conn := must(must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
+	list := strings.Join(names, ", ")
+	_, err := conn.Exec("INSERT INTO t ("+list+") SELECT "+list+" FROM src ON DUPLICATE KEY UPDATE c1 = ?"+strings.Repeat(" + ?", tail-1), make([]driver.Value, tail))
+	noError(t, err)
+	var have []int
+	for _, sent := range s.Sent {
+		if strings.HasPrefix(sent.Query, "INSERT") {
+			have = append(have, (len(sent.Args)-tail)/(columns+1))
+		}
+	}
+	if !slices.Equal(have, []int{3276, 3}) {
+		t.Errorf("have: %d rows\nwant: 3276 and 3", have)
+	}
+}
+
+// The keys of several INSERTs are literals, too, where one has them in its arguments.
+func TestExecution_literalKeysOfSeveral(t *testing.T) {
+	plan := must(rewrite.Parse("INSERT INTO t (a) VALUES (1); INSERT INTO t (id, a) VALUES (?, 1), (5, 2), (0, 3); INSERT INTO t (a) VALUES (2)", rewrite.Options{
+		Tables: func(_, _ string) *rewrite.Table {
+			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
+		},
+	}))(t)
+	e := &execution{more: make([]insertion, 2)}
+	for i := range 3 {
+		e.insert(i).target, e.insert(i).keys = &target{in: &plan.Inserts[i]}, rewrite.Keys{Ints: []int64{int64(10 * i)}}
+	}
+	e.insert(1).filled = make([]bool, 3)
+	have := e.fillKeys(nil)
+	if len(have) != 3 || have[0].At(0) != int64(0) || have[1].Len() != 1 || have[1].At(0) != int64(10) || have[2].At(0) != int64(20) {
+		t.Errorf("have: %+v\nwant: 0, 10, 20", have)
+	}
+	if n := e.keyCount(); n != 3 {
+		t.Errorf("have: %d keys\nwant: 3", n)
+	}
+}
+
+// A row that changed nothing does not count, where the server reports it as affected.
+func TestInsertion_changed(t *testing.T) {
+	upsert := func(rows int, s ...rowState) *insertion {
+		in := must(rewrite.Parse("INSERT INTO t (a) VALUES (1)"+strings.Repeat(", (1)", rows-1)+" ON DUPLICATE KEY UPDATE a = 1", rewrite.Options{
+			Tables: func(_, _ string) *rewrite.Table { return &rewrite.Table{KeyColumn: "id"} },
+		}))(t).Inserts[0]
+		return &insertion{target: &target{in: &in}, rows: &rowStates{states: s}}
+	}
+	const no, yes = rowNotInserted, rowInserted
+	for _, tt := range []struct {
+		k         *insertion
+		affected  int64
+		foundRows bool
+		want      bool
+	}{
+		{upsert(1, no), 0, false, false}, {upsert(1, no), 1, false, false}, {upsert(1, no), 2, false, true},
+		{upsert(1, no), 1, true, false}, {upsert(1, no), 2, true, true}, {upsert(1, yes), 1, true, true},
+		{upsert(2, no, no), 1, false, true}, {upsert(2, no, no), 2, true, false}, {upsert(2, no, no), 3, true, true},
+		{upsert(2, no, yes), 2, true, true}, {upsert(2, yes, yes), 0, true, false},
+	} {
+		if have := tt.k.changed(said{affected: tt.affected}, tt.foundRows); have != tt.want {
+			t.Errorf("%v, affected %d, with clientFoundRows: %v\nhave: %v\nwant: %v", tt.k.rows.states, tt.affected, tt.foundRows, have, tt.want)
+		}
+	}
+}
+
+// A plan whose columns match the statement is cached, another is not.
+func TestPlanCache_plansWithColumns(t *testing.T) {
+	s := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
+	db, c := openFake(t, s, generatorRule(t, &testGenerator{}, "t.id"), Config{Server: "other"})
+	mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1) // the kind of keys is known now
+	for query, want := range map[string]int{"INSERT INTO t VALUES (NULL, ?)": 1, "INSERT INTO t VALUES (NULL, ?, 3)": 0} {
+		before, _ := c.rules.Load().plans.size()
+		mustExec(t, db, query, 1)
+		if after, _ := c.rules.Load().plans.size(); after-before != want {
+			t.Errorf("%s\nhave: %d plans more\nwant: %d", query, after-before, want)
+		}
+	}
+}
+
+// Exactly as many bytes of plans as the limit are kept, and the hashes of as many statements.
+func TestPlanCache_full(t *testing.T) {
+	c, p := newPlanCache(nil), &plan{Plan: new(rewrite.Plan)}
+	key := planKey{text: "text"}
+	c.bytes = maxPlansBytes - len(key.text) - p.Size()
+	if c.put(key, p); c.get(key) == nil {
+		t.Error("a plan that just fits is dropped")
+	}
+	for i := range maxSeen - 1 {
+		c.seen[uint64(i)] = struct{}{}
+	}
+	delete(c.seen, key.hash())
+	delete(c.seen, planKey{text: "other"}.hash())
+	for len(c.seen) < maxSeen-1 {
+		c.seen[^uint64(len(c.seen))] = struct{}{}
+	}
+	if c.see(key); !c.isSeen(key) || len(c.seen) != maxSeen {
+		t.Errorf("have: %d statements\nwant: %d", len(c.seen), maxSeen)
+	}
+	if c.see(planKey{text: "other"}); len(c.seen) != 1 {
+		t.Errorf("have: %d statements\nwant: 1, after the others were dropped", len(c.seen))
+	}
+}
+
+// fixedClock is a clock that stands.
+type fixedClock struct{ spi.Clock }
+
+func (fixedClock) Now() time.Time { return time.Unix(5, 0) }
+
+// A connector reads its own clock.
+func TestConnector_now(t *testing.T) {
+	_, c := idleDB(t, testRule(t), WithClock(fixedClock{}))
+	if have := c.now(); !have.Equal(time.Unix(5, 0)) {
+		t.Errorf("have: %v\nwant: the time of its clock", have)
+	}
+}
+
+// The name of a variable has letters, digits, '_', '-' and '.'.
+func TestIsVariable(t *testing.T) {
+	for c := range rune(0x100) {
+		want := strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.", c)
+		if have := isVariable("x" + string(c)); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", c, have, want)
+		}
+	}
+	if isVariable("") {
+		t.Error("no name is a variable")
+	}
+}
+
+// Parameters are separated from the rest of a DSN, also in one that is wrong.
+func TestSplitQuery_bounds(t *testing.T) {
+	for _, tt := range []struct {
+		text, head, query string
+		found             bool
+	}{
+		{"/db?a=1", "/db", "a=1", true}, {"/db", "/db", "", false}, {"?shardkeyRule=x", "", "shardkeyRule=x", true},
+		{"?a=1", "?a=1", "", false}, {"", "", "", false}, {"db?shardkeyRule=x", "db", "shardkeyRule=x", true},
+	} {
+		if head, query, found := splitQuery(tt.text); head != tt.head || query != tt.query || found != tt.found {
+			t.Errorf("%q\nhave: %q, %q, %v\nwant: %q, %q, %v", tt.text, head, query, found, tt.head, tt.query, tt.found)
+		}
+	}
+	for name, want := range map[string]bool{"shardkey": true, "ShardKeyRule": true, "shardke": false, "rule": false, "": false} {
+		if have := isOurs(name); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", name, have, want)
+		}
+	}
+}
+
+// An error names three tables, and the number of the others.
+func TestNotReadyError_tables(t *testing.T) {
+	for n, want := range map[int]bool{1: false, 3: false, 4: true} {
+		text := (&NotReadyError{Generator: "g", Tables: []string{"a", "b", "c", "d"}[:n], Err: errors.New("e")}).Error()
+		if have := strings.Contains(text, "more"); have != want {
+			t.Errorf("%d tables\nhave: %s\nwant: others: %v", n, text, want)
+		}
+	}
+}
+
+// The version is also that of the first module which the program requires.
+func TestVersion_ofTheFirstModule(t *testing.T) {
+	info := &debug.BuildInfo{Deps: []*debug.Module{{Path: modulePath, Version: "v1.2.3"}}}
+	if have := versionOf(info); have != "v1.2.3" {
+		t.Errorf("have: %q\nwant: v1.2.3", have)
 	}
 }

@@ -53,7 +53,8 @@ type serverScript struct {
 	stmt    driver.Stmt
 	replies []scriptReply
 	keys    []int64
-	faultAt int // index of the call that fails
+	last    string
+	faultAt int // index of the call that fails, -1 for none
 	failing string
 }
 
@@ -93,13 +94,14 @@ var scriptTables = []string{"t.id", "u.id", "kept.id keep", "batch.id consecutiv
 
 // scriptRules are the rules of scripts that need another one.
 var scriptRules = map[string]func(*testing.T) *rule.Rule{
+	"hashes": func(t *testing.T) *rule.Rule { return geneRule(t, "", "hash") },
 	"genes":  func(t *testing.T) *rule.Rule { return geneRule(t, "", "number") },
 	"shards": func(t *testing.T) *rule.Rule { return shardedRule(t, "") },
 	"warn":   func(t *testing.T) *rule.Rule { return shardedRule(t, ", shardGuard: warn") },
 }
 
 func newServerScript() *serverScript {
-	s := &serverScript{config: Config{Server: "mysql"}}
+	s := &serverScript{config: Config{Server: "mysql"}, last: "0", faultAt: -1}
 	s.Columns = [][2]string{{"id", "bigint"}, {"a", "int"}}
 	s.Exec = func(query string) (driver.Result, error) {
 		if r, ok := s.reply(query); ok {
@@ -359,17 +361,21 @@ func (s *serverScript) run(t *testing.T, command, text string) (out []string) {
 			last += ", the server has another"
 		}
 	}
-	return append(out, "LAST_INSERT_ID() "+last)
+	if last != s.last {
+		out = append(out, "LAST_INSERT_ID() "+last)
+	}
+	s.last = last
+	return out
 }
 
-// calls returns the calls of the server's connection, except the questions about the columns and
-// the session.
+// calls returns the calls of the server's connection after the one that fails, except the questions
+// about the columns and the session.
 func (s *serverScript) calls() (out []string) {
 	for i, call := range s.Calls {
 		if i == s.faultAt {
-			s.failing = call
+			s.failing, out = call, nil
 		}
-		if !strings.Contains(call, " SHOW ") && !strings.Contains(call, " SELECT @@character_set_client") {
+		if i != s.faultAt && !strings.HasSuffix(call, "close") && !strings.Contains(call, " SHOW ") && !strings.Contains(call, " SELECT @@character_set_client") {
 			out = append(out, "> "+call)
 		}
 	}

@@ -248,7 +248,7 @@ func (k *insertion) firstInserted() (first int64, ok bool) {
 func (e *execution) lastRowsKey(k *insertion, said said) int64 {
 	last := k.in.Rows() - 1
 	switch {
-	case k.in.Ignore && !k.in.OnDuplicate && k.rows != nil && k.rows.lastPresent:
+	case k.rows != nil && k.rows.lastPresent:
 	case k.isGenerated(last) && said.id == k.generated(k.keys.Len()-1):
 		return 0 // the key of an ignored row: the server returns the last key of an AUTO_INCREMENT column
 	case k.rows.of(last) != rowInserted:

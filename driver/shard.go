@@ -208,9 +208,6 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 			wrong := wrongShard(tableName(u.Schema, u.Name), &WrongShardError{Columns: []string{column}, Err: errExpression})
 			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, inUpdate(wrong))
 		case rewrite.GivenParam:
-			if param >= len(args) {
-				return nil // the server reports the missing argument
-			}
 			var ok bool
 			if value, ok = shardValue(args[param].Value); !ok {
 				continue
