@@ -492,6 +492,13 @@ func TestPlaceholders_limit(t *testing.T) {
 		}
 		check(t, conn.Close())
 	}
+	// Arguments of the program alone may be too many, which the error does not call keys.
+	s := &fakedb.Server{Kind: fakedb.Minimal}
+	conn := must(must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
+	_, err := conn.Exec("INSERT INTO t (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders), make([]driver.Value, base.MaxPlaceholders+1))
+	if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "65536 of the statement and 0 ") {
+		t.Errorf("have: %v\nwant: 65536 of the statement", err)
+	}
 }
 
 // countedStmt is a statement in which the server found another number of placeholders.
@@ -692,5 +699,56 @@ func TestVersion_ofTheFirstModule(t *testing.T) {
 	info := &debug.BuildInfo{Deps: []*debug.Module{{Path: modulePath, Version: "v1.2.3"}}}
 	if have := versionOf(info); have != "v1.2.3" {
 		t.Errorf("have: %q\nwant: v1.2.3", have)
+	}
+}
+
+// Debug lines of several INSERTs count their keys, and those of failed ones have the error's type.
+func TestLogSent_attributes(t *testing.T) {
+	var log jsonLog
+	s := &fakedb.Server{}
+	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
+	mustExec(t, db, "INSERT INTO t (a) VALUES (1), (2); INSERT INTO u (a) VALUES (1)")
+	s.Faults = []fakedb.Fault{{At: "INSERT", Err: fakedb.Err}}
+	if _, err := db.Exec("INSERT INTO t (a) VALUES (1)"); !errors.Is(err, fakedb.Err) {
+		t.Errorf("have: %v", err)
+	}
+	var keys, errorTypes []any
+	for _, line := range log.take(t) {
+		keys, errorTypes = append(keys, line["keys"]), append(errorTypes, line["error_type"])
+	}
+	if !slices.Equal(keys, []any{3.0, 1.0}) || errorTypes[0] != nil || errorTypes[1] == nil {
+		t.Errorf("have: %v keys, errors %v\nwant: 3 keys, and 1 with an error", keys, errorTypes)
+	}
+}
+
+// NextKeys returns up to a million keys at once.
+func TestNextKeys_most(t *testing.T) {
+	_, c := idleDB(t, generatorRule(t, new(shardCounter), "t.id"))
+	for n, want := range map[int]bool{0: false, 1: true, maxNextKeys: true, maxNextKeys + 1: false} {
+		if keys, err := c.NextKeys(t.Context(), "t", n); (err == nil) != want || want && len(keys) != n {
+			t.Errorf("%d keys\nhave: %d, %v", n, len(keys), err)
+		}
+	}
+}
+
+// A rule that replaces another logs nothing if the generators of both are closed without errors.
+func TestConnector_setRuleLogsNothing(t *testing.T) {
+	var log jsonLog
+	_, c := idleDB(t, testRule(t), WithLogger(log.logger()))
+	if noError(t, c.SetRule(testRule(t))); log.Len() > 0 {
+		t.Errorf("have: %s\nwant: nothing", log.String())
+	}
+}
+
+// A plan without a connection assumes the DSN's sql_mode, or a server's default.
+func TestPlan_modeOfTheDSN(t *testing.T) {
+	for dsn, want := range map[string]bool{"": false, "/app": false, "/app?sql_mode=%27ANSI_QUOTES%27": true} {
+		_, c := idleDB(t, generatorRule(t, new(shardCounter), "t.id"))
+		c.host.DSN = spi.NewSecret(dsn)
+		p, err := c.Plan("INSERT INTO t (id) VALUES (0)")
+		noError(t, err)
+		if have := strings.Contains(strings.Join(p.Assumes, "; "), "ANSI_QUOTES"); have != want {
+			t.Errorf("%q\nhave: %q\nwant: ANSI_QUOTES: %v", dsn, p.Assumes, want)
+		}
 	}
 }

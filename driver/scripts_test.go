@@ -97,7 +97,24 @@ var scriptRules = map[string]func(*testing.T) *rule.Rule{
 	"hashes": func(t *testing.T) *rule.Rule { return geneRule(t, "", "hash") },
 	"genes":  func(t *testing.T) *rule.Rule { return geneRule(t, "", "number") },
 	"shards": func(t *testing.T) *rule.Rule { return shardedRule(t, "") },
-	"warn":   func(t *testing.T) *rule.Rule { return shardedRule(t, ", shardGuard: warn") },
+	"keys": func(t *testing.T) *rule.Rule {
+		return mustParseRule(t, `
+rules:
+- !SHARDING
+  tables:
+    t:
+      actualDataNodes: ds_${0..1}.t_${0..2}
+      databaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
+      tableStrategy: {standard: {shardingColumn: day, shardingAlgorithmName: three}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: genes}
+  keyGenerators:
+    genes: {type: SNOWFLAKE, props: {worker-id: 1, gene-column: user_id, gene-bits: 4}}
+  shardingAlgorithms:
+    two: {type: MOD, props: {sharding-count: 2}}
+    three: {type: MOD, props: {sharding-count: 3}}
+`)
+	},
+	"warn": func(t *testing.T) *rule.Rule { return shardedRule(t, ", shardGuard: warn") },
 }
 
 func newServerScript() *serverScript {
