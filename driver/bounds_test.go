@@ -735,7 +735,7 @@ func TestNextKeys_most(t *testing.T) {
 func TestConnector_setRuleLogsNothing(t *testing.T) {
 	var log jsonLog
 	_, c := idleDB(t, testRule(t), WithLogger(log.logger()))
-	if noError(t, c.SetRule(testRule(t))); log.Len() > 0 {
+	if noError(t, takeRule([]*Connector{c}, testRule(t))); log.Len() > 0 {
 		t.Errorf("have: %s\nwant: nothing", log.String())
 	}
 }
@@ -750,5 +750,37 @@ func TestPlan_modeOfTheDSN(t *testing.T) {
 		if have := strings.Contains(strings.Join(p.Assumes, "; "), "ANSI_QUOTES"); have != want {
 			t.Errorf("%q\nhave: %q\nwant: ANSI_QUOTES: %v", dsn, p.Assumes, want)
 		}
+	}
+}
+
+// The message about a value without shard bits shows the cause once.
+func TestTable_geneOfMessage(t *testing.T) {
+	r := geneRule(t, "", "number")
+	one := slices.IndexFunc(r.Tables(), func(t rule.Table) bool { return t.Logical == "t_one" })
+	_, err := (&table{rule: &r.Tables()[one]}).geneOf(&rewrite.Insert{Name: "t_one"}, 0, "x")
+	var place *rule.PlaceError
+	if !errors.As(err, &place) || !strings.Contains(err.Error(), "no shard bits: "+place.Err.Error()) {
+		t.Errorf("have: %v\nwant: the cause %v", err, place)
+	}
+}
+
+// A rule in a variable that looks like a path is refused with both facts.
+func TestEnvRule_path(t *testing.T) {
+	t.Setenv("SHARDKEY_TEST_PATH", "/etc/rule.yaml")
+	_, err := envRule("SHARDKEY_TEST_PATH")
+	if err == nil || !strings.Contains(err.Error(), "SHARDKEY_TEST_PATH") || !strings.Contains(err.Error(), "path") {
+		t.Errorf("have: %v\nwant: the variable, and a path", err)
+	}
+}
+
+// A description shows the limit of the statement cache if it is known, also if it is 0.
+func TestConnector_describesTheLimit(t *testing.T) {
+	_, c := idleDB(t, testRule(t))
+	if have := c.Describe(); strings.Contains(have, "kept of") {
+		t.Errorf("have: %s\nwant: no limit", have)
+	}
+	conn := base.New(must((&fakedb.Server{}).Connect(t.Context()))(t), c.cache)
+	if conn.SetLimit("0"); !strings.Contains(c.Describe(), "kept of 0") {
+		t.Errorf("have: %s\nwant: a limit of 0", c.Describe())
 	}
 }

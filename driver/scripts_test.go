@@ -114,6 +114,22 @@ rules:
     three: {type: MOD, props: {sharding-count: 3}}
 `)
 	},
+	"twice": func(t *testing.T) *rule.Rule {
+		return mustParseRule(t, `
+rules:
+- !SHARDING
+  tables:
+    t:
+      actualDataNodes: ds_${0..1}.t_${0..1}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
+      keyGenerateStrategy: {column: key, keyGeneratorName: keys}
+  keyGenerators:
+    keys: {type: SHARD_COUNTER}
+  shardingAlgorithms:
+    two: {type: HASH_MOD, props: {sharding-count: 2}}
+`)
+	},
 	"warn": func(t *testing.T) *rule.Rule { return shardedRule(t, ", shardGuard: warn") },
 }
 
