@@ -768,7 +768,7 @@ func TestTable_geneOfMessage(t *testing.T) {
 func TestEnvRule_path(t *testing.T) {
 	t.Setenv("SHARDKEY_TEST_PATH", "/etc/rule.yaml")
 	_, err := envRule("SHARDKEY_TEST_PATH")
-	if err == nil || !strings.Contains(err.Error(), "SHARDKEY_TEST_PATH") || !strings.Contains(err.Error(), "path") {
+	if err == nil || !strings.Contains(err.Error(), "variable SHARDKEY_TEST_PATH") || !strings.Contains(err.Error(), "path") {
 		t.Errorf("have: %v\nwant: the variable, and a path", err)
 	}
 }

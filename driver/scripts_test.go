@@ -62,9 +62,17 @@ type serverScript struct {
 type scriptReply struct {
 	part   string
 	result driver.Result
-	rows   *fakedb.Rows
+	rows   driver.Rows
 	err    error
 }
+
+// typedRows are rows whose columns have types.
+type typedRows struct {
+	fakedb.Rows
+	types []string
+}
+
+func (r *typedRows) ColumnTypeDatabaseTypeName(i int) string { return r.types[i] }
 
 // GenerateInt64Keys returns the keys of the script.
 func (s *serverScript) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
@@ -297,19 +305,23 @@ func parseReply(t *testing.T, text string) (r scriptReply) {
 	case "error":
 		number, message, _ := strings.Cut(rest, " ")
 		r.err = &mysql.MySQLError{Number: uint16(must(strconv.Atoi(number))(t)), Message: message}
-	case "rows": // columns: values; values
-		r.rows = &fakedb.Rows{}
+	case "rows": // columns: values; values. A column may have a type: name/TYPE.
+		var of typedRows
 		names, rows, _ := strings.Cut(strings.TrimPrefix(reply, "rows"), ":")
-		r.rows.Names = strings.Fields(names)
+		for name := range strings.FieldsSeq(names) {
+			name, typ, _ := strings.Cut(name, "/")
+			of.Names, of.types = append(of.Names, name), append(of.types, typ)
+		}
 		for row := range strings.SplitSeq(rows, ";") {
 			var values []driver.Value
 			for _, v := range strings.Fields(row) {
 				values = append(values, scriptValue(v))
 			}
 			if values != nil {
-				r.rows.Values = append(r.rows.Values, values)
+				of.Values = append(of.Values, values)
 			}
 		}
+		r.rows = &of
 	case "affected": // 1,1 id 7,8
 		affected, ids, _ := strings.Cut(rest, " id ")
 		list := func(text string) (all []int64) {

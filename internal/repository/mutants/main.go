@@ -133,7 +133,7 @@ func withoutComment(line string) string {
 	return strings.TrimSpace(code)
 }
 
-var declared = regexp.MustCompile(`^func (?:\(.*?(\w+)(?:\[.*\])?\) )?(\w+)`)
+var declared = regexp.MustCompile(`^func (?:\(.*?(\w+)(?:\[[^]]*\])?\) )?(\w+)`)
 
 // function returns the name of the function that contains the last line, with its receiver's
 // type.
