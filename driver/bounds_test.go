@@ -784,3 +784,11 @@ func TestConnector_describesTheLimit(t *testing.T) {
 		t.Errorf("have: %s\nwant: a limit of 0", c.Describe())
 	}
 }
+
+// A refused INSERT … SELECT shows the reason and the cause.
+func TestInsertSelect_refuse(t *testing.T) {
+	err := (&insertSelect{in: &rewrite.Insert{Name: "t"}}).refuse("the reason", errors.New("the cause"))
+	if !strings.Contains(err.Error(), "the reason: the cause") {
+		t.Errorf("have: %v\nwant: the reason and the cause", err)
+	}
+}
