@@ -265,7 +265,9 @@ func (s *serverScript) step(t *testing.T, line string) []string {
 	case "rule":
 		s.rule = scriptRules[rest](t)
 	case "converter":
-		s.stmt.(driver.ColumnConverter).ColumnConverter(int(scriptValue(rest).(int64)))
+		s.stmt.(interface {
+			ColumnConverter(int) driver.ValueConverter
+		}).ColumnConverter(int(scriptValue(rest).(int64)))
 		return s.calls()
 	case "reply":
 		s.replies = append(s.replies, parseReply(t, rest))
