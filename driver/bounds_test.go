@@ -155,13 +155,13 @@ func TestShard_noteHopeless(t *testing.T) {
 		want        bool
 	}{{1000, 1999, true}, {1999, 2000, false}, {-1, 0, false}, {-1, -2, false}, {0, 5, true}} {
 		x := &shard{table: &table{rule: &rule.Table{Generator: decoder{}}}}
-		x.noteHopeless(tt.first, tt.last)
-		if noted := x.hopeless.Load(); (noted != nil) != tt.want || noted != nil && *noted != tt.first/1000 {
+		x.noteMisfit(tt.first, tt.last)
+		if noted := x.misfit.Load(); (noted != nil) != tt.want || noted != nil && *noted != tt.first/1000 {
 			t.Errorf("%d to %d\nhave: %v\nwant: %v", tt.first, tt.last, noted, tt.want)
 		}
 	}
 	x := &shard{table: &table{rule: &rule.Table{}}}
-	if x.noteHopeless(0, 5); x.hopeless.Load() != nil {
+	if x.noteMisfit(0, 5); x.misfit.Load() != nil {
 		t.Error("keys that show no worker are remembered")
 	}
 }
@@ -262,7 +262,7 @@ func TestExecution_keepLastID(t *testing.T) {
 			of.setKind(rewrite.KindText)
 		}
 		k := &insertion{target: &target{in: &tt.in, table: of}, carries: tt.carries, keys: rewrite.Keys{Ints: []int64{7}}}
-		(&execution{session: &s}).keepLastID(k, said{id: 9}, tt.verdict, 7, tt.inserted)
+		(&execution{session: &s}).keepLastID(k, insertReport{id: 9}, tt.verdict, 7, tt.inserted)
 		if s.LastID != tt.want {
 			t.Errorf("%s\nhave: %+v\nwant: %+v", name, s.LastID, tt.want)
 		}
@@ -290,9 +290,9 @@ func TestExecution_keepLastID(t *testing.T) {
 		var s session.Session
 		s.LastID.Told(3)
 		k := &insertion{target: &target{in: &tt.in}, carries: tt.carries}
-		(&execution{session: &s}).keepBeside(k, said{id: 9}, tt.verdict)
+		(&execution{session: &s}).keepBeside(k, insertReport{id: 9}, tt.verdict)
 		if s.LastID != tt.want {
-			t.Errorf("beside, %s\nhave: %+v\nwant: %+v", name, s.LastID, tt.want)
+			t.Errorf("another column has the insert ID, %s\nhave: %+v\nwant: %+v", name, s.LastID, tt.want)
 		}
 	}
 }
@@ -594,7 +594,7 @@ func TestInsertion_changed(t *testing.T) {
 		{upsert(2, no, no), 1, false, true}, {upsert(2, no, no), 2, true, false}, {upsert(2, no, no), 3, true, true},
 		{upsert(2, no, yes), 2, true, true}, {upsert(2, yes, yes), 0, true, false},
 	} {
-		if have := tt.k.changed(said{affected: tt.affected}, tt.foundRows); have != tt.want {
+		if have := tt.k.changed(insertReport{affected: tt.affected}, tt.foundRows); have != tt.want {
 			t.Errorf("%v, affected %d, with clientFoundRows: %v\nhave: %v\nwant: %v", tt.k.rows.states, tt.affected, tt.foundRows, have, tt.want)
 		}
 	}

@@ -158,7 +158,7 @@ func (c *Config) checkParam(p *param) error {
 	case value != "" && !slices.Contains(p.values, value):
 		return &DSNError{Param: p.name, Nearest: nearest.Word(value, p.values),
 			Reason: fmt.Sprintf("expected one of %[2]s, found %[1]q", value, strings.Join(p.values, ", "))}
-	case p.name == paramVerify && value == "on" && secondReader == nil:
+	case p.name == paramVerify && value == "on" && secondParser == nil:
 		return &DSNError{Param: p.name,
 			Reason: "this program has no second parser; build it without the tag shardkey_noparser"}
 	}

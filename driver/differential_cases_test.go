@@ -91,7 +91,7 @@ var cases = []differentialCase{
 	{"LAST_INSERT_ID after free", []step{q("INSERT IGNORE INTO t (a) VALUES (1)"), q("INSERT INTO free (a) VALUES (1)"), q("SELECT LAST_INSERT_ID()")}},
 	{"LAST_INSERT_ID after free explicit", []step{q("INSERT IGNORE INTO t (a) VALUES (1)"), q("INSERT INTO free (id, a) VALUES (9, 1)"), q("SELECT LAST_INSERT_ID()")}},
 	{"LAST_INSERT_ID argument", []step{q("INSERT INTO t (a) VALUES (LAST_INSERT_ID(9))"), q("INSERT INTO t (id, a) VALUES (3, LAST_INSERT_ID(8))")}},
-	{"unruled", []step{q("INSERT INTO free (a) VALUES (1), (2)"), q("INSERT INTO free SET a = ?", 3)}},
+	{"unlisted", []step{q("INSERT INTO free (a) VALUES (1), (2)"), q("INSERT INTO free SET a = ?", 3)}},
 
 	// INSERT … SELECT.
 	{"SELECT", []step{q("INSERT INTO t (a) SELECT a FROM src ORDER BY a")}},
@@ -139,7 +139,7 @@ var casesWithParams = map[string][]differentialCase{
 		{"two", []step{q("INSERT INTO t (a) VALUES (?); INSERT INTO t (a) VALUES (?), (?)", 1, 2, 3)}},
 		{"in a transaction", []step{q("BEGIN; INSERT INTO t (a) VALUES (1); SAVEPOINT s; INSERT INTO t (a) VALUES (2); ROLLBACK TO s; COMMIT")}},
 		{"parent and child", []step{q("INSERT INTO t (a) VALUES (1); INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}},
-		{"unruled last", []step{q("INSERT INTO t (a) VALUES (1); INSERT INTO free (a) VALUES (1)")}},
+		{"unlisted last", []step{q("INSERT INTO t (a) VALUES (1); INSERT INTO free (a) VALUES (1)")}},
 		{"sql_mode within", []step{q("SET sql_mode = 'ANSI_QUOTES'; SELECT 1"), q(`INSERT INTO "t" ("a") VALUES (1)`)}},
 	},
 	"clientFoundRows=true": {

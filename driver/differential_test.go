@@ -392,10 +392,10 @@ func rank(seen []string) []string {
 // shape describes the sharded key column. The plain side's column is always BIGINT AUTO_INCREMENT
 // PRIMARY KEY.
 type shape struct {
-	name   string
-	column string // type and attributes of the key column
-	beside string // more columns
-	keys   string // kind of the generator's keys
+	name        string
+	column      string // type and attributes of the key column
+	moreColumns string // more columns
+	keys        string // kind of the generator's keys
 	// noID means that insert IDs can't be compared, because keys are no integers or the server
 	// has another AUTO_INCREMENT column.
 	noID bool
@@ -411,13 +411,13 @@ var shapes = []shape{
 	{name: "VARCHAR", column: "VARCHAR(40) NOT NULL PRIMARY KEY", keys: "text", noID: true},
 	{name: "CHAR(36)", column: "CHAR(36) NOT NULL PRIMARY KEY", keys: "long text", noID: true},
 	{name: "BINARY(16)", column: "BINARY(16) NOT NULL PRIMARY KEY", keys: "bytes", noID: true},
-	{name: "next to AUTO_INCREMENT", column: "BIGINT NOT NULL UNIQUE", beside: ", n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE", keys: "wide", noID: true},
+	{name: "next to AUTO_INCREMENT", column: "BIGINT NOT NULL UNIQUE", moreColumns: ", n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE", keys: "wide", noID: true},
 }
 
 // runs reports whether the server supports the shape's columns.
 func (sh shape) runs(t *testing.T) bool {
 	t.Helper()
-	return !strings.HasSuffix(sh.beside, "INVISIBLE") || testserver.Has(t, testserver.Newest, "invisible columns")
+	return !strings.HasSuffix(sh.moreColumns, "INVISIBLE") || testserver.Has(t, testserver.Newest, "invisible columns")
 }
 
 // can reports whether a case has the same result for keys of the shape as for integers. A key
@@ -547,14 +547,14 @@ func sides(t testing.TB, params string, sh shape) [2]side {
 
 func (s side) createTables(t testing.TB) {
 	t.Helper()
-	column, beside := "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", ""
+	column, moreColumns := "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", ""
 	if !s.plain {
-		column, beside = s.shape.column, s.shape.beside
+		column, moreColumns = s.shape.column, s.shape.moreColumns
 	}
 	for _, ddl := range []string{
-		"CREATE TABLE t (id " + column + ", a INT, u INT UNIQUE, s VARCHAR(60)" + beside + ") AUTO_INCREMENT = 1000000",
-		"CREATE TABLE child (id " + column + ", t_id BIGINT, a INT" + beside + ") AUTO_INCREMENT = 2000000",
-		"CREATE TABLE `we``ird` (`k``ey` " + column + ", `select` INT" + beside + ") AUTO_INCREMENT = 3000000",
+		"CREATE TABLE t (id " + column + ", a INT, u INT UNIQUE, s VARCHAR(60)" + moreColumns + ") AUTO_INCREMENT = 1000000",
+		"CREATE TABLE child (id " + column + ", t_id BIGINT, a INT" + moreColumns + ") AUTO_INCREMENT = 2000000",
+		"CREATE TABLE `we``ird` (`k``ey` " + column + ", `select` INT" + moreColumns + ") AUTO_INCREMENT = 3000000",
 		"CREATE TABLE free (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500",
 		"CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60))",
 		"INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y'), (3, 30, NULL), (0, 40, '')",

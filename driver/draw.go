@@ -101,7 +101,7 @@ func (d *draw[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
 // inVainError is the error for a draw without a match.
 type inVainError struct {
 	table string
-	drawn int // 0 if isHopeless prevented the draw
+	drawn int // 0 if isMisfit prevented the draw
 }
 
 func (e *inVainError) Error() string {
@@ -203,7 +203,7 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 	} else {
 		keys.Ints = make([]int64, n)
 	}
-	if d.only != nil && d.only.isHopeless(ctx) {
+	if d.only != nil && d.only.isMisfit(ctx) {
 		return keys, &inVainError{table: d.name}
 	}
 	from := sources.Get().(*intSource)
@@ -215,7 +215,7 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 	err = d.run(ctx, t.turns, keys.Ints, from)
 	var inVain *inVainError // not an error of the generator
 	if d.only != nil && errors.As(err, &inVain) {
-		d.only.noteHopeless(from.first, from.last)
+		d.only.noteMisfit(from.first, from.last)
 	}
 	return keys, err
 }
@@ -237,20 +237,20 @@ func (t *table) workerOf(key int64) (worker int64, ok bool) {
 	return 0, false
 }
 
-// noteHopeless records that a draw for the table had no match, if all its keys have one worker ID.
+// noteMisfit records that a draw for the table had no match, if all its keys have one worker ID.
 // No key with this worker ID belongs in the table.
-func (x *shard) noteHopeless(first, last int64) {
+func (x *shard) noteMisfit(first, last int64) {
 	worker, ok := x.table.workerOf(first)
 	if other, _ := x.table.workerOf(last); ok && other == worker {
-		x.hopeless.Store(&worker)
+		x.misfit.Store(&worker)
 	}
 }
 
-// isHopeless reports whether a draw for the table would fail because an earlier one did. It
+// isMisfit reports whether a draw for the table would fail because an earlier one did. It
 // generates one key to check that the worker ID is the same, unless another draw uses the
 // generator.
-func (x *shard) isHopeless(ctx context.Context) bool {
-	noted := x.hopeless.Load()
+func (x *shard) isMisfit(ctx context.Context) bool {
+	noted := x.misfit.Load()
 	if noted == nil {
 		return false
 	}
@@ -268,6 +268,6 @@ func (x *shard) isHopeless(ctx context.Context) bool {
 	if worker, _ := t.workerOf(key[0]); worker == *noted && !x.belongs(key[0]) {
 		return true
 	}
-	x.hopeless.CompareAndSwap(noted, nil)
+	x.misfit.CompareAndSwap(noted, nil)
 	return false
 }

@@ -188,15 +188,15 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 	k.t.Helper()
 	ctx := k.t.Context()
 	res, err := conn.ExecContext(ctx, strings.Replace(query, "INTO T ", "INTO "+table+" ", 1), args...)
-	said := ""
+	outcome := ""
 	var failed *mysql.MySQLError
 	switch {
 	case errors.Is(err, ErrUnsupportedStatement):
-		said = "refused"
+		outcome = "refused"
 	case errors.As(err, &failed):
-		said = fmt.Sprint("error ", failed.Number)
+		outcome = fmt.Sprint("error ", failed.Number)
 	case err != nil:
-		said = "error " + err.Error()
+		outcome = "error " + err.Error()
 	default:
 		id, err := res.LastInsertId()
 		if err != nil {
@@ -205,14 +205,14 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 		if k.class(id) != "generated" { // if the server converts a key, shardkey may report 0
 			id = 0
 		}
-		said = fmt.Sprint("id ", k.class(id), " keys")
+		outcome = fmt.Sprint("id ", k.class(id), " keys")
 	}
 	if err != nil {
-		return said // the next outcome includes a row that it has inserted
+		return outcome // the next outcome includes a row that it has inserted
 	}
 	huge := false
 	for _, key := range ids(k.t, conn, table) {
-		said += " " + k.class(key)
+		outcome += " " + k.class(key)
 		huge = huge || key >= 2*firstGenerated
 	}
 	if _, err := conn.ExecContext(ctx, "DELETE FROM "+table); err != nil {
@@ -221,7 +221,7 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 	if huge && table == "auto" {
 		k.reset(conn)
 	}
-	return said
+	return outcome
 }
 
 // reset resets AUTO_INCREMENT to the first key.

@@ -347,7 +347,7 @@ func testResult_rawOfSeveralStatements(t *testing.T) {
 }
 
 // rawLists returns an execution's lists. It replaces insert IDs with their presence.
-func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
+func rawLists(t *testing.T, db *sql.DB, query string) (outcome string) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
 	if err != nil {
@@ -362,16 +362,16 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 		r := res.(mysql.Result)
 		last, err1 := r.LastInsertId()
 		affected, err2 := r.RowsAffected()
-		said = fmt.Sprint(r.AllRowsAffected(), affected)
+		outcome = fmt.Sprint(r.AllRowsAffected(), affected)
 		for _, id := range append(r.AllLastInsertIds(), last) {
-			said += map[bool]string{true: " id", false: " 0"}[id != 0]
+			outcome += map[bool]string{true: " id", false: " 0"}[id != 0]
 		}
 		return errors.Join(err1, err2)
 	})
 	if err != nil {
 		t.Errorf("%s: %v", query, err)
 	}
-	return said
+	return outcome
 }
 
 // The first statement may be an upsert, prepared or not.

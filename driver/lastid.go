@@ -97,7 +97,7 @@ func (e *execution) checkLastIDRead() error {
 
 // keepLastID records the value that LAST_INSERT_ID() must return after an insertion: the first
 // generated key that was inserted, if any.
-func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int64, inserted bool) {
+func (e *execution) keepLastID(k *insertion, report insertReport, verdict verdict, key int64, inserted bool) {
 	l, first := &e.session.LastID, uint64(key)
 	inserted = inserted && k.table.kind() != rewrite.KindText
 	switch {
@@ -109,7 +109,7 @@ func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int
 	case k.carries && !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore):
 		l.Carried(uint64(k.carriedKey()), first, inserted)
 	case k.carries && k.in.Guarded, k.in.Guarded && verdict == oneExists:
-		l.Carried(uint64(said.id), first, inserted)
+		l.Carried(uint64(report.id), first, inserted)
 	case inserted:
 		l.Set(first)
 	case k.carries, k.in.Guarded && verdict != allInserted:
@@ -119,7 +119,7 @@ func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int
 
 // keepBeside is keepLastID for a table where another column has AUTO_INCREMENT. LAST_INSERT_ID()
 // then returns a new row's value of that column.
-func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
+func (e *execution) keepBeside(k *insertion, report insertReport, verdict verdict) {
 	l := &e.session.LastID
 	switch {
 	case verdict == oneExists || verdict == noneInserted:
@@ -127,7 +127,7 @@ func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
 			l.Moved()
 		}
 	case verdict == allInserted && !k.in.Returning && !k.in.MentionsLastID:
-		l.Told(uint64(said.id))
+		l.Told(uint64(report.id))
 	default:
 		l.Lost()
 	}

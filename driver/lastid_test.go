@@ -391,7 +391,7 @@ func TestJudge_cases(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.facts.rows, c.facts.foundRows = c.rows, c.foundRows
-			equal(t, judge(c.facts, said{c.affected, c.id}), c.want)
+			equal(t, judge(c.facts, insertReport{c.affected, c.id}), c.want)
 		})
 	}
 }

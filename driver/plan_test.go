@@ -679,7 +679,7 @@ func TestLastID_readByTheStatement(t *testing.T) {
 	s := session.New(nil, new(session.Cache))
 	s.LastID.Told(7)
 	e := &execution{session: &s, plan: &plan{Plan: &rewrite.Plan{Statements: 1}}}
-	e.keepLastID(&insertion{target: &target{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}}, said{}, noneInserted, 0, false)
+	e.keepLastID(&insertion{target: &target{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}}, insertReport{}, noneInserted, 0, false)
 	if s.LastID.Known() {
 		t.Errorf("have: %+v\nwant: not known", s.LastID)
 	}
@@ -726,16 +726,16 @@ func TestTable_isMissing(t *testing.T) {
 
 func TestInsertion_changedNothing(t *testing.T) {
 	for _, c := range []struct {
-		in   rewrite.Insert
-		said said
-		want bool
+		in     rewrite.Insert
+		report insertReport
+		want   bool
 	}{
-		{rewrite.Insert{}, said{affected: 0}, false},
-		{rewrite.Insert{Ignore: true}, said{affected: 0, id: 5}, false},
-		{rewrite.Insert{}, said{affected: 1}, true},
-		{rewrite.Insert{}, said{affected: unknownCount}, true},
+		{rewrite.Insert{}, insertReport{affected: 0}, false},
+		{rewrite.Insert{Ignore: true}, insertReport{affected: 0, id: 5}, false},
+		{rewrite.Insert{}, insertReport{affected: 1}, true},
+		{rewrite.Insert{}, insertReport{affected: unknownCount}, true},
 	} {
-		equal(t, (&insertion{target: &target{in: &c.in}}).changed(c.said, false), c.want, c.in, "v", c.said, "v")
+		equal(t, (&insertion{target: &target{in: &c.in}}).changed(c.report, false), c.want, c.in, "v", c.report, "v")
 	}
 }
 

@@ -237,8 +237,8 @@ type Verification struct {
 // the statement.
 type reader func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error)
 
-// secondReader is nil in a build without a second parser.
-var secondReader reader
+// secondParser is nil in a build without a second parser.
+var secondParser reader
 
 // verifier calls the second parser for one connector.
 type verifier struct {
@@ -248,7 +248,7 @@ type verifier struct {
 
 func (v *verifier) set(mode string) {
 	if mode != "off" {
-		v.read = secondReader
+		v.read = secondParser
 	}
 }
 

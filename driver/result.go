@@ -64,17 +64,17 @@ func allRowsAffected(base driver.Result) []int64 {
 	return []int64{n}
 }
 
-// said is the server's report about one INSERT.
-type said struct {
+// insertReport is the server's report about one INSERT.
+type insertReport struct {
 	affected int64 // affected rows, or unknownCount
 	id       int64 // the insert ID
 }
 
 // returned is the report about an INSERT that returns rows.
-var returned = said{affected: unknownCount}
+var returned = insertReport{affected: unknownCount}
 
-// saidBy returns the affected rows of a result.
-func saidBy(base driver.Result) (s said) {
+// reportOf returns the affected rows of a result.
+func reportOf(base driver.Result) (s insertReport) {
 	var err error
 	if s.affected, err = base.RowsAffected(); err != nil {
 		s.affected = unknownCount
@@ -90,20 +90,20 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	e.session.TransactionBegan() // the statement may have begun one
 	r, k := e.result, &e.first
 	r.Result = base
-	said := saidBy(base)
+	report := reportOf(base)
 	switch {
 	case e.plan.several || k.in.Refused:
 		e.settleEach(ctx, base)
 		r.of = e.keep()
-	case k.plain && said.affected == 1: // exactly one row was inserted
+	case k.plain && report.affected == 1: // exactly one row was inserted
 		if r.id = k.keys.Ints[0]; k.carries {
 			e.session.LastID.Told(uint64(r.id))
 		} else {
 			e.session.LastID.Set(uint64(r.id))
 		}
 	default:
-		said.id, _ = base.LastInsertId()
-		r.id = e.settleInsert(ctx, k, said)
+		report.id, _ = base.LastInsertId()
+		r.id = e.settleInsert(ctx, k, report)
 		r.of = e.keep()
 	}
 	if e.out != nil {
@@ -122,7 +122,7 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 			continue
 		}
 		at := k.in.Statement
-		ids[at] = e.settleInsert(ctx, k, said{affected[at], ids[at]})
+		ids[at] = e.settleInsert(ctx, k, insertReport{affected[at], ids[at]})
 	}
 	if e.plan.Statements > 1 {
 		e.keepLastIDOfAll(ctx, ids)
@@ -144,7 +144,7 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	for i := range n - 1 {
 		affected[i] = unknownCount
 	}
-	affected[n-1] = saidBy(base).affected
+	affected[n-1] = reportOf(base).affected
 	ids[n-1], _ = base.LastInsertId()
 	return affected, ids
 }

@@ -28,7 +28,7 @@ type shard struct {
 	// About one of targets keys belongs in the table.
 	belongs        func(key int64) bool
 	targets        int
-	hopeless       atomic.Pointer[int64] // the worker ID whose keys don't belong in the table
+	misfit         atomic.Pointer[int64] // the worker ID whose keys don't belong in the table
 	warned         atomic.Bool
 	schema, actual string
 	columns        atomic.Pointer[[]*session.Column] // in the order of Columns; nil: not loaded yet

@@ -549,7 +549,7 @@ func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 func (c *wireConn) Write(packet []byte) (int, error) {
 	const query, prepare, execute = 0x03, 0x16, 0x17
-	fate := byte(0)
+	fault := byte(0)
 	c.mu.Lock()
 	const first = 0 // first packet of a command
 	if len(packet) > 4 && packet[3] == first && packet[4] == query {
@@ -561,11 +561,11 @@ func (c *wireConn) Write(packet []byte) (int, error) {
 	if len(packet) > 8 && packet[4] == execute {
 		c.executed++
 		if len(c.next) > 0 {
-			fate, c.next = c.next[0], c.next[1:]
+			fault, c.next = c.next[0], c.next[1:]
 		}
 	}
 	c.mu.Unlock()
-	switch fate {
+	switch fault {
 	case unknownToServer:
 		packet = append([]byte(nil), packet...)
 		binary.LittleEndian.PutUint32(packet[5:], 1<<30)

@@ -16,7 +16,7 @@ import (
 // verified opens a rule for table ruled with a fake server.
 func verified(t *testing.T, v string) (*sql.DB, *fakedb.Server, *Connector) {
 	t.Helper()
-	if secondReader == nil {
+	if secondParser == nil {
 		t.Skip("built without the second parser")
 	}
 	base := &fakedb.Server{}
@@ -119,7 +119,7 @@ func TestVerify_inDSN(t *testing.T) {
 	defer DeregisterRule(t.Name())
 	dsn := "u:p@tcp(h:1)/app?shardkeyRule=" + t.Name()
 	for _, v := range []string{"on", "off"} {
-		if secondReader == nil && v != "off" {
+		if secondParser == nil && v != "off" {
 			continue
 		}
 		c, err := Driver{}.OpenConnector(dsn + "&shardkeyVerify=" + v)
@@ -141,9 +141,9 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	if err != nil || strings.Contains(string(deps), "pingcap") {
 		t.Errorf("have: %v\n%s\nwant: no package of TiDB", err, deps)
 	}
-	saved := secondReader
-	defer func() { secondReader = saved }()
-	secondReader = nil
+	saved := secondParser
+	defer func() { secondParser = saved }()
+	secondParser = nil
 	if _, err := NewConnector(&fakedb.Server{}, testRule(t), Config{Verify: "on"}); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
 		t.Errorf("have: %v\nwant: an error that names the tag", err)
 	}

@@ -10,7 +10,7 @@ import (
 // TiDB's parser is the second parser. The build tag shardkey_noparser leaves it out, which makes a
 // program 12 MB smaller.
 func init() {
-	secondReader = func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error) {
+	secondParser = func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error) {
 		outcome, err := tidb.Check(text, opts, p)
 		return outcome != tidb.OutcomeUnknown, err
 	}

@@ -192,10 +192,10 @@ func TestPassThrough_callsOfBase(t *testing.T) {
 }
 
 // runUse runs a use twice, the second time with a context that is canceled.
-func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (said []string) {
+func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (seen []string) {
 	defer db.Close()
-	use(context.Background(), db, func(v ...any) { said = append(said, fmt.Sprint(v...)) })
-	return said
+	use(context.Background(), db, func(v ...any) { seen = append(seen, fmt.Sprint(v...)) })
+	return seen
 }
 
 func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
@@ -205,7 +205,7 @@ func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
 func TestPassThrough_canceledContext(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		ctx, cancel := context.WithCancel(context.Background())
-		doors := func(base driver.Connector) (said []string) {
+		entryPoints := func(base driver.Connector) (seen []string) {
 			c, err := base.Connect(context.Background())
 			if err != nil {
 				t.Fatal(err)
@@ -214,11 +214,11 @@ func TestPassThrough_canceledContext(t *testing.T) {
 			if p, ok := c.(driver.ConnPrepareContext); ok {
 				_, err = p.PrepareContext(ctx, "SELECT 1")
 			}
-			said = append(said, fmt.Sprint(err))
+			seen = append(seen, fmt.Sprint(err))
 			if b, ok := c.(driver.ConnBeginTx); ok {
 				_, err = b.BeginTx(ctx, driver.TxOptions{})
 			}
-			return append(said, fmt.Sprint(err))
+			return append(seen, fmt.Sprint(err))
 		}
 		cancel()
 		base := &fakedb.Server{Kind: kind}
@@ -228,7 +228,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 			want = []string{"<nil>", "<nil>"}
 			base.Stmts--
 		}
-		if have := doors(connector); !slices.Equal(have, want) {
+		if have := entryPoints(connector); !slices.Equal(have, want) {
 			t.Errorf("%s\nhave: %q\nwant: %q", kind, have, want)
 		}
 		equal(t, base.Stmts, 0, kind, "statements left")
@@ -390,16 +390,16 @@ func describeRows(t *testing.T, open func() driver.Rows) string {
 	defer db.Close()
 	rows := must(db.Query("SELECT"))(t)
 	defer rows.Close()
-	var said strings.Builder
+	var seen strings.Builder
 	for more := true; more; more = rows.NextResultSet() {
 		types := must(rows.ColumnTypes())(t)
-		fmt.Fprintf(&said, "%+v", *types[0])
+		fmt.Fprintf(&seen, "%+v", *types[0])
 		for rows.Next() {
-			said.WriteString(" row")
+			seen.WriteString(" row")
 		}
 	}
 	_, _ = rows.Close(), rows.Close()
-	return said.String() + fmt.Sprint(rows.Err())
+	return seen.String() + fmt.Sprint(rows.Err())
 }
 
 func TestServer_killsIdleConnection(t *testing.T) { onEach(t, testServer_killsIdleConnection) }

@@ -65,7 +65,7 @@ rules:
     binaries: {keyGenerateStrategy: {column: id, keyGeneratorName: binary}}
     parts: {keyGenerateStrategy: {column: seq, keyGeneratorName: gap}}
     numbered: {keyGenerateStrategy: {column: order_no, keyGeneratorName: gap}}
-    beside: {keyGenerateStrategy: {column: order_no, keyGeneratorName: gap}}
+    other_key: {keyGenerateStrategy: {column: order_no, keyGeneratorName: gap}}
   keyGenerators:
     gap: {type: GAPPED}
     negative: {type: GAPPED_NEGATIVE}
@@ -93,8 +93,8 @@ var tables = []string{
 	"binaries (id BINARY(16) PRIMARY KEY, name VARCHAR(40) UNIQUE)",
 	"parts (shop BIGINT, seq BIGINT, name VARCHAR(40) UNIQUE, PRIMARY KEY (shop, seq))",
 	"numbered (id BIGINT NOT NULL DEFAULT 0, order_no BIGINT PRIMARY KEY, name VARCHAR(40) UNIQUE)",
-	"beside (id BIGINT AUTO_INCREMENT PRIMARY KEY, order_no BIGINT UNIQUE, name VARCHAR(40) UNIQUE)",
-	"unruled (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) UNIQUE, amount INT NOT NULL DEFAULT 1)",
+	"other_key (id BIGINT AUTO_INCREMENT PRIMARY KEY, order_no BIGINT UNIQUE, name VARCHAR(40) UNIQUE)",
+	"unlisted (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) UNIQUE, amount INT NOT NULL DEFAULT 1)",
 }
 
 // mode is one way to open a database.

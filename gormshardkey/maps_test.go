@@ -44,7 +44,7 @@ func TestMaps_withModel(t *testing.T) {
 }
 
 func TestMaps_withoutModel(t *testing.T) {
-	each(t, TestMaps_withoutModel, "orders_37 texts beside unruled", func(t *testing.T, w *world) {
+	each(t, TestMaps_withoutModel, "orders_37 texts other_key unlisted", func(t *testing.T, w *world) {
 		many := []map[string]any{{"name": "a"}, {"name": "b", "id": 9}, {"name": "c"}}
 		must(t, w.Table("orders_37").Create(many))
 		for _, m := range many {
@@ -54,13 +54,13 @@ func TestMaps_withoutModel(t *testing.T) {
 		must(t, w.Table("texts").Create(text))
 		w.has(t, "texts", "text", text["@id"])
 		// If the server generates a key too, "@id" has the server's.
-		beside := map[string]any{"name": "a"}
-		must(t, w.Table("beside").Create(beside))
-		w.has(t, "beside", "a", beside["@id"])
-		w.hasIn(t, "beside", "order_no", "a", beside["order_no"])
-		unruled := map[string]any{"name": "a"}
-		must(t, w.Table("unruled").Create(unruled))
-		w.has(t, "unruled", "a", unruled["@id"])
+		other_key := map[string]any{"name": "a"}
+		must(t, w.Table("other_key").Create(other_key))
+		w.has(t, "other_key", "a", other_key["@id"])
+		w.hasIn(t, "other_key", "order_no", "a", other_key["order_no"])
+		unlisted := map[string]any{"name": "a"}
+		must(t, w.Table("unlisted").Create(unlisted))
+		w.has(t, "unlisted", "a", unlisted["@id"])
 	})
 }
 

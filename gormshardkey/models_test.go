@@ -66,23 +66,23 @@ type Note struct {
 	Name      string
 }
 
-// Unruled is in a table that the rule does not have.
-type Unruled struct {
+// Unlisted is in a table that the rule does not have.
+type Unlisted struct {
 	ID     int64
 	Name   string
 	Amount int
 }
 
-func (Unruled) TableName() string { return "unruled" }
+func (Unlisted) TableName() string { return "unlisted" }
 
-// Beside has a primary key of the server, and the rule's key column.
-type Beside struct {
+// OtherKey has a primary key of the server, and the rule's key column.
+type OtherKey struct {
 	ID      int64
 	OrderNo int64
 	Name    string
 }
 
-func (Beside) TableName() string { return "beside" }
+func (OtherKey) TableName() string { return "other_key" }
 
 // Numbered has the rule's key, and an ID that isn't generated.
 type Numbered struct {

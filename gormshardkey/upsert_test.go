@@ -84,18 +84,18 @@ func TestUpsert_ignore(t *testing.T) {
 	})
 }
 
-func TestUpsert_keyBesideThePrimary(t *testing.T) {
-	each(t, TestUpsert_keyBesideThePrimary, "beside numbered", func(t *testing.T, w *world) {
-		rows := []Beside{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+func TestUpsert_keyNextToThePrimary(t *testing.T) {
+	each(t, TestUpsert_keyNextToThePrimary, "other_key numbered", func(t *testing.T, w *world) {
+		rows := []OtherKey{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 		must(t, w.Create(&rows))
 		for _, r := range rows {
-			w.has(t, "beside", r.Name, r.ID)
-			w.hasIn(t, "beside", "order_no", r.Name, r.OrderNo)
+			w.has(t, "other_key", r.Name, r.ID)
+			w.hasIn(t, "other_key", "order_no", r.Name, r.OrderNo)
 		}
 		// UpdateAll sets the row's key to the new one, as the SQL specifies.
-		again := Beside{Name: "a"}
+		again := OtherKey{Name: "a"}
 		must(t, w.Clauses(updateAll).Create(&again))
-		if w.hasIn(t, "beside", "order_no", "a", again.OrderNo); again.OrderNo == rows[0].OrderNo {
+		if w.hasIn(t, "other_key", "order_no", "a", again.OrderNo); again.OrderNo == rows[0].OrderNo {
 			t.Errorf("UpdateAll has kept %d", again.OrderNo)
 		}
 		numbered := []Numbered{{Name: "a"}, {Name: "b"}, {ID: 3, Name: "c"}}
@@ -108,16 +108,16 @@ func TestUpsert_keyBesideThePrimary(t *testing.T) {
 }
 
 // A table without rule is GORM's business, with or without the plugin.
-func TestUpsert_unruledTableAsWithoutPlugin(t *testing.T) {
-	each(t, TestUpsert_unruledTableAsWithoutPlugin, "unruled", func(t *testing.T, w *world) {
-		must(t, w.Create(&[]Unruled{{Name: "a"}, {Name: "b"}}))
-		rows := []Unruled{{Name: "new1"}, {Name: "b", Amount: 4}, {Name: "new2"}}
+func TestUpsert_unlistedTableAsWithoutPlugin(t *testing.T) {
+	each(t, TestUpsert_unlistedTableAsWithoutPlugin, "unlisted", func(t *testing.T, w *world) {
+		must(t, w.Create(&[]Unlisted{{Name: "a"}, {Name: "b"}}))
+		rows := []Unlisted{{Name: "new1"}, {Name: "b", Amount: 4}, {Name: "new2"}}
 		tx := must(t, w.Clauses(updateAll).Create(&rows))
 		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
 			return // GORM has counted
 		}
 		for _, r := range rows {
-			w.has(t, "unruled", r.Name, r.ID)
+			w.has(t, "unlisted", r.Name, r.ID)
 		}
 		affected(t, tx, 3)
 	})

@@ -130,9 +130,9 @@ func (p *writing) write(ctx context.Context) error {
 	case n < 6:
 		return p.acknowledge(p.prepared(ctx, table))
 	case n < 7:
-		return p.acknowledge(p.beside(ctx, "INSERT IGNORE INTO by_token (token, a) VALUES (?, 1), (?, 2)"))
+		return p.acknowledge(p.insertWithExisting(ctx, "INSERT IGNORE INTO by_token (token, a) VALUES (?, 1), (?, 2)"))
 	case n < 8:
-		return p.acknowledge(p.beside(ctx, "INSERT INTO by_token (token, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = a + 1"))
+		return p.acknowledge(p.insertWithExisting(ctx, "INSERT INTO by_token (token, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = a + 1"))
 	case n < 9 && p.Queries:
 		return p.acknowledge(p.query(ctx, table))
 	default:
@@ -185,8 +185,8 @@ func (p prepared) ExecContext(ctx context.Context, _ string, args ...any) (sql.R
 	return p.Stmt.ExecContext(ctx, args...)
 }
 
-// beside inserts a row together with a row that already exists.
-func (p *writing) beside(ctx context.Context, text string) ([]record, error) {
+// insertWithExisting inserts a row together with a row that already exists.
+func (p *writing) insertWithExisting(ctx context.Context, text string) ([]record, error) {
 	known := p.known.Load()
 	if known == 0 {
 		return p.insert(ctx, p.db, 0, 1)
