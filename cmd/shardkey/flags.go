@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/nearest"
 	"github.com/spf13/pflag"
 )
 
@@ -122,15 +121,6 @@ var rewordings = []struct {
 	{regexp.MustCompile(`^accepts between (\d) and (\d) arg\(s\), received`), "expected $1 or $2 arguments, found"},
 	{regexp.MustCompile(`strconv\.ParseInt: parsing .*$`), "expected an integer"},
 	{regexp.MustCompile(`strconv\.ParseBool: parsing .*$`), "expected true or false"},
-}
-
-// didYouMean returns the end of a message about a wrong word: a suggestion, or "" if no
-// right word is similar.
-func didYouMean(wrong string, right []string) string {
-	if word := nearest.Word(wrong, right); word != "" {
-		return "; did you mean " + word + "?"
-	}
-	return ""
 }
 
 // list joins names, at most the first 10.

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
-	"github.com/shardkey/shardkey/cmd/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -156,8 +155,8 @@ func allTableNames(r *rule.Rule) (names []string) {
 // end. It returns "" if no table is similar, or if the names differ only in that number.
 func nearestTable(r *rule.Rule, name string) string {
 	base := strings.TrimRight(name, "0123456789_-")
-	word := nearest.Word(base, tableNames(r))
-	if word != "" && !strings.EqualFold(word, base) && nearest.Distance(base, word) <= max(1, len(base)/8) {
+	word, distance := nearest(base, tableNames(r))
+	if word != "" && !strings.EqualFold(word, base) && distance <= max(1, len(base)/8) {
 		return word + name[len(base):]
 	}
 	return ""

@@ -216,23 +216,6 @@ func TestModules_importPublic(t *testing.T) {
 	}
 }
 
-// TestModules_copies compares the file that a released module has instead of an import of
-// another module's internal package.
-func TestModules_copies(t *testing.T) {
-	const name = "internal/nearest/nearest.go"
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	have, err := os.ReadFile("cmd/shardkey/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(have) != string(want) {
-		t.Errorf("cmd/shardkey/%s differs from %[1]s: copy it", name)
-	}
-}
-
 // TestChangelog: sections are "Unreleased", if there is one, then versions with dates, the
 // last one first. Without "Unreleased" the first is the version that the modules require.
 func TestChangelog(t *testing.T) {
