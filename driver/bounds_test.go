@@ -52,7 +52,7 @@ func (s *countingSource) make(_ context.Context, n int) ([]int64, error) {
 
 // Draws without success grow, up to a batch of 1,024, and end after 4,096 keys and eight for each
 // target. From 256 keys on the draw has its turn.
-func TestDraw_inVain(t *testing.T) {
+func TestDraw_noFit(t *testing.T) {
 	for _, tt := range []struct {
 		targets, first, last int
 	}{
@@ -65,8 +65,8 @@ func TestDraw_inVain(t *testing.T) {
 		of := make(turns, 1)
 		from := &countingSource{of: of}
 		err := d.run(t.Context(), of, make([]int64, 1), from)
-		var inVain *inVainError
-		if !errors.As(err, &inVain) || !errors.Is(err, spi.ErrNoFittingKey) || inVain.drawn != tt.last || inVain.table != "t" {
+		var noFit *noFitError
+		if !errors.As(err, &noFit) || !errors.Is(err, spi.ErrNoFittingKey) || noFit.drawn != tt.last || noFit.table != "t" {
 			t.Errorf("one of %d\nhave: %v\nwant: without success after %d", tt.targets, err, tt.last)
 		}
 		if len(of) != 0 {
@@ -90,7 +90,7 @@ func TestDraw_inVain(t *testing.T) {
 			t.Errorf("have: %s", text)
 		}
 	}
-	if text := (&inVainError{table: "t"}).Error(); !strings.Contains(text, "earlier attempt") {
+	if text := (&noFitError{table: "t"}).Error(); !strings.Contains(text, "earlier attempt") {
 		t.Errorf("have: %s\nwant: the earlier attempt", text)
 	}
 }

@@ -98,20 +98,20 @@ func (l *lot[K]) keep(key K, to []K) bool {
 // remainder. The rows of one table would then not spread when the number of tables is doubled.
 func (d *draw[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
 
-// inVainError is the error for a draw without a match.
-type inVainError struct {
+// noFitError is the error for a draw without a match.
+type noFitError struct {
 	table string
 	drawn int // 0 if isMisfit prevented the draw
 }
 
-func (e *inVainError) Error() string {
+func (e *noFitError) Error() string {
 	if e.drawn == 0 {
 		return fmt.Sprintf("no key of this worker ID belongs in %s, as an earlier attempt showed", e.table)
 	}
 	return fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
 }
 
-func (e *inVainError) Unwrap() error { return spi.ErrNoFittingKey }
+func (e *noFitError) Unwrap() error { return spi.ErrNoFittingKey }
 
 // run draws keys from the source until each row has one, and stores them in to.
 func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) error {
@@ -121,11 +121,11 @@ func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) err
 			<-of
 		}
 	}()
-	drawn, inVain := 0, 0
+	drawn, noFit := 0, 0
 	for left := len(to); left > 0; {
 		n := d.batch()
-		if inVain > 0 {
-			n = min(max(n, inVain), maxBatch)
+		if noFit > 0 {
+			n = min(max(n, noFit), maxBatch)
 		}
 		if !held && drawn+n > maxFree {
 			select {
@@ -139,18 +139,18 @@ func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) err
 		if err != nil {
 			return err
 		}
-		drawn, inVain = drawn+n, inVain+n
+		drawn, noFit = drawn+n, noFit+n
 		for _, key := range keys {
 			if !d.keep(key, to) {
 				continue
 			}
-			inVain = 0
+			noFit = 0
 			if left--; left == 0 {
 				return nil
 			}
 		}
-		if inVain >= maxInVain+perTarget*d.targets {
-			return &inVainError{d.name, inVain}
+		if noFit >= maxInVain+perTarget*d.targets {
+			return &noFitError{d.name, noFit}
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -204,7 +204,7 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 		keys.Ints = make([]int64, n)
 	}
 	if d.only != nil && d.only.isMisfit(ctx) {
-		return keys, &inVainError{table: d.name}
+		return keys, &noFitError{table: d.name}
 	}
 	from := sources.Get().(*intSource)
 	from.table, from.made = t, false
@@ -213,8 +213,8 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 		sources.Put(from)
 	}()
 	err = d.run(ctx, t.turns, keys.Ints, from)
-	var inVain *inVainError // not an error of the generator
-	if d.only != nil && errors.As(err, &inVain) {
+	var noFit *noFitError // not an error of the generator
+	if d.only != nil && errors.As(err, &noFit) {
 		d.only.noteMisfit(from.first, from.last)
 	}
 	return keys, err
