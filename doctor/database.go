@@ -165,15 +165,15 @@ func (d *database) look() (err error) {
 		return err
 	}
 	if d.schema.Name == "" && len(d.schema.Tables) == 0 {
-		d.add(Finding{Severity: Error, Check: "server", What: "the data source name has no database",
-			Why: "a statement that names a table without its schema fails",
-			Fix: "write the database after the last slash: user:password@tcp(host:3306)/database"})
+		d.add(Finding{Severity: Error, Check: "server", What: "the DSN has no database",
+			Why: "statements that name a table without a schema fail",
+			Fix: "add the database after the last slash: user:password@tcp(host:3306)/database"})
 		return nil
 	}
 	if n := len(d.schema.Shards); n > 1 {
 		d.add(Finding{Severity: Info, Check: "table",
-			What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not examined", n-1),
-			Why:  "an INSERT may fail on a shard whose columns differ, for example after a schema change that ended halfway",
+			What: fmt.Sprintf("vtgate shows the tables of one shard; the other %d shards were not examined", n-1),
+			Why:  "an INSERT may fail on a shard with different columns, for example after an incomplete schema change",
 			Fix: fmt.Sprintf("-- compare SHOW CREATE TABLE on each shard: USE `%s:%s`, and so on",
 				d.schema.Name, d.schema.Shards[0])})
 	}
@@ -270,7 +270,7 @@ func (d *database) patterned(logical string, listed map[string][]*schema.Table) 
 	}
 	if len(listed[logical]) == before {
 		d.add(Finding{Severity: Info, Check: "table", Table: logical,
-			What: "no table matches the pattern of its data nodes yet", Why: "its columns cannot be examined"})
+			What: "no table matches the pattern in actualDataNodes yet", Why: "its columns cannot be examined"})
 	}
 }
 
@@ -289,7 +289,7 @@ func (d *database) missing(logical string, p rule.Place, siblings []*schema.Tabl
 	f := missing(logical, p, d.like(p, siblings), near)
 	in := cmp.Or(p.Schema, d.schema.Name)
 	if g := d.server.grants; !g.has("SELECT", in, p.Table, "") && !g.has("INSERT", in, p.Table, "") {
-		f.What = fmt.Sprintf("the table does not exist, or the user %s has no right on it", d.server.user)
+		f.What = fmt.Sprintf("the table does not exist, or the user %s has no privileges on it", d.server.user)
 		grant := fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user)
 		f.Fix = strings.TrimPrefix(f.Fix+"\n"+grant, "\n")
 	}
@@ -306,7 +306,7 @@ func (d *database) like(p rule.Place, siblings []*schema.Table) string {
 	if i := slices.IndexFunc(siblings, func(t *schema.Table) bool { return !d.unfit[t] }); i >= 0 {
 		sibling = siblings[i]
 	} else {
-		after = " -- after " + d.schema.Shown(sibling) + " is changed"
+		after = " -- after the changes to " + d.schema.Shown(sibling) + ""
 	}
 	return "CREATE TABLE " + sqltext.QuoteTable(p.Schema, p.Table) + " LIKE " + d.schema.Quoted(sibling) + ";" + after
 }
@@ -314,7 +314,7 @@ func (d *database) like(p rule.Place, siblings []*schema.Table) string {
 // missing is the finding about a table that does not exist; near is one with a similar name.
 func missing(logical string, p rule.Place, fix, near string) Finding {
 	f := Finding{Severity: Error, Check: "table", Table: logical, Actual: []string{p.Table},
-		What: "the table does not exist", Why: "an INSERT that is sent to it fails", Fix: fix}
+		What: "the table does not exist", Why: "INSERTs into it fail", Fix: fix}
 	if p.Schema != "" {
 		f.Actual[0] = p.Schema + "." + p.Table
 	}
@@ -335,14 +335,13 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 		switch {
 		case e != nil && e.Like.Unlisted != "pass":
 			of = e.Like
-			f.Severity, f.What = Warning, "the table looks like one of this table's, but the rule does not list it"
-			f.Why = "no key is generated for it: an INSERT into it is refused, " +
-				"or with shardkeyUnlisted=pass the server decides, for example by AUTO_INCREMENT"
-			f.Fix = fmt.Sprintf("actualDataNodes of %s in the rule: list it, or write ${*} for every number, "+
-				"or next to column: unlisted: pass", of.Logical)
+			f.Severity, f.What = Warning, "the name is similar to the actual tables, but the rule does not list it"
+			f.Why = "INSERTs into it are refused, or with shardkeyUnlisted=pass sent without a generated key"
+			f.Fix = fmt.Sprintf("add it to actualDataNodes of %s, with ${*} for tables created at run time; "+
+				"if it is unrelated, add unlisted: pass next to column", of.Logical)
 		case of != nil && !slices.Contains(listed[of.Logical], t):
-			f.Severity, f.What = Info, "the table is in this database, where the rule has none of that name"
-			f.Why = "an INSERT into it gets keys like one into the rule's own tables, and its rows are no part of them"
+			f.Severity, f.What = Info, "the rule does not list this table in this database"
+			f.Why = "INSERTs into it get keys like the tables of the rule"
 		default:
 			continue
 		}
@@ -368,7 +367,7 @@ func (d *database) table(t *rule.Table, actual []*schema.Table) error {
 	}
 	if len(actual) > 0 && !remote && !slices.ContainsFunc(d.found[before:], Finding.isProblem) {
 		d.add(Finding{Severity: OK, Check: "table", Table: t.Logical, Column: t.Column, Actual: names,
-			What: "it exists, and its key column holds the keys of " + t.GeneratorName})
+			What: "it exists, and its key column can hold the keys of " + t.GeneratorName})
 	}
 	return nil
 }

@@ -210,9 +210,9 @@ func (x *examination) notGiven() (found []Finding) {
 		given := func(d *database) bool { return d.name == "" || strings.EqualFold(d.name, source) }
 		if !slices.ContainsFunc(x.databases, given) && !isPattern(source) {
 			found = append(found, Finding{Severity: Info, Check: "reachable", DataSource: source,
-				What: "it was not examined: no database is given for it",
-				Why:  "its tables may differ from those of the others",
-				Fix:  "give its database, too: " + source + "=DSN"})
+				What: "it was not examined: there is no database for it",
+				Why:  "its tables may differ from the others",
+				Fix:  "add its database: " + source + "=DSN"})
 		}
 	}
 	return found

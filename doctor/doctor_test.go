@@ -175,7 +175,7 @@ func TestExamine_findsEach(t *testing.T) {
 		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table does not exist", "LIKE `t_order_0`", true},
 		{"a table is misspelt", snowflakes, "RENAME TABLE t_order_1 TO t_ordr_1", "there is t_ordr_1", "", false},
 		{"a shard that is not listed", snowflakes, "CREATE TABLE t_order_2 LIKE t_order_0", "warning: unlisted t_order.order_id (t_order_2)", "${*}", false},
-		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 CHANGE order_id order_no BIGINT NOT NULL", "error: key-column t_order.order_id (t_order_1)", "column: order_no", false},
+		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 CHANGE order_id order_no BIGINT NOT NULL", "error: key-column t_order.order_id (t_order_1)", "set column: order_no", false},
 		{"a key column of INT", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id INT UNSIGNED NOT NULL COMMENT 'it''s'; ALTER TABLE t_order_1 MODIFY order_id INT NOT NULL",
 			"error: key-type t_order.order_id (t_order_0): the column is int", "`order_id` bigint unsigned NOT NULL COMMENT 'it''s'", true},
 		{"a key column of DECIMAL", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id DECIMAL(18,0) NOT NULL", "the column is decimal(18,0)", "bigint", true},
@@ -191,7 +191,7 @@ func TestExamine_findsEach(t *testing.T) {
 		{"AUTO_INCREMENT", snowflakes, "ALTER TABLE t_order_1 MODIFY order_id BIGINT NOT NULL AUTO_INCREMENT COMMENT 'no AUTO_INCREMENT'", "info: auto-increment t_order.order_id (t_order_1): the key column still",
 			"NOT NULL COMMENT 'no AUTO_INCREMENT';", true},
 		{"AUTO_INCREMENT elsewhere", snowflakes, "ALTER TABLE t_order_1 ADD n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "info: auto-increment t_order.order_id (t_order_1): column n", "", false},
-		{"a narrow column by name", snowflakes, "ALTER TABLE t_order_item MODIFY order_id INT NOT NULL", "warning: reference t_order.order_id (t_order_0, t_order_1): by its name a reference to the key, column order_id of t_order_item is int",
+		{"a narrow column by name", snowflakes, "ALTER TABLE t_order_item MODIFY order_id INT NOT NULL", "warning: reference t_order.order_id (t_order_0, t_order_1): from its name a reference to the key: column order_id of t_order_item is int",
 			"ALTER TABLE `t_order_item` MODIFY `order_id` bigint NOT NULL", true},
 		{"a narrow foreign key", snowflakes, "SET foreign_key_checks = 0; ALTER TABLE t_order_0 MODIFY order_id INT NOT NULL; CREATE TABLE t_child (a INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id))",
 			"error: key-type t_order.order_id (t_order_0)", "ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `t_order_0` (`order_id`)", true},
@@ -201,7 +201,7 @@ func TestExamine_findsEach(t *testing.T) {
 		{"a generated key column", snowflakes, "DROP TABLE t_order_1; CREATE TABLE t_order_1 (a BIGINT PRIMARY KEY, order_id BIGINT AS (a + 1) VIRTUAL)", "error: key-column t_order.order_id (t_order_1): the server computes the column", "", false},
 		{"a trigger", snowflakes, "CREATE TRIGGER tr BEFORE INSERT ON t_order_0 FOR EACH ROW SET NEW.order_id = 5", "info: trigger t_order.order_id (t_order_0): the trigger tr", "", false},
 		{"a view", snowflakes, "RENAME TABLE t_order_1 TO x; CREATE VIEW t_order_1 AS SELECT * FROM x", "info: table t_order.order_id (t_order_1): it is a view", "", false},
-		{"the logical table itself", snowflakes, "CREATE TABLE t_order LIKE t_order_0", "info: unlisted t_order.order_id: the table is in this database", "", false},
+		{"the logical table itself", snowflakes, "CREATE TABLE t_order LIKE t_order_0", "info: unlisted t_order.order_id: the rule does not list this table", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.change, "t_child (a INT DEFAULT") {
@@ -282,7 +282,7 @@ func TestExamine_greatestKey(t *testing.T) {
 	}
 }
 
-// A missing table is made as a sibling that is as it must be, wherever that stands.
+// A missing table is made as a sibling that is as it should be, wherever that stands.
 func TestExamine_missingTableIsAsAHealthyOne(t *testing.T) {
 	if testserver.EachAndOldest(t, TestExamine_missingTableIsAsAHealthyOne) {
 		return
@@ -293,7 +293,7 @@ func TestExamine_missingTableIsAsAHealthyOne(t *testing.T) {
 		want       string
 	}{
 		{"a healthy one", "BIGINT", "CREATE TABLE `t_order_3` LIKE `t_order_2`;"},
-		{"none", "INT", "CREATE TABLE `t_order_3` LIKE `t_order_0`; -- after t_order_0 is changed"},
+		{"none", "INT", "CREATE TABLE `t_order_3` LIKE `t_order_0`; -- after the changes to t_order_0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := database(t)

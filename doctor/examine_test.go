@@ -149,7 +149,7 @@ func TestExamineAll_notGiven(t *testing.T) {
 	run(t, dsn, healthy)
 	text := strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)
 	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn, plain)}))
-	if len(have) != 1 || have[0] != "info: reachable ds_0: it was not examined: no database is given for it" {
+	if len(have) != 1 || have[0] != "info: reachable ds_0: it was not examined: there is no database for it" {
 		t.Errorf("have: %q", have)
 	}
 }

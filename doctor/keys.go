@@ -124,27 +124,27 @@ func (w wanted) greatest(key uint64, now time.Time) (what, why, fix string) {
 	if key > math.MaxInt64 || err != nil {
 		return fmt.Sprintf("the greatest key, %d, is above all keys of generator %s", key, w.generator),
 			"new keys are smaller than existing ones, and can collide with them",
-			"find out what generated that key: its layout and epoch belong in the generator's props (layout, epoch)"
+			"find out what generated that key, and set its layout and epoch in the generator's props"
 	}
 	ahead := parts.Time.Sub(now)
 	switch {
 	case ahead <= time.Minute:
 		return "", "", ""
 	case ahead > maxZone:
-		return fmt.Sprintf("the greatest key, %d, is of %s by the layout and epoch of generator %s",
+		return fmt.Sprintf("the greatest key, %d, is from %s by the layout and epoch of generator %s",
 				key, parts.Time.UTC().Format(time.DateOnly), w.generator),
 			"new keys are smaller than existing ones, and can collide with them",
-			fmt.Sprintf("find out what generated that key: its layout and epoch belong in the props of %s; "+
-				"or set an earlier epoch there, which makes new keys larger", w.generator)
+			fmt.Sprintf("find out what generated that key, and set its layout and epoch in the props of %s; "+
+				"or set an earlier epoch, which makes new keys larger", w.generator)
 	}
 	zone := (ahead + 30*time.Minute - 1).Truncate(30 * time.Minute)
 	epoch, _ := w.decoder.DecodeKey(0)
 	moved := epoch.Time.In(time.FixedZone("", int(zone/time.Second))).Add(-zone)
 	return fmt.Sprintf("the greatest key, %d, is %v in the future, by the epoch of generator %s",
 			key, ahead.Round(time.Minute), w.generator),
-		fmt.Sprintf("existing keys have another epoch, as ShardingSphere's was local midnight: the keys of the last "+
-			"%.3g hours repeat where worker IDs are the same", zone.Hours()),
-		fmt.Sprintf("epoch: %s in the props of %s, if that table had an INSERT a moment ago; "+
+		fmt.Sprintf("existing keys may have another epoch, such as ShardingSphere's, local midnight: "+
+			"keys of the last %.3g hours repeat if worker IDs are the same", zone.Hours()),
+		fmt.Sprintf("set epoch: %s in the props of %s if the table had an INSERT just now; "+
 			"otherwise midnight in the time zone of the machines that generated the keys",
 			moved.Format(time.RFC3339), w.generator)
 }

@@ -74,7 +74,7 @@ func quotedUser(user string) string {
 }
 
 func (s server) lacks(rights string) string {
-	return fmt.Sprintf("the user %s doesn't have the right %s", s.user, rights)
+	return fmt.Sprintf("the user %s doesn't have the privilege %s", s.user, rights)
 }
 
 // describe names the server and its session.
@@ -102,37 +102,37 @@ func (s server) findings() []Finding {
 	return met([]condition{
 		{true, OK, "server", s.describe(), "", ""},
 		{!strings.Contains(mode, "STRICT_"), Info, "sql-mode", "sql_mode is not strict",
-			"the server truncates values that do not fit, and stores the rest; " +
-				"generated keys are checked against their column before, so that none is truncated",
+			"the server truncates values that do not fit; " +
+				"shardkey checks generated keys against their column first, and refuses keys that do not fit",
 			"SET GLOBAL sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); -- and in the server's configuration"},
 		{strings.Contains(mode, "NO_AUTO_VALUE_ON_ZERO"), Info, "sql-mode", "sql_mode has NO_AUTO_VALUE_ON_ZERO",
-			"a key that a statement gives as 0 is stored as 0, and none is generated", ""},
+			"an explicit key of 0 is stored as 0, and no key is generated for it", ""},
 		{s.variables["read_only"] == "ON", Error, "read-only", "the server is read only (read_only=ON)",
-			"no row and no state can be written there: it may be a replica",
-			"give the primary's address in the data source name"},
+			"neither rows nor state can be written: the server may be a replica",
+			"use the primary's address in the DSN"},
 		{s.ahead.Abs() >= maxAhead, Warning, "clock",
 			fmt.Sprintf("this machine's clock is %v %s the server's", s.ahead.Abs().Round(time.Second), direction),
-			"keys carry the time of the machine that generates them: their order and their times are wrong, " +
-				"and keys wait once the clock is corrected", synchronize},
+			"keys contain the time of the machine that generates them: their order and times are wrong, " +
+				"and INSERTs wait when the clock is corrected", synchronize},
 	})
 }
 
 // durability returns the findings about settings with which a server of state forgets confirmed writes.
 func (s server) durability() []Finding {
 	flush, sync := s.variables["innodb_flush_log_at_trx_commit"], s.variables["sync_binlog"]
-	const one = "the state must be written on one node: two nodes that are cut off from each other, or that are both " +
-		"written to, hand out the same numbers or fail each other's writes"
+	const one = "state must be written on one node: if two nodes are written to, or are cut off from each other, " +
+		"they hand out the same numbers, or their writes fail"
 	return met([]condition{
 		{flush != "" && flush != "1", Warning, "", "innodb_flush_log_at_trx_commit is " + flush,
-			"confirmed writes must last: after a crash of its machine " +
-				"the server may forget numbers or worker IDs that it handed out, and hand them out again",
+			"after a crash of its machine, the server may have lost committed numbers or worker IDs, " +
+				"and hand them out again",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration"},
 		{sync != "" && sync != "1" && s.variables["log_bin"] == "ON", Warning, "", "sync_binlog is " + sync,
-			"after a crash a replica may lack writes that the server has, or the reverse: " +
-				"a replica that takes its place hands out numbers again",
+			"after a crash, a replica and the server may have different writes: " +
+				"a replica that is promoted may hand out numbers again",
 			"SET GLOBAL sync_binlog = 1; -- and in the server's configuration"},
 		{s.variables["wsrep_on"] == "ON", Info, "", "the server is a node of a Galera cluster", one,
-			"give the address of one node, or of a proxy that writes to one"},
+			"use the address of one node, or of a proxy that writes to one node"},
 		{s.variables["group_replication_single_primary_mode"] == "OFF", Warning, "",
 			"the server's group has several primaries", one,
 			"SELECT group_replication_switch_to_single_primary_mode();"},
@@ -157,9 +157,9 @@ func met(list []condition) (found []Finding) {
 
 // unavailable is the finding for a database that doesn't answer.
 func unavailable(check string, err error) Finding {
-	what := "it cannot be asked: "
+	what := "it cannot be examined: "
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		what = "it did not answer in time: "
 	}
-	return Finding{Severity: Error, Check: check, What: what + plain(err), Why: "nothing more is known of it"}
+	return Finding{Severity: Error, Check: check, What: what + plain(err), Why: "nothing else was examined"}
 }

@@ -73,9 +73,9 @@ func (x *examination) apart(checks []*stateCheck) (found []Finding) {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		if n := servers[name]; n > 1 {
 			found = append(found, Finding{Severity: Info, Check: "store",
-				What: fmt.Sprintf("%s keeps its state in each of %d databases, as own-database: yes specifies", name, n),
-				Why:  "each gives the same keys as the others: their rows must never be brought together",
-				Fix:  fmt.Sprintf("dsn: of one database for all in the props of %s", name)})
+				What: fmt.Sprintf("%s keeps its state in each of %d databases (own-database: yes)", name, n),
+				Why:  "the databases generate the same keys: never merge their rows",
+				Fix:  fmt.Sprintf("set dsn in the props of %s to one database for all", name)})
 		}
 	}
 	return found
@@ -110,7 +110,7 @@ func (s *stateCheck) isOwn() bool { return strings.HasPrefix(s.Server, ownNetwor
 func (s *stateCheck) examine() {
 	if err := s.connect(); err != nil {
 		f := unavailable("", err)
-		s.add(f.Severity, f.What, "no key can be generated for longer than what is in memory lasts", "")
+		s.add(f.Severity, f.What, "no keys can be generated when those in memory are used up", "")
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *stateCheck) look() (err error) {
 	s.rights(t)
 	if !strings.EqualFold(t.Engine, "InnoDB") && t.Engine != "" {
 		s.add(Error, "its engine is "+t.Engine,
-			"a confirmed write must last, and two processes must not change one row at the same time",
+			"it has no transactions: committed writes may be lost, and two processes may change a row at the same time",
 			fmt.Sprintf("ALTER TABLE %s ENGINE=InnoDB;", s.schema.Quoted(t)))
 	}
 	if !s.server.grants.has("SELECT", t.Schema, t.Name, "") {
@@ -168,7 +168,7 @@ func (s *stateCheck) look() (err error) {
 	}
 	err = content[s.Kind](t)
 	if err == nil && !slices.ContainsFunc(s.found, func(f Finding) bool { return f.Severity != OK }) {
-		s.add(OK, "as it must be", "", "")
+		s.add(OK, "no problems", "", "")
 	}
 	return err
 }
@@ -185,8 +185,7 @@ func (s *stateCheck) rights(t *schema.Table) {
 		return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltext.QuoteTable(t.Schema, t.Name), s.server.user)
 	}
 	if s.Kind == sqlstate.Segments && !s.server.grants.has("INSERT", t.Schema, t.Name, "") {
-		s.add(Info, s.server.lacks("INSERT"), "the server of the table cannot be noted, and a failover to one without "+
-			"the last claims is not noticed", grant("INSERT"))
+		s.add(Info, s.server.lacks("INSERT"), "shardkey can't record the server, and doesn't detect a failover that loses the last claims", grant("INSERT"))
 	}
 	lacking := slices.DeleteFunc(slices.Clone(needs[s.Kind]), func(right string) bool {
 		return s.server.grants.has(right, t.Schema, t.Name, "")
@@ -204,10 +203,10 @@ func (s *stateCheck) missing(in, name string) {
 	case s.Kind != sqlstate.Leases:
 		s.add(Error, "the table does not exist", noKey, s.DDL+";"+s.firstRow())
 	case s.server.grants.has("CREATE", in, name, ""):
-		s.add(Info, "the table does not exist yet: the first key creates it", "its user has the right to", s.DDL+";")
+		s.add(Info, "the table does not exist yet; the first key creates it", "the user may create it", s.DDL+";")
 	default:
 		s.add(Error, fmt.Sprintf("the table does not exist, and the user %s may not create it", s.server.user),
-			"no worker ID can be leased, and so no key generated",
+			"no worker IDs can be leased, so no keys can be generated",
 			fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.DDL, sqltext.QuoteTable(in, name), s.server.user))
 	}
 }
@@ -221,7 +220,7 @@ func (s *stateCheck) leases(t *schema.Table) error {
 	table := s.schema.Quoted(t)
 	if !keyed {
 		s.add(Error, "it has no primary key (namespace, worker_id)",
-			"several processes can hold one worker ID, and generate the same keys",
+			"several processes can hold the same worker ID, and generate the same keys",
 			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (namespace, worker_id);", table))
 	}
 	tomorrow := s.database.now().Add(24 * time.Hour)
@@ -233,14 +232,14 @@ func (s *stateCheck) leases(t *schema.Table) error {
 		if !start.After(tomorrow) {
 			return
 		}
-		s.add(Warning, fmt.Sprintf("worker ID %s begins only at %s", row[0], start.UTC().Format(time.RFC3339)), aheadWhy,
+		s.add(Warning, fmt.Sprintf("worker ID %s is reserved until %s", row[0], start.UTC().Format(time.RFC3339)), aheadWhy,
 			fmt.Sprintf("DELETE FROM %s WHERE namespace = %s AND worker_id = %s; "+
-				"-- only if no key with such a time is in any table",
+				"-- if no table has a key with such a time",
 				table, schema.Literal(s.Key), row[0]))
 	})
 }
 
-const aheadWhy = "a wrong clock has reserved the time up to there; no process can use the worker ID before"
+const aheadWhy = "a wrong clock reserved it; no process can use the worker ID before then"
 
 // above returns the greatest key in the generator's tables.
 func (s *stateCheck) above() (newestKey, bool) {
@@ -279,8 +278,8 @@ func (s *stateCheck) segments(t *schema.Table) error {
 		s.add(Error, fmt.Sprintf("it has no row %q", s.Key), noKey, strings.TrimPrefix(s.firstRow(), "\n"))
 		return nil
 	case rows > 1:
-		s.add(Error, fmt.Sprintf("it has %d rows %q", rows, s.Key), "each hands out the same numbers",
-			"ALTER TABLE "+table+" ADD PRIMARY KEY (biz_tag); -- after all but the one with the greatest max_id are deleted")
+		s.add(Error, fmt.Sprintf("it has %d rows %q", rows, s.Key), "each row hands out the same numbers",
+			"ALTER TABLE "+table+" ADD PRIMARY KEY (biz_tag); -- after you delete all rows but the one with the greatest max_id")
 		return nil
 	case step < 1:
 		s.add(Error, fmt.Sprintf("the step of row %q is %d", s.Key, step), "no segment can be claimed",
@@ -301,12 +300,12 @@ func (s *stateCheck) counter(next uint64, what string, raise func(next uint64) s
 	where := strings.TrimSpace(n.source + " " + n.table)
 	if n.key >= next {
 		s.add(Error, fmt.Sprintf("%s, but the greatest key is %d (%s)", what, n.key, where),
-			"the numbers up to there are handed out again, for rows whose keys exist", raise(n.key+1))
+			"existing keys are generated again", raise(n.key+1))
 	}
 	if limit := n.columnHoldsUpTo; limit > 0 && limit < math.MaxInt64 && max(next, n.key) > limit/10*8 {
 		s.add(Warning, fmt.Sprintf("%s, and the key column of %s holds keys up to %d", what, where, limit),
-			"INSERTs are refused from then on",
-			"-- shardkey migrate prints the statements that make it BIGINT, with the columns that refer to it")
+			"INSERTs are then refused",
+			"-- shardkey migrate prints the statements that change it, and the columns that refer to it, to BIGINT")
 	}
 }
 
@@ -316,7 +315,7 @@ var autoIncrementOption = regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
 func (s *stateCheck) tickets(t *schema.Table) error {
 	column := t.AutoIncrement()
 	if column == nil {
-		s.add(Error, "it has no AUTO_INCREMENT column", noKey, s.DDL+"; -- in place of the existing table")
+		s.add(Error, "it has no AUTO_INCREMENT column", noKey, s.DDL+"; -- replaces the existing table")
 		return nil
 	}
 	defs, err := s.schema.Definitions(s.ctx, s.conn, t)
@@ -332,7 +331,7 @@ func (s *stateCheck) tickets(t *schema.Table) error {
 	})
 	if limit := column.Holds().High; next > limit/10*8 {
 		s.add(Warning, fmt.Sprintf("its next number is %d, and its column holds numbers up to %d", next, limit),
-			"no key can be generated from then on",
+			"no keys can be generated from then on",
 			fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL AUTO_INCREMENT;",
 				table, sqltext.QuoteIdentifier(column.Name)))
 	}

@@ -90,7 +90,7 @@ func TestExamine_states(t *testing.T) {
 			cfg.DBName = db
 			found := examine(t, c.rule, cfg.FormatDSN())
 			if c.want == "" {
-				if list := remarks(found); len(list) > 0 || !strings.Contains(fmt.Sprint(found), "as it must be") && !strings.Contains(fmt.Sprint(found), "are free") {
+				if list := remarks(found); len(list) > 0 || !strings.Contains(fmt.Sprint(found), "no problems") && !strings.Contains(fmt.Sprint(found), "are free") {
 					t.Errorf("have: %s\n%v", strings.Join(list, "\n"), found)
 				}
 				return
@@ -266,7 +266,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 	}
 	l.Close()
 	have := remarks(examine(t, text, a, b, "root@tcp("+l.Addr().String()+")/d"))
-	if len(have) != 2 || have[0] != "error: table ds_1 t_order (t_order_0, t_order_1): the table does not exist" || !strings.HasPrefix(have[1], "error: reachable ds_2: it cannot be asked: ") {
+	if len(have) != 2 || have[0] != "error: table ds_1 t_order (t_order_0, t_order_1): the table does not exist" || !strings.HasPrefix(have[1], "error: reachable ds_2: it cannot be examined: ") {
 		t.Errorf("have: %q", have)
 	}
 

@@ -58,23 +58,23 @@ func (x *tableCheck) look() error {
 	x.rights()
 	switch {
 	case x.actual.IsView:
-		x.add(Info, "table", "it is a view", "the table under it is not examined; name that table in the rule: "+
-			"an INSERT through a view of another name gets no generated key", "")
+		x.add(Info, "table", "it is a view", "its table is not examined; use that table in the rule: "+
+			"INSERTs through a view with another name get no keys", "")
 		return nil
 	case x.column == nil:
 		x.noColumn()
 		return nil
 	case x.column.Generated != "":
 		x.add(Error, "key-column", "the server computes the column: "+x.column.Generated,
-			"no INSERT can give it a value; the rule's column must be another", "")
+			"an INSERT can't set it; use another column in the rule", "")
 		return nil
 	}
 	x.uniqueness()
 	x.trigger()
 	for _, check := range []func() error{x.backEnds, x.width, x.autoIncrement, x.references, x.maximum} {
 		if err := check(); refused(err) {
-			x.add(Warning, "rights", "a part of it cannot be examined: "+plain(err),
-				"what is there is not known", x.grant("SELECT"))
+			x.add(Warning, "rights", "part of it cannot be examined: "+plain(err),
+				"there may be problems that doctor can't see", x.grant("SELECT"))
 		} else if err != nil {
 			return err
 		}
@@ -92,9 +92,9 @@ func (x *tableCheck) backEnds() error {
 		return err
 	}
 	x.add(Info, "table",
-		"its engine is SPIDER: only the head was examined, not the tables on its back ends "+strings.Join(names, ", "),
-		"an INSERT fails where a back end's column cannot hold the key, for example an INT",
-		"-- run shardkey doctor with the data source name of each back end, too")
+		"its engine is SPIDER, and the tables on its back ends were not examined: "+strings.Join(names, ", "),
+		"an INSERT fails if a back end's column can't hold the key",
+		"-- also run shardkey doctor with the DSN of each back end")
 	return nil
 }
 
@@ -105,8 +105,8 @@ func (x *tableCheck) rights() {
 		why      string
 	}{
 		{"INSERT", Error, "no row can be inserted"},
-		{"SELECT", Warning, "an INSERT without column list cannot ask for the columns, nor INSERT IGNORE and " +
-			"ON DUPLICATE KEY UPDATE for the rows that were inserted"},
+		{"SELECT", Warning, "INSERTs without a column list, INSERT IGNORE and ON DUPLICATE KEY UPDATE " +
+			"query the table, and fail"},
 	} {
 		if !x.server.grants.has(r.right, x.actual.Schema, x.actual.Name, x.logical.Column) {
 			x.add(r.severity, "rights", x.server.lacks(r.right), r.why, x.grant(r.right))
@@ -119,14 +119,14 @@ func (x *tableCheck) noColumn() {
 	for _, c := range x.actual.Columns {
 		columns = append(columns, c.Name)
 	}
-	const why = "an INSERT with a generated key names the column, and fails"
+	const why = "an INSERT with a generated key fails"
 	if len(columns) == 0 {
 		x.add(Error, "key-column", "the user may not see the table's columns", why, x.grant("SELECT, INSERT"))
 		return
 	}
-	fix := x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.want.sqlType()) + " -- and give the existing rows keys"
+	fix := x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.want.sqlType()) + " -- and set the keys of existing rows"
 	if near := nearest.Word(x.logical.Column, columns); near != "" {
-		fix = fmt.Sprintf("column: %s next to the keyGeneratorName of %s in the rule, if that is the key",
+		fix = fmt.Sprintf("if %[1]s is the key of %[2]s, set column: %[1]s in the rule",
 			near, x.logical.Logical)
 	}
 	x.add(Error, "key-column", "the key column does not exist", why, fix)
@@ -139,14 +139,14 @@ func (x *tableCheck) uniqueness() {
 	case with != nil:
 		x.add(Info, "unique",
 			fmt.Sprintf("the key is unique only together with other columns: (%s)", strings.Join(with, ", ")),
-			"the server does not notice a key that comes twice; a table partitioned by another column has no other way", "")
+			"the server accepts duplicate keys; a table partitioned by another column allows no other index", "")
 	default:
 		fix := x.alter("ADD PRIMARY KEY (%s)")
 		if x.actual.PrimaryKey() != nil {
 			fix = x.alter("ADD UNIQUE KEY (%s)")
 		}
 		x.add(Warning, "unique", "no unique index has the key column",
-			"the server does not notice a key that a program gives twice", fix)
+			"the server accepts duplicate keys", fix)
 	}
 }
 
@@ -171,12 +171,11 @@ func (x *tableCheck) width() error {
 	of := fmt.Sprintf("the column is %s, which cannot hold the key", x.column.Type)
 	if unfit == nil {
 		x.add(Warning, "key-type", fmt.Sprintf("%ss of generator %s from %s on", of, x.logical.GeneratorName, soon.from),
-			"INSERTs are refused from then on", fix)
+			"INSERTs are then refused", fix)
 		return nil
 	}
 	x.add(Error, "key-type", fmt.Sprintf("%s %s of generator %s", of, shownKey(unfit), x.logical.GeneratorName),
-		"the INSERT is refused before it is sent: the server would refuse the key, "+
-			"or truncate it and store the same for every row", fix)
+		"shardkey refuses the INSERT: the server would refuse the key, or truncate all keys to the same value", fix)
 	return nil
 }
 
@@ -194,8 +193,8 @@ func (x *tableCheck) collation() {
 		return
 	}
 	x.add(Warning, "key-type",
-		fmt.Sprintf("the column's collation %s takes small and capital letters for the same", x.column.Collation),
-		"keys that differ only in case are one key to the server: INSERTs fail with a duplicate key",
+		fmt.Sprintf("the column's collation %s ignores case", x.column.Collation),
+		"keys that differ only in case are duplicates to the server",
 		x.alter("MODIFY %s %s CHARACTER SET ascii COLLATE ascii_bin NOT NULL", x.column.Type))
 }
 
@@ -206,7 +205,7 @@ func (x *tableCheck) autoIncrement() error {
 	}
 	if auto != x.column {
 		x.add(Info, "auto-increment", fmt.Sprintf("column %s, not the key, has AUTO_INCREMENT", auto.Name),
-			"LastInsertId and LAST_INSERT_ID() are that column's, as without a rule; the keys are in driver.WithKeys", "")
+			"LastInsertId returns the value of that column; driver.WithKeys returns the keys", "")
 		return nil
 	}
 	fix := ""
@@ -219,11 +218,10 @@ func (x *tableCheck) autoIncrement() error {
 		if x.schema.IsLinked(linked) {
 			fix = "SET foreign_key_checks = 0; " + fix + " SET foreign_key_checks = 1;"
 		}
-		fix += " -- once nothing inserts without shardkey"
+		fix += " -- when all programs insert through shardkey"
 	}
 	x.add(Info, "auto-increment", "the key column still has AUTO_INCREMENT",
-		"INSERTs through shardkey are not affected, but any other (another program, LOAD DATA) gets the greatest key plus 1 "+
-			"instead of an error, and a later key can collide with it", fix)
+		"other programs and LOAD DATA get MAX + 1 instead of an error, which can collide with a later key", fix)
 	return nil
 }
 
@@ -249,7 +247,7 @@ func (x *tableCheck) references() error {
 		if linked[c.Column] || x.isKey(c) {
 			continue
 		}
-		if err := x.reference(c.Table, c.Column, Warning, "reference", "by its name a reference to the key,"); err != nil {
+		if err := x.reference(c.Table, c.Column, Warning, "reference", "from its name a reference to the key:"); err != nil {
 			return err
 		}
 	}
@@ -274,7 +272,7 @@ func (x *tableCheck) reference(t *schema.Table, c *schema.Column, severity Sever
 	x.add(severity, check,
 		fmt.Sprintf("%s column %s of %s is %s, which cannot hold the key %s",
 			how, c.Name, x.schema.Shown(t), c.Type, shownKey(unfit)),
-		"a row that refers to a new key cannot be stored, or is stored with another number", fix)
+		"rows that refer to a new key cannot be stored, or are truncated", fix)
 	return nil
 }
 
@@ -283,7 +281,7 @@ func (x *tableCheck) trigger() {
 	for _, tr := range x.triggers[[2]string{strings.ToLower(x.actual.Schema), strings.ToLower(x.actual.Name)}] {
 		if strings.Contains(tr.body, strings.ToLower(x.column.Name)) {
 			x.add(Info, "trigger", fmt.Sprintf("the trigger %s before INSERT names the key column", tr.name),
-				"it may give rows another key: the keys that they got are read from the table after each INSERT", "")
+				"it may change keys, so shardkey reads them from the table after each INSERT", "")
 		}
 	}
 }
@@ -299,8 +297,8 @@ func (x *tableCheck) maximum() error {
 		if _, with := x.actual.Uniqueness(x.column.Name); with != nil { // else the unique index that is proposed is one
 			fix = x.alter("ADD INDEX (%s)")
 		}
-		x.add(Info, "max-key", "no index begins with the key column: its greatest key was not looked for",
-			"finding it would read the whole table, and so does every query by the key", fix)
+		x.add(Info, "max-key", "no index begins with the key column, so the greatest key was not checked",
+			"the query would read the whole table, as does any query by the key", fix)
 		return nil
 	}
 	query := "SELECT MAX(" + sqltext.QuoteIdentifier(x.column.Name) + ") FROM " + x.quoted()

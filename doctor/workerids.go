@@ -33,7 +33,7 @@ func (x *examination) workerIDs(ctx context.Context) (found []Finding) {
 				seen[t.GeneratorName] = true
 				what := fmt.Sprintf("the worker IDs of %s cannot be read: %s", t.GeneratorName, plain(err))
 				found = append(found, Finding{Severity: Error, Check: "leases", What: what,
-					Why: "no worker ID can be leased, and a process generates no keys once its lease ends"})
+					Why: "no worker IDs can be leased, and a process generates no keys after its lease ends"})
 			case !seen[list.Store]:
 				seen[list.Store] = true
 				found = append(found, listed(list, inSQL)...)
@@ -79,25 +79,25 @@ func listed(list spi.WorkerIDs, inSQL bool) (found []Finding) {
 		case "ahead":
 			if !inSQL {
 				add(Warning, fmt.Sprintf("worker ID %d is reserved until %s", id.ID, id.ReservedUntil.UTC().Format(time.RFC3339)),
-					aheadWhy, "remove its record, only if no key with such a time is in any table")
+					aheadWhy, "remove its record, if no table has a key with such a time")
 			}
 		case "unknown":
 			add(Warning, fmt.Sprintf("the record of worker ID %d is not understood: %v", id.ID, id.Err),
-				"no process can use the worker ID", "find out which program wrote it; shardkey loses nothing with it")
+				"no process can use the worker ID", "find out which program wrote it; shardkey doesn't need it")
 		}
 	}
 	if ahead := list.ClockAhead; ahead != nil && ahead.Abs() >= maxAhead && !inSQL {
 		add(Warning, fmt.Sprintf("this machine's clock is %v ahead of the store's", ahead.Round(time.Second)),
-			"keys carry the time of the machine that generates them", synchronize)
+			"keys contain the time of the machine that generates them", synchronize)
 	}
-	const fix = "a layout with more bits for the worker, or another namespace for tables whose keys may equal these"
+	const fix = "use a layout with more worker bits, or another namespace for tables whose keys may repeat these"
 	free, all := list.Max+1-taken, list.Max+1
 	what := fmt.Sprintf("%d of %d worker IDs are held, %d are free", held, all, free)
 	switch {
 	case free <= 0:
-		add(Error, what, "the next process that starts gets no worker ID, and generates no key", fix)
+		add(Error, what, "the next process gets no worker ID, and generates no keys", fix)
 	case free*10 < all:
-		add(Warning, what, "processes that start together, as in a rolling deployment, need as many again", fix)
+		add(Warning, what, "a rolling deployment needs free worker IDs for the new processes", fix)
 	default:
 		add(OK, what, "", "")
 	}

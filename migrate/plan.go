@@ -126,7 +126,7 @@ func (m *migration) choose(names []string) error {
 		}
 	}
 	if len(m.keys) == 0 {
-		return fmt.Errorf("%w: no table of %s has AUTO_INCREMENT, or none that the rule names", ErrNoTable, m.d.Name)
+		return fmt.Errorf("%w: no table of %s, or none of the rule, has AUTO_INCREMENT", ErrNoTable, m.d.Name)
 	}
 	return nil
 }
@@ -160,9 +160,9 @@ func (m *migration) column(t *schema.Table, asked bool) (c *schema.Column, why s
 	}
 	switch {
 	case c == nil:
-		why = "has no AUTO_INCREMENT, and no primary key of one column"
+		why = "has no AUTO_INCREMENT and no primary key of one column"
 	case !c.IsInteger():
-		why = fmt.Sprintf("has the key %s of type %s, which is none of integers", c.Name, c.Type)
+		why = fmt.Sprintf("has the key %s of type %s, which is not an integer type", c.Name, c.Type)
 	default:
 		return c, ""
 	}
@@ -253,7 +253,7 @@ func (m *migration) partitions() error {
 		switch {
 		case by == nil || !strings.Contains(strings.ToLower(by[2]), strings.ToLower(k.Column.Name)):
 		case strings.EqualFold(by[1], "LIST"):
-			m.note("%s is partitioned by a list of keys: no generated key is in it", m.d.Shown(k.Table))
+			m.note("%s is partitioned by a list of keys, which contains no generated keys", m.d.Shown(k.Table))
 		case !hasHighest.MatchString(defs.Text):
 			m.plan.Widen = append(m.plan.Widen, "ALTER TABLE "+m.d.Quoted(k.Table)+
 				" ADD PARTITION (PARTITION p_generated VALUES LESS THAN (MAXVALUE))")
@@ -274,24 +274,23 @@ func (m *migration) notes() error {
 			return err
 		}
 		if len(backEnds) > 0 {
-			m.note("%s is the head of a Spider table: the tables on its back ends %s were not examined; "+
-				"run migrate and step 1 there, too", m.d.Shown(k.Table), strings.Join(backEnds, ", "))
+			m.note("%s is a Spider table: the tables on its back ends %s were not examined; "+
+				"also run migrate and step 1 there", m.d.Shown(k.Table), strings.Join(backEnds, ", "))
 		}
 		for _, c := range computed(k.Table, k.Column.Name) {
-			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one",
+			m.note("%s.%s is generated from the key (%s): check that a BIGINT holds the result for large keys",
 				m.d.Shown(k.Table), c.Name, c.Generated)
 		}
 		if alone, with := k.Table.Uniqueness(k.Column.Name); !alone && with != nil {
-			m.note("%s: the key is unique together with other columns only (%s); "+
-				"the server does not notice one that comes twice", m.d.Shown(k.Table), strings.Join(with, ", "))
+			m.note("%s: the key is unique only together with other columns (%s), so the server accepts duplicate keys", m.d.Shown(k.Table), strings.Join(with, ", "))
 		}
 	}
 	if n := len(m.d.Shards); n > 1 {
-		m.note("vtgate shows the tables of one shard: those of the other %d were not examined", n-1)
+		m.note("vtgate shows the tables of one shard; the other %d shards were not examined", n-1)
 	}
-	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, " +
-		"need BIGINT too; JavaScript rounds such keys (docs/help/faq.md)")
-	m.note("foreign keys that the user of this connection may not see are not here")
+	m.note("also change stored programs and triggers with keys in INT variables, and programs that read keys into 32 bits; " +
+		"JavaScript rounds keys above 2^53 (docs/help/faq.md)")
+	m.note("foreign keys that the user of --dsn can't see are not included")
 	return nil
 }
 
@@ -311,9 +310,9 @@ func comment(text string) string {
 	return b.String()
 }
 
-// SQL writes the plan as one text of SQL, with all else in comments. So are the
-// statements that take AUTO_INCREMENT off, unless dropAuto is set: a server can run the
-// text while programs still insert without shardkey.
+// SQL returns the plan as an SQL script with comments. The statements that remove AUTO_INCREMENT are
+// comments too, unless dropAuto is set, so that the script can run while programs still insert
+// without shardkey.
 func (p *Plan) SQL(dropAuto bool) string {
 	var b strings.Builder
 	data := struct {

@@ -76,7 +76,7 @@ func NewRule(sources []Source, only ...string) Rule {
 		}
 		column, why := f.key()
 		if !f.isNumbered() && len(only) == 0 && f.first().AutoIncrement() == nil {
-			why = "it has no AUTO_INCREMENT, and no sibling with another number"
+			why = "it has no AUTO_INCREMENT, and its name is not one of several with numbers"
 		}
 		switch same := func(o ruleTable) bool { return strings.EqualFold(o.logical, f.logical) }; {
 		case why != "" && f.isNumbered():
@@ -84,7 +84,7 @@ func NewRule(sources []Source, only ...string) Rule {
 		case why != "":
 			r.leaveOut(f.logical, why)
 		case slices.ContainsFunc(r.tables, same):
-			r.leaveOut(f.logical, "it has the name of the tables with numbers together")
+			r.leaveOut(f.logical, "its name is the common name of numbered tables")
 		default:
 			r.tables = append(r.tables, f.table(column))
 		}
@@ -191,12 +191,12 @@ func (f *family) key() (column *schema.Column, why string) {
 	column = keyOf(f.first(), f.logical)
 	switch {
 	case column == nil:
-		return nil, "its key column is not known: it has no AUTO_INCREMENT, and no primary key of one column"
+		return nil, "its key column is unknown: it has no AUTO_INCREMENT and no primary key of one column"
 	case !column.IsInteger():
-		return nil, fmt.Sprintf("its key %s is %s: give it a generator of texts, UUID or NANOID, if keys are to be generated",
+		return nil, fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID",
 			column.Name, column.Type)
 	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
-		return nil, "a rule cannot have its name"
+		return nil, "a rule cannot contain its name"
 	}
 	return column, ""
 }

@@ -24,7 +24,7 @@ func (r Rule) YAML() string {
 		}
 		fmt.Fprintf(&b, "      keyGenerateStrategy: {column: %s, keyGeneratorName: snowflake}", quoted(t.column))
 		if t.narrow != "" {
-			fmt.Fprintf(&b, "   # %s is %s, which holds no such key: see shardkey migrate", t.column, t.narrow)
+			fmt.Fprintf(&b, "   # %s is %s, which is too small for these keys: see shardkey migrate", t.column, t.narrow)
 		}
 		b.WriteString("\n")
 		shards = max(shards, t.count)

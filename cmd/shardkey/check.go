@@ -174,7 +174,7 @@ func (p *program) check(file string) (*checkedRule, error) {
 }
 
 func withoutOffline(text string) string {
-	return strings.ReplaceAll(text, offlineName, "the application's database")
+	return strings.ReplaceAll(text, offlineName, "(the application's database)")
 }
 
 // table adds a table with its sharding, or a note if shardkey doesn't understand that.

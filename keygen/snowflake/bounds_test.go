@@ -557,8 +557,8 @@ func TestGenerator_describesTheWorkerID(t *testing.T) {
 	for want, cfg := range map[string]config{
 		", worker 5, ":                      {WorkerID: 5},
 		", worker 0 (not set), ":            {},
-		", worker none yet of an assigner,": {Assigner: plain{newFakeStore(clock)}},
-		", worker none yet of a table, ":    {Assigner: described{plain{newFakeStore(clock)}}},
+		", no worker ID yet from an assigner,": {Assigner: plain{newFakeStore(clock)}},
+		", no worker ID yet from a table, ":    {Assigner: described{plain{newFakeStore(clock)}}},
 	} {
 		cfg.Clock = clock
 		g := mustNew(t, cfg)
@@ -569,6 +569,6 @@ func TestGenerator_describesTheWorkerID(t *testing.T) {
 	g, _, _ := leased(t, config{RingSize: 2})
 	mustKeys(t, g, 1)
 	const want = "SNOWFLAKE_RING 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, " +
-		"worker 0 of an assigner, clock-back wait 10ms, vibration 0..1, ring of 2"
+		"worker 0 from an assigner, clock-back wait 10ms, vibration 0..1, ring of 2"
 	equal(t, "description", g.Describe(), want)
 }

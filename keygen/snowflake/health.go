@@ -101,7 +101,7 @@ var errLeaseOver = errors.New("not renewed yet")
 // Describe returns the type, layout, worker ID and settings in one line.
 func (g *generator) Describe() string {
 	c := g.cfg
-	worker := "worker none yet"
+	worker := "no worker ID yet"
 	if s := g.slot.Load(); s != nil {
 		worker = fmt.Sprintf("worker %d", s.id)
 	} else if c.Assigner == nil {
@@ -109,9 +109,9 @@ func (g *generator) Describe() string {
 	}
 	switch d, ok := c.Assigner.(spi.Describer); {
 	case ok:
-		worker += " of " + d.Describe()
+		worker += " from " + d.Describe()
 	case c.Assigner != nil:
-		worker += " of an assigner"
+		worker += " from an assigner"
 	case !c.WorkerIDSet:
 		worker += " (not set)"
 	}
