@@ -30,14 +30,11 @@ SQL_SERVERS := $(SERVERS) -servers mysql,mariadb
 each   = $(MAKE) --no-print-directory -k -j 2 $(addprefix $(1)/,$(or $(2),$(MODULES)))
 module = cd $*
 
-# The tests record here which tests ran on which server.
-RECORD := $(CURDIR)/bin/record
-
 # git refuses to read a checkout of another user, so builds don't record its version.
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help release release-check test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy words workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help release release-check test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit check fmt vet bits32 staticcheck tidy words workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -51,7 +48,7 @@ test: ## run all tests with -race on private servers, and all checks
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
-	@[ -n "$(TESTFLAGS)$$(git status --porcelain 2>&1)" ] || git rev-parse 'HEAD^{tree}' >bin/passed
+	@[ -n "$(TESTFLAGS)$$(git status --porcelain 2>&1)" ] || { mkdir -p bin; git rev-parse 'HEAD^{tree}' >bin/passed; }
 
 # The tests run unless they have passed for the same tree, which test notes in bin/passed.
 release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
@@ -104,13 +101,10 @@ servers-up: servers ## start servers for tests on demand, and keep them running
 servers-down: ## stop the servers of servers-up
 	@$(SERVERS) -down
 
-# The slowest packages start first. If all tests run, on the servers that they start, their
-# record is compared with docs/internals/compatibility.md.
+# The slowest packages start first.
 unit: ## run the tests of all modules with -race on private servers
-	@mkdir -p bin; rm -f $(RECORD)
-	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
+	@$(SERVERS) $(call each,unit)
 	@go test -vet=off -run 'Alloc|Fleet|Simulation' ./keygen/uuid ./keygen/workerid # what is skipped with -race
-	@$(if $(TESTFLAGS)$(SHARDKEY_TEST_DSN),,go run ./internal/testserver/matrix $(RECORD) docs/internals/compatibility.md)
 
 # Of the engines' module: processes that are killed, over the stores that need no engine.
 unit/./internal/engines:
@@ -119,9 +113,6 @@ unit/./internal/engines:
 # The target vet runs go vet.
 unit/%:
 	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...
-
-matrix: ## write docs/internals/compatibility.md from the record of the last run of all tests
-	@go run ./internal/testserver/matrix -write $(RECORD) docs/internals/compatibility.md
 
 check: fmt vet bits32 staticcheck tidy words workflows vuln ## everything that test does but the tests of 64 bits
 

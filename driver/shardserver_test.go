@@ -376,7 +376,7 @@ func testShards_routerFindsThemOnServers(t *testing.T) {
 	if found != sent || sent < statements*len(tables) {
 		t.Errorf("have: %d rows found\nwant: %d", found, sent)
 	}
-	testserver.Ran(t, "rows where a router finds them", fmt.Sprint(found))
+	t.Logf("%d rows are where a router finds them", found)
 }
 
 // insertRouted inserts rows of the same table.

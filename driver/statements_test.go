@@ -411,7 +411,6 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 func testStatements_sameAsPreparedEachTime(t *testing.T) {
 	testserver.Needs(t, testserver.Newer, "JSON")
 	const statements = 1000
-	testserver.Ran(t, "cached statements compared with ones prepared each time", fmt.Sprint(2*statements))
 	for i, mode := range []string{"auto", "always&interpolateParams=true"} {
 		t.Run(mode, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i), 41))

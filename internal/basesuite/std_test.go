@@ -62,7 +62,7 @@ func TestStandardSuite(t *testing.T) {
 	if !slices.Equal(ours.passed, plain.passed) {
 		t.Errorf("passed\nhave: %d %v\nwant: %d %v", len(ours.passed), ours.passed, len(plain.passed), plain.passed)
 	}
-	testserver.Ran(t, "database/sql's own tests over its fake driver, through shardkey", fmt.Sprintf("%d of %d", len(ours.passed)+skips, len(plain.passed)+skips))
+	t.Logf("%d of %d tests pass", len(ours.passed)+skips, len(plain.passed)+skips)
 }
 
 func buildStandard(t *testing.T) (binary string) {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -366,33 +365,6 @@ func TestSupport_queries(t *testing.T) {
 		if !strings.Contains(string(page), q) {
 			t.Errorf("have: docs/reference/support.md without %s", q)
 		}
-	}
-}
-
-// TestReadme_statements compares the README's number of generated statements with the record of the
-// tests.
-func TestReadme_statements(t *testing.T) {
-	all := pages(t)
-	row := regexp.MustCompile(`(?m)^\| generated statements compared with AUTO_INCREMENT \|(.*)$`).
-		FindStringSubmatch(all["docs/internals/compatibility.md"])
-	claim := regexp.MustCompile(`\[([\d,]+) generated\s+statements\]`).FindStringSubmatch(all["README.md"])
-	if row == nil || claim == nil {
-		t.Fatalf("have: %v, %v\nwant: both", row, claim)
-	}
-	ran := 0
-	for _, n := range regexp.MustCompile(`\d+`).FindAllString(row[1], -1) {
-		on, err := strconv.Atoi(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ran += on
-	}
-	claimed, err := strconv.Atoi(strings.ReplaceAll(claim[1], ",", ""))
-	if err != nil || claimed > ran || claimed < ran-1000 {
-		t.Errorf("have: %s in README.md\nwant: %d, rounded down", claim[1], ran)
-	}
-	if !strings.Contains(all["README.zh.md"], " "+claim[1]+" 条语句") {
-		t.Errorf("README.zh.md has another number than %s", claim[1])
 	}
 }
 

@@ -2,10 +2,6 @@ package testserver
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
-	"reflect"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,15 +51,9 @@ func each(t *testing.T, test func(*testing.T), runs func(*product) bool) bool {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
-			dsn := p.shared(t)
+			_ = p.shared(t) // skips the test if there is none
 			productsOf.Store(t.Name(), p)
 			t.Cleanup(func() { productsOf.Delete(t.Name()) })
-			recordServer(t, p, dsn)
-			howMany := "all"
-			if p.oldest {
-				howMany = "some"
-			}
-			Ran(t, "tests of "+packageOf(test), howMany)
 			test(t)
 		})
 	}
@@ -138,8 +128,7 @@ func compareVersions(a, b string) int {
 	return cmp.Or(cmp.Compare(number(majorA), number(majorB)), cmp.Compare(number(minorA), number(minorB)))
 }
 
-// Needs skips a test on servers that don't have what it needs: "RETURNING". The compatibility
-// matrix lists it.
+// Needs skips a test on servers that don't have what it needs: "RETURNING".
 func Needs(t testing.TB, servers Servers, what string) {
 	t.Helper()
 	if !Has(t, servers, what) {
@@ -147,74 +136,8 @@ func Needs(t testing.TB, servers Servers, what string) {
 	}
 }
 
-// Has is Needs for one case of a test, which decides by it whether the case runs.
+// Has reports whether the server that a test runs on has what a case of it needs.
 func Has(t testing.TB, servers Servers, what string) bool {
 	t.Helper()
-	note("needs", what, string(servers), firstOf(t.Name()))
 	return servers.have(productOf(t))
-}
-
-// Ran notes for the compatibility matrix that something ran on the server that
-// [Each] runs a test on, or outside of Each without a server, and how much of it.
-func Ran(t testing.TB, what, howMuch string) {
-	on := ""
-	if p := productByName(t.Name()); p != nil {
-		on = p.name
-	}
-	note("ran", what, on, howMuch)
-}
-
-// firstOf is a test's name without its subtests'.
-func firstOf(name string) string {
-	first, _, _ := strings.Cut(name, "/")
-	return first
-}
-
-var recorded sync.Map // products whose server has been noted
-
-// recordServer notes which series a server is of.
-func recordServer(t testing.TB, p *product, dsn string) {
-	t.Helper()
-	if _, done := recorded.LoadOrStore(p, true); done || os.Getenv(envRecord) == "" {
-		return
-	}
-	kind, series, err := askVersion(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	note("server", p.name, string(kind)+" "+series)
-}
-
-// note adds a line to what the run notes down, where it does. Test binaries
-// of several packages write to one file; a short line is written as one.
-func note(fields ...string) {
-	name := os.Getenv(envRecord)
-	if name == "" {
-		return
-	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		panic(err) // a run that is to be recorded is not
-	}
-	defer f.Close()
-	if _, err := f.WriteString(strings.Join(fields, "\t") + "\n"); err != nil {
-		panic(err)
-	}
-}
-
-// packageOf is the directory of the package that a test is of.
-func packageOf(test func(*testing.T)) string {
-	name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name() // path/of/package_test.TestName
-	dir, base := filepath.Split(name)
-	base, _, _ = strings.Cut(base, ".")
-	return strings.TrimPrefix(dir+strings.TrimSuffix(base, "_test"), "github.com/shardkey/shardkey/")
-}
-
-// Names are those of the subtests of EachAndOldest, in their order.
-func Names() []string {
-	var names []string
-	for _, p := range products {
-		names = append(names, p.name)
-	}
-	return names
 }

@@ -24,8 +24,6 @@ const (
 	envSupervisor = "SHARDKEY_TEST_SUPERVISOR"
 	// envRequire turns skipped tests into failed ones.
 	envRequire = "SHARDKEY_TEST_REQUIRE"
-	// envRecord names the file that the run's compatibility matrix is made of.
-	envRecord = "SHARDKEY_TEST_RECORD"
 )
 
 // SQL returns the DSN for go-sql-driver/mysql, without a database, of the shared
