@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // The number of tests in Go 1.26's suite. Update it with a new version. A separate check makes
