@@ -162,9 +162,8 @@ vuln/%:
 
 bench: servers ## run the benchmarks of the driver, generators, INSERTs and growth
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
-	@go run -C bench ./compare
+	@$(SERVERS) go test -C bench -run '^$$' -bench . -benchtime $(BENCHTIME) $(TESTFLAGS)
 	@$(SQL_SERVERS) go run -C bench ./inserts
-	@$(SQL_SERVERS) go run -C bench ./growth
 
 # After a change that improves a ratio: make bench-note
 bench-check: servers ## fail if a ratio of INSERTs differs from bench/ratios.json

@@ -1,9 +1,8 @@
 // Package bench compares shardkey's generators with those of other libraries, in one run on one
 // machine. Ratios are meaningful on other machines, times are not.
 //
-//	go run -C bench ./compare          # generators; takes a few minutes
-//	go run -C bench ./inserts          # INSERTs compared with go-sql-driver, on servers
-//	go run -C bench ./growth           # time and memory as the input grows
+//	go test -C bench -run '^$' -bench .   # generators; time and memory as the input grows
+//	go run -C bench ./inserts            # INSERTs compared with go-sql-driver, on servers
 //
 // It is a separate module, so that the other libraries never become dependencies of programs.
 //

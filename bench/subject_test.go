@@ -19,58 +19,51 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Subject is a generator to measure.
-type Subject struct {
-	Name string
-	// Open opens the generator. next generates a key, and is safe for concurrent use. done closes
-	// the generator.
-	Open func() (next func() error, done func(), err error)
+// subject is a generator to measure.
+type subject struct {
+	name string
+	open open
 }
+
+// open opens a generator. next generates a key, and is safe for concurrent use. done closes the
+// generator.
+type open = func() (next func() error, done func(), err error)
 
 // wide is the layout for measurements below saturation.
 const wide = "40-1-22"
 
-// Snowflakes returns the generators of integer keys, below saturation. The first is the
-// reference.
-func Snowflakes() []Subject {
-	return []Subject{
-		{"bwmarrin/snowflake", openBwmarrin(1, 22)},
-		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id": "1"})},
-		{"shardkey SNOWFLAKE, leased",
-			openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
-		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"layout": wide, "worker-id": "0"})},
-		{"sony/sonyflake v2", openSonyflake(22, 1)},
-	}
+// snowflakes are the generators of integer keys, below saturation.
+var snowflakes = []subject{
+	{"bwmarrin/snowflake", openBwmarrin(1, 22)},
+	{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id": "1"})},
+	{"shardkey SNOWFLAKE, leased",
+		openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
+	{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"layout": wide, "worker-id": "0"})},
+	{"sony/sonyflake v2", openSonyflake(22, 1)},
 }
 
-// Saturated returns the generators with layout 41-10-12, at most 4,096 keys per millisecond.
-func Saturated() []Subject {
-	return []Subject{
-		{"bwmarrin/snowflake", openBwmarrin(10, 12)},
-		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"worker-id": "2"})},
-		{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"worker-id-assigner": "leases"})},
-		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"worker-id": "3"})},
-		{"sony/sonyflake v2", openSonyflake(12, 10)},
-		{"godruoyi/go-snowflake", openGodruoyi},
-	}
+// saturated are the generators with layout 41-10-12, at most 4,096 keys per millisecond.
+var saturated = []subject{
+	{"bwmarrin/snowflake", openBwmarrin(10, 12)},
+	{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"worker-id": "2"})},
+	{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"worker-id-assigner": "leases"})},
+	{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"worker-id": "3"})},
+	{"sony/sonyflake v2", openSonyflake(12, 10)},
+	{"godruoyi/go-snowflake", openGodruoyi},
 }
 
-// Random returns the generators of UUIDs and similar keys. The first is the reference.
-func Random() []Subject {
-	return []Subject{
-		{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
-		{"google/uuid v4, pool", openGooglePool},
-		{"google/uuid v7", plain(func() error { _, err := google.NewV7(); return err })},
-		{"shardkey UUID v4", openShardkey("UUID", props{"version": "4"})},
-		{"shardkey UUID v7", openShardkey("UUID", props{"version": "7"})},
-		{"gofrs/uuid v4", plain(func() error { _, err := gofrs.NewV4(); return err })},
-		{"gofrs/uuid v7", plain(func() error { _, err := gofrs.NewV7(); return err })},
-		{"oklog/ulid", plain(func() error { ulid.Make(); return nil })},
-		{"rs/xid", plain(func() error { xid.New(); return nil })},
-	}
+// random are the generators of UUIDs and similar keys.
+var random = []subject{
+	{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
+	{"google/uuid v4, pool", openGooglePool},
+	{"google/uuid v7", plain(func() error { _, err := google.NewV7(); return err })},
+	{"shardkey UUID v4", openShardkey("UUID", props{"version": "4"})},
+	{"shardkey UUID v7", openShardkey("UUID", props{"version": "7"})},
+	{"gofrs/uuid v4", plain(func() error { _, err := gofrs.NewV4(); return err })},
+	{"gofrs/uuid v7", plain(func() error { _, err := gofrs.NewV7(); return err })},
+	{"oklog/ulid", plain(func() error { ulid.Make(); return nil })},
+	{"rs/xid", plain(func() error { xid.New(); return nil })},
 }
-
-type open = func() (func() error, func(), error)
 
 func plain(next func() error) open {
 	return func() (func() error, func(), error) { return next, func() {}, nil }
