@@ -1,12 +1,11 @@
 package repository
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -250,10 +249,6 @@ func TestDocs_commandsExist(t *testing.T) {
 	}
 }
 
-// errorPackages are the packages with errors for programs.
-var errorPackages = []string{"driver", "spi", "rule", "gormshardkey", "keygen/sequence",
-	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "migrate", "otelshardkey"}
-
 // TestDocs_errorsAreInOperating checks that the table of docs/reference/errors.md has a row for
 // each exported error, and no others.
 func TestDocs_errorsAreInOperating(t *testing.T) {
@@ -267,8 +262,8 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 		}
 	}
 	errs := 0
-	for _, dir := range errorPackages {
-		for _, name := range exportedErrors(t, dir) {
+	for _, s := range loadSources(t) {
+		for _, name := range s.errors() {
 			errs++
 			if _, ok := rows[name]; !ok {
 				t.Errorf("docs/reference/errors.md, Errors, has no row for %s", name)
@@ -286,86 +281,20 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 	}
 }
 
-// exportedErrors returns the names of a package's variables Err… and types …Error.
-func exportedErrors(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
+// errors returns the names of a library's variables Err… and types …Error.
+func (s *source) errors() (names []string) {
+	if !s.isLibrary() {
+		return nil
 	}
-	add := func(id *ast.Ident, ok bool) {
-		if ok && id.IsExported() {
-			names = append(names, filepath.Base(dir)+"."+id.Name)
-		}
-	}
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range f.Decls {
-			d, ok := decl.(*ast.GenDecl)
-			if !ok {
-				continue
-			}
-			for _, spec := range d.Specs {
-				switch s := spec.(type) {
-				case *ast.TypeSpec:
-					add(s.Name, strings.HasSuffix(s.Name.Name, "Error"))
-				case *ast.ValueSpec:
-					for _, id := range s.Names {
-						add(id, d.Tok == token.VAR && strings.HasPrefix(id.Name, "Err"))
-					}
-				}
-			}
+	for _, name := range s.pkg.Scope().Names() {
+		obj := s.pkg.Scope().Lookup(name)
+		_, isType := obj.(*types.TypeName)
+		_, isVar := obj.(*types.Var)
+		if obj.Exported() && (isType && strings.HasSuffix(name, "Error") || isVar && strings.HasPrefix(name, "Err")) {
+			names = append(names, path.Base(s.dir)+"."+name)
 		}
 	}
 	return names
-}
-
-// TestSupport_queries checks that docs/reference/support.md, for users of proxies, lists the
-// queries that the driver adds.
-func TestSupport_queries(t *testing.T) {
-	page, err := os.ReadFile("docs/reference/support.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := []string{"driver/insertselect.go"}
-	session, err := filepath.Glob("driver/internal/session/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	query := regexp.MustCompile(`^(SELECT @@\w+|SELECT \w+\(\)|SELECT LAST_INSERT_ID\(|SELECT \* FROM|SHOW VITESS_SHARDS|SHOW (FULL )?COLUMNS|SHOW TRIGGERS|` +
-		`SET [a-z_]+|SAVEPOINT|ROLLBACK TO|ROLLBACK|COMMIT)`)
-	found := map[string]bool{}
-	for _, file := range append(files, session...) {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				if q := query.FindString(strings.Trim(lit.Value, "\"`")); q != "" {
-					found[q] = true
-				}
-			}
-			return true
-		})
-	}
-	if len(found) < 12 {
-		t.Fatalf("have: %d queries\nwant: more", len(found))
-	}
-	for q := range found {
-		if !strings.Contains(string(page), q) {
-			t.Errorf("have: docs/reference/support.md without %s", q)
-		}
-	}
 }
 
 // TestDocs_purpose checks that each page for users begins with its purpose, and that all of them

@@ -13,16 +13,6 @@ import (
 	"testing"
 )
 
-// rootRequires are the requirements of the root module. Each is in the module graph of every
-// program that imports the driver, so add one only after careful thought.
-var rootRequires = []string{
-	"github.com/DATA-DOG/go-sqlmock",
-	"github.com/go-sql-driver/mysql",
-	"github.com/google/uuid",
-	"github.com/pingcap/tidb/pkg/parser",
-	"go.yaml.in/yaml/v3",
-}
-
 // storeClients are the libraries that only the modules of their stores require.
 var storeClients = map[string]string{
 	"github.com/redis/go-redis/v9": "keygen/redis",
@@ -44,18 +34,6 @@ type goMod struct {
 		New struct{ Path string }
 	}
 	Use []struct{ DiskPath string }
-}
-
-func TestModules_rootRequiresFew(t *testing.T) {
-	var have []string
-	for _, r := range readMod(t, ".", "mod").Require {
-		if !r.Indirect {
-			have = append(have, r.Path)
-		}
-	}
-	if slices.Sort(have); !slices.Equal(have, rootRequires) {
-		t.Errorf("the root's go.mod\nhave: %q\nwant: %q", have, rootRequires)
-	}
 }
 
 func TestModules_storeClientsStayApart(t *testing.T) {
