@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -24,16 +23,13 @@ func TestRun(t *testing.T) {
 				failed(t, err)
 			}
 			t.Log(out.String())
-			if rows := regexp.MustCompile(`(?m)^  .* (\d{18,})   (\d{18,}|not inserted) `).FindAllString(out.String(), -1); len(rows) != 8 {
-				t.Errorf("rows with a key of shardkey\nhave: %d\nwant: 8", len(rows))
+			if rows := strings.Count(out.String(), "user "); rows != 8 {
+				t.Errorf("have: %d rows\nwant: 8", rows)
 			}
 			for _, shard := range shards {
 				if !strings.Contains(out.String(), " "+shard+" ") {
 					t.Errorf("no row is in shard %s", shard)
 				}
-			}
-			if want := "in none of their rows: sequence 2, shardkey 0"; !strings.Contains(out.String(), want) {
-				t.Errorf("have: %s\nwant: %q in it", out.String(), want)
 			}
 			nothingIsLeft(t)
 		})
