@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -64,28 +63,21 @@ func (r *repository) test() error {
 	return nil
 }
 
-// commit commits the version. The go.sum of a released module gets the checksums of the
-// modules that it requires, so that a clone of the release builds without go.work. After an
-// error the clone is as before.
+// commit commits the version. After an error the clone is as before.
 func (r *repository) commit(version string, date time.Time) error {
-	before, err := r.git("rev-parse", "HEAD")
+	changes, err := r.changelog(version, date)
 	if err != nil {
 		return err
 	}
-	if err := r.tryCommit(version, date); err != nil {
-		_, undone := r.git("reset", "--hard", "--quiet", before)
+	if err = r.tryCommit(version, changes); err != nil {
+		_, undone := r.git("reset", "--hard", "--quiet", "HEAD")
 		return errors.Join(err, undone)
 	}
 	return nil
 }
 
-func (r *repository) tryCommit(version string, date time.Time) error {
-	last := r.version
+func (r *repository) tryCommit(version string, changes []byte) error {
 	if err := r.setVersion(version); err != nil {
-		return err
-	}
-	changes, err := r.changelog(version, date)
-	if err != nil {
 		return err
 	}
 	if err := r.write("CHANGELOG.md", changes); err != nil {
@@ -94,44 +86,9 @@ func (r *repository) tryCommit(version string, date time.Time) error {
 	if err := r.dropNotes(); err != nil {
 		return err
 	}
-	message := "all: release " + version +
-		"\n\nThe modules require each other at " + version + ", and its section of the changelog gets its date."
-	if _, err := r.git("commit", "--quiet", "--all", "--message", message); err != nil {
-		return err
-	}
-	proxy, err := os.MkdirTemp("", "shardkey-release-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(proxy)
-	sums := map[string][]string{} // of the modules that the loop has passed, by path
-	for _, m := range r.released() {
-		if err := r.addSums(m, last, sums); err != nil {
-			return err
-		}
-		if _, err := r.git("commit", "--quiet", "--all", "--amend", "--no-edit"); err != nil {
-			return err
-		}
-		if sums[m.path()], err = r.pack(proxy, m, version); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addSums writes the checksums of what m requires to its go.sum, instead of those of the
-// last version.
-func (r *repository) addSums(m *mod, last string, sums map[string][]string) error {
-	name := filepath.Join(m.dir, "go.sum")
-	content, err := r.read(name)
-	if err != nil {
-		return err
-	}
-	lines := foreignSums(content)
-	for _, path := range m.requires() {
-		lines = append(lines, sums[path]...)
-	}
-	return r.write(name, joinSums(lines))
+	_, err := r.git("commit", "--quiet", "--all", "--message", "all: release "+version+
+		"\n\nThe modules require each other at "+version+", and its section of the changelog gets its date.")
+	return err
 }
 
 // changelog returns the changes with a version and a date for "Unreleased".

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
+	"golang.org/x/mod/zip"
 
 	"github.com/shardkey/shardkey/internal/test/readme"
 	"github.com/shardkey/shardkey/internal/testserver"
@@ -29,7 +32,7 @@ func TestRehearsal(t *testing.T) {
 
 	first := next(r.version)
 	releaseCopy(t, r, p, first)
-	checkRelease(t, r, p)
+	checkRelease(t, r)
 	t.Run("get", func(t *testing.T) {
 		for _, m := range r.released() {
 			if m.dir != "cmd/shardkey" {
@@ -147,27 +150,66 @@ func releaseCopy(t *testing.T, r *repository, p *proxy, version string) {
 
 	for _, m := range r.released() {
 		do(t, r.dir, nil, "git", "rev-parse", "--verify", "refs/tags/"+m.tag(version))
-		_, err := r.pack(p.dir, m, version)
-		must(t, err)
+		must(t, p.pack(r, m, version))
 	}
 }
 
-// checkRelease runs the checks of what a release changes, and builds the released modules
-// without go.work.
-func checkRelease(t *testing.T, r *repository, p *proxy) {
+// checkRelease runs the checks of what a release changes.
+func checkRelease(t *testing.T, r *repository) {
 	t.Helper()
 	must(t, r.tidy(false))
 	do(t, r.dir, []string{"GOWORK=" + filepath.Join(r.dir, "go.work")}, "go", "test", "./internal/repository", "-run", "^Test(Modules|Changelog|Docs)")
-	for _, m := range r.released() {
-		dir := filepath.Join(r.dir, m.dir)
-		p.run(t, dir, nil, "build", "./...")
-		p.run(t, dir, nil, "mod", "tidy", "-diff")
-	}
 }
 
 // proxy is a directory that serves the released modules to the go command. Others come from
 // the module cache of the user, or from the user's own proxy.
 type proxy struct{ dir, cache string }
+
+// pack adds the module at HEAD to the proxy.
+func (p *proxy) pack(r *repository, m *mod, version string) error {
+	v := module.Version{Path: m.path(), Version: version}
+	escaped, err := module.EscapePath(v.Path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(p.dir, filepath.FromSlash(escaped), "@v")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	if err := zip.CreateFromVCS(&packed, v, r.dir, "HEAD", strings.TrimPrefix(m.dir, ".")); err != nil {
+		return err
+	}
+	date, err := r.git("show", "--no-patch", "--format=%cI")
+	if err != nil {
+		return err
+	}
+	committed, err := time.Parse(time.RFC3339, date)
+	if err != nil {
+		return err
+	}
+	info, err := json.Marshal(map[string]any{"Version": version, "Time": committed.UTC()})
+	if err != nil {
+		return err
+	}
+	goMod, err := r.read(filepath.Join(m.dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	versions, err := os.ReadFile(filepath.Join(dir, "list"))
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		version + ".zip": packed.Bytes(), version + ".info": info, version + ".mod": goMod,
+		"list": append(versions, version+"\n"...),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // run runs the go command in a directory, without go.work, with a module cache of its own.
 func (p *proxy) run(t *testing.T, dir string, env []string, args ...string) string {

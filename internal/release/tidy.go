@@ -54,11 +54,6 @@ func (r *repository) tidied(m *mod) (goMod, goSum []byte, err error) {
 	if goSum, err = r.read(filepath.Join(m.dir, "go.sum")); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err
 	}
-	// The checksums of a released version of ours, which has no part in this.
-	ours := slices.DeleteFunc(strings.SplitAfter(string(goSum), "\n"), func(line string) bool {
-		path, _, _ := strings.Cut(line, " ")
-		return !isOurs(path)
-	})
 	file, err := modfile.Parse("go.mod", goMod, nil)
 	if err != nil {
 		return nil, nil, err
@@ -77,7 +72,7 @@ func (r *repository) tidied(m *mod) (goMod, goSum []byte, err error) {
 	if err := os.WriteFile(name, goMod, 0o600); err != nil {
 		return nil, nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go.sum"), joinSums(foreignSums(goSum)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), goSum, 0o600); err != nil {
 		return nil, nil, err
 	}
 	if _, err = output(filepath.Join(r.dir, m.dir), []string{"GOWORK=off"}, "go", "mod", "tidy", "-modfile="+name); err != nil {
@@ -102,11 +97,7 @@ func (r *repository) tidied(m *mod) (goMod, goSum []byte, err error) {
 	if goSum, err = os.ReadFile(filepath.Join(dir, "go.sum")); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err
 	}
-	lines := foreignSums(goSum)
-	for _, line := range ours {
-		lines = append(lines, strings.TrimSuffix(line, "\n"))
-	}
-	return goMod, joinSums(lines), nil
+	return goMod, goSum, nil
 }
 
 // difference returns the lines that only one of two files has.
