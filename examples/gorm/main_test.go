@@ -157,6 +157,19 @@ func outcome(t *testing.T, db *gorm.DB, do func(*gorm.DB, gormOrder) ([]gormOrde
 	return text
 }
 
+const createOrders = "CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY, " +
+	"item VARCHAR(20) NOT NULL UNIQUE, amount INT NOT NULL DEFAULT 1)"
+
+func openDB(t *testing.T, driverName, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
 // gormWith opens a new database without the plugin. Its keys are AUTO_INCREMENT with the plain
 // driver.
 func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
@@ -174,13 +187,8 @@ func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
 		t.Cleanup(func() { driver.DeregisterRule(name) })
 		dsn, auto = dsn+"?shardkeyRule="+name, ""
 	}
-	pool, err := sql.Open(driverName, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { pool.Close() })
-	if _, err := pool.Exec("CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY" + auto +
-		", item VARCHAR(20) NOT NULL UNIQUE, amount INT NOT NULL DEFAULT 1)"); err != nil {
+	pool := openDB(t, driverName, dsn)
+	if _, err := pool.Exec(strings.Replace(createOrders, " PRIMARY", auto+" PRIMARY", 1)); err != nil {
 		t.Fatal(err)
 	}
 	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	gormmysql "gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+
+	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// TestGORM_resolver has a database for each shard, chosen by GORM's dbresolver, and a replica
+// without a rule. All shards use one rule, one store and one worker ID.
+func TestGORM_resolver(t *testing.T) {
+	if testserver.Each(t, TestGORM_resolver) {
+		return
+	}
+	store := testserver.Database(t)
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	text := fmt.Sprintf(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_${0..1}.t_order_${0..1}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: cluster}}
+  workerIdAssigners:
+    cluster: {type: SQL, props: {namespace: orders, dsn: %q}}
+`, store)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	shards := []string{shardDSN(t), shardDSN(t)}
+	dialector := func(driverName, dsn string) gorm.Dialector {
+		return gormmysql.New(gormmysql.Config{Conn: openDB(t, driverName, dsn)})
+	}
+	sharded := func(dsn string) gorm.Dialector { return dialector("shardkey", dsn+"?shardkeyRule="+path) }
+	db, err := gorm.Open(sharded(shards[0]), &gorm.Config{Logger: logger.Discard}, gormshardkey.Plugin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Use(dbresolver.
+		Register(dbresolver.Config{Replicas: []gorm.Dialector{dialector("mysql", shards[0])}}).
+		Register(dbresolver.Config{Sources: []gorm.Dialector{sharded(shards[1])}}, "second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]bool{}
+	for i := range 10 {
+		on := func() *gorm.DB {
+			if i%2 == 1 {
+				return db.Clauses(dbresolver.Use("second"))
+			}
+			return db
+		}
+		orders := []gormOrder{{Item: fmt.Sprint("a ", i), Amount: 1}, {Item: fmt.Sprint("b ", i), Amount: 1}}
+		mustGORM(t, on().Create(&orders))
+		for _, o := range orders {
+			seen[o.OrderID] = true
+			var found gormOrder // from the replica of the first shard
+			if mustGORM(t, on().First(&found, o.OrderID)); found.Item != o.Item {
+				t.Errorf("key %d\nhave: %s\nwant: %s", o.OrderID, found.Item, o.Item)
+			}
+		}
+	}
+	for _, dsn := range shards {
+		if n := count(t, dsn, "SELECT COUNT(*) FROM t_order_1"); n != 10 {
+			t.Errorf("orders of a shard\nhave: %d\nwant: 10", n)
+		}
+	}
+	n := count(t, store, "SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'orders'")
+	if n != 1 || len(seen) != 20 {
+		t.Errorf("have: %d worker IDs, %d keys\nwant: 1, 20", n, len(seen))
+	}
+}
+
+func count(t *testing.T, dsn, query string) (n int) {
+	t.Helper()
+	if err := openDB(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// shardDSN returns the DSN of a database with a table of orders.
+func shardDSN(t *testing.T) string {
+	t.Helper()
+	dsn := testserver.Database(t)
+	if _, err := openDB(t, "mysql", dsn).Exec(createOrders); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
