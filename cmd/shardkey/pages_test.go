@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -130,29 +129,6 @@ func propertiesOf(section string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// TestConfiguration_everyGetterIsNamed searches the source for properties that a factory
-// reads in only one of its branches.
-func TestConfiguration_everyGetterIsNamed(t *testing.T) {
-	text, found := page(t, "docs/reference/configuration.md"), 0
-	getter := regexp.MustCompile(`\bp(?:rops)?\.(?:String|Secrets?|List|Int|Bool|Duration|Time|Enum|Has|WorkerIDAssigner)\("([^"]+)"`)
-	err := filepath.WalkDir(filepath.Join("..", "..", "keygen"), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		for _, m := range getter.FindAllStringSubmatch(string(source), -1) {
-			found++
-			if !strings.Contains(text, "`"+m[1]+"`") {
-				t.Errorf("docs/reference/configuration.md does not name %s, which %s asks for", m[1], path)
-			}
-		}
-		return err
-	})
-	if err != nil || found < 50 {
-		t.Errorf("have: %d calls, %v\nwant: more", found, err)
-	}
 }
 
 // notRules matches YAML in the pages that is no rule, but a file of another program.
