@@ -154,21 +154,6 @@ func TestCreate_withoutRow(t *testing.T) {
 	})
 }
 
-func TestCreate_softDelete(t *testing.T) {
-	each(t, TestCreate_softDelete, "orders_37", func(t *testing.T, w *world) {
-		orders := named("a", "b")
-		must(t, w.Create(&orders))
-		must(t, w.Delete(&orders[1]))
-		var found []Order
-		must(t, w.Find(&found))
-		if len(found) != 1 || found[0].ID != orders[0].ID {
-			t.Errorf("after a soft delete: %+v", found)
-		}
-		w.orders(t, orders...)
-		must(t, w.Unscoped().Create(&[]Order{{Name: "c"}}))
-	})
-}
-
 func TestCreate_generics(t *testing.T) {
 	each(t, TestCreate_generics, "orders_37", func(t *testing.T, w *world) {
 		one := Order{Name: "one"}

@@ -211,25 +211,3 @@ func TestInstall_autoMigrate(t *testing.T) {
 		}
 	})
 }
-
-// The plugin needs no second connection.
-func TestInstall_singleConnection(t *testing.T) {
-	each(t, TestInstall_singleConnection, "orders_37 items", func(t *testing.T, w *world) {
-		pool, err := w.DB.DB()
-		mustDo(t, err)
-		pool.SetMaxOpenConns(1)
-		db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, DisableWithReturning: !w.returning}), &gorm.Config{Logger: logger.Discard, PrepareStmt: w.prepare}, gormshardkey.Plugin{})
-		mustDo(t, err)
-		order := Order{Name: "a", Items: []Item{{Name: "a1"}, {Name: "a2"}}}
-		must(t, db.Create(&order))
-		w.family(t, order)
-		mustDo(t, db.Connection(func(tx *gorm.DB) error {
-			more := named("b", "c")
-			if err := tx.Clauses(doNothing).Create(&more).Error; err != nil {
-				return err
-			}
-			w.orders(t, more...)
-			return nil
-		}))
-	})
-}

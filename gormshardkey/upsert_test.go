@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
 
@@ -156,20 +155,5 @@ func TestReturning_requested(t *testing.T) {
 		for _, m := range maps {
 			w.has(t, "orders_37", m["name"].(string), m["id"])
 		}
-	})
-}
-
-func TestUpsert_pointersAndGivenKeys(t *testing.T) {
-	each(t, TestUpsert_pointersAndGivenKeys, "orders_37", func(t *testing.T, w *world) {
-		must(t, w.Create(&Order{ID: 5, Name: "a"}))
-		given := []*Order{{ID: 5, Name: "a", Amount: 2}, {ID: 6, Name: "b"}}
-		must(t, w.Clauses(updateAll).Create(given))
-		w.orders(t, *given[0], *given[1])
-		one := &Order{ID: 5, Name: "a", Amount: 3}
-		must(t, w.Clauses(clause.OnConflict{DoUpdates: clause.AssignmentColumns([]string{"amount"})}).Create(one))
-		w.orders(t, *one)
-		replaced := []Order{{Name: "a"}, {Name: "new"}}
-		must(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Clauses(updateAll).Create(&replaced))
-		w.rightOrZero(t, replaced)
 	})
 }

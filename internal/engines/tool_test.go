@@ -114,7 +114,7 @@ func TestTool_vitess(t *testing.T) {
 	for _, table := range []string{"t_order_0", "t_order_1"} {
 		mustRun(t, app, "CREATE TABLE "+table+" (order_id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id BIGINT NOT NULL)")
 	}
-	const oneShard = "one shard: those of the other 1 were not looked at"
+	const oneShard = "one shard; the other 1 shards were not examined"
 	code, text := runTool(t, "init", "--dsn", app)
 	if code != 0 || !strings.Contains(text, "actualDataNodes: t_order_${0..1}") {
 		t.Fatalf("init\nhave: exit code %d\n%s", code, text)
@@ -170,12 +170,12 @@ func TestTool_spider(t *testing.T) {
 		dsn := server.DSN() + "app"
 		code, text := runTool(t, "migrate", "--rule", file, "--dsn", dsn, "t_order")
 		isHead := server == s.Heads[0]
-		if code != 0 || strings.Contains(text, "back ends b0, b1 were not looked at") != isHead {
+		if code != 0 || strings.Contains(text, "back ends b0, b1 were not examined") != isHead {
 			t.Errorf("migrate\nhave: exit code %d\n%s", code, text)
 		}
 		mustRun(t, dsn, statements(text)...)
 		code, text = runTool(t, "doctor", "-v", "--rule", file, "--dsn", dsn)
-		reported := strings.Contains(text, "not the tables on its back ends b0, b1")
+		reported := strings.Contains(text, "the tables on its back ends were not examined: b0, b1")
 		if code != 0 || reported != isHead || strings.Contains(text, "ok: table") == isHead {
 			t.Errorf("doctor\nhave: exit code %d\n%s", code, text)
 		}
