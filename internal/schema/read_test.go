@@ -2,11 +2,12 @@ package schema
 
 import (
 	"database/sql"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -55,5 +56,58 @@ func TestRead_otherSchemas(t *testing.T) {
 			strings.Join(fk.Columns, " ") != "a b" || strings.Join(fk.ParentCols, " ") != "a b" {
 			t.Errorf("%v\nhave: %+v", others, fk)
 		}
+	}
+}
+
+func TestDefinition_typeAndAutoIncrement(t *testing.T) {
+	for _, c := range []struct{ definition, typed, plain string }{
+		{"int NOT NULL AUTO_INCREMENT", "bigint NOT NULL AUTO_INCREMENT", "int NOT NULL"},
+		{"int(11) unsigned zerofill NOT NULL AUTO_INCREMENT COMMENT 'a AUTO_INCREMENT b'", "bigint NOT NULL AUTO_INCREMENT COMMENT 'a AUTO_INCREMENT b'", "int(11) unsigned zerofill NOT NULL COMMENT 'a AUTO_INCREMENT b'"},
+		{`int DEFAULT 5 COMMENT 'it''s \' AUTO_INCREMENT'`, `bigint DEFAULT 5 COMMENT 'it''s \' AUTO_INCREMENT'`, `int DEFAULT 5 COMMENT 'it''s \' AUTO_INCREMENT'`},
+		{"decimal(10,0) DEFAULT NULL", "bigint DEFAULT NULL", "decimal(10,0) DEFAULT NULL"},
+		{"varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "bigint CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */"},
+		{"int GENERATED ALWAYS AS (`a` * 2) STORED", "bigint GENERATED ALWAYS AS (`a` * 2) STORED", "int GENERATED ALWAYS AS (`a` * 2) STORED"},
+	} {
+		if have := withType(c.definition, "bigint"); have != c.typed {
+			t.Errorf("have: %s\nwant: %s", have, c.typed)
+		}
+		if have := withoutAutoIncrement(c.definition); have != c.plain {
+			t.Errorf("have: %s\nwant: %s", have, c.plain)
+		}
+	}
+}
+
+func TestBigint_keepsSignAndWidth(t *testing.T) {
+	for typ, want := range map[string]string{
+		"int": "bigint", "int(11)": "bigint", "mediumint unsigned": "bigint unsigned", "INT(10) UNSIGNED": "bigint unsigned", "int(5) unsigned zerofill": "bigint(5) unsigned zerofill",
+	} {
+		if have := Bigint(&Column{Type: typ}); have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", typ, have, want)
+		}
+	}
+}
+
+func TestReferring_namesByHabit(t *testing.T) {
+	for _, c := range []struct{ table, key, want string }{
+		{"t_order", "order_id", "[order_id]"},
+		{"t_order", "id", "[t_order_id order_id]"},
+		{"orders", "id", "[orders_id order_id]"},
+		{"tbl_users", "uid", "[tbl_users_uid tbl_user_uid users_uid user_uid]"},
+	} {
+		if have := fmt.Sprint(Referring(c.table, c.key)); have != c.want {
+			t.Errorf("%s.%s\nhave: %s\nwant: %s", c.table, c.key, have, c.want)
+		}
+	}
+}
+
+func TestDefinitions_namesInQuotes(t *testing.T) {
+	have := definitionsIn("CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `B``c` int COMMENT '`x`, y',\n" +
+		"  PRIMARY KEY (`a`),\n  CONSTRAINT `F``k` FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE\n) ENGINE=InnoDB")
+	if want := map[string]string{"a": "int NOT NULL", "b`c": "int COMMENT '`x`, y'"}; !maps.Equal(have.Columns, want) {
+		t.Errorf("have: %q\nwant: %q", have.Columns, want)
+	}
+	const key = "FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE"
+	if want := map[string]string{"f``k": key, "f`k": key}; !maps.Equal(have.ForeignKeys, want) {
+		t.Errorf("have: %q\nwant: %q", have.ForeignKeys, want)
 	}
 }

@@ -3,9 +3,13 @@
 package schema
 
 import (
+	"context"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
@@ -137,3 +141,214 @@ func (t *Table) Uniqueness(column string) (alone bool, with []string) {
 func (t *Table) Leads(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x *Index) bool { return strings.EqualFold(x.Columns[0], column) })
 }
+
+// ColumnOf is a column of a table.
+type ColumnOf struct {
+	Table  *Table
+	Column *Column
+}
+
+// Change gives a column another type.
+type Change struct {
+	ColumnOf
+	Type string // "bigint unsigned"
+}
+
+var intName = regexp.MustCompile(`^(?:tiny|small|medium|big)?int(?:eger)?`)
+
+var displayWidth = regexp.MustCompile(`^((?:tiny|small|medium|big)?int)\(\d+\)`)
+
+// plainType is a type without what does not matter to a foreign key.
+func plainType(typ string) string {
+	return strings.TrimSuffix(displayWidth.ReplaceAllString(strings.ToLower(typ), "$1"), " zerofill")
+}
+
+// Bigint is the type that a column of integers becomes, with its sign as it is.
+func Bigint(c *Column) string {
+	switch typ := strings.ToLower(c.Type); {
+	case strings.Contains(typ, "zerofill"): // to its width
+		return intName.ReplaceAllString(typ, "bigint")
+	case strings.Contains(typ, "unsigned"):
+		return "bigint unsigned"
+	}
+	return "bigint"
+}
+
+// Connected returns the columns that must have the type of one of these, which are
+// among them: foreign keys lead from one to the next, in either direction.
+func (d *Database) Connected(changes []Change) []Change {
+	all := slices.Clone(changes)
+	has := func(c ColumnOf) bool {
+		return slices.ContainsFunc(all, func(known Change) bool { return known.ColumnOf == c })
+	}
+	for i := 0; i < len(all); i++ {
+		for _, fk := range d.ForeignKeys {
+			for j := range fk.Columns {
+				child := ColumnOf{fk.Child, fk.Child.Column(fk.Columns[j])}
+				parent := ColumnOf{fk.Parent, fk.Parent.Column(fk.ParentCols[j])}
+				if child.Column == nil || parent.Column == nil {
+					continue // the user may not see it
+				}
+				for _, pair := range [][2]ColumnOf{{child, parent}, {parent, child}} {
+					if pair[0] == all[i].ColumnOf && !has(pair[1]) {
+						all = append(all, Change{pair[1], plainType(all[i].Type)})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// commonNames are those of keys that say nothing of their table.
+var commonNames = []string{"id", "key", "pk", "uid", "uuid", "no", "num", "code"}
+
+// Referring returns the names that a column has, by habit, which refers to the key of a
+// table: the key's own name, or where that says nothing order_id for the id of t_order,
+// or of orders.
+func Referring(table, key string) (names []string) {
+	if !slices.Contains(commonNames, strings.ToLower(key)) {
+		return []string{key}
+	}
+	table = strings.ToLower(table)
+	for _, prefix := range []string{"", "t_", "tb_", "tbl_"} {
+		if rest, ok := strings.CutPrefix(table, prefix); ok && rest != "" {
+			for _, base := range []string{rest, strings.TrimSuffix(rest, "s")} {
+				if name := base + "_" + key; !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// ReferringByName returns the columns of integers that by their name refer to the key of a
+// table, other than the keys that the server counts, and views'.
+func (d *Database) ReferringByName(t *Table, logical, key string) (list []ColumnOf) {
+	names := Referring(logical, key)
+	for _, other := range d.Tables {
+		if other.Outside || other.IsView || other == t {
+			continue
+		}
+		for _, c := range other.Columns {
+			isName := func(name string) bool { return strings.EqualFold(name, c.Name) }
+			if c.IsInteger() && !c.AutoIncrement && c.Generated == "" && slices.ContainsFunc(names, isName) {
+				list = append(list, ColumnOf{other, c})
+			}
+		}
+	}
+	return list
+}
+
+// Widen returns the statements that give columns other types, with those that foreign
+// keys connect: the foreign keys are dropped before, and made again afterwards as
+// they were. Everything else of the columns stays. A change to the type that a column
+// has needs no statement. The connection is one that [PrepareSession] prepared.
+func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (statements []string, err error) {
+	var modified []Change
+	for _, c := range d.Connected(changes) {
+		if plainType(c.Column.Type) != plainType(c.Type) {
+			modified = append(modified, c)
+		}
+	}
+	var drop, change, add clauses
+	for _, fk := range d.ForeignKeys {
+		if !slices.ContainsFunc(modified, func(c Change) bool { return fk.has(c.ColumnOf) }) {
+			continue
+		}
+		drop.add(fk.Child, "DROP FOREIGN KEY "+sqltext.QuoteIdentifier(fk.Name))
+		text, err := d.definitionOf(ctx, q, fk.Child, "foreign key", fk.Name)
+		if err != nil {
+			return nil, err
+		}
+		add.add(fk.Child, "ADD CONSTRAINT "+sqltext.QuoteIdentifier(fk.Name)+" "+text)
+	}
+	for _, c := range modified {
+		definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
+		if err != nil {
+			return nil, err
+		}
+		change.add(c.Table, "MODIFY "+sqltext.QuoteIdentifier(c.Column.Name)+" "+withType(definition, c.Type))
+	}
+	for _, part := range []clauses{drop, change, add} {
+		statements = append(statements, part.statements(d)...)
+	}
+	return statements, nil
+}
+
+// IsLinked reports whether a foreign key has the column.
+func (d *Database) IsLinked(c ColumnOf) bool {
+	return slices.ContainsFunc(d.ForeignKeys, func(fk *ForeignKey) bool { return fk.has(c) })
+}
+
+// WithoutAuto returns the statement that takes AUTO_INCREMENT off a column. MySQL runs
+// it on a column that a foreign key has ([Database.IsLinked]) only with foreign_key_checks
+// = 0, which is safe as its type stays.
+func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string, error) {
+	definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
+	if err != nil {
+		return "", err
+	}
+	if c.Type != "" && plainType(c.Column.Type) != plainType(c.Type) {
+		definition = withType(definition, c.Type)
+	}
+	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " +
+		withoutAutoIncrement(definition), nil
+}
+
+// has reports whether a column is one of the foreign key's.
+func (fk *ForeignKey) has(c ColumnOf) bool {
+	isName := func(name string) bool { return strings.EqualFold(name, c.Column.Name) }
+	named := func(t *Table, columns []string) bool { return t == c.Table && slices.ContainsFunc(columns, isName) }
+	return named(fk.Child, fk.Columns) || named(fk.Parent, fk.ParentCols)
+}
+
+// definitionOf returns the definition of a column or a foreign key of a table.
+func (d *Database) definitionOf(ctx context.Context, q Queryer, t *Table, kind, name string) (string, error) {
+	defs, err := d.Definitions(ctx, q, t)
+	if err != nil {
+		return "", err
+	}
+	of := defs.Columns
+	if kind == "foreign key" {
+		of = defs.ForeignKeys
+	}
+	definition := of[strings.ToLower(name)]
+	if definition == "" {
+		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show %s %s of %s", kind, name, d.Shown(t))
+	}
+	return definition, err
+}
+
+// clauses are those of ALTER TABLE, by table in the order of their first.
+type clauses struct {
+	tables []*Table
+	of     map[*Table][]string
+}
+
+func (c *clauses) add(t *Table, clause string) {
+	if c.of == nil {
+		c.of = map[*Table][]string{}
+	}
+	if c.of[t] == nil {
+		c.tables = append(c.tables, t)
+	}
+	c.of[t] = append(c.of[t], clause)
+}
+
+func (c *clauses) statements(d *Database) (list []string) {
+	for _, t := range c.tables {
+		list = append(list, "ALTER TABLE "+d.Quoted(t)+" "+strings.Join(c.of[t], ", "))
+	}
+	return list
+}
+
+// IsInteger reports whether a column's type is one of integers.
+func (c *Column) IsInteger() bool {
+	name, _, _ := strings.Cut(plainType(c.Type), " ")
+	return slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint"}, name)
+}
+
+// Holds returns which keys the column holds.
+func (c *Column) Holds() *columntype.Type { return columntype.Parse(c.Type) }

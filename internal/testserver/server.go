@@ -2,12 +2,16 @@ package testserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -232,3 +236,156 @@ func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
 
 // Port is the server's port; it stays the same over restarts.
 func (s *Server) Port() int { return s.port }
+
+// process is a child process that is waited for from its start.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended; valid after done
+}
+
+// startProcess starts cmd in a process group of its own, so that the
+// terminal's ^C does not reach it before the tests have ended.
+func startProcess(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	setAttributes(cmd.SysProcAttr)
+	started := make(chan error)
+	go func() {
+		// The kernel sends the parent-death signal when the thread that
+		// forked ends: hold on to that thread for the child's life.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	return p, <-started
+}
+
+// kill ends the process at once.
+func (p *process) kill() error {
+	_ = p.cmd.Process.Kill() // fails only when it has ended
+	<-p.done
+	return nil
+}
+
+// terminate asks the process to end, and kills it if it does not.
+func (p *process) terminate() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(resumeSignal) // a paused one would not hear it
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("did not end within %v of SIGTERM, and was killed", stopTimeout), p.kill())
+	}
+}
+
+// awaitStopped returns when SIGSTOP has taken effect.
+func (p *process) awaitStopped() error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(stopTimeout)
+	for !stopped(p.cmd.Process.Pid) {
+		select {
+		case <-tick.C:
+		case <-p.done:
+			return fmt.Errorf("it ended instead of pausing: %v", p.err)
+		case <-deadline:
+			return fmt.Errorf("it still runs %v after SIGSTOP", stopTimeout)
+		}
+	}
+	return nil
+}
+
+const dirPrefix = "shardkey-testserver-"
+
+// makeDir makes a directory for a server. The returned function removes it.
+//
+// Its owner holds a lock on a file in it, which the kernel gives up when the
+// owner dies: directories without an owner are removed on the way. The name is
+// short, since a socket's path may have 107 bytes.
+func makeDir(name string) (dir string, remove func(), err error) {
+	removeAbandoned()
+	dir, err = os.MkdirTemp("", dirPrefix+name+"-")
+	if err != nil {
+		return "", nil, err
+	}
+	// It gets its name once it is locked: nobody sees it without its owner.
+	lock, err := os.Create(lockFile(dir) + ".new")
+	if err == nil {
+		err = tryLock(lock)
+	}
+	if err == nil {
+		err = os.Rename(lock.Name(), lockFile(dir))
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, func() {
+		_ = os.RemoveAll(dir)
+		_ = lock.Close()
+	}, nil
+}
+
+func lockFile(dir string) string { return filepath.Join(dir, "lock") }
+
+func removeAbandoned() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
+	for _, dir := range dirs {
+		// One without a lock file has just been made.
+		lock, err := os.Open(lockFile(dir))
+		if err != nil {
+			continue
+		}
+		if tryLock(lock) == nil {
+			_ = os.RemoveAll(dir)
+		}
+		_ = lock.Close()
+	}
+}
+
+// Lock waits for the lock on a file, which it creates if there is none. The kernel releases the
+// lock when the process dies.
+func Lock(file string) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitLock(f); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// tail returns the last lines of a file, for an error's text.
+func tail(file string, lines int) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// FreePort returns a free port on loopback. It is below the range out of which
+// systems pick the ports of outgoing connections: a stopped server finds its
+// port free when it is started again.
+func FreePort() (int, error) {
+	for range 100 {
+		port := 10000 + rand.IntN(20000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, errors.New("no free port on 127.0.0.1 in 10000..29999")
+}
