@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rule"
@@ -43,8 +42,6 @@ type database struct {
 	triggers map[[2]string][]trigger
 	// lacking are the places of a logical table that have no table
 	lacking map[string][]rule.Place
-	// unfit are the tables with an error or a warning
-	unfit map[*schema.Table]bool
 }
 
 type trigger struct{ name, body string }
@@ -230,7 +227,7 @@ func (d *database) readTriggers() error {
 // listed finds the actual tables of each logical one, and which are lacking.
 func (d *database) listed() map[string][]*schema.Table {
 	listed := map[string][]*schema.Table{}
-	d.lacking, d.unfit = map[string][]rule.Place{}, map[*schema.Table]bool{}
+	d.lacking = map[string][]rule.Place{}
 	for _, t := range d.rule.Tables() {
 		patterned := false
 		for p := range d.rule.Places(t.Logical) {
@@ -274,52 +271,30 @@ func (d *database) patterned(logical string, listed map[string][]*schema.Table) 
 	}
 }
 
-// missing reports a table of the rule that does not exist, or that the user may not see.
+// missing reports a table of the rule that does not exist, or that the user may not see. The fix
+// makes it like one of its siblings.
 func (d *database) missing(logical string, p rule.Place, siblings []*schema.Table) {
-	var names []string
-	for _, t := range d.schema.Tables {
-		if !t.Outside && d.live.Lookup(t.Schema, t.Name) == nil {
-			names = append(names, t.Name)
-		}
-	}
-	near := nearest.Word(p.Table, names)
-	if near != "" && nearest.Distance(near, p.Table) > 2 {
-		near = ""
-	}
-	f := missing(logical, p, d.like(p, siblings), near)
+	f := missing(logical, p)
 	in := cmp.Or(p.Schema, d.schema.Name)
+	var fix []string
+	if len(siblings) > 0 {
+		fix = append(fix, fmt.Sprintf("CREATE TABLE %s LIKE %s;",
+			sqltext.QuoteTable(p.Schema, p.Table), d.schema.Quoted(siblings[0])))
+	}
 	if g := d.server.grants; !g.has("SELECT", in, p.Table, "") && !g.has("INSERT", in, p.Table, "") {
 		f.What = fmt.Sprintf("the table does not exist, or the user %s has no privileges on it", d.server.user)
-		grant := fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user)
-		f.Fix = strings.TrimPrefix(f.Fix+"\n"+grant, "\n")
+		fix = append(fix, fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user))
 	}
+	f.Fix = strings.Join(fix, "\n")
 	d.add(f)
 }
 
-// like returns the statement that makes a table like one of its siblings, if possible one without findings.
-func (d *database) like(p rule.Place, siblings []*schema.Table) string {
-	siblings = slices.DeleteFunc(slices.Clone(siblings), func(t *schema.Table) bool { return t.IsView })
-	if len(siblings) == 0 {
-		return ""
-	}
-	sibling, after := siblings[0], ""
-	if i := slices.IndexFunc(siblings, func(t *schema.Table) bool { return !d.unfit[t] }); i >= 0 {
-		sibling = siblings[i]
-	} else {
-		after = " -- after the changes to " + d.schema.Shown(sibling) + ""
-	}
-	return "CREATE TABLE " + sqltext.QuoteTable(p.Schema, p.Table) + " LIKE " + d.schema.Quoted(sibling) + ";" + after
-}
-
-// missing is the finding about a table that does not exist; near is one with a similar name.
-func missing(logical string, p rule.Place, fix, near string) Finding {
+// missing is the finding about a table that does not exist.
+func missing(logical string, p rule.Place) Finding {
 	f := Finding{Severity: Error, Check: "table", Table: logical, Actual: []string{p.Table},
-		What: "the table does not exist", Why: "INSERTs into it fail", Fix: fix}
+		What: "the table does not exist", Why: "INSERTs into it fail"}
 	if p.Schema != "" {
 		f.Actual[0] = p.Schema + "." + p.Table
-	}
-	if near != "" {
-		f.What += fmt.Sprintf("; there is %s, which the rule does not list", near)
 	}
 	return f
 }

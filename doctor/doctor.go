@@ -223,7 +223,7 @@ func (x *examination) nowhere() (found []Finding) {
 	for _, t := range x.rule.Tables() {
 		for p := range x.rule.Places(t.Logical) {
 			if n := x.absent[p]; n > 0 && n == x.reached {
-				found = append(found, missing(t.Logical, p, "", ""))
+				found = append(found, missing(t.Logical, p))
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rule"
@@ -24,9 +23,6 @@ type tableCheck struct {
 func (x *tableCheck) add(severity Severity, check, what, why, fix string) {
 	f := Finding{Severity: severity, Check: check, What: what, Why: why, Fix: fix,
 		Table: x.logical.Logical, Column: x.logical.Column, Actual: []string{x.schema.Shown(x.actual)}}
-	if f.isProblem() {
-		x.unfit[x.actual] = true
-	}
 	x.database.add(f)
 }
 
@@ -115,21 +111,14 @@ func (x *tableCheck) rights() {
 }
 
 func (x *tableCheck) noColumn() {
-	var columns []string
-	for _, c := range x.actual.Columns {
-		columns = append(columns, c.Name)
-	}
 	const why = "an INSERT with a generated key fails"
-	if len(columns) == 0 {
+	if len(x.actual.Columns) == 0 {
 		x.add(Error, "key-column", "the user may not see the table's columns", why, x.grant("SELECT, INSERT"))
 		return
 	}
-	fix := x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.want.sqlType()) + " -- and set the keys of existing rows"
-	if near := nearest.Word(x.logical.Column, columns); near != "" {
-		fix = fmt.Sprintf("if %[1]s is the key of %[2]s, set column: %[1]s in the rule",
-			near, x.logical.Logical)
-	}
-	x.add(Error, "key-column", "the key column does not exist", why, fix)
+	x.add(Error, "key-column", "the key column does not exist", why,
+		"-- set column in the rule, or add the column, and set the keys of existing rows:\n"+
+			x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.want.sqlType()))
 }
 
 func (x *tableCheck) uniqueness() {

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"cmd":                  {"cmd", "doctor", "driver", "keygen", "migrate", "rule", "spi"},
 	"migrate":              {"internal/nearest", "internal/schema", "internal/sqltext", "rule"},
 	"internal/columntype":  {"internal/sqltext"},
-	"doctor":               {"rule", "spi", "internal/columntype", "internal/guard", "internal/nearest", "internal/schema", "internal/sqlstate", "internal/sqltext"},
+	"doctor":               {"rule", "spi", "internal/columntype", "internal/guard", "internal/schema", "internal/sqlstate", "internal/sqltext"},
 	"internal/guard":       {},
 	"internal/nearest":     {},
 	"internal/schema":      {"internal/columntype", "internal/sqltext"},
