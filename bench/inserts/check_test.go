@@ -81,10 +81,3 @@ func TestCheck_wrongFile(t *testing.T) {
 		t.Errorf("no file\nhave: %v\nwant: that there is none", err)
 	}
 }
-
-// The file that make bench-check uses can be read.
-func TestNoted_isReadable(t *testing.T) {
-	if _, err := readNoted("../ratios.json"); err != nil {
-		t.Error(err)
-	}
-}

@@ -6,10 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
-	"gorm.io/sharding"
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
@@ -95,34 +92,6 @@ func TestSharding_keysHaveTheShard(t *testing.T) {
 	err := db.Exec("INSERT INTO orders_3 (user_id, item) VALUES (?, ?)", 4, "milk").Error
 	if !errors.Is(err, driver.ErrWrongShard) {
 		t.Errorf("a row of another table\nhave: %v\nwant: ErrWrongShard", err)
-	}
-}
-
-// Statements that gorm.io/sharding doesn't support return errors.
-func TestSharding_itsLimits(t *testing.T) {
-	if testserver.Each(t, TestSharding_itsLimits) {
-		return
-	}
-	db := openServer(t, &gorm.Config{})
-	err := db.Create(&[]Order{{UserID: 1, Item: "a"}, {UserID: 2, Item: "b"}}).Error
-	if !errors.Is(err, sharding.ErrInsertDiffSuffix) {
-		t.Errorf("rows of two tables\nhave: %v\nwant: %v", err, sharding.ErrInsertDiffSuffix)
-	}
-	err = db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&Order{UserID: 1, Item: "a"}).Error
-	var e *mysql.MySQLError
-	if !errors.As(err, &e) || e.Number != 1146 {
-		t.Errorf("an upsert goes to the table that is not there\nhave: %v\nwant: error 1146", err)
-	}
-	if have := rowsOfShards(t, db); len(have) != 0 {
-		t.Errorf("rows are left: %v", have)
-	}
-	prepared := openServer(t, &gorm.Config{PrepareStmt: true})
-	if err := prepared.Create(&Order{UserID: 1, Item: "a"}).Error; !errors.As(err, &e) || e.Number != 1146 {
-		t.Errorf("a prepared statement goes to the table that is not there\nhave: %v\nwant: error 1146", err)
-	}
-	var o Order
-	if err := db.First(&o, "item = ?", "a").Error; !errors.Is(err, sharding.ErrMissingShardingKey) {
-		t.Errorf("a look-up without user and key\nhave: %v\nwant: %v", err, sharding.ErrMissingShardingKey)
 	}
 }
 

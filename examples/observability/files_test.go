@@ -164,19 +164,6 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 	}
 }
 
-func TestFiles_prometheusReadsTheExample(t *testing.T) {
-	var config struct {
-		RuleFiles     []string `yaml:"rule_files"`
-		ScrapeConfigs []struct {
-			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
-		} `yaml:"scrape_configs"`
-	}
-	readYAML(t, "prometheus.yml", &config)
-	if len(config.RuleFiles) != 1 || config.RuleFiles[0] != "alerts.yml" || config.ScrapeConfigs[0].StaticConfigs[0].Targets[0] != "127.0.0.1:8080" {
-		t.Errorf("%+v", config)
-	}
-}
-
 // promtool returns the path of Prometheus' promtool: in the PATH, or in the cache of
 // .ci/install-servers.
 func promtool(t *testing.T) string {

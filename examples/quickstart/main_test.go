@@ -65,18 +65,6 @@ func TestRun_matchesReadme(t *testing.T) {
 	}
 }
 
-func TestRunTwiceOnOneDatabase(t *testing.T) {
-	if testserver.Each(t, TestRunTwiceOnOneDatabase) {
-		return
-	}
-	dsn := testserver.Database(t)
-	for range 2 { // the first run must drop its tables
-		if err := run(t.Context(), new(strings.Builder), dsn); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestRunLeavesOthersTables(t *testing.T) {
 	if testserver.Each(t, TestRunLeavesOthersTables) {
 		return
@@ -96,35 +84,5 @@ func TestRunLeavesOthersTables(t *testing.T) {
 	}
 	if err := other.close(); err != nil { // fails unless both tables still exist
 		t.Error(err)
-	}
-}
-
-func TestPrintRepeats_failsOnARepeat(t *testing.T) {
-	twice := []order{{key: 1}, {key: 2}, {key: 1}}
-	if err := printRepeats(new(strings.Builder), twice, twice); err != errRepeat {
-		t.Errorf("have: %v\nwant: %v", err, errRepeat)
-	}
-}
-
-func TestPrintOrders_failsOnAnotherKey(t *testing.T) {
-	for _, o := range []order{
-		{key: 1 << 40, row: 1, lastInsert: 1 << 40, withKeys: int64(1<<40 + 1)},
-		{key: 1 << 40, row: 1, lastInsert: 1, withKeys: int64(1 << 40)},
-		{key: 1 << 40, row: 1, lastInsert: 1 << 40},
-	} {
-		if err := printOrders(new(strings.Builder), []order{o}); err == nil {
-			t.Errorf("%+v\nhave: no error", o)
-		}
-	}
-}
-
-func TestWithParam(t *testing.T) {
-	for _, test := range []struct{ dsn, want string }{
-		{"u:p?w@tcp(h)/app", "u:p?w@tcp(h)/app?k=v"},
-		{"u@tcp(h)/app?x=y", "u@tcp(h)/app?x=y&k=v"},
-	} {
-		if have := withParam(test.dsn, "k=v"); have != test.want {
-			t.Errorf("have: %s\nwant: %s", have, test.want)
-		}
 	}
 }

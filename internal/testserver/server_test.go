@@ -52,17 +52,6 @@ func TestSQLServer_speaksTLS(t *testing.T) {
 	}
 }
 
-func TestSQLServer_takesArguments(t *testing.T) {
-	if EachAndOldest(t, TestSQLServer_takesArguments) {
-		return
-	}
-	s := StartSQL(t, "--auto-increment-increment=7")
-	var got int
-	if err := open(t, s.DSN()).QueryRow("SELECT @@auto_increment_increment").Scan(&got); err != nil || got != 7 {
-		t.Errorf("have: %d, %v\nwant: 7", got, err)
-	}
-}
-
 func TestPausedServerAnswersAfterResume(t *testing.T) {
 	s := StartRedis(t)
 	s.Pause()
@@ -146,17 +135,6 @@ func TestEtcdComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-}
-
-func TestStartTellsWhyAServerEnded(t *testing.T) {
-	s, err := startServer(t, redis, false, []string{"--no-such-option", "1"})
-	if err == nil {
-		s.Close()
-		t.Fatal("no error")
-	}
-	if !strings.Contains(err.Error(), "no-such-option") {
-		t.Errorf("have: %v\nwant: the log's line about no-such-option", err)
-	}
 }
 
 func TestNothingIsLeft(t *testing.T) {

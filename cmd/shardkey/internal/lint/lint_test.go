@@ -99,29 +99,6 @@ func TestLint_computedTables(t *testing.T) {
 	}
 }
 
-func TestMask_keepsWordsAndPlaces(t *testing.T) {
-	for _, c := range []struct {
-		text, want string
-		mode       Mode
-	}{
-		{"a 'b''c' d", "a '    ' d", 0},
-		{`a 'b\'c' d`, "a '    ' d", 0},
-		{`a 'b\' d 'e'`, "a '  ' d ' '", noBackslashEscapes},
-		{`a "b" c`, `a " " c`, 0},
-		{`a "b" c`, `a "b" c`, ansiQuotes},
-		{"`a'b` c 'd", "`a'b` c ' ", 0},
-		{"a # b\nc -- d\ne --f", "a    \nc     \ne --f", 0},
-		{"a /* b */ c /*!80000 d */ e", "a         c          d    e", 0},
-		{"a /* b", "a     ", 0},
-		{"a /*", "a   ", 0},
-		{"'", "'", 0},
-	} {
-		if have := mask(c.text, c.mode); have != c.want {
-			t.Errorf("%q\nhave: %q\nwant: %q", c.text, have, c.want)
-		}
-	}
-}
-
 func TestSplit_asTheClientDoes(t *testing.T) {
 	for _, c := range []struct {
 		text string
