@@ -1,9 +1,7 @@
 package engines
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 )
@@ -214,7 +211,7 @@ const vitessVersion = "v0.23.2"
 const envVTCombo = "SHARDKEY_TEST_VTCOMBO"
 
 // buildVTCombo returns the path of Vitess' vtcombo. If necessary it builds vtcombo from Vitess'
-// Go module, which takes two to three minutes on two cores, and writes the progress to progress.
+// Go module, which takes two to three minutes on two cores.
 func buildVTCombo(progress io.Writer) (path string, err error) {
 	if path := os.Getenv(envVTCombo); path != "" {
 		return path, nil
@@ -256,44 +253,15 @@ func compileVTCombo(path string, progress io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
-	args := append([]string{"build", "-v", "-o", path}, vtcomboFlags...)
+	args := append([]string{"build", "-o", path}, vtcomboFlags...)
 	cmd := exec.Command("go", append(args, "vitess.io/vitess/go/cmd/vtcombo")...)
 	cmd.Dir = filepath.Join(strings.TrimSpace(string(source)), "vtcombo")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	output, err := cmd.StderrPipe()
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(progress, "building vtcombo of Vitess %s, which takes two to three minutes on two cores, once\n", vitessVersion)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	said := follow(output, progress)
-	if err := cmd.Wait(); err != nil {
-		return errors.Join(err, errors.New(said))
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
 	}
 	return nil
-}
-
-// follow writes the progress of a build from time to time. It returns the other output.
-func follow(output io.Reader, progress io.Writer) (said string) {
-	began, shown := time.Now(), time.Now()
-	modules, packages := 0, 0
-	for in := bufio.NewScanner(output); in.Scan(); {
-		switch line := in.Text(); {
-		case strings.HasPrefix(line, "go: downloading "):
-			modules++
-		case strings.ContainsAny(line, " :"):
-			said += line + "\n"
-		default:
-			packages++
-		}
-		if time.Since(shown) > 5*time.Second {
-			shown = time.Now()
-			fmt.Fprintf(progress, "%4.0f s: %d modules downloaded, %d packages compiled\n", time.Since(began).Seconds(), modules, packages)
-		}
-	}
-	return said
 }
 
 func executable(path string) bool {
