@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -101,7 +102,7 @@ func numbers(digits []string) string {
 	slices.SortFunc(sorted, func(a, b string) int {
 		x, _ := strconv.ParseUint(a, 10, 64)
 		y, _ := strconv.ParseUint(b, 10, 64)
-		return int(min(max(int64(x)-int64(y), -1), 1))
+		return cmp.Compare(x, y)
 	})
 	first, last := sorted[0], sorted[len(sorted)-1]
 	low, errLow := strconv.ParseUint(first, 10, 32)
