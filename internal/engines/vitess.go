@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -259,10 +260,12 @@ func compileVTCombo(path string, progress io.Writer) error {
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	fmt.Fprintf(progress, "building vtcombo of Vitess %s, which takes two to three minutes on two cores, once\n", vitessVersion)
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
+		return fmt.Errorf("%w\n%s", err, downloading.ReplaceAll(output, nil))
 	}
 	return nil
 }
+
+var downloading = regexp.MustCompile(`(?m)^go: downloading .*\n`)
 
 func executable(path string) bool {
 	info, err := os.Stat(path)
