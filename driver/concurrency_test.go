@@ -104,28 +104,6 @@ func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	}
 }
 
-// TestPlan_ruleReplacedBeforeUse checks that a plan does nothing if its rule was replaced, and
-// that it reports this to its caller.
-func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
-	base := &fakedb.Server{}
-	connector := must(NewConnector(base, strictRule(t, "a"), Config{Server: "other"}))(t)
-	defer connector.Close()
-	opened := must(connector.Connect(t.Context()))(t)
-	defer opened.Close()
-	c := opened.(*conn)
-	const query = "INSERT INTO a (x) VALUES (1)"
-	p, err := c.planFor(t.Context(), query)
-	if err != nil || p == nil {
-		t.Fatalf("no plan: %v", err)
-	}
-	noError(t, connector.SetRule(strictRule(t, "b")))
-	before := len(base.Calls)
-	if _, err := p.execute(t.Context(), &c.session, nil, nil, nil, 0); err != errReplan {
-		t.Errorf("have: %v\nwant: errReplan", err)
-	}
-	equal(t, len(base.Calls), before, "the base saw", lines(base.Calls[before:]))
-}
-
 // A connection that is used after Close returns an error, not keys.
 func TestConn_usedAfterClose(t *testing.T) {
 	connector := must(NewConnector(&fakedb.Server{Quiet: true}, strictRule(t, "a"), Config{Server: "other"}))(t)

@@ -58,22 +58,6 @@ func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
 	liveOf(t, "after it", 2, 0)
 }
 
-func TestConnector_twoDatabases(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 3))
-	first, second := sql.OpenDB(c), sql.OpenDB(c)
-	second.SetMaxIdleConns(1)
-	mustExec(t, first, "UPDATE t")
-	mustExec(t, second, "UPDATE t")
-	noError(t, first.Close())
-	liveOf(t, "the second one is open", 3, 1)
-	second.SetMaxIdleConns(-1) // no idle connections
-	liveOf(t, "no connection is open", 3, 0)
-	tx := must(second.Begin())(t)
-	liveOf(t, "the second one continues", 3, 1)
-	noError(t, errors.Join(tx.Rollback(), second.Close()))
-	liveOf(t, "both are closed", 3, 0)
-}
-
 func TestConnector_setRule(t *testing.T) {
 	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 4))
 	db := sql.OpenDB(c)
@@ -117,17 +101,6 @@ func TestStmt_preparedBeforeSetRule(t *testing.T) {
 	}
 }
 
-func TestConnector_healthAndDescribe(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, testRule(t))
-	defer c.Close()
-	if _, ok := healthOf(c)["test"]; !ok {
-		t.Errorf("Health: %v", healthOf(c))
-	}
-	if text := c.Describe(); !strings.Contains(text, "nobodys_table") {
-		t.Errorf("Describe: %s", text)
-	}
-}
-
 func TestConnector_lookupFollowsTheRule(t *testing.T) {
 	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 6))
 	defer c.Close()
@@ -139,14 +112,6 @@ func TestConnector_lookupFollowsTheRule(t *testing.T) {
 	if c.Lookup("", "t") != nil || c.Lookup("any", "u") == nil {
 		t.Error("Lookup goes by the rule that was replaced")
 	}
-}
-
-func TestConnector_connectFails(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{Faults: []fakedb.Fault{{At: "connect", Times: -1, Err: fakedb.Err}}}, taggedRule(t, "t", 6))
-	db := sql.OpenDB(c)
-	equal(t, db.Ping(), fakedb.Err)
-	check(t, db.Close())
-	liveOf(t, "closed", 6, 0)
 }
 
 func TestNewConnector_refuses(t *testing.T) {
@@ -432,25 +397,6 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 	}
 }
 
-// Different rules lease different worker IDs until none is left. The error lists the holders.
-func TestShared_allTakenByThisProcess(t *testing.T) {
-	testserver.NeedsFlock(t)
-	dir := t.TempDir()
-	for i := range 17 {
-		path := filepath.Join(t.TempDir(), fmt.Sprintf("rule%d.yaml", i))
-		write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
-		db := openShard(t, shardDSN(i, path))
-		defer db.Close()
-		_, err := NextKeys(t.Context(), db, "t_order", 1)
-		switch {
-		case i < 16 && err != nil:
-			t.Fatal(err)
-		case i == 16 && (!errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "this process itself holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 ")):
-			t.Errorf("have: %v\nwant: all 16 are this process's", err)
-		}
-	}
-}
-
 func TestShared_stateInEachDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, leasedRule("{type: SQL}"))
@@ -503,36 +449,5 @@ func TestDocs_severalDatabases(t *testing.T) {
 	}
 	if _, err := rule.Parse("rule.yaml", []byte(strings.Replace(file, `, dsn: "app:pass@tcp(ids:3306)/ids"`, "", 1))); !errors.Is(err, rule.ErrOwnDatabase) {
 		t.Errorf("without its dsn\nhave: %v\nwant: ErrOwnDatabase", err)
-	}
-}
-
-// There are two databases on a server, and the leases are in a third.
-func TestShared_serverKeepsOneLease(t *testing.T) { onEach(t, testShared_serverKeepsOneLease) }
-
-func testShared_serverKeepsOneLease(t *testing.T) {
-	store := testserver.Database(t)
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, leasedRule(fmt.Sprintf("{type: SQL, props: {dsn: %q}}", store)))
-	seen := map[int64]bool{}
-	for i := range 2 {
-		dsn := testserver.Database(t)
-		sep := "?"
-		if strings.Contains(dsn, "?") {
-			sep = "&"
-		}
-		for range 32 {
-			db := openShard(t, dsn+sep+"shardkeyRule="+path)
-			defer db.Close()
-			mustExec(t, db, "CREATE TABLE IF NOT EXISTS t_order (id BIGINT PRIMARY KEY, a INT)")
-			res := must(db.Exec("INSERT INTO t_order (a) VALUES (?)", i))(t)
-			id, _ := res.LastInsertId()
-			seen[id] = true
-		}
-	}
-	plain := must(sql.Open("mysql", store))(t)
-	defer plain.Close()
-	var n int
-	if err := plain.QueryRow("SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'shardkey'").Scan(&n); err != nil || n != 1 || len(seen) != 64 {
-		t.Errorf("have: %d worker IDs, %d keys, %v\nwant: 1 and 64", n, len(seen), err)
 	}
 }

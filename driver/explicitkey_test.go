@@ -347,24 +347,6 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	equal(t, strings.Join(values, " "), c.reported, query, "WithKeys")
 }
 
-// TestExpressionKey_zero checks that only NULL requests a key with NO_AUTO_VALUE_ON_ZERO.
-func TestExpressionKey_zero(t *testing.T) { onEachAndOldest(t, testExpressionKey_zero) }
-
-func testExpressionKey_zero(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
-			conn := must(ours.Conn(t.Context()))(t)
-			for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (CAST(NULLIF(1, 1) AS SIGNED), 2)"} {
-				mustExec(t, conn, query)
-			}
-			mustExec(t, conn, "INSERT INTO ruled (id, a) VALUES (CAST(NULLIF(?, 1) AS SIGNED), ?)", 1, 3)
-			conn.Close()
-			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"), 3)
-		})
-	}
-}
-
 // TestExpressionKey_text checks that a string key is generated if an expression is NULL or empty,
 // but not if it is blank.
 func TestExpressionKey_text(t *testing.T) { onEachAndOldest(t, testExpressionKey_text) }

@@ -83,22 +83,6 @@ func checkNothingSent(t *testing.T, base *fakedb.Server, db *sql.DB) {
 	}
 }
 
-// Without arguments, the server would run the statements before the placeholder.
-func TestScript_withoutItsArguments(t *testing.T) {
-	for _, kind := range fakedb.Kinds {
-		base := &fakedb.Server{Kind: kind}
-		db := sql.OpenDB(mustConnector(t, base, scriptRule(t, badGenerators[0].script, "ruled.id")))
-		if _, err := db.ExecContext(t.Context(), "INSERT INTO ruled (a) VALUES (1); SELECT ?"); err == nil {
-			t.Errorf("%s\nhave: no error\nwant: one", kind)
-		}
-		if rows, err := db.QueryContext(t.Context(), "INSERT INTO ruled (a) VALUES (1); SELECT ?"); err == nil {
-			rows.Close()
-			t.Errorf("%s, query\nhave: no error\nwant: one", kind)
-		}
-		checkNothingSent(t, base, db)
-	}
-}
-
 func TestConn_refusesWhatItCannotRead(t *testing.T) {
 	for _, query := range []string{
 		"INSERT INTO ruled (a) VALUES (1",
@@ -217,45 +201,6 @@ func TestContext_endsBetweenQueries(t *testing.T) {
 	}
 }
 
-func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
-	onEach(t, testPlaceholders_tooManyInEveryDoor)
-}
-
-func testPlaceholders_tooManyInEveryDoor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: it binds 65,536 arguments in every door")
-	}
-	args := make([]any, base.MaxPlaceholders+1)
-	for i := range args {
-		args[i] = i
-	}
-	query := "INSERT INTO ruled (a) VALUES (? IN (?" + strings.Repeat(",?", base.MaxPlaceholders-1) + "))"
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
-			sent := int64(0)
-			for _, d := range doors {
-				_, err := d.exec(t.Context(), ours, query, args...)
-				if direct := d.name != "Stmt"; direct && params == "interpolateParams=true" {
-					if err != nil { // a placeholder must not reach the server
-						t.Errorf("%s: %v", d.name, err)
-					}
-					sent++
-					continue
-				}
-				if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "insert fewer rows at a time") {
-					t.Errorf("%s: %v", d.name, err)
-				}
-			}
-			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), sent)
-		})
-	}
-	ours, plain, _ := openFilled(t) // executed directly, as many rows as without shardkey
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders-1), args[1:]...)
-	equal(t, number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"), base.MaxPlaceholders, "rows")
-	must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)" + strings.Repeat(", (?)", base.MaxPlaceholders/2-1)))(t).Close()
-}
-
 // brokenStore is a generator whose store has a broken connection.
 type brokenStore struct {
 	err   error
@@ -326,18 +271,6 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 				noError(t, db.Close())
 			}
 		}
-	}
-}
-
-// A panic in a program's function doesn't close the connection.
-func TestWithFilled_panicIsNoBadConnection(t *testing.T) {
-	calls := 0
-	r := scriptRule(t, listed(int64(1), int64(2), int64(3)), "ruled.id")
-	c := must(NewConnector(&fakedb.Server{}, r, WithFilled(func(context.Context, Filled) { calls++; panic(driver.ErrBadConn) })))(t)
-	db := sql.OpenDB(c)
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "INSERT INTO ruled (a) VALUES (1)"); err == nil || errors.Is(err, driver.ErrBadConn) || calls != 1 {
-		t.Errorf("have: %v after %d calls\nwant: an error that is not driver.ErrBadConn after 1", err, calls)
 	}
 }
 
@@ -449,53 +382,6 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 				check(t, db.Close())
 			})
 		}
-	}
-}
-
-func TestPanic_ofReleaseCloseHealthDescribe(t *testing.T) {
-	for _, at := range []string{"Release", "Close", "Health", "Describe"} {
-		r, err := panicRule("SNOWFLAKE", "worker-id-assigner: a", at)
-		if at == "Close" {
-			// A rule is opened and closed when it is parsed.
-			if !errors.Is(err, errScript) || !strings.Contains(err.Error(), "panicked") {
-				t.Errorf("Close\nhave: %v\nwant: an error of the rule", err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := mustConnector(t, &fakedb.Server{}, r)
-		db := sql.OpenDB(c)
-		_ = insertTogether(t, db)
-		health, description := healthOf(c), c.Describe()
-		if at == "Health" && !errors.Is(health["workerIdAssigners.a"].Err, errScript) {
-			t.Errorf("\nhave: %v\nwant: the panic as the assigner's health", health)
-		}
-		if at == "Describe" && !strings.Contains(description, "panicked") {
-			t.Errorf("\nhave: %s\nwant: the panic as the assigner's description", description)
-		}
-		if err := db.Close(); (err != nil) != (at == "Release") {
-			t.Errorf("%s panics: Close returns %v", at, err)
-		}
-	}
-}
-
-func TestPanic_ofAFactoryOrGenerator(t *testing.T) {
-	if r, err := panicRule("PANICKY", "at: factory", ""); !errors.Is(err, errScript) {
-		t.Errorf("factory\nhave: %v, %v\nwant: the panic", r, err)
-	}
-	if r, err := panicRule("PANICKY", "at: Close", ""); !errors.Is(err, errScript) {
-		t.Errorf("Close\nhave: %v, %v\nwant: the panic", r, err)
-	}
-	if r, err := panicRule("PANICKY", "at: Close, unknown: 1", ""); err == nil || !strings.Contains(err.Error(), `"unknown"`) {
-		t.Errorf("Close of one whose properties are wrong\nhave: %v, %v\nwant: the unknown property", r, err)
-	}
-	r := must(panicRule("PANICKY", "at: GenerateKeys", ""))(t)
-	db := sql.OpenDB(mustConnector(t, &fakedb.Server{}, r))
-	defer db.Close()
-	if err := insertTogether(t, db); !errors.Is(err, errScript) {
-		t.Errorf("\nhave: %v\nwant: the panic", err)
 	}
 }
 
@@ -764,30 +650,49 @@ func keysOfInts(n, step int) []any {
 	return keys
 }
 
-// If the columns of a table change with each query, they are queried only a few times.
-func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
-	n := 0
-	lying := &fakedb.Server{Faults: []fakedb.Fault{{At: "INSERT", Times: -1, Err: &mysql.MySQLError{Number: 1054, Message: "Unknown column"}}}}
-	lying.Query = func(query string) (driver.Rows, error) {
-		if strings.HasPrefix(query, "SELECT * FROM") {
-			n++
-			return &fakedb.Rows{Names: []string{"id", fmt.Sprint("a", n)}}, nil
+// A statement may have 65,535 placeholders. With more of them the keys are literals.
+func TestPlaceholders_limit(t *testing.T) {
+	const most = (base.MaxPlaceholders - 1) / 3
+	for rows, literals := range map[int]bool{most: false, most + 1: true} {
+		s := &fakedb.Server{}
+		c := must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t)
+		conn := must(c.Connect(t.Context()))(t).(*conn)
+		query := "INSERT INTO t (id, a, b) VALUES (?, 1, 2)" + strings.Repeat(", (NULL, ?, ?)", rows)
+		args := make([]driver.Value, 1+2*rows)
+		must(conn.Exec(query, args))(t)
+		sent := s.Sent[len(s.Sent)-1]
+		if have := len(sent.Args) == len(args); have != literals {
+			t.Errorf("%d rows, %d arguments\nhave: literals: %v\nwant: %v", rows, len(sent.Args), have, literals)
 		}
-		return nil, errScript
+		if _, err := conn.Prepare(query); errors.Is(err, ErrTooManyPlaceholders) != literals {
+			t.Errorf("prepared, %d rows\nhave: %v\nwant: too many: %v", rows, err, literals)
+		}
+		check(t, conn.Close())
 	}
-	for name, exec := range map[string]func(*sql.DB) error{
-		"exec":    func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled VALUES (NULL, 1)"); return err },
-		"query":   func(db *sql.DB) error { return drain(db.Query("INSERT INTO ruled VALUES (NULL, 1) RETURNING id")) },
-		"prepare": func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled VALUES (?, 1)", nil); return err },
-	} {
-		n = 0
-		db := sql.OpenDB(mustConnector(t, lying, scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) { return keysOfInts(n, 1), nil }, "ruled.id")))
-		if err := exec(db); !base.IsServerError(err, 1054) && name != "query" {
-			t.Errorf("%s\nhave: %v\nwant: the server's error", name, err)
+	// Arguments of the program alone may be too many, which the error does not call keys.
+	db, _ := openFake(t, &fakedb.Server{Kind: fakedb.Minimal}, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+	_, err := db.Exec("INSERT INTO t (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders), make([]any, base.MaxPlaceholders+1)...)
+	if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "65536 of the statement and 0 ") {
+		t.Errorf("have: %v\nwant: 65536 of the statement", err)
+	}
+}
+
+// countedStmt is a statement in which the server found another number of placeholders.
+type countedStmt struct {
+	driver.Stmt
+	inputs int
+}
+
+func (s countedStmt) Close() error  { return nil }
+func (s countedStmt) NumInput() int { return s.inputs }
+
+// A statement in which the server finds another number of placeholders is refused.
+func TestPlaceholders_foundByTheServer(t *testing.T) {
+	for inputs, want := range map[int]bool{-1: true, 0: false, 1: false, 2: true, 3: false} {
+		s := &fakedb.Server{Stmt: func(string) (driver.Stmt, error) { return countedStmt{inputs: inputs}, nil }}
+		conn := must(must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
+		if _, err := conn.Prepare("INSERT INTO t (a) VALUES (?)"); (err == nil) != want || err != nil && !errors.Is(err, ErrUnsupportedStatement) {
+			t.Errorf("%d placeholders\nhave: %v\nwant: prepared: %v", inputs, err, want)
 		}
-		if n > 3*maxStale {
-			t.Errorf("%s: the columns were read %d times", name, n)
-		}
-		_ = db.Close()
 	}
 }

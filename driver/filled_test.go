@@ -2,14 +2,10 @@ package driver
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"log/slog"
-	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -44,9 +40,6 @@ func openFilledOn(t *testing.T, dsn string) (ours, plain *sql.DB, connector *Con
 }
 
 var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
-
-// issued returns the number of keys that the connector's generator has generated.
-func issued(c *Connector) int64 { return healthOf(c)["test"].Issued }
 
 // healthOf returns the health of a connector's generators by name.
 func healthOf(c *Connector) map[string]spi.Health {
@@ -91,24 +84,6 @@ func TestFilled_leavesNoStatement(t *testing.T) {
 	}
 }
 
-// The underlying driver gets one Prepare, one execution and one Close, as without shardkey.
-func TestFilled_callsOfBase(t *testing.T) {
-	base := &fakedb.Server{Kind: fakedb.Skipping}
-	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
-	defer db.Close()
-	mustExec(t, db, "UPDATE warm SET up = 1")
-	base.Calls = nil
-	mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", 5)
-	want := []string{"execContext skips", "prepareContext ", "stmt execContext ", "stmt close"}
-	seen := fmt.Sprint(base.Calls)
-	for _, call := range want {
-		if strings.Count(seen, call) != 1 {
-			t.Errorf("%q\nhave: %s", call, lines(base.Calls))
-		}
-	}
-	equal(t, base.Stmts, 0, "statements left")
-}
-
 // hasReturning reports whether the server supports INSERT … RETURNING.
 func hasReturning(t *testing.T) bool {
 	return testserver.Has(t, testserver.MariaDB, "RETURNING")
@@ -134,86 +109,6 @@ func TestFilled_retriedAfterBadConn(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestFilled_withoutContexts(t *testing.T) { onEach(t, testFilled_withoutContexts) }
-
-func testFilled_withoutContexts(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
-			conn, err := ours.Conn(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = conn.Raw(func(c any) error {
-				res, err := c.(oldExecer).Exec("INSERT INTO ruled (a) VALUES (1), (2)", nil)
-				if err != nil {
-					return err
-				}
-				if ids := res.(mysql.Result).AllLastInsertIds(); len(ids) != 1 || ids[0] == 0 {
-					t.Errorf("AllLastInsertIds: %v", ids)
-				}
-				if n := res.(mysql.Result).AllRowsAffected(); len(n) != 1 || n[0] != 2 {
-					t.Errorf("AllRowsAffected: %v", n)
-				}
-				query := "INSERT INTO ruled (a) VALUES (3)"
-				if hasReturning(t) {
-					query += " RETURNING id"
-				}
-				rows, err := c.(oldQueryer).Query(query, nil)
-				if err != nil {
-					return err
-				}
-				if err := rows.Close(); err != nil {
-					return err
-				}
-				st, err := c.(driver.Conn).Prepare("INSERT INTO ruled (a) VALUES (?)")
-				if err != nil {
-					return err
-				}
-				equal(t, st.NumInput(), 1, "NumInput")
-				_, err = st.(interface {
-					Exec(args []driver.Value) (driver.Result, error)
-				}).Exec([]driver.Value{int64(4)})
-				return errors.Join(err, st.Close())
-			})
-			check(t, errors.Join(err, conn.Close()))
-			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, "rows")
-		})
-	}
-}
-
-// A prepared statement works on all connections of its pool.
-func TestFilled_preparedOnOtherConnections(t *testing.T) {
-	base := &fakedb.Server{Kind: fakedb.Skipping}
-	db, _ := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "other"})
-	st := must(db.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
-	defer st.Close()
-	for range 3 {
-		tx := must(db.Begin())(t)
-		must(tx.Stmt(st).Exec(1))(t)
-		must(st.Exec(2))(t)
-		check(t, tx.Commit())
-	}
-	equal(t, len(base.Queries("`id`")), 6, "INSERTs with a key")
-	equal(t, base.Count("connect"), 2, "connections")
-}
-
-// A prepared statement follows changes of the connector's rule, in both directions.
-func TestFilled_plannedAgainAfterSetRule(t *testing.T) {
-	base := &fakedb.Server{Kind: fakedb.Skipping}
-	db, c := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "other"})
-	db.SetMaxOpenConns(1)
-	st := must(db.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
-	left := base.Stmts
-	for i := range 6 { // with the table, without it, with it, …
-		must(st.Exec(i))(t)
-		equal(t, strings.Contains(base.Sent[i].Query, "`id`"), i%2 == 0, "with a key: ", base.Sent[i])
-		noError(t, c.SetRule(taggedRule(t, []string{"another", "ruled"}[i%2], 0)))
-	}
-	equal(t, base.Stmts, left, "statements")
-	check(t, st.Close())
 }
 
 // While the server is down, the underlying driver's errors are returned. Later INSERTs, direct
@@ -246,134 +141,6 @@ func testFilled_serverGoneAndBack(t *testing.T) {
 	server.Start()
 	check(t, errors.Join(use()...))
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 12, "rows")
-}
-
-func TestFilled_leavesNoGoroutine(t *testing.T) {
-	if testserver.Each(t, TestFilled_leavesNoGoroutine) {
-		return
-	}
-	_, _, c := openFilled(t)
-	before := runtime.NumGoroutine()
-	for range 3 {
-		connector := mustConnector(t, c.Unwrap(), taggedRule(t, "ruled", 0))
-		for range 2 {
-			db := sql.OpenDB(connector)
-			for i := range 5 {
-				mustExec(t, db, "INSERT INTO ruled (a, id) VALUES (?, NULL) ON DUPLICATE KEY UPDATE a = 1", i)
-			}
-			check(t, errors.Join(db.Close(), connector.Close(), connector.Close()))
-		}
-	}
-	for range 1_000_000 { // go-sql-driver's goroutines end by themselves, soon after
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
-	}
-	if have := runtime.NumGoroutine(); have > before {
-		t.Errorf("goroutines\nhave: %d\nwant: %d", have, before)
-	}
-}
-
-// sentForms are the statements sent for each form if nothing is known about the server. The keys
-// are bound or plain literals: 1001, 1002, … Any unexpected statement fails the test, so there
-// are no unnecessary queries.
-var sentForms = []struct {
-	query string
-	args  []any
-	sent  string
-	bound []any
-	keys  []any
-}{
-	{"INSERT INTO t_order_0 (user_id) VALUES (7)", nil,
-		"INSERT INTO t_order_0 (user_id, `order_id`) VALUES (7, 1001)", nil, []any{int64(1001)}},
-	{"INSERT INTO t_order_0 (user_id) VALUES (?), (8), (?)", []any{7, 9},
-		"INSERT INTO t_order_0 (user_id, `order_id`) VALUES (?, ?), (8, ?), (?, ?)", []any{7, 1001, 1002, 9, 1003}, []any{int64(1001), int64(1002), int64(1003)}},
-	{"INSERT INTO t_order_1 (order_id, user_id) VALUES (NULL, ?), (DEFAULT, 8), (5, ?)", []any{7, 9},
-		"INSERT INTO t_order_1 (order_id, user_id) VALUES (?, ?), (?, 8), (5, ?)", []any{1001, 7, 1002, 9}, []any{int64(1001), int64(1002), int64(5)}},
-	{"INSERT INTO t_order (order_id, user_id) VALUES (?, ?), (?, ?)", []any{nil, 7, 5, 8},
-		"INSERT INTO t_order (order_id, user_id) VALUES (?, ?), (?, ?)", []any{1001, 7, 5, 8}, []any{int64(1001), int64(5)}},
-	{"INSERT INTO t_order SET user_id = ?", []any{7},
-		"INSERT INTO t_order SET user_id = ?, `order_id` = ?", []any{7, 1001}, []any{int64(1001)}},
-	{"INSERT INTO t_order SET order_id = DEFAULT, user_id = 7", nil,
-		"INSERT INTO t_order SET order_id = 1001, user_id = 7", nil, []any{int64(1001)}},
-	{"REPLACE t_order (user_id) VALUES (?)", []any{7},
-		"REPLACE t_order (user_id, `order_id`) VALUES (?, ?)", []any{7, 1001}, []any{int64(1001)}},
-	{"INSERT IGNORE INTO t_order (user_id) VALUES (?)", []any{7},
-		"INSERT IGNORE INTO t_order (user_id, `order_id`) VALUES (?, ?)", []any{7, 1001}, []any{int64(1001)}},
-	{"INSERT INTO t_order () VALUES (), ()", nil,
-		"INSERT INTO t_order (`order_id`) VALUES (1001), (1002)", nil, []any{int64(1001), int64(1002)}},
-	{"INSERT INTO `app`.`T_ORDER_1` (`user_id`) VALUE (?) -- x", []any{7},
-		"INSERT INTO `app`.`T_ORDER_1` (`user_id`, `order_id`) VALUE (?, ?) -- x", []any{7, 1001}, []any{int64(1001)}},
-	{"/* ? */ INSERT INTO t_order (user_id) /* ? */ VALUES (?)", []any{"it's ?"},
-		"/* ? */ INSERT INTO t_order (user_id, `order_id`) /* ? */ VALUES (?, ?)", []any{"it's ?", 1001}, []any{int64(1001)}},
-	{"INSERT INTO t_order (order_id) VALUES (5), (6)", nil,
-		"INSERT INTO t_order (order_id) VALUES (5), (6)", nil, []any{int64(5), int64(6)}},
-	{"INSERT INTO t_order (order_id) VALUES (CAST(@x AS SIGNED))", nil,
-		"INSERT INTO t_order (order_id) VALUES (SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((CAST(@x AS SIGNED)) AS DECIMAL(20))), 1002)), ',', 1))", nil, []any{nil}},
-	{"INSERT INTO t_order (user_id, order_id) VALUES (1, 2, 3)", nil,
-		"INSERT INTO t_order (user_id, order_id) VALUES (~0 + 1, 1, 2, 3)", nil, nil},
-}
-
-func TestSent_forms(t *testing.T) {
-	key := regexp.MustCompile(`\b100\d\b`)
-	for _, f := range sentForms {
-		for _, d := range doors[:4] {
-			t.Run(d.name+"/"+f.query, func(t *testing.T) {
-				base := &fakedb.Server{Result: fakedb.Result{Affected: int64(len(f.keys)), ID: 5}}
-				db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
-				var keys Keys
-				res := must(d.exec(WithKeys(t.Context(), &keys), db, f.query, f.args...))(t)
-				n, err := res.RowsAffected()
-				if err != nil || n != int64(len(f.keys)) || fmt.Sprint(keys.Values()) != fmt.Sprint(f.keys) {
-					t.Errorf("have: %d rows, %v, keys %v\nwant: %v", n, err, keys.Values(), f.keys)
-				}
-				sent, bound := f.sent, f.bound
-				if d.name == "Stmt" && bound == nil { // a prepared statement always binds its keys
-					for _, key := range key.FindAllString(sent, -1) {
-						bound = append(bound, key)
-					}
-					sent = key.ReplaceAllString(sent, "?")
-				}
-				equal(t, fmt.Sprint(base.Sent), fmt.Sprintf("[%s %v]", sent, bound), "sent")
-			})
-		}
-	}
-}
-
-// The table lists the round trips of INSERT … SELECT.
-func TestSent_insertSelect(t *testing.T) {
-	base := &fakedb.Server{Kind: fakedb.Skipping, Result: fakedb.Result{Affected: 3},
-		Faults: []fakedb.Fault{{At: "ROLLBACK TO", Err: &mysql.MySQLError{Number: 1305}}},
-		Query: func(query string) (driver.Rows, error) {
-			if !strings.Contains(query, "users") {
-				return nil, driver.ErrSkip
-			}
-			return &fakedb.Rows{Names: []string{"id"}, Values: [][]driver.Value{{int64(1)}, {int64(2)}, {int64(3)}}}, nil
-		}}
-	db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
-	res := must(db.Exec("INSERT INTO t_order (user_id) SELECT id FROM users WHERE id < ?", 9))(t)
-	equal(t, must(res.LastInsertId())(t), 1001, "LastInsertId")
-	var have []string
-	for _, call := range base.Calls {
-		if _, query, ok := strings.Cut(call, "ontext "); ok && !strings.Contains(call, "prepare") && !strings.HasPrefix(query, "SHOW ") {
-			have = append(have, strings.ReplaceAll(query, "  ", " "))
-		}
-	}
-	want := []string{
-		"SAVEPOINT shardkey_rows", "ROLLBACK TO SAVEPOINT shardkey_rows", "SET autocommit = 0",
-		"SELECT id FROM users WHERE id < ? [{ 1 9}]",
-		"INSERT INTO t_order (`user_id`, `order_id`) VALUES (?,?),(?,?),(?,?) [{ 1 1} { 2 1001} { 3 2} { 4 1002} { 5 3} { 6 1003}]",
-		"COMMIT", "SET autocommit = 1", "SELECT LAST_INSERT_ID(1001)",
-	}
-	if len(have) != len(want)+1 || !strings.Contains(have[0], "@@max_allowed_packet") {
-		t.Fatalf("have: %s\nwant: a question and %s", lines(have), lines(want))
-	}
-	for i := range want {
-		if !strings.HasPrefix(have[i+1], want[i]) {
-			t.Errorf("have: %s\nwant: %s", have[i+1], want[i])
-		}
-	}
 }
 
 // Unreadable columns are an error. The statement isn't sent without a key.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testrouter"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -260,24 +259,6 @@ func TestGenes_errors(t *testing.T) {
 	}
 }
 
-// shardkey can't query how the server converts a string before an INSERT that reads results of
-// the previous statement. It needs no query if the sharding column is a number.
-func TestGenes_readsCounts(t *testing.T) {
-	for _, tt := range []struct {
-		user any
-		err  error
-	}{{7, nil}, {"7", ErrUnsupportedStatement}} {
-		db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
-		base.Columns = [][2]string{{"order_id", "bigint(20)"}}
-		if _, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 1); err != nil { // now the key column is known
-			t.Fatal(err)
-		}
-		if _, err := db.Exec("INSERT INTO t_order (a, user_id) VALUES (ROW_COUNT(), ?)", tt.user); !errors.Is(err, tt.err) {
-			t.Errorf("%v\nhave: %v\nwant: %v", tt.user, err, tt.err)
-		}
-	}
-}
-
 // An upsert of the column that determines the shard bits is refused if the row then belongs in
 // another table.
 func TestGenes_upserts(t *testing.T) {
@@ -323,28 +304,6 @@ rules:
 		}
 	}
 	mustExec(t, db, "INSERT INTO s2.t_x (user_id) VALUES (?)", 7)
-}
-
-// If the guard is off and rows are sent to wrong tables, their keys still have the right shard
-// bits.
-func TestGenes_guardOff(t *testing.T) {
-	for _, tt := range []struct {
-		settings string
-		warnings int
-	}{{", shardGuard: warn", 1}, {", shardGuard: off", 0}} {
-		var log strings.Builder
-		db, base := openShards(t, geneRule(t, tt.settings, "number"), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		for _, query := range []string{"INSERT INTO t_order_3 (user_id) VALUES (?)", "INSERT INTO t_order_3 (user_id, a) VALUES (?, 1 + 1)"} {
-			var keys Keys
-			_, err := db.ExecContext(WithKeys(t.Context(), &keys), query, 6)
-			if have := fmt.Sprint(genesOf(keys)); err != nil || have != "[6]" {
-				t.Errorf("%s\nhave: %s, %v\nwant: gene 6", tt.settings, have, err)
-			}
-		}
-		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
-			t.Errorf("%s\nhave: %d warnings, %q sent", tt.settings, n, base.Queries("INTO "))
-		}
-	}
 }
 
 // doubledRule returns a rule that shards orders by their key, and users by user_id, over n tables
@@ -476,68 +435,6 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d keys", len(all))
 }
 
-// Any generator of int64 keys supports shard bits, including custom generators.
-func TestGenes_ofACustomGenerator(t *testing.T) {
-	r, err := rule.New(rule.Config{
-		Tables:     []rule.TableConfig{{Name: "t_own", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "own"}}},
-		Generators: map[string]rule.GeneratorConfig{"own": {Generator: &shardCounter{}, Props: map[string]any{"gene-column": "user_id", "gene-bits": 4}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, base := openShards(t, r)
-	base.Result = fakedb.Result{Affected: 4}
-	var keys Keys
-	_, err = db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_own (user_id) VALUES (?), (?), (7), (?)", 5, 5, 3)
-	if have := fmt.Sprint(keys.Values()); err != nil || have != "[5 21 7 3]" {
-		t.Errorf("have: %s, %v\nwant: [5 21 7 3]", have, err)
-	}
-}
-
-// TestGenes_foundByEither inserts 20,000 random rows into the router's table for their user. It
-// then finds each row by its key alone and by its user alone.
-func TestGenes_foundByEither(t *testing.T) {
-	const rows, statements = 20, 1000
-	rnd := rand.New(rand.NewPCG(13, 6))
-	for _, typ := range []string{"MOD", "HASH_MOD"} {
-		r := mustParseRule(t, doubledRule(8, typ))
-		db, base := openShards(t, r)
-		base.Result = fakedb.Result{Affected: rows}
-		user := &testrouter.Strategy{Columns: []string{"user_id"}, Type: typ, Props: map[string]string{"sharding-count": "8"}}
-		key := &testrouter.Strategy{Columns: []string{"order_id"}, Type: "MOD", Props: map[string]string{"sharding-count": "8"}}
-		byUser, byKey := &testrouter.Table{Logic: "t_order", Table: user}, &testrouter.Table{Logic: "t_order", Table: key}
-		for i := range 8 {
-			byUser.Nodes = append(byUser.Nodes, testrouter.Node{DataSource: "ds", Table: fmt.Sprint("t_order_", i)})
-		}
-		byKey.Nodes = byUser.Nodes
-		seen := map[int64]bool{}
-		for n := 0; n < statements/2; n++ {
-			first := rnd.Int64() >> rnd.IntN(60)
-			node := must(byUser.Route(map[string]any{"user_id": first}))(t)
-			args, texts := []any{}, []string{}
-			for len(args) < rows {
-				id := rnd.Int64() >> rnd.IntN(60)
-				if len(args) == 0 {
-					id = first
-				}
-				if at, _ := byUser.Route(map[string]any{"user_id": id}); at == node {
-					args, texts = append(args, id), append(texts, "(?)")
-				}
-			}
-			var keys Keys
-			must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+node.Table+" (user_id) VALUES "+strings.Join(texts, ","), args...))(t)
-			for i, k := range keys.Values() {
-				at, err := byKey.Route(map[string]any{"order_id": k})
-				if err != nil || at != node || seen[k.(int64)] {
-					t.Fatalf("user %v in %v with key %v\nhave: %v by the key, %v, seen before: %v", args[i], node, k, at, err, seen[k.(int64)])
-				}
-				seen[k.(int64)] = true
-			}
-		}
-		t.Logf("%s: %d rows", typ, len(seen))
-	}
-}
-
 const geneServerRule = `
 rules:
 - !SHARDING
@@ -577,7 +474,6 @@ func testGenes_onServers(t *testing.T) {
 		}
 		testGenesOfForms(t, db)
 		testGenesOfSelect(t, db)
-		testGenesOfTables(t, db)
 	}
 }
 
@@ -656,44 +552,6 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	mustExec(t, db, "INSERT INTO g_text_2 (name) SELECT name FROM src WHERE name = 'zoë'")
 
 	equal(t, number(t, db, "SELECT order_id % 16 FROM g_text_2 WHERE name = 'zoë'"), 120918%16, "its hash")
-}
-
-// testGenesOfTables finds each row in the table of its key and in the table of its user.
-func testGenesOfTables(t *testing.T, db *sql.DB) {
-	for user := range 40 {
-		for i := range 4 {
-			_, err := db.Exec(fmt.Sprintf("INSERT INTO g_order_%d (user_id) VALUES (?), (?)", i), user, user+16)
-			if (err == nil) != (user%4 == i) || err != nil && !errors.Is(err, ErrWrongShard) {
-				t.Errorf("user %d into table %d: %v", user, i, err)
-			}
-			_, err = db.Exec(fmt.Sprintf("INSERT INTO g_text_%d (name) VALUES (?)", i), fmt.Sprintf("u%d", user))
-			if err != nil && !errors.Is(err, ErrWrongShard) {
-				t.Error(err)
-			}
-		}
-	}
-	mustExec(t, db, "INSERT INTO g_order_3 (user_id) VALUES (?)", uint64(1<<64-1))
-	mustExec(t, db, "INSERT INTO g_order_2 (user_id) VALUES (18446744073709551614)")
-	expectCount(t, db, "SELECT COUNT(*) FROM g_order_%[1]d WHERE order_id %% 4 <> %[1]d OR user_id %% 4 <> %[1]d OR order_id %% 16 <> user_id %% 16", 0)
-	expectCount(t, db, "SELECT COUNT(*) FROM g_text_%[1]d WHERE order_id %% 4 <> %[1]d", 0)
-	total := 0
-	for i := range 4 {
-		var n int
-		noError(t, db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM g_text_%d WHERE name LIKE 'u%%'", i)).Scan(&n))
-		total += n
-	}
-	equal(t, total, 40)
-}
-
-// expectCount runs a count query for each of the four tables.
-func expectCount(t *testing.T, db *sql.DB, query string, want int) {
-	t.Helper()
-	for i := range 4 {
-		var have int
-		if err := db.QueryRow(fmt.Sprintf(query, i)).Scan(&have); err != nil || have != want {
-			t.Errorf(query+"\nhave: %d, %v\nwant: %d", i, have, err, want)
-		}
-	}
 }
 
 // hasReason reports whether a statement was refused for a reason.

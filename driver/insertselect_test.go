@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +17,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -65,109 +62,6 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 			t.Errorf("%s %s\nhave: %s\nwant: %s", c.column, c.given, have, want)
 		}
 	}
-}
-
-// Functions that read LAST_INSERT_ID() don't see the rows' numbers.
-func TestInsertSelect_lastInsertID(t *testing.T) { onEachAndOldest(t, testInsertSelect_lastInsertID) }
-
-func testInsertSelect_lastInsertID(t *testing.T) {
-	for _, column := range []string{"BIGINT PRIMARY KEY", "BIGINT AUTO_INCREMENT PRIMARY KEY"} {
-		ours, plain := one(t)
-		mustExec(t, plain, "DROP TABLE ruled")
-		mustExec(t, plain, "CREATE TABLE ruled (id "+column+", a INT, u INT UNIQUE)")
-		mustExec(t, plain, "CREATE FUNCTION last_id() RETURNS BIGINT READS SQL DATA RETURN LAST_INSERT_ID()")
-		mustExec(t, plain, "CREATE VIEW last_ids AS SELECT last_id() AS id")
-		for _, c := range []struct {
-			query string
-			made  int64 // LAST_INSERT_ID() is the key of the row with this a, or the previous one if 0
-			fails bool
-		}{
-			{query: "INSERT INTO ruled (a, u) SELECT 1, 11 UNION ALL SELECT 2, 12", made: 1},
-			{query: "INSERT INTO ruled (a, u) SELECT 3, 13 FROM DUAL WHERE FALSE"},
-			{query: "INSERT INTO ruled (a, u) SELECT 4, 14 UNION ALL SELECT 5, 11", fails: true},
-			{query: "INSERT INTO ruled (a, u) SELECT 6, nope", fails: true},
-			{query: "INSERT INTO ruled (id, a) SELECT 9001, 7 UNION ALL SELECT NULL, 8 UNION ALL SELECT 0, 9", made: 8},
-			{query: "INSERT INTO ruled (id, a) SELECT 9002, 10"},
-			{query: "INSERT IGNORE INTO ruled (a, u) SELECT 11, 11 UNION ALL SELECT 12, 22", made: 12},
-			{query: "INSERT IGNORE INTO ruled (a, u) SELECT 13, 11"},
-			{query: "INSERT INTO ruled (a, u) SELECT 14, 22 ON DUPLICATE KEY UPDATE a = 14"},
-			{query: "REPLACE INTO ruled (a, u) SELECT 15, 11", made: 15},
-			{query: "INSERT INTO ruled (a) SELECT 16 UNION ALL SELECT last_id()", made: 16},
-		} {
-			former := number(t, ours, "SELECT id FROM last_ids")
-			if _, err := ours.Exec(c.query); (err != nil) != c.fails {
-				t.Errorf("%s: %v", c.query, err)
-			}
-			have, want := number(t, ours, "SELECT id FROM last_ids"), former
-			if c.made != 0 {
-				want = number(t, plain, fmt.Sprintf("SELECT id FROM ruled WHERE a = %d", c.made))
-			}
-			if again := number(t, ours, "SELECT LAST_INSERT_ID()"); have != want || again != want {
-				t.Errorf("%s, %s\nhave: %d, %d\nwant: %d", column, c.query, have, again, want)
-			}
-		}
-	}
-}
-
-// An INSERT … SELECT needs only the tables that LOCK TABLES has locked.
-func TestInsertSelect_underLockTables(t *testing.T) {
-	onEachAndOldest(t, testInsertSelect_underLockTables)
-}
-
-func testInsertSelect_underLockTables(t *testing.T) {
-	ours, plain := one(t)
-	mustExec(t, plain, "CREATE TABLE src (a INT)")
-	mustExec(t, plain, "INSERT INTO src VALUES (1), (2)")
-	mustExec(t, ours, "LOCK TABLES ruled WRITE, src READ")
-	mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM src")
-	mustExec(t, ours, "INSERT INTO ruled (id, a) SELECT NULL, a FROM src")
-	mustExec(t, ours, "INSERT IGNORE INTO ruled (id, a) SELECT id, a FROM ruled UNION SELECT NULL, 3")
-	mustExec(t, ours, "UNLOCK TABLES")
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 5, "rows")
-}
-
-// A zero date as a default of the target is no error.
-func TestInsertSelect_zeroDates(t *testing.T) { onEachAndOldest(t, testInsertSelect_zeroDates) }
-
-func testInsertSelect_zeroDates(t *testing.T) {
-	ours, plain := one(t)
-	plain.SetMaxOpenConns(1)
-	mustExec(t, plain, "SET sql_mode = ''")
-	mustExec(t, plain, `ALTER TABLE ruled ADD d DATE NOT NULL DEFAULT '0000-00-00', ADD dt DATETIME(3) NOT NULL DEFAULT '0000-00-00 00:00:00',
-		ADD ts TIMESTAMP NOT NULL DEFAULT '0000-00-00 00:00:00'`)
-	mustExec(t, ours, "SET sql_mode = 'TRADITIONAL'")
-	mustExec(t, ours, "INSERT INTO ruled (a, dt, d, ts) SELECT 1, '2024-02-03 04:05:06.789', '2024-02-29', '2024-05-06 07:08:09'")
-	mustExec(t, ours, "INSERT INTO ruled (id, a, TS, dt, D) SELECT NULL, 2, '2024-05-06 07:08:09', '2024-02-03', '2024-02-29'")
-	if _, err := ours.Exec("INSERT INTO ruled (a, d, dt, ts) SELECT 3, NULL, '2024-02-03', '2024-05-06'"); !base.IsServerError(err, 1048) {
-		t.Errorf("have: %v", err)
-	}
-	want := "1 2024-02-03 04:05:06.789 2024-02-29 2024-05-06 07:08:09"
-	if have := column(t, plain, "SELECT CONCAT_WS(' ', a, dt, d, ts) FROM ruled WHERE a = 1 AND id > 0"); !strings.Contains(have, want) {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-}
-
-// For MySQL, RETURNING is an ordinary name.
-func TestInsertSelect_namedReturning(t *testing.T) {
-	onEachAndOldest(t, testInsertSelect_namedReturning)
-}
-
-func testInsertSelect_namedReturning(t *testing.T) {
-	if !testserver.Has(t, testserver.MySQL8, "RETURNING as a name") {
-		return
-	}
-	ours, plain := one(t)
-	mustExec(t, plain, "CREATE TABLE src (returning INT)")
-	mustExec(t, plain, "INSERT INTO src VALUES (4)")
-	for _, query := range []string{
-		"INSERT INTO ruled (a) SELECT returning FROM src",
-		"INSERT INTO ruled (a) SELECT 4 AS returning",
-		"INSERT INTO ruled (a) SELECT 4 returning",
-		"INSERT INTO ruled (a) SELECT 4 FROM src returning",
-	} {
-		mustExec(t, ours, query)
-	}
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4 AND id > 0"), 4, "rows")
 }
 
 // taggedSnowflake returns a rule for ruled.id with a generator of consecutive int64 keys.
@@ -421,62 +315,6 @@ func testInsertSelect_holdsWhatItReads(t *testing.T) {
 	mustExec(t, plain, "SELECT a FROM src WHERE a = 1 FOR UPDATE NOWAIT")
 }
 
-// A connection whose transaction couldn't be rolled back is not used again.
-func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
-	b := &fakedb.Server{}
-	conn := base.New(must(b.Connect(t.Context()))(t), nil)
-	r := &insertSelect{Session: &session.Session{Base: &conn}, rollback: []string{"ROLLBACK"}}
-	b.Faults = []fakedb.Fault{{At: "ROLLBACK", Err: &mysql.MySQLError{Number: 2013, Message: "lost"}}}
-	if r.undo(); r.Base.IsValid() {
-		t.Error("the connection is released")
-	}
-}
-
-func TestInsertSelect_manyRows(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_manyRows) {
-		return
-	}
-	const many = 100_000
-	ours, plain, c := openFilled(t)
-	mustExec(t, plain, "CREATE TABLE digit (n INT)")
-	mustExec(t, plain, "INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
-	mustExec(t, plain, "CREATE TABLE src AS SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS a FROM digit a, digit b, digit c, digit d, digit e")
-	var before, after runtime.MemStats
-	for _, query := range []string{"INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", "INSERT INTO ruled (a, id) SELECT a, 0 FROM src ORDER BY a"} {
-		mustExec(t, plain, "TRUNCATE ruled")
-		made := issued(c)
-		runtime.ReadMemStats(&before)
-		n, err := mustExec(t, ours, query).RowsAffected()
-		runtime.ReadMemStats(&after)
-		if n != many || err != nil || issued(c)-made != many {
-			t.Errorf("%s: %d rows, %v, %d keys", query, n, err, issued(c)-made)
-		}
-		keysInOrder(t, plain)
-		// The test's generator boxes its keys, 16 bytes each, and returns a slice of the same
-		// size.
-		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 30<<20 {
-			t.Errorf("%s: %d bytes were allocated for %d rows", query, allocated, many)
-		}
-	}
-}
-
-func TestInsertSelect_rolledBack(t *testing.T) { onEachAndOldest(t, testInsertSelect_rolledBack) }
-
-func testInsertSelect_rolledBack(t *testing.T) {
-	ours, plain, _ := openFilled(t)
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
-	tx := must(ours.Begin())(t)
-	mustExec(t, tx, "INSERT INTO ruled (a) VALUES (3)")
-	if res, err := tx.Exec("INSERT INTO ruled (a) SELECT a + ? FROM ruled", 10); err != nil {
-		t.Fatal(err)
-	} else if n, _ := res.RowsAffected(); n != 3 {
-		t.Errorf("%d rows", n)
-	}
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows are seen outside of the transaction")
-	noError(t, tx.Rollback())
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows after the rollback")
-}
-
 // If the context ends when the keys are generated, no row is inserted, and the pool works.
 func TestInsertSelect_canceledBeforeRows(t *testing.T) {
 	onEach(t, testInsertSelect_canceledBeforeRows)
@@ -519,31 +357,6 @@ func testInsertSelect_canceledInQuery(t *testing.T) {
 	}
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
-}
-
-// A NULL for a generated column is stored if the server's INSERT … SELECT stores it.
-func TestInsertSelect_generatedColumn(t *testing.T) {
-	onEachAndOldest(t, testInsertSelect_generatedColumn)
-}
-
-func testInsertSelect_generatedColumn(t *testing.T) {
-	testserver.Needs(t, testserver.Newer, "generated columns")
-	ours, plain := one(t)
-	mustExec(t, plain, "DROP TABLE ruled")
-	for _, table := range []string{"ruled (id BIGINT NOT NULL PRIMARY KEY", "auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"} {
-		mustExec(t, plain, "CREATE TABLE "+table+", u BIGINT, g BIGINT AS (u + 1), a INT)")
-	}
-	for _, query := range []string{"INSERT INTO %s SELECT NULL, 9, NULL, 4", "INSERT INTO %s (u, a) SELECT 9, 4 UNION ALL SELECT 8, 3"} {
-		_, want := plain.Exec(fmt.Sprintf(query, "auto"))
-		_, have := ours.Exec(fmt.Sprintf(query, "ruled"))
-		if fmt.Sprint(have) != strings.ReplaceAll(fmt.Sprint(want), "auto", "ruled") {
-			t.Errorf("%s\nhave: %v\nwant: %v", query, have, want)
-		}
-	}
-	const read = "SELECT GROUP_CONCAT(CONCAT_WS('|', u, g, a) ORDER BY id) FROM "
-	if have, want := column(t, plain, read+"ruled"), column(t, plain, read+"auto"); have != want || want == "" {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
 }
 
 // All rows are inserted with any sql_select_limit, and session variables don't change, even after
@@ -633,20 +446,6 @@ func testInsertSelect_manyAndWideRows(t *testing.T) {
 		t.Errorf("%d rows are reported", n)
 	}
 	equal(t, number(t, plain, "SELECT SUM(LENGTH(s)) + SUM(c59) FROM ruled WHERE id > 0"), 300000+2047+2048)
-}
-
-// An upsert with explicit keys that matches a row reports no insert ID, like AUTO_INCREMENT.
-func TestInsertSelect_upsertOfGivenKeys(t *testing.T) {
-	onEachAndOldest(t, testInsertSelect_upsertOfGivenKeys)
-}
-
-func testInsertSelect_upsertOfGivenKeys(t *testing.T) {
-	ours, plain := one(t)
-	mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (7, 1)")
-	id, err := mustExec(t, ours, "INSERT INTO ruled (id, a) SELECT 7, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)").LastInsertId()
-	if id != 0 || err != nil || number(t, plain, "SELECT a FROM ruled WHERE id = 7") != 2 {
-		t.Errorf("insert id %d, %v", id, err)
-	}
 }
 
 // A user with the privileges to read the query and insert into the target needs no others.

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/google/uuid"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
@@ -127,34 +126,6 @@ func testKeys_oddCharacters(t *testing.T) {
 	}
 }
 
-func TestKeys_binary(t *testing.T) { onEachAndOldest(t, testKeys_binary) }
-
-func testKeys_binary(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			made := 0
-			binary := func(i int) any { return append([]byte{0, 0xff, '\'', '\\', 0x80, byte(i)}, make([]byte, 10)...) }
-			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, binary), "ruled.id"), params)
-			mustExec(t, plain, "CREATE TABLE ruled (id BINARY(16) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
-			for i, query := range []string{"INSERT INTO ruled (a) VALUES (0)", "INSERT INTO ruled (id, a) VALUES (NULL, 0)", "INSERT INTO ruled (id, a) VALUES ('', 0)",
-				"INSERT IGNORE INTO ruled (u) VALUES (7), (7)", "INSERT INTO ruled (a) SELECT 0"} {
-				made = 10 * i
-				have := execKeys(t, ours, query)
-				want := fmt.Sprintf("id 0 <nil>, 1 rows, [%q", binary(10*i))
-				if !strings.HasPrefix(have, want) {
-					t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
-				}
-				equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(10*i))), 1, params, query, "rows")
-			}
-			for i, bound := range []any{nil, []byte(nil), []byte{}, ""} {
-				made = 100 + i
-				mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (?, 1)", bound)
-				equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(100+i))), 1, "bound", bound, "v", "rows")
-			}
-		})
-	}
-}
-
 type namedKey int64
 
 // Integers of any type are integer keys.
@@ -201,21 +172,6 @@ func testKeys_integersOfAnyType(t *testing.T) {
 	}
 }
 
-// Keys may be of a type that implements driver.Valuer, such as uuid.UUID.
-func TestKeys_valuers(t *testing.T) { onEachAndOldest(t, testKeys_valuers) }
-
-func testKeys_valuers(t *testing.T) {
-	id := uuid.MustParse("0190163d-8694-739b-aea5-966c26f8ad91")
-	for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1"} {
-		ours, plain := openScripted(t, scriptRule(t, listed(id), "ruled.id"))
-		mustExec(t, plain, "CREATE TABLE ruled (id CHAR(36) NOT NULL PRIMARY KEY, a INT)")
-		have := execKeys(t, ours, query)
-		if want := fmt.Sprintf("id 0 <nil>, 1 rows, [%q]", id); have != want || column(t, plain, "SELECT id FROM ruled") != id.String() {
-			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
-		}
-	}
-}
-
 // If the kind of keys is unknown, finding out uses up a key only for statements with 0 or an
 // empty string.
 func TestKeys_noneIsWasted(t *testing.T) { onEachAndOldest(t, testKeys_noneIsWasted) }
@@ -241,78 +197,6 @@ func testKeys_noneIsWasted(t *testing.T) {
 		mustExec(t, plain, "CREATE TABLE other LIKE ruled")
 		_, _ = ours.Exec(query)
 		equal(t, made, want, query)
-	}
-}
-
-func TestKeys_keepExplicit(t *testing.T) { onEachAndOldest(t, testKeys_keepExplicit) }
-
-func testKeys_keepExplicit(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			made := 0
-			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(1000 + i) }), "ruled.id keep"), params)
-			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NULL DEFAULT 7, a INT)")
-			for _, c := range []struct {
-				query string
-				args  []any
-				want  string
-				keys  int
-			}{
-				{"INSERT INTO ruled (a) VALUES (1)", nil, "id 1000 <nil>, 1 rows, ['Ϩ']", 1},
-				{"INSERT INTO ruled (id, a) VALUES (NULL, 1), (0, 2), (DEFAULT, 3), (?, 4)", []any{nil}, "id 0 <nil>, 4 rows, [<nil> '\\x00' <nil> <nil>]", 0},
-				{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{0}, "id 0 <nil>, 1 rows, ['\\x00']", 0},
-				{"INSERT INTO ruled SET id = NULL, a = 1", nil, "id 0 <nil>, 1 rows, [<nil>]", 0},
-				{"INSERT INTO ruled (id, a) SELECT NULL, 1", nil, "id 0 <nil>, 1 rows, []", 0},
-				{"INSERT INTO ruled (a) SELECT 1", nil, "id 1001 <nil>, 1 rows, ['ϩ']", 1},
-			} {
-				before := made
-				have := execKeys(t, ours, c.query, c.args...)
-				if have != c.want || made-before != c.keys {
-					t.Errorf("%s %v\nhave: %s, %d keys\nwant: %s, %d keys", c.query, c.args, have, made-before, c.want, c.keys)
-				}
-			}
-			equal(t, column(t, plain, "SELECT COALESCE(id, 'null') FROM ruled ORDER BY id"), "null null null null 0 0 7 1000 1001")
-		})
-	}
-}
-
-// Each execution resets the keys, even if it fails or is passed through.
-func TestKeys_resetByEachExecution(t *testing.T) { onEachAndOldest(t, testKeys_resetByEachExecution) }
-
-func testKeys_resetByEachExecution(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
-			mustExec(t, plain, "CREATE TABLE other (a INT)")
-			for _, d := range doors[:4] {
-				for _, c := range []struct {
-					query string
-					args  []any
-					want  int // number of keys
-					fails bool
-				}{
-					{"INSERT INTO ruled (a) VALUES (1), (2)", nil, 2, false},
-					{"UPDATE ruled SET a = 1", nil, 0, false},
-					{"INSERT INTO other (a) VALUES (1)", nil, 0, false},
-					{"INSERT INTO ruled (nope) VALUES (1)", nil, 0, true},
-					{"INSERT INTO ruled (id, a) VALUES (1, 1), (1, 2)", nil, 0, true},
-					{"INSERT INTO ruled (a) VALUES (?)", []any{1}, 1, false},
-					{"INSERT INTO ruled (a) VALUES (1", nil, 0, true},
-					{"INSERT INTO ruled (a) SELECT a FROM ruled", nil, -1, false},
-					{"INSERT INTO ruled (a) SELECT nope FROM ruled", nil, 0, true},
-				} {
-					keys := Keys{values: []any{"from before"}}
-					_, err := d.exec(WithKeys(t.Context(), &keys), ours, c.query, c.args...)
-					equal(t, (err != nil), c.fails, c.query, err)
-					if d.name == "Stmt" && c.fails && len(keys.Values()) == 1 {
-						continue // it wasn't prepared, so database/sql didn't execute it
-					}
-					if have := len(keys.Values()); have != c.want && c.want >= 0 {
-						t.Errorf("%s, %s\nhave: %v\nwant: %d keys", d.name, c.query, keys.Values(), c.want)
-					}
-				}
-			}
-		})
 	}
 }
 
@@ -374,23 +258,6 @@ func rawLists(t *testing.T, db *sql.DB, query string) (outcome string) {
 	return outcome
 }
 
-// The first statement may be an upsert, prepared or not.
-func TestKeys_firstStatementIsUpsert(t *testing.T) {
-	onEachAndOldest(t, testKeys_firstStatementIsUpsert)
-}
-
-func testKeys_firstStatementIsUpsert(t *testing.T) {
-	for _, d := range doors[:4] {
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return 1000 + i }), "ruled.id"))
-		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
-		mustExec(t, plain, "INSERT INTO ruled VALUES (5, 1, 1)")
-		res := must(d.exec(t.Context(), ours, "INSERT INTO ruled (u, a) VALUES (?, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", 1))(t)
-		if id, err := res.LastInsertId(); id != 5 || err != nil {
-			t.Errorf("%s\nhave: %d, %v\nwant: 5", d.name, id, err)
-		}
-	}
-}
-
 // A key that the column would truncate is an error, even if the server reports none.
 func TestKeyColumn_tooNarrow(t *testing.T) { onEachAndOldest(t, testKeyColumn_tooNarrow) }
 
@@ -438,20 +305,6 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 	}
 }
 
-// A column that has been widened is noticed.
-func TestKeyColumn_widened(t *testing.T) { onEachAndOldest(t, testKeyColumn_widened) }
-
-func testKeyColumn_widened(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, listed(1, int64(5000000000), int64(5000000001)), "ruled.id"))
-	mustExec(t, plain, "CREATE TABLE ruled (id INT PRIMARY KEY, a INT)")
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
-	mustExec(t, plain, "ALTER TABLE ruled MODIFY id BIGINT")
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
-	mustExec(t, ours, "ALTER TABLE ruled ADD b INT")
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 3, "rows")
-}
-
 // If the server truncates an explicit key, it is not reported.
 func TestKeyColumn_givenKeyOutOfRange(t *testing.T) {
 	onEachAndOldest(t, testKeyColumn_givenKeyOutOfRange)
@@ -478,24 +331,6 @@ func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The type is queried once.
-func TestKeyColumn_isQueriedOnce(t *testing.T) { onEachAndOldest(t, testKeyColumn_isQueriedOnce) }
-
-func testKeyColumn_isQueriedOnce(t *testing.T) {
-	ours, _ := one(t)
-	asked := func() int64 { return number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'") }
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
-	before := asked()
-	for i := range 20 {
-		mustExec(t, ours, fmt.Sprintf("INSERT INTO ruled (a) VALUES (%d)", i))
-		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", i)
-		mustExec(t, ours, "INSERT INTO ruled (a) SELECT ?", i)
-	}
-	if n := asked() - before; n != 0 || before != 1 {
-		t.Errorf("%d and %d questions", before, n)
 	}
 }
 
@@ -529,37 +364,5 @@ func testKeyColumn_trigger(t *testing.T) {
 	}
 	if ints, ok := keys.Int64s(); !ok || fmt.Sprint(ints) != "[74 75]" {
 		t.Errorf("have: %v, %v\nwant: [74 75], true", ints, ok)
-	}
-}
-
-// The server's insert IDs are those of another column with AUTO_INCREMENT.
-func TestKeyColumn_withAutoIncrement(t *testing.T) {
-	onEachAndOldest(t, testKeyColumn_withAutoIncrement)
-}
-
-func testKeyColumn_withAutoIncrement(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
-	ours.SetMaxOpenConns(1)
-	mustExec(t, plain, "CREATE TABLE ruled (n INT AUTO_INCREMENT PRIMARY KEY, id BIGINT UNIQUE, u INT UNIQUE, a INT) AUTO_INCREMENT = 5")
-	var keys Keys
-	for _, c := range []struct {
-		query  string
-		keys   string
-		id     int64
-		lastID int64
-	}{
-		{"INSERT INTO ruled (u) VALUES (1)", "[70]", 5, 5},
-		{"INSERT INTO ruled (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE a = 2", "[71]", 6, 6},
-		{"INSERT INTO ruled (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE a = 2", "[71]", 0, 6},
-		{"INSERT IGNORE INTO ruled (u) VALUES (1)", "[<nil>]", 0, 6},
-	} {
-		t.Run(c.query, func(t *testing.T) {
-			res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
-			id, _ := res.LastInsertId()
-			last := number(t, ours, "SELECT LAST_INSERT_ID()")
-			if have := fmt.Sprint(keys.Values()); have != c.keys || id != c.id || last != c.lastID {
-				t.Errorf("have: keys %s, LastInsertId %d, LAST_INSERT_ID() %d\nwant: keys %s, %d, %d", have, id, last, c.keys, c.id, c.lastID)
-			}
-		})
 	}
 }

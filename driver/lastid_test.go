@@ -26,124 +26,6 @@ func counted(made *int64) script {
 	}
 }
 
-// lastIDCases begin with LAST_INSERT_ID() 77. The generated keys are k1, k2, … in the order of
-// generation, including those of failed statements.
-var lastIDCases = []struct {
-	name  string
-	steps []string
-	// want is the last step's LastInsertId or error number, and LAST_INSERT_ID() after it.
-	want string
-	only testserver.Servers // "" for all
-}{
-	{"inserted", []string{"INSERT INTO ruled (u) VALUES (1), (2)"}, "k1 k1", ""},
-	{"a duplicate fails", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, k1", ""},
-	{"the first fails", []string{"INSERT INTO ruled (id, u) VALUES (5, 1)", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, 77", ""},
-	{"the second of two rows fails", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (2), (1)"}, "error 1062, k1", ""},
-	{"a query's row fails", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) SELECT 2 UNION SELECT 1"}, "error 1062, k1", ""},
-	{"a REPLACE fails", []string{"INSERT INTO ruled (u) VALUES (1)", "REPLACE INTO ruled (u, n) VALUES (2, NULL)"}, "error 1048, k1", ""},
-	{"IGNORE drops the row", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT IGNORE INTO ruled (u) VALUES (1)"}, "0 k1", ""},
-	{"IGNORE drops the first row", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT IGNORE INTO ruled (u) VALUES (1), (2)"}, "k3 k3", ""},
-	{"upsert of a new row", []string{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 5"}, "k1 k1", ""},
-	{"upsert of a row that exists", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (2)", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = n + 1"}, "k1 k2", ""},
-	{"upsert of two rows, both new", []string{"INSERT INTO ruled (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = n + 1"}, "k1 k1", ""},
-	{"upsert of two rows, one new", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = n + 1"}, "k3 k3", ""},
-	{"upsert of two rows that are one", []string{"INSERT INTO ruled (u) VALUES (1), (1) ON DUPLICATE KEY UPDATE n = n + 1"}, "k1 k1", ""},
-	{"upsert of three rows that are one", []string{"INSERT INTO ruled (u, n) VALUES (1, 1), (1, 2), (1, 2) ON DUPLICATE KEY UPDATE n = VALUES(n)"}, "k1 k1", ""},
-	{"upsert of a explicit key that is new", []string{"INSERT INTO ruled (id, u) VALUES (5, 1) ON DUPLICATE KEY UPDATE n = 5"}, "5 77", ""},
-	{"upsert that fails after it met a row", []string{
-		"INSERT INTO ruled (id, u) VALUES (5, 1)",
-		"INSERT INTO ruled (u, n) VALUES (1, 1), (1, 2) ON DUPLICATE KEY UPDATE n = IF(VALUES(n) = 1, 5, NULL)",
-	}, "error 1048, 77", ""},
-	{"… and after it others", []string{
-		"INSERT INTO ruled (id, u) VALUES (5, 1)",
-		"!INSERT INTO ruled (u, n) VALUES (1, 1), (1, 2) ON DUPLICATE KEY UPDATE n = IF(VALUES(n) = 1, 5, NULL)",
-		"INSERT INTO ruled (u) VALUES (2)",
-		"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 7",
-	}, "5 k3", ""},
-	{"upsert of a row whose key is 0", []string{
-		"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, u) VALUES (0, 1)",
-		"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 5",
-	}, "0 77", ""},
-	{"upsert of two rows, one has key 0", []string{
-		"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, u) VALUES (0, 1)",
-		"INSERT INTO ruled (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = 5",
-	}, "k2 k2", ""},
-	{"upsert of a row whose key is negative", []string{"INSERT INTO ruled (id, u) VALUES (-5, 1)", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 5"}, "-5 77", ""},
-	{"upsert that sets it itself", []string{"INSERT INTO ruled (id, u) VALUES (5, 1)", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)"}, "5 5", ""},
-	{"upsert within IGNORE", []string{"INSERT INTO ruled (id, u) VALUES (5, 1)", "INSERT IGNORE INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 5"}, "5 77", ""},
-	{"a query", []string{"INSERT INTO ruled (u) SELECT 1 UNION SELECT 2"}, "k1 k1", ""},
-	{"a query without rows", []string{"INSERT INTO ruled (u) SELECT 1 FROM DUAL WHERE FALSE"}, "0 77", ""},
-	{"a query, upsert of a row that exists", []string{"INSERT INTO ruled (id, u) VALUES (5, 1)", "INSERT INTO ruled (u) SELECT 1 FROM DUAL ON DUPLICATE KEY UPDATE n = 5"}, "0 77", ""},
-	{"read by a view after a query", []string{"INSERT INTO ruled (u) SELECT 1 UNION SELECT 2", "INSERT INTO free (id, n) SELECT id, 1 FROM last"}, "k1 k1", ""},
-
-	{"an INSERT without rule, then a failure", []string{"INSERT INTO free (n) VALUES (1)", "INSERT INTO ruled (u, n) VALUES (1, NULL)"}, "error 1048, f", ""},
-	{"an INSERT without rule that gives its key", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO free (id, n) VALUES (90, 1)", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, k1", ""},
-	{"an INSERT without rule that fails", []string{"INSERT INTO ruled (u) VALUES (1)", "!INSERT INTO free (id, n) VALUES (NULL, NULL)", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, k1", ""},
-	{"a child without rule", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 2", "INSERT INTO free (id, n) VALUES (90, LAST_INSERT_ID())", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, k1", ""},
-	{"a procedure", []string{"INSERT INTO ruled (u) VALUES (1)", "CALL inserts()", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, f", ""},
-	{"set by a statement", []string{"DO LAST_INSERT_ID(55)", "INSERT INTO ruled (u, n) VALUES (1, NULL)"}, "error 1048, 55", ""},
-	{"set by a variable", []string{"SET @@last_insert_id = 56", "INSERT INTO ruled (u, n) VALUES (1, NULL)"}, "error 1048, 56", ""},
-	{"set by another name", []string{"SET identity = 57", "INSERT INTO ruled (u, n) VALUES (1, NULL)"}, "error 1048, 57", ""},
-	{"CREATE TABLE … SELECT", []string{"INSERT IGNORE INTO ruled (u) VALUES (1), (1)", "CREATE TABLE made (id INT AUTO_INCREMENT PRIMARY KEY, n INT) AUTO_INCREMENT = 600 SELECT 5 AS n", "INSERT INTO ruled (u) VALUES (1)"}, "error 1062, 600", ""},
-
-	{"RETURNING", []string{"INSERT INTO ruled (u) VALUES (1), (2) RETURNING id"}, "- k1", testserver.MariaDB},
-	{"RETURNING fails", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (2), (1) RETURNING id"}, "error 1062, k1", testserver.MariaDB},
-	{"RETURNING of a row that exists", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 6 RETURNING u"}, "- k1", testserver.MariaDB},
-	{"RETURNING of a row that IGNORE drops", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT IGNORE INTO ruled (u) VALUES (1) RETURNING u"}, "- k1", testserver.MariaDB},
-}
-
-func TestLastID_isThatOfAutoIncrement(t *testing.T) {
-	onEachAndOldest(t, testLastID_isThatOfAutoIncrement)
-}
-
-func testLastID_isThatOfAutoIncrement(t *testing.T) {
-	for _, key := range []string{"BIGINT", "BIGINT AUTO_INCREMENT"} {
-		for _, params := range []string{"", "interpolateParams=true", "clientFoundRows=true"} {
-			t.Run(key+" "+params, func(t *testing.T) { testLastID(t, key, params) })
-		}
-	}
-}
-
-// testLastID runs the cases alternately with literals and prepared. Without more DSN parameters
-// it begins with literals, with parameters it begins with prepared statements.
-func testLastID(t *testing.T, key, params string) {
-	prepared := params == ""
-	var made int64
-	ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), params)
-	ours.SetMaxOpenConns(1)
-	for _, ddl := range []string{
-		"CREATE TABLE ruled (id " + key + " PRIMARY KEY, u INT UNIQUE, n INT NOT NULL DEFAULT 0)",
-		"CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL)",
-		"CREATE VIEW last AS SELECT LAST_INSERT_ID() AS id",
-		"CREATE PROCEDURE inserts() INSERT INTO free (n) VALUES (1)",
-	} {
-		mustExec(t, plain, ddl)
-	}
-	mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)") // now the kind of the keys is known
-	for _, c := range lastIDCases {
-		prepared = !prepared
-		if c.only != "" && !testserver.Has(t, c.only, c.name) {
-			continue
-		}
-		for _, query := range []string{"SET sql_mode = 'STRICT_TRANS_TABLES'", "DROP TABLE IF EXISTS made", "DELETE FROM ruled", "DELETE FROM free", "DO LAST_INSERT_ID(77)"} {
-			mustExec(t, ours, query)
-		}
-		before, have := made, ""
-		for i, step := range c.steps {
-			step, fails := strings.CutPrefix(step, "!")
-			have = lastIDStep(ours, step, prepared && !strings.HasPrefix(step, "/*") && !strings.HasPrefix(step, "SET"))
-			if strings.HasPrefix(have, "error") != fails && i < len(c.steps)-1 {
-				t.Errorf("%s: %s: %s", c.name, step, have)
-			}
-		}
-		last := fmt.Sprint(number(t, ours, "SELECT LAST_INSERT_ID()"))
-		want := lastIDWords(t, plain, c.want, before)
-		if have += " " + last; have != want {
-			t.Errorf("%s: %s\nhave: %s\nwant: %s (%s)", c.name, c.steps[len(c.steps)-1], have, want, c.want)
-		}
-	}
-}
-
 // lastIDStep executes a statement and returns its LastInsertId or error.
 func lastIDStep(db *sql.DB, query string, prepared bool) string {
 	exec, rows := db.Exec, db.Query
@@ -179,23 +61,6 @@ func lastIDStep(db *sql.DB, query string, prepared bool) string {
 	return fmt.Sprint(id)
 }
 
-// lastIDWords replaces k1, k2, … and f, the newest key of free, with numbers.
-func lastIDWords(t *testing.T, db *sql.DB, words string, made int64) string {
-	t.Helper()
-	var out []string
-	for word := range strings.FieldsSeq(words) {
-		var k int64
-		switch _, err := fmt.Sscanf(word, "k%d", &k); {
-		case err == nil:
-			word = fmt.Sprint(1000 + made + k)
-		case word == "f":
-			word = fmt.Sprint(number(t, db, "SELECT MAX(id) FROM free"))
-		}
-		out = append(out, word)
-	}
-	return strings.Join(out, " ")
-}
-
 // The most frequent cases need no additional statements.
 func TestLastID_costsNoRoundTrips(t *testing.T) { onEachAndOldest(t, testLastID_costsNoRoundTrips) }
 
@@ -228,41 +93,6 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 			}
 			have := number(t, ours, "SHOW SESSION STATUS LIKE 'Questions'") - before - 1 - int64(len(c.queries))
 			equal(t, have, c.more)
-		})
-	}
-}
-
-// LAST_INSERT_ID(key) is unsigned, so negative keys are written without it.
-func TestLastID_negativeKeys(t *testing.T) { onEachAndOldest(t, testLastID_negativeKeys) }
-
-func testLastID_negativeKeys(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain := openScripted(t, scriptRule(t, listed(int64(7), int64(-1), int64(-2), int64(-3), int64(-4), int64(-5), int64(8)), "ruled.id"), params)
-			ours.SetMaxOpenConns(1)
-			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE)")
-			mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)")
-			st := must(ours.Prepare("INSERT INTO ruled (u) VALUES (?)"))(t)
-			defer st.Close()
-			for _, exec := range []func() (sql.Result, error){
-				func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (2)") },
-				func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (?)", 3) },
-				func() (sql.Result, error) { return st.Exec(4) },
-				func() (sql.Result, error) {
-					return ours.Exec("INSERT INTO ruled (u) VALUES (?) ON DUPLICATE KEY UPDATE u = 9", 5)
-				},
-			} {
-				res, err := exec()
-				if err != nil {
-					t.Errorf("%v", err)
-					continue
-				}
-				id, _ := res.LastInsertId()
-				if have := number(t, ours, "SELECT CAST(LAST_INSERT_ID() AS SIGNED)"); id >= 0 || have != id {
-					t.Errorf("have: LastInsertId %d, LAST_INSERT_ID() %d\nwant: a negative key, twice", id, have)
-				}
-			}
-			equal(t, column(t, plain, "SELECT id FROM ruled ORDER BY id DESC"), "7 -1 -2 -3 -4")
 		})
 	}
 }
@@ -336,62 +166,6 @@ func testKeys_nest(t *testing.T) {
 					t.Errorf("%s\nhave: %s of %q\nwant: %s of %q", name, have, keys.Column(), c.want, c.column)
 				}
 			}
-		})
-	}
-}
-
-func TestJudge_cases(t *testing.T) {
-	plain, ignore := insertFacts{}, insertFacts{ignore: true}
-	upsert := insertFacts{upsert: true, guarded: true, key: 9}
-	carries := insertFacts{upsert: true, guarded: true, carries: true, key: 9}
-	both := insertFacts{upsert: true, guarded: true, carries: true, key: 9, ignore: true}
-	zero := insertFacts{upsert: true, guarded: true, key: 9, zero: true}
-	unguarded, replace := insertFacts{upsert: true}, insertFacts{replace: true}
-	for _, c := range []struct {
-		name               string
-		facts              insertFacts
-		rows, affected, id int64
-		foundRows          bool
-		want               verdict
-	}{
-		{"inserted", plain, 2, 2, 0, false, allInserted},
-		{"in a comment for other servers", plain, 1, 0, 0, false, noneInserted},
-		{"of several statements, unknown", plain, 2, unknownCount, 0, false, allInserted},
-		{"REPLACE of a row", replace, 1, 2, 0, false, allInserted},
-		{"REPLACE, perhaps of a row of its own", replace, 2, 3, 0, false, laterReplaced},
-		{"IGNORE inserts all", ignore, 2, 2, 0, false, allInserted},
-		{"IGNORE drops all", ignore, 2, 0, 0, false, noneInserted},
-		{"IGNORE drops some", ignore, 2, 1, 0, false, unclear},
-
-		{"new: the key comes back", carries, 1, 1, 9, false, allInserted},
-		{"changed", carries, 1, 2, 5, false, oneExists},
-		{"unchanged", carries, 1, 0, 5, false, oneExists},
-		{"unchanged, found", carries, 1, 1, 5, true, oneExists},
-		{"changed, its key is 0", carries, 1, 2, 0, false, oneExists},
-		{"dropped by IGNORE", both, 1, 0, 9, false, noneInserted},
-
-		{"not told: new", upsert, 1, 1, 0, false, allInserted},
-		{"not told: new, AUTO_INCREMENT says its key", upsert, 1, 1, 9, false, allInserted},
-		{"not told: changed", upsert, 1, 2, 5, false, oneExists},
-		{"not told: changed, its key is 0", upsert, 1, 2, 0, false, oneExists},
-		{"not told: unchanged, found", upsert, 1, 1, 5, true, oneExists},
-
-		{"many: new", upsert, 2, 2, 0, false, allInserted},
-		{"many: new, AUTO_INCREMENT says the last key", upsert, 2, 2, 9, false, allInserted},
-		{"many: one existed", upsert, 2, 3, 5, false, unclear},
-		{"many: one existed, its key is 0", upsert, 2, 3, 0, false, unclear},
-		{"many: as many as rows, by chance", upsert, 3, 3, 5, false, unclear},
-		{"many: as many as rows, by chance, its key is 0", zero, 4, 4, 0, false, unclear},
-		{"many: new, a key may be 0", zero, 2, 2, 9, false, allInserted},
-
-		{"unguarded: new", unguarded, 1, 1, 0, false, allInserted},
-		{"unguarded: changed", unguarded, 1, 2, 0, false, noneInserted},
-		{"unguarded: new or found", unguarded, 1, 1, 0, true, unclear},
-		{"unguarded: many", unguarded, 2, 2, 0, false, unclear},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.facts.rows, c.facts.foundRows = c.rows, c.foundRows
-			equal(t, judge(c.facts, insertReport{c.affected, c.id}), c.want)
 		})
 	}
 }

@@ -5,12 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -151,45 +149,6 @@ func TestNextKeys_refuses(t *testing.T) {
 	if _, err := NextKeys(t.Context(), plain, "t_order", 1); err == nil { // it would have to connect to find out
 		t.Error("another driver without its server\nhave: no error")
 	}
-}
-
-// Many goroutines call NextKeys while the rule is replaced. All keys are unique, and there are no
-// errors.
-func TestNextKeys_atOnce(t *testing.T) {
-	db := openNext(t)
-	c := ConnectorOf(db)
-	var mu sync.Mutex
-	seen := map[any]bool{}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 100 {
-				keys, err := NextKeys(t.Context(), db, "t_order", 3)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				for _, key := range keys {
-					if seen[key] {
-						t.Errorf("%v twice", key)
-					}
-					seen[key] = true
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range 20 {
-		r, err := rule.Parse(fmt.Sprint("rule ", i), []byte(nextRule))
-		if err == nil {
-			err = c.SetRule(r)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	wg.Wait()
 }
 
 // NextKeys finds this driver below a wrapper that exposes it on a connection.

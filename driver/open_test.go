@@ -224,18 +224,6 @@ func TestWrap_refuses(t *testing.T) {
 	}
 }
 
-// The generators of a wrapped MySQL driver may use its DSN.
-func TestWrap_dsnOfTheHost(t *testing.T) {
-	tests := []struct{ name, want string }{
-		{"u:p@tcp(h:1)/app", "u:p@tcp(h:1)/app"},
-		{"sqlmock_db_0", ""},
-		{"", ""},
-	}
-	for _, tt := range tests {
-		equal(t, mysqlDSN(tt.name), tt.want, tt.name)
-	}
-}
-
 func TestParseDSN_parts(t *testing.T) {
 	tests := []struct {
 		in         string
@@ -320,19 +308,6 @@ func TestParseDSN_refuses(t *testing.T) {
 	}
 }
 
-func TestUnescape_texts(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"conf/rule.yaml", "conf/rule.yaml"},
-		{"conf%2Frule.yaml", "conf/rule.yaml"},
-		{"c++/rule.yaml", "c++/rule.yaml"},
-		{"a%20b%26c", "a b&c"},
-		{"100%/rule.yaml", "100%/rule.yaml"},
-	}
-	for _, tt := range tests {
-		equal(t, unescape(tt.in), tt.want, tt.in)
-	}
-}
-
 // FuzzParseDSN checks that an accepted DSN has the same meaning for go-sql-driver without
 // shardkey's parameters, and that no DSN causes a panic.
 func FuzzParseDSN(f *testing.F) {
@@ -386,13 +361,6 @@ func TestDSN_ruleWarnings(t *testing.T) {
 		case c.param == "&shardkeyRuleWarnings=error" && (!errors.As(err, &wrong) || wrong.Line != 4):
 			t.Errorf("have: %v\nwant: a *rule.Error in its chain", err)
 		}
-	}
-}
-
-func TestDSN_unlistedTakesThreeWords(t *testing.T) {
-	for policy, want := range map[string]string{"": "refuse", "refuse": "refuse", "warn": "warn", "pass": "pass"} {
-		u := unlisted{policy: policy}
-		equal(t, u.policyFor(&rule.UnlistedTableError{Like: new(rule.Table)}), want, policy)
 	}
 }
 
@@ -458,75 +426,5 @@ func TestServer_queriedForItsShards(t *testing.T) {
 		}
 		equal(t, base.Count("queryContext SHOW VITESS_SHARDS"), c.asked, c.comment, "asked", "times")
 		_ = db.Close()
-	}
-}
-
-func TestServer_kinds(t *testing.T) {
-	for _, kind := range []string{"mysql", "mariadb", "vitess", "tidb", "other"} {
-		base := &fakedb.Server{}
-		connector := must(NewConnector(base, taggedSnowflake(t), Config{Server: kind}))(t)
-		if text := connector.Describe(); !strings.Contains(text, "server: "+kind+", with") {
-			t.Errorf("have: %s", text)
-		}
-		db := sql.OpenDB(connector)
-		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
-		equal(t, base.Count("queryContext SELECT VERSION()"), 0, kind, "is asked what it is")
-		_ = db.Close()
-	}
-	var wrong *DSNError
-	if _, err := NewConnector(&fakedb.Server{}, testRule(t), Config{Server: "Vitess"}); !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "vitess, tidb") {
-		t.Errorf("have: %v", err)
-	}
-}
-
-// The results of an upsert on a server whose insert ID may be missing or another column's.
-func TestUpsert_ofUnsureServer(t *testing.T) {
-	const made, existing = 1001, 77
-	for _, c := range []struct {
-		name         string
-		affected, id int64
-		present      bool // the insert ID is a row's key
-		foundRows    bool
-		want         int64
-		keys         any
-	}{
-		{"new", 1, 0, false, false, made, int64(made)},
-		{"changed", 2, existing, true, false, existing, int64(existing)},
-		{"unchanged", 0, existing, true, false, 0, int64(existing)},
-		{"changed, not told", 2, 0, false, false, 0, nil},
-		{"changed, and a sequence's id told", 2, 31, false, false, 0, nil},
-		{"new, and a sequence's id told", 1, 31, false, false, made, int64(made)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			base := &fakedb.Server{
-				Exec: func(query string) (driver.Result, error) { return fakedb.Result{ID: c.id, Affected: c.affected}, nil },
-				Query: func(query string) (driver.Rows, error) {
-					switch {
-					case !strings.Contains(query, "IN (NULL"):
-						return nil, errScript
-					case c.present && strings.Contains(query, ", 77)"), c.affected == 1 && strings.Contains(query, "1001"):
-						return fakedb.Row(int64(existing)), nil
-					}
-					return &fakedb.Rows{Names: []string{"id"}}, nil
-				},
-			}
-			connector := must(NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"}))(t)
-			connector.known.Client.FoundRows = false
-			db := sql.OpenDB(connector)
-			var keys Keys
-			res := must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2"))(t)
-			id, _ := res.LastInsertId()
-			want := c.want
-			if c.want == made {
-				want = toInt64(keys.Values()[0])
-			}
-			if id != want || len(keys.Values()) != 1 || c.want != made && keys.Values()[0] != c.keys || c.want == made && keys.Values()[0] == nil {
-				t.Errorf("have: %d %v\nwant: %d %v", id, keys.Values(), c.want, c.keys)
-			}
-			if sent := base.Queries("LAST_INSERT_ID(`ruled`.`id`)"); len(sent) != 1 {
-				t.Errorf("sent: %s", base.Calls)
-			}
-			_ = db.Close()
-		})
 	}
 }

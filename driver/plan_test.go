@@ -1,13 +1,11 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"regexp"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
@@ -63,20 +60,6 @@ func TestPlan_parsesOnce(t *testing.T) {
 	}
 }
 
-// The first key shows that a custom generator returns integers. Later statements on the same
-// connection contain LAST_INSERT_ID(key).
-func TestPlan_kindOfTheFirstKey(t *testing.T) {
-	base := &fakedb.Server{Columns: [][2]string{{"id", "bigint(20)"}}}
-	db, _ := openFake(t, base, scriptRule(t, listed(1, 2), "ruled.id"), Config{Server: "mysql"})
-	db.SetMaxOpenConns(1)
-	for i := range 2 {
-		mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", i)
-	}
-	if have := base.Sent[1].Query; !strings.Contains(have, "LAST_INSERT_ID(?)") {
-		t.Errorf("have: %s\nwant: LAST_INSERT_ID(?)", have)
-	}
-}
-
 func offlineConnector(t *testing.T, base *fakedb.Server, opts ...Option) *Connector {
 	t.Helper()
 	r := mustParseRule(t, `
@@ -99,88 +82,6 @@ rules:
 	c := must(NewConnector(base, r, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func TestPlan_isWhatIsSent(t *testing.T) {
-	for _, text := range []string{
-		"INSERT INTO t_order (user_id) VALUES (?)",
-		"INSERT INTO t_order_1 (user_id) VALUES (1), (5)",
-		"INSERT INTO t_order (order_id, user_id) VALUES (NULL, ?), (?, ?)",
-		"INSERT INTO t_token (name) VALUES (?)",
-		"UPDATE t_order SET user_id = 1",
-		"INSERT INTO other (a) VALUES (?)",
-	} {
-		base := &fakedb.Server{}
-		c := offlineConnector(t, base, Config{Server: "other"})
-		p, err := c.Plan(text)
-		if err != nil {
-			t.Errorf("%s\nhave: %v\nwant: no error", text, err)
-			continue
-		}
-		if len(base.Calls) > 0 || healthOf(c)["snowflake"].Issued != 0 || c.Stats().Verification != (Verification{}) {
-			t.Errorf("%s: it asked %q, made %d keys, counted %+v", text, base.Calls, healthOf(c)["snowflake"].Issued, c.Stats().Verification)
-		}
-		db := sql.OpenDB(c)
-		args := make([]any, strings.Count(text, "?"))
-		for i := range args {
-			args[i] = 1
-		}
-		mustExec(t, db, text, args...)
-		if !p.Literal && !strings.Contains(strings.Join(base.Calls, "\n"), p.Query) {
-			t.Errorf("%s\nhave: %q\nsent: %q", text, p.Query, base.Calls)
-		}
-		_ = db.Close()
-	}
-}
-
-func TestPlan_refusesAsExec(t *testing.T) {
-	var log strings.Builder
-	c := offlineConnector(t, &fakedb.Server{}, Config{Server: "mysql"}, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	for _, text := range []string{
-		"INSERT INTO t_order_4 (user_id) VALUES (1)",
-		"INSERT INTO t_order (user_id VALUES (1)",
-		"INSERT INTO t_order_1 (user_id) VALUES (1), (6), (?)",
-		"INSERT INTO t_order VALUES (1)",
-	} {
-		if p, err := c.Plan(text); !errors.Is(err, ErrUnsupportedStatement) && !errors.Is(err, ErrWrongShard) {
-			t.Errorf("%s\nhave: %v, %v\nwant: refused", text, p, err)
-		}
-	}
-	var at *StatementError
-	var wrong *WrongShardError
-	if _, err := c.Plan("INSERT INTO t_order_1 (user_id) VALUES (?), (6)"); !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || wrong.Meant.Table != "t_order_2" {
-		t.Errorf("have: %v\nwant: row 2 belongs to t_order_2", err)
-	}
-	if c.Stats().Verification != (Verification{}) || log.Len() > 0 {
-		t.Errorf("counted %+v, logged %s", c.Stats().Verification, log.String())
-	}
-}
-
-func TestPlan_ofAnUnknownServer(t *testing.T) {
-	const text = "INSERT INTO t_order (user_id) VALUES (1) ON DUPLICATE KEY UPDATE user_id = 2"
-	for server, reports := range map[string]bool{"auto": true, "mysql": true, "mariadb": true, "other": false} {
-		p, err := offlineConnector(t, &fakedb.Server{}, Config{Server: server}).Plan(text)
-		if err != nil || strings.Contains(p.Query, "LAST_INSERT_ID(") != reports {
-			t.Errorf("%s\nhave: %v\nwant: reports by LAST_INSERT_ID(): %v", server, err, reports)
-		}
-	}
-}
-
-func TestPlan_withAnotherPolicyForUnlistedTables(t *testing.T) {
-	for _, policy := range []string{"warn", "pass"} {
-		c := offlineConnector(t, &fakedb.Server{}, Config{Unlisted: policy}, WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-		if p, err := c.Plan("INSERT INTO t_order_4 (user_id) VALUES (1)"); err != nil || len(p.Inserts) != 0 {
-			t.Errorf("%v: have %v, want: it passes", policy, err)
-		}
-	}
-}
-
-func TestPlan_afterClose(t *testing.T) {
-	c := offlineConnector(t, &fakedb.Server{})
-	_ = c.Close()
-	if _, err := c.Plan("SELECT 1"); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("have: %v\nwant: %v", err, spi.ErrClosed)
-	}
 }
 
 // agreedColumns are the columns of each table of agreedRules.
@@ -530,44 +431,6 @@ func TestPlan_agreesWithExec(t *testing.T) {
 	a.expect(1500, 2000)
 }
 
-// The plans and executions of these statements could differ, because the plan needs the types of
-// the columns.
-func TestPlan_probes(t *testing.T) {
-	const inline, bits = 3, 12
-	for _, probe := range []struct {
-		name    string
-		of      int
-		query   string
-		refused string // reason, or "" if it is sent
-	}{
-		{"an UPDATE of a sharding column", inline, "UPDATE t_order_1 SET user_id = 6 WHERE order_id = 1", ""},
-		{"a string that is an integer", inline, "INSERT INTO t_order_3 (user_id) VALUES ('7')", ""},
-		{"a string that is a decimal", inline, "INSERT INTO t_order_3 (user_id) VALUES ('7.0')", ""},
-		{"shard bits of a column that is left out", bits, "INSERT INTO t_order (note) VALUES ('x')", reasonNoGene},
-		{"shard bits of an expression", bits, "INSERT INTO t_order (user_id) VALUES (NOW())", reasonNoGene},
-		{"another table's row", inline, "INSERT INTO t_order_3 (user_id) VALUES (6)", reasonWrongShard},
-		{"another table's row by an upsert", inline,
-			"INSERT INTO t_order_3 (user_id) VALUES (7) ON DUPLICATE KEY UPDATE user_id = 6", reasonWrongShard},
-	} {
-		t.Run(probe.name, func(t *testing.T) {
-			server := stockServer()
-			c := agreedConnector(t, server, probe.of, session.ServerAuto)
-			db := sql.OpenDB(c)
-			defer func() { _ = db.Close() }()
-			cold, coldErr := c.Plan(probe.query)
-			_, err := db.Exec(probe.query)
-			warm, warmErr := c.Plan(probe.query)
-			for when, have := range map[string]error{"plan before": coldErr, "exec": err, "plan after": warmErr} {
-				if reasonOf(have) != probe.refused || (have != nil) != (probe.refused != "") {
-					t.Errorf("%s\nhave: %v\nwant: %q", when, have, probe.refused)
-				}
-			}
-			a := &agreement{T: t}
-			a.compare(agreed{query: probe.query}, cold, warm, coldErr, warmErr, err, server.Queries(""))
-		})
-	}
-}
-
 func TestPlan_agreesWithServer(t *testing.T) { onEachAndOldest(t, testPlan_agreesWithServer) }
 
 func testPlan_agreesWithServer(t *testing.T) {
@@ -613,178 +476,65 @@ func testPlan_agreesWithServer(t *testing.T) {
 	a.expect(100, 150)
 }
 
-// everySecond returns a script of 2, 4, 6, …
-func everySecond() script {
-	next := int64(0)
-	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
-		keys := make([]any, n)
-		for i := range keys {
-			next += 2
-			keys[i] = next
+// Keys that can't be counted from LastInsertId are logged once. With WithKeys, all keys are
+// accepted.
+func TestConsecutive_isLogged(t *testing.T) {
+	var log jsonLog
+	db, _ := openFake(t, &fakedb.Server{}, scriptRule(t, listed(2, 4, 6, 8, 10, 12, 14), "ruled.id"), Config{Server: "other"}, WithLogger(log.logger()))
+	const query = "INSERT INTO ruled (a) VALUES (1), (2)"
+	mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+	must(db.ExecContext(WithKeys(t.Context(), new(Keys)), query))(t)
+	equal(t, log.Len(), 0)
+	for range 2 {
+		mustExec(t, db, query)
+	}
+	if lines := log.take(t); len(lines) != 1 || lines[0]["table"] != "ruled" {
+		t.Errorf("have: %v\nwant: one line", lines)
+	}
+}
+
+// A plan is cached if it is small. If there are too many plans, or they are too large together,
+// those that were not used for the longest time are dropped.
+func TestPlanCache_bounds(t *testing.T) {
+	c := newPlanCache(nil)
+	p := &plan{Plan: new(rewrite.Plan)}
+	for n, want := range map[int]bool{maxLiteralBytes: true, maxLiteralBytes + 1: false} {
+		equal(t, c.holds(planKey{text: strings.Repeat("x", n)}, p), want, n, "bytes without placeholders")
+	}
+	has := func(text string) bool { return c.get(planKey{text: text}) != nil }
+	c.most = 3
+	for _, text := range []string{"a", "b", "c", "c", "d"} {
+		c.put(planKey{text: text}, p)
+	}
+	if has("a") || !has("b") {
+		t.Error("the oldest is not the one that was dropped")
+	}
+	if c.put(planKey{text: "e"}, p); has("c") || !has("b") {
+		t.Error("a plan that was used is dropped before one that was not")
+	}
+	for _, text := range []string{"b", "d", "e", "unknown"} {
+		c.remove(planKey{text: text})
+	}
+	entries, bytes := c.size()
+	equal(t, [2]int{entries, bytes}, [2]int{})
+	c.bytes = maxPlansBytes - 1 - p.Size()
+	if c.put(planKey{text: "x"}, p); !has("x") {
+		t.Error("a plan that just fits is dropped")
+	}
+	if c.put(planKey{text: "y"}, p); has("x") {
+		t.Error("too many bytes are kept")
+	}
+}
+
+// A plan without a connection assumes the DSN's sql_mode, or a server's default.
+func TestPlan_modeOfTheDSN(t *testing.T) {
+	for dsn, want := range map[string]bool{"": false, "/app": false, "/app?sql_mode=%27ANSI_QUOTES%27": true} {
+		_, c := idleDB(t, generatorRule(t, new(shardCounter), "t.id"))
+		c.host.DSN = spi.NewSecret(dsn)
+		p, err := c.Plan("INSERT INTO t (id) VALUES (0)")
+		noError(t, err)
+		if have := strings.Contains(strings.Join(p.Assumes, "; "), "ANSI_QUOTES"); have != want {
+			t.Errorf("%q\nhave: %q\nwant: ANSI_QUOTES: %v", dsn, p.Assumes, want)
 		}
-		return keys, nil
-	}
-}
-
-// Keys that can't be counted from LastInsertId are an error if the rule requires consecutive
-// keys, and otherwise a line in the log. With WithKeys, all keys are accepted.
-func TestConsecutive_isCheckedBeforeSending(t *testing.T) {
-	for _, c := range []struct {
-		batchKeys string
-		query     string
-		withKeys  bool
-		refused   bool
-		logged    int
-	}{
-		{"any", "INSERT INTO ruled (a) VALUES (1)", false, false, 0},
-		{"any", "INSERT INTO ruled (a) VALUES (1), (2)", false, false, 1},
-		{"any", "INSERT INTO ruled (a) VALUES (1), (2)", true, false, 0},
-		{"consecutive", "INSERT INTO ruled (a) VALUES (1)", false, false, 0},
-		{"consecutive", "INSERT INTO ruled (a) VALUES (1), (2)", false, true, 0},
-		{"consecutive", "INSERT INTO ruled (a) VALUES (1), (2)", true, false, 0},
-	} {
-		t.Run(c.query, func(t *testing.T) {
-			var log bytes.Buffer
-			base := &fakedb.Server{}
-			connector := must(NewConnector(base, scriptRule(t, everySecond(), "ruled.id "+c.batchKeys), Config{Server: "other"},
-				WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
-			opened, err := connector.Connect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx := t.Context()
-			if c.withKeys {
-				ctx = WithKeys(ctx, new(Keys))
-			}
-			for range 2 {
-				before := len(base.Calls)
-				_, err = opened.(*conn).ExecContext(ctx, c.query, nil)
-				sent := slices.ContainsFunc(base.Calls[before:], func(call string) bool { return strings.Contains(call, "INSERT") })
-				if errors.Is(err, ErrNotConsecutive) != c.refused || sent == c.refused {
-					t.Errorf("batchKeys: %s, %s, with keys: %v\nhave: %v, sent %v\nwant: refused %v", c.batchKeys, c.query, c.withKeys, err, sent, c.refused)
-				}
-			}
-			if have := strings.Count(log.String(), "not consecutive"); have != c.logged {
-				t.Errorf("batchKeys: %s, %s\nhave: logged %d times\nwant: %d\n%s", c.batchKeys, c.query, have, c.logged, &log)
-			}
-			_ = opened.Close()
-			_ = connector.Close()
-		})
-	}
-}
-
-// If the statement itself reads LAST_INSERT_ID(), and no generated key was inserted, only the
-// server knows its value.
-func TestLastID_readByTheStatement(t *testing.T) {
-	s := session.New(nil, new(session.Cache))
-	s.LastID.Told(7)
-	e := &execution{session: &s, plan: &plan{Plan: &rewrite.Plan{Statements: 1}}}
-	e.keepLastID(&insertion{target: &target{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}}, insertReport{}, noneInserted, 0, false)
-	if s.LastID.Known() {
-		t.Errorf("have: %+v\nwant: not known", s.LastID)
-	}
-}
-
-// A bound key requests a generated one under the same conditions as with AUTO_INCREMENT, which
-// depend on its kind and the session's sql_mode.
-func TestTable_isMissing(t *testing.T) {
-	const zeroStays, emptyIsNull = "NO_AUTO_VALUE_ON_ZERO", "EMPTY_STRING_IS_NULL"
-	for _, c := range []struct {
-		kind  rewrite.Kind
-		mode  string
-		bound driver.Value
-		want  bool
-	}{
-		{rewrite.KindInteger, "", nil, true},
-		{rewrite.KindInteger, zeroStays, []byte(nil), true},
-		{rewrite.KindInteger, "", int64(0), true},
-		{rewrite.KindInteger, "", uint64(0), true},
-		{rewrite.KindInteger, "", "0", true},
-		{rewrite.KindInteger, "", []byte("00"), true},
-		{rewrite.KindInteger, "", false, true},
-		{rewrite.KindInteger, "", 0.4, true},
-		{rewrite.KindInteger, zeroStays, int64(0), false},
-		{rewrite.KindInteger, zeroStays, "0", false},
-		{rewrite.KindInteger, "", int64(7), false},
-		{rewrite.KindInteger, "", "7", false},
-		{rewrite.KindInteger, emptyIsNull + "," + zeroStays, "", true},
-		{rewrite.KindText, "", nil, true},
-		{rewrite.KindText, zeroStays, "", true},
-		{rewrite.KindText, "", []byte{}, true},
-		{rewrite.KindText, "", "0", false},
-		{rewrite.KindText, "", int64(0), false},
-	} {
-		keys := &table{}
-		keys.setKind(c.kind)
-		conn := base.New(must((&fakedb.Server{Mode: c.mode}).Connect(t.Context()))(t), nil)
-		s := session.New(&conn, new(session.Cache))
-		if have, err := keys.isMissing(t.Context(), &s, c.bound, &rewrite.Insert{}, 0); err != nil || have != c.want {
-			t.Errorf("%#v, kind %v, mode %v\nhave: %v, %v\nwant: %v", c.bound, c.kind, c.mode, have, err, c.want)
-		}
-	}
-}
-
-func TestInsertion_changedNothing(t *testing.T) {
-	for _, c := range []struct {
-		in     rewrite.Insert
-		report insertReport
-		want   bool
-	}{
-		{rewrite.Insert{}, insertReport{affected: 0}, false},
-		{rewrite.Insert{Ignore: true}, insertReport{affected: 0, id: 5}, false},
-		{rewrite.Insert{}, insertReport{affected: 1}, true},
-		{rewrite.Insert{}, insertReport{affected: unknownCount}, true},
-	} {
-		equal(t, (&insertion{target: &target{in: &c.in}}).changed(c.report, false), c.want, c.in, "v", c.report, "v")
-	}
-}
-
-func TestConsecutive_integers(t *testing.T) {
-	for _, c := range []struct {
-		keys []int64
-		want bool
-	}{{nil, true}, {[]int64{7}, true}, {[]int64{7, 8, 9}, true}, {[]int64{7, 8, 10}, false}, {[]int64{7, 7}, false}, {[]int64{9, 8}, false}} {
-		equal(t, areConsecutive(&rewrite.Keys{Ints: c.keys}), c.want, c.keys)
-	}
-}
-
-// Bound keys, integers and others, are in their rows.
-func TestExecution_boundKeysOfTheirRows(t *testing.T) {
-	for _, of := range []struct {
-		generator spi.KeyGenerator
-		keys      rewrite.Keys
-		want      []driver.Value
-	}{
-		{&shardCounter{}, rewrite.Keys{Ints: []int64{5, 6, 7}}, []driver.Value{"a", int64(5), "b", int64(6), "c", int64(7)}},
-		{textKeys{}, rewrite.Keys{Values: []any{"key0", "key1", "key2"}}, []driver.Value{"a", "key0", "b", "key1", "c", "key2"}},
-	} {
-		c := quietConn(t, must(rule.New(rule.Config{
-			Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
-			Generators: map[string]rule.GeneratorConfig{"g": {Generator: of.generator}},
-		}))(t), Config{Server: "other"}).(*conn)
-		p := must(c.planFor(t.Context(), "INSERT INTO t (a) VALUES (?), (?), (?)"))(t)
-		e := &execution{plan: p, session: &c.session, user: base.Named([]driver.Value{"a", "b", "c"}), first: insertion{target: &p.targets[0], keys: of.keys}, result: &result{}}
-		args, err := e.bindArgs(true)
-		var have []driver.Value
-		for _, arg := range args {
-			have = append(have, arg.Value)
-		}
-		if err != nil || !slices.Equal(have, of.want) {
-			t.Errorf("have: %v, %v\nwant: %v", have, err, of.want)
-		}
-	}
-}
-
-// If the keys are literals, they are in their rows, even with bound keys between them.
-func TestExecution_literalKeysOfTheirRows(t *testing.T) {
-	plan := must(rewrite.Parse("INSERT INTO t (id, a) VALUES (?, 1), (DEFAULT, 2), (?, 3), (NULL, 4)", rewrite.Options{
-		Tables: func(_, _ string) *rewrite.Table {
-			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
-		},
-	}))(t)
-	e := &execution{first: insertion{target: &target{in: &plan.Inserts[0]}, filled: []bool{true, false, false, false}, keys: rewrite.Keys{Ints: []int64{11, 12, 13}}}}
-	have := e.fillKeys(nil)[0]
-	if have.Len() != 2 || have.At(0) != int64(12) || have.At(1) != int64(13) {
-		t.Errorf("have: %+v\nwant: 12, 13", have)
 	}
 }

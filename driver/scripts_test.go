@@ -468,3 +468,13 @@ func withoutTime(text string) string {
 		return fmt.Sprintf("…%04b", n&15)
 	})
 }
+
+// results are go-sql-driver's of several statements.
+type results struct{ affected, ids []int64 }
+
+var _ mysql.Result = results{}
+
+func (r results) AllRowsAffected() []int64     { return r.affected }
+func (r results) AllLastInsertIds() []int64    { return r.ids }
+func (r results) RowsAffected() (int64, error) { return r.affected[len(r.affected)-1], nil }
+func (r results) LastInsertId() (int64, error) { return r.ids[len(r.ids)-1], nil }

@@ -35,76 +35,6 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 	return number(t, db, "SELECT COUNT(*) FROM "+table+" WHERE id IS NULL OR id <= 0 OR id > 999")
 }
 
-// Columns are read once, and again after the server reports that they have changed.
-func TestSession_columnsChange(t *testing.T) { onEachAndOldest(t, testSession_columnsChange) }
-
-func testSession_columnsChange(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain := one(t, params)
-			mustExec(t, plain, "CREATE TABLE src (x INT, y INT)")
-			mustExec(t, plain, "INSERT INTO src VALUES (1, 2)")
-			mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
-			mustExec(t, ours, "INSERT INTO ruled SELECT NULL, x FROM src")
-			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, 1)
-
-			mustExec(t, plain, "ALTER TABLE ruled ADD b INT FIRST") // now (b, id, a)
-			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
-			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?, ?)", 5, nil, 1)
-			if hasReturning(t) {
-				mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) RETURNING id")
-			} else {
-				mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) /* again */")
-			}
-			mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y FROM src")
-
-			mustExec(t, plain, "ALTER TABLE ruled DROP b, ADD c INT AFTER a, ADD d INT FIRST") // now (d, id, a, c)
-			mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y, 3 FROM src")
-			if _, err := ours.Exec("INSERT INTO ruled VALUES (5, NULL, 1)"); err == nil || !strings.Contains(err.Error(), "1136") {
-				t.Errorf("three values for four columns: %v", err)
-			}
-			mustExec(t, plain, "ALTER TABLE ruled DROP c")
-			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
-			if n, bad := number(t, plain, "SELECT COUNT(*) FROM ruled"), keyless(t, plain, "ruled"); n != 9 || bad != 0 {
-				t.Errorf("%d rows, %d without key", n, bad)
-			}
-		})
-	}
-}
-
-// A prepared statement survives changes of its table's columns.
-func TestSession_columnsChangeUnderStatement(t *testing.T) {
-	onEachAndOldest(t, testSession_columnsChangeUnderStatement)
-}
-
-func testSession_columnsChangeUnderStatement(t *testing.T) {
-	ours, plain := one(t)
-	mustExec(t, plain, "CREATE TABLE src AS SELECT CAST(NULL AS SIGNED) AS x, 2 AS y")
-	values := must(ours.Prepare("INSERT INTO ruled VALUES (NULL, ?)"))(t)
-	defer values.Close()
-	from := must(ours.Prepare("INSERT INTO ruled SELECT src.* FROM src WHERE COALESCE(x, 0) < ?"))(t)
-	defer from.Close()
-	exec := func(s *sql.Stmt, want bool) {
-		t.Helper()
-		if _, err := s.Exec(900); (err == nil) != want {
-			t.Errorf("%v", err)
-		}
-	}
-	exec(values, true)
-	exec(from, true)
-	mustExec(t, plain, "ALTER TABLE ruled ADD b INT")
-	exec(values, true) // into the columns at the time of Prepare
-	later(t, ours)
-	exec(values, false)
-	mustExec(t, plain, "ALTER TABLE src ADD z INT")
-	exec(from, true)
-	mustExec(t, plain, "ALTER TABLE ruled DROP b")
-	exec(values, true)
-	if n, bad := number(t, plain, "SELECT COUNT(*) FROM ruled"), keyless(t, plain, "ruled"); n != 5 || bad != 0 {
-		t.Errorf("%d rows, %d without key: %s", n, bad, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))
-	}
-}
-
 // The current database determines the table of an unqualified name.
 func TestSession_databaseChanges(t *testing.T) { onEach(t, testSession_databaseChanges) }
 
@@ -138,50 +68,6 @@ func testSession_databaseChanges(t *testing.T) {
 	}
 	if n := number(t, plain, "SELECT COUNT(id) FROM "+second+".ruled"); n != 4 || keyless(t, plain, second+".ruled") != 0 {
 		t.Errorf("%d rows in the second", n)
-	}
-}
-
-// The sql_mode at each execution determines the effect of an explicit 0, also for a statement
-// that the connection has just executed or prepared.
-func TestSession_zeroFollowsTheMode(t *testing.T) { onEachAndOldest(t, testSession_zeroFollowsTheMode) }
-
-func testSession_zeroFollowsTheMode(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id"))
-	ours.SetMaxOpenConns(1)
-	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // now the kind of the keys is known
-	st := must(ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)"))(t)
-	defer st.Close()
-	for i, want := range []string{"> 0", "= 0", "> 0"} {
-		mustExec(t, ours, "SET sql_mode = '"+[]string{"", "NO_AUTO_VALUE_ON_ZERO", ""}[i]+"'")
-		mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (0, 1)")
-		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id "+want), 1, i, " text")
-		mustExec(t, plain, "DELETE FROM ruled")
-		must(st.Exec(2))(t)
-		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 2 AND id "+want), 1, i, " prepared")
-		mustExec(t, plain, "DELETE FROM ruled")
-	}
-}
-
-// Without a current database, qualified names work.
-func TestSession_withoutDatabase(t *testing.T) { onEachAndOldest(t, testSession_withoutDatabase) }
-
-func testSession_withoutDatabase(t *testing.T) {
-	ours, plain := one(t)
-	database := column(t, plain, "SELECT DATABASE()")
-	mustExec(t, plain, "CREATE DATABASE "+database+"_3")
-	conn := must(ours.Conn(t.Context()))(t)
-	for _, query := range []string{"USE " + database + "_3", "DROP DATABASE " + database + "_3",
-		"INSERT INTO " + database + ".ruled VALUES (NULL, 1)",
-		"INSERT INTO " + database + ".ruled SELECT 0, 1",
-		"INSERT INTO `" + database + "`.`ruled` (a) SELECT a FROM " + database + ".ruled",
-		"INSERT IGNORE INTO " + database + ".ruled (id, a) SELECT id, 5 FROM " + database + ".ruled UNION SELECT NULL, 6",
-		"USE " + database} {
-		mustExec(t, conn, query)
-	}
-	check(t, conn.Close())
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 5 || keyless(t, plain, "ruled") != 0 {
-		t.Errorf("%d rows", n)
 	}
 }
 
@@ -232,114 +118,6 @@ func testSession_unusualTables(t *testing.T) {
 			t.Errorf("%s\n%d rows of %d: %s", table.ddl, n, rows, column(t, plain, "SELECT id FROM ruled"))
 		}
 	}
-}
-
-// LAST_INSERT_ID() has the value of AUTO_INCREMENT in every statement that reads it, even if
-// shardkey couldn't set it on the server immediately.
-func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
-	onEachAndOldest(t, testSession_lastInsertIDIsReadEverywhere)
-}
-
-func testSession_lastInsertIDIsReadEverywhere(t *testing.T) {
-	for _, params := range append(bothWays, "multiStatements=true") {
-		ours, plain := one(t, params)
-		mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
-		mustExec(t, plain, "INSERT INTO ruled (id, u) VALUES (-1, 1)")
-		mustExec(t, plain, "CREATE TABLE seen (id BIGINT)")
-		mustExec(t, plain, "CREATE PROCEDURE p() INSERT INTO seen VALUES (LAST_INSERT_ID())")
-		for i, insert := range []string{
-			"INSERT IGNORE INTO ruled (a) VALUES (1)",
-			"INSERT INTO ruled (id, a) VALUES (?, 1)",
-			"INSERT INTO ruled (a) SELECT 1",
-			"INSERT INTO ruled (u) VALUES (1), (%d) ON DUPLICATE KEY UPDATE a = a + 1",
-			"INSERT IGNORE INTO ruled (u) VALUES (1), (%d)",
-			"REPLACE INTO ruled (u) VALUES (%d)",
-			"INSERT INTO ruled (a) VALUES (1) RETURNING id",
-		} {
-			if strings.Contains(insert, "RETURNING") && !hasReturning(t) {
-				continue
-			}
-			for k, read := range []string{
-				"INSERT INTO seen VALUES (LAST_INSERT_ID())",
-				"INSERT INTO seen SELECT @@last_insert_id",
-				"INSERT INTO seen SET id = (SELECT @@identity)",
-				"INSERT INTO seen SELECT id FROM ruled WHERE id = LAST_INSERT_ID()",
-				"CALL p()",
-				"UPDATE seen SET id = LAST_INSERT_ID()",
-			} {
-				mustExec(t, plain, "DELETE FROM seen")
-				if strings.HasPrefix(read, "UPDATE") {
-					mustExec(t, plain, "INSERT INTO seen VALUES (0)")
-				}
-				mustExec(t, ours, "DO LAST_INSERT_ID(88)")
-				query := insert
-				if strings.Contains(query, "%d") {
-					query = fmt.Sprintf(query, 10+100*i+k)
-				}
-				var args []any
-				if strings.Contains(query, "?") {
-					args = []any{nil}
-				}
-				mustExec(t, ours, "SELECT 1")
-				mustExec(t, ours, query, args...)
-				want := number(t, plain, "SELECT MAX(id) FROM ruled")
-				for again := range 2 {
-					mustExec(t, ours, read)
-					equal(t, number(t, plain, "SELECT MAX(id) FROM seen"), want, params, query, read, "reading", again)
-				}
-				st := must(ours.Prepare("SELECT LAST_INSERT_ID()"))(t)
-				var have int64
-				if err := st.QueryRow().Scan(&have); err != nil || have != want {
-					t.Errorf("prepared\nhave: %d, %v\nwant: %d", have, err, want)
-				}
-				_ = st.Close()
-			}
-		}
-	}
-}
-
-// Changes by a query of several statements are noticed even if one of the statements fails.
-func TestSession_changedByFailingStatements(t *testing.T) {
-	onEach(t, testSession_changedByFailingStatements)
-}
-
-func testSession_changedByFailingStatements(t *testing.T) {
-	ours, plain := one(t, "multiStatements=true")
-	mustExec(t, ours, `INSERT INTO ruled (a) VALUES ("1")`) // the mode is known
-	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (900, 1)")
-	if _, err := ours.Exec("SET sql_mode = 'ANSI_QUOTES'; UPDATE ruled SET id = 900"); err == nil {
-		t.Error("no duplicate")
-	}
-	mustExec(t, ours, `INSERT INTO "ruled" ("a") VALUES (1)`)
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 3 || keyless(t, plain, "ruled") != 0 {
-		t.Errorf("%d rows", n)
-	}
-}
-
-// sql_mode applies to one connection of a pool.
-func TestSession_modesOfTwoConnections(t *testing.T) { onEach(t, testSession_modesOfTwoConnections) }
-
-func testSession_modesOfTwoConnections(t *testing.T) {
-	ours, plain, _ := openFilled(t)
-	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(20)")
-	var conns [2]*sql.Conn
-	for i := range conns {
-		var err error
-		if conns[i], err = ours.Conn(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		defer conns[i].Close()
-	}
-	exec := func(i int, query string) {
-		t.Helper()
-		mustExec(t, conns[i], query)
-	}
-	exec(0, "SET sql_mode = 'ANSI_QUOTES'")
-	for range 2 {
-		exec(0, `INSERT INTO "ruled" (s) VALUES ('"')`)
-		exec(1, `INSERT INTO ruled (s) VALUES ("'")`)
-	}
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, "rows")
 }
 
 // connectorOf returns the connector of an open database.
@@ -453,21 +231,6 @@ func TestColumns_areCached(t *testing.T) {
 			time.Sleep(11 * time.Second)
 		}
 	})
-}
-
-// The columns of a dropped table are read again if it is created again.
-func TestColumns_tableMadeAgain(t *testing.T) { onEach(t, testColumns_tableMadeAgain) }
-
-func testColumns_tableMadeAgain(t *testing.T) {
-	ours, plain := one(t)
-	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
-	mustExec(t, plain, "DROP TABLE ruled")
-	if _, err := ours.Exec("INSERT INTO ruled VALUES (NULL, 1)"); !base.IsServerError(err, 1146) {
-		t.Errorf("have: %v", err)
-	}
-	mustExec(t, plain, "CREATE TABLE ruled "+keyLast)
-	mustExec(t, ours, "INSERT INTO ruled VALUES (-5, NULL)")
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = -5 AND id > 0"), 1, "rows")
 }
 
 // A temporary table has its own columns, in its session only.
@@ -635,28 +398,6 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The isolation level of SET TRANSACTION applies to the INSERT, not to a metadata query.
-func TestTransaction_isolationReachesInsert(t *testing.T) {
-	onEach(t, testTransaction_isolationReachesInsert)
-}
-
-func testTransaction_isolationReachesInsert(t *testing.T) {
-	ctx := context.Background()
-	ours, plain := transactionSides(t)
-	for _, c := range []*sql.Conn{ours, plain} {
-		for _, query := range []string{"SET autocommit = 0", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "INSERT INTO t0 VALUES (NULL, 1)"} {
-			must(c.ExecContext(ctx, query))(t)
-		}
-	}
-	level := func(c *sql.Conn) (level string) {
-		t.Helper()
-		query := "SELECT trx_isolation_level FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID()"
-		noError(t, c.QueryRowContext(ctx, query).Scan(&level))
-		return level
-	}
-	equal(t, level(ours), level(plain))
 }
 
 // Random sequences of statements around SET TRANSACTION return the same errors as without

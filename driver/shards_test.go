@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -324,28 +322,6 @@ func TestDrawnKeys_none(t *testing.T) {
 	}
 }
 
-// Executions of a cached plan check the row and choose a matching key, too.
-func TestShardGuard_cachedPlan(t *testing.T) {
-	db, base := openShards(t, shardedRule(t, ""))
-	base.Columns = [][2]string{{"id", "bigint(20)"}}
-	const query = "INSERT INTO t_user_3 (user_id) VALUES (?)"
-	for _, user := range []int{7, 11, 15} {
-		mustExec(t, db, query, user)
-	}
-	calls := lastCounter.calls
-	if _, err := db.Exec(query, 8); !errors.Is(err, ErrWrongShard) || len(base.Queries("INTO ")) != 3 || lastCounter.calls != calls {
-		t.Errorf("have: %v, %q\nwant: ErrWrongShard, and no key made", err, base.Queries("INTO "))
-	}
-	base.Columns = [][2]string{{"order_id", "bigint(20)"}}
-	for range 3 {
-		if res, err := db.Exec("INSERT INTO t_order_2 (a) VALUES (?)", 1); err != nil {
-			t.Error(err)
-		} else if id, _ := res.LastInsertId(); id%4 != 2 {
-			t.Errorf("have: %d\nwant: a key of t_order_2", id)
-		}
-	}
-}
-
 // expression is the result of wrongUpsert for an assignment that only the server can evaluate.
 const expression = "expression"
 
@@ -424,24 +400,6 @@ func TestUpsertGuard_refuses(t *testing.T) {
 	}
 }
 
-func TestUpsertGuard_warnAndOff(t *testing.T) {
-	for _, tt := range []struct {
-		settings string
-		warnings int
-	}{{", shardGuard: warn", 2}, {", shardGuard: off", 0}} {
-		var log strings.Builder
-		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		for range 2 {
-			for _, set := range []string{"user_id = 8", "user_id = user_id + 1"} {
-				mustExec(t, db, "INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE "+set)
-			}
-		}
-		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) < 4 {
-			t.Errorf("%s\nhave: %d warnings: %s %q\nwant: %d", tt.settings, n, log.String(), base.Calls, tt.warnings)
-		}
-	}
-}
-
 // An UPDATE is sent unchanged, with any assignments.
 func TestShardGuard_leavesUpdates(t *testing.T) {
 	for _, query := range []string{
@@ -455,103 +413,6 @@ func TestShardGuard_leavesUpdates(t *testing.T) {
 			t.Errorf("%s\nhave: %v", query, err)
 		}
 		equal(t, fmt.Sprint(base.Sent), "["+query+" []]", "sent")
-	}
-}
-
-type valuer struct{ v driver.Value }
-
-func (v valuer) Value() (driver.Value, error) { return v.v, nil }
-
-// Values of all types are sent if they belong to the table, or if only the server knows the
-// stored value.
-func TestShardGuard_noneTooMany(t *testing.T) {
-	type id int32
-	shanghai := time.FixedZone("+08", 8*3600)
-	seven := int64(7)
-	for _, tt := range []struct {
-		query string
-		args  []any
-		typ   string // type of the column
-	}{
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{int8(7)}, "tinyint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{uint64(7)}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{id(7)}, "int(11)"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{&seven}, "bigint(20) unsigned"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{float32(7)}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{7.25}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{math.Inf(1)}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{math.NaN()}, "bigint"},
-		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{true}, "tinyint(1)"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7"}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{json.Number("7")}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{" 007"}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"+7\n"}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7.00"}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"0.7e1"}, "int"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7.00"}, "decimal(20,2)"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7"}, "decimal(20,0)"},
-		{"INSERT INTO t_user_3 (user_id) VALUES ('7')", nil, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES ('007')", nil, "mediumint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (7.00)", nil, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (0x07), (x'07'), (b'111'), (0b111)", nil, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{[]byte("7")}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.NullInt64{Int64: 7, Valid: true}}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.NullString{String: "7", Valid: true}}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.Null[int]{V: 7, Valid: true}}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{valuer{int64(7)}}, "bigint"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{valuer{"7"}}, "bigint"},
-		// Times in their time zone, and as strings.
-		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai)}, "datetime"},
-		{"INSERT INTO t_log_202601 (made) VALUES (?)", []any{time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai)}, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{sql.NullTime{Time: time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC), Valid: true}}, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES ('2026-02-03')", nil, "date"},
-		{"INSERT INTO t_log_202602 (made) VALUES ('2026-2-3')", nil, "date"},
-		{"INSERT INTO t_log_202602 (made) VALUES ('26/2/3 4:5:6')", nil, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES ('20260203'), ('20260203040506'), ('2026-02-03T04:05:06.5')", nil, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES (20260203), (20260203040506)", nil, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES (DATE '2026-02-03'), (TIMESTAMP'2026-02-03 04:05:06')", nil, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES ({d '2026-02-03'})", nil, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES ('2026-01-31 23:00:00-05:00')", nil, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{"2026-02-03"}, "datetime"},
-		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{[]byte("2026-02-03")}, "datetime"},
-		// Names.
-		{"INSERT INTO T_USER_3 (`USER_ID`) VALUES (?)", []any{7}, "bigint"},
-		{"insert into `App`.`t_User_3` set User_Id = ?", []any{7}, "bigint"},
-	} {
-		t.Run(tt.query, func(t *testing.T) {
-			db, base := openShards(t, shardedRule(t, ""))
-			base.Columns = [][2]string{{"id", "bigint"}, {"user_id", tt.typ}}
-			for _, query := range []string{tt.query, tt.query} {
-				if _, err := db.Exec(query, tt.args...); err != nil {
-					t.Errorf("%s %v in %s\nhave: %v\nwant: sent", query, tt.args, tt.typ, err)
-				}
-			}
-		})
-	}
-}
-
-// The type of a numeric column is queried once.
-func TestShardGuard_asksOnce(t *testing.T) {
-	db, base := openShards(t, shardedRule(t, ""))
-	base.Columns = [][2]string{{"user_id", "bigint"}}
-	count := func() (n int) {
-		for _, call := range base.Calls {
-			if strings.HasPrefix(call, "query") {
-				n++
-			}
-		}
-		return n
-	}
-	for i := range 20 {
-		user := fmt.Sprint(4*i + 11)
-		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", user)
-	}
-	before := count()
-	for i := range 20 {
-		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", fmt.Sprint(4*i+11))
-	}
-	if after := count(); before == 0 || after != before {
-		t.Errorf("have: %d and %d questions: %q\nwant: none in the end", before, after, base.Calls)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -432,56 +431,4 @@ func lookAt(t *testing.T, db *sql.DB, table *routedTable, router *testrouter.Tab
 	}
 	noError(t, rows.Err())
 	return n
-}
-
-// TestShards_oneHotTableOnServers inserts into one actual table with many goroutines, for each
-// generator that can choose its keys. All keys must be unique and belong to the table.
-func TestShards_oneHotTableOnServers(t *testing.T) { onEach(t, testShards_oneHotTableOnServers) }
-
-func testShards_oneHotTableOnServers(t *testing.T) {
-	dsn := testserver.Database(t)
-	var tables []*routedTable
-	for _, r := range routedTables() {
-		if r.byKey() {
-			tables = append(tables, r)
-		}
-	}
-	raw := mustOpen(t, "mysql", dsn)
-	mustExec(t, raw, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
-	mustExec(t, raw, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 40), ('u', 1, 40)")
-	db := openRouted(t, dsn, routedRule(t, tables, dsn))
-	const goroutines, each = 8, 15
-	for _, table := range tables {
-		typ := "BIGINT"
-		if strings.Contains(table.generator, "ID}") {
-			typ = "VARCHAR(36) CHARACTER SET ascii COLLATE ascii_bin"
-		}
-		name := table.actual(2)
-		mustExec(t, raw, "CREATE TABLE "+name+" (id "+typ+" PRIMARY KEY, user_id BIGINT)")
-		var wg sync.WaitGroup
-		for g := range goroutines {
-			wg.Go(func() {
-				for i := range each {
-					query, args := "INSERT INTO "+name+" (user_id) VALUES (?)", []any{g}
-					if i%3 == 0 {
-						query, args = query+", (?), (?)", []any{g, g, g}
-					}
-					if _, err := db.Exec(query, args...); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		var rows int
-		if err := raw.QueryRow("SELECT COUNT(*) FROM " + name).Scan(&rows); err != nil || rows != goroutines*(each+each/3*2) {
-			t.Errorf("%s\nhave: %d rows, %v\nwant: %d", name, rows, err, goroutines*(each+each/3*2))
-		}
-		if table.router.Type != "HASH_MOD" {
-			var wrong int
-			if err := raw.QueryRow("SELECT COUNT(*) FROM " + name + " WHERE id % 4 <> 2").Scan(&wrong); err != nil || wrong > 0 {
-				t.Errorf("%s: %d keys of other tables, %v", name, wrong, err)
-			}
-		}
-	}
 }

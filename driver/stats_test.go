@@ -151,16 +151,6 @@ func TestStats_cachedStatements(t *testing.T) {
 	}
 }
 
-func TestStats_closedConnector(t *testing.T) {
-	db, c := idleDB(t, benchRule(t))
-	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
-	_ = db.Close()
-	s := c.Stats()
-	if s.Connections != 0 || s.Tables[0].Keys != 1 || !errors.Is(s.Generators[0].Health.Err, spi.ErrClosed) {
-		t.Errorf("have: %+v\nwant: what was counted, and a generator that is closed", s)
-	}
-}
-
 func TestStats_json(t *testing.T) {
 	db, c := idleDB(t, benchRule(t))
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
@@ -443,5 +433,24 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 			t.Errorf("it was sent: %q", base.Calls)
 		}
 		_ = db.Close()
+	}
+}
+
+// Debug lines of several INSERTs count their keys, and those of failed ones have the error's type.
+func TestLogSent_attributes(t *testing.T) {
+	var log jsonLog
+	s := &fakedb.Server{}
+	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
+	mustExec(t, db, "INSERT INTO t (a) VALUES (1), (2); INSERT INTO u (a) VALUES (1)")
+	s.Faults = []fakedb.Fault{{At: "INSERT", Err: fakedb.Err}}
+	if _, err := db.Exec("INSERT INTO t (a) VALUES (1)"); !errors.Is(err, fakedb.Err) {
+		t.Errorf("have: %v", err)
+	}
+	var keys, errorTypes []any
+	for _, line := range log.take(t) {
+		keys, errorTypes = append(keys, line["keys"]), append(errorTypes, line["error_type"])
+	}
+	if !slices.Equal(keys, []any{3.0, 1.0}) || errorTypes[0] != nil || errorTypes[1] == nil {
+		t.Errorf("have: %v keys, errors %v\nwant: 3 keys, and 1 with an error", keys, errorTypes)
 	}
 }

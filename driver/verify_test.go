@@ -114,26 +114,6 @@ func TestVerify_countsTexts(t *testing.T) {
 	}
 }
 
-func TestVerify_inDSN(t *testing.T) {
-	noError(t, RegisterRule(t.Name(), testRule(t)))
-	defer DeregisterRule(t.Name())
-	dsn := "u:p@tcp(h:1)/app?shardkeyRule=" + t.Name()
-	for _, v := range []string{"on", "off"} {
-		if secondParser == nil && v != "off" {
-			continue
-		}
-		c, err := Driver{}.OpenConnector(dsn + "&shardkeyVerify=" + v)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		equal(t, c.(*Connector).verifier.read != nil, (v == "on"), v)
-		_ = c.(*Connector).Close()
-	}
-	_, err := (Driver{}).OpenConnector(dsn + "&shardkeyVerify=sometimes")
-	refusedDSN(t, err, paramVerify)
-}
-
 // TestVerify_isLeftOutByTag checks that the build tag excludes TiDB's parser, and that
 // shardkeyVerify is then an error.
 func TestVerify_isLeftOutByTag(t *testing.T) {

@@ -136,7 +136,7 @@ func TestWatch_reload(t *testing.T) {
 		liveOf(t, "the changed one, in use", 6, 1)
 		check(t, running.generators.Release())
 		liveOf(t, "the changed one, left", 6, 0)
-		late := openWatched(t, "watched", "")
+		late := openWatched(t, "watched", "&shardkeyReload=4s") // by the same goroutine
 		wantKey(t, "opened later by name", late, "t_order_2", 4)
 
 		write(t, path, strings.Replace(watched("t_order_${0..3}", 7), "keyGeneratorName: changing", "keyGeneratorName: chnging", 1))
@@ -394,47 +394,6 @@ func TestWatchRule_atOnce(t *testing.T) {
 	}
 }
 
-// Cached plans of the old rule aren't used with the new one: the same statement, prepared or not,
-// gets the key column of the current rule.
-func TestWatchRule_otherKeyColumn(t *testing.T) {
-	defaultLog(t)
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "rule.yaml")
-		write(t, path, watched("t_order_${0..1}", 1))
-		base := &fakedb.Server{}
-		c := must(NewConnector(base, mustLoadRule(t, path), Config{Server: "other"}))(t)
-		db := sql.OpenDB(c)
-		defer db.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		noError(t, WatchRule(ctx, path))
-		const text = "INSERT INTO t_order_1 (a) VALUES (?)"
-		prepared := must(db.Prepare(text))(t)
-		defer prepared.Close()
-		both := func(column string) {
-			t.Helper()
-			for name, exec := range map[string]func() (sql.Result, error){
-				"direct":   func() (sql.Result, error) { return db.Exec(text, 1) },
-				"prepared": func() (sql.Result, error) { return prepared.Exec(1) },
-			} {
-				base.Calls = nil
-				_, err := exec()
-				if calls := strings.Join(base.Calls, "\n"); err != nil || name == "direct" && !strings.Contains(calls, "`"+column+"`") {
-					t.Errorf("%s\nhave: %v, %s\nwant: a key in %s", name, err, calls, column)
-				}
-			}
-		}
-		both("id")
-		write(t, path, strings.Replace(watched("t_order_${0..1}", 1), "column: id", "column: other", 1))
-		time.Sleep(2 * time.Second)
-		base.Calls = nil
-		if _, err := prepared.Exec(1); err != nil || !strings.Contains(strings.Join(base.Calls, "\n"), "`other`") {
-			t.Errorf("prepared\nhave: %v, %s\nwant: prepared again with other", err, base.Calls)
-		}
-		both("other")
-	})
-}
-
 // factoryCalls counts the calls of COUNTED's factory.
 var factoryCalls atomic.Int64
 
@@ -463,50 +422,6 @@ func TestConnector_changeOfAnotherRule(t *testing.T) {
 	check(t, next.generators.Close())
 	for tag := 1; tag <= 3; tag++ {
 		liveOf(t, "closed", tag, 0)
-	}
-}
-
-// A rule that one connector refuses is no connector's, and is closed; of two that
-// come at once one is.
-func TestTakeRule_allOrNone(t *testing.T) {
-	easy, strict := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 1)), mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 1))
-	strict.config.RuleWarnings = "error"
-	old := easy.Rule()
-	odd := must(rule.Parse("odd.yaml", []byte(strings.Replace(watched("t_order_0", 2), "    t_item:", "      comment: hello\n    t_item:", 1))))(t)
-	if err := takeRule([]*Connector{easy, strict}, odd); err == nil || easy.Rule() != old {
-		t.Errorf("have: %v, the new rule %v\nwant: an error, and the old rule", err, easy.Rule() != old)
-	}
-	liveOf(t, "of the refused rule", 2, 0)
-
-	next := taggedRule(t, "t", 3)
-	if err := takeRule([]*Connector{easy, strict, easy}, next); err != nil || easy.Rule() != next || strict.Rule() != next {
-		t.Errorf("have: %v\nwant: the new rule", err)
-	}
-	liveOf(t, "of the old rules", 1, 0)
-	check(t, errors.Join(easy.Close(), strict.Close()))
-	liveOf(t, "of the new rule", 3, 0)
-}
-
-// The last caller to leave waits for the goroutine's end.
-func TestWatch_leaveWaits(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	first, second := openConnectors.watch(path, time.Hour), openConnectors.watch(path, time.Minute)
-	openConnectors.mu.Lock()
-	w := openConnectors.watchers[path]
-	openConnectors.mu.Unlock()
-	equal(t, w.interval, time.Minute)
-	second()
-	second() // no effect
-	select {
-	case <-w.done:
-		t.Error("have: no goroutine while one is left\nwant: one")
-	default:
-	}
-	first()
-	select {
-	case <-w.done:
-	default:
-		t.Error("have: the goroutine runs when the last has left")
 	}
 }
 

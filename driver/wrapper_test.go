@@ -402,28 +402,6 @@ func describeRows(t *testing.T, open func() driver.Rows) string {
 	return seen.String() + fmt.Sprint(rows.Err())
 }
 
-func TestServer_killsIdleConnection(t *testing.T) { onEach(t, testServer_killsIdleConnection) }
-
-func testServer_killsIdleConnection(t *testing.T) {
-	ours, plain, _ := openFilled(t)
-	ours.SetMaxOpenConns(1)
-	mustExec(t, ours, "CREATE TABLE t (a INT)")
-	for range 3 {
-		id := number(t, ours, "SELECT CONNECTION_ID()")
-		mustExec(t, plain, fmt.Sprintf("KILL %d", id))
-		waitGone(t, plain, id)
-		mustExec(t, ours, "INSERT INTO t VALUES (?)", 1)
-	}
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM t"), 3, "rows")
-}
-
-// waitGone waits until the server has ended a connection.
-func waitGone(t *testing.T, db *sql.DB, id int64) {
-	t.Helper()
-	for number(t, db, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d", id)) > 0 {
-	}
-}
-
 func drain(rows *sql.Rows, err error) error {
 	if err != nil {
 		return err
@@ -434,111 +412,35 @@ func drain(rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-// TestServer_errorsOfBase compares error messages with those of the underlying driver.
-func TestServer_errorsOfBase(t *testing.T) { onEach(t, testServer_errorsOfBase) }
-
-func testServer_errorsOfBase(t *testing.T) {
-	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
-		ours, plain, _ := openFilled(t, params)
-		mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
-		mustExec(t, plain, "INSERT INTO t VALUES (1)")
-		for _, use := range []func(db *sql.DB) error{
-			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)"); return err },
-			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", 1, 2); return err },
-			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", 1); return err },
-			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (1)"); return err },
-			func(db *sql.DB) error { _, err := db.Exec("NONSENSE ?", 1); return err },
-			func(db *sql.DB) error { return db.QueryRow("SELECT ?", 1, 2).Scan(new(int)) },
-			func(db *sql.DB) error { return db.QueryRow("SELECT a FROM nowhere").Scan(new(int)) },
-			func(db *sql.DB) error { _, err := db.Prepare("SELECT FROM"); return err },
-			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", struct{}{}); return err },
-			func(db *sql.DB) error { _, err := db.Exec("SET @a = ?", sql.Named("a", 1)); return err },
-		} {
-			want, have := use(plain), use(ours)
-			if fmt.Sprintf("%T %v", have, have) != fmt.Sprintf("%T %v", want, want) {
-				t.Errorf("%s\nhave: %T %v\nwant: %T %v", params, have, have, want, want)
-			}
-		}
-	}
-}
-
 // If a Vitess session refuses everything until a ROLLBACK, the pool doesn't reuse its connection.
 func TestRuined_connectionLeavesThePool(t *testing.T) {
-	refusals := map[string]error{
-		"VT15001": &mysql.MySQLError{Number: 2002, Message: "VT15001: transaction error, issue ROLLBACK and retry the transaction: target: app.-40.primary"},
-		"VT09032": &mysql.MySQLError{Number: 1105, Message: "VT09032: previous transaction failed. Issue a ROLLBACK to resolve the failure."},
-		"wrapped": errors.Join(errors.New("traced"), &mysql.MySQLError{Number: 1105, Message: "VT09032: previous transaction failed"}),
-		"other":   &mysql.MySQLError{Number: 1105, Message: "target: app.-40.primary: no healthy tablet available"},
-	}
-	for name, refusal := range refusals {
+	for _, refusal := range []struct {
+		err         error
+		connections int // after the next statement
+	}{
+		{&mysql.MySQLError{Number: 2002, Message: "VT15001: transaction error, issue ROLLBACK and retry the transaction: target: app.-40.primary"}, 2},
+		{errors.Join(errors.New("traced"), &mysql.MySQLError{Number: 1105, Message: "VT09032: previous transaction failed"}), 2},
+		{&mysql.MySQLError{Number: 1105, Message: "target: app.-40.primary: no healthy tablet available"}, 1},
+	} {
 		for _, kind := range []fakedb.Kind{fakedb.Resetter, fakedb.Validator, fakedb.Direct, fakedb.Skipping} {
-			for door, use := range ruinDoors {
-				base := &fakedb.Server{Kind: kind}
-				db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
-				db.SetMaxOpenConns(1)
-				mustExec(t, db, "UPDATE t SET a = 1")
-				base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: refusal}, {At: "uery", Times: -1, Err: refusal}}
-				err := use(db)
-				if errors.Is(err, driver.ErrSkip) {
+			for _, d := range doors {
+				for _, query := range []string{"UPDATE t SET a = ?", "INSERT INTO ruled (a) VALUES (?)"} {
+					base := &fakedb.Server{Kind: kind}
+					db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+					db.SetMaxOpenConns(1)
+					mustExec(t, db, "UPDATE t SET a = 1")
+					base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: refusal.err}, {At: "uery", Times: -1, Err: refusal.err}}
+					if _, err := d.exec(t.Context(), db, query, 1); !errors.Is(err, refusal.err) {
+						t.Errorf("%v, %s, %s: %v", refusal.err, kind, d.name, err)
+					}
+					base.Faults = nil
+					mustExec(t, db, "UPDATE t SET a = 1")
+					equal(t, base.Count("connect"), refusal.connections, refusal.err, kind, d.name, "connections")
 					_ = db.Close()
-					continue // the underlying driver has no such method
 				}
-				if !errors.Is(err, refusal) {
-					t.Errorf("%s, %s, %s: %v", name, kind, door, err)
-				}
-				base.Faults = nil
-				mustExec(t, db, "UPDATE t SET a = 1")
-				equal(t, base.Count("connect"), map[bool]int{true: 1, false: 2}[name == "other"], name, kind, door, "connections")
-				_ = db.Close()
 			}
 		}
 	}
-}
-
-var ruinDoors = map[string]func(*sql.DB) error{
-	"Exec":         func(db *sql.DB) error { _, err := db.Exec("UPDATE t SET a = 1"); return err },
-	"Exec, args":   func(db *sql.DB) error { _, err := db.Exec("UPDATE t SET a = ?", 1); return err },
-	"Exec, filled": func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 1); return err },
-	"Query":        func(db *sql.DB) error { return drain(db.Query("SELECT a FROM t")) },
-	"Tx": func(db *sql.DB) error {
-		return inTx(db, func(tx *sql.Tx) error { _, err := tx.Exec("UPDATE t SET a = 1"); return err })
-	},
-	"Stmt.Exec": func(db *sql.DB) error {
-		return withStmt(db, func(st *sql.Stmt) error { _, err := st.Exec(1); return err })
-	},
-	"Stmt.Query": func(db *sql.DB) error { return withStmt(db, func(st *sql.Stmt) error { return drain(st.Query(1)) }) },
-	"Raw, old Exec": func(db *sql.DB) error {
-		return onRaw(db, func(c driver.Conn) error { _, err := c.(oldExecer).Exec("UPDATE t", nil); return err })
-	},
-	"Raw, old Query": func(db *sql.DB) error {
-		return onRaw(db, func(c driver.Conn) error { _, err := c.(oldQueryer).Query("SELECT 1", nil); return err })
-	},
-}
-
-func inTx(db *sql.DB, use func(*sql.Tx) error) error {
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(tx), tx.Rollback())
-}
-
-func withStmt(db *sql.DB, use func(*sql.Stmt) error) error {
-	st, err := db.Prepare("UPDATE t SET a = ?")
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	return use(st)
-}
-
-func onRaw(db *sql.DB, use func(driver.Conn) error) error {
-	conn, err := db.Conn(context.Background())
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return conn.Raw(func(c any) error { return use(c.(driver.Conn)) })
 }
 
 // knownInterfaces maps every interface of database/sql/driver to our types that implement it.
