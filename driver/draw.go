@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -41,8 +40,6 @@ type draw[K any] struct {
 	// lotOf returns the index of a key's lot, −1 for none. It is an optimization and may be nil.
 	lotOf func(key K) int
 	name  string // the table's name, for errors
-	// only is the actual table whose keys are drawn; nil if values of other columns matter.
-	only *shard
 
 	oneLot [1]lot[K] // buffers for lots and their rows, since most statements have one
 	oneRow [1]int
@@ -101,13 +98,10 @@ func (d *draw[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
 // noFitError is the error for a draw without a match.
 type noFitError struct {
 	table string
-	drawn int // 0 if isMisfit prevented the draw
+	drawn int
 }
 
 func (e *noFitError) Error() string {
-	if e.drawn == 0 {
-		return fmt.Sprintf("no key of this worker ID belongs in %s, as an earlier attempt showed", e.table)
-	}
 	return fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
 }
 
@@ -166,22 +160,13 @@ type source[K any] interface {
 
 // intSource generates int64 keys.
 type intSource struct {
-	table       *table
-	first, last int64 // the first and last key of all calls
-	made        bool
-	batch       [maxBatch]int64
+	table *table
+	batch [maxBatch]int64
 }
 
 func (s *intSource) make(ctx context.Context, n int) ([]int64, error) {
 	keys := s.batch[:n]
-	if err := s.table.ints.GenerateInt64Keys(ctx, s.table.column(), keys); err != nil {
-		return nil, err
-	}
-	if !s.made {
-		s.made, s.first = true, keys[0]
-	}
-	s.last = keys[n-1]
-	return keys, nil
+	return keys, s.table.ints.GenerateInt64Keys(ctx, s.table.column(), keys)
 }
 
 var sources = sync.Pool{New: func() any { return new(intSource) }}
@@ -203,21 +188,13 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 	} else {
 		keys.Ints = make([]int64, n)
 	}
-	if d.only != nil && d.only.isMisfit(ctx) {
-		return keys, &noFitError{table: d.name}
-	}
 	from := sources.Get().(*intSource)
-	from.table, from.made = t, false
+	from.table = t
 	defer func() {
 		from.table = nil
 		sources.Put(from)
 	}()
-	err = d.run(ctx, t.turns, keys.Ints, from)
-	var noFit *noFitError // not an error of the generator
-	if d.only != nil && errors.As(err, &noFit) {
-		d.only.noteMisfit(from.first, from.last)
-	}
-	return keys, err
+	return keys, d.run(ctx, t.turns, keys.Ints, from)
 }
 
 // drawValues is drawInts for keys of another type than int64.
@@ -226,48 +203,4 @@ func (t *table) drawValues(ctx context.Context, d *draw[any], n int) (keys rewri
 	defer t.generated(start, n, &err)
 	keys.Values = make([]any, n)
 	return keys, d.run(ctx, t.turns, keys.Values, valueSource{t})
-}
-
-// workerOf returns the worker ID in a key. ok is false if the generator can't decode its keys.
-func (t *table) workerOf(key int64) (worker int64, ok bool) {
-	if decoder, is := t.rule.Generator.(spi.KeyDecoder); is {
-		parts, err := decoder.DecodeKey(key)
-		return parts.WorkerID, err == nil
-	}
-	return 0, false
-}
-
-// noteMisfit records that a draw for the table had no match, if all its keys have one worker ID.
-// No key with this worker ID belongs in the table.
-func (x *shard) noteMisfit(first, last int64) {
-	worker, ok := x.table.workerOf(first)
-	if other, _ := x.table.workerOf(last); ok && other == worker {
-		x.misfit.Store(&worker)
-	}
-}
-
-// isMisfit reports whether a draw for the table would fail because an earlier one did. It
-// generates one key to check that the worker ID is the same, unless another draw uses the
-// generator.
-func (x *shard) isMisfit(ctx context.Context) bool {
-	noted := x.misfit.Load()
-	if noted == nil {
-		return false
-	}
-	t := x.table
-	select {
-	case t.turns <- struct{}{}:
-		defer func() { <-t.turns }()
-	default:
-		return true
-	}
-	var key [1]int64
-	if err := t.ints.GenerateInt64Keys(ctx, t.column(), key[:]); err != nil {
-		return false // the draw fails too and returns the error
-	}
-	if worker, _ := t.workerOf(key[0]); worker == *noted && !x.belongs(key[0]) {
-		return true
-	}
-	x.misfit.CompareAndSwap(noted, nil)
-	return false
 }

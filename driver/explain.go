@@ -12,7 +12,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // Plan describes how a statement is handled; see [Connector.Plan].
@@ -213,6 +212,69 @@ func plannedRow(in *rewrite.Insert, row int) PlannedRow {
 	return PlannedRow{Key: "server"}
 }
 
+// Describe describes how the key of each row is handled, for example "rows 1 to 3: a key is
+// generated". Adjacent rows of one kind share a line. If most is above 0, Describe returns at most
+// that many lines and the number of other rows.
+func (in *PlannedInsert) Describe(most int) (lines []string) {
+	switch {
+	case in.Invalid:
+		return []string{"sent unchanged: the server will refuse it, because a row has the wrong number of values"}
+	case in.Select != "":
+		return []string{in.describeSelect()}
+	}
+	for first := 0; first < len(in.Rows); {
+		key, last := in.describeRow(first), first
+		for last+1 < len(in.Rows) && in.Rows[last+1] == in.Rows[first] {
+			last++
+		}
+		if most > 0 && len(lines) == most {
+			return append(lines, fmt.Sprintf("… and %d more rows", len(in.Rows)-first))
+		}
+		rows := fmt.Sprintf("row %d", first+1)
+		if last > first {
+			rows = fmt.Sprintf("rows %d to %d", first+1, last+1)
+		}
+		lines = append(lines, rows+": "+key)
+		first = last + 1
+	}
+	return lines
+}
+
+// describeRow describes how the key of a row is handled. Rows count from 0.
+func (in *PlannedInsert) describeRow(row int) string {
+	switch r := in.Rows[row]; r.Key {
+	case "generated":
+		return "a key is generated"
+	case "argument":
+		empty := "nil or 0"
+		if in.Text {
+			empty = `nil or ""`
+		}
+		return fmt.Sprintf("argument %d is the key; for %s one is generated", r.Argument, empty)
+	case "statement":
+		if r.Argument > 0 {
+			return fmt.Sprintf("argument %d is the key", r.Argument)
+		}
+		return "the key is kept as it is written"
+	case "expression":
+		return "the value of the expression is the key; if it is NULL or 0, the server takes a generated one"
+	}
+	return "the value is left to the server, and the key is not reported"
+}
+
+// describeSelect describes an INSERT … SELECT.
+func (in *PlannedInsert) describeSelect() string {
+	query := strings.TrimSpace(in.Select)
+	switch in.Rows[0].Key {
+	case "generated":
+		return "the query is read to its end, and each of its rows is inserted with a key: " + query
+	case "statement":
+		return "sent unchanged: the query gives the keys, and explicitKeys is keep: " + query
+	}
+	return "the query is read to its end, and its rows are inserted, " +
+		"with a key where the query returns NULL or 0: " + query
+}
+
 // explainShard returns notes about the actual table of insert i.
 func (p *plan) explainShard(i int) (notes []string) {
 	x, in := p.targets[i].shard, &p.Inserts[i]
@@ -233,54 +295,13 @@ func (p *plan) explainShard(i int) (notes []string) {
 	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
 }
 
-// explainGenes returns notes about the shard bits in the keys of insert i. Adjacent rows with the
-// same bits share a note.
-func (p *plan) explainGenes(i int) (notes []string) {
-	in, t := &p.Inserts[i], p.targets[i].table
-	switch {
-	case t.gene == nil:
+// explainGenes returns notes about the shard bits in the keys of insert i.
+func (p *plan) explainGenes(i int) []string {
+	gene := p.targets[i].table.gene
+	if gene == nil {
 		return nil
-	case in.Source != nil:
-		gene := t.rule.Gene
-		return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene)}
 	}
-	first := 0
-	for row := range in.Rows() {
-		bits := p.explainGene(i, row)
-		if row+1 < in.Rows() && p.explainGene(i, row+1) == bits {
-			continue
-		}
-		if bits != "" {
-			rows := fmt.Sprintf("row %d", row+1)
-			if first < row {
-				rows = fmt.Sprintf("rows %d to %d", first+1, row+1)
-			}
-			notes = append(notes, fmt.Sprintf("%s: the lowest %d bits of a generated key are %s", rows, t.rule.Gene.Bits, bits))
-		}
-		first = row + 1
-	}
-	return notes
-}
-
-// explainGene returns the shard bits of a row's key, empty for a row without a generated key.
-func (p *plan) explainGene(i, row int) string {
-	in, gene := &p.Inserts[i], p.targets[i].table.rule.Gene
-	switch kind, _ := in.Slot(row); kind {
-	case rewrite.SlotFill, rewrite.SlotExpression, rewrite.SlotParam:
-	default:
-		return ""
-	}
-	kind, param, value := p.Given(in, p.targets[i].geneAt, row)
-	if kind == rewrite.GivenParam {
-		return fmt.Sprintf("%s, of argument %d", gene, param+1)
-	}
-	if text, ok := value.(string); ok && sqltext.ParseInteger(strings.TrimSpace(text), 10) != nil {
-		return fmt.Sprintf("%s, of %q as the column holds it", gene, value)
-	}
-	if of, err := gene.Of(value); err == nil && kind == rewrite.GivenLiteral {
-		return fmt.Sprintf("%d: %s", of, gene)
-	}
-	return ""
+	return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene)}
 }
 
 // assumed is the connection of a session without a server. It answers a query as a new MySQL server

@@ -28,7 +28,6 @@ type shard struct {
 	// About one of targets keys belongs in the table.
 	belongs        func(key int64) bool
 	targets        int
-	misfit         atomic.Pointer[int64] // the worker ID whose keys don't belong in the table
 	warned         atomic.Bool
 	schema, actual string
 	columns        atomic.Pointer[[]*session.Column] // in the order of Columns; nil: not loaded yet
@@ -314,7 +313,7 @@ func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []a
 // generate draws n int64 keys for the table's rows and counts them. If n is 1, it uses the array
 // one.
 func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
-	d := draw[int64]{name: x.name, only: x}
+	d := draw[int64]{name: x.name}
 	d.start(x.belongs, x.targets)
 	for row := range n {
 		d.add(row)
@@ -466,8 +465,7 @@ func (x *shard) misplaced(
 		case here:
 			return nil
 		case err != nil && (!ok || nowhere.Unknown):
-			// If the column's type is unknown, the server may store another form of the value.
-			if !slices.ContainsFunc(columns, isUnshown) {
+			if !s.IsAssumed() {
 				return nil
 			}
 		case wrong == nil:
@@ -478,6 +476,3 @@ func (x *shard) misplaced(
 	}
 	return wrong
 }
-
-// isUnshown reports whether a column's type is unknown.
-func isUnshown(c *session.Column) bool { return c.Known().Stores == session.StoresUnknown }

@@ -123,10 +123,10 @@ func init() {
 	spi.RegisterKeyGenerator("SHARD_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return &shardTexts{}, nil })
 }
 
-// openShards opens a rule with a server of one connection that has the key columns.
+// openShards opens a rule with a server of one connection, whose tables have these columns.
 func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *fakedb.Server) {
 	t.Helper()
-	base := &fakedb.Server{Columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
+	base := &fakedb.Server{Columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}, {"user_id", "bigint(20)"}, {"made", "datetime"}}}
 	db, _ := openFake(t, base, r, append([]Option{Config{Server: "other"}}, options...)...)
 	db.SetMaxOpenConns(1)
 	return db, base
@@ -216,7 +216,9 @@ func TestShardGuard_refuses(t *testing.T) {
 			db, base := openShards(t, shardedRule(t, ""))
 			switch {
 			case strings.Contains(tt.query, "18446744073709551615"):
-				base.Columns = append(base.Columns, [2]string{"user_id", "bigint unsigned"})
+				base.Columns = [][2]string{{"user_id", "bigint unsigned"}}
+			case strings.Contains(tt.query+fmt.Sprint(tt.args), "abc"), strings.Contains(tt.query, "'bc'"):
+				base.Columns = [][2]string{{"user_id", "varchar(36)"}}
 			case strings.Contains(tt.query, "t_text"):
 				base.Columns = [][2]string{{"id", "varchar(36)"}}
 			}
@@ -242,7 +244,8 @@ func TestShardGuard_refuses(t *testing.T) {
 }
 
 func TestShardGuard_error(t *testing.T) {
-	db, _ := openShards(t, shardedRule(t, ""))
+	db, base := openShards(t, shardedRule(t, ""))
+	base.Columns = [][2]string{{"user_id", "varchar(200)"}}
 	_, err := db.Exec("INSERT INTO app.t_user_3 (user_id) VALUES (?), (?)", 7, "a"+strings.Repeat("b", 100))
 	var at *StatementError
 	var wrong *WrongShardError

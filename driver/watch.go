@@ -3,9 +3,7 @@ package driver
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -152,7 +150,6 @@ type watcher struct {
 	stop, done chan struct{}
 
 	// The goroutine owns these fields.
-	info   fs.FileInfo // nil if the file can change and still look the same
 	sum    [sha256.Size]byte
 	err    error   // the error of reading the file
 	failed attempt // the last attempt, if it failed
@@ -188,23 +185,10 @@ func (w *watcher) run() {
 
 // changed reports whether the file's content has changed since the last call.
 func (w *watcher) changed() bool {
-	info, err := os.Stat(w.file)
-	if err == nil && w.info != nil && os.SameFile(info, w.info) &&
-		info.ModTime().Equal(w.info.ModTime()) && info.Size() == w.info.Size() {
-		return false
-	}
-	var text []byte
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New(w.file + " is not a regular file")
-	} else if err == nil {
-		text, err = os.ReadFile(w.file)
-	}
+	text, err := os.ReadFile(w.file)
 	sum := sha256.Sum256(text)
 	changed := sum != w.sum || fmt.Sprint(err) != fmt.Sprint(w.err)
-	w.info, w.sum, w.err = nil, sum, err
-	if err == nil && time.Since(info.ModTime()) > 2*time.Second { // some file systems have a resolution of 2 s
-		w.info = info
-	}
+	w.sum, w.err = sum, err
 	return changed
 }
 

@@ -48,7 +48,6 @@ func (s *Session) Names(ctx context.Context, t Table) (bool, error) {
 type tables struct {
 	mu    sync.Mutex
 	known map[Table]*knownTable
-	bytes int // approximate size of the columns' names
 }
 
 // knownTable has the facts about one table: the names of its columns at a certain time, and the
@@ -61,9 +60,8 @@ type knownTable struct {
 }
 
 const (
-	// maxTables and maxNamesBytes limit the cache. Beyond them it is emptied.
-	maxTables     = 10000
-	maxNamesBytes = 16 << 20
+	// maxTables limits the cache. Beyond it the cache is emptied.
+	maxTables = 10000
 	// maxNamesAge is how long the names of columns are used, since another process may alter the
 	// table. One query per table in this time costs little compared with the INSERTs.
 	maxNamesAge = 10 * time.Second
@@ -79,28 +77,12 @@ func (t *tables) names(of Table) []string {
 	return nil
 }
 
-// putNames stores the names of a table's columns. It returns the previous slice if it is equal.
-func (t *tables) putNames(of Table, names []string) []string {
+// putNames stores the names of a table's columns.
+func (t *tables) putNames(of Table, names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.bytes > maxNamesBytes {
-		t.dropNames()
-	}
 	known := t.entry(of)
-	if known.at = time.Now(); !slices.Equal(known.names, names) {
-		t.bytes += sizeOf(names) - sizeOf(known.names)
-		known.names = names
-	}
-	return known.names
-}
-
-// sizeOf returns the approximate size of a list of names, in bytes.
-func sizeOf(names []string) (size int) {
-	const header = 16
-	for _, name := range names {
-		size += header + len(name)
-	}
-	return size
+	known.names, known.at = names, time.Now()
 }
 
 // expire makes the names of a table's columns outdated.
@@ -132,7 +114,7 @@ func (t *tables) entry(of Table) *knownTable {
 	known := t.known[of]
 	if known == nil {
 		if t.known == nil || len(t.known) >= maxTables {
-			t.known, t.bytes = map[Table]*knownTable{}, 0
+			t.known = map[Table]*knownTable{}
 		}
 		known = &knownTable{}
 		t.known[of] = known
@@ -140,20 +122,12 @@ func (t *tables) entry(of Table) *knownTable {
 	return known
 }
 
-// dropNames drops the names of all columns. The caller holds the lock.
-func (t *tables) dropNames() {
-	t.bytes = 0
-	for _, known := range t.known {
-		known.names, known.at = nil, time.Time{}
-	}
-}
-
 // clear makes all facts outdated, including those of columns in use.
 func (t *tables) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropNames()
 	for _, known := range t.known {
+		known.names = nil
 		for _, c := range known.columns {
 			c.known.Store(nil)
 		}
@@ -165,7 +139,7 @@ func (t *tables) copyTo(to *tables) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	to.known, to.bytes = make(map[Table]*knownTable, len(t.known)), t.bytes
+	to.known = make(map[Table]*knownTable, len(t.known))
 	for of, known := range t.known {
 		own := &knownTable{names: known.names, at: now}
 		for _, c := range known.columns {
@@ -193,15 +167,6 @@ func (t *tables) database() (database string) {
 	return database
 }
 
-// ExpireColumns makes the names of all tables' columns outdated before maxNamesAge.
-func (c *Cache) ExpireColumns() {
-	c.tables.mu.Lock()
-	defer c.tables.mu.Unlock()
-	for _, known := range c.tables.known {
-		known.at = time.Time{}
-	}
-}
-
 // Columns returns the names of a table's columns, from the cache if possible.
 func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached bool, err error) {
 	if names = s.tables.names(t); names != nil {
@@ -214,7 +179,8 @@ func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached 
 	if names, err = s.readColumns(ctx, schema, t.name); err != nil {
 		return nil, false, err
 	}
-	return s.tables.putNames(t, names), false, nil
+	s.tables.putNames(t, names)
+	return names, false, nil
 }
 
 // ForgetColumns makes the names of a table's columns outdated.

@@ -66,32 +66,12 @@ func (s *Server) IsBeforeMySQL8() bool {
 	return s.Kind == ServerMySQL && strings.HasPrefix(s.Version, "5.")
 }
 
-// String returns the server's kind and version, and lists the features that it has and lacks.
+// String returns the server's kind and version.
 func (s *Server) String() string {
-	var does, not []string
-	for _, trait := range [...]struct {
-		name string
-		has  bool
-	}{
-		{"insert ids", s.InsertIDs}, {"ids of upserts", s.UpsertIDs}, {"LOCK IN SHARE MODE", s.ShareLocks},
-	} {
-		if trait.has {
-			does = append(does, trait.name)
-		} else {
-			not = append(not, trait.name)
-		}
+	if s.Version == "" {
+		return s.Kind
 	}
-	text, and := s.Kind, ", "
-	if s.Version != "" {
-		text += fmt.Sprintf(" (%.64q)", s.Version)
-	}
-	if len(does) > 0 {
-		text, and = text+and+"with "+strings.Join(does, ", "), "; "
-	}
-	if len(not) > 0 {
-		text += and + "without " + strings.Join(not, ", ")
-	}
-	return text
+	return fmt.Sprintf("%s (%.64q)", s.Kind, s.Version)
 }
 
 // Report changes a plan so that its statement reports the keys to this server.

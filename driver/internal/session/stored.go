@@ -31,7 +31,20 @@ func (f *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) [
 	case StoresTimes:
 		return storedTimes(to, v, f.Places, f.Zones)
 	case StoresUnknown:
-		return storedAnywhere(to, v, f.Zones)
+		if f.Assumed {
+			return storedAssumed(to, v)
+		}
+	}
+	return nil
+}
+
+// storedAssumed appends the values that an integer or a string column may store.
+func storedAssumed(to []any, v any) []any {
+	if text, ok := decimal(v); ok {
+		return append(to, v, text)
+	}
+	if text, ok := v.(string); ok && !MayBeNumber(text) {
+		return append(to, text)
 	}
 	return nil
 }
@@ -149,30 +162,6 @@ func appendRounded(to []any, t time.Time, places int) []any {
 		to = append(to, above)
 	}
 	return to
-}
-
-// storedAnywhere appends the values that columns of all types known to the guard may store.
-func storedAnywhere(to []any, v any, zones []*time.Location) []any {
-	switch v := v.(type) {
-	case time.Time:
-		return storedTimes(to, v, 0, zones)
-	case string:
-		to = append(to, v)
-		if n := sqltext.ParseInteger(strings.Trim(v, " "), 10); n != nil {
-			to = append(to, n)
-		} else if MayBeNumber(v) {
-			if _, isTime := storedTime(v); !isTime {
-				return nil // such as 7.0, 1e3 or 12abc
-			}
-		}
-	default:
-		text, ok := decimal(v)
-		if !ok {
-			return append(to, v)
-		}
-		to = append(to, v, text)
-	}
-	return append(to, storedTimes(nil, v, 0, zones)...)
 }
 
 // MayBeNumber reports whether the server may read a string as a number.
