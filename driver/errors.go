@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -263,16 +264,17 @@ func (c *Connector) refused(err error) error {
 	err = refusal(err)
 	var e *StatementError
 	if errors.As(err, &e) {
-		c.counts.refuse(e.Reason)
-		c.refusals.log(c.host.Logger, e)
+		c.refusals.add(c.host.Logger, e)
 	}
 	return err
 }
 
-// refusals logs refused statements, at most once a minute for each reason and table.
+// refusals counts refused statements and logs them, at most once a minute for each reason and
+// table.
 type refusals struct {
-	mu   sync.Mutex
-	seen map[refusedKey]*refusedLog
+	mu       sync.Mutex
+	byReason map[string]int64
+	seen     map[refusedKey]*refusedLog
 }
 
 type refusedKey struct{ reason, table string }
@@ -288,11 +290,21 @@ const (
 	maxRefused = 256
 )
 
-func (r *refusals) log(logger *slog.Logger, e *StatementError) {
-	if errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) {
-		return // the caller ended it
+// counts returns the number of statements for each reason.
+func (r *refusals) counts() map[string]int64 {
+	all := map[string]int64{}
+	for reason := range sentinels {
+		all[reason] = 0
 	}
-	leftOut, due := r.due(refusedKey{e.Reason, e.Table})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(all, r.byReason)
+	return all
+}
+
+func (r *refusals) add(logger *slog.Logger, e *StatementError) {
+	ended := errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) // by the caller
+	leftOut, due := r.due(refusedKey{e.Reason, e.Table}, ended)
 	if !due {
 		return
 	}
@@ -319,12 +331,17 @@ func (r *refusals) log(logger *slog.Logger, e *StatementError) {
 	logger.Warn("shardkey: statement refused", attrs...)
 }
 
-// due reports whether to log a line now, and how many lines were suppressed since the last one.
-func (r *refusals) due(key refusedKey) (leftOut int, due bool) {
+// due counts a statement. It reports whether to log a line now, and how many lines were suppressed
+// since the last one. A statement whose caller ended it is not logged.
+func (r *refusals) due(key refusedKey, ended bool) (leftOut int, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen == nil {
-		r.seen = map[refusedKey]*refusedLog{}
+		r.seen, r.byReason = map[refusedKey]*refusedLog{}, map[string]int64{}
+	}
+	r.byReason[key.reason]++
+	if ended {
+		return 0, false
 	}
 	if r.seen[key] == nil && len(r.seen) >= maxRefused {
 		key.table = ""

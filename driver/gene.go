@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -225,9 +224,6 @@ func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 	return at, err
 }
 
-// isText matches the types of string columns.
-var isText = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
-
 // addRow adds a row of a query by its value of the shard bits' column. It interprets the value by
 // the target column's type.
 func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
@@ -238,7 +234,7 @@ func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
 		known := column.Known()
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
-			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || isText.MatchString(known.Text)) {
+			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || known.Stores == session.StoresText) {
 				value = textIn(known, text)
 			}
 		}

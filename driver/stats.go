@@ -172,7 +172,7 @@ func (c *Connector) Stats() Stats {
 		Plans:        PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
 		Kept:         c.cacheStats(),
 		Verification: c.verifier.stats(),
-		Refused:      c.counts.refusals(),
+		Refused:      c.refusals.counts(),
 	}
 	s.Plans.Entries, s.Plans.Bytes = rules.plans.size()
 	tables := rules.rule.Tables()
@@ -234,7 +234,6 @@ type counts struct {
 	generation   atomic.Int64 // the number of rules so far
 	reloadErrors atomic.Int64
 	reloadError  atomic.Pointer[string] // nil if the last reload succeeded
-	refused      sync.Map               // *atomic.Int64 by reason
 }
 
 // tableKey identifies a table and the generator of its keys.
@@ -249,27 +248,6 @@ func (c *counts) table(r *rule.Table) *tableCounts {
 		t, _ = c.tables.LoadOrStore(key, new(tableCounts))
 	}
 	return t.(*tableCounts)
-}
-
-// refuse counts a refused statement.
-func (c *counts) refuse(reason string) {
-	n, ok := c.refused.Load(reason)
-	if !ok {
-		n, _ = c.refused.LoadOrStore(reason, new(atomic.Int64))
-	}
-	n.(*atomic.Int64).Add(1)
-}
-
-func (c *counts) refusals() map[string]int64 {
-	all := map[string]int64{}
-	for reason := range sentinels {
-		all[reason] = 0
-	}
-	c.refused.Range(func(reason, n any) bool {
-		all[reason.(string)] = n.(*atomic.Int64).Load()
-		return true
-	})
-	return all
 }
 
 // reloaded records the result of reloading the rule's file.

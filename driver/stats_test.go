@@ -293,7 +293,7 @@ func TestRefused_byOtherPackages(t *testing.T) {
 		want[reason] = 0
 	}
 	want[reasonPlaceholders], want[reasonUnsupported], want[reasonNoGene] = 1, 1, 1
-	if have := c.counts.refusals(); !maps.Equal(have, want) {
+	if have := c.refusals.counts(); !maps.Equal(have, want) {
 		t.Errorf("have: %v\nwant: %v", have, want)
 	}
 }
@@ -320,7 +320,7 @@ func TestStatementError_sentinels(t *testing.T) {
 func TestRefused_canceledIsNotLogged(t *testing.T) {
 	var log jsonLog
 	var r refusals
-	r.log(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
+	r.add(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
 	if log.Len() > 0 {
 		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
 	}
@@ -331,7 +331,7 @@ func TestRefused_boundedTables(t *testing.T) {
 	var r refusals
 	written := 0
 	for i := range 10 * maxRefused {
-		if _, due := r.due(refusedKey{"unlisted", fmt.Sprint("t_", i)}); due {
+		if _, due := r.due(refusedKey{"unlisted", fmt.Sprint("t_", i)}, false); due {
 			written++
 		}
 	}

@@ -3,12 +3,11 @@ package base
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // Limits of the cached statements. The server keeps a parse tree for each of them. A longer query
@@ -102,57 +101,15 @@ type cachedStmt struct {
 	// types are the types of the arguments. At the first execution MySQL interprets the query by
 	// them. For example, the result of JSON_ARRAY(?) depends on the types, and that of
 	// JSON_ARRAY(COALESCE(?, ?)) depends on NULLs.
-	types []argType
+	types []reflect.Type
 }
 
-type argType uint8
-
-const (
-	argOther argType = iota // an unknown type
-	argNull
-	argInt
-	argUint
-	argFloat
-	argBool
-	argString
-	argBytes
-	argTime
-)
-
-func typeOf(v driver.Value) argType {
-	switch v := v.(type) {
-	case nil:
-		return argNull
-	case int64:
-		return argInt
-	case uint64:
-		return argUint
-	case float64, float32:
-		return argFloat
-	case bool:
-		return argBool
-	case string, json.RawMessage:
-		return argString
-	case []byte:
-		if v == nil {
-			return argNull
-		}
-		return argBytes
-	case time.Time:
-		return argTime
+// typeOf returns an argument's type, nil for NULL.
+func typeOf(v driver.Value) reflect.Type {
+	if b, ok := v.([]byte); ok && b == nil {
+		return nil
 	}
-	return argOther
-}
-
-// typesOf returns the types of arguments, nil if a statement with such arguments isn't cached.
-func typesOf(args []driver.NamedValue) []argType {
-	types := make([]argType, len(args))
-	for i := range args {
-		if types[i] = typeOf(args[i].Value); types[i] == argOther {
-			return nil
-		}
-	}
-	return types
+	return reflect.TypeOf(v)
 }
 
 func (s *cachedStmt) takes(args []driver.NamedValue) bool {
@@ -247,8 +204,7 @@ func (c *Conn) sendStatement(
 // prepareCached prepares a statement for the cache. It returns nil if there is no capacity for it.
 func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.NamedValue, added int) (*cachedStmt, error) {
 	k := &c.cached
-	types := typesOf(args)
-	if types == nil || !k.admit(query) {
+	if !k.admit(query) {
 		return nil, nil
 	}
 	prepared, err := c.PrepareFor(ctx, query, args, added)
@@ -264,7 +220,10 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 		}
 		return nil, err
 	}
-	s := &cachedStmt{Stmt: prepared, query: query, types: types}
+	s := &cachedStmt{Stmt: prepared, query: query, types: make([]reflect.Type, len(args))}
+	for i := range args {
+		s.types[i] = typeOf(args[i].Value)
+	}
 	k.all = slices.Insert(k.all, 0, s)
 	k.cache.misses.Add(1)
 	return s, nil
