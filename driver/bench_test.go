@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
@@ -230,37 +227,5 @@ func BenchmarkDrawnRows(b *testing.B) {
 	} {
 		c := quietConn(b, drawnRule(b, 16, mod, "SNOWFLAKE, props: {"+bm.props+"}"), Config{Server: "other"})
 		benchExec(b, bm.name, c, args, "INSERT INTO "+bm.table+" (user_id) VALUES (?)"+strings.Repeat(",(?)", rows-1))
-	}
-}
-
-// BenchmarkHopeless measures the wait of an ordinary caller for a key, while 64 goroutines
-// request keys for tables that no key belongs to (64), and without them (0).
-func BenchmarkHopeless(b *testing.B) {
-	for _, n := range []int{0, 64} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			_, c := openDrawn(b, drawnRule(b, 8192, "type: MOD, props: {sharding-count: 8192}", "SNOWFLAKE, props: {worker-id: 2}"))
-			ctx, cancel := context.WithCancel(context.Background())
-			var wg sync.WaitGroup
-			for i := range n {
-				wg.Go(func() {
-					for ctx.Err() == nil {
-						_, _ = c.NextKeys(ctx, fmt.Sprint("t_order_", 4096+i), 1)
-					}
-				})
-			}
-			var took []time.Duration
-			for b.Loop() {
-				start := time.Now()
-				if _, err := c.NextKeys(ctx, "t_order", 1); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(start))
-			}
-			cancel()
-			wg.Wait()
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
-			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
-		})
 	}
 }

@@ -3,14 +3,11 @@ package driver
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
@@ -170,92 +167,6 @@ func testKeys_integersOfAnyType(t *testing.T) {
 			_, _ = ours.Close(), plain.Close()
 		}
 	}
-}
-
-// If the kind of keys is unknown, finding out uses up a key only for statements with 0 or an
-// empty string.
-func TestKeys_noneIsWasted(t *testing.T) { onEachAndOldest(t, testKeys_noneIsWasted) }
-
-func testKeys_noneIsWasted(t *testing.T) {
-	for query, want := range map[string]int{
-		"INSERT INTO ruled (a) VALUES (1)":                            1,
-		"INSERT INTO ruled (id, a) VALUES (NULL, 1), ('x', 2)":        2, // 'x' is no integer: the kind decides
-		"INSERT INTO ruled (id, a) VALUES (5, 1)":                     0,
-		"INSERT INTO ruled (id, a) VALUES ('', 1)":                    2,
-		"INSERT INTO ruled (id, a) VALUES (0, 1)":                     1, // explicit, as a literal
-		"INSERT INTO ruled (a) SELECT 1":                              1,
-		"INSERT INTO ruled (a) SELECT 1 FROM DUAL WHERE FALSE":        0,
-		"INSERT INTO ruled (a, a) VALUES (1)":                         0, // refused
-		"INSERT INTO ruled (a) VALUES (1), (1, 2)":                    0,
-		"INSERT INTO other (a) VALUES (1)":                            0,
-		"INSERT INTO ruled (id, a) VALUES ('g', 1), ('h', 2)":         1, // no integers: the kind decides
-		"INSERT INTO ruled (id, a) SELECT 'g', 1 UNION SELECT 'h', 2": 1, // '' may be among them
-	} {
-		made := 0
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"))
-		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT)")
-		mustExec(t, plain, "CREATE TABLE other LIKE ruled")
-		_, _ = ours.Exec(query)
-		equal(t, made, want, query)
-	}
-}
-
-// The driver's result has the same lists as go-sql-driver's, with the same lengths.
-func TestResult_rawOfSeveralStatements(t *testing.T) {
-	onEachAndOldest(t, testResult_rawOfSeveralStatements)
-}
-
-func testResult_rawOfSeveralStatements(t *testing.T) {
-	ours, plain, _ := openFilled(t, "multiStatements=true")
-	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
-	mustExec(t, plain, "CREATE TABLE other (a INT)")
-	for _, query := range []string{
-		"INSERT INTO %s (a) VALUES (1)",
-		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO %s (a) VALUES (3)",
-		"INSERT INTO other (a) VALUES (1); INSERT INTO %s (a) VALUES (1), (2)",
-		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO other (a) VALUES (1)",
-		"BEGIN; INSERT INTO %s (a) VALUES (1), (2)",
-		"INSERT INTO %s (a) VALUES (1), (2); COMMIT",
-		"BEGIN; INSERT INTO %s (a) VALUES (1); SAVEPOINT s; INSERT INTO %s (a) VALUES (1), (2); COMMIT",
-		"INSERT INTO %s (id, a) VALUES (900, 1); COMMIT; -- end",
-		"INSERT INTO %s (id, a) VALUES (901, 1); INSERT INTO other (a) VALUES (1)",
-		"INSERT INTO %s (a) VALUES (1); -- end",
-		"INSERT INTO %s (a) SELECT 1",
-	} {
-		want := rawLists(t, plain, strings.ReplaceAll(query, "%s", "auto"))
-		have := rawLists(t, ours, strings.ReplaceAll(query, "%s", "ruled"))
-		equal(t, have, want, query)
-		mustExec(t, plain, "DELETE FROM auto WHERE id >= 900")
-		mustExec(t, plain, "DELETE FROM ruled WHERE id >= 900")
-	}
-}
-
-// rawLists returns an execution's lists. It replaces insert IDs with their presence.
-func rawLists(t *testing.T, db *sql.DB, query string) (outcome string) {
-	t.Helper()
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	err = conn.Raw(func(c any) error {
-		res, err := c.(sqldriver.ExecerContext).ExecContext(t.Context(), query, nil)
-		if err != nil {
-			return err
-		}
-		r := res.(mysql.Result)
-		last, err1 := r.LastInsertId()
-		affected, err2 := r.RowsAffected()
-		outcome = fmt.Sprint(r.AllRowsAffected(), affected)
-		for _, id := range append(r.AllLastInsertIds(), last) {
-			outcome += map[bool]string{true: " id", false: " 0"}[id != 0]
-		}
-		return errors.Join(err1, err2)
-	})
-	if err != nil {
-		t.Errorf("%s: %v", query, err)
-	}
-	return outcome
 }
 
 // A key that the column would truncate is an error, even if the server reports none.

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"math"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -179,43 +177,3 @@ func (v veil) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func (v veil) Driver() driver.Driver { return mysql.MySQLDriver{} }
-
-// An INSERT with such keys keeps them, and the next INSERT gets others.
-func TestNextKeys_insertKeepsThem(t *testing.T) { onEachAndOldest(t, testNextKeys_insertKeepsThem) }
-
-func testNextKeys_insertKeepsThem(t *testing.T) {
-	dsn := testserver.Database(t)
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
-    t_text:
-      keyGenerateStrategy: {column: id, keyGeneratorName: uuid}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
-    uuid: {type: UUID, props: {version: 7}}
-`)
-	sep := "?"
-	if strings.Contains(dsn, "?") {
-		sep = "&"
-	}
-	db := must(sql.Open("shardkey", dsn+sep+"shardkeyRule="+path))(t)
-	defer db.Close()
-	for _, c := range []struct{ table, typ string }{{"t_order", "BIGINT"}, {"t_text", "CHAR(32)"}} {
-		mustExec(t, db, "CREATE TABLE "+c.table+" (id "+c.typ+" PRIMARY KEY, a INT)")
-		given := must(NextKeys(t.Context(), db, c.table, 2))(t)
-		var keys Keys
-		must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+c.table+" (id, a) VALUES (?, 1), (?, 2), (NULL, 3)", given[0], given[1]))(t)
-		rows := keys.Values()
-		if len(rows) != 3 || rows[0] != given[0] || rows[1] != given[1] || rows[2] == given[0] || rows[2] == given[1] {
-			t.Errorf("%s\nhave: %v\nwant: %v and another", c.table, rows, given)
-		}
-		var n int
-		if err := db.QueryRow("SELECT COUNT(*) FROM "+c.table+" WHERE id = ? AND a = 1 OR id = ? AND a = 2", given...).Scan(&n); err != nil || n != 2 {
-			t.Errorf("%s\nhave: %d rows, %v\nwant: 2", c.table, n, err)
-		}
-	}
-}

@@ -36,42 +36,6 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 	return number(t, db, "SELECT COUNT(*) FROM "+table+" WHERE id IS NULL OR id <= 0 OR id > 999")
 }
 
-// The current database determines the table of an unqualified name.
-func TestSession_databaseChanges(t *testing.T) { onEach(t, testSession_databaseChanges) }
-
-func testSession_databaseChanges(t *testing.T) {
-	ours, plain := one(t)
-	first := column(t, plain, "SELECT DATABASE()")
-	second := first + "_2"
-	mustExec(t, plain, "CREATE DATABASE "+second)
-	defer mustExec(t, plain, "DROP DATABASE "+second)
-	mustExec(t, plain, "CREATE TABLE "+second+".ruled (a INT, id BIGINT)")
-	const query = "INSERT INTO ruled VALUES (NULL, NULL)"
-	st, err := ours.Prepare("USE " + second)
-	if err == nil {
-		_ = st.Close() // MariaDB can't prepare it
-	}
-	mustExec(t, ours, query)
-	mustExec(t, ours, "USE "+second)
-	mustExec(t, ours, query)
-	mustExec(t, ours, "use `"+first+"`")
-	mustExec(t, ours, query)
-	mustExec(t, ours, "INSERT INTO "+second+".ruled VALUES (NULL, NULL)")
-	mustExec(t, ours, "INSERT INTO "+second+".ruled SELECT 1, NULL")
-	const seven = "INSERT INTO ruled VALUES (NULL, 7)" // columns in another order
-	mustExec(t, ours, seven)
-	mustExec(t, ours, "USE "+second)
-	mustExec(t, ours, seven)
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7"), 1, "with a key in the first")
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM "+second+".ruled WHERE id = 7"), 1, "with this key in the second")
-	if n := number(t, plain, "SELECT COUNT(id) FROM ruled"); n != 3 || keyless(t, plain, "ruled") != 0 {
-		t.Errorf("%d rows in the first", n)
-	}
-	if n := number(t, plain, "SELECT COUNT(id) FROM "+second+".ruled"); n != 4 || keyless(t, plain, second+".ruled") != 0 {
-		t.Errorf("%d rows in the second", n)
-	}
-}
-
 // The columns of these tables are unusual.
 func TestSession_unusualTables(t *testing.T) { onEachAndOldest(t, testSession_unusualTables) }
 
@@ -315,38 +279,6 @@ func testSession_answersInUTF16(t *testing.T) {
 		}
 	}
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
-}
-
-// An INSERT that reads the previous statement's counts gets the right ones.
-func TestSession_countsReadByInsert(t *testing.T) { onEach(t, testSession_countsReadByInsert) }
-
-func testSession_countsReadByInsert(t *testing.T) {
-	ours, plain := one(t)
-	mustExec(t, plain, "CREATE TABLE src (a INT)")
-	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3), (4)")
-	update := func() {
-		t.Helper()
-		mustExec(t, ours, "UPDATE src SET a = a + 1")
-	}
-	const counted = "INSERT INTO ruled (a) VALUES (ROW_COUNT())"
-	update()
-	if _, err := ours.Exec(counted); !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "ROW_COUNT()") {
-		t.Errorf("a question was due: %v", err)
-	}
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1), (-1)") // all metadata is known
-	update()
-	mustExec(t, ours, counted)
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4"), 1, column(t, plain, "SELECT a FROM ruled"))
-	update()
-	for _, query := range []string{"INSERT INTO ruled (a) SELECT ROW_COUNT()", "INSERT INTO ruled (a) SELECT found_rows ( )"} {
-		if _, err := ours.Exec(query); !errors.Is(err, ErrUnsupportedStatement) {
-			t.Errorf("%s: %v", query, err)
-		}
-	}
-	mustExec(t, plain, "CREATE TABLE row_count (id BIGINT PRIMARY KEY, row_count INT, s TEXT)")
-	other, _ := openScripted(t, scriptRule(t, listed(1, 2, 3), "row_count.id"))
-	mustExec(t, other, "CREATE TABLE row_count (id BIGINT PRIMARY KEY, row_count INT, s TEXT)")
-	mustExec(t, other, "INSERT INTO row_count (row_count, s) VALUES (1, 'ROW_COUNT()') -- FOUND_ROWS()")
 }
 
 // transactionSides opens a database with a rule and one with AUTO_INCREMENT, each on one

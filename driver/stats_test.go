@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
@@ -262,40 +260,6 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 			t.Errorf("have: %v\nwant: a line, and 2 left out before it", have)
 		}
 	})
-}
-
-// A statement refused by another package has the reason of its sentinel. An error that no package
-// defines has none.
-func TestRefused_byOtherPackages(t *testing.T) {
-	c := &Connector{host: spi.Host{Logger: slog.New(slog.DiscardHandler)}}
-	for _, of := range []struct {
-		err      error
-		reason   string
-		sentinel error
-	}{
-		{fakedb.Err, "", fakedb.Err},
-		{base.TooManyPlaceholders(1, 2), reasonPlaceholders, ErrTooManyPlaceholders},
-		{fmt.Errorf("%w: %w", ErrUnsupportedStatement, fakedb.Err), reasonUnsupported, fakedb.Err},
-		{&StatementError{Reason: reasonNoGene}, reasonNoGene, ErrUnsupportedStatement},
-	} {
-		err := c.refused(of.err)
-		var e *StatementError
-		have := ""
-		if errors.As(err, &e) {
-			have = e.Reason
-		}
-		if have != of.reason || !errors.Is(err, of.sentinel) || strings.Count(err.Error(), "shardkey") > 1 {
-			t.Errorf("%v\nhave: %v, reason %q\nwant: %q and %v", of.err, err, have, of.reason, of.sentinel)
-		}
-	}
-	want := map[string]int64{}
-	for reason := range sentinels {
-		want[reason] = 0
-	}
-	want[reasonPlaceholders], want[reasonUnsupported], want[reasonNoGene] = 1, 1, 1
-	if have := c.refusals.counts(); !maps.Equal(have, want) {
-		t.Errorf("have: %v\nwant: %v", have, want)
-	}
 }
 
 // Each reason has a sentinel. Errors begin with its text, and wrap it.
