@@ -700,6 +700,11 @@ func (g *generator) statement() step {
 	if st, ok := g.around(); ok {
 		return st
 	}
+	return g.insert()
+}
+
+// insert returns an INSERT or REPLACE into table t.
+func (g *generator) insert() step {
 	st := step{}
 	verb := g.pick("INSERT", "INSERT", "insert", "INSERT", "REPLACE")
 	insert := strings.EqualFold(verb, "INSERT")

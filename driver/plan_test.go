@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -12,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -85,9 +85,7 @@ rules:
 }
 
 // agreedColumns are the columns of each table of agreedRules.
-var agreedColumns = [][2]string{
-	{"order_id", "bigint"}, {"user_id", "bigint"}, {"name", "varchar(64)"}, {"created", "datetime(6)"}, {"note", "text"},
-}
+var agreedColumns = [][2]string{{"id", "bigint"}, {"a", "int"}, {"u", "int"}, {"s", "varchar(60)"}}
 
 // stockServer returns a server that answers like a new MySQL, with tables of agreedColumns.
 func stockServer() *fakedb.Server {
@@ -95,36 +93,30 @@ func stockServer() *fakedb.Server {
 }
 
 const (
-	agreedInline   = `{type: INLINE, props: {algorithm-expression: "t_order_${%s %% 4}"}}`
+	agreedInline   = `{type: INLINE, props: {algorithm-expression: "t_${%s %% 4}"}}`
 	agreedMod      = "{type: MOD, props: {sharding-count: 4}}"
 	agreedHash     = "{type: HASH_MOD, props: {sharding-count: 4}}"
 	agreedVolume   = "{type: VOLUME_RANGE, props: {range-lower: 3, range-upper: 100, sharding-volume: 60}}"
 	agreedBoundary = `{type: BOUNDARY_RANGE, props: {sharding-ranges: "3, 8, 200"}}`
-	agreedInterval = `{type: INTERVAL, props: {datetime-pattern: "yyyy-MM-dd HH:mm:ss",
-      datetime-lower: "2026-01-01 00:00:00", datetime-upper: "2026-04-30 00:00:00",
-      sharding-suffix-pattern: M, datetime-interval-amount: 1, datetime-interval-unit: MONTHS}}`
-	agreedBits = "{type: SNOWFLAKE, props: {worker-id: %d, layout: 41-10-12, gene-column: user_id, gene-bits: %d}}"
+	agreedBits     = "{type: SNOWFLAKE, props: {worker-id: %d, layout: 41-10-12, gene-column: a, gene-bits: %d}}"
+	agreedUUID     = "{type: UUID}"
 )
 
-// agreedRules are the sharding columns of table t_order, if any, with the settings that depend on
-// them.
+// agreedRules are the sharding columns of table t, if any, with the settings that depend on them.
 var agreedRules = []struct{ column, algorithm, settings, generator string }{
-	{column: "user_id", algorithm: agreedMod},
-	{column: "user_id", algorithm: agreedHash},
-	{column: "name", algorithm: agreedHash, generator: agreedUUID},
-	{column: "user_id", algorithm: fmt.Sprintf(agreedInline, "user_id")},
-	{column: "user_id", algorithm: fmt.Sprintf(agreedInline, "user_id"), settings: ", explicitKeys: keep"},
-	{column: "user_id", algorithm: agreedMod, settings: ", shardGuard: warn"},
-	{column: "user_id", algorithm: agreedMod, settings: ", shardGuard: off"},
-	{column: "order_id", algorithm: agreedMod},
-	{column: "user_id", algorithm: agreedVolume},
-	{column: "user_id", algorithm: agreedBoundary},
-	{column: "created", algorithm: agreedInterval},
-	{column: "order_id", algorithm: fmt.Sprintf(agreedInline, "order_id"), generator: fmt.Sprintf(agreedBits, 77, 4)},
+	{column: "a", algorithm: agreedMod},
+	{column: "a", algorithm: agreedHash},
+	{column: "s", algorithm: agreedHash, generator: agreedUUID},
+	{column: "u", algorithm: fmt.Sprintf(agreedInline, "u")},
+	{column: "a", algorithm: fmt.Sprintf(agreedInline, "a"), settings: ", explicitKeys: keep"},
+	{column: "a", algorithm: agreedMod, settings: ", shardGuard: warn"},
+	{column: "a", algorithm: agreedMod, settings: ", shardGuard: off"},
+	{column: "id", algorithm: agreedMod},
+	{column: "a", algorithm: agreedVolume},
+	{column: "u", algorithm: agreedBoundary},
+	{column: "id", algorithm: fmt.Sprintf(agreedInline, "id"), generator: fmt.Sprintf(agreedBits, 77, 4)},
 	{algorithm: agreedMod, generator: fmt.Sprintf(agreedBits, 78, 2)},
 }
-
-const agreedUUID = "{type: UUID}"
 
 // agreedConnector returns a connector to a server with one of agreedRules.
 func agreedConnector(t testing.TB, base driver.Connector, of int, server string) *Connector {
@@ -134,187 +126,55 @@ func agreedConnector(t testing.TB, base driver.Connector, of int, server string)
 	if a.column != "" {
 		strategy = "tableStrategy: {standard: {shardingColumn: " + a.column + ", shardingAlgorithmName: a}}"
 	}
-	generator := a.generator
-	if generator == "" {
-		generator = fmt.Sprintf("{type: SNOWFLAKE, props: {worker-id: %d}}", 40+of)
-	}
-	r, err := rule.Parse(fmt.Sprintf("%s-%d", t.Name(), of), []byte(`
+	generator := cmp.Or(a.generator, fmt.Sprintf("{type: SNOWFLAKE, props: {worker-id: %d}}", 40+of))
+	r := must(rule.Parse(fmt.Sprintf("%s-%d", t.Name(), of), []byte(`
 rules:
 - !SHARDING
   tables:
-    t_order:
-      actualDataNodes: app.t_order_${0..4}
+    t:
+      actualDataNodes: app.t_${0..4}
       `+strategy+`
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: keys`+a.settings+`}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+a.settings+`}
   shardingAlgorithms: {a: `+a.algorithm+`}
   keyGenerators: {keys: `+generator+`}
-`))
-	if err != nil {
-		t.Fatalf("rule %d: %v", of, err)
-	}
-	c, err := NewConnector(base, r, Config{Server: server}, WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatalf("rule %d: %v", of, err)
-	}
+`)))(t)
+	c := must(NewConnector(base, r, Config{Server: server}, WithLogger(slog.New(slog.DiscardHandler))))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// agreed is a statement whose plan and execution are compared.
-type agreed struct {
-	query string
-	args  []any
-	// converted means that a value's type differs from its column's, so that the server may
-	// refuse it.
-	converted bool
+// agreedSource generates INSERTs like the differential test, into the tables of agreedRules.
+type agreedSource struct{ generator }
+
+func newAgreedSource(seed uint64, of int) *agreedSource {
+	return &agreedSource{generator{Rand: rand.New(rand.NewPCG(seed, uint64(of))), shape: shapes[0], aliases: true}}
 }
 
-type agreedSource struct{ *rand.Rand }
+var tableOfDifferential = regexp.MustCompile(`\bt\b`)
 
-func (r agreedSource) pick(of ...string) string { return of[r.IntN(len(of))] }
-
-// statement returns a random statement.
-func (r agreedSource) statement() (s agreed) {
-	switch r.IntN(20) {
-	case 0:
-		s.query = r.pick("SELECT 1", "UPDATE t_order_1 SET user_id = 6 WHERE order_id = 1", "DELETE FROM t_order_2",
-			"SET @a = 1", "INSERT", "INSERT INTO t_order", "INSERT INTO t_order_1 (user_id) VALEUS (1)",
-			"INSERT INTO t_order_1 (user_id VALUES (1)", "REPLACE t_order_1 (user_id) VALUES (1", "",
-			"PREPARE p FROM 'INSERT INTO t_order_1 (user_id) VALUES (2)'",
-			"/*!80000 INSERT INTO t_order_1 (user_id) VALUES (2) */",
-			"INSERT INTO t_order_1 (user_id) VALUES (ROW_COUNT())", "CREATE TABLE t_order_1 SELECT 1")
-		return s
-	case 1:
-		first, second := r.insert(), r.insert()
-		s.query, s.args = first.query+r.pick("; ", ";\n/* and */ ")+second.query, append(first.args, second.args...)
-		s.converted = first.converted || second.converted
-		if r.IntN(3) == 0 {
-			s.query = "START TRANSACTION; " + s.query + "; COMMIT"
-		} else if r.IntN(4) == 0 {
-			s.query += "; SELECT LAST_INSERT_ID()"
-		}
-		return s
+func (r *agreedSource) statement() step {
+	if r.one(20) {
+		return q(r.pick("SELECT 1", "UPDATE t_1 SET a = 6 WHERE id = 1", "DELETE FROM t_2", "SET @a = 1", "INSERT", "INSERT INTO t",
+			"INSERT INTO t_1 (a) VALEUS (1)", "INSERT INTO t_1 (a VALUES (1)", "REPLACE t_1 (a) VALUES (1", "",
+			"PREPARE p FROM 'INSERT INTO t_1 (a) VALUES (2)'", "/*!80000 INSERT INTO t_1 (a) VALUES (2) */",
+			"INSERT INTO t_1 (a) VALUES (ROW_COUNT())", "CREATE TABLE t_1 SELECT 1"))
 	}
-	return r.insert()
+	st := r.into()
+	if r.one(20) {
+		second := r.into()
+		st.text, st.args = st.text+"\n; "+second.text, append(st.args, second.args...)
+	}
+	return st
 }
 
-func (r agreedSource) insert() (s agreed) {
-	table := r.pick("t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_1", "t_order_2", "t_order",
-		"app.t_order_1", "`t_order_2`", "T_ORDER_3", "t_order_9", "other")
-	verb := r.pick("INSERT INTO ", "INSERT INTO ", "INSERT INTO ", "INSERT IGNORE INTO ", "REPLACE INTO ",
-		"insert /* c */ into ", "INSERT LOW_PRIORITY ")
-	columns := []string{"user_id"}
-	for _, column := range []string{"order_id", "name", "created", "note"} {
-		if r.IntN(3) == 0 {
-			columns = append(columns, column)
-		}
+func (r *agreedSource) into() step {
+	st := r.insert()
+	table := r.pick("t_0", "t_1", "t_2", "t_3", "t_1", "t_2", "t", "T_3", "t_9", "other")
+	st.text = tableOfDifferential.ReplaceAllString(st.text, table)
+	if r.one(8) {
+		st.text += r.pick(" ON DUPLICATE KEY UPDATE a = VALUES(a)", " ON DUPLICATE KEY UPDATE a = 5", " ON DUPLICATE KEY UPDATE a = a + 1", " RETURNING id")
 	}
-	if r.IntN(8) == 0 {
-		columns = columns[1:]
-	}
-	r.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
-	form := r.IntN(12)
-	if form == 0 && len(columns) > 0 {
-		s.query = verb + table + " SET "
-		for i, column := range columns {
-			s.query += strings.Repeat(", ", min(i, 1)) + column + " = " + r.value(column, &s)
-		}
-		s.query += r.suffix(&s.args)
-		return s
-	}
-	if form == 1 {
-		list := strings.Join(columns, ", ")
-		s.query = verb + table + " (" + list + ") SELECT " + r.pick("*", "user_id", list) + " FROM " +
-			r.pick("old", "old WHERE a = 1", "t_order_1")
-		return s
-	}
-	if form == 2 {
-		columns = nil
-		for _, column := range agreedColumns {
-			columns = append(columns, column[0])
-		}
-		s.query = verb + table + " VALUES "
-	} else {
-		s.query = verb + table + " (" + strings.Join(columns, ", ") + ")" +
-			r.pick(" VALUES ", " VALUES ", " VALUE ", " values\n")
-	}
-	for row := range 1 + r.IntN(3) {
-		s.query += strings.Repeat(", ", min(row, 1)) + "("
-		for i, column := range columns {
-			s.query += strings.Repeat(", ", min(i, 1)) + r.value(column, &s)
-		}
-		s.query += strings.Repeat(", 1", max(r.IntN(30)-28, 0)) + ")"
-	}
-	s.query += r.suffix(&s.args)
-	return s
-}
-
-// value returns the SQL of a value, and appends its argument.
-func (r agreedSource) value(column string, s *agreed) string {
-	if r.IntN(4) == 0 {
-		s.args = append(s.args, r.arg(column))
-		return "?"
-	}
-	if r.IntN(40) == 0 {
-		s.converted = true
-		return r.pick("''", "'x'", "'12abc'", "'2026-02-03'", "7", "1e3")
-	}
-	if r.IntN(20) == 0 && column != "created" {
-		s.converted = true // it may be out of range
-		return r.pick("18446744073709551615", "99999999999999999999")
-	}
-	common := []string{"NULL", "DEFAULT", "NOW()", "1 + 1", "@v"}
-	switch column {
-	case "order_id":
-		return r.pick(append(common, "NULL", "NULL", "DEFAULT", "0", "'0'", "5", "6", "(7)", "'6'", "0.4", "TRUE",
-			"UUID()")...)
-	case "created":
-		return r.pick(append(common, "'2026-02-03'", "'2026-02-03 10:00:00.5'", "20260203", "'2026-01-31 23:59:59.9999999'",
-			"'2025-02-03'", "CURRENT_TIMESTAMP", "'26-3-1'")...)
-	case "name", "note":
-		return r.pick(append(common, "'alice'", "'bob '", "N'carol'", "_utf8mb4'dave'", "\"eve\"", "'ü'", "'7'", "131", "''",
-			"X'07'")...)
-	}
-	return r.pick(append(common, "0", "1", "2", "3", "131", "130", "(7)", "'7'", "'7.0'", "'131'", " ' 6'", "7.0", "1e3",
-		"'1e3'", "TRUE", "0x07", "-1", "-5", "+2")...)
-}
-
-func (r agreedSource) arg(column string) any {
-	switch n := int64(r.IntN(9) - 1); r.IntN(9) {
-	case 0:
-		return nil
-	case 1:
-		return fmt.Sprint(n)
-	case 2:
-		return []byte(fmt.Sprint(n))
-	case 3:
-		return float64(n) + float64(r.IntN(2))/2
-	case 4:
-		return r.IntN(2) == 0
-	case 5:
-		return time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	case 6:
-		return r.pick("", "abc", "7.0", "2026-02-03 00:00:00")
-	default:
-		return n
-	}
-}
-
-func (r agreedSource) suffix(args *[]any) string {
-	switch r.IntN(14) {
-	case 0:
-		*args = append(*args, r.arg("user_id"))
-		return " ON DUPLICATE KEY UPDATE user_id = ?"
-	case 1:
-		return " ON DUPLICATE KEY UPDATE " + r.pick("user_id = VALUES(user_id)", "user_id = 5", "user_id = '7'",
-			"user_id = user_id + 1", "note = 'x'", "order_id = 5",
-			"name = 'bob', created = '2026-03-01'", "order_id = LAST_INSERT_ID(order_id)")
-	case 2:
-		return " AS new ON DUPLICATE KEY UPDATE note = new.note"
-	case 3:
-		return r.pick(" RETURNING order_id", " -- c\n", " /* c */", ";")
-	}
-	return ""
+	return st
 }
 
 // isOfKeys reports whether an error is about the generated keys, or about the rows of a query.
@@ -362,32 +222,32 @@ type agreement struct {
 // compare compares an execution with two plans: cold is from a connector without metadata of the
 // server, warm from one with the metadata that the execution has queried. executed are the
 // statements that the server executed.
-func (a *agreement) compare(s agreed, cold, warm *Plan, coldErr, warmErr, err error, executed []string) {
+func (a *agreement) compare(s step, cold, warm *Plan, coldErr, warmErr, err error, executed []string) {
 	a.Helper()
 	switch {
 	case errors.Is(coldErr, ErrNoConnection):
 		a.assumed++
-	case coldErr != nil && reasonOf(err) == "" && (err == nil && !s.converted):
-		a.Errorf("%s %v\nplan: %v\nexec: no error", s.query, s.args, coldErr)
+	case coldErr != nil && err == nil:
+		a.Errorf("%s %v\nplan: %v\nexec: no error", s.text, s.args, coldErr)
 	case coldErr == nil && reasonOf(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Query != "" &&
 		len(cold.Assumes) == 0:
-		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.query, err, cold.Query)
+		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.text, err, cold.Query)
 	}
 	switch {
 	case errors.Is(warmErr, ErrNoConnection) && err != nil:
 		// There is no such table.
 	case warmErr != nil && (err == nil || warmErr.Error() != err.Error() && !(reasonOf(err) != "" && len(s.args) > 0)):
-		a.Errorf("%s %v\nplan: %v\nexec: %v", s.query, s.args, warmErr, err)
+		a.Errorf("%s %v\nplan: %v\nexec: %v", s.text, s.args, warmErr, err)
 	case warmErr != nil:
 		a.refused++
 	case isOfKeys(err), reasonOf(err) != "" && (len(s.args) > 0 || warm.Query == ""):
 		a.undecided++
 	case reasonOf(err) != "":
-		a.Errorf("%s\nplan: %q\nexec: %v", s.query, warm.Query, err)
+		a.Errorf("%s\nplan: %q\nexec: %v", s.text, warm.Query, err)
 	case warm.Query != "":
 		a.sent++
 		if len(executed) > 0 && !isSent(warm.Query, executed[len(executed)-1]) {
-			a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, warm.Query, executed)
+			a.Errorf("%s %v\nplan: %q\nsent: %q", s.text, s.args, warm.Query, executed)
 		}
 	}
 }
@@ -416,14 +276,14 @@ func TestPlan_agreesWithExec(t *testing.T) {
 		c := agreedConnector(t, server, of, session.ServerAuto)
 		db := sql.OpenDB(c)
 		db.SetMaxIdleConns(-1) // each execution has a new session
-		r := agreedSource{rand.New(rand.NewPCG(18, uint64(of)))}
+		r := newAgreedSource(18, of)
 		for range 400 {
 			s := r.statement()
 			forgetServer(t, c)
 			server.Forget()
-			cold, coldErr := c.Plan(s.query)
-			_, err := db.ExecContext(context.Background(), s.query, s.args...)
-			warm, warmErr := c.Plan(s.query)
+			cold, coldErr := c.Plan(s.text)
+			_, err := db.ExecContext(context.Background(), s.text, s.args...)
+			warm, warmErr := c.Plan(s.text)
 			a.compare(s, cold, warm, coldErr, warmErr, err, server.Queries(""))
 		}
 		_ = db.Close()
@@ -442,9 +302,9 @@ func testPlan_agreesWithServer(t *testing.T) {
 	for _, column := range agreedColumns {
 		columns = append(columns, column[0]+" "+column[1])
 	}
-	table := " (" + strings.Join(columns, ", ") + ", PRIMARY KEY (order_id))"
+	table := " (" + strings.Join(columns, ", ") + ", PRIMARY KEY (id))"
 	for _, name := range []string{
-		"t_order", "t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_9", "old", "other",
+		"t", "t_0", "t_1", "t_2", "t_3", "t_9", "src", "other",
 	} {
 		mustExec(t, plain, "CREATE TABLE "+name+table)
 	}
@@ -459,16 +319,16 @@ func testPlan_agreesWithServer(t *testing.T) {
 		}
 		c := agreedConnector(t, base, of, server)
 		db := sql.OpenDB(c)
-		r := agreedSource{rand.New(rand.NewPCG(81, uint64(of)))}
+		r := newAgreedSource(81, of)
 		for range 40 {
 			s := r.statement()
-			if strings.HasPrefix(s.query, "PREPARE") || strings.HasPrefix(s.query, "CREATE") {
+			if strings.HasPrefix(s.text, "PREPARE") || strings.HasPrefix(s.text, "CREATE") {
 				continue
 			}
 			forgetServer(t, c)
-			cold, coldErr := c.Plan(s.query)
-			_, err := db.ExecContext(context.Background(), s.query, s.args...)
-			warm, warmErr := c.Plan(s.query)
+			cold, coldErr := c.Plan(s.text)
+			_, err := db.ExecContext(context.Background(), s.text, s.args...)
+			warm, warmErr := c.Plan(s.text)
 			a.compare(s, cold, warm, coldErr, warmErr, err, nil)
 		}
 		_ = db.Close()
