@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +28,6 @@ type Connector struct {
 	base     driver.Connector
 	driver   driver.Driver
 	host     spi.Host
-	logger   *slog.Logger // as the program passed it; the host's logger wraps it and never panics
 	config   Config
 	known    session.Cache // the server, and the tables in it
 	verifier verifier
@@ -85,7 +83,6 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
 	c.verifier.set(o.Verify)
 	c.cache = base.NewCache(o.Statements == statementsAlways)
-	c.logger = cmp.Or(o.logger, slog.Default())
 	c.unlisted.policy, c.unlisted.logger = o.Unlisted, c.host.Logger
 	if _, err := c.install(r); err != nil {
 		return nil, err

@@ -234,7 +234,7 @@ func ruleOf(value string) (*rule.Rule, error) {
 			return r, nil
 		}
 	}
-	if variable, ok := strings.CutPrefix(path, envPrefix); ok {
+	if variable, ok := strings.CutPrefix(path, envPrefix); ok && !strings.Contains(path, "@") {
 		return envRule(variable)
 	}
 	r, err := rule.Load(path)
@@ -278,19 +278,10 @@ var envRules = registeredRules{rules: map[string]*rule.Rule{}}
 
 // envRule returns the rule in an environment variable.
 func envRule(variable string) (*rule.Rule, error) {
-	if !isVariable(variable) {
-		return nil, &DSNError{Param: paramRule,
-			Reason: "env: needs the name of a variable, for example env:SHARDKEY_RULE for the rule in " +
-				"the variable SHARDKEY_RULE"}
-	}
-	text, set := os.LookupEnv(variable)
-	switch {
-	case !set:
+	text := os.Getenv(variable)
+	if strings.TrimSpace(text) == "" {
 		return nil, &DSNError{Param: paramRule, Err: ErrNoRule,
-			Reason: fmt.Sprintf("environment variable %s is not set; set it to the rule's YAML", variable)}
-	case strings.TrimSpace(text) == "":
-		return nil, &DSNError{Param: paramRule, Err: ErrNoRule,
-			Reason: fmt.Sprintf("environment variable %s is empty; set it to the rule's YAML", variable)}
+			Reason: fmt.Sprintf("environment variable %s is not set or empty; set it to the rule's YAML", variable)}
 	}
 	envRules.Lock()
 	defer envRules.Unlock()
@@ -301,25 +292,10 @@ func envRule(variable string) (*rule.Rule, error) {
 	}
 	r, err := rule.Parse(envPrefix+variable, []byte(text))
 	if err != nil {
-		reason := fmt.Sprintf("cannot load the rule in environment variable %s", variable)
-		if !strings.ContainsAny(text, "\n{") {
-			reason += " (expected the rule's YAML, found a path)"
-		}
-		return nil, &DSNError{Param: paramRule, Reason: reason, Err: err}
+		return nil, &DSNError{Param: paramRule, Reason: "cannot load the rule in environment variable " + variable, Err: err}
 	}
 	envRules.rules[variable] = r
 	return r, nil
-}
-
-// isVariable reports whether a string can be a variable's name. Otherwise it may be the end of a
-// password.
-func isVariable(name string) bool {
-	for _, c := range name {
-		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // unlisted handles INSERTs into tables that aren't in the rule but look like shards of a listed

@@ -216,17 +216,18 @@ func (w *watcher) update() {
 	for _, c := range using {
 		c.counts.reloaded(err)
 	}
-	for _, logger := range loggersOf(using) {
-		switch {
-		case err != nil:
-			logger.Error("shardkey: changed rule not loaded, the old one stays in use",
-				"file", w.file, "error", err)
-		case next != nil:
-			logger.Info("shardkey: changed rule loaded", "file", w.file)
-			logWarnings(next, logger)
-		default:
-			logger.Info("shardkey: rule file restored", "file", w.file)
-		}
+	logger := slog.Default()
+	if len(using) > 0 {
+		logger = using[0].host.Logger
+	}
+	switch {
+	case err != nil:
+		logger.Error("shardkey: changed rule not loaded, the old one stays in use", "file", w.file, "error", err)
+	case next != nil:
+		logger.Info("shardkey: changed rule loaded", "file", w.file)
+		logWarnings(next, logger)
+	default:
+		logger.Info("shardkey: rule file restored", "file", w.file)
 	}
 }
 
@@ -247,17 +248,4 @@ func (w *watcher) load(behind []*Connector) (*rule.Rule, error) {
 	}
 	namedRules.renew(w.file, next)
 	return next, nil
-}
-
-// loggersOf returns each of the connectors' loggers once, or the default logger if there is no
-// connector.
-func loggersOf(connectors []*Connector) map[*slog.Logger]*slog.Logger {
-	all := map[*slog.Logger]*slog.Logger{} // by the logger that the program passed
-	for _, c := range connectors {
-		all[c.logger] = c.host.Logger
-	}
-	if len(all) == 0 {
-		all[nil] = slog.Default()
-	}
-	return all
 }
