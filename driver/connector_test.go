@@ -154,6 +154,11 @@ type nilWrapper struct{ driver.Conn }
 
 func (w nilWrapper) Unwrap() driver.Conn { return w.Conn }
 
+// raw wraps a driver, as otelsql does with connections.
+type raw struct{ c *Connector }
+
+func (r raw) Unwrap() driver.Driver { return r.c.Driver() }
+
 type panicking struct{}
 
 func (panicking) Unwrap() driver.Conn { panic("boom") }
@@ -164,7 +169,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	defer db.Close()
 	dbConn := must(db.Conn(t.Context()))(t)
 	defer dbConn.Close()
-	for _, ours := range []any{c, db, dbConn, c.Driver(), struct{ *sql.DB }{db}} {
+	for _, ours := range []any{c, db, dbConn, c.Driver(), struct{ *sql.DB }{db}, raw{c}} {
 		equal(t, ConnectorOf(ours), c, ours)
 	}
 	st := must(db.Prepare("SELECT 1"))(t)

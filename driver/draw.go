@@ -107,8 +107,11 @@ func (e *noFitError) Error() string {
 
 func (e *noFitError) Unwrap() error { return spi.ErrNoFittingKey }
 
-// run draws keys from the source until each row has one, and stores them in to.
-func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) error {
+// run draws keys until each row has one, and stores them in to. The function generate generates n
+// candidates, in a slice that is valid until its next call.
+func (d *draw[K]) run(
+	ctx context.Context, of turns, to []K, generate func(ctx context.Context, n int) ([]K, error),
+) error {
 	held := false
 	defer func() {
 		if held {
@@ -129,7 +132,7 @@ func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) err
 				return ctx.Err()
 			}
 		}
-		keys, err := from.make(ctx, n)
+		keys, err := generate(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -153,30 +156,8 @@ func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) err
 	return nil
 }
 
-// source generates candidate keys. A returned slice is valid until the next call.
-type source[K any] interface {
-	make(ctx context.Context, n int) ([]K, error)
-}
-
-// intSource generates int64 keys.
-type intSource struct {
-	table *table
-	batch [maxBatch]int64
-}
-
-func (s *intSource) make(ctx context.Context, n int) ([]int64, error) {
-	keys := s.batch[:n]
-	return keys, s.table.ints.GenerateInt64Keys(ctx, s.table.column(), keys)
-}
-
-var sources = sync.Pool{New: func() any { return new(intSource) }}
-
-// valueSource generates keys of other types.
-type valueSource struct{ table *table }
-
-func (s valueSource) make(ctx context.Context, n int) ([]any, error) {
-	return s.table.makeValues(ctx, n)
-}
+// batches are buffers for candidate keys.
+var batches = sync.Pool{New: func() any { return new([maxBatch]int64) }}
 
 // drawInts draws the n keys of the rows and counts them. If n is 1, it uses the array one unless
 // that is nil.
@@ -188,13 +169,11 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 	} else {
 		keys.Ints = make([]int64, n)
 	}
-	from := sources.Get().(*intSource)
-	from.table = t
-	defer func() {
-		from.table = nil
-		sources.Put(from)
-	}()
-	return keys, d.run(ctx, t.turns, keys.Ints, from)
+	batch := batches.Get().(*[maxBatch]int64)
+	defer batches.Put(batch)
+	return keys, d.run(ctx, t.turns, keys.Ints, func(ctx context.Context, n int) ([]int64, error) {
+		return batch[:n], t.ints.GenerateInt64Keys(ctx, t.column(), batch[:n])
+	})
 }
 
 // drawValues is drawInts for keys of another type than int64.
@@ -202,5 +181,5 @@ func (t *table) drawValues(ctx context.Context, d *draw[any], n int) (keys rewri
 	start := t.counts.start()
 	defer t.generated(start, n, &err)
 	keys.Values = make([]any, n)
-	return keys, d.run(ctx, t.turns, keys.Values, valueSource{t})
+	return keys, d.run(ctx, t.turns, keys.Values, t.makeValues)
 }

@@ -114,7 +114,7 @@ func (d *wrapped) OpenConnector(name string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asConnector(newConnector(base, d, d.rule, d.opts, mysqlDSN(name)))
+	return asConnector(newConnector(base, d, d.rule, d.opts, name))
 }
 
 // Unwrap returns the underlying driver.
@@ -171,15 +171,6 @@ func (noConnector) Connect(context.Context) (driver.Conn, error) {
 	return nil, &DSNError{Reason: emptyDSN, Err: ErrNoRule}
 }
 func (c noConnector) Driver() driver.Driver { return c.driver }
-
-// mysqlDSN returns the name if it is a data source name of go-sql-driver/mysql, which generators
-// can use too. Otherwise it returns an empty string.
-func mysqlDSN(name string) string {
-	if configOf(name) == nil {
-		return ""
-	}
-	return name
-}
 
 // ConnectorOf returns the connector behind v: a *sql.DB, a *sql.Conn, a connection that
 // (*sql.Conn).Raw passes to its function, or a [*Connector]. It returns nil if v isn't of this

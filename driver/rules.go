@@ -312,7 +312,7 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 	if e == nil {
 		return nil
 	}
-	switch u.policyFor(e) {
+	switch cmp.Or(e.Like.Unlisted, u.policy, "refuse") {
 	case "pass":
 		return nil
 	case "warn":
@@ -321,14 +321,5 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		}
 		return nil
 	}
-	return refuseUnlisted(e)
-}
-
-// policyFor returns how to handle an INSERT: warn, pass or refuse.
-func (u *unlisted) policyFor(e *rule.UnlistedTableError) string {
-	return cmp.Or(e.Like.Unlisted, u.policy, "refuse")
-}
-
-func refuseUnlisted(e *rule.UnlistedTableError) error {
 	return &StatementError{Reason: reasonUnlisted, Table: e.Table, Err: e}
 }

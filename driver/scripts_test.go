@@ -393,6 +393,9 @@ func (s *serverScript) run(t *testing.T, command, text string) (out []string) {
 		line := fmt.Sprintf("affected %d, id %d", affected, id)
 		if res, ok := res.(KeysResult); ok {
 			line += fmt.Sprintf(", ids %v, keys %v", res.AllLastInsertIds(), res.Keys())
+			if all := res.AllRowsAffected(); len(all) > 1 {
+				line += fmt.Sprintf(", all affected %v", all)
+			}
 		}
 		out = append(out, line)
 	}
@@ -449,8 +452,8 @@ func (s *serverScript) plan(query string) []string {
 	}
 	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Query, p.Literal, p.Verified)}
 	for _, in := range p.Inserts {
-		out = append(out, fmt.Sprintf("table %s, strings %v, query %q, rows %v", in.Table, in.Text, in.Select, in.Rows))
-		out = append(out, in.Notes...)
+		out = append(out, fmt.Sprintf("table %s, strings %v", in.Table, in.Text))
+		out = append(append(out, in.Describe(5)...), in.Notes...)
 	}
 	for _, fact := range p.Assumes {
 		out = append(out, "assumes that "+fact)

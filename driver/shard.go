@@ -199,7 +199,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	u := &p.Updates[i]
 	of := slices.IndexFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Table == u.Table })
 	t, x := p.targets[of].table, p.targets[of].shard
-	var set columnValues
+	set := map[string]any{} // by the column's name in lower case
 	for c, column := range u.Table.Fixed {
 		kind, param, value := p.Set(u, c)
 		switch kind {
@@ -215,45 +215,32 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 		default:
 			continue
 		}
-		set.columns, set.values = append(set.columns, column), append(set.values, value)
+		set[strings.ToLower(column)] = value
 	}
 	if x == nil {
 		return nil // the rows' table is unknown
 	}
-	if err := x.checkGeneUpdate(ctx, p.rules.logger, &set); err != nil {
+	if err := x.checkGeneUpdate(ctx, p.rules.logger, set); err != nil {
 		return err
 	}
 	row := make([]any, len(x.Columns))
 	for i, column := range x.Columns {
 		var ok bool
-		if row[i], ok = set.of(column); !ok {
+		if row[i], ok = set[strings.ToLower(column)]; !ok {
 			return nil // other columns decide too, or alone
 		}
 	}
 	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(x.wrong(ctx, s, row)))
 }
 
-// columnValues are the columns that an upsert sets to values.
-type columnValues struct {
-	columns []string
-	values  []any
-}
-
-func (s *columnValues) of(column string) (value any, ok bool) {
-	if i := indexOf(s.columns, column); i >= 0 {
-		return s.values[i], true
-	}
-	return nil, false
-}
-
 // checkGeneUpdate returns the error for an update of the column behind the key's shard bits, if the
 // new value has other shard bits. A lookup by the new value would search another table.
-func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set *columnValues) error {
+func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set map[string]any) error {
 	gene := x.table.rule.Gene
 	if gene == nil || x.belongs == nil {
 		return nil
 	}
-	value, ok := set.of(gene.Column)
+	value, ok := set[strings.ToLower(gene.Column)]
 	if !ok {
 		return nil
 	}
