@@ -126,24 +126,6 @@ func TestNewConnector_refuses(t *testing.T) {
 	}
 }
 
-// Connections of another database reopen the generators, and the last one closes them, in any
-// order.
-func TestConnector_openedAgainAtOnce(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 6))
-	noError(t, c.Close())
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 1000 {
-				check(t, c.enter())
-				check(t, c.leave())
-			}
-		})
-	}
-	wg.Wait()
-	liveOf(t, "all closed", 6, 0)
-}
-
 // loop is a wrapper that wraps itself.
 type loop struct{ driver.Conn }
 
