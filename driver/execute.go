@@ -108,6 +108,10 @@ type insertion struct {
 	carries bool
 	plain   bool       // see target.isPlain
 	rows    *rowStates // nil: all rows were inserted
+	// first is the first generated key that was inserted, if inserted is set. A later row of the
+	// same REPLACE may have replaced its row.
+	first    int64
+	inserted bool
 }
 
 // sending is the query or prepared statement to send, with its arguments.

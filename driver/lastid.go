@@ -151,9 +151,9 @@ func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 			}
 			continue
 		}
-		if first, ok := k.firstInserted(); ok && k.table.kind() != rewrite.KindText {
-			if l.Set(uint64(first)); k.carries {
-				l.Told(uint64(first))
+		if k.inserted && k.table.kind() != rewrite.KindText {
+			if l.Set(uint64(k.first)); k.carries {
+				l.Told(uint64(k.first))
 			}
 			return
 		}

@@ -71,17 +71,23 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 		e.verify(ctx, k, report)
 		e.findExisting(k, report)
 	}
-	first, inserted := k.firstInserted()
+	k.first, k.inserted = k.firstInserted()
 	switch {
 	case e.plan.Statements > 1: // see keepLastIDOfAll
 	case otherID:
 		e.keepBeside(k, report, verdict)
 	default:
-		e.keepLastID(k, report, verdict, first, inserted)
+		e.keepLastID(k, report, verdict, k.first, k.inserted)
 	}
+	id := e.insertID(k, report, verdict, otherID)
 	if verdict == laterReplaced {
 		e.settleReplaced(ctx, k, report)
 	}
+	return id
+}
+
+// insertID returns the insert ID of an insertion; see settleInsert.
+func (e *execution) insertID(k *insertion, report insertReport, verdict verdict, otherID bool) int64 {
 	switch {
 	case otherID && (verdict == oneExists || verdict == noneInserted):
 		return 0 // the ID is the key, not the other column's value
@@ -89,8 +95,8 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 		return report.id // the other column's value, as without a rule
 	case k.table.kind() == rewrite.KindText:
 		return 0
-	case inserted:
-		return first
+	case k.inserted:
+		return k.first
 	case k.in.MentionsLastID && report.id != 0:
 		return report.id
 	case !k.changed(report, e.session.Client().FoundRows):
