@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,7 +48,7 @@ func testStrings_sameAsPlain(t *testing.T) {
 		return db
 	})
 	r := rand.New(rand.NewPCG(17, 4))
-	g := &stringsGenerator{Rand: r, renamed: map[string]bool{}}
+	g := &stringsGenerator{generator{Rand: r, shape: shapes[0], keys: anyKeys}}
 	refused, failed, ran := 0, 0, 0
 	for i := range stringsPerServer {
 		if i%20 == 19 {
@@ -119,13 +118,14 @@ func newStringsSide(t *testing.T, auto string, open func(dsn string) *sql.DB) *s
 	}
 	t.Cleanup(func() { _ = s.other.Close() })
 	for _, table := range []string{"t", "c"} {
-		ddl := "CREATE TABLE " + table + " (id BIGINT NOT NULL" + auto + " PRIMARY KEY, u INT UNIQUE, a BIGINT NOT NULL DEFAULT 0)"
+		ddl := "CREATE TABLE " + table + " (id BIGINT NOT NULL" + auto + " PRIMARY KEY, a INT, u INT UNIQUE, s VARCHAR(60))"
 		if auto != "" {
 			ddl += " AUTO_INCREMENT=" + strconv.FormatInt(firstKeys[table], 10)
 		}
 		mustExec(t, s.other, ddl)
 	}
-	mustExec(t, s.other, "CREATE TABLE x (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE, a BIGINT NOT NULL DEFAULT 0) AUTO_INCREMENT=500")
+	mustExec(t, s.other, "CREATE TABLE x (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT, u INT UNIQUE, s VARCHAR(60)) AUTO_INCREMENT=500")
+	mustExec(t, s.other, "CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60)); INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y')")
 	mustExec(t, s.other, "CREATE TABLE acct (n INT); INSERT INTO acct VALUES (100)")
 	if s.own, err = open(dsn).Conn(context.Background()); err != nil {
 		t.Fatal(err)
@@ -245,9 +245,9 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 		rows := must(db.QueryContext(ctx, "SELECT * FROM "+s.name+"."+table+order))(t)
 		columns, _ := rows.Columns()
 		all = append(all, table+fmt.Sprint(columns))
-		var values [][]sql.NullInt64
+		var values [][]sql.NullString
 		for rows.Next() {
-			row := make([]sql.NullInt64, len(columns))
+			row := make([]sql.NullString, len(columns))
 			into := make([]any, len(columns))
 			for i := range row {
 				into[i] = &row[i]
@@ -259,13 +259,16 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 		for _, row := range values {
 			var words []string
 			for i, v := range row {
+				key, err := strconv.ParseInt(v.String, 10, 64)
 				switch {
 				case !v.Valid:
 					words = append(words, "NULL")
-				case columns[i] == "id" && v.Int64 >= firstKeys["t"]:
+				case columns[i] == "id" && key >= firstKeys["t"]:
 					words = append(words, "key")
+				case err == nil:
+					words = append(words, s.nameOf(ctx, db, key))
 				default:
-					words = append(words, s.nameOf(ctx, db, v.Int64))
+					words = append(words, v.String)
 				}
 			}
 			all = append(all, "("+strings.Join(words, " ")+")")
@@ -274,34 +277,18 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 	return strings.Join(all, " ")
 }
 
-// stringsGenerator generates strings of statements.
-type stringsGenerator struct {
-	*rand.Rand
-	renamed map[string]bool // tables whose column a is called b
-	args    []any
-	bind    bool
-}
+// stringsGenerator generates strings of statements like the differential test.
+type stringsGenerator struct{ generator }
 
 // alter returns a change of a table for another connection.
 func (g *stringsGenerator) alter() string {
-	table := g.pick("t", "c", "x")
-	if g.IntN(2) == 0 {
-		return "ALTER TABLE " + table + g.pick(" MODIFY u INT FIRST", " MODIFY u INT AFTER id")
-	}
-	from, to := "a", "b"
-	if g.renamed[table] {
-		from, to = to, from
-	}
-	g.renamed[table] = !g.renamed[table]
-	return "ALTER TABLE " + table + " CHANGE " + from + " " + to + " BIGINT NOT NULL DEFAULT 0"
+	return "ALTER TABLE " + g.pick("t", "c", "x") + g.pick(" MODIFY u INT FIRST", " MODIFY u INT AFTER id")
 }
-
-func (g *stringsGenerator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
 // query returns a string of statements with its arguments.
 func (g *stringsGenerator) query() (string, []any) {
-	g.args, g.bind = nil, g.IntN(3) == 0
-	kind := g.IntN(4) // statements in addition to INSERTs with a column list
+	var args []any
+	kind := g.IntN(4) // statements in addition to INSERTs
 	parts := make([]string, 2+g.IntN(4))
 	for i := range parts {
 		switch g.IntN(5) {
@@ -314,92 +301,23 @@ func (g *stringsGenerator) query() (string, []any) {
 			}
 			fallthrough
 		default:
-			parts[i] = g.insert(kind == 1 && g.IntN(3) == 0)
+			st := g.insert()
+			text := tableOfDifferential.ReplaceAllString(st.text, g.pick("t", "t", "t", "c", "x"))
+			parts[i] = strings.TrimSuffix(strings.Replace(text, "ABS(-3)", g.pick("LAST_INSERT_ID()", "@@last_insert_id"), 1), ";")
+			args = append(args, st.args...)
 		}
 	}
 	if kind == 2 && g.IntN(2) == 0 { // no INSERT into a sharded table
 		for i := range parts {
 			parts[i] = g.pick(g.otherStatement(), "INSERT INTO x (u) VALUES (NULL)", "INSERT INTO x VALUES (NULL, NULL, LAST_INSERT_ID())", "COMMIT")
 		}
-		g.args = nil
+		args = nil
 	}
-	return strings.Join(parts, g.pick("; ", ";\n-- ; next\n", ";")) + g.pick("", ";", "; -- ; end", ";;"), g.args
+	return strings.Join(parts, g.pick("\n; ", "\n;\n-- ; next\n", "\n;")) + g.pick("", "\n;", "\n; -- ; end", "\n;;"), args
 }
 
 func (g *stringsGenerator) otherStatement() string {
 	return g.pick("UPDATE acct SET n = n - 10", "UPDATE t SET u = u + 100 WHERE u < 5", "DELETE FROM c", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'",
 		"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "USE mysql", "SET NAMES utf8mb4", "SELECT LAST_INSERT_ID()", "SELECT COUNT(*) FROM t", "DO LAST_INSERT_ID(77)",
 		"ALTER TABLE acct MODIFY n INT", "CREATE TABLE IF NOT EXISTS made (a INT)", "DROP TABLE IF EXISTS made", "TRUNCATE TABLE made", "no statement")
-}
-
-// value returns a number as a literal or a placeholder.
-func (g *stringsGenerator) value(v any) string {
-	if g.bind && g.IntN(2) == 0 {
-		g.args = append(g.args, v)
-		return "?"
-	}
-	if v == nil {
-		return "NULL"
-	}
-	return fmt.Sprint(v)
-}
-
-// insert returns an INSERT into one of the tables, in an unusual form if odd is set.
-func (g *stringsGenerator) insert(odd bool) string {
-	table := g.pick("t", "t", "t", "c", "x")
-	if odd {
-		return g.pick("INSERT INTO "+table+" VALUES (NULL, NULL, 1)", "INSERT INTO "+table+" SET u = NULL", "INSERT INTO "+table+" (u) SELECT NULL",
-			"INSERT INTO "+table+" () VALUES ()", "INSERT INTO `"+table+"` VALUES (NULL, NULL, 2), (NULL, NULL, 3)")
-	}
-	amount := "a"
-	if g.renamed[table] != (g.IntN(20) == 0) {
-		amount = "b"
-	}
-	verb := g.pick("INSERT INTO ", "INSERT INTO ", "INSERT INTO ", "INSERT IGNORE INTO ", "REPLACE INTO ", "INSERT ")
-	withKey := g.IntN(3) == 0
-	columns := []string{"u", amount}
-	if withKey {
-		columns = slices.Insert(columns, g.IntN(3), "id")
-	}
-	rows := make([]string, 1+g.IntN(3)/2*g.IntN(3))
-	if len(rows) == 0 {
-		rows = make([]string, 1)
-	}
-	for i := range rows {
-		values := make([]string, len(columns))
-		for k, column := range columns {
-			switch column {
-			case "id":
-				switch g.IntN(6) {
-				case 0, 1:
-					values[k] = g.value(nil)
-				case 2:
-					values[k] = "DEFAULT"
-				case 3:
-					values[k] = g.value(0)
-				case 4:
-					values[k] = g.value(10 + g.IntN(20))
-				default:
-					values[k] = g.pick("1 + 39", "@v")
-				}
-			case "u":
-				if g.IntN(2) == 0 {
-					values[k] = g.value(nil)
-				} else {
-					values[k] = g.value(g.IntN(6))
-				}
-			default:
-				values[k] = g.value(g.IntN(100))
-				if g.IntN(8) == 0 {
-					values[k] = g.pick("LAST_INSERT_ID()", "@@last_insert_id", "NULL")
-				}
-			}
-		}
-		rows[i] = "(" + strings.Join(values, ", ") + ")"
-	}
-	query := verb + table + " (" + strings.Join(columns, ", ") + ") " + g.pick("VALUES ", "VALUE ") + strings.Join(rows, ", ")
-	if strings.HasPrefix(verb, "INSERT") && g.IntN(6) == 0 {
-		query += " ON DUPLICATE KEY UPDATE " + amount + " = " + amount + " + 1"
-	}
-	return query
 }
