@@ -522,26 +522,22 @@ func (l liar) rows(string) (driver.Rows, error) {
 	return a, nil
 }
 
-func (l liar) statement() string {
-	insert := oneOf(l, "INSERT", "INSERT IGNORE", "REPLACE", "INSERT") + " INTO " + oneOf(l, "ruled", "`ruled`", "s.ruled", "two", "none")
-	columns := oneOf(l, "", "", " (a)", " (id, a)", " (a, b)", " (a, id, b)", " ()")
-	value := func() string {
-		return oneOf(l, "1", "NULL", "0", "''", "DEFAULT", "?", "'x'", "1 + 1", "LAST_INSERT_ID()", "-1")
+// statement returns a statement of the differential test's generator, or one that changes what is
+// known about the session.
+func (l liar) statement() step {
+	insert := func() step {
+		st := (&generator{Rand: l.rand, shape: shapes[0], returning: true, aliases: true}).insert()
+		return q(tableOfDifferential.ReplaceAllString(st.text, oneOf(l, "ruled", "ruled", "two", "none")), st.args...)
 	}
-	row := func() string {
-		values := make([]string, l.rand.IntN(4))
-		for i := range values {
-			values[i] = value()
-		}
-		return "(" + strings.Join(values, ",") + ")"
+	switch st := insert(); l.rand.IntN(7) {
+	case 0:
+		return q(oneOf(l, "SELECT LAST_INSERT_ID()", "ALTER TABLE ruled ADD c INT", "USE s", "SET sql_mode = ''"))
+	case 1:
+		second := insert()
+		return q(st.text+"\n; "+second.text, append(st.args, second.args...)...)
+	default:
+		return st
 	}
-	rows := row()
-	for range l.rand.IntN(3) {
-		rows += ", " + row()
-	}
-	source := oneOf(l, " VALUES "+rows, " VALUES "+rows, " VALUES "+rows, " SELECT "+value()+","+value()+" FROM x", " SELECT * FROM x", " SET a = "+value(), " TABLE x", " SELECT 1")
-	tail := oneOf(l, "", "", "", " ON DUPLICATE KEY UPDATE a = 1", " RETURNING id", " ON DUPLICATE KEY UPDATE a = a + LAST_INSERT_ID()")
-	return oneOf(l, insert+columns+source+tail, insert+columns+source+tail, insert+columns+source+tail, insert+columns+source+"; "+insert+columns+source, "SELECT LAST_INSERT_ID()", "ALTER TABLE ruled ADD c INT", "USE s", "SET sql_mode = ''")
 }
 
 var quotedName = regexp.MustCompile("`(?:[^`]|``)*`")
@@ -583,11 +579,8 @@ func TestLyingServer_randomStatements(t *testing.T) {
 		db := sql.OpenDB(mustConnector(t, base, r))
 		db.SetMaxOpenConns(1)
 		for range perConnector {
-			query := l.statement()
-			var args []any
-			for range strings.Count(query, "?") {
-				args = append(args, oneOf[any](l, nil, 1, 0, "", "x"))
-			}
+			st := l.statement()
+			query, args := st.text, st.args
 			var keys Keys
 			ctx := t.Context()
 			if l.rand.IntN(2) == 0 {
