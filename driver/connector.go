@@ -74,14 +74,14 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Connector{base: under, config: o.Config, filled: o.filled}
-	c.driver = d.of(c)
 	cfg := configOf(dsn)
+	if cfg == nil {
+		dsn = "" // the name of another driver's data source
+	}
+	c := &Connector{base: under, host: o.host(dsn), config: o.Config, filled: o.filled}
+	c.driver = d.of(c)
 	if cfg != nil {
-		c.host = o.host(dsn)
 		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
-	} else { // the name of another driver's data source
-		c.host = o.host("")
 	}
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
 	c.verifier.set(o.Verify)

@@ -232,13 +232,7 @@ type reading struct {
 	// unlisted is the error for a table that isn't in the rule.
 	unlisted error
 	// tables are the sharded tables that the parser looked up.
-	tables []readTable
-	room   [1]readTable
-}
-
-type readTable struct {
-	parsed *rewrite.Table
-	table  *table
+	tables map[*rewrite.Table]*table
 }
 
 // read returns the plan of a statement.
@@ -265,7 +259,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 }
 
 func (g *reading) target(in *rewrite.Insert) target {
-	table := g.tableOf(in.Table)
+	table := g.tables[in.Table]
 	t := target{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
 	t.single = in.Source == nil && in.Rows() == 1 && in.AllFilled() && !in.OnDuplicate && !in.Returning && !in.MentionsLastID && !in.Refused
 	if table.gene != nil {
@@ -322,24 +316,15 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 		parsed.Fixed = r.Sharding.Columns
 	}
 	if g.tables == nil {
-		g.tables = g.room[:0]
+		g.tables = map[*rewrite.Table]*table{}
 	}
-	g.tables = append(g.tables, readTable{parsed, t})
+	g.tables[parsed] = t
 	return parsed
-}
-
-func (g *reading) tableOf(parsed *rewrite.Table) *table {
-	for _, t := range g.tables {
-		if t.parsed == parsed {
-			return t.table
-		}
-	}
-	return nil
 }
 
 // learnKind determines the kind of a table's keys before the first is generated.
 func (g *reading) learnKind(ctx context.Context, parsed *rewrite.Table) (rewrite.Kind, error) {
-	t := g.tableOf(parsed)
+	t := g.tables[parsed]
 	if err := t.learnKind(ctx); err != nil {
 		return rewrite.KindUnknown, err
 	}
@@ -348,8 +333,8 @@ func (g *reading) learnKind(ctx context.Context, parsed *rewrite.Table) (rewrite
 }
 
 func (g *reading) kindsKnown() bool {
-	for _, t := range g.tables {
-		if t.parsed.Kind == rewrite.KindUnknown {
+	for parsed := range g.tables {
+		if parsed.Kind == rewrite.KindUnknown {
 			return false
 		}
 	}
