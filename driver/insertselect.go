@@ -687,7 +687,7 @@ func (r *insertSelect) count(res driver.Result) {
 	switch {
 	case r.in.Replace && affected != rows: // this INSERT may have replaced rows of earlier ones
 		r.doubt = 0
-	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.key.IsTriggered():
+	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.key.Facts().Triggered:
 		r.doubt = min(r.doubt, r.made)
 	}
 }

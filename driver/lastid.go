@@ -16,7 +16,7 @@ import (
 func (e *execution) prepareLastID(ctx context.Context) error {
 	in := &e.plan.Inserts[0]
 	told, reads := in.InText || in.Guarded, in.MentionsLastID
-	if e.plan.Statements > 1 || e.first.column.ReadsLastID() {
+	if e.plan.Statements > 1 || e.first.column.Facts().ReadsLastID {
 		told, reads = true, true
 	}
 	if told && !e.session.LastID.Known() {
@@ -39,7 +39,7 @@ func (e *execution) carry() bool {
 		if k.carries = k.in.InText; !k.carries {
 			continue
 		}
-		if !k.plain && (k.isNegative() || k.column.ReadsLastID()) {
+		if !k.plain && (k.isNegative() || k.column.Facts().ReadsLastID) {
 			for i := range e.inserts() {
 				e.insert(i).carries = false
 			}
@@ -80,7 +80,7 @@ func (e *execution) checkLastIDRead() error {
 	untold := false
 	for i := range e.inserts() {
 		k := e.insert(i)
-		if untold && k.column.ReadsLastID() {
+		if untold && k.column.Facts().ReadsLastID {
 			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a trigger of the table reads " +
 				"LAST_INSERT_ID(), which an earlier statement of the string changes; send the statements one by one"}
 		}
@@ -145,7 +145,7 @@ func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 		if k.in.Statement == at {
 			i--
 		}
-		if k.in.Statement < at || k.column.OtherHasAutoIncrement() {
+		if k.in.Statement < at || k.column.Facts().OtherHasAutoIncrement {
 			if e.serverChangedLastID(ctx, before, ids, at) {
 				return
 			}
@@ -212,11 +212,11 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 	changed, next := !carried && now != before.Value(), e.plan.Statements-1
 	for i := e.inserts() - 1; i >= 0; i-- {
 		k := e.insert(i)
-		if changed && (e.plan.InsertsElsewhere(k.in.Statement, next) || k.column.OtherHasAutoIncrement()) {
+		if changed && (e.plan.InsertsElsewhere(k.in.Statement, next) || k.column.Facts().OtherHasAutoIncrement) {
 			return // it may be the value of another table's AUTO_INCREMENT column
 		}
 		next = k.in.Statement
-		if k.in.Refused || k.column.OtherHasAutoIncrement() || k.keys.Len() == 0 || k.table.kind() == rewrite.KindText {
+		if k.in.Refused || k.column.Facts().OtherHasAutoIncrement || k.keys.Len() == 0 || k.table.kind() == rewrite.KindText {
 			continue
 		}
 		e.verify(ctx, k, returned)

@@ -53,7 +53,7 @@ func (k *insertion) count(state rowState) (n int) {
 // an AUTO_INCREMENT column would report: the first generated key that was inserted. Without one it
 // is the last row's key if the statement inserted or changed a row, otherwise 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, report insertReport) int64 {
-	otherID := !k.plain && k.column.OtherHasAutoIncrement()
+	otherID := !k.plain && k.column.Facts().OtherHasAutoIncrement
 	switch {
 	case k.in.Returning:
 		report = returned
@@ -115,7 +115,7 @@ func (e *execution) judge(ctx context.Context, k *insertion, report *insertRepor
 		}
 	}
 	v := judge(facts, *report)
-	if (v == allInserted || v == laterReplaced) && (!k.in.AllFilled() && k.hasExpressions() || !k.plain && k.column.IsTriggered()) {
+	if (v == allInserted || v == laterReplaced) && (!k.in.AllFilled() && k.hasExpressions() || !k.plain && k.column.Facts().Triggered) {
 		return unclear // only the table shows which key a row has
 	}
 	return v
@@ -269,7 +269,7 @@ func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
 // findExisting records the insert ID of an upsert of many rows as the existing row's key, unless it
 // is an explicit key of the statement.
 func (e *execution) findExisting(k *insertion, report insertReport) {
-	if !k.in.Guarded || k.column.OtherHasAutoIncrement() || report.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
+	if !k.in.Guarded || k.column.Facts().OtherHasAutoIncrement || report.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
 		return
 	}
 	for _, key := range e.rowKeys(k) {

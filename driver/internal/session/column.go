@@ -197,24 +197,17 @@ func (c *Column) KeepsStrings(ctx context.Context, s *Session) (bool, error) {
 // unasked are the facts of a column that wasn't queried.
 var unasked = &ColumnFacts{Type: columntype.Parse("")}
 
-func (c *Column) facts() *ColumnFacts {
+// Facts returns the known facts. Before the column was queried, it returns the assumption that every
+// key fits.
+func (c *Column) Facts() *ColumnFacts {
 	if known := c.known.Load(); known != nil { // cmp.Or would not be inlined
 		return known
 	}
 	return unasked
 }
 
-// IsTriggered reports whether a trigger may change a row's value of the column.
-func (c *Column) IsTriggered() bool { return c.facts().Triggered }
-
-// ReadsLastID reports whether a trigger of the table reads LAST_INSERT_ID().
-func (c *Column) ReadsLastID() bool { return c.facts().ReadsLastID }
-
-// OtherHasAutoIncrement reports whether another column of the table has AUTO_INCREMENT.
-func (c *Column) OtherHasAutoIncrement() bool { return c.facts().OtherHasAutoIncrement }
-
 // Holds reports whether the column can store an explicit key, as far as known.
-func (c *Column) Holds(key any) bool { return key == nil || c.facts().Type.Holds(key) }
+func (c *Column) Holds(key any) bool { return key == nil || c.Facts().Type.Holds(key) }
 
 // Table returns the column's table, quoted, as statements name it.
 func (c *Column) Table() string { return sqltext.QuoteTable(c.schema, c.table) }
