@@ -98,10 +98,13 @@ func (d *draw[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
 // noFitError is the error for a draw without a match.
 type noFitError struct {
 	table string
-	drawn int
+	drawn int // 0 if earlier draws had no match
 }
 
 func (e *noFitError) Error() string {
+	if e.drawn == 0 {
+		return fmt.Sprintf("no key of this worker ID belongs in %s, as earlier attempts showed", e.table)
+	}
 	return fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
 }
 
@@ -182,4 +185,36 @@ func (t *table) drawValues(ctx context.Context, d *draw[any], n int) (keys rewri
 	defer t.generated(start, n, &err)
 	keys.Values = make([]any, n)
 	return keys, d.run(ctx, t.turns, keys.Values, t.makeValues)
+}
+
+// misfit records that draws for a table had no match, while the generator had a worker ID. The
+// worker ID may have changed during the first of them, so the second one proves it.
+type misfit struct {
+	worker int64
+	proved bool
+}
+
+// workerID returns the generator's worker ID, nil if it doesn't report one.
+func (t *table) workerID() *int64 {
+	if g, ok := t.rule.Generator.(spi.HealthReporter); ok {
+		return g.Health().WorkerID
+	}
+	return nil
+}
+
+func (x *shard) noteMisfit() {
+	if worker := x.table.workerID(); worker != nil {
+		before := x.misfit.Load()
+		x.misfit.Store(&misfit{*worker, before != nil && before.worker == *worker})
+	}
+}
+
+// isMisfit reports whether no key with the current worker ID belongs in the table.
+func (x *shard) isMisfit() bool {
+	noted := x.misfit.Load()
+	if noted == nil || !noted.proved {
+		return false
+	}
+	worker := x.table.workerID()
+	return worker != nil && *worker == noted.worker
 }

@@ -167,6 +167,8 @@ func (g *workers) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any,
 	return spi.BoxedKeys(ctx, g, c, n)
 }
 
+func (g *workers) Health() spi.Health { return spi.Health{WorkerID: new(g.worker.Load())} }
+
 // openWorkers opens 16 tables sharded by key % 16. Keys of one worker ID belong to four of them.
 func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
 	t.Helper()
@@ -183,7 +185,8 @@ func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
 	return g, db, c
 }
 
-// If no key of the worker ID belongs to a table, a draw ends after some thousands of keys.
+// If no key of the worker ID belongs to a table, a draw ends after some thousands of keys. After the
+// second, INSERTs are refused at once, until the generator has another worker ID.
 func TestDraw_noFit(t *testing.T) {
 	g, db, _ := openWorkers(t)
 	insert := func(table int) (drawn int64, err error) {
@@ -191,9 +194,14 @@ func TestDraw_noFit(t *testing.T) {
 		_, err = db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (a) VALUES (?)", table), 1)
 		return g.next.Load() - before, err
 	}
-	drawn, err := insert(9)
-	if !errors.Is(err, spi.ErrNoFittingKey) || drawn < maxInVain || drawn > maxInVain+16*perTarget+maxBatch {
-		t.Errorf("have: %v after %d keys\nwant: ErrNoFittingKey after some thousands", err, drawn)
+	for range 2 {
+		drawn, err := insert(9)
+		if !errors.Is(err, spi.ErrNoFittingKey) || drawn < maxInVain || drawn > maxInVain+16*perTarget+maxBatch {
+			t.Errorf("have: %v after %d keys\nwant: ErrNoFittingKey after some thousands", err, drawn)
+		}
+	}
+	if drawn, err := insert(9); !errors.Is(err, spi.ErrNoFittingKey) || drawn > 0 {
+		t.Errorf("again\nhave: %v after %d keys\nwant: ErrNoFittingKey at once", err, drawn)
 	}
 	if drawn, err := insert(3); err != nil || drawn > 17 {
 		t.Errorf("another table\nhave: %v after %d keys", err, drawn)

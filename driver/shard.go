@@ -28,6 +28,7 @@ type shard struct {
 	// About one of targets keys belongs in the table.
 	belongs        func(key int64) bool
 	targets        int
+	misfit         atomic.Pointer[misfit]
 	warned         atomic.Bool
 	schema, actual string
 	columns        atomic.Pointer[[]*session.Column] // in the order of Columns; nil: not loaded yet
@@ -300,12 +301,19 @@ func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []a
 // generate draws n int64 keys for the table's rows and counts them. If n is 1, it uses the array
 // one.
 func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+	if x.isMisfit() {
+		return rewrite.Keys{}, x.table.noKey(&noFitError{table: x.name})
+	}
 	d := draw[int64]{name: x.name}
 	d.start(x.belongs, x.targets)
 	for row := range n {
 		d.add(row)
 	}
-	return x.table.drawInts(ctx, &d, n, one)
+	keys, err := x.table.drawInts(ctx, &d, n, one)
+	if err != nil && errors.As(err, new(*noFitError)) {
+		x.noteMisfit()
+	}
+	return keys, err
 }
 
 // test returns a function that tests keys of any type, given a row's other values.

@@ -17,7 +17,7 @@ func TestVersion_fromBuildInfo(t *testing.T) {
 		"a program requires it":        {debug.BuildInfo{Main: debug.Module{Path: "example.com/user", Version: "v2.0.0"}, Deps: dep("v0.1.0", nil)}, "v0.1.0"},
 		"it is the main module":        {debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "v0.1.0"}, Settings: vcs}, "v0.1.0"},
 		"the installed tool":           {debug.BuildInfo{Main: debug.Module{Path: modulePath + "/cmd/shardkey", Version: "v0.1.1"}, Deps: dep("v0.1.0", nil)}, "v0.1.0"},
-		"the tool in a clone":          {debug.BuildInfo{Main: debug.Module{Path: modulePath + "/cmd/shardkey"}, Deps: dep("(devel)", nil), Settings: vcs}, "(devel)"},
+		"the tool in a clone":          {debug.BuildInfo{Main: debug.Module{Path: modulePath + "/cmd/shardkey", Version: "v0.1.2-0.20261123-0123456789ab+dirty"}, Deps: dep("(devel)", nil)}, "v0.1.2-0.20261123-0123456789ab+dirty"},
 		"replaced by a directory":      {debug.BuildInfo{Main: debug.Module{Path: "example.com/user"}, Deps: dep("v0.1.0", &debug.Module{Path: "../shardkey"}), Settings: vcs}, "(devel)"},
 		"replaced by another version":  {debug.BuildInfo{Main: debug.Module{Path: "example.com/user"}, Deps: dep("v0.1.0", &debug.Module{Path: "example.com/fork", Version: "v0.1.2"})}, "v0.1.2"},
 		"the main module's own commit": {debug.BuildInfo{Main: debug.Module{Path: "github.com/shardkey/shardkeys"}, Deps: dep("", nil), Settings: vcs}, "(devel)"},
