@@ -17,7 +17,7 @@ type StatementError struct {
 	Offset int    // position in the string, in bytes from 0
 	Line   int    // line of the position, from 1
 	Column int    // byte in the line, from 1
-	Near   string // the statement at the position, with '…' instead of literals
+	Near   string // the statement at the position, without literals
 }
 
 func (e *StatementError) Error() string {
@@ -45,59 +45,17 @@ func NewStatementError(text string, opts Options, offset int, table, reason stri
 		Offset: offset,
 		Line:   1 + strings.Count(before, "\n"),
 		Column: offset - strings.LastIndexByte(before, '\n'),
-		Near:   excerpt(text[offset:], &opts),
+		Near:   excerpt(text[offset:], opts),
 	}
 }
 
-// excerpt returns the first few tokens of text without its literals. Errors are often logged, and
-// literals may be confidential.
-func excerpt(text string, opts *Options) string {
-	const tokens = 8
-	lx := newLexer(text, opts.Mode, opts.Charset)
-	var b strings.Builder
-	for range tokens {
-		t := lx.next()
-		switch t.kind {
-		case tokenEOF:
-			if len(lx.text) == len(text) {
-				return quoteExcerpt(b.String())
-			}
-			return quoteExcerpt(b.String() + "…") // the rest isn't readable
-		case tokenBad:
-			return quoteExcerpt(b.String() + "…")
-		}
-		if b.Len() > 0 && isBlank(text[t.start-1]) {
-			b.WriteByte(' ')
-		}
-		switch t.kind {
-		case tokenString:
-			b.WriteString("'…'")
-		case tokenNumber:
-			b.WriteString("…")
-		default:
-			b.WriteString(clip(text[t.start:t.end]))
-		}
+// excerpt returns the first few words of text for an error.
+func excerpt(text string, opts Options) string {
+	const most = 60
+	if s := WithoutLiterals(text, opts, most); s != "" {
+		return `"` + s + `"`
 	}
-	return quoteExcerpt(b.String() + " …")
-}
-
-// clip shortens a word that is too long for a name.
-func clip(name string) string {
-	const longest = 64 // the server's limit, in characters
-	n := 0
-	for i := range name {
-		if n++; n > longest {
-			return name[:i] + "…"
-		}
-	}
-	return name
-}
-
-func quoteExcerpt(s string) string {
-	if s == "" {
-		return "the end of the statement"
-	}
-	return `"` + strings.ToValidUTF8(s, "\uFFFD") + `"`
+	return "the end of the statement"
 }
 
 // WithoutLiterals returns a statement for logs, with placeholders instead of literals and without
@@ -110,14 +68,15 @@ func WithoutLiterals(text string, opts Options, most int) string {
 	for end := 0; ; {
 		t := lx.next()
 		if t.kind == tokenEOF && len(lx.text) == len(text) {
-			return strings.ToValidUTF8(b.String(), "\uFFFD")
+			break
 		}
 		if b.Len() > 0 && t.start > end {
 			b.WriteByte(' ')
 		}
 		end = t.end
 		if t.kind == tokenEOF || t.kind == tokenBad || b.Len()+t.end-t.start > most {
-			return strings.ToValidUTF8(b.String(), "\uFFFD") + "…"
+			b.WriteString("…")
+			break
 		}
 		switch t.kind {
 		case tokenString, tokenNumber:
@@ -126,4 +85,5 @@ func WithoutLiterals(text string, opts Options, most int) string {
 			b.WriteString(text[t.start:t.end])
 		}
 	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }

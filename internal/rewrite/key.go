@@ -1,5 +1,7 @@
 package rewrite
 
+import "strings"
+
 // value is an expression. It has the tokens without brackets around them, if they are few enough
 // for a literal.
 type value struct {
@@ -241,87 +243,49 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 
 // isExact reports whether an expression is certainly an integer or a decimal, which the wrapper
 // converts as the column does. It accepts arithmetic with such numbers, CAST and CONVERT to an
-// integer, LAST_INSERT_ID and UUID_SHORT.
+// integer, LAST_INSERT_ID and UUID_SHORT. The syntax is the server's concern.
 func (p *parser) isExact(v *value) bool {
-	of := lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}
-	r := &exactReader{parser{lexer: of, plan: &Plan{}}}
-	return r.sum() && r.next().kind == tokenEOF
-}
-
-type exactReader struct{ parser }
-
-// sum parses operands and operators, ignoring precedence. It counts brackets, since a statement may
-// open more than the stack can hold.
-func (r *exactReader) sum() bool {
-	for depth := 0; ; {
+	r := &parser{lexer: lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}, plan: &Plan{}}
+	for {
 		t := r.next()
-		for ; r.isOneOf(t, "+-("); t = r.next() {
-			if r.isPunct(t, '(') {
-				depth++
+		switch {
+		case t.kind == tokenEOF:
+			return true
+		case t.kind == tokenNumber:
+			l := literal{r.text[t.start:t.end], true}
+			if _, base := l.radix(); base != 0 || l.isFloat() {
+				return false
+			}
+		case t.kind == tokenPunct && strings.IndexByte("+-*/%()", r.text[t.start]) >= 0, r.is(t, "DIV", "MOD"):
+		case !r.is(t, "LAST_INSERT_ID", "UUID_SHORT", "CAST", "CONVERT") || !r.isPunct(r.peek(), '('):
+			return false
+		default:
+			last, ok := r.arguments()
+			if !ok || r.is(t, "CAST", "CONVERT") && !fold(last, "SIGNED", "UNSIGNED") {
+				return false
 			}
 		}
-		if !r.operand(t) {
-			return false
-		}
-		for ; depth > 0 && r.isPunct(r.peek(), ')'); depth-- {
-			r.next()
-		}
-		switch t := r.peek(); {
-		case r.isOneOf(t, "+-*/%"), r.is(t, "DIV", "MOD"):
-			r.next()
-		default:
-			return depth == 0
-		}
 	}
-}
-
-func (r *exactReader) isOneOf(t token, operators string) bool {
-	for i := range len(operators) {
-		if r.isPunct(t, operators[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// operand parses the rest of the operand that begins with t.
-func (r *exactReader) operand(t token) bool {
-	word := r.word(t)
-	switch {
-	case t.kind == tokenNumber:
-		l := literal{r.text[t.start:t.end], true}
-		_, base := l.radix()
-		return base == 0 && !l.isFloat()
-	case !r.isPunct(r.peek(), '('):
-		return false
-	case fold(word, "LAST_INSERT_ID", "UUID_SHORT"):
-		_, ok := r.arguments()
-		return ok
-	case fold(word, "CAST", "CONVERT"):
-		last, ok := r.arguments()
-		return ok && (fold(last, "SIGNED", "UNSIGNED"))
-	}
-	return false
 }
 
 // arguments parses the arguments of a function. It returns the final word SIGNED or UNSIGNED, which
 // INTEGER may follow.
-func (r *exactReader) arguments() (last string, ok bool) {
-	r.next()
+func (p *parser) arguments() (last string, ok bool) {
+	p.next()
 	for depth := 1; ; {
-		before := r.prev
-		switch t := r.next(); {
+		before := p.prev
+		switch t := p.next(); {
 		case t.kind == tokenEOF, t.kind == tokenBad:
 			return "", false
-		case r.isPunct(t, '('):
+		case p.isPunct(t, '('):
 			depth++
-		case r.isPunct(t, ')'):
+		case p.isPunct(t, ')'):
 			if depth--; depth == 0 {
 				return last, true
 			}
-		case depth == 1 && (r.isPunct(before, ',') || r.is(before, "AS")):
-			last = r.word(t)
-		case depth == 1 && !r.is(t, "INTEGER") && !r.is(t, "INT"):
+		case depth == 1 && (p.isPunct(before, ',') || p.is(before, "AS")):
+			last = p.word(t)
+		case depth == 1 && !p.is(t, "INTEGER") && !p.is(t, "INT"):
 			last = ""
 		}
 	}

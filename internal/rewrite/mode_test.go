@@ -153,28 +153,6 @@ func TestExecutable_passesOthers(t *testing.T) {
 	}
 }
 
-// TestPlan_consultedCharset: a plan depends on the character set only if the part of the statement
-// that was read has bytes above 0x7F.
-func TestPlan_consultedCharset(t *testing.T) {
-	for text, want := range map[string]bool{
-		"INSERT INTO t (a) VALUES (1)":                   false,
-		"INSERT INTO t (s) VALUES ('é')":                 true,
-		"INSERT INTO free (s) VALUES ('é')":              false,
-		"INSERT INTO free (s) VALUES ('é');":             false,
-		"INSERT INTO free (s) VALUES ('a'); SELECT 'é'":  false,
-		"INSERT INTO é (s) VALUES ('a')":                 true,
-		"INSERT INTO free (s) VALUES ('é'); SELECT 1":    false,
-		"INSERT INTO free (s) VALUES ('é'); REPLACE x":   true,
-		"/* é */ INSERT INTO free (s) VALUES ('é')":      true,
-		"INSERT INTO t (a) VALUES (1234567, 'abcdefg')é": true,
-	} {
-		p, err := Parse(text, goldenOptions(0))
-		if err == nil && p.ConsultedCharset != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, p.ConsultedCharset, want)
-		}
-	}
-}
-
 // TestErrors_showNoLiterals_inAnyCharset: where a string ends isn't known, so nothing
 // after its first byte above 0x7F is shown.
 func TestErrors_showNoLiterals_inAnyCharset(t *testing.T) {
@@ -182,7 +160,7 @@ func TestErrors_showNoLiterals_inAnyCharset(t *testing.T) {
 	opts.Charset = ParseCharset("gbk")
 	text := "INSERT INTO t (s) VALUES ('\xbf\\', 'secret')"
 	_, err := Parse(text, opts)
-	if said := fmt.Sprint(err, WithoutLiterals(text, opts, 1000), excerpt(text, &opts)); err == nil || strings.Contains(said, "secret") {
+	if said := fmt.Sprint(err, WithoutLiterals(text, opts, 1000), excerpt(text, opts)); err == nil || strings.Contains(said, "secret") {
 		t.Error(said)
 	}
 }

@@ -21,9 +21,8 @@ type rowReader struct {
 	// wrong is the position of the first row with a wrong number of values, −1 for none. values is
 	// that number.
 	wrong, values int
-	// commentStart and commentEnd are the ends of the last sequence of comments, without the blanks
-	// around it.
-	commentStart, commentEnd int
+	// commented: there is a comment in the row.
+	commented bool
 }
 
 // find determines the indexes of the values to examine.
@@ -124,6 +123,10 @@ func (r *rowReader) row() error {
 	}
 	closing := r.pos
 	r.pos++
+	if r.commented { // a comment may separate the name from its bracket
+		r.last = r.last || MentionsLastInsertID(r.text[start:closing])
+		r.commented = false
+	}
 	if n > 0 || !r.blank(start, closing) {
 		n++
 	}
@@ -243,7 +246,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 				return 0, false, r.fail(pos, r.in, "unterminated comment")
 			}
 			if skipped {
-				r.noteComment(pos, r.pos)
+				r.commented = true
 				pos = r.pos
 				continue
 			}
@@ -253,31 +256,16 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	return 0, false, r.fail(len(text), r.in, "unterminated row of values")
 }
 
-// noteCall detects LAST_INSERT_ID in front of a bracket, or of the comments before the bracket.
+// noteCall detects LAST_INSERT_ID in front of a bracket.
 func (r *rowReader) noteCall(bracket int) {
-	end := r.blanksBefore(bracket)
-	if end == r.commentEnd && end > 0 {
-		end = r.commentStart
+	end := bracket
+	for end > 0 && isBlank(r.text[end-1]) {
+		end--
 	}
 	const name = "LAST_INSERT_ID"
 	if end >= len(name) && fold(r.text[end-len(name):end], name) {
 		r.last = true
 	}
-}
-
-// noteComment records the ends of a sequence of comments and blanks.
-func (r *rowReader) noteComment(start, end int) {
-	if start = r.blanksBefore(start); start != r.commentEnd || start == 0 {
-		r.commentStart = start
-	}
-	r.commentEnd = r.blanksBefore(end)
-}
-
-func (r *rowReader) blanksBefore(pos int) int {
-	for pos > 0 && isBlank(r.text[pos-1]) {
-		pos--
-	}
-	return pos
 }
 
 // noteVariable detects @@last_insert_id and @@identity, with or without a scope.
