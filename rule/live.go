@@ -2,6 +2,7 @@ package rule
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,7 +23,7 @@ type Live struct {
 	host       spi.Host
 	tables     []atomic.Pointer[Table] // parallel to rule.tables; each is set when it is first looked up
 	generators []spi.KeyGenerator      // parallel to rule.generators
-	held       []*made                 // parallel too; nil for generators built in Go. Guarded by pool.mu
+	held       []*made                 // parallel too; nil for generators built in Go
 	pool       *pool
 	// shared are the tables for names that occur in several schemas, by name in lower case. A
 	// statement without a schema means the table in the connector's own database. If none is in
@@ -52,31 +53,26 @@ const ended = math.MinInt64 / 4
 //
 // The error is an [*Error]. It wraps [ErrOwnDatabase] if several databases would generate the same
 // keys.
-func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(atWork, host, nil) }
+func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(host, nil) }
 
 // Replace opens another rule for the same connector. Generators and worker-ID assigners that both
 // rules configure in the same way are shared, so they keep their worker ID and state. Afterwards
 // both rules are open, and the caller must close each. The error is an [*Error].
-func (l *Live) Replace(r *Rule) (*Live, error) { return r.open(atWork, l.host, l.holds()) }
-
-// holds returns the generators that l uses, followed by the assigners that they use.
-func (l *Live) holds() (all []*made) {
+func (l *Live) Replace(r *Rule) (*Live, error) {
+	var holds []*made
 	for _, e := range l.held {
 		if e != nil {
-			all = append(all, e)
+			holds = append(append(holds, e), e.uses...)
 		}
 	}
-	for _, e := range all {
-		all = append(all, e.uses...)
-	}
-	return all
+	return r.open(l.host, holds)
 }
 
-func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
+func (r *Rule) open(host spi.Host, earlier []*made) (*Live, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
-	l, err := r.openGenerators(from, host, earlier)
+	l, err := r.openGenerators(atWork, host, earlier)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +86,6 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live
 	l := &Live{rule: r, host: host, pool: from,
 		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
 	l.users.Store(1)
-	from.enter(l)
 	opened := false
 	defer func() {
 		if !opened { // an error, or a panic of a factory
@@ -274,7 +269,13 @@ func (l *Live) closeUnused(users int64) error {
 	if users != ended || !l.users.CompareAndSwap(ended, 2*ended) {
 		return nil
 	}
-	return l.pool.leave(l)
+	var errs []error
+	for _, e := range l.held {
+		if e != nil {
+			errs = append(errs, l.pool.release(e))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Status describes an open generator or worker-ID assigner.

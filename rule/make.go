@@ -38,8 +38,7 @@ func (r *Rule) check() error {
 			return err
 		}
 	}
-	own := new(pool) // not shared
-	l, err := r.openGenerators(own, host, nil)
+	l, err := r.openGenerators(newPool(), host, nil)
 	if err != nil {
 		return err
 	}
@@ -67,13 +66,12 @@ func (l *Live) openGenerator(i int, earlier []*made) error {
 		l.generators[i] = m.ready
 		return nil
 	}
-	hold := func(e *made) { l.held[i] = e }
 	build := func(e *made) error { return l.makeGenerator(i, earlier, e) }
-	e, err := l.pool.open(l, generatorKind, m, earlier, hold, build)
+	e, err := l.pool.open(l, generatorKind, m, earlier, build)
 	if err != nil {
 		return err
 	}
-	l.generators[i] = e.value.(spi.KeyGenerator)
+	l.held[i], l.generators[i] = e, e.value.(spi.KeyGenerator)
 	return nil
 }
 
@@ -90,15 +88,14 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 			return nil, r.undefinedAssigner(m, name)
 		}
 		if at := slices.Index(e.spec.assigners, a); at >= 0 {
-			a, _ := e.uses[at].value.(spi.WorkerIDAssigner)
-			return a, e.uses[at].err
+			return e.uses[at].value.(spi.WorkerIDAssigner), nil
 		}
-		hold := func(used *made) { e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a) }
 		build := func(used *made) error { return r.makeAssigner(a, l.host, used) }
-		used, err := l.pool.open(l, assignerKind, r.assigners[a], earlier, hold, build)
+		used, err := l.pool.open(l, assignerKind, r.assigners[a], earlier, build)
 		if err != nil {
 			return nil, err
 		}
+		e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a)
 		return used.value.(spi.WorkerIDAssigner), nil
 	}
 	props, err := r.props(generatorKind, m, host)

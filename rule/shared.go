@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,17 +15,17 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// atWork are the open rules of this process. Connectors of the same rule share its generators and
-// assigners. Otherwise each sql.DB would lease its own worker ID.
-var atWork = new(pool)
+// atWork has the generators of this process's open rules. Connectors of the same rule share them.
+// Otherwise each sql.DB would lease its own worker ID.
+var atWork = newPool()
 
-// pool has the open rules, and the generators and assigners that they share. It closes a generator
-// when no open rule uses it.
+// pool has the generators and assigners that open rules share. It closes one when it has no user.
 type pool struct {
 	mu   sync.Mutex
-	live map[*Live]struct{}
 	made map[makeKey]*made
 }
+
+func newPool() *pool { return &pool{made: map[makeKey]*made{}} }
 
 // makeKey identifies a generator or assigner. Rules share those with equal keys.
 type makeKey struct {
@@ -39,33 +40,19 @@ type makeKey struct {
 type made struct {
 	kind  string
 	spec  makeSpec
+	users int           // guarded by pool.mu: open rules, or generators that use the assigner; 0: closing
 	ready chan struct{} // closed when value or err is set
 	value any           // spi.KeyGenerator or spi.WorkerIDAssigner
+	uses  []*made       // assigners that a generator uses
 	err   error         // error of the factory
 	gone  chan struct{} // closed when value is closed
-
-	// Guarded by pool.mu, like Live.held.
-	uses    []*made // assigners that a generator uses
-	closing bool
 }
 
-// enter adds a rule that is being opened.
-func (p *pool) enter(l *Live) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.live == nil {
-		p.live, p.made = map[*Live]struct{}{}, map[makeKey]*made{}
-	}
-	p.live[l] = struct{}{}
-}
-
-// open returns a generator or assigner for l, and calls build to make it if it doesn't exist. hold
-// is called first, with the lock held, and records that l uses it. If an earlier rule of the same
-// connector configured it in the same way, open reuses it. If it is just being closed, open waits,
-// so that two never run at the same time.
-func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made,
-	hold func(*made), build func(*made) error,
-) (*made, error) {
+// open returns a generator or assigner for l, and calls build to make it if it doesn't exist. If an
+// earlier rule of the same connector configured it in the same way, open reuses it. If it is just
+// being closed, open waits, so that two never run at the same time. The caller must release the
+// result.
+func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, build func(*made) error) (*made, error) {
 	key := l.rule.keyOf(kind, m, l.host)
 	for {
 		p.mu.Lock()
@@ -74,22 +61,18 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made,
 			reason := fmt.Sprintf("the rule is open for two databases in this process, %s and %s", other, key.database)
 			return nil, l.rule.ownDatabaseError(kind, m, reason)
 		}
-		e := p.made[key]
-		if e == nil {
-			e = p.equal(key, earlier)
-		}
+		e := cmp.Or(p.made[key], p.equal(key, earlier))
 		isNew := e == nil
 		if isNew {
 			m.assigners = nil // the factory will ask for them
-			e = &made{kind: key.kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
-		}
-		if e.closing {
+			e = &made{kind: kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
+		} else if e.users == 0 {
 			p.mu.Unlock()
 			<-e.gone
 			continue
 		}
 		p.made[key] = e
-		hold(e)
+		e.users++
 		p.mu.Unlock()
 		if isNew {
 			p.build(e, build)
@@ -115,59 +98,38 @@ func (p *pool) build(e *made, build func(*made) error) {
 	defer func() {
 		if e.err != nil {
 			p.forget(e)
+			for _, a := range e.uses {
+				_ = p.release(a)
+			}
 		}
 		close(e.ready)
 	}()
 	e.err = build(e)
 }
 
-// leave removes an open rule, and closes the generators that no other rule uses, and then their
-// assigners.
-func (p *pool) leave(l *Live) error {
-	unused := p.unused(l)
-	var errs []error
-	for _, e := range unused {
-		errs = append(errs, e.close())
+// release ends one use of a generator or assigner. The last one closes it, and then the assigners
+// that it uses.
+func (p *pool) release(e *made) error {
+	p.mu.Lock()
+	e.users--
+	last := e.users == 0
+	p.mu.Unlock()
+	if !last {
+		return nil
 	}
-	p.forget(unused...)
-	for _, e := range unused {
-		close(e.gone)
+	errs := []error{closeNamed(e.kind, e.spec.name.text, e.value)}
+	for _, a := range e.uses {
+		errs = append(errs, p.release(a))
 	}
+	p.forget(e)
+	close(e.gone)
 	return errors.Join(errs...)
 }
 
-// unused removes an open rule, and returns what no other rule uses.
-func (p *pool) unused(l *Live) (unused []*made) {
+func (p *pool) forget(gone *made) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.live, l)
-	held := map[*made]bool{}
-	for other := range p.live {
-		for _, e := range other.holds() {
-			held[e] = true
-		}
-	}
-	for _, e := range l.holds() {
-		if !held[e] {
-			held[e], e.closing = true, true
-			unused = append(unused, e)
-		}
-	}
-	return unused
-}
-
-// close closes the generator or assigner, if the factory made one.
-func (e *made) close() error {
-	if e.err != nil {
-		return nil
-	}
-	return closeNamed(e.kind, e.spec.name.text, e.value)
-}
-
-func (p *pool) forget(all ...*made) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.made, func(_ makeKey, e *made) bool { return slices.Contains(all, e) })
+	maps.DeleteFunc(p.made, func(_ makeKey, e *made) bool { return e == gone })
 }
 
 // otherDatabase returns another database for which the same rule is open with state in its own
@@ -179,7 +141,7 @@ func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
 	for other, e := range p.made {
 		// Compare types, not names: a newer version of the file may have renamed it.
 		if other.scope == key.scope && other.kind == key.kind && strings.EqualFold(e.spec.typ.text, m.typ.text) &&
-			other.database != "" && other.database != key.database && !e.closing {
+			other.database != "" && other.database != key.database && e.users > 0 {
 			return other.database
 		}
 	}
