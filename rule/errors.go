@@ -151,21 +151,6 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	return e
 }
 
-// instead maps generator types of other systems to advice on which type to use.
-var instead = map[string]string{
-	"COSID":           "use SNOWFLAKE with leased worker IDs (worker-id-assigner), or LEAF_SEGMENT",
-	"COSID_SNOWFLAKE": "use SNOWFLAKE with leased worker IDs (worker-id-assigner)",
-	"COSID_SEGMENT":   "use LEAF_SEGMENT",
-	"AUTO_INCREMENT": "remove the table from the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for " +
-		"one counter for all shards",
-	"INCREMENT":          "use LEAF_SEGMENT for one counter for all shards",
-	"SEATA":              "use SNOWFLAKE with leased worker IDs (worker-id-assigner)",
-	"LEAF":               "use LEAF_SEGMENT or LEAF_SNOWFLAKE",
-	"UUID_V4":            "use UUID",
-	"UUID_V7":            "use UUID with the property version: 7",
-	"SNOWFLAKE_FLEXIBLE": "use SNOWFLAKE with the property layout",
-}
-
 // registeredTypes lists the types of a kind that a rule can name.
 func registeredTypes(kind string) []string {
 	if kind == assignerKind {
@@ -177,9 +162,6 @@ func registeredTypes(kind string) []string {
 func (r *Rule) typeError(kind string, m makeSpec) error {
 	right := registeredTypes(kind)
 	reason := fmt.Sprintf("unknown %s type %q; registered: %s", kind, m.typ.text, strings.Join(right, ", "))
-	if advice, ok := instead[strings.ToUpper(m.typ.text)]; ok {
-		reason += "; " + advice
-	}
 	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program; import _ \"github.com/shardkey/shardkey/%s\"",
 			kind, m.typ.text, pkg)

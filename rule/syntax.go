@@ -3,12 +3,10 @@ package rule
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -88,65 +86,30 @@ func firstUnreadable(data []byte) int {
 	return 0
 }
 
-// syntaxCause looks for common mistakes near the line of a syntax error. The line that the library
+// causes are the common mistakes behind a syntax error. The group is the text at fault.
+var causes = []struct {
+	text  *regexp.Regexp
+	cause string
+}{
+	{regexp.MustCompile(`(?m)^ *(\t)`), "expected spaces as indentation, found a tab"},
+	{regexp.MustCompile(`([\x{a0}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{3000}])`),
+		"found a character that looks like a space or is invisible; replace it with an ordinary space"},
+	{regexp.MustCompile(`(?:^|[^$>])[{\[](?:[^"'{}\[\]]|"[^"]*"|'[^']*')*?(\$(?:->)?\{)`),
+		"a value with ${…} inside { } or [ ] must be in quotes, for example \"ds_${0..1}.t_${0..3}\""},
+}
+
+// syntaxCause looks for a common mistake near the line of a syntax error. The line that the library
 // reports is often off by one, and it reports no column.
 func syntaxCause(data []byte, line int) (at place, cause string) {
-	depth := 0 // nesting of { and [
-	lines := strings.Split(string(data), "\n")
-	for i := max(line-3, 0); i < min(line+2, len(lines)); i++ {
-		text := lines[i]
-		indent := len(text) - len(strings.TrimLeft(text, " \t"))
-		if tab := strings.IndexByte(text[:indent], '\t'); tab >= 0 {
-			return place{line: i + 1, column: tab + 1}, "expected spaces as indentation, found a tab"
-		}
-		if odd := strings.IndexFunc(text, isOddSpace); odd >= 0 {
-			return place{line: i + 1, column: 1 + utf8.RuneCountInString(text[:odd])},
-				fmt.Sprintf("found the character %+q, which looks like a space or is invisible; replace it with an ordinary space",
-					[]rune(text[odd:])[0])
-		}
-		var column int
-		if column, depth = openExpression(text, depth); column > 0 {
-			return place{line: i + 1, column: column}, "a value with ${…} inside { } or [ ] must be in quotes, for example " +
-				"\"ds_${0..1}.t_${0..3}\""
+	lines := strings.SplitAfter(string(data), "\n")
+	first := min(max(line-3, 0), len(lines))
+	near := strings.Join(lines[first:min(line+2, len(lines))], "")
+	for _, c := range causes {
+		if found := c.text.FindStringSubmatchIndex(near); found != nil {
+			before := near[:found[2]]
+			column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+			return place{line: first + 1 + strings.Count(before, "\n"), column: column + 1}, c.cause
 		}
 	}
 	return place{}, ""
-}
-
-// isOddSpace reports whether r is a space that YAML doesn't permit, or a character without width.
-func isOddSpace(r rune) bool {
-	return r > 0x7f && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) && r != '\ufeff'
-}
-
-// openExpression returns the column of the first unquoted ${ or $->{ in a flow map or list, or 0 if
-// there is none. depth is the nesting of flow maps and lists at the start of the line, and after is
-// the nesting at its end.
-func openExpression(line string, depth int) (column, after int) {
-	quote := byte(0)
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case (c == '"' || c == '\'') && (i == 0 || strings.IndexByte(" \t{[,:", line[i-1]) >= 0):
-			quote = c
-		case c == '#' && (i == 0 || line[i-1] == ' '):
-			return 0, depth
-		case strings.HasPrefix(line[i:], "${") || strings.HasPrefix(line[i:], "$->{"):
-			if depth > 0 {
-				return 1 + utf8.RuneCountInString(line[:i]), depth
-			}
-			end := strings.IndexByte(line[i:], '}')
-			if end < 0 {
-				return 0, depth
-			}
-			i += end
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth = max(depth-1, 0)
-		}
-	}
-	return 0, depth
 }
