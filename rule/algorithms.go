@@ -199,23 +199,17 @@ func (a algorithm) wordOf(err error) word {
 	return a.name
 }
 
-// modulus returns n and the number of shards if the strategy shards by the column modulo n.
-// Otherwise both are 0.
-func (s *strategyOf) modulus(column string) (n, shards int64) {
+// geneWay is [sharding.Strategy.GeneWay] of a strategy whose only column is this one. It returns
+// zeros for other strategies, and if s is nil.
+func (s *strategyOf) geneWay(column string) (way sharding.GeneWay, modulo, shards int64) {
+	if !s.isBy(column) {
+		return way, 0, 0
+	}
 	a, err := s.compile()
-	if err != nil || !s.isBy(column) {
-		return 0, 0
+	if err != nil {
+		return way, 0, 0
 	}
-	return a.Modulus()
-}
-
-// hashCount returns the number of shards if the strategy shards by the column's hash, and 0
-// otherwise.
-func (s *strategyOf) hashCount(column string) (n int64) {
-	if s.algorithm.typ == "HASH_MOD" && s.isBy(column) {
-		n, _ = s.algorithm.autoTables()
-	}
-	return n
+	return a.Over(nil, sharding.Naming{}, s.class).GeneWay()
 }
 
 // autoTables returns the number of actual tables that ShardingSphere creates for an auto table with

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
@@ -70,38 +69,24 @@ type remainder struct {
 	column int // index in Sharding.Columns
 	way    sharding.GeneWay
 	count  int64 // the strategy depends on the remainder modulo count
-	text   bool  // the column is a string
 }
 
 // isByKey reports whether the only column of a strategy is the key, or the column whose shard bits
 // the key has.
 func (t *Table) isByKey(of *strategyOf) bool { return of.isBy(t.Column) || of.isBy(t.Gene.Column) }
 
-// value returns a value of the column with remainder n. In a string column it is a character, whose
-// hash is its code.
+// value returns a value of the column with remainder n. For a hash it is a character, whose hash is
+// its code, unless the column has another class.
 func (r *remainder) value(n int64) expr.Value {
-	if r.text {
+	if r.way.IsHash() && r.of.class != expr.Integer && r.of.class != expr.Long {
 		return expr.OfString(string(rune(n)))
 	}
 	return expr.OfLong(n)
 }
 
 func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r remainder, ok bool) {
-	const bits = 12
-	way, count, err := strategy.GeneWay(bits)
-	if err != nil {
-		return r, false
-	}
-	if count == 1 && way.IsHash() {
-		count = 1 << bits
-	}
-	r = remainder{of: of, column: s.index(of), way: way, count: count}
-	if way.IsHash() {
-		var unknown *sharding.ValueError
-		_, err := strategy.Place(expr.OfLong(1))
-		r.text = errors.As(err, &unknown) || of.class == expr.String
-	}
-	return r, true
+	way, count, _ := strategy.GeneWay()
+	return remainder{of: of, column: s.index(of), way: way, count: count}, count > 0
 }
 
 func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool) {

@@ -174,9 +174,9 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 		for j := range b.scopes[i].tables {
 			t := &b.scopes[i].tables[j]
 			for _, of := range []*strategyOf{t.database, t.table} {
-				has, ok := of.wayOf(g)
+				has, modulo, _ := of.geneWay(g.Column)
 				switch {
-				case !ok:
+				case modulo == 0:
 				case first == nil:
 					first, way = t, has
 				case has != way:
@@ -189,20 +189,6 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 		}
 	}
 	return way
-}
-
-// wayOf returns how the strategy uses the column of the shard bits. ok is false if that isn't its
-// only column.
-func (s *strategyOf) wayOf(g *Gene) (way sharding.GeneWay, ok bool) {
-	if !s.isBy(g.Column) {
-		return way, false
-	}
-	a, err := s.compile()
-	if err != nil {
-		return way, false
-	}
-	way, _, err = a.Over(nil, sharding.Naming{}, s.class).GeneWay(g.Bits)
-	return way, err == nil
 }
 
 // agree computes the table's Gene from its strategies. It returns an error if a strategy by the

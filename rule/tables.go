@@ -164,41 +164,38 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 	if _, ok := b.maker(t).prop("gene-column"); ok {
 		return // shard bits determine the remainder
 	}
+	g := b.maker(t)
 	for _, s := range []*strategyOf{spec.database, spec.table} {
-		if s == nil {
+		way, n, shards := s.geneWay(t.Column)
+		if n < 2 {
 			continue
 		}
-		n, shards := s.modulus(t.Column)
-		at := s.algorithm.geneWord()
-		offset, sequences := b.maker(t).vibration(), b.maker(t).sequences()
+		offset, sequences := g.vibration(), g.sequences()
 		enough := min(n, sequences) - 1
-		if count := s.hashCount(t.Column); count > sequences {
-			b.warn(at, fmt.Sprintf("table %q is sharded by the hash of its key %s modulo %d, but the layout of key generator "+
-				"%q has %d sequences, so at any time a worker's keys reach at most %[5]d of %[6]d shards; use a layout with "+
-				"%[7]d sequence bits",
-				t.Logical, t.Column, count, t.GeneratorName, sequences, count, bits.Len64(uint64(count-1))))
+		power := n & -n // the largest power of 2 that divides n
+		if way.IsHash() {
+			power = n
+		}
+		reason := ""
+		switch {
+		case shards < n && n > sequences:
+			continue // the worker ID or the time determines the shard
+		case power > sequences:
+			reason = fmt.Sprintf("the layout of key generator %q has %d sequences, so a worker's keys reach only some of %d "+
+				"shards at any time; use a layout with %d sequence bits", t.GeneratorName, sequences, shards, bits.Len64(uint64(power-1)))
+		case way.IsHash() || offset < 0 || offset >= enough:
 			continue
+		default:
+			reason = fmt.Sprintf("keys that are generated one at a time have the sequence 0 to %d, so the shards get unequal "+
+				"numbers of rows; set max-vibration-offset: %d in the props of key generator %q, or a larger value for more "+
+				"shards later", offset, enough, t.GeneratorName)
 		}
-		if power := n & -n; n >= 2 && shards == n && power > sequences && offset >= 0 {
-			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q "+
-				"has %d sequences, so a worker's keys reach %d of %d shards with any max-vibration-offset; use a layout with %d "+
-				"sequence bits",
-				t.Logical, t.Column, n, t.GeneratorName, sequences, n/power*sequences, n, bits.Len64(uint64(power-1))))
-			continue
+		by := "its key"
+		if way.IsHash() {
+			by = "the hash of its key"
 		}
-		if n < 2 || offset < 0 || offset >= enough || shards < n && n > sequences {
-			continue // enough, or the worker ID or the time determines the shard
-		}
-		effect := "their shards depend on their timestamps"
-		if power := n & -n; shards < n {
-			effect = fmt.Sprintf("some of %d shards get few rows", shards)
-		} else if offset < power-1 {
-			effect = fmt.Sprintf("%d of %d shards get few rows", (power-1-offset)*(n/power), n)
-		}
-		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are generated one at a time have "+
-			"the sequence 0 to %d, so %s; set max-vibration-offset: %d in the props of key generator %q, or a larger value "+
-			"for more shards later",
-			t.Logical, t.Column, n, offset, effect, enough, t.GeneratorName))
+		b.warn(s.algorithm.geneWord(), fmt.Sprintf("table %q is sharded by %s %s modulo %d, but %s", t.Logical, by, t.Column, n,
+			reason))
 	}
 }
 

@@ -3,9 +3,9 @@ package place
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
@@ -26,7 +26,6 @@ type Gene struct {
 	mod       mod
 	hash      hashMod
 	templates []*expr.Template // expressions whose only column is this one
-	sure      int64            // the expressions match the shard bits for values from 0 to sure
 }
 
 // GeneWay specifies how shard bits are computed from a value. The zero GeneWay is for a column
@@ -67,111 +66,134 @@ func (w GeneWay) String() string {
 // [*GeneError] about the last of the strategies.
 func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
 	count := int64(1) << bits
-	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count},
-		sure: math.MaxInt64}
+	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
 	for i, s := range strategies {
-		way, modulo, err := s.GeneWay(bits)
-		if err == nil {
-			err = s.checkGeneCount(bits, modulo)
+		way, modulo, _ := s.GeneWay()
+		if err := s.checkGeneCount(bits, modulo); err != nil {
+			return nil, err
 		}
 		switch {
-		case err != nil:
-			return nil, err
 		case i > 0 && way != g.way:
 			return nil, s.geneError("the other strategy uses the column's %s, and this one its %s; a key can carry one "+
 				"of them", g.way, way)
 		}
 		g.way = way
-		g.agreeWith(s)
+		if s.template != nil {
+			g.templates = append(g.templates, s.template)
+		}
 	}
 	g.hash.normalize = g.way.normalize
 	return g, nil
 }
 
-// agreeWith makes Of compare its result with the strategy's expression.
-func (g *Gene) agreeWith(s *Strategy) {
-	if s.template == nil {
-		return
-	}
-	g.templates = append(g.templates, s.template)
-	switch {
-	case s.modulus() == 0:
-		g.sure = -1
-	case s.class == expr.Integer:
-		g.sure = min(g.sure, 1<<longestInteger-1)
-	default:
-		g.sure = min(g.sure, 1<<longestLong-1)
-	}
-}
-
-// GeneWay returns how the shard bits of the strategy's only column are computed, and the modulus
-// that the strategy applies. The modulus is 1 if it is an unknown power of 2 up to 2^bits. The
-// error is a [*GeneError].
-func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
+// GeneWay returns how the target depends on the strategy's only column: on the remainder of the
+// value, or of its absolute hash, modulo modulo. shards is the number of targets. All are zero if
+// the target depends on more, or if that isn't known.
+func (s *Strategy) GeneWay() (way GeneWay, modulo, shards int64) {
 	way.class = s.class
 	switch n := s.numbers.(type) {
 	case *mod:
-		way.how = geneOfNumber
 		if n.start > 0 || n.stop > 0 {
-			return way, 0, s.geneError("start-offset and stop-offset select some of the value's characters, and a key has " +
-				"different ones")
+			return GeneWay{}, 0, 0 // it uses some of the value's characters
 		}
-		return way, n.count, nil
+		way.how = geneOfNumber
+		return way, n.count, n.count
 	case *hashMod:
 		way.how, way.normalize = geneOfHash, n.normalize
-		return way, n.count, nil
+		return way, n.count, n.count
 	}
 	if s.template == nil {
-		return way, 0, s.geneError("the lowest bits of a key don't determine the result of %s; use MOD, HASH_MOD, or "+
-			"INLINE with a remainder", s.typ)
+		return GeneWay{}, 0, 0
 	}
-	if way.how = geneOfHash; s.isHash(bits, way) {
-		return way, 1, nil
-	}
-	n := s.modulus()
-	if n == 0 {
-		return way, 0, s.geneError("expected the column or its absolute hash, modulo a "+
-			"power of 2 up to %d; use MOD or HASH_MOD", int64(1)<<bits)
-	}
-	way.how = geneOfNumber
-	return way, n, nil
-}
-
-// isHash reports whether the expression depends on the absolute hash only. It compares them for
-// sample values.
-func (s *Strategy) isHash(bits int, way GeneWay) bool {
-	g, _ := NewGene("", bits, way)
-	g.agreeWith(s)
-	for _, v := range geneSamples {
-		if way.class != expr.Null {
-			var err error
-			if v, err = v.Convert(way.class); err != nil {
+	var names []string
+	for tried := 64; tried <= 2*maxModulus; tried *= 2 {
+		for n := len(names); n < tried; n++ {
+			names = append(names, s.nameOf(expr.OfLong(int64(n))))
+		}
+		if slices.Contains(names, "") {
+			break
+		}
+		n := 1
+		for n <= tried/2 && !slices.Equal(names[n:], names[:tried-n]) {
+			n++
+		}
+		if n > tried/2 {
+			continue
+		}
+		way.how = geneOfHash
+		if !s.isHash(names[:n]) {
+			if way.how = geneOfNumber; !s.isNumber(names[:n]) {
 				continue
 			}
-		} else if v.Class() != expr.String {
-			continue // the expression only accepts strings
 		}
-		if _, err := g.Of(v); err != nil {
+		return way, int64(n), int64(len(slices.Compact(slices.Sorted(slices.Values(names[:n])))))
+	}
+	return GeneWay{}, 0, 0
+}
+
+// maxModulus bounds the moduli that GeneWay tries for an expression.
+const maxModulus = 1 << 12
+
+// nameOf evaluates the expression for a value.
+func (s *Strategy) nameOf(v expr.Value) string {
+	name, err := s.template.Append(nil, v)
+	if err != nil {
+		return "" // no table's name
+	}
+	return string(name)
+}
+
+// isNumber reports whether the names repeat for non-negative numbers of every length. It leaves out
+// the longest ones, whose sums and products may overflow.
+func (s *Strategy) isNumber(names []string) bool {
+	if s.class == expr.String {
+		return false
+	}
+	longest := 62
+	if s.class == expr.Integer {
+		longest = 30
+	}
+	random := uint64(0)
+	for i := range 4 * longest {
+		random += 0x9e3779b97f4a7c15
+		n := int64(random * random >> (63 - i/4))
+		v, _ := expr.OfLong(n).Convert(s.class)
+		if s.nameOf(v) != names[n%int64(len(names))] {
 			return false
 		}
 	}
 	return true
 }
 
-// geneSamples are values with all remainders. isHash compares an expression with the absolute hash
-// for them.
-var geneSamples = func() (samples []expr.Value) {
+// isHash reports whether the expression depends on the absolute hash only. It compares them for
+// sample values with all remainders. If the class isn't known, the samples are strings.
+func (s *Strategy) isHash(names []string) bool {
+	samples := []string{"", "polygenelubricants"} // the latter has the hash −2^31
 	for i := range int64(256) {
-		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), expr.OfLong(i*i*7919<<(i%40)),
-			expr.OfLong(-i*7919))
+		samples = append(samples, fmt.Sprintf("u%d-%d", i, i*i*7919), strconv.FormatInt(i*i*7919<<(i%40), 10),
+			strconv.FormatInt(-i*7919, 10))
 	}
-	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // with the hash −2^31
-}()
+	hash := hashMod{count: int64(len(names))}
+	for _, sample := range samples {
+		v, err := expr.OfString(sample).Convert(s.class)
+		if err != nil {
+			continue
+		}
+		n, _ := hash.number(v)
+		if s.nameOf(v) != names[n] {
+			return false
+		}
+	}
+	return true
+}
 
 // checkGeneCount returns an error if the lowest bits of a key don't determine the table among count
 // tables.
 func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	switch all := int64(1) << geneBits; {
+	case count == 0:
+		return s.geneError("the result of %s depends on more than the lowest bits of a key; use MOD without offsets, "+
+			"HASH_MOD, or INLINE with a remainder", s.typ)
 	case count&(count-1) != 0:
 		return s.geneError("expected a power of 2 as modulus, found %d; the lowest bits of a key determine no other "+
 			"remainders", count)
@@ -185,14 +207,12 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 // CheckGeneKey returns a [*GeneError] if the strategy, whose only column is the key, depends on
 // more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
-	if n := s.modulus(); n > 0 {
-		return s.checkGeneCount(bits, n)
-	}
-	if _, isHash := s.numbers.(*hashMod); isHash {
+	way, modulo, _ := s.GeneWay()
+	if way.IsHash() && modulo > 1 {
 		return s.geneError("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
 			"uses HASH_MOD")
 	}
-	return s.geneError("it depends on more than the lowest bits of the key; use MOD, or INLINE with a remainder")
+	return s.checkGeneCount(bits, modulo)
 }
 
 // GeneError is the error for a strategy that doesn't match the shard bits.
@@ -217,8 +237,8 @@ func (g *Gene) Of(v expr.Value) (int64, error) {
 		}
 	}
 	gene, err := g.number(v)
-	if err != nil || v.IsInteger() && v.Int64() >= 0 && v.Int64() <= g.sure {
-		return gene, err
+	if err != nil {
+		return 0, err
 	}
 	for _, t := range g.templates {
 		meant, err := t.Append(nil, v)

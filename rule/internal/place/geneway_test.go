@@ -6,10 +6,10 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-func TestStrategy_modulus(t *testing.T) {
+func TestStrategy_geneWay(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want int64 // 0 means none
+		want int64 // the modulus of the number; 0 means none
 	}{
 		{"t", 1},
 		{"t_${k % 4}", 4},
@@ -40,15 +40,18 @@ func TestStrategy_modulus(t *testing.T) {
 		{"t_${k ^ 3}", 0},
 	} {
 		s := newInlineStrategy(t, c.text, expr.Null)
-		if have := s.modulus(); have != c.want {
-			t.Errorf("%s\nhave: %d\nwant: %d", c.text, have, c.want)
+		if way, have, _ := s.GeneWay(); have != c.want || way.IsHash() && have > 1 {
+			t.Errorf("%s\nhave: %d, %v\nwant: %d", c.text, have, way, c.want)
 		}
 	}
-	if have := newInlineStrategy(t, "t_${k % 8}", expr.Integer).modulus(); have != 8 {
-		t.Errorf("of an Integer\nhave: %d\nwant: 8", have)
-	}
-	if have := newInlineStrategy(t, "t_${k % 8}", expr.String).modulus(); have != 0 {
-		t.Errorf("of a String\nhave: %d\nwant: 0", have)
+	for _, c := range []struct {
+		text  string
+		class expr.Class
+		want  int64
+	}{{"t_${k % 8}", expr.Integer, 8}, {"t_${k % 8}", expr.String, 0}, {"t_${Math.abs(k.hashCode()) % 8}", expr.String, 8}} {
+		if _, have, shards := newInlineStrategy(t, c.text, c.class).GeneWay(); have != c.want || shards != c.want {
+			t.Errorf("%s of a %s\nhave: %d, %d shards\nwant: %d", c.text, c.class, have, shards, c.want)
+		}
 	}
 }
 
