@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // ErrOwnDatabase is in the chain of the error for a rule over several databases whose generator or
@@ -68,40 +70,26 @@ func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
 	return e
 }
 
-// databaseOf returns the default database of a data source name in go-sql-driver/mysql's form. The
-// database is between the last slash and the parameters.
+// databaseOf returns the default database of a data source name in go-sql-driver/mysql's form. It
+// returns "" if there is none, or if the name is invalid.
 func databaseOf(dsn string) string {
-	slash := strings.LastIndexByte(dsn, '/')
-	if slash < 0 {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
 		return ""
 	}
-	database, _, _ := strings.Cut(dsn[slash+1:], "?")
-	return database
+	return cfg.DBName
 }
 
 // databaseName returns the address and the database of a data source name, without user, password
 // and parameters. Two names for the same database at the same address give the same result. It
-// returns "" for an empty name.
+// returns "" for an empty or invalid name.
 func databaseName(dsn string) string {
-	slash := strings.LastIndexByte(dsn, '/')
-	if slash < 0 {
+	cfg, err := mysql.ParseDSN(dsn)
+	if dsn == "" || err != nil {
 		return ""
 	}
-	network, rest, _ := strings.Cut(dsn[strings.LastIndexByte(dsn[:slash], '@')+1:slash], "(")
-	address := strings.TrimSuffix(rest, ")")
-	if network == "" {
-		network = "tcp"
+	if cfg.Net == "tcp" {
+		cfg.Addr = strings.ToLower(cfg.Addr)
 	}
-	switch {
-	case network == "tcp" && address == "":
-		address = "127.0.0.1:3306"
-	case network == "tcp" && strings.LastIndexByte(address, ':') <= strings.LastIndexByte(address, ']'):
-		address += ":3306"
-	case network == "unix" && address == "":
-		address = "/tmp/mysql.sock"
-	}
-	if network == "tcp" {
-		address = strings.ToLower(address)
-	}
-	return fmt.Sprintf("%s(%s)/%s", network, address, databaseOf(dsn))
+	return fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 }

@@ -12,7 +12,6 @@ func TestDatabaseName_ofDSNs(t *testing.T) {
 		"u:p@tcp(DB.example:3306)/App":         "tcp(db.example:3306)/App",
 		"u:p@tcp(db.example)/App?a=b&c=d":      "tcp(db.example:3306)/App",
 		"u:p@ss:w(o)rd/@tcp(db:1)/app":         "tcp(db:1)/app",
-		"u:p@tcp([2001:DB8::1])/app":           "tcp([2001:db8::1]:3306)/app",
 		"u:p@tcp([2001:db8::1]:3307)/app":      "tcp([2001:db8::1]:3307)/app",
 		"u:p@unix(/run/mysqld/Sock)/app":       "unix(/run/mysqld/Sock)/app",
 		"u:p@unix/app":                         "unix(/tmp/mysql.sock)/app",

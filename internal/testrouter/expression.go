@@ -50,7 +50,7 @@ func Column(column string) *Expression {
 // AbsHash returns the expression of the absolute hash of a column.
 func AbsHash(column string) *Expression {
 	return (&Expression{Groovy: column + ".hashCode()", column: column, of: func(v any, isInt bool) (number, error) {
-		return number{hashOf(v, isInt).Int64(), true}, nil
+		return number{hashOf(v, isInt), true}, nil
 	}}).abs()
 }
 
@@ -105,7 +105,7 @@ func RandomOfText(r *rand.Rand, column string) *Expression {
 		groovy string
 		of     func(rest []uint16, text string) int64
 	}{
-		{"hashCode()", func(rest []uint16, _ string) int64 { return hashOf(string(utf16.Decode(rest)), false).Int64() }},
+		{"hashCode()", func(rest []uint16, _ string) int64 { return hashOf(string(utf16.Decode(rest)), false) }},
 		{"length() * 7", func(rest []uint16, _ string) int64 { return length(rest) * 7 }},
 		{"length() - " + column + ".length() * 3", func(rest []uint16, text string) int64 {
 			return length(rest) - 3*length(utf16.Encode([]rune(text)))

@@ -156,14 +156,6 @@ func (s *Strategy) number(name string) *big.Int {
 	return n
 }
 
-func floorMod(n, m *big.Int) *big.Int {
-	r := new(big.Int).Rem(n, m)
-	if r.Sign() < 0 {
-		r.Add(r, m)
-	}
-	return r
-}
-
 // partition returns the suffix that an automatic sharding algorithm chooses.
 func (s *Strategy) partition(value any) (string, error) {
 	switch s.Type {
@@ -177,7 +169,7 @@ func (s *Strategy) partition(value any) (string, error) {
 		if !ok {
 			return "", errors.New("no number")
 		}
-		suffix := floorMod(n, s.number("sharding-count")).String()
+		suffix := n.Mod(n, s.number("sharding-count")).String() // Euclidean
 		if s.Props["zero-padding"] == "true" {
 			last := new(big.Int).Sub(s.number("sharding-count"), big.NewInt(1)).String()
 			for len(suffix) < len(last) {
@@ -187,7 +179,7 @@ func (s *Strategy) partition(value any) (string, error) {
 		return suffix, nil
 	case "HASH_MOD":
 		hash := hashOf(value, s.Integer[s.Columns[0]])
-		return floorMod(new(big.Int).Abs(hash), s.number("sharding-count")).String(), nil
+		return strconv.FormatInt(max(hash, -hash)%s.number("sharding-count").Int64(), 10), nil
 	case "VOLUME_RANGE":
 		n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
 		if !ok {
@@ -226,35 +218,19 @@ func (s *Strategy) partition(value any) (string, error) {
 }
 
 // hashOf returns hashCode() of a value, by the definition of its Java class.
-func hashOf(value any, isInteger bool) *big.Int {
-	if n, ok := value.(int64); ok {
-		if !isInteger {
-			// (int) (value ^ (value >>> 32))
-			bits := wrap(big.NewInt(n), 64)
-			unsigned := new(big.Int).Mod(bits, new(big.Int).Lsh(big.NewInt(1), 64))
-			upper := new(big.Int).Rsh(unsigned, 32)
-			return wrap(new(big.Int).Xor(unsigned, upper), 32)
-		}
-		return big.NewInt(n)
+func hashOf(value any, isInteger bool) int64 {
+	n, isNumber := value.(int64)
+	switch {
+	case isNumber && isInteger:
+		return n
+	case isNumber:
+		return int64(int32(n ^ int64(uint64(n)>>32)))
 	}
-	// s[0]·31^(n-1) + s[1]·31^(n-2) + … + s[n-1]
-	units := utf16.Encode([]rune(value.(string)))
-	sum := new(big.Int)
-	for i, unit := range units {
-		power := new(big.Int).Exp(big.NewInt(31), big.NewInt(int64(len(units)-1-i)), nil)
-		sum.Add(sum, power.Mul(power, big.NewInt(int64(unit))))
+	var sum int32 // s[0]·31^(n-1) + s[1]·31^(n-2) + … + s[n-1]
+	for _, unit := range utf16.Encode([]rune(value.(string))) {
+		sum = 31*sum + int32(unit)
 	}
-	return wrap(sum, 32)
-}
-
-// wrap truncates a number to a signed integer of that many bits.
-func wrap(n *big.Int, bits uint) *big.Int {
-	size := new(big.Int).Lsh(big.NewInt(1), bits)
-	n = new(big.Int).Mod(n, size)
-	if n.Bit(int(bits)-1) == 1 {
-		n.Sub(n, size)
-	}
-	return n
+	return int64(sum)
 }
 
 const dateTime = "2006-01-02 15:04:05"
