@@ -34,45 +34,23 @@
 //
 // # Errors and warnings
 //
-// shardkey knows the keys of all ShardingSphere versions. It uses the keys for key generation and
-// sharding, and ignores the others, for example data sources, auditors and other rules. An unknown
-// key is
+// An unknown key is an error if it looks like a key for key generation or data nodes, since rows
+// could otherwise be sent without a key. Any other unknown key is a warning. Keys of ShardingSphere
+// that don't matter here, such as data sources, are ignored.
 //
-//   - an error if it looks like a key for key generation. Its spelling may be similar
-//     (keyGenerator_, dataNodes), or there may be a map with the name of a generator under it. If
-//     such a key were ignored, rows could be sent without a key
-//   - a warning otherwise
-//
-// [Rule.Warnings] returns the warnings, each with its place. There are warnings about unknown keys,
-// auto tables whose number can't be computed, and properties that are never read. Another warning
-// is about tables sharded by their key modulo n, if the max-vibration-offset of their SNOWFLAKE
-// leaves shards almost empty. Opening the rule logs the warnings. "shardkey check --strict" and the
-// DSN parameter shardkeyRuleWarnings=error turn them into errors.
+// [Rule.Warnings] returns the warnings, each with its place. Opening the rule logs them. "shardkey
+// check --strict" and the DSN parameter shardkeyRuleWarnings=error turn them into errors.
 //
 // Write the names of tables and columns without quotes, and the names of columns without their
 // table. Names are case-insensitive.
 //
 // # Keys that only shardkey has
 //
-// Next to column in a strategy:
-//
-//   - explicitKeys: fill or keep. How to handle a NULL, 0, DEFAULT or empty string as the key of a
-//     row: fill generates a key, as AUTO_INCREMENT does; keep leaves it, as ShardingSphere does
-//   - batchKeys: any or consecutive. With consecutive, a statement whose integer keys aren't
-//     consecutive is refused, unless its caller asked for the key of each row
-//   - unlisted: refuse, warn or pass. How to handle an INSERT into a table that isn't in the rule,
-//     but has a name like this table's. The default is the connection's shardkeyUnlisted
-//   - shardGuard: refuse, warn or off. How to handle a row that doesn't belong in the actual table
-//     that its INSERT names. The default is refuse
-//
-// Next to shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
-//
-//   - javaType: Integer, Long or String. The column's class in Java, on which HASH_MOD and
-//     expressions depend. By default, the class depends on the value, and an integer is a Long.
-//     shardkey doesn't evaluate strategies with BigInteger or BigDecimal
-//
-// Next to keyGenerators, workerIdAssigners has the worker-ID assigners. The property
-// worker-id-assigner of a generator names one of them.
+// Next to column in a strategy, explicitKeys, batchKeys, unlisted and shardGuard are the settings of
+// [KeyConfig]. Next to shardingColumn, javaType is the column's class in Java (Integer, Long or
+// String), on which HASH_MOD and expressions depend. By default, the class depends on the value, and
+// an integer is a Long. Next to keyGenerators, workerIdAssigners has the worker-ID assigners. The
+// property worker-id-assigner of a generator names one of them.
 //
 // # Tables
 //
@@ -89,16 +67,12 @@
 //	${yyyyMM}                                                     a date: yyyy yy MM dd HH mm ss - _
 //
 // A number with a leading zero is an error: Groovy, which ShardingSphere uses for expressions,
-// reads it as octal, and expands 01..12 to 1..12. Other Groovy isn't supported. The prefixes
-// <INTERVAL>, <LITERAL> and <GROOVY> are supported. A table can have at most 1,048,576 data nodes.
-// Without actualDataNodes, the logical name is the only actual table.
+// reads it as octal. The prefixes <INTERVAL>, <LITERAL> and <GROOVY> are supported. A table can have
+// at most 1,048,576 data nodes. Without actualDataNodes, the logical name is the only actual table.
+// The actual tables of an auto table are name_0 to name_n-1; n comes from its algorithm.
 //
-// The last two expressions are patterns, for tables that are created at run time. t_order_${*}
-// matches t_order_ followed by any number, and t_log_${yyyyMM} matches a table for each month. A
-// pattern must not match the tables of another logical table.
-//
-// The actual tables of an auto table are name_0 to name_n-1. As in ShardingSphere, n comes from the
-// algorithm: MOD and HASH_MOD (sharding-count), BOUNDARY_RANGE, VOLUME_RANGE or AUTO_INTERVAL.
+// ${*} and dates are patterns, for tables that are created at run time. A pattern must not match the
+// tables of another logical table.
 //
 // A data node is dataSource.table or dataSource.schema.table. The data source is ignored when
 // looking up a table, because statements can't name it: INSERT INTO app.t_order_3 is an INSERT into
@@ -106,26 +80,20 @@
 // that one. The same is true of a table without actualDataNodes whose logical name is schema.table.
 // Two logical tables must not have an actual table of the same name, unless their schemas differ.
 //
-// shardkey generates no keys for a table that isn't in a rule. Some tables were probably forgotten:
-// tables with the name of a sharded table followed by numbers or dates (t_order_16,
-// t_order_2026_01), and tables whose name differs from an actual table's only in its numbers.
-// [Live.Unlisted] returns an error for such a name.
+// shardkey generates no keys for a table that isn't in a rule. [Live.Unlisted] finds tables that
+// were probably forgotten.
 //
 // # Sharding
 //
 // [Table.Sharding] computes the place of a row from the values of its sharding columns, with the
-// same result as ShardingSphere. If shardkey can't evaluate a strategy or an algorithm, Sharding.Err
-// has the reason. See docs/reference/sharding.md for the supported algorithms.
-//
-// The properties gene-column and gene-bits of a generator of int64 keys make its keys carry the
-// shard of another column. [Table.Gene] computes these shard bits. A strategy that doesn't match
-// them is an error.
+// same result as ShardingSphere. See docs/reference/sharding.md for the supported algorithms.
+// [Table.Gene] computes the shard bits of keys, which the properties gene-column and gene-bits of a
+// generator request.
 //
 // # Properties
 //
 // The value of a property is a string or a list of strings. In a value, ${NAME} stands for an
-// environment variable, which must be set. ${NAME::default} has a default. It can also be written
-// as $${NAME::default}, as in ShardingSphere 5.5. \${ stands for the characters "${". Errors and
-// descriptions never contain the value of a variable. In YAML's flow style ({a: b}), a value with
-// ${…} must be in quotes.
+// environment variable, which must be set. ${NAME::default} has a default, also as
+// $${NAME::default}. \${ stands for the characters "${". Errors and descriptions never contain the
+// value of a variable. In YAML's flow style ({a: b}), a value with ${…} must be in quotes.
 package rule
