@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // head is the beginning of a rule with a key for the table t. The generators follow it.
@@ -21,18 +20,6 @@ const head = `rules:
 const gens = `  keyGenerators:
     snowflake: {type: SNOWFLAKE}
 `
-
-// TestError_wrapsItsCause checks that errors.As finds the causes.
-func TestError_wrapsItsCause(t *testing.T) {
-	parse := func(yaml string) error {
-		_, err := rule.Parse("r", []byte(yaml))
-		return err
-	}
-	var prop *spi.PropError
-	if err := parse(head + "  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: x}}}"); !errors.As(err, &prop) || prop.Value != "x" {
-		t.Errorf("have: %v\nwant: a *spi.PropError", err)
-	}
-}
 
 // TestError_showsNoSecrets checks that errors contain no values of environment variables.
 func TestError_showsNoSecrets(t *testing.T) {

@@ -3,7 +3,6 @@ package rule_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -241,32 +240,6 @@ func TestRule_zeroIsRefused(t *testing.T) {
 			t.Errorf("have: %v, %v\nwant: an error", g, err)
 		}
 	}
-}
-
-// TestLive_concurrentUse uses and closes generators in many goroutines, for the race detector.
-func TestLive_concurrentUse(t *testing.T) {
-	r := mustParse(t, shop)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			g, err := r.Open(spi.Host{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			var inner sync.WaitGroup
-			for i := range 4 {
-				inner.Go(func() {
-					g.Lookup("", fmt.Sprintf("t_order_%d", i))
-					g.Status()
-					_ = g.Describe()
-					_ = g.Close()
-				})
-			}
-			inner.Wait()
-		})
-	}
-	wg.Wait()
 }
 
 // Running statements keep the generators open after Close. Generators that another rule shares stay

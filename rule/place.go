@@ -220,9 +220,6 @@ func (s *strategyOf) describe(a *sharding.Algorithm) string {
 			detail = " " + clip(strings.TrimSpace(w.text))
 		}
 	}
-	for _, name := range a.Ignored() {
-		detail += fmt.Sprintf(" (which ignores %q)", name)
-	}
 	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)
 }
 

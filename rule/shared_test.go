@@ -156,19 +156,6 @@ func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
 	}
 }
 
-// If the assigner's configuration changes, so does the worker ID of its generator.
-func TestReplace_changedAssigner(t *testing.T) {
-	first := opened(t, mustParse(t, shop), spi.Host{})
-	next, err := first.Replace(mustParse(t, strings.Replace(shop, "path: /", "path: /else/", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next.Generator("snowflake") == first.Generator("snowflake") {
-		t.Error("have: the generator with the old assigner\nwant: another one")
-	}
-	mustClose(t, first, next)
-}
-
 // If a generator's configuration changes but its assigner's doesn't, the generator keeps its worker
 // ID.
 func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
@@ -182,6 +169,11 @@ func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
 	if was == is || was.assigner != is.assigner {
 		t.Errorf("have: the same generator %v, the same assigner %v\nwant: another generator with the same assigner", was == is, was.assigner == is.assigner)
 	}
+	moved, err := first.Replace(mustParse(t, strings.Replace(text, "/kept", "/else", 1)))
+	if err != nil || moved.Generator("g") == was {
+		t.Errorf("have: %v, the generator with the old assigner\nwant: another generator, since its assigner changed", err)
+	}
+	mustClose(t, moved)
 	mustClose(t, first)
 	if n := is.assigner.(*fakeAssigner).closed.Load(); n != 0 {
 		t.Errorf("have: the assigner closed %d times while it is used\nwant: open", n)

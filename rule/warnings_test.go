@@ -139,22 +139,3 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { expectWarnings(t, mustParse(t, tt.yaml), tt.want) })
 	}
 }
-
-// If there is no warning about a table, rows reach each of its actual tables.
-func TestSharding_reachesEachTable(t *testing.T) {
-	r := mustParse(t, twoStrategies(2, 4, `INLINE, props: {algorithm-expression: "ds_${user_id % 2}"}`, "user_id",
-		`INLINE, props: {algorithm-expression: "t_order_${user_id.intdiv(2) % 4}"}`, "user_id", "UUID"))
-	rows := map[rule.Place]int{}
-	for user := range int64(800) {
-		place, err := r.Tables()[0].Sharding.Place([]any{user})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows[place]++
-	}
-	for place, n := range rows {
-		if n != 100 || len(rows) != 8 {
-			t.Errorf("%v\nhave: %d rows, %d tables\nwant: 100 in each of 8", place, n, len(rows))
-		}
-	}
-}

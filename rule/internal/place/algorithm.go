@@ -2,8 +2,6 @@ package place
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,10 +11,9 @@ import (
 
 // Algorithm is a sharding algorithm with its properties. It never changes.
 type Algorithm struct {
-	typ     string
-	column  string
-	ignored []string
-	odd     string
+	typ    string
+	column string
+	odd    string
 
 	// Exactly one of these three is set.
 	numbers  numbering
@@ -73,11 +70,6 @@ func Compile(typ string, props map[string]string, columns []string) (*Algorithm,
 		return nil, p.err
 	}
 	a.column = columns[0]
-	for _, name := range slices.Sorted(maps.Keys(props)) {
-		if !slices.Contains(known.props, name) {
-			a.ignored = append(a.ignored, name)
-		}
-	}
 	if known.make(a, p); p.err != nil {
 		return nil, p.err
 	}
@@ -129,10 +121,6 @@ func (p *properties) time(name string, most int, layout string) time.Time {
 
 // Type returns the algorithm's type in upper case.
 func (a *Algorithm) Type() string { return a.typ }
-
-// Ignored returns the properties that ShardingSphere ignores because the algorithm doesn't have
-// them, sorted.
-func (a *Algorithm) Ignored() []string { return a.ignored }
 
 // Odd returns a warning about a property that is probably a mistake, or "" if there is none.
 func (a *Algorithm) Odd() string { return a.odd }

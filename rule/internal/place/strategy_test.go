@@ -102,8 +102,4 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "shardingColumn is missing") {
 		t.Errorf("have: %v", err)
 	}
-	a, err := Compile("MOD", map[string]string{"sharding-count": "2", "sharding-cout": "3"}, []string{"k"})
-	if err != nil || strings.Join(a.Ignored(), " ") != "sharding-cout" {
-		t.Errorf("have: %v, %v", a, err)
-	}
 }
