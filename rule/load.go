@@ -1,13 +1,19 @@
 package rule
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // maxFile is the maximum size of a rule, in bytes. It is enough for a million tables that are
@@ -92,4 +98,106 @@ func parse(name string, data []byte, path string) (*Rule, error) {
 		return nil, rd.noSharding(len(documents) == 0)
 	}
 	return build(rd.spec)
+}
+
+// parseYAML returns the root node of each document that isn't empty.
+func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
+	defer func() {
+		// Anyone may have written the file. A panic in the YAML library must not end the program.
+		if r := recover(); r != nil {
+			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "invalid YAML: the parser panicked"}
+		}
+	}()
+	if bytes.Contains(data, []byte("%YAML")) {
+		data = directive.ReplaceAll(data, []byte("#YAML"))
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var document yaml.Node
+		err := dec.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return nil, syntaxError(name, data, err)
+		}
+		if len(document.Content) > 0 && !isNull(document.Content[0]) {
+			roots = append(roots, document.Content[0])
+		}
+	}
+}
+
+// directive matches the YAML version. The library only knows 1.1, but can read 1.2.
+var directive = regexp.MustCompile(`(?m)^%YAML\b`)
+
+var (
+	yamlLine   = regexp.MustCompile(`^line (\d+): `)
+	yamlAnchor = regexp.MustCompile(`(?s)anchor '(.*)'`)
+)
+
+// syntaxError returns an error of the YAML library with its place.
+func syntaxError(name string, data []byte, err error) *Error {
+	reason := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	switch m := yamlLine.FindStringSubmatch(reason); {
+	case m != nil:
+		line, _ = strconv.Atoi(m[1])
+		reason = reason[len(m[0]):]
+	case yamlAnchor.MatchString(reason):
+		// YAML reads a string that begins with * as the name of an anchor. It may be a password.
+		anchor := yamlAnchor.FindStringSubmatch(reason)[1]
+		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
+		reason, err = "unknown or recursive anchor; put a value that begins with * in quotes", nil
+	default:
+		line = lineOf(data, firstUnreadable(data))
+	}
+	last := lineOf(data, len(data))
+	if at, cause := syntaxCause(data, line); cause != "" {
+		return &Error{File: name, Line: at.line, Column: at.column, Reason: "invalid YAML: " + cause, Err: err}
+	}
+	return &Error{File: name, Line: min(max(line, 1), last), Column: 1, Reason: "invalid YAML: " + reason, Err: err}
+}
+
+func lineOf(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
+}
+
+// firstUnreadable returns the offset of the first byte that YAML doesn't permit.
+func firstUnreadable(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 || r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f {
+			return i
+		}
+		i += size
+	}
+	return 0
+}
+
+// causes are the common mistakes behind a syntax error. The group is the text at fault.
+var causes = []struct {
+	text  *regexp.Regexp
+	cause string
+}{
+	{regexp.MustCompile(`(?m)^ *(\t)`), "expected spaces as indentation, found a tab"},
+	{regexp.MustCompile(`([\x{a0}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{3000}])`),
+		"found a character that looks like a space or is invisible; replace it with an ordinary space"},
+	{regexp.MustCompile(`(?:^|[^$>])[{\[](?:[^"'{}\[\]]|"[^"]*"|'[^']*')*?(\$(?:->)?\{)`),
+		"a value with ${…} inside { } or [ ] must be in quotes, for example \"ds_${0..1}.t_${0..3}\""},
+}
+
+// syntaxCause looks for a common mistake near the line of a syntax error. The line that the library
+// reports is often off by one, and it reports no column.
+func syntaxCause(data []byte, line int) (at place, cause string) {
+	lines := strings.SplitAfter(string(data), "\n")
+	first := min(max(line-3, 0), len(lines))
+	near := strings.Join(lines[first:min(line+2, len(lines))], "")
+	for _, c := range causes {
+		if found := c.text.FindStringSubmatchIndex(near); found != nil {
+			before := near[:found[2]]
+			column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+			return place{line: first + 1 + strings.Count(before, "\n"), column: column + 1}, c.cause
+		}
+	}
+	return place{}, ""
 }

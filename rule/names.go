@@ -2,10 +2,16 @@ package rule
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -145,4 +151,219 @@ type ambiguous string
 
 func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
 	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule; write schema.%s", string(a), string(a))
+}
+
+// pattern is a data node for tables that may be created at run time. In the node, ${*} matches any
+// number. ${yyyyMM} and similar patterns match a date, in the format of the suffix pattern of
+// ShardingSphere's INTERVAL algorithm.
+type pattern struct {
+	owner
+	text   string // as written, for example t_order_${*}
+	atoms  []atom
+	prefix string         // common prefix of all names
+	expr   *regexp.Regexp // matches names in lower case
+}
+
+// wildMark encloses a wildcard in the name of a node.
+const wildMark = "\x00"
+
+// dateDigits are regular expressions for the parts of a date in a name.
+var dateDigits = map[string]string{
+	"yyyy": `\d{4}`, "yy": `\d{2}`, "MM": `(?:0[1-9]|1[0-2])`, "dd": `(?:0[1-9]|[12]\d|3[01])`,
+	"HH": `(?:[01]\d|2[0-3])`, "mm": `[0-5]\d`, "ss": `[0-5]\d`,
+}
+
+var dateParts = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
+
+// isWildcard reports whether the expression between ${ and } is a wildcard: "*" or a date pattern.
+func isWildcard(expr string) bool {
+	if expr == "*" {
+		return true
+	}
+	_, isDate := dateExpr(expr)
+	return isDate && expr[0] != '_'
+}
+
+// dateExpr translates a date pattern to a regular expression.
+func dateExpr(letters string) (expr string, ok bool) {
+	_, ok = sharding.DateLayout(letters)
+	expr = dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] })
+	return expr, ok && letters != ""
+}
+
+func wildcard(expr string) string { return wildMark + expr + wildMark }
+
+func isPattern(name string) bool { return strings.Contains(name, wildMark) }
+
+// shown returns a name with its wildcards as the rule spells them.
+func shown(name string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(name, wildMark) {
+		if i%2 == 1 {
+			part = "${" + part + "}"
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// newPattern compiles the pattern of a node.
+func newPattern(n node, table int32) pattern {
+	p := pattern{owner: owner{strings.ToLower(n.schema), table}, text: shown(n.table)}
+	expr := "^"
+	for i, part := range strings.Split(n.table, wildMark) {
+		switch date, isDate := dateExpr(part); {
+		case i%2 == 0:
+			part = strings.ToLower(part)
+			expr += regexp.QuoteMeta(part)
+			p.literal(part)
+		case isDate:
+			expr += date
+			for _, c := range []byte(part) {
+				if isLetter(c) && c != '_' {
+					p.atoms = append(p.atoms, atom{digit: true})
+				} else {
+					p.literal(string(rune(c)))
+				}
+			}
+		default:
+			expr += `\d+`
+			p.atoms = append(p.atoms, atom{digit: true, more: true})
+		}
+	}
+	p.prefix, _, _ = strings.Cut(strings.ToLower(n.table), wildMark)
+	p.expr = regexp.MustCompile(expr + "$")
+	return p
+}
+
+// example returns a name that has the form of the pattern's names. Dates in it may be invalid.
+func (p pattern) example() string {
+	var name []byte
+	for _, a := range p.atoms {
+		if a.digit {
+			a.char = '0'
+		}
+		name = append(name, a.char)
+	}
+	return string(name)
+}
+
+// match reports whether the pattern matches a name in lower case.
+func (p pattern) match(name string) bool {
+	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)
+}
+
+func (p *pattern) literal(text string) {
+	for i := range len(text) {
+		p.atoms = append(p.atoms, atom{char: text[i]})
+	}
+}
+
+// atom is one element of a pattern: a character, a digit, or a sequence of digits.
+type atom struct {
+	char  byte
+	digit bool
+	more  bool
+}
+
+func (a atom) meets(b atom) bool {
+	switch {
+	case a.digit && b.digit:
+		return true
+	case a.digit:
+		return isDigit(b.char)
+	case b.digit:
+		return isDigit(a.char)
+	}
+	return a.char == b.char
+}
+
+// overlaps reports whether some name could match both patterns.
+func (p pattern) overlaps(q pattern) bool {
+	seen := map[[2]int]bool{}
+	var from func(i, j int) bool
+	from = func(i, j int) bool {
+		if i == len(p.atoms) || j == len(q.atoms) {
+			return i == len(p.atoms) && j == len(q.atoms)
+		}
+		if seen[[2]int{i, j}] || !p.atoms[i].meets(q.atoms[j]) {
+			return false
+		}
+		seen[[2]int{i, j}] = true
+		// Both patterns have read a character. Each continues with its next atom, or stays at an
+		// atom that may repeat.
+		return from(i+1, j+1) ||
+			p.atoms[i].more && from(i, j+1) ||
+			q.atoms[j].more && from(i+1, j)
+	}
+	return p.schemaMeets(q.owner) && from(0, 0)
+}
+
+// trailingNumber matches the part of an actual table's name that follows the logical name: numbers
+// and dates.
+var trailingNumber = regexp.MustCompile(`^(?:[_-]?\d+)+$`)
+
+// shapeOf appends the name in lower case to an empty shape, with "#" in place of each number. It
+// appends nothing if the name has no number.
+func shapeOf(shape []byte, name string) []byte {
+	found := false
+	for _, c := range []byte(strings.ToLower(name)) {
+		if isDigit(c) {
+			if c, found = '#', true; len(shape) > 0 && shape[len(shape)-1] == '#' {
+				continue
+			}
+		}
+		shape = append(shape, c)
+	}
+	if !found {
+		return shape[:0]
+	}
+	return shape
+}
+
+// intervalNodes calls yield for each node of ShardingSphere's row expression <INTERVAL>. For
+// example, P=t_order_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204 stands for
+// t_order_2023_1202, t_order_2023_1203 and t_order_2023_1204.
+func intervalNodes(text string, yield func(node) error) error {
+	props := map[string]string{"DIA": "1", "DIU": "DAYS"}
+	for _, item := range strings.Split(text, ";") {
+		key, value, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok && item != "" || ok && !slices.Contains([]string{"P", "SP", "DIA", "DIU", "DL", "DU", "C"}, key) {
+			return fmt.Errorf("<INTERVAL>: expected P=, SP=, DIA=, DIU=, DL=, DU= or C=, found %q", clip(item))
+		}
+		props[key] = value
+	}
+	layout, ok := sharding.DateLayout(props["SP"])
+	if !ok || layout == "" {
+		return fmt.Errorf("<INTERVAL>: SP: expected a pattern of yyyy, yy, MM, dd, HH, mm, ss, - and _, found %q",
+			clip(props["SP"]))
+	}
+	lower, errLower := time.Parse(layout, props["DL"])
+	upper, errUpper := time.Parse(layout, props["DU"])
+	amount, errAmount := strconv.Atoi(props["DIA"])
+	next := sharding.Step(props["DIU"])
+	switch {
+	case errors.Join(errLower, errUpper) != nil:
+		return fmt.Errorf("<INTERVAL>: expected DL=%s and DU=%s to be dates in the format SP=%s", clip(props["DL"]), clip(props["DU"]),
+			props["SP"])
+	case errAmount != nil || amount < 1 || amount > 1_000_000:
+		return fmt.Errorf("<INTERVAL>: DIA: expected an integer in 1..1000000, found %q", clip(props["DIA"]))
+	case next == nil:
+		return fmt.Errorf("<INTERVAL>: DIU: expected YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES or SECONDS, found %q",
+			clip(props["DIU"]))
+	}
+	nodes := 0
+	for at := lower; !at.After(upper); at = next(at, amount) {
+		if nodes++; nodes > maxNodes {
+			return errTooManyNodes
+		}
+		n, err := parseNode(props["P"] + at.Format(layout))
+		if err == nil {
+			err = yield(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
