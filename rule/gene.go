@@ -223,12 +223,7 @@ func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strate
 	case of == spec.database:
 		return s.database.Strategy
 	}
-	for i := range s.tables {
-		if in := s.tables[i].strategy; in != nil {
-			return in.Strategy
-		}
-	}
-	return nil
+	return s.table.Strategy
 }
 
 func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,9 +24,15 @@ type Sharding struct {
 
 	logical string
 	text    string
-	// database selects the data source. If it is nil, tables has one element for all data sources.
-	database *strategy
-	tables   []actuals // one element for each data source
+	// database chooses one of sources, and table one of names. Nil means that there is no choice.
+	database, table *strategy
+	sources, names  []string
+	// nodes are the actual tables by the indexes in sources and names, with -1 where a strategy is
+	// nil. It is nil if each data source has all names, without schemas.
+	nodes      map[[2]int]Place
+	hasSchemas bool
+	// sameTables reports whether the name of a row's table doesn't depend on the data source.
+	sameTables bool
 }
 
 // Place is the location of a row.
@@ -76,28 +83,6 @@ type strategy struct {
 	column int
 }
 
-// actuals are the actual tables of one data source, or of all data sources.
-type actuals struct {
-	strategy *strategy // nil if there is one table
-	names    []string
-	// Each has one element for each name, a single element for all names, or none.
-	sources, schemas []string
-}
-
-func (a *actuals) place(i int) Place {
-	return Place{DataSource: oneOf(a.sources, i), Schema: oneOf(a.schemas, i), Table: a.names[i]}
-}
-
-func oneOf(list []string, i int) string {
-	switch len(list) {
-	case 0:
-		return ""
-	case 1:
-		return list[0]
-	}
-	return list[i]
-}
-
 // Place returns the place of a row whose sharding columns have these values. The values are in the
 // order of Columns. They can be integers, strings and time.Time. An integer is a Long in Java,
 // unless javaType in the rule specifies another class. Only the wall clock of a time counts. The
@@ -115,25 +100,27 @@ func (s *Sharding) Place(values []any) (Place, error) {
 }
 
 func (s *Sharding) place(values []expr.Value) (Place, error) {
-	if len(s.tables) == 0 {
+	if len(s.names) == 0 {
 		return Place{}, &PlaceError{Table: s.logical, Reason: "the rule specifies no sharding for it"}
 	}
-	source := 0
-	if s.database != nil {
+	at := [2]int{-1, -1}
+	for i, of := range [...]*strategy{s.database, s.table} {
+		if of == nil {
+			continue
+		}
 		var err error
-		if source, err = s.database.Place(values[s.database.column]); err != nil {
+		if at[i], err = of.Place(values[of.column]); err != nil {
 			return Place{}, s.misplaced(err)
 		}
 	}
-	in := &s.tables[source]
-	if in.strategy == nil {
-		return in.place(0), nil
+	if s.nodes == nil {
+		return Place{DataSource: s.sources[at[0]], Table: s.names[at[1]]}, nil
 	}
-	table, err := in.strategy.Place(values[in.strategy.column])
-	if err != nil {
-		return Place{}, s.misplaced(err)
+	p, ok := s.nodes[at]
+	if !ok {
+		return p, s.misplaced(&sharding.NoTargetError{Type: s.table.Type(), Name: s.names[at[1]]})
 	}
-	return in.place(table), nil
+	return p, nil
 }
 
 func (s *Sharding) misplaced(err error) error {
@@ -226,7 +213,7 @@ func (s *strategyOf) describe(a *sharding.Algorithm) string {
 // index returns the index of the strategy's column in s.Columns. It adds the column if needed.
 func (s *Sharding) index(of *strategyOf) int {
 	name := of.columns[0].text
-	i := slices.IndexFunc(s.Columns, func(have string) bool { return strings.EqualFold(have, name) })
+	i := indexOf(s.Columns, name)
 	if i < 0 {
 		i = len(s.Columns)
 		s.Columns = append(s.Columns, name)
@@ -234,100 +221,76 @@ func (s *Sharding) index(of *strategyOf) int {
 	return i
 }
 
-// grouped returns the actual tables of each data source, in the order of the nodes, and the names
-// of all of them.
-func grouped(nodes []node) (groups []actuals, names []string) {
-	numbers := map[string]int{} // index of each group, by data source
-	listed, known := map[node]bool{}, map[string]bool{}
-	for _, n := range nodes {
-		i, ok := numbers[n.source]
-		if !ok {
-			i = len(groups)
-			numbers[n.source], groups = i, append(groups, actuals{sources: []string{n.source}})
-		}
-		if one := (node{source: n.source, table: n.table}); !listed[one] {
-			listed[one] = true
-			groups[i].names, groups[i].schemas = append(groups[i].names, n.table), append(groups[i].schemas, n.schema)
-		}
-		if !known[n.table] {
-			known[n.table], names = true, append(names, n.table)
-		}
-	}
-	for i := range groups[min(1, len(groups)):] { // share equal slices, because most groups have the same names
-		one, next := &groups[i], &groups[i+1]
-		if slices.Equal(one.names, next.names) && slices.Equal(one.schemas, next.schemas) {
-			next.names, next.schemas = one.names, one.schemas
-		}
-	}
-	return groups, names
-}
-
-// targets compiles the strategies with the names that they choose from.
+// targets sets the actual tables, and compiles the strategies with the names that they choose from.
 func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what string) error {
-	groups, names := grouped(nodes)
-	naming := sharding.NamingOf(spec.name.text, names)
-	if s.database == nil {
-		s.tables = []actuals{anySource(groups, names)}
-		if len(groups) > 1 && slices.Contains(s.tables[0].sources, "") {
-			s.text += ", in any data source"
+	sources, names := map[string]int{}, map[string]int{}
+	s.nodes = map[[2]int]Place{}
+	anySource := false
+	for _, n := range nodes {
+		at := [2]int{indexIn(sources, &s.sources, n.source), indexIn(names, &s.names, n.table)}
+		if s.database == nil {
+			at[0] = -1
 		}
-		s.choose(spec.table, naming)
-		return nil
-	}
-	var sources []string
-	for _, g := range groups {
-		source := g.sources[0]
-		switch {
-		case source == "":
+		if spec.table == nil {
+			at[1] = -1
+		}
+		p := Place{DataSource: n.source, Schema: n.schema, Table: n.table}
+		switch old, known := s.nodes[at]; {
+		case s.database != nil && n.source == "":
 			return b.notUnderstood(spec.nodesOrName(), what,
 				"it has a "+spec.database.key.text+", but a data node has no data source", nil)
-		case spec.table == nil && len(g.names) > 1:
+		case known && old.Table != n.table:
 			return b.notUnderstood(spec.nodesOrName(), what,
-				fmt.Sprintf("data source %q has several actual tables, but the table has no tableStrategy", source), nil)
+				fmt.Sprintf("data source %q has several actual tables, but the table has no tableStrategy", n.source), nil)
+		case known && old.DataSource == n.source:
+			continue
+		case known:
+			p.DataSource = "" // the rule doesn't determine the data source
 		}
-		sources = append(sources, source)
+		s.nodes[at] = p
+		s.hasSchemas = s.hasSchemas || p.Schema != ""
+		anySource = anySource || p.DataSource == ""
 	}
-	s.tables = groups
-	s.database.Strategy = spec.database.compiled.Over(sources, sharding.NamingOf("", sources), spec.database.class)
-	if spec.table != nil {
-		s.choose(spec.table, naming)
+	if anySource && len(s.sources) > 1 {
+		s.text += ", in any data source"
+	}
+	s.sameTables = s.database == nil || len(s.nodes) == len(s.sources)*len(s.names)
+	if s.database != nil {
+		s.database.Strategy = spec.database.compiled.Over(s.sources, sharding.NamingOf("", s.sources), spec.database.class)
+	}
+	if of := spec.table; of != nil {
+		naming := sharding.NamingOf(spec.name.text, s.names)
+		s.table = &strategy{of.compiled.Over(s.names, naming, of.class), s.index(of)}
+		if s.database != nil && s.sameTables && !s.hasSchemas {
+			s.nodes = nil // there may be a million
+		}
 	}
 	return nil
 }
 
-// anySource returns the actual tables of all data sources as one group. It is used for an auto
-// table, each of whose tables is in one data source, and where the rule doesn't determine the data
-// source.
-func anySource(groups []actuals, names []string) actuals {
-	all := actuals{names: names, sources: make([]string, len(names)), schemas: make([]string, len(names))}
-	numbers := make(map[string]int, len(names))
-	for i, name := range names {
-		numbers[name] = i
+// indexIn returns the index of a name in list. It adds the name if needed. known has the indexes.
+func indexIn(known map[string]int, list *[]string, name string) int {
+	i, ok := known[name]
+	if !ok {
+		i = len(*list)
+		known[name], *list = i, append(*list, name)
 	}
-	found := make([]bool, len(names))
-	for _, g := range groups {
-		for j, name := range g.names {
-			i := numbers[name]
-			all.sources[i], all.schemas[i] = g.sources[0], oneOf(g.schemas, j)
-			if found[i] {
-				all.sources[i] = ""
-			}
-			found[i] = true
-		}
-	}
-	return all
+	return i
 }
 
-// choose compiles the table strategy for each data source. Data sources with the same table names
-// share it.
-func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) {
-	column := s.index(of)
-	for i := range s.tables {
-		if i > 0 && slices.Equal(s.tables[i].names, s.tables[i-1].names) {
-			s.tables[i].strategy = s.tables[i-1].strategy
-			continue
+// places returns an iterator over the actual tables that rows can be in.
+func (s *Sharding) places() iter.Seq[Place] {
+	if s.nodes != nil {
+		return maps.Values(s.nodes)
+	}
+	return func(yield func(Place) bool) {
+		for _, source := range s.sources {
+			for _, name := range s.names {
+				if !yield(Place{DataSource: source, Table: name}) {
+					return
+				}
+			}
 		}
-		s.tables[i].strategy = &strategy{of.compiled.Over(s.tables[i].names, naming, of.class), column}
 	}
 }
 

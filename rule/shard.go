@@ -18,10 +18,8 @@ type Shard struct {
 	of            *Sharding
 	schema, table string
 	source        string // the data source that has the name of the schema, or ""
-	// If all data sources have the same actual tables, byTable alone determines the table, and
-	// index is the index of this table.
-	byTable *strategy
-	index   int
+	index         int    // the index of the table in Sharding.names
+	byTable       bool   // the table strategy alone determines the table
 }
 
 // Shard returns the actual table that a statement names. schema is the qualifier of the name, or
@@ -34,52 +32,29 @@ type Shard struct {
 // The schema identifies the data source if the data nodes have schemas, or if it is the name of one
 // of the table's data sources.
 func (s *Sharding) Shard(schema, table string) *Shard {
-	if s == nil || s.Err != nil || len(s.tables) == 0 {
+	if s == nil || s.Err != nil {
 		return nil
 	}
-	x := &Shard{of: s, schema: schema, table: table}
-	known, hasSchemas := false, false
-	for i := range s.tables {
-		in := &s.tables[i]
-		known = known || slices.ContainsFunc(in.names, func(n string) bool { return strings.EqualFold(n, table) })
-		for _, source := range in.sources {
-			if schema != "" && strings.EqualFold(source, schema) {
-				x.source = source
-			}
+	x := &Shard{Columns: s.Columns, of: s, schema: schema, table: table}
+	x.index = indexOf(s.names, table)
+	if i := indexOf(s.sources, schema); i >= 0 && schema != "" {
+		x.source = s.sources[i]
+	}
+	switch bySchema := schema != "" && (s.hasSchemas || x.source != ""); {
+	case x.index < 0, !bySchema && strings.EqualFold(table, s.logical):
+		return nil
+	case !bySchema && s.sameTables:
+		if x.byTable = s.table != nil; !x.byTable {
+			return nil
 		}
-		hasSchemas = hasSchemas || slices.ContainsFunc(in.schemas, func(n string) bool { return n != "" })
-	}
-	bySchema := schema != "" && hasSchemas || x.source != ""
-	first := &s.tables[0]
-	switch {
-	case !known:
-		return nil
-	case bySchema:
-	case strings.EqualFold(table, s.logical):
-		return nil
-	case s.haveSameTables() && first.strategy == nil:
-		return nil
-	case s.haveSameTables():
-		x.byTable = first.strategy
-		x.index = slices.IndexFunc(first.names, func(n string) bool { return strings.EqualFold(n, table) })
-		x.Columns = s.Columns[first.strategy.column:][:1]
-	}
-	if x.Columns == nil {
-		x.Columns = s.Columns
+		x.Columns = s.Columns[s.table.column:][:1]
 	}
 	return x
 }
 
-// haveSameTables reports whether all data sources have the same actual tables. The name of a row's
-// table then doesn't depend on the database strategy.
-func (s *Sharding) haveSameTables() bool {
-	first := &s.tables[0]
-	for i := range s.tables {
-		if in := &s.tables[i]; in.strategy != first.strategy || !slices.Equal(in.names, first.names) {
-			return false
-		}
-	}
-	return true
+// indexOf returns the index of a name, ignoring case, or -1 if it isn't among names.
+func indexOf(names []string, name string) int {
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // Place returns the place of a row whose Columns have these values, and reports in here whether it
@@ -94,24 +69,23 @@ func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 	if err != nil {
 		return Place{}, false, err
 	}
-	if x.byTable == nil {
+	if !x.byTable {
 		if place, err = x.of.place(classed); err != nil {
 			return Place{}, false, err
 		}
 		return place, x.is(place), nil
 	}
-	i, err := x.byTable.Place(classed[0])
+	i, err := x.of.table.Place(classed[0])
 	if err != nil {
 		return Place{}, false, x.of.misplaced(err)
 	}
 	if i == x.index {
 		return Place{Table: x.table}, true, nil
 	}
-	place = x.of.tables[0].place(i)
 	if x.of.database != nil {
-		place = Place{Table: place.Table}
+		return Place{Table: x.of.names[i]}, false, nil
 	}
-	return place, false, nil
+	return x.of.nodes[[2]int{-1, i}], false, nil
 }
 
 // is reports whether the place is this table.
@@ -128,7 +102,7 @@ func (x *Shard) is(p Place) bool {
 //
 // The function is nil if the key column isn't one of Columns. The error is a [*PlaceError].
 func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool, n int, err error) {
-	at := slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, column) })
+	at := indexOf(x.Columns, column)
 	if at < 0 {
 		return nil, 0, nil
 	}
@@ -140,14 +114,14 @@ func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool,
 	if err != nil {
 		return nil, 0, err
 	}
-	if x.byTable != nil {
+	if x.byTable {
 		return func(key int64) bool {
-			i, err := x.byTable.Place(expr.OfLong(key))
+			i, err := x.of.table.Place(expr.OfLong(key))
 			return err == nil && i == x.index
-		}, len(x.byTable.Names()), nil
+		}, len(x.of.names), nil
 	}
 	n = 1
-	for _, s := range []*strategy{x.of.database, x.of.tables[0].strategy} {
+	for _, s := range []*strategy{x.of.database, x.of.table} {
 		if s != nil && strings.EqualFold(x.of.Columns[s.column], column) {
 			n *= len(s.Names())
 		}

@@ -94,15 +94,13 @@ func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r r
 
 func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool) {
 	tables, missing, one := 0, 0, Place{}
-	for i := range t.Sharding.tables {
-		in := &t.Sharding.tables[i]
-		for j := range in.names {
-			tables++
-			if place := in.place(j); !reached[place] {
-				if missing++; missing == 1 {
-					one = place
-				}
-			}
+	for place := range t.Sharding.places() {
+		tables++
+		if reached[place] {
+			continue
+		}
+		if missing++; missing == 1 || place.String() < one.String() {
+			one = place
 		}
 	}
 	if missing == 0 {
