@@ -3,7 +3,6 @@ package rewrite
 import (
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -35,29 +34,6 @@ func TestLexer_consulted(t *testing.T) {
 		ahead.next()
 		if ahead.peek(); ahead.consulted&MSSQL == 0 {
 			t.Errorf("%s, looked at ahead\nhave: %b\nwant: MSSQL as before", text, ahead.consulted)
-		}
-	}
-}
-
-// After a dot that touches it a number is a name.
-func TestLexer_numbersAfterDots(t *testing.T) {
-	for text, want := range map[string][]tokenKind{
-		"t.5":   {tokenWord, tokenPunct, tokenWord},
-		"t. 5":  {tokenWord, tokenPunct, tokenNumber},
-		"t .5":  {tokenWord, tokenNumber},
-		"`t`.5": {tokenQuoted, tokenPunct, tokenWord},
-		".5":    {tokenNumber},
-		"1.5":   {tokenNumber},
-		"+5":    {tokenPunct, tokenNumber},
-		". 5 6": {tokenPunct, tokenNumber, tokenNumber},
-	} {
-		lx := newLexer(text, 0, CharsetUTF8)
-		var have []tokenKind
-		for t := lx.next(); t.kind != tokenEOF; t = lx.next() {
-			have = append(have, t.kind)
-		}
-		if !slices.Equal(have, want) {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}
 }
@@ -355,30 +331,6 @@ func TestInsert_firstFill(t *testing.T) {
 	}
 }
 
-// Each part of a plan counts for its size.
-func TestPlan_sizeOfItsParts(t *testing.T) {
-	size := func(text string) int { return mustParse(t, text, Options{Tables: shardedByA}).Size() }
-	const one = "INSERT INTO t (id, a) VALUES (5, 6)"
-	base := size(one)
-	for _, tt := range []struct {
-		text  string
-		least int
-		most  int
-	}{
-		{one + " ON DUPLICATE KEY UPDATE a = 7", 100, 100},
-		{"INSERT INTO x (a) VALUES (1); " + one, 8, 8},
-		{one + ", (7, 8)", 20, 40},
-		{"INSERT INTO t (a) VALUES (6)", 1, 40},
-		{one + "; " + one, 1000, 1100},
-		{"INSERT INTO t (id, a) VALUES (5, ?)", len(one), len(one) + 10},
-		{"SELECT 1", -base + 200, -base + 200},
-	} {
-		if have := size(tt.text) - base; have < tt.least || have > tt.most {
-			t.Errorf("%s\nhave: %d more\nwant: %d to %d", tt.text, have, tt.least, tt.most)
-		}
-	}
-}
-
 // Keys that are added, and the modes that decide about them, do not hide each other.
 func TestParse_consulted(t *testing.T) {
 	for text, want := range map[string]Mode{
@@ -390,6 +342,9 @@ func TestParse_consulted(t *testing.T) {
 		`INSERT INTO t (id) VALUES ('x'), (0)`:                NoAutoValueOnZero | Strict,
 		`INSERT INTO t (id) VALUES ('0'), (0)`:                NoAutoValueOnZero,
 		`INSERT INTO t (id, a) VALUES (NULL, 1), (DEFAULT,2)`: 0,
+		"INSERT INTO t (`a\"`) VALUES (1) -- \" \\":           0,
+		`INSERT INTO t (id) VALUES (5), ('7x')`:               0,
+		`INSERT INTO t (id) VALUES (1 + 1)`:                   NoAutoValueOnZero,
 	} {
 		p := mustParse(t, text, Options{})
 		if p.Consulted != want {

@@ -126,24 +126,14 @@ func verbClass(word string, letters uint64) (class Class, hold bool) {
 // skipLeading returns the position after leading blanks and plain comments, in which tools put
 // trace IDs.
 func skipLeading(text string) int {
-	lx, pos := lexer{text: text}, 0
-	for pos < len(text) {
-		c := text[pos]
-		if isBlank(c) {
-			pos++
-			continue
-		}
-		if class[c]&classComment == 0 {
-			break
-		}
-		lx.pos = pos
-		skipped, ok := lx.skipComment()
-		if !ok || !skipped || lx.unsure != "" {
-			break
-		}
-		pos = lx.pos
+	lx := lexer{text: text}
+	switch bad := lx.skipBlanks(); {
+	case lx.unsure != "":
+		return lx.unsureAt
+	case bad >= 0:
+		return bad
 	}
-	return pos
+	return lx.pos
 }
 
 // isLast reports whether only blanks follow the semicolon at the beginning of text.

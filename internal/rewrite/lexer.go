@@ -109,18 +109,12 @@ func (lx *lexer) atEnd() bool {
 
 // bracketed reads a name in square brackets, for MariaDB's mode MSSQL.
 func (lx *lexer) bracketed() token {
-	start := lx.pos
 	lx.consulted |= MSSQL
 	if lx.mode&MSSQL == 0 {
 		lx.pos++
-		return token{tokenPunct, start, lx.pos}
+		return token{tokenPunct, lx.pos - 1, lx.pos}
 	}
-	end, ok := lx.skipQuoted(start, ']')
-	lx.pos = end
-	if !ok {
-		return token{tokenBad, start, end}
-	}
-	return token{tokenQuoted, start, end}
+	return lx.quoted(']')
 }
 
 // peek returns the next token without consuming it.
@@ -145,7 +139,7 @@ func (lx *lexer) quoted(quote byte) token {
 	switch {
 	case !ok:
 		return token{tokenBad, start, end}
-	case quote == '`', quote == '"' && lx.mode&ANSIQuotes != 0:
+	case quote == '`', quote == ']', quote == '"' && lx.mode&ANSIQuotes != 0:
 		return token{tokenQuoted, start, end}
 	}
 	return token{tokenString, start, end}

@@ -52,7 +52,7 @@ func TestLexer_tokens(t *testing.T) {
 		{"0x1F 0b01 0X1F 0xg 0b2 0x", 0, "n:0x1F n:0b01 w:0X1F w:0xg w:0b2 w:0x"},
 		{"1e 1e+ 12abc 1ea 1_0", 0, "w:1e w:1e + w:12abc w:1ea w:1_0"},
 		{"1.5abc 1.e5 1.ex", 0, "n:1.5 w:abc n:1.e5 n:1. w:ex"},
-		{"t.5 t.1e5 `t`.0x1F t .5", 0, "w:t . w:5 w:t . w:1e5 q:`t` . w:0x1F w:t n:.5"},
+		{"t.5 t.1e5 `t`.0x1F t .5 t. 5 +5 .5 . 5 6", 0, "w:t . w:5 w:t . w:1e5 q:`t` . w:0x1F w:t n:.5 w:t . n:5 + n:5 n:.5 . n:5 n:6"},
 		{"a?b ?,?", 0, "w:a ? w:b ? , ?"},
 		{"a -- b\nc --\td\ne --f", 0, "w:a w:c w:e - - w:f"},
 		{"a --!b", 0, "w:a - - ! w:b"}, {"a --", 0, "w:a"}, {"a --\x01b", 0, "w:a"}, {"a # b\nc", 0, "w:a w:c"}, {"a #", 0, "w:a"},
@@ -84,26 +84,5 @@ func TestLexer_peek(t *testing.T) {
 	}
 	if lx.unsure == "" || lx.unsureAt != 2 || !lx.executable || lx.consulted != ANSIQuotes|NoBackslashEscapes {
 		t.Errorf("have: %q at %d, consulted %b\nwant: what was learnt", lx.unsure, lx.unsureAt, lx.consulted)
-	}
-}
-
-func TestLexer_consultsMode(t *testing.T) {
-	for text, want := range map[string]Mode{
-		`INSERT INTO t (a) VALUES ('x')`:       0,
-		`INSERT INTO t (a) VALUES ('\n')`:      NoBackslashEscapes,
-		`INSERT INTO t (a) VALUES ("x")`:       ANSIQuotes,
-		"INSERT INTO t (`a\"`) VALUES (1)":     0,
-		`INSERT INTO t (a, s) VALUES (1, '"')`: 0,
-		`INSERT INTO t (id) VALUES (0)`:        NoAutoValueOnZero,
-		`INSERT INTO t (id) VALUES (5)`:        0,
-		`INSERT INTO t (a) VALUES (0) -- " \`:  0,
-		`INSERT INTO t (id) VALUES ('abc')`:    NoAutoValueOnZero | Strict,
-		`INSERT INTO t (id) VALUES ('7x')`:     0,
-		`INSERT INTO t (id) VALUES (1 + 1)`:    NoAutoValueOnZero,
-	} {
-		p, err := Parse(text, Options{Tables: goldenTables})
-		if err == nil && p.Consulted != want {
-			t.Errorf("%s\nhave: %b\nwant: %b", text, p.Consulted, want)
-		}
 	}
 }

@@ -260,11 +260,10 @@ func (p *Plan) InsertsElsewhere(from, to int) bool {
 
 // Size returns the approximate size of the plan in bytes, without its string but with BindText.
 func (p *Plan) Size() int {
-	n := 200 + 100*len(p.Updates) + 8*len(p.elsewhere)
+	n := 1000 * (1 + len(p.Inserts))
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		row := int(unsafe.Sizeof(slot{})) + len(in.keyPrefix) + 8*len(in.given)
-		n += 1000 + len(in.headText) + in.Rows()*row
+		n += in.Rows() * (int(unsafe.Sizeof(slot{})) + 8*len(in.given))
 	}
 	if p.params > 0 {
 		n += len(p.text)

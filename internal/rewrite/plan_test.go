@@ -76,31 +76,19 @@ func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 }
 
 func TestPlan_size(t *testing.T) {
-	short := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{})
-	long := mustParse(t, rowsText(1<<20), Options{})
-	bound := mustParse(t, "INSERT INTO t (s) VALUES (?, '"+rowsWord(100_000)+"')", Options{})
-	if have := short.Size(); have < 400 || have > 2000 {
-		t.Errorf("short\nhave: %d\nwant: some hundred bytes", have)
+	const bound = "INSERT INTO t (a) VALUES (?)"
+	for text, want := range map[string]int{
+		"SELECT ?; SELECT 1":                          1000,
+		"INSERT INTO t (id) VALUES (5)":               2016,
+		"INSERT INTO t (id, a) VALUES (5, 6), (7, 8)": 2000 + 2*24,
+		bound: 2024 + len(bound),
+		"INSERT INTO t (id) VALUES (5); COMMIT; INSERT INTO t (id) VALUES (6)": 3032,
+	} {
+		p := mustParse(t, text, Options{Tables: shardedByA})
+		if have := p.Size(); have != want {
+			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
+		}
 	}
-	if have, slots := long.Size(), 16*long.Inserts[0].Rows(); have < slots || have > 2*slots {
-		t.Errorf("many rows\nhave: %d\nwant: about %d", have, slots)
-	}
-	if have := bound.Size(); have < 100_000 {
-		t.Errorf("a text with placeholders\nhave: %d\nwant: the bind text's size too", have)
-	}
-	before := bound.Size()
-	bound.BindText()
-	if have := bound.Size(); have != before {
-		t.Errorf("once the bind text is made\nhave: %d\nwant: %d", have, before)
-	}
-}
-
-func rowsWord(n int) string {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = 'x'
-	}
-	return string(b)
 }
 
 // TestPlan_isShared: many goroutines use one plan.
