@@ -78,7 +78,7 @@ func (g *Gene) String() string {
 func (b *builder) genes() error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
-		m := &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
+		m := b.maker(t)
 		if m.geneColumn != "" {
 			if err := b.gene(t, b.specs[i], m); err != nil {
 				return err

@@ -24,11 +24,11 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		if strategy == nil {
 			continue
 		}
-		r, ok := s.remainderOf(of, strategy)
-		if !ok {
+		way, count, _ := strategy.GeneWay()
+		if count == 0 {
 			return
 		}
-		all = append(all, r)
+		all = append(all, remainder{of: of, column: s.index(of), way: way, count: count})
 	}
 	if len(all) == 0 {
 		return
@@ -87,11 +87,6 @@ func (r *remainder) value(n int64) expr.Value {
 	return expr.OfLong(n)
 }
 
-func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r remainder, ok bool) {
-	way, count, _ := strategy.GeneWay()
-	return remainder{of: of, column: s.index(of), way: way, count: count}, count > 0
-}
-
 func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool) {
 	tables, missing, one := 0, 0, Place{}
 	for place := range t.Sharding.places() {
@@ -138,16 +133,16 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
 	}
-	if _, ok := b.maker(t).prop("gene-column"); ok {
+	g := b.maker(t)
+	if _, ok := g.prop("gene-column"); ok {
 		return // shard bits determine the remainder
 	}
-	g := b.maker(t)
+	offset, sequences := g.vibration(), g.sequences()
 	for _, s := range []*strategyOf{spec.database, spec.table} {
 		way, n, shards := s.geneWay(t.Column)
 		if n < 2 {
 			continue
 		}
-		offset, sequences := g.vibration(), g.sequences()
 		enough := min(n, sequences) - 1
 		power := n & -n // the largest power of 2 that divides n
 		if way.IsHash() {

@@ -72,8 +72,7 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 		if err := s.checkGeneCount(bits, modulo); err != nil {
 			return nil, err
 		}
-		switch {
-		case i > 0 && way != g.way:
+		if i > 0 && way != g.way {
 			return nil, s.geneError("the other strategy uses the column's %s, and this one its %s; a key can carry one "+
 				"of them", g.way, way)
 		}
