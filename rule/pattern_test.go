@@ -33,11 +33,9 @@ func TestLive_lookupMatchesPatterns(t *testing.T) {
 		{"any", "t_order_12345678901234567890", "t_order"},
 		{"", "t_order_", ""},
 		{"", "t_order_1a", ""},
-		{"", "xt_order_1", ""},
 		{"", "t_log_202612", "t_log"},
 		{"", "t_log_old", "t_log"},
 		{"", "t_log_202613", ""},
-		{"", "t_log_2026", ""},
 		{"app", "t_x_2026_01", "t_visit"},
 		{"", "t_y_2026_31", "t_visit"},
 		{"other", "t_y_2026_31", ""},
@@ -94,11 +92,8 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 	}{
 		{"", "t_fixed_4", "t_fixed"},
 		{"any", "T_FIXED_04", "t_fixed"},
-		{"", "t_fixed4", "t_fixed"},
 		{"", "t_fixed-4", "t_fixed"},
 		{"", "t_fixed_2026_01", "t_fixed"},
-		{"", "t_fixed_20260131", "t_fixed"},
-		{"", "t_plain_1", "t_plain"},
 		{"", "t_open_1", "t_open"},
 		{"", "q_2026_q1", "t_quarter"},
 		{"", "t_log_202613", "t_log"},
@@ -109,13 +104,9 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 		{"", "t_order_99", ""},
 		{"", "t_fixed_x", ""},
 		{"", "t_fixed_4_bak", ""},
-		{"", "t_fixed_", ""},
-		{"", "other_1", ""},
 		{"", "q_2026_r1", ""},
 		{"", "t_keyless_1", ""},
-		{"", "t_keyless_9", ""},
 		{"", "", ""},
-		{"", "1", ""},
 	} {
 		have := ""
 		e := live.Unlisted(c.schema, c.table)
