@@ -14,8 +14,8 @@ import (
 // reader turns YAML documents into a spec.
 type reader struct {
 	spec
-	merges int    // number of merged maps that were read
-	hint   string // what the file has instead of a sharding rule, for the error message
+	merges int  // number of merged maps that were read
+	other  word // what the file has instead of a sharding rule
 }
 
 // maxMerges bounds the maps that "<<" merges. Their number grows exponentially if they are nested.

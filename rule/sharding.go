@@ -34,8 +34,8 @@ func (rd *reader) document(root *yaml.Node) error {
 			if has5 || has4 {
 				rd.rootKey(p)
 			}
-			if right := nearest.Words(p.key.text, []string{"rules", "shardingRule"}); right != nil && rd.hint == "" {
-				rd.hint = fmt.Sprintf("; line %d has %q, not %q", p.key.place.line, p.key.text, right[0])
+			if nearest.Words(p.key.text, []string{"rules", "shardingRule"}) != nil && rd.other.place.line == 0 {
+				rd.other = p.key
 			}
 		}
 		if err != nil {
@@ -57,11 +57,14 @@ func (rd *reader) rootKey(p pair) {
 
 // noSharding returns the error for a file without a sharding rule.
 func (rd *reader) noSharding(empty bool) error {
-	reason := "no sharding rule: write \"rules:\" and \"- !SHARDING\" under it"
+	reason := "no sharding rule"
 	if empty {
-		reason = "the rule is empty: write \"rules:\" and \"- !SHARDING\" under it"
+		reason = "the rule is empty"
 	}
-	return rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
+	if rd.other.place.line == 0 {
+		rd.other.place = place{line: 1, column: 1}
+	}
+	return rd.errorAt(rd.other, reason+": write \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
 }
 
 // rules reads the list of rules. It skips all rules except !SHARDING.
@@ -84,9 +87,9 @@ func (rd *reader) rules(n *yaml.Node) error {
 			if near := nearest.Words(strings.TrimPrefix(tag, "!"), []string{"SHARDING"}); near != nil {
 				return rd.errorAt(word{tag, placeOf(item)}, fmt.Sprintf("unknown rule %q", tag), "!SHARDING")
 			}
-			rd.hint = fmt.Sprintf("; line %d has a rule %s", rule.Line, tag)
+			rd.other = word{tag, placeOf(item)}
 		case rule.Kind == yaml.MappingNode:
-			rd.hint = fmt.Sprintf("; the rule in line %d has no tag such as !SHARDING", rule.Line)
+			rd.other = word{place: placeOf(item)}
 		}
 	}
 	return nil

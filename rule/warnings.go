@@ -154,7 +154,8 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 			continue // the worker ID or the time determines the shard
 		case power > sequences:
 			reason = fmt.Sprintf("the layout of key generator %q has %d sequences, so a worker's keys reach only some of %d "+
-				"shards at any time; use a layout with %d sequence bits", t.GeneratorName, sequences, shards, bits.Len64(uint64(power-1)))
+				"shards at any time; use a layout with %d sequence bits", t.GeneratorName, sequences, shards,
+				bits.Len64(uint64(power-1)))
 		case way.IsHash() || offset < 0 || offset >= enough:
 			continue
 		default:

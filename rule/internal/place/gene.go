@@ -197,8 +197,8 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 		return s.geneError("expected a power of 2 as modulus, found %d; the lowest bits of a key determine no other "+
 			"remainders", count)
 	case count > all:
-		return s.geneError("the modulus is %d, but %d bits only determine %d shards; set gene-bits to %d or more", count, geneBits,
-			all, bits.Len64(uint64(count-1)))
+		return s.geneError("the modulus is %d, but %d bits only determine %d shards; set gene-bits to %d or more", count,
+			geneBits, all, bits.Len64(uint64(count-1)))
 	}
 	return nil
 }
