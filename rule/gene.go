@@ -140,12 +140,8 @@ func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 	if p, ok := m.prop("gene-column"); ok {
 		w = word{m.geneColumn, p.place}
 	}
-	reason := wrongIdentifier(m.geneColumn)
-	switch {
-	case reason != "":
-	case strings.Contains(m.geneColumn, "."):
-		reason = "expected the column without its table"
-	case strings.EqualFold(m.geneColumn, t.Column):
+	reason := wrongColumn(m.geneColumn)
+	if strings.EqualFold(m.geneColumn, t.Column) {
 		reason = fmt.Sprintf("expected the column whose shard the keys carry, found the key of table %q", t.Logical)
 	}
 	if reason != "" {

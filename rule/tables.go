@@ -113,17 +113,22 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 }
 
 func (b *builder) checkColumn(spec *tableSpec, own *strategySpec, column word) error {
-	reason := wrongIdentifier(column.text)
-	switch {
-	case strings.TrimSpace(column.text) == "":
+	if strings.TrimSpace(column.text) == "" {
 		w := word{spec.name.text, own.place}
 		return b.errorAt(w, fmt.Sprintf("the key of table %q has no column; add column to its strategy", spec.name.text))
-	case reason == "" && strings.Contains(column.text, "."):
-		reason = "write the column without its table"
-	case reason == "":
-		return nil
 	}
-	return b.errorAt(column, fmt.Sprintf("column %q: %s", column.text, reason))
+	if reason := wrongColumn(column.text); reason != "" {
+		return b.errorAt(column, fmt.Sprintf("column %q: %s", column.text, reason))
+	}
+	return nil
+}
+
+// wrongColumn is wrongIdentifier for a column.
+func wrongColumn(name string) string {
+	if reason := wrongIdentifier(name); reason != "" || !strings.Contains(name, ".") {
+		return reason
+	}
+	return "write the column without its table"
 }
 
 // wrongIdentifier returns the error in the name of a logical table or column, and how to fix it. It
