@@ -124,7 +124,7 @@ type StatementError struct {
 	Row    int    // the row in its INSERT, from 1; 0 if the error isn't about one row
 	Column string // the table's column; empty if the error isn't about one column
 	// Line and Char are the position in the statement, from 1: the line, and the byte in the line.
-	// They are 0 if unknown. Near quotes the statement there, with '…' instead of literals.
+	// They are 0 if unknown. Near quotes the statement there, without literals.
 	Line, Char int
 	Near       string
 	// Message describes the problem and the fix. If it is empty, Err describes them.

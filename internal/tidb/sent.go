@@ -2,7 +2,6 @@ package tidb
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -42,11 +41,7 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	if s.Insert != w.insert {
 		w.insert, w.n = s.Insert, 0
 	}
-	if keys := w.keys[s.Insert]; keys.Ints != nil {
-		w.buf = strconv.AppendInt(w.buf, keys.Ints[w.n], 10)
-	} else {
-		w.buf, _ = sqltext.AppendLiteral(w.buf, keys.Values[w.n])
-	}
+	w.buf, _ = sqltext.AppendLiteral(w.buf, w.keys[s.Insert].At(w.n))
 	w.n++
 	return w.buf
 }
