@@ -39,28 +39,27 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		return // the number and its hash differ for large numbers only
 	}
 	byGene := len(all) > 1 && t.Gene != nil && t.isByKey(first.of) && t.isByKey(last.of)
-	inner := last.count
-	if len(all) == 1 || same || byGene {
-		first.count, inner = leastCommonMultiple(first.count, last.count), 1
-	}
-	if first.count*inner > maxRemainders {
-		return
-	}
+	together := len(all) == 1 || same || byGene
 	reached := map[Place]bool{}
 	values := make([]expr.Value, len(s.Columns))
-	for i := range first.count {
-		for j := range inner {
-			values[last.column] = last.value(j)
-			if inner == 1 {
-				values[last.column] = last.value(i)
-			}
-			values[first.column] = first.value(i)
-			if place, err := s.place(values); err == nil {
-				reached[place] = true
-			}
+	for i := int64(0); ; i++ {
+		j := i
+		if !together {
+			j = i / first.count
+		}
+		switch {
+		case i > 0 && i%first.count == 0 && j%last.count == 0:
+			b.warnOfEmpty(t, all, reached) // all pairs of remainders were tried
+			return
+		case i == maxRemainders:
+			return
+		}
+		values[last.column] = last.value(j)
+		values[first.column] = first.value(i)
+		if place, err := s.place(values); err == nil {
+			reached[place] = true
 		}
 	}
-	b.warnOfEmpty(t, all, reached)
 }
 
 // maxRemainders bounds the rows that empty tries.
@@ -111,14 +110,6 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 	b.warn(all[len(all)-1].of.algorithm.geneWord(),
 		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, for example %s: %s", missing, tables, t.Logical, one,
 			why))
-}
-
-func leastCommonMultiple(a, b int64) int64 {
-	for x, y := a, b; ; x, y = y, x%y {
-		if y == 0 {
-			return a / x * b
-		}
-	}
 }
 
 // skew warns if a table is sharded by its key modulo n, and its generator leaves some shards almost
