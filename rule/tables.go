@@ -26,8 +26,10 @@ func (b *builder) tables() error {
 				return err
 			}
 		}
-		if err := b.checkDefault(&sc); err != nil {
-			return err
+		if sc.def != nil && sc.def.generator.text != "" { // it must exist, even if no table uses it
+			if _, err := b.generator(&sc, sc.def); err != nil {
+				return err
+			}
 		}
 		for i := range sc.tables {
 			if err := b.addTable(&sc, &sc.tables[i]); err != nil {
@@ -36,15 +38,6 @@ func (b *builder) tables() error {
 		}
 	}
 	return nil
-}
-
-// checkDefault checks that the generator of the default strategy exists, even if no table uses it.
-func (b *builder) checkDefault(sc *scope) error {
-	if sc.def == nil || sc.def.generator.text == "" {
-		return nil
-	}
-	_, err := b.generator(sc, sc.def)
-	return err
 }
 
 func (b *builder) addTable(sc *scope, spec *tableSpec) error {
@@ -186,7 +179,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		return clash
 	}
 	if err != nil && t != nil {
-		return b.expandError(spec, err)
+		return b.errorAt(spec.nodesOrName(), fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, err))
 	}
 	if sharded {
 		b.shard(spec, t, nodes)
@@ -196,10 +189,6 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 	}
 	// The logical name exists in the schemas of its data nodes, or in every schema if a node has
 	// none.
-	if len(schemas) == 1 && schemas[""] {
-		_, err := b.claim(spec, node{table: spec.name.text}, index)
-		return err
-	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
 		if _, err := b.claim(spec, node{schema: schema, table: spec.name.text}, index); err != nil {
 			return err
@@ -282,11 +271,6 @@ func (t *Table) addActual(n node) {
 		name = n.schema + "." + name
 	}
 	t.Actual = append(t.Actual, name)
-}
-
-func (b *builder) expandError(spec *tableSpec, cause error) error {
-	reason := fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, cause)
-	return b.errorAt(spec.nodesOrName(), reason)
 }
 
 // claim makes n a name of the table, and reports whether it is new. It returns an error if another
