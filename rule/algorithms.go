@@ -64,7 +64,7 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 		for _, prop := range rd.below(entries, "props") {
 			if !slices.Contains(known, propKey(prop.key.text)) {
 				rd.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
-					clip(prop.key.text), clip(p.key.text), strings.ToUpper(typ.text)), known...)
+					expr.Clip(prop.key.text), expr.Clip(p.key.text), strings.ToUpper(typ.text)), known...)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	case kind.text == "hint":
 		s.fail(kind, "a hint comes from the application, not from a column of the row")
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
-		s.fail(kind, fmt.Sprintf("expected standard, complex, inline, hint or none, found %q", clip(kind.text)))
+		s.fail(kind, fmt.Sprintf("expected standard, complex, inline, hint or none, found %q", expr.Clip(kind.text)))
 	default:
 		return s, r.readStrategy(s, r.entries(kinds[0].value))
 	}
@@ -122,7 +122,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 	case named:
 		var ok bool
 		if s.algorithm, ok = r.algorithms[name.text]; !ok {
-			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", clip(name.text)))
+			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", expr.Clip(name.text)))
 			r.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(r.algorithms))...)
 		}
 	case isInline:
@@ -149,7 +149,7 @@ func (s *strategyOf) javaClass(file string, w word) error {
 		if !slices.Contains(known, names[i]) {
 			return errorAt(file, word{names[i], w.place},
 				fmt.Sprintf("javaType: expected %s, or one for each column, separated by commas, found %q",
-					strings.Join(known, ", "), clip(names[i])), known...)
+					strings.Join(known, ", "), expr.Clip(names[i])), known...)
 		}
 	}
 	if len(names) > 1 && len(names) != len(s.columns) || len(s.columns) == 0 {

@@ -106,7 +106,7 @@ func (l *Live) share(database string) {
 	l.shared = map[string]*Table{}
 	for name := range l.of().names.more {
 		owners := l.of().names.all(name)
-		if sameTable(owners) {
+		if !slices.ContainsFunc(owners, func(o owner) bool { return o.table != owners[0].table }) {
 			continue
 		}
 		if own, ok := l.of().names.one(database, name); ok && database != "" {
@@ -204,15 +204,6 @@ func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 // NamesBeyondASCII reports whether the name of a table or schema in the rule has characters beyond
 // ASCII. Statements must then be read in the right character set.
 func (l *Live) NamesBeyondASCII() bool { return l.of().names.beyondASCII }
-
-func sameTable(owners []owner) bool {
-	for _, o := range owners {
-		if o.table != owners[0].table {
-			return false
-		}
-	}
-	return true
-}
 
 // Generator returns the generator with this name, or nil if the rule has none. Names are
 // case-insensitive.

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/shardkey/shardkey/rule/internal/expr"
 	sharding "github.com/shardkey/shardkey/rule/internal/place"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -329,14 +330,14 @@ func intervalNodes(text string, yield func(node) error) error {
 	for _, item := range strings.Split(text, ";") {
 		key, value, ok := strings.Cut(strings.TrimSpace(item), "=")
 		if !ok && item != "" || ok && !slices.Contains([]string{"P", "SP", "DIA", "DIU", "DL", "DU", "C"}, key) {
-			return fmt.Errorf("<INTERVAL>: expected P=, SP=, DIA=, DIU=, DL=, DU= or C=, found %q", clip(item))
+			return fmt.Errorf("<INTERVAL>: expected P=, SP=, DIA=, DIU=, DL=, DU= or C=, found %q", expr.Clip(item))
 		}
 		props[key] = value
 	}
 	layout, ok := sharding.DateLayout(props["SP"])
 	if !ok || layout == "" {
 		return fmt.Errorf("<INTERVAL>: SP: expected a pattern of yyyy, yy, MM, dd, HH, mm, ss, - and _, found %q",
-			clip(props["SP"]))
+			expr.Clip(props["SP"]))
 	}
 	lower, errLower := time.Parse(layout, props["DL"])
 	upper, errUpper := time.Parse(layout, props["DU"])
@@ -344,13 +345,13 @@ func intervalNodes(text string, yield func(node) error) error {
 	next := sharding.Step(props["DIU"])
 	switch {
 	case errors.Join(errLower, errUpper) != nil:
-		return fmt.Errorf("<INTERVAL>: expected DL=%s and DU=%s to be dates in the format SP=%s", clip(props["DL"]), clip(props["DU"]),
+		return fmt.Errorf("<INTERVAL>: expected DL=%s and DU=%s to be dates in the format SP=%s", expr.Clip(props["DL"]), expr.Clip(props["DU"]),
 			props["SP"])
 	case errAmount != nil || amount < 1 || amount > 1_000_000:
-		return fmt.Errorf("<INTERVAL>: DIA: expected an integer in 1..1000000, found %q", clip(props["DIA"]))
+		return fmt.Errorf("<INTERVAL>: DIA: expected an integer in 1..1000000, found %q", expr.Clip(props["DIA"]))
 	case next == nil:
 		return fmt.Errorf("<INTERVAL>: DIU: expected YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES or SECONDS, found %q",
-			clip(props["DIU"]))
+			expr.Clip(props["DIU"]))
 	}
 	nodes := 0
 	for at := lower; !at.After(upper); at = next(at, amount) {

@@ -32,7 +32,7 @@ func dataNodes(text string, yield func(node) error) error {
 		text = rest
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && !unicode.IsSpace(r) }); i >= 0 {
-		return fmt.Errorf("expected printable characters, found %+[2]q in %[1]q", clip(text), text[i])
+		return fmt.Errorf("expected printable characters, found %+[2]q in %[1]q", expr.Clip(text), text[i])
 	}
 	budget := maxNodes
 	each := func(text string) error {
@@ -72,7 +72,7 @@ func parseNode(text string) (node, error) {
 	for part := range strings.SplitSeq(text, ".") {
 		parts = append(parts, part)
 		if reason := wrongName(part); reason != "" {
-			return node{}, fmt.Errorf("invalid data node %q: %s", clip(shown(text)), reason)
+			return node{}, fmt.Errorf("invalid data node %q: %s", expr.Clip(shown(text)), reason)
 		}
 	}
 	switch len(parts) {
@@ -84,7 +84,7 @@ func parseNode(text string) (node, error) {
 		return node{parts[0], parts[1], parts[2]}, nil
 	}
 	return node{}, fmt.Errorf("invalid data node %q: found %d parts; write dataSource.table or "+
-		"dataSource.schema.table", clip(shown(text)), len(parts))
+		"dataSource.schema.table", expr.Clip(shown(text)), len(parts))
 }
 
 // wrongName returns the error in the name of a data source, schema or actual table, and how to fix
@@ -169,15 +169,6 @@ func splitInline(text string) []string {
 	return items
 }
 
-// clip shortens a string for an error.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
 var errLongName = fmt.Errorf("a name is longer than %d bytes", maxName)
 
 // product calls yield for each string that an item of an inline expression stands for. For example,
@@ -245,9 +236,9 @@ func notExpanded(item string, err error) error {
 	var e *expr.Error
 	if errors.As(err, &e) && e.Offset >= 0 {
 		return fmt.Errorf("cannot expand %q: %w; write a range (${0..15}), a list (${['a','b']}), a quoted string (${'x'}), "+
-			"${*} for any number or a date (${yyyyMM})", clip(shown(item)), err)
+			"${*} for any number or a date (${yyyyMM})", expr.Clip(shown(item)), err)
 	}
-	return fmt.Errorf("cannot expand %q: %w", clip(shown(item)), err)
+	return fmt.Errorf("cannot expand %q: %w", expr.Clip(shown(item)), err)
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -204,7 +204,7 @@ func (s *strategyOf) describe(a *sharding.Algorithm) string {
 	detail := ""
 	for _, prop := range []string{"algorithm-expression", "sharding-count", "sharding-ranges"} {
 		if w, ok := s.algorithm.props[prop]; ok {
-			detail = " " + clip(strings.TrimSpace(w.text))
+			detail = " " + expr.Clip(strings.TrimSpace(w.text))
 		}
 	}
 	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)

@@ -44,9 +44,9 @@ func fail(format string, args ...any) error {
 	return &Error{Reason: fmt.Sprintf(format, args...), Offset: -1}
 }
 
-// clip shortens a string for an error.
-func clip(s string) string {
-	const most = 60
+// Clip shortens a string for an error.
+func Clip(s string) string {
+	const most = 80
 	if len(s) <= most {
 		return s
 	}

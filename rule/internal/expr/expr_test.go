@@ -134,7 +134,7 @@ func TestCompile_notUnderstood(t *testing.T) {
 		_, err := Compile(c.text, "k")
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Reason, c.want) || e.Offset != c.offset {
-			t.Errorf("%s\nhave: %v, %+v\nwant: %s at %d", clip(c.text), err, e, c.want, c.offset)
+			t.Errorf("%s\nhave: %v, %+v\nwant: %s at %d", Clip(c.text), err, e, c.want, c.offset)
 		}
 	}
 	if _, err := Compile("t_${"+strings.Repeat("(", 18)+"k"+strings.Repeat(")", 18)+"}", "k"); err != nil {
@@ -158,7 +158,7 @@ func TestTemplate_bounds(t *testing.T) {
 		}
 		var e *Error
 		if want != nil && !errors.Is(err, want) || want == nil && !errors.As(err, &e) {
-			t.Errorf("%s\nhave: %v\nwant: an error", clip(text), err)
+			t.Errorf("%s\nhave: %v\nwant: an error", Clip(text), err)
 		}
 	}
 	if have := evaluate("${"+strings.Repeat("!", 900)+"k}", OfLong(1)); have != "true" {

@@ -126,7 +126,7 @@ func (p *parser) notUnderstood() *node {
 	if token == "" {
 		return p.fail("expected } after ${")
 	}
-	return p.fail("%q is not supported", clip(token))
+	return p.fail("%q is not supported", Clip(token))
 }
 
 // peek returns the next token without reading it: an operator, a name, a number, or a single

@@ -32,7 +32,7 @@ func Compile(text, column string) (*Template, error) {
 	}
 	for at := 0; at < len(text); {
 		if len(t.parts) > maxParts {
-			return nil, fail("more than %d parts in %q", maxParts, clip(text))
+			return nil, fail("more than %d parts in %q", maxParts, Clip(text))
 		}
 		end := len(text)
 		if i := strings.IndexAny(text[at:], "$\\\"\n\r"); i >= 0 {

@@ -114,7 +114,7 @@ func (p *properties) time(name string, most int, layout string) time.Time {
 	text := p.values[name]
 	t, err := time.Parse(layout, text[:min(len(text), most)])
 	if err != nil {
-		p.fail(name, "%s: expected a time in the format %s, found %q", name, layout, clip(text))
+		p.fail(name, "%s: expected a time in the format %s, found %q", name, layout, expr.Clip(text))
 	}
 	return t
 }
@@ -156,7 +156,7 @@ func (p *properties) integer(name string, least, most int64) int64 {
 	case !ok:
 		p.fail(name, "%s is missing", name)
 	case err != nil || n < least || n > 1<<61:
-		p.fail(name, "%s: expected an integer of at least %d, found %q", name, least, clip(text))
+		p.fail(name, "%s: expected an integer of at least %d, found %q", name, least, expr.Clip(text))
 	case n > most:
 		p.fail(name, "%s: expected at most %d, found %d", name, most, n)
 	}
@@ -174,12 +174,3 @@ func (p *properties) count(name string, least, def int64) int64 {
 
 // isTrue parses a property as Java's Boolean.parseBoolean does.
 func (p *properties) isTrue(name string) bool { return strings.EqualFold(p.values[name], "true") }
-
-// clip shortens a string for an error.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}

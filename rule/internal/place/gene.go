@@ -245,7 +245,7 @@ func (g *Gene) Of(v expr.Value) (int64, error) {
 			return 0, err
 		}
 		if told, err := t.Append(nil, expr.OfLong(gene)); err != nil || !slices.Equal(meant, told) {
-			return 0, fmt.Errorf("the value selects %s, but its shard bits select %s", clip(string(meant)), clip(string(told)))
+			return 0, fmt.Errorf("the value selects %s, but its shard bits select %s", expr.Clip(string(meant)), expr.Clip(string(told)))
 		}
 	}
 	return gene, nil

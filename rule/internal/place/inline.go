@@ -13,7 +13,7 @@ func newInline(a *Algorithm, p *properties) {
 		text, kind = rest, strings.ToUpper(kind)
 		switch {
 		case kind != "GROOVY" && kind != "LITERAL":
-			p.fail(name, "the expression <%s> is not supported", clip(kind))
+			p.fail(name, "the expression <%s> is not supported", expr.Clip(kind))
 		case kind == "LITERAL" && strings.Contains(text, "{"):
 			p.fail(name, "<LITERAL> with { is not supported")
 		}

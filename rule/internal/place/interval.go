@@ -53,7 +53,7 @@ func newInterval(a *Algorithm, p *properties) {
 	iv.layout, ok = DateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
 		p.fail("datetime-pattern", "datetime-pattern: expected yyyy, MM, dd, HH, mm, ss and SSS, beginning with the year, "+
-			"found %q", clip(pattern))
+			"found %q", expr.Clip(pattern))
 	}
 	lower := p.time("datetime-lower", math.MaxInt, iv.layout)
 	if p.values["datetime-upper"] == "" {
@@ -62,13 +62,13 @@ func newInterval(a *Algorithm, p *properties) {
 	upper := p.time("datetime-upper", math.MaxInt, iv.layout)
 	suffix := p.text("sharding-suffix-pattern")
 	if iv.suffix, ok = DateLayout(suffix); !ok {
-		p.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not supported", clip(suffix))
+		p.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not supported", expr.Clip(suffix))
 	}
 	amount := p.count("datetime-interval-amount", 1, 1)
 	unit := strings.ToUpper(cmp.Or(p.values["datetime-interval-unit"], "DAYS"))
 	next := Step(unit)
 	if next == nil || amount > 1_000_000 {
-		p.fail("datetime-interval-unit", "a step of %d %s is not supported", amount, clip(unit))
+		p.fail("datetime-interval-unit", "a step of %d %s is not supported", amount, expr.Clip(unit))
 	}
 	if !strings.Contains(iv.layout, "15") && !strings.Contains("YEARS MONTHS WEEKS DAYS", unit) ||
 		!strings.Contains(iv.layout, "02") && !strings.Contains("YEARS MONTHS", unit) ||

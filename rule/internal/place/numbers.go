@@ -144,14 +144,14 @@ func newBoundaries(a *Algorithm, p *properties) {
 	for one := range strings.SplitSeq(ranges, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64)
 		if err != nil {
-			a.odd = "sharding-ranges has " + strconv.Quote(clip(one)) + ", which is not an integer; " +
+			a.odd = "sharding-ranges has " + strconv.Quote(expr.Clip(one)) + ", which is not an integer; " +
 				"newer versions of ShardingSphere ignore it, older ones refuse it"
 			continue
 		}
 		b = append(b, n)
 	}
 	if b == nil {
-		p.fail("sharding-ranges", "sharding-ranges: expected integers separated by commas, found %q", clip(ranges))
+		p.fail("sharding-ranges", "sharding-ranges: expected integers separated by commas, found %q", expr.Clip(ranges))
 	}
 	slices.Sort(b)
 	a.numbers = b

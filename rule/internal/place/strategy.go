@@ -145,7 +145,7 @@ func (s *Strategy) placeName(v expr.Value) (int, error) {
 	i, ok := s.byName[string(name)]
 	if !ok {
 		if i, ok = s.byName[strings.ToLower(string(name))]; !ok {
-			return 0, &NoTargetError{Type: s.typ, Name: clip(string(name))}
+			return 0, &NoTargetError{Type: s.typ, Name: expr.Clip(string(name))}
 		}
 	}
 	return i, nil
@@ -172,5 +172,5 @@ func (s *Strategy) placeStep(v expr.Value) (int, error) {
 }
 
 func (s *Strategy) valueError(v expr.Value, err error) error {
-	return &ValueError{Type: s.typ, Column: s.column, Value: clip(v.String()), Reason: err.Error()}
+	return &ValueError{Type: s.typ, Column: s.column, Value: expr.Clip(v.String()), Reason: err.Error()}
 }
