@@ -126,7 +126,7 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 		return err
 	}
 	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
-		broadcast: broadcast(pairs)}
+		broadcast: rd.broadcast(pairs)}
 	read := map[string]func(pair) error{
 		"tables":                     func(p pair) error { return r.tables(p, f.table) },
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
@@ -222,17 +222,11 @@ func (r *ruleReader) table(p pair, o object) (t tableSpec, err error) {
 }
 
 // broadcast returns the broadcastTables, which are a list or a comma-separated string.
-func broadcast(rule []pair) map[string]bool {
-	p, ok := find(rule, "broadcastTables")
-	if !ok {
-		return nil
-	}
-	names, tables := []*yaml.Node{p.value}, map[string]bool{}
-	if list := resolve(p.value); list.Kind == yaml.SequenceNode {
-		names = list.Content
-	}
-	for _, n := range names {
-		for name := range strings.SplitSeq(resolve(n).Value, ",") {
+func (rd *reader) broadcast(rule []pair) map[string]bool {
+	tables := map[string]bool{}
+	if p, ok := find(rule, "broadcastTables"); ok {
+		names, _ := rd.nodesText(p.value, p.key.text)
+		for name := range strings.SplitSeq(names.text, ",") {
 			tables[strings.ToLower(strings.TrimSpace(name))] = true
 		}
 	}
@@ -270,8 +264,7 @@ func (rd *reader) autoTable(t *tableSpec) {
 	}
 }
 
-// nodesText reads actualDataNodes or actualDataSources, which are a list or a comma-separated
-// string.
+// nodesText reads actualDataNodes or another value that is a list or a comma-separated string.
 func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
 	list := resolve(n)
 	if list.Kind != yaml.SequenceNode {
