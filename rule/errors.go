@@ -44,19 +44,8 @@ func (e *Error) Error() string {
 		b.WriteString(": " + e.Path)
 	}
 	b.WriteString(": " + e.Reason)
-	for i, word := range e.Nearest {
-		switch {
-		case i == 0:
-			b.WriteString("; did you mean ")
-		case i == len(e.Nearest)-1:
-			b.WriteString(" or ")
-		default:
-			b.WriteString(", ")
-		}
-		b.WriteString(strconv.Quote(word))
-	}
 	if len(e.Nearest) > 0 {
-		b.WriteByte('?')
+		b.WriteString(`; did you mean "` + strings.Join(e.Nearest, `" or "`) + `"?`)
 	}
 	return b.String()
 }

@@ -100,23 +100,6 @@ func BenchmarkLiteralText(b *testing.B) {
 	}
 }
 
-// BenchmarkWorstCases plans statements that are slow by design: time per byte must not grow with
-// length.
-func BenchmarkWorstCases(b *testing.B) {
-	for _, c := range worstCases {
-		for _, size := range []int{1 << 18, 1 << 22} {
-			text, opts := c.text(size), benchmarkOptions()
-			b.Run(fmt.Sprintf("%s/%d KB", c.name, size>>10), func(b *testing.B) {
-				for b.Loop() {
-					Classify(text)
-					_, _ = Parse(text, opts)
-				}
-				perByte(b, text)
-			})
-		}
-	}
-}
-
 func perByte(b *testing.B, text string) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(text)), "ns/byte")
 }
