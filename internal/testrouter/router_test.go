@@ -44,3 +44,21 @@ func TestExpression(t *testing.T) {
 		}
 	}
 }
+
+func TestPartition_examples(t *testing.T) {
+	for _, c := range []struct {
+		typ, prop, value string
+		of               any
+		want             string
+	}{
+		{"MOD", "sharding-count", "4", int64(-1), "3"},
+		{"HASH_MOD", "sharding-count", "4", int64(-1), "0"}, // of a Long
+		{"HASH_MOD", "sharding-count", "1000000", "日本", "835047"},
+		{"BOUNDARY_RANGE", "sharding-ranges", "5, 10", int64(10), "2"},
+	} {
+		s := &Strategy{Columns: []string{"k"}, Type: c.typ, Props: map[string]string{c.prop: c.value}}
+		if have, err := s.partition(c.of); err != nil || have != c.want {
+			t.Errorf("%s %s of %v\nhave: %s, %v\nwant: %s", c.typ, c.value, c.of, have, err, c.want)
+		}
+	}
+}
