@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -353,7 +351,7 @@ func TestHealth_workerIDsAddUp(t *testing.T) {
 }
 
 // Health reports the time by which the newest key is ahead of the clock, if there is a key. It
-// warns if that is more than a second and the tolerance.
+// warns if that is more than a second, the tolerance and the lease's delay explain.
 func TestHealth_borrowed(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: -1})
@@ -366,29 +364,20 @@ func TestHealth_borrowed(t *testing.T) {
 	wantErr(t, "close", late.Close(), nil)
 
 	for _, tt := range []struct {
-		tolerance, back time.Duration
-		delay           time.Duration
-		want            string
-	}{
-		{0, time.Second, 0, ""},
-		{0, time.Second + ms, 0, "1.001s ahead of the clock, which stepped back"},
-		{2 * time.Second, 2 * time.Second, 0, ""},
-		{2 * time.Second, 2*time.Second + ms, 0, "2.001s ahead of the clock, which stepped back"},
-		{0, time.Second, time.Minute, ""},
-		{0, time.Second + ms, time.Minute, "1.001s ahead of the clock, because leases start later"},
-		{0, time.Minute + time.Second, time.Minute, "1m1s ahead of the clock, because leases start later"},
-		{0, time.Minute + time.Second + ms, time.Minute, "1m1.001s ahead of the clock, which stepped back"},
-	} {
-		clock := newHandClock()
-		cfg := config{Clock: clock, ClockBack: clockBackBorrow, Tolerance: tt.tolerance, Assigner: delayed{newFakeStore(clock), tt.delay}}
-		g := mustNew(t, cfg)
-		mustKeys(t, g, 1)
-		clock.step(-tt.back)
-		mustKeys(t, g, 1)
-		h := g.Health()
-		equal(t, "borrowed", *h.Borrowed, tt.back)
-		if w := strings.Join(h.Warnings, "\n"); !strings.Contains(w, tt.want) || (w == "") != (tt.want == "") {
-			t.Errorf("%v ahead, tolerance %v, delay %v\nhave: %q\nwant: %q", tt.back, tt.tolerance, tt.delay, w, tt.want)
+		tolerance, delay, most time.Duration
+	}{{0, 0, time.Second}, {2 * time.Second, 0, 2 * time.Second}, {0, time.Minute, time.Minute + time.Second}} {
+		for _, back := range []time.Duration{tt.most, tt.most + ms} {
+			clock := newHandClock()
+			cfg := config{Clock: clock, ClockBack: clockBackBorrow, Tolerance: tt.tolerance, Assigner: delayed{newFakeStore(clock), tt.delay}}
+			g := mustNew(t, cfg)
+			mustKeys(t, g, 1)
+			clock.step(-back)
+			mustKeys(t, g, 1)
+			h := g.Health()
+			equal(t, "borrowed", *h.Borrowed, back)
+			if warned := strings.Contains(strings.Join(h.Warnings, "\n"), back.String()+" ahead of the clock"); warned != (back > tt.most) {
+				t.Errorf("%v ahead, %+v\nhave: %q\nwant: a warning: %v", back, tt, h.Warnings, back > tt.most)
+			}
 		}
 	}
 }
@@ -434,22 +423,6 @@ func TestGenerator_ceilTick(t *testing.T) {
 		epoch + 10*(1<<30-1): 1<<30 - 1, epoch + 10*(1<<30): 1 << 30, epoch + 10*(1<<31): 1 << 30, math.MaxInt64: 1 << 30,
 	} {
 		equal(t, fmt.Sprintf("the first tick from %d", floor), g.ceilTick(floor), want)
-	}
-}
-
-// nothing is an assigner that returns an invalid lease without an error.
-type nothing struct{ lease spi.WorkerIDLease }
-
-func (n nothing) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
-	return n.lease, nil
-}
-
-func TestLease_thatIsNone(t *testing.T) {
-	for _, lease := range []spi.WorkerIDLease{nil, (*fakeLease)(nil)} {
-		g := mustNew(t, config{Clock: newHandClock(), Assigner: nothing{lease}})
-		if _, err := g.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "expected a lease or an error from the assigner") {
-			t.Errorf("%T\nhave: %v\nwant: an error that blames the assigner", lease, err)
-		}
 	}
 }
 
@@ -504,39 +477,6 @@ func TestLease_comesAsTheContextEnds(t *testing.T) {
 	}
 }
 
-// brokenStore returns an error after a second.
-type brokenStore struct {
-	*fakeStore
-	mu    sync.Mutex
-	calls int
-}
-
-func (s *brokenStore) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
-	s.mu.Lock()
-	s.calls++
-	s.mu.Unlock()
-	time.Sleep(time.Second)
-	return nil, errAway
-}
-
-// One caller queries the store for all callers, and all get its error.
-func TestLease_oneErrorForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &brokenStore{fakeStore: newFakeStore(spi.SystemClock)}
-		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				if _, err := g.Next(t.Context()); !errors.Is(err, errAway) {
-					t.Errorf("have: %v\nwant: the store's error", err)
-				}
-			})
-		}
-		wg.Wait()
-		equal(t, "calls of the store", store.calls, 1)
-	})
-}
-
 // Ready's error contains the cause once.
 func TestReady_namesTheCauseOnce(t *testing.T) {
 	g, _, store := leased(t, config{})
@@ -546,29 +486,18 @@ func TestReady_namesTheCauseOnce(t *testing.T) {
 	}
 }
 
-// plain is an assigner without a description. described has one.
-type plain struct{ spi.WorkerIDAssigner }
-type described struct{ plain }
+// described is an assigner with a description.
+type described struct{ spi.WorkerIDAssigner }
 
 func (described) Describe() string { return "a table" }
 
 func TestGenerator_describesTheWorkerID(t *testing.T) {
 	clock := newHandClock()
-	for want, cfg := range map[string]config{
-		", worker 5, ":                      {WorkerID: 5},
-		", worker 0 (not set), ":            {},
-		", no worker ID yet from an assigner,": {Assigner: plain{newFakeStore(clock)}},
-		", no worker ID yet from a table, ":    {Assigner: described{plain{newFakeStore(clock)}}},
-	} {
-		cfg.Clock = clock
-		g := mustNew(t, cfg)
-		if have := g.Describe(); !strings.Contains(have, want) || strings.Contains(have, "ring of") {
-			t.Errorf("have: %s\nwant: %q in it, no ring", have, want)
-		}
+	g := mustNew(t, config{Clock: clock, Assigner: described{newFakeStore(clock)}, RingSize: 2})
+	for _, worker := range []string{"no worker ID yet", "worker 0"} {
+		want := "SNOWFLAKE_RING 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, " +
+			worker + " from a table, clock-back wait 10ms, vibration 0..1, ring of 2"
+		equal(t, "description", g.Describe(), want)
+		mustKeys(t, g, 1)
 	}
-	g, _, _ := leased(t, config{RingSize: 2})
-	mustKeys(t, g, 1)
-	const want = "SNOWFLAKE_RING 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, " +
-		"worker 0 from an assigner, clock-back wait 10ms, vibration 0..1, ring of 2"
-	equal(t, "description", g.Describe(), want)
 }

@@ -139,27 +139,6 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	equal(t, "two ticks of keys", clock.Now().Sub(start), 2*ms)
 }
 
-// A goroutine that is delayed between reading the clock and loading the word finds a word newer
-// than its reading. This is not a step of the clock.
-func TestClockBack_lateReadingIsNoStep(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackFail})
-	mustKeys(t, g, 1)
-	now, ns := g.clock.Read()
-	clock.step(ms)
-	before := mustKeys(t, g, 1)[0]
-
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.enter(&waiter{rest: make([]int64, 1)})
-	if o, err := g.serveAt(now, ns); err != nil || o.waits() || g.queue.Len() > 0 {
-		t.Errorf("\nhave: %+v, %v\nwant: served", o, err)
-	}
-	if g.slot.Load().state.steps.Load() != 0 {
-		t.Errorf("\nhave: a step of the clock behind %d\nwant: none", before)
-	}
-}
-
 // A new process has a worker ID without a lease. Its ring doesn't use ticks from before its
 // start, which an earlier process may have used.
 func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {

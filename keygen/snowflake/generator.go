@@ -106,10 +106,6 @@ func (g *generator) key(s *slot, pos uint64) int64 {
 // fill sets keys to the keys of consecutive positions in one tick.
 func (g *generator) fill(s *slot, keys []int64, start uint64) {
 	key := g.key(s, start)
-	for ; len(keys) >= 4; keys = keys[4:] { // unrolled, which is 20 % faster
-		keys[0], keys[1], keys[2], keys[3] = key, key+1, key+2, key+3
-		key += 4
-	}
 	for i := range keys {
 		keys[i] = key + int64(i)
 	}

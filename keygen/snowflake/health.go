@@ -59,12 +59,9 @@ func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 	if top := s.state.top(); top > s.from {
 		*h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
 	}
-	switch usual := max(g.cfg.Tolerance, time.Second); {
-	case *h.Borrowed > usual+s.delay:
-		h.Warnings = append(h.Warnings, aheadOfClock(*h.Borrowed, "which stepped back or is wrong"))
-	case *h.Borrowed > usual:
+	if *h.Borrowed > max(g.cfg.Tolerance, time.Second)+s.delay {
 		h.Warnings = append(h.Warnings,
-			aheadOfClock(*h.Borrowed, "because leases start later after a failover of their store, or with a quarantine"))
+			fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", *h.Borrowed))
 	}
 	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)
@@ -92,10 +89,6 @@ func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 	}
 }
 
-func aheadOfClock(by time.Duration, why string) string {
-	return fmt.Sprintf("shardkey: keys are %v ahead of the clock, %s", by, why)
-}
-
 var errLeaseOver = errors.New("not renewed yet")
 
 // Describe returns the type, layout, worker ID and settings in one line.
@@ -107,12 +100,9 @@ func (g *generator) Describe() string {
 	} else if c.Assigner == nil {
 		worker = fmt.Sprintf("worker %d", c.WorkerID)
 	}
-	switch d, ok := c.Assigner.(spi.Describer); {
-	case ok:
+	if d, ok := c.Assigner.(spi.Describer); ok {
 		worker += " from " + d.Describe()
-	case c.Assigner != nil:
-		worker += " from an assigner"
-	case !c.WorkerIDSet:
+	} else if c.Assigner == nil && !c.WorkerIDSet {
 		worker += " (not set)"
 	}
 	ring := ""
@@ -142,4 +132,66 @@ func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err 
 	list, err = lister.ListWorkerIDs(ctx)
 	list.Max = maxID
 	return list, err
+}
+
+// Ready returns nil if a key can be generated now, or within the tolerated wait for the clock. It
+// generates no key. It acquires a worker ID if there is none, or if the clock is far behind the
+// keys of the current one. It renews a lease that is at its limit. A renewal that failed earlier
+// doesn't matter. Its errors are those of GenerateInt64Keys.
+func (g *generator) Ready(ctx context.Context) error {
+	if s := g.slot.Load(); s != nil {
+		if _, v := g.probe(s, g.clock.Now()); v == taken {
+			return nil
+		}
+	}
+	err := g.join(ctx, &waiter{probe: true})
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	// The assigner's error explains the wait, which ctx's error doesn't.
+	if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok {
+		if cause := r.Health().Err; cause != nil {
+			return fmt.Errorf("%w: %w", err, cause)
+		}
+	}
+	return err
+}
+
+// serveProbe checks whether a key is available for a waiter. If it returns the zero outcome and the
+// waiter isn't done, the lease was extended and the caller tries again.
+func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
+	need, v := g.probe(s, now)
+	if v == behind {
+		now, ns := g.clock.Read()
+		if now < 0 {
+			return outcome{}, g.timeError(g.sinceEpoch(ns))
+		}
+		if now+s.state.ahead.Load() < need && !g.borrows(s, need, now) {
+			if o, err := g.waitOrReplace(s, need, now, ns); err != nil || o.ask != nil {
+				return o, err
+			}
+		}
+		// The next tick comes without any action. Check whether it may be used.
+		need, v = g.probe(s, int64(s.state.top()>>g.seqBits))
+	}
+	switch v {
+	case ended:
+		return outcome{}, spi.ErrClosed
+	case atLimit:
+		return g.pastLimit(s, need, now)
+	}
+	g.finish(w, nil, 0)
+	return outcome{}, nil
+}
+
+// probe returns the verdict of take for one key: taken, behind, atLimit or ended. If the clock's
+// tick is full, it returns the verdict for the next tick.
+func (g *generator) probe(s *slot, now int64) (need int64, v verdict) {
+	for {
+		_, need, v = g.take(s, request{now: now, n: 1, dry: true})
+		if v != full {
+			return need, v
+		}
+		now = need - s.state.ahead.Load()
+	}
 }

@@ -45,15 +45,6 @@ func TestHealth(t *testing.T) {
 			t.Errorf("\nhave: %v\nwant: no error, as there is a worker ID", h.Err)
 		}
 	})
-	t.Run("keys ahead of the clock", func(t *testing.T) {
-		g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
-		mustKeys(t, g, 1)
-		clock.step(-time.Hour)
-		mustKeys(t, g, 1)
-		if h := g.Health(); len(h.Warnings) != 1 || *h.Borrowed != time.Hour {
-			t.Errorf("\nhave: %+v\nwant: a warning that keys are 1h ahead", h)
-		}
-	})
 }
 
 // A clock that was half a minute ahead doesn't cost a leased worker ID, and a configured one

@@ -246,8 +246,7 @@ func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 // compose returns the key that [Decode] decodes to these parts.
 func compose(l Layout, at time.Time, worker, sequence int64) int64 {
 	l = l.orDefault()
-	ticks, _ := ticksSince(l, DefaultEpoch, at)
-	return int64(ticks)<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
+	return int64(at.Sub(DefaultEpoch)/l.Tick)<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
 }
 
 // soak returns how long part of a test repeats: 0, or a sixth of SHARDKEY_SOAK.

@@ -2,7 +2,7 @@ package snowflake
 
 import (
 	"fmt"
-	"math/bits"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -116,19 +116,21 @@ func (g *generator) KeyRange(from, until time.Time) (first, last int64, err erro
 }
 
 // Decode returns the parts of a key. The zero Layout is [Classic], and the zero epoch is
-// [DefaultEpoch]. It returns an error for a negative key, and for a key with bits above the time
-// field.
+// [DefaultEpoch]. It returns an error for a negative key, for a key with bits above the time field,
+// and for a key whose time is 292 years or more after the epoch.
 func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 	l, epoch, err := known(l, epoch)
 	if err != nil {
 		return spi.KeyParts{}, err
 	}
-	tick := key >> (l.WorkerBits + l.SequenceBits)
-	if key < 0 || tick > 1<<l.TimeBits-1 {
-		return spi.KeyParts{}, fmt.Errorf("shardkey: expected a key of layout %[2]s in 0..%[3]d, found %[1]d", key, l, largest(l))
+	shift := l.WorkerBits + l.SequenceBits
+	tick := key >> shift
+	if key < 0 || tick > maxTick(l) {
+		return spi.KeyParts{}, fmt.Errorf("shardkey: expected a key of layout %[2]s in 0..%[3]d, found %[1]d",
+			key, l, maxTick(l)<<shift|(1<<shift-1))
 	}
 	return spi.KeyParts{
-		Time:     tickTime(l, epoch, tick),
+		Time:     epoch.Add(time.Duration(tick) * l.Tick).UTC(),
 		WorkerID: key >> l.SequenceBits & l.MaxWorkerID(),
 		Sequence: key & l.MaxSequence(),
 		Layout:   l.String(),
@@ -151,36 +153,22 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 			l, stamp(epoch), stamp(from), stamp(until), l.Tick)
 	}
 	shift := l.WorkerBits + l.SequenceBits
-	return int64(begin << shift), int64((end-1)<<shift | (1<<shift - 1)), nil
+	return begin << shift, (end-1)<<shift | (1<<shift - 1), nil
 }
 
-// rangeTick returns the first tick at or after t, from 0 to the tick after the layout's last one. An
-// int64 doesn't hold that tick if the time has 63 bits.
-func rangeTick(l Layout, epoch, t time.Time) uint64 {
-	ticks, whole := ticksSince(l, epoch, t)
-	if !whole {
-		ticks++
+// rangeTick returns the first tick at or after t, from 0 to the tick after the layout's last one.
+func rangeTick(l Layout, epoch, t time.Time) int64 {
+	since := t.Sub(epoch) // at most 292 years
+	if since <= 0 {
+		return 0
 	}
-	return min(ticks, 1<<l.TimeBits)
+	return min(int64((since-1)/l.Tick)+1, maxTick(l)+1)
 }
 
-// ticksSince returns the number of ticks from the epoch to t, rounded down, and reports whether t
-// is the beginning of a tick. The number is 0 before the epoch, and at most 2^63.
-func ticksSince(l Layout, epoch, t time.Time) (ticks uint64, whole bool) {
-	seconds, nanos := t.Unix()-epoch.Unix(), t.Nanosecond()-epoch.Nanosecond()
-	if nanos < 0 {
-		seconds, nanos = seconds-1, nanos+int(time.Second)
-	}
-	if seconds < 0 {
-		return 0, true
-	}
-	hi, lo := bits.Mul64(uint64(seconds), uint64(time.Second))
-	lo, carry := bits.Add64(lo, uint64(nanos), 0)
-	if hi += carry; hi >= uint64(l.Tick)>>1 {
-		return 1 << 63, true
-	}
-	quotient, rest := bits.Div64(hi, lo, uint64(l.Tick))
-	return quotient, rest == 0
+// maxTick returns the last tick that can be decoded. If the time field is so wide that it has later
+// ticks, it is the last one whose distance from the epoch a [time.Duration] can hold, 292 years.
+func maxTick(l Layout) int64 {
+	return min(1<<l.TimeBits-1, int64((math.MaxInt64-l.Tick)/l.Tick))
 }
 
 func known(l Layout, epoch time.Time) (Layout, time.Time, error) {
@@ -192,17 +180,4 @@ func known(l Layout, epoch time.Time) (Layout, time.Time, error) {
 		return l, epoch, err
 	}
 	return l, epoch, checkEpoch(epoch)
-}
-
-// largest returns the key with all bits of its layout set. A generator may end before it, because
-// Go's nanoseconds end in 2262.
-func largest(l Layout) int64 {
-	return 1<<(l.TimeBits+l.WorkerBits+l.SequenceBits) - 1
-}
-
-// tickTime returns the beginning of a tick, also after 2262.
-func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
-	hi, lo := bits.Mul64(uint64(tick), uint64(l.Tick))
-	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small, because a tick is at most an hour
-	return time.Unix(epoch.Unix()+int64(seconds), int64(epoch.Nanosecond())+int64(nanos)).UTC()
 }

@@ -223,17 +223,25 @@ func (s *slowStore) AcquireWorkerID(ctx context.Context, most int64) (spi.Worker
 	}
 }
 
+// One caller queries the store for all callers, and all get a key, or its error.
 func TestLease_oneCallerAcquiresForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
-		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() { mustKeys(t, g, 1) })
-		}
-		wg.Wait()
-		equal(t, "calls of the store", store.calls.Load(), 1)
-	})
+	for _, storeErr := range []error{nil, errAway} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
+			store.fail(storeErr)
+			g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
+			var wg sync.WaitGroup
+			for range 100 {
+				wg.Go(func() {
+					_, err := g.Next(t.Context())
+					wantErr(t, "key", err, storeErr)
+				})
+			}
+			wg.Wait()
+			equal(t, "calls of the store", store.calls.Load(), 1)
+			store.fail(nil)
+		})
+	}
 }
 
 // If the caller that queries the store gives up, another caller queries it.

@@ -67,9 +67,6 @@ const unsetWorker = "shardkey: no worker ID set, using 0; set worker-id or worke
 // is below from.
 func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
-	if err == nil && isNil(lease) {
-		err = errors.New("expected a lease or an error from the assigner, found neither")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
 	}
@@ -211,12 +208,6 @@ func (g *generator) release(s *slot) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return guard.Call("the worker ID's lease", func() error { return s.lease.Release(ctx, lastUsed) })
-}
-
-// isNil reports whether a lease is nil, or an interface with a nil pointer.
-func isNil(lease spi.WorkerIDLease) bool {
-	v := reflect.ValueOf(lease)
-	return lease == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // ceilTick returns the first tick that begins at or after a Unix time in milliseconds.

@@ -50,14 +50,6 @@ func TestState_givesEachPositionOnce(t *testing.T) {
 	}
 }
 
-func TestState_newestTickOnlyRises(t *testing.T) {
-	var s state
-	for _, tick := range []int64{5, 3, 5, 7, 6} {
-		s.raiseHigh(tick)
-	}
-	equal(t, "newest tick", s.high.Load(), 7)
-}
-
 // TestSoak_uniqueKeys takes keys with 64 goroutines on 16 processors, singly and in batches, from
 // two generators that share a worker ID. SHARDKEY_SOAK=1m sets the total duration.
 func TestSoak_uniqueKeys(t *testing.T) {
@@ -272,21 +264,6 @@ func (s *skewed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDL
 	s.fakeStore.clock = s.clock
 	s.mu.Unlock()
 	return s.fakeStore.AcquireWorkerID(ctx, most)
-}
-
-func TestShared_stateOutlivesItsGenerators(t *testing.T) {
-	for _, ring := range []int{1, 200} {
-		clock := newHandClock()
-		cfg := config{Clock: clock, WorkerID: 5, RingSize: ring}
-		seen := map[int64]bool{}
-		for range 10 {
-			g := mustNew(t, cfg)
-			if err := takeModel(g, 3, seen); err != nil {
-				t.Fatalf("ring %d: %v", ring, err)
-			}
-			wantErr(t, "close", g.Close(), nil)
-		}
-	}
 }
 
 // A generator with another ring size takes over a free worker ID, and begins after all earlier
