@@ -1,11 +1,10 @@
 package sequence
 
 import (
+	"cmp"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -17,10 +16,9 @@ import (
 // jdbc:mysql://host:port/database?option=value&…:
 // https://dev.mysql.com/doc/connector-j/en/connector-j-reference-jdbc-url-format.html
 //
-// It uses the options for TLS (useSSL, requireSSL, verifyServerCertificate, sslMode),
-// connectTimeout and socketTimeout (both in milliseconds), user and password. It ignores other
-// options such as serverTimezone and characterEncoding, because they don't affect what this package
-// reads. Unless the options specify otherwise, it uses TLS if the server supports it.
+// It uses the options for TLS (useSSL, requireSSL, verifyServerCertificate, sslMode), user and
+// password. It ignores other options, such as serverTimezone. Unless the options specify otherwise,
+// it uses TLS if the server supports it.
 //
 // The error is a [*spi.PropError] without the address, which may contain a password.
 func parseJDBC(address string) (*mysql.Config, error) {
@@ -40,33 +38,17 @@ func parseJDBC(address string) (*mysql.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := u.Port()
-	if port == "" {
-		port = "3306"
-	}
-	cfg := mysql.NewConfig()
-	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), port)
-	cfg.DBName = strings.TrimPrefix(u.Path, "/")
-	cfg.User = u.User.Username()
-	cfg.Passwd, _ = u.User.Password()
-	for name, field := range map[string]*string{"user": &cfg.User, "password": &cfg.Passwd} {
-		if v := option[name]; v != "" {
-			*field = v
-		}
-	}
-	for name, field := range map[string]*time.Duration{"connectTimeout": &cfg.Timeout, "socketTimeout": &cfg.ReadTimeout} {
-		if v := option[strings.ToLower(name)]; v != "" {
-			ms, err := strconv.ParseUint(v, 10, 31)
-			if err != nil {
-				return nil, badJDBC(name + " in milliseconds")
-			}
-			*field = time.Duration(ms) * time.Millisecond
-		}
-	}
-	cfg.WriteTimeout = cfg.ReadTimeout
-	if cfg.TLSConfig, err = tlsMode(option); err != nil {
+	tls, err := tlsMode(option)
+	if err != nil {
 		return nil, err
 	}
+	password, _ := u.User.Password()
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
+	cfg.DBName = strings.TrimPrefix(u.Path, "/")
+	cfg.User = cmp.Or(option["user"], u.User.Username())
+	cfg.Passwd = cmp.Or(option["password"], password)
+	cfg.TLSConfig = tls
 	mysqldb.OwnSession(cfg)
 	return cfg, nil
 }
@@ -110,14 +92,12 @@ var tlsModes = map[string]string{
 // (https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-security.html) to
 // go-sql-driver's parameter tls. sslMode takes precedence over the older options.
 func tlsMode(option map[string]string) (string, error) {
-	older := map[string]string{}
+	yes := map[string]bool{}
 	for _, name := range []string{"useSSL", "requireSSL", "verifyServerCertificate"} {
-		switch v := strings.ToLower(option[strings.ToLower(name)]); v {
-		case "":
+		switch strings.ToLower(option[strings.ToLower(name)]) {
+		case "", "false", "no":
 		case "true", "yes":
-			older[name] = "yes"
-		case "false", "no":
-			older[name] = "no"
+			yes[name] = true
 		default:
 			return "", badJDBC(name + " true, false, yes or no")
 		}
@@ -129,11 +109,11 @@ func tlsMode(option map[string]string) (string, error) {
 		return "", badJDBC("sslMode DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
 	}
 	switch {
-	case older["useSSL"] == "no":
+	case option["usessl"] != "" && !yes["useSSL"]:
 		return "false", nil
-	case older["verifyServerCertificate"] == "yes":
+	case yes["verifyServerCertificate"]:
 		return "true", nil
-	case older["useSSL"] == "yes", older["requireSSL"] == "yes":
+	case yes["useSSL"], yes["requireSSL"]:
 		return "skip-verify", nil
 	}
 	return "preferred", nil

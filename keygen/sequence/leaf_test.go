@@ -88,24 +88,6 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 	}
 }
 
-// Numbers that another process claims after the row was read are not claimed again.
-func TestLeaf_swapCompares(t *testing.T) {
-	if testserver.EachAndOldest(t, TestLeaf_swapCompares) {
-		return
-	}
-	t.Parallel()
-	dsn, db := leafAlloc.database(t)
-	for _, c := range []struct{ read, rows, then int64 }{{5, 0, 1}, {1, 1, 101}, {1, 0, 101}} {
-		res, err := db.Exec(claimSwap, c.read+100, "order", c.read)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rows, _ := res.RowsAffected(); rows != c.rows || maxID(t, dsn) != c.then {
-			t.Errorf("max_id read as %d\nhave: %d rows, max_id %d\nwant: %d, %d", c.read, rows, maxID(t, dsn), c.rows, c.then)
-		}
-	}
-}
-
 // mocked returns a server with a connection whose answers the test sets.
 func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	t.Helper()
@@ -209,21 +191,6 @@ func TestLeaf_failoverGap(t *testing.T) {
 	failOver(t, dsn)
 	if first := mustKey(t, process("0")); first != 11 {
 		t.Errorf("without a gap\nhave: %d\nwant: 11", first)
-	}
-}
-
-// If several processes find another server at the same time, one of them raises max_id.
-func TestLeaf_oneProcessLeavesTheGap(t *testing.T) {
-	s, mock := mocked(t)
-	mock.ExpectBegin()
-	mock.ExpectExec(updateServer).WithArgs("new", noteKey("order"), "old").WillReturnResult(sqlmock.NewResult(0, 0))
-	mock.ExpectRollback()
-	l := &leafRow{server: s, key: "order", gap: 1000}
-	if err := l.leaveGap(t.Context(), s.conn, "old", "new"); err != nil || s.warning.Load() != nil {
-		t.Errorf("\nhave: %v, warning %v\nwant: nothing, another process was faster", err, s.warning.Load())
-	}
-	if err := mock.ExpectationsWereMet(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -36,21 +36,6 @@ func TestSegment_take(t *testing.T) {
 	}
 }
 
-// A request that is too large leaves the rest to smaller ones.
-func TestSegment_takeWastesNothing(t *testing.T) {
-	s := newSegment(run{100, 10, 1})
-	s.take(6)
-	if _, ok := s.take(5); ok {
-		t.Fatal("5 of 4 were given")
-	}
-	if offset, ok := s.take(4); !ok || offset != 6 {
-		t.Errorf("\nhave: %d %v\nwant: 6 true", offset, ok)
-	}
-	if s.left() != 0 {
-		t.Errorf("\nhave: %d left\nwant: 0", s.left())
-	}
-}
-
 // Callers in a tight loop take one number or several. Their total must equal the size of the
 // segment and the count of retire. A duplicate would increase it.
 func TestSegment_givesEachNumberOnce(t *testing.T) {

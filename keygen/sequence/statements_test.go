@@ -18,7 +18,7 @@ import (
 
 // step is one statement of a script, with the answer of the mocked server.
 type step struct {
-	kind  string // exec, prepared, query, begin or commit
+	kind  string // exec, prepared, query, begin, commit or rollback
 	query string
 	args  []driver.Value // nil for any
 	rows  [][]driver.Value
@@ -35,6 +35,8 @@ func (st step) expect(mock sqlmock.Sqlmock, late bool) {
 		mock.ExpectBegin().WillReturnError(st.err)
 	case "commit":
 		mock.ExpectCommit().WillReturnError(st.err)
+	case "rollback":
+		mock.ExpectRollback()
 	case "query":
 		e := mock.ExpectQuery(st.query)
 		if st.args != nil {
@@ -90,14 +92,14 @@ func eachFails(t *testing.T, script []step, do func(*server) error) {
 	t.Helper()
 	for i := range script {
 		for _, late := range []bool{false, true} {
-			if late && script[i].kind != "query" {
+			if late && script[i].kind != "query" || script[i].kind == "rollback" {
 				continue
 			}
 			s, mock := mocked(t)
 			open := false
 			for _, st := range script[:i] {
 				st.expect(mock, false)
-				open = (open || st.kind == "begin") && st.kind != "commit"
+				open = (open || st.kind == "begin") && st.kind != "commit" && st.kind != "rollback"
 			}
 			failing := script[i]
 			failing.err = errAway
@@ -243,15 +245,17 @@ func TestLeaf_connected(t *testing.T) {
 		want   error
 		warns  string
 	}{
-		"no gap":           {0, []step{readStep}, nil, ""},
-		"step of 1":        {0, []step{{kind: "query", query: selectStep, args: key, rows: row(1)}}, nil, ""},
-		"step of 0":        {0, []step{{kind: "query", query: selectStep, args: key, rows: row(0)}}, errBadRow, ""},
-		"no row":           {0, []step{{kind: "query", query: selectStep, args: key}}, errUnknownKey, ""},
-		"several rows":     {0, []step{{kind: "query", query: selectStep, args: key, rows: append(row(1), row(2)...)}}, errBadRow, ""},
-		"the same server":  {77, []step{uuid("new"), noted("new"), readStep}, nil, ""},
-		"without a name":   {77, []step{uuid(""), readStep}, nil, ""},
-		"not noted yet":    {77, []step{uuid("new"), none, insert, readStep}, nil, ""},
-		"another server":   {77, []step{uuid("new"), noted("old"), begin, update, raise, commit, readStep}, nil, "raised by 77"},
+		"no gap":          {0, []step{readStep}, nil, ""},
+		"step of 1":       {0, []step{{kind: "query", query: selectStep, args: key, rows: row(1)}}, nil, ""},
+		"step of 0":       {0, []step{{kind: "query", query: selectStep, args: key, rows: row(0)}}, errBadRow, ""},
+		"no row":          {0, []step{{kind: "query", query: selectStep, args: key}}, errUnknownKey, ""},
+		"several rows":    {0, []step{{kind: "query", query: selectStep, args: key, rows: append(row(1), row(2)...)}}, errBadRow, ""},
+		"the same server": {77, []step{uuid("new"), noted("new"), readStep}, nil, ""},
+		"without a name":  {77, []step{uuid(""), readStep}, nil, ""},
+		"not noted yet":   {77, []step{uuid("new"), none, insert, readStep}, nil, ""},
+		"another server":  {77, []step{uuid("new"), noted("old"), begin, update, raise, commit, readStep}, nil, "raised by 77"},
+		"noted by another": {77, []step{uuid("new"), noted("old"), begin,
+			{kind: "exec", query: updateServer, args: update.args}, {kind: "rollback"}, readStep}, nil, ""},
 		"noted meanwhile":  {77, []step{uuid("new"), none, answer(insert, mysqldb.ErrDuplicateKey), noted("new"), readStep}, nil, ""},
 		"may not read":     {77, []step{uuid("new"), answer(none, mysqldb.ErrTableDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
 		"may not insert":   {77, []step{uuid("new"), none, answer(insert, mysqldb.ErrTableDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
@@ -286,16 +290,6 @@ func TestLeaf_connected(t *testing.T) {
 			}
 			eachFails(t, tt.script, func(s *server) error { return newRow(s).connected(t.Context(), s.conn) })
 		})
-	}
-}
-
-// A failed commit leaves no gap and reports none.
-func TestLeaf_gapThatIsNotCommitted(t *testing.T) {
-	s, _ := play(t, []step{{kind: "begin"}, {kind: "exec", query: updateServer, n: 1}, {kind: "exec", query: raiseMax, n: 1},
-		{kind: "commit", err: errAway}})
-	l := &leafRow{server: s, key: "order", gap: 77, logger: slog.New(slog.DiscardHandler)}
-	if err := l.leaveGap(t.Context(), s.conn, "old", "new"); !errors.Is(err, errAway) || s.warning.Load() != nil {
-		t.Errorf("\nhave: %v, warning %v\nwant: the error, no warning", err, s.warning.Load())
 	}
 }
 
@@ -384,6 +378,8 @@ func TestTicket_claim(t *testing.T) {
 		return []step{{kind: "begin"}, {kind: "exec", query: one + strings.Repeat(",('a')", int(n-1)), id: 10, n: n},
 			{kind: "query", query: "SELECT `id` FROM `t` WHERE stub = 'a'", rows: row(last)}, {kind: "commit"}}
 	}
+	scattered := slices.Clone(locked)
+	scattered[1].rows = row(10, 16)
 	denied := []step{{kind: "exec", query: block, err: &mysql.MySQLError{Number: mysqldb.ErrDBAccessDenied}}}
 	for name, tt := range map[string]struct {
 		noLock bool
@@ -397,6 +393,8 @@ func TestTicket_claim(t *testing.T) {
 		"two without locks":        {true, 2, rows(2, 13), ""},
 		"most without locks":       {true, maxRows, rows(maxRows, 10+3*(maxRows-1)), ""},
 		"more without locks":       {true, maxRows + 1, nil, "or request at most 1000"},
+		"numbers of another":       {false, 2, scattered, "expected the next number after 10, found 16"},
+		"too few numbers":          {true, 2, rows(2, 10)[:4], errScattered.Error()},
 		"the lock is refused":      {false, 2, slices.Concat(denied, rows(2, 13)), ""},
 		"no number":                {false, 1, []step{{kind: "exec", query: one, n: 1}}, "no LAST_INSERT_ID"},
 		"a number off the grid":    {false, 1, []step{{kind: "exec", query: one, id: 11, n: 1}}, "doesn't fit its auto_increment_increment"},
