@@ -309,10 +309,6 @@ func (a *assigner) newestHeld(entries []Entry) int64 {
 	return latest
 }
 
-// started distinguishes this process from an earlier one with the same name, for example in the
-// same container.
-var started = time.Now().UnixMilli()
-
 // noWorkerID returns the error for a store that has no free worker ID.
 func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	e := &noWorkerIDError{Store: a.info.Name, MaxWorkerID: maxWorkerID}
@@ -334,9 +330,6 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 			continue
 		}
 		e.Taken = append(e.Taken, t)
-		if r := t.Record; r.Holder == a.holder && r.FreeFrom == 0 && r.Since >= started {
-			e.Here = append(e.Here, t.WorkerID)
-		}
 		if t.Err == nil && (soonest == 0 || t.Record.start() < soonest) {
 			soonest = t.Record.start()
 		}

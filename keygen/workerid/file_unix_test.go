@@ -81,41 +81,10 @@ func TestFileStore_linkAsNamespace(t *testing.T) {
 	}
 }
 
-// The store doesn't wait for files that are not regular, and leaves their worker ID alone.
-func TestFileStore_noRegularFile(t *testing.T) {
-	for what, make := range map[string]func(string) error{
-		"FIFO":      func(name string) error { return syscall.Mkfifo(name, 0o666) },
-		"directory": func(name string) error { return os.Mkdir(name, 0o777) },
-		"link":      func(name string) error { return os.Symlink("/dev/zero", name) },
-	} {
-		s, dir := hostile(t)
-		if err := make(filepath.Join(dir, "0003.json")); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := s.List(t.Context())
-		var foreign *ForeignRecordError
-		if err != nil || len(entries) != 1 || !errors.As(entries[0].Err, &foreign) || foreign.WorkerID != 3 {
-			t.Errorf("%s\nhave: %v, %v\nwant: a foreign record of worker ID 3", what, entries, err)
-		}
-		if swapped, err := s.CompareAndSet(t.Context(), 3, Record{}, fresh); swapped || err == nil {
-			t.Errorf("%s: replaced, %v", what, err)
-		}
-		if err := make(filepath.Join(dir, "0004.lock")); err != nil {
-			t.Fatal(err)
-		}
-		if swapped, err := s.CompareAndSet(t.Context(), 4, Record{}, fresh); swapped || !errors.Is(err, errNotRegular) {
-			t.Errorf("%s as lock\nhave: %v, %v\nwant: %v", what, swapped, err, errNotRegular)
-		}
-		if swapped, err := s.CompareAndSet(t.Context(), 5, Record{}, fresh); !swapped || err != nil {
-			t.Errorf("%s: another worker ID\nhave: %v, %v\nwant: leased", what, swapped, err)
-		}
-	}
-}
-
 // Users without write access to the directory can't open its files, and so can't lock them.
 func TestFileStore_modes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
-	for dirMode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o755: 0o600, 0o775: 0o660, 0o770: 0o660, 0: 0o600} {
+	for dirMode, want := range map[os.FileMode]os.FileMode{0o750: 0o600, 0o707: 0o600, 0o775: 0o660, 0o777: 0o660, 0: 0o600} {
 		path := t.TempDir()
 		dir := filepath.Join(path, "x")
 		if dirMode != 0 {

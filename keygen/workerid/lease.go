@@ -46,7 +46,6 @@ type lease struct {
 
 	mu       sync.Mutex // guards the following fields and changes of limit
 	ended    error      // why the lease has ended: lost or released
-	tries    int64      // attempts to renew that weren't ended by their caller
 	renewals int64
 	lastErr  error // error of the last attempt to renew, or nil
 	stopped  bool  // that attempt failed at the limit, which was logged
@@ -79,22 +78,17 @@ func (l *lease) Limit() int64 { return l.limit.Load() }
 
 // Renew extends the reservation until it includes the key time until. The error wraps
 // [spi.ErrLeaseLost], [spi.ErrStore] or, after Release, [spi.ErrClosed]. It also wraps spi.ErrStore
-// if until is more than a day ahead of the clock, or if the clock is too far ahead. Simultaneous
-// callers share one request to the store, and its error.
+// if until is more than a day ahead of the clock, or if the clock is too far ahead.
 func (l *lease) Renew(ctx context.Context, until int64) error {
 	if l.Limit() > until {
 		return nil
 	}
-	seen := l.finishedTries()
 	if err := l.lock(ctx); err != nil {
 		return err
 	}
 	defer l.unlock()
 	if l.Limit() > until {
 		return nil
-	}
-	if err := l.failedSince(seen); err != nil {
-		return err
 	}
 	return l.renew(ctx, until)
 }
@@ -147,25 +141,6 @@ func (l *lease) endedBy() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
-}
-
-func (l *lease) finishedTries() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.tries
-}
-
-// failedSince returns the error of the newest attempt, if an attempt has ended since seen.
-func (l *lease) failedSince(seen int64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended != nil {
-		return l.ended
-	}
-	if l.tries > seen {
-		return l.lastErr
-	}
-	return nil
 }
 
 func (l *lease) lock(ctx context.Context) error {

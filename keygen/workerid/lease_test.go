@@ -58,19 +58,6 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	})
 }
 
-// If no ID was used, the next lease begins at the same time as this one, not earlier.
-func TestLease_releaseUnused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
-		first := mustAcquire(t, newAssigner(t, m, nil), 0)
-		time.Sleep(time.Second)
-		if err := first.Release(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		wantMS(t, "floor", mustAcquire(t, newAssigner(t, m, nil), 0).Floor(), first.Floor())
-	})
-}
-
 // A released lease leaves no goroutine, even while its assigner is open.
 func TestLease_releaseEndsTheRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -206,30 +193,6 @@ func TestLease_logsItsLife(t *testing.T) {
 		}
 		if len(have) != len(want) {
 			t.Errorf("have: %s\nwant: %d lines", log.String(), len(want))
-		}
-	})
-}
-
-// Callers that reach the limit together share one request to the store.
-func TestLease_renewIsShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
-		s := newSlowStore(m.Open(), time.Second)
-		a := workerid.Assign(t, s, workerid.Config{})
-		l := mustAcquire(t, a, 0)
-		m.SetAway(errors.New("away"))
-		before, start := s.calls(), time.Now()
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				if err := l.Renew(t.Context(), l.Limit()); !errors.Is(err, spi.ErrStore) {
-					t.Errorf("have: %v\nwant: spi.ErrStore", err)
-				}
-			})
-		}
-		wg.Wait()
-		if n, took := s.calls()-before, time.Since(start); n > 2 || took > 3*time.Second {
-			t.Errorf("50 callers\nhave: %d calls in %v\nwant: one or two calls", n, took)
 		}
 	})
 }

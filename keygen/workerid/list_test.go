@@ -72,17 +72,18 @@ func TestList_states(t *testing.T) {
 		now := time.Now().UnixMilli()
 		const second, day = 1000, 24 * 3600 * 1000
 		for id, r := range []workerid.Record{
-			{Owner: "a", ReservedUntil: now + 10*second, Holder: "held", Since: now - second},
+			{Owner: "a", ReservedUntil: now + 1, Holder: "held", Since: now - second},
 			{Owner: "b", ReservedUntil: now + 10*second, FreeFrom: now + second, Holder: "free"},
 			{Owner: "c", ReservedUntil: now, Holder: "expired"},
-			{Owner: "d", ReservedUntil: now + day + second, Holder: "ahead"},
-			{Owner: "e", ReservedUntil: now + 2*day, FreeFrom: now + 2*day, Holder: "ahead"},
+			{Owner: "d", ReservedUntil: now + day, Holder: "held"},
+			{Owner: "e", ReservedUntil: now + day + 1, Holder: "ahead"},
+			{Owner: "f", ReservedUntil: now + 2*day, FreeFrom: now + 2*day, Holder: "ahead"},
 		} {
 			m.Put(int64(id), r)
 		}
 		a := workerid.Assign(t, m.Open(), workerid.Config{})
 		list, err := a.ListWorkerIDs(t.Context())
-		if err != nil || len(list.List) != 5 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
+		if err != nil || len(list.List) != 6 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
 			t.Fatalf("have: %+v, %v", list, err)
 		}
 		for i, id := range list.List {
@@ -90,7 +91,7 @@ func TestList_states(t *testing.T) {
 				t.Errorf("have: %+v\nwant: worker ID %d, state %s", id, i, id.Holder)
 			}
 		}
-		if id := list.List[0]; id.Since.UnixMilli() != now-second || id.ReservedUntil.UnixMilli() != now+10*second || !id.FreeFrom.IsZero() {
+		if id := list.List[0]; id.Since.UnixMilli() != now-second || id.ReservedUntil.UnixMilli() != now+1 || !id.FreeFrom.IsZero() {
 			t.Errorf("have: %+v", id)
 		}
 		broken := errors.New("broken")

@@ -16,16 +16,6 @@ func TestIdentity_staysAndHasTheStartTime(t *testing.T) {
 	}
 }
 
-func TestStartTime_nameWithParentheses(t *testing.T) {
-	stat := "7870 (a) b (c) R 7862 7862 17991 0 -1 4194304 99 0 0 0 0 0 0 0 20 0 1 0 1282791 3133440 407"
-	if have := startTime([]byte(stat)); have != "1282791" {
-		t.Errorf("have: %s\nwant: 1282791", have)
-	}
-	if have := startTime([]byte("1 (x) R")); have != "" {
-		t.Errorf("have: %s\nwant: nothing", have)
-	}
-}
-
 func TestUptime_rises(t *testing.T) {
 	first, ok := uptime()
 	second, _ := uptime()

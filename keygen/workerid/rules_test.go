@@ -42,16 +42,6 @@ func TestLease_isNotRenewedAfterItsRelease(t *testing.T) {
 	}
 }
 
-// A request for IDs far in the future comes from a wrong clock, and extends no reservation.
-func TestLease_timeFarAheadIsNotReserved(t *testing.T) {
-	l, store, clock := acquired(t)
-	before := store.record
-	until := clock.ms + (horizon + time.Hour).Milliseconds()
-	if err := l.Renew(t.Context(), until); err == nil || !store.record.Same(before) {
-		t.Errorf("have: %v, %v\nwant: an error, the record as it was", err, store.record)
-	}
-}
-
 func TestCandidates_ofRecords(t *testing.T) {
 	l, _, clock := acquired(t)
 	hour := time.Hour.Milliseconds()

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -204,4 +205,18 @@ func (r *recordRow) record(workerID int64) (Record, error) {
 		return Record{}, &ForeignRecordError{WorkerID: workerID, Value: fmt.Sprintf("%+v", record), Err: err}
 	}
 	return record, nil
+}
+
+var _ sqlstate.Keeper = (*assigner)(nil)
+
+// SQLState returns the table of a SQL store.
+func (a *assigner) SQLState() []sqlstate.Table {
+	s, ok := a.store.(*sqlStore)
+	if !ok {
+		return nil
+	}
+	return []sqlstate.Table{{
+		Kind: sqlstate.Leases, Connector: s.connector, Server: s.server, Name: s.name,
+		Key: s.namespace, DDL: tableDDL(s.table),
+	}}
 }

@@ -136,20 +136,6 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	}
 }
 
-func TestSQLStore_foreignTable(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_foreignTable) {
-		return
-	}
-	dsn := testserver.Database(t)
-	mustExec(t, dsn, "CREATE TABLE shardkey_worker (id INT)")
-	s := mustSQL(t, dsn, "shardkey_worker")
-	defer s.Close()
-	var table *workerid.TableError
-	if _, err := s.List(t.Context()); !errors.As(err, &table) {
-		t.Errorf("have: %v\nwant: a TableError", err)
-	}
-}
-
 func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 	if testserver.EachAndOldest(t, TestSQLStore_tableOfAnotherSchema) {
 		return
@@ -246,42 +232,6 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 			if err := acquire(t, dsn); err != nil {
 				t.Errorf("after running %s\nhave: %v\nwant: a lease", table.DDL, err)
 			}
-		})
-	}
-}
-
-// If a key is dropped while processes run, it is noticed as soon as a row is duplicated.
-func TestSQLStore_severalRowsOfOneWorkerID(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_severalRowsOfOneWorkerID) {
-		return
-	}
-	for name, use := range map[string]func(workerid.Store, workerid.Record) error{
-		"List": func(s workerid.Store, _ workerid.Record) error {
-			_, err := s.List(t.Context())
-			return err
-		},
-		"Get": func(s workerid.Store, _ workerid.Record) error {
-			_, err := s.Get(t.Context(), 0)
-			return err
-		},
-		"CompareAndSet": func(s workerid.Store, r workerid.Record) error {
-			next := r
-			next.Owner, next.ReservedUntil = "next", r.ReservedUntil+1
-			_, err := s.CompareAndSet(t.Context(), 0, r, next)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dsn := testserver.Database(t)
-			s := mustSQL(t, dsn, "shardkey_worker")
-			defer s.Close()
-			r := workerid.Record{Owner: "me", ReservedUntil: 9}
-			if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, r); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			mustExec(t, dsn, "ALTER TABLE shardkey_worker DROP PRIMARY KEY")
-			mustExec(t, dsn, "INSERT INTO shardkey_worker SELECT * FROM shardkey_worker")
-			wantTableError(t, name, use(s, r))
 		})
 	}
 }

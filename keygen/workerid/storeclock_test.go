@@ -24,44 +24,6 @@ func (s *clockedStore) Now(context.Context) (time.Time, error) {
 	return s.clock.Now().Add(s.apart), s.err
 }
 
-// The store's clock is compared before a worker ID is leased. It is also compared before a
-// reservation advances by more than this machine's clock may be ahead.
-func TestClock_isComparedWithTheStores(t *testing.T) {
-	away := errors.New("away")
-	for name, c := range map[string]struct {
-		apart time.Duration
-		err   error
-		want  func(error) bool
-	}{
-		"the bound less":     {-time.Minute, nil, func(err error) bool { return err == nil }},
-		"more":               {time.Hour * 1000, nil, func(err error) bool { return err == nil }},
-		"over the bound":     {-time.Minute - time.Millisecond, nil, isClockError},
-		"it does not answer": {0, away, func(err error) bool { return errors.Is(err, away) && errors.Is(err, spi.ErrStore) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clock := &fixedClock{ms: 1_790_000_000_000}
-			store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: c.apart, err: c.err}
-			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute})
-			a.manual = true
-			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
-				t.Errorf("a first worker ID\nhave: %v", err)
-			}
-
-			store.apart, store.err, store.record = 0, nil, Record{}
-			l, err := a.acquire(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			limit := l.Limit()
-			store.apart, store.err = c.apart, c.err
-			clock.ms += 2 * horizon.Milliseconds()
-			if err := l.keep(t.Context()); !c.want(err) || (l.Limit() > limit) != (err == nil) {
-				t.Errorf("a renewal two days later\nhave: %v, limit %d", err, l.Limit())
-			}
-		})
-	}
-}
-
 func isClockError(err error) bool {
 	var wrong *clockError
 	return errors.As(err, &wrong) && errors.Is(err, spi.ErrStore)
@@ -135,36 +97,6 @@ func (s *stepped) set(by time.Duration) { s.off.Store(int64(by)) }
 func (s *stepped) Now() time.Time       { return time.Now().Add(s.by()) }
 func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
 	return spi.SystemClock.Sleep(ctx, d)
-}
-
-// With a store without a clock, a step ahead extends no reservation, for existing and new leases,
-// until the clock is set back.
-func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
-	if _, ok := uptime(); !ok {
-		t.Skip("without the uptime of the machine a step ahead isn't told from a suspension")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		store, clock := new(oneRecord), new(stepped)
-		a, l := byHand(t, store, config{Clock: clock})
-		before := store.record
-		clock.set(365 * 24 * time.Hour)
-		for range 3 {
-			time.Sleep(time.Second)
-			if err := l.keep(t.Context()); !isClockError(err) || store.record != before {
-				t.Fatalf("a renewal\nhave: %v, %v\nwant: a clockError, %v", err, store.record, before)
-			}
-			if _, err := a.acquire(t.Context(), 1); !isClockError(err) {
-				t.Fatalf("another worker ID\nhave: %v\nwant: a clockError", err)
-			}
-			if h := l.Health(); !isClockError(h.Err) {
-				t.Fatalf("health\nhave: %v\nwant: a clockError", h.Err)
-			}
-		}
-		clock.set(0)
-		if err := l.keep(t.Context()); err != nil || l.Limit() <= before.ReservedUntil {
-			t.Errorf("set back\nhave: %v, limit %d\nwant: beyond %d", err, l.Limit(), before.ReservedUntil)
-		}
-	})
 }
 
 // These cases are not a step ahead: a process that was stopped, a store that was unavailable, and a
