@@ -3,7 +3,6 @@ package snowflake
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -97,7 +96,7 @@ func (c *config) checkTime() error {
 	if err := checkEpoch(c.Epoch); err != nil || c.Clock != spi.SystemClock {
 		return err
 	}
-	now, last := time.Now(), lastTime(c.Layout, c.Epoch)
+	now, last := time.Now(), tickTime(c.Layout, c.Epoch, maxTick(c.Layout))
 	switch {
 	case c.Epoch.After(now):
 		return fmt.Errorf("%w: epoch: expected a time before the current time %[3]s, found %[2]s", spi.ErrTimeOverflow, stamp(c.Epoch), stamp(now))
@@ -114,17 +113,6 @@ func checkEpoch(epoch time.Time) error {
 		return fmt.Errorf("shardkey: epoch: expected a time from 1970 to 2200, found %s", stamp(epoch))
 	}
 	return nil
-}
-
-// lastTick returns the highest value of the time field whose time Go can represent in nanoseconds,
-// which ends in 2262.
-func lastTick(l Layout, epoch time.Time) int64 {
-	const end = math.MaxInt64 / int64(time.Second) * int64(time.Second)
-	return min(1<<l.TimeBits-1, (end-epoch.UnixNano())/int64(l.Tick)-1)
-}
-
-func lastTime(l Layout, epoch time.Time) time.Time {
-	return time.Unix(0, epoch.UnixNano()+lastTick(l, epoch)*int64(l.Tick)).UTC()
 }
 
 func (c *config) readWorker(p spi.Props) (err error) {

@@ -31,7 +31,7 @@ func startError(id int64, start, now time.Time) error {
 func (g *generator) timeError(t time.Time) error {
 	return fmt.Errorf("%w: expected a time from %[3]s to %[4]s for layout %[5]s, found %[2]s; "+
 		"check the clock and the epoch, or use more time bits",
-		spi.ErrTimeOverflow, stamp(t), stamp(g.cfg.Epoch), stamp(lastTime(g.cfg.Layout, g.cfg.Epoch)), g.cfg.Layout)
+		spi.ErrTimeOverflow, stamp(t), stamp(g.cfg.Epoch), stamp(g.clock.At(g.lastTick)), g.cfg.Layout)
 }
 
 // leaseError returns the error for the end of s's lease. why is the error of its renewal, or of

@@ -54,7 +54,7 @@ func newGenerator(cfg config) *generator {
 		cfg:      cfg,
 		seqBits:  cfg.Layout.SequenceBits,
 		seqMask:  uint64(cfg.Layout.MaxSequence()),
-		lastTick: lastTick(cfg.Layout, cfg.Epoch),
+		lastTick: maxTick(cfg.Layout),
 	}
 	g.figures.Waits = new(int64)
 	g.clock.Init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)

@@ -130,7 +130,7 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 			key, l, maxTick(l)<<shift|(1<<shift-1))
 	}
 	return spi.KeyParts{
-		Time:     epoch.Add(time.Duration(tick) * l.Tick).UTC(),
+		Time:     tickTime(l, epoch, tick),
 		WorkerID: key >> l.SequenceBits & l.MaxWorkerID(),
 		Sequence: key & l.MaxSequence(),
 		Layout:   l.String(),
@@ -165,10 +165,15 @@ func rangeTick(l Layout, epoch, t time.Time) int64 {
 	return min(int64((since-1)/l.Tick)+1, maxTick(l)+1)
 }
 
-// maxTick returns the last tick that can be decoded. If the time field is so wide that it has later
+// maxTick returns the last tick that a key can have. If the time field is so wide that it has later
 // ticks, it is the last one whose distance from the epoch a [time.Duration] can hold, 292 years.
 func maxTick(l Layout) int64 {
 	return min(1<<l.TimeBits-1, int64((math.MaxInt64-l.Tick)/l.Tick))
+}
+
+// tickTime returns the beginning of a tick.
+func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
+	return epoch.Add(time.Duration(tick) * l.Tick).UTC()
 }
 
 func known(l Layout, epoch time.Time) (Layout, time.Time, error) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -156,8 +155,8 @@ func (g *generator) extend(s *slot) bool {
 	}
 	limit := g.end
 	if ms := s.lease.Limit(); ms != math.MaxInt64 {
-		ticks := tick.FloorDiv(tick.SatSub(satMillis(ms), g.clock.Epoch()), g.clock.Length())
-		limit = min(limit, uint64(max(ticks, 0))<<g.seqBits)
+		ticks := max(0, g.sinceMilli(ms)) / g.clock.Length()
+		limit = uint64(min(ticks, g.lastTick+1)) << g.seqBits
 	}
 	for {
 		old := s.limit.Load()
@@ -212,7 +211,7 @@ func (g *generator) release(s *slot) error {
 
 // ceilTick returns the first tick that begins at or after a Unix time in milliseconds.
 func (g *generator) ceilTick(ms int64) int64 {
-	since := tick.SatSub(satMillis(ms), g.clock.Epoch())
+	since := g.sinceMilli(ms)
 	if since <= 0 {
 		return 0
 	}
@@ -221,13 +220,13 @@ func (g *generator) ceilTick(ms int64) int64 {
 
 // lastMilli returns the last Unix time in milliseconds that is part of tick at.
 func (g *generator) lastMilli(at int64) int64 {
-	return tick.CeilDiv(g.clock.Epoch()+(at+1)*g.clock.Length(), int64(time.Millisecond)) - 1
+	return g.clock.At(at + 1).Add(-1).UnixMilli()
 }
 
-// satMillis converts milliseconds to nanoseconds, limited to the range of int64.
-func satMillis(ms int64) int64 {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return max(-most, min(ms, most)) * int64(time.Millisecond)
+// sinceMilli returns the nanoseconds from the epoch to a Unix time in milliseconds, at most 292
+// years.
+func (g *generator) sinceMilli(ms int64) int64 {
+	return int64(time.UnixMilli(ms).Sub(g.cfg.Epoch))
 }
 
 // identity identifies generators whose keys would collide: those with the same layout, epoch and

@@ -21,7 +21,7 @@ import (
 type Clock struct {
 	clock  spi.Clock
 	system bool // whether clock is the system's clock
-	epoch  int64
+	epoch  time.Time
 	tick   int64 // in nanoseconds
 	most   int64 // later ticks are reported as this one
 
@@ -31,10 +31,10 @@ type Clock struct {
 }
 
 // Init sets the clock, the time of tick 0, the length of a tick, and the last tick. Later times are
-// reported as the last tick. The epoch must be between 1970 and 2262.
+// reported as the last tick. The epoch must not have a monotonic clock reading.
 func (t *Clock) Init(clock spi.Clock, epoch time.Time, tick time.Duration, most int64) {
 	t.clock, t.system = clock, clock == spi.SystemClock
-	t.epoch, t.tick, t.most = epoch.UnixNano(), int64(tick), most
+	t.epoch, t.tick, t.most = epoch, int64(tick), most
 	if t.system {
 		t.base = time.Now()
 	}
@@ -66,22 +66,19 @@ func (t *Clock) Nanos() int64 {
 	return ns
 }
 
-// Epoch returns the time of tick 0 in nanoseconds since 1970.
-func (t *Clock) Epoch() int64 { return t.epoch }
-
 // Length returns the length of a tick in nanoseconds.
 func (t *Clock) Length() int64 { return t.tick }
 
 // System reports whether the clock is the system's clock.
 func (t *Clock) System() bool { return t.system }
 
-// Read reads the clock and returns the tick and the time in nanoseconds since the epoch. It doesn't
-// use a cached reading.
+// Read reads the clock and returns the tick and the time in nanoseconds since the epoch, at most 292
+// years. It doesn't use a cached reading.
 func (t *Clock) Read() (tick, ns int64) {
 	if t.system {
 		ns = t.anchor()
 	} else {
-		ns = SatSub(UnixNano(t.clock.Now()), t.epoch)
+		ns = int64(t.clock.Now().Sub(t.epoch))
 	}
 	if ns < 0 {
 		return -1, ns
@@ -109,49 +106,11 @@ func (t *Clock) anchor() int64 {
 
 func (t *Clock) both() (ns, offset int64) {
 	now := t.clock.Now()
-	ns = SatSub(UnixNano(now), t.epoch)
+	ns = int64(now.Sub(t.epoch))
 	return ns, ns - int64(now.Sub(t.base))
 }
 
-// At returns the beginning of a tick.
+// At returns the beginning of a tick, at most 292 years after the epoch.
 func (t *Clock) At(tick int64) time.Time {
-	if tick > (math.MaxInt64-max(t.epoch, 0))/t.tick {
-		return time.Unix(0, math.MaxInt64).UTC()
-	}
-	return time.Unix(0, t.epoch+tick*t.tick).UTC()
-}
-
-// UnixNano returns t.UnixNano(), limited to the range of int64.
-func UnixNano(t time.Time) int64 {
-	switch sec := t.Unix(); {
-	case sec >= math.MaxInt64/int64(time.Second):
-		return math.MaxInt64
-	case sec <= math.MinInt64/int64(time.Second):
-		return math.MinInt64
-	}
-	return t.UnixNano()
-}
-
-// SatSub returns a−b, limited to the range of int64.
-func SatSub(a, b int64) int64 {
-	d := a - b
-	switch {
-	case b > 0 && d > a:
-		return math.MinInt64
-	case b < 0 && d < a:
-		return math.MaxInt64
-	}
-	return d
-}
-
-// CeilDiv returns a/b rounded up. b must be positive.
-func CeilDiv(a, b int64) int64 { return -FloorDiv(-a, b) }
-
-// FloorDiv returns a/b rounded down. b must be positive.
-func FloorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
+	return t.epoch.Add(time.Duration(min(tick, math.MaxInt64/t.tick) * t.tick)).UTC()
 }

@@ -76,13 +76,3 @@ func TestClock_isReadAgainEachTick(t *testing.T) {
 		}
 	}
 }
-
-func TestDivision_roundsBelowZero(t *testing.T) {
-	for _, tt := range []struct{ a, b, floor, ceil int64 }{
-		{7, 2, 3, 4}, {6, 2, 3, 3}, {0, 5, 0, 0}, {-1, 5, -1, 0}, {-5, 5, -1, -1}, {-6, 5, -2, -1}, {math.MinInt64 + 1, 2, math.MinInt64 / 2, math.MinInt64/2 + 1},
-	} {
-		if floor, ceil := FloorDiv(tt.a, tt.b), CeilDiv(tt.a, tt.b); floor != tt.floor || ceil != tt.ceil {
-			t.Errorf("%d / %d\nhave: %d down, %d up\nwant: %d, %d", tt.a, tt.b, floor, ceil, tt.floor, tt.ceil)
-		}
-	}
-}
