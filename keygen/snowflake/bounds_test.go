@@ -49,7 +49,8 @@ func (d delayed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDL
 }
 
 // A lease may begin at most a minute, four ticks and its own delay ahead of the clock. With
-// borrowed keys, it is a day instead of a minute.
+// borrowed keys, it is a day instead of a minute. A worker ID that begins later was used with a
+// wrong clock. It is released as it was, and the next key has another one.
 func TestLease_floorAtTheBound(t *testing.T) {
 	for _, tt := range []struct {
 		policy string
@@ -69,12 +70,21 @@ func TestLease_floorAtTheBound(t *testing.T) {
 			store.reserved[0] = floor.UnixMilli()
 			g := mustNew(t, config{Clock: clock, Assigner: delayed{store, tt.delay}, ClockBack: tt.policy})
 			key, err := g.Next(t.Context())
-			if beyond > 0 {
-				wantErr(t, fmt.Sprintf("%s, a delay of %v, a tick too far", tt.policy, tt.delay), err, spi.ErrNoWorkerID)
-				store.first = 1 // an unused ID for Close
-			} else if err != nil || !partsOf(t, g, key).Time.Equal(floor) {
-				t.Errorf("%s, a delay of %v\nhave: %d, %v\nwant: a key of the floor", tt.policy, tt.delay, key, err)
+			if beyond == 0 {
+				if err != nil || !partsOf(t, g, key).Time.Equal(floor) {
+					t.Errorf("%s, a delay of %v\nhave: %d, %v\nwant: a key of the floor", tt.policy, tt.delay, key, err)
+				}
+				continue
 			}
+			if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) ||
+				!strings.Contains(err.Error(), "worker ID 0 is free, but its keys begin at "+stamp(floor)) {
+				t.Errorf("%s, a delay of %v, a tick too far\nhave: %v\nwant: ErrNoWorkerID that names worker ID 0", tt.policy, tt.delay, err)
+			}
+			if store.owner[0] != nil || store.reserved[0] != floor.UnixMilli() {
+				t.Errorf("%s\nhave: worker ID 0 is kept\nwant: it is released as it was", tt.policy)
+			}
+			store.first = 1
+			equal(t, "worker ID of the next key", partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, 1)
 		}
 	}
 }

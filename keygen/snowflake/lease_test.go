@@ -50,36 +50,6 @@ func TestLease_floor(t *testing.T) {
 	}
 }
 
-// A floor far ahead comes from a wrong clock, not from a crash. Such a worker ID is kept only if
-// keys may have any time.
-func TestLease_floorFarAhead(t *testing.T) {
-	for _, policy := range policies {
-		clock := newHandClock()
-		store := newFakeStore(clock)
-		floor := clock.Now().Add(time.Hour)
-		store.reserved[0] = floor.UnixMilli()
-		g := mustNew(t, config{Clock: clock, Assigner: store, ClockBack: policy})
-		key, err := g.Next(t.Context())
-		if policy == clockBackBorrow {
-			if err != nil || partsOf(t, g, key).Time.Before(floor) {
-				t.Errorf("%v\nhave: %d, %v\nwant: a key at the floor", policy, key, err)
-			}
-			continue
-		}
-		if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) ||
-			!strings.Contains(err.Error(), "worker ID 0 is free, but its keys begin at "+stamp(floor)) {
-			t.Errorf("%v\nhave: %v\nwant: ErrNoWorkerID that names worker ID 0", policy, err)
-		}
-		if store.owner[0] != nil || store.reserved[0] != floor.UnixMilli() {
-			t.Errorf("%v\nhave: worker ID 0 is kept\nwant: it is released as it was", policy)
-		}
-		store.first = 1
-		if worker := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; worker != 1 {
-			t.Errorf("%v: worker of the next key\nhave: %d\nwant: 1", policy, worker)
-		}
-	}
-}
-
 func TestLease_limit(t *testing.T) {
 	for _, cfg := range []config{{}, {RingSize: 200}, {Layout: JS53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
 		g, clock, store := leased(t, cfg)
