@@ -10,7 +10,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // preference orders the worker IDs that a new owner may take, the best first. Reusing worker IDs
@@ -264,7 +267,9 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 		// If the write is applied later, no key uses it and the record expires.
 		return false, a.storeError("take a worker ID", err)
 	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
-		return false, a.storeError("take a worker ID", &alteredError{Wrote: next, Found: found})
+		return false, a.storeError("take a worker ID", fmt.Errorf("the store changed a record: "+
+			"expected reserved_until %d and free_from %d, found %d and %d; check the types of its columns",
+			next.ReservedUntil, next.FreeFrom, found.ReservedUntil, found.FreeFrom))
 	}
 	if floor, err = l.apart(ctx, floor, now, l.seen); err != nil {
 		return false, err
@@ -276,9 +281,8 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	// The outcome was unknown, and the record is in the store. It is ours, but the store hasn't
 	// acknowledged it.
 	l.begin(c.WorkerID, floor, a.rules.shown(noLimit, next), next)
-	var lost *leaseLostError
 	err = l.reserve(ctx, now)
-	if errors.As(err, &lost) {
+	if errors.Is(err, spi.ErrLeaseLost) {
 		return false, nil
 	}
 	return err == nil, err
@@ -309,33 +313,43 @@ func (a *assigner) newestHeld(entries []Entry) int64 {
 	return latest
 }
 
-// noWorkerID returns the error for a store that has no free worker ID.
+// shownHolders limits the holders in an error message.
+const shownHolders = 5
+
+// noWorkerID returns the error for a store that has no free worker ID. It lists the holders, and
+// when the first of them becomes free by their records.
 func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
-	e := &noWorkerIDError{Store: a.info.Name, MaxWorkerID: maxWorkerID}
 	entries, err := a.store.List(ctx)
-	if err != nil {
-		return errors.Join(e, a.storeError("list worker IDs", err))
+	err = a.storeError("list worker IDs", err)
+	var chosen []int64
+	if err == nil && a.info.WorkerIDs != nil {
+		chosen, err = a.allowed(ctx, nil, maxWorkerID)
 	}
-	if a.info.WorkerIDs != nil {
-		ids, err := a.allowed(ctx, nil, maxWorkerID)
-		if err != nil {
-			return errors.Join(e, err)
-		}
-		entries = slices.DeleteFunc(entries, func(e Entry) bool { return !slices.Contains(ids, e.WorkerID) })
-	}
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
+		return e.WorkerID > maxWorkerID || chosen != nil && !slices.Contains(chosen, e.WorkerID)
+	})
 	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.WorkerID, y.WorkerID) })
+	var holders strings.Builder
 	soonest := int64(0)
-	for _, t := range entries {
-		if t.WorkerID > maxWorkerID {
-			continue
+	for i, t := range entries {
+		if i < shownHolders {
+			fmt.Fprintf(&holders, "; %d: %v", t.WorkerID, cmp.Or[any](t.Err, t.Record))
 		}
-		e.Taken = append(e.Taken, t)
 		if t.Err == nil && (soonest == 0 || t.Record.start() < soonest) {
 			soonest = t.Record.start()
 		}
 	}
-	if soonest > 0 {
-		e.Soonest = time.UnixMilli(soonest)
+	if more := len(entries) - shownHolders; more > 0 {
+		fmt.Fprintf(&holders, "; and %d more", more)
 	}
-	return e
+	if soonest > 0 {
+		fmt.Fprintf(&holders, "; the next is free at %s", time.UnixMilli(soonest).UTC().Format(time.RFC3339))
+	}
+	none := fmt.Errorf("%w: all of 0..%d are leased in %s%s; "+
+		"stop a holder, wait until its reservation ends, or use another namespace for unrelated tables",
+		spi.ErrNoWorkerID, maxWorkerID, a.info.Name, &holders)
+	if err != nil {
+		return errors.Join(none, err)
+	}
+	return none
 }

@@ -85,8 +85,8 @@ func holderName() string {
 	return host + holderPID + strconv.Itoa(os.Getpid())
 }
 
-// AcquireWorkerID leases a free worker ID in 0..maxWorkerID. The error is a [*noWorkerIDError], or
-// wraps [spi.ErrStore] or [spi.ErrClosed].
+// AcquireWorkerID leases a free worker ID in 0..maxWorkerID. The error wraps [spi.ErrNoWorkerID],
+// [spi.ErrStore] or [spi.ErrClosed].
 func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	lease, err := a.acquire(ctx, maxWorkerID)
 	if err != nil {

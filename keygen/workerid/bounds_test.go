@@ -503,23 +503,8 @@ func TestValidNamespace_characters(t *testing.T) {
 	}
 }
 
-// Errors list a limited number of holders and worker IDs, and the number of the others.
-func TestNoWorkerIDError_names(t *testing.T) {
-	for taken, more := range map[int]string{0: "", 5: "", 6: "; and 1 more", 9: "; and 4 more"} {
-		e := &noWorkerIDError{Store: "S", MaxWorkerID: 31}
-		for id := range taken {
-			e.Taken = append(e.Taken, Entry{WorkerID: int64(id), Record: Record{Owner: "a", ReservedUntil: 1, Holder: fmt.Sprintf("host%d", id)}})
-		}
-		text := e.Error()
-		if strings.Count(text, "held by host") != min(taken, 5) || !strings.Contains(text, more) || (more == "") == strings.Contains(text, "; and ") ||
-			strings.Contains(text, "next is free") {
-			t.Errorf("%d taken\nhave: %s\nwant: 5 at most, %q, no time", taken, text, more)
-		}
-	}
-	odd := &noWorkerIDError{Taken: []Entry{{WorkerID: 3, Err: errors.New("not understood")}}, Soonest: time.UnixMilli(5000)}
-	if text := odd.Error(); !strings.Contains(text, "; 3: not understood") || !strings.Contains(text, "next is free at 1970-01-01T00:00:05Z") {
-		t.Errorf("have: %s", text)
-	}
+// The error for a foreign record shows the beginning of its content.
+func TestForeignRecordError_content(t *testing.T) {
 	for n, cut := range map[int]bool{0: false, 60: false, 61: true} {
 		text := (&ForeignRecordError{Value: strings.Repeat("x", n), Err: errors.New("odd")}).Error()
 		if strings.Contains(text, "…") != cut {
@@ -530,27 +515,6 @@ func TestNoWorkerIDError_names(t *testing.T) {
 		text := (&ForeignRecordError{Value: value, Err: errors.New("odd")}).Error()
 		if strings.Contains(text, `(odd): "abc"`) != want || strings.Contains(text, `""`) {
 			t.Errorf("have: %s\nwant: %q shown", text, value)
-		}
-	}
-	for _, tt := range []struct {
-		e    leaseLostError
-		want string
-	}{
-		{leaseLostError{WorkerID: 3, Err: errCopied}, "worker ID 3: this process"},
-		{leaseLostError{WorkerID: 3}, "worker ID 3: its record was removed"},
-		{leaseLostError{WorkerID: 3, Found: Record{Owner: "a", Holder: "host9", ReservedUntil: 1}}, "worker ID 3: held by host9"},
-	} {
-		if text := tt.e.Error(); !strings.Contains(text, tt.want) || !errors.Is(&tt.e, spi.ErrLeaseLost) || errors.Is(&tt.e, errCopied) != (tt.e.Err != nil) {
-			t.Errorf("have: %s\nwant: %s", text, tt.want)
-		}
-	}
-	for _, tt := range []struct {
-		e    clockError
-		want [2]bool // max-clock-ahead, stays
-	}{{clockError{}, [2]bool{}}, {clockError{Most: time.Minute}, [2]bool{true, false}}, {clockError{Most: time.Minute, Stays: true}, [2]bool{true, true}}} {
-		text := tt.e.Error()
-		if have := [2]bool{strings.Contains(text, "max-clock-ahead"), strings.Contains(text, "stays ahead")}; have != tt.want {
-			t.Errorf("have: %s\nwant: %v", text, tt.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package workerid
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +44,7 @@ func (r reading) passed(later reading) time.Duration {
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
 	now := a.config.Clock.Now()
 	if now.Before(earliest) {
-		return &clockError{Clock: now, Other: earliest, What: "the current time is after"}
+		return wrongClock(now, "the current time is after", earliest)
 	}
 	if a.info.Now != nil {
 		if known, err := a.checkStoresClock(ctx, now, listed); known || err != nil {
@@ -75,7 +76,7 @@ func (a *assigner) checkStoresClock(ctx context.Context, now time.Time, listed [
 		if agree, err := a.witness(ctx, now, listed, a.isElsewhere); agree || err != nil {
 			return true, err
 		}
-		return true, &clockError{Clock: now, Other: other, What: "the store's clock shows", Most: a.config.MaxClockAhead}
+		return true, fmt.Errorf("%w; max-clock-ahead is %v", wrongClock(now, "the store's clock shows", other), a.config.MaxClockAhead)
 	}
 	a.clocks.mu.Lock()
 	defer a.clocks.mu.Unlock()
@@ -93,7 +94,7 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 		newest = max(newest, e.Record.ReservedUntil)
 	}
 	if newest > 0 && now.Sub(time.UnixMilli(newest)) > longestPause {
-		return &clockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is until"}
+		return wrongClock(now, "the newest reservation in the store is until", time.UnixMilli(newest))
 	}
 	uptime, ok := a.uptime()
 	if !ok {
@@ -123,10 +124,8 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 	if err != nil {
 		return err
 	}
-	return &clockError{
-		Clock: now, Other: right.at.Add(right.passed(this)), What: "after its last reading it should show",
-		Most: a.config.MaxClockAhead, Stays: true,
-	}
+	return fmt.Errorf("%w; max-clock-ahead is %v, and a clock that stays ahead for that time is accepted",
+		wrongClock(now, "after its last reading it should show", right.at.Add(right.passed(this))), a.config.MaxClockAhead)
 }
 
 // witness reports whether a process holds a worker ID at about this time. The function who selects

@@ -187,9 +187,8 @@ func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 					for _, g := range generators {
 						_, err := g.Next(t.Context())
 						for what, err := range map[string]error{"next": err, "ready": g.Ready(t.Context()), "health": g.Health().Err} {
-							var wrong *workerid.ClockError
-							if !errors.As(err, &wrong) || !errors.Is(err, spi.ErrStore) {
-								t.Fatalf("%s\nhave: %v\nwant: a ClockError", what, err)
+							if !errors.Is(err, workerid.ErrClock) || !errors.Is(err, spi.ErrStore) {
+								t.Fatalf("%s\nhave: %v\nwant: ErrClock", what, err)
 							}
 						}
 					}

@@ -16,7 +16,7 @@ func (l *lease) copied() error {
 	if now == l.identity || now == "" || l.identity == "" {
 		return nil
 	}
-	return &leaseLostError{WorkerID: l.workerID, Err: errCopied}
+	return leaseLost(l.workerID, errCopied)
 }
 
 // lookEvery is how often a lease checks whether its process is a clone. stepMost is how far the

@@ -17,17 +17,15 @@ import (
 // These types are for the tests in package workerid_test, which import workeridtest. That package
 // imports this one.
 type (
-	Assigner        = assigner
-	Config          = config
-	LeaseLostError  = leaseLostError
-	ClockError      = clockError
-	NoWorkerIDError = noWorkerIDError
-	TableError      = tableError
+	Assigner   = assigner
+	Config     = config
+	TableError = tableError
 )
 
 var (
 	NewFileStore = newFileStore
 	TableDDL     = tableDDL
+	ErrClock     = errClock
 )
 
 // Assign returns an assigner for a store, and closes it at the end of the test.

@@ -66,7 +66,7 @@ func (l *lease) checkServer(ctx context.Context) error {
 		return l.storeError("read the server's name", err)
 	}
 	if server != l.server {
-		return &leaseLostError{WorkerID: l.workerID, Err: errServerReplaced}
+		return leaseLost(l.workerID, errServerReplaced)
 	}
 	l.unsure = false
 	return nil

@@ -117,26 +117,6 @@ func (a *assigner) count(err error) {
 	a.figures.Error(kindOf(err), err, now)
 }
 
-// kindOf returns the name of an error in Health.
-func kindOf(err error) string {
-	kind := stats.KindOf(err,
-		stats.Kind{Err: spi.ErrLeaseLost, Name: "lease-lost"},
-		stats.Kind{Err: spi.ErrNoWorkerID, Name: "no-worker-id"},
-		stats.Kind{Err: spi.ErrStore, Name: "store"})
-	if kind != "store" {
-		return kind
-	}
-	var clock *clockError
-	var foreign *ForeignRecordError
-	switch {
-	case errors.As(err, &clock):
-		return "clock"
-	case errors.As(err, &foreign):
-		return "foreign-record"
-	}
-	return kind
-}
-
 // shownOdd limits the worker IDs in warnings.
 const shownOdd = 5
 

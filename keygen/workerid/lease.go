@@ -219,8 +219,7 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 		err = l.reserve(bounded, until)
 	}
 	callerEnded := ctx.Err() != nil
-	var lost *leaseLostError
-	if errors.As(err, &lost) && l.end(err) {
+	if errors.Is(err, spi.ErrLeaseLost) && l.end(err) {
 		l.assigner.lost(l, err)
 	}
 	l.tried(err, callerEnded)
@@ -296,7 +295,11 @@ func (l *lease) reread(ctx context.Context) error {
 		return l.readError("read the lease", err)
 	}
 	if !l.assigner.rules.mine(found, l.newest, l.attempts) {
-		return &leaseLostError{WorkerID: l.workerID, Found: found}
+		why := found.String()
+		if found.IsZero() {
+			why = "its record was removed from the store"
+		}
+		return leaseLost(l.workerID, errors.New(why))
 	}
 	if !found.Same(l.newest) {
 		l.newest, l.attempts = found, nil
@@ -316,8 +319,7 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 		if done, err := l.write(ctx, next); done || err != nil {
 			return err
 		}
-		var lost *leaseLostError
-		if err := l.reread(ctx); errors.As(err, &lost) {
+		if err := l.reread(ctx); errors.Is(err, spi.ErrLeaseLost) {
 			return nil // another owner has it already
 		} else if err != nil {
 			return err
@@ -330,16 +332,16 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	now := l.assigner.config.Clock.Now()
 	if asked := time.UnixMilli(until); asked.Sub(now) > l.assigner.horizon()+l.delay {
-		return &clockError{Clock: now, Other: asked, What: "keys were requested for"}
+		return wrongClock(now, "keys were requested for", asked)
 	}
 	return l.assigner.checkClock(ctx, l.newest.ReservedUntil, nil)
 }
 
-// readError returns an [*leaseLostError] for a foreign record, because it can't be renewed.
+// readError returns the error of a lost lease for a foreign record, because it can't be renewed.
 func (l *lease) readError(op string, err error) error {
 	var foreign *ForeignRecordError
 	if errors.As(err, &foreign) {
-		return &leaseLostError{WorkerID: l.workerID, Err: err}
+		return leaseLost(l.workerID, err)
 	}
 	return l.storeError(op, err)
 }

@@ -389,8 +389,7 @@ func (p *process) renew(t int64) bool {
 	p.busy = true
 	defer func() { p.busy = false }()
 	err := p.lease.Renew(context.Background(), t)
-	var lost *leaseLostError
-	if errors.As(err, &lost) {
+	if errors.Is(err, spi.ErrLeaseLost) {
 		p.world.figures.lost++
 		p.former = append(p.former, p.lease)
 		p.lease = nil

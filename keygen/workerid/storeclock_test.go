@@ -24,10 +24,7 @@ func (s *clockedStore) Now(context.Context) (time.Time, error) {
 	return s.clock.Now().Add(s.apart), s.err
 }
 
-func isClockError(err error) bool {
-	var wrong *clockError
-	return errors.As(err, &wrong) && errors.Is(err, spi.ErrStore)
-}
+func isClockError(err error) bool { return errors.Is(err, errClock) && errors.Is(err, spi.ErrStore) }
 
 // The store's clock is queried once per max-clock-ahead, not with every renewal. A step in that
 // time is noticed anyway.
