@@ -14,33 +14,33 @@ import (
 )
 
 var (
-	keyGenerators     = registry[func(Props) (KeyGenerator, error)]{kind: "key generator"}
-	workerIDAssigners = registry[func(Props) (WorkerIDAssigner, error)]{kind: "worker-ID assigner"}
+	keyGenerators     = registry[KeyGenerator]{kind: "key generator"}
+	workerIDAssigners = registry[WorkerIDAssigner]{kind: "worker-ID assigner"}
 )
 
 // RegisterKeyGenerator registers the factory of a generator type for sharding rules. Types are
 // case-insensitive. The factory checks the properties and does no I/O. RegisterKeyGenerator panics
 // if the type is empty or already registered, or if the factory is nil.
 func RegisterKeyGenerator(typ string, factory func(Props) (KeyGenerator, error)) {
-	keyGenerators.register(typ, factory, factory == nil)
+	keyGenerators.register(typ, factory)
 }
 
 // RegisterWorkerIDAssigner registers the factory of an assigner type, as [RegisterKeyGenerator]
 // does for generators.
 func RegisterWorkerIDAssigner(typ string, factory func(Props) (WorkerIDAssigner, error)) {
-	workerIDAssigners.register(typ, factory, factory == nil)
+	workerIDAssigners.register(typ, factory)
 }
 
 // NewKeyGenerator returns a new generator of a registered type. The error for an invalid or unknown
 // property wraps a [*PropError].
 func NewKeyGenerator(typ string, props Props) (KeyGenerator, error) {
-	return construct(&keyGenerators, typ, props)
+	return keyGenerators.construct(typ, props)
 }
 
 // NewWorkerIDAssigner returns a new assigner of a registered type. Its errors are like those of
 // [NewKeyGenerator].
 func NewWorkerIDAssigner(typ string, props Props) (WorkerIDAssigner, error) {
-	return construct(&workerIDAssigners, typ, props)
+	return workerIDAssigners.construct(typ, props)
 }
 
 // KeyGeneratorTypes returns the registered types, in upper case and sorted.
@@ -49,56 +49,50 @@ func KeyGeneratorTypes() []string { return keyGenerators.types() }
 // WorkerIDAssignerTypes returns the registered types, in upper case and sorted.
 func WorkerIDAssignerTypes() []string { return workerIDAssigners.types() }
 
-type registry[F any] struct {
+// registry has the factories of all types of key generators, or of worker-ID assigners.
+type registry[T any] struct {
 	kind      string
 	mu        sync.RWMutex
-	factories map[string]F
+	factories map[string]func(Props) (T, error)
 }
 
-func (r *registry[F]) register(typ string, factory F, isNil bool) {
+func (r *registry[T]) register(typ string, factory func(Props) (T, error)) {
 	typ = strings.ToUpper(typ)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch _, dup := r.factories[typ]; {
+	switch {
 	case typ == "":
 		panic("shardkey: register " + r.kind + ": type is empty")
-	case isNil:
+	case factory == nil:
 		panic("shardkey: register " + r.kind + " " + typ + ": factory is nil")
-	case dup:
+	case r.factories[typ] != nil:
 		panic("shardkey: register called twice for " + r.kind + " " + typ)
-	}
-	if r.factories == nil {
-		r.factories = map[string]F{}
+	case r.factories == nil:
+		r.factories = map[string]func(Props) (T, error){}
 	}
 	r.factories[typ] = factory
 }
 
-func (r *registry[F]) types() []string {
+func (r *registry[T]) types() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Sorted(maps.Keys(r.factories))
 }
 
-func (r *registry[F]) lookup(typ string) (F, error) {
-	r.mu.RLock()
-	factory, ok := r.factories[strings.ToUpper(typ)]
-	r.mu.RUnlock()
-	if !ok {
-		return factory, fmt.Errorf("shardkey: unknown %s type %q; registered: %s", r.kind, clip(typ), strings.Join(r.types(), ", "))
-	}
-	return factory, nil
-}
-
 // construct calls the factory of a registered type, and then refuses properties that it didn't ask
 // for.
-func construct[T any](r *registry[func(Props) (T, error)], typ string, props Props) (T, error) {
-	var zero T
-	factory, err := r.lookup(typ)
-	if err != nil {
-		return zero, err
+func (r *registry[T]) construct(typ string, props Props) (none T, err error) {
+	r.mu.RLock()
+	factory := r.factories[strings.ToUpper(typ)]
+	r.mu.RUnlock()
+	if factory == nil {
+		return none, fmt.Errorf("shardkey: unknown %s type %q; registered: %s", r.kind, clip(typ), strings.Join(r.types(), ", "))
 	}
-	made, err := call(factory, props)
-	err = props.redacted(err)
+	var made T
+	err = props.redacted(guard.Call("the factory", func() (err error) {
+		made, err = factory(props)
+		return err
+	}))
 	switch {
 	case err != nil:
 	case isNil(made):
@@ -111,13 +105,7 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 			_ = guard.Call("its Close", c.Close)
 		}
 	}
-	return zero, &factoryError{r.kind, strings.ToUpper(typ), err}
-}
-
-// call calls a factory. A panic of the factory becomes an error.
-func call[T any](factory func(Props) (T, error), props Props) (made T, err error) {
-	defer guard.Recover(&err, "the factory")
-	return factory(props)
+	return none, &factoryError{r.kind, strings.ToUpper(typ), err}
 }
 
 // isNil reports whether v is nil, or an interface with a nil pointer or function.

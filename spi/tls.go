@@ -46,11 +46,14 @@ func tlsConfig(mode, cert, key string) (*tls.Config, error) {
 	case "skip-verify":
 		c.InsecureSkipVerify = true
 	default:
-		pool, err := readAuthorities(mode)
+		pem, err := os.ReadFile(mode)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("property %q: expected true, false, skip-verify or a PEM file: %w", "tls", err)
 		}
-		c.RootCAs = pool
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("property %q: %s has no certificate in PEM form", "tls", mode)
+		}
 	}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -60,16 +63,4 @@ func tlsConfig(mode, cert, key string) (*tls.Config, error) {
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
-}
-
-func readAuthorities(path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("property %q: expected true, false, skip-verify or a PEM file: %w", "tls", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("property %q: %s has no certificate in PEM form", "tls", path)
-	}
-	return pool, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -112,7 +113,7 @@ func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, er
 	if err := a.start(l); err != nil {
 		return nil, err
 	}
-	a.leased(l)
+	a.config.Logger.Info("shardkey: worker ID leased", "worker_id", l.workerID, "until", formatTime(l.Limit()))
 	return l, nil
 }
 
@@ -168,8 +169,14 @@ func (a *assigner) forget(l *lease) {
 
 // Describe returns the store, the namespace, the intervals and the held worker IDs.
 func (a *assigner) Describe() string {
+	var held []int64
+	a.mu.Lock()
+	for l := range a.leases {
+		held = append(held, l.workerID)
+	}
+	a.mu.Unlock()
 	ids := "none held"
-	if held := a.held(); len(held) > 0 {
+	if slices.Sort(held); len(held) > 0 {
 		ids = fmt.Sprintf("holds %v", held)
 	}
 	return fmt.Sprintf("%s namespace=%s lease=%v renew=%v: %s",

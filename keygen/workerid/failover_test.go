@@ -50,53 +50,42 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
-		var server atomic.Pointer[replica]
-		first, second := t.TempDir(), t.TempDir()
-		server.Store(&replica{"first", newFileStore(first, "orders"), newFileStore(first, "notes")})
-		process := func() *assigner { return assign(replicated{server: &server}, config{}) }
-		lease := func(a *assigner) *lease {
+		f := newFailoverStores(t)
+		start := func() *lease {
 			t.Helper()
-			l, err := a.acquire(t.Context(), workers-1)
+			l, err := f.assigner(config{}).acquire(t.Context(), workers-1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return l
 		}
-		known := process() // known by both servers
-		defer known.Close()
-		lease(known)
+		start() // known by both servers
 		time.Sleep(20 * time.Second)
-		if err := os.CopyFS(second, os.DirFS(first)); err != nil {
-			t.Fatal(err)
-		}
+		lag := f.copy()
 		time.Sleep(12 * time.Second) // the replica's delay is less
-		var old []*oldLease
+		limits, old := map[int64]int64{}, map[int64]*lease{}
 		for range workers - 1 {
-			a := process()
-			defer a.Close()
-			old = append(old, &oldLease{a, lease(a)})
-		}
-		time.Sleep(time.Second)
-		limits := map[int64]int64{}
-		for _, o := range old {
-			if w := o.assigner.Health().Warnings; len(w) > 0 {
+			l := start()
+			if w := l.assigner.Health().Warnings; len(w) > 0 {
 				t.Errorf("warnings before the failover: %q", w)
 			}
-			limits[o.lease.workerID] = o.lease.Limit()
+			old[l.workerID] = l
 		}
-		server.Store(&replica{"second", newFileStore(second, "orders"), newFileStore(second, "notes")})
+		time.Sleep(time.Second)
+		for id, l := range old {
+			limits[id] = l.Limit()
+		}
+		f.use("second", lag)
 		taken := 0
 		for range workers - 1 {
-			a := process()
-			defer a.Close()
-			l := lease(a)
+			l := start()
 			if limit, ok := limits[l.workerID]; ok {
 				taken++
 				if l.Floor() < limit {
 					t.Errorf("worker ID %d: the new lease begins at %s\nwant: not before the old one's limit, %s", l.workerID, formatTime(l.Floor()), formatTime(limit))
 				}
 			}
-			w := strings.Join(a.Health().Warnings, "\n")
+			w := strings.Join(l.assigner.Health().Warnings, "\n")
 			for _, want := range []string{"was replaced", "New leases start 20s later", "clocks agree within 10s", "no process uses the old server"} {
 				if !strings.Contains(w, want) {
 					t.Errorf("warnings after the failover\nhave: %q\nwant: %q", w, want)
@@ -107,33 +96,23 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			t.Error("no worker ID of those that the replica knows nothing of was taken: the test shows nothing")
 		}
 		time.Sleep(4 * time.Second)
-		for _, o := range old {
-			if o.lease.Limit() != noLimit {
-				if _, ok := limits[o.lease.workerID]; ok && o.lease.endedBy() == nil {
-					continue // never leased before
-				}
-				t.Errorf("worker ID %d: the old lease continues after a renewal, to %s", o.lease.workerID, formatTime(o.lease.Limit()))
+		for id, l := range old {
+			if l.Limit() != noLimit {
+				t.Errorf("worker ID %d: the old lease continues after a renewal, to %s", id, formatTime(l.Limit()))
 			}
 		}
 		time.Sleep(time.Minute)
-		late := process()
-		defer late.Close()
-		for _, o := range old {
-			_ = o.assigner.Close()
+		for _, l := range old {
+			_ = l.assigner.Close()
 		}
-		l := lease(late)
-		if ahead := l.Floor() - late.now(); ahead > 0 {
+		late := start()
+		if ahead := late.Floor() - late.assigner.now(); ahead > 0 {
 			t.Errorf("a minute later a lease begins %d ms ahead", ahead)
 		}
-		if w := late.Health().Warnings; len(w) > 0 {
+		if w := late.assigner.Health().Warnings; len(w) > 0 {
 			t.Errorf("warnings a minute later: %q", w)
 		}
 	})
-}
-
-type oldLease struct {
-	assigner *assigner
-	lease    *lease
 }
 
 // failoverStores is a namespace on a server that a replica can replace.

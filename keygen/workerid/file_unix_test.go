@@ -174,28 +174,6 @@ func TestFileStore_unusualFiles(t *testing.T) {
 	}
 }
 
-// If the lock file of a lease is replaced by something else, the lease ends, and another worker
-// ID is leased.
-func TestFileStore_lockFileReplaced(t *testing.T) {
-	path := t.TempDir()
-	a := assign(newFileStore(path, "orders"), config{})
-	a.manual = true
-	l, err := a.acquire(t.Context(), 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock := filepath.Join(path, "orders", "0000.lock")
-	if err := errors.Join(os.Remove(lock), os.Symlink("elsewhere", lock)); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || l.Limit() != noLimit {
-		t.Errorf("have: %v\nwant: spi.ErrLeaseLost", err)
-	}
-	if next, err := a.acquire(t.Context(), 7); err != nil || next.workerID == l.workerID {
-		t.Errorf("have: %v, %v\nwant: another worker ID", next, err)
-	}
-}
-
 // A directory without write access is an error of the store, not of one worker ID.
 func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {

@@ -73,11 +73,6 @@ func (l *lease) tried(err error, callerEnded bool) {
 	}
 }
 
-// leased logs a new lease.
-func (a *assigner) leased(l *lease) {
-	a.config.Logger.Info("shardkey: worker ID leased", "worker_id", l.workerID, "until", formatTime(l.Limit()))
-}
-
 // released logs a release or its error.
 func (a *assigner) released(l *lease, until int64, err error) {
 	if err != nil {
@@ -168,18 +163,6 @@ func (a *assigner) storeWarnings() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append(a.failoverWarnings(), a.forgets...)
-}
-
-// held returns the held worker IDs in ascending order.
-func (a *assigner) held() []int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	ids := []int64{}
-	for l := range a.leases {
-		ids = append(ids, l.workerID)
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // Health returns the state of all leases. Err is the error of the lease that reaches its limit

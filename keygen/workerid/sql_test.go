@@ -73,37 +73,6 @@ func mustExec(t testing.TB, dsn, format string, args ...any) {
 	}
 }
 
-// Namespaces in one table are independent, even if their records are equal.
-func TestSQLStore_namespacesAreApart(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_namespacesAreApart) {
-		return
-	}
-	dsn := testserver.Database(t)
-	first, second := workerid.Record{Owner: "1", ReservedUntil: 1}, workerid.Record{Owner: "2", ReservedUntil: 2}
-	var stores []workerid.Store
-	for _, namespace := range []string{"orders", "items"} {
-		s, _, err := workerid.NewSQLStore(dsn, "shardkey_worker", namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, first); !ok || err != nil {
-			t.Fatalf("%s\nhave: %v, %v\nwant: a record of its own", namespace, ok, err)
-		}
-		stores = append(stores, s)
-	}
-	if ok, err := stores[0].CompareAndSet(t.Context(), 0, first, second); !ok || err != nil {
-		t.Errorf("have: %v, %v\nwant: written", ok, err)
-	}
-	for i, want := range []workerid.Record{second, first} {
-		if have, err := stores[i].Get(t.Context(), 0); err != nil || !have.Same(want) {
-			t.Errorf("store %d\nhave: %v, %v\nwant: %v", i, have, err, want)
-		}
-		if entries, err := stores[i].List(t.Context()); err != nil || len(entries) != 1 {
-			t.Errorf("store %d\nhave: %v, %v\nwant: its one record", i, entries, err)
-		}
-	}
-}
-
 // A user without the privilege to create the table gets the statement to run.
 func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if testserver.EachAndOldest(t, TestSQLStore_mayNotCreateTable) {
@@ -330,24 +299,6 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	}
 	if h := a.Health(); h.Err != nil {
 		t.Errorf("health\nhave: %v\nwant: nil", h.Err)
-	}
-}
-
-func TestSQLStore_wrongPasswordIsNotShown(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_wrongPasswordIsNotShown) {
-		return
-	}
-	config, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.User, config.Passwd = "nobody", "secret-word"
-	store := mustSQL(t, config.FormatDSN(), "shardkey_worker")
-	a := workerid.Assign(t, store, workerid.Config{})
-	_, err = a.AcquireWorkerID(t.Context(), 1023)
-	var refused *mysql.MySQLError
-	if !errors.Is(err, spi.ErrStore) || !errors.As(err, &refused) || strings.Contains(err.Error(), "secret-word") {
-		t.Errorf("have: %v\nwant: spi.ErrStore and the server's refusal, without the password", err)
 	}
 }
 
