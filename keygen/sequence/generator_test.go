@@ -191,24 +191,6 @@ func setAll(fakes []*fake, change func(*fake)) {
 	}
 }
 
-func TestGenerator_exhausted(t *testing.T) {
-	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
-		setAll(fakes, func(f *fake) { f.next = math.MaxInt64 - 250 })
-		var keys []int64
-		var err error
-		for err == nil {
-			var key []int64
-			if key, err = generate(t.Context(), g, 1); err == nil {
-				keys = append(keys, key...)
-			}
-		}
-		wantError(t, err, errExhausted)
-		if len(keys) < 80 || g.Health().Errors["exhausted"] == 0 {
-			t.Errorf("\nhave: %d keys, then %v\nwant: 80 or more, errors of kind exhausted", len(keys), g.Health().Errors)
-		}
-	})
-}
-
 func TestGenerator_close(t *testing.T) {
 	eachType(t, map[string]any{"timeout": "1h"}, func(t *testing.T, g *generator, fakes []*fake) {
 		keys := mustKeys(t, g, 2)

@@ -14,27 +14,6 @@ func maxID(t testing.TB, dsn string) int64 {
 	return scan[int64](t, openDB(t, dsn), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'")
 }
 
-// A fetch has the bounds of Leaf's segments: it ends where Leaf's next segment begins.
-func TestLeaf_boundsAreLeafs(t *testing.T) {
-	if testserver.EachAndOldest(t, TestLeaf_boundsAreLeafs) {
-		return
-	}
-	t.Parallel()
-	dsn, db := leafAlloc.database(t)
-	g := leafAlloc.generator(t, dsn, map[string]any{"max-step": "10"})
-	for want := int64(1); want <= 10; want++ {
-		if have := mustKey(t, g); have != want {
-			t.Fatalf("\nhave: %d\nwant: %d", have, want)
-		}
-	}
-	g.Close()
-	end := maxID(t, dsn)
-	first, _, err := leafFetch(db, 0)
-	if err != nil || first != end || (end-1)%10 != 0 {
-		t.Errorf("\nhave: Leaf's first is %d %v\nwant: %d, a multiple of the step above 1", first, err, end)
-	}
-}
-
 // A fetch is one statement, by the server's count.
 func TestLeaf_oneStatementAFetch(t *testing.T) {
 	if testserver.EachAndOldest(t, TestLeaf_oneStatementAFetch) {

@@ -3,7 +3,6 @@ package sequence
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,29 +141,6 @@ func TestRate_stepFollows(t *testing.T) {
 	})
 }
 
-func TestRate_stepStaysInBounds(t *testing.T) {
-	leafBubble(t, map[string]any{"min-step": "50", "max-step": "300"}, func(t *testing.T, g *generator, f *fake) {
-		f.base = 1000
-		consume(t, g, 3000, time.Minute)
-		consume(t, g, 3000, 1000*time.Hour)
-		sizes := f.claims()
-		if least := slices.Min(sizes); sizes[0] != 300 || least < 50 || least > 99 || slices.Max(sizes) != 300 {
-			t.Errorf("\nhave: %v\nwant: from 300, within 50..300, down to 50..99", sizes)
-		}
-	})
-}
-
-// Waiting calls share fetches of at most max-step. A single call may need more.
-func TestRate_waitersStayInBounds(t *testing.T) {
-	leafBubble(t, map[string]any{"max-step": "100"}, func(t *testing.T, g *generator, f *fake) {
-		f.delay = time.Second
-		inParallel(50, func(int) { mustKeys(t, g, 10) })
-		if sizes := f.claims(); slices.Max(sizes) > 100 || len(sizes) > 6 {
-			t.Errorf("\nhave: fetches of %v\nwant: five or six, of 100", sizes)
-		}
-	})
-}
-
 // If calls use up whole fetches, later fetches become larger, until some numbers stay buffered
 // for the next call.
 func TestRate_stepFollowsLargeCalls(t *testing.T) {
@@ -235,19 +211,6 @@ func TestRate_steadyCallersDoNotWait(t *testing.T) {
 	}
 }
 
-// A changed step of the row takes effect within ten minutes.
-func TestRate_changedStepOfTheRow(t *testing.T) {
-	leafBubble(t, map[string]any{"reserve": "1s"}, func(t *testing.T, g *generator, f *fake) {
-		f.base = 10
-		consume(t, g, 300, time.Hour)
-		f.set(func(f *fake) { f.base = 40 })
-		consume(t, g, 200, 15*time.Minute)
-		if sizes := f.claims(); sizes[len(sizes)-1] < 40 {
-			t.Errorf("\nhave: segments of %v\nwant: the last one of 40 or more", sizes)
-		}
-	})
-}
-
 // Health reports the problem before keys end. A failed early fetch is repeated, but not for each
 // key.
 func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
@@ -273,19 +236,6 @@ func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
 		}
 		if h := g.Health(); h.Err != nil || *h.Waits != 1 {
 			t.Errorf("\nhave: %v, %d waits\nwant: well again, without a wait", h.Err, *h.Waits)
-		}
-	})
-}
-
-// A call that needs more than the next segment leaves both segments buffered and fetches its
-// numbers, even if the step has grown.
-func TestRate_callLargerThanTheNextSegment(t *testing.T) {
-	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
-		mustKeys(t, g, 40)
-		g.next, g.step = newSegment(run{1000, 100, 1}), 1000
-		mustKeys(t, g, 500)
-		if have, sizes := *g.Health().SegmentLeft, f.claims(); have != 160 || sizes[1] != 500 {
-			t.Errorf("\nhave: %d numbers left in memory, fetches of %v\nwant: 160, as before, and 500", have, sizes)
 		}
 	})
 }

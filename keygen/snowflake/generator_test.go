@@ -237,22 +237,6 @@ func TestGenerator_noKeys(t *testing.T) {
 	}
 }
 
-func TestClose_noKeysAfterwards(t *testing.T) {
-	for _, ring := range []int{1, 200} {
-		clock := newHandClock()
-		for name, cfg := range map[string]config{"set": {WorkerID: 9}, "leased": {Assigner: newFakeStore(clock)}} {
-			cfg.Clock, cfg.RingSize = clock, ring
-			g := mustNew(t, cfg)
-			mustKeys(t, g, 1)
-			wantErr(t, "close", g.Close(), nil)
-			clock.step(ms)
-			for _, n := range []int{1, 3} {
-				wantErr(t, fmt.Sprint(name, " worker ID, ring ", ring), g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n)), spi.ErrClosed)
-			}
-		}
-	}
-}
-
 func TestGenerator_noAllocations(t *testing.T) {
 	for _, cfg := range []config{{Layout: wide, WorkerIDSet: true}, {Layout: wide, Assigner: newFakeStore(spi.SystemClock)}, {Layout: wide, WorkerIDSet: true, RingSize: 200, Epoch: DefaultEpoch.Add(ms)}} {
 		g := mustNew(t, cfg)

@@ -183,21 +183,6 @@ func TestQueue_lagIsBounded(t *testing.T) {
 	}
 }
 
-func TestQueue_crowdIsServed(t *testing.T) {
-	inBubble(t, config{}, func(t *testing.T, g *generator) {
-		mustKeys(t, g, 4096)
-		start := time.Now()
-		var wg sync.WaitGroup
-		for range 1000 {
-			wg.Go(func() { mustKeys(t, g, 1) })
-		}
-		wg.Wait()
-		if have := time.Since(start); have > 10*time.Millisecond {
-			t.Errorf("\nhave: %v\nwant: all served by a few milliseconds' keys", have)
-		}
-	})
-}
-
 // While many callers wait, the first of them sleeps slightly longer than to the next tick. A new
 // caller finds free keys, but is served after the waiting ones.
 func TestQueue_newcomersComeLast(t *testing.T) {

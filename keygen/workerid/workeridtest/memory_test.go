@@ -222,7 +222,7 @@ func TestStore_catchesBugs(t *testing.T) {
 			f.swap = func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
 				return swap(ctx, id%10, prev, next)
 			}
-		}, "list, worker IDs are apart"},
+		}, "list"},
 		"ignores its context": {func(f *faulty) {
 			get, swap, list := f.get, f.swap, f.list
 			f.get = func(_ context.Context, id int64) (workerid.Record, error) { return get(context.Background(), id) }

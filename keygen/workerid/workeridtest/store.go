@@ -62,7 +62,6 @@ var tests = []struct {
 	{"compare", testCompare},
 	{"fields", testFields},
 	{"list", testList},
-	{"worker IDs are apart", testApart},
 	{"one of many wins", testRace},
 	{"foreign records", testForeign},
 	{"lost answer", testLostAnswer},
@@ -144,14 +143,10 @@ func testList(t testing.TB, n Namespace) {
 		mustSwap(t, a, id, workerid.Record{}, want[id])
 	}
 	wantList(t, b, want)
-}
-
-func testApart(t testing.TB, n Namespace) {
-	a := n.open(t)
-	mustSwap(t, a, 1, workerid.Record{}, record("one", untilMS))
-	wantRecord(t, a, 11, workerid.Record{})
-	mustSwap(t, a, 11, workerid.Record{}, record("eleven", untilMS))
-	wantRecord(t, a, 1, record("one", untilMS))
+	for id, r := range want {
+		wantRecord(t, b, id, r)
+	}
+	wantRecord(t, b, 11, workerid.Record{}) // only parts of its number are in use
 }
 
 // mostSwaps limits the attempts of each goroutine in a round.
