@@ -33,38 +33,20 @@ type fleet struct {
 	away      time.Duration // duration of the store's outage
 	steady    time.Duration // duration of the phase in which nothing happens
 	replace   int           // number of processes that a rolling update replaces at once
-	hang      bool          // in the outage, the store doesn't answer, instead of refusing
 }
 
-var theFleet fleet
+var fleetProcesses = flag.Int("fleet.processes", 300, "number of processes that lease a worker ID of one store")
 
-func init() {
-	f := &theFleet
-	flag.IntVar(&f.processes, "fleet.processes", 300, "how many processes lease a worker ID of one store")
-	flag.IntVar(&f.bits, "fleet.bits", 0, "bits of a worker ID; 0: enough for twice the processes")
-	flag.DurationVar(&f.lease, "fleet.lease", defaultLease, "the property lease")
-	flag.DurationVar(&f.renew, "fleet.renew", 0, "the property renew; 0: its default")
-	flag.DurationVar(&f.retry, "fleet.retry", 200*time.Millisecond, "after how long a process asks again that got none")
-	flag.IntVar(&f.workers, "fleet.workers", 8, "operations that the store does at once")
-	flag.DurationVar(&f.op, "fleet.op", time.Millisecond, "what an operation takes the store: a commit that is on disk")
-	flag.DurationVar(&f.row, "fleet.row", time.Microsecond, "what it takes in addition for each record of a list")
-	flag.DurationVar(&f.line, "fleet.line", 250*time.Microsecond, "what the network takes each way")
-	flag.DurationVar(&f.away, "fleet.away", 30*time.Second, "how long the store is unavailable")
-	flag.DurationVar(&f.steady, "fleet.steady", time.Minute, "how long it is looked at while nothing happens")
-	flag.IntVar(&f.replace, "fleet.replace", 0, "how many processes are replaced at once by an update; 0: one in twenty")
-	flag.BoolVar(&f.hang, "fleet.hang", false, "the unavailable store does not answer, instead of refusing")
-}
-
-func (f *fleet) defaults() {
-	if f.renew == 0 {
-		f.renew = renewFor(f.lease)
+func newFleet(processes int) *fleet {
+	f := &fleet{
+		processes: processes, lease: defaultLease, renew: defaultRenew, retry: 200 * time.Millisecond,
+		workers: 8, op: time.Millisecond, row: time.Microsecond, line: 250 * time.Microsecond,
+		away: 30 * time.Second, steady: time.Minute, replace: max(1, processes/20),
 	}
-	for f.bits == 0 || f.bits < 31 && 1<<f.bits < 2*f.processes {
+	for 1<<f.bits < 2*processes {
 		f.bits++
 	}
-	if f.replace == 0 {
-		f.replace = max(1, f.processes/20)
-	}
+	return f
 }
 
 // load is the store's work in one stage.
@@ -121,11 +103,7 @@ func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error 
 	gone := s.gone
 	s.mu.Unlock()
 	if gone != nil {
-		if !s.fleet.hang {
-			return errRefused
-		}
-		<-ctx.Done()
-		return ctx.Err()
+		return errRefused
 	}
 	select {
 	case s.workers <- struct{}{}:
@@ -425,8 +403,7 @@ func TestFleet(t *testing.T) {
 	if raceEnabled() {
 		t.Skip("more than ThreadSanitizer's epochs can count: make test runs it without -race")
 	}
-	f := theFleet
-	f.defaults()
+	f := newFleet(*fleetProcesses)
 	synctest.Test(t, func(t *testing.T) {
 		t.Logf("%d processes, %d worker IDs, lease %v, renew %v; the store does %d operations at once, each %v and %v a record of a list; %v on the line each way",
 			f.processes, 1<<f.bits, f.lease, f.renew, f.workers, f.op, f.row, f.line)
