@@ -233,12 +233,8 @@ func advice(err error) string {
 		{"NOPERM", "the user needs eval, evalsha, script, time, type, hmget and hset on the keys of the namespace"},
 		{"MOVED", "addr is one node of a cluster; set several nodes, separated by commas"},
 		{"READONLY", "addr is a replica; set the primary"},
-		{"OOM", "the server's maxmemory is reached"},
-		{"MISCONF", "the server cannot write its data to disk"},
 		{"x509", "set the property tls to the PEM file of the server's authority"},
 		{"tls:", "check whether the server uses TLS, and the property tls"},
-		{"DB index", "set the property db to a database that the server has"},
-		{"connection refused", "check that the server runs at this address"},
 	} {
 		if strings.Contains(err.Error(), a.word) {
 			return a.advice

@@ -26,6 +26,7 @@ func TestProperties(t *testing.T) {
 		{"JDBC", "leaf_segment", leaf("leaf.jdbc.url", url, "leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
 		{"bounds", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "10", "max-step", "10", "reserve", "0s"), ""},
 		{"connector's database", "LEAF_SEGMENT", leaf(), ""},
+		{"user without an address", "LEAF_SEGMENT", leaf("leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
 		{"longest key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("ö", 128), "dsn", dsn), ""},
 		{"no key", "LEAF_SEGMENT", pairs([]any{"dsn", dsn}), "leaf.key"},
 		{"slash", "LEAF_SEGMENT", leaf("leaf.key", "a/b", "dsn", dsn), "leaf.key"},
