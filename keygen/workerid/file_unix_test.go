@@ -252,25 +252,32 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// Users may remove lock files. If a process finds that its lock file is gone before it replaces
-// the record, it no longer has the lock.
+// Users may remove lock files. If a process finds that its lock file is gone, or that another file
+// has its name, before it replaces the record, it no longer has the lock.
 func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
-	s := newFileStore(t.TempDir(), "orders")
-	first := Record{Owner: "1", ReservedUntil: 1}
-	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	syncs(t, s, func(name string) error {
-		if name == "0000.tmp" {
-			return os.Remove(s.file(0, "lock"))
+	for _, replaced := range []bool{false, true} {
+		s := newFileStore(t.TempDir(), "orders")
+		first := Record{Owner: "1", ReservedUntil: 1}
+		if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
+			t.Fatal(ok, err)
 		}
-		return nil
-	})
-	if ok, err := s.CompareAndSet(t.Context(), 0, first, Record{Owner: "2", ReservedUntil: 2}); ok || err == nil {
-		t.Errorf("have: %v, %v\nwant: an error", ok, err)
-	}
-	if r, err := s.Get(t.Context(), 0); err != nil || r != first {
-		t.Errorf("have: %v, %v\nwant: the record as it was", r, err)
+		syncs(t, s, func(name string) error {
+			lock := s.file(0, "lock")
+			switch {
+			case name != "0000.tmp":
+				return nil
+			case replaced:
+				return errors.Join(os.Rename(lock, lock+"2"), os.WriteFile(lock, nil, 0o600))
+			}
+			return os.Remove(lock)
+		})
+		if ok, err := s.CompareAndSet(t.Context(), 0, first, Record{Owner: "2", ReservedUntil: 2}); ok || err == nil {
+			t.Errorf("replaced: %v\nhave: %v, %v\nwant: an error", replaced, ok, err)
+		}
+		fsync = (*os.File).Sync
+		if r, err := s.Get(t.Context(), 0); err != nil || r != first {
+			t.Errorf("replaced: %v\nhave: %v, %v\nwant: the record as it was", replaced, r, err)
+		}
 	}
 }
 
