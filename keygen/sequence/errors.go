@@ -2,7 +2,7 @@ package sequence
 
 import (
 	"errors"
-	"strings"
+	"fmt"
 
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
@@ -53,26 +53,10 @@ type words struct {
 	end     string // what is wrong if the column is at its end, and how to fix it
 }
 
-// serverErrors are the errors of all servers that a fetch tried.
-type serverErrors []error
-
-func (e serverErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, err := range e {
-		texts[i] = err.Error()
+// both returns an error with the messages of both errors in one line. err may be nil.
+func both(err, more error) error {
+	if err == nil {
+		return more
 	}
-	return strings.Join(texts, "; ")
-}
-
-func (e serverErrors) Unwrap() []error { return e }
-
-// orNil returns nil if there is no error, and the error itself if there is one.
-func (e serverErrors) orNil() error {
-	switch len(e) {
-	case 0:
-		return nil
-	case 1:
-		return e[0]
-	}
-	return e
+	return fmt.Errorf("%w; %w", err, more)
 }

@@ -203,13 +203,13 @@ func (g *generator) trouble() error {
 	if g.figures.Err != nil {
 		return g.figures.Err
 	}
-	var failed serverErrors
+	var err error
 	for _, s := range g.servers.all {
 		if s.failed != nil {
-			failed = append(failed, s.failed)
+			err = both(err, s.failed)
 		}
 	}
-	return failed.orNil()
+	return err
 }
 
 // Ready returns nil if there are numbers in memory. Otherwise it fetches some for the next keys.

@@ -212,14 +212,14 @@ type servers struct {
 // fetch fails even if it is another server's turn, because other processes may get the same numbers
 // from that server.
 func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got run, err error) {
-	var failed serverErrors
+	var failed error
 	var connected []*server
 	for _, s := range p.inTurn() {
 		switch err := p.ask(ctx, s, s.connect); {
 		case errors.Is(err, errSettings):
 			return run{}, err
 		case err != nil:
-			failed = append(failed, err)
+			failed = both(failed, err)
 		default:
 			connected = append(connected, s)
 		}
@@ -234,7 +234,7 @@ func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got r
 			p.turn = (slices.Index(p.all, s) + 1) % len(p.all)
 			return got, nil
 		}
-		failed = append(failed, err)
+		failed = both(failed, err)
 		if errors.Is(err, errSettings) || ctx.Err() != nil {
 			return run{}, err
 		}
@@ -242,7 +242,7 @@ func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got r
 	if failed == nil {
 		return run{}, &spi.StoreError{Store: p.title, Detail: "no database is configured; set the property " + p.address}
 	}
-	return run{}, failed.orNil()
+	return run{}, failed
 }
 
 // inTurn returns the servers, beginning with the next one, without those that are paused. If all
