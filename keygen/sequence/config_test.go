@@ -56,6 +56,7 @@ func TestProperties(t *testing.T) {
 		{"batch 0", "TICKET", ticket("dsns", one, "batch", "0"), "batch"},
 		{"offsets too few", "TICKET", ticket("dsns", two, "offsets", "1"), "offsets"},
 		{"offsets twice", "TICKET", ticket("dsns", two, "offsets", "1,1"), "offsets"},
+		{"offset 0", "TICKET", ticket("dsns", two, "offsets", "0,1"), "offsets"},
 		{"offset beyond the increment", "TICKET", ticket("dsns", two, "offsets", "1,3"), "offsets"},
 		{"offsets not numbers", "TICKET", ticket("dsns", two, "offsets", "1,b"), "offsets"},
 		{"table with a backquote", "TICKET", ticket("dsns", one, "table", "a`b"), ""},
