@@ -142,9 +142,10 @@ func TestKeyRange_bounds(t *testing.T) {
 	}
 }
 
-// A time field of 63 bits has keys of the first 292 years, as the error for other numbers shows.
-func TestLayout_allBitsOfTime(t *testing.T) {
-	for _, l := range []Layout{{TimeBits: 63, Tick: time.Second}, {TimeBits: 62, SequenceBits: 1, Tick: ms}} {
+// A layout has keys of its time field, but of 292 years at most. The error for other numbers shows
+// the largest key.
+func TestDecode_largest(t *testing.T) {
+	for _, l := range []Layout{Classic, {TimeBits: 63, Tick: time.Second}, {TimeBits: 62, SequenceBits: 1, Tick: ms}} {
 		first, last, err := KeyRange(l, time.Time{}, time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 		_, largestErr := Decode(l, time.Time{}, last)
 		_, tooLarge := Decode(l, time.Time{}, last+1)
