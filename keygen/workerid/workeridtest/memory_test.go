@@ -208,8 +208,9 @@ func TestStore_catchesBugs(t *testing.T) {
 				return swap(context.Background(), id, prev, next)
 			}
 		}, "cancelled"},
-		"stays open":  {func(f *faulty) { f.Store = new(Memory).Open() }, "close twice"},
-		"has no name": {func(f *faulty) { f.info.Name = "" }, "info"},
+		"stays open":     {func(f *faulty) { f.Store = new(Memory).Open() }, "close twice"},
+		"fails to close": {func(f *faulty) { f.Store = unclosable{f.Store} }, "close twice"},
+		"has no name":    {func(f *faulty) { f.info.Name = "" }, "info"},
 		"has no clock, and a function": {func(f *faulty) {
 			f.info.Now = func(context.Context) (time.Time, error) { return time.Unix(1, 0), nil }
 		}, "info"},
@@ -248,6 +249,10 @@ func (f forgetful) Close() error {
 	f.memory.mu.Unlock()
 	return f.Store.Close()
 }
+
+type unclosable struct{ workerid.Store }
+
+func (unclosable) Close() error { return errors.New("not closed") }
 
 // fails runs a test and reports whether it failed, without failing t.
 func fails(t *testing.T, test func(testing.TB)) bool {
