@@ -19,25 +19,7 @@
 //	  ring:      {type: SNOWFLAKE_RING, props: {worker-id: 124, ring-size: 200}}
 //	  safe:      {type: SNOWFLAKE, props: {worker-id-assigner: cluster}}
 //
-// # Properties
-//
-//   - worker-id: the worker ID of this process, 0 to 1023. Two processes with the same worker ID
-//     generate the same keys. The default is 0, with a warning.
-//   - worker-id-assigner: the name of an assigner that leases worker IDs, so that no two processes
-//     have the same one. Use it if there is more than one process.
-//   - layout, tick: another layout, for example 39-16-8 with tick 10ms, or js53.
-//   - epoch: the time of tick 0, by default 2016-11-01T00:00:00Z. It must not change while a table
-//     exists.
-//   - max-vibration-offset: a new tick starts at sequence 0, 1, … up to this value, in turn. The
-//     default is 1. With a few keys per second, each key is the first of its millisecond, so key
-//     mod n only has offset+1 values. If shards are chosen by the key, set it to the largest
-//     number of shards that you plan for, minus 1.
-//   - clock-back: how to handle a clock that steps back. wait (the default) waits until the clock
-//     has caught up, and returns an error if that takes longer than
-//     max-tolerate-time-difference-milliseconds, by default 10. borrow continues from the last
-//     time. error returns an error.
-//   - ring-size: the number of past ticks whose state SNOWFLAKE_RING keeps, by default 200. If the
-//     clock steps back to one of them, the generator continues in it immediately.
+// docs/reference/configuration.md has their properties.
 //
 // # Why keys are unique
 //
