@@ -378,6 +378,7 @@ func TestTicket_claim(t *testing.T) {
 		return []step{{kind: "begin"}, {kind: "exec", query: one + strings.Repeat(",('a')", int(n-1)), id: 10, n: n},
 			{kind: "query", query: "SELECT `id` FROM `t` WHERE stub = 'a'", rows: row(last)}, {kind: "commit"}}
 	}
+	four := []step{{kind: "exec", query: strings.Replace(block, "+ 0", "+ 6", 1)}, {kind: "query", query: locked[1].query, rows: row(10, 19)}}
 	scattered := slices.Clone(locked)
 	scattered[1].rows = row(10, 16)
 	denied := []step{{kind: "exec", query: block, err: &mysql.MySQLError{Number: mysqldb.ErrDBAccessDenied}}}
@@ -390,6 +391,7 @@ func TestTicket_claim(t *testing.T) {
 		"one":                      {false, 1, single, ""},
 		"one without locks":        {true, 1, single, ""},
 		"two":                      {false, 2, locked, ""},
+		"four":                     {false, 4, four, ""},
 		"two without locks":        {true, 2, rows(2, 13), ""},
 		"most without locks":       {true, maxRows, rows(maxRows, 10+3*(maxRows-1)), ""},
 		"more without locks":       {true, maxRows + 1, nil, "or request at most 1000"},
