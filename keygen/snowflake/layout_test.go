@@ -142,6 +142,16 @@ func TestKeyRange_bounds(t *testing.T) {
 	}
 }
 
+// Epochs are of 1970 to 2200.
+func TestDecode_epochs(t *testing.T) {
+	for _, epoch := range []time.Time{time.Unix(0, 0), time.Date(2200, 12, 31, 23, 59, 59, 0, time.UTC)} {
+		parts, err := Decode(Classic, epoch, 5<<22)
+		if err != nil || !parts.Time.Equal(epoch.Add(5*ms)) {
+			t.Errorf("\nhave: %v, %v\nwant: 5ms after %v", parts.Time, err, epoch)
+		}
+	}
+}
+
 // A layout has keys of its time field, but of 292 years at most. The error for other numbers shows
 // the largest key.
 func TestDecode_largest(t *testing.T) {
