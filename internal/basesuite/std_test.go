@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 )
 
 // The number of tests in Go 1.26's suite. Update it with a new version. A separate check makes

@@ -1,8 +1,12 @@
 package repository
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"go/types"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -129,29 +133,82 @@ func TestDocs_areInTheIndex(t *testing.T) {
 	}
 }
 
+// translations maps the English pages to the Chinese ones.
+var translations = map[string]string{
+	"README.md":                          "README.zh.md",
+	"docs/start/quickstart.md":           "docs/zh/quickstart.md",
+	"docs/guides/from-shardingsphere.md": "docs/zh/from-shardingsphere.md",
+	"docs/guides/from-leaf.md":           "docs/zh/from-leaf.md",
+	"docs/help/faq.md":                   "docs/zh/faq.md",
+}
+
 var (
-	halfWidth  = regexp.MustCompile(`\p{Han}[,:;()!?]|[,:;()!?]\p{Han}`)
-	brokenLine = regexp.MustCompile(`[\p{Han}，。：；、（）]\n *(> *)?[\p{Han}A-Za-z\[（]`)
+	codeComment = regexp.MustCompile(`(?m)(^|[ \t]+)(--|#|//) .*$`)
+	shape       = regexp.MustCompile("(?m)^ *(#+ |- |[0-9]+\\. |\\||```)")
+	halfWidth   = regexp.MustCompile(`\p{Han}[,:;()!?]|[,:;()!?]\p{Han}`)
+	brokenLine  = regexp.MustCompile(`[\p{Han}，。：；、（）]\n *(> *)?[\p{Han}A-Za-z\[（]`)
 )
 
-// TestDocs_chinese checks the punctuation and the line breaks of the Chinese pages.
-func TestDocs_chinese(t *testing.T) {
-	n := 0
-	for path, content := range pages(t) {
-		if path != "README.zh.md" && !strings.HasPrefix(path, "docs/zh/") {
+// outline returns the structure of a page, in order: headings, list items, table rows and code
+// blocks, without their text.
+func outline(text string) (lines []string) {
+	for _, code := range block.FindAllString(text, -1) {
+		lines = append(lines, codeComment.ReplaceAllString(code, ""))
+	}
+	for _, m := range shape.FindAllStringSubmatch(prose(text), -1) {
+		lines = append(lines, m[1])
+	}
+	return lines
+}
+
+// targets returns the pages that a page links to. Chinese pages have their English paths.
+func targets(page, text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
+		to, _, _ := strings.Cut(m[1], "#")
+		if to == "" || strings.Contains(to, "://") {
 			continue
 		}
-		n++
-		text := link.ReplaceAllString(prose(content), "]")
-		for _, bad := range halfWidth.FindAllString(text, -1) {
-			t.Errorf("%s: %q has half-width punctuation", path, bad)
+		to = filepath.Join(filepath.Dir(page), to)
+		for english, chinese := range translations {
+			if to == chinese {
+				to = english
+			}
 		}
-		for _, bad := range brokenLine.FindAllString(text, -1) {
-			t.Errorf("%s: %q is shown with a space", path, bad)
+		found[to] = true
+	}
+	return found
+}
+
+// TestDocs_chinese compares each Chinese page with the English one. They must link to each other
+// and have the same headings, items, tables, code and links.
+func TestDocs_chinese(t *testing.T) {
+	all := pages(t)
+	for path := range all {
+		if strings.HasPrefix(path, "docs/zh/") && !slices.Contains(slices.Collect(maps.Values(translations)), path) {
+			t.Errorf("%s is a translation of no page", path)
 		}
 	}
-	if n < 5 {
-		t.Errorf("have: %d pages\nwant: more", n)
+	for english, chinese := range translations {
+		if have, want := outline(all[chinese]), outline(all[english]); !slices.Equal(have, want) || len(have) < 5 {
+			t.Errorf("%s\nhave: %q\n%s\nwant: %q", chinese, have, english, want)
+		}
+		have, want := targets(chinese, all[chinese]), targets(english, all[english])
+		if !have[english] || !want[english] {
+			t.Errorf("%s and %s do not lead to one another", english, chinese)
+		}
+		for to := range want {
+			if !have[to] {
+				t.Errorf("%s does not lead to %s, as %s does", chinese, to, english)
+			}
+		}
+		text := link.ReplaceAllString(prose(all[chinese]), "]")
+		for _, bad := range halfWidth.FindAllString(text, -1) {
+			t.Errorf("%s: %q has half-width punctuation", chinese, bad)
+		}
+		for _, bad := range brokenLine.FindAllString(text, -1) {
+			t.Errorf("%s: %q is shown with a space", chinese, bad)
+		}
 	}
 }
 
@@ -263,5 +320,47 @@ func TestDocs_purpose(t *testing.T) {
 	}
 	if most := 25_000; words > most {
 		t.Errorf("have: %d words\nwant: at most %d", words, most)
+	}
+}
+
+// TestSupport_queries checks that docs/reference/support.md, for users of proxies, lists the
+// queries that the driver adds.
+func TestSupport_queries(t *testing.T) {
+	page, err := os.ReadFile("docs/reference/support.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []string{"driver/insertselect.go"}
+	session, err := filepath.Glob("driver/internal/session/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := regexp.MustCompile(`^(SELECT @@\w+|SELECT \w+\(\)|SELECT LAST_INSERT_ID\(|SELECT \* FROM|SHOW VITESS_SHARDS|SHOW (FULL )?COLUMNS|SHOW TRIGGERS|` +
+		`SET [a-z_]+|SAVEPOINT|ROLLBACK TO|ROLLBACK|COMMIT)`)
+	found := map[string]bool{}
+	for _, file := range append(files, session...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if q := query.FindString(strings.Trim(lit.Value, "\"`")); q != "" {
+					found[q] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(found) < 12 {
+		t.Fatalf("have: %d queries\nwant: more", len(found))
+	}
+	for q := range found {
+		if !strings.Contains(string(page), q) {
+			t.Errorf("have: docs/reference/support.md without %s", q)
+		}
 	}
 }
