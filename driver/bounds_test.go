@@ -1,0 +1,326 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// A draw without a match doubles its keys up to a batch of 1,024, and ends after 4,096 keys and
+// eight for each target. With more than 256 keys it has its turn.
+func TestDraw_ends(t *testing.T) {
+	for targets, want := range map[int]int{0: 4096, 1: 5120, 200: 5704, 2000: 20480} {
+		d := draw[int64]{name: "t"}
+		d.start(func(int64) bool { return false }, targets)
+		d.add(0)
+		drawn, of := 0, make(turns, 1)
+		err := d.run(t.Context(), of, make([]int64, 1), func(_ context.Context, n int) ([]int64, error) {
+			if drawn += n; len(of) > 0 != (drawn > maxFree) {
+				t.Errorf("one of %d, %d keys\nhave: %d turns", targets, drawn, len(of))
+			}
+			return make([]int64, n), nil
+		})
+		equal(t, fmt.Sprint(err), fmt.Sprintf("none of the last %d keys belongs in t", want), "one of", targets)
+		equal(t, len(of), 0, "turns at the end")
+	}
+	var none draw[int64]
+	check(t, none.run(t.Context(), nil, nil, func(context.Context, int) ([]int64, error) { return nil, fakedb.Err }))
+}
+
+// Rows with the same shard bits form a lot, unless a single row was expected.
+func TestGeneRows_lots(t *testing.T) {
+	for n, want := range map[int]int{1: 5, 2: 3} {
+		r := (&table{gene: &rule.Gene{Bits: 4}}).newGeneRows("t", n)
+		for _, gene := range []int64{0, 5, 0, 15, 5} {
+			r.add(gene)
+		}
+		equal(t, len(r.lots), want, "lots, expecting rows:", n)
+		equal(t, r.targets, 16, "targets")
+		equal(t, r.lots[0].belongs(0) && !r.lots[0].belongs(-16), true, "keys from 0 on belong")
+	}
+}
+
+// The guard knows the stored value of a float if the server writes it without a fraction or an
+// exponent.
+func TestShardValue_floats(t *testing.T) {
+	for _, tt := range []struct {
+		value float64
+		want  any
+	}{
+		{0, int64(0)}, {math.Copysign(0, -1), nil}, {5, int64(5)}, {-5, int64(-5)}, {0.5, nil}, {math.NaN(), nil},
+		{1e15 - 1, int64(1e15 - 1)}, {1e15, nil}, {1 - 1e15, int64(1 - 1e15)}, {-1e15, nil}, {1e18, nil}, {-1e18, nil},
+	} {
+		if have, ok := shardValue(tt.value); ok != (tt.want != nil) || ok && have != tt.want {
+			t.Errorf("%v\nhave: %v, %v\nwant: %v", tt.value, have, ok, tt.want)
+		}
+	}
+}
+
+// Without a server, each of two sharding columns may store a number or a string. The guard accepts
+// a row if one combination belongs in the table. It queries a column's type once, and again before
+// it refuses a row.
+func TestShardGuard_storedValues(t *testing.T) {
+	r := mustParseRule(t, `
+rules:
+- !SHARDING
+  tables:
+    t:
+      actualDataNodes: ds_${0..1}.t_${0..1}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: h}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys}
+  keyGenerators: {keys: {type: SHARD_COUNTER}}
+  shardingAlgorithms: {h: {type: HASH_MOD, props: {sharding-count: 2}}}
+`)
+	db, s := openShards(t, r)
+	for _, tt := range []struct {
+		table, values string
+		want          bool
+	}{
+		{"ds_0.t_0", "10, 10", true}, {"ds_0.t_1", "10, 10", true}, {"ds_1.t_0", "10, 10", true},
+		{"ds_1.t_1", "10, 10", true}, {"ds_0.t_0", "1, 10", false}, {"ds_1.t_1", "1, 10", true},
+	} {
+		_, err := ConnectorOf(db).Plan(fmt.Sprintf("INSERT INTO %s (user_id, id) VALUES (%s)", tt.table, tt.values))
+		equal(t, errors.Is(err, ErrWrongShard), !tt.want, tt, err)
+	}
+	asked := func() int { return s.Count("queryContext SHOW FULL COLUMNS") }
+	mustExec(t, db, "INSERT INTO ds_0.t_0 (user_id, id) VALUES (10, 10)")
+	before := asked()
+	mustExec(t, db, "INSERT INTO ds_0.t_0 (user_id, id) VALUES (12, 12)")
+	equal(t, asked(), before, "a row of the table")
+	s.Columns = [][2]string{{"id", "varchar(9)"}, {"user_id", "varchar(9)"}} // altered
+	mustExec(t, db, "INSERT INTO ds_1.t_1 (user_id, id) VALUES (10, 10)")
+}
+
+// The guard skips a row or statement that only the server can judge, and checks the next one. It
+// logs one warning for a table, even if the statements differ.
+func TestShardGuard_laterRows(t *testing.T) {
+	db, _ := openShards(t, shardedRule(t, ""))
+	_, err := db.Exec("INSERT INTO t_user_3 (user_id) VALUES (DEFAULT), (8)")
+	equal(t, errors.Is(err, ErrWrongShard), true, err)
+	const refused = "INSERT INTO t_user_3 (a, user_id) VALUES (1); " // by the server
+	_, err = ConnectorOf(db).Plan(refused + "INSERT INTO t_user_3 (user_id) VALUES (8)")
+	equal(t, errors.Is(err, ErrWrongShard), true, err)
+	var log jsonLog
+	db, _ = openShards(t, shardedRule(t, ", shardGuard: warn"), WithLogger(log.logger()))
+	mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (8)")
+	mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (12)")
+	equal(t, len(log.take(t)), 1, "warnings")
+}
+
+// LAST_INSERT_ID(key) is unsigned, so a statement doesn't pass it a key below 0.
+func TestInsertion_isNegative(t *testing.T) {
+	for key, want := range map[any]bool{int64(-1): true, int64(0): false, int64(1): false, "-1": false} {
+		equal(t, (&insertion{keys: rewrite.Keys{Values: []any{key, int64(-5)}}}).isNegative(), want, key)
+	}
+}
+
+// The same report of the server means different things for different statements.
+func TestJudge_reports(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		facts        insertFacts
+		affected, id int64
+		want         verdict
+	}{
+		{"REPLACE of a row", insertFacts{replace: true, rows: 1}, 2, 0, allInserted},
+		{"REPLACE, perhaps of its own row", insertFacts{replace: true, rows: 2}, 3, 0, laterReplaced},
+		{"upsert without a guard", insertFacts{upsert: true, rows: 2}, 2, 0, unclear},
+		{"guarded upsert", insertFacts{upsert: true, guarded: true, rows: 2}, 2, 0, allInserted},
+		{"another column's ID", insertFacts{upsert: true, guarded: true, otherID: true, rows: 2}, 2, 0, unclear},
+	} {
+		equal(t, judge(tt.facts, insertReport{affected: tt.affected, id: tt.id}), tt.want, tt.name)
+	}
+}
+
+// A plan is cached if its columns match the statement, and if it is small together with its
+// statement.
+func TestPlanCache_holds(t *testing.T) {
+	s := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
+	db, c := openFake(t, s, generatorRule(t, new(shardCounter), "t.id"), Config{Server: "other"})
+	for query, want := range map[string]int{
+		"INSERT INTO t VALUES (NULL, ?)":                                       1,
+		"INSERT INTO t VALUES (NULL, ?, 3)":                                    0,
+		"INSERT INTO t (a) VALUES (?)" + strings.Repeat(" ", maxPlanBytes*3/4): 0,
+	} {
+		before, _ := c.rules.Load().plans.size()
+		mustExec(t, db, query, 1)
+		after, _ := c.rules.Load().plans.size()
+		equal(t, after-before, want, query[:30])
+	}
+}
+
+// The first upsert of a table already reports an existing key, so the driver determines the kind of
+// keys before it.
+func TestUpsert_firstOfItsTable(t *testing.T) {
+	s := &fakedb.Server{}
+	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "mysql"})
+	mustExec(t, db, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
+	equal(t, len(s.Queries("LAST_INSERT_ID(")), 1)
+}
+
+// With exactly 65,535 placeholders, the keys are bound.
+func TestPlaceholders_most(t *testing.T) {
+	s := &fakedb.Server{}
+	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+	const rows = base.MaxPlaceholders / 3
+	query := "INSERT INTO t (a, b) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
+	mustExec(t, db, query, make([]any, 2*rows)...)
+	equal(t, len(s.Sent[0].Args), base.MaxPlaceholders)
+	check(t, must(db.Prepare(query))(t).Close())
+}
+
+// Each INSERT of an INSERT … SELECT has as many rows as placeholders allow. One query looks for a
+// thousand doubtful keys.
+func TestInsertSelect_parts(t *testing.T) {
+	const columns, tail = 19, 15 // with the key, (65,535 - 15) / 20 are 3,276 rows
+	var names []string
+	for i := range columns {
+		names = append(names, fmt.Sprint("c", i))
+	}
+	values := slices.Repeat([][]driver.Value{make([]driver.Value, columns)}, 3279)
+	asked := 0
+	s := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
+		if strings.Contains(query, "FROM src") {
+			return &fakedb.Rows{Names: names, Values: values}, nil
+		}
+		if asked += strings.Count(query, "WHERE `id` IN"); asked > 4 {
+			t.Fatal("have: more than 4 queries of keys")
+		}
+		return nil, driver.ErrSkip
+	}}
+	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+	query := strings.ReplaceAll("INSERT INTO t (LIST) SELECT LIST FROM src", "LIST", strings.Join(names, ", "))
+	query += " ON DUPLICATE KEY UPDATE c1 = ?" + strings.Repeat(" + ?", tail-1)
+	mustExec(t, db, query, make([]any, tail)...)
+	var have []int
+	for _, sent := range s.Sent {
+		if strings.HasPrefix(sent.Query, "INSERT") {
+			have = append(have, (len(sent.Args)-tail)/(columns+1))
+		}
+	}
+	equal(t, fmt.Sprint(have, " rows, queries of keys: ", asked), "[3276 3] rows, queries of keys: 4")
+	s.Faults = []fakedb.Fault{{At: "SAVEPOINT", Err: fakedb.Err}}
+	_, err := db.Exec("INSERT INTO t (a) SELECT 1")
+	const want = "cannot set a savepoint to detect a transaction: fakedb: refused"
+	equal(t, strings.Contains(fmt.Sprint(err), want), true, err)
+}
+
+// NextKeys returns 1 to 1,000,000 keys. It checks the number before the context.
+func TestNextKeys_bounds(t *testing.T) {
+	_, c := idleDB(t, testRule(t))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for n, want := range map[int]bool{0: false, 1: true, 1_000_000: true, 1_000_001: false} {
+		_, err := c.NextKeys(ended, "nobodys_table", n)
+		equal(t, errors.Is(err, context.Canceled), want, n, err)
+	}
+}
+
+// A file is checked at the shortest interval of its users. Another user doesn't delay the check.
+func TestWatch_interval(t *testing.T) {
+	for _, tt := range []struct{ first, second, seen time.Duration }{
+		{time.Hour, time.Minute, time.Minute},
+		{time.Minute, time.Hour, time.Minute / 2},
+		{time.Minute, time.Minute, time.Minute / 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "rule.yaml")
+			write(t, file, "")
+			defer openConnectors.watch(file, tt.first)()
+			time.Sleep(time.Minute / 2)
+			defer openConnectors.watch(file, tt.second)()
+			check(t, os.Remove(file))
+			log := defaultLog(t)
+			time.Sleep(tt.seen - time.Second)
+			log.want(t, "early", "rule not loaded", 0)
+			time.Sleep(2 * time.Second)
+			log.want(t, "on time", "rule not loaded", 1)
+		})
+	}
+}
+
+// fixedClock is a clock that stands still.
+type fixedClock struct{ spi.Clock }
+
+func (fixedClock) Now() time.Time { return time.Unix(5, 0) }
+
+// nilConnector is a connector without connections.
+type nilConnector struct{ fakedb.Server }
+
+func (*nilConnector) Connect(context.Context) (driver.Conn, error) { return nil, nil }
+
+// A connector uses its clock, describes its cache and returns the errors of its connections. It logs
+// nothing when it loads a rule without warnings.
+func TestConnector_reports(t *testing.T) {
+	var log jsonLog
+	_, c := idleDB(t, testRule(t), WithClock(fixedClock{}), WithLogger(log.logger()))
+	equal(t, c.now(), time.Unix(5, 0))
+	equal(t, strings.Contains(c.Describe(), "kept of"), false, c.Describe())
+	under := base.New(must((&fakedb.Server{}).Connect(t.Context()))(t), c.cache)
+	under.SetLimit("0")
+	equal(t, strings.Contains(c.Describe(), "kept of 0"), true, c.Describe())
+	noError(t, takeRule([]*Connector{c}, testRule(t)))
+	equal(t, log.String(), "", "a new rule")
+
+	away := &fakedb.Server{Faults: []fakedb.Fault{{At: "connect", Err: fakedb.Err}}}
+	_, err := mustConnector(t, away, testRule(t)).Connect(t.Context())
+	equal(t, err, fakedb.Err)
+	_, err = mustConnector(t, new(nilConnector), testRule(t)).Connect(t.Context())
+	equal(t, err, base.ErrNoAnswer)
+	opened := must(mustConnector(t, &fakedb.Server{}, testRule(t)).Connect(t.Context()))(t).(*conn)
+	opened.closeWith(func() error { return fakedb.Err })
+	equal(t, opened.Close(), fakedb.Err)
+}
+
+// splitQuery separates the parameters from the rest of a DSN, even if the DSN is invalid.
+func TestSplitQuery_bounds(t *testing.T) {
+	for _, tt := range [][3]string{
+		{"/db?a=1", "/db", "a=1"}, {"?shardkeyRule=x", "", "shardkeyRule=x"}, {"?a=1", "?a=1", ""},
+	} {
+		head, query, _ := splitQuery(tt[0])
+		equal(t, [3]string{tt[0], head, query}, tt)
+	}
+	for name, want := range map[string]bool{"shardkey": true, "ShardKeyRule": true, "shardke": false} {
+		equal(t, isOurs(name), want, name)
+	}
+}
+
+// Errors and log lines contain the known facts only.
+func TestMessages_parts(t *testing.T) {
+	for n, want := range map[int]string{1: "for a: e", 3: "for a, b, c: e", 4: "for a, b, c and 1 more: e"} {
+		err := &NotReadyError{Generator: "g", Tables: []string{"a", "b", "c", "d"}[:n], Err: errors.New("e")}
+		equal(t, err.Error(), "shardkey: not ready: generator g makes no keys "+want)
+	}
+	db, _ := openShards(t, geneRule(t, "", ""))
+	_, err := db.Exec("INSERT INTO t_one (user_id) VALUES (NULL)")
+	equal(t, strings.Contains(fmt.Sprint(err), "has no shard bits: the value is NULL;"), true, err)
+	only := []*debug.Module{{Path: modulePath, Version: "v1.2.3"}}
+	equal(t, versionOf(&debug.BuildInfo{Deps: only}), "v1.2.3")
+	var log jsonLog
+	for want, e := range map[string]StatementError{
+		"level msg reason time":                  {},
+		"column level msg reason row table time": {Table: "t", Row: 1, Column: "c"},
+		"char level line msg near reason time":   {Line: 1, Char: 1, Near: "n"},
+	} {
+		new(refusals).add(log.logger(), &e)
+		equal(t, strings.Join(slices.Sorted(maps.Keys(log.take(t)[0])), " "), want)
+	}
+}
