@@ -133,6 +133,58 @@ func TestAssigner_noWorkerIDIsFree(t *testing.T) {
 	}
 }
 
+// The error lists the holders among the worker IDs that the store offers, and why the store can't
+// list more.
+func TestAssigner_noWorkerIDIsOffered(t *testing.T) {
+	entries := []Entry{{WorkerID: 1, Record: Record{Owner: "a"}}, {WorkerID: 80, Record: Record{Owner: "b"}}}
+	away := errors.New("away")
+	for name, tt := range map[string]struct {
+		offer func(context.Context, int64) ([]int64, error)
+		has   []bool // of 1 and 80
+		err   error
+	}{
+		"all":     {nil, []bool{true, true}, nil},
+		"one":     {func(context.Context, int64) ([]int64, error) { return []int64{1}, nil }, []bool{true, false}, nil},
+		"unknown": {func(context.Context, int64) ([]int64, error) { return nil, away }, []bool{true, true}, away},
+	} {
+		a := assign(&counted{listed: entries}, config{Clock: &fixedClock{ms: start}})
+		a.info.WorkerIDs, a.intN = tt.offer, func(int) int { return 0 }
+		err := a.noWorkerID(t.Context(), 100)
+		if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, away) != (tt.err != nil) {
+			t.Errorf("%s\nhave: %v\nwant: ErrNoWorkerID, and %v", name, err, tt.err)
+		}
+		if have := []bool{strings.Contains(err.Error(), "; 1: "), strings.Contains(err.Error(), "; 80: ")}; tt.err == nil && !slices.Equal(have, tt.has) {
+			t.Errorf("%s\nhave: %v, in %v\nwant: %v", name, have, err, tt.has)
+		}
+	}
+}
+
+func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	a := assign(new(counted), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 2 {
+		a.failed(errors.New("away"))
+		if have := strings.Count(log.String(), "no worker ID leased"); have != 1 {
+			t.Errorf("have: logged %d times\nwant: once", have)
+		}
+	}
+}
+
+// An attempt to renew that its caller's context ends is no failure of the store.
+func TestLease_triedUntilItsCallerEnds(t *testing.T) {
+	_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	for i, tt := range []struct {
+		err    error
+		ended  bool
+		failed bool
+	}{{context.Canceled, true, false}, {errors.New("away"), false, true}, {nil, true, false}} {
+		l.tried(tt.err, tt.ended)
+		if have := l.Health().Err != nil; have != tt.failed {
+			t.Errorf("attempt %d\nhave: failed: %v\nwant: %v", i, have, tt.failed)
+		}
+	}
+}
+
 func TestAssigner_describesWhatItHolds(t *testing.T) {
 	a, _ := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
 	if have, want := a.Describe(), "TEST namespace=shardkey lease=10s renew=3s: holds [0]"; have != want {

@@ -26,6 +26,44 @@ func (s *clockedStore) Now(context.Context) (time.Time, error) {
 
 func isClockError(err error) bool { return errors.Is(err, errClock) && errors.Is(err, spi.ErrStore) }
 
+// The store's clock is compared before a worker ID is leased. It is also compared before a
+// reservation advances by more than this machine's clock may be ahead.
+func TestClock_isComparedWithTheStores(t *testing.T) {
+	away := errors.New("away")
+	for name, c := range map[string]struct {
+		apart time.Duration
+		err   error
+		want  func(error) bool
+	}{
+		"the bound less":     {-time.Minute, nil, func(err error) bool { return err == nil }},
+		"more":               {time.Hour * 1000, nil, func(err error) bool { return err == nil }},
+		"over the bound":     {-time.Minute - time.Millisecond, nil, isClockError},
+		"it does not answer": {0, away, func(err error) bool { return errors.Is(err, away) && errors.Is(err, spi.ErrStore) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := &fixedClock{ms: 1_790_000_000_000}
+			store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: c.apart, err: c.err}
+			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute})
+			a.manual = true
+			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
+				t.Errorf("a first worker ID\nhave: %v", err)
+			}
+
+			store.apart, store.err, store.record = 0, nil, Record{}
+			l, err := a.acquire(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit := l.Limit()
+			store.apart, store.err = c.apart, c.err
+			clock.ms += 2 * horizon.Milliseconds()
+			if err := l.keep(t.Context()); !c.want(err) || (l.Limit() > limit) != (err == nil) {
+				t.Errorf("a renewal two days later\nhave: %v, limit %d", err, l.Limit())
+			}
+		})
+	}
+}
+
 // The store's clock is queried once per max-clock-ahead, not with every renewal. A step in that
 // time is noticed anyway.
 func TestClock_ofTheStoreIsQueriedRarely(t *testing.T) {
