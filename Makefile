@@ -34,7 +34,7 @@ module = cd $*
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help release release-check test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit check fmt vet bits32 staticcheck tidy words workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help release release-check test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -44,7 +44,7 @@ help: ## print this list
 # What is downloaded is downloaded at once, while the tool is built.
 test: ## run all tests with -race on private servers, and all checks
 	@$(MAKE) --no-print-directory -j 3 servers downloads tools
-	@failed=; for step in unit words fmt vet bits32 staticcheck tidy workflows vuln; do \
+	@failed=; for step in unit repository fmt vet bits32 staticcheck tidy workflows vuln; do \
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
@@ -114,7 +114,7 @@ unit/./internal/engines:
 unit/%:
 	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...
 
-check: fmt vet bits32 staticcheck tidy words workflows vuln ## everything that test does but the tests of 64 bits
+check: fmt vet bits32 staticcheck tidy repository workflows vuln ## everything that test does but the tests of 64 bits
 
 fmt: ## fail if gofmt -s would change a file
 	@files=$$(gofmt -s -l .); [ -z "$$files" ] || { echo "run gofmt -s -w on:"; echo "$$files"; exit 1; }
@@ -147,8 +147,9 @@ staticcheck/%:
 tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy WRITE=-w writes them
 	@go run ./internal/release tidy $(WRITE)
 
-words: ## fail on words that internal/repository/testdata/words.txt lists, with a better one
-	@go test -run Words ./internal/repository
+# unit skips these tests, which take five times as long with -race.
+repository: ## test the API list, imports, pages, sizes and words of the repository
+	@go test $(TESTFLAGS) ./internal/repository
 
 workflows: ## actionlint, on the workflows of GitHub
 	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint

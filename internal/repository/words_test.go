@@ -35,9 +35,6 @@ func words(t *testing.T) (refused []word) {
 
 // TestWords_arePlain looks for the words of testdata/words.txt in the pages and the Go files.
 func TestWords_arePlain(t *testing.T) {
-	if race {
-		t.Skip("takes a minute with -race: make words runs it without")
-	}
 	refused := words(t)
 	all := files(t, func(name string) bool {
 		return filepath.Ext(name) == ".md" || filepath.Ext(name) == ".go" || name == "Makefile"
