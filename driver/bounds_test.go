@@ -324,3 +324,21 @@ func TestMessages_parts(t *testing.T) {
 		equal(t, strings.Join(slices.Sorted(maps.Keys(log.take(t)[0])), " "), want)
 	}
 }
+
+func TestDescribe_mostLines(t *testing.T) {
+	in := &PlannedInsert{Rows: []PlannedRow{{Key: "generated"}, {Key: "statement"}, {Key: "generated"}, {Key: "generated"}}}
+	for most, want := range map[int]string{
+		0: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
+		1: "row 1: a key is generated, … and 3 more rows",
+		3: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
+	} {
+		equal(t, strings.Join(in.Describe(most), ", "), want, "at most", most)
+	}
+}
+
+// An underlying driver may report the rows of the last statement only, or nothing.
+func TestResult_allRowsAffected(t *testing.T) {
+	for want, base := range map[string]driver.Result{"[3]": driver.RowsAffected(3), "[]": driver.ResultNoRows} {
+		equal(t, fmt.Sprint((&result{Result: base}).AllRowsAffected()), want, "rows of", base)
+	}
+}

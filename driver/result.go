@@ -49,15 +49,13 @@ func (r *result) AllLastInsertIds() []int64 {
 	return append([]int64(nil), r.ids...)
 }
 
-func (r *result) AllRowsAffected() []int64 { return allRowsAffected(r.Result) }
-
-// allRowsAffected returns the affected rows of each statement, as far as the underlying driver
+// AllRowsAffected returns the affected rows of each statement, as far as the underlying driver
 // reports them.
-func allRowsAffected(base driver.Result) []int64 {
-	if all, ok := base.(mysql.Result); ok {
+func (r *result) AllRowsAffected() []int64 {
+	if all, ok := r.Result.(mysql.Result); ok {
 		return all.AllRowsAffected()
 	}
-	n, err := base.RowsAffected()
+	n, err := r.Result.RowsAffected()
 	if err != nil {
 		return nil
 	}
