@@ -392,6 +392,11 @@ var keptBetween = []string{
 	"CREATE TEMPORARY TABLE IF NOT EXISTS other_t (a INT)", "DROP TEMPORARY TABLE IF EXISTS other_t", "UNLOCK TABLES", "LOCK TABLES t WRITE, plain_t WRITE",
 }
 
+var cachedModes = []string{"auto", "always&interpolateParams=true"}
+
+// cachedStatements is the number of statements per mode and server.
+const cachedStatements = 1000
+
 // TestStatements_sameAsPreparedEachTime runs the same statements twice: through go-sql-driver,
 // which prepares each for one execution, on a table with AUTO_INCREMENT, and through shardkey,
 // which caches them.
@@ -401,8 +406,7 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 
 func testStatements_sameAsPreparedEachTime(t *testing.T) {
 	testserver.Needs(t, testserver.Newer, "JSON")
-	const statements = 1000
-	for i, mode := range []string{"auto", "always&interpolateParams=true"} {
+	for i, mode := range cachedModes {
 		t.Run(mode, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i), 41))
 			dsns := [2]string{testserver.Database(t), testserver.Database(t)}
@@ -421,7 +425,7 @@ func testStatements_sameAsPreparedEachTime(t *testing.T) {
 				}
 			}
 			texts := slices.Clone(keptTexts)
-			for n := range statements {
+			for n := range cachedStatements {
 				if n%200 == 0 { // few different statements, so that they are cached
 					rnd.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
 				}

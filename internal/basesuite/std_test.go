@@ -63,6 +63,23 @@ func TestStandardSuite(t *testing.T) {
 	t.Logf("%d of %d tests pass", len(ours.passed)+skips, len(plain.passed)+skips)
 }
 
+// TestPage_numbers compares the page about the servers with the numbers of tests that must pass.
+func TestPage_numbers(t *testing.T) {
+	page, err := os.ReadFile("../../docs/internals/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := wantPassed - len(leftOut)
+	for _, want := range []string{
+		fmt.Sprintf("\n%d of %d of database/sql's own tests ", wantStandard, wantStandard),
+		fmt.Sprintf("through shardkey |%s\n", strings.Repeat(fmt.Sprintf(" %d of %d |", base, base), 3)),
+	} {
+		if !strings.Contains(string(page), want[:len(want)-1]) {
+			t.Errorf("have: no %q", want)
+		}
+	}
+}
+
 func buildStandard(t *testing.T) (binary string) {
 	t.Helper()
 	dir := t.TempDir()
