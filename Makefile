@@ -2,11 +2,11 @@
 
 # All modules of this repository except the tools, which have no tests. The root comes first
 # because it takes longest.
-MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/engines/vtcombo/*" -not -path "*/testdata/*"))))
+MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/test/tools/*" -not -path "./internal/test/engines/vtcombo/*" -not -path "*/testdata/*"))))
 # The modules for programs.
 RELEASED := $(filter-out ./bench ./examples ./internal/%,$(MODULES))
 # The modules whose tests "make test" runs completely. test-engines runs the rest.
-TESTED := $(filter-out ./internal/engines,$(MODULES))
+TESTED := $(filter-out ./internal/test/engines,$(MODULES))
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
@@ -16,13 +16,13 @@ SOAKTIME  ?= 5m
 ENGINETIME ?= 1m
 ENGINES   ?=
 # The packages that mutants changes.
-MUTATED   ?= internal/rewrite driver keygen/snowflake keygen/workerid keygen/sequence
+MUTATED   ?= rewrite driver keygen/snowflake keygen/workerid keygen/segment
 # More arguments of go test: make test TESTFLAGS='-run Lease -v'
 TESTFLAGS ?=
 
 # Runs a command whose tests start the servers that they use, which end with it; the second
 # one starts two first, for programs.
-SERVERS     := go run ./internal/testserver/run
+SERVERS     := go run ./internal/test/server/run
 SQL_SERVERS := $(SERVERS) -servers mysql,mariadb
 
 # Makes a target such as vet/./keygen/redis for each module, two modules at a time, and
@@ -52,10 +52,10 @@ test: ## run all tests with -race on private servers, and all checks
 
 # The tests run unless they have passed for the same tree, which test notes in bin/passed.
 release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
-	@go run ./internal/release commit $(VERSION)
+	@go run ./internal/test/release commit $(VERSION)
 
 release-check: servers ## rehearse two releases in a copy, with a module proxy in a directory
-	@$(SERVERS) go test -count=1 -v -timeout 30m $(TESTFLAGS) -run TestRehearsal ./internal/release
+	@$(SERVERS) go test -count=1 -v -timeout 30m $(TESTFLAGS) -run TestRehearsal ./internal/test/release
 
 test-short: ## run the tests that need no server, without -race
 	@$(call each,test-short,$(TESTED))
@@ -68,8 +68,8 @@ test-engines: servers ## test Vitess, Spider, Galera, groups, replicas and hapro
 	@PATH=$$PATH:/usr/sbin; [ -e /usr/lib/galera/libgalera_smm.so ] && command -v haproxy >/dev/null || \
 		bash .ci/install-servers galera-4 haproxy
 	@export SHARDKEY_ENGINES=$(ENGINETIME) SHARDKEY_TEST_REQUIRE=1; \
-		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/engines ./examples/vitess && \
-		go test -v -count=1 -timeout 0 $(TESTFLAGS) ./internal/engines/chaos -subjects '$(ENGINES)'
+		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/test/engines ./examples/vitess && \
+		go test -v -count=1 -timeout 0 $(TESTFLAGS) ./internal/test/engines/chaos -subjects '$(ENGINES)'
 
 soak-engines: ## run test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA
 	@$(MAKE) --no-print-directory test-engines ENGINETIME=$(SOAKTIME)
@@ -91,7 +91,7 @@ downloads/%:
 
 tools:
 	@mkdir -p bin
-	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck
+	@cd internal/test/tools && GOWORK=off go build -o $(CURDIR)/bin honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck
 
 # The cached test results are from runs without servers.
 servers-up: servers ## start servers for tests on demand, and keep them running
@@ -107,12 +107,12 @@ unit: ## run the tests of all modules with -race on private servers
 	@go test -vet=off -run 'Alloc|Fleet|Simulation' ./keygen/uuid ./keygen/workerid # what is skipped with -race
 
 # Of the engines' module: processes that are killed, over the stores that need no engine.
-unit/./internal/engines:
+unit/./internal/test/engines:
 	@cd $(@:unit/%=%) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
 
 # The target vet runs go vet.
 unit/%:
-	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...
+	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/test/basesuite 2>/dev/null) ./...
 
 check: fmt vet bits32 staticcheck tidy repository workflows vuln ## everything that test does but the tests of 64 bits
 
@@ -145,14 +145,14 @@ staticcheck/%:
 	@$(module) && CGO_ENABLED=1 GOFLAGS="$$GOFLAGS -race" $(CURDIR)/bin/staticcheck ./...
 
 tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy WRITE=-w writes them
-	@go run ./internal/release tidy $(WRITE)
+	@go run ./internal/test/release tidy $(WRITE)
 
 # unit skips these tests, which take five times as long with -race.
 repository: ## test the API list, imports, pages, sizes and words of the repository
-	@go test $(TESTFLAGS) ./internal/repository
+	@go test $(TESTFLAGS) ./internal/test/repository
 
 workflows: ## actionlint, on the workflows of GitHub
-	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint
+	@cd internal/test/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint
 	@bin/actionlint -shellcheck= -pyflakes= .github/workflows/*.yml
 
 vuln: tools ## govulncheck, where its database can be reached
@@ -178,7 +178,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
 
 mutants: ## change the code of MUTATED; fail if no test finds a change that isn't listed with a reason
-	@go run ./internal/repository/mutants $(MUTATED)
+	@go run ./internal/test/repository/mutants $(MUTATED)
 
 # SHARDKEY_SOAK is the duration of some tests. Their packages run one after another.
 soak: servers ## test for SOAKTIME each: keys of processes that are killed, and generated statements

@@ -8,7 +8,7 @@
 //	cmd/shardkey, debug, doctor, gormshardkey, otelshardkey, examples
 //	        │
 //	        ▼
-//	     driver ──────► internal/rewrite   SQL text → plan; plan + arguments + keys → SQL
+//	     driver ──────► rewrite   SQL text → plan; plan + arguments + keys → SQL
 //	        │                 ▲
 //	        ├─────────► internal/tidb      the second parser: a full grammar must agree
 //	        │
@@ -16,13 +16,12 @@
 //	        ▼                    ▼
 //	     keygen/… ───────────► spi   generators and worker IDs; the interfaces and registries
 //
-// rule has two internal packages: expr evaluates the expressions ${…} in rules, and place decides
+// rule has two internal packages: expr evaluates the expressions ${…} in rules, and sharding decides
 // which table a row belongs to. So has driver: base is any driver's connection and its cached
-// statements, session the server's session, spool the rows of an INSERT … SELECT. Package migrate
-// writes a rule for existing tables, and plans how they stop using AUTO_INCREMENT.
+// statements, session the server's session, spool the rows of an INSERT … SELECT.
 //
-// Data runs one way: SQL text and arguments → driver → internal/rewrite (what must be
-// filled?) → rule (which column, which generator?) → generator → internal/rewrite (new
+// Data runs one way: SQL text and arguments → driver → rewrite (what must be
+// filled?) → rule (which column, which generator?) → generator → rewrite (new
 // text and arguments) → base driver → result with keys.
 //
 // A package that needs a store's client is a module of its own, so that only

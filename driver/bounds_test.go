@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
 

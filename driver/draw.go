@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
 

@@ -15,7 +15,7 @@ import (
 // client library (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) themselves.
 import (
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
-	_ "github.com/shardkey/shardkey/keygen/sequence"
+	_ "github.com/shardkey/shardkey/keygen/segment"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	_ "github.com/shardkey/shardkey/keygen/uuid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"

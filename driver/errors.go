@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
 

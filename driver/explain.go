@@ -11,7 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Plan describes how a statement is handled; see [Connector.Plan].

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // In a session, LAST_INSERT_ID() returns the same value as with AUTO_INCREMENT columns. The

@@ -9,7 +9,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // maxNextKeys limits the keys of one call.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // rowStates records for each row of an insertion whether it was inserted.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
 

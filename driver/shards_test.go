@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testrouter"
+	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/testrouter"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testrouter "github.com/shardkey/shardkey/internal/test/router"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // storedColumn is a type of the sharding column, with the sharding of its tables.

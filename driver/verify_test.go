@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // verified opens a rule for table ruled with a fake server.

@@ -3,8 +3,8 @@
 package driver
 
 import (
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/tidb"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // TiDB's parser is the second parser. The build tag shardkey_noparser leaves it out, which makes a

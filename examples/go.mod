@@ -13,7 +13,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/shardkey/shardkey v0.0.0
 	github.com/shardkey/shardkey/gormshardkey v0.0.0
-	github.com/shardkey/shardkey/internal/engines v0.0.0
+	github.com/shardkey/shardkey/internal/test/engines v0.0.0
 	github.com/shardkey/shardkey/otelshardkey v0.0.0
 	github.com/sirupsen/logrus v1.8.1
 	github.com/uptrace/bun v1.3.0

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/readme"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // TestReadme_useIt builds the program of README.md, and runs it with the tables and the rule of

@@ -11,7 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/gormshardkey"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"

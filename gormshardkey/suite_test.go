@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // suiteDir names a checkout of GORM, of the version that suiteRecord names. GORM's tests are in

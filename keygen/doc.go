@@ -4,7 +4,7 @@
 //     with any number of bits each
 //   - keygen/uuid: UUID, versions 4 and 7
 //   - keygen/nanoid: NANOID, short random strings
-//   - keygen/sequence: LEAF_SEGMENT and TICKET, numbers from tables
+//   - keygen/segment: LEAF_SEGMENT and TICKET, numbers from tables
 //   - keygen/redis: REDIS, time and sequence from a Redis server
 //   - keygen/zookeeper: ZOOKEEPER, worker IDs from ZooKeeper, and LEAF_SNOWFLAKE
 //   - keygen/etcd: ETCD, worker IDs from etcd

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
-	sharding "github.com/shardkey/shardkey/rule/internal/place"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 )
 
 // algorithm is one of a rule's shardingAlgorithms. In a rule of version 4 it is the expression in

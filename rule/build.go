@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	sharding "github.com/shardkey/shardkey/rule/internal/place"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
 )
 

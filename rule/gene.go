@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
-	sharding "github.com/shardkey/shardkey/rule/internal/place"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/testrouter"
+	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )

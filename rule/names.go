@@ -12,7 +12,7 @@ import (
 	"unicode"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
-	sharding "github.com/shardkey/shardkey/rule/internal/place"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
 )
 

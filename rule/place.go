@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
-	sharding "github.com/shardkey/shardkey/rule/internal/place"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 )
 
 // Sharding describes how a table's rows are distributed over its actual tables. It never changes

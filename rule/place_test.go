@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/testrouter"
+	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 )
 

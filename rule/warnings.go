@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
-	sharding "github.com/shardkey/shardkey/rule/internal/place"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 )
 
 // empty warns about actual tables that no row reaches. The reason is that the two strategies of the

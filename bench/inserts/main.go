@@ -1,7 +1,7 @@
 // Command inserts compares INSERTs through shardkey with the same INSERTs through
 // go-sql-driver, and prints a Markdown table:
 //
-//	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./inserts
+//	go run ./internal/test/server/run -servers mysql,mariadb go run -C bench ./inserts
 //
 // ../README.md describes how it measures.
 package main
@@ -18,7 +18,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/bench"
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -87,7 +87,7 @@ func servers(o options) (ratios []ratio, err error) {
 	}
 	switch {
 	case len(named) == 0:
-		return nil, errors.New("no server: set SHARDKEY_TEST_DSN, or run it by internal/testserver/run")
+		return nil, errors.New("no server: set SHARDKEY_TEST_DSN, or run it by internal/test/server/run")
 	case len(ratios) == 0:
 		return nil, fmt.Errorf("-scene %q: no such row", o.scene)
 	}

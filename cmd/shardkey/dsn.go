@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/migrate"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/pflag"
 )

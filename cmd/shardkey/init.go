@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
-	"github.com/shardkey/shardkey/migrate"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
 	"github.com/spf13/cobra"
 )
 

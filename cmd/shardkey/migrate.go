@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shardkey/shardkey/migrate"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"
 )

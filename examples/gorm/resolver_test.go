@@ -12,7 +12,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/shardkey/shardkey/gormshardkey"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // TestGORM_resolver has a database for each shard, chosen by GORM's dbresolver, and a replica

@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 func TestRun(t *testing.T) {

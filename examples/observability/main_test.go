@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/examples/internal/embedded"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // TestRun runs the whole program.

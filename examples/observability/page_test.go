@@ -26,7 +26,7 @@ import (
 
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/examples/internal/embedded"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // browser starts Chromium until the end of the test.

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/examples/internal/embedded"
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 func TestRun_embedded(t *testing.T) {

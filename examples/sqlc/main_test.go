@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // command runs a command in this directory and returns its output. It disables cgo, with which
@@ -35,7 +35,7 @@ func build(t *testing.T) (program string) {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "go", "tool", "-modfile=../../internal/tools/go.mod", "sqlc", "generate",
+	command(t, "go", "tool", "-modfile=../../internal/test/tools/go.mod", "sqlc", "generate",
 		"-f", filepath.Join(dir, "sqlc.yaml"))
 	generated, err := filepath.Glob(filepath.Join(dir, "orders", "*.go"))
 	if err != nil || len(generated) == 0 {

@@ -23,8 +23,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/engines"
-	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/internal/test/engines"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rule"
 )

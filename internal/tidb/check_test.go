@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/tidb"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // options have a rule for table t with the columns id, a and s.

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/tidb"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // TestPages_sqlParses parses the SQL in the docs.

@@ -12,7 +12,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // ErrUnknown is the error of [Parse] for a statement that TiDB's parser doesn't support, or parses

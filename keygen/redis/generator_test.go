@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/testserver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"

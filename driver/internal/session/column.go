@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Column is a column of a table as statements name it. Its type is queried once per connector,

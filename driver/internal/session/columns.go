@@ -14,8 +14,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Table identifies a table whose columns were read.

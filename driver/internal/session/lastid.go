@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // LastID is the value that LAST_INSERT_ID() must return in a session, as if sharded key columns had

@@ -17,8 +17,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // errReadsCounts is the error for an INSERT that reads the counts of the previous statement, since

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Kinds of servers, the values of Config.Server.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Session is the server's session of one connection. It queries a fact when it is first needed, and

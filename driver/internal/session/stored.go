@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Stored appends the values that the column may store for v. It appends one value if it is certain,

@@ -4,4 +4,4 @@
 //	GOWORK=off CGO_ENABLED=0 go generate ./examples/sqlc/orders
 package orders
 
-//go:generate go tool -modfile=../../../internal/tools/go.mod sqlc generate -f ../sqlc.yaml
+//go:generate go tool -modfile=../../../internal/test/tools/go.mod sqlc generate -f ../sqlc.yaml

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/tidb"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 var hasDriver bool

@@ -1,0 +1,263 @@
+package migrate
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/schema"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// shop is a schema with what makes a change of a key's type awkward.
+const shop = `
+CREATE TABLE customer (id INT UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'it''s the AUTO_INCREMENT, \\ key', name VARCHAR(20) CHARACTER SET latin1 DEFAULT 'x', PRIMARY KEY (id)) AUTO_INCREMENT=40;
+CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT, customer_id INT UNSIGNED NOT NULL COMMENT 'who; bought', parent_id INT DEFAULT NULL, total DECIMAL(10,2) NOT NULL DEFAULT 0.00,
+  twice BIGINT AS (parent_id * 2) VIRTUAL, PRIMARY KEY (id),
+  CONSTRAINT fk_customer FOREIGN KEY (customer_id) REFERENCES customer (id) ON DELETE CASCADE ON UPDATE CASCADE,
+  CONSTRAINT ` + "`fk``self`" + ` FOREIGN KEY (parent_id) REFERENCES orders (id) ON DELETE SET NULL);
+CREATE TABLE order_item (order_id INT NOT NULL, line SMALLINT NOT NULL, sku VARCHAR(10), PRIMARY KEY (order_id, line),
+  CONSTRAINT fk_order FOREIGN KEY (order_id) REFERENCES orders (id) ON DELETE CASCADE);
+CREATE TABLE item_note (order_id INT NOT NULL, line SMALLINT NOT NULL, note TEXT, KEY (order_id, line),
+  CONSTRAINT fk_item FOREIGN KEY (order_id, line) REFERENCES order_item (order_id, line));
+CREATE TABLE audit (n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, order_id INT DEFAULT NULL, bucket INT AS (order_id DIV 7) STORED);
+CREATE TABLE visit (id INT NOT NULL AUTO_INCREMENT, day DATE NOT NULL, PRIMARY KEY (id, day)) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (1000));
+CREATE TABLE country (code CHAR(2) PRIMARY KEY, name VARCHAR(50));
+INSERT INTO customer (id, name) VALUES (7, 'a'), (41, 'b');
+INSERT INTO orders (id, customer_id, parent_id) VALUES (1, 7, NULL), (2, 41, 1), (2147483647, 41, 2);
+INSERT INTO order_item VALUES (2, 1, 's'), (2147483647, 1, 't');
+INSERT INTO item_note VALUES (2, 1, 'n');
+INSERT INTO audit (order_id) VALUES (2);
+INSERT INTO visit (id, day) VALUES (999, '2026-01-01');
+`
+
+// shopOn is the schema for a server, without generated columns where there are none.
+func shopOn(t *testing.T) string {
+	t.Helper()
+	if testserver.Has(t, testserver.Newer, "generated columns") {
+		return shop
+	}
+	return strings.NewReplacer(" AS (parent_id * 2) VIRTUAL", "", "bucket INT AS (order_id DIV 7) STORED", "bucket BIGINT").Replace(shop)
+}
+
+func connect(t *testing.T, dsn string) *sql.Conn {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MultiStatements = true
+	db, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(); _ = db.Close() })
+	return conn
+}
+
+func exec(t *testing.T, conn *sql.Conn, text string) {
+	t.Helper()
+	if _, err := conn.ExecContext(t.Context(), text); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+// one reads the first row of a query as a text.
+func one(t *testing.T, conn *sql.Conn, query string) (text string) {
+	t.Helper()
+	var list []string
+	err := schema.Rows(t.Context(), conn, query, func(row []string) { list = append(list, strings.Join(row, " ")) })
+	if err != nil {
+		t.Fatalf("%v\n%s", err, query)
+	}
+	return strings.Join(list, "; ")
+}
+
+func read(t *testing.T, dsn string) (*sql.Conn, Source) {
+	t.Helper()
+	conn := connect(t, dsn)
+	if err := schema.PrepareSession(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	d, err := schema.Read(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, Source{schema: d, DSN: dsn}
+}
+
+// shape is what SHOW CREATE TABLE says of a schema, without types, AUTO_INCREMENT and
+// the order of constraints.
+func shape(t *testing.T, conn *sql.Conn, d *schema.Database) string {
+	t.Helper()
+	var lines []string
+	for _, table := range d.Tables {
+		text := one(t, conn, "SHOW CREATE TABLE `"+table.Name+"`")
+		own := strings.Split(text, "\n")
+		for i, line := range own {
+			line = strings.TrimSuffix(line, ",")
+			for _, typ := range []string{"bigint(20)", "bigint", "int(11)", "int(10)", "int"} {
+				line = strings.Replace(line, "` "+typ+" ", "` INT ", 1)
+			}
+			if i == len(own)-1 || strings.Contains(line, "PARTITION") || strings.HasPrefix(line, "(") || strings.HasPrefix(line, ")") {
+				continue
+			}
+			lines = append(lines, table.Name+": "+strings.Replace(strings.Replace(line, " AUTO_INCREMENT COMMENT", " COMMENT", 1), "NOT NULL AUTO_INCREMENT", "NOT NULL", 1))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestPlan_worksOnACopy(t *testing.T) {
+	if testserver.EachAndOldest(t, TestPlan_worksOnACopy) {
+		return
+	}
+	dsn := testserver.Database(t)
+	exec(t, connect(t, dsn), shopOn(t))
+	conn, source := read(t, dsn)
+	before := shape(t, conn, source.schema)
+	rows := func() string {
+		return one(t, conn, "SELECT id, name FROM customer WHERE id < 100 ORDER BY id") + "|" + one(t, conn, "SELECT id, customer_id, parent_id, total FROM orders WHERE id < 1e10 ORDER BY id") + "|" + one(t, conn, "SELECT order_id, line FROM order_item ORDER BY 1, 2")
+	}
+	rowsBefore := rows()
+	plan, err := NewPlan(t.Context(), conn, source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := fmt.Sprint(plan.Keys); have != "[audit.n customer.id orders.id visit.id]" {
+		t.Errorf("have: %s", have)
+	}
+	if after := shape(t, conn, source.schema); after != before {
+		t.Fatal("making a plan has changed the schema")
+	}
+
+	// Step 1, as it is printed: all of the text but the last step.
+	text, _, _ := strings.Cut(plan.SQL(true), "\n-- 4.")
+	exec(t, connect(t, dsn), text)
+	conn, source = read(t, dsn)
+	for _, c := range []string{"customer.id", "orders.id", "orders.customer_id", "orders.parent_id", "order_item.order_id", "item_note.order_id", "audit.order_id", "visit.id", "audit.bucket"} {
+		table, column, _ := strings.Cut(c, ".")
+		if typ := source.schema.Table(source.schema.Name, table).Column(column).Type; !strings.HasPrefix(typ, "bigint") || strings.Contains(typ, "unsigned") != strings.Contains(c, "customer") {
+			t.Errorf("%s is %s", c, typ)
+		}
+	}
+	if after := shape(t, conn, source.schema); after != before {
+		t.Errorf("step 1\nhave:\n%s\nwant:\n%s", after, before)
+	}
+	exec(t, conn, "INSERT INTO customer (name) VALUES ('by the server')") // programs continue
+	if have := one(t, conn, "SELECT id FROM customer WHERE name = 'by the server'"); have != "42" {
+		t.Errorf("have: %s\nwant: 42, the next of AUTO_INCREMENT", have)
+	}
+	exec(t, conn, "DELETE FROM customer WHERE name = 'by the server'")
+
+	// Step 4, and shardkey.
+	exec(t, connect(t, dsn), strings.Join(plan.Auto, ";\n"))
+	conn, source = read(t, dsn)
+	if after := shape(t, conn, source.schema); after != before {
+		t.Errorf("step 4\nhave:\n%s\nwant:\n%s", after, before)
+	}
+	for _, table := range []string{"customer", "orders", "audit", "visit"} {
+		if source.schema.Table(source.schema.Name, table).AutoIncrement() != nil {
+			t.Errorf("%s has AUTO_INCREMENT", table)
+		}
+	}
+	if after := rows(); after != rowsBefore {
+		t.Errorf("have: %s\nwant: %s", after, rowsBefore)
+	}
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	if err := os.WriteFile(file, []byte(plan.Rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("shardkey", dsn+"?shardkeyRule="+file)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, plan.Rule)
+	}
+	defer db.Close()
+	insert := func(query string, args ...any) int64 {
+		t.Helper()
+		res, err := db.Exec(query, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := res.LastInsertId()
+		return id
+	}
+	customer := insert("INSERT INTO customer (name) VALUES ('new')")
+	parent := insert("INSERT INTO orders (customer_id) VALUES (?)", customer)
+	order := insert("INSERT INTO orders (customer_id, parent_id) VALUES (?, ?)", customer, parent)
+	insert("INSERT INTO order_item VALUES (?, 1, 'x')", order)
+	insert("INSERT INTO item_note VALUES (?, 1, 'x')", order)
+	insert("INSERT INTO audit (order_id) VALUES (?)", order)
+	visit := insert("INSERT INTO visit (day) VALUES ('2026-01-02')")
+	for _, key := range []int64{customer, parent, order, visit} {
+		if key < 1e18 {
+			t.Errorf("have: key %d\nwant: one above the old ones", key)
+		}
+	}
+	// The foreign keys do what they did.
+	if _, err := db.Exec("INSERT INTO order_item VALUES (5, 1, 'x')"); err == nil {
+		t.Error("a foreign key is lost")
+	}
+	insert("DELETE FROM item_note")
+	insert("DELETE FROM customer WHERE id IN (7, ?)", customer)
+	if have := one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"); have != "2 none; 2147483647 2" {
+		t.Errorf("have: %s\nwant: orders deleted with their customer, and parents forgotten", have)
+	}
+	if have := one(t, conn, "SELECT order_id FROM order_item"); have != "2; 2147483647" {
+		t.Errorf("have: %s", have)
+	}
+}
+
+// TestPlan_ofAMigratedSchemaIsEmpty makes the plan again after it was run.
+func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
+	if testserver.EachAndOldest(t, TestPlan_ofAMigratedSchemaIsEmpty) {
+		return
+	}
+	dsn := testserver.Database(t)
+	exec(t, connect(t, dsn), shopOn(t))
+	for i := range 2 {
+		conn, source := read(t, dsn)
+		plan, err := NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			text := plan.SQL(true)
+			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(text, "No column needs a change.") || !strings.Contains(text, "No key has AUTO_INCREMENT.") {
+				t.Errorf("have: %s", text)
+			}
+			return
+		}
+		exec(t, connect(t, dsn), plan.SQL(true))
+	}
+}
+
+func TestPlan_tables(t *testing.T) {
+	dsn := testserver.Database(t)
+	exec(t, connect(t, dsn), shopOn(t))
+	conn, source := read(t, dsn)
+	for name, want := range map[string]string{
+		"oders":   "did you mean orders?",
+		"country": "has the key code of type char(2)",
+	} {
+		if _, err := NewPlan(t.Context(), conn, source, nil, name); !errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", name, err, want)
+		}
+	}
+	plan, err := NewPlan(t.Context(), conn, source, nil, "customer")
+	if err != nil || len(plan.Widen) != 4 || fmt.Sprint(plan.Keys) != "[customer.id]" || strings.Contains(plan.Rule, "orders") {
+		t.Errorf("have: %v, %v\nwant: a foreign key dropped, two columns changed, the key made again", plan, err)
+	}
+}

@@ -1,0 +1,223 @@
+package basesuite
+
+import (
+	"bufio"
+	"bytes"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	// The dependencies of the suite. They make go test run it again when they change.
+	_ "github.com/shardkey/shardkey/driver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+const base = "github.com/go-sql-driver/mysql"
+
+// Results of go-sql-driver 1.10.1's suite on each server. Update them with a new version. A
+// separate check makes sure that all tests that pass directly also pass through the wrapper.
+const (
+	wantPassed  = 166
+	wantSkipped = 0
+)
+
+// leftOut are tests that can't run through any wrapper. needNetwork is left out of both runs.
+var (
+	leftOut = []string{
+		"TestPing",                 // asserts the private connection type behind sql.Conn.Raw
+		"TestQueryMultipleResults", // as TestPing
+	}
+	needNetwork = []string{
+		"TestConnectorReturnsTimeout", // needs an address that drops packets
+	}
+)
+
+// suiteDir is the directory of the suite's build, shared by all servers.
+var suiteDir string
+
+func TestBaseSuite(t *testing.T) {
+	if suiteDir == "" {
+		suiteDir = t.TempDir()
+		t.Cleanup(func() { suiteDir = "" })
+	}
+	if testserver.Each(t, TestBaseSuite) {
+		return
+	}
+	server := testserver.StartSQL(t, "--performance-schema=1", "--max-connections=100", "--back-log=200",
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin") // fast, not durable
+	createDatabase(t, server.DSN())
+	binary := buildSuite(t, suiteDir)
+
+	plain := runSuite(t, binary, server.Addr(), "plain", needNetwork)
+	if have := len(plain.failed); have > 0 {
+		t.Fatalf("the base fails its own tests %v:\n%s", plain.failed, plain.output)
+	}
+	if len(plain.passed) != wantPassed || len(plain.skipped) != wantSkipped {
+		t.Errorf("the base alone\nhave: %d passed, %d skipped %v\nwant: %d, %d",
+			len(plain.passed), len(plain.skipped), plain.skipped, wantPassed, wantSkipped)
+	}
+
+	ours := runSuite(t, binary, server.Addr(), "shardkey", slices.Concat(needNetwork, leftOut))
+	if len(ours.failed) > 0 {
+		t.Errorf("through the wrapper fail %v:\n%s", ours.failed, ours.output)
+	}
+	want := slices.DeleteFunc(slices.Clone(plain.passed), func(name string) bool { return slices.Contains(leftOut, name) })
+	if !slices.Equal(ours.passed, want) {
+		t.Errorf("passed\nhave: %d %v\nwant: %d %v", len(ours.passed), ours.passed, len(want), want)
+	}
+	t.Logf("%d of %d tests pass through the wrapper, %d skip; left out: %v",
+		len(ours.passed), len(plain.passed), len(ours.skipped), leftOut)
+}
+
+// createDatabase creates the suite's default database.
+func createDatabase(t *testing.T, dsn string) {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE DATABASE gotest"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buildSuite copies the underlying driver's package to a new module in dir, and builds its tests
+// if that hasn't been done.
+func buildSuite(t *testing.T, dir string) (binary string) {
+	t.Helper()
+	binary = filepath.Join(dir, "suite.test")
+	if _, err := os.Stat(binary); err == nil {
+		return binary
+	}
+	copyFiles(t, dir, goList(t, base), "*.go")
+	hook, err := os.ReadFile(filepath.Join("testdata", "hook.go.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "shardkey_hook_test.go"), hook)
+	writeModule(t, dir)
+
+	// Without flags for the compiler, the build uses the parser's packages from Go's build cache.
+	run(t, dir, "test", "-c", "-vet=off", "-o", binary, "-ldflags",
+		"-X "+base+".driverName= -X "+copied+".driverName=mysql-plain -X "+copied+".driverNameTest=mysql")
+	return binary
+}
+
+// copied is the module path of the underlying driver's copy.
+const copied = "basesuite.test/mysql"
+
+// writeModule writes a go.mod for the copy, with the versions of this module.
+func writeModule(t *testing.T, dir string) {
+	t.Helper()
+	const module = "github.com/shardkey/shardkey"
+	root := goList(t, module)
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := strings.Replace(string(text), "module "+module, "module "+copied, 1) +
+		"\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
+	write(t, filepath.Join(dir, "go.mod"), []byte(mod))
+	copyFiles(t, dir, root, "go.sum")
+}
+
+func copyFiles(t *testing.T, dir, from, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(from, pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, from, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, filepath.Base(file)), text)
+	}
+}
+
+func write(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goList returns the directory of a module.
+func goList(t *testing.T, module string) string {
+	t.Helper()
+	return strings.TrimSpace(run(t, ".", "list", "-m", "-f", "{{.Dir}}", module))
+}
+
+func run(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	if dir != "." { // the copy's go.mod lists more modules than the copy imports
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
+	}
+	return string(out)
+}
+
+// results are the top-level tests of a run, sorted.
+type results struct {
+	passed, skipped, failed []string
+	output                  []byte
+}
+
+// runSuite runs the suite. kind selects the driver that is registered as "mysql".
+func runSuite(t *testing.T, binary, addr, kind string, skip []string) (r results) {
+	t.Helper()
+	cmd := exec.Command(binary, "-test.v", "-test.run=^Test", "-test.timeout=5m",
+		"-test.skip=^("+strings.Join(skip, "|")+")$")
+	cmd.Dir = filepath.Dir(binary)
+	cmd.Env = append(os.Environ(), "BASESUITE_MYSQL="+kind,
+		"MYSQL_TEST_USER=root", "MYSQL_TEST_PASS=", "MYSQL_TEST_PROT=tcp", "MYSQL_TEST_ADDR="+addr,
+		"MYSQL_TEST_DBNAME=gotest", "MYSQL_TEST_CONCURRENT=1")
+	out, err := cmd.CombinedOutput()
+	r = parse(out)
+	if err != nil && len(r.failed) == 0 {
+		t.Fatalf("%s: %v\n%s", kind, err, out)
+	}
+	return r
+}
+
+// outcome matches the result of a top-level test. Results of subtests are indented. Output of a
+// parallel test may precede a result on its line.
+var outcome = regexp.MustCompile(`^--- (PASS|SKIP|FAIL): (\w+) `)
+
+func parse(out []byte) (r results) {
+	r.output = out
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		m := outcome.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		switch m[1] {
+		case "PASS":
+			r.passed = append(r.passed, m[2])
+		case "SKIP":
+			r.skipped = append(r.skipped, m[2])
+		case "FAIL":
+			r.failed = append(r.failed, m[2])
+		}
+	}
+	for _, names := range [][]string{r.passed, r.skipped, r.failed} {
+		slices.Sort(names)
+	}
+	return r
+}

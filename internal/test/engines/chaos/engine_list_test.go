@@ -1,0 +1,187 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/test/engines"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+var engineList = []engine{
+	{name: "VITESS", start: startVitess},
+	{name: "SPIDER", start: startSpider},
+	{name: "GALERA", start: startGalera},
+	{name: "SEMISYNC", start: startSemiSync, rounds: true},
+	{name: "HAPROXY", start: startCutting},
+}
+
+// startVitess starts a keyspace of four shards, and a keyspace of one with the leases.
+func startVitess(t *testing.T) *cluster {
+	shards := []string{"-40", "40-80", "80-c0", "c0-"}
+	v := engines.StartVitess(t, testserver.KindMySQL,
+		engines.Keyspace{Name: "app", Shards: shards, VSchema: `{"sharded": true, "vindexes": {"xxhash": {"type": "xxhash"}, "hash": {"type": "hash"}}, "tables": {
+			"by_token": {"column_vindexes": [{"column": "token", "name": "xxhash"}]},
+			"by_key": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+			"numbers": {"column_vindexes": [{"column": "n", "name": "xxhash"}]}}}`},
+		engines.Keyspace{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"shardkey_worker": {}}}`})
+	mustRun(t, v.DSN("app"), tables()...)
+	c := &cluster{dsns: []string{v.DSN("app")}, leases: v.DSN("whole"), queries: true, pause: 2 * time.Second, faults: []engineFault{
+		killed("mysqld", time.Second, v.SQL), killed("vtcombo", 0, v.Gate), stopped("mysqld", 5*time.Second, v.SQL), stopped("vtcombo", 5*time.Second, v.Gate),
+	}}
+	for _, shard := range shards {
+		c.stores = append(c.stores, v.ShardDSN("app", shard))
+	}
+	return c
+}
+
+// startSpider starts two heads and three back ends. One back end has the leases.
+func startSpider(t *testing.T) *cluster {
+	s := engines.StartSpider(t, 2, 3)
+	for _, table := range []struct{ name, columns, by string }{
+		{"by_token", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (token), KEY (id)", "HASH (token)"},
+		{"by_key", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (id)", "HASH (id)"},
+	} {
+		if err := s.CreateTable(table.name, table.columns, table.by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &cluster{queries: true, pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app", faults: []engineFault{
+		killed("head", 0, s.Heads...), killed("back end", time.Second, s.BackEnds...), stopped("back end", 4*time.Second, s.BackEnds...),
+	}}
+	for _, head := range s.Heads {
+		mustRun(t, head.DSN()+"app", tables()[2:]...)
+		c.dsns = append(c.dsns, head.DSN()+"app")
+	}
+	for _, b := range s.BackEnds {
+		c.stores = append(c.stores, b.DSN()+"app")
+	}
+	return c
+}
+
+// startGalera starts three nodes behind haproxy, which sends each connection to one of them,
+// including the connections for leases.
+func startGalera(t *testing.T) *cluster {
+	g := engines.StartGalera(t, 3)
+	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
+	mustRun(t, g.Nodes[0].DSN()+"app", tables()...)
+	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
+		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
+	// A cluster ends if two of three nodes are down, so each node returns before the next one
+	// stops. haproxy checks that a node accepts connections, but not that it is synced. So the
+	// test disables a node in haproxy while that node catches up.
+	back := func(node *testserver.Server, resume func() error) error {
+		return errors.Join(g.AwaitWithout(node), g.Proxy.Enable(node, false), resume(), g.AwaitAll(), g.Proxy.Enable(node, true))
+	}
+	c.faults = []engineFault{
+		{"node killed", func(rng *rand.Rand) error {
+			node := oneOf(rng, g.Nodes)
+			node.Kill()
+			return back(node, func() error { node.Start(); return nil })
+		}},
+		{"node stopped", func(rng *rand.Rand) error {
+			node := oneOf(rng, g.Nodes)
+			node.Pause()
+			return back(node, func() error { node.Resume(); return nil })
+		}},
+		{"node cut off", func(rng *rand.Rand) error {
+			node := oneOf(rng, g.Nodes)
+			return errors.Join(g.Isolate(node, true), back(node, func() error { return g.Isolate(node, false) }))
+		}},
+	}
+	c.after = func() error {
+		for _, table := range writtenTables {
+			var first []record
+			for i, node := range g.Nodes {
+				rows, err := readTable(node.DSN()+"app?wsrep_sync_wait=15", table)
+				if err != nil {
+					return fmt.Errorf("node %d: %w", i, err)
+				}
+				if i == 0 {
+					first = rows
+				} else if !sameRows(first, rows) {
+					return fmt.Errorf("%w: %s has %d on the first and %d on another one", errNotSame, table, len(first), len(rows))
+				}
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+var errNotSame = errors.New("the nodes have different rows")
+
+func sameRows(a, b []record) bool {
+	have := map[record]bool{}
+	for _, r := range a {
+		have[r] = true
+	}
+	for _, r := range b {
+		if !have[r] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// startSemiSync starts a semi-synchronous source with a replica, behind haproxy. The source is
+// killed once, and the replica takes over with everything that it has received.
+func startSemiSync(t *testing.T) *cluster {
+	r := engines.StartReplication(t, true)
+	h := engines.StartHAProxy(t, r.Source, r.Replica)
+	if err := h.Enable(r.Replica, false); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, r.Source.DSN(), "CREATE DATABASE app")
+	mustRun(t, r.Source.DSN()+"app", tables()...)
+	c := &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, pause: 2 * time.Second, stores: []string{r.Replica.DSN() + "app"}}
+	c.once = true
+	c.faults = []engineFault{{"failover", func(*rand.Rand) error {
+		wait(round() / 2)
+		r.Source.Kill()
+		if err := r.Promote(); err != nil {
+			return err
+		}
+		return errors.Join(h.Enable(r.Source, false), h.Enable(r.Replica, true))
+	}}}
+	return c
+}
+
+// startCutting starts a server behind haproxy, which cuts all connections every 0.4 s.
+func startCutting(t *testing.T) *cluster {
+	server := testserver.StartMySQL(t)
+	h := engines.StartHAProxy(t, server)
+	mustRun(t, server.DSN(), "CREATE DATABASE app")
+	mustRun(t, server.DSN()+"app", tables()...)
+	return &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, stores: []string{server.DSN() + "app"},
+		pause: 400 * time.Millisecond, faults: []engineFault{{"connections cut", func(*rand.Rand) error { return h.Cut() }}},
+		after: func() error { return noStatements(server.DSN()) }}
+}
+
+// noStatements waits until a server has no prepared statements. Connections that were cut end
+// soon.
+func noStatements(dsn string) error {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for began := time.Now(); ; wait(100 * time.Millisecond) {
+		var name string
+		var n int
+		err := db.QueryRowContext(context.Background(), "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &n)
+		if err == nil && n == 0 {
+			return nil
+		}
+		if time.Since(began) > recovery {
+			return fmt.Errorf("%d prepared statements are left, %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package engines_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/engines"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// sequences is an unsharded keyspace with a sequence.
+var sequences = engines.Keyspace{Name: "lookup", Shards: []string{"0"}, VSchema: `{"tables": {"ids": {"type": "sequence"}}}`}
+
+var sharded = engines.Keyspace{Name: "app", Shards: []string{"-80", "80-"}, VSchema: `{"sharded": true, "vindexes": {"xxhash": {"type": "xxhash"}},
+	"tables": {"t": {"column_vindexes": [{"column": "id", "name": "xxhash"}], "auto_increment": {"column": "id", "sequence": "lookup.ids"}}}}`}
+
+func TestVitess_shardsRows(t *testing.T) {
+	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
+		t.Run(string(over), func(t *testing.T) {
+			v := engines.StartVitess(t, over, sharded, sequences)
+			mustRun(t, v.DSN("lookup"), "CREATE TABLE ids (id BIGINT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
+				"INSERT INTO ids (id, next_id, cache) VALUES (0, 1, 10)")
+			mustRun(t, v.DSN("app"), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1), (2), (3), (4), (5), (6), (7), (8)")
+			v.Gate.Kill()
+			v.SQL.Kill()
+			v.SQL.Start()
+			v.Gate.Start()
+			all := 0
+			for _, shard := range sharded.Shards {
+				var n int
+				if err := open(t, "mysql", v.ShardDSN("app", shard)).QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n == 0 {
+					t.Errorf("shard %s holds %d rows, %v", shard, n, err)
+				}
+				all += n
+			}
+			if all != 8 {
+				t.Errorf("rows\nhave: %d\nwant: 8", all)
+			}
+		})
+	}
+}
+
+func TestReplication_promotes(t *testing.T) {
+	for _, semiSync := range []bool{true, false} {
+		t.Run(fmt.Sprintf("semiSync=%v", semiSync), func(t *testing.T) {
+			r := engines.StartReplication(t, semiSync)
+			mustRun(t, r.Source.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1), (2), (3)")
+			if err := engines.Run(r.Replica.DSN(), "CREATE DATABASE other"); err == nil {
+				t.Error("the replica is written to")
+			}
+			// A commit on a semi-synchronous source is already on the replica. Otherwise wait for
+			// it.
+			if !semiSync {
+				awaitRows(t, r.Replica, "SELECT COUNT(*) FROM app.t", 3)
+			}
+			r.Source.Kill()
+			if err := r.Promote(); err != nil {
+				t.Fatal(err)
+			}
+			r.Replica.Kill()
+			r.Replica.Start()
+			mustRun(t, r.Replica.DSN(), "INSERT INTO app.t VALUES (4)")
+			if n := count(t, r.Replica.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
+				t.Errorf("rows at the new source\nhave: %d\nwant: 4", n)
+			}
+		})
+	}
+}
+
+func TestSpider_sharesRowsOut(t *testing.T) {
+	s := engines.StartSpider(t, 2, 3)
+	for name, by := range map[string][]string{
+		"hashed": {"HASH (id)"}, "keyed": {"KEY (id)"}, "ranged": {"RANGE (id)", "(10)", "(20)", "MAXVALUE"},
+	} {
+		if err := s.CreateTable(name, "id BIGINT NOT NULL PRIMARY KEY", by[0], by[1:]...); err != nil {
+			t.Fatal(err)
+		}
+		for i, head := range s.Heads {
+			mustRun(t, head.DSN()+"app", fmt.Sprintf("INSERT INTO %s VALUES (%d), (%d), (%d)", name, 3+i, 13+i, 23+i))
+		}
+		all := 0
+		for _, b := range s.BackEnds {
+			n := count(t, b.DSN()+"app", "SELECT COUNT(*) FROM "+name)
+			if by[1:] != nil && n != 2 {
+				t.Errorf("%s: %d rows at one back end", name, n)
+			}
+			all += n
+		}
+		if all != 6 {
+			t.Errorf("%s: rows\nhave: %d\nwant: 6", name, all)
+		}
+	}
+}
+
+func TestGalera_nodesComeBack(t *testing.T) {
+	g := engines.StartGalera(t, 3)
+	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1)")
+	g.Nodes[2].Kill()
+	if err := g.AwaitWithout(g.Nodes[2]); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (2)")
+	g.Nodes[2].Start()
+	g.Nodes[0].Stop()
+	mustRun(t, g.Nodes[2].DSN(), "INSERT INTO app.t VALUES (3)")
+	g.Nodes[0].Start()
+	if err := g.Isolate(g.Nodes[1], true); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.AwaitWithout(g.Nodes[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := engines.Run(g.Nodes[1].DSN(), "INSERT INTO app.t VALUES (9)"); err == nil {
+		t.Error("a node that is cut off is written to")
+	}
+	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (4)")
+	if err := errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()); err != nil {
+		t.Fatal(err)
+	}
+	for i, node := range g.Nodes {
+		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
+			t.Errorf("node %d\nhave: %d rows\nwant: 4", i, n)
+		}
+	}
+}
+
+func TestHAProxy_cutsAndMoves(t *testing.T) {
+	a, b := testserver.StartMariaDB(t, "--server-id=1"), testserver.StartMariaDB(t, "--server-id=2")
+	h := engines.StartHAProxy(t, a, b)
+	if err := h.Enable(b, false); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, "mysql", h.DSN())
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.PingContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.PingContext(t.Context()); err == nil {
+		t.Error("a connection that was cut answers")
+	}
+	if err := errors.Join(h.Enable(a, false), h.Enable(b, true)); err != nil {
+		t.Fatal(err)
+	}
+	awaitRows(t, h.Server, "SELECT @@server_id", 2)
+}

@@ -1,0 +1,130 @@
+package engines_test
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/engines"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/rule"
+)
+
+func open(t *testing.T, driverName, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// mustRun runs statements on a database.
+func mustRun(t *testing.T, dsn string, statements ...string) {
+	t.Helper()
+	if err := engines.Run(dsn, statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
+	t.Helper()
+	res, err := db.Exec(query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return res
+}
+
+// count returns the number that a query returns.
+func count(t *testing.T, dsn, query string) (n int) {
+	t.Helper()
+	if err := open(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// awaitRows waits until a query of a number returns want.
+func awaitRows(t *testing.T, s *testserver.Server, query string, want int) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(time.Minute)
+	db := open(t, "mysql", s.DSN())
+	for {
+		var have int
+		err := db.QueryRow(query).Scan(&have)
+		if err == nil && have == want {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s\nhave: %d, %v\nwant: %d", query, have, err, want)
+		}
+	}
+}
+
+// column returns the values of a query's column, separated by spaces.
+func column(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s sql.NullString
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s.String)
+	}
+	if err := rows.Err(); err != nil {
+		t.Error(err)
+	}
+	return strings.Join(all, " ")
+}
+
+// openRuled opens a database whose table ruled gets keys of SNOWFLAKE.
+func openRuled(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector, err := driver.NewConnector(base, mustParse(t, t.Name(), `
+rules:
+- !SHARDING
+  tables:
+    ruled: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustParse(t *testing.T, name, text string) *rule.Rule {
+	t.Helper()
+	r, err := rule.Parse(name+".yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,107 @@
+package engines_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/engines"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// vitessTables are two tables, one sharded by the key and one by another column.
+var vitessTables = engines.Keyspace{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
+	"vindexes": {"xxhash": {"type": "xxhash"}},
+	"tables": {
+		"ruled": {"column_vindexes": [{"column": "a", "name": "xxhash"}]},
+		"byid": {"column_vindexes": [{"column": "id", "name": "xxhash"}]},
+		"src": {"column_vindexes": [{"column": "a", "name": "xxhash"}]}}}`}
+
+// shardkey recognizes vtgate although it reports a custom version.
+func TestVitess_withAVersionOfItsOwn(t *testing.T) {
+	v := engines.StartVitess(t, testserver.KindMySQL, vitessTables)
+	for _, version := range []string{"", "8.0.40", "10.11.6-MariaDB", "5.7.9-vitess-12.0"} {
+		if version != "" {
+			v.Restart("--mysql-server-version=" + version)
+		}
+		db := openRuled(t, v.DSN("app"))
+		if version == "" {
+			mustExec(t, db, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+			// A sharding key must be a plain value, because Vitess evaluates no
+			// LAST_INSERT_ID(expr) there.
+			mustExec(t, db, "CREATE TABLE byid (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+			mustExec(t, db, "INSERT INTO byid (id, a) VALUES (1 + 2000 + 3, 1), (? + 5, 2), (CAST('44' AS SIGNED), 3)", 10)
+			if have := column(t, db, "SELECT id FROM byid ORDER BY a"); have != "2004 15 44" {
+				t.Errorf("keys by expressions\nhave: %s", have)
+			}
+		}
+		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+		if text := driver.ConnectorOf(db).Describe(); !strings.Contains(text, "server: vitess") {
+			t.Errorf("%q\nhave: %s", version, text)
+		}
+	}
+}
+
+// After Vitess ended a transaction, the pool works as soon as Vitess does.
+func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
+	v := engines.StartVitess(t, testserver.KindMySQL, vitessTables)
+	ours := openRuled(t, v.DSN("app"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+	insert := func() error {
+		_, err := ours.Exec("INSERT INTO ruled (id, a) VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (8, 8) ON DUPLICATE KEY UPDATE id = id")
+		return err
+	}
+	if err := insert(); err != nil {
+		t.Fatal(err)
+	}
+	v.SQL.Kill()
+	failed := insert()
+	v.SQL.Start()
+	if !strings.Contains(fmt.Sprint(failed), "VT15001") {
+		t.Skipf("the transaction ended otherwise: %v", failed)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for err := insert(); err != nil; err = insert() {
+		if strings.Contains(err.Error(), "VT09032") || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An INSERT … SELECT through vtgate keeps strings and dates, inside and outside of a transaction.
+func TestVitess_insertSelect(t *testing.T) {
+	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
+		v := engines.StartVitess(t, over, vitessTables)
+		for i, params := range []string{"", "?charset=latin1", "?parseTime=true"} {
+			db := openRuled(t, v.DSN("app")+params)
+			db.SetMaxOpenConns(1)
+			if i == 0 {
+				const columns = "a INT, s VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, d DATETIME(3))"
+				mustExec(t, db, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, "+columns)
+				mustExec(t, db, "CREATE TABLE src ("+columns)
+				mustExec(t, db, "INSERT INTO src (a, s, l, d) VALUES (1, X'C3A9E697A5', X'E4', '2024-01-02 03:04:05.678'), (2, '', NULL, NULL)")
+			}
+			mustExec(t, db, "DELETE FROM ruled")
+			mustExec(t, db, "INSERT INTO ruled (a, s, l, d) SELECT a, s, l, d FROM src")
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec("INSERT INTO ruled (a, s, l, d) SELECT a + ? AS a, s, l, d FROM src", 2); err != nil {
+				t.Error(err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+			have := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM ruled ORDER BY a")
+			if want := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM src ORDER BY a"); !strings.HasPrefix(have, want) || column(t, db, "SELECT COUNT(*) FROM ruled WHERE id > 0") != "4" {
+				t.Errorf("%s%s\nhave: %s\nwant: %s twice", over, params, have, want)
+			}
+		}
+	}
+}

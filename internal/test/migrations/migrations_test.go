@@ -1,0 +1,173 @@
+// Package migrations runs migrations of golang-migrate and goose through shardkey and directly
+// through go-sql-driver.
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/golang-migrate/migrate/v4"
+	migratemysql "github.com/golang-migrate/migrate/v4/database/mysql"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/pressly/goose/v3"
+
+	"github.com/shardkey/shardkey/driver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+const ruleYAML = `rules:
+- !SHARDING
+  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 7}}}
+  tables:
+    item: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+`
+
+// steps are migrations, one per file. %s is AUTO_INCREMENT without shardkey, and empty with it.
+var steps = []string{
+	"CREATE TABLE item (id BIGINT NOT NULL%s PRIMARY KEY, name VARCHAR(20), n INT);\nCREATE TABLE acct (n INT);\nINSERT INTO acct VALUES (100);",
+	"INSERT INTO item (name, n) VALUES ('a', 1);\nINSERT INTO item (name, n) VALUES ('b', 2), ('c', 3);",
+	"INSERT INTO item VALUES (NULL, 'd', 4);",
+	"ALTER TABLE item ADD COLUMN z INT DEFAULT 3;\nUPDATE acct SET n = n - 10;",
+	"INSERT INTO item VALUES (NULL, 'late', 1, 4);",
+	"ALTER TABLE item RENAME COLUMN n TO m;\nUPDATE acct SET n = n - 10;",
+	"INSERT INTO item (name, m) VALUES ('last', 5);",
+}
+
+// mixed is a migration that alters a sharded table and inserts into it.
+const mixed = "ALTER TABLE item ADD COLUMN y INT DEFAULT 6;\nUPDATE acct SET n = n - 10;\nINSERT INTO item (name, m, y) VALUES ('mixed', 8, 7);"
+
+// A tool runs migrations on a database.
+type tool func(t *testing.T, db *sql.DB, steps []string) error
+
+func withMigrate(t *testing.T, db *sql.DB, steps []string) error {
+	files := fstest.MapFS{}
+	for i, step := range steps {
+		files[fmt.Sprintf("%d_step.up.sql", i+1)] = &fstest.MapFile{Data: []byte(step)}
+	}
+	source, err := iofs.New(files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := migratemysql.WithConnection(context.Background(), c, &migratemysql.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := migrate.NewWithInstance("iofs", source, "mysql", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errors.Join(m.Up(), c.Close())
+}
+
+func withGoose(t *testing.T, db *sql.DB, steps []string) error {
+	files := fstest.MapFS{}
+	for i, step := range steps {
+		files[fmt.Sprintf("%05d_step.sql", i+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + step + "\n")}
+	}
+	p, err := goose.NewProvider(goose.DialectMySQL, db, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Up(context.Background())
+	return err
+}
+
+func TestMigrations_sameAsPlain(t *testing.T) {
+	if testserver.Each(t, TestMigrations_sameAsPlain) {
+		return
+	}
+	for name, run := range map[string]tool{"golang-migrate": withMigrate, "goose": withGoose} {
+		t.Run(name, func(t *testing.T) {
+			ours, plain := open(t, "shardkey"), open(t, "mysql")
+			if err := run(t, ours, fill(steps, "")); err != nil {
+				t.Fatal(err)
+			}
+			if err := run(t, plain, fill(steps, " AUTO_INCREMENT")); err != nil {
+				t.Fatal(err)
+			}
+			if have, want := rows(t, ours), rows(t, plain); have != want {
+				t.Errorf("have: %s\nwant: %s", have, want)
+			}
+		})
+	}
+}
+
+// golang-migrate sends a file as one string. shardkey refuses a file that mixes INSERTs with
+// other statements, and none of them runs. goose sends its statements one by one.
+func TestMigrations_mixed(t *testing.T) {
+	if testserver.Each(t, TestMigrations_mixed) {
+		return
+	}
+	all := append(fill(steps, ""), mixed)
+	ours, plain := open(t, "shardkey"), open(t, "shardkey")
+	if err := withMigrate(t, plain, fill(steps, "")); err != nil {
+		t.Fatal(err)
+	}
+	// golang-migrate's error has no Unwrap.
+	if err := withMigrate(t, ours, all); err == nil || !strings.Contains(err.Error(), driver.ErrUnsupportedStatement.Error()) {
+		t.Errorf("have: %v\nwant: a refused string", err)
+	}
+	if have, want := rows(t, ours), rows(t, plain); have != want {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+	one := open(t, "shardkey")
+	if err := withGoose(t, one, all); err != nil {
+		t.Error(err)
+	}
+	if have := rows(t, one); !strings.Contains(have, "mixed") || !strings.HasSuffix(have, "70") {
+		t.Errorf("have: %s\nwant: all of it", have)
+	}
+}
+
+func fill(steps []string, auto string) []string {
+	filled := make([]string, len(steps))
+	for i, step := range steps {
+		filled[i] = strings.ReplaceAll(step, "%s", auto)
+	}
+	return filled
+}
+
+func open(t *testing.T, name string) *sql.DB {
+	t.Helper()
+	dsn := testserver.Database(t) + "?multiStatements=true"
+	if name == "shardkey" {
+		file := filepath.Join(t.TempDir(), "rule.yaml")
+		if err := os.WriteFile(file, []byte(ruleYAML), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dsn += "&shardkeyRule=" + file
+	}
+	db, err := sql.Open(name, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// rows returns the rows of both tables without their keys.
+func rows(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	var items string
+	var keyless, n int
+	row := db.QueryRow("SELECT GROUP_CONCAT(name, ' ', m, ' ', z ORDER BY id), SUM(id = 0), (SELECT n FROM acct) FROM item")
+	if err := row.Scan(&items, &keyless, &n); err != nil {
+		t.Fatal(err)
+	}
+	if keyless > 0 {
+		t.Errorf("%d rows without a key", keyless)
+	}
+	return fmt.Sprintf("%s; %d", items, n)
+}

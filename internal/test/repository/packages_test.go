@@ -1,0 +1,184 @@
+package repository
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/shardkey/shardkey"
+
+// TestMain runs the tests in the root directory.
+func TestMain(m *testing.M) {
+	if race {
+		fmt.Println("skipped with -race, which makes these tests slow and finds nothing in them: make repository")
+		return
+	}
+	if err := os.Chdir("../../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// source is a package of this repository, type-checked for linux/amd64, with its syntax.
+type source struct {
+	dir   string // relative to the root, with slashes
+	pkg   *types.Package
+	info  *types.Info
+	files []*ast.File
+}
+
+// loadSources type-checks the library packages of all modules, and the internal packages that
+// they import. Other packages come from the compiler's export data.
+func loadSources(t *testing.T) []*source {
+	t.Helper()
+	listed := listPackages(t)
+	exports := map[string]string{}
+	for _, p := range listed {
+		exports[p.ImportPath] = p.Export
+	}
+	fset := token.NewFileSet()
+	checked := map[string]*types.Package{}
+	compiled := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	})
+	find := importerFunc(func(path string) (*types.Package, error) {
+		if p := checked[path]; p != nil {
+			return p, nil
+		}
+		return compiled.Import(path)
+	})
+	var sources []*source
+	for _, p := range listed { // each package follows its imports
+		if p.ImportPath != module && !strings.HasPrefix(p.ImportPath, module+"/") {
+			continue
+		}
+		s := &source{dir: strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")}
+		if s.dir == "" {
+			s.dir = "."
+		}
+		if err := s.check(fset, p, find); err != nil {
+			t.Fatal(err)
+		}
+		checked[p.ImportPath] = s.pkg
+		sources = append(sources, s)
+	}
+	slices.SortFunc(sources, func(a, b *source) int { return strings.Compare(a.dir, b.dir) })
+	return sources
+}
+
+func (s *source) check(fset *token.FileSet, p listedPackage, find types.Importer) error {
+	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
+		f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		s.files = append(s.files, f)
+	}
+	s.info = &types.Info{
+		Types:      map[ast.Expr]types.TypeAndValue{},
+		Defs:       map[*ast.Ident]types.Object{},
+		Uses:       map[*ast.Ident]types.Object{},
+		Selections: map[*ast.SelectorExpr]*types.Selection{},
+	}
+	cfg := types.Config{Importer: find, FakeImportC: true}
+	var err error
+	s.pkg, err = cfg.Check(p.ImportPath, fset, s.files, s.info)
+	return err
+}
+
+// isLibrary reports whether programs may import the package.
+func (s *source) isLibrary() bool {
+	return s.pkg.Name() != "main" && !slices.Contains(strings.Split(s.dir, "/"), "internal")
+}
+
+// constant returns the value of a constant string.
+func (s *source) constant(x ast.Expr) (text string, ok bool) {
+	return constantString(s.info.Types[x].Value)
+}
+
+type importerFunc func(path string) (*types.Package, error)
+
+func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
+
+type listedPackage struct {
+	ImportPath, Dir, Export string
+	GoFiles, CgoFiles       []string
+}
+
+// listPackages returns the library packages of all modules and their dependencies. Each package
+// follows its imports.
+func listPackages(t *testing.T) (packages []listedPackage) {
+	t.Helper()
+	workspace, err := filepath.Abs("go.work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles"}, libraryDirs(t)...)
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "GOWORK="+workspace, "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listedPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// libraryDirs returns the directories of all modules that contain packages for programs. It
+// leaves out internal packages, commands, examples and benchmarks.
+func libraryDirs(t *testing.T) (dirs []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // a temporary file of an editor
+		}
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != "." {
+			skip := []string{"internal", "testdata", "examples", "bench", "cmd"}
+			if slices.Contains(skip, name) || strings.HasPrefix(name, ".") {
+				return filepath.SkipDir
+			}
+		}
+		dir := filepath.Dir(path)
+		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, dir := range dirs {
+		dirs[i] = "./" + filepath.ToSlash(dir)
+	}
+	return dirs
+}

@@ -1,0 +1,230 @@
+package segment
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// A wrong property is an error with its name and without secrets.
+func TestProperties(t *testing.T) {
+	const dsn, url = "u:p@tcp(db:3306)/leaf", "jdbc:mysql://db:3306/leaf"
+	const one, two = "u:geheim@tcp(a:3306)/tickets", "u:geheim@tcp(a:3306)/tickets,u:geheim@tcp(b:3306)/tickets"
+	leaf := func(more ...any) map[string]any { return pairs(append([]any{"leaf.key", "order"}, more...)) }
+	ticket := func(more ...any) map[string]any { return pairs(more) }
+	for _, tt := range []struct {
+		name  string
+		typ   string
+		props map[string]any
+		want  string // property in the error, or "" for no error
+	}{
+		{"DSN", "LEAF_SEGMENT", leaf("dsn", dsn), ""},
+		{"JDBC", "leaf_segment", leaf("leaf.jdbc.url", url, "leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
+		{"bounds", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "10", "max-step", "10", "reserve", "0s"), ""},
+		{"connector's database", "LEAF_SEGMENT", leaf(), ""},
+		{"user without an address", "LEAF_SEGMENT", leaf("leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
+		{"longest key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("ö", 128), "dsn", dsn), ""},
+		{"no key", "LEAF_SEGMENT", pairs([]any{"dsn", dsn}), "leaf.key"},
+		{"slash", "LEAF_SEGMENT", leaf("leaf.key", "a/b", "dsn", dsn), "leaf.key"},
+		{"long key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("k", 129), "dsn", dsn), "leaf.key"},
+		{"both addresses", "LEAF_SEGMENT", leaf("dsn", dsn, "leaf.jdbc.url", url), "dsn"},
+		{"bad DSN", "LEAF_SEGMENT", leaf("dsn", "geheim"), "dsn"},
+		{"DSN of an unknown TLS config", "LEAF_SEGMENT", leaf("dsn", "u:geheim@tcp(h)/d?tls=geheim"), "dsn"},
+		{"bad URL", "LEAF_SEGMENT", leaf("leaf.jdbc.url", "mysql://u:geheim@db/leaf"), "leaf.jdbc.url"},
+		{"step 0", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "0"), "min-step"},
+		{"step too large", "LEAF_SEGMENT", leaf("dsn", dsn, "max-step", "9999999999"), "max-step"},
+		{"timeout 0", "LEAF_SEGMENT", leaf("dsn", dsn, "timeout", "0s"), "timeout"},
+		{"bounds crossed", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "10", "max-step", "9"), "max-step"},
+		{"reserve without unit", "LEAF_SEGMENT", leaf("dsn", dsn, "reserve", "60"), "reserve"},
+		{"gap below 0", "LEAF_SEGMENT", leaf("dsn", dsn, "failover-gap", "-1"), "failover-gap"},
+		{"another type's", "LEAF_SEGMENT", leaf("dsn", dsn, "worker-id", "1"), "worker-id"},
+
+		{"one server", "TICKET", ticket("dsns", one), ""},
+		{"a list", "ticket", ticket("dsns", strings.Split(two, ","), "table", "app.Tickets32",
+			"increment", "2", "offsets", "2,1", "batch", "100", "timeout", "1s"), ""},
+		{"connector's database", "TICKET", nil, ""},
+		{"bad DSN", "TICKET", ticket("dsns", "geheim"), "dsns"},
+		{"timeout without unit", "TICKET", ticket("dsns", one, "timeout", "2"), "timeout"},
+		{"unknown TLS config", "TICKET", ticket("dsns", one+"?tls=geheim"), "dsns"},
+		{"an empty item", "TICKET", ticket("dsns", one+","), "dsns"},
+		{"increment below the servers", "TICKET", ticket("dsns", two, "increment", "1"), "increment"},
+		{"increment beyond MySQL's", "TICKET", ticket("dsns", one, "increment", "65536"), "increment"},
+		{"batch 0", "TICKET", ticket("dsns", one, "batch", "0"), "batch"},
+		{"offsets too few", "TICKET", ticket("dsns", two, "offsets", "1"), "offsets"},
+		{"offsets twice", "TICKET", ticket("dsns", two, "offsets", "1,1"), "offsets"},
+		{"offset 0", "TICKET", ticket("dsns", two, "offsets", "0,1"), "offsets"},
+		{"offset beyond the increment", "TICKET", ticket("dsns", two, "offsets", "1,3"), "offsets"},
+		{"offsets not numbers", "TICKET", ticket("dsns", two, "offsets", "1,b"), "offsets"},
+		{"table with a backquote", "TICKET", ticket("dsns", one, "table", "a`b"), ""},
+		{"table of three parts", "TICKET", ticket("dsns", one, "table", "a.b.c"), "table"},
+	} {
+		t.Run(tt.typ+"/"+tt.name, func(t *testing.T) {
+			_, err := construct(t, tt.typ, tt.props, spi.Host{})
+			var bad *spi.PropError
+			errors.As(err, &bad)
+			if tt.want == "" && err != nil || tt.want != "" && (bad == nil || bad.Name != tt.want) {
+				t.Errorf("\nhave: %v\nwant: an error of property %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "geheim") {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+		})
+	}
+}
+
+func pairs(list []any) map[string]any {
+	props := map[string]any{}
+	for i := 0; i < len(list); i += 2 {
+		props[list[i].(string)] = list[i+1]
+	}
+	return props
+}
+
+// With any address, each statement is committed, and values are not truncated silently.
+// Statements of TICKET wait for locks only as long as their callers.
+func TestProperties_session(t *testing.T) {
+	strict := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
+	const options = "?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true"
+	p, err := spi.NewProps(nil, spi.Host{DSN: spi.NewSecret("app:pw@tcp(db:3306)/app" + options)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, cfg, err := leafAddress(p)
+	if err != nil || !maps.Equal(cfg.Params, strict) || cfg.MultiStatements || cfg.User != "app" || cfg.DBName != "app" {
+		t.Errorf("connector's database\nhave: %+v, %v\nwant: %v", cfg, err, strict)
+	}
+	delete(strict, "time_zone")
+	cfg, err = parseJDBC("jdbc:mysql://127.0.0.1:1/leaf?autocommit=0&sql_mode=ANSI")
+	if err != nil || !maps.Equal(cfg.Params, strict) || cfg.MultiStatements {
+		t.Errorf("JDBC\nhave: %+v, %v\nwant: %v", cfg, err, strict)
+	}
+	strict["lock_wait_timeout"], strict["innodb_lock_wait_timeout"] = "3", "3"
+	cfg, err = parseTicketDSN("u@tcp(h:1)/d?LOCK_WAIT_TIMEOUT=9&innodb_lock_wait_timeout=8&sql_mode=''", 3*time.Second)
+	if err != nil || !maps.Equal(cfg.Params, strict) || !cfg.MultiStatements {
+		t.Errorf("TICKET\nhave: %+v, %v\nwant: %v", cfg, err, strict)
+	}
+	for timeout, want := range map[time.Duration]int64{
+		time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 2 * time.Second: 2, 1<<63 - 1: 31536000,
+	} {
+		if have := lockWait(timeout); have != want {
+			t.Errorf("a timeout of %v\nhave: %d s\nwant: %d s", timeout, have, want)
+		}
+	}
+}
+
+// The user and the password of their own properties take precedence over the URL's.
+func TestProperties_user(t *testing.T) {
+	for i := range 4 {
+		props, user, pass := map[string]any{"leaf.jdbc.url": "jdbc:mysql://u:p@db/leaf"}, "u", "p"
+		if i&1 != 0 {
+			props["leaf.jdbc.username"], user = "v", "v"
+		}
+		if i&2 != 0 {
+			props["leaf.jdbc.password"], pass = "q", "q"
+		}
+		p, err := spi.NewProps(props, spi.Host{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, cfg, err := leafAddress(p); err != nil || cfg.User != user || cfg.Passwd != pass {
+			t.Errorf("%v\nhave: %+v, %v\nwant: %s, %s", props, cfg, err, user, pass)
+		}
+	}
+}
+
+// Without failover-gap the gap is ten times the largest step, and no less than ten of Leaf's.
+func TestProperties_failoverGap(t *testing.T) {
+	for _, tt := range []struct {
+		props map[string]any
+		want  int64
+	}{
+		{nil, 10_000_000},
+		{map[string]any{"max-step": "5"}, 10_000_000},
+		{map[string]any{"max-step": "3000000"}, 30_000_000},
+		{map[string]any{"failover-gap": "7"}, 7},
+		{map[string]any{"failover-gap": "0"}, 0},
+	} {
+		g := newGen(t, "LEAF_SEGMENT", with(types[0].props, tt.props))
+		if have := g.servers.all[0].claim.(*leafRow).gap; have != tt.want {
+			t.Errorf("%v\nhave: %d\nwant: %d", tt.props, have, tt.want)
+		}
+	}
+}
+
+func TestParseJDBC_addresses(t *testing.T) {
+	tests := []struct{ url, addr, db, user, tls string }{
+		{"jdbc:mysql://db:3307/leaf", "db:3307", "leaf", "", "preferred"},
+		{"jdbc:mysql://h:3306/leaf?serverTimezone=UTC&useSSL=false&characterEncoding=utf8", "h:3306", "leaf", "", "false"},
+		{"jdbc:mysql://db/leaf?autoReconnect=true&useUnicode=true&useSSL=true", "db:3306", "leaf", "", "skip-verify"},
+		{"JDBC:MySQL://[::1]:3306/leaf", "[::1]:3306", "leaf", "", "preferred"},
+		{"jdbc:mariadb://db:3306/leaf?sslMode=verify-full", "db:3306", "leaf", "", "true"},
+		{"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&useSSL=false", "db:3306", "leaf", "", "true"},
+		{"jdbc:mysql://db/leaf?useSSL=yes&verifyServerCertificate=YES", "db:3306", "leaf", "", "true"},
+		{"jdbc:mysql://db/leaf?useSSL=Yes&verifyServerCertificate=no", "db:3306", "leaf", "", "skip-verify"},
+		{"jdbc:mysql://db/leaf?requireSSL=yes", "db:3306", "leaf", "", "skip-verify"},
+		{"jdbc:mysql://db/leaf?user=u&password=p@ss", "db:3306", "leaf", "u", "preferred"},
+		{"jdbc:mysql://u:p%40ss@db/leaf", "db:3306", "leaf", "u", "preferred"},
+		{"jdbc:mysql://db/l%C3%A9af", "db:3306", "léaf", "", "preferred"},
+		{"jdbc:mysql://db", "db:3306", "", "", "preferred"},
+	}
+	for _, tt := range tests {
+		cfg, err := parseJDBC(tt.url)
+		if err != nil {
+			t.Errorf("%s: %v", tt.url, err)
+			continue
+		}
+		have := tt
+		have.addr, have.db, have.user, have.tls = cfg.Addr, cfg.DBName, cfg.User, cfg.TLSConfig
+		if have != tt || tt.user != "" && cfg.Passwd != "p@ss" {
+			t.Errorf("\nhave: %+v, password %s\nwant: %+v", have, cfg.Passwd, tt)
+		}
+	}
+}
+
+// refusedJDBC are addresses that are refused, with a secret that no error may contain.
+var refusedJDBC = []string{
+	"", "jdbc:mysql://", "jdbc:mysql:///leaf", "jdbc:postgresql://db/geheim", "jdbc:mysql:loadbalance://a,b/geheim",
+	"jdbc:mysql://a:3306,b:3306/leaf?password=geheim", "jdbc:mysql://a,b/geheim", "jdbc:mysql://address=(host=a)/geheim",
+	"jdbc:mysql://u:geheim@db:port/leaf",
+	"jdbc:mysql://db/leaf?sslMode=geheim",
+	"jdbc:mysql://db/leaf?password=%zzgeheim",
+	// Passwords with delimiters of addresses.
+	"jdbc:mysql://root:12/geheim@h/leaf", "jdbc:mysql://root:12?geheim@h/leaf",
+	"jdbc:mysql://root:12#geheim@h/leaf", "jdbc:mysql://root:12?a=geheim@h/leaf?useSSL=true",
+	// Addresses that Connector/J and others may interpret differently.
+	"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&sslmode=DISABLED", "jdbc:mysql://db/leaf?useSSL=true&useSSL=false",
+	"jdbc:mysql://db/leaf?USESSL=true&useSSL=true",
+	"jdbc:mysql://db/leaf?useSSL=geheim", "jdbc:mysql://db/leaf?useSSL=1",
+	"jdbc:mysql://db/leaf?verifyServerCertificate=on", "jdbc:mysql://db/leaf?requireSSL=ja",
+}
+
+func TestParseJDBC_refuses(t *testing.T) {
+	for _, url := range refusedJDBC {
+		_, err := parseJDBC(url)
+		var bad *spi.PropError
+		if !errors.As(err, &bad) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s\nhave: %v\nwant: a *spi.PropError without the address", url, err)
+		}
+	}
+}
+
+// An accepted URL has one address, and errors contain no part of the URL.
+func FuzzParseJDBC(f *testing.F) {
+	for _, url := range append(refusedJDBC, "jdbc:mysql://db:3307/leaf",
+		"jdbc:mariadb://[::1]/l?sslMode=verify-full&user=u&password=p%40") {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		cfg, err := parseJDBC(url)
+		if err == nil && (cfg.Addr == "" || strings.Contains(cfg.Addr, ",") || cfg.Params["autocommit"] != "1") {
+			t.Errorf("%q\nhave: %+v\nwant: one address, and our session", url, cfg)
+		}
+		if _, again := parseJDBC(url + "\x00geheim"); again != nil && strings.Contains(again.Error(), "geheim") {
+			t.Errorf("%q\nhave: %v\nwant: an error without the address", url, again)
+		}
+	})
+}

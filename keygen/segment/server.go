@@ -1,0 +1,279 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// claim claims numbers from a server. Its errors are already explained, except for the server's
+// own. Only one goroutine at a time calls its methods.
+type claim interface {
+	// connected checks a new connection.
+	connected(ctx context.Context, conn *sql.Conn) error
+	// step returns the smallest number of numbers to claim. It is known after the first connection.
+	step() int64
+	// claim claims n numbers. If it is applied twice, the numbers of one claim become a gap.
+	claim(ctx context.Context, conn *sql.Conn, n int64) (run, error)
+}
+
+// server is a database that has numbers. It has its own single connection. A claim in a caller's
+// transaction would be rolled back with it. With several connections, a process could deadlock with
+// itself. Only one goroutine at a time uses it.
+type server struct {
+	claim
+	words
+	name      string // network, address and database
+	connector driver.Connector
+	clock     spi.Clock
+	warning   atomic.Value // a string, for Health
+
+	db     *sql.DB   // opened at first use; there is no goroutine before that
+	conn   *sql.Conn // nil until it is checked
+	opened time.Time
+
+	refused error // error after which the server is never used again
+
+	// The generator's mutex guards these.
+	pause  time.Duration // 0 while it is up
+	until  time.Time     // it isn't asked again before this time
+	failed error         // nil while it is up
+}
+
+// lifetime limits the use of a connection, so that changed settings are noticed when a new
+// connection is checked.
+const lifetime = 10 * time.Minute
+
+// newServer returns a server without connecting. prop is the property with its address.
+func newServer(prop string, cfg *mysql.Config, w words, clock spi.Clock) (*server, error) {
+	connector, err := mysqldb.NewConnector(prop, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &server{words: w, name: mysqldb.Name(cfg), connector: connector, clock: clock}, nil
+}
+
+func (s *server) up() { s.pause, s.failed = 0, nil }
+
+func (s *server) down(now time.Time, err error) {
+	s.pause = min(max(2*s.pause, firstPause), maxPause)
+	s.until, s.failed = now.Add(s.pause), err
+}
+
+// try calls do. It calls it again if another client interfered, or if the claim was the victim of a
+// deadlock. If the connection broke or the server became read-only, it calls it again on a new
+// connection.
+func (s *server) try(ctx context.Context, do func(context.Context) error) error {
+	const (
+		mostContended = 100
+		mostLost      = 5
+	)
+	for contended, lost := 0, 0; ; {
+		err := do(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case mysqldb.IsDeadlock(err), errors.Is(err, errRaced), errors.Is(err, errScattered):
+			contended++
+		case mysqldb.IsBroken(err), mysqldb.IsReadOnly(err):
+			s.disconnect()
+			lost++
+		default:
+			contended = mostContended
+		}
+		pause := rand.N(time.Duration(min(contended+lost, 10)) * time.Millisecond)
+		if contended == mostContended || lost == mostLost || s.clock.Sleep(ctx, pause) != nil {
+			s.disconnect()
+			return s.explain(ctx, err)
+		}
+	}
+}
+
+// fetch claims numbers.
+func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, error) {
+	if err := s.connect(ctx); err != nil {
+		return run{}, err
+	}
+	return s.claim.claim(ctx, s.conn, size(s.step()))
+}
+
+// connect opens and checks a connection, unless there is a recent one.
+func (s *server) connect(ctx context.Context) error {
+	if s.refused != nil {
+		return s.refused
+	}
+	now := s.clock.Now()
+	if s.conn != nil && now.Sub(s.opened) < lifetime {
+		return nil
+	}
+	s.disconnect()
+	if s.db == nil {
+		s.db = sql.OpenDB(s.connector)
+		s.db.SetMaxOpenConns(1)
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s.conn, s.opened = conn, now
+	if err := s.connected(ctx, conn); err != nil {
+		s.disconnect()
+		return err
+	}
+	return nil
+}
+
+// disconnect closes the connection instead of returning it to database/sql, so that the next one is
+// checked.
+func (s *server) disconnect() {
+	if s.conn == nil {
+		return
+	}
+	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = s.conn.Close()
+	s.conn = nil
+}
+
+func (s *server) close() error {
+	s.disconnect()
+	if s.db == nil {
+		return nil
+	}
+	return s.explain(context.Background(), s.db.Close())
+}
+
+// storeError returns an error of this server. kind may be nil.
+func (s *server) storeError(kind error, format string, args ...any) *spi.StoreError {
+	return &spi.StoreError{Store: s.title + " at " + s.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// explain adds the failed operation and the advice to the database's error. It doesn't change
+// errors that are already explained.
+func (s *server) explain(ctx context.Context, err error) error {
+	var known *spi.StoreError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	e := s.storeError(nil, "cannot claim numbers")
+	e.Cause = err
+	switch mysqldb.Number(err) {
+	case 0: // not a server error
+		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	case mysqldb.ErrNoSuchTable:
+		e.Advice = "create the table with " + s.ddl
+	case mysqldb.ErrNoDatabase:
+		e.Advice = "set the database in the property " + s.address
+	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied:
+		e.Advice = "GRANT " + s.grant
+	case mysqldb.ErrAccessDenied:
+		e.Advice = "check the user and the password"
+	case mysqldb.ErrReadOnly, mysqldb.ErrReadOnlyTransaction, mysqldb.ErrReadOnlyMode:
+		e.Advice = "set the address of a server that accepts writes"
+	case mysqldb.ErrOutOfRange, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrOutOfRangeMariaDB,
+		mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // at the column's end, MySQL generates the last id again
+		e.Kind, e.Detail = errExhausted, s.end
+	}
+	return e
+}
+
+// A server that failed is skipped for this time, which doubles with each failure.
+const (
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+)
+
+// servers asks one or several servers in turn. Only one goroutine at a time uses it.
+type servers struct {
+	words
+	all     []*server
+	turn    int
+	timeout time.Duration
+	clock   spi.Clock
+	observe func(*server, error) // called with the outcome of each server
+}
+
+// fetch gets numbers from the next server that has them. size returns how many to claim, for a
+// claim's step.
+//
+// It first connects to all servers that have no connection. If a server has wrong settings, the
+// fetch fails even if it is another server's turn, because other processes may get the same numbers
+// from that server.
+func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got run, err error) {
+	var failed error
+	var connected []*server
+	for _, s := range p.inTurn() {
+		switch err := p.ask(ctx, s, s.connect); {
+		case errors.Is(err, errSettings):
+			return run{}, err
+		case err != nil:
+			failed = both(failed, err)
+		default:
+			connected = append(connected, s)
+		}
+	}
+	for _, s := range connected {
+		err := p.ask(ctx, s, func(ctx context.Context) (err error) {
+			got, err = s.fetch(ctx, size)
+			return err
+		})
+		if err == nil {
+			p.observe(s, nil)
+			p.turn = (slices.Index(p.all, s) + 1) % len(p.all)
+			return got, nil
+		}
+		failed = both(failed, err)
+		if errors.Is(err, errSettings) || ctx.Err() != nil {
+			return run{}, err
+		}
+	}
+	if failed == nil {
+		return run{}, &spi.StoreError{Store: p.title, Detail: "no database is configured; set the property " + p.address}
+	}
+	return run{}, failed
+}
+
+// inTurn returns the servers, beginning with the next one, without those that are paused. If all
+// are paused, it returns all. Servers with wrong settings are always included.
+func (p *servers) inTurn() []*server {
+	all := slices.Concat(p.all[p.turn:], p.all[:p.turn])
+	now := p.clock.Now()
+	ready := slices.DeleteFunc(slices.Clone(all), func(s *server) bool {
+		return s.failed != nil && !errors.Is(s.failed, errSettings) && now.Before(s.until)
+	})
+	if len(ready) == 0 {
+		return all
+	}
+	return ready
+}
+
+// ask calls one server, limited by the timeout, and records its error.
+func (p *servers) ask(ctx context.Context, s *server, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	err := s.try(ctx, do)
+	if err != nil {
+		p.observe(s, err)
+	}
+	return err
+}
+
+func (p *servers) close() error {
+	var errs []error
+	for _, s := range p.all {
+		errs = append(errs, s.close())
+	}
+	return errors.Join(errs...)
+}

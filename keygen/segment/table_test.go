@@ -1,0 +1,478 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// tables are the tables of both types on a real server.
+var tables = []table{leafAlloc, tickets64}
+
+type table struct {
+	typ     string
+	name    string
+	create  []string
+	address string         // name of the property with the DSN
+	props   map[string]any // the other properties
+	// claim claims numbers as other programs do.
+	claim func(db *sql.DB, i int) ([]int64, error)
+	grant string
+}
+
+// leafAlloc has the columns of Leaf's own definition, and Leaf's fetch.
+var leafAlloc = table{
+	typ: "LEAF_SEGMENT", name: "leaf_alloc", address: "dsn",
+	create: []string{"CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
+		"max_id bigint(20) NOT NULL DEFAULT '1', step int(11) NOT NULL, description varchar(256) DEFAULT NULL, " +
+		"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
+		"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)"},
+	props: map[string]any{"leaf.key": "order", "failover-gap": "0"},
+	claim: func(db *sql.DB, i int) ([]int64, error) {
+		first, end, err := leafFetch(db, int64(i%3)*50)
+		var keys []int64
+		for k := first; k < end; k++ {
+			keys = append(keys, k)
+		}
+		return keys, err
+	},
+	grant: "SELECT, UPDATE ON leaf_alloc",
+}
+
+// tickets64 is Flickr's table with InnoDB, and Flickr's statement.
+var tickets64 = table{
+	typ: "TICKET", name: "Tickets64", address: "dsns",
+	create: []string{"CREATE TABLE Tickets64 (id bigint(20) unsigned NOT NULL auto_increment, " +
+		"stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"},
+	claim: func(db *sql.DB, _ int) ([]int64, error) {
+		for {
+			res, err := db.Exec("REPLACE INTO Tickets64 (stub) VALUES ('a')")
+			if mysqldb.IsDeadlock(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			id, err := res.LastInsertId()
+			return []int64{id}, err
+		}
+	},
+	grant: "SELECT, INSERT, DELETE ON Tickets64",
+}
+
+// leafFetch claims a segment as Leaf's server does. Step 0 means the row's step.
+func leafFetch(db *sql.DB, step int64) (first, end int64, err error) {
+	tx, err := db.Begin()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer tx.Rollback()
+	if step > 0 {
+		_, err = tx.Exec("UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = 'order'", step)
+	} else {
+		_, err = tx.Exec("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'order'")
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	var rowStep int64
+	if err := tx.QueryRow("SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'order'").Scan(&end, &rowStep); err != nil {
+		return 0, 0, err
+	}
+	if step == 0 {
+		step = rowStep
+	}
+	return end - step, end, tx.Commit()
+}
+
+func openDB(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func scan[V any](t testing.TB, db *sql.DB, query string) (v V) {
+	t.Helper()
+	if err := db.QueryRow(query).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return v
+}
+
+// database creates a database with the table on the shared server.
+func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
+	t.Helper()
+	dsn = testserver.Database(t)
+	db = openDB(t, dsn)
+	for _, query := range tab.create {
+		mustExec(t, db, query)
+	}
+	return dsn, db
+}
+
+// server starts a server with a database with the table.
+func (tab table) server(t testing.TB, args ...string) (*testserver.Server, string) {
+	t.Helper()
+	s := testserver.StartSQL(t, args...)
+	mustExec(t, openDB(t, s.DSN()), "CREATE DATABASE numbers")
+	db := openDB(t, s.DSN()+"numbers")
+	for _, query := range tab.create {
+		mustExec(t, db, query)
+	}
+	return s, s.DSN() + "numbers"
+}
+
+func (tab table) generator(t testing.TB, dsn string, more map[string]any) *generator {
+	t.Helper()
+	props := with(map[string]any{tab.address: dsn}, tab.props)
+	return newGen(t, tab.typ, with(props, more))
+}
+
+// eachTable runs a test with both tables on each kind of server.
+func eachTable(t *testing.T, all func(*testing.T), test func(*testing.T, table)) {
+	if testserver.EachAndOldest(t, all) {
+		return
+	}
+	t.Parallel()
+	for _, tab := range tables {
+		t.Run(tab.typ, func(t *testing.T) { test(t, tab) })
+	}
+}
+
+// Several generators, and programs that use the tables as Leaf and Flickr do, get unique numbers.
+// Callers don't see InnoDB's deadlocks.
+func TestTable_sharedWithOtherPrograms(t *testing.T) {
+	eachTable(t, TestTable_sharedWithOtherPrograms, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		var keys ledger
+		var gens []*generator
+		for i := range 4 {
+			more := map[string]any{"max-step": "400"}
+			if tab.typ == "TICKET" {
+				more = map[string]any{"batch": fmt.Sprint(1 + i%2*10)}
+			}
+			gens = append(gens, tab.generator(t, dsn, more))
+		}
+		inParallel(20, func(i int) {
+			for j := range 50 {
+				own, err := tab.claim(db, j)
+				if i < 16 {
+					own, err = generate(t.Context(), gens[i%4], 1+j%4)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				keys.add(t, who(i), own...)
+			}
+		})
+	})
+}
+
+// The first key of a new table is 1. The keys of a call are consecutive, and are committed before
+// the caller gets them. Other programs can continue to use the table.
+func TestTable_keysAreCommitted(t *testing.T) {
+	eachTable(t, TestTable_keysAreCommitted, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		g := tab.generator(t, dsn+"?autocommit=0&sql_mode=''", nil)
+		var keys ledger
+		for i, n := range []int{1, 1, 3, 100, 1, 2, 5000} {
+			own := mustKeys(t, g, n)
+			keys.add(t, "the generator", own...)
+			others, err := tab.claim(db, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys.add(t, "another program", others...)
+			if i == 0 && own[0] != 1 || own[n-1] != own[0]+int64(n-1) || others[0] <= own[n-1] {
+				t.Errorf("\nhave: %d … %d of %d, then %d of another program\nwant: from 1, without gaps, and above",
+					own[0], own[n-1], n, others[0])
+			}
+		}
+	})
+}
+
+// MyISAM, the engine of Flickr's table, has no transactions and locks no rows.
+func TestTable_myISAM(t *testing.T) {
+	eachTable(t, TestTable_myISAM, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		mustExec(t, db, "ALTER TABLE "+tab.name+" ENGINE=MyISAM")
+		var keys ledger
+		inParallel(2, func(i int) {
+			g := tab.generator(t, dsn, nil)
+			for range 50 {
+				own := mustKeys(t, g, 3)
+				keys.add(t, who(i), own...)
+				if own[2] != own[0]+2 {
+					t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
+				}
+			}
+		})
+	})
+}
+
+func TestTable_cancelWhileTheRowIsLocked(t *testing.T) {
+	eachTable(t, TestTable_cancelWhileTheRowIsLocked, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		g := tab.generator(t, dsn, nil)
+		mustKeys(t, g, 100)
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.Exec("SELECT * FROM " + tab.name + " FOR UPDATE"); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{100, 5000} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(20*time.Millisecond, cancel)
+			if _, err := generate(ctx, g, n); !errors.Is(err, context.Canceled) {
+				t.Errorf("%d keys\nhave: %v\nwant: context.Canceled", n, err)
+			}
+		}
+		tx.Rollback()
+		mustKey(t, g)
+	})
+}
+
+// When the server stops, buffered keys continue, then there is an error. When it returns, keys
+// continue above the old ones.
+func TestTable_serverAwayAndBack(t *testing.T) {
+	if testserver.Each(t, TestTable_serverAwayAndBack) {
+		return
+	}
+	t.Parallel()
+	server, dsn := leafAlloc.server(t)
+	for _, query := range tickets64.create {
+		mustExec(t, openDB(t, dsn), query)
+	}
+	gens := []*generator{
+		leafAlloc.generator(t, "", map[string]any{
+			"leaf.jdbc.url":      "jdbc:mysql://" + server.Addr() + "/numbers?useSSL=false&serverTimezone=UTC",
+			"leaf.jdbc.username": "root", "min-step": "1000",
+		}),
+		tickets64.generator(t, dsn, map[string]any{"batch": "1000"}),
+	}
+	keys := make([]ledger, len(gens))
+	for i, g := range gens {
+		keys[i].add(t, "before", mustKeys(t, g, 200)...)
+	}
+	for _, stop := range []func(){server.Stop, server.Kill} {
+		stop()
+		for i, g := range gens {
+			var own []int64
+			var err error
+			served := 0
+			for ; err == nil; served++ {
+				if own, err = generate(t.Context(), g, 1); err == nil {
+					keys[i].add(t, "from memory", own...)
+				}
+			}
+			wantError(t, err, spi.ErrStore)
+			if served < 500 || g.Health().Err == nil {
+				t.Errorf("%s\nhave: %d keys, health %v\nwant: 500 or more, and an error", g.title, served, g.Health().Err)
+			}
+		}
+		server.Start()
+		for i, g := range gens {
+			for range 1500 {
+				keys[i].add(t, "after", mustKey(t, g))
+			}
+			if err := g.Health().Err; err != nil {
+				t.Errorf("%s\nhave: %v\nwant: healthy again", g.title, err)
+			}
+		}
+	}
+}
+
+// A killed idle connection causes no error.
+func TestTable_idleConnectionKilled(t *testing.T) {
+	eachTable(t, TestTable_idleConnectionKilled, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		g := tab.generator(t, dsn, nil)
+		for _, n := range []int{1000, 1, 2000} {
+			mustKeys(t, g, n)
+			mustExec(t, db, fmt.Sprint("KILL ", connectionValue(t, g, "SELECT CONNECTION_ID()")))
+		}
+		mustKeys(t, g, 5000)
+		if h := g.Health(); len(h.Errors) != 0 {
+			t.Errorf("have: errors %v\nwant: none", h.Errors)
+		}
+	})
+}
+
+// connectionValue runs a query on the generator's connection.
+func connectionValue(t *testing.T, g *generator, query string) (v int64) {
+	t.Helper()
+	if err := g.servers.all[0].conn.QueryRowContext(t.Context(), query).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// user creates a user without privileges, and returns its DSN. The user is dropped with its
+// database.
+func user(t *testing.T, db *sql.DB, dsn string) (account, userDSN string) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.User, cfg.Passwd = cfg.DBName[len(cfg.DBName)-12:], "geheim"
+	account = cfg.User + "@'%'"
+	mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'geheim'")
+	t.Cleanup(func() { mustExec(t, db, "DROP USER "+account) })
+	return account, cfg.FormatDSN()
+}
+
+func TestTable_privileges(t *testing.T) {
+	eachTable(t, TestTable_privileges, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		account, userDSN := user(t, db, dsn)
+		for dsn, says := range map[string]string{
+			userDSN: "GRANT SELECT", strings.Replace(userDSN, ":geheim@", ":falsch-geheim@", 1): "password",
+		} {
+			_, err := generate(t.Context(), tab.generator(t, dsn, nil), 1)
+			var server *mysql.MySQLError
+			wantError(t, err, spi.ErrStore)
+			if !errors.As(err, &server) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "geheim") {
+				t.Errorf("\nhave: %v\nwant: the server's error, with %q", err, says)
+			}
+		}
+		mustExec(t, db, "GRANT "+tab.grant+" TO "+account)
+		mustKeys(t, tab.generator(t, userDSN, nil), 3)
+	})
+}
+
+// Each of these tables causes an error of its kind, with a fix, or keys.
+func TestTable_contents(t *testing.T) {
+	maxID := func(v int64) string { return fmt.Sprint("UPDATE leaf_alloc SET max_id = ", v) }
+	eachTable(t, TestTable_contents, func(t *testing.T, tab table) {
+		for _, tt := range []struct {
+			typ, name string
+			setup     []string
+			want      error
+			says      string
+			first     int64
+		}{
+			{"LEAF_SEGMENT", "unknown", []string{"DELETE FROM leaf_alloc"}, errUnknownKey, "INSERT INTO leaf_alloc", 0},
+			{"LEAF_SEGMENT", "step 0", []string{"UPDATE leaf_alloc SET step = 0"}, errBadRow, "step", 0},
+			{"LEAF_SEGMENT", "two rows", []string{"ALTER TABLE leaf_alloc DROP PRIMARY KEY",
+				"INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)"}, errBadRow, "primary key", 0},
+			{"LEAF_SEGMENT", "no table", []string{"DROP TABLE leaf_alloc"}, spi.ErrStore, "CREATE TABLE leaf_alloc", 0},
+			{"LEAF_SEGMENT", "max_id 0: no key 0", []string{maxID(0)}, nil, "", 1},
+			{"LEAF_SEGMENT", "end of int64", []string{maxID(math.MaxInt64 - 4)}, errExhausted, "max_id cannot be raised", 0},
+			{"LEAF_SEGMENT", "past int64", []string{"ALTER TABLE leaf_alloc MODIFY max_id bigint unsigned NOT NULL",
+				"UPDATE leaf_alloc SET max_id = 18446744073709551000"}, errExhausted, "max_id cannot be raised", 0},
+			{"LEAF_SEGMENT", "a narrow column", []string{"ALTER TABLE leaf_alloc MODIFY max_id int NOT NULL",
+				maxID(math.MaxInt32)}, errExhausted, "max_id cannot be raised", 0},
+			{"TICKET", "no table", []string{"DROP TABLE Tickets64"}, spi.ErrStore, "CREATE TABLE `Tickets64`", 0},
+			{"TICKET", "no AUTO_INCREMENT", []string{"ALTER TABLE Tickets64 MODIFY id bigint NOT NULL"},
+				spi.ErrStore, "no AUTO_INCREMENT", 0},
+			{"TICKET", "past int64", []string{"ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900"},
+				errExhausted, "no numbers left", 0},
+			{"TICKET", "end of a tinyint", []string{"ALTER TABLE Tickets64 MODIFY id tinyint NOT NULL AUTO_INCREMENT, " +
+				"AUTO_INCREMENT = 127"}, errExhausted, "no numbers left", 0},
+			{"TICKET", "end of an unsigned smallint", []string{"ALTER TABLE Tickets64 " +
+				"MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535"}, errExhausted, "no numbers left", 0},
+		} {
+			if tt.typ != tab.typ {
+				continue
+			}
+			t.Run(tt.name, func(t *testing.T) {
+				dsn, db := tab.database(t)
+				for _, query := range tt.setup {
+					mustExec(t, db, query)
+				}
+				for _, n := range []int{1, 5} {
+					keys, err := generate(t.Context(), tab.generator(t, dsn+"?sql_mode=''", nil), n)
+					if tt.want == nil {
+						if err != nil || keys[0] != tt.first {
+							t.Errorf("\nhave: %v %v\nwant: from %d", keys, err, tt.first)
+						}
+						return
+					}
+					wantError(t, err, tt.want)
+					if !strings.Contains(err.Error(), tt.says) {
+						t.Errorf("\nhave: %v\nwant: an error with %q", err, tt.says)
+					}
+				}
+			})
+		}
+	})
+}
+
+// If a table changes while the generator is open, the generator returns no number that was claimed
+// before. It returns none above the column's range, and none if the row is gone.
+func TestTable_changesWhileLive(t *testing.T) {
+	eachTable(t, TestTable_changesWhileLive, func(t *testing.T, tab table) {
+		for _, tt := range []struct {
+			typ, name string
+			change    []string
+			want      error
+		}{
+			{"LEAF_SEGMENT", "moved back", []string{"UPDATE leaf_alloc SET max_id = 1"}, errMovedBack},
+			{"LEAF_SEGMENT", "deleted", []string{"DELETE FROM leaf_alloc"}, errUnknownKey},
+			{"LEAF_SEGMENT", "at the end", []string{"UPDATE leaf_alloc SET max_id = 9223372036854775802"}, errExhausted},
+			{"LEAF_SEGMENT", "table dropped", []string{"DROP TABLE leaf_alloc"}, spi.ErrStore},
+			{"LEAF_SEGMENT", "narrowed", []string{"ALTER TABLE leaf_alloc MODIFY max_id smallint NOT NULL"}, errExhausted},
+			{"TICKET", "restored backup", append([]string{"DROP TABLE Tickets64"}, tab.create...), errRepeated},
+			{"TICKET", "table dropped", []string{"DROP TABLE Tickets64"}, spi.ErrStore},
+			{"TICKET", "at the end", []string{"ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775806"}, errExhausted},
+		} {
+			if tt.typ != tab.typ {
+				continue
+			}
+			t.Run(tt.name, func(t *testing.T) {
+				dsn, db := tab.database(t)
+				g := tab.generator(t, dsn, nil)
+				mustKeys(t, g, 20_000)
+				mustKeys(t, g, 9000) // claimed by the single statement of LEAF_SEGMENT
+				for _, query := range tt.change {
+					mustExec(t, db, query)
+				}
+				for range 3 {
+					_, err := generate(t.Context(), g, 5000)
+					wantError(t, err, tt.want)
+				}
+				if tt.want != errMovedBack {
+					return
+				}
+				// A refused claim doesn't change the row. After an operator has fixed the row,
+				// claims succeed again.
+				if n := scan[int64](t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'"); n != 1 {
+					t.Errorf("\nhave: max_id %d\nwant: 1, untouched", n)
+				}
+				mustExec(t, db, "UPDATE leaf_alloc SET max_id = 100000")
+				if keys := mustKeys(t, g, 5000); slices.Min(keys) < 100_000 {
+					t.Errorf("after the repair\nhave: %d\nwant: from 100000", keys[0])
+				}
+			})
+		}
+	})
+}

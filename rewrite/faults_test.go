@@ -1,0 +1,166 @@
+package rewrite_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/tidb"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+const (
+	faultAbsent = "INSERT INTO t (a, s) VALUES (?, ?), (?, ?) ON DUPLICATE KEY UPDATE a = ?"
+	faultGiven  = "INSERT INTO t (id, a) VALUES (NULL /* first */, ?), (?, ?), (7, ?)"
+	faultOne    = "INSERT INTO t (a) VALUES (?) -- the end"
+	faultQuery  = "INSERT INTO t (a) SELECT a FROM s WHERE b = ? ON DUPLICATE KEY UPDATE a = ?"
+	faultTwo    = "INSERT INTO t (a) VALUES (?); REPLACE INTO k (a) VALUES (?)"
+	faultNone   = "INSERT INTO t VALUES (NULL, ?, 'x')"
+)
+
+// faultLong has more rows than the grammar reads.
+var faultLong = "INSERT INTO t (id, a) VALUES (?, 0)" + strings.Repeat(", (NULL, ?)", 100) + ", (?, NULL), (NULL, ?)"
+
+// faults are possible mistakes in a plan.
+var faults = []struct {
+	name, text string
+	plant      func(p *rewrite.Plan, in *rewrite.Insert)
+}{
+	{"wrong table", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Name = "inv" }},
+	{"wrong schema", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Schema = "other" }},
+	{"wrong column in the rule's table", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Table = &rewrite.Table{KeyColumn: "uid"} }},
+	{"wrong column in the text", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {
+		in.SetHead(strings.Index(faultOne, ")"), ", `uid`")
+	}},
+	{"no column in the text", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) { in.SetHead(-1, "") }},
+	{"the column first", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {
+		in.SetHead(strings.Index(faultOne, "(a")+1, "`id`, ")
+	}},
+	{"a value too many", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetKeyPrefix(", 1, ") }},
+	{"a value too few", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetKeyPrefix(" + ") }},
+	{"wrong number of values", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Refused = true }},
+	{"the key of a row before its end", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) {
+		at := strings.Index(faultOne, "?")
+		in.SetSlot(0, at, at)
+		in.SetKeyPrefix("")
+	}},
+	{"the key in the place of another value", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) {
+		at := strings.Index(faultGiven, "?")
+		in.SetSlot(0, at, at+1)
+	}},
+	{"the key in the comment", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetSlot(0, len(faultOne), len(faultOne)) }},
+	{"a key after the text", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetSlot(0, 1000, 1000) }},
+	{"keys in the wrong order", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) {
+		first, second := strings.Index(faultAbsent, "),"), strings.LastIndex(faultAbsent, ")")
+		in.SetSlot(0, second, second)
+		in.SetSlot(1, first, first)
+	}},
+	{"lost comment", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) {
+		at := strings.Index(faultGiven, "NULL")
+		in.SetSlot(0, at, strings.Index(faultGiven, ", ?"))
+	}},
+	{"lost comment in the text that is sent", faultOne, func(p *rewrite.Plan, _ *rewrite.Insert) {
+		p.SetSent("INSERT INTO t (a, `id`) VALUES (?, ?)")
+	}},
+	{"another value in the text that is sent", faultNone, func(p *rewrite.Plan, _ *rewrite.Insert) {
+		p.SetSent("INSERT INTO t VALUES (?, ?, 'y')")
+	}},
+	{"a statement more in the text that is sent", faultOne, func(p *rewrite.Plan, _ *rewrite.Insert) {
+		p.SetSent("INSERT INTO t (a, `id`) VALUES (?, ?) -- the end\n; DELETE FROM t")
+	}},
+	{"swapped keys", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SwapSlots(1, 2) }},
+	{"swapped arguments", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetArgument(1, 2) }},
+	{"swapped places of arguments", "INSERT INTO t (id, a) VALUES (NULL, ?), (NULL, ?)", func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetArgument(1, 0) }},
+	{"a row too few", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.DropRow() }},
+	{"a row too few of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.DropRow() }},
+	{"swapped keys of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SwapSlots(101, 102) }},
+	{"swapped arguments of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetArgument(101, 100) }},
+	{"a placeholder too few", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.SetParams(4) }},
+	{"a placeholder too many", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.SetParams(6) }},
+	{"a lost insert", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts = p.Inserts[:1] }},
+	{"all inserts lost", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts = nil }},
+	{"an insert too many", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {
+		p.Inserts = append(p.Inserts, *in)
+		p.Inserts[1].Refused = true
+	}},
+	{"no REPLACE", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts[1].Replace = false }},
+	{"IGNORE", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Ignore = true }},
+	{"no ON DUPLICATE KEY UPDATE", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.OnDuplicate = false }},
+	{"RETURNING", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Returning = true }},
+	{"wrong columns of the table", faultNone, func(_ *rewrite.Plan, in *rewrite.Insert) {
+		in.TableColumns = []string{"a", "id", "s"}
+	}},
+	{"wrong columns of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Columns = []string{"s"} }},
+	{"wrong key of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.KeyIndex = 0 }},
+	{"a query that ends late", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.QueryParams, in.Source.TailParams = 2, 0 }},
+	{"a query for another table", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Head = "INSERT INTO s" }},
+	{"another query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Query = "SELECT a FROM s" }},
+	{"a query with its tail lost", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Tail = "" }},
+}
+
+// TestCheck_agreesWithCommentsBefore: a statement begins after the comments.
+func TestCheck_agreesWithCommentsBefore(t *testing.T) {
+	opts := rewrite.GoldenCases(t)[0].Options
+	opts.Mode = 0
+	for _, before := range []string{"# y '\n", "/* c */ ", "-- x\n\n/* */", "SELECT 1;\n# y\n"} {
+		for _, statement := range []string{"INSERT t/* c */ (a) SELECT a FROM s WHERE a > ? # end ?", "INSERT INTO t (a) VALUES (?)"} {
+			text := before + statement
+			plan, err := rewrite.Parse(text, opts)
+			if err != nil {
+				continue // a query next to another statement
+			}
+			if outcome, err := tidb.Check(text, opts, plan); outcome != tidb.OutcomeAgreed {
+				t.Errorf("%s\nhave: %d, %v\nwant: agreed", text, outcome, err)
+			}
+		}
+	}
+}
+
+func TestCheck_refusesFaults(t *testing.T) {
+	opts := rewrite.GoldenCases(t)[0].Options
+	opts.Mode = 0
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			plan, err := rewrite.Parse(f.text, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if outcome, err := tidb.Check(f.text, opts, plan); err != nil || outcome != tidb.OutcomeAgreed {
+				t.Fatalf("without the fault\nhave: %d, %v\nwant: agreed", outcome, err)
+			}
+			if plan, err = rewrite.Parse(f.text, opts); err != nil {
+				t.Fatal(err)
+			}
+			plan.Report()
+			f.plant(plan, &plan.Inserts[0])
+			outcome, err := tidb.Check(f.text, opts, plan)
+			var disagreement *tidb.DisagreementError
+			if outcome != tidb.OutcomeDisagreed || !errors.As(err, &disagreement) {
+				t.Fatalf("have: %d, %v\nwant: *DisagreementError", outcome, err)
+			}
+			rewrite.CheckStatementError(t, f.text, err)
+			t.Log(disagreement)
+		})
+	}
+}
+
+// TestCheckKeys_seesSwappedKeys: each row has the key that was made for it.
+func TestCheckKeys_seesSwappedKeys(t *testing.T) {
+	opts := rewrite.GoldenCases(t)[0].Options
+	text := "INSERT INTO t (a) VALUES (1), (2)"
+	plan, err := rewrite.Parse(text, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []rewrite.Keys{{Ints: []int64{5, 6}}}
+	plan.BindText()
+	if outcome, err := tidb.CheckKeys(text, opts, plan, keys); outcome != tidb.OutcomeAgreed {
+		t.Errorf("have: %d, %v\nwant: agreed", outcome, err)
+	}
+	first, second := strings.Index(text, "),"), strings.LastIndex(text, ")")
+	plan.Inserts[0].SetSlot(0, second, second)
+	plan.Inserts[0].SetSlot(1, first, first)
+	if outcome, _ := tidb.CheckKeys(text, opts, plan, keys); outcome != tidb.OutcomeDisagreed {
+		t.Errorf("have: %d\nwant: disagreed", outcome)
+	}
+}

@@ -1,0 +1,199 @@
+package sharding
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shardkey/shardkey/rule/internal/expr"
+)
+
+// Algorithm is a sharding algorithm with its properties. It never changes.
+type Algorithm struct {
+	typ    string
+	column string
+	odd    string
+
+	// Exactly one of these three is set.
+	numbers  numbering
+	template *expr.Template
+	interval *interval
+
+	width int // minimum number of digits; shorter numbers get leading zeros
+}
+
+// algorithmType has the properties and the constructor of a type. The constructor is nil for a type
+// that shardkey doesn't understand.
+type algorithmType struct {
+	props []string
+	make  func(*Algorithm, *properties)
+}
+
+var types = map[string]algorithmType{
+	"MOD":            {[]string{"sharding-count", "start-offset", "stop-offset", "zero-padding"}, newMod},
+	"HASH_MOD":       {[]string{"sharding-count", "normalize-numeric-int-range"}, newHashMod},
+	"VOLUME_RANGE":   {[]string{"range-lower", "range-upper", "sharding-volume"}, newVolumes},
+	"BOUNDARY_RANGE": {[]string{"sharding-ranges"}, newBoundaries},
+	"INTERVAL": {[]string{"datetime-pattern", "datetime-lower", "datetime-upper", "sharding-suffix-pattern",
+		"datetime-interval-amount", "datetime-interval-unit"}, newInterval},
+	"INLINE":        {[]string{"algorithm-expression", "allow-range-query-with-inline-sharding"}, newInline},
+	"AUTO_INTERVAL": {[]string{"datetime-lower", "datetime-upper", "sharding-seconds"}, nil},
+	"COMPLEX_INLINE": {[]string{"algorithm-expression", "sharding-columns",
+		"allow-range-query-with-inline-sharding"}, nil},
+	"HINT_INLINE": {[]string{"algorithm-expression"}, nil},
+	"COSID_MOD":   {[]string{"mod", "logic-name-prefix"}, nil},
+	"COSID_INTERVAL": {[]string{"logic-name-prefix", "datetime-pattern", "datetime-lower", "datetime-upper",
+		"sharding-suffix-pattern", "datetime-interval-unit", "datetime-interval-amount", "ts-unit", "zone-id"}, nil},
+	"COSID_INTERVAL_SNOWFLAKE": {[]string{"logic-name-prefix", "datetime-pattern", "datetime-lower", "datetime-upper",
+		"sharding-suffix-pattern", "datetime-interval-unit", "datetime-interval-amount", "ts-unit", "zone-id", "epoch"}, nil},
+}
+
+// Props returns the names of a type's properties. It returns nil for an unknown type, and for
+// CLASS_BASED, which may have any property.
+func Props(typ string) []string { return types[strings.ToUpper(typ)].props }
+
+// Compile returns the algorithm of a type with the given properties, whose names are in lower case.
+// The error is a [*NotUnderstoodError].
+func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
+	a, p := &Algorithm{typ: strings.ToUpper(typ)}, &properties{values: props}
+	known := types[a.typ]
+	switch {
+	case known.make == nil:
+		p.fail("", "expected the type BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD or VOLUME_RANGE, found %s", typ)
+	case len(columns) == 0:
+		p.fail("", "shardingColumn is missing")
+	case len(columns) > 1:
+		p.fail("", "expected one sharding column for %s, found %d", a.typ, len(columns))
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	a.column = columns[0]
+	if known.make(a, p); p.err != nil {
+		return nil, p.err
+	}
+	return a, nil
+}
+
+// Tables returns the number of actual tables that ShardingSphere creates for an auto table,
+// including AUTO_INTERVAL. It returns 0 for a type that has no auto tables. The error is a
+// [*NotUnderstoodError].
+func Tables(typ string, props map[string]string) (int64, error) {
+	switch typ = strings.ToUpper(typ); typ {
+	case "AUTO_INTERVAL":
+		return secondsTables(&properties{values: props})
+	case "MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE":
+		a, err := Compile(typ, props, []string{"a column"})
+		if err != nil {
+			return 0, err
+		}
+		return a.numbers.tables(), nil
+	}
+	return 0, nil
+}
+
+// secondsTables returns the number of AUTO_INTERVAL's tables: one up to the lower bound, one for
+// each interval after it, and one for later times.
+func secondsTables(p *properties) (int64, error) {
+	seconds := p.integer("sharding-seconds", 1, most)
+	lower, upper := p.time("datetime-lower", len(time.DateTime), time.DateTime), p.time("datetime-upper",
+		len(time.DateTime), time.DateTime)
+	between := upper.Unix() - lower.Unix()
+	if between < 0 {
+		p.fail("datetime-upper", "datetime-upper is before datetime-lower")
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	return between/seconds + 2, nil
+}
+
+// time parses the first most bytes of a property as a time.
+func (p *properties) time(name string, most int, layout string) time.Time {
+	text := p.values[name]
+	t, err := time.Parse(layout, text[:min(len(text), most)])
+	if err != nil {
+		p.fail(name, "%s: expected a time in the format %s, found %q", name, layout, expr.Clip(text))
+	}
+	return t
+}
+
+// Type returns the algorithm's type in upper case.
+func (a *Algorithm) Type() string { return a.typ }
+
+// Odd returns a warning about a property that is probably a mistake, or "" if there is none.
+func (a *Algorithm) Odd() string { return a.odd }
+
+// properties are the properties of an algorithm, with methods to parse them.
+type properties struct {
+	values map[string]string
+	err    error // the first error
+}
+
+// fail records an error about the property prop, or about the type if prop is empty.
+func (p *properties) fail(prop, format string, args ...any) {
+	if p.err == nil {
+		p.err = &NotUnderstoodError{Prop: prop, Reason: fmt.Sprintf(format, args...)}
+	}
+}
+
+// most bounds the integers in properties, so that the sum of two doesn't overflow.
+const most = 1 << 61
+
+func (p *properties) text(name string) string {
+	text := p.values[name]
+	if text == "" {
+		p.fail(name, "%s is missing", name)
+	}
+	return text
+}
+
+func (p *properties) integer(name string, least, most int64) int64 {
+	text, ok := p.values[name]
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	switch {
+	case !ok:
+		p.fail(name, "%s is missing", name)
+	case err != nil || n < least || n > 1<<61:
+		p.fail(name, "%s: expected an integer of at least %d, found %q", name, least, expr.Clip(text))
+	case n > most:
+		p.fail(name, "%s: expected at most %d, found %d", name, most, n)
+	}
+	return n
+}
+
+// count parses a property that is an int in Java. If the property is missing, count returns def,
+// unless def is negative.
+func (p *properties) count(name string, least, def int64) int64 {
+	if _, ok := p.values[name]; !ok && def >= 0 {
+		return def
+	}
+	return p.integer(name, least, 1<<31-1)
+}
+
+// isTrue parses a property as Java's Boolean.parseBoolean does.
+func (p *properties) isTrue(name string) bool { return strings.EqualFold(p.values[name], "true") }
+
+func newInline(a *Algorithm, p *properties) {
+	const name = "algorithm-expression"
+	text := strings.TrimSpace(p.text(name))
+	if kind, rest, ok := strings.Cut(strings.TrimPrefix(text, "<"), ">"); ok && text[0] == '<' {
+		text, kind = rest, strings.ToUpper(kind)
+		switch {
+		case kind != "GROOVY" && kind != "LITERAL":
+			p.fail(name, "the expression <%s> is not supported", expr.Clip(kind))
+		case kind == "LITERAL" && strings.Contains(text, "{"):
+			p.fail(name, "<LITERAL> with { is not supported")
+		}
+	}
+	var err error
+	a.template, err = expr.Compile(text, a.column)
+	switch {
+	case p.err != nil:
+	case err != nil:
+		p.err = &NotUnderstoodError{Prop: name, Reason: name + ": " + err.Error(), Err: err}
+	case !a.template.Uses() && !a.template.IsPlain():
+		p.fail(name, "%s doesn't use the sharding column %s", name, a.column)
+	}
+}

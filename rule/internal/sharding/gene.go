@@ -1,0 +1,280 @@
+package sharding
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/shardkey/shardkey/rule/internal/expr"
+)
+
+// Gene computes the shard bits of keys: the lowest bits of a key, which carry the shard of another
+// column of the row. The shard bits are a number from 0 to 2^bits−1. It is the number of the table
+// that the column's algorithm selects out of 2^bits tables:
+//
+//	MOD, INLINE … % n         the value modulo 2^bits
+//	HASH_MOD, INLINE … hash   the absolute hash modulo 2^bits
+//
+// If the column has no algorithm, MOD is used for numbers and HASH_MOD for strings. With 2^k
+// tables, k ≤ bits, the number of a row's table is its shard bits modulo 2^k. A Gene never changes.
+type Gene struct {
+	column    string
+	bits      int
+	way       GeneWay
+	mod       mod
+	hash      hashMod
+	templates []*expr.Template // expressions whose only column is this one
+}
+
+// GeneWay specifies how shard bits are computed from a value. The zero GeneWay is for a column
+// without an algorithm.
+type GeneWay struct {
+	how       geneHow
+	class     expr.Class // Java class of the column; Null means the class of the value
+	normalize bool       // the property of HASH_MOD
+}
+
+type geneHow int
+
+const (
+	geneOfEither geneHow = iota // MOD for numbers, HASH_MOD for strings
+	geneOfNumber
+	geneOfHash
+)
+
+// IsHash reports whether the shard bits are computed from the hash of the value.
+func (w GeneWay) IsHash() bool { return w.how == geneOfHash }
+
+func (w GeneWay) String() string {
+	s := "number"
+	if w.how == geneOfHash {
+		s = "hash"
+	}
+	if w.normalize {
+		s += ", normalized"
+	}
+	if w.class != expr.Null {
+		s += ", in Java " + w.class.String()
+	}
+	return s
+}
+
+// NewGene returns the Gene of a column with 1 to 62 shard bits. strategies are the strategies whose
+// only column it is. If there are none, way specifies how shard bits are computed. The error is a
+// [*GeneError] about the last of the strategies.
+func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
+	count := int64(1) << bits
+	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
+	for i, s := range strategies {
+		way, modulo, _ := s.GeneWay()
+		if err := s.checkGeneCount(bits, modulo); err != nil {
+			return nil, err
+		}
+		if i > 0 && way != g.way {
+			return nil, s.geneError("the other strategy uses the column's %s, and this one its %s; a key can carry one "+
+				"of them", g.way, way)
+		}
+		g.way = way
+		if s.template != nil {
+			g.templates = append(g.templates, s.template)
+		}
+	}
+	g.hash.normalize = g.way.normalize
+	return g, nil
+}
+
+// GeneWay returns how the target depends on the strategy's only column: on the remainder of the
+// value, or of its absolute hash, modulo modulo. shards is the number of targets. All are zero if
+// the target depends on more, or if that isn't known.
+func (s *Strategy) GeneWay() (way GeneWay, modulo, shards int64) {
+	way.class = s.class
+	switch n := s.numbers.(type) {
+	case *mod:
+		if n.start > 0 || n.stop > 0 {
+			return GeneWay{}, 0, 0 // it uses some of the value's characters
+		}
+		way.how = geneOfNumber
+		return way, n.count, n.count
+	case *hashMod:
+		way.how, way.normalize = geneOfHash, n.normalize
+		return way, n.count, n.count
+	}
+	if s.template == nil {
+		return GeneWay{}, 0, 0
+	}
+	var names []string
+	for tried := 64; tried <= 2*maxModulus; tried *= 2 {
+		for n := len(names); n < tried; n++ {
+			names = append(names, s.nameOf(expr.OfLong(int64(n))))
+		}
+		if slices.Contains(names, "") {
+			break
+		}
+		n := 1
+		for n <= tried/2 && !slices.Equal(names[n:], names[:tried-n]) {
+			n++
+		}
+		if n > tried/2 {
+			continue
+		}
+		way.how = geneOfHash
+		if !s.isHash(names[:n]) {
+			if way.how = geneOfNumber; !s.isNumber(names[:n]) {
+				continue
+			}
+		}
+		return way, int64(n), int64(len(slices.Compact(slices.Sorted(slices.Values(names[:n])))))
+	}
+	return GeneWay{}, 0, 0
+}
+
+// maxModulus bounds the moduli that GeneWay tries for an expression.
+const maxModulus = 1 << 12
+
+// nameOf evaluates the expression for a value.
+func (s *Strategy) nameOf(v expr.Value) string {
+	name, err := s.template.Append(nil, v)
+	if err != nil {
+		return "" // no table's name
+	}
+	return string(name)
+}
+
+// isNumber reports whether the names repeat for non-negative numbers of every length. It leaves out
+// the longest ones, whose sums and products may overflow.
+func (s *Strategy) isNumber(names []string) bool {
+	if s.class == expr.String {
+		return false
+	}
+	longest := 62
+	if s.class == expr.Integer {
+		longest = 30
+	}
+	random := uint64(0)
+	for i := range 4 * longest {
+		random += 0x9e3779b97f4a7c15
+		n := int64(random * random >> (63 - i/4))
+		v, _ := expr.OfLong(n).Convert(s.class)
+		if s.nameOf(v) != names[n%int64(len(names))] {
+			return false
+		}
+	}
+	return true
+}
+
+// isHash reports whether the expression depends on the absolute hash only. It compares them for
+// sample values with all remainders. If the class isn't known, the samples are strings.
+func (s *Strategy) isHash(names []string) bool {
+	samples := []string{"", "polygenelubricants"} // the latter has the hash −2^31
+	for i := range int64(256) {
+		samples = append(samples, fmt.Sprintf("u%d-%d", i, i*i*7919), strconv.FormatInt(i*i*7919<<(i%40), 10),
+			strconv.FormatInt(-i*7919, 10))
+	}
+	hash := hashMod{count: int64(len(names))}
+	for _, sample := range samples {
+		v, err := expr.OfString(sample).Convert(s.class)
+		if err != nil {
+			continue
+		}
+		n, _ := hash.number(v)
+		if s.nameOf(v) != names[n] {
+			return false
+		}
+	}
+	return true
+}
+
+// checkGeneCount returns an error if the lowest bits of a key don't determine the table among count
+// tables.
+func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
+	switch all := int64(1) << geneBits; {
+	case count == 0:
+		return s.geneError("the result of %s depends on more than the lowest bits of a key; use MOD without offsets, "+
+			"HASH_MOD, or INLINE with a remainder", s.typ)
+	case count&(count-1) != 0:
+		return s.geneError("expected a power of 2 as modulus, found %d; the lowest bits of a key determine no other "+
+			"remainders", count)
+	case count > all:
+		return s.geneError("the modulus is %d, but %d bits only determine %d shards; set gene-bits to %d or more", count,
+			geneBits, all, bits.Len64(uint64(count-1)))
+	}
+	return nil
+}
+
+// CheckGeneKey returns a [*GeneError] if the strategy, whose only column is the key, depends on
+// more than the key's lowest bits.
+func (s *Strategy) CheckGeneKey(bits int) error {
+	way, modulo, _ := s.GeneWay()
+	if way.IsHash() && modulo > 1 {
+		return s.geneError("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
+			"uses HASH_MOD")
+	}
+	return s.checkGeneCount(bits, modulo)
+}
+
+// GeneError is the error for a strategy that doesn't match the shard bits.
+type GeneError struct{ Reason string }
+
+func (e *GeneError) Error() string { return e.Reason }
+
+func (s *Strategy) geneError(format string, args ...any) error {
+	return &GeneError{fmt.Sprintf(format, args...)}
+}
+
+// Of returns the shard bits for a value. The error message continues a sentence that begins with
+// the value.
+func (g *Gene) Of(v expr.Value) (int64, error) {
+	if v.Class() == expr.Null {
+		return 0, errors.New("the value is NULL")
+	}
+	if g.way.class != expr.Null {
+		var err error
+		if v, err = v.Convert(g.way.class); err != nil {
+			return 0, err
+		}
+	}
+	gene, err := g.number(v)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range g.templates {
+		meant, err := t.Append(nil, v)
+		if err != nil {
+			return 0, err
+		}
+		if told, err := t.Append(nil, expr.OfLong(gene)); err != nil || !slices.Equal(meant, told) {
+			return 0, fmt.Errorf("the value selects %s, but its shard bits select %s", expr.Clip(string(meant)), expr.Clip(string(told)))
+		}
+	}
+	return gene, nil
+}
+
+func (g *Gene) number(v expr.Value) (int64, error) {
+	switch class := v.Class(); {
+	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == expr.String:
+		return g.hash.number(v)
+	case class == expr.String:
+		gene, err := g.mod.number(v)
+		if err != nil {
+			err = fmt.Errorf("expected a number: %w", err)
+		}
+		return gene, err
+	case v.IsInteger(), class == expr.Unsigned:
+		return g.mod.number(v)
+	default:
+		return 0, fmt.Errorf("expected an integer or a string, found a %s in Java", class)
+	}
+}
+
+// String returns the formula of the shard bits, for example "user_id modulo 16".
+func (g *Gene) String() string {
+	switch g.way.how {
+	case geneOfNumber:
+		return fmt.Sprintf("%s modulo %d", g.column, g.mod.count)
+	case geneOfHash:
+		return fmt.Sprintf("the hash of %s modulo %d", g.column, g.mod.count)
+	}
+	return fmt.Sprintf("%s, or the hash of a string, modulo %d", g.column, g.mod.count)
+}

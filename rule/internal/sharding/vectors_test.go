@@ -1,0 +1,252 @@
+package sharding
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule/internal/expr"
+)
+
+// typedValue is a value of a vector: its string and its Java class.
+type typedValue struct {
+	Value     *string
+	ValueType string
+}
+
+// value returns the value. ok is false for a class that isn't supported.
+func (tv typedValue) value(t *testing.T) (v expr.Value, ok bool) {
+	t.Helper()
+	classes := map[string]expr.Class{"Integer": expr.Integer, "Long": expr.Long, "String": expr.String}
+	if tv.ValueType == "BigInteger" {
+		if n, err := strconv.ParseUint(*tv.Value, 10, 64); err == nil && n >= 1<<63 {
+			return expr.Of(n)
+		}
+	}
+	class, ok := classes[tv.ValueType]
+	if tv.Value == nil || !ok {
+		return expr.Value{}, tv.Value == nil
+	}
+	v, err := expr.OfString(*tv.Value).Convert(class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, true
+}
+
+// vectors are results of ShardingSphere's formulas, a JVM and Groovy.
+type vectors struct {
+	Vectors []struct {
+		ID        int
+		Algorithm string
+		Props     map[string]string
+		Column    string
+		typedValue
+		Values     map[string]typedValue
+		Targets    string
+		Partitions int64
+		Expected   *string
+		Error      string
+	}
+	DataNodeInfo []struct {
+		LogicTable      string
+		Tables          []string
+		Prefix          string
+		SuffixMinLength int
+	}
+	Expressions []string
+	KeyPick     []struct {
+		Algorithm                       string
+		Count                           int64
+		MS                              int64
+		Worker, FromSeq, Want, FirstSeq int64
+		Key                             string
+		SeqsPerMs                       int64 `json:"seqsPerMsWithThisRemainder"`
+	}
+}
+
+func loadVectors(t testing.TB) (v vectors) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/vectors.json")
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// expand expands the two forms that targets have in the vectors.
+func expand(t *testing.T, text string) (names []string) {
+	t.Helper()
+	before, after, ranged := strings.Cut(text, "$->{")
+	if !ranged {
+		return strings.Split(text, ",")
+	}
+	width := 0
+	if _, digits, padded := strings.Cut(after, "padLeft("); padded {
+		width = int(digits[0] - '0')
+	}
+	lower, upper, _ := strings.Cut(strings.TrimLeft(after, "("), "..")
+	end := strings.TrimRight(strings.SplitN(upper, ")", 2)[0], "}")
+	from, err1 := strconv.Atoi(lower)
+	to, err2 := strconv.Atoi(end)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(text, err)
+	}
+	for i := from; i <= to; i++ {
+		n := strconv.Itoa(i)
+		names = append(names, before+strings.Repeat("0", max(0, width-len(n)))+n)
+	}
+	return names
+}
+
+// notUnderstood are the expressions of vectors that aren't supported. They must give an error, and
+// never a wrong result.
+var notUnderstood = map[string]bool{
+	"t_order_${(order_id / 10) as int}": true, "t_order_${order_id / 10}": true, "t_order_${order_id / 3}": true,
+	"t_${k.toBigInteger() % 4}": true, "t_${new BigInteger(k) % 4}": true, "t_${new BigInteger(k).mod(4)}": true,
+	"t_${k[0..1]}": true, "t_${k[-1]}": true, "t_${k[-2..-1]}": true, "t_${String.format('%02d', k % 16)}": true,
+	`t_${String.format("%02d", k % 16)}`: true, "t_${k ** 2 % 7}": true, "t_${k.mod(4)}": true, "t_${(k % 4) as String}": true,
+	"t_${Math.floor(k / 2)}": true, "t_${(int) Math.floor(k / 2)}": true, "t_${Math.round(k / 2)}": true,
+	"t_${(k / 2).setScale(0, BigDecimal.ROUND_DOWN)}": true, "t_${k.toLowerCase()}": true, `t_${["a":1,"b":2][k]}`: true,
+	"t_${other}": true, // null, which newer versions of ShardingSphere refuse
+}
+
+// TestPlace_vectors checks all vectors with integers and strings. Values of other classes, and
+// algorithms that aren't supported, must have no place.
+func TestPlace_vectors(t *testing.T) {
+	all := loadVectors(t).Vectors
+	if len(all) != 1357 {
+		t.Errorf("have: %d vectors\nwant: 1357", len(all))
+	}
+	placed := map[string]int{}
+	for _, v := range all {
+		typ, column, target := v.Algorithm, v.Column, v.typedValue
+		if typ == "HINT_INLINE" {
+			typ = "INLINE" // has the same expressions
+		}
+		value, isKnown := target.value(t)
+		isKnown = isKnown && (value.Class() != expr.Unsigned || typ == "MOD")
+		columns := []string{column}
+		for name := range v.Values {
+			columns = append(columns, name)
+		}
+		a, err := Compile(typ, v.Props, columns)
+		if types[typ].make == nil {
+			if err == nil {
+				t.Errorf("%d: %s is understood", v.ID, typ)
+			}
+			continue
+		}
+		have := ""
+		if err == nil {
+			if tables, err := Tables(typ, v.Props); err != nil || v.Partitions != 0 && tables != v.Partitions {
+				t.Errorf("%d: %s %v\nhave: %d tables, %v\nwant: %d", v.ID, typ, v.Props, tables, err, v.Partitions)
+			}
+			if !isKnown {
+				continue
+			}
+			names := expand(t, v.Targets)
+			if v.Targets == "" && v.Expected != nil {
+				names = []string{"another", *v.Expected}
+			}
+			var i int
+			if i, err = a.Over(names, NamingOf("t_order", names), expr.Null).Place(value); err == nil {
+				have = names[i]
+			}
+		}
+		var unknown *NotUnderstoodError
+		var bad *ValueError
+		if !isKnown || notUnderstood[v.Props["algorithm-expression"]] {
+			if err == nil || v.Expected != nil && !errors.As(err, &unknown) && !errors.As(err, &bad) {
+				t.Errorf("%d: %s %v of %v\nhave: %s, %v\nwant: not understood", v.ID, typ, v.Props, value, have, err)
+			}
+			continue
+		}
+		want := "an error"
+		if v.Expected != nil {
+			want = *v.Expected
+		}
+		var none *NoTargetError
+		isNone := errors.As(err, &none) || typ == "INTERVAL" && err != nil
+		if want != "an error" && have != want || want == "an error" && err == nil || v.Expected == nil && v.Error == "" && !isNone {
+			t.Errorf("%d: %s %v of %v\nhave: %s, %v\nwant: %s %s", v.ID, typ, v.Props, value, have, err, want, v.Error)
+			continue
+		}
+		placed[typ]++
+	}
+	for typ, least := range map[string]int{"MOD": 84, "HASH_MOD": 500, "VOLUME_RANGE": 60, "BOUNDARY_RANGE": 69, "INTERVAL": 21, "INLINE": 300} {
+		if placed[typ] < least {
+			t.Errorf("%s\nhave: %d vectors\nwant: at least %d", typ, placed[typ], least)
+		}
+	}
+	t.Log(placed)
+}
+
+// TestTables_vectors checks the number of tables of auto tables, including AUTO_INTERVAL.
+func TestTables_vectors(t *testing.T) {
+	for _, v := range loadVectors(t).Vectors {
+		if v.Algorithm != "AUTO_INTERVAL" || v.Partitions == 0 {
+			continue
+		}
+		if have, err := Tables(v.Algorithm, v.Props); err != nil || have != v.Partitions {
+			t.Errorf("%d: %v\nhave: %d, %v\nwant: %d", v.ID, v.Props, have, err, v.Partitions)
+		}
+	}
+}
+
+// TestCompile_expressionsOfRealFiles compiles expressions from published files.
+func TestCompile_expressionsOfRealFiles(t *testing.T) {
+	not := map[string]string{
+		"t_order_$->{Long.parseLong(date_format(created_at, 'yyyyMM')) % 12}": "a function of SQL",
+		"t_order_${(user_id.hashCode() + create_time.getMonthValue()) % 4}":   "a method of dates",
+		`user_log_$->{create_time.format("yyyyMM")}`:                          "a method of dates",
+		`t_user_$->{String.format("%02d", id % 64)}`:                          "String.format",
+	}
+	name := regexp.MustCompile(`\b[a-zA-Z_]+\b`)
+	words := []string{"Math", "Integer", "Long", "MAX_VALUE", "hashCode", "abs", "intdiv", "longValue", "intValue", "toInteger", "toLong",
+		"valueOf", "parseLong", "parseInt", "substring", "String", "date_format", "yyyyMM", "getMonthValue", "format"}
+	understood := 0
+	for _, text := range loadVectors(t).Expressions {
+		columns := map[string]bool{}
+		for _, part := range strings.Split(text, "{")[1:] {
+			inner, _, _ := strings.Cut(part, "}")
+			for _, w := range name.FindAllString(inner, -1) {
+				if !slices.Contains(words, w) {
+					columns[w] = true
+				}
+			}
+		}
+		if _, known := not[text]; !known && len(columns) > 1 {
+			continue // COMPLEX_INLINE
+		}
+		column := "k"
+		for c := range columns {
+			column = c
+		}
+		_, err := expr.Compile(text, column)
+		if _, known := not[text]; known != (err != nil) {
+			t.Errorf("%s\nhave: %v", text, err)
+		}
+		understood++
+	}
+	if understood < 200 {
+		t.Errorf("have: %d expressions\nwant: 200", understood)
+	}
+	t.Log(understood)
+}
+
+func TestNamingOf_vectors(t *testing.T) {
+	for _, v := range loadVectors(t).DataNodeInfo {
+		if have := NamingOf(v.LogicTable, v.Tables); have != (Naming{v.Prefix, v.SuffixMinLength}) {
+			t.Errorf("%s %v\nhave: %+v\nwant: %s, %d", v.LogicTable, v.Tables, have, v.Prefix, v.SuffixMinLength)
+		}
+	}
+}
