@@ -11,6 +11,9 @@
 //	     driver ──────► rewrite   SQL text → plan; plan + arguments + keys → SQL
 //	        │                 ▲
 //	        ├─────────► internal/tidb      the second parser: a full grammar must agree
+//	        │                 │
+//	        │                 ▼
+//	        ├─────────► internal/sqltoken  characters → tokens; rewrite imports it too
 //	        │
 //	        ├────────► rule ─────┐   which column of which table, which generator
 //	        ▼                    ▼

@@ -15,7 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/schema"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -279,11 +279,11 @@ func (d *database) missing(logical string, p rule.Place, siblings []*schema.Tabl
 	var fix []string
 	if len(siblings) > 0 {
 		fix = append(fix, fmt.Sprintf("CREATE TABLE %s LIKE %s;",
-			sqltext.QuoteTable(p.Schema, p.Table), d.schema.Quoted(siblings[0])))
+			sqltoken.QuoteTable(p.Schema, p.Table), d.schema.Quoted(siblings[0])))
 	}
 	if g := d.server.grants; !g.has("SELECT", in, p.Table, "") && !g.has("INSERT", in, p.Table, "") {
 		f.What = fmt.Sprintf("the table does not exist, or the user %s has no privileges on it", d.server.user)
-		fix = append(fix, fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user))
+		fix = append(fix, fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltoken.QuoteTable(in, p.Table), d.server.user))
 	}
 	f.Fix = strings.Join(fix, "\n")
 	d.add(f)

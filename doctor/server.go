@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/schema"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // server is what is known of a connection's server.
@@ -70,9 +70,9 @@ func (s *server) clock(ctx context.Context, conn *sql.Conn, now func() time.Time
 func quotedUser(user string) string {
 	at := strings.LastIndexByte(user, '@')
 	if at < 0 {
-		return sqltext.QuoteIdentifier(user)
+		return sqltoken.QuoteIdentifier(user)
 	}
-	return sqltext.QuoteIdentifier(user[:at]) + "@" + sqltext.QuoteIdentifier(user[at+1:])
+	return sqltoken.QuoteIdentifier(user[:at]) + "@" + sqltoken.QuoteIdentifier(user[at+1:])
 }
 
 func (s server) lacks(rights string) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqlstate"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -184,7 +184,7 @@ var needs = map[sqlstate.Kind][]string{
 
 func (s *stateCheck) rights(t *schema.Table) {
 	grant := func(rights string) string {
-		return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltext.QuoteTable(t.Schema, t.Name), s.server.user)
+		return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(t.Schema, t.Name), s.server.user)
 	}
 	if s.Kind == sqlstate.Segments && !s.server.grants.has("INSERT", t.Schema, t.Name, "") {
 		s.add(Info, s.server.lacks("INSERT"), "shardkey can't record the server, and doesn't detect a failover that loses the last claims", grant("INSERT"))
@@ -209,7 +209,7 @@ func (s *stateCheck) missing(in, name string) {
 	default:
 		s.add(Error, fmt.Sprintf("the table does not exist, and the user %s may not create it", s.server.user),
 			"no worker IDs can be leased, so no keys can be generated",
-			fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.DDL, sqltext.QuoteTable(in, name), s.server.user))
+			fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.DDL, sqltoken.QuoteTable(in, name), s.server.user))
 	}
 }
 
@@ -335,7 +335,7 @@ func (s *stateCheck) tickets(t *schema.Table) error {
 		s.add(Warning, fmt.Sprintf("its next number is %d, and its column holds numbers up to %d", next, limit),
 			"no keys can be generated from then on",
 			fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL AUTO_INCREMENT;",
-				table, sqltext.QuoteIdentifier(column.Name)))
+				table, sqltoken.QuoteIdentifier(column.Name)))
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/schema"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -30,13 +30,13 @@ func (x *tableCheck) quoted() string { return x.schema.Quoted(x.actual) }
 
 // alter returns an ALTER TABLE of the table, with the quoted name of its key column for %[1]s.
 func (x *tableCheck) alter(format string, args ...any) string {
-	args = append([]any{sqltext.QuoteIdentifier(x.logical.Column)}, args...)
+	args = append([]any{sqltoken.QuoteIdentifier(x.logical.Column)}, args...)
 	return "ALTER TABLE " + x.quoted() + " " + fmt.Sprintf(format, args...) + ";"
 }
 
 // grant returns the statement that gives the user a right on the table.
 func (x *tableCheck) grant(rights string) string {
-	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltext.QuoteTable(x.actual.Schema, x.actual.Name), x.server.user)
+	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(x.actual.Schema, x.actual.Name), x.server.user)
 }
 
 // statements returns a fix of SQL, if the user may see the definitions that it is made of.
@@ -169,7 +169,7 @@ func (x *tableCheck) width() error {
 }
 
 func shownKey(key any) string {
-	literal, ok := sqltext.AppendLiteral(nil, key)
+	literal, ok := sqltoken.AppendLiteral(nil, key)
 	if !ok {
 		return fmt.Sprint(key)
 	}
@@ -290,7 +290,7 @@ func (x *tableCheck) maximum() error {
 			"the query would read the whole table, as does any query by the key", fix)
 		return nil
 	}
-	query := "SELECT MAX(" + sqltext.QuoteIdentifier(x.column.Name) + ") FROM " + x.quoted()
+	query := "SELECT MAX(" + sqltoken.QuoteIdentifier(x.column.Name) + ") FROM " + x.quoted()
 	row, err := schema.Row(x.ctx, x.conn, query, 1)
 	if err != nil {
 		return err

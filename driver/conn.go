@@ -8,7 +8,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // conn is a connection of the underlying driver that adds keys to INSERTs. It has the methods that
@@ -95,8 +95,8 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 			return p, use, nil
 		}
 	}
-	class := rewrite.Classify(query)
-	if nothing && class == rewrite.ClassPass && !rewrite.SetsLastInsertID(query, class) {
+	class := sqltoken.Classify(query)
+	if nothing && class == sqltoken.ClassPass && !session.SetsLastInsertID(query, class) {
 		c.recent.add(query, nil)
 		return nil, use, nil
 	}
@@ -192,8 +192,8 @@ func (c *conn) refused(ctx context.Context, err error) error {
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}
-	s.free = s.class == rewrite.ClassPass && !rewrite.MentionsLastInsertID(query)
+	s := &stmt{conn: c, query: query, class: sqltoken.Classify(query)}
+	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {
 		return nil, c.refused(ctx, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -349,8 +350,7 @@ func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Du
 		tables = append(tables, nameOf(&p.Inserts[i]))
 		generators = append(generators, p.targets[i].table.rule.GeneratorName)
 	}
-	how := rewrite.Options{Mode: p.key.mode, Charset: p.key.charset}
-	attrs := []any{"statement", rewrite.WithoutLiterals(text, how, maxLogged), "args", len(sent.args), "keys", keys,
+	attrs := []any{"statement", sqltoken.WithoutLiterals(text, p.key.mode, p.key.charset, maxLogged), "args", len(sent.args), "keys", keys,
 		"tables", tables, "generators", generators, "took", took}
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -85,7 +86,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 		return nil, err
 	}
 	defer live.generators.Release()
-	if !rewrite.Classify(statement).MustParse() {
+	if !sqltoken.Classify(statement).MustParse() {
 		return &Plan{Query: statement}, nil
 	}
 	ctx, rules := context.Background(), live.withoutEffect()

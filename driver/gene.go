@@ -12,7 +12,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -117,7 +117,7 @@ func textIn(column *session.ColumnFacts, text string) any {
 	if column.Form != columntype.Integer {
 		return text
 	}
-	return sqltext.ParseInteger(strings.TrimSpace(text), 10)
+	return sqltoken.ParseInteger(strings.TrimSpace(text), 10)
 }
 
 // geneOf returns the shard bits of a value.

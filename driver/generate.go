@@ -12,7 +12,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -284,8 +284,8 @@ func (t *table) isMissing(
 		reason := fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound)
 		return false, uncertainKey(t, row, reason)
 	case !isText:
-		return mode&rewrite.NoAutoValueOnZero == 0, nil
-	case given == "" && mode&rewrite.EmptyStringIsNull != 0:
+		return mode&sqltoken.NoAutoValueOnZero == 0, nil
+	case given == "" && mode&sqltoken.EmptyStringIsNull != 0:
 		return true, nil
 	}
 	keeps := func() (bool, error) { return s.KeyColumn(in).KeepsStrings(ctx, s) }
@@ -311,7 +311,7 @@ func (t *table) checkKeys(ctx context.Context, s *session.Session, column *sessi
 	return &StatementError{
 		Reason: reasonNarrowColumn, Table: unquoted(table), Column: name,
 		Message: fmt.Sprintf("column %s of type %s cannot store a key of generator %s; ALTER TABLE %s MODIFY %s %s",
-			name, known.Text, t.rule.GeneratorName, table, sqltext.QuoteIdentifier(name), typeFor(keys.At(i))),
+			name, known.Text, t.rule.GeneratorName, table, sqltoken.QuoteIdentifier(name), typeFor(keys.At(i))),
 	}
 }
 
@@ -378,7 +378,7 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 	case !ok:
 		return nil
 	case kind == rewrite.KindInteger:
-		return sqltext.ParseInteger(text, 10)
+		return sqltoken.ParseInteger(text, 10)
 	}
 	return text
 }

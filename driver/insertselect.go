@@ -19,7 +19,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/driver/internal/spool"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -142,7 +142,7 @@ func (p *plan) executeKeptSource(
 	ctx context.Context, s *session.Session, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
 	s.ForInsert = p.key.text
-	use, err := s.BeforePass(ctx, p.key.text, rewrite.ClassMayInsert, nil, true)
+	use, err := s.BeforePass(ctx, p.key.text, sqltoken.ClassMayInsert, nil, true)
 	if s.ForInsert = ""; err != nil {
 		return base.Reply{}, err
 	}
@@ -360,7 +360,7 @@ func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 	types := columnTypes(found)
 	if ownNames {
 		for i, name := range found.Columns() {
-			names[i] = sqltext.QuoteIdentifier(name)
+			names[i] = sqltoken.QuoteIdentifier(name)
 		}
 	}
 	if err := found.Close(); err != nil || len(types) != len(names) || !slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
@@ -474,7 +474,7 @@ func (r *insertSelect) keepRows(ctx context.Context) (columns int, err error) {
 func (r *insertSelect) keepRow(ctx context.Context, values []driver.Value, types []string) (err error) {
 	for i, v := range values {
 		if r.row[i], err = spool.ValueOf(v, types[i]); err != nil {
-			return r.refuse("column "+sqltext.QuoteIdentifier(r.in.Source.Columns[i]), err)
+			return r.refuse("column "+sqltoken.QuoteIdentifier(r.in.Source.Columns[i]), err)
 		}
 	}
 	missing, key := true, len(values)

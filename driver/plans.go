@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -59,8 +60,8 @@ func newPlanCache(c *counts) *planCache {
 // planKey is a statement with the sql_mode and character set that it is read with.
 type planKey struct {
 	text    string
-	mode    rewrite.Mode
-	charset rewrite.Charset
+	mode    sqltoken.Mode
+	charset sqltoken.Charset
 }
 
 var planSeed = maphash.MakeSeed()

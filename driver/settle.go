@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -145,7 +146,7 @@ func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.Client().FoundRows
 	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
 	mode, _, _ := e.session.KnownMode()
-	f.zero = mode&rewrite.NoAutoValueOnZero != 0
+	f.zero = mode&sqltoken.NoAutoValueOnZero != 0
 	switch {
 	case k.carries:
 		f.key = k.carriedKey()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // stmt is a prepared statement as the program wrote it. Its base is the underlying driver's
@@ -16,7 +16,7 @@ import (
 type stmt struct {
 	conn  *conn
 	query string
-	class rewrite.Class
+	class sqltoken.Class
 	// free: the statement neither reads nor changes the session.
 	free   bool
 	rules  *ruleSet // the rule of the plan
@@ -71,7 +71,7 @@ func (s *stmt) set(rules *ruleSet, p *plan) {
 	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added
 	}
-	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&rewrite.NoAutoValueOnZero != 0)
+	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&sqltoken.NoAutoValueOnZero != 0)
 }
 
 // prepareBase prepares the statement unchanged, or with placeholders for its keys.
@@ -110,13 +110,13 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 			return use, err
 		}
 	}
-	if current && s.plan != nil && s.plan.Consulted&rewrite.NoAutoValueOnZero != 0 {
+	if current && s.plan != nil && s.plan.Consulted&sqltoken.NoAutoValueOnZero != 0 {
 		// For each execution the server decides by sql_mode whether a literal 0 requests a key.
 		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
 			return use, err
 		}
-		current = (mode^s.plan.key.mode)&rewrite.NoAutoValueOnZero == 0
+		current = (mode^s.plan.key.mode)&sqltoken.NoAutoValueOnZero == 0
 	}
 	if !current {
 		if err := s.prepare(ctx); err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // rowsText is an INSERT of literal rows of about 60 bytes, at least size long.
@@ -47,7 +49,7 @@ func BenchmarkClassify(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Classify(text)
+				sqltoken.Classify(text)
 			}
 		})
 	}

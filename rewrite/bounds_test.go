@@ -5,38 +5,9 @@ import (
 	"math"
 	"strings"
 	"testing"
-)
 
-// The modes that a reading depends on add up, in whatever order they come.
-func TestLexer_consulted(t *testing.T) {
-	for text, want := range map[string]Mode{
-		"a 1 ? (`b\\`)":         0,
-		"[x]":                   MSSQL,
-		`"y"`:                   ANSIQuotes,
-		`'a\b'`:                 NoBackslashEscapes,
-		`[x] "y" 'a\b'`:         MSSQL | ANSIQuotes | NoBackslashEscapes,
-		`'a\b' [x] "y"`:         MSSQL | ANSIQuotes | NoBackslashEscapes,
-		`"y" 'a\b' [x]`:         MSSQL | ANSIQuotes | NoBackslashEscapes,
-		`"a\b"`:                 ANSIQuotes | NoBackslashEscapes,
-		"[x] 'no end":           MSSQL,
-		`[x] 'no end \ `:        MSSQL | NoBackslashEscapes,
-		`'\`:                    NoBackslashEscapes,
-		"[x] `no end \\ ":       MSSQL,
-		`'a' 'it''s' '\\' "\""`: ANSIQuotes | NoBackslashEscapes,
-	} {
-		lx := newLexer(text, 0, CharsetUTF8)
-		for t := lx.next(); t.kind != tokenEOF && t.kind != tokenBad; t = lx.next() {
-		}
-		if lx.consulted != want {
-			t.Errorf("%s\nhave: %b\nwant: %b", text, lx.consulted, want)
-		}
-		ahead := newLexer("[x] "+text, 0, CharsetUTF8)
-		ahead.next()
-		if ahead.peek(); ahead.consulted&MSSQL == 0 {
-			t.Errorf("%s, looked at ahead\nhave: %b\nwant: MSSQL as before", text, ahead.consulted)
-		}
-	}
-}
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
 
 // TestPlan_consultedCharset: a plan depends on the character set only if the part of the statement
 // that was read has bytes above 0x7F.
@@ -113,51 +84,6 @@ func TestPlan_reportUpserts(t *testing.T) {
 	}
 }
 
-// Each byte has its classes, in UTF-8 and in the character sets where one above 0x7F may
-// be a blank.
-func TestClass_bytes(t *testing.T) {
-	const words = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$"
-	for c := range 256 {
-		in := func(set string) bool { return c < 0x80 && strings.IndexByte(set, byte(c)) >= 0 }
-		var want uint8
-		for _, has := range []struct {
-			class uint8
-			in    bool
-		}{
-			{classWord, c >= 0x80 || in(words)}, {classBlank, in(" \t\n\v\f\r")}, {classComment, in("#-/*")},
-			{classValue, in("#-/*'\"`[(),;?@")}, {classVerb, in("iIrRlL")},
-		} {
-			if has.in {
-				want |= has.class
-			}
-		}
-		if class[c] != want {
-			t.Errorf("%q\nhave: %b\nwant: %b", rune(c), class[c], want)
-		}
-		if c >= 0x80 {
-			want |= classValue
-		}
-		if latin1Class[c] != want {
-			t.Errorf("%q in latin1\nhave: %b\nwant: %b", rune(c), latin1Class[c], want)
-		}
-	}
-}
-
-// Words are compared ignoring the case of A to Z only.
-func TestFold_letters(t *testing.T) {
-	for c := range byte(0x80) {
-		for upper := byte('A'); upper <= 'Z'; upper++ {
-			want := c == upper || c == upper|0x20
-			if have := fold(string(rune(c)), string(rune(upper))); have != want {
-				t.Errorf("%q and %q\nhave: %v\nwant: %v", c, upper, have, want)
-			}
-			if have := containsFold("x"+string(rune(c)), "X"+string(rune(upper))); have != want {
-				t.Errorf("%q and %q as the end of a word\nhave: %v\nwant: %v", c, upper, have, want)
-			}
-		}
-	}
-}
-
 // Methods return the zero value for rows beyond the plan's.
 func TestPlan_beyondItsRows(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Tables: shardedByA})
@@ -188,12 +114,12 @@ func shardedByA(_, name string) *Table {
 func TestGiven_charsets(t *testing.T) {
 	for _, tt := range []struct {
 		text    string
-		charset Charset
+		charset sqltoken.Charset
 		want    GivenKind
 	}{
-		{"'ä'", CharsetUTF8, GivenLiteral}, {"'ä'", charsetLatin1, GivenUnknown},
-		{"'a'", CharsetUTF8, GivenLiteral}, {"'a'", charsetLatin1, GivenLiteral}, {"5", charsetLatin1, GivenLiteral},
-		{"f(a)", CharsetUTF8, GivenUnknown},
+		{"'ä'", sqltoken.UTF8, GivenLiteral}, {"'ä'", sqltoken.ParseCharset("latin1"), GivenUnknown},
+		{"'a'", sqltoken.UTF8, GivenLiteral}, {"'a'", sqltoken.ParseCharset("latin1"), GivenLiteral}, {"5", sqltoken.ParseCharset("latin1"), GivenLiteral},
+		{"f(a)", sqltoken.UTF8, GivenUnknown},
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES (1, "+tt.text+")", Options{Tables: shardedByA, Charset: tt.charset})
 		if kind, _, _ := p.Given(&p.Inserts[0], 0, 0); kind != tt.want {
@@ -217,7 +143,7 @@ func TestGivenNumbers_longest(t *testing.T) {
 // A key column whose name has letters beyond ASCII is known in UTF-8 only.
 func TestParse_keyColumnBeyondASCII(t *testing.T) {
 	tables := func(string, string) *Table { return &Table{KeyColumn: "ключ", Kind: KindInteger} }
-	for charset, refused := range map[Charset]bool{CharsetUTF8: false, charsetLatin1: true, charsetOther: true} {
+	for charset, refused := range map[sqltoken.Charset]bool{sqltoken.UTF8: false, sqltoken.ParseCharset("latin1"): true, sqltoken.ParseCharset("gbk"): true} {
 		_, err := Parse("INSERT INTO t (a) VALUES (1)", Options{Tables: tables, Charset: charset})
 		if errors.Is(err, ErrUnsupportedStatement) != refused || !refused && err != nil {
 			t.Errorf("charset %d\nhave: %v\nwant: refused: %v", charset, err, refused)
@@ -258,37 +184,37 @@ func TestAsksForKey_strings(t *testing.T) {
 	const uncertain = "uncertain"
 	for _, tt := range []struct {
 		s      string
-		mode   Mode
+		mode   sqltoken.Mode
 		ignore bool
 		row    int
 		kept   bool // the column holds strings
 		want   any
 	}{
-		{"0", Strict, false, 0, false, true},
-		{" 0 ", Strict, false, 5, true, true},
-		{"0.4", Strict, false, 0, true, true},
-		{"0", NoAutoValueOnZero, false, 0, false, false},
+		{"0", sqltoken.Strict, false, 0, false, true},
+		{" 0 ", sqltoken.Strict, false, 5, true, true},
+		{"0.4", sqltoken.Strict, false, 0, true, true},
+		{"0", sqltoken.NoAutoValueOnZero, false, 0, false, false},
 		{"1", 0, false, 0, false, false},
-		{"x", NoAutoValueOnZero, false, 0, false, false},
+		{"x", sqltoken.NoAutoValueOnZero, false, 0, false, false},
 		// No number: converted to 0, or an error.
 		{"x", 0, false, 0, false, true},
 		{"x", 0, false, 5, false, true},
-		{"x", Strict, true, 0, false, true},
-		{"x", Strict, false, 0, false, false},
-		{"x", Strict, false, 1, false, uncertain},
+		{"x", sqltoken.Strict, true, 0, false, true},
+		{"x", sqltoken.Strict, false, 0, false, false},
+		{"x", sqltoken.Strict, false, 1, false, uncertain},
 		{"x", 0, false, 0, true, false},
-		{"x", Strict, true, 1, true, false},
+		{"x", sqltoken.Strict, true, 1, true, false},
 		// Servers differ.
 		{"é", 0, false, 0, false, uncertain},
 		{"é", 0, false, 0, true, false},
-		{"0\v", Strict, false, 0, false, uncertain},
-		{"0\f", Strict, false, 0, true, true},
-		{"0e", Strict, false, 0, false, uncertain},
+		{"0\v", sqltoken.Strict, false, 0, false, uncertain},
+		{"0\f", sqltoken.Strict, false, 0, true, true},
+		{"0e", sqltoken.Strict, false, 0, false, uncertain},
 		{"0e", 0, false, 0, false, true},
-		{"0e5", Strict, false, 0, false, uncertain},
-		{"0E5", Strict, false, 0, true, true},
-		{"0x5", Strict, false, 0, false, false},
-		{"e5", Strict, false, 0, false, false},
+		{"0e5", sqltoken.Strict, false, 0, false, uncertain},
+		{"0E5", sqltoken.Strict, false, 0, true, true},
+		{"0x5", sqltoken.Strict, false, 0, false, false},
+		{"e5", sqltoken.Strict, false, 0, false, false},
 	} {
 		asks, reason, err := AsksForKey(tt.s, tt.mode, tt.ignore, tt.row, func() (bool, error) { return tt.kept, nil })
 		have := any(asks)
@@ -333,22 +259,22 @@ func TestInsert_firstFill(t *testing.T) {
 
 // Keys that are added, and the modes that decide about them, do not hide each other.
 func TestParse_consulted(t *testing.T) {
-	for text, want := range map[string]Mode{
-		`INSERT INTO t (a) VALUES ("x"), ('a\b'), ([y])`:      ANSIQuotes | NoBackslashEscapes | MSSQL,
-		`INSERT INTO t (id, s) VALUES ('', 'a\b')`:            EmptyStringIsNull | NoAutoValueOnZero | Strict | NoBackslashEscapes,
-		`INSERT INTO t (s, id) VALUES ("a\b", '')`:            EmptyStringIsNull | NoAutoValueOnZero | Strict | NoBackslashEscapes | ANSIQuotes,
-		`INSERT INTO t (id) VALUES (''), (0), (1 + 1)`:        EmptyStringIsNull | NoAutoValueOnZero | Strict,
-		`INSERT INTO t (id) VALUES (1 + 1), ('')`:             EmptyStringIsNull | NoAutoValueOnZero | Strict,
-		`INSERT INTO t (id) VALUES ('x'), (0)`:                NoAutoValueOnZero | Strict,
-		`INSERT INTO t (id) VALUES ('0'), (0)`:                NoAutoValueOnZero,
+	for text, want := range map[string]sqltoken.Mode{
+		`INSERT INTO t (a) VALUES ("x"), ('a\b'), ([y])`:      sqltoken.ANSIQuotes | sqltoken.NoBackslashEscapes | sqltoken.MSSQL,
+		`INSERT INTO t (id, s) VALUES ('', 'a\b')`:            sqltoken.EmptyStringIsNull | sqltoken.NoAutoValueOnZero | sqltoken.Strict | sqltoken.NoBackslashEscapes,
+		`INSERT INTO t (s, id) VALUES ("a\b", '')`:            sqltoken.EmptyStringIsNull | sqltoken.NoAutoValueOnZero | sqltoken.Strict | sqltoken.NoBackslashEscapes | sqltoken.ANSIQuotes,
+		`INSERT INTO t (id) VALUES (''), (0), (1 + 1)`:        sqltoken.EmptyStringIsNull | sqltoken.NoAutoValueOnZero | sqltoken.Strict,
+		`INSERT INTO t (id) VALUES (1 + 1), ('')`:             sqltoken.EmptyStringIsNull | sqltoken.NoAutoValueOnZero | sqltoken.Strict,
+		`INSERT INTO t (id) VALUES ('x'), (0)`:                sqltoken.NoAutoValueOnZero | sqltoken.Strict,
+		`INSERT INTO t (id) VALUES ('0'), (0)`:                sqltoken.NoAutoValueOnZero,
 		`INSERT INTO t (id, a) VALUES (NULL, 1), (DEFAULT,2)`: 0,
 		"INSERT INTO t (`a\"`) VALUES (1) -- \" \\":           0,
 		`INSERT INTO t (id) VALUES (5), ('7x')`:               0,
-		`INSERT INTO t (id) VALUES (1 + 1)`:                   NoAutoValueOnZero,
+		`INSERT INTO t (id) VALUES (1 + 1)`:                   sqltoken.NoAutoValueOnZero,
 	} {
 		p := mustParse(t, text, Options{})
 		if p.Consulted != want {
-			t.Errorf("%s\nhave:%s\nwant:%s", text, p.Consulted.names(), want.names())
+			t.Errorf("%s\nhave:%s\nwant:%s", text, namesOf(p.Consulted), namesOf(want))
 		}
 	}
 }

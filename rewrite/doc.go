@@ -6,11 +6,11 @@
 //
 // # Parsing
 //
-// [Classify] checks the first word and excludes most statements in nanoseconds. A lexer reads the
-// others. It finds the ends of strings, names, comments and brackets as the server does in each
-// sql_mode. A small grammar covers the forms of INSERT. Rows of values are scanned without building
-// trees, and only the key's value is examined. Time is linear in the length. Planning 16 MB of
-// literal rows and writing their keys allocates less than twice that.
+// Package internal/sqltoken has the lexer. It finds the ends of strings, names, comments and brackets
+// as the server does in each sql_mode. Its Classify checks the first word and excludes most
+// statements in nanoseconds. A small grammar here covers the forms of INSERT. Rows of values are
+// scanned without building trees, and only the key's value is examined. Time is linear in the
+// length. Planning 16 MB of literal rows and writing their keys allocates less than twice that.
 //
 // Package internal/tidb is a second parser. The driver compares each new plan with TiDB's grammar,
 // and so do the tests here. It can't replace this package: it lacks row aliases, RETURNING and

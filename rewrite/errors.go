@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE into a sharded
@@ -38,52 +40,13 @@ func (e *StatementError) Unwrap() error { return ErrUnsupportedStatement }
 // that text is parsed with.
 func NewStatementError(text string, opts Options, offset int, table, reason string) *StatementError {
 	offset = min(offset, len(text))
-	before := text[:offset]
+	line, column := sqltoken.Position(text, offset)
 	return &StatementError{
 		Table:  strings.ToValidUTF8(table, "\uFFFD"),
 		Reason: reason,
 		Offset: offset,
-		Line:   1 + strings.Count(before, "\n"),
-		Column: offset - strings.LastIndexByte(before, '\n'),
-		Near:   excerpt(text[offset:], opts),
+		Line:   line,
+		Column: column,
+		Near:   sqltoken.Near(text[offset:], opts.Mode, opts.Charset),
 	}
-}
-
-// excerpt returns the first few words of text for an error.
-func excerpt(text string, opts Options) string {
-	const most = 60
-	if s := WithoutLiterals(text, opts, most); s != "" {
-		return `"` + s + `"`
-	}
-	return "the end of the statement"
-}
-
-// WithoutLiterals returns a statement for logs, with placeholders instead of literals and without
-// comments. Literals may be confidential. The Mode and Charset of opts determine how text is
-// parsed. A result of more than most bytes is truncated, as is the rest after an unterminated
-// literal; "…" marks both.
-func WithoutLiterals(text string, opts Options, most int) string {
-	lx := newLexer(text, opts.Mode, opts.Charset)
-	var b strings.Builder
-	for end := 0; ; {
-		t := lx.next()
-		if t.kind == tokenEOF && len(lx.text) == len(text) {
-			break
-		}
-		if b.Len() > 0 && t.start > end {
-			b.WriteByte(' ')
-		}
-		end = t.end
-		if t.kind == tokenEOF || t.kind == tokenBad || b.Len()+t.end-t.start > most {
-			b.WriteString("…")
-			break
-		}
-		switch t.kind {
-		case tokenString, tokenNumber:
-			b.WriteByte('?')
-		default:
-			b.WriteString(text[t.start:t.end])
-		}
-	}
-	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }

@@ -4,18 +4,11 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Exports for the tests of package rewrite_test, which use the second parser.
-
-// The classes that only [ChangesOf] distinguishes.
-const (
-	ClassLoad = classLoad
-	ClassSet  = classSet
-	ClassUse  = classUse
-	ClassCall = classCall
-	ClassDDL  = classDDL
-)
 
 // GoldenCase is one statement of testdata.
 type GoldenCase struct {
@@ -40,12 +33,12 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 
 // CountPlaceholders counts the placeholders that the lexer finds in a statement.
 func CountPlaceholders(text string, opts Options) int {
-	lx, n := newLexer(text, opts.Mode, opts.Charset), 0
+	lx, n := sqltoken.NewLexer(text, opts.Mode, opts.Charset), 0
 	for {
-		switch t := lx.next(); t.kind {
-		case tokenEOF, tokenBad:
+		switch t := lx.Next(); t.Kind {
+		case sqltoken.EOF, sqltoken.Bad:
 			return n
-		case tokenParam:
+		case sqltoken.Param:
 			n++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -46,9 +47,9 @@ func fuzzOptions(flags byte) rewrite.Options {
 	if flags&fuzzInvisible != 0 {
 		table.Columns = table.Columns[1:]
 	}
-	mode := rewrite.Mode(flags & 7)
+	mode := sqltoken.Mode(flags & 7)
 	if flags&fuzzStrict != 0 {
-		mode |= rewrite.Strict
+		mode |= sqltoken.Strict
 	}
 	return rewrite.Options{
 		Mode:   mode,
@@ -83,8 +84,8 @@ func FuzzRewrite(f *testing.F) {
 			}
 			return
 		}
-		if !rewrite.Classify(text).MustParse() {
-			t.Fatalf("%q\nis an insert of class %d", text, rewrite.Classify(text))
+		if !sqltoken.Classify(text).MustParse() {
+			t.Fatalf("%q\nis an insert of class %d", text, sqltoken.Classify(text))
 		}
 		if _, err := checkPlan(text, opts, plan); err != nil {
 			t.Fatalf("%q %v\n%v", text, flags, err)
@@ -107,15 +108,15 @@ func FuzzClassify(f *testing.F) {
 		if len(text) > 4096 {
 			return
 		}
-		class := rewrite.Classify(text)
+		class := sqltoken.Classify(text)
 		for _, charset := range []string{"gbk", "sjis", "latin1", "cp866"} {
 			opts := fuzzOptions(0)
-			opts.Charset = rewrite.ParseCharset(charset)
+			opts.Charset = sqltoken.ParseCharset(charset)
 			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || len(plan.Inserts) > 0) {
 				t.Fatalf("%q\nis of class %d, and an insert in %s: %v", text, class, charset, err)
 			}
 		}
-		for mode := range rewrite.Mode(4) {
+		for mode := range sqltoken.Mode(4) {
 			opts := fuzzOptions(byte(mode))
 			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || len(plan.Inserts) > 0) {
 				t.Fatalf("%q\nis of class %d, and an insert for mode %d: %v", text, class, mode, err)
@@ -130,31 +131,31 @@ func FuzzClassify(f *testing.F) {
 
 // classesOf are the classes that fit statements, a bit each.
 func classesOf(stmts []ast.StmtNode) (classes uint) {
-	const any = 1<<rewrite.ClassSeveral | 1<<rewrite.ClassMayInsert
+	const any = 1<<sqltoken.ClassSeveral | 1<<sqltoken.ClassMayInsert
 	for _, s := range stmts {
 		if _, traced := s.(*ast.TraceStmt); !traced && tidb.Runs(s) != nil {
-			return 1 << rewrite.ClassMayInsert
+			return 1 << sqltoken.ClassMayInsert
 		}
 	}
 	if len(stmts) != 1 {
 		if len(stmts) == 0 {
-			return any | 1<<rewrite.ClassPass
+			return any | 1<<sqltoken.ClassPass
 		}
 		return any
 	}
 	switch stmts[0].(type) {
 	case *ast.SetStmt:
-		return any | 1<<rewrite.ClassSet
+		return any | 1<<sqltoken.ClassSet
 	case *ast.UseStmt:
-		return any | 1<<rewrite.ClassUse
+		return any | 1<<sqltoken.ClassUse
 	case *ast.LoadDataStmt:
-		return any | 1<<rewrite.ClassLoad
+		return any | 1<<sqltoken.ClassLoad
 	case ast.DDLNode:
-		return any | 1<<rewrite.ClassDDL | 1<<rewrite.ClassPass // CREATE USER, OPTIMIZE TABLE
+		return any | 1<<sqltoken.ClassDDL | 1<<sqltoken.ClassPass // CREATE USER, OPTIMIZE TABLE
 	case *ast.CallStmt, *ast.ExecuteStmt:
-		return any | 1<<rewrite.ClassCall
+		return any | 1<<sqltoken.ClassCall
 	case *ast.SetPwdStmt, *ast.SetRoleStmt, *ast.SetDefaultRoleStmt, *ast.SetConfigStmt, *ast.SetResourceGroupStmt, *ast.SetSessionStatesStmt:
-		return any | 1<<rewrite.ClassSet | 1<<rewrite.ClassPass
+		return any | 1<<sqltoken.ClassSet | 1<<sqltoken.ClassPass
 	}
-	return any | 1<<rewrite.ClassPass
+	return any | 1<<sqltoken.ClassPass
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // GivenKind is the form in which a row has the value of a column in [Table.Sharding].
@@ -62,17 +62,17 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	r := p.reader(at, len(p.text))
 	v := r.expression(in)
 	tokens := r.inner(&v)
-	if len(tokens) == 1 && r.is(tokens[0], "NULL") || len(tokens) == 2 && r.isNull(tokens) {
+	if len(tokens) == 1 && r.Is(tokens[0], "NULL") || len(tokens) == 2 && r.isNull(tokens) {
 		return nil, true
 	}
 	l, ok := r.literal(tokens)
 	switch _, base := l.radix(); {
-	case !ok, base != 0, r.is(tokens[0], "X"):
+	case !ok, base != 0, r.Is(tokens[0], "X"):
 		return nil, false // the server decides whether it is a number or a string
 	case !l.number:
-		return l.text, r.charset == CharsetUTF8 || isASCII(l.text)
+		return l.text, r.Charset == sqltoken.UTF8 || sqltoken.IsASCII(l.text)
 	}
-	if n := sqltext.ParseInteger(l.text, 10); n != nil {
+	if n := sqltoken.ParseInteger(l.text, 10); n != nil {
 		return n, true
 	}
 	if strings.Trim(l.text, "-0123456789") != "" {
@@ -103,7 +103,7 @@ func (p *parser) note(in *Insert, column int, v *value) {
 // givenBy returns the form of a value. A value longer than a literal is unknown.
 func (p *parser) givenBy(v *value) given {
 	switch tokens := p.inner(v); {
-	case len(tokens) == 1 && tokens[0].kind == tokenParam:
+	case len(tokens) == 1 && tokens[0].Kind == sqltoken.Param:
 		return given{GivenParam, int32(v.params)}
 	case len(tokens) > 0:
 		return given{GivenLiteral, int32(v.start)}
@@ -119,35 +119,35 @@ const maxGiven = 8 << 10
 // arguments. For a plain statement, an insert ID that isn't among the values was generated. A long
 // statement, or one without VALUES, isn't plain.
 func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
-	if len(p.text) > maxGiven || p.charset.readable(p.text) != p.text {
+	if len(p.text) > maxGiven || p.charset.Readable(p.text) != p.text {
 		return nil, false
 	}
-	r := &parser{lexer: lexer{text: p.text, mode: p.mode, charset: p.charset}}
+	r := &parser{Lexer: sqltoken.Lexer{Text: p.text, Mode: p.mode, Charset: p.charset}}
 	return r.givenNumbers()
 }
 
 func (p *parser) givenNumbers() (numbers []float64, plain bool) {
-	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !p.is(p.peek(), "ROW"); {
-		t := p.next()
-		word = p.word(t)
-		if t.kind == tokenEOF || t.kind == tokenBad || t.kind == tokenNumber || fold(word, "SELECT") || p.isPunct(t, ';') {
+	for word := ""; !sqltoken.Is(word, "VALUES") && !sqltoken.Is(word, "VALUE") || !p.IsPunct(p.Peek(), '(') && !p.Is(p.Peek(), "ROW"); {
+		t := p.Next()
+		word = p.Keyword(t)
+		if t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad || t.Kind == sqltoken.Number || sqltoken.Is(word, "SELECT") || p.IsPunct(t, ';') {
 			return nil, false
 		}
 	}
 	for {
-		before, number := p.prev, 0.0
-		t := p.next()
+		before, number := p.Prev, 0.0
+		t := p.Next()
 		switch {
-		case t.kind == tokenEOF:
-			return numbers, p.unsure == ""
-		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
-		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
+		case t.Kind == sqltoken.EOF:
+			return numbers, p.Unsure == ""
+		case t.Kind == sqltoken.Param, p.IsPunct(t, '('), p.IsPunct(t, ')'), p.IsPunct(t, ','):
+		case t.Kind == sqltoken.Number, t.Kind == sqltoken.String && (p.IsPunct(before, '(') || p.IsPunct(before, ',')):
 			number = p.givenNumber(t)
-		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
-			p.next() // generated keys aren't negative
-		case p.is(t, "TRUE"):
+		case p.IsPunct(t, '-') && p.Peek().Kind == sqltoken.Number:
+			p.Next() // generated keys aren't negative
+		case p.Is(t, "TRUE"):
 			number = 1
-		case t.kind != tokenWord, !p.plainWord(t):
+		case t.Kind != sqltoken.Word, !p.plainWord(t):
 			return nil, false
 		}
 		if number != 0 {
@@ -156,27 +156,27 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 	}
 }
 
-func (p *parser) givenNumber(t token) float64 {
-	if t.kind == tokenString {
-		return sqltext.LeadingNumber(unquoteString(p.text[t.start:t.end], p.mode))
+func (p *parser) givenNumber(t sqltoken.Token) float64 {
+	if t.Kind == sqltoken.String {
+		return sqltoken.LeadingNumber(sqltoken.UnquoteString(p.Text[t.Start:t.End], p.Mode))
 	}
-	text := p.text[t.start:t.end]
+	text := p.Text[t.Start:t.End]
 	if n, err := strconv.ParseUint(text, 0, 64); err == nil && (strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0b")) {
 		return float64(n)
 	}
-	return sqltext.LeadingNumber(text)
+	return sqltoken.LeadingNumber(text)
 }
 
 // plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the ROW of a row, or a
 // function without arguments. It consumes the function's brackets.
-func (p *parser) plainWord(t token) bool {
-	word := p.word(t)
-	if fold(word, "NULL", "DEFAULT", "FALSE", "ROW") {
-		return !fold(word, "DEFAULT") || !p.isPunct(p.peek(), '(')
+func (p *parser) plainWord(t sqltoken.Token) bool {
+	word := p.Keyword(t)
+	if sqltoken.Is(word, "NULL", "DEFAULT", "FALSE", "ROW") {
+		return !sqltoken.Is(word, "DEFAULT") || !p.IsPunct(p.Peek(), '(')
 	}
-	if p.isPunct(p.peek(), '(') {
-		p.next()
-		return p.isPunct(p.next(), ')')
+	if p.IsPunct(p.Peek(), '(') {
+		p.Next()
+		return p.IsPunct(p.Next(), ')')
 	}
 	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
 }
@@ -197,11 +197,11 @@ func (p *Plan) Set(u *Update, column int) (kind GivenKind, param int, value any)
 
 // assigns parses the = or := of an assignment.
 func (p *parser) assigns() bool {
-	t := p.next()
-	if p.isPunct(t, ':') {
-		t = p.next()
+	t := p.Next()
+	if p.IsPunct(t, ':') {
+		t = p.Next()
 	}
-	return p.isPunct(t, '=')
+	return p.IsPunct(t, '=')
 }
 
 // assigned returns the form of the value for a column. own reports whether a qualified name with
@@ -210,7 +210,7 @@ func (p *parser) assigned(v *value, column string, own func(name) bool) given {
 	g, tokens := p.givenBy(v), p.inner(v)
 	_, literal := p.literal(tokens)
 	switch {
-	case g.kind == GivenParam, literal, len(tokens) == 1 && p.is(tokens[0], "NULL"), p.isTemporal(tokens):
+	case g.kind == GivenParam, literal, len(tokens) == 1 && p.Is(tokens[0], "NULL"), p.isTemporal(tokens):
 		return g
 	case p.isOwn(tokens, column, own):
 		return given{kind: GivenNot}
@@ -220,8 +220,8 @@ func (p *parser) assigned(v *value, column string, own func(name) bool) given {
 
 // isOwn reports whether a value is the column itself: user_id, t.user_id, or
 // LAST_INSERT_ID(user_id).
-func (p *parser) isOwn(tokens []token, column string, own func(name) bool) bool {
-	if n := len(tokens); n > 3 && p.is(tokens[0], "LAST_INSERT_ID") && p.isPunct(tokens[1], '(') && p.isPunct(tokens[n-1], ')') {
+func (p *parser) isOwn(tokens []sqltoken.Token, column string, own func(name) bool) bool {
+	if n := len(tokens); n > 3 && p.Is(tokens[0], "LAST_INSERT_ID") && p.IsPunct(tokens[1], '(') && p.IsPunct(tokens[n-1], ')') {
 		tokens = tokens[2 : n-1]
 	}
 	of, ok := p.nameOf(tokens)
@@ -229,17 +229,17 @@ func (p *parser) isOwn(tokens []token, column string, own func(name) bool) bool 
 }
 
 // nameOf returns the name that consists of tokens.
-func (p *parser) nameOf(tokens []token) (n name, ok bool) {
+func (p *parser) nameOf(tokens []sqltoken.Token) (n name, ok bool) {
 	for i, t := range tokens {
 		switch {
 		case i%2 == 1:
-			if !p.isPunct(t, '.') {
+			if !p.IsPunct(t, '.') {
 				return name{}, false
 			}
-		case t.kind == tokenWord:
-			n = name{qualifier: n.last, last: p.text[t.start:t.end], parts: n.parts + 1}
-		case t.kind == tokenQuoted:
-			n = name{qualifier: n.last, last: unquoteIdentifier(p.text[t.start:t.end]), parts: n.parts + 1}
+		case t.Kind == sqltoken.Word:
+			n = name{qualifier: n.last, last: p.Text[t.Start:t.End], parts: n.parts + 1}
+		case t.Kind == sqltoken.Quoted:
+			n = name{qualifier: n.last, last: sqltoken.UnquoteIdentifier(p.Text[t.Start:t.End]), parts: n.parts + 1}
 		default:
 			return name{}, false
 		}
@@ -248,11 +248,11 @@ func (p *parser) nameOf(tokens []token) (n name, ok bool) {
 }
 
 // isTemporal reports whether tokens are a temporal literal such as DATE '2026-02-03'.
-func (p *parser) isTemporal(tokens []token) bool {
-	if len(tokens) != 2 || tokens[1].kind != tokenString {
+func (p *parser) isTemporal(tokens []sqltoken.Token) bool {
+	if len(tokens) != 2 || tokens[1].Kind != sqltoken.String {
 		return false
 	}
-	return p.is(tokens[0], "DATE", "TIMESTAMP", "TIME")
+	return p.Is(tokens[0], "DATE", "TIMESTAMP", "TIME")
 }
 
 // rowAlias has the aliases of an INSERT's row and of its columns.
@@ -281,13 +281,13 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	if len(in.Table.Fixed) == 0 {
 		return
 	}
-	saved, params, last := p.lexer, p.params, p.last
+	saved, params, last := p.Lexer, p.params, p.last
 	defer func() {
-		p.restore(saved)
+		p.Restore(saved)
 		p.params, p.last = params, last
 	}()
 	for range 3 { // skip DUPLICATE KEY UPDATE
-		p.next()
+		p.Next()
 	}
 	own := func(of name) bool { return of.parts == 1 || strings.EqualFold(of.qualifier, in.Name) }
 	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table, set: make([]given, len(in.Table.Fixed))}
@@ -295,7 +295,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		u.set[i].kind = GivenNot
 	}
 	for {
-		column, ok := p.name(p.next())
+		column, ok := p.name(p.Next())
 		if !ok || !p.assigns() {
 			return
 		}
@@ -305,10 +305,10 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 				u.set[i] = p.assigned(&v, column.last, own)
 			}
 		}
-		if !p.isPunct(p.peek(), ',') {
+		if !p.IsPunct(p.Peek(), ',') {
 			break
 		}
-		p.next()
+		p.Next()
 	}
 	if slices.ContainsFunc(u.set, func(g given) bool { return g.kind != GivenNot }) {
 		p.plan.Updates = append(p.plan.Updates, u)
@@ -319,8 +319,8 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 // new.user_id with a row alias.
 func (p *parser) takesRow(v *value, column string, alias *rowAlias) bool {
 	tokens := p.inner(v)
-	if n := len(tokens); n > 3 && (p.is(tokens[0], "VALUES", "VALUE")) &&
-		p.isPunct(tokens[1], '(') && p.isPunct(tokens[n-1], ')') {
+	if n := len(tokens); n > 3 && (p.Is(tokens[0], "VALUES", "VALUE")) &&
+		p.IsPunct(tokens[1], '(') && p.IsPunct(tokens[n-1], ')') {
 		of, ok := p.nameOf(tokens[2 : n-1])
 		return ok && strings.EqualFold(of.last, column)
 	}

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"fmt"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 func TestGiven_values(t *testing.T) {
@@ -23,7 +25,7 @@ func TestGiven_values(t *testing.T) {
 		{"INSERT INTO t (u, id) VALUES (1)", ""}, // the server refuses the row
 		{"INSERT INTO t (u, v) VALUES (1, 2) /* c */, (-- c\n3, /* c */ 4)", "[1 2] [3 4]"},
 	} {
-		plan, err := Parse(tt.text, Options{Charset: CharsetUTF8, Tables: func(_, _ string) *Table {
+		plan, err := Parse(tt.text, Options{Charset: sqltoken.UTF8, Tables: func(_, _ string) *Table {
 			return &Table{KeyColumn: "id", Kind: KindInteger, Sharding: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
 		}})
 		if err != nil {

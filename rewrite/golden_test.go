@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
@@ -43,7 +43,7 @@ func goldenTables(schema, name string) *Table {
 }
 
 // goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
-func goldenOptions(mode Mode) Options {
+func goldenOptions(mode sqltoken.Mode) Options {
 	return Options{
 		Mode:    mode,
 		Tables:  goldenTables,
@@ -66,9 +66,9 @@ type goldenCase struct {
 }
 
 var (
-	goldenModes = map[string]Mode{
-		"ansi": ANSIQuotes, "noescapes": NoBackslashEscapes, "nozero": NoAutoValueOnZero,
-		"mssql": MSSQL, "emptynull": EmptyStringIsNull, "strict": Strict,
+	goldenModes = map[string]sqltoken.Mode{
+		"ansi": sqltoken.ANSIQuotes, "noescapes": sqltoken.NoBackslashEscapes, "nozero": sqltoken.NoAutoValueOnZero,
+		"mssql": sqltoken.MSSQL, "emptynull": sqltoken.EmptyStringIsNull, "strict": sqltoken.Strict,
 	}
 	goldenDialects = map[string]Dialect{"mysql": DialectMySQL, "vitess": DialectVitess, "mariadb": DialectMariaDB}
 )
@@ -96,7 +96,7 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 			case isDialect:
 				c.opts.Dialect = func() (Dialect, error) { return dialect, nil }
 			case slices.Contains([]string{"gbk", "big5", "sjis", "latin1", "strange"}, flag):
-				c.opts.Charset = ParseCharset(flag)
+				c.opts.Charset = sqltoken.ParseCharset(flag)
 			case flag == "beyond":
 				c.opts.NamesBeyondASCII = true
 			case flag == "quoted":
@@ -164,7 +164,7 @@ func (c *goldenCase) see() string {
 	if literal := plan.LiteralText(goldenKeys(plan)); literal != c.text {
 		show("--- literal\n%s", c.shown(literal))
 	}
-	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), plan.Consulted.names())
+	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), namesOf(plan.Consulted))
 	for i := range plan.Inserts {
 		show("%s", plan.showInsert(&plan.Inserts[i]))
 	}
@@ -178,7 +178,7 @@ func (c *goldenCase) shown(text string) string {
 	return text
 }
 
-func (m Mode) names() string {
+func namesOf(m sqltoken.Mode) string {
 	names := ""
 	for i, name := range []string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT"} {
 		if m&(1<<i) != 0 {
@@ -204,7 +204,7 @@ func goldenKeys(p *Plan) []Keys {
 }
 
 func (p *Plan) showInsert(in *Insert) string {
-	out := sqltext.QuoteTable(in.Schema, in.Name)
+	out := sqltoken.QuoteTable(in.Schema, in.Name)
 	for _, f := range []struct {
 		name string
 		on   bool

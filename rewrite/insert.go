@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // insert parses an INSERT or REPLACE with the first word verb.
-func (p *parser) insert(verb token) (done bool, err error) {
+func (p *parser) insert(verb sqltoken.Token) (done bool, err error) {
 	in := p.plan.add()
 	ruled, err := p.target(verb, in)
 	p.fitting = in.end > 0 && p.listsValues()
@@ -19,11 +19,11 @@ func (p *parser) insert(verb token) (done bool, err error) {
 		p.plan.drop()
 		return err == nil && p.skipStatement(), err
 	}
-	in.start = verb.start
-	in.Replace = p.is(verb, "REPLACE")
+	in.start = verb.Start
+	in.Replace = p.Is(verb, "REPLACE")
 	in.Statement = p.plan.Statements - 1
 	if !p.fitting && p.several() {
-		return true, p.fail(verb.start, in, severalStatements)
+		return true, p.fail(verb.Start, in, severalStatements)
 	}
 	if err := p.body(in); err != nil {
 		return false, err
@@ -34,14 +34,14 @@ func (p *parser) insert(verb token) (done bool, err error) {
 
 // target parses the statement from the verb to the column list, and reports whether the table is
 // sharded. It returns false for the function INSERT(…).
-func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
-	t := p.next()
-	p.noteHints(p.text[verb.end:t.start])
+func (p *parser) target(verb sqltoken.Token, in *Insert) (ruled bool, err error) {
+	t := p.Next()
+	p.noteHints(p.Text[verb.End:t.Start])
 	for p.modifier(t, in) {
-		t = p.next()
+		t = p.Next()
 	}
-	if p.isPunct(t, '.') {
-		t = p.next() // .t means t (the servers have it "for Delphi")
+	if p.IsPunct(t, '.') {
+		t = p.Next() // .t means t (the servers have it "for Delphi")
 	}
 	name, ok := p.name(t)
 	if !ok || name.parts > 2 {
@@ -49,7 +49,7 @@ func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
 		return false, nil
 	}
 	in.Schema, in.Name, in.end = name.qualifier, name.last, name.end
-	in.Table, err = p.lookup(in, t.start)
+	in.Table, err = p.lookup(in, t.Start)
 	return in.Table != nil, err
 }
 
@@ -60,22 +60,22 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 		return nil, nil
 	}
 	if t := p.opts.Tables(in.Schema, in.Name); t != nil {
-		if p.charset != CharsetUTF8 && !isASCII(t.KeyColumn) {
+		if p.Charset != sqltoken.UTF8 && !sqltoken.IsASCII(t.KeyColumn) {
 			return nil, p.fail(at, in, "the key column has non-ASCII letters; SET NAMES utf8mb4")
 		}
 		return t, nil
 	}
-	if isASCII(in.Schema) && isASCII(in.Name) {
+	if sqltoken.IsASCII(in.Schema) && sqltoken.IsASCII(in.Name) {
 		return nil, nil
 	}
-	if p.charset != CharsetUTF8 {
+	if p.Charset != sqltoken.UTF8 {
 		// Its letters differ from the rule's. (Unquoted, the name is doubtful already.)
 		if p.opts.NamesBeyondASCII || p.opts.Tables("", in.Name) != nil {
 			return nil, p.fail(at, in, "names with non-ASCII letters are supported in UTF-8 only; SET NAMES utf8mb4")
 		}
 		return nil, nil
 	}
-	schema, name := validPrefix(in.Schema), validPrefix(in.Name)
+	schema, name := sqltoken.ValidPrefix(in.Schema), sqltoken.ValidPrefix(in.Name)
 	if (schema != in.Schema || name != in.Name) && p.opts.Tables(schema, name) != nil {
 		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "expected UTF-8 after the table's name, found invalid bytes")
 	}
@@ -84,54 +84,54 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 
 // noteHints detects sql_mode in the hints after a statement's verb.
 func (p *parser) noteHints(text string) {
-	if strings.Contains(text, "/*+") && mentionsSQLMode(text) {
+	if strings.Contains(text, "/*+") && sqltoken.MentionsSQLMode(text) {
 		p.modeSet = true
 	}
 }
 
-func (p *parser) modifier(t token, in *Insert) bool {
-	ignore := p.is(t, "IGNORE")
+func (p *parser) modifier(t sqltoken.Token, in *Insert) bool {
+	ignore := p.Is(t, "IGNORE")
 	in.Ignore = in.Ignore || ignore
-	return ignore || p.is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED")
+	return ignore || p.Is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED")
 }
 
 // rewind makes t the next token again.
-func (p *parser) rewind(t token) { p.pos = t.start }
+func (p *parser) rewind(t sqltoken.Token) { p.Pos = t.Start }
 
 // body parses the rest of the statement after the table's name.
 func (p *parser) body(in *Insert) error {
 	headEnd := in.end
-	t := p.next()
-	if p.is(t, "PARTITION") {
-		open := p.next()
+	t := p.Next()
+	if p.Is(t, "PARTITION") {
+		open := p.Next()
 		if _, _, ok := p.names(open); !ok {
-			return p.fail(open.start, in, "expected a list of partitions in brackets")
+			return p.fail(open.Start, in, "expected a list of partitions in brackets")
 		}
-		headEnd = p.prev.end
-		t = p.next()
+		headEnd = p.Prev.End
+		t = p.Next()
 	}
 	list, listed, closing := []string(nil), false, 0
-	if p.isPunct(t, '(') && !p.startsQuery(p.peek()) {
+	if p.IsPunct(t, '(') && !p.startsQuery(p.Peek()) {
 		var ok bool
 		if list, closing, ok = p.names(t); !ok {
-			return p.fail(p.prev.start, in, "expected a column or a closing bracket in the column list")
+			return p.fail(p.Prev.Start, in, "expected a column or a closing bracket in the column list")
 		}
 		listed = len(list) > 0
 		if !listed { // () lists no columns
 			in.headAt = closing
 		}
-		t = p.next()
+		t = p.Next()
 	}
 	cols := columns{list: list, listed: listed, closing: closing, headEnd: headEnd}
 	switch {
-	case p.is(t, "VALUES", "VALUE"):
+	case p.Is(t, "VALUES", "VALUE"):
 		return p.values(in, cols)
-	case p.is(t, "SET") && closing == 0:
+	case p.Is(t, "SET") && closing == 0:
 		return p.assignments(in)
-	case p.startsQuery(t), p.isPunct(t, '('):
+	case p.startsQuery(t), p.IsPunct(t, '('):
 		return p.source(in, cols, t)
 	}
-	return p.fail(t.start, in, "expected VALUES, SET or SELECT")
+	return p.fail(t.Start, in, "expected VALUES, SET or SELECT")
 }
 
 // columns describes the columns of a statement.
@@ -143,8 +143,8 @@ type columns struct {
 }
 
 // startsQuery reports whether t begins the query of an INSERT … SELECT.
-func (p *parser) startsQuery(t token) bool {
-	return p.is(t, "SELECT", "WITH", "TABLE", "VALUES") || p.isPunct(t, '(')
+func (p *parser) startsQuery(t sqltoken.Token) bool {
+	return p.Is(t, "SELECT", "WITH", "TABLE", "VALUES") || p.IsPunct(t, '(')
 }
 
 // name is a name of one or more parts. qualifier is the second last part.
@@ -155,45 +155,45 @@ type name struct {
 }
 
 // name parses the name that begins with t, without its quotes.
-func (p *parser) name(t token) (n name, ok bool) {
+func (p *parser) name(t sqltoken.Token) (n name, ok bool) {
 	for {
 		n.qualifier = n.last
-		switch t.kind {
-		case tokenWord:
-			n.last = p.text[t.start:t.end]
-		case tokenQuoted:
-			n.last = unquoteIdentifier(p.text[t.start:t.end])
+		switch t.Kind {
+		case sqltoken.Word:
+			n.last = p.Text[t.Start:t.End]
+		case sqltoken.Quoted:
+			n.last = sqltoken.UnquoteIdentifier(p.Text[t.Start:t.End])
 		default:
 			return n, false
 		}
-		n.end = t.end
+		n.end = t.End
 		n.parts++
 		if !p.dotFollows() {
 			return n, true
 		}
-		p.next()
-		t = p.next()
+		p.Next()
+		t = p.Next()
 	}
 }
 
 // dotFollows reports whether the next token is a dot. Usually one byte decides.
 func (p *parser) dotFollows() bool {
-	if p.pos < len(p.text) {
-		if c := p.text[p.pos]; c != '.' && class[c]&(classBlank|classComment) == 0 {
+	if p.Pos < len(p.Text) {
+		if c := p.Text[p.Pos]; c != '.' && !sqltoken.IsBlank(c) && !sqltoken.IsComment(c) {
 			return false
 		}
 	}
-	return p.isPunct(p.peek(), '.')
+	return p.IsPunct(p.Peek(), '.')
 }
 
 // names parses a list of names in brackets, and returns the last part of each.
-func (p *parser) names(open token) (list []string, closing int, ok bool) {
-	if !p.isPunct(open, '(') {
+func (p *parser) names(open sqltoken.Token) (list []string, closing int, ok bool) {
+	if !p.IsPunct(open, '(') {
 		return nil, 0, false
 	}
-	t := p.next()
-	if p.isPunct(t, ')') {
-		return nil, t.start, true
+	t := p.Next()
+	if p.IsPunct(t, ')') {
+		return nil, t.Start, true
 	}
 	list = make([]string, 0, 8)
 	for {
@@ -202,13 +202,13 @@ func (p *parser) names(open token) (list []string, closing int, ok bool) {
 			return nil, 0, false
 		}
 		list = append(list, column.last)
-		switch t = p.next(); {
-		case p.isPunct(t, ')'):
-			return list, t.start, true
-		case !p.isPunct(t, ','):
+		switch t = p.Next(); {
+		case p.IsPunct(t, ')'):
+			return list, t.Start, true
+		case !p.IsPunct(t, ','):
 			return nil, 0, false
 		}
-		t = p.next()
+		t = p.Next()
 	}
 }
 
@@ -224,13 +224,13 @@ func (in *Insert) keyIndex(list []string) int {
 
 // values parses the rows of VALUES.
 func (p *parser) values(in *Insert, cols columns) error {
-	verb, params := p.prev, p.params
+	verb, params := p.Prev, p.params
 	rows := rowReader{parser: p, in: in, key: -1, arity: len(cols.list), listed: cols.listed, wrong: -1}
 	empty := p.emptyRow()
 	switch {
 	case cols.listed:
 		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
-			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn), ", ", true
+			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.KeyColumn), ", ", true
 		}
 	case empty:
 		in.keyAdded = true
@@ -254,13 +254,13 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if err := rows.all(); err != nil {
 		return err
 	}
-	if p.continuesQuery(p.peek()) {
+	if p.continuesQuery(p.Peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
 		in.slots, in.others, in.given, in.Refused = nil, 0, nil, false
 		in.headText, in.keyPrefix, in.keyAdded = "", "", false
 		p.rewind(verb)
 		p.params = params
-		return p.source(in, cols, p.next())
+		return p.source(in, cols, p.Next())
 	}
 	if in.Refused {
 		rows.refuse()
@@ -269,8 +269,8 @@ func (p *parser) values(in *Insert, cols columns) error {
 }
 
 // continuesQuery reports whether t makes the preceding VALUES a query.
-func (p *parser) continuesQuery(t token) bool {
-	return p.is(t, "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT")
+func (p *parser) continuesQuery(t sqltoken.Token) bool {
+	return p.Is(t, "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT")
 }
 
 // listColumns adds a column list to the statement.
@@ -298,29 +298,29 @@ func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 
 // emptyRow reports whether the first row is ().
 func (p *parser) emptyRow() bool {
-	defer p.lookAhead()()
-	t := p.next()
-	if p.is(t, "ROW") {
-		t = p.next()
+	defer p.LookAhead()()
+	t := p.Next()
+	if p.Is(t, "ROW") {
+		t = p.Next()
 	}
-	return p.isPunct(t, '(') && p.isPunct(p.next(), ')')
+	return p.IsPunct(t, '(') && p.IsPunct(p.Next(), ')')
 }
 
 // assignments parses the assignments of INSERT … SET.
 func (p *parser) assignments(in *Insert) error {
 	found, end := false, 0
 	for {
-		column, ok := p.name(p.next())
+		column, ok := p.name(p.Next())
 		if !ok {
-			return p.fail(p.prev.start, in, "expected a column")
+			return p.fail(p.Prev.Start, in, "expected a column")
 		}
 		if !p.assigns() {
-			return p.fail(p.prev.start, in, "expected =")
+			return p.fail(p.Prev.Start, in, "expected =")
 		}
 		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
 		v := p.expression(inSet)
 		if v.isEmpty() {
-			return p.fail(p.pos, in, "expected a value")
+			return p.fail(p.Pos, in, "expected a value")
 		}
 		end = v.end
 		if i := in.noted(column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
@@ -332,13 +332,13 @@ func (p *parser) assignments(in *Insert) error {
 				return err
 			}
 		}
-		if !p.isPunct(p.peek(), ',') {
+		if !p.IsPunct(p.Peek(), ',') {
 			break
 		}
-		p.next()
+		p.Next()
 	}
 	if !found {
-		in.keyPrefix, in.keyAdded = ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn)+" = ", true
+		in.keyPrefix, in.keyAdded = ", "+sqltoken.QuoteIdentifier(in.Table.KeyColumn)+" = ", true
 		p.addSlot(in, slot{at: uint32(end), end: uint32(end), before: uint32(p.params)})
 	}
 	return p.tail(in, nil)
@@ -346,90 +346,90 @@ func (p *parser) assignments(in *Insert) error {
 
 // endsAssignment reports whether t begins the clause after assignments. before is the token before
 // t.
-func (p *parser) endsAssignment(in clause, before, t token) bool {
-	if p.isPunct(before, '.') {
+func (p *parser) endsAssignment(in clause, before, t sqltoken.Token) bool {
+	if p.IsPunct(before, '.') {
 		return false
 	}
-	return in == inSet && p.is(t, "AS", "ON") || p.isReturning(t, before)
+	return in == inSet && p.Is(t, "AS", "ON") || p.isReturning(t, before)
 }
 
 // tail parses the clauses after the rows, up to the statement's end: a row alias, ON DUPLICATE KEY
 // UPDATE and RETURNING.
 func (p *parser) tail(in *Insert, columns []string) error {
-	t := p.next()
+	t := p.Next()
 	var alias *rowAlias
-	if p.is(t, "AS") {
-		as, ok := p.name(p.next())
+	if p.Is(t, "AS") {
+		as, ok := p.name(p.Next())
 		if !ok {
-			return p.fail(p.prev.start, in, "expected a row alias")
+			return p.fail(p.Prev.Start, in, "expected a row alias")
 		}
 		alias = &rowAlias{name: as.last, of: columns}
-		if t = p.next(); p.isPunct(t, '(') {
+		if t = p.Next(); p.IsPunct(t, '(') {
 			var closing int
 			if alias.columns, closing, ok = p.names(t); !ok {
-				return p.fail(t.start, in, "expected the columns of the row alias")
+				return p.fail(t.Start, in, "expected the columns of the row alias")
 			}
 			if in.keyAdded {
 				in.aliasAt = closing
 			}
-			t = p.next()
+			t = p.Next()
 		}
 	}
 	if p.onDuplicate(t) {
 		in.OnDuplicate = true
 		p.duplicate(in, alias)
-		in.duplicateAt = t.end
+		in.duplicateAt = t.End
 		t = p.skipTo(true, &in.duplicateAt)
 	}
-	if p.is(t, "RETURNING") {
+	if p.Is(t, "RETURNING") {
 		in.Returning = true
 		t = p.skipTo(false, new(int))
 	}
 	switch {
-	case t.kind == tokenEOF, p.isPunct(t, ';'):
+	case t.Kind == sqltoken.EOF, p.IsPunct(t, ';'):
 		return nil
-	case t.kind == tokenBad:
-		return p.fail(t.start, in, "unterminated string, name or comment")
+	case t.Kind == sqltoken.Bad:
+		return p.fail(t.Start, in, "unterminated string, name or comment")
 	}
-	return p.fail(t.start, in, "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement")
+	return p.fail(t.Start, in, "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement")
 }
 
 // onDuplicate reports whether t begins ON DUPLICATE KEY.
-func (p *parser) onDuplicate(t token) bool {
-	if !p.is(t, "ON") {
+func (p *parser) onDuplicate(t sqltoken.Token) bool {
+	if !p.Is(t, "ON") {
 		return false
 	}
-	defer p.lookAhead()()
-	return p.is(p.next(), "DUPLICATE") && p.is(p.next(), "KEY")
+	defer p.LookAhead()()
+	return p.Is(p.Next(), "DUPLICATE") && p.Is(p.Next(), "KEY")
 }
 
 // skipTo moves to RETURNING or the end of the statement, and stores the end of the last token
 // before it.
-func (p *parser) skipTo(returning bool, end *int) token {
+func (p *parser) skipTo(returning bool, end *int) sqltoken.Token {
 	depth := 0
 	for {
-		before := p.prev
+		before := p.Prev
 		t := p.take(&depth)
-		if p.endsStatement(t) ||
-			returning && depth == 0 && p.isReturning(t, before) && !p.isPunct(p.peek(), '=') {
+		if p.EndsStatement(t) ||
+			returning && depth == 0 && p.isReturning(t, before) && !p.IsPunct(p.Peek(), '=') {
 			return t
 		}
-		*end = t.end
+		*end = t.End
 	}
 }
 
 // take returns the next token. It counts placeholders and open brackets, and detects
 // LAST_INSERT_ID().
-func (p *parser) take(depth *int) token {
-	t := p.next()
+func (p *parser) take(depth *int) sqltoken.Token {
+	t := p.Next()
 	switch {
-	case t.kind == tokenParam:
+	case t.Kind == sqltoken.Param:
 		p.params++
-	case t.kind == tokenWord:
+	case t.Kind == sqltoken.Word:
 		p.noteWord(t)
-	case p.isPunct(t, '('):
+	case p.IsPunct(t, '('):
 		*depth++
-	case p.isPunct(t, ')'):
+	case p.IsPunct(t, ')'):
 		*depth--
 	}
 	return t
@@ -437,12 +437,12 @@ func (p *parser) take(depth *int) token {
 
 // isReturning reports whether t begins the clause RETURNING. The token before it is before. In
 // MySQL the word is an ordinary name.
-func (p *parser) isReturning(t, before token) bool {
-	return p.is(t, "RETURNING") && !p.isNamePosition(before) && !p.isMySQL()
+func (p *parser) isReturning(t, before sqltoken.Token) bool {
+	return p.Is(t, "RETURNING") && !p.isNamePosition(before) && !p.isMySQL()
 }
 
 // isNamePosition reports whether a word after this token is a name: after a dot, comma or operator.
-func (p *parser) isNamePosition(before token) bool {
-	return before.kind == tokenPunct && !p.isPunct(before, ')') ||
-		p.is(before, "UPDATE", "AS", "NOT", "AND", "OR", "XOR", "DIV", "MOD", "LIKE", "IS", "IN", "SELECT", "FROM")
+func (p *parser) isNamePosition(before sqltoken.Token) bool {
+	return before.Kind == sqltoken.Punct && !p.IsPunct(before, ')') ||
+		p.Is(before, "UPDATE", "AS", "NOT", "AND", "OR", "XOR", "DIV", "MOD", "LIKE", "IS", "IN", "SELECT", "FROM")
 }

@@ -1,12 +1,16 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
 
 // value is an expression. It has the tokens without brackets around them, if they are few enough
 // for a literal.
 type value struct {
 	start, end int
-	tokens     [6]token
+	tokens     [6]sqltoken.Token
 	n          int
 	open       int  // number of brackets at its beginning
 	closed     int  // number of these brackets that are closed
@@ -39,14 +43,14 @@ const (
 // assignments it also stops at the word that begins the next clause. It doesn't consume the token
 // that it stops at.
 func (p *parser) expression(in clause) value {
-	v := value{params: p.params, start: p.pos, end: p.pos}
+	v := value{params: p.params, start: p.Pos, end: p.Pos}
 	for depth := 0; ; {
-		saved, params := p.lexer, p.params
+		saved, params := p.Lexer, p.params
 		outside := depth == 0
 		t := p.take(&depth)
-		if t.kind == tokenEOF || t.kind == tokenBad || outside && (p.isPunct(t, ',') || p.isPunct(t, ')') ||
-			p.isPunct(t, ';') || in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.prev, t)) {
-			p.restore(saved)
+		if t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad || outside && (p.IsPunct(t, ',') || p.IsPunct(t, ')') ||
+			p.IsPunct(t, ';') || in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.Prev, t)) {
+			p.Restore(saved)
 			p.params = params
 			return v
 		}
@@ -55,15 +59,15 @@ func (p *parser) expression(in clause) value {
 }
 
 // add adds the next token to a value. depth is the number of open brackets after it.
-func (p *parser) add(v *value, t token, depth int) {
+func (p *parser) add(v *value, t sqltoken.Token, depth int) {
 	if v.isEmpty() {
-		v.start = t.start
+		v.start = t.Start
 	}
-	v.end = t.end
+	v.end = t.End
 	switch {
-	case p.isPunct(t, '(') && v.n == 0 && v.closed == 0:
+	case p.IsPunct(t, '(') && v.n == 0 && v.closed == 0:
 		v.open++
-	case p.isPunct(t, ')') && depth < v.open:
+	case p.IsPunct(t, ')') && depth < v.open:
 		v.closed++
 	case v.closed > 0, v.n == len(v.tokens):
 		v.complex = true
@@ -86,7 +90,7 @@ func (p *parser) addKey(in *Insert, v *value) error {
 
 func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	tokens := p.inner(v)
-	if len(tokens) == 1 && tokens[0].kind == tokenParam {
+	if len(tokens) == 1 && tokens[0].Kind == sqltoken.Param {
 		return SlotParam, p.modeKnown(in, v) // for a bound 0, the execution checks the session's sql_mode
 	}
 	l, ok := p.literal(tokens)
@@ -118,21 +122,21 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 // zeroSlot determines how an integer key is handled that the server may convert to 0.
 func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
 	if l.isEmpty() {
-		p.plan.Consulted |= EmptyStringIsNull
-		if p.mode&EmptyStringIsNull != 0 {
+		p.plan.Consulted |= sqltoken.EmptyStringIsNull
+		if p.Mode&sqltoken.EmptyStringIsNull != 0 {
 			return SlotFill, nil
 		}
 	}
-	p.plan.Consulted |= NoAutoValueOnZero
-	asks, whole, reason := p.mode&NoAutoValueOnZero == 0, true, ""
+	p.plan.Consulted |= sqltoken.NoAutoValueOnZero
+	asks, whole, reason := p.Mode&sqltoken.NoAutoValueOnZero == 0, true, ""
 	if !l.number {
 		var certain bool
 		if _, whole, certain = readZero(l.text); !whole || !certain {
-			p.plan.Consulted |= Strict
+			p.plan.Consulted |= sqltoken.Strict
 		}
 		var err error
 		keeps := func() (bool, error) { return p.keepsStrings(in) }
-		if asks, reason, err = AsksForKey(l.text, p.mode, in.Ignore, in.Rows(), keeps); err != nil {
+		if asks, reason, err = AsksForKey(l.text, p.Mode, in.Ignore, in.Rows(), keeps); err != nil {
 			return SlotUnknown, err
 		}
 	}
@@ -174,8 +178,8 @@ func (p *parser) keyKind(in *Insert) (Kind, error) {
 
 // inner returns the tokens of a value without brackets around them: (NULL) is NULL. For (DEFAULT)
 // it returns nil, since the servers refuse that.
-func (p *parser) inner(v *value) []token {
-	if v.complex || v.n == 0 || v.open > 0 && (p.is(v.tokens[0], "DEFAULT", "IGNORE")) {
+func (p *parser) inner(v *value) []sqltoken.Token {
+	if v.complex || v.n == 0 || v.open > 0 && (p.Is(v.tokens[0], "DEFAULT", "IGNORE")) {
 		return nil
 	}
 	return v.tokens[:v.n]
@@ -183,12 +187,12 @@ func (p *parser) inner(v *value) []token {
 
 // isNull reports whether tokens are NULL, DEFAULT, MariaDB's IGNORE, which means DEFAULT, or \N,
 // which MariaDB and MySQL 5.7 support.
-func (p *parser) isNull(tokens []token) bool {
+func (p *parser) isNull(tokens []sqltoken.Token) bool {
 	switch len(tokens) {
 	case 1:
-		return p.is(tokens[0], "NULL", "DEFAULT") || p.is(tokens[0], "IGNORE") && !p.isMySQL()
+		return p.Is(tokens[0], "NULL", "DEFAULT") || p.Is(tokens[0], "IGNORE") && !p.isMySQL()
 	case 2:
-		return p.isPunct(tokens[0], '\\') && p.word(tokens[1]) == "N"
+		return p.IsPunct(tokens[0], '\\') && p.Keyword(tokens[1]) == "N"
 	}
 	return false
 }
@@ -234,8 +238,8 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 		return SlotUnknown, p.fail(v.start, in, "the key is an expression of unknown type, "+
 			"which the server may round in another way; write CAST(expression AS SIGNED) or a value")
 	}
-	p.plan.Consulted |= NoAutoValueOnZero
-	if in.wrapper = &wrapZero; p.mode&NoAutoValueOnZero != 0 {
+	p.plan.Consulted |= sqltoken.NoAutoValueOnZero
+	if in.wrapper = &wrapZero; p.Mode&sqltoken.NoAutoValueOnZero != 0 {
 		in.wrapper = &wrapNull
 	}
 	return SlotExpression, p.modeKnown(in, v)
@@ -245,23 +249,23 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 // converts as the column does. It accepts arithmetic with such numbers, CAST and CONVERT to an
 // integer, LAST_INSERT_ID and UUID_SHORT. The syntax is the server's concern.
 func (p *parser) isExact(v *value) bool {
-	r := &parser{lexer: lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}, plan: &Plan{}}
+	r := &parser{Lexer: sqltoken.Lexer{Text: p.Text[:v.end], Pos: v.start, Mode: p.Mode, Charset: p.Charset}, plan: &Plan{}}
 	for {
-		t := r.next()
+		t := r.Next()
 		switch {
-		case t.kind == tokenEOF:
+		case t.Kind == sqltoken.EOF:
 			return true
-		case t.kind == tokenNumber:
-			l := literal{r.text[t.start:t.end], true}
+		case t.Kind == sqltoken.Number:
+			l := literal{r.Text[t.Start:t.End], true}
 			if _, base := l.radix(); base != 0 || l.isFloat() {
 				return false
 			}
-		case t.kind == tokenPunct && strings.IndexByte("+-*/%()", r.text[t.start]) >= 0, r.is(t, "DIV", "MOD"):
-		case !r.is(t, "LAST_INSERT_ID", "UUID_SHORT", "CAST", "CONVERT") || !r.isPunct(r.peek(), '('):
+		case t.Kind == sqltoken.Punct && strings.IndexByte("+-*/%()", r.Text[t.Start]) >= 0, r.Is(t, "DIV", "MOD"):
+		case !r.Is(t, "LAST_INSERT_ID", "UUID_SHORT", "CAST", "CONVERT") || !r.IsPunct(r.Peek(), '('):
 			return false
 		default:
 			last, ok := r.arguments()
-			if !ok || r.is(t, "CAST", "CONVERT") && !fold(last, "SIGNED", "UNSIGNED") {
+			if !ok || r.Is(t, "CAST", "CONVERT") && !sqltoken.Is(last, "SIGNED", "UNSIGNED") {
 				return false
 			}
 		}
@@ -271,21 +275,21 @@ func (p *parser) isExact(v *value) bool {
 // arguments parses the arguments of a function. It returns the final word SIGNED or UNSIGNED, which
 // INTEGER may follow.
 func (p *parser) arguments() (last string, ok bool) {
-	p.next()
+	p.Next()
 	for depth := 1; ; {
-		before := p.prev
-		switch t := p.next(); {
-		case t.kind == tokenEOF, t.kind == tokenBad:
+		before := p.Prev
+		switch t := p.Next(); {
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
 			return "", false
-		case p.isPunct(t, '('):
+		case p.IsPunct(t, '('):
 			depth++
-		case p.isPunct(t, ')'):
+		case p.IsPunct(t, ')'):
 			if depth--; depth == 0 {
 				return last, true
 			}
-		case depth == 1 && (p.isPunct(before, ',') || p.is(before, "AS")):
-			last = p.word(t)
-		case depth == 1 && !p.is(t, "INTEGER") && !p.is(t, "INT"):
+		case depth == 1 && (p.IsPunct(before, ',') || p.Is(before, "AS")):
+			last = p.Keyword(t)
+		case depth == 1 && !p.Is(t, "INTEGER") && !p.Is(t, "INT"):
 			last = ""
 		}
 	}

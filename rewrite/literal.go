@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // literal is a string or number in a statement.
@@ -17,50 +17,50 @@ type literal struct {
 
 // literal parses a literal: a number with signs, TRUE or FALSE, b'01', x'41', or adjacent strings.
 // A string may have a character set in front and a collation after it.
-func (p *parser) literal(tokens []token) (literal, bool) {
+func (p *parser) literal(tokens []sqltoken.Token) (literal, bool) {
 	negative, signs := false, 0
-	for signs < len(tokens) && (p.isPunct(tokens[signs], '-') || p.isPunct(tokens[signs], '+')) {
-		negative = negative != p.isPunct(tokens[signs], '-')
+	for signs < len(tokens) && (p.IsPunct(tokens[signs], '-') || p.IsPunct(tokens[signs], '+')) {
+		negative = negative != p.IsPunct(tokens[signs], '-')
 		signs++
 	}
 	if tokens = tokens[signs:]; len(tokens) == 0 {
 		return literal{}, false
 	}
-	first := p.text[tokens[0].start:tokens[0].end]
+	first := p.Text[tokens[0].Start:tokens[0].End]
 	switch {
-	case tokens[0].kind == tokenNumber:
+	case tokens[0].Kind == sqltoken.Number:
 		if negative {
 			first = "-" + first
 		}
 		return literal{first, true}, len(tokens) == 1
 	case signs > 0:
 		return literal{}, false
-	case tokens[0].kind == tokenString:
+	case tokens[0].Kind == sqltoken.String:
 		return p.strings(tokens)
-	case tokens[0].kind != tokenWord:
+	case tokens[0].Kind != sqltoken.Word:
 		return literal{}, false
-	case fold(first, "TRUE"):
+	case sqltoken.Is(first, "TRUE"):
 		return literal{"1", true}, len(tokens) == 1
-	case fold(first, "FALSE"):
+	case sqltoken.Is(first, "FALSE"):
 		return literal{"0", true}, len(tokens) == 1
-	case fold(first, "B") && len(tokens) == 2:
+	case sqltoken.Is(first, "B") && len(tokens) == 2:
 		digits, ok := p.strings(tokens[1:])
 		return literal{"0b" + digits.text, true}, ok
-	case fold(first, "X") && len(tokens) == 2:
+	case sqltoken.Is(first, "X") && len(tokens) == 2:
 		return p.hexadecimal(tokens[1:])
-	case fold(first, "N", "_UTF8MB4", "_UTF8MB3", "_UTF8"):
+	case sqltoken.Is(first, "N", "_UTF8MB4", "_UTF8MB3", "_UTF8"):
 		return p.strings(tokens[1:])
-	case fold(first, "_UCS2", "_UTF16", "_UTF16LE", "_UTF32"):
+	case sqltoken.Is(first, "_UCS2", "_UTF16", "_UTF16LE", "_UTF32"):
 		return literal{}, false // characters have two or four bytes
 	case first[0] == '_':
 		l, ok := p.strings(tokens[1:])
-		return l, ok && isASCII(l.text)
+		return l, ok && sqltoken.IsASCII(l.text)
 	}
 	return literal{}, false
 }
 
 // hexadecimal parses the string of x'41', which is a number to MySQL and a string to MariaDB.
-func (p *parser) hexadecimal(tokens []token) (literal, bool) {
+func (p *parser) hexadecimal(tokens []sqltoken.Token) (literal, bool) {
 	digits, ok := p.strings(tokens)
 	text, err := hex.DecodeString(digits.text)
 	if !ok || err != nil {
@@ -76,16 +76,16 @@ func (p *parser) hexadecimal(tokens []token) (literal, bool) {
 }
 
 // strings parses adjacent string literals, which form one string: 'a' "b".
-func (p *parser) strings(tokens []token) (literal, bool) {
-	if n := len(tokens) - 2; n > 0 && p.is(tokens[n], "COLLATE") {
+func (p *parser) strings(tokens []sqltoken.Token) (literal, bool) {
+	if n := len(tokens) - 2; n > 0 && p.Is(tokens[n], "COLLATE") {
 		tokens = tokens[:n]
 	}
 	text := ""
 	for _, t := range tokens {
-		if t.kind != tokenString {
+		if t.Kind != sqltoken.String {
 			return literal{}, false
 		}
-		text += unquoteString(p.text[t.start:t.end], p.mode)
+		text += sqltoken.UnquoteString(p.Text[t.Start:t.End], p.Mode)
 	}
 	return literal{text: text}, len(tokens) > 0
 }
@@ -121,11 +121,11 @@ func IsZero(s string) bool {
 // The function keeps reports whether the column stores strings, in which only '0' is a zero.
 // AsksForKey calls it only if that matters.
 func AsksForKey(
-	s string, mode Mode, ignore bool, row int, keeps func() (bool, error),
+	s string, mode sqltoken.Mode, ignore bool, row int, keeps func() (bool, error),
 ) (asks bool, reason string, err error) {
 	zero, whole, certain := readZero(s)
 	switch {
-	case !zero, mode&NoAutoValueOnZero != 0:
+	case !zero, mode&sqltoken.NoAutoValueOnZero != 0:
 		return false, "", nil
 	case whole && certain:
 		return true, "", nil
@@ -135,7 +135,7 @@ func AsksForKey(
 		return false, "", err
 	case kept:
 		return whole, "", nil
-	case isASCII(s) && (ignore || mode&Strict == 0):
+	case sqltoken.IsASCII(s) && (ignore || mode&sqltoken.Strict == 0):
 		return true, "", nil
 	case !whole && certain && row == 0:
 		return false, "", nil // the server refuses it
@@ -153,7 +153,7 @@ func readZero(s string) (zero, whole, certain bool) {
 	zero, whole = convertsToZero(strings.Trim(s, " \t\n\v\f\r"))
 	exponent := strings.TrimLeft(s, " \t\n\r+-.0123456789")
 	hasExponent := exponent != s && exponent != "" && exponent[0]|0x20 == 'e'
-	certain = isASCII(s) && !strings.ContainsAny(s, "\v\f") && !hasExponent
+	certain = sqltoken.IsASCII(s) && !strings.ContainsAny(s, "\v\f") && !hasExponent
 	return zero, whole, certain
 }
 
@@ -162,17 +162,17 @@ func convertsToZero(s string) (zero, whole bool) {
 	if len(s)-len(number) > 1 {
 		return true, false
 	}
-	integer := number[:digitsEnd(number, 0)]
+	integer := number[:sqltoken.DigitsEnd(number, 0)]
 	rest, fraction := number[len(integer):], ""
 	if strings.HasPrefix(rest, ".") {
-		fraction = rest[1:digitsEnd(rest, 1)]
+		fraction = rest[1:sqltoken.DigitsEnd(rest, 1)]
 		rest = rest[1+len(fraction):]
 	}
 	if integer == "" && fraction == "" {
 		return true, false
 	}
 	exponent := 0
-	if end := exponentEnd(rest, 0); end > 0 {
+	if end := sqltoken.ExponentEnd(rest, 0); end > 0 {
 		var err error
 		if exponent, err = strconv.Atoi(rest[1:end]); err != nil { // out of range; Atoi returns the limit
 			exponent = math.MaxInt32
@@ -215,10 +215,10 @@ func (l literal) integer() any {
 		if l.text[0] == '-' {
 			return nil
 		}
-		return sqltext.ParseInteger(digits, base)
+		return sqltoken.ParseInteger(digits, base)
 	}
 	s := strings.Trim(l.text, " \t\n\v\f\r")
-	if n := sqltext.ParseInteger(s, 10); n != nil {
+	if n := sqltoken.ParseInteger(s, 10); n != nil {
 		return n
 	}
 	if strings.Trim(s, "0123456789.eE+-") != "" {
@@ -238,7 +238,7 @@ func (l literal) integer() any {
 // string returns a literal's value in a string column, nil if only the server knows it: 007 becomes
 // '7', and 0x41 becomes 'A'.
 func (l literal) string() any {
-	digits, ok := sqltext.AppendLiteral(nil, sqltext.ParseInteger(l.text, 10))
+	digits, ok := sqltoken.AppendLiteral(nil, sqltoken.ParseInteger(l.text, 10))
 	if l.number && (!ok || string(digits) != l.text) {
 		return nil
 	}
@@ -265,51 +265,6 @@ func (p *Plan) Kept(in *Insert, i int) any {
 
 // reader returns a parser for a part of the string.
 func (p *Plan) reader(start, end int) *parser {
-	of := lexer{text: p.text[:end], pos: start, mode: p.mode, charset: p.charset}
-	return &parser{answered: true, server: p.dialect, lexer: of, plan: &Plan{}}
-}
-
-func unquoteIdentifier(s string) string {
-	quote := s[len(s)-1:]
-	return strings.ReplaceAll(s[1:len(s)-1], quote+quote, quote)
-}
-
-// unquoteString returns the contents of a string literal (MySQL manual, "String
-// Literals").
-func unquoteString(s string, mode Mode) string {
-	quote, body := s[0], s[1:len(s)-1]
-	if strings.IndexByte(body, quote) < 0 && strings.IndexByte(body, '\\') < 0 {
-		return body
-	}
-	var b strings.Builder
-	for i := 0; i < len(body); i++ {
-		c := body[i]
-		switch {
-		case c == quote:
-			i++ // a doubled quote
-		case c == '\\' && mode&NoBackslashEscapes == 0 && i+1 < len(body):
-			i++
-			switch body[i] {
-			case 'n':
-				c = '\n'
-			case 't':
-				c = '\t'
-			case 'r':
-				c = '\r'
-			case 'b':
-				c = '\b'
-			case '0':
-				c = 0
-			case 'Z':
-				c = 0x1a
-			case '%', '_': // for LIKE, which interprets the backslash
-				b.WriteByte('\\')
-				c = body[i]
-			default:
-				c = body[i]
-			}
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+	of := sqltoken.Lexer{Text: p.text[:end], Pos: start, Mode: p.mode, Charset: p.charset}
+	return &parser{answered: true, server: p.dialect, Lexer: of, plan: &Plan{}}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // The servers showed which values are zero, with an AUTO_INCREMENT column.
@@ -33,25 +33,6 @@ func TestIsZero_literals(t *testing.T) {
 	}
 }
 
-func TestUnquoteString_literals(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		mode Mode
-		want string
-	}{
-		{`''`, 0, ``}, {`'a'`, 0, `a`}, {`'it''s'`, 0, `it's`}, {`"it''s"`, 0, `it''s`}, {`"a""b"`, 0, `a"b`},
-		{`'\n\t\r\b\0\Z\'\"\\\q'`, 0, "\n\t\r\b\x00\x1a'\"\\q"},
-		{`'\%\_'`, 0, `\%\_`}, {`'''x'`, 0, `'x`}, {`'x\'`, 0, `x\`}, {`'\x'`, 0, `x`},
-		{`'\n\\'`, NoBackslashEscapes, `\n\\`},
-		{`'日''本'`, 0, `日'本`},
-		{"'\xff\x00'", 0, "\xff\x00"},
-	} {
-		if have := unquoteString(c.text, c.mode); have != c.want {
-			t.Errorf("%s mode %d\nhave: %q\nwant: %q", c.text, c.mode, have, c.want)
-		}
-	}
-}
-
 // FuzzAppendLiteral holds that a key's literal is one value in every mode, and
 // that plain ones read back as they were.
 func FuzzAppendLiteral(f *testing.F) {
@@ -60,13 +41,13 @@ func FuzzAppendLiteral(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		for _, k := range []any{key, []byte(key)} {
-			literal, _ := sqltext.AppendLiteral([]byte("("), k)
+			literal, _ := sqltoken.AppendLiteral([]byte("("), k)
 			literal = append(literal, ')')
-			for mode := range Mode(8) {
-				r := &parser{lexer: lexer{text: string(literal), mode: mode}, plan: &Plan{}}
-				r.next()
+			for mode := range sqltoken.Mode(8) {
+				r := &parser{Lexer: sqltoken.Lexer{Text: string(literal), Mode: mode}, plan: &Plan{}}
+				r.Next()
 				v := r.expression(inRow)
-				if end := r.next(); !r.isPunct(end, ')') || end.end != len(literal) || r.consulted != 0 {
+				if end := r.Next(); !r.IsPunct(end, ')') || end.End != len(literal) || r.Consulted != 0 {
 					t.Fatalf("%q in mode %d is no value: %s", key, mode, literal)
 				}
 				if l, ok := r.literal(r.inner(&v)); ok && l.text != key {
@@ -78,14 +59,4 @@ func FuzzAppendLiteral(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestUnquoteIdentifier_undoesQuotes(t *testing.T) {
-	for text, want := range map[string]string{
-		"`id`": "id", "``": "", "`we``ird`": "we`ird", `"a""b"`: `a"b`,
-	} {
-		if have := unquoteIdentifier(text); have != want {
-			t.Errorf("%s\nhave: %q\nwant: %q", text, have, want)
-		}
-	}
 }

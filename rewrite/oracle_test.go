@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -50,7 +50,7 @@ var wrapped = regexp.MustCompile("^(SUBSTRING_INDEX\\(|COALESCE\\(CAST|\\(SELECT
 func checkSplices(p *rewrite.Plan) error {
 	for s := range p.Splices() {
 		in := &p.Inserts[s.Insert]
-		column := regexp.QuoteMeta(sqltext.QuoteIdentifier(in.Table.KeyColumn))
+		column := regexp.QuoteMeta(sqltoken.QuoteIdentifier(in.Table.KeyColumn))
 		form := "^(, " + column + "| ?\\(?(`([^`]|``)+`(, )?)+\\)?|, `shardkey_key`|(~0 \\+ 1(, )?)+|, .*" + column + " = IF\\(.*)$"
 		if s.HasKey {
 			form = "^(, )?(" + column + " = )?(LAST_INSERT_ID\\(\\?\\)|\\? ?)$"

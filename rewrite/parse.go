@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Parse parses a string. It returns a plan without inserts for a string that is passed through. It
@@ -17,23 +17,21 @@ func Parse(text string, opts Options) (*Plan, error) {
 		return nil, NewStatementError(text[:64], opts, 0, "", "the statement is longer than 4 GiB")
 	}
 	p := &parser{
-		lexer: newLexer(text, opts.Mode, opts.Charset),
+		Lexer: sqltoken.NewLexer(text, opts.Mode, opts.Charset),
 		opts:  opts,
 		plan:  &Plan{text: text, mode: opts.Mode, charset: opts.Charset},
 
 		mention: -1,
 	}
 	err := p.script()
-	p.plan.Consulted |= p.lexer.consulted
+	p.plan.Consulted |= p.Lexer.Consulted
 	p.plan.params, p.plan.dialect = p.params, p.server
-	p.plan.ConsultedCharset = !isASCII(text[:p.readTo()])
+	p.plan.ConsultedCharset = !sqltoken.IsASCII(text[:p.readTo()])
 	if err == nil {
 		err = p.later
 	}
-	if p.cut && len(p.text) <= p.readTo() {
-		p.doubt(len(p.text), reasonOther)
-	}
-	if p.unsure != "" {
+	p.MustRead(p.readTo())
+	if p.Unsure != "" {
 		return p.doubted(err)
 	}
 	if err != nil {
@@ -61,13 +59,13 @@ func (p *parser) doubted(err error) (*Plan, error) {
 	case err != nil:
 		return nil, err
 	case len(inserts) > 0:
-		table = sqltext.QuoteTable(inserts[0].Schema, inserts[0].Name)
+		table = sqltoken.QuoteTable(inserts[0].Schema, inserts[0].Name)
 	default:
 		if table = p.mayInsertInto(); table == "" {
 			return p.plan, nil
 		}
 	}
-	return nil, NewStatementError(p.plan.text, p.opts, p.unsureAt, table, p.unsure)
+	return nil, NewStatementError(p.plan.text, p.opts, p.UnsureAt, table, p.Unsure)
 }
 
 // mayInsertInto returns a sharded table that is named after INSERT, REPLACE or LOAD. It is empty if
@@ -77,7 +75,7 @@ func (p *parser) mayInsertInto() string {
 	if p.opts.Tables == nil {
 		return ""
 	}
-	if p.opts.NamesBeyondASCII && p.charset != CharsetUTF8 && !isASCII(text) {
+	if p.opts.NamesBeyondASCII && p.Charset != sqltoken.UTF8 && !sqltoken.IsASCII(text) {
 		return "beyond ASCII"
 	}
 	const longest = 300 // in bytes: a quoted name has at most 64 characters
@@ -85,17 +83,17 @@ func (p *parser) mayInsertInto() string {
 		names := []string(nil)
 		c := text[i]
 		switch {
-		case isWordByte(c):
-			end := wordEnd(text, i)
+		case sqltoken.IsWordByte(c):
+			end := sqltoken.WordEnd(text, i)
 			names = append(strings.FieldsFunc(text[i:end], func(r rune) bool { return r >= utf8.RuneSelf }), text[i:end])
 			i = end
 		case (c == '`' || c == '"' || c == '[') && text[i-1] != c: // text begins with a word
 			if c == '[' {
 				c = ']'
 			}
-			lx := lexer{text: text[i:min(i+longest, len(text))]}
-			if end, ok := lx.skipQuoted(0, c); ok {
-				names = []string{unquoteIdentifier(lx.text[:end])}
+			lx := sqltoken.Lexer{Text: text[i:min(i+longest, len(text))]}
+			if end, ok := lx.SkipQuoted(0, c); ok {
+				names = []string{sqltoken.UnquoteIdentifier(lx.Text[:end])}
 			}
 			i++
 		default:
@@ -103,7 +101,7 @@ func (p *parser) mayInsertInto() string {
 		}
 		for _, name := range names {
 			if p.opts.Tables("", name) != nil {
-				return sqltext.QuoteIdentifier(name)
+				return sqltoken.QuoteIdentifier(name)
 			}
 		}
 	}
@@ -113,17 +111,17 @@ func (p *parser) mayInsertInto() string {
 // indexVerb returns the position of the first INSERT, REPLACE or LOAD that may begin a statement,
 // or the string's length. It ignores functions, before a bracket, and trigger events, before ON.
 func indexVerb(text string) int {
-	for i := indexInsert(text); i < len(text); i += indexInsert(text[i:]) {
+	for i := sqltoken.IndexInsert(text); i < len(text); i += sqltoken.IndexInsert(text[i:]) {
 		start := i
-		for i++; i < len(text) && text[i] < utf8.RuneSelf && isWordByte(text[i]); i++ {
+		for i++; i < len(text) && text[i] < utf8.RuneSelf && sqltoken.IsWordByte(text[i]); i++ {
 		}
 		word := text[start:i]
-		if !fold(word, "INSERT", "REPLACE", "LOAD") ||
-			start > 0 && text[start-1] < utf8.RuneSelf && isWordByte(text[start-1]) {
+		if !sqltoken.Is(word, "INSERT", "REPLACE", "LOAD") ||
+			start > 0 && text[start-1] < utf8.RuneSelf && sqltoken.IsWordByte(text[start-1]) {
 			continue
 		}
 		rest := strings.TrimLeft(text[i:], " \t\n\v\f\r")
-		if !strings.HasPrefix(rest, "(") && !fold(rest[:wordEnd(rest, 0)], "ON") {
+		if !strings.HasPrefix(rest, "(") && !sqltoken.Is(rest[:sqltoken.WordEnd(rest, 0)], "ON") {
 			return start
 		}
 	}
@@ -132,7 +130,7 @@ func indexVerb(text string) int {
 
 // parser parses a string statement by statement.
 type parser struct {
-	lexer
+	sqltoken.Lexer
 	opts   Options
 	plan   *Plan
 	params int  // the number of placeholders so far
@@ -158,41 +156,12 @@ type parser struct {
 	mixed             mixture
 }
 
-// word returns a word that may be a keyword. The servers read the INTO in INTO.t as a name.
-func (p *parser) word(t token) string {
-	if t.kind != tokenWord || t.end+1 < len(p.text) && p.text[t.end] == '.' && isWordByte(p.text[t.end+1]) {
-		return ""
-	}
-	return p.text[t.start:t.end]
-}
-
-// is reports whether a token is one of the keywords.
-func (p *parser) is(t token, keywords ...string) bool {
-	return t.kind == tokenWord && fold(p.word(t), keywords...)
-}
-
-// endsStatement reports whether a token is the semicolon after a statement, or the end of the
-// readable part.
-func (p *parser) endsStatement(t token) bool {
-	return t.kind == tokenEOF || t.kind == tokenBad || p.isPunct(t, ';')
-}
-
-// lookAhead returns a function that returns to the next token.
-func (p *parser) lookAhead() (back func()) {
-	saved := p.lexer
-	return func() { p.restore(saved) }
-}
-
-func (p *parser) isPunct(t token, c byte) bool {
-	return t.kind == tokenPunct && p.text[t.start] == c
-}
-
 func (p *parser) fail(at int, in *Insert, reason string) error {
 	table := ""
 	if in != nil {
-		table = sqltext.QuoteTable(in.Schema, in.Name)
+		table = sqltoken.QuoteTable(in.Schema, in.Name)
 	}
-	return NewStatementError(p.text, p.opts, at, table, reason)
+	return NewStatementError(p.Text, p.opts, at, table, reason)
 }
 
 // failLater sets the error to return after the string was read.
@@ -221,8 +190,8 @@ func (p *parser) isMySQL() bool {
 }
 
 // noteWord detects that the statement reads LAST_INSERT_ID(), @@last_insert_id or @@identity.
-func (p *parser) noteWord(t token) {
-	if p.is(t, "LAST_INSERT_ID", "IDENTITY") {
+func (p *parser) noteWord(t sqltoken.Token) {
+	if p.Is(t, "LAST_INSERT_ID", "IDENTITY") {
 		p.last = true
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Kind is the kind of a generator's keys.
@@ -45,8 +47,8 @@ type Table struct {
 // Options configure [Parse]. It calls their functions only if the statement depends on them, and
 // returns their errors.
 type Options struct {
-	Mode    Mode
-	Charset Charset
+	Mode    sqltoken.Mode
+	Charset sqltoken.Charset
 	// Tables returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
 	// the name isn't qualified.
 	Tables func(schema, name string) *Table
@@ -92,13 +94,13 @@ type Plan struct {
 	Statements int
 	// Consulted are the sql_mode bits that this plan depends on. A session with other bits needs
 	// another plan.
-	Consulted Mode
+	Consulted sqltoken.Mode
 	// ConsultedCharset: the plan depends on the session's character set.
 	ConsultedCharset bool
 
 	text    string
-	mode    Mode
-	charset Charset
+	mode    sqltoken.Mode
+	charset sqltoken.Charset
 	dialect Dialect // DialectUnknown if no statement depended on it
 	params  int     // number of placeholders in the string
 

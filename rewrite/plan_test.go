@@ -3,6 +3,8 @@ package rewrite
 import (
 	"sync"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 func mustParse(t testing.TB, text string, opts Options) *Plan {
@@ -62,15 +64,15 @@ func TestPlan_fillsBefore(t *testing.T) {
 // are missing in the statement with literals.
 func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 	literal := p.LiteralText(goldenKeys(p))
-	bind := lexer{text: p.BindText()}
-	other := lexer{text: literal}
+	bind := sqltoken.Lexer{Text: p.BindText()}
+	other := sqltoken.Lexer{Text: literal}
 	for {
-		b, l := bind.next(), other.next()
-		if b.kind == tokenEOF {
+		b, l := bind.Next(), other.Next()
+		if b.Kind == sqltoken.EOF {
 			return ours
 		}
-		if b.kind == tokenParam {
-			ours = append(ours, l.kind != tokenParam)
+		if b.Kind == sqltoken.Param {
+			ours = append(ours, l.Kind != sqltoken.Param)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Keys are the generated keys of one statement, in the order of their rows. int64 keys are in Ints,
@@ -42,7 +42,7 @@ func (k *Keys) appendLiteral(dst []byte, i int) []byte {
 	if k.Ints != nil {
 		return strconv.AppendInt(dst, k.Ints[i], 10)
 	}
-	dst, _ = sqltext.AppendLiteral(dst, k.Values[i])
+	dst, _ = sqltoken.AppendLiteral(dst, k.Values[i])
 	return dst
 }
 
@@ -152,7 +152,7 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 			continue
 		case in.InText && row == in.inTextSlot:
 			s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
-		case s.End < len(p.text) && isWordByte(p.text[s.End]):
+		case s.End < len(p.text) && sqltoken.IsWordByte(p.text[s.End]):
 			s.After = " " // separate the key from the next word
 		}
 		if !yield(s) {
@@ -166,7 +166,7 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 // guard returns the assignment for a guarded ON DUPLICATE KEY UPDATE. It doesn't change the key,
 // and makes it the last insert ID.
 func (in *Insert) guard() string {
-	column := sqltext.QuoteTable(in.Schema, in.Name) + "." + sqltext.QuoteIdentifier(in.Table.KeyColumn)
+	column := sqltoken.QuoteTable(in.Schema, in.Name) + "." + sqltoken.QuoteIdentifier(in.Table.KeyColumn)
 	// Both branches assign the key to itself; only the condition matters. (LAST_INSERT_ID(column)
 	// as the value would be unsigned, and out of range for a negative key.)
 	return column + " = IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + ")"

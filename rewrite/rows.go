@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // rowReader parses rows of values. Statements can have very many rows, so it reads bytes and
@@ -61,12 +63,12 @@ func (r *rowReader) noteRow(misread bool) {
 
 func (r *rowReader) all() error {
 	for {
-		t := r.next()
-		if r.is(t, "ROW") {
-			t = r.next()
+		t := r.Next()
+		if r.Is(t, "ROW") {
+			t = r.Next()
 		}
-		if !r.isPunct(t, '(') {
-			return r.fail(t.start, r.in, "expected a row of values")
+		if !r.IsPunct(t, '(') {
+			return r.fail(t.Start, r.in, "expected a row of values")
 		}
 		if err := r.row(); err != nil {
 			return err
@@ -76,33 +78,33 @@ func (r *rowReader) all() error {
 				return err
 			}
 		}
-		if !r.isPunct(r.peek(), ',') {
+		if !r.IsPunct(r.Peek(), ',') {
 			return nil
 		}
-		r.next()
+		r.Next()
 	}
 }
 
 // nextRow moves into the next row if only a comma and blanks precede its bracket. This avoids the
 // lexer for most rows.
 func (r *rowReader) nextRow() bool {
-	pos := r.pos
-	if pos == len(r.text) || r.text[pos] != ',' {
+	pos := r.Pos
+	if pos == len(r.Text) || r.Text[pos] != ',' {
 		return false
 	}
-	for pos++; pos < len(r.text) && isBlank(r.text[pos]); pos++ {
+	for pos++; pos < len(r.Text) && sqltoken.IsBlank(r.Text[pos]); pos++ {
 	}
-	if pos == len(r.text) || r.text[pos] != '(' {
+	if pos == len(r.Text) || r.Text[pos] != '(' {
 		return false
 	}
-	r.prev = token{tokenPunct, pos, pos + 1}
-	r.pos = pos + 1
+	r.Prev = sqltoken.Token{Kind: sqltoken.Punct, Start: pos, End: pos + 1}
+	r.Pos = pos + 1
 	return true
 }
 
 // row parses one row after its opening bracket.
 func (r *rowReader) row() error {
-	n, start := 0, r.pos
+	n, start := 0, r.Pos
 	for {
 		switch {
 		case n == r.key:
@@ -121,10 +123,10 @@ func (r *rowReader) row() error {
 			break
 		}
 	}
-	closing := r.pos
-	r.pos++
+	closing := r.Pos
+	r.Pos++
 	if r.commented { // a comment may separate the name from its bracket
-		r.last = r.last || MentionsLastInsertID(r.text[start:closing])
+		r.last = r.last || sqltoken.MentionsLastInsertID(r.Text[start:closing])
 		r.commented = false
 	}
 	if n > 0 || !r.blank(start, closing) {
@@ -133,7 +135,7 @@ func (r *rowReader) row() error {
 	misread := n != r.arity
 	switch {
 	case !misread:
-	case r.listed && r.key < 0 && containsFold(r.text[start:closing], "AGAINST"):
+	case r.listed && r.key < 0 && sqltoken.Contains(r.Text[start:closing], "AGAINST"):
 		// MATCH a, b AGAINST (…) contains a comma within a value. The row gets its key, and the
 		// server counts its values.
 	default:
@@ -170,38 +172,35 @@ func (r *rowReader) refuse() {
 
 // blank reports whether there are only blanks and comments between two positions.
 func (r *rowReader) blank(start, end int) bool {
-	for start < end && isBlank(r.text[start]) {
+	for start < end && sqltoken.IsBlank(r.Text[start]) {
 		start++
 	}
 	if start == end {
 		return true
 	}
-	if class[r.text[start]]&classComment == 0 {
+	if !sqltoken.IsComment(r.Text[start]) {
 		return false
 	}
-	lx := r.lexer
-	lx.pos = start
-	return lx.next().start == end
+	lx := r.Lexer
+	lx.Pos = start
+	return lx.Next().Start == end
 }
 
 // skipValues moves to the closing bracket of the row, or after the next comma if one is set. It
 // returns the number of skipped commas.
 func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
-	text, pos, depth := r.text, r.pos, 0
-	values := &class
-	if r.charset != CharsetUTF8 {
-		values = &latin1Class
-	}
+	text, pos, depth := r.Text, r.Pos, 0
+	values := r.Charset.ValueBytes()
 	for pos < len(text) {
 		c := text[pos]
-		if values[c]&classValue == 0 {
+		if !values[c] {
 			pos++
 			continue
 		}
 		switch c {
 		case '\'', '"', '`':
 			start, ok := pos, false
-			if pos, ok = r.skipQuoted(pos, c); !ok {
+			if pos, ok = r.SkipQuoted(pos, c); !ok {
 				return 0, false, r.fail(start, r.in, "unterminated string or name")
 			}
 			continue
@@ -210,7 +209,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 			depth++
 		case ')':
 			if depth == 0 {
-				r.pos = pos
+				r.Pos = pos
 				return commas, true, nil
 			}
 			depth--
@@ -218,7 +217,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 			if depth == 0 {
 				commas++
 				if one {
-					r.pos = pos + 1
+					r.Pos = pos + 1
 					return commas, false, nil
 				}
 			}
@@ -229,25 +228,25 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 		case '@':
 			r.noteVariable(pos)
 		case '[':
-			r.pos = pos
-			if t := r.bracketed(); t.kind == tokenBad {
+			r.Pos = pos
+			if t := r.Bracketed(); t.Kind == sqltoken.Bad {
 				return 0, false, r.fail(pos, r.in, "unterminated name")
 			}
-			pos = r.pos
+			pos = r.Pos
 			continue
 		default: // possibly a comment, or a letter
 			if c >= 0x80 {
-				r.doubt(pos, reasonLatin1)
+				r.Doubt(pos, sqltoken.ReasonLatin1)
 				break
 			}
-			r.pos = pos
-			skipped, ok := r.skipComment()
+			r.Pos = pos
+			skipped, ok := r.SkipComment()
 			if !ok {
 				return 0, false, r.fail(pos, r.in, "unterminated comment")
 			}
 			if skipped {
 				r.commented = true
-				pos = r.pos
+				pos = r.Pos
 				continue
 			}
 		}
@@ -259,11 +258,11 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 // noteCall detects LAST_INSERT_ID in front of a bracket.
 func (r *rowReader) noteCall(bracket int) {
 	end := bracket
-	for end > 0 && isBlank(r.text[end-1]) {
+	for end > 0 && sqltoken.IsBlank(r.Text[end-1]) {
 		end--
 	}
 	const name = "LAST_INSERT_ID"
-	if end >= len(name) && fold(r.text[end-len(name):end], name) {
+	if end >= len(name) && sqltoken.Is(r.Text[end-len(name):end], name) {
 		r.last = true
 	}
 }
@@ -271,7 +270,7 @@ func (r *rowReader) noteCall(bracket int) {
 // noteVariable detects @@last_insert_id and @@identity, with or without a scope.
 func (r *rowReader) noteVariable(at int) {
 	const longest = len("@@session . `last_insert_id`")
-	if at+1 < len(r.text) && r.text[at+1] == '@' && MentionsLastInsertID(r.text[at:min(at+longest, len(r.text))]) {
+	if at+1 < len(r.Text) && r.Text[at+1] == '@' && sqltoken.MentionsLastInsertID(r.Text[at:min(at+longest, len(r.Text))]) {
 		r.last = true
 	}
 }
@@ -303,10 +302,10 @@ const reserveAfter = 64
 // reserve allocates slots for the remaining rows, assuming that they are as long as the rows so
 // far. So long statements don't reallocate repeatedly.
 func (p *parser) reserve(in *Insert) {
-	rest := p.text[p.pos:]
+	rest := p.Text[p.Pos:]
 	if semicolon := strings.IndexByte(rest, ';'); semicolon >= 0 {
 		rest = rest[:semicolon]
 	}
-	length := (p.pos - int(in.slots[0].at)) / reserveAfter
+	length := (p.Pos - int(in.slots[0].at)) / reserveAfter
 	in.slots = slices.Grow(in.slots, len(rest)/length/16*17+reserveAfter)
 }

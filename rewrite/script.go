@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // severalStatements is the reason for refusing a string with an INSERT into a sharded table and a
@@ -13,11 +15,11 @@ const severalStatements = "a string of several statements gets keys only if each
 // script parses the statements of the string.
 func (p *parser) script() error {
 	for {
-		t := p.next()
+		t := p.Next()
 		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad && len(p.plan.Inserts) == 0:
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad && len(p.plan.Inserts) == 0:
 			return nil
-		case p.isPunct(t, ';'):
+		case p.IsPunct(t, ';'):
 			continue
 		}
 		p.plan.Statements++
@@ -38,7 +40,7 @@ func (p *parser) script() error {
 //
 // It also refuses the statement t if it reads LAST_INSERT_ID() or removes rows, and the results of
 // earlier INSERTs are known only after the string.
-func (p *parser) together(t token) error {
+func (p *parser) together(t sqltoken.Token) error {
 	elsewhere := slices.Contains(p.plan.elsewhere[max(0, len(p.plan.elsewhere)-1):], p.plan.Statements-1)
 	mixed := p.mixed.follow(elsewhere, p.plan)
 	if len(p.plan.Inserts) == 0 || p.plan.Statements == 1 {
@@ -53,24 +55,24 @@ func (p *parser) together(t token) error {
 		p.untold, p.uncertain = p.untold || !in.isTold(), p.uncertain || in.isUncertain()
 		p.judged++
 	}
-	if p.is(t, "ROLLBACK") {
+	if p.Is(t, "ROLLBACK") {
 		for i := range p.plan.Inserts {
 			p.plan.Inserts[i].RolledBack = true
 		}
 	}
 	switch {
-	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !p.is(t, "COMMIT"):
-		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, "+
+	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !p.Is(t, "COMMIT"):
+		return p.fail(t.Start, nil, "after INSERTs into other tables and one into a sharded table, "+
 			"LAST_INSERT_ID() would be unknown if a statement failed; send the statements one by one")
 	case p.last && p.untold:
-		return p.fail(t.start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string "+
+		return p.fail(t.Start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string "+
 			"whose generated key the server does not have yet; send the statements one by one")
 	case p.last:
 		for i := p.judged - 1; i >= 0 && !p.plan.Inserts[i].ReadLater; i-- {
 			p.plan.Inserts[i].ReadLater = true
 		}
 	case p.uncertain && p.takesBack(t):
-		return p.fail(t.start, nil, "ROLLBACK or REPLACE follows an INSERT in the same string that may skip rows; send the statements one by one")
+		return p.fail(t.Start, nil, "ROLLBACK or REPLACE follows an INSERT in the same string that may skip rows; send the statements one by one")
 	}
 	return nil
 }
@@ -97,8 +99,8 @@ func (m *mixture) follow(elsewhere bool, p *Plan) mixture {
 }
 
 // takesBack reports whether the statement that begins with t removes rows.
-func (p *parser) takesBack(t token) bool {
-	return p.is(t, "ROLLBACK", "REPLACE")
+func (p *parser) takesBack(t sqltoken.Token) bool {
+	return p.Is(t, "ROLLBACK", "REPLACE")
 }
 
 // several reports whether the string has other statements than the current one.
@@ -106,46 +108,46 @@ func (p *parser) several() bool {
 	if p.plan.Statements > 1 {
 		return true
 	}
-	defer p.lookAhead()()
-	for t := p.next(); !p.isPunct(t, ';'); t = p.next() {
-		if t.kind == tokenEOF || t.kind == tokenBad {
+	defer p.LookAhead()()
+	for t := p.Next(); !p.IsPunct(t, ';'); t = p.Next() {
+		if t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad {
 			return false
 		}
 	}
-	t := p.next()
-	for p.isPunct(t, ';') {
-		t = p.next()
+	t := p.Next()
+	for p.IsPunct(t, ';') {
+		t = p.Next()
 	}
-	return t.kind != tokenEOF
+	return t.Kind != sqltoken.EOF
 }
 
 // listsValues reports whether a column list and VALUES follow the table's name. It checks only
 // strings that may have several statements.
 func (p *parser) listsValues() bool {
-	if p.plan.Statements == 1 && strings.IndexByte(p.text[p.pos:], ';') < 0 {
+	if p.plan.Statements == 1 && strings.IndexByte(p.Text[p.Pos:], ';') < 0 {
 		return false
 	}
-	defer p.lookAhead()()
-	t := p.next()
-	if p.is(t, "PARTITION") {
-		if _, _, ok := p.names(p.next()); !ok {
+	defer p.LookAhead()()
+	t := p.Next()
+	if p.Is(t, "PARTITION") {
+		if _, _, ok := p.names(p.Next()); !ok {
 			return false
 		}
-		t = p.next()
+		t = p.Next()
 	}
 	list, _, ok := p.names(t)
 	if !ok || len(list) == 0 {
 		return false
 	}
-	return p.is(p.next(), "VALUES", "VALUE")
+	return p.Is(p.Next(), "VALUES", "VALUE")
 }
 
 // statement parses one statement, up to its semicolon. done reports that no INSERT can follow.
-func (p *parser) statement(t token) (done bool, err error) {
+func (p *parser) statement(t sqltoken.Token) (done bool, err error) {
 	p.modeSet = false
 	isSet := false // SET STATEMENT precedes the statement
-	for p.is(t, "SET") && p.is(p.peek(), "STATEMENT") {
-		if t, err = p.setStatement(t); err != nil || t.kind == tokenEOF {
+	for p.Is(t, "SET") && p.Is(p.Peek(), "STATEMENT") {
+		if t, err = p.setStatement(t); err != nil || t.Kind == sqltoken.EOF {
 			return false, err
 		}
 		isSet = true
@@ -162,35 +164,35 @@ func (p *parser) statement(t token) (done bool, err error) {
 }
 
 // dispatch parses the statement that begins with t.
-func (p *parser) dispatch(t token) (done bool, err error) {
+func (p *parser) dispatch(t sqltoken.Token) (done bool, err error) {
 	switch {
-	case t.kind == tokenParam:
+	case t.Kind == sqltoken.Param:
 		p.params++ // a syntax error, but counted
-	case p.is(t, "INSERT", "REPLACE"):
+	case p.Is(t, "INSERT", "REPLACE"):
 		return p.insert(t)
-	case p.is(t, "LOAD"):
+	case p.Is(t, "LOAD"):
 		return p.load(t)
-	case p.is(t, "ANALYZE"), p.is(t, "EXPLAIN", "DESCRIBE", "DESC") && p.is(p.peek(), "ANALYZE"):
+	case p.Is(t, "ANALYZE"), p.Is(t, "EXPLAIN", "DESCRIBE", "DESC") && p.Is(p.Peek(), "ANALYZE"):
 		// ANALYZE [FORMAT=JSON] statement (MariaDB) and EXPLAIN ANALYZE (TiDB) execute the
 		// statement.
 		return false, p.wrapped("ANALYZE would execute the INSERT without keys; send the INSERT by itself")
-	case p.is(t, "EXPLAIN", "DESCRIBE", "DESC"):
-	case p.is(t, "BEGIN") && p.beginsBlock(),
-		p.is(t, "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"):
+	case p.Is(t, "EXPLAIN", "DESCRIBE", "DESC"):
+	case p.Is(t, "BEGIN") && p.beginsBlock(),
+		p.Is(t, "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"):
 		// MariaDB's compound statements continue after their semicolons.
 		return true, p.compound("an INSERT in a compound statement is not supported; send it by itself")
-	case p.is(t, "CREATE", "ALTER"):
+	case p.Is(t, "CREATE", "ALTER"):
 		if p.storedProgram() {
 			return false, p.skipProgram()
 		}
-	case p.is(t, "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT"),
-		p.is(t, "START") && p.is(p.peek(), "TRANSACTION"):
+	case p.Is(t, "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT"),
+		p.Is(t, "START") && p.Is(p.Peek(), "TRANSACTION"):
 		p.fitting = true
-	case p.is(t, "WITH"):
+	case p.Is(t, "WITH"):
 		return false, p.wrapped("WITH before an INSERT is not supported; write it after the column list")
 	case !p.isKnown(t):
-		if word := p.text[t.start:t.end]; mentionsInsert(word) && validPrefix(word) != word {
-			p.doubt(t.start, "the statement contains invalid UTF-8; SET NAMES utf8mb4, or pass the value as an argument")
+		if word := p.Text[t.Start:t.End]; sqltoken.MentionsInsert(word) && sqltoken.ValidPrefix(word) != word {
+			p.Doubt(t.Start, "the statement contains invalid UTF-8; SET NAMES utf8mb4, or pass the value as an argument")
 		}
 		return true, p.compound("the statement before the INSERT is unknown; send the statements one by one")
 	}
@@ -198,14 +200,13 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 }
 
 // isKnown reports whether t begins a statement that doesn't execute an INSERT in the string.
-func (p *parser) isKnown(t token) bool {
-	switch t.kind {
-	case tokenWord:
-		_, letters := firstWord(p.text[:t.end], t.start)
-		_, hold := verbClass(p.text[t.start:t.end], letters)
-		return !hold || p.is(t, "SET", "BEGIN")
-	case tokenPunct:
-		return p.text[t.start] == '('
+func (p *parser) isKnown(t sqltoken.Token) bool {
+	switch t.Kind {
+	case sqltoken.Word:
+		_, hold := sqltoken.VerbClass(p.Text[t.Start:t.End])
+		return !hold || p.Is(t, "SET", "BEGIN")
+	case sqltoken.Punct:
+		return p.Text[t.Start] == '('
 	}
 	return false
 }
@@ -213,14 +214,14 @@ func (p *parser) isKnown(t token) bool {
 // skipStatement moves past the next semicolon. done reports that the rest of the string contains no
 // INSERT and need not be read.
 func (p *parser) skipStatement() (done bool) {
-	semicolon := strings.IndexByte(p.plan.text[p.pos:], ';')
-	if len(p.plan.Inserts) == 0 && (semicolon < 0 || !p.mentioned(p.pos+semicolon)) {
+	semicolon := strings.IndexByte(p.plan.text[p.Pos:], ';')
+	if len(p.plan.Inserts) == 0 && (semicolon < 0 || !p.mentioned(p.Pos+semicolon)) {
 		// Placeholders in the unread part aren't counted.
-		p.unread = p.pos
+		p.unread = p.Pos
 		return true
 	}
 	for depth := 0; ; {
-		if t := p.take(&depth); p.endsStatement(t) {
+		if t := p.take(&depth); p.EndsStatement(t) {
 			return false
 		}
 	}
@@ -230,7 +231,7 @@ func (p *parser) skipStatement() (done bool) {
 // grow, so it searches the string once.
 func (p *parser) mentioned(from int) bool {
 	if p.mention < from {
-		p.mention = from + indexInsert(p.plan.text[from:])
+		p.mention = from + sqltoken.IndexInsert(p.plan.text[from:])
 	}
 	return p.mention < len(p.plan.text)
 }
@@ -240,13 +241,13 @@ func (p *parser) wrapped(reason string) error {
 	for depth := 0; ; {
 		u := p.take(&depth)
 		switch {
-		case p.endsStatement(u):
+		case p.EndsStatement(u):
 			return nil
-		case p.is(u, "INSERT", "REPLACE"):
+		case p.Is(u, "INSERT", "REPLACE"):
 			in := &Insert{}
 			ruled, err := p.target(u, in)
 			if ruled && err == nil {
-				err = p.fail(u.start, in, reason)
+				err = p.fail(u.Start, in, reason)
 			}
 			if err != nil {
 				return err
@@ -257,7 +258,7 @@ func (p *parser) wrapped(reason string) error {
 
 // compound refuses the string if the rest of it contains an INSERT into a sharded table.
 func (p *parser) compound(reason string) error {
-	for !p.atEnd() {
+	for !p.AtEnd() {
 		if err := p.wrapped(reason); err != nil {
 			return err
 		}
@@ -267,22 +268,22 @@ func (p *parser) compound(reason string) error {
 
 // setStatement parses MariaDB's SET STATEMENT variable = value FOR with the first word set. It
 // returns the first token of the statement that follows.
-func (p *parser) setStatement(set token) (token, error) {
+func (p *parser) setStatement(set sqltoken.Token) (sqltoken.Token, error) {
 	for depth := 0; ; {
 		u := p.take(&depth)
 		switch {
-		case p.endsStatement(u):
+		case p.EndsStatement(u):
 			// The statement can't be parsed. The server probably reports a syntax error.
 			saved := p.params
 			p.rewind(set)
 			err := p.wrapped("expected SET STATEMENT variable = value FOR before the INSERT")
 			p.params = saved
-			return token{kind: tokenEOF, start: p.pos}, err
-		case depth == 0 && p.is(u, "FOR"):
-			if mentionsSQLMode(p.text[set.start:u.start]) {
+			return sqltoken.Token{Kind: sqltoken.EOF, Start: p.Pos}, err
+		case depth == 0 && p.Is(u, "FOR"):
+			if sqltoken.MentionsSQLMode(p.Text[set.Start:u.Start]) {
 				p.modeSet = true
 			}
-			return p.next(), nil
+			return p.Next(), nil
 		}
 	}
 }
@@ -290,20 +291,20 @@ func (p *parser) setStatement(set token) (token, error) {
 // beginsBlock reports whether t is BEGIN NOT ATOMIC or the BEGIN of MariaDB's Oracle mode. BEGIN
 // [WORK] of a transaction begins no block.
 func (p *parser) beginsBlock() bool {
-	t := p.peek()
-	return t.kind == tokenWord && !p.is(t, "WORK")
+	t := p.Peek()
+	return t.Kind == sqltoken.Word && !p.Is(t, "WORK")
 }
 
 // storedProgram reports whether CREATE or ALTER defines a PROCEDURE, FUNCTION, TRIGGER, EVENT or
 // PACKAGE. This session doesn't execute their bodies.
 func (p *parser) storedProgram() bool {
-	defer p.lookAhead()()
+	defer p.LookAhead()()
 	for range 16 {
-		t := p.next()
-		switch word := p.word(t); {
-		case fold(word, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"):
+		t := p.Next()
+		switch word := p.Keyword(t); {
+		case sqltoken.Is(word, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"):
 			return true
-		case p.endsStatement(t), p.isPunct(t, '('), fold(word, "TABLE"):
+		case p.EndsStatement(t), p.IsPunct(t, '('), sqltoken.Is(word, "TABLE"):
 			return false
 		}
 	}
@@ -313,24 +314,24 @@ func (p *parser) storedProgram() bool {
 // skipProgram moves past a stored program's definition, to the first semicolon outside of BEGIN …
 // END and similar blocks. An INSERT may follow a definition without a recognizable end.
 func (p *parser) skipProgram() error {
-	saved, params := p.lexer, p.params
+	saved, params := p.Lexer, p.params
 	depth := 0
 	for {
-		before := p.prev
-		t := p.next()
+		before := p.Prev
+		t := p.Next()
 		switch {
-		case (t.kind == tokenEOF || t.kind == tokenBad) && depth > 0:
-			p.restore(saved)
+		case (t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad) && depth > 0:
+			p.Restore(saved)
 			p.params = params
 			return p.compound("the end of the stored program's definition is uncertain; if an INSERT follows it, send them one by one")
-		case p.endsStatement(t) && depth <= 0:
+		case p.EndsStatement(t) && depth <= 0:
 			return nil
-		case t.kind == tokenParam:
+		case t.Kind == sqltoken.Param:
 			p.params++
-		case p.is(t, "END"):
+		case p.Is(t, "END"):
 			depth--
-			if p.opensBlock(p.peek(), p.prev) {
-				p.next() // END IF
+			if p.opensBlock(p.Peek(), p.Prev) {
+				p.Next() // END IF
 			}
 		case p.opensBlock(t, before):
 			depth++
@@ -339,34 +340,34 @@ func (p *parser) skipProgram() error {
 }
 
 // opensBlock reports whether t is a word that needs an END. before is the token before t.
-func (p *parser) opensBlock(t, before token) bool {
-	if p.is(t, "FOR") && p.locks(t) {
+func (p *parser) opensBlock(t, before sqltoken.Token) bool {
+	if p.Is(t, "FOR") && p.locks(t) {
 		return false
 	}
-	return p.is(t, "CASE") || p.is(t, "BEGIN", "IF", "LOOP", "REPEAT", "WHILE", "FOR") && p.beginsStatement(before)
+	return p.Is(t, "CASE") || p.Is(t, "BEGIN", "IF", "LOOP", "REPEAT", "WHILE", "FOR") && p.beginsStatement(before)
 }
 
 // locks reports whether the FOR in t begins FOR UPDATE or FOR SHARE.
-func (p *parser) locks(t token) bool {
-	defer p.lookAhead()()
-	p.pos = t.end
-	return p.is(p.next(), "UPDATE", "SHARE")
+func (p *parser) locks(t sqltoken.Token) bool {
+	defer p.LookAhead()()
+	p.Pos = t.End
+	return p.Is(p.Next(), "UPDATE", "SHARE")
 }
 
 // beginsStatement reports whether a statement of a stored program may follow the token before.
-func (p *parser) beginsStatement(before token) bool {
-	return p.is(before, "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW", "END", "ATOMIC") ||
-		p.is(before, "DETERMINISTIC", "SQL", "DATA", "INVOKER", "DEFINER") || // characteristics of a routine
-		before.kind == tokenString || p.isPunct(before, ';') || p.isPunct(before, ')') || p.isPunct(before, ':')
+func (p *parser) beginsStatement(before sqltoken.Token) bool {
+	return p.Is(before, "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW", "END", "ATOMIC") ||
+		p.Is(before, "DETERMINISTIC", "SQL", "DATA", "INVOKER", "DEFINER") || // characteristics of a routine
+		before.Kind == sqltoken.String || p.IsPunct(before, ';') || p.IsPunct(before, ')') || p.IsPunct(before, ':')
 }
 
 // load parses LOAD DATA and LOAD XML with the first word verb. Rows of a file get no keys, so a
 // file for a sharded table must contain them.
-func (p *parser) load(verb token) (done bool, err error) {
-	if !p.is(p.peek(), "DATA", "XML") {
+func (p *parser) load(verb sqltoken.Token) (done bool, err error) {
+	if !p.Is(p.Peek(), "DATA", "XML") {
 		return p.skipStatement(), nil
 	}
-	xml := p.is(p.next(), "XML")
+	xml := p.Is(p.Next(), "XML")
 	in, err := p.loadTarget()
 	if in == nil {
 		return false, err
@@ -377,11 +378,11 @@ func (p *parser) load(verb token) (done bool, err error) {
 	case given:
 		return false, nil
 	case listed || xml:
-		return false, p.fail(verb.start, in, wayOut)
+		return false, p.fail(verb.Start, in, wayOut)
 	}
 	columns, err := p.tableColumns(in)
 	if err == nil && in.keyIndex(columns) < 0 {
-		err = p.fail(verb.start, in, wayOut)
+		err = p.fail(verb.Start, in, wayOut)
 	}
 	return false, err
 }
@@ -389,16 +390,16 @@ func (p *parser) load(verb token) (done bool, err error) {
 // loadTarget parses up to the table's name. It returns nil for a table that isn't sharded.
 func (p *parser) loadTarget() (*Insert, error) {
 	for {
-		t := p.next()
+		t := p.Next()
 		switch {
-		case p.endsStatement(t):
+		case p.EndsStatement(t):
 			return nil, nil
-		case !p.is(t, "INTO") || !p.is(p.peek(), "TABLE"):
+		case !p.Is(t, "INTO") || !p.Is(p.Peek(), "TABLE"):
 			continue
 		}
-		p.next()
-		if t = p.next(); p.isPunct(t, '.') {
-			t = p.next()
+		p.Next()
+		if t = p.Next(); p.IsPunct(t, '.') {
+			t = p.Next()
 		}
 		name, ok := p.name(t)
 		if !ok || name.parts > 2 {
@@ -406,7 +407,7 @@ func (p *parser) loadTarget() (*Insert, error) {
 		}
 		in := &Insert{Schema: name.qualifier, Name: name.last, end: name.end}
 		var err error
-		if in.Table, err = p.lookup(in, t.start); in.Table == nil {
+		if in.Table, err = p.lookup(in, t.Start); in.Table == nil {
 			return nil, err
 		}
 		return in, nil
@@ -418,21 +419,21 @@ func (p *parser) loadTarget() (*Insert, error) {
 func (p *parser) loadsKey(in *Insert) (given, listed bool) {
 	partition, sets := false, false
 	for depth := 0; ; {
-		before := p.prev
-		t := p.next()
+		before := p.Prev
+		t := p.Next()
 		switch {
-		case p.endsStatement(t):
+		case p.EndsStatement(t):
 			return given, listed
-		case p.isPunct(t, '('):
-			partition = p.is(before, "PARTITION")
+		case p.IsPunct(t, '('):
+			partition = p.Is(before, "PARTITION")
 			depth++
 			listed = listed || !sets && !partition
-		case p.isPunct(t, ')'):
+		case p.IsPunct(t, ')'):
 			depth--
-		case p.is(t, "SET") && depth == 0 && !p.is(before, "CHARACTER"):
+		case p.Is(t, "SET") && depth == 0 && !p.Is(before, "CHARACTER"):
 			sets = true
-		case t.kind == tokenWord || t.kind == tokenQuoted:
-			begins := p.isPunct(before, ',') || p.isPunct(before, '(') || sets && p.is(before, "SET")
+		case t.Kind == sqltoken.Word || t.Kind == sqltoken.Quoted:
+			begins := p.IsPunct(before, ',') || p.IsPunct(before, '(') || sets && p.Is(before, "SET")
 			if begins && (sets && depth == 0 || !sets && depth > 0 && !partition) {
 				name, ok := p.name(t)
 				given = given || ok && in.keyIndex([]string{name.last}) == 0

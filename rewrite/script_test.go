@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Strings of several statements get keys, are passed through, or are refused before any query. t is
@@ -133,7 +135,7 @@ func TestStrings_whichGetKeys(t *testing.T) {
 		if have != c.want {
 			t.Errorf("%s\nhave: %s (%v)\nwant: %s", c.query, have, err, c.want)
 		}
-		if class := Classify(c.query); c.want != passes && !class.MustParse() {
+		if class := sqltoken.Classify(c.query); c.want != passes && !class.MustParse() {
 			t.Errorf("%s\nhave: class %d, which is not parsed", c.query, class)
 		}
 	}
@@ -162,15 +164,15 @@ func fuzzSetStatement(t *testing.T, text, noise string) {
 		return
 	}
 	set := "SET STATEMENT " + noise + " FOR "
-	lx := lexer{text: set}
+	lx := sqltoken.Lexer{Text: set}
 	last := ""
-	for t := lx.next(); t.kind != tokenEOF; t = lx.next() {
-		if t.kind == tokenBad || set[t.start] == ';' {
+	for t := lx.Next(); t.Kind != sqltoken.EOF; t = lx.Next() {
+		if t.Kind == sqltoken.Bad || set[t.Start] == ';' {
 			return // it swallows the insert, or ends before it
 		}
-		last = set[t.start:t.end]
+		last = set[t.Start:t.End]
 	}
-	if lx.unsure != "" || last != "FOR" {
+	if lx.Unsure != "" || last != "FOR" {
 		return
 	}
 	if p, err := Parse(set+text, goldenOptions(0)); err == nil && len(p.Inserts) == 0 {

@@ -3,11 +3,11 @@ package rewrite
 import (
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // source parses the query of an INSERT … SELECT, TABLE or WITH that begins with t.
-func (p *parser) source(in *Insert, cols columns, t token) error {
+func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	list := cols.list
 	if !cols.listed {
 		var err error
@@ -15,13 +15,13 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 			return err
 		}
 	}
-	head := p.text[in.start:cols.headEnd]
+	head := p.Text[in.start:cols.headEnd]
 	before := p.params
 	p.rewind(t)
-	form := queryForm{selects: p.is(t, "SELECT", "WITH")}
+	form := queryForm{selects: p.Is(t, "SELECT", "WITH")}
 	end, queryEnd := p.query(&form)
 	after := p.params
-	tail := p.prev
+	tail := p.Prev
 	p.rewind(tail)
 	if err := p.tail(in, list); err != nil {
 		return err
@@ -31,8 +31,8 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 		Columns:     list,
 		KeyIndex:    in.keyIndex(list),
 		Head:        head,
-		Query:       p.text[t.start:queryEnd],
-		Tail:        p.text[end:p.prev.start],
+		Query:       p.Text[t.Start:queryEnd],
+		Tail:        p.Text[end:p.Prev.Start],
 		guardAt:     max(in.duplicateAt-end, 0),
 		QueryParams: after - before,
 		TailParams:  p.params - after,
@@ -52,13 +52,13 @@ type queryForm struct {
 
 func (f *queryForm) note(word string) {
 	switch {
-	case fold(word, "FROM"):
+	case sqltoken.Is(word, "FROM"):
 		f.from = true
-	case fold(word, "ORDER"):
+	case sqltoken.Is(word, "ORDER"):
 		f.ordered = true
-	case fold(word, "LIMIT", "FETCH", "OFFSET"):
+	case sqltoken.Is(word, "LIMIT", "FETCH", "OFFSET"):
 		f.limited = true
-	case fold(word, "UNION", "INTERSECT", "EXCEPT", "MINUS", "FOR", "LOCK", "INTO", "PROCEDURE"):
+	case sqltoken.Is(word, "UNION", "INTERSECT", "EXCEPT", "MINUS", "FOR", "LOCK", "INTO", "PROCEDURE"):
 		f.special = true
 	}
 }
@@ -68,18 +68,18 @@ func (f *queryForm) note(word string) {
 func (p *parser) query(form *queryForm) (next, end int) {
 	depth := 0
 	for {
-		before := p.prev
+		before := p.Prev
 		t := p.take(&depth)
 		outside := depth == 0
 		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, outside && p.isPunct(t, ';'),
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad, outside && p.IsPunct(t, ';'),
 			outside && p.onDuplicate(t),
 			outside && p.isReturning(t, before):
-			return t.start, end
-		case t.kind == tokenWord && outside && !p.isPunct(before, '.'):
-			form.note(p.word(t))
+			return t.Start, end
+		case t.Kind == sqltoken.Word && outside && !p.IsPunct(before, '.'):
+			form.note(p.Keyword(t))
 		}
-		end = t.end
+		end = t.End
 	}
 }
 
@@ -89,7 +89,7 @@ func (in *Insert) Text(query string) string {
 	s := in.Source
 	columns, tail := s.columns, s.Tail
 	if s.KeyIndex < 0 {
-		columns += ", " + sqltext.QuoteIdentifier(in.Table.KeyColumn)
+		columns += ", " + sqltoken.QuoteIdentifier(in.Table.KeyColumn)
 	}
 	if in.Guarded {
 		tail = tail[:s.guardAt] + ", " + in.guard() + tail[s.guardAt:]
@@ -107,7 +107,7 @@ func (in *Insert) KeepsSource() bool {
 func (p *parser) quoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = sqltext.QuoteIdentifier(name)
+		quoted[i] = sqltoken.QuoteIdentifier(name)
 	}
 	return strings.Join(quoted, ", ")
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // updateOptions read upserts of the tables t and s, whose columns u and v are fixed.
@@ -15,7 +17,7 @@ func updateOptions() Options {
 		}
 		return &Table{KeyColumn: "id", Kind: KindInteger, Fixed: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
 	}
-	return Options{Charset: CharsetUTF8, Tables: tables}
+	return Options{Charset: sqltoken.UTF8, Tables: tables}
 }
 
 // shownUpdates shows the assignments to fixed columns: - for an unchanged column, ! for an

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // worstCases are statements of about a given size that are slow by design.
@@ -68,7 +70,7 @@ func TestWorst_isLinear(t *testing.T) {
 	for _, c := range worstCases {
 		t.Run(c.name, func(t *testing.T) {
 			text := c.text(size)
-			Classify(text)
+			sqltoken.Classify(text)
 			plan, err := Parse(text, benchmarkOptions())
 			if err != nil {
 				CheckStatementError(t, c.name, relocated(err))

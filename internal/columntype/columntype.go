@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Type is a column type of the servers.
@@ -123,9 +123,9 @@ func (t *Type) Holds(key any) bool {
 func (t *Type) holdsInteger(key any) bool {
 	switch v := key.(type) {
 	case string:
-		key = sqltext.ParseInteger(v, 10)
+		key = sqltoken.ParseInteger(v, 10)
 	case []byte:
-		key = sqltext.ParseInteger(string(v), 10)
+		key = sqltoken.ParseInteger(string(v), 10)
 	}
 	switch key := key.(type) {
 	case nil:

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Queryer is a *sql.Conn or a *sql.DB.
@@ -94,7 +94,7 @@ func namedRows(ctx context.Context, q Queryer, query string, each func(names, ro
 
 // Literal is a text for a statement, the same in every sql_mode.
 func Literal(text string) string {
-	literal, _ := sqltext.AppendLiteral(nil, text)
+	literal, _ := sqltoken.AppendLiteral(nil, text)
 	return string(literal)
 }
 
@@ -271,7 +271,7 @@ func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Defini
 	if defs, known := d.definitions[t]; known {
 		return defs, nil
 	}
-	row, err := Row(ctx, q, "SHOW CREATE TABLE "+sqltext.QuoteTable(t.Schema, t.Name), 2)
+	row, err := Row(ctx, q, "SHOW CREATE TABLE "+sqltoken.QuoteTable(t.Schema, t.Name), 2)
 	if err != nil {
 		return Definitions{}, err
 	}

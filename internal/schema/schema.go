@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Database is what one or more schemas of a server hold, as far as the user may
@@ -81,9 +81,9 @@ func (d *Database) Table(schema, name string) *Table {
 // where that is the connection's own.
 func (d *Database) Quoted(t *Table) string {
 	if t.Schema == d.Name {
-		return sqltext.QuoteIdentifier(t.Name)
+		return sqltoken.QuoteIdentifier(t.Name)
 	}
-	return sqltext.QuoteTable(t.Schema, t.Name)
+	return sqltoken.QuoteTable(t.Schema, t.Name)
 }
 
 // Shown is the table's name for people, as Quoted has it.
@@ -257,19 +257,19 @@ func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (stat
 		if !slices.ContainsFunc(modified, func(c Change) bool { return fk.has(c.ColumnOf) }) {
 			continue
 		}
-		drop.add(fk.Child, "DROP FOREIGN KEY "+sqltext.QuoteIdentifier(fk.Name))
+		drop.add(fk.Child, "DROP FOREIGN KEY "+sqltoken.QuoteIdentifier(fk.Name))
 		text, err := d.definitionOf(ctx, q, fk.Child, "foreign key", fk.Name)
 		if err != nil {
 			return nil, err
 		}
-		add.add(fk.Child, "ADD CONSTRAINT "+sqltext.QuoteIdentifier(fk.Name)+" "+text)
+		add.add(fk.Child, "ADD CONSTRAINT "+sqltoken.QuoteIdentifier(fk.Name)+" "+text)
 	}
 	for _, c := range modified {
 		definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
 		if err != nil {
 			return nil, err
 		}
-		change.add(c.Table, "MODIFY "+sqltext.QuoteIdentifier(c.Column.Name)+" "+withType(definition, c.Type))
+		change.add(c.Table, "MODIFY "+sqltoken.QuoteIdentifier(c.Column.Name)+" "+withType(definition, c.Type))
 	}
 	for _, part := range []clauses{drop, change, add} {
 		statements = append(statements, part.statements(d)...)
@@ -293,7 +293,7 @@ func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string
 	if c.Type != "" && plainType(c.Column.Type) != plainType(c.Type) {
 		definition = withType(definition, c.Type)
 	}
-	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " +
+	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltoken.QuoteIdentifier(c.Column.Name) + " " +
 		withoutAutoIncrement(definition), nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -258,7 +258,7 @@ func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	e := &DisagreementError{What: f.what, Scanner: fmt.Sprint(f.scanner), Parser: fmt.Sprint(f.parser)}
 	table := ""
 	if in != nil {
-		table = sqltext.QuoteTable(in.Schema, in.Name)
+		table = sqltoken.QuoteTable(in.Schema, in.Name)
 	}
 	reason := fmt.Sprintf("two parsers disagree about %s: shardkey's found %s, TiDB's found %s; "+
 		"please report the statement, and write it in a simpler form", e.What, e.Scanner, e.Parser)

@@ -7,12 +7,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
 // options have a rule for table t with the columns id, a and s.
-func options(mode rewrite.Mode) rewrite.Options {
+func options(mode sqltoken.Mode) rewrite.Options {
 	table := &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Columns: []string{"id", "a", "s"}}
 	return rewrite.Options{Mode: mode, Tables: func(_, name string) *rewrite.Table {
 		if name == "t" {
@@ -47,15 +48,15 @@ func rowsText(n int) string {
 func TestCheck_outcomes(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		mode       rewrite.Mode
+		mode       sqltoken.Mode
 		want       tidb.Outcome
 	}{
 		{"bound", "INSERT INTO t (a) VALUES (?)", 0, tidb.OutcomeAgreed},
 		{"literal", "INSERT INTO t (a) VALUES (1)", 0, tidb.OutcomeAgreed},
 		{"another table", "INSERT INTO free (a) VALUES (1)", 0, tidb.OutcomeAgreed},
 		{"no INSERT", "SELECT 1", 0, tidb.OutcomeAgreed},
-		{"ANSI_QUOTES", `INSERT INTO "t" ("a") VALUES (?)`, rewrite.ANSIQuotes, tidb.OutcomeAgreed},
-		{"NO_BACKSLASH_ESCAPES", `INSERT INTO t (a) VALUES ('\')`, rewrite.NoBackslashEscapes, tidb.OutcomeAgreed},
+		{"ANSI_QUOTES", `INSERT INTO "t" ("a") VALUES (?)`, sqltoken.ANSIQuotes, tidb.OutcomeAgreed},
+		{"NO_BACKSLASH_ESCAPES", `INSERT INTO t (a) VALUES ('\')`, sqltoken.NoBackslashEscapes, tidb.OutcomeAgreed},
 		{"long", rowsText(500), 0, tidb.OutcomeAgreed},
 		{"too long", rowsText(10_000), 0, tidb.OutcomeUnknown},
 		{"VALUES ROW", "INSERT INTO t (a) VALUES ROW(?), ROW(2)", 0, tidb.OutcomeAgreed},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/opcode"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -160,12 +161,12 @@ func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 		return kept | unknown
 	case in.Table.Kind == rewrite.KindUnknown && (v == "" || isZero(v)):
 		return fill | kept | unknown
-	case ok && s == "" && (isText || c.opts.Mode&rewrite.EmptyStringIsNull != 0):
+	case ok && s == "" && (isText || c.opts.Mode&sqltoken.EmptyStringIsNull != 0):
 		return fill | unknown
 	case ok && isText:
 		return kept | unknown
 	case isInteger(v) && isZero(v) && !isText:
-		if c.opts.Mode&rewrite.NoAutoValueOnZero == 0 {
+		if c.opts.Mode&sqltoken.NoAutoValueOnZero == 0 {
 			return fill
 		}
 		return kept

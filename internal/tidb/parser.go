@@ -12,6 +12,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -73,11 +74,11 @@ func (r *reader) parse(text string, opts rewrite.Options) (stmts []ast.StmtNode,
 	return slices.Clone(stmts), err
 }
 
-func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
-	if mode&rewrite.ANSIQuotes != 0 {
+func sqlMode(mode sqltoken.Mode) (m mysql.SQLMode) {
+	if mode&sqltoken.ANSIQuotes != 0 {
 		m |= mysql.ModeANSIQuotes
 	}
-	if mode&rewrite.NoBackslashEscapes != 0 {
+	if mode&sqltoken.NoBackslashEscapes != 0 {
 		m |= mysql.ModeNoBackslashEscapes
 	}
 	return m
@@ -93,22 +94,22 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 //   - With ANSI_QUOTES it sees escapes in "names\"".
 func comparable(text string, opts rewrite.Options) bool {
 	mode, bracketed := opts.Mode, strings.IndexByte(text, '[') >= 0
-	if mode&rewrite.MSSQL != 0 && bracketed || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
+	if mode&sqltoken.MSSQL != 0 && bracketed || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
 		return false
 	}
 	comments := strings.Contains(text, "--") || strings.Contains(text, "/*")
 	if !comments && !strings.ContainsAny(text, "\\\"`#") {
 		text = withoutStrings(text)
 	}
-	if mode&rewrite.ANSIQuotes != 0 && strings.IndexByte(text, '"') >= 0 && strings.IndexByte(text, '\\') >= 0 {
+	if mode&sqltoken.ANSIQuotes != 0 && strings.IndexByte(text, '"') >= 0 && strings.IndexByte(text, '\\') >= 0 {
 		return false
 	}
 	return !comments && strings.IndexByte(text, '.') < 0 || !oddText.MatchString(text)
 }
 
 // readable reports whether TiDB splits a string into the same characters as the servers.
-func readable(text string, c rewrite.Charset) bool {
-	return isASCII(text) || c == rewrite.CharsetUTF8 && utf8.ValidString(text)
+func readable(text string, c sqltoken.Charset) bool {
+	return isASCII(text) || c == sqltoken.UTF8 && utf8.ValidString(text)
 }
 
 func isASCII(s string) bool {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -179,7 +179,7 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	if s.Insert != w.insert {
 		w.insert, w.n = s.Insert, 0
 	}
-	w.buf, _ = sqltext.AppendLiteral(w.buf, w.keys[s.Insert].At(w.n))
+	w.buf, _ = sqltoken.AppendLiteral(w.buf, w.keys[s.Insert].At(w.n))
 	w.n++
 	return w.buf
 }

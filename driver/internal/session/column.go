@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -81,7 +81,7 @@ func (c *Column) Learn(ctx context.Context, s *Session) (*ColumnFacts, error) {
 // Refresh queries the column again, since the table may have been altered.
 func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) {
 	facts := &ColumnFacts{Type: columntype.Parse(""), Zones: s.Client().Zones, Assumed: s.IsAssumed()}
-	literal, _ := sqltext.AppendLiteral(nil, c.name)
+	literal, _ := sqltoken.AppendLiteral(nil, c.name)
 	query := "SHOW FULL COLUMNS FROM " + c.Table() +
 		" WHERE Field = " + string(literal) + " OR Extra LIKE '%auto_increment%'"
 	err := s.queryRows(ctx, query, func(row []driver.Value) {
@@ -133,9 +133,9 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 	const event, body, timing = 1, 3, 4
 	from := ""
 	if c.schema != "" {
-		from = " FROM " + sqltext.QuoteIdentifier(c.schema)
+		from = " FROM " + sqltoken.QuoteIdentifier(c.schema)
 	}
-	table, _ := sqltext.AppendLiteral(nil, c.table)
+	table, _ := sqltoken.AppendLiteral(nil, c.table)
 	err := s.queryRows(ctx, "SHOW TRIGGERS"+from+" WHERE `Table` = "+string(table), func(row []driver.Value) {
 		if len(row) <= timing {
 			return
@@ -144,7 +144,7 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 		changes := Text(row[timing]) == "BEFORE" && strings.Contains(Text(row[event]), "INSERT") &&
 			strings.Contains(strings.ToLower(statement), strings.ToLower(c.name))
 		facts.Triggered = facts.Triggered || changes
-		facts.ReadsLastID = facts.ReadsLastID || rewrite.MentionsLastInsertID(statement)
+		facts.ReadsLastID = facts.ReadsLastID || sqltoken.MentionsLastInsertID(statement)
 	})
 	if err != nil && !IsFatal(ctx, err) {
 		err = nil // a server without triggers, or a mock
@@ -210,7 +210,7 @@ func (c *Column) Facts() *ColumnFacts {
 func (c *Column) Holds(key any) bool { return key == nil || c.Facts().Type.Holds(key) }
 
 // Table returns the column's table, quoted, as statements name it.
-func (c *Column) Table() string { return sqltext.QuoteTable(c.schema, c.table) }
+func (c *Column) Table() string { return sqltoken.QuoteTable(c.schema, c.table) }
 
 // Name returns the column's name.
 func (c *Column) Name() string { return c.name }

@@ -14,7 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -192,7 +192,7 @@ func (s *Session) ForgetColumns(t Table) { s.tables.expire(t) }
 // server's.
 func (s *Session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	const tableDenied, columnDenied = 1142, 1143
-	table := sqltext.QuoteTable(schema, name)
+	table := sqltoken.QuoteTable(schema, name)
 	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0")
 	if base.IsServerError(err, tableDenied, columnDenied) {
 		columns, err = s.columnsShown(ctx, table)

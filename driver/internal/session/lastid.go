@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // LastID is the value that LAST_INSERT_ID() must return in a session, as if sharded key columns had
@@ -101,7 +100,7 @@ type Use struct {
 
 // useOf returns how a statement that is passed through may use the session, as far as it matters
 // now.
-func (s *Session) useOf(query string, class rewrite.Class, given *Given, rows bool) (u Use) {
+func (s *Session) useOf(query string, class sqltoken.Class, given *Given, rows bool) (u Use) {
 	if !s.LastID.known {
 		return u // the server's value is right and doesn't change
 	}
@@ -111,10 +110,10 @@ func (s *Session) useOf(query string, class rewrite.Class, given *Given, rows bo
 		return all
 	case class.MustParse():
 		u.inserted = given
-	case rewrite.SetsLastInsertID(query, class):
+	case SetsLastInsertID(query, class):
 		return all
 	}
-	u.reads = !s.LastID.synced && rewrite.MentionsLastInsertID(query)
+	u.reads = !s.LastID.synced && sqltoken.MentionsLastInsertID(query)
 	return u
 }
 
@@ -123,13 +122,13 @@ func (s *Session) useOf(query string, class rewrite.Class, given *Given, rows bo
 // change. The values of a statement that inserts are in given, nil if unknown. rows reports whether
 // the caller reads rows.
 func (s *Session) BeforePass(
-	ctx context.Context, query string, class rewrite.Class, given *Given, rows bool,
+	ctx context.Context, query string, class sqltoken.Class, given *Given, rows bool,
 ) (Use, error) {
-	if class != rewrite.ClassPass {
+	if class != sqltoken.ClassPass {
 		s.forget(query, class)
 	}
 	u := s.useOf(query, class, given, rows)
-	if s.transaction != nil || rewrite.MayChangeTransaction(query, class) {
+	if s.transaction != nil || mayChangeTransaction(query, class) {
 		u.transaction = query
 	}
 	if u.reads {
@@ -223,9 +222,9 @@ func boundMayBe(bound driver.Value, id uint64) bool {
 	case float64:
 		return near(v, id)
 	case string:
-		return near(sqltext.LeadingNumber(v), id)
+		return near(sqltoken.LeadingNumber(v), id)
 	case []byte:
-		return near(sqltext.LeadingNumber(string(v)), id)
+		return near(sqltoken.LeadingNumber(string(v)), id)
 	}
 	return true
 }

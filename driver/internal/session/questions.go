@@ -17,7 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -29,7 +29,7 @@ var errReadsCounts = fmt.Errorf("%w: it calls ROW_COUNT() or FOUND_ROWS(), which
 // CheckAsk returns an error if no metadata query may precede a statement, because it calls
 // FOUND_ROWS() or ROW_COUNT(). A metadata query changes both.
 func (s *Session) CheckAsk(query string) error {
-	if query != "" && rewrite.ReadsCounts(query, s.mode) {
+	if query != "" && readsCounts(query, s.mode) {
 		return errReadsCounts
 	}
 	return nil
@@ -141,12 +141,12 @@ const maxKeysInQuestion = 1000
 // PresentKeys returns the keys that are in an insert's table, formatted by [Text]. It ignores nil.
 func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
 	present := map[string]bool{}
-	column, table := sqltext.QuoteIdentifier(in.Table.KeyColumn), sqltext.QuoteTable(in.Schema, in.Name)
+	column, table := sqltoken.QuoteIdentifier(in.Table.KeyColumn), sqltoken.QuoteTable(in.Schema, in.Name)
 	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
 		query := []byte("SELECT " + column + " FROM " + table + " WHERE " + column + " IN (NULL")
 		for _, key := range chunk {
 			if key != nil {
-				query, _ = sqltext.AppendLiteral(append(query, ", "...), key)
+				query, _ = sqltoken.AppendLiteral(append(query, ", "...), key)
 			}
 		}
 		var empty error

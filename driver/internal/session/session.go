@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -31,8 +32,8 @@ type Session struct {
 	tables *tables // shared by the cache, until the session may have temporary tables
 
 	// mode and charset are @@sql_mode and @@character_set_client, which one query returns.
-	mode      rewrite.Mode
-	charset   rewrite.Charset
+	mode      sqltoken.Mode
+	charset   sqltoken.Charset
 	modeKnown bool
 
 	database      string
@@ -86,27 +87,27 @@ func (s *Session) Client() *Client { return &s.cache.Client }
 func (s *Session) Settled() bool { return s.LastID.synced && s.transaction == nil }
 
 // forget forgets the facts that a statement may change.
-func (s *Session) forget(query string, class rewrite.Class) {
-	changes := rewrite.ChangesOf(query, class)
-	reading := changes
-	if reading.Columns = false; reading != (rewrite.Changes{}) {
+func (s *Session) forget(query string, class sqltoken.Class) {
+	c := changesOf(query, class)
+	reading := c
+	if reading.Columns = false; reading != (changes{}) {
 		s.Base.ClearCache()
 		s.transport = nil
 	}
-	if changes.Mode || changes.Charset {
+	if c.Mode || c.Charset {
 		s.modeKnown = false
 	}
-	if changes.Database {
+	if c.Database {
 		s.databaseKnown = false
 	}
-	if changes.Columns {
+	if c.Columns {
 		s.forgetTables(query)
 	}
 }
 
 // Mode returns the session's sql_mode and character set. It queries them once. If the server
 // doesn't support them, it returns zero values.
-func (s *Session) Mode(ctx context.Context) (rewrite.Mode, rewrite.Charset, error) {
+func (s *Session) Mode(ctx context.Context) (sqltoken.Mode, sqltoken.Charset, error) {
 	if s.modeKnown {
 		return s.mode, s.charset, nil
 	}
@@ -116,19 +117,19 @@ func (s *Session) Mode(ctx context.Context) (rewrite.Mode, rewrite.Charset, erro
 	case err != nil:
 		return 0, 0, err
 	case row == nil:
-		s.mode, s.charset = 0, rewrite.CharsetUTF8
+		s.mode, s.charset = 0, sqltoken.UTF8
 	case len(row) != 2 || row[1] == nil:
 		return 0, 0, fmt.Errorf("%w: the server's values of @@sql_mode and @@character_set_client are not supported: %q",
 			rewrite.ErrUnsupportedStatement, row)
 	default:
-		s.mode, s.charset = rewrite.ParseMode(Text(row[0])), rewrite.ParseCharset(Text(row[1]))
+		s.mode, s.charset = sqltoken.ParseMode(Text(row[0])), sqltoken.ParseCharset(Text(row[1]))
 	}
 	s.modeKnown = true
 	return s.mode, s.charset, nil
 }
 
 // KnownMode is Mode without a query.
-func (s *Session) KnownMode() (mode rewrite.Mode, charset rewrite.Charset, known bool) {
+func (s *Session) KnownMode() (mode sqltoken.Mode, charset sqltoken.Charset, known bool) {
 	if !s.modeKnown {
 		return 0, 0, false
 	}
@@ -180,7 +181,7 @@ func (s *Session) FollowTransaction(query string, err error) {
 	const syntaxError, unknownTable, readOnly = 1064, 1146, 1792 // no row was read or written
 	switch {
 	case err == nil:
-		s.transaction = rewrite.NextTransaction(s.transaction, query, s.mode, s.charset)
+		s.transaction = nextTransaction(s.transaction, query, s.mode, s.charset)
 	case !base.IsServerError(err, readOnly, syntaxError, unknownTable):
 		s.transaction = nil
 	}

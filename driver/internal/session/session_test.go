@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -75,7 +76,7 @@ func TestSession_mode(t *testing.T) {
 	}
 	pass := func(query string) {
 		t.Helper()
-		if _, err := s.BeforePass(t.Context(), query, rewrite.Classify(query), nil, false); err != nil {
+		if _, err := s.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -86,7 +87,7 @@ func TestSession_mode(t *testing.T) {
 		pass(c.query)
 		for range 2 {
 			mode, charset, err := s.Mode(t.Context())
-			if mode != rewrite.ParseMode("ANSI_QUOTES") || charset != rewrite.CharsetUTF8 || err != nil {
+			if mode != sqltoken.ParseMode("ANSI_QUOTES") || charset != sqltoken.UTF8 || err != nil {
 				t.Errorf("after %s\nhave: %v, %v, %v", c.query, mode, charset, err)
 			}
 		}
@@ -112,7 +113,7 @@ func TestSession_tableNames(t *testing.T) {
 		want     bool
 	}{{"app", true}, {"other", false}} {
 		conn.answers["SELECT DATABASE()"] = []driver.Value{c.database}
-		if _, err := s.BeforePass(t.Context(), "USE x", rewrite.Classify("USE x"), nil, false); err != nil {
+		if _, err := s.BeforePass(t.Context(), "USE x", sqltoken.Classify("USE x"), nil, false); err != nil {
 			t.Error(err)
 		}
 		if have, err := s.Names(t.Context(), plain); have != c.want || err != nil {
@@ -131,7 +132,7 @@ func TestSession_tableNames(t *testing.T) {
 func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
 	s, conn := newScripted(nil, new(Cache))
-	use, err := s.BeforePass(t.Context(), set, rewrite.Classify(set), nil, false)
+	use, err := s.BeforePass(t.Context(), set, sqltoken.Classify(set), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestSession_temporaryTables(t *testing.T) {
 		t.Error("have: another column\nwant: a shared one")
 	}
 	const query = "CREATE TEMPORARY TABLE t (id INT)"
-	if _, err := first.BeforePass(t.Context(), query, rewrite.Classify(query), nil, false); err != nil {
+	if _, err := first.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if first.Column("app", "t", "id") == id || second.Column("app", "t", "id") != id {
@@ -195,7 +196,7 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const query = "ALTER TABLE t MODIFY id BIGINT"
-	if _, err := other.BeforePass(t.Context(), query, rewrite.Classify(query), nil, false); err != nil {
+	if _, err := other.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if id.Known() != nil || known.Text != "int" {

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Stored appends the values that the column may store for v. It appends one value if it is certain,
@@ -51,7 +50,7 @@ func storedAssumed(to []any, v any) []any {
 
 func storedInteger(to []any, v any, column *columntype.Type) []any {
 	if text, ok := v.(string); ok {
-		v = sqltext.ParseInteger(strings.Trim(text, " "), 10)
+		v = sqltoken.ParseInteger(strings.Trim(text, " "), 10)
 	}
 	switch v.(type) {
 	case int64, uint64:
@@ -105,7 +104,7 @@ func storesAll(ctx context.Context, s *Session, text, collation string) bool {
 	if !utf8.ValidString(text) {
 		return false
 	}
-	if _, charset, err := s.Mode(ctx); err != nil || charset != rewrite.CharsetUTF8 {
+	if _, charset, err := s.Mode(ctx); err != nil || charset != sqltoken.UTF8 {
 		return false
 	}
 	charset, _, _ := strings.Cut(collation, "_")

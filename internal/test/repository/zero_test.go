@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
@@ -29,7 +30,7 @@ var zeroValues = []any{
 	new(driver.StatementError), new(driver.WrongShardError),
 	new(snowflake.Layout),
 	new(workerid.ForeignRecordError), new(workerid.Record),
-	new(rewrite.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),
+	new(sqltoken.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),
 	new(rule.Error), new(rule.Gene), new(rule.Live), new(rule.Place), new(rule.PlaceError), new(rule.Props), new(rule.Rule),
 	new(rule.Shard), new(rule.Sharding), new(rule.Table), new(rule.UnlistedTableError),
 	new(spi.Health), new(spi.PropError), new(spi.Props), new(spi.Secret), new(spi.WorkerID),

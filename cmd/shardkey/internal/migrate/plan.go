@@ -15,7 +15,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -215,7 +215,7 @@ func computed(t *schema.Table, from string) (list []*schema.Column) {
 func (m *migration) auto() error {
 	linked := false
 	for _, k := range m.keys {
-		maximum := fmt.Sprintf("SELECT MAX(%s) FROM %s", sqltext.QuoteIdentifier(k.Column.Name), m.d.Quoted(k.Table))
+		maximum := fmt.Sprintf("SELECT MAX(%s) FROM %s", sqltoken.QuoteIdentifier(k.Column.Name), m.d.Quoted(k.Table))
 		m.plan.Maxima = append(m.plan.Maxima, maximum)
 		if !k.Column.AutoIncrement {
 			continue

@@ -1,4 +1,4 @@
-package rewrite
+package sqltoken
 
 import "testing"
 
@@ -30,11 +30,11 @@ func TestClassify_classes(t *testing.T) {
 		"BEGIN NOT ATOMIC INSERT t SET a = 1":         ClassMayInsert,
 		"SET STATEMENT a = 1 FOR INSERT t ()":         ClassMayInsert,
 		"SET @a = REPLACE('a', 'b', 'c')":             ClassMayInsert,
-		"SET NAMES utf8mb4":                           classSet,
-		"/* trace */ set sql_mode = ''":               classSet,
-		"USE app":                                     classUse,
-		"CALL p()":                                    classCall,
-		"EXECUTE s USING @a":                          classCall,
+		"SET NAMES utf8mb4":                           ClassSet,
+		"/* trace */ set sql_mode = ''":               ClassSet,
+		"USE app":                                     ClassUse,
+		"CALL p()":                                    ClassCall,
+		"EXECUTE s USING @a":                          ClassCall,
 		"SELECT 1; SELECT 2":                          ClassSeveral,
 		"SET a = 1; SELECT ';'":                       ClassSeveral,
 		"/*!40101 SET NAMES utf8 */":                  ClassSeveral,
@@ -45,15 +45,15 @@ func TestClassify_classes(t *testing.T) {
 		"<<x>> BEGIN REPLACE t (a) VALUES (1)":        ClassMayInsert,
 		"\xa0INSERT INTO t (a) VALUES (1)":            ClassMayInsert,
 		"INSERT\xa0INTO t (a) VALUES (1)":             ClassMayInsert,
-		"LOAD DATA INFILE 'x' INTO TABLE t":           classLoad,
-		"load xml infile 'x' into table t; SELECT 1":  classLoad,
+		"LOAD DATA INFILE 'x' INTO TABLE t":           ClassLoad,
+		"load xml infile 'x' into table t; SELECT 1":  ClassLoad,
 		"SELECT 1; LOAD DATA INFILE 'x' INTO TABLE t": ClassMayInsert,
-		"CREATE TABLE t (a INT)":                      classDDL,
-		"CREATE OR REPLACE TABLE t (a INT)":           classDDL,
-		"/* c */ alter table t ADD a INT":             classDDL,
-		"DROP TABLE t":                                classDDL,
-		"RENAME TABLE t TO u":                         classDDL,
-		"TRUNCATE t":                                  classDDL,
+		"CREATE TABLE t (a INT)":                      ClassDDL,
+		"CREATE OR REPLACE TABLE t (a INT)":           ClassDDL,
+		"/* c */ alter table t ADD a INT":             ClassDDL,
+		"DROP TABLE t":                                ClassDDL,
+		"RENAME TABLE t TO u":                         ClassDDL,
+		"TRUNCATE t":                                  ClassDDL,
 		"GRANT INSERT ON t TO x":                      ClassPass,
 		"COMMIT":                                      ClassPass,
 		"'x'":                                         ClassPass,
@@ -65,14 +65,14 @@ func TestClassify_classes(t *testing.T) {
 		"DEALLOCATE PREPARE `insert`":                 ClassPass,
 		"deallocate prepare `insert`":                 ClassPass,
 		"ZZALLOCATE PREPARE `insert`":                 ClassMayInsert,
-		"TRUNCATE `insert`":                           classDDL,
+		"TRUNCATE `insert`":                           ClassDDL,
 		"ROLLBACK":                                    ClassPass,
 		"DEALLOCATED insert":                          ClassMayInsert,
-		" \n\tSET a = 1":                              classSet,
-		"/* c */ USE app":                             classUse,
-		"-- c\n\tUSE app":                             classUse,
-		"# c\nUSE app":                                classUse,
-		"/* c */-- d\n/* e */ CALL p()":               classCall,
+		" \n\tSET a = 1":                              ClassSet,
+		"/* c */ USE app":                             ClassUse,
+		"-- c\n\tUSE app":                             ClassUse,
+		"# c\nUSE app":                                ClassUse,
+		"/* c */-- d\n/* e */ CALL p()":               ClassCall,
 		"DO REPLACE('a', 'b', 'c')":                   ClassPass,
 	} {
 		if have := Classify(text); have != want {
@@ -100,40 +100,8 @@ func TestMentions_functions(t *testing.T) {
 		"":                                {false, false},
 		"SELECT LAST_INSERT_I":            {false, false},
 	} {
-		if have := [2]bool{MentionsLastInsertID(text), mentionsSQLMode(text)}; have != want {
+		if have := [2]bool{MentionsLastInsertID(text), MentionsSQLMode(text)}; have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
-	}
-}
-
-func TestChanges_session(t *testing.T) {
-	all := Changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
-	for text, want := range map[string]Changes{
-		"SELECT 1":                               {},
-		"INSERT INTO t (s) VALUES ('sql_mode')":  {},
-		"INSERT INTO t (s) VALUES (1);":          {},
-		"INSERT INTO t (s) VALUES (1); SELECT 1": {Database: true, Columns: true, Variables: true},
-		"USE app":                                {Database: true},
-		"CALL p()":                               all,
-		"EXECUTE IMMEDIATE 'USE app'":            all,
-		"DO 1; EXECUTE p":                        all,
-		"DO 1; CALL p()":                         all,
-		"SET @a = 1":                             {Variables: true},
-		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
-		"SET NAMES latin1":                       {Charset: true, Variables: true},
-		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
-		"SET charset latin1":                     {Charset: true, Variables: true},
-		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true, Variables: true},
-		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true, Variables: true},
-		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true, Variables: true},
-		"ALTER TABLE t ADD a INT":                                       {Columns: true},
-		"DROP DATABASE app":                                             {Database: true, Columns: true},
-		"create schema app":                                             {Database: true, Columns: true},
-		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
-		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
-	} {
-		if have := ChangesOf(text, Classify(text)); have != want {
-			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
 		}
 	}
 }

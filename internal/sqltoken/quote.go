@@ -1,10 +1,7 @@
-// Package sqltext writes names and values into SQL so that they mean the same in every sql_mode and
-// character set. It reads numbers as the servers do.
-package sqltext
+package sqltoken
 
 import (
 	"encoding/hex"
-	"errors"
 	"strconv"
 	"strings"
 )
@@ -62,30 +59,48 @@ func isPlain(s string) bool {
 	return true
 }
 
-// ParseInteger returns the value of digits in a base as an int64, or as a uint64 if it is larger.
-// It returns nil if digits isn't an integer.
-func ParseInteger(digits string, base int) any {
-	if n, err := strconv.ParseInt(digits, base, 64); err == nil {
-		return n
-	}
-	if n, err := strconv.ParseUint(digits, base, 64); err == nil {
-		return n
-	}
-	return nil
+// UnquoteIdentifier returns the name in a quoted identifier.
+func UnquoteIdentifier(s string) string {
+	quote := s[len(s)-1:]
+	return strings.ReplaceAll(s[1:len(s)-1], quote+quote, quote)
 }
 
-// LeadingNumber returns the number at the beginning of a string, as the servers convert it; 0 if
-// there is none.
-func LeadingNumber(s string) float64 {
-	s = strings.TrimLeft(s, " \t\n\v\f\r")
-	end := 0
-	for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
-		end++
+// UnquoteString returns the contents of a string literal (MySQL manual, "String
+// Literals").
+func UnquoteString(s string, mode Mode) string {
+	quote, body := s[0], s[1:len(s)-1]
+	if strings.IndexByte(body, quote) < 0 && strings.IndexByte(body, '\\') < 0 {
+		return body
 	}
-	for ; end > 0; end-- {
-		if f, err := strconv.ParseFloat(s[:end], 64); err == nil || errors.Is(err, strconv.ErrRange) {
-			return f
+	var b strings.Builder
+	for i := 0; i < len(body); i++ {
+		c := body[i]
+		switch {
+		case c == quote:
+			i++ // a doubled quote
+		case c == '\\' && mode&NoBackslashEscapes == 0 && i+1 < len(body):
+			i++
+			switch body[i] {
+			case 'n':
+				c = '\n'
+			case 't':
+				c = '\t'
+			case 'r':
+				c = '\r'
+			case 'b':
+				c = '\b'
+			case '0':
+				c = 0
+			case 'Z':
+				c = 0x1a
+			case '%', '_': // for LIKE, which interprets the backslash
+				b.WriteByte('\\')
+				c = body[i]
+			default:
+				c = body[i]
+			}
 		}
+		b.WriteByte(c)
 	}
-	return 0
+	return b.String()
 }

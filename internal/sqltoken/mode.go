@@ -1,9 +1,6 @@
-package rewrite
+package sqltoken
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // Mode is the part of a session's sql_mode that determines how a statement is parsed.
 type Mode uint8
@@ -52,73 +49,38 @@ type Charset uint8
 
 const (
 	// CharsetUTF8 is utf8mb4 or utf8mb3.
-	CharsetUTF8 Charset = iota
+	UTF8 Charset = iota
 	// charsetLatin1 is latin1 or ascii, with one byte for each character. Outside of quotes, bytes
 	// above 0x7F may be letters, signs or blanks.
-	charsetLatin1
+	latin1
 	// charsetOther is any other character set. The second byte of a character may be a quote or a
 	// backslash, so nothing after the first byte above 0x7F is read.
-	charsetOther
+	other
 )
 
 // Reasons for refusing a statement because of its character set.
 const (
 	reasonOther = "in the session's character set, the end of a string with bytes above 0x7F is uncertain; " +
 		"SET NAMES utf8mb4, or pass the value as an argument"
-	reasonLatin1 = "outside of quotes, non-ASCII letters are supported in UTF-8 only; SET NAMES utf8mb4"
+	ReasonLatin1 = "outside of quotes, non-ASCII letters are supported in UTF-8 only; SET NAMES utf8mb4"
 )
 
 // ParseCharset returns the character set that @@character_set_client names.
 func ParseCharset(name string) Charset {
 	switch strings.ToLower(name) {
 	case "utf8mb4", "utf8mb3", "utf8":
-		return CharsetUTF8
+		return UTF8
 	case "latin1", "ascii":
-		return charsetLatin1
+		return latin1
 	}
-	return charsetOther
+	return other
 }
 
-// readable returns the part of a string whose tokens are certain. In an unknown character set it
+// Readable returns the part of a string whose tokens are certain. In an unknown character set it
 // ends at the first byte above 0x7F.
-func (c Charset) readable(text string) string {
-	if c == charsetOther {
+func (c Charset) Readable(text string) string {
+	if c == other {
 		return text[:asciiEnd(text)]
 	}
 	return text
-}
-
-// validPrefix returns a name up to the first invalid byte. MySQL drops such a byte at the end of a
-// name.
-func validPrefix(name string) string {
-	for i := 0; i < len(name); {
-		r, size := utf8.DecodeRuneInString(name[i:])
-		if r == utf8.RuneError && size == 1 {
-			return name[:i]
-		}
-		i += size
-	}
-	return name
-}
-
-func isASCII(s string) bool { return asciiEnd(s) == len(s) }
-
-// asciiEnd returns the position of the first byte above 0x7F, or the length.
-func asciiEnd(s string) int {
-	i := 0
-	for ; len(s)-i >= 32; i += 32 { // strings can be long
-		if (word64(s[i:])|word64(s[i+8:])|word64(s[i+16:])|word64(s[i+24:]))&0x8080808080808080 != 0 {
-			break
-		}
-	}
-	for ; i < len(s) && s[i] < utf8.RuneSelf; i++ {
-	}
-	return i
-}
-
-// word64 returns the first eight bytes of a string, which the compiler loads at once.
-func word64(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }

@@ -1,11 +1,44 @@
-package rewrite
+package session
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
+
+func TestChanges_session(t *testing.T) {
+	all := changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
+	for text, want := range map[string]changes{
+		"SELECT 1":                               {},
+		"INSERT INTO t (s) VALUES ('sql_mode')":  {},
+		"INSERT INTO t (s) VALUES (1);":          {},
+		"INSERT INTO t (s) VALUES (1); SELECT 1": {Database: true, Columns: true, Variables: true},
+		"USE app":                                {Database: true},
+		"CALL p()":                               all,
+		"EXECUTE IMMEDIATE 'USE app'":            all,
+		"DO 1; EXECUTE p":                        all,
+		"DO 1; CALL p()":                         all,
+		"SET @a = 1":                             {Variables: true},
+		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
+		"SET NAMES latin1":                       {Charset: true, Variables: true},
+		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
+		"SET charset latin1":                     {Charset: true, Variables: true},
+		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true, Variables: true},
+		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true, Variables: true},
+		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true, Variables: true},
+		"ALTER TABLE t ADD a INT":                                       {Columns: true},
+		"DROP DATABASE app":                                             {Database: true, Columns: true},
+		"create schema app":                                             {Database: true, Columns: true},
+		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
+		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
+	} {
+		if have := changesOf(text, sqltoken.Classify(text)); have != want {
+			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
+		}
+	}
+}
 
 func TestSetsLastInsertID_statements(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -35,7 +68,7 @@ func TestSetsLastInsertID_statements(t *testing.T) {
 		"LOCK TABLES t WRITE":                             false,
 		"UPDATE t SET last_insert_id = f(1), a = (b + 1)": false,
 	} {
-		if have := SetsLastInsertID(text, Classify(text)); have != want {
+		if have := SetsLastInsertID(text, sqltoken.Classify(text)); have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}
@@ -49,7 +82,7 @@ func TestReadsCounts_statements(t *testing.T) {
 		"SELECT FOUND_ROWS, ROW_COUNT()": true, "SELECT ROW_COUNT(1), FOUND_ROWS()": true, "SELECT 'ROW_COUNT": false,
 		"SELECT a FROM row_count": false, "SELECT \"FOUND_ROWS()\"": false,
 	} {
-		if have := ReadsCounts(text, 0); have != want {
+		if have := readsCounts(text, 0); have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}
@@ -109,7 +142,7 @@ func TestNextTransaction_statements(t *testing.T) {
 		{[]string{level}, "SELECT 'no end", level},
 	} {
 		before := slices.Clone(tt.before)
-		if have := strings.Join(NextTransaction(tt.before, tt.text, 0, CharsetUTF8), "|"); have != tt.want || !slices.Equal(before, tt.before) {
+		if have := strings.Join(nextTransaction(tt.before, tt.text, 0, sqltoken.UTF8), "|"); have != tt.want || !slices.Equal(before, tt.before) {
 			t.Errorf("%s after %q\nhave: %q\nwant: %q", tt.text, tt.before, have, tt.want)
 		}
 	}
@@ -118,66 +151,8 @@ func TestNextTransaction_statements(t *testing.T) {
 		"SELECT 1; SET TRANSACTION READ ONLY": true, "SELECT 'TRANSACTION'": false, "START TRANSACTION": false, "CALL transaction()": false,
 		"SELECT 1; SELECT 2": false,
 	} {
-		if have := MayChangeTransaction(text, Classify(text)); have != want {
+		if have := mayChangeTransaction(text, sqltoken.Classify(text)); have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
-	}
-}
-
-func TestGivenNumbers_statements(t *testing.T) {
-	for text, want := range map[string]string{
-		"INSERT INTO t (a, b) VALUES (?, 7)":                             "[7] true",
-		"INSERT t VALUES (1, 'x'), (-2, \"30 apples\"), (0x1F, 1e3)":     "[1 30 31 1000] true",
-		"REPLACE INTO t (value) VALUE (NULL, DEFAULT, FALSE, TRUE)":      "[1] true",
-		"INSERT INTO t () VALUES ()":                                     "[] true",
-		"INSERT INTO t VALUES ROW(1), ROW(2)":                            "[1 2] true",
-		"INSERT INTO t VALUES (NOW(), CURRENT_TIMESTAMP, UUID(), ?) ; ":  "[] false",
-		"INSERT INTO t VALUES (NOW(), CURRENT_TIMESTAMP, UUID(), ?)":     "[] true",
-		"INSERT INTO t VALUES (LAST_INSERT_ID(), 5)":                     "[5] true",
-		"INSERT INTO t VALUES (1 + 1)":                                   "[] false",
-		"INSERT INTO t VALUES (ABS(1))":                                  "[] false",
-		"INSERT INTO t VALUES (@a)":                                      "[] false",
-		"INSERT INTO t VALUES ((SELECT 1))":                              "[] false",
-		"INSERT INTO t VALUES (DEFAULT(a))":                              "[] false",
-		"INSERT INTO t VALUES ('a' '5')":                                 "[] false",
-		"INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2":         "[] false",
-		"INSERT INTO t VALUES (1) RETURNING id":                          "[] false",
-		"INSERT INTO t SELECT 5":                                         "[] false",
-		"INSERT INTO t SET a = 5":                                        "[] false",
-		"INSERT INTO t VALUES (/*!50000 5 */)":                           "[5] false",
-		"INSERT INTO t VALUES (1":                                        "[1] true",
-		"INSERT INTO t VALUES ('":                                        "[] false",
-		"INSERT INTO free":                                               "[] false",
-		"INSERT INTO t SET a = b":                                        "[] false",
-		"INSERT INTO t (`":                                               "[] false",
-		"INSERT INTO t VALUES (010, -5, 3)":                              "[10 3] true",
-		"INSERT INTO t VALUES (0xFFFFFFFFFFFFFFFFFF, 7)":                 "[7] true",
-		"INSERT INTO t VALUES (0b101)":                                   "[5] true",
-		"INSERT INTO t VALUES ('" + strings.Repeat("x", maxGiven) + "')": "[] false",
-	} {
-		numbers, plain := mustParse(t, strings.Replace(text, " t ", " free ", 1), Options{}).GivenNumbers()
-		if numbers == nil || !plain && len(numbers) > 0 && !strings.Contains(text, "/*!") {
-			numbers = []float64{}
-		}
-		if have := fmt.Sprintf("%v %v", numbers, plain); have != want {
-			t.Errorf("%.80s\nhave: %s\nwant: %s", text, have, want)
-		}
-	}
-}
-
-func TestReport_plain(t *testing.T) {
-	p := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{})
-	p.Report()
-	if have, want := p.BindText(), "INSERT INTO t (a, `id`) VALUES (?, LAST_INSERT_ID(?))"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	if have, want := p.Plain().BindText(), "INSERT INTO t (a, `id`) VALUES (?, ?)"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	unguarded := Options{Tables: func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindInteger, Unguarded: true} }}
-	p = mustParse(t, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 2", unguarded)
-	p.Report()
-	if have, want := p.BindText(), "INSERT INTO t (a, `id`) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = 2"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
 	}
 }

@@ -1,6 +1,35 @@
-package sqltext
+package sqltoken
 
 import "testing"
+
+func TestUnquoteString_literals(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mode Mode
+		want string
+	}{
+		{`''`, 0, ``}, {`'a'`, 0, `a`}, {`'it''s'`, 0, `it's`}, {`"it''s"`, 0, `it''s`}, {`"a""b"`, 0, `a"b`},
+		{`'\n\t\r\b\0\Z\'\"\\\q'`, 0, "\n\t\r\b\x00\x1a'\"\\q"},
+		{`'\%\_'`, 0, `\%\_`}, {`'''x'`, 0, `'x`}, {`'x\'`, 0, `x\`}, {`'\x'`, 0, `x`},
+		{`'\n\\'`, NoBackslashEscapes, `\n\\`},
+		{`'日''本'`, 0, `日'本`},
+		{"'\xff\x00'", 0, "\xff\x00"},
+	} {
+		if have := UnquoteString(c.text, c.mode); have != c.want {
+			t.Errorf("%s mode %d\nhave: %q\nwant: %q", c.text, c.mode, have, c.want)
+		}
+	}
+}
+
+func TestUnquoteIdentifier_undoesQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"`id`": "id", "``": "", "`we``ird`": "we`ird", `"a""b"`: `a"b`,
+	} {
+		if have := UnquoteIdentifier(text); have != want {
+			t.Errorf("%s\nhave: %q\nwant: %q", text, have, want)
+		}
+	}
+}
 
 func TestQuoteIdentifier_doublesBackquotes(t *testing.T) {
 	for name, want := range map[string]string{
@@ -39,19 +68,6 @@ func TestAppendLiteral_meansTheSameInEveryMode(t *testing.T) {
 		have, ok := AppendLiteral(nil, c.key)
 		if string(have) != c.want || ok != c.ok {
 			t.Errorf("%#v\nhave: %s %v\nwant: %s %v", c.key, have, ok, c.want, c.ok)
-		}
-	}
-}
-
-func TestParseInteger_takesIntegersOnly(t *testing.T) {
-	for text, want := range map[string]any{
-		"0": int64(0), "7": int64(7), "-7": int64(-7), "+7": int64(7), "007": int64(7),
-		"9223372036854775807": int64(1<<63 - 1), "9223372036854775808": uint64(1 << 63), "18446744073709551615": uint64(1<<64 - 1),
-		"-9223372036854775808": int64(-1 << 63), "18446744073709551616": nil,
-		"": nil, "a": nil, "1.0": nil, "1e3": nil, "0x10": nil, "1_0": nil, " 1": nil, "--1": nil,
-	} {
-		if have := ParseInteger(text, 10); have != want {
-			t.Errorf("%q\nhave: %#v\nwant: %#v", text, have, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package rewrite
+package sqltoken
 
 import (
 	"fmt"
@@ -9,23 +9,23 @@ import (
 // lexed shows the tokens of a string: w(ord), q(uoted), s(tring), n(umber), ?, punctuation
 // unchanged, and BAD.
 func lexed(text string, mode Mode) string {
-	lx := lexer{text: text, mode: mode}
+	lx := Lexer{Text: text, Mode: mode}
 	var out []string
 	for {
-		t := lx.next()
-		s := text[t.start:t.end]
-		switch t.kind {
-		case tokenEOF:
+		t := lx.Next()
+		s := text[t.Start:t.End]
+		switch t.Kind {
+		case EOF:
 			return strings.Join(out, " ")
-		case tokenBad:
-			return strings.Join(append(out, fmt.Sprintf("BAD@%d", t.start)), " ")
-		case tokenWord:
+		case Bad:
+			return strings.Join(append(out, fmt.Sprintf("BAD@%d", t.Start)), " ")
+		case Word:
 			s = "w:" + s
-		case tokenQuoted:
+		case Quoted:
 			s = "q:" + s
-		case tokenString:
+		case String:
 			s = "s:" + s
-		case tokenNumber:
+		case Number:
 			s = "n:" + s
 		}
 		out = append(out, s)
@@ -73,16 +73,47 @@ func TestLexer_tokens(t *testing.T) {
 
 // TestLexer_peek: peeking changes only recorded doubts and modes.
 func TestLexer_peek(t *testing.T) {
-	lx := lexer{text: `a /*! "b\"" */ c`}
-	lx.next()
+	lx := Lexer{Text: `a /*! "b\"" */ c`}
+	lx.Next()
 	saved := lx
-	if peeked := lx.peek(); lx.text[peeked.start:peeked.end] != `"b\""` {
+	if peeked := lx.Peek(); lx.Text[peeked.Start:peeked.End] != `"b\""` {
 		t.Errorf("have: %v\nwant: the string", peeked)
 	}
-	if lx.pos != saved.pos || lx.prev != saved.prev {
+	if lx.Pos != saved.Pos || lx.Prev != saved.Prev {
 		t.Errorf("have: %+v\nwant: %+v", lx, saved)
 	}
-	if lx.unsure == "" || lx.unsureAt != 2 || !lx.executable || lx.consulted != ANSIQuotes|NoBackslashEscapes {
-		t.Errorf("have: %q at %d, consulted %b\nwant: what was learnt", lx.unsure, lx.unsureAt, lx.consulted)
+	if lx.Unsure == "" || lx.UnsureAt != 2 || !lx.executable || lx.Consulted != ANSIQuotes|NoBackslashEscapes {
+		t.Errorf("have: %q at %d, consulted %b\nwant: what was learnt", lx.Unsure, lx.UnsureAt, lx.Consulted)
+	}
+}
+
+// The modes that a reading depends on add up, in whatever order they come.
+func TestLexer_consulted(t *testing.T) {
+	for text, want := range map[string]Mode{
+		"a 1 ? (`b\\`)":         0,
+		"[x]":                   MSSQL,
+		`"y"`:                   ANSIQuotes,
+		`'a\b'`:                 NoBackslashEscapes,
+		`[x] "y" 'a\b'`:         MSSQL | ANSIQuotes | NoBackslashEscapes,
+		`'a\b' [x] "y"`:         MSSQL | ANSIQuotes | NoBackslashEscapes,
+		`"y" 'a\b' [x]`:         MSSQL | ANSIQuotes | NoBackslashEscapes,
+		`"a\b"`:                 ANSIQuotes | NoBackslashEscapes,
+		"[x] 'no end":           MSSQL,
+		`[x] 'no end \ `:        MSSQL | NoBackslashEscapes,
+		`'\`:                    NoBackslashEscapes,
+		"[x] `no end \\ ":       MSSQL,
+		`'a' 'it''s' '\\' "\""`: ANSIQuotes | NoBackslashEscapes,
+	} {
+		lx := NewLexer(text, 0, UTF8)
+		for t := lx.Next(); t.Kind != EOF && t.Kind != Bad; t = lx.Next() {
+		}
+		if lx.Consulted != want {
+			t.Errorf("%s\nhave: %b\nwant: %b", text, lx.Consulted, want)
+		}
+		ahead := NewLexer("[x] "+text, 0, UTF8)
+		ahead.Next()
+		if ahead.Peek(); ahead.Consulted&MSSQL == 0 {
+			t.Errorf("%s, looked at ahead\nhave: %b\nwant: MSSQL as before", text, ahead.Consulted)
+		}
 	}
 }

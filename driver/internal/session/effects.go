@@ -1,0 +1,210 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
+
+// mentionsDatabase reports whether the string contains the word DATABASE or SCHEMA.
+func mentionsDatabase(text string) bool {
+	return sqltoken.Contains(text, "DATABASE") || sqltoken.Contains(text, "SCHEMA")
+}
+
+// changes are the facts about a session that a string may change.
+type changes struct {
+	Mode     bool // sql_mode
+	Charset  bool // character_set_client
+	Database bool // the current database
+	Columns  bool // columns of tables
+	// Variables are session variables, as in SET, including sql_mode and character_set_client.
+	Variables bool
+}
+
+// changesOf returns the facts that executing a string of a class may change.
+func changesOf(text string, class sqltoken.Class) changes {
+	switch class {
+	case sqltoken.ClassPass, sqltoken.ClassLoad:
+		return changes{}
+	case sqltoken.ClassUse:
+		return changes{Database: true}
+	case sqltoken.ClassDDL:
+		return changes{Database: mentionsDatabase(text), Columns: true}
+	case sqltoken.ClassCall:
+		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
+	case sqltoken.ClassSet:
+		return setChanges(text)
+	}
+	switch {
+	case isOneInsert(text):
+		return changes{}
+	case sqltoken.Contains(text, "EXECUTE"), sqltoken.Contains(text, "CALL"):
+		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
+	}
+	c := setChanges(text)
+	c.Database, c.Columns = true, true
+	return c
+}
+
+// setChanges returns the facts that a SET statement may change.
+func setChanges(text string) changes {
+	return changes{
+		Mode:      sqltoken.MentionsSQLMode(text),
+		Charset:   sqltoken.Contains(text, "NAMES") || sqltoken.Contains(text, "CHAR"),
+		Variables: true,
+	}
+}
+
+// isOneInsert reports whether the string is a single INSERT or REPLACE.
+func isOneInsert(text string) bool {
+	lx := sqltoken.Lexer{Text: text}
+	t := lx.Next()
+	if class, _ := sqltoken.VerbClass(text[t.Start:t.End]); lx.Unsure != "" || class != sqltoken.ClassMayInsert {
+		return false
+	}
+	semicolon := strings.IndexByte(text[t.End:], ';')
+	return semicolon < 0 || strings.Trim(text[t.End+semicolon+1:], " \t\n\v\f\r") == ""
+}
+
+// SetsLastInsertID reports whether a string that need not be parsed may change LAST_INSERT_ID(). It
+// may call the function with an argument, set @@identity, execute statements outside of the string,
+// or be DDL such as CREATE … SELECT.
+func SetsLastInsertID(text string, class sqltoken.Class) bool {
+	// Finding a bracket is fast, and there are few.
+	bracket := strings.IndexByte(text, '(')
+	return class != sqltoken.ClassPass && changesLastInsertID(text, class) || bracket >= 0 && callsLastInsertID(text, bracket)
+}
+
+// changesLastInsertID reports whether a string may change LAST_INSERT_ID() without calling it.
+func changesLastInsertID(text string, class sqltoken.Class) bool {
+	switch class {
+	case sqltoken.ClassCall, sqltoken.ClassSeveral, sqltoken.ClassDDL:
+		return true
+	case sqltoken.ClassSet:
+		return sqltoken.Contains(text, "IDENTITY") // a synonym of @@last_insert_id, which contains INSERT
+	}
+	return false
+}
+
+// callsLastInsertID reports whether a string calls LAST_INSERT_ID() with an argument. pos is its
+// first bracket.
+func callsLastInsertID(text string, pos int) bool {
+	const name = "LAST_INSERT_ID"
+	for ; ; pos++ {
+		next := strings.IndexByte(text[pos:], '(')
+		if next < 0 {
+			return false
+		}
+		pos += next
+		end := pos
+		for end > 0 && sqltoken.IsBlank(text[end-1]) {
+			end--
+		}
+		switch {
+		case end > 0 && text[end-1] == '/': // a comment precedes it
+			if sqltoken.Contains(text, name) {
+				return true
+			}
+		case end >= len(name) && sqltoken.Is(text[end-len(name):end], name):
+			lx := sqltoken.Lexer{Text: text, Pos: pos + 1}
+			if t := lx.Next(); t.Kind != sqltoken.Punct || text[t.Start] != ')' {
+				return true
+			}
+		}
+	}
+}
+
+// readsCounts reports whether a string calls FOUND_ROWS() or ROW_COUNT(). They return counts of the
+// session's previous statement, so a statement in between changes them.
+func readsCounts(text string, mode sqltoken.Mode) bool {
+	if !sqltoken.Contains(text, "FOUND_ROWS") && !sqltoken.Contains(text, "ROW_COUNT") {
+		return false
+	}
+	lx := sqltoken.Lexer{Text: text, Mode: mode}
+	for {
+		t := lx.Next()
+		switch {
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
+			return false
+		case lx.Is(t, "FOUND_ROWS", "ROW_COUNT") && lx.IsPunct(lx.Peek(), '('):
+			lx.Next()
+			if lx.IsPunct(lx.Peek(), ')') {
+				return true
+			}
+		}
+	}
+}
+
+// nextTransaction returns the statements that apply only to the next transaction and are still in
+// effect after the server has executed a string. They are SET TRANSACTION without SESSION or
+// GLOBAL, SET @@transaction_isolation and similar ones. before are the statements in effect before
+// it.
+func nextTransaction(before []string, text string, mode sqltoken.Mode, charset sqltoken.Charset) []string {
+	pending := slices.Clone(before)
+	lx := sqltoken.NewLexer(text, mode, charset)
+	for {
+		t := lx.Next()
+		switch {
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
+			return pending
+		case lx.IsPunct(t, ';'):
+			continue
+		}
+		next, keeps, end := follow(&lx, t)
+		switch {
+		case next:
+			statement := text[t.Start:end]
+			pending = slices.DeleteFunc(pending, func(s string) bool { return s == statement })
+			pending = append(pending, statement)
+		case !keeps:
+			pending = nil
+		}
+	}
+}
+
+// mayChangeTransaction reports whether a string of a class may set the characteristics of the next
+// transaction.
+func mayChangeTransaction(text string, class sqltoken.Class) bool {
+	return (class == sqltoken.ClassSet || class == sqltoken.ClassSeveral) && (sqltoken.Contains(text, "TRANSACTION") || sqltoken.Contains(text, "@TX_") || sqltoken.Contains(text, "@`TX_"))
+}
+
+// follow parses the statement that begins with t, up to its semicolon. It reports in next
+// whether the statement applies to the next transaction. It reports in keeps whether the statement
+// leaves the characteristics in effect, which is the case if it reads no table.
+func follow(lx *sqltoken.Lexer, t sqltoken.Token) (next, keeps bool, end int) {
+	verb := lx.Keyword(t)
+	set := sqltoken.Is(verb, "SET")
+	keeps = set || sqltoken.Is(verb, "USE", "SELECT", "DO", "VALUES") || lx.IsPunct(t, '(') ||
+		sqltoken.Is(verb, "SAVEPOINT", "PREPARE", "DEALLOCATE", "UNLOCK")
+	show := sqltoken.Is(verb, "SHOW")
+	session := false
+	for first := true; ; first = false {
+		end = lx.Pos
+		u := lx.Next()
+		word := lx.Keyword(u)
+		switch {
+		case lx.EndsStatement(u):
+			return next && !session, keeps, end
+		case set && first && sqltoken.Is(word, "TRANSACTION"):
+			next = true
+		case set && strings.HasSuffix(lx.Text[:u.Start], "@@") && isTransactionVariable(lx.Text[u.Start:u.End]):
+			next = true
+		case set && (sqltoken.Is(word, "SESSION", "LOCAL")) && lx.Is(lx.Peek(), "TRANSACTION"):
+			session, keeps = true, false // it ends the characteristics of a single transaction
+		case set && first && sqltoken.Is(word, "STATEMENT"), sqltoken.Is(word, "FROM") && !lx.Is(lx.Peek(), "DUAL"):
+			keeps = false
+		case show && first:
+			keeps = sqltoken.Is(word, "WARNINGS", "ERRORS", "VARIABLES", "STATUS", "CREATE")
+		}
+	}
+}
+
+// isTransactionVariable reports whether a name, quoted or not, is a variable with characteristics
+// of transactions.
+func isTransactionVariable(name string) bool {
+	if name[0] == '`' {
+		name = sqltoken.UnquoteIdentifier(name)
+	}
+	return sqltoken.Is(name, "TRANSACTION_ISOLATION", "TRANSACTION_READ_ONLY", "TX_ISOLATION", "TX_READ_ONLY")
+}
