@@ -23,8 +23,8 @@ var plainTypes = strings.Fields(`
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
-	migrate.Plan migrate.LeftOut migrate.Rule migrate.Source migrate.Table
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
+	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)
 
