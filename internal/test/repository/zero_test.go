@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/keygen/snowflake"
@@ -23,7 +22,6 @@ import (
 
 // zeroValues are the zero values of all exported types with methods.
 var zeroValues = []any{
-	new(shardkey.Int64),
 	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneratorError), new(driver.GeneratorStats),
 	new(driver.Histogram), new(driver.Keys), new(driver.NotReadyError),
 	new(driver.StatementError), new(driver.WrongShardError),
