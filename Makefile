@@ -148,7 +148,7 @@ tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy W
 	@go run ./internal/test/release tidy $(WRITE)
 
 # unit skips these tests, which take five times as long with -race.
-repository: ## test the API list, imports, pages, sizes and words of the repository
+repository: ## test the API list, imports, modules, links and sizes of the repository
 	@go test $(TESTFLAGS) ./internal/test/repository
 
 workflows: ## actionlint, on the workflows of GitHub
