@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // Kinds of a makeSpec, as error messages name them.
 const (
-	generatorKind = "key generator"
-	assignerKind  = "worker-ID assigner"
+	generatorKind = registry.KeyGenerators
+	assignerKind  = registry.WorkerIDAssigners
 )
 
 // check opens and closes all generators and assigners, so that a wrong type or property is an error

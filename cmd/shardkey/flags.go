@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	edlib "github.com/hbollon/go-edlib"
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -274,7 +274,7 @@ func completeFlags(c *cobra.Command) {
 			"js53\tSNOWFLAKE for JavaScript"),
 		"server":    words(serverKinds...),
 		"generator": fromRule(generatorNames),
-		"type":      words(spi.KeyGeneratorTypes()...),
+		"type":      words(registry.Types(registry.KeyGenerators)...),
 		"table":     fromRule(allTableNames),
 	} {
 		if c.Flag(name) != nil {

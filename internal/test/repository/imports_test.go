@@ -22,9 +22,9 @@ var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/test/engin
 // doc.go. A directory includes its subdirectories.
 var mayImport = map[string][]string{
 	"":                       {},
-	"spi":                    {"internal/guard", "internal/secrets"},
+	"spi":                    {"internal/guard", "internal/registry", "internal/secrets"},
 	"keygen":                 {"spi", "keygen", "internal/guard", "internal/sqlstate"},
-	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/secrets"},
+	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/registry", "internal/secrets"},
 	"rule/internal/expr":     {},
 	"rule/internal/sharding": {"rule/internal/expr"},
 	"rewrite":                {"internal/sqltext"},
@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"doctor":                 {"rule", "spi", "internal/columntype", "internal/guard", "internal/schema", "internal/sqlstate", "internal/sqltext"},
 	"internal/guard":         {},
 	"internal/nearest":       {},
+	"internal/registry":      {},
 	"internal/schema":        {"internal/columntype", "internal/sqltext"},
 	"internal/secrets":       {},
 	"internal/sqlstate":      {},
