@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -206,7 +205,7 @@ func (c *Connector) now() time.Time {
 	if c.host.Clock == nil {
 		return time.Now()
 	}
-	return guard.NewClock(c.host.Clock).Now()
+	return c.host.Clock.Now()
 }
 
 // stats returns the counts of a table.
