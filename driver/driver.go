@@ -8,7 +8,6 @@ import (
 	"reflect"
 
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // The generator and assigner types that every rule can use. Programs import the types that need a
@@ -216,14 +215,6 @@ func ConnectorOf(v any) (c *Connector) {
 
 // connectorOf returns the connector of an open database's driver.
 func (d Driver) connectorOf() *Connector { return d.connector }
-
-// Host returns the host of an open database's generators, for package doctor. Its DSN is a secret.
-func (d Driver) Host() spi.Host {
-	if d.connector == nil {
-		return spi.Host{}
-	}
-	return d.connector.host
-}
 
 // isNil reports whether v is nil, or a nil pointer in an interface.
 func isNil(v any) bool {
