@@ -134,7 +134,7 @@ func (c *Connector) Lookup(schema, table string) *rule.Table {
 // contains no secrets.
 func (c *Connector) Describe() string {
 	cache := c.cacheStats()
-	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d kept",
+	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d cached",
 		c.current().generators.Describe(), c.known.Describe(), cache.Mode, cache.Open)
 	if cache.Limit >= 0 {
 		text += fmt.Sprintf(" of %d", cache.Limit)

@@ -19,7 +19,7 @@ import (
 // numbers, times, and a program's clock, logger and random source.
 var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
-	driver.Config driver.Driver driver.Filled driver.Histogram driver.KeptStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.Filled driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
