@@ -52,7 +52,7 @@ test: ## run all tests with -race on private servers, and all checks
 
 # The tests run unless they have passed for the same tree, which test notes in bin/passed.
 release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
-	@go run ./internal/test/release commit $(VERSION)
+	@bash .ci/release $(VERSION)
 
 release-check: servers ## rehearse two releases in a copy, with a module proxy in a directory
 	@$(SERVERS) go test -count=1 -v -timeout 30m $(TESTFLAGS) -run TestRehearsal ./internal/test/release
@@ -145,10 +145,10 @@ staticcheck/%:
 	@$(module) && CGO_ENABLED=1 GOFLAGS="$$GOFLAGS -race" $(CURDIR)/bin/staticcheck ./...
 
 tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy WRITE=-w writes them
-	@go run ./internal/test/release tidy $(WRITE)
+	@bash .ci/tidy $(WRITE)
 
 # unit skips these tests, which take five times as long with -race.
-repository: ## test the API list, imports, pages, sizes and words of the repository
+repository: ## test the API list, imports, modules, links and sizes of the repository
 	@go test $(TESTFLAGS) ./internal/test/repository
 
 workflows: ## actionlint, on the workflows of GitHub

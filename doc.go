@@ -1,6 +1,6 @@
-// Package shardkey is the root of a database/sql driver wrapper that fills the
-// keys of sharded INSERTs: import [github.com/shardkey/shardkey/driver] and open
-// "shardkey". Here is only [Int64], a key for JSON.
+// Package shardkey documents the packages of shardkey, a database/sql driver that generates primary
+// keys for INSERTs into sharded MySQL tables. It has no code: import
+// [github.com/shardkey/shardkey/driver] and open "shardkey".
 //
 // The packages, and which may import which (arrows point at what is imported;
 // nothing imports upwards, and a test checks it):

@@ -31,11 +31,10 @@ type database struct {
 	conn   *sql.Conn // nil when the database is unavailable
 	closed func()
 	server server
-	// host is where generators connect to. Where the DSN is unknown, which isOwn reports, it
-	// only tells the database from others, and what they keep there is examined through db.
-	host  spi.Host
-	isOwn bool
-	live  *rule.Live // nil when the rule cannot be opened
+	// host is where generators connect to. Where the DSN is unknown, it gets one that only tells the
+	// database from others, and what they keep there is examined through db.
+	host spi.Host
+	live *rule.Live // nil when the rule cannot be opened
 
 	schema *schema.Database
 	// triggers before INSERT, by schema and table in lower case
@@ -70,11 +69,10 @@ func (d *database) connect(ctx context.Context) (err error) {
 	if d.conn, d.closed, err = take(ctx, d.db); err != nil {
 		return err
 	}
-	if d.host, d.isOwn = hostOf(d.db); d.isOwn {
-		d.host, err = d.placeholder()
-	}
-	if err != nil {
-		return err
+	if d.host.DSN.IsZero() {
+		if err := d.placeholder(); err != nil {
+			return err
+		}
 	}
 	d.server, err = askServer(ctx, d.conn, d.now)
 	return err
@@ -91,26 +89,17 @@ func take(ctx context.Context, db *sql.DB) (conn *sql.Conn, closed func(), err e
 	}, nil
 }
 
-// hostOf returns the data source of a database, if its driver shows it: shardkey's does.
-func hostOf(db *sql.DB) (host spi.Host, isOwn bool) {
-	shows, ok := db.Driver().(interface{ Host() spi.Host })
-	if !ok {
-		return spi.Host{}, true
-	}
-	return shows.Host(), false
-}
-
-// placeholder returns a host that differs from those of other databases. Nothing can connect to it.
-func (d *database) placeholder() (spi.Host, error) {
+// placeholder sets a DSN that differs from those of other databases. Nothing can connect to it.
+func (d *database) placeholder() error {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.DBName = ownNetwork, cmp.Or(d.name, "database"), "database"
 	row, err := schema.Row(d.ctx, d.conn, "SELECT CONCAT(@@hostname, ':', @@port), DATABASE()", 2)
 	if err != nil && !refused(err) {
-		return spi.Host{}, err
+		return err
 	}
 	cfg.Addr, cfg.DBName = cmp.Or(row[0], cfg.Addr), cmp.Or(row[1], cfg.DBName)
-	quiet := slog.New(slog.DiscardHandler)
-	return spi.Host{DSN: spi.NewSecret(cfg.FormatDSN()), Logger: quiet}, nil
+	d.host.DSN, d.host.Logger = spi.NewSecret(cfg.FormatDSN()), slog.New(slog.DiscardHandler)
+	return nil
 }
 
 // ownNetwork is the network of a placeholder.

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Severity is how much a finding matters.
@@ -91,15 +92,22 @@ func (f Finding) String() string {
 // without tables.
 //
 // Generators may keep their state in the application's own database. It is examined through db.
-// Only the number of free worker IDs in it needs a db that the shardkey driver opened.
-func Examine(ctx context.Context, db *sql.DB, r *rule.Rule) (Report, error) {
-	return ExamineAll(ctx, map[string]*sql.DB{"": db}, r)
+// Only the number of free worker IDs in it needs [Options.Hosts].
+func Examine(ctx context.Context, db *sql.DB, r *rule.Rule, opts ...Options) (Report, error) {
+	return ExamineAll(ctx, map[string]*sql.DB{"": db}, r, opts...)
+}
+
+// Options are options of an examination.
+type Options struct {
+	// Hosts are what the generators of a database get from their connector, by the databases' names:
+	// its DSN, as for go-sql-driver, and its clock. The name is empty for [Examine].
+	Hosts map[string]spi.Host
 }
 
 // ExamineAll is [Examine] for several databases, by the names of the rule's data sources. It also
 // compares the databases: their greatest keys are checked against shared state.
 // Data sources without a database are reported.
-func ExamineAll(ctx context.Context, dbs map[string]*sql.DB, r *rule.Rule) (Report, error) {
+func ExamineAll(ctx context.Context, dbs map[string]*sql.DB, r *rule.Rule, opts ...Options) (Report, error) {
 	if r == nil || len(r.Tables()) == 0 {
 		return Report{}, &rule.Error{File: "rule", Reason: "doctor needs a rule with tables"}
 	}
@@ -107,8 +115,12 @@ func ExamineAll(ctx context.Context, dbs map[string]*sql.DB, r *rule.Rule) (Repo
 	if _, unnamed := dbs[""]; len(dbs) == 0 || unnamed && len(dbs) > 1 {
 		return Report{}, errors.New("shardkey: doctor needs one database, or several with the names of their data sources")
 	}
+	hosts := map[string]spi.Host{}
+	for _, o := range opts {
+		maps.Copy(hosts, o.Hosts)
+	}
 	for _, name := range slices.Sorted(maps.Keys(dbs)) {
-		if err := x.add(name, dbs[name]); err != nil {
+		if err := x.add(name, dbs[name], hosts[name]); err != nil {
 			return Report{}, err
 		}
 	}
@@ -134,7 +146,7 @@ type newestKey struct {
 }
 
 // add adds a database for a data source of the rule.
-func (x *examination) add(name string, db *sql.DB) error {
+func (x *examination) add(name string, db *sql.DB, host spi.Host) error {
 	isNamed := func(source string) bool { return strings.EqualFold(source, name) || isPattern(source) }
 	sources := x.rule.DataSources()
 	if name != "" && len(sources) > 0 && !slices.ContainsFunc(sources, isNamed) {
@@ -144,7 +156,7 @@ func (x *examination) add(name string, db *sql.DB) error {
 	if db == nil {
 		return errors.New("shardkey: doctor: the database is nil")
 	}
-	x.databases = append(x.databases, &database{examination: x, db: db, name: name})
+	x.databases = append(x.databases, &database{examination: x, db: db, name: name, host: host})
 	return nil
 }
 

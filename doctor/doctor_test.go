@@ -3,7 +3,6 @@ package doctor_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,22 +33,8 @@ rules:
 
 const snowflakes = "{type: SNOWFLAKE, props: {worker-id: 7}}"
 
-// hosted is a connector that shows its data source, with a clock.
-type hosted struct {
-	driver.Connector
-	host spi.Host
-}
-
-type hostedDriver struct {
-	driver.Driver
-	host spi.Host
-}
-
-func (h hosted) Driver() driver.Driver { return hostedDriver{h.Connector.Driver(), h.host} }
-func (h hostedDriver) Host() spi.Host  { return h.host }
-
 // open opens a database with go-sql-driver.
-func open(t *testing.T, dsn string, wrap func(driver.Connector) driver.Connector) *sql.DB {
+func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -60,14 +45,12 @@ func open(t *testing.T, dsn string, wrap func(driver.Connector) driver.Connector
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(wrap(connector))
+	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func plain(c driver.Connector) driver.Connector { return c }
-
-// examine examines databases that show their data source, as the command-line tool's do.
+// examine examines databases with their hosts, as the command-line tool does.
 func examine(t *testing.T, text string, dsns ...string) []doctor.Finding {
 	t.Helper()
 	return examineAt(t, spi.SystemClock, text, dsns...)
@@ -75,19 +58,18 @@ func examine(t *testing.T, text string, dsns ...string) []doctor.Finding {
 
 func examineAt(t *testing.T, clock spi.Clock, text string, dsns ...string) []doctor.Finding {
 	t.Helper()
-	dbs := map[string]*sql.DB{}
+	dbs, hosts := map[string]*sql.DB{}, map[string]spi.Host{}
 	for i, dsn := range dsns {
 		name := ""
 		if len(dsns) > 1 {
 			name = fmt.Sprintf("ds_%d", i)
 		}
-		host := spi.Host{DSN: spi.NewSecret(dsn), Clock: clock}
-		dbs[name] = open(t, dsn, func(c driver.Connector) driver.Connector { return hosted{c, host} })
+		dbs[name], hosts[name] = open(t, dsn), spi.Host{DSN: spi.NewSecret(dsn), Clock: clock}
 	}
-	return examineDBs(t, text, dbs)
+	return examineDBs(t, text, dbs, doctor.Options{Hosts: hosts})
 }
 
-func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB) []doctor.Finding {
+func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB, opts ...doctor.Options) []doctor.Finding {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -95,7 +77,7 @@ func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB) []doctor.Find
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := doctor.ExamineAll(ctx, dbs, r)
+	report, err := doctor.ExamineAll(ctx, dbs, r, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,11 @@ import (
 	_ "github.com/shardkey/shardkey/driver"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
-// The state in the application's own database is examined whichever driver opened the database, also
-// while the program that opened it generates keys.
+// The state in the application's own database is examined with and without its host, also while the
+// program that opened it generates keys.
 func TestExamine_ownState(t *testing.T) {
 	if testserver.EachAndOldest(t, TestExamine_ownState) {
 		return
@@ -37,9 +38,9 @@ func TestExamine_ownState(t *testing.T) {
 			has := func(found []doctor.Finding, want string) bool {
 				return slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(line(f), want) })
 			}
-			found := examineDBs(t, c.rule, map[string]*sql.DB{"": open(t, dsn, plain)})
+			found := examineDBs(t, c.rule, map[string]*sql.DB{"": open(t, dsn)})
 			if !has(found, fmt.Sprintf(c.want, "")) || !has(found, "ok: table t_order.order_id") {
-				t.Errorf("by go-sql-driver\nhave: %q\nwant: %s", found, c.want)
+				t.Errorf("without a host\nhave: %q\nwant: %s", found, c.want)
 			}
 			file := filepath.Join(t.TempDir(), "rule.yaml")
 			if err := os.WriteFile(file, []byte(c.rule), 0o600); err != nil {
@@ -64,9 +65,10 @@ func TestExamine_ownState(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.want = fmt.Sprintf(c.want, fmt.Sprintf(" at tcp(%s)/%s", cfg.Addr, cfg.DBName))
-			report, err := doctor.Examine(t.Context(), db, r)
+			hosts := map[string]spi.Host{"": {DSN: spi.NewSecret(dsn)}}
+			report, err := doctor.Examine(t.Context(), db, r, doctor.Options{Hosts: hosts})
 			if err != nil || !has(report.Findings, c.want) || c.name == "leases" && !has(report.Findings, "1 of 1024 worker IDs are held") {
-				t.Errorf("by shardkey\nhave: %q, %v\nwant: %s", report.Findings, err, c.want)
+				t.Errorf("with a host\nhave: %q, %v\nwant: %s", report.Findings, err, c.want)
 			}
 		})
 	}
@@ -82,7 +84,7 @@ func TestExamine_partialPrivileges(t *testing.T) {
 		"CREATE TABLE t_order_1 (order_id INT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
 	own := user(t, dsn, "GRANT INSERT (order_id) ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER")
 	var have []string
-	for _, f := range examineDBs(t, ruleOf(snowflakes), map[string]*sql.DB{"": open(t, own, plain)}) {
+	for _, f := range examineDBs(t, ruleOf(snowflakes), map[string]*sql.DB{"": open(t, own)}) {
 		if f.Severity != doctor.OK {
 			have = append(have, fmt.Sprint(f.Severity, " ", f.Check, " ", f.Actual))
 		}
@@ -97,7 +99,7 @@ func TestExamine_partialPrivileges(t *testing.T) {
 func TestExamine_leavesThePool(t *testing.T) {
 	dsn := database(t)
 	run(t, dsn, healthy)
-	db := open(t, dsn, plain)
+	db := open(t, dsn)
 	db.SetMaxOpenConns(1)
 	mode := func() (mode string) {
 		if err := db.QueryRow("SELECT @@SESSION.sql_mode").Scan(&mode); err != nil {
@@ -148,7 +150,7 @@ func TestExamineAll_notGiven(t *testing.T) {
 	dsn := database(t)
 	run(t, dsn, healthy)
 	text := strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)
-	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn, plain)}))
+	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn)}))
 	if len(have) != 1 || have[0] != "info: reachable ds_0: it was not examined: there is no database for it" {
 		t.Errorf("have: %q", have)
 	}

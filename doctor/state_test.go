@@ -322,7 +322,7 @@ func TestExamine_endsWithContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, "u:secret-word@tcp("+l.Addr().String()+")/d", plain)
+	db := open(t, "u:secret-word@tcp("+l.Addr().String()+")/d")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	report, err := doctor.Examine(ctx, db, r)

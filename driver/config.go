@@ -201,8 +201,7 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithLogger sets the logger. The default is slog.Default(). If the logger's handler panics, the
-// line is lost.
+// WithLogger sets the logger. The default is slog.Default().
 //
 // At level Debug, each INSERT that got keys is logged after the server has answered. The line has
 // the statement with placeholders instead of values, the numbers of arguments and keys, and the
@@ -228,7 +227,7 @@ func newOptions(opts []Option) options {
 
 // host returns the host for the generators of a connector with this data source name.
 func (o options) host(dsn string) spi.Host {
-	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
+	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: cmp.Or(o.logger, slog.Default())}
 }
 
 const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file, " +

@@ -65,12 +65,11 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 	if isNil(base) {
 		return nil, errors.New("shardkey: the base connector is nil")
 	}
-	o := newOptions(opts)
-	own := &wrapped{base: base.Driver(), rule: r, opts: o}
-	return newConnector(base, own, r, o, "")
+	return (&wrapped{base: base.Driver(), rule: r, opts: newOptions(opts)}).connect(base, "")
 }
 
-func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
+// newConnector returns a connector without a driver.
+func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (*Connector, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -79,7 +78,6 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 		dsn = "" // the name of another driver's data source
 	}
 	c := &Connector{base: under, host: o.host(dsn), config: o.Config, filled: o.filled}
-	c.driver = d.of(c)
 	if cfg != nil {
 		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 	}
@@ -136,7 +134,7 @@ func (c *Connector) Lookup(schema, table string) *rule.Table {
 // contains no secrets.
 func (c *Connector) Describe() string {
 	cache := c.cacheStats()
-	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d kept",
+	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d cached",
 		c.current().generators.Describe(), c.known.Describe(), cache.Mode, cache.Open)
 	if cache.Limit >= 0 {
 		text += fmt.Sprintf(" of %d", cache.Limit)

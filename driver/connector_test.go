@@ -126,6 +126,20 @@ func TestNewConnector_refuses(t *testing.T) {
 	}
 }
 
+// A zero Connector returns errors instead of keys.
+func TestConnector_zeroHasNoRule(t *testing.T) {
+	c := new(Connector)
+	_, planErr := c.Plan("INSERT INTO t (a) VALUES (1)")
+	_, keysErr := c.NextKeys(t.Context(), "t", 1)
+	for name, err := range map[string]error{
+		"Ping": sql.OpenDB(c).PingContext(t.Context()), "Plan": planErr, "NextKeys": keysErr, "Ready": c.Ready(t.Context()),
+	} {
+		if !errors.Is(err, ErrNoRule) {
+			t.Errorf("%s\nhave: %v\nwant: %v", name, err, ErrNoRule)
+		}
+	}
+}
+
 // loop is a wrapper that wraps itself.
 type loop struct{ driver.Conn }
 

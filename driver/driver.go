@@ -8,7 +8,6 @@ import (
 	"reflect"
 
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // The generator and assigner types that every rule can use. Programs import the types that need a
@@ -34,8 +33,7 @@ var (
 	_ driver.DriverContext = Driver{}
 	_ driver.Driver        = (*wrapped)(nil)
 	_ driver.DriverContext = (*wrapped)(nil)
-	_ driver.Connector     = nameConnector{}
-	_ driver.Connector     = noConnector{}
+	_ driver.Connector     = opener{}
 )
 
 // Open opens one connection with separate generators, which closing the connection closes.
@@ -49,7 +47,7 @@ func (d Driver) Open(dsn string) (driver.Conn, error) { return open(d, dsn) }
 // returns a connector whose Connect fails.
 func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if dsn == "" {
-		return noConnector{d}, nil
+		return opener{d, func() (driver.Conn, error) { return nil, &DSNError{Reason: emptyDSN, Err: ErrNoRule} }}, nil
 	}
 	return asConnector(d.openConnector(dsn, nil))
 }
@@ -68,7 +66,11 @@ func (d Driver) openConnector(dsn string, opts []Option) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConnector(base, d, r, o, parsed.base)
+	c, err := newConnector(base, r, o, parsed.base)
+	if err == nil {
+		c.driver = Driver{c}
+	}
+	return c, err
 }
 
 // Open opens a database by a DSN as sql.Open("shardkey", dsn) does, and also returns its
@@ -97,6 +99,7 @@ func Wrap(base driver.Driver, r *rule.Rule, opts ...Option) driver.Driver {
 	return &wrapped{base: base, rule: r, opts: newOptions(opts)}
 }
 
+// wrapped is the driver that Wrap returns, and the driver of a connector that NewConnector returns.
 type wrapped struct {
 	Driver
 	base driver.Driver
@@ -110,15 +113,37 @@ func (d *wrapped) OpenConnector(name string) (driver.Connector, error) {
 	if d.base == nil {
 		return nil, errors.New("shardkey: the wrapped driver is nil")
 	}
-	base, err := baseConnector(d.base, name)
-	if err != nil {
-		return nil, err
+	var base driver.Connector = opener{d.base, func() (driver.Conn, error) { return d.base.Open(name) }}
+	if of, ok := d.base.(driver.DriverContext); ok {
+		var err error
+		if base, err = of.OpenConnector(name); err != nil {
+			return nil, err
+		}
 	}
-	return asConnector(newConnector(base, d, d.rule, d.opts, name))
+	return asConnector(d.connect(base, name))
+}
+
+// connect returns a connector over base, whose driver is like d.
+func (d *wrapped) connect(base driver.Connector, name string) (*Connector, error) {
+	c, err := newConnector(base, d.rule, d.opts, name)
+	if err == nil {
+		c.driver = &wrapped{Driver{c}, d.base, d.rule, d.opts}
+	}
+	return c, err
 }
 
 // Unwrap returns the underlying driver.
 func (d *wrapped) Unwrap() driver.Driver { return d.base }
+
+// opener is a connector that opens connections by a function. The function hides the name of the
+// data source, which may contain a password, from package fmt.
+type opener struct {
+	driver driver.Driver
+	open   func() (driver.Conn, error)
+}
+
+func (c opener) Connect(context.Context) (driver.Conn, error) { return c.open() }
+func (c opener) Driver() driver.Driver                        { return c.driver }
 
 // open makes a connection whose Close closes its connector.
 func open(d driver.DriverContext, name string) (driver.Conn, error) {
@@ -145,33 +170,6 @@ func asConnector(c *Connector, err error) (driver.Connector, error) {
 	return c, nil
 }
 
-// baseConnector opens the underlying driver as database/sql does.
-func baseConnector(base driver.Driver, name string) (driver.Connector, error) {
-	if d, ok := base.(driver.DriverContext); ok {
-		return d.OpenConnector(name)
-	}
-	return nameConnector{base, spi.NewSecret(name)}, nil
-}
-
-// nameConnector is the connector for an underlying driver without DriverContext.
-type nameConnector struct {
-	driver driver.Driver
-	name   spi.Secret
-}
-
-func (c nameConnector) Connect(context.Context) (driver.Conn, error) {
-	return c.driver.Open(c.name.Reveal())
-}
-func (c nameConnector) Driver() driver.Driver { return c.driver }
-
-// noConnector is a connector that has a driver but can't connect.
-type noConnector struct{ driver driver.Driver }
-
-func (noConnector) Connect(context.Context) (driver.Conn, error) {
-	return nil, &DSNError{Reason: emptyDSN, Err: ErrNoRule}
-}
-func (c noConnector) Driver() driver.Driver { return c.driver }
-
 // ConnectorOf returns the connector behind v: a *sql.DB, a *sql.Conn, a connection that
 // (*sql.Conn).Raw passes to its function, or a [*Connector]. It returns nil if v isn't of this
 // driver.
@@ -194,7 +192,7 @@ func ConnectorOf(v any) (c *Connector) {
 			return of
 		case interface{ Connector() *Connector }:
 			return of.Connector()
-		case ownDriver:
+		case interface{ connectorOf() *Connector }:
 			return of.connectorOf()
 		case interface{ Unwrap() driver.Conn }:
 			v = of.Unwrap()
@@ -215,29 +213,8 @@ func ConnectorOf(v any) (c *Connector) {
 	return nil
 }
 
-// ownDriver is a driver of this package. An open database's driver has its connector.
-type ownDriver interface {
-	driver.DriverContext
-	connectorOf() *Connector
-	of(*Connector) driver.Driver
-}
-
-func (d Driver) connectorOf() *Connector       { return d.connector }
-func (d Driver) of(c *Connector) driver.Driver { return Driver{c} }
-
-// Host returns the host of an open database's generators, for package doctor. Its DSN is a secret.
-func (d Driver) Host() spi.Host {
-	if d.connector == nil {
-		return spi.Host{}
-	}
-	return d.connector.host
-}
-
-func (d *wrapped) of(c *Connector) driver.Driver {
-	own := *d
-	own.connector = c
-	return &own
-}
+// connectorOf returns the connector of an open database's driver.
+func (d Driver) connectorOf() *Connector { return d.connector }
 
 // isNil reports whether v is nil, or a nil pointer in an interface.
 func isNil(v any) bool {

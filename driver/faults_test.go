@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -274,8 +273,8 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 	}
 }
 
-// If a program's code panics or returns nil, the statement returns an error, and all waiting
-// callers continue.
+// If a generator, an assigner or a lease panics or returns nil, the statement returns an error, and
+// all waiting callers continue.
 
 // panicky is a worker-ID assigner and its lease. It panics in one method.
 type panicky struct{ at string }
@@ -383,76 +382,6 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 			})
 		}
 	}
-}
-
-// panickyClock panics after a number of calls: from the first one on, or after a generator works.
-type panickyClock struct {
-	mu    sync.Mutex
-	calls int
-	after int
-	sleep bool
-}
-
-func (c *panickyClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls++; c.calls > c.after && !c.sleep {
-		panic(errScript)
-	}
-	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-}
-
-func (c *panickyClock) Sleep(context.Context, time.Duration) error { panic(errScript) }
-
-func TestPanic_ofAClock(t *testing.T) {
-	for _, of := range []struct{ typ, props string }{
-		{"SNOWFLAKE", "worker-id: 1"},
-		{"SNOWFLAKE", "worker-id: 1, layout: '62-1-0'"}, // one key per tick, so the second call sleeps
-		{"SNOWFLAKE_RING", "worker-id: 1"},
-		{"UUID", "version: 7"},
-		{"NANOID", ""},
-		{"LEAF_SEGMENT", "leaf.key: x, dsn: 'u@tcp(127.0.0.1:1)/x'"},
-		{"TICKET", "dsns: 'u@tcp(127.0.0.1:1)/x'"},
-	} {
-		for _, after := range []int{0, 1, 2, 3, 5, 9} {
-			for _, sleep := range []bool{false, true} {
-				r := must(panicRule(of.typ, of.props, ""))(t)
-				c, err := NewConnector(&fakedb.Server{}, r, WithClock(&panickyClock{after: after, sleep: sleep}))
-				if err != nil {
-					t.Fatal(err)
-				}
-				db := sql.OpenDB(c)
-				err = insertTogether(t, db)
-				if err == nil && after == 0 && !sleep && of.typ != "NANOID" {
-					t.Errorf("%s: keys by a clock that says nothing", of.typ)
-				}
-				if err == nil && sleep && strings.Contains(of.props, "layout") {
-					t.Errorf("%s: no error of a clock that does not sleep", of.typ)
-				}
-				_, _ = healthOf(c), c.Describe()
-				if err := db.Close(); err != nil {
-					t.Errorf("%s: Close: %v", of.typ, err)
-				}
-			}
-		}
-	}
-}
-
-type panickyHandler struct{}
-
-func (panickyHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errScript) }
-func (h panickyHandler) WithAttrs([]slog.Attr) slog.Handler      { panic(errScript) }
-func (h panickyHandler) WithGroup(string) slog.Handler           { panic(errScript) }
-
-// If a line can't be logged, only the line is lost, not the key of the statement that logs the
-// warning about the worker ID.
-func TestPanic_ofALogger(t *testing.T) {
-	r := must(panicRule("SNOWFLAKE", "", ""))(t)
-	c := must(NewConnector(&fakedb.Server{}, r, WithLogger(slog.New(panickyHandler{}))))(t)
-	db := sql.OpenDB(c)
-	defer db.Close()
-	check(t, insertTogether(t, db))
 }
 
 // injected is a string that must never get from a server's integer into a statement.

@@ -93,7 +93,7 @@ type insertSelect struct {
 	id       int64
 }
 
-var _ KeysResult = (*insertSelect)(nil)
+var _ mysql.Result = (*insertSelect)(nil)
 
 func (r *insertSelect) refuse(reason string, err error) error {
 	if err != nil {

@@ -10,14 +10,6 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// KeysResult is the interface of results of INSERTs with generated keys, in addition to
-// mysql.Result. A program gets it through (*sql.Conn).Raw.
-type KeysResult interface {
-	mysql.Result
-	// Keys returns one entry for each row; see [Keys.Values].
-	Keys() []any
-}
-
 // result is the result of an execution. The underlying driver's result has the affected rows.
 // result adds the insert IDs, and buffers, so that an INSERT of one row allocates nothing else.
 type result struct {
@@ -30,11 +22,12 @@ type result struct {
 	room [4]driver.NamedValue
 }
 
-var _ KeysResult = (*result)(nil)
+var _ mysql.Result = (*result)(nil)
 
 // LastInsertId returns the insert ID of the last statement.
 func (r *result) LastInsertId() (int64, error) { return r.id, nil }
 
+// Keys returns one entry for each row; see [Keys.Values].
 func (r *result) Keys() []any {
 	if r.of == nil {
 		return []any{r.one[0]}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -32,9 +31,9 @@ type Stats struct {
 	Tables []TableStats `json:"tables"`
 	// Generators are the generators of the current rule and then their worker-ID assigners, in the
 	// rule's order.
-	Generators []GeneratorStats `json:"generators"`
-	Plans      PlanStats        `json:"plans"`
-	Kept       KeptStats        `json:"kept"`
+	Generators     []GeneratorStats    `json:"generators"`
+	Plans          PlanStats           `json:"plans"`
+	StatementCache StatementCacheStats `json:"statementCache"`
 	// Verification counts the results of the second parser.
 	Verification Verification `json:"verification"`
 	// Refused counts the refused statements by [StatementError.Reason]. It has an entry for each
@@ -107,9 +106,9 @@ type PlanStats struct {
 	Misses int64 `json:"misses"`
 }
 
-// KeptStats describes the cached prepared statements of all connections. Mode is
+// StatementCacheStats describes the cached prepared statements of all connections. Mode is
 // [Config].Statements, and Open is the number of open statements.
-type KeptStats struct {
+type StatementCacheStats struct {
 	Mode string `json:"mode"`
 	Open int64  `json:"open"`
 	// Limit is the maximum of Open; -1 if the server was not queried yet, 0 if the server had no
@@ -165,14 +164,14 @@ func (c *Connector) Stats() Stats {
 	connections := c.connections
 	c.mu.Unlock()
 	s := Stats{
-		Database:     c.database,
-		Connections:  connections,
-		Rule:         c.ruleStats(rules),
-		Generators:   []GeneratorStats{},
-		Plans:        PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
-		Kept:         c.cacheStats(),
-		Verification: c.verifier.stats(),
-		Refused:      c.refusals.counts(),
+		Database:       c.database,
+		Connections:    connections,
+		Rule:           c.ruleStats(rules),
+		Generators:     []GeneratorStats{},
+		Plans:          PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
+		StatementCache: c.cacheStats(),
+		Verification:   c.verifier.stats(),
+		Refused:        c.refusals.counts(),
 	}
 	s.Plans.Entries, s.Plans.Bytes = rules.plans.size()
 	tables := rules.rule.Tables()
@@ -206,7 +205,7 @@ func (c *Connector) now() time.Time {
 	if c.host.Clock == nil {
 		return time.Now()
 	}
-	return guard.NewClock(c.host.Clock).Now()
+	return c.host.Clock.Now()
 }
 
 // stats returns the counts of a table.
@@ -219,9 +218,9 @@ func (t *tableCounts) stats(of *rule.Table) TableStats {
 	}
 }
 
-func (c *Connector) cacheStats() KeptStats {
+func (c *Connector) cacheStats() StatementCacheStats {
 	s := c.cache.Stats()
-	return KeptStats{Mode: cmp.Or(c.config.Statements, statementsAuto), Open: s.Open, Limit: s.Limit,
+	return StatementCacheStats{Mode: cmp.Or(c.config.Statements, statementsAuto), Open: s.Open, Limit: s.Limit,
 		Hits: s.Hits, Misses: s.Misses, Dropped: s.Dropped}
 }
 

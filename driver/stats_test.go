@@ -137,14 +137,14 @@ func TestStats_reloads(t *testing.T) {
 
 func TestStats_cachedStatements(t *testing.T) {
 	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
-	before := k.connector.Stats().Kept
+	before := k.connector.Stats().StatementCache
 	for range 5 {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", int64(1))
 	}
 	k.exec("SET NAMES utf8mb4")
-	have := k.connector.Stats().Kept
+	have := k.connector.Stats().StatementCache
 	have.Hits, have.Misses, have.Dropped = have.Hits-before.Hits, have.Misses-before.Misses, have.Dropped-before.Dropped
-	if want := (KeptStats{Mode: "auto", Limit: 125, Hits: 4, Misses: 1, Dropped: before.Open + 1}); have != want {
+	if want := (StatementCacheStats{Mode: "auto", Limit: 125, Hits: 4, Misses: 1, Dropped: before.Open + 1}); have != want {
 		t.Errorf("\nhave: %+v\nwant: %+v", have, want)
 	}
 }
@@ -159,7 +159,7 @@ func TestStats_json(t *testing.T) {
 		"connections": 1.0, "rule.name": "bench.yaml", "rule.generation": 1.0,
 		"tables.0.table": "t_order", "tables.0.keys": 1.0, "tables.0.generate.count": 1.0, "tables.0.generate.boundsSeconds.0": 250e-9,
 		"generators.0.name": "snowflake", "generators.0.health.workerId": 1.0,
-		"kept.mode": "auto", "plans.entries": 1.0,
+		"statementCache.mode": "auto", "plans.entries": 1.0,
 	} {
 		if v := at(have, strings.Split(path, ".")); v != want {
 			t.Errorf("%s\nhave: %v\nwant: %v\nin: %s", path, v, want, text)

@@ -24,7 +24,7 @@ var imports = map[string]string{
 	"context": "context", "sql": "database/sql", "errors": "errors", "expvar": "expvar", "fmt": "fmt", "log": "log", "http": "net/http",
 	"slog": "log/slog", "os": "os", "time": "time", "json": "encoding/json", "embed": "embed",
 	"driver": "github.com/shardkey/shardkey/driver", "rule": "github.com/shardkey/shardkey/rule", "spi": "github.com/shardkey/shardkey/spi",
-	"snowflake": "github.com/shardkey/shardkey/keygen/snowflake", "shardkey": "github.com/shardkey/shardkey",
+	"snowflake":    "github.com/shardkey/shardkey/keygen/snowflake",
 	"gormshardkey": "github.com/shardkey/shardkey/gormshardkey", "debug": "github.com/shardkey/shardkey/debug", "otelshardkey": "github.com/shardkey/shardkey/otelshardkey",
 	"otel": "go.opentelemetry.io/otel", "metric": "go.opentelemetry.io/otel/sdk/metric", "prometheus": "go.opentelemetry.io/otel/exporters/prometheus",
 	"gorm": "gorm.io/gorm", "mysql": "gorm.io/driver/mysql", "sharding": "gorm.io/sharding", "otelsql": "github.com/XSAM/otelsql", "sqlx": "github.com/jmoiron/sqlx",

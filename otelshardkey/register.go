@@ -1,9 +1,9 @@
 // Package otelshardkey reports a connector's metrics, and attributes of spans, to
 // OpenTelemetry.
 //
-//	db, connector, err := driver.Open(dsn, otelshardkey.SpanAttributes(false))
+//	db, connector, err := driver.Open(dsn, otelshardkey.SpanAttributes())
 //	…
-//	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
+//	reader, err := prometheus.New()
 //	provider := metric.NewMeterProvider(metric.WithReader(reader))
 //	…
 //	metrics, err := otelshardkey.Register(connector, provider)
@@ -15,8 +15,7 @@
 // Prometheus are in examples/observability. Names follow OpenTelemetry's semantic
 // conventions.
 //
-// You choose readers and exporters. Without the [Producer], the histogram
-// shardkey.generate.duration is missing.
+// You choose readers and exporters.
 package otelshardkey
 
 import (
@@ -26,15 +25,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/shardkey/shardkey/driver"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/sdk/instrumentation"
-	sdk "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
 const (
@@ -45,8 +40,7 @@ const (
 )
 
 // Register reports a connector's metrics each time they are collected, until you call Unregister.
-// A [Producer] then also reports the connector's histogram. You may call Unregister before or
-// after you close the sql.DB.
+// You may call Unregister before or after you close the sql.DB.
 //
 // A nil provider means the global one, otel.GetMeterProvider(). All metrics of the connector have
 // attrs. One of them, db.client.connection.pool.name, names the connector. Its default is the
@@ -65,13 +59,21 @@ func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attri
 	if provider == nil {
 		provider = otel.GetMeterProvider()
 	}
-	r := &registration{connector: c, since: time.Now()}
-	registered.add(r, attrs)
+	r := &registration{connector: c}
+	r.name = names.take(nameOf(c, attrs))
+	r.attrs = append(slices.Clone(attrs), poolName.String(r.name))
 	if err := r.report(provider.Meter(scope, metric.WithInstrumentationVersion(driver.Version()))); err != nil {
-		registered.remove(r)
+		names.release(r.name)
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}
 	return r, nil
+}
+
+// nameOf returns the name for a connector: that in attrs, its database's, or its rule's.
+func nameOf(c *driver.Connector, attrs []attribute.KeyValue) string {
+	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
+	stats := c.Stats()
+	return cmp.Or(given.AsString(), stats.Database, stats.Rule.Name)
 }
 
 // registration is the result of one call of [Register].
@@ -79,14 +81,14 @@ type registration struct {
 	metric.Registration
 	connector *driver.Connector
 	name      string
-	attrs     attribute.Set
-	since     time.Time
+	release   sync.Once
+	attrs     []attribute.KeyValue
 	named     namedTables
 }
 
 // Unregister ends the reports and releases the connector's name.
 func (r *registration) Unregister() error {
-	registered.remove(r)
+	r.release.Do(func() { names.release(r.name) })
 	return r.Registration.Unregister()
 }
 
@@ -122,107 +124,34 @@ func (r *registration) report(meter metric.Meter) error {
 
 // with returns the attributes of all metrics of the connector, and more.
 func (r *registration) with(more ...attribute.KeyValue) []attribute.KeyValue {
-	return append(r.attrs.ToSlice(), more...)
+	return append(slices.Clone(r.attrs), more...)
 }
 
-// registered are the connectors that a [Producer] reads.
-var registered registrations
+// names are the names of the registered connectors.
+var names nameSet
 
-type registrations struct {
-	mu   sync.Mutex
-	list []*registration
+type nameSet struct {
+	mu    sync.Mutex
+	inUse map[string]bool
 }
 
-func (l *registrations) all() []*registration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.list)
-}
-
-// add adds a registration with a unique name.
-func (l *registrations) add(r *registration, attrs []attribute.KeyValue) {
-	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
-	stats := r.connector.Stats()
-	name := cmp.Or(given.AsString(), stats.Database, stats.Rule.Name)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	taken := func(o *registration) bool { return o.name == r.name }
-	r.name = name
-	for n := 2; slices.ContainsFunc(l.list, taken); n++ {
-		r.name = fmt.Sprintf("%s#%d", name, n)
+// take returns name, or name with a number if it is in use.
+func (s *nameSet) take(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unique := name
+	for n := 2; s.inUse[unique]; n++ {
+		unique = fmt.Sprintf("%s#%d", name, n)
 	}
-	r.attrs = attribute.NewSet(append(slices.Clone(attrs), poolName.String(r.name))...)
-	l.list = append(l.list, r)
+	if s.inUse == nil {
+		s.inUse = map[string]bool{}
+	}
+	s.inUse[unique] = true
+	return unique
 }
 
-func (l *registrations) remove(r *registration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = slices.DeleteFunc(l.list, func(o *registration) bool { return o == r })
-}
-
-// Producer returns a producer of the histogram shardkey.generate.duration, for all registered
-// connectors. Pass it to the reader of your provider:
-//
-//	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
-//
-// OpenTelemetry's API has no asynchronous histogram. Recording each call would cost more than
-// generating the key, so the driver counts into buckets, and the producer reads these.
-func Producer() sdk.Producer { return producer{} }
-
-type producer struct{}
-
-// Produce returns the histograms of the registered connectors. The error is always nil.
-func (producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
-	now := time.Now()
-	var points []metricdata.HistogramDataPoint[float64]
-	for _, r := range registered.all() {
-		for _, c := range callsOf(r.connector.Stats().Tables) {
-			points = append(points, c.point(r, now))
-		}
-	}
-	if len(points) == 0 {
-		return nil, nil
-	}
-	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope, Version: driver.Version()}, Metrics: []metricdata.Metrics{{
-		Name: "shardkey.generate.duration", Unit: "s",
-		Description: "Time of calls of the generator, of one call in 64.",
-		Data:        metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points},
-	}}}}, nil
-}
-
-// calls is the histogram of one generator.
-type calls struct {
-	generator, typ string
-	driver.Histogram
-}
-
-// callsOf adds up the tables' histograms for each generator. A histogram for each table would be
-// too many series.
-func callsOf(tables []driver.TableStats) (list []*calls) {
-	for _, t := range tables {
-		i := slices.IndexFunc(list, func(c *calls) bool { return c.generator == t.Generator && c.typ == t.Type })
-		if i < 0 {
-			sum := driver.Histogram{Bounds: t.Generate.Bounds, Counts: make([]int64, len(t.Generate.Counts))}
-			i, list = len(list), append(list, &calls{t.Generator, t.Type, sum})
-		}
-		list[i].Sum += t.Generate.Sum
-		for bucket, n := range t.Generate.Counts {
-			list[i].Counts[bucket] += n
-		}
-	}
-	return list
-}
-
-func (c *calls) point(r *registration, now time.Time) metricdata.HistogramDataPoint[float64] {
-	attrs := attribute.NewSet(r.with(attrGenerator.String(c.generator), attrGeneratorType.String(c.typ))...)
-	p := metricdata.HistogramDataPoint[float64]{Attributes: attrs, StartTime: r.since, Time: now, Sum: c.Sum.Seconds()}
-	for _, bound := range c.Bounds {
-		p.Bounds = append(p.Bounds, bound.Seconds())
-	}
-	for _, n := range c.Counts {
-		p.BucketCounts = append(p.BucketCounts, uint64(n))
-		p.Count += uint64(n)
-	}
-	return p
+func (s *nameSet) release(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.inUse, name)
 }

@@ -2,7 +2,6 @@ package otelshardkey
 
 import (
 	"context"
-	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -18,34 +17,17 @@ import (
 //	shardkey.generator.name  snowflake
 //	shardkey.generator.type  SNOWFLAKE
 //	shardkey.rows            2, the number of rows that got a key
-//	shardkey.first_key       "1084326182498902016", only if firstKey is set
 //
 // The span is your program's, or the span of an instrumenting driver above this one, such as
 // otelsql.Open("shardkey", …). If a query has several INSERTs, the attributes describe the last
 // one.
-func SpanAttributes(firstKey bool) driver.Option {
+func SpanAttributes() driver.Option {
 	return driver.WithFilled(func(ctx context.Context, f driver.Filled) {
 		span := trace.SpanFromContext(ctx)
 		if !span.IsRecording() {
 			return
 		}
-		attrs := []attribute.KeyValue{
-			attrTable.String(f.Table),
-			attrGenerator.String(f.Generator),
-			attrGeneratorType.String(f.Type),
-			attribute.Int("shardkey.rows", f.Rows),
-		}
-		if firstKey {
-			attrs = append(attrs, attribute.String("shardkey.first_key", keyText(f.FirstKey)))
-		}
-		span.SetAttributes(attrs...)
+		span.SetAttributes(attrTable.String(f.Table), attrGenerator.String(f.Generator),
+			attrGeneratorType.String(f.Type), attribute.Int("shardkey.rows", f.Rows))
 	})
-}
-
-// keyText formats a key as a string, because JavaScript rounds integers of 64 bits.
-func keyText(key any) string {
-	if bytes, ok := key.([]byte); ok {
-		return fmt.Sprintf("%x", bytes)
-	}
-	return fmt.Sprint(key)
 }

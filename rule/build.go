@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -55,7 +56,7 @@ func (b *builder) makers() error {
 	}
 	seen := map[string]word{}
 	for _, a := range b.assigners {
-		if err := b.checkMaker(a, spi.WorkerIDAssignerTypes); err != nil {
+		if err := b.checkMaker(a, assignerKind); err != nil {
 			return err
 		}
 		key := strings.ToLower(a.name.text)
@@ -69,7 +70,7 @@ func (b *builder) makers() error {
 }
 
 func (b *builder) addGenerator(g makeSpec) (int, error) {
-	if err := b.checkMaker(g, spi.KeyGeneratorTypes); err != nil {
+	if err := b.checkMaker(g, generatorKind); err != nil {
 		return 0, err
 	}
 	key := strings.ToLower(g.name.text)
@@ -83,12 +84,13 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 	return b.byName[key], nil
 }
 
-func (b *builder) checkMaker(m makeSpec, types func() []string) error {
+func (b *builder) checkMaker(m makeSpec, kind registry.Kind) error {
 	switch {
 	case strings.TrimSpace(m.name.text) == "":
 		return b.errorAt(m.name, "expected a name, found an empty string")
 	case m.typ.text == "" && m.ready == nil:
-		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", m.name.text, strings.Join(types(), ", ")))
+		types := strings.Join(registry.Types(kind), ", ")
+		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", m.name.text, types))
 	}
 	return nil
 }

@@ -23,8 +23,8 @@
 //   - 5.0 to 5.5.3, as above, and 5.5.4 (keyGenerateStrategies next to the tables)
 //   - 4.x (shardingRule, with a keyGenerator in each table and a defaultKeyGenerator)
 //
-// A file of another version or of a Spring Boot application is an error that names the format.
-// "shardkey init --from FILE" converts such a file.
+// A file of an alpha version of 5, or the YAML of a Spring Boot application, is an error that names
+// the format. "shardkey init --from FILE" converts such a file.
 //
 // A file can have several YAML documents and several sharding rules. All sharding rules of a file
 // share its generators and worker-ID assigners. A default strategy applies to the tables and

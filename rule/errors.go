@@ -3,11 +3,11 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/internal/secrets"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -98,7 +98,7 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
 	var prop *spi.PropError
 	switch {
-	case m.ready == nil && !slices.Contains(registeredTypes(kind), strings.ToUpper(m.typ.text)):
+	case m.ready == nil && registry.Find(kind, m.typ.text) == nil:
 		return r.typeError(kind, m)
 	case errors.As(err, &prop):
 		return r.propError(subject, m, prop)
@@ -140,16 +140,8 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	return e
 }
 
-// registeredTypes lists the types of a kind that a rule can name.
-func registeredTypes(kind string) []string {
-	if kind == assignerKind {
-		return spi.WorkerIDAssignerTypes()
-	}
-	return spi.KeyGeneratorTypes()
-}
-
 func (r *Rule) typeError(kind string, m makeSpec) error {
-	right := registeredTypes(kind)
+	right := registry.Types(kind)
 	reason := fmt.Sprintf("unknown %s type %q; registered: %s", kind, m.typ.text, strings.Join(right, ", "))
 	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program; import _ \"github.com/shardkey/shardkey/%s\"",

@@ -104,16 +104,9 @@ func (rd *reader) others(pairs []pair, what string, o object) error {
 	return nil
 }
 
-// olderWords are the keys of versions whose files have to be converted first.
-var olderWords = map[string]string{
-	"keyGenerator":                 "an alpha version of ShardingSphere 5",
-	"defaultKeyGenerator":          "an alpha version of ShardingSphere 5",
-	"keyGeneratorColumnName":       "ShardingSphere 3",
-	"keyGeneratorClassName":        "ShardingSphere 3",
-	"defaultKeyGeneratorClassName": "ShardingSphere 3",
-	"keyGeneratorClass":            "ShardingSphere 2",
-	"defaultKeyGeneratorClass":     "ShardingSphere 2",
-}
+// alphaWords are keys of the alpha versions of ShardingSphere 5, whose files have to be converted
+// first.
+var alphaWords = []string{"keyGenerator", "defaultKeyGenerator"}
 
 // olderForm returns the error for a file that has to be converted first.
 func (rd *reader) olderForm(w word, form string) error {
@@ -122,8 +115,8 @@ func (rd *reader) olderForm(w word, form string) error {
 
 // stranger handles a key that the object doesn't have.
 func (rd *reader) stranger(p pair, what string, o object) error {
-	if version, ok := olderWords[p.key.text]; ok {
-		return rd.olderForm(p.key, fmt.Sprintf("%q of %s", p.key.text, version))
+	if slices.Contains(alphaWords, p.key.text) {
+		return rd.olderForm(p.key, fmt.Sprintf("%q of an alpha version of ShardingSphere 5", p.key.text))
 	}
 	mine := slices.DeleteFunc(slices.Clone(ours), func(k string) bool { _, ok := o[k]; return !ok })
 	if right := rd.meant(p, mine); len(right) > 0 {

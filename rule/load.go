@@ -82,9 +82,6 @@ func parse(name string, data []byte, path string) (*Rule, error) {
 	}
 	from := source{path: path, text: sha256.Sum256(data)}
 	rd := &reader{spec: spec{file: name, source: from}}
-	if strings.EqualFold(filepath.Ext(name), ".properties") {
-		return nil, rd.olderForm(word{place: place{line: 1, column: 1}}, "a .properties file")
-	}
 	documents, err := parseYAML(name, data)
 	if err != nil {
 		return nil, err

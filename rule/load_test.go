@@ -86,13 +86,6 @@ func meaning(text string) string {
 	return b
 }
 
-func TestParse_propertiesFile(t *testing.T) {
-	_, err := rule.Parse("a.properties", []byte("a=b\n"))
-	if e := (*rule.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "shardkey init --from FILE") {
-		t.Errorf("have: %v\nwant: how to convert it", err)
-	}
-}
-
 func TestLoad_unreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := rule.Load(filepath.Join(dir, "none.yaml"))

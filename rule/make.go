@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // Kinds of a makeSpec, as error messages name them.
 const (
-	generatorKind = "key generator"
-	assignerKind  = "worker-ID assigner"
+	generatorKind = registry.KeyGenerators
+	assignerKind  = registry.WorkerIDAssigners
 )
 
 // check opens and closes all generators and assigners, so that a wrong type or property is an error
@@ -162,7 +162,7 @@ func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
 	if kind == assignerKind {
 		attr = "assigner"
 	}
-	return guard.NewLogger(cmp.Or(logger, slog.Default())).With(attr, m.name.text)
+	return cmp.Or(logger, slog.Default()).With(attr, m.name.text)
 }
 
 // note records whether the factory used the connector's own database. It returns an error if a

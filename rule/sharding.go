@@ -28,7 +28,7 @@ func (rd *reader) document(root *yaml.Node) error {
 		case "shardingRule":
 			err = rd.sharding(p.value, form4)
 		default:
-			if first, _, _ := strings.Cut(p.key.text, "."); !has5 && !has4 && (first == "spring" || first == "sharding") {
+			if first, _, _ := strings.Cut(p.key.text, "."); !has5 && !has4 && first == "spring" {
 				return rd.olderForm(p.key, "a Spring Boot file")
 			}
 			if has5 || has4 {

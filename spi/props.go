@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/shardkey/shardkey/internal/guard"
 )
 
 // Props are the properties of one generator or assigner, as written in its rule. Names are
@@ -97,20 +95,16 @@ func propKey(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
-// Clock returns the host's clock, or [SystemClock] if there is none. If the host's clock panics,
-// Now returns the zero time and Sleep returns an error.
+// Clock returns the host's clock, or [SystemClock] if there is none.
 func (p Props) Clock() Clock {
-	if p.host.Clock == nil || p.host.Clock == SystemClock {
+	if p.host.Clock == nil {
 		return SystemClock
 	}
-	return guard.NewClock(p.host.Clock)
+	return p.host.Clock
 }
 
-// Logger returns the host's logger, or slog.Default() if there is none. If its handler panics, the
-// record is lost.
-func (p Props) Logger() *slog.Logger {
-	return guard.NewLogger(cmp.Or(p.host.Logger, slog.Default()))
-}
+// Logger returns the host's logger, or slog.Default() if there is none.
+func (p Props) Logger() *slog.Logger { return cmp.Or(p.host.Logger, slog.Default()) }
 
 // ownDatabase is a property of every type that calls [Props.HostDSN].
 const ownDatabase = "own-database"

@@ -22,13 +22,14 @@ type decodeFlags struct {
 	guess     bool
 	zone      zone
 	shardBits int
+	interval  string
 }
 
 func decodeCommand(p *program) *cobra.Command {
 	f := &decodeFlags{zone: zone{time.UTC}}
 	c := &cobra.Command{
 		Use:   "decode [KEY...]",
-		Short: "show the time, worker ID and sequence of keys",
+		Short: "show the time, worker ID and sequence of keys, or the keys of a time",
 		Long: `Use decode to see when, and by which worker ID, a key was generated. It prints the time,
 worker ID, sequence and layout of integer keys and UUIDs. If KEY is -, or if there is
 none and input is piped, it reads keys from standard input, one per line. Words that are
@@ -39,23 +40,35 @@ not keys are errors, after the others.
 A key doesn't contain its layout. --guess decodes it in the layouts of well-known
 generators, and marks those in which its time is within the last year.
 
-The exit status is 1 if a word is not a key, or the rule can't be read.`,
+--range prints the smallest and largest key of an interval, over all worker IDs, and a
+BETWEEN condition. The interval doesn't include UNTIL. Without UNTIL it is the whole day
+if FROM is a day, and otherwise ends now.
+
+` + timeHelp + `
+
+The exit status is 1 if a word is not a key, the layout has no keys in the interval, or
+the rule can't be read.`,
 		Example: `  shardkey decode 1095292305367040001
   shardkey decode --guess 1095292305367040001
   shardkey decode 019a9e5c-7a00-7000-8000-000000000000
+  shardkey decode --range yesterday
+  shardkey decode --range '2026-02-01 10:00..+30m' --tz Asia/Shanghai
   mysql -N -e 'SELECT order_id FROM t_order' | shardkey decode --rule rule.yaml`,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, args []string) error { return decode(p, c, f, p.arguments(args)) },
+		RunE:              func(c *cobra.Command, args []string) error { return decode(p, c, f, args) },
 	}
 	f.declare(c)
 	fs := c.Flags()
 	fs.BoolVar(&f.guess, "guess", false, "decode the keys in all well-known layouts")
 	fs.IntVar(&f.shardBits, "gene-bits", 0, "`number` of shard bits, 1 to 16, the gene-bits of the rule")
-	zoneFlag(fs, &f.zone, "of the output")
+	fs.StringVar(&f.interval, "range", "", "print the keys of the `time` FROM or FROM..UNTIL")
+	zoneFlag(fs, &f.zone, "of --range and the output")
 	p.outputFlag(fs)
-	for _, other := range []string{"rule", "generator", "guess"} {
+	for _, other := range []string{"rule", "generator", "guess", "range"} {
 		c.MarkFlagsMutuallyExclusive(other, "gene-bits")
 	}
+	c.MarkFlagsMutuallyExclusive("guess", "range")
+	_ = c.RegisterFlagCompletionFunc("range", words("today", "yesterday", "24h", "7d"))
 	return c
 }
 
@@ -77,8 +90,11 @@ type decodedKeys struct {
 }
 
 func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
+	between := c.Flag("range").Changed
 	switch {
-	case len(args) == 0:
+	case between && len(args) > 0:
+		return usagef("--range: expected no keys, found %s", quoted(args[0]))
+	case !between && len(p.arguments(args)) == 0:
 		return usagef("no keys: pass them as arguments, or on standard input")
 	case c.Flag("gene-bits").Changed && (f.shardBits < 1 || f.shardBits > 16):
 		return usagef("--gene-bits %d: expected 1 to 16", f.shardBits)
@@ -88,10 +104,13 @@ func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
 		return err
 	}
 	defer layout.close()
+	if between {
+		return keyRange(p, layout, f)
+	}
 	layout.shardBits = max(layout.shardBits, f.shardBits)
 	d := &decoder{p: p, layout: layout, zone: f.zone.Location, guess: f.guess}
 	p.beforeWait = d.show
-	for word, err := range p.words(args) {
+	for word, err := range p.words(p.arguments(args)) {
 		if err != nil {
 			d.show()
 			return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"io"
 	"strings"
@@ -71,36 +70,21 @@ func examine(p *program, c *cobra.Command, f *doctorFlags) error {
 	if err := checkSources(r, databases); err != nil {
 		return err
 	}
-	dbs := map[string]*sql.DB{}
+	dbs, hosts := map[string]*sql.DB{}, map[string]spi.Host{}
 	for _, d := range databases {
-		db := sql.OpenDB(hosted{d.connector, p.host(d.dsn)})
+		db := sql.OpenDB(d.connector)
 		defer db.Close()
-		dbs[d.name] = db
+		dbs[d.name], hosts[d.name] = db, p.host(d.dsn)
 	}
 	ctx, cancel := within(c.Context(), f.timeout)
 	defer cancel()
-	report, err := doctor.ExamineAll(ctx, dbs, r)
+	report, err := doctor.ExamineAll(ctx, dbs, r, doctor.Options{Hosts: hosts})
 	if err != nil {
 		return err
 	}
 	v := doctorReport(report)
 	return p.answer(v, func(w io.Writer) { v.print(w, f.verbose) }, len(report.Problems()) > 0)
 }
-
-// hosted is a connector that gives package doctor the spi.Host of its database.
-type hosted struct {
-	driver.Connector
-	host spi.Host
-}
-
-func (h hosted) Driver() driver.Driver { return hostedDriver{h.Connector.Driver(), h.host} }
-
-type hostedDriver struct {
-	driver.Driver
-	host spi.Host
-}
-
-func (h hostedDriver) Host() spi.Host { return h.host }
 
 // doctorReport is the output of doctor.
 type doctorReport struct {

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	edlib "github.com/hbollon/go-edlib"
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -154,8 +154,7 @@ func parseZone(name string) (*time.Location, error) {
 
 const timeHelp = `A time is a day (2026-01-31, today, yesterday), a local time ('2026-01-31 10:00'), a time
 with its zone (2026-01-31T12:00:00Z), now, or a duration before now (24h, 90m, 7d). UNTIL
-may also be a duration after FROM (+24h). Days and local times are in the zone of --tz, by
-default this machine's.`
+may also be a duration after FROM (+24h). Days and local times are in the zone of --tz.`
 
 // timeForms are the accepted layouts of times with and without a zone.
 var timeForms = []string{
@@ -275,7 +274,7 @@ func completeFlags(c *cobra.Command) {
 			"js53\tSNOWFLAKE for JavaScript"),
 		"server":    words(serverKinds...),
 		"generator": fromRule(generatorNames),
-		"type":      words(spi.KeyGeneratorTypes()...),
+		"type":      words(registry.Types(registry.KeyGenerators)...),
 		"table":     fromRule(allTableNames),
 	} {
 		if c.Flag(name) != nil {

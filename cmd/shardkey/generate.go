@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
@@ -139,7 +140,7 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 // typedRule returns a rule with one table, whose generator has the type and properties of
 // --type and --prop.
 func (f *generateFlags) typedRule() (*rule.Rule, error) {
-	known := spi.KeyGeneratorTypes()
+	known := registry.Types(registry.KeyGenerators)
 	if !slices.ContainsFunc(known, func(typ string) bool { return strings.EqualFold(typ, f.typ) }) {
 		return nil, usagef("--type %s: expected one of %s%s",
 			quoted(f.typ), strings.Join(known, ", "), didYouMean(f.typ, known))

@@ -71,7 +71,7 @@ func pipeline(t *testing.T, b *strings.Builder, line string, clock spi.Clock) (s
 		}
 		var out bytes.Buffer // standard output and standard error, in order
 		p := newProgram(strings.NewReader(input), &out, &out, clock)
-		p.zone, p.piped = time.UTC, piped
+		p.piped = piped
 		status = p.run(t.Context(), words)
 		input, piped = out.String(), true
 	}

@@ -30,8 +30,8 @@ follow, with the reason. Write the output to a file, read it, and run check and 
 
 TABLE is a table, or the common name of tables that differ in the numbers after it.
 
-With --from, init converts a rule file of any version of ShardingSphere, or the
-configuration of a Spring Boot application, and connects to no database.
+With --from, init converts a rule file of ShardingSphere 4 or 5, or the YAML of a Spring
+Boot application, and connects to no database.
 
 The exit status is 1 if there is no table for a rule, if a database can't be read, or if
 the converted rule doesn't load.`,
@@ -43,7 +43,7 @@ the converted rule doesn't load.`,
 	fs := c.Flags()
 	dsnFlag(fs, &dsns)
 	timeoutFlag(fs, &timeout, time.Minute)
-	fs.StringVar(&from, "from", "", "YAML or .properties `file` to convert")
+	fs.StringVar(&from, "from", "", "YAML `file` to convert")
 	p.outputFlag(fs)
 	c.MarkFlagsMutuallyExclusive("from", "dsn")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -2,7 +2,6 @@
 // statements are rewritten, and checks databases against a rule.
 //
 //	shardkey decode 1095292305367040001
-//	shardkey range yesterday
 //	shardkey check rule.yaml
 //	shardkey plan 'INSERT INTO t_order (user_id) VALUES (?)'
 //	shardkey lint ./... schema.sql
@@ -67,7 +66,6 @@ type program struct {
 	out    *bufio.Writer
 	stderr io.Writer
 	clock  spi.Clock
-	zone   *time.Location // the default of range's --tz
 
 	output     choice // -o
 	running    bool   // the command line is valid and the command has started
@@ -76,7 +74,7 @@ type program struct {
 
 func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {
 	return &program{
-		stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr, clock: clock, zone: time.Local,
+		stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr, clock: clock,
 		output: choice{words: []string{"text", "json"}, chosen: "text"},
 	}
 }
@@ -173,7 +171,7 @@ rewritten, and checks databases against a rule.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Keys", []*cobra.Command{generateCommand(p), decodeCommand(p), rangeCommand(p)}},
+		{"Keys", []*cobra.Command{generateCommand(p), decodeCommand(p)}},
 		{"Rules", []*cobra.Command{initCommand(p), checkCommand(p), planCommand(p), lintCommand(p)}},
 		{"Databases", []*cobra.Command{doctorCommand(p), workersCommand(p), migrateCommand(p)}},
 	} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/pflag"
@@ -110,11 +111,11 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 			t.Errorf("docs/reference/configuration.md has a section %s, which is no type", title)
 		}
 	}
-	check(generators, spi.KeyGeneratorTypes(), func(typ string, p spi.Props) error {
+	check(generators, registry.Types(registry.KeyGenerators), func(typ string, p spi.Props) error {
 		_, err := spi.NewKeyGenerator(typ, p)
 		return err
 	})
-	check(assigners, spi.WorkerIDAssignerTypes(), func(typ string, p spi.Props) error {
+	check(assigners, registry.Types(registry.WorkerIDAssigners), func(typ string, p spi.Props) error {
 		_, err := spi.NewWorkerIDAssigner(typ, p)
 		return err
 	})

@@ -130,7 +130,7 @@ func TestRule_default(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"check"}, {"plan", "SELECT 1"}, {"lint", "."}, {"generate", "--table", "t_order"}, {"workers"},
-		{"decode", "--generator", "snowflake", "1"}, {"range", "--generator", "snowflake", "2026-01-01"},
+		{"decode", "--generator", "snowflake", "1"},
 		{"doctor", "--dsn", "app@tcp(127.0.0.1:1)/app"},
 	} {
 		t.Run(args[0], func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/doctor"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -19,7 +20,7 @@ import (
 // numbers, times, and a program's clock, logger and random source.
 var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
-	driver.Config driver.Driver driver.Filled driver.Histogram driver.KeptStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.Filled driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
@@ -104,6 +105,7 @@ func secretValues(t *testing.T) map[string][]any {
 	table := live.Lookup("", "t")
 	stats := driver.ConnectorOf(opened).Stats()
 	return map[string][]any{
+		"doctor.Options":              {doctor.Options{Hosts: map[string]spi.Host{"d": host}}},
 		"driver.Connector":            {opened, overOld, struct{ c any }{wrapped}, wrapped},
 		"driver.DSNError":             {dsnErr},
 		"driver.GeneratorError":       {generatorErr},

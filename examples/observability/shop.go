@@ -64,8 +64,7 @@ func openShop(ctx context.Context, out io.Writer, dsn, text string) (*shop, erro
 
 // measure exports the connector's metrics from OpenTelemetry to Prometheus.
 func (s *shop) measure() error {
-	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo(),
-		exporter.WithProducer(otelshardkey.Producer()))
+	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo())
 	if err != nil {
 		return err
 	}

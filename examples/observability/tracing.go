@@ -20,7 +20,7 @@ import (
 // tracingOverShardkey opens a database with otelsql above shardkey. Its spans have the program's
 // statements, and the table and generator as attributes.
 func tracingOverShardkey(dsn string, r *rule.Rule, option otelsql.Option) (*sql.DB, *driver.Connector, error) {
-	sharded, err := connector(driver.Wrap(mysql.MySQLDriver{}, r, otelshardkey.SpanAttributes(false)), dsn)
+	sharded, err := connector(driver.Wrap(mysql.MySQLDriver{}, r, otelshardkey.SpanAttributes()), dsn)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,5 +1,5 @@
-// The program that releases the modules of this repository. It has a module, so that
-// golang.org/x/mod is no requirement of the modules that it releases.
+// The rehearsal of a release. It has a module, so that golang.org/x/mod is no requirement of the
+// modules that are released.
 module github.com/shardkey/shardkey/internal/test/release
 
 go 1.26.0

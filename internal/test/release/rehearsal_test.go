@@ -1,4 +1,4 @@
-package main
+package release
 
 import (
 	"bytes"
@@ -14,29 +14,32 @@ import (
 	"time"
 
 	"golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 	"golang.org/x/mod/zip"
 
 	"github.com/shardkey/shardkey/internal/test/readme"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
+const rootModule = "github.com/shardkey/shardkey"
+
 // TestRehearsal releases two versions of this tree in a copy, and uses them from a module
 // proxy in a directory, as a program does that has nothing of this repository.
 func TestRehearsal(t *testing.T) {
-	notShort(t)
+	if testing.Short() {
+		t.Skip("-short: it runs for minutes")
+	}
 	_ = testserver.SQL(t) // skips the test now, rather than in minutes
-	r := copyTree(t)
+	tree := copyTree(t)
 	p := &proxy{dir: t.TempDir(), cache: t.TempDir()}
-	page := filepath.Join(r.dir, "README.md")
+	page := filepath.Join(tree, "README.md")
 
-	first := next(r.version)
-	releaseCopy(t, r, p, first)
-	checkRelease(t, r)
+	const first, second = "v1.998.0", "v1.999.0" // above each version that is released
+	modules := releaseCopy(t, tree, p, first)
+	checkRelease(t, tree)
 	t.Run("get", func(t *testing.T) {
-		for _, m := range r.released() {
-			if m.dir != "cmd/shardkey" {
-				p.user(t, t.TempDir(), m.path()+"@"+first)
+		for _, path := range modules {
+			if path != rootModule+"/cmd/shardkey" {
+				p.user(t, t.TempDir(), path+"@"+first)
 			}
 		}
 	})
@@ -54,14 +57,13 @@ func TestRehearsal(t *testing.T) {
 		program.Check(t, []byte(runProgram(t, program.Dir, "program")))
 	})
 
-	second := next(first)
-	releaseCopy(t, r, p, second)
+	releaseCopy(t, tree, p, second)
 	// All modules but the root are a version behind.
 	t.Run("behind", func(t *testing.T) {
 		dir, gets := t.TempDir(), []string{rootModule + "@" + second}
-		for _, m := range r.released() {
-			if m.dir != "." {
-				gets = append(gets, m.path()+"@"+first)
+		for _, path := range modules {
+			if path != rootModule {
+				gets = append(gets, path+"@"+first)
 			}
 		}
 		p.user(t, dir, gets...)
@@ -89,21 +91,10 @@ func TestRehearsal(t *testing.T) {
 	})
 }
 
-// next returns the version after a version: v0.1.0 is the first one.
-func next(version string) string {
-	if semver.Compare(version, "v0.1.0") < 0 {
-		return "v0.1.0"
-	}
-	var patch int
-	minor := semver.MajorMinor(version)
-	fmt.Sscanf(strings.TrimPrefix(version, minor), ".%d", &patch)
-	return fmt.Sprintf("%s.%d", minor, patch+1)
-}
-
 // copyTree makes a repository of the files of this one as they are now, committed or not.
-func copyTree(t *testing.T) *repository {
+func copyTree(t *testing.T) (dir string) {
 	t.Helper()
-	dir, root := t.TempDir(), filepath.Join("..", "..")
+	dir, root := t.TempDir(), filepath.Join("..", "..", "..")
 	files := do(t, root, nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	for name := range strings.SplitSeq(strings.TrimSuffix(files, "\x00"), "\x00") {
 		content, err := os.ReadFile(filepath.Join(root, name))
@@ -120,45 +111,61 @@ func copyTree(t *testing.T) *repository {
 	do(t, dir, nil, "git", "config", "commit.gpgSign", "false")
 	do(t, dir, nil, "git", "add", "--all")
 	do(t, dir, nil, "git", "commit", "--quiet", "--message", "all: the tree")
-	r, err := open(dir)
-	must(t, err)
-	return r
+	return dir
 }
 
-// releaseCopy commits the version, makes its tags and adds the released modules to the proxy.
-func releaseCopy(t *testing.T, r *repository, p *proxy, version string) {
+// runRelease runs .ci/release in a tree that counts as tested.
+func runRelease(t *testing.T, tree, version string) (out string, err error) {
 	t.Helper()
-	changes, err := r.read("CHANGELOG.md")
+	must(t, os.MkdirAll(filepath.Join(tree, "bin"), 0o755))
+	passed := do(t, tree, nil, "git", "rev-parse", "HEAD^{tree}")
+	must(t, os.WriteFile(filepath.Join(tree, "bin", "passed"), []byte(passed+"\n"), 0o644))
+	return output(tree, nil, "bash", ".ci/release", version)
+}
+
+// releaseCopy commits the version, makes its tags and adds the released modules, whose paths it returns,
+// to the proxy.
+func releaseCopy(t *testing.T, tree string, p *proxy, version string) (paths []string) {
+	t.Helper()
+	name := filepath.Join(tree, "CHANGELOG.md")
+	changes, err := os.ReadFile(name)
 	must(t, err)
 	if !bytes.Contains(changes, []byte("\n## Unreleased\n")) {
 		changes = bytes.Replace(changes, []byte("\n## "), []byte("\n## Unreleased\n\n- A change.\n\n## "), 1)
-		must(t, r.write("CHANGELOG.md", changes))
-		do(t, r.dir, nil, "git", "commit", "--quiet", "--all", "--message", "CHANGELOG: a change")
+		must(t, os.WriteFile(name, changes, 0o644))
+		do(t, tree, nil, "git", "commit", "--quiet", "--all", "--message", "CHANGELOG: a change")
 	}
-	must(t, r.ready(version))
-	must(t, r.commit(version, time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC)))
-	if changed := do(t, r.dir, nil, "git", "status", "--porcelain"); changed != "" {
+	out, err := runRelease(t, tree, version)
+	must(t, err)
+	if changed := do(t, tree, nil, "git", "status", "--porcelain"); changed != "" {
 		t.Fatalf("the commit has not all changes:\n%s", changed)
 	}
-	var tags bytes.Buffer
-	must(t, r.printTags(&tags, version))
-	for _, line := range strings.Split(tags.String(), "\n") {
-		if strings.HasPrefix(line, "git tag ") {
-			do(t, r.dir, nil, "sh", "-c", line)
+	for line := range strings.Lines(out) {
+		if tag, ok := strings.CutPrefix(line, "git tag "); ok {
+			do(t, tree, nil, "sh", "-c", line)
+			dir := strings.Trim(strings.TrimSuffix(strings.Fields(tag)[0], version), "/")
+			must(t, p.pack(tree, dir, version))
+			paths = append(paths, strings.TrimSuffix(rootModule+"/"+dir, "/"))
 		}
 	}
-
-	for _, m := range r.released() {
-		do(t, r.dir, nil, "git", "rev-parse", "--verify", "refs/tags/"+m.tag(version))
-		must(t, p.pack(r, m, version))
+	if len(paths) < 7 {
+		t.Fatalf("%s\nhave: tags of %q\nwant: of all modules for programs", out, paths)
 	}
+	return paths
 }
 
 // checkRelease runs the checks of what a release changes.
-func checkRelease(t *testing.T, r *repository) {
+func checkRelease(t *testing.T, tree string) {
 	t.Helper()
-	must(t, r.tidy(false))
-	do(t, r.dir, []string{"GOWORK=" + filepath.Join(r.dir, "go.work")}, "go", "test", "./internal/test/repository", "-run", "^Test(Modules|Changelog|Docs)")
+	do(t, tree, nil, "bash", ".ci/tidy")
+	do(t, tree, []string{"GOWORK=" + filepath.Join(tree, "go.work")}, "go", "test", "./internal/test/repository", "-run", "^Test(Modules|Changelog|Docs)")
+	for _, name := range []string{"README.md", "README.zh.md"} {
+		page, err := os.ReadFile(filepath.Join(tree, name))
+		must(t, err)
+		if bytes.Contains(page, []byte("until a release")) || bytes.Contains(page, []byte("\n\n\n")) {
+			t.Errorf("%s: have: the note about no release, or its blank lines", name)
+		}
+	}
 }
 
 // proxy is a directory that serves the released modules to the go command. Others come from
@@ -166,8 +173,8 @@ func checkRelease(t *testing.T, r *repository) {
 type proxy struct{ dir, cache string }
 
 // pack adds the module at HEAD to the proxy.
-func (p *proxy) pack(r *repository, m *mod, version string) error {
-	v := module.Version{Path: m.path(), Version: version}
+func (p *proxy) pack(tree, of, version string) error {
+	v := module.Version{Path: strings.TrimSuffix(rootModule+"/"+of, "/"), Version: version}
 	escaped, err := module.EscapePath(v.Path)
 	if err != nil {
 		return err
@@ -177,10 +184,10 @@ func (p *proxy) pack(r *repository, m *mod, version string) error {
 		return err
 	}
 	var packed bytes.Buffer
-	if err := zip.CreateFromVCS(&packed, v, r.dir, "HEAD", strings.TrimPrefix(m.dir, ".")); err != nil {
+	if err := zip.CreateFromVCS(&packed, v, tree, "HEAD", of); err != nil {
 		return err
 	}
-	date, err := r.git("show", "--no-patch", "--format=%cI")
+	date, err := output(tree, nil, "git", "show", "--no-patch", "--format=%cI")
 	if err != nil {
 		return err
 	}
@@ -192,7 +199,7 @@ func (p *proxy) pack(r *repository, m *mod, version string) error {
 	if err != nil {
 		return err
 	}
-	goMod, err := r.read(filepath.Join(m.dir, "go.mod"))
+	goMod, err := os.ReadFile(filepath.Join(tree, of, "go.mod"))
 	if err != nil {
 		return err
 	}
@@ -279,73 +286,51 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestReady lists trees that can't become a version.
-func TestReady(t *testing.T) {
-	r := copyTree(t)
-	above := next(r.version)
-	for _, version := range []string{"", "0.1.0", "v0.1", r.version, "v0.0.0", "v2.0.0"} {
-		if err := r.ready(version); err == nil {
-			t.Errorf("ready(%q): no error", version)
+// TestRelease_refuses releases trees that can't become a version. They stay as they are.
+func TestRelease_refuses(t *testing.T) {
+	tree := copyTree(t)
+	head := do(t, tree, nil, "git", "rev-parse", "HEAD")
+	refuses := func(version, want string) {
+		t.Helper()
+		if _, err := runRelease(t, tree, version); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q\nhave: %v\nwant: an error with %q", version, err, want)
 		}
 	}
-	changes, err := r.read("CHANGELOG.md")
-	must(t, err)
-	must(t, r.write("CHANGELOG.md", []byte("# Changes\n\n## Unreleased\n")))
-	wantError(t, r.ready(above), "clean tree")
-	do(t, r.dir, nil, "git", "commit", "--quiet", "--all", "--allow-empty", "--message", "all: a change")
-	must(t, r.ready(above))
-	for _, tag := range []string{above, "keygen/redis/" + above} {
-		do(t, r.dir, nil, "git", "tag", tag)
-		wantError(t, r.ready(above), tag+" exists")
-		do(t, r.dir, nil, "git", "tag", "--delete", tag)
+	for _, version := range []string{"", "0.1.0", "v0.1", "v2.0.0", "v0.1.0-rc.1"} {
+		refuses(version, "expected a version such as")
 	}
-	must(t, r.write("CHANGELOG.md", bytes.Replace(changes, []byte("## Unreleased\n"), []byte("## 0.0.1 (2020-01-01)\n"), 1)))
-	do(t, r.dir, nil, "git", "commit", "--quiet", "--all", "--message", "all: a change")
-	wantError(t, r.ready(above), "Unreleased")
-}
-
-// TestCommit_undone: after an error the tree is as before.
-func TestCommit_undone(t *testing.T) {
-	r := copyTree(t)
-	must(t, r.write("CHANGELOG.md", []byte("# Changes\n")))
-	do(t, r.dir, nil, "git", "commit", "--quiet", "--all", "--message", "all: a change")
-	head := do(t, r.dir, nil, "git", "rev-parse", "HEAD")
-	wantError(t, r.commit(next(r.version), time.Now()), "Unreleased")
-	if changed := do(t, r.dir, nil, "git", "status", "--porcelain"); changed != "" || head != do(t, r.dir, nil, "git", "rev-parse", "HEAD") {
-		t.Errorf("have: %s\nwant: the tree as before", changed)
+	refuses("v0.0.0", "expected a version above")
+	for _, tag := range []string{"v1.999.0", "keygen/redis/v1.999.0"} {
+		do(t, tree, nil, "git", "tag", tag)
+		refuses("v1.999.0", tag+" exists")
+		do(t, tree, nil, "git", "tag", "--delete", tag)
+	}
+	changes := filepath.Join(tree, "CHANGELOG.md")
+	must(t, os.WriteFile(changes, []byte("# Changes\n\n## 0.0.1 (2020-01-01)\n"), 0o644))
+	refuses("v1.999.0", "clean tree")
+	do(t, tree, nil, "git", "commit", "--quiet", "--all", "--amend", "--no-edit")
+	refuses("v1.999.0", "Unreleased")
+	do(t, tree, nil, "git", "reset", "--hard", "--quiet", head)
+	hook := filepath.Join(tree, ".git", "hooks", "pre-commit")
+	must(t, os.MkdirAll(filepath.Dir(hook), 0o755))
+	must(t, os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	refuses("v1.999.0", "")
+	changed := do(t, tree, nil, "git", "status", "--porcelain")
+	if have := do(t, tree, nil, "git", "rev-parse", "HEAD"); changed != "" || have != head {
+		t.Errorf("have: %s%s\nwant: the tree as before", changed, have)
 	}
 }
 
-// TestTidy_findsChanges breaks a go.mod and a go.sum, and lets -w restore them.
-func TestTidy_findsChanges(t *testing.T) {
-	notShort(t)
-	r := copyTree(t)
-	for _, name := range []string{"otelshardkey/go.mod", "otelshardkey/go.sum"} {
-		whole, err := r.read(name)
-		must(t, err)
-		lines := strings.SplitAfter(string(whole), "\n")
-		i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "github.com/go-logr/stdr") })
-		must(t, r.write(name, []byte(strings.Join(slices.Delete(lines, i, i+1), ""))))
-		r.modules = slices.DeleteFunc(r.modules, func(m *mod) bool { return m.dir != "otelshardkey" && m.dir != "." })
-		wantError(t, r.tidy(false), name+" is not tidy")
-		must(t, r.tidy(true))
-		if have, err := r.read(name); err != nil || !bytes.Equal(have, whole) {
-			t.Errorf("%s: have: %s\nwant: as before", name, have)
-		}
+// output runs a command and returns its standard output without the last line break. The error has
+// its output.
+func output(dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out, stderr.Bytes())
 	}
-}
-
-func wantError(t *testing.T, err error, part string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), part) {
-		t.Errorf("have: %v\nwant: an error with %q", err, part)
-	}
-}
-
-// notShort skips a test that runs for minutes, or downloads modules, with -short.
-func notShort(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("-short")
-	}
+	return strings.TrimSuffix(string(out), "\n"), nil
 }

@@ -22,9 +22,9 @@ var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/test/engin
 // doc.go. A directory includes its subdirectories.
 var mayImport = map[string][]string{
 	"":                       {},
-	"spi":                    {"internal/guard", "internal/secrets"},
+	"spi":                    {"internal/guard", "internal/registry", "internal/secrets"},
 	"keygen":                 {"spi", "keygen", "internal/guard", "internal/sqlstate"},
-	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/secrets"},
+	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/registry", "internal/secrets"},
 	"rule/internal/expr":     {},
 	"rule/internal/sharding": {"rule/internal/expr"},
 	"rewrite":                {"internal/sqltoken"},
@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/guard":         {},
 	"internal/nearest":       {},
 	"internal/schema":        {"internal/columntype", "internal/sqltoken"},
+	"internal/registry":      {},
 	"internal/secrets":       {},
 	"internal/sqlstate":      {},
 	"internal/sqltoken":      {},

@@ -33,12 +33,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// source is a package of this repository, type-checked for linux/amd64, with its syntax.
+// source is a package of this repository, type-checked for linux/amd64.
 type source struct {
-	dir   string // relative to the root, with slashes
-	pkg   *types.Package
-	info  *types.Info
-	files []*ast.File
+	dir string // relative to the root, with slashes
+	pkg *types.Package
 }
 
 // loadSources type-checks the library packages of all modules, and the internal packages that
@@ -84,33 +82,23 @@ func loadSources(t *testing.T) []*source {
 }
 
 func (s *source) check(fset *token.FileSet, p listedPackage, find types.Importer) error {
+	var files []*ast.File
 	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
 		f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		s.files = append(s.files, f)
-	}
-	s.info = &types.Info{
-		Types:      map[ast.Expr]types.TypeAndValue{},
-		Defs:       map[*ast.Ident]types.Object{},
-		Uses:       map[*ast.Ident]types.Object{},
-		Selections: map[*ast.SelectorExpr]*types.Selection{},
+		files = append(files, f)
 	}
 	cfg := types.Config{Importer: find, FakeImportC: true}
 	var err error
-	s.pkg, err = cfg.Check(p.ImportPath, fset, s.files, s.info)
+	s.pkg, err = cfg.Check(p.ImportPath, fset, files, nil)
 	return err
 }
 
 // isLibrary reports whether programs may import the package.
 func (s *source) isLibrary() bool {
 	return s.pkg.Name() != "main" && !slices.Contains(strings.Split(s.dir, "/"), "internal")
-}
-
-// constant returns the value of a constant string.
-func (s *source) constant(x ast.Expr) (text string, ok bool) {
-	return constantString(s.info.Types[x].Value)
 }
 
 type importerFunc func(path string) (*types.Package, error)

@@ -1,5 +1,5 @@
-// Package convert converts ShardingSphere's older rule files, and the configuration of Spring
-// Boot applications, into rule files that package rule loads.
+// Package convert converts the rule files of ShardingSphere 4 and 5, and the YAML of Spring Boot
+// applications, into rule files of ShardingSphere 5.
 package convert
 
 import (
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,9 +18,8 @@ import (
 )
 
 // File reads the sharding rules of a file and returns them in the form of ShardingSphere 5,
-// "rules: - !SHARDING". It reads rule files of any version in YAML, and the configuration of a
-// Spring Boot application in YAML or .properties. left lists the settings that the rule leaves
-// out, with file and line.
+// "rules: - !SHARDING". It reads rule files of versions 4 and 5, and the YAML of a Spring Boot
+// application. left lists the settings that the rule leaves out, with file and line.
 //
 // The error is a [*rule.Error] with its place in the file. If the converted rule doesn't load,
 // File returns both the rule and the error.
@@ -31,12 +29,7 @@ func File(path string) (out []byte, left []string, err error) {
 		return nil, nil, &rule.Error{File: path, Reason: "cannot read the file: " + err.Error(), Err: err}
 	}
 	c := &conversion{file: path}
-	if strings.EqualFold(filepath.Ext(path), ".properties") {
-		err = c.spring(parseProperties(data))
-	} else {
-		err = c.yaml(data)
-	}
-	if err != nil {
+	if err := c.yaml(data); err != nil {
 		return nil, nil, err
 	}
 	if len(c.rules) == 0 {
@@ -123,7 +116,7 @@ func decode(data []byte) (roots []*yaml.Node, err error) {
 	}
 }
 
-// document reads a document of a rule file of any version.
+// document reads a document of a rule file.
 func (c *conversion) document(settings *yaml.Node) error {
 	for key, alias := range pairsOf(settings) {
 		switch value := resolve(alias); {

@@ -21,15 +21,13 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func forms(t testing.TB) map[string]string {
 	t.Helper()
 	files := sections(t, "testdata/forms.txt")
-	for _, pattern := range []string{"testdata/*.yaml", "testdata/*.properties"} {
-		paths, _ := filepath.Glob(pattern)
-		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files[filepath.Base(path)] = string(data)
+	paths, _ := filepath.Glob("testdata/*.yaml")
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		files[filepath.Base(path)] = string(data)
 	}
 	return files
 }
@@ -69,7 +67,7 @@ func TestFile_golden(t *testing.T) {
 	}
 	want := sections(t, golden)
 	all := forms(t)
-	if len(all) < 20 {
+	if len(all) < 18 {
 		t.Fatalf("have: %d files\nwant: all forms", len(all))
 	}
 	have := ""
@@ -134,8 +132,7 @@ func TestFile_rules(t *testing.T) {
 	}
 }
 
-// TestFile_encodings converts the same file with a byte order mark, with CRLF or CR, and as
-// .properties in Latin-1.
+// TestFile_encodings converts the same file with a byte order mark, and with CRLF or CR.
 func TestFile_encodings(t *testing.T) {
 	all := forms(t)
 	change := map[string]func(string) string{
@@ -143,7 +140,7 @@ func TestFile_encodings(t *testing.T) {
 		"crlf": func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
 		"cr":   func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
 	}
-	for _, name := range []string{"spring4.properties", "springNames.yml"} {
+	for _, name := range []string{"spring4.yml", "springNames.yml"} {
 		want, _, err := file(t, name, all[name])
 		if err != nil {
 			t.Fatal(err)
@@ -155,19 +152,16 @@ func TestFile_encodings(t *testing.T) {
 			}
 		}
 	}
-	out, _, err := file(t, "a.properties", springFive+"spring.shardingsphere.rules.sharding.tables.caf\xe9.actual-data-nodes=ds.u\n")
-	if err != nil || !strings.Contains(string(out), "café:") {
-		t.Errorf("have: %s%v\nwant: the table café", out, err)
-	}
 }
 
-const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\n"
+const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column: id\n"
 
 // TestFile_errors checks that errors have places in the input, not in the result.
 func TestFile_errors(t *testing.T) {
 	for _, tc := range []struct{ file, content, want string }{
 		{"application.yml", "spring:\n  application: {name: x}\n", "application.yml:1:1: no sharding rule"},
-		{"a.properties", "", "a.properties:1:1: no sharding rule"},
+		{"a.properties", "a=b\n", "a.properties:1:1: expected a map with rules"},
+		{"application.yml", "sharding.jdbc.config.sharding.tables.t.key-generator-column-name: id\n", "application.yml:1:1: no sharding rule"},
 		{"a.yaml", "- x\n", "a.yaml:1:1: expected a map with rules"},
 		{"a.yaml", "rules: {a: b}\n", "a.yaml:1:8: expected a list of rules"},
 		{"a.yaml", "a: &x {<<: [1]}\nrules:\n- !SHARDING {tables: *x}\n",
@@ -175,21 +169,21 @@ func TestFile_errors(t *testing.T) {
 		{"a.yaml", "rules:\n\t- !SHARDING\n", "a.yaml:2:1: invalid YAML: expected spaces as indentation, found a tab"},
 		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
 			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy`},
-		{"a.properties", "a=b\n" + springFive + "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g\n",
-			`a.properties:3:88: key generator "g" is not defined`},
-		{"a.properties", "spring.shardingsphere.sharding.tables.t=id\nspring.shardingsphere.sharding.tables.t.key-generator.column=id\n",
-			`a.properties:2:1: "t" is set twice, or has both a value and nested settings (see line 1)`},
-		{"a.properties", springFive + springFive, `a.properties:2:1: "column" is set twice`},
-		{"a.properties", springFive + "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column=id\n",
-			`a.properties:2:1: unknown prefix of "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column": ` +
+		{"a.yml", "a: b\n" + springFive + "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name: g\n",
+			`a.yml:3:89: key generator "g" is not defined`},
+		{"a.yml", "spring.shardingsphere.sharding.tables.t: id\nspring.shardingsphere.sharding.tables.t.key-generator.column: id\n",
+			`a.yml:2:1: "t" is set twice, or has both a value and nested settings (see line 1)`},
+		{"a.yml", springFive + springFive, `a.yml:2:1: "column" is set twice`},
+		{"a.yml", springFive + "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column: id\n",
+			`a.yml:2:1: unknown prefix of "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column": ` +
 				`expected spring.shardingsphere.rules.sharding`},
 		{"a.yaml", "x-a: 1\n\nshardingRule:\n  tables:\n    t: {keyGenerator: {column: id, typ: UUID}}\n", `a.yaml:5:36: unknown key "typ" in keyGenerateStrategy`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: TICKTOCK}}\n", `a.yaml:3:42: unknown key generator type "TICKTOCK"`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: SNOWFLAKE, props: {worker: 1}}}\n", `a.yaml:3:61: key generator "t": unknown property "worker"`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: SNOWFLAKE, props: {path: \"${NOT_SET}\"}}}\n", `a.yaml:3:67: property "path": the environment variable NOT_SET is not set`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id}}\n    t: {keyGenerator: {column: id}}\n", `a.yaml:4:5: duplicate key "t" in the tables (line 3)`},
-		{"a.yaml", "shardingRule:\n  tables:\n    t:\n      keyGeneratorColumnName: id\n      keyGeneratorClassName: com.example.Keys\n", `a.yaml:5:30: unknown key generator type "com.example.Keys"`},
-		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: [id]}\n", `a.yaml:3:33: column: expected a string, found a list`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: id}\n", `a.yaml:3:9: unknown key "keyGeneratorColumnName" in table "t"`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: [id]}}\n", `a.yaml:3:32: column: expected a string, found a list`},
 	} {
 		_, _, err := file(t, tc.file, tc.content)
 		var e *rule.Error
@@ -205,9 +199,9 @@ func TestFile_errors(t *testing.T) {
 // TestFile_doesNotLoad checks that File returns a rule that doesn't load together with the
 // error. The program that loads it may have more types or another environment.
 func TestFile_doesNotLoad(t *testing.T) {
-	out, left, err := file(t, "a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: id, keyGeneratorClassName: com.example.Keys}\n")
-	if err == nil || !strings.Contains(string(out), "type: com.example.Keys") || len(left) != 1 || !strings.HasPrefix(left[0], "a.yaml:3: the Java class com.example.Keys: ") {
-		t.Errorf("have: %s%q %v\nwant: the rule, the class and an error", out, left, err)
+	out, left, err := file(t, "a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: COM_EXAMPLE}}\n  props: {}\n")
+	if err == nil || !strings.Contains(string(out), "type: COM_EXAMPLE") || len(left) != 1 || !strings.HasPrefix(left[0], "a.yaml:4: props: ") {
+		t.Errorf("have: %s%q %v\nwant: the rule, what is left out, and an error", out, left, err)
 	}
 }
 
@@ -235,15 +229,11 @@ func TestFile_bounds(t *testing.T) {
 // FuzzFile converts random files. File must not panic. It must return a rule that loads, or an
 // error with its place in the file.
 func FuzzFile(f *testing.F) {
-	for name, content := range forms(f) {
-		f.Add(strings.HasSuffix(name, ".properties"), content)
+	for _, content := range forms(f) {
+		f.Add(content)
 	}
-	path := f.TempDir() + "/a"
-	f.Fuzz(func(t *testing.T, properties bool, content string) {
-		path := path + ".yaml"
-		if properties {
-			path = strings.TrimSuffix(path, ".yaml") + ".properties"
-		}
+	path := f.TempDir() + "/a.yaml"
+	f.Fuzz(func(t *testing.T, content string) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

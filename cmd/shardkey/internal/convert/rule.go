@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule adds a sharding rule of any version. It replaces keys that older versions of
-// ShardingSphere call differently. It keeps all others, so that package rule can check them.
+// rule adds a sharding rule. It replaces keys that version 4 and the alpha versions of 5 call
+// differently. It keeps all others, so that package rule can check them.
 func (c *conversion) rule(n *yaml.Node) error {
 	r, err := c.plain(n)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *conversion) rule(n *yaml.Node) error {
 	}
 	for _, tables := range []string{"tables", "autoTables"} {
 		for name, table := range pairsOf(get(r, tables)) {
-			c.key(r, table, name.Value, tableKey)
+			c.key(r, table, name.Value, "keyGenerator", "keyGenerateStrategy")
 			for _, key := range []string{"databaseStrategy", "tableStrategy", "shardingStrategy"} {
 				c.strategy(r, get(table, key), name.Value+"_"+strings.TrimSuffix(key, "Strategy"))
 			}
@@ -31,62 +31,24 @@ func (c *conversion) rule(n *yaml.Node) error {
 			}
 		}
 	}
-	c.key(r, r, "defaultKeyGenerator", defaultKey)
+	c.key(r, r, "defaultKeyGenerator", "defaultKeyGenerator", "defaultKeyGenerateStrategy")
 	c.strategy(r, get(r, "defaultDatabaseStrategy"), "default_database")
 	c.strategy(r, get(r, "defaultTableStrategy"), "default_table")
 	c.rules = append(c.rules, r)
 	return nil
 }
 
-// keyWords are the names of the settings for key generation, by version of ShardingSphere.
-type keyWords struct {
-	now, four, column string   // 5, 4 and the alpha versions of 5, 2 and 3
-	class             []string // 2 and 3
-}
-
-var (
-	tableKey = keyWords{"keyGenerateStrategy", "keyGenerator", "keyGeneratorColumnName",
-		[]string{"keyGeneratorClassName", "keyGeneratorClass"}}
-	defaultKey = keyWords{"defaultKeyGenerateStrategy", "defaultKeyGenerator", "",
-		[]string{"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass"}}
-)
-
-// key converts the key settings of m, a table or the rule itself, into a keyGenerateStrategy.
+// key converts the key settings of m, a table or the rule itself, from the key four into the key now.
 // A generator inside them becomes a generator of the rule, called name.
-func (c *conversion) key(r, m *yaml.Node, name string, words keyWords) {
-	four, generator := take(m, words.four)
-	three, column := take(m, words.column)
-	classKey, class := take(m, words.class[0])
-	if class == nil {
-		classKey, class = take(m, words.class[1])
-	}
-	if get(m, words.now) != nil {
-		for _, k := range []*yaml.Node{four, three, classKey} {
-			if k != nil {
-				c.leave(k, k.Value, "there is a "+words.now+" too")
-			}
-		}
-		return
-	}
+func (c *conversion) key(r, m *yaml.Node, name, four, now string) {
+	key, generator := take(m, four)
 	switch {
-	case generator != nil:
-		if three != nil {
-			c.leave(three, three.Value, "there is a "+words.four+" too")
-		}
-		put(m, words.now, four, c.ownGenerator(r, generator, name))
-	case three != nil:
-		strategy := mapping(three)
-		put(strategy, "column", three, column)
-		put(m, words.now, three, strategy)
+	case generator == nil:
+	case get(m, now) != nil:
+		c.leave(key, four, "there is a "+now+" too")
+	default:
+		put(m, now, key, c.ownGenerator(r, generator, name))
 	}
-	// The default class of versions 2 and 3 generates the keys of SNOWFLAKE without properties.
-	if class == nil || strings.HasSuffix(class.Value, ".DefaultKeyGenerator") {
-		return
-	}
-	c.leave(class, "the Java class "+class.Value,
-		"register a key generator of this type in Go (spi.RegisterKeyGenerator), or name another type")
-	put(under(under(r, "keyGenerators", class), name, class), "type", classKey, class)
-	put(under(m, words.now, classKey), "keyGeneratorName", classKey, text(name, class))
 }
 
 // ownGenerator moves the type and properties of a keyGenerator to the rule's generators, and
@@ -142,7 +104,7 @@ func (c *conversion) strategy(r, s *yaml.Node, name string) {
 	put(inner, "shardingAlgorithmName", kind, text(name, kind))
 }
 
-// class removes and returns the Java class of a strategy of versions 2 to 4.
+// class removes and returns the Java class of a strategy of version 4.
 func (c *conversion) class(strategy *yaml.Node) (class *yaml.Node) {
 	for _, word := range []string{"preciseAlgorithmClassName", "algorithmClassName", "rangeAlgorithmClassName"} {
 		switch _, one := take(strategy, word); {
