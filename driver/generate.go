@@ -243,53 +243,14 @@ func areConsecutive(keys *rewrite.Keys) bool {
 	return true
 }
 
-// learnKind finds out whether a generator's keys are integers, by generating a key if there was
-// none yet. It is needed only if an early statement has a key of 0 or an empty string, or ON
-// DUPLICATE KEY UPDATE.
-func (t *table) learnKind(ctx context.Context) error {
-	if t.kind() != rewrite.KindUnknown {
-		return nil
-	}
-	var one [1]int64
-	_, err := t.generate(ctx, 1, &one)
-	return err
-}
-
-// isMissing reports whether the bound key of a row requests a generated key. nil does. For integer
-// keys, a value that the server converts to 0 does, subject to sql_mode as with AUTO_INCREMENT. For
-// string keys, "" does. The error wraps [ErrUnsupportedStatement] if this is uncertain.
+// isMissing reports whether the bound key of a row requests a generated key; see
+// [rewrite.Insert.AsksForKey]. The error wraps [ErrUnsupportedStatement] if this is uncertain.
 func (t *table) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
-	plain := plainKey(bound)
-	if plain == nil {
-		return true, nil
-	}
-	zero, certain := isZero(plain)
-	if !zero {
-		return false, nil
-	}
-	given, isText := textOf(plain)
-	if err := t.learnKind(ctx); err != nil {
-		return false, err
-	}
-	if t.kind() == rewrite.KindText {
-		return isText && given == "", nil
-	}
-	mode, _, err := s.Mode(ctx)
-	switch {
-	case err != nil:
-		return false, err
-	case !certain:
-		reason := fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound)
-		return false, uncertainKey(t, row, reason)
-	case !isText:
-		return mode&sqltoken.NoAutoValueOnZero == 0, nil
-	case given == "" && mode&sqltoken.EmptyStringIsNull != 0:
-		return true, nil
-	}
-	keeps := func() (bool, error) { return s.KeyColumn(in).KeepsStrings(ctx, s) }
-	asks, reason, err := rewrite.AsksForKey(given, mode, in.Ignore, row, keeps)
+	mode := func() (sqltoken.Mode, error) { mode, _, err := s.Mode(ctx); return mode, err }
+	column := func() (strings, unsigned bool, err error) { return s.KeyColumn(in).Kind(ctx, s) }
+	asks, reason, err := in.AsksForKey(plainKey(bound), row, mode, column)
 	if err == nil && reason != "" {
 		err = uncertainKey(t, row, reason)
 	}
@@ -329,27 +290,6 @@ func typeFor(key any) string {
 		}
 	}
 	return "BIGINT NOT NULL"
-}
-
-// isZero reports whether the server converts a bound value to 0 in an integer column. This is
-// uncertain for 0.5, since rounding depends on the protocol. It is also uncertain for a time, which
-// the server refuses in a strict sql_mode.
-func isZero(bound any) (zero, certain bool) {
-	switch v := bound.(type) {
-	case int64:
-		return v == 0, true
-	case uint64:
-		return v == 0, true
-	case bool:
-		return !v, true
-	case float64:
-		f := math.Abs(v)
-		return !(f > 0.5), f < 0.5 // NaN counts as zero
-	case time.Time:
-		return true, false
-	}
-	text, ok := textOf(bound)
-	return ok && rewrite.IsZero(text), true
 }
 
 // textOf returns a bound string, and reports whether the value is one.
