@@ -181,7 +181,8 @@ func (f *ColumnFacts) unfit(keys *rewrite.Keys) int {
 		}
 	}
 	for i, key := range keys.Values {
-		if !f.Holds(key) {
+		// An integer column stores the string "0" as 0, which is no key.
+		if !f.Holds(key) || f.Form == columntype.Integer && sqltoken.ParseInteger(Text(key), 10) == any(int64(0)) {
 			return i
 		}
 	}
