@@ -130,6 +130,58 @@ rules:
 	}
 }
 
+// damagedRows are rows whose end is missing: reading on after an error would wait forever.
+type damagedRows struct {
+	fakedb.Rows
+	t     *testing.T
+	query string
+	more  bool // the answer ends, and announces another one
+}
+
+func (r *damagedRows) Next([]driver.Value) error {
+	if r.more {
+		return io.EOF
+	}
+	return mysql.ErrMalformPkt
+}
+func (r *damagedRows) HasNextResultSet() bool { return r.more }
+func (r *damagedRows) NextResultSet() error   { return r.Close() }
+
+func (r *damagedRows) Close() error {
+	r.t.Errorf("%s: Close reads on", r.query)
+	return nil
+}
+
+// If the answer to a metadata query is damaged, the connection is closed, and the rest of the answer
+// isn't read, which the context wouldn't end.
+func TestQuestions_damagedAnswers(t *testing.T) {
+	const noList, upserts = "INSERT INTO t VALUES (0, ?)", "INSERT INTO t (a) VALUES (?), (2) ON DUPLICATE KEY UPDATE a = 3"
+	for question, query := range map[string]string{
+		"SHOW FULL COLUMNS": noList, "SHOW TRIGGERS": noList, "LIMIT 0": noList, "SELECT DATABASE()": noList, "@@sql_mode": noList,
+		"VERSION()": noList, "SELECT `id`": upserts, "SELECT LAST_INSERT_ID()": noList,
+	} {
+		for _, more := range []bool{false, true} {
+			base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}, Version: "8.4.0", Comment: "MySQL", Result: fakedb.Result{Affected: 3}}
+			asked := 0
+			base.Query = func(text string) (driver.Rows, error) {
+				if !strings.Contains(text, question) {
+					return nil, driver.ErrSkip
+				}
+				asked++
+				return &damagedRows{fakedb.Rows{Names: []string{"a"}}, t, text, more}, nil
+			}
+			db, _ := openFake(t, base, generatorRule(t, new(shardCounter), "t.id"), Config{})
+			conn := pinned(t, db)
+			mustExec(t, conn, "CALL p()") // LAST_INSERT_ID() is unknown
+			_, err := conn.ExecContext(t.Context(), query, 1)
+			if settles := query == upserts; asked == 0 || !settles && !errors.Is(err, mysql.ErrInvalidConn) || settles && err != nil {
+				t.Errorf("%s, more results %v, asked %d times\nhave: %v", question, more, asked, err)
+			}
+			equal(t, base.Conns, 0, question, "connections left open")
+		}
+	}
+}
+
 // checkNothingSent closes the database, and checks that no INSERT was executed and nothing is
 // left open.
 func checkNothingSent(t *testing.T, base *fakedb.Server, db *sql.DB) {
