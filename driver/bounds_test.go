@@ -167,10 +167,10 @@ func TestPlanCache_holds(t *testing.T) {
 	}
 }
 
-// The first upsert of a table already reports an existing key, so the driver determines the kind of
-// keys before it.
+// The first upsert of a table already reports an existing key: the type of the key column shows the
+// kind of keys.
 func TestUpsert_firstOfItsTable(t *testing.T) {
-	s := &fakedb.Server{}
+	s := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
 	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "mysql"})
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
 	equal(t, len(s.Queries("LAST_INSERT_ID(")), 1)

@@ -139,14 +139,19 @@ func (c *Config) set(p *param, value string) (err error) {
 	return c.checkReload()
 }
 
-func (c *Config) check() error {
+// check checks the fields that a program has set. Its error names the field.
+func (c *Config) check() (err error) {
 	for i := range params {
-		if err := c.checkParam(&params[i]); err != nil {
-			return err
-		}
+		err = cmp.Or(err, c.checkParam(&params[i]))
 	}
-	return c.checkReload()
+	err = cmp.Or(err, c.checkReload())
+	if wrong := (*DSNError)(nil); errors.As(err, &wrong) {
+		wrong.Param = configPrefix + strings.TrimPrefix(wrong.Param, paramPrefix)
+	}
+	return err
 }
+
+const configPrefix = "Config."
 
 // checkParam returns an error for an unknown value, and for a value that this build doesn't
 // support.

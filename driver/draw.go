@@ -175,7 +175,7 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 	batch := batches.Get().(*[maxBatch]int64)
 	defer batches.Put(batch)
 	return keys, d.run(ctx, t.turns, keys.Ints, func(ctx context.Context, n int) ([]int64, error) {
-		return batch[:n], t.ints.GenerateInt64Keys(ctx, t.column(), batch[:n])
+		return batch[:n], t.makeInts(ctx, batch[:n])
 	})
 }
 

@@ -138,7 +138,7 @@ func expectSpread(t *testing.T, old, doubled *rule.Rule, parts int, keys []int64
 }
 
 // workers is a SNOWFLAKE with few bits whose worker ID a test replaces. Its keys are worker<<2 |
-// sequence below the time.
+// sequence below the time, which begins at 1<<40.
 type workers struct {
 	worker atomic.Int64
 	next   atomic.Int64
@@ -158,7 +158,7 @@ func (g *workers) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int6
 	first := g.next.Add(int64(len(keys))) - int64(len(keys))
 	for i := range keys {
 		n := first + int64(i)
-		keys[i] = n>>2<<6 | g.worker.Load()<<2 | n&3
+		keys[i] = 1<<40 | n>>2<<6 | g.worker.Load()<<2 | n&3
 	}
 	return nil
 }

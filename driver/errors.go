@@ -20,10 +20,11 @@ import (
 // has no shardkeyRule parameter, or a nil rule was passed.
 var ErrNoRule = errors.New("shardkey: no sharding rule")
 
-// DSNError is the error for an invalid data source name. It never contains the password or a string
+// DSNError is the error for an invalid data source name or [Config]. It never contains the password or a string
 // that could be part of the password.
 type DSNError struct {
-	// Param is the wrong parameter; empty if another part is wrong.
+	// Param is the wrong parameter, or the wrong field, such as Config.Server. It is empty if another
+	// part is wrong.
 	Param string
 	// Reason describes the mistake and the fix.
 	Reason string
@@ -35,9 +36,13 @@ type DSNError struct {
 
 func (e *DSNError) Error() string {
 	var b strings.Builder
-	b.WriteString("shardkey: DSN: ")
-	if e.Param != "" {
-		fmt.Fprintf(&b, "parameter %s: ", e.Param)
+	switch {
+	case strings.HasPrefix(e.Param, configPrefix):
+		fmt.Fprintf(&b, "shardkey: %s: ", e.Param)
+	case e.Param != "":
+		fmt.Fprintf(&b, "shardkey: DSN: parameter %s: ", e.Param)
+	default:
+		b.WriteString("shardkey: DSN: ")
 	}
 	b.WriteString(e.Reason)
 	if e.Nearest != "" {

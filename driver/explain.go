@@ -404,15 +404,11 @@ func (r *ruleSet) withoutEffect() *ruleSet {
 	}
 }
 
-// assume copies the facts that executions have learned about a table. It assumes that a generator
-// with an unknown kind of keys generates strings.
+// assume copies the facts that executions have learned about a table.
 func (t *table) assume(inUse *planCache) {
 	if known, ok := inUse.tables.Load(t.rule); ok {
 		t.unguarded.Store(known.(*table).unguarded.Load())
 		t.setKind(known.(*table).kind())
-	}
-	if t.kind() == rewrite.KindUnknown {
-		t.setKind(rewrite.KindText)
 	}
 }
 

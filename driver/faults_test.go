@@ -39,10 +39,22 @@ var badGenerators = []struct {
 	{"too few", func(_ context.Context, _ spi.Column, n int) ([]any, error) { return make([]any, n-1), nil }, "expected 2 keys, found 1"},
 	{"too many", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, 2, 3}, nil }, "expected 2 keys, found 3"},
 	{"none", func(context.Context, spi.Column, int) ([]any, error) { return nil, nil }, "expected 2 keys, found 0"},
-	{"nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, nil}, nil }, "key 2 of 2 is nil"},
-	{"nil bytes", func(context.Context, spi.Column, int) ([]any, error) { return []any{[]byte(nil), 1}, nil }, "key 1 of 2 is nil"},
-	{"nil pointer", func(context.Context, spi.Column, int) ([]any, error) { return []any{(*int)(nil), 1}, nil }, "key 1 of 2 is nil"},
-	{"valuer of nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{sql.NullInt64{}, 1}, nil }, "key 1 of 2 is nil"},
+	{"nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, nil}, nil }, "key 2 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
+	{"nil bytes", func(context.Context, spi.Column, int) ([]any, error) { return []any{[]byte(nil), 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
+	{"nil pointer", func(context.Context, spi.Column, int) ([]any, error) { return []any{(*int)(nil), 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
+	{"zero", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, int8(0)}, nil }, "found 0"},
+	{"unsigned zero", func(context.Context, spi.Column, int) ([]any, error) { return []any{uint64(0), uint64(1)}, nil }, "found 0"},
+	{"valuer of zero", func(context.Context, spi.Column, int) ([]any, error) {
+		return []any{sql.NullInt64{Valid: true}, 1}, nil
+	}, "found 0"},
+	{"empty string", func(context.Context, spi.Column, int) ([]any, error) { return []any{"a", ""}, nil }, "found an empty one"},
+	{"empty bytes", func(context.Context, spi.Column, int) ([]any, error) { return []any{[]byte{}, "a"}, nil }, "found an empty one"},
+	{"float", func(context.Context, spi.Column, int) ([]any, error) { return []any{1.5, 2.5}, nil }, "found a float64"},
+	{"time", func(context.Context, spi.Column, int) ([]any, error) { return []any{time.Now(), time.Now()}, nil }, "found a time.Time"},
+	{"bool", func(context.Context, spi.Column, int) ([]any, error) { return []any{true, true}, nil }, "found a bool"},
+	{"struct", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, struct{}{}}, nil }, "found a struct {}"},
+	{"array", func(context.Context, spi.Column, int) ([]any, error) { return []any{[16]byte{1}, [16]byte{2}}, nil }, "found a [16]uint8"},
+	{"valuer of nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{sql.NullInt64{}, 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
 }
 
 func TestGenerators_bad(t *testing.T) {
@@ -63,6 +75,108 @@ func TestGenerators_bad(t *testing.T) {
 					checkNothingSent(t, base, db)
 				})
 			}
+		}
+	}
+}
+
+// zeros is a generator whose keys count from 0.
+type zeros struct{ next int64 }
+
+func (g *zeros) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	for i := range keys {
+		keys[i] = g.next
+		g.next++
+	}
+	return nil
+}
+
+func (g *zeros) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, g, c, n)
+}
+
+// The key 0 of a generator is refused everywhere, since an AUTO_INCREMENT column would replace it.
+func TestGenerators_zero(t *testing.T) {
+	const byKey = `
+rules:
+- !SHARDING
+  tables:
+    t: {keyGenerateStrategy: {column: id, keyGeneratorName: zeros}}
+    s:
+      actualDataNodes: ds.s_${0..1}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: zeros}
+  keyGenerators: {zeros: {type: TEST_ZEROS}}
+  shardingAlgorithms: {two: {type: MOD, props: {sharding-count: 2}}}
+`
+	spi.RegisterKeyGenerator("TEST_ZEROS", func(spi.Props) (spi.KeyGenerator, error) { return new(zeros), nil })
+	for _, query := range []string{
+		"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO s_0 (a) VALUES (1)", "INSERT INTO s_1 (a) VALUES (1), (2)",
+	} {
+		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
+		told := false
+		db := sql.OpenDB(must(NewConnector(base, mustParseRule(t, byKey), WithFilled(func(context.Context, Filled) { told = true })))(t))
+		_, err := db.Exec(query)
+		var failed *GeneratorError
+		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "found 0") || told {
+			t.Errorf("%s\nhave: %v, told %v\nwant: a GeneratorError", query, err, told)
+		}
+		table := strings.Fields(query)[2]
+		other := sql.OpenDB(mustConnector(t, base, mustParseRule(t, byKey)))
+		if keys, err := NextKeys(t.Context(), other, table, 2); !errors.As(err, &failed) {
+			t.Errorf("NextKeys of %s\nhave: %v, %v\nwant: a GeneratorError", table, keys, err)
+		}
+		check(t, errors.Join(db.Close(), other.Close()))
+	}
+}
+
+// damagedRows are rows whose end is missing: reading on after an error would wait forever.
+type damagedRows struct {
+	fakedb.Rows
+	t     *testing.T
+	query string
+	more  bool // the answer ends, and announces another one
+}
+
+func (r *damagedRows) Next([]driver.Value) error {
+	if r.more {
+		return io.EOF
+	}
+	return mysql.ErrMalformPkt
+}
+func (r *damagedRows) HasNextResultSet() bool { return r.more }
+func (r *damagedRows) NextResultSet() error   { return r.Close() }
+
+func (r *damagedRows) Close() error {
+	r.t.Errorf("%s: Close reads on", r.query)
+	return nil
+}
+
+// If the answer to a metadata query is damaged, the connection is closed, and the rest of the answer
+// isn't read, which the context wouldn't end.
+func TestQuestions_damagedAnswers(t *testing.T) {
+	const noList, upserts = "INSERT INTO t VALUES (0, ?)", "INSERT INTO t (a) VALUES (?), (2) ON DUPLICATE KEY UPDATE a = 3"
+	for question, query := range map[string]string{
+		"SHOW FULL COLUMNS": noList, "SHOW TRIGGERS": noList, "LIMIT 0": noList, "SELECT DATABASE()": noList, "@@sql_mode": noList,
+		"VERSION()": noList, "SELECT `id`": upserts, "SELECT LAST_INSERT_ID()": noList,
+	} {
+		for _, more := range []bool{false, true} {
+			base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}, Version: "8.4.0", Comment: "MySQL", Result: fakedb.Result{Affected: 3}}
+			asked := 0
+			base.Query = func(text string) (driver.Rows, error) {
+				if !strings.Contains(text, question) {
+					return nil, driver.ErrSkip
+				}
+				asked++
+				return &damagedRows{fakedb.Rows{Names: []string{"a"}}, t, text, more}, nil
+			}
+			db, _ := openFake(t, base, generatorRule(t, new(shardCounter), "t.id"), Config{})
+			conn := pinned(t, db)
+			mustExec(t, conn, "CALL p()") // LAST_INSERT_ID() is unknown
+			_, err := conn.ExecContext(t.Context(), query, 1)
+			if settles := query == upserts; asked == 0 || !settles && !errors.Is(err, mysql.ErrInvalidConn) || settles && err != nil {
+				t.Errorf("%s, more results %v, asked %d times\nhave: %v", question, more, asked, err)
+			}
+			equal(t, base.Conns, 0, question, "connections left open")
 		}
 	}
 }

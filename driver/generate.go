@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -136,7 +138,23 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 	if keys.Ints = one[:]; n > 1 {
 		keys.Ints = make([]int64, n)
 	}
-	return keys, t.ints.GenerateInt64Keys(ctx, t.column(), keys.Ints)
+	return keys, t.makeInts(ctx, keys.Ints)
+}
+
+// makeInts generates int64 keys.
+func (t *table) makeInts(ctx context.Context, keys []int64) error {
+	if err := t.ints.GenerateInt64Keys(ctx, t.column(), keys); err != nil {
+		return err
+	}
+	if i := slices.Index(keys, 0); i >= 0 {
+		return notAKey(i, len(keys), "0")
+	}
+	return nil
+}
+
+// notAKey returns the error for a value that requests a key or isn't one.
+func notAKey(i, n int, found string) error {
+	return fmt.Errorf("key %d of %d: expected an integer other than 0, or a string or []byte that isn't empty, found %s", i+1, n, found)
 }
 
 // makeValues generates n keys of another type than int64.
@@ -148,20 +166,35 @@ func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 	case len(values) != n:
 		return nil, fmt.Errorf("expected %d keys, found %d", n, len(values))
 	}
+	kind := rewrite.KindUnknown
 	for i, v := range values {
+		var found string
 		if values[i] = plainKey(v); values[i] == nil {
-			return nil, fmt.Errorf("key %d of %d is nil", i+1, n)
+			return nil, notAKey(i, n, "nil")
+		}
+		if kind, found = kindOf(values[i]); found != "" {
+			return nil, notAKey(i, n, found)
 		}
 	}
-	if t.kind() == rewrite.KindUnknown {
-		kind := rewrite.KindText
-		switch values[0].(type) {
-		case int64, uint64:
-			kind = rewrite.KindInteger
-		}
-		t.setKind(kind)
-	}
+	t.setKind(kind)
 	return values, nil
+}
+
+// kindOf returns the kind of a key. If the value isn't one, found describes it.
+func kindOf(key any) (kind rewrite.Kind, found string) {
+	switch k := key.(type) {
+	case int64, uint64:
+		if k == int64(0) || k == uint64(0) {
+			found = "0"
+		}
+		return rewrite.KindInteger, found
+	case string, []byte:
+		if text, _ := textOf(k); text == "" {
+			found = "an empty one"
+		}
+		return rewrite.KindText, found
+	}
+	return rewrite.KindUnknown, fmt.Sprintf("a %T", key)
 }
 
 // generated finishes a call of the generator for n keys. Callers defer it.
@@ -187,8 +220,8 @@ func (t *table) noKey(err error) error {
 	}
 }
 
-// plainKey converts a key as database/sql converts an argument. Integers become int64, and a
-// driver.Valuer becomes its value. A key that needs the underlying driver's conversion stays
+// plainKey converts a key as database/sql converts an argument. Integers become int64 or uint64, and
+// a driver.Valuer becomes its value. A key that needs the underlying driver's conversion stays
 // unchanged. A nil []byte becomes nil.
 func plainKey(key any) any {
 	switch k := key.(type) {
@@ -199,6 +232,8 @@ func plainKey(key any) any {
 	}
 	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
 		key = v
+	} else if rv := reflect.ValueOf(key); rv.CanUint() {
+		return rv.Uint() // above the largest int64
 	}
 	if text, ok := key.([]byte); ok && text == nil {
 		return nil
@@ -243,53 +278,14 @@ func areConsecutive(keys *rewrite.Keys) bool {
 	return true
 }
 
-// learnKind finds out whether a generator's keys are integers, by generating a key if there was
-// none yet. It is needed only if an early statement has a key of 0 or an empty string, or ON
-// DUPLICATE KEY UPDATE.
-func (t *table) learnKind(ctx context.Context) error {
-	if t.kind() != rewrite.KindUnknown {
-		return nil
-	}
-	var one [1]int64
-	_, err := t.generate(ctx, 1, &one)
-	return err
-}
-
-// isMissing reports whether the bound key of a row requests a generated key. nil does. For integer
-// keys, a value that the server converts to 0 does, subject to sql_mode as with AUTO_INCREMENT. For
-// string keys, "" does. The error wraps [ErrUnsupportedStatement] if this is uncertain.
+// isMissing reports whether the bound key of a row requests a generated key; see
+// [rewrite.Insert.AsksForKey]. The error wraps [ErrUnsupportedStatement] if this is uncertain.
 func (t *table) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
-	plain := plainKey(bound)
-	if plain == nil {
-		return true, nil
-	}
-	zero, certain := isZero(plain)
-	if !zero {
-		return false, nil
-	}
-	given, isText := textOf(plain)
-	if err := t.learnKind(ctx); err != nil {
-		return false, err
-	}
-	if t.kind() == rewrite.KindText {
-		return isText && given == "", nil
-	}
-	mode, _, err := s.Mode(ctx)
-	switch {
-	case err != nil:
-		return false, err
-	case !certain:
-		reason := fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound)
-		return false, uncertainKey(t, row, reason)
-	case !isText:
-		return mode&sqltoken.NoAutoValueOnZero == 0, nil
-	case given == "" && mode&sqltoken.EmptyStringIsNull != 0:
-		return true, nil
-	}
-	keeps := func() (bool, error) { return s.KeyColumn(in).KeepsStrings(ctx, s) }
-	asks, reason, err := rewrite.AsksForKey(given, mode, in.Ignore, row, keeps)
+	mode := func() (sqltoken.Mode, error) { mode, _, err := s.Mode(ctx); return mode, err }
+	column := func() (strings, unsigned bool, err error) { return s.KeyColumn(in).Kind(ctx, s) }
+	asks, reason, err := in.AsksForKey(plainKey(bound), row, mode, column)
 	if err == nil && reason != "" {
 		err = uncertainKey(t, row, reason)
 	}
@@ -329,27 +325,6 @@ func typeFor(key any) string {
 		}
 	}
 	return "BIGINT NOT NULL"
-}
-
-// isZero reports whether the server converts a bound value to 0 in an integer column. This is
-// uncertain for 0.5, since rounding depends on the protocol. It is also uncertain for a time, which
-// the server refuses in a strict sql_mode.
-func isZero(bound any) (zero, certain bool) {
-	switch v := bound.(type) {
-	case int64:
-		return v == 0, true
-	case uint64:
-		return v == 0, true
-	case bool:
-		return !v, true
-	case float64:
-		f := math.Abs(v)
-		return !(f > 0.5), f < 0.5 // NaN counts as zero
-	case time.Time:
-		return true, false
-	}
-	text, ok := textOf(bound)
-	return ok && rewrite.IsZero(text), true
 }
 
 // textOf returns a bound string, and reports whether the value is one.

@@ -199,13 +199,10 @@ func (r *insertSelect) run(ctx context.Context, want base.Want) (base.Reply, err
 // while rows are read.
 func (r *insertSelect) learn(ctx context.Context) (err error) {
 	if r.in.Source.KeyIndex >= 0 {
-		if err := r.table.learnKind(ctx); err != nil {
-			return err
-		}
 		if _, _, err := r.Mode(ctx); err != nil {
 			return err
 		}
-		if _, err := r.key.KeepsStrings(ctx, r.Session); err != nil {
+		if _, err := r.key.Learn(ctx, r.Session); err != nil {
 			return err
 		}
 	}

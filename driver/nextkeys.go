@@ -26,8 +26,8 @@ const maxNextKeys = 1_000_000
 // for all rows, or one for each row. Pass an integer for an integer column and a string for a
 // string column. Pass no values for other tables.
 //
-// A key is an int64, uint64, string or []byte, or another type from a custom generator. All keys of
-// a table have one type.
+// A key is an int64, uint64, string or []byte, and never 0 or empty. All keys of a table have one
+// type.
 //
 // The error is a [*StatementError] or [spi.ErrClosed]. A StatementError reports an invalid
 // argument, such as a table that isn't in the rule, or a failed generator ([*GeneratorError]). It

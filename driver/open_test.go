@@ -118,14 +118,14 @@ func TestOptions_order(t *testing.T) {
 
 func TestConfig_errors(t *testing.T) {
 	for want, config := range map[string]Config{
-		`shardkeyServer: expected one of auto, mysql, mariadb, vitess, tidb, other, found "mysq"; did you mean mysql?`: {Server: "mysq"},
-		`shardkeyUnlisted: expected one of refuse, warn, pass, found "x"`:                                              {Unlisted: "x"},
-		`shardkeyRuleWarnings: expected one of log, error, found "x"`:                                                  {RuleWarnings: "x"},
-		`shardkeyVerify: expected one of on, off, found "x"`:                                                           {Verify: "x"},
-		`shardkeyStatements: expected one of auto, always, off, found "all"`:                                           {Statements: "all"},
-		`shardkeyReload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "1ms"`:                      {Reload: time.Millisecond},
-		`shardkeyReload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "-1s"`:                      {Reload: -time.Second},
-		`the rule bench.yaml was not loaded from a file`:                                                               {Reload: time.Second},
+		`shardkey: Config.Server: expected one of auto, mysql, mariadb, vitess, tidb, other, found "mysq"; did you mean mysql?`: {Server: "mysq"},
+		`shardkey: Config.Unlisted: expected one of refuse, warn, pass, found "x"`:                                              {Unlisted: "x"},
+		`shardkey: Config.RuleWarnings: expected one of log, error, found "x"`:                                                  {RuleWarnings: "x"},
+		`shardkey: Config.Verify: expected one of on, off, found "x"`:                                                           {Verify: "x"},
+		`shardkey: Config.Statements: expected one of auto, always, off, found "all"`:                                           {Statements: "all"},
+		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "1ms"`:                      {Reload: time.Millisecond},
+		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "-1s"`:                      {Reload: -time.Second},
+		`the rule bench.yaml was not loaded from a file`:                                                                        {Reload: time.Second},
 	} {
 		_, err := NewConnector(&fakedb.Server{}, benchRule(t), config)
 		refusedDSN(t, err, want)

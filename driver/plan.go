@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -29,8 +31,8 @@ type plan struct {
 	reads bool
 	// cacheable: the prepared statement may be cached.
 	cacheable bool
-	// lasting: the plan may be used again. It isn't while the kind of a table's keys is unknown,
-	// and if a row didn't match the columns.
+	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
+	// table's keys, if a row didn't match the columns, or if the key's type decided about a value.
 	lasting bool
 	// columns are the columns of the tables, as far as the plan depends on them.
 	columns map[session.Table][]string
@@ -117,8 +119,28 @@ func newTable(r *rule.Table, of *tableCounts, ofGenerator turns) *table {
 	return t
 }
 
+// kind returns the kind of the generator's keys. It is unknown before the first key of a generator
+// that isn't an [spi.Int64KeyGenerator].
 func (t *table) kind() rewrite.Kind     { return rewrite.Kind(t.kinds.Load()) }
 func (t *table) setKind(k rewrite.Kind) { t.kinds.Store(uint32(k)) }
+
+// kindIn returns the kind of a table's keys. Before the first key of a generator that may return any
+// kind, the type of the key column decides.
+func (t *table) kindIn(ctx context.Context, s *session.Session, column *session.Column) (rewrite.Kind, error) {
+	if kind := t.kind(); kind != rewrite.KindUnknown {
+		return kind, nil
+	}
+	known, err := column.Learn(ctx, s)
+	switch {
+	case err != nil:
+		return rewrite.KindUnknown, err
+	case known.Form == columntype.Integer:
+		return rewrite.KindInteger, nil
+	case known.Text != "" || s.IsAssumed():
+		return rewrite.KindText, nil
+	}
+	return rewrite.KindUnknown, nil
+}
 
 func (t *table) column() spi.Column {
 	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
@@ -130,7 +152,7 @@ func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*
 	modeKnown := false
 	key.mode, key.charset, modeKnown = s.KnownMode()
 	p, err := r.planAs(ctx, s, key)
-	if modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
+	if modeKnown || session.IsFatal(ctx, err) || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
 		return p, err
 	}
 	// The statement depends on the sql_mode or character set: query them.
@@ -199,7 +221,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 	if err != nil {
 		return nil, err
 	}
-	p.lasting = g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused())
+	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.anyRefused())
 	if !r.plans.holds(key, p) {
 		return p, nil
 	}
@@ -229,8 +251,9 @@ type reading struct {
 	fresh   bool // read columns from the server, not from the cache
 	cached  bool // some columns came from the cache
 	columns map[session.Table][]string
-	// unlisted is the error for a table that isn't in the rule.
-	unlisted error
+	typed   bool // the type of a key column decided about a value
+	// failed is the error of lookup, for example for a table that isn't in the rule.
+	failed error
 	// tables are the sharded tables that the parser looked up.
 	tables map[*rewrite.Table]*table
 }
@@ -240,7 +263,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	g.rules.plans.parses.Add(1)
 	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
 	if err == nil {
-		err = g.unlisted
+		err = g.failed
 	}
 	if err != nil {
 		return nil, err
@@ -281,23 +304,23 @@ func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 			}
 			return server.Dialect, nil
 		},
-		Tables: g.lookup,
+		Tables: func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
 
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
 
-		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
 		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
-		KeepsStrings: func(in *rewrite.Insert) (bool, error) {
-			return g.session.KeyColumn(in).KeepsStrings(ctx, g.session)
+		KeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
+			g.typed = true
+			return g.session.KeyColumn(in).Kind(ctx, g.session)
 		},
 	}
 }
 
-func (g *reading) lookup(schema, name string) *rewrite.Table {
+func (g *reading) lookup(ctx context.Context, schema, name string) *rewrite.Table {
 	r := g.rules.generators.Lookup(schema, name)
 	if r == nil {
-		if err := g.rules.unlisted.check(g.rules.generators, schema, name); err != nil && g.unlisted == nil {
-			g.unlisted = err
+		if err := g.rules.unlisted.check(g.rules.generators, schema, name); err != nil {
+			g.failed = cmp.Or(g.failed, err)
 		}
 		return nil
 	}
@@ -305,7 +328,11 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 	if inUse := g.rules.inUse; inUse != nil {
 		t.assume(inUse)
 	}
-	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == "keep", Unguarded: t.unguarded.Load()}
+	kind, err := t.kindIn(ctx, g.session, g.session.Column(schema, name, r.Column))
+	if err != nil {
+		g.failed = cmp.Or(g.failed, err)
+	}
+	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: kind, KeepExplicit: r.ExplicitKeys == "keep", Unguarded: t.unguarded.Load()}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Sharding = x.Columns
 	}
@@ -322,19 +349,10 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 	return parsed
 }
 
-// learnKind determines the kind of a table's keys before the first is generated.
-func (g *reading) learnKind(ctx context.Context, parsed *rewrite.Table) (rewrite.Kind, error) {
-	t := g.tables[parsed]
-	if err := t.learnKind(ctx); err != nil {
-		return rewrite.KindUnknown, err
-	}
-	parsed.Kind = t.kind()
-	return parsed.Kind, nil
-}
-
+// kindsKnown reports whether the generators have shown the kinds of their keys.
 func (g *reading) kindsKnown() bool {
-	for parsed := range g.tables {
-		if parsed.Kind == rewrite.KindUnknown {
+	for _, t := range g.tables {
+		if t.kind() == rewrite.KindUnknown {
 			return false
 		}
 	}
@@ -365,29 +383,16 @@ func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string
 	return columns, nil
 }
 
-// report adapts the plan to the server's way of reporting keys. An upsert with integer keys reports
-// an existing row's key, so it needs the kind of keys before the first is generated.
+// report adapts the plan to the server's way of reporting keys.
 func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
-	wanted := false
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		unknown := in.OnDuplicate && in.Table.Kind == rewrite.KindUnknown
-		wanted = wanted || !in.Refused && (in.Table.Kind == rewrite.KindInteger || unknown)
-	}
-	if !wanted {
+	if !slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool {
+		return !in.Refused && in.Table.Kind == rewrite.KindInteger
+	}) {
 		return nil
 	}
 	server, err := g.session.Server(ctx)
-	if err != nil || !server.InsertIDs && !server.UpsertIDs {
-		return err
+	if err == nil {
+		server.Report(p)
 	}
-	for i := range p.Inserts {
-		if in := &p.Inserts[i]; in.OnDuplicate && in.Table.Kind == rewrite.KindUnknown {
-			if _, err := g.learnKind(ctx, in.Table); err != nil {
-				return err
-			}
-		}
-	}
-	server.Report(p)
-	return nil
+	return err
 }

@@ -214,7 +214,7 @@ func (e *execution) storedKey(k *insertion, row int) any {
 func (e *execution) givenKey(k *insertion, row int) any {
 	switch kind, param := k.in.Slot(row); kind {
 	case rewrite.SlotParam:
-		return boundKey(k.table.kind(), e.user[param].Value)
+		return boundKey(k.in.Table.Kind, e.user[param].Value)
 	case rewrite.SlotKept:
 		return e.plan.Kept(k.in, row)
 	}

@@ -71,8 +71,12 @@ func (s *stmt) set(rules *ruleSet, p *plan) {
 	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added
 	}
-	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&sqltoken.NoAutoValueOnZero != 0)
+	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&modesOfEach != 0)
 }
+
+// modesOfEach are the modes that the server reads for each execution of a prepared statement. They
+// decide whether a literal such as 0, -1 or 'x' requests a key.
+const modesOfEach = sqltoken.NoAutoValueOnZero | sqltoken.Strict
 
 // prepareBase prepares the statement unchanged, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
@@ -110,13 +114,12 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 			return use, err
 		}
 	}
-	if current && s.plan != nil && s.plan.Consulted&sqltoken.NoAutoValueOnZero != 0 {
-		// For each execution the server decides by sql_mode whether a literal 0 requests a key.
+	if current && s.plan != nil && s.plan.Consulted&modesOfEach != 0 {
 		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
 			return use, err
 		}
-		current = (mode^s.plan.key.mode)&sqltoken.NoAutoValueOnZero == 0
+		current = (mode^s.plan.key.mode)&s.plan.Consulted&modesOfEach == 0
 	}
 	if !current {
 		if err := s.prepare(ctx); err != nil {

@@ -426,7 +426,7 @@ func TestRuined_connectionLeavesThePool(t *testing.T) {
 			for _, d := range doors {
 				for _, query := range []string{"UPDATE t SET a = ?", "INSERT INTO ruled (a) VALUES (?)"} {
 					base := &fakedb.Server{Kind: kind}
-					db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+					db, _ := openFake(t, base, generatorRule(t, new(shardCounter), "ruled.id"), Config{Server: "other"})
 					db.SetMaxOpenConns(1)
 					mustExec(t, db, "UPDATE t SET a = 1")
 					base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: refusal.err}, {At: "uery", Times: -1, Err: refusal.err}}

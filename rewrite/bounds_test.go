@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
@@ -155,23 +156,21 @@ func TestParse_keyColumnBeyondASCII(t *testing.T) {
 func TestParse_answersThatAreErrors(t *testing.T) {
 	away := errors.New("the server is gone")
 	opts := Options{
-		Tables:       func(string, string) *Table { return &Table{KeyColumn: "id"} },
-		Kind:         func(*Table) (Kind, error) { return 0, away },
-		Columns:      func(*Insert) ([]string, error) { return nil, away },
-		Dialect:      func() (Dialect, error) { return 0, away },
-		KeepsStrings: func(*Insert) (bool, error) { return false, away },
+		Tables:    func(string, string) *Table { return &Table{KeyColumn: "id"} },
+		Columns:   func(*Insert) ([]string, error) { return nil, away },
+		Dialect:   func() (Dialect, error) { return 0, away },
+		KeyColumn: func(*Insert) (bool, bool, error) { return false, false, away },
 	}
 	integer := opts
-	integer.Kind = func(*Table) (Kind, error) { return KindInteger, nil }
+	integer.Tables = func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindInteger} }
 	for text, o := range map[string]Options{
-		"INSERT INTO t (id) VALUES (0)":                    opts,
-		"INSERT INTO t VALUES (5)":                         opts,
-		"INSERT INTO t SELECT 5":                           opts,
-		"INSERT INTO t (id) VALUES (IGNORE)":               integer,
-		"INSERT INTO t (id) VALUES ('x')":                  integer,
-		"LOAD DATA INFILE 'x' INTO TABLE t":                opts,
-		"INSERT INTO t (id, a) VALUES (1 + 1, 2)":          opts,
-		"INSERT INTO t SET id = 0 ON DUPLICATE KEY UPDATE": opts,
+		"INSERT INTO t (id) VALUES (-1)":          integer,
+		"INSERT INTO t VALUES (5)":                opts,
+		"INSERT INTO t SELECT 5":                  opts,
+		"INSERT INTO t (id) VALUES (IGNORE)":      integer,
+		"INSERT INTO t (id) VALUES ('x')":         integer,
+		"LOAD DATA INFILE 'x' INTO TABLE t":       opts,
+		"INSERT INTO t (id, a) VALUES (1 + 1, 2)": integer,
 	} {
 		if p, err := Parse(text, o); !errors.Is(err, away) || p != nil {
 			t.Errorf("%s\nhave: %v, %v\nwant: %v", text, p, err, away)
@@ -179,51 +178,124 @@ func TestParse_answersThatAreErrors(t *testing.T) {
 	}
 }
 
-// Strings that request a key in an integer column, depending on the server's conversion.
-func TestAsksForKey_strings(t *testing.T) {
+// Values that request a key in an integer column, depending on the server's conversion.
+func TestAsksForKey_values(t *testing.T) {
 	const uncertain = "uncertain"
+	type of struct {
+		mode              sqltoken.Mode
+		ignore            bool
+		row               int
+		strings, unsigned bool // what the column stores
+	}
 	for _, tt := range []struct {
-		s      string
-		mode   sqltoken.Mode
-		ignore bool
-		row    int
-		kept   bool // the column holds strings
-		want   any
+		value any
+		of    of
+		want  any
 	}{
-		{"0", sqltoken.Strict, false, 0, false, true},
-		{" 0 ", sqltoken.Strict, false, 5, true, true},
-		{"0.4", sqltoken.Strict, false, 0, true, true},
-		{"0", sqltoken.NoAutoValueOnZero, false, 0, false, false},
-		{"1", 0, false, 0, false, false},
-		{"x", sqltoken.NoAutoValueOnZero, false, 0, false, false},
+		{"0", of{mode: sqltoken.Strict}, true},
+		{" 0 ", of{mode: sqltoken.Strict, row: 5, strings: true}, true},
+		{"0.4", of{mode: sqltoken.Strict, strings: true}, true},
+		{"0", of{mode: sqltoken.NoAutoValueOnZero}, false},
+		{"1", of{}, false},
+		{"x", of{mode: sqltoken.NoAutoValueOnZero}, false},
 		// No number: converted to 0, or an error.
-		{"x", 0, false, 0, false, true},
-		{"x", 0, false, 5, false, true},
-		{"x", sqltoken.Strict, true, 0, false, true},
-		{"x", sqltoken.Strict, false, 0, false, false},
-		{"x", sqltoken.Strict, false, 1, false, uncertain},
-		{"x", 0, false, 0, true, false},
-		{"x", sqltoken.Strict, true, 1, true, false},
+		{"x", of{}, true},
+		{"x", of{row: 5}, true},
+		{"x", of{mode: sqltoken.Strict, ignore: true}, true},
+		{"x", of{mode: sqltoken.Strict}, false},
+		{"x", of{mode: sqltoken.Strict, row: 1}, uncertain},
+		{"x", of{strings: true}, false},
+		{"", of{strings: true}, true},
+		{"x", of{mode: sqltoken.Strict, ignore: true, row: 1, strings: true}, false},
 		// Servers differ.
-		{"é", 0, false, 0, false, uncertain},
-		{"é", 0, false, 0, true, false},
-		{"0\v", sqltoken.Strict, false, 0, false, uncertain},
-		{"0\f", sqltoken.Strict, false, 0, true, true},
-		{"0e", sqltoken.Strict, false, 0, false, uncertain},
-		{"0e", 0, false, 0, false, true},
-		{"0e5", sqltoken.Strict, false, 0, false, uncertain},
-		{"0E5", sqltoken.Strict, false, 0, true, true},
-		{"0x5", sqltoken.Strict, false, 0, false, false},
-		{"e5", sqltoken.Strict, false, 0, false, false},
+		{"é", of{}, uncertain},
+		{"é", of{strings: true}, false},
+		{"0\v", of{mode: sqltoken.Strict}, uncertain},
+		{"0\f", of{mode: sqltoken.Strict, strings: true}, true},
+		{"0e", of{mode: sqltoken.Strict}, uncertain},
+		{"0e", of{}, true},
+		{"0e5", of{mode: sqltoken.Strict}, uncertain},
+		{"0E5", of{mode: sqltoken.Strict, strings: true}, true},
+		{"0x5", of{mode: sqltoken.Strict}, false},
+		{"e5", of{mode: sqltoken.Strict}, false},
+		{math.NaN(), of{}, uncertain},
+		{0.5, of{}, uncertain},
+		{time.Time{}, of{}, uncertain},
+		// Negative: converted to 0 in an unsigned column, or an error.
+		{int64(-1), of{}, false},
+		{int64(-1), of{unsigned: true}, true},
+		{int64(-1), of{mode: sqltoken.Strict, unsigned: true}, false},
+		{int64(-1), of{mode: sqltoken.Strict, unsigned: true, row: 1}, uncertain},
+		{int64(-1), of{mode: sqltoken.Strict, ignore: true, unsigned: true, row: 1}, true},
+		{int64(-1), of{mode: sqltoken.NoAutoValueOnZero, unsigned: true}, false},
+		{int64(-1), of{strings: true}, false},
+		{int64(math.MinInt64), of{unsigned: true}, true},
+		{uint64(math.MaxUint64), of{unsigned: true}, false},
+		{-0.4, of{mode: sqltoken.Strict}, true},
+		{-0.4, of{unsigned: true}, true},
+		{-0.4, of{mode: sqltoken.Strict, unsigned: true}, uncertain},
+		{-0.5, of{unsigned: true}, true},
+		{-0.6, of{unsigned: true}, true},
+		{-0.6, of{mode: sqltoken.Strict, unsigned: true}, false},
+		{-1e300, of{unsigned: true}, true},
+		{math.Inf(-1), of{unsigned: true}, uncertain},
+		{math.Inf(-1), of{}, false},
+		{math.Inf(1), of{unsigned: true}, false},
+		{"-3", of{}, false},
+		{"-3", of{strings: true}, false},
+		{" -3x", of{unsigned: true}, true},
+		{"-3é", of{unsigned: true}, true},
+		{"-3x", of{mode: sqltoken.Strict, unsigned: true}, false},
+		{"-3x", of{mode: sqltoken.Strict, unsigned: true, row: 1}, uncertain},
+		{[]byte("-0.4"), of{unsigned: true}, true},
+		{"-0.4", of{mode: sqltoken.Strict, unsigned: true}, uncertain},
+		{"-0.4x", of{mode: sqltoken.Strict, unsigned: true}, false},
+		{"-0.0", of{mode: sqltoken.Strict, unsigned: true}, true},
+		{"-1e18", of{unsigned: true}, true},
+		{"-1e19", of{unsigned: true}, uncertain},
+		{"-18446744073709551616", of{unsigned: true}, uncertain},
+		{"-18446744073709551616", of{mode: sqltoken.Strict, unsigned: true}, false},
+		{"-00000000000000000000003", of{unsigned: true}, true},
+		{literal{"-0.4", true}, of{mode: sqltoken.Strict}, true},
+		{literal{"-0.4", true}, of{mode: sqltoken.Strict, unsigned: true}, false},
+		{literal{"-0.4", true}, of{unsigned: true}, true},
+		{literal{"-4e-1", true}, of{mode: sqltoken.Strict, unsigned: true}, true},
+		{literal{"-6e-1", true}, of{mode: sqltoken.Strict, unsigned: true}, false},
+		{literal{"-6e-1", true}, of{unsigned: true}, true},
+		{literal{"-18446744073709551616", true}, of{unsigned: true}, true},
+		{literal{"-0x01", true}, of{unsigned: true}, true},
+		{literal{"-0x00", true}, of{mode: sqltoken.Strict, unsigned: true}, true},
+		{literal{"5", true}, of{unsigned: true}, false},
 	} {
-		asks, reason, err := AsksForKey(tt.s, tt.mode, tt.ignore, tt.row, func() (bool, error) { return tt.kept, nil })
+		in := Insert{Table: &Table{Kind: KindInteger}, Ignore: tt.of.ignore}
+		asks, reason, err := in.AsksForKey(tt.value, tt.of.row,
+			func() (sqltoken.Mode, error) { return tt.of.mode, nil },
+			func() (strings, unsigned bool, err error) { return tt.of.strings, tt.of.unsigned, nil })
 		have := any(asks)
 		if reason != "" {
 			have = uncertain
 		}
 		if err != nil || have != tt.want || reason != "" && asks {
-			t.Errorf("%q, mode %b, ignore %v, row %d, strings are kept: %v\nhave: %v, %q, %v\nwant: %v",
-				tt.s, tt.mode, tt.ignore, tt.row, tt.kept, asks, reason, err, tt.want)
+			t.Errorf("%#v, %+v\nhave: %v, %q, %v\nwant: %v", tt.value, tt.of, asks, reason, err, tt.want)
+		}
+	}
+}
+
+// A key of a kind other than an integer needs no fact about the server.
+func TestAsksForKey_otherKinds(t *testing.T) {
+	none := func() (strings, unsigned bool, err error) { panic("asks for the column") }
+	for _, tt := range []struct {
+		kind  Kind
+		value any
+		want  bool
+	}{
+		{KindText, nil, true}, {KindText, "", true}, {KindText, []byte{}, true}, {KindText, "0", false}, {KindText, int64(0), false}, {KindText, "x", false},
+		{KindUnknown, nil, true}, {KindUnknown, "", true}, {KindUnknown, "0", true}, {KindUnknown, int64(0), true}, {KindUnknown, "x", false}, {KindUnknown, int64(-1), false},
+	} {
+		in := Insert{Table: &Table{Kind: tt.kind}}
+		have, reason, err := in.AsksForKey(tt.value, 0, func() (sqltoken.Mode, error) { return 0, nil }, none)
+		if have != tt.want || reason != "" || err != nil {
+			t.Errorf("kind %d, %#v\nhave: %v, %q, %v\nwant: %v", tt.kind, tt.value, have, reason, err, tt.want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
 
 // goldenTables are the sharded tables of testdata: t has an integer key, u a string key, and v an
-// unknown kind and unknown columns. k keeps explicit keys, inv has an invisible key, and we`ird an
+// unknown kind and unknown columns. k keeps explicit keys, n has an unsigned key, inv has an invisible key, and we`ird an
 // unusual name.
 func goldenTables(schema, name string) *Table {
 	if schema != "" && !strings.EqualFold(schema, "app") {
@@ -32,6 +32,8 @@ func goldenTables(schema, name string) *Table {
 		return &Table{KeyColumn: "id"}
 	case "k":
 		return &Table{KeyColumn: "id", Kind: KindInteger, KeepExplicit: true, Columns: []string{"id", "a"}}
+	case "n":
+		return &Table{KeyColumn: "id", Kind: KindInteger}
 	case "inv":
 		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"a", "s"}}
 	case "we`ird":
@@ -45,10 +47,10 @@ func goldenTables(schema, name string) *Table {
 // goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
 func goldenOptions(mode sqltoken.Mode) Options {
 	return Options{
-		Mode:    mode,
-		Tables:  goldenTables,
-		Kind:    func(*Table) (Kind, error) { return 0, errors.New("asks for the kind of v's keys") },
-		Columns: func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
+		Mode:      mode,
+		Tables:    goldenTables,
+		Columns:   func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
+		KeyColumn: func(in *Insert) (strings, unsigned bool, err error) { return false, in.Name == "n", nil },
 	}
 }
 

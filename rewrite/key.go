@@ -104,59 +104,53 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	case in.Table.KeepExplicit:
 		return SlotKept, nil
 	}
-	if !l.isZero() {
-		return SlotKept, nil
-	}
-	kind, err := p.keyKind(in)
-	switch {
-	case err != nil, kind == KindUnknown:
-		return SlotUnknown, err
-	case kind == KindText && l.isEmpty():
-		return SlotFill, nil
-	case kind == KindText:
-		return SlotKept, nil
-	}
-	return p.zeroSlot(in, v, l)
+	return p.literalSlot(in, v, l)
 }
 
-// zeroSlot determines how an integer key is handled that the server may convert to 0.
-func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
-	if l.isEmpty() {
-		p.plan.Consulted |= sqltoken.EmptyStringIsNull
-		if p.Mode&sqltoken.EmptyStringIsNull != 0 {
-			return SlotFill, nil
-		}
-	}
-	p.plan.Consulted |= sqltoken.NoAutoValueOnZero
-	asks, whole, reason := p.Mode&sqltoken.NoAutoValueOnZero == 0, true, ""
+// literalSlot determines how a literal key is handled.
+func (p *parser) literalSlot(in *Insert, v *value, l literal) (SlotKind, error) {
+	given, number, consulted := any(l), readNumber(l.text), sqltoken.Mode(0)
 	if !l.number {
-		var certain bool
-		if _, whole, certain = readZero(l.text); !whole || !certain {
-			p.plan.Consulted |= sqltoken.Strict
-		}
-		var err error
-		keeps := func() (bool, error) { return p.keepsStrings(in) }
-		if asks, reason, err = AsksForKey(l.text, p.Mode, in.Ignore, in.Rows(), keeps); err != nil {
-			return SlotUnknown, err
-		}
+		given = l.text
 	}
+	asks, reason, err := in.AsksForKey(given, in.Rows(),
+		func() (sqltoken.Mode, error) {
+			if consulted |= sqltoken.NoAutoValueOnZero; given == "" {
+				consulted |= sqltoken.EmptyStringIsNull
+			}
+			return p.Mode, nil
+		},
+		func() (strings, unsigned bool, err error) {
+			strings, unsigned, err = p.keyColumn(in)
+			if unsigned || !l.number && number.zero {
+				consulted |= sqltoken.Strict
+			}
+			return strings, unsigned, err
+		})
+	p.plan.Consulted |= consulted
 	switch {
+	case err != nil:
+		return SlotUnknown, err
 	case reason != "":
 		return SlotUnknown, p.fail(v.start, in, reason)
+	case consulted == 0 && asks:
+		return SlotFill, nil
+	case consulted == 0:
+		return SlotKept, nil
 	case asks:
 		return SlotFill, p.modeKnown(in, v)
-	case whole:
+	case l.number || number.whole:
 		return SlotKept, p.modeKnown(in, v)
 	}
 	return SlotUnknown, p.modeKnown(in, v) // the server converts or refuses it
 }
 
-// keepsStrings reports whether the key column holds strings.
-func (p *parser) keepsStrings(in *Insert) (bool, error) {
-	if p.opts.KeepsStrings == nil {
-		return false, nil
+// keyColumn reports whether the key column stores strings, and whether it is unsigned.
+func (p *parser) keyColumn(in *Insert) (strings, unsigned bool, err error) {
+	if p.opts.KeyColumn == nil {
+		return false, false, nil
 	}
-	return p.opts.KeepsStrings(in)
+	return p.opts.KeyColumn(in)
 }
 
 // modeKnown refuses a key that may be 0 in a statement that sets sql_mode for itself, since
@@ -166,14 +160,6 @@ func (p *parser) modeKnown(in *Insert, v *value) error {
 		return nil
 	}
 	return p.fail(v.start, in, "SET STATEMENT changes sql_mode, which decides whether 0 requests a key; set it for the session, or leave the key out")
-}
-
-// keyKind returns the kind of the table's keys.
-func (p *parser) keyKind(in *Insert) (Kind, error) {
-	if in.Table.Kind != KindUnknown || p.opts.Kind == nil {
-		return in.Table.Kind, nil
-	}
-	return p.opts.Kind(in.Table)
 }
 
 // inner returns the tokens of a value without brackets around them: (NULL) is NULL. For (DEFAULT)
@@ -211,6 +197,8 @@ var (
 	//
 	// All values are strings of digits, which lose no digits as floats would.
 	wrapZero = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((", ") AS DECIMAL(20))), ", ")), ',', 1)"}
+	// wrapBelow is wrapZero for an unsigned column that stores negative numbers as 0.
+	wrapBelow = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM GREATEST(CAST((", ") AS DECIMAL(20)), 0)), ", ")), ',', 1)"}
 	// wrapNull is for integer keys if 0 is a valid key.
 	wrapNull = wrapper{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
 	// wrapEmpty is for string keys, which NULL and '' request. LENGTH distinguishes '' from blanks
@@ -226,11 +214,10 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 	if in.Table.KeepExplicit || p.dialect() == DialectVitess {
 		return SlotUnknown, nil // Vitess evaluates only plain expressions for a sharding column
 	}
-	kind, err := p.keyKind(in)
-	switch {
-	case err != nil, kind == KindUnknown:
-		return SlotUnknown, err
-	case kind == KindText:
+	switch in.Table.Kind {
+	case KindUnknown:
+		return SlotUnknown, nil
+	case KindText:
 		in.wrapper = &wrapEmpty
 		return SlotExpression, nil
 	}
@@ -238,9 +225,21 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 		return SlotUnknown, p.fail(v.start, in, "the key is an expression of unknown type, "+
 			"which the server may round in another way; write CAST(expression AS SIGNED) or a value")
 	}
+	_, unsigned, err := p.keyColumn(in)
+	if err != nil {
+		return SlotUnknown, err
+	}
 	p.plan.Consulted |= sqltoken.NoAutoValueOnZero
-	if in.wrapper = &wrapZero; p.Mode&sqltoken.NoAutoValueOnZero != 0 {
+	if unsigned {
+		p.plan.Consulted |= sqltoken.Strict
+	}
+	switch {
+	case p.Mode&sqltoken.NoAutoValueOnZero != 0:
 		in.wrapper = &wrapNull
+	case unsigned && (in.Ignore || p.Mode&sqltoken.Strict == 0):
+		in.wrapper = &wrapBelow
+	default:
+		in.wrapper = &wrapZero
 	}
 	return SlotExpression, p.modeKnown(in, v)
 }

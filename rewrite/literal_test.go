@@ -27,7 +27,7 @@ func TestIsZero_literals(t *testing.T) {
 		{literal{"-1e0", true}, false}, {literal{"1e0", true}, false}, {literal{"-5e-1", true}, true}, {literal{"-6e-1", true}, false}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
 		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
 	} {
-		if have := c.literal.isZero(); have != c.want {
+		if have := storing(c.literal, false, false) == storesZero; have != c.want {
 			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)
 		}
 	}

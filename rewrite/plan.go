@@ -13,7 +13,7 @@ import (
 type Kind uint8
 
 const (
-	// KindUnknown: unknown until the first key is generated.
+	// KindUnknown: neither the generator nor the key column shows the kind.
 	KindUnknown Kind = iota
 	// KindInteger: integer keys, which NULL, DEFAULT and 0 request.
 	KindInteger
@@ -25,9 +25,7 @@ const (
 type Table struct {
 	// KeyColumn is the column of generated keys.
 	KeyColumn string
-	// Kind is the kind of the table's keys. For KindUnknown, the parser calls [Options.Kind] if
-	// needed.
-	Kind Kind
+	Kind      Kind
 	// Unguarded: ON DUPLICATE KEY UPDATE must not assign the key, not even to itself; see
 	// [Insert.Guarded].
 	Unguarded bool
@@ -52,12 +50,9 @@ type Options struct {
 	// Tables returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
 	// the name isn't qualified.
 	Tables func(schema, name string) *Table
-	// Kind returns the kind of a table's keys, which matters for keys of 0 and ''. If Kind is nil
-	// and the table's kind is unknown, the server decides.
-	Kind func(*Table) (Kind, error)
-	// KeepsStrings reports whether the key column of an insert's table stores strings, so that a
-	// string which isn't an integer is a valid key. Nil means false.
-	KeepsStrings func(in *Insert) (bool, error)
+	// KeyColumn reports whether the key column of an insert's table stores strings, so that a string
+	// which isn't an integer is a valid key, and whether it is unsigned. Nil means neither.
+	KeyColumn func(in *Insert) (strings, unsigned bool, err error)
 	// Dialect returns the server's dialect, which a few rare words depend on. Nil means unknown.
 	Dialect func() (Dialect, error)
 	// NamesBeyondASCII: a sharded table's name has non-ASCII letters, which are supported in UTF-8

@@ -15,10 +15,11 @@ type Column struct {
 
 // KeyGenerator generates the keys of a table's key column.
 //
-// GenerateKeys returns n new keys, n ≥ 1, one for each row, in row order. A key is an int64,
-// uint64, string, []byte or any other type that database/sql accepts as an argument, but not nil.
-// All keys of a generator for one column have the same type. Integer keys of one call ascend, and
-// are consecutive where the generator's layout permits.
+// GenerateKeys returns n new keys, n ≥ 1, one for each row, in row order. A key is an integer of any
+// type, a string, a []byte, or a driver.Valuer of one of these. It isn't nil, 0 or empty, which
+// request a key in an INSERT. The driver refuses other values. All keys of a generator for one
+// column have the same type. Integer keys of one call ascend, and are consecutive where the
+// generator's layout permits.
 //
 // If GenerateKeys has to wait, it returns soon after ctx ends, with ctx's error in its chain. If it
 // can't generate all n keys, it returns an error and no keys.
@@ -33,7 +34,9 @@ type KeyGenerator interface {
 // Int64KeyGenerator is a [KeyGenerator] whose keys are int64. The driver then calls
 // GenerateInt64Keys, which doesn't allocate an interface value for each key.
 //
-// GenerateInt64Keys sets all elements of keys, as GenerateKeys does with n = len(keys). After an
+// GenerateInt64Keys sets all elements of keys, as GenerateKeys does with n = len(keys). Implement it
+// if all keys are integers: for another generator, the type of the key column decides until its
+// first key whether 0 or an empty string in an INSERT requests a key. After an
 // error the contents of keys are undefined.
 type Int64KeyGenerator interface {
 	KeyGenerator

@@ -40,13 +40,18 @@ func (t *Type) IsPadded() bool {
 	return strings.HasPrefix(t.Text, "char(") || strings.HasPrefix(t.Text, "binary(")
 }
 
+// IsUnsigned reports whether the type is a number that can't be negative.
+func (t *Type) IsUnsigned() bool { return t.Form == Integer && t.isUnsigned() }
+
+func (t *Type) isUnsigned() bool { return strings.Contains(strings.ToLower(t.Text), "unsigned") }
+
 // Parse parses a type such as "bigint(20) unsigned" or "varchar(36)".
 func Parse(shown string) *Type {
 	t := &Type{Text: shown}
 	name, rest, _ := strings.Cut(strings.ToLower(shown), "(")
 	size, _, _ := strings.Cut(rest, ")")
 	name, _, _ = strings.Cut(name, " ")
-	unsigned := strings.Contains(strings.ToLower(shown), "unsigned")
+	unsigned := t.isUnsigned()
 	if bits, ok := integerBits[name]; ok {
 		t.integer(bits, unsigned)
 		return t

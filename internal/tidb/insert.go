@@ -144,7 +144,7 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 		switch {
 		case !ok || v.Op != opcode.Minus && v.Op != opcode.Plus:
 			return fill | kept | unknown
-		case isInteger(operand.GetValue()) && !isZero(operand.GetValue()):
+		case v.Op == opcode.Plus && isInteger(operand.GetValue()) && !isZero(operand.GetValue()):
 			return kept | unknown
 		}
 		return fill | kept | unknown

@@ -10,6 +10,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -73,6 +74,7 @@ type Conn struct {
 
 	preparesAll bool
 	broken      bool // see Retire
+	discarded   bool // closed by discard
 	cached      statements
 }
 
@@ -259,6 +261,42 @@ func (c *Conn) note(err error) {
 // has changed for the next user.
 func (c *Conn) Retire() { c.broken = true }
 
+// errMoreResults is the error for an answer that announces another one, which no query asked for.
+var errMoreResults = errors.New("the answer is followed by another one")
+
+// ReadRows calls each for every row of a query, and closes the rows. If the answer can't be read to
+// its end, it closes the connection instead: go-sql-driver's Close reads the rest of the answer
+// without the query's context (rows.go, mysqlRows.Close), so a damaged one would block it forever.
+func (c *Conn) ReadRows(rows driver.Rows, each func([]driver.Value)) error {
+	row := make([]driver.Value, len(rows.Columns()))
+	err := rows.Next(row)
+	for ; err == nil; err = rows.Next(row) {
+		each(row)
+	}
+	var my *mysql.MySQLError
+	switch more, ok := rows.(driver.RowsNextResultSet); {
+	case err == io.EOF && ok && more.HasNextResultSet():
+		return c.discard(errMoreResults)
+	case err == io.EOF:
+		return rows.Close()
+	case errors.As(err, &my): // the answer's end
+		_ = rows.Close()
+		return err
+	}
+	return c.discard(err)
+}
+
+// discard closes the connection after an error, and returns it as an error of the connection.
+func (c *Conn) discard(err error) error {
+	c.Retire()
+	c.discarded = true
+	_ = c.conn.Close()
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+}
+
 // ResetSession prepares the connection for its next user. If the driver has no ResetSession, it
 // does nothing.
 func (c *Conn) ResetSession(ctx context.Context) error {
@@ -278,6 +316,9 @@ func (c *Conn) IsValid() bool { return !c.broken && (c.valid == nil || c.valid.I
 // Close closes the cached statements and the connection.
 func (c *Conn) Close() error {
 	c.cached.clear()
+	if c.discarded {
+		return nil
+	}
 	return c.conn.Close()
 }
 

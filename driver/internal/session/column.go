@@ -181,17 +181,22 @@ func (f *ColumnFacts) unfit(keys *rewrite.Keys) int {
 		}
 	}
 	for i, key := range keys.Values {
-		if !f.Holds(key) {
+		// An integer column stores the string "0" as 0, which is no key.
+		if !f.Holds(key) || f.Form == columntype.Integer && sqltoken.ParseInteger(Text(key), 10) == any(int64(0)) {
 			return i
 		}
 	}
 	return -1
 }
 
-// KeepsStrings reports whether the column stores strings, as far as known.
-func (c *Column) KeepsStrings(ctx context.Context, s *Session) (bool, error) {
+// Kind reports whether the column stores strings, and whether it stores no negative numbers, as far
+// as known.
+func (c *Column) Kind(ctx context.Context, s *Session) (strings, unsigned bool, err error) {
 	known, err := c.Learn(ctx, s)
-	return err == nil && (known.Form == columntype.Chars || known.Form == columntype.Bytes), err
+	if err != nil {
+		return false, false, err
+	}
+	return known.Form == columntype.Chars || known.Form == columntype.Bytes, known.IsUnsigned(), nil
 }
 
 // unasked are the facts of a column that wasn't queried.

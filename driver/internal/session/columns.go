@@ -231,5 +231,5 @@ func (s *Session) columnsOfResult(ctx context.Context, query string) ([]string, 
 		return nil, err
 	}
 	columns := slices.Clone(rows.Columns())
-	return columns, cmp.Or(rows.Close(), s.setTransactionAgain(ctx))
+	return columns, cmp.Or(s.Base.ReadRows(rows, func([]driver.Value) {}), s.setTransactionAgain(ctx))
 }

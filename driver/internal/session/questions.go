@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -83,31 +82,19 @@ func (s *Session) queryRows(ctx context.Context, query string, each func([]drive
 	return cmp.Or(err, s.setTransactionAgain(ctx))
 }
 
-func (s *Session) readRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
+func (s *Session) readRows(ctx context.Context, query string, each func([]driver.Value)) error {
 	rows, err := s.ask(ctx, query)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := rows.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	row := make([]driver.Value, len(rows.Columns()))
-	for {
-		switch err := rows.Next(row); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		}
+	return s.Base.ReadRows(rows, func(row []driver.Value) {
 		for i, v := range row {
 			if b, ok := v.([]byte); ok {
 				row[i] = string(b) // the underlying driver reuses its buffer
 			}
 		}
 		each(row)
-	}
+	})
 }
 
 // errWide is the error for results in a character set with at least two bytes per character.
