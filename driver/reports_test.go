@@ -1,10 +1,21 @@
 package driver
 
 import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 type reportTrigger struct {
@@ -162,4 +173,87 @@ func (tr *reportTrigger) differs(st step, v variant) bool {
 	updates := slices.ContainsFunc(tr.ddl, func(ddl string) bool { return strings.Contains(ddl, "UPDATE ON") })
 	byKey := v.params == "clientFoundRows=true" && strings.Contains(st.text, "(5, 11, 1) ON DUPLICATE KEY UPDATE a = 1")
 	return updates && (byKey || strings.Contains(st.text, "LAST_INSERT_ID(id)")) || byKey && v.shape.name == "AUTO_INCREMENT"
+}
+
+// splitting is a base connector like a proxy that splits reads and writes: it sends a SELECT to a
+// replica, which lags behind.
+type splitting struct {
+	primary, replica driver.Connector
+	keeps            *regexp.Regexp // the SELECTs for the primary
+}
+
+func (c *splitting) Driver() driver.Driver { return c.primary.Driver() }
+
+func (c *splitting) Connect(ctx context.Context) (driver.Conn, error) {
+	primary, err := c.primary.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	replica, err := c.replica.Connect(ctx)
+	return &splittingConn{primary, replica, c.keeps}, err
+}
+
+type splittingConn struct {
+	driver.Conn
+	replica driver.Conn
+	keeps   *regexp.Regexp
+}
+
+func (c *splittingConn) Close() error { return errors.Join(c.Conn.Close(), c.replica.Close()) }
+
+func (c *splittingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c *splittingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	to := c.Conn
+	if strings.HasPrefix(query, "SELECT") && !c.keeps.MatchString(query) {
+		to = c.replica
+	}
+	return to.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+// Behind a proxy that splits reads and writes, the keys come from the primary. If they can't, a
+// warning is logged.
+func TestReports_behindSplittingProxy(t *testing.T) {
+	onEachAndOldest(t, testReports_behindSplittingProxy)
+}
+
+func testReports_behindSplittingProxy(t *testing.T) {
+	const query, none, table = "^SELECT.*FOR UPDATE$|^SELECT LAST_INSERT_ID", "^SELECT LAST_INSERT_ID", "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a INT)"
+	for _, c := range []struct {
+		name, keeps, query, want string
+		warns                    bool
+	}{
+		{"IGNORE", query, "INSERT IGNORE INTO ruled (u) VALUES (11), (12), (1)", "[1001 1002 <nil>]", false},
+		{"upsert", query, "INSERT INTO ruled (u, a) VALUES (11, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[1002 7]", false},
+		{"REPLACE", query, "REPLACE INTO ruled (u, a) VALUES (11, 1), (1, 2)", "[1001 1002]", false},
+		{"IGNORE on a replica", none, "INSERT IGNORE INTO ruled (u) VALUES (11), (12), (1)", "[<nil> <nil> <nil>]", true},
+		{"upsert on a replica", none, "INSERT INTO ruled (u, a) VALUES (11, 1), (12, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[<nil> <nil> <nil>]", true},
+		{"REPLACE on a replica", none, "REPLACE INTO ruled (u, a) VALUES (11, 1), (1, 2)", "[<nil> <nil>]", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := &splitting{keeps: regexp.MustCompile(c.keeps)}
+			for i, to := range []*driver.Connector{&base.primary, &base.replica} {
+				cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+				*to = must(mysql.NewConnector(cfg))(t)
+				db := sql.OpenDB(*to)
+				defer db.Close()
+				mustExec(t, db, table)
+				if i == 0 {
+					mustExec(t, db, "INSERT INTO ruled VALUES (7, 1, 1)")
+				}
+			}
+			var made int64
+			var log bytes.Buffer
+			connector := must(NewConnector(base, scriptRule(t, counted(&made), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			var keys Keys
+			_, err := db.ExecContext(WithKeys(t.Context(), &keys), c.query)
+			noError(t, err)
+			equal(t, fmt.Sprint(keys.Values()), c.want)
+			equal(t, strings.Contains(log.String(), "keys of an INSERT are unknown"), c.warns, log.String())
+		})
+	}
 }

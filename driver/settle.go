@@ -150,7 +150,8 @@ type insertFacts struct {
 // addUpsert adds the facts for ON DUPLICATE KEY UPDATE.
 func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.Client().FoundRows
-	f.autoIncrement = k.column.Facts().AutoIncrement
+	facts := k.column.Facts()
+	f.autoIncrement = facts.AutoIncrement || facts.Stores == session.StoresUnknown
 	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
 	// Otherwise an ID of 0 shows that it was reset.
 	f.resets = f.guarded && (f.rows > 1 || f.otherID || f.foundRows && !f.carries) && e.mayResetID(k)
@@ -355,11 +356,13 @@ func (e *execution) settleReplaced(ctx context.Context, k *insertion, report *in
 func (e *execution) verify(ctx context.Context, k *insertion, report *insertReport) verdict {
 	keys := e.rowKeys(k)
 	k.mark(rowUncertain)
-	present, err := e.session.PresentKeys(ctx, k.in, keys, k.in.Guarded && e.session.ReportsInsertIDs())
+	reports := k.in.Guarded && e.session.ReportsInsertIDs()
+	found, err := e.session.PresentKeys(ctx, k.in, keys, reports)
 	if err == nil {
-		k.compare(keys, present)
-		if !k.isPossible(report.affected, e.session.Client().FoundRows) {
-			k.mark(rowUncertain)
+		k.compare(keys, found)
+		lost := reports && len(found) == 0 && k.findsMatched(report) && k.keys.Len() == k.in.Rows() && !k.hasExpressions()
+		if lost || !k.isPossible(report.affected, e.session.Client().FoundRows) {
+			k.doubtMissing()
 			err = errContradiction
 		}
 	}
@@ -367,17 +370,14 @@ func (e *execution) verify(ctx context.Context, k *insertion, report *insertRepo
 		e.warnUnknownKeys(ctx, k, report, err)
 		return unclear
 	}
-	for _, key := range keys {
-		delete(present, session.Text(key))
-	}
-	k.findExisting(report, present)
+	k.findExisting(report, found)
 	if k.in.Ignore && !k.in.OnDuplicate {
 		k.settleGiven(report.affected)
 	}
 	return k.verdict()
 }
 
-// compare sets the rows' states by the keys that are in the table.
+// compare sets the rows' states by the keys that are in the table, and removes these from present.
 func (k *insertion) compare(keys []any, present map[string]bool) {
 	last := keys[len(keys)-1]
 	k.rows.lastPresent = last != nil && present[session.Text(last)]
@@ -389,6 +389,9 @@ func (k *insertion) compare(keys []any, present map[string]bool) {
 		case !k.isExpression(i):
 			k.rows.states[i] = rowNotInserted
 		} // otherwise the row has another key, or was not inserted
+	}
+	for _, key := range keys {
+		delete(present, session.Text(key))
 	}
 }
 
@@ -434,29 +437,38 @@ func (e *execution) warnUnknownKeys(ctx context.Context, k *insertion, report *i
 	e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", attrs...)
 }
 
-// findExisting records the key of the row that an upsert matched last. others are the keys in the
-// table that aren't the rows' own: LAST_INSERT_ID(), at most. That is the existing row's key if the
-// statement set it, and may be an older one otherwise.
-func (k *insertion) findExisting(report *insertReport, others map[string]bool) {
-	updated := report.affected == 2*int64(k.in.Rows()) // all of them
-	matched := k.carries || updated || !k.in.Ignore && !k.column.Facts().Triggered
-	for text := range others {
-		key := sqltext.ParseInteger(text, 10)
-		if id := toInt64(key); k.count(rowNotInserted) > 0 && k.count(rowUncertain) == 0 && (matched || id == report.id) {
-			k.recordExisting(report, key)
+// doubtMissing makes the rows uncertain whose keys were not found.
+func (k *insertion) doubtMissing() {
+	for i, state := range k.rows.states {
+		if state == rowNotInserted {
+			k.rows.states[i] = rowUncertain
 		}
 	}
 }
 
-func (k *insertion) recordExisting(report *insertReport, key any) {
-	alone := k.count(rowNotInserted) == 1
-	if k.column.Facts().OtherHasAutoIncrement && k.in.Rows() > 1 {
-		return // it may be the value of that column
+// findExisting records the key of the row that an upsert matched last. others are the keys in the
+// table that aren't the rows' own: LAST_INSERT_ID(), at most. That is the existing row's key if the
+// statement set it, and may be an older one otherwise.
+func (k *insertion) findExisting(report *insertReport, others map[string]bool) {
+	for text := range others {
+		key := sqltext.ParseInteger(text, 10)
+		if id := toInt64(key); !k.findsMatched(report) && !(k.carries && k.count(rowNotInserted) > 0) && id != report.id {
+			continue
+		}
+		if k.count(rowNotInserted) == 1 && k.count(rowUncertain) == 0 {
+			k.rows.existing = key
+		}
+		report.id = toInt64(key)
 	}
-	if alone {
-		k.rows.existing = key
-	}
-	report.id = toInt64(key)
+}
+
+// findsMatched reports whether a row certainly existed, so that LAST_INSERT_ID() is the key of the
+// last such row. The row isn't certain to have existed if IGNORE may have skipped it, or if a trigger
+// may have changed its key.
+func (k *insertion) findsMatched(report *insertReport) bool {
+	facts, updated := k.column.Facts(), report.affected == 2*int64(k.in.Rows())
+	return k.count(rowNotInserted) > 0 && (updated || !k.in.Ignore && !facts.Triggered) &&
+		!(facts.OtherHasAutoIncrement && k.in.Rows() > 1) // LAST_INSERT_ID() may be that column's value
 }
 
 // verdict returns the verdict on an upsert of one row from the row's state.

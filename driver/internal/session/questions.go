@@ -194,7 +194,7 @@ func (s *Session) onPrimary(query string, in *rewrite.Insert) string {
 	if s.IsVitess() {
 		return query
 	}
-	return "SELECT " + sqltext.QuoteIdentifier(in.Table.KeyColumn) + " FROM (" + query + ") AS shardkey_keys FOR UPDATE"
+	return "SELECT " + sqltext.QuoteIdentifier(in.Table.KeyColumn) + " FROM (" + query + ") AS shardkey_keys" + AllRows + " FOR UPDATE"
 }
 
 // AskCacheLimit queries how many statements the connector may cache. It does so once, before the
