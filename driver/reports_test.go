@@ -257,3 +257,81 @@ func testReports_behindSplittingProxy(t *testing.T) {
 		})
 	}
 }
+
+// Explicit keys are reported as the server stores them, and readers of session variables see the
+// LAST_INSERT_ID() of an AUTO_INCREMENT column.
+func TestReports_keysAndReaders(t *testing.T) { onEachAndOldest(t, testReports_keysAndReaders) }
+
+func testReports_keysAndReaders(t *testing.T) {
+	var cs []differentialCase
+	for _, key := range []any{" 12", "12 ", "\t12", "+12", "012", "12.0", "12.", 12.0, true, []byte(" 12"), uint64(12)} {
+		cs = append(cs, differentialCase{fmt.Sprintf("%T %q", key, fmt.Sprint(key)), []step{q("INSERT INTO t (id, a) VALUES (?, 1)", key)}})
+	}
+	for _, key := range []string{"' 12'", "'12 '", "'012'", "12.0", "'12.0'", "TRUE", "0xC"} {
+		cs = append(cs, differentialCase{key, []step{q("INSERT INTO t (id, a) VALUES (" + key + ", 1)")}})
+	}
+	for _, reader := range []string{
+		"SHOW VARIABLES WHERE Variable_name = 'identity'",
+		"SHOW SESSION VARIABLES WHERE Variable_name IN ('identity')",
+		"SHOW VARIABLES LIKE '%insert_i%'",
+		"SHOW VARIABLES LIKE 'iden%'",
+	} {
+		cs = append(cs, differentialCase{reader, []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1)"), q(reader)}})
+	}
+	both := sides(t, "", shapes[0])
+	for _, c := range cs {
+		for _, prepared := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) { report(t, c.run(t, both, variant{shape: shapes[0], prepared: prepared})) })
+		}
+	}
+}
+
+// Exec of an INSERT … RETURNING reports no insert ID, as without shardkey.
+func TestReports_execReturning(t *testing.T) { onEach(t, testReports_execReturning) }
+
+func testReports_execReturning(t *testing.T) {
+	if !hasReturning(t) {
+		return
+	}
+	for _, s := range sides(t, "multiStatements=true", shapes[1]) {
+		for _, query := range []string{"INSERT INTO t (u) VALUES (1) RETURNING id", "INSERT INTO t (u) VALUES (2); INSERT INTO child (a) VALUES (3) RETURNING id"} {
+			id, err := mustExec(t, s.db, query).LastInsertId()
+			check(t, err)
+			equal(t, id, 0, s.name, query)
+		}
+	}
+}
+
+// The error about a key column that the table lacks names the rule, if the program doesn't name the
+// column.
+func TestReports_missingKeyColumn(t *testing.T) { onEachAndOldest(t, testReports_missingKeyColumn) }
+
+func testReports_missingKeyColumn(t *testing.T) {
+	var made int64
+	ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), "multiStatements=true")
+	mustExec(t, plain, "CREATE TABLE ruled (u INT UNIQUE, a INT)")
+	for _, c := range []struct {
+		query string
+		args  []any
+		rules bool // the error names the rule
+	}{
+		{"INSERT INTO ruled (u) VALUES (1)", nil, true},
+		{"INSERT INTO ruled (u) VALUES (?)", []any{1}, true},
+		{"REPLACE INTO ruled SET u = 1", nil, true},
+		{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", nil, true},
+		{"INSERT INTO ruled (u) SELECT 1", nil, true},
+		{"INSERT INTO ruled (u) VALUES (1); INSERT INTO ruled (u) VALUES (2)", nil, true},
+		{"INSERT INTO ruled (id, u) VALUES (NULL, 1)", nil, false},
+		{"INSERT INTO ruled (id, u) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE a = 2", nil, false},
+		{"INSERT INTO ruled SET id = 0, u = 1", nil, false},
+		{"INSERT INTO ruled (nothing) VALUES (1)", nil, false},
+		{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE nothing = 2", nil, true},
+	} {
+		_, err := ours.Exec(c.query, c.args...)
+		_, same := err.(*mysql.MySQLError)
+		var my *mysql.MySQLError
+		if !errors.As(err, &my) || my.Number != 1054 || same == c.rules || c.rules != strings.Contains(err.Error(), "column id, which the rule names") {
+			t.Errorf("%s\nhave: %v", c.query, err)
+		}
+	}
+}

@@ -92,6 +92,8 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 // insertID returns the insert ID of an insertion; see settleInsert.
 func (e *execution) insertID(k *insertion, report insertReport, verdict verdict, otherID bool) int64 {
 	switch {
+	case k.in.Returning:
+		return 0 // the server reports no ID with rows
 	case otherID && (verdict == oneExists || verdict == noneInserted):
 		return 0 // the ID is the key, not the other column's value
 	case otherID:

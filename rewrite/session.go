@@ -6,9 +6,10 @@ import (
 )
 
 // MentionsLastInsertID reports whether the string contains LAST_INSERT_ID(), @@last_insert_id or
-// @@identity.
+// @@identity, or reads all session variables, as SHOW VARIABLES does.
 func MentionsLastInsertID(text string) bool {
-	return containsFold(text, "LAST_INSERT_ID") || containsFold(text, "@IDENTITY") || containsFold(text, ".IDENTITY")
+	return containsFold(text, "LAST_INSERT_ID") || containsFold(text, "@IDENTITY") || containsFold(text, ".IDENTITY") ||
+		containsFold(text, "VARIABLES") && (containsFold(text, "SHOW") || containsFold(text, "_VARIABLES") || containsFold(text, "VARIABLES_"))
 }
 
 // mentionsDatabase reports whether the string contains the word DATABASE or SCHEMA.
