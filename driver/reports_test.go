@@ -97,6 +97,14 @@ var reportCases = []step{
 	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1), (21, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
 	q("INSERT INTO t (id, u, a) VALUES (20, 1, 9), (21, 2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
 	q("INSERT IGNORE INTO t (u, a) VALUES (1, 9), (2, 2), (11, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+
+	// INSERT … SELECT.
+	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2"),
+	q("INSERT IGNORE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
+	q("REPLACE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
+	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) SELECT 1, 9 UNION ALL SELECT 11, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) SELECT 1, 9 UNION ALL SELECT 2, 2 UNION ALL SELECT 11, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
 }
 
 // Triggers and stored functions don't change what a statement reports.
