@@ -183,6 +183,54 @@ func (tr *reportTrigger) differs(st step, v variant) bool {
 	return updates && (byKey || strings.Contains(st.text, "LAST_INSERT_ID(id)")) || byKey && v.shape.name == "AUTO_INCREMENT"
 }
 
+// Triggers don't hide the key of a row from WithKeys.
+func TestReports_keysOfUpserts(t *testing.T) { onEachAndOldest(t, testReports_keysOfUpserts) }
+
+func testReports_keysOfUpserts(t *testing.T) {
+	both := reportSides(t, variant{shape: shapes[0], params: "clientFoundRows=true"})
+	ours := both[1].db
+	ours.SetMaxOpenConns(1)
+	for _, tr := range reportTriggers {
+		tr.create(t, both)
+		for _, us := range [][]any{{11}, {1}, {11, 12}, {1, 11}, {11, 2}} {
+			for _, a := range []int{9, 1} { // changed or not
+				mustExec(t, ours, "DELETE FROM t")
+				mustExec(t, ours, "INSERT INTO t (id, u, a) VALUES (5, 1, 1), (6, 2, 1)")
+				query := "INSERT INTO t (u, a) VALUES (?, 1)" + strings.Repeat(", (?, 1)", len(us)-1) + fmt.Sprintf(" ON DUPLICATE KEY UPDATE a = %d", a)
+				var keys Keys
+				_, err := ours.ExecContext(WithKeys(t.Context(), &keys), query, us...)
+				noError(t, err)
+				var want []string
+				for _, u := range us {
+					want = append(want, strings.Trim(readAll(t, ours, fmt.Sprintf("SELECT id FROM t WHERE u = %d", u)), "[]"))
+				}
+				equal(t, fmt.Sprint(keys.Values()), fmt.Sprint(want), tr.name, query, us)
+			}
+		}
+		tr.drop(t, both)
+	}
+}
+
+func TestMayCallFunctions(t *testing.T) {
+	for text, want := range map[string]bool{
+		"INSERT INTO t (a, b) VALUES (1, 2), (3, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)":             false,
+		"INSERT INTO t VALUES (1, (2)), (3, (4 + 5)) ON DUPLICATE KEY UPDATE a = a + (b * 2)":          false,
+		"INSERT INTO t (a) VALUES (?), (now ( 6 )) ON DUPLICATE KEY UPDATE a = Coalesce(b, UUID())":    false,
+		"INSERT INTO t (a) VALUES (1), (f(2)) ON DUPLICATE KEY UPDATE a = 1":                           true,
+		"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = f (1)":                          true,
+		"INSERT INTO t (a) VALUES (1), (s.now(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
+		"INSERT INTO t (a) VALUES (1), (`now`(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
+		"INSERT INTO t (a) VALUES (1), (f/**/(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
+		"INSERT INTO t (a) VALUES (1), ((\n select a FROM v)) ON DUPLICATE KEY UPDATE a = 1":           true,
+		"INSERT INTO t (a) VALUES (1), ((/* x */ SELECT a FROM v)) ON DUPLICATE KEY UPDATE a = 1":      true,
+		"INSERT INTO t (a) VALUES (1), (функция(2)) ON DUPLICATE KEY UPDATE a = 1":                     true,
+		"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = (WITH q AS (SELECT 1) TABLE q)": true,
+		"": false,
+	} {
+		equal(t, mayCallFunctions(text), want, text)
+	}
+}
+
 // splitting is a base connector like a proxy that splits reads and writes: it sends a SELECT to a
 // replica, which lags behind.
 type splitting struct {
