@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -356,6 +357,30 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 		return sqltoken.ParseInteger(text, 10)
 	}
 	return text
+}
+
+// boundInteger returns a bound key as an integer column stores it, nil if only the server knows it.
+func boundInteger(bound driver.Value) any {
+	const exact = 1 << 53
+	switch v := bound.(type) {
+	case bool:
+		if v {
+			return int64(1)
+		}
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < exact {
+			return int64(v)
+		}
+	}
+	text, ok := textOf(bound)
+	if !ok {
+		return boundKey(rewrite.KindInteger, bound)
+	}
+	whole, fraction, _ := strings.Cut(strings.Trim(text, " \t\n\v\f\r"), ".")
+	if strings.Trim(fraction, "0") != "" {
+		return nil
+	}
+	return sqltoken.ParseInteger(whole, 10)
 }
 
 func toInt64(key any) int64 {

@@ -684,7 +684,8 @@ func (r *insertSelect) count(res driver.Result) {
 	switch {
 	case r.in.Replace && affected != rows: // this INSERT may have replaced rows of earlier ones
 		r.doubt = 0
-	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.key.Facts().Triggered:
+	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (r.existed || !r.in.Guarded || r.key.Facts().HasTriggers),
+		r.key.Facts().Triggered:
 		r.doubt = min(r.doubt, r.made)
 	}
 }
@@ -701,7 +702,7 @@ func (r *insertSelect) look(ctx context.Context) {
 		for i := range keys {
 			keys[i] = r.keys.At(from + i)
 		}
-		present, err := r.PresentKeys(ctx, r.in, keys)
+		present, err := r.PresentKeys(ctx, r.in, keys, false)
 		for i, key := range keys {
 			r.dropped[from+i] = err != nil || !present[session.Text(key)]
 		}

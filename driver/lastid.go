@@ -106,14 +106,14 @@ func (e *execution) keepLastID(k *insertion, report insertReport, verdict verdic
 		if l.Lost(); inserted {
 			l.Set(first)
 		}
-	case k.carries && !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore):
+	case k.carries && (inserted || !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore)):
 		l.Carried(uint64(k.carriedKey()), first, inserted)
-	case k.carries && k.in.Guarded, k.in.Guarded && verdict == oneExists:
+	case k.in.Guarded && verdict == oneExists:
 		l.Carried(uint64(report.id), first, inserted)
 	case inserted:
 		l.Set(first)
-	case k.carries, k.in.Guarded && verdict != allInserted:
-		l.Moved()
+	case k.carries, k.in.Guarded && (verdict != allInserted || k.rows != nil || e.session.Client().FoundRows):
+		l.Moved() // a row with an explicit key may have existed
 	}
 }
 
@@ -219,7 +219,8 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 		if k.in.Refused || k.column.Facts().OtherHasAutoIncrement || k.keys.Len() == 0 || k.table.kind() == rewrite.KindText {
 			continue
 		}
-		e.verify(ctx, k, returned)
+		report := returned
+		e.verify(ctx, k, &report)
 		if first, ok := k.firstInserted(); ok {
 			if l.Set(uint64(first)); now == uint64(first) {
 				l.Told(now)

@@ -54,6 +54,7 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 		{"parent and child", []string{"INSERT INTO ruled (u) VALUES (20)", "INSERT INTO free (n) VALUES (LAST_INSERT_ID())", "INSERT INTO ruled (u) VALUES (21)"}, 0},
 		{"read", []string{"INSERT INTO ruled (u) VALUES (30)", "DO LAST_INSERT_ID()", "INSERT INTO ruled (u) VALUES (31)"}, 0},
 		{"upserts", []string{"INSERT INTO ruled (u) VALUES (40) ON DUPLICATE KEY UPDATE n = 1", "INSERT INTO ruled (u) VALUES (40) ON DUPLICATE KEY UPDATE n = 2", "INSERT INTO ruled (u) VALUES (41), (42) ON DUPLICATE KEY UPDATE n = 1"}, 0},
+		{"upserts with functions of the server", []string{"INSERT INTO ruled (u, n) VALUES (43, ABS(1)), (44, COALESCE(NULL, 2)) ON DUPLICATE KEY UPDATE n = IF(VALUES(n) > 1, 1, 2)"}, 0},
 		{"IGNORE", []string{"INSERT IGNORE INTO ruled (u) VALUES (50)", "INSERT IGNORE INTO ruled (u) VALUES (50)"}, 0},
 		{"an upsert that met a row, and a child", []string{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 3", "INSERT INTO free (n) VALUES (LAST_INSERT_ID())"}, 1},
 		{"set by a statement", []string{"DO LAST_INSERT_ID(60)", "INSERT INTO ruled (u) VALUES (60)"}, 1},

@@ -99,6 +99,8 @@ type table struct {
 	warned atomic.Bool           // a warning about keys that aren't consecutive was logged
 	// unguarded: the server refused an upsert that assigns the key to itself.
 	unguarded atomic.Bool
+	// warnedKeys: a warning about keys that couldn't be found in the table was logged.
+	warnedKeys atomic.Bool
 	// warnedUpdate: a warning about an expression for a sharding column was logged.
 	warnedUpdate atomic.Bool
 	kinds        atomic.Uint32 // a rewrite.Kind

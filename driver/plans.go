@@ -3,10 +3,15 @@ package driver
 import (
 	"container/list"
 	"context"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
@@ -157,12 +162,12 @@ type staleError struct {
 }
 
 // failed converts a server error about a statement that wasn't executed. It returns a staleError
-// for wrong columns, and errReplan if the server refused to assign the key to itself. It returns
-// other errors unchanged, and all errors of several statements in one string, since the first of
-// them ran.
+// for wrong columns, and errReplan if the server refused to assign the key to itself, but not for
+// several statements in one string, since the first of them ran. It returns other errors unchanged,
+// except for the error that the table lacks the key column.
 func (p *plan) failed(err error) error {
 	if p.Statements > 1 {
-		return err
+		return p.explainColumn(err)
 	}
 	const (
 		columnNotNull   = 1048
@@ -185,7 +190,43 @@ func (p *plan) failed(err error) error {
 			return errReplan
 		}
 	}
+	return p.explainColumn(err)
+}
+
+// explainColumn adds to the server's error about an unknown column that the rule names the column,
+// unless the program does.
+func (p *plan) explainColumn(err error) error {
+	const unknownColumn = 1054
+	var my *mysql.MySQLError
+	if !errors.As(err, &my) || my.Number != unknownColumn {
+		return err
+	}
+	_, quoted, _ := strings.Cut(my.Message, "'")
+	quoted, _, _ = strings.Cut(quoted, "'")
+	name := quoted[strings.LastIndexByte(quoted, '.')+1:]
+	for i := range p.Inserts {
+		if in := &p.Inserts[i]; strings.EqualFold(name, in.Table.KeyColumn) && p.addsColumn(i) {
+			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
+				"correct the rule or the table: %w", nameOf(in), in.Table.KeyColumn, err)
+		}
+	}
 	return err
+}
+
+// addsColumn reports whether the key column of an insert is added to the statement.
+func (p *plan) addsColumn(insert int) bool {
+	in := &p.Inserts[insert]
+	if in.Source != nil {
+		return in.Source.KeyIndex < 0
+	}
+	column := sqltoken.QuoteIdentifier(in.Table.KeyColumn)
+	for s := range p.Splices() {
+		guard := !s.HasKey && strings.Contains(s.Before, "LAST_INSERT_ID") // in ON DUPLICATE KEY UPDATE
+		if s.Insert == insert && !guard && strings.Contains(s.Before, column) {
+			return true
+		}
+	}
+	return false
 }
 
 // unguard removes a plan with guarded upserts and turns the guard off for their tables. It returns

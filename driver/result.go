@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -214,7 +215,11 @@ func (e *execution) storedKey(k *insertion, row int) any {
 func (e *execution) givenKey(k *insertion, row int) any {
 	switch kind, param := k.in.Slot(row); kind {
 	case rewrite.SlotParam:
-		return boundKey(k.in.Table.Kind, e.user[param].Value)
+		bound := e.user[param].Value
+		if k.in.Table.Kind == rewrite.KindInteger && k.column.Facts().Stores == session.StoresIntegers {
+			return boundInteger(bound)
+		}
+		return boundKey(k.in.Table.Kind, bound)
 	case rewrite.SlotKept:
 		return e.plan.Kept(k.in, row)
 	}

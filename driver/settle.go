@@ -2,6 +2,9 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"unicode"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -69,8 +72,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 		k.mark(rowNotInserted)
 		k.rows.existing = report.id
 	case unclear:
-		e.verify(ctx, k, report)
-		e.findExisting(k, report)
+		verdict = e.verify(ctx, k, &report)
 	}
 	k.first, k.inserted = k.firstInserted()
 	switch {
@@ -82,7 +84,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 	}
 	id := e.insertID(k, report, verdict, otherID)
 	if verdict == laterReplaced {
-		e.settleReplaced(ctx, k, report)
+		e.settleReplaced(ctx, k, &report)
 	}
 	return id
 }
@@ -90,6 +92,8 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 // insertID returns the insert ID of an insertion; see settleInsert.
 func (e *execution) insertID(k *insertion, report insertReport, verdict verdict, otherID bool) int64 {
 	switch {
+	case k.in.Returning:
+		return 0 // the server reports no ID with rows
 	case otherID && (verdict == oneExists || verdict == noneInserted):
 		return 0 // the ID is the key, not the other column's value
 	case otherID:
@@ -130,12 +134,16 @@ type insertFacts struct {
 	guarded bool // the upsert reports the key of an existing row
 	carries bool // the statement passes key, the first generated one, to LAST_INSERT_ID()
 	otherID bool // a new row's insert ID is another column's value
+	// resets: a trigger or a stored function may have reset the insert ID; see mayResetID.
+	resets bool
 	// zero: a row may have the key 0, so insert ID 0 may be a key.
 	zero bool
 	// unsure: a guarded upsert of one row may lack an insert ID.
 	unsure bool
 	// foundRows: an existing row that stays unchanged may count as affected.
 	foundRows bool
+	// autoIncrement: the insert ID may be a new row's explicit key.
+	autoIncrement bool
 	// key is the carried key, or the last row's key if it was generated or is the only row's; 0 if
 	// unknown.
 	key int64
@@ -144,7 +152,11 @@ type insertFacts struct {
 // addUpsert adds the facts for ON DUPLICATE KEY UPDATE.
 func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.Client().FoundRows
+	facts := k.column.Facts()
+	f.autoIncrement = facts.AutoIncrement || facts.Stores == session.StoresUnknown
 	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
+	// Otherwise an ID of 0 shows that it was reset.
+	f.resets = f.guarded && (f.rows > 1 || f.otherID || f.foundRows && !f.carries) && e.mayResetID(k)
 	mode, _, _ := e.session.KnownMode()
 	f.zero = mode&sqltoken.NoAutoValueOnZero != 0
 	switch {
@@ -175,41 +187,40 @@ const (
 //
 // The insert ID of a guarded upsert is the key of the last existing row. If no row existed, it is
 // the key that the statement carries. Otherwise it is 0 or, for a column with AUTO_INCREMENT, the
-// last key that the statement set.
+// last key that the statement set. It is also 0 if it was reset; see mayResetID.
 func judge(f insertFacts, report insertReport) verdict {
 	all, none := report.affected == f.rows, report.affected == 0
 	changed := none || report.affected == 2 // the only row existed
 	switch {
 	case f.upsert && f.rows > 1:
 		// (If the last row's key was generated, it isn't an existing row's key.)
-		if f.guarded && !f.otherID && all && (report.id == 0 && !f.zero || report.id == f.key && report.id != 0) {
+		if f.guarded && !f.otherID && !f.resets && all && (report.id == 0 && !f.zero || report.id == f.key && report.id != 0) {
 			return allInserted
 		}
 		return unclear
-	case f.upsert && (!f.guarded || f.unsure || f.otherID):
+	case f.upsert && all && !f.foundRows:
+		return allInserted
+	case f.upsert && (!f.guarded || f.unsure):
 		switch {
 		case changed && f.guarded && report.id != 0:
 			return oneExists
 		case changed:
 			return noneInserted
-		case all && !f.foundRows:
-			return allInserted
 		}
 		return unclear
-	case f.upsert && f.carries:
+	case f.upsert && report.id == 0:
+		return judgeWithoutID(f, changed, none)
+	case f.upsert && f.otherID:
+		if changed && !f.resets {
+			return oneExists
+		}
+		return unclear
+	case f.upsert:
 		switch {
-		case report.id != f.key:
+		case report.id != f.key, !f.carries && (changed || !f.autoIncrement):
 			return oneExists
 		case none:
 			return noneInserted // skipped by IGNORE
-		}
-		return allInserted
-	case f.upsert:
-		switch {
-		case f.ignore && none && report.id == 0:
-			return noneInserted
-		case changed, report.id != 0 && report.id != f.key:
-			return oneExists
 		}
 		return allInserted
 	case none:
@@ -221,6 +232,69 @@ func judge(f insertFacts, report insertReport) verdict {
 	}
 	return allInserted
 }
+
+// judgeWithoutID is judge for a guarded upsert of one row that reports the insert ID 0, and may have
+// matched a row.
+func judgeWithoutID(f insertFacts, changed, none bool) verdict {
+	switch {
+	case f.ignore && none:
+		return noneInserted
+	case f.carries, f.otherID, f.resets, changed:
+		return unclear
+	}
+	return allInserted
+}
+
+// mayResetID reports whether the server may have reset the insert ID after the statement passed a
+// key to LAST_INSERT_ID(). Each statement in a trigger or stored function resets it: they end with
+// THD::cleanup_after_query (MySQL's and MariaDB's sql/sql_class.cc), which clears
+// arg_of_last_insert_id_function. The function LAST_INSERT_ID() keeps its value.
+func (e *execution) mayResetID(k *insertion) bool {
+	return k.column.Facts().HasTriggers || k.in.Rows() > 1 && mayCallFunctions(e.plan.key.text)
+}
+
+// mayCallFunctions reports whether an upsert of several rows may call a stored function, perhaps in
+// a view, after its first row. It only reads what precedes brackets, and may return true for names,
+// strings and comments.
+func mayCallFunctions(text string) bool {
+	const blanks = " \t\r\n"
+	_, text, _ = strings.Cut(text, ")") // the end of the column list, or in the first row
+	for {
+		before, after, found := strings.Cut(text, "(")
+		if !found {
+			return false
+		}
+		before, text = strings.TrimRight(before, blanks), after
+		name := before[len(strings.TrimRightFunc(before, isNameRune)):]
+		begin := strings.ToUpper(strings.TrimLeft(after[:min(len(after), 80)], blanks))
+		switch {
+		case name != "" && !builtIn[strings.ToUpper(name)], strings.HasSuffix(before, "*/"),
+			strings.HasPrefix(begin, "/*"), strings.HasPrefix(begin, "SELECT"), strings.HasPrefix(begin, "WITH"):
+			return true
+		}
+	}
+}
+
+// isNameRune reports whether a character may be in a name, which may be qualified and quoted.
+func isNameRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_$.`\"", r)
+}
+
+// builtIn has the words that are followed by a bracket in usual upserts, and aren't stored functions.
+var builtIn = func() map[string]bool {
+	words := map[string]bool{}
+	for _, word := range strings.Fields(`VALUES VALUE ROW UPDATE IN AND OR NOT XOR INTERVAL CASE WHEN THEN ELSE DEFAULT
+		IF IFNULL NULLIF COALESCE GREATEST LEAST ABS CEIL CEILING FLOOR MOD RAND ROUND CAST CONVERT CHAR
+		NOW CURDATE CURTIME CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP SYSDATE
+		UTC_DATE UTC_TIME UTC_TIMESTAMP UNIX_TIMESTAMP FROM_UNIXTIME DATE DATE_ADD DATE_SUB DATE_FORMAT STR_TO_DATE
+		TIME TIMESTAMP UUID UUID_SHORT UUID_TO_BIN CONCAT CONCAT_WS HEX UNHEX LEFT RIGHT LENGTH CHAR_LENGTH LOWER UPPER
+		LPAD RPAD REPLACE SUBSTR SUBSTRING TRIM MD5 SHA SHA1 SHA2 CRC32 FROM_BASE64 TO_BASE64 INET_ATON INET6_ATON
+		JSON_ARRAY JSON_EXTRACT JSON_MERGE_PATCH JSON_MERGE_PRESERVE JSON_OBJECT JSON_QUOTE JSON_SET POINT
+		ST_GEOMFROMTEXT ST_GEOMFROMWKB LAST_INSERT_ID USER CURRENT_USER DATABASE CONNECTION_ID VERSION`) {
+		words[word] = true
+	}
+	return words
+}()
 
 // changed reports whether the statement inserted or changed a row. With clientFoundRows, an
 // existing row that stays unchanged counts as one affected row.
@@ -267,24 +341,10 @@ func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
 	return toInt64(e.storedKey(k, last))
 }
 
-// findExisting records the insert ID of an upsert of many rows as the existing row's key, unless it
-// is an explicit key of the statement.
-func (e *execution) findExisting(k *insertion, report insertReport) {
-	if !k.in.Guarded || k.column.Facts().OtherHasAutoIncrement || report.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
-		return
-	}
-	for _, key := range e.rowKeys(k) {
-		if toInt64(key) == report.id {
-			return
-		}
-	}
-	k.rows.existing = report.id
-}
-
 // settleReplaced handles rows that a later row of the same REPLACE may have replaced. It queries
 // the table only if the caller wants the keys, since AUTO_INCREMENT reports the first key of a
 // REPLACE anyway.
-func (e *execution) settleReplaced(ctx context.Context, k *insertion, report insertReport) {
+func (e *execution) settleReplaced(ctx context.Context, k *insertion, report *insertReport) {
 	if e.out == nil {
 		k.mark(rowUncertain)
 	} else {
@@ -292,41 +352,144 @@ func (e *execution) settleReplaced(ctx context.Context, k *insertion, report ins
 	}
 }
 
-// verify queries which of the rows' keys are in the table. If the query fails, the rows stay
-// uncertain, since the statement has succeeded.
-func (e *execution) verify(ctx context.Context, k *insertion, report insertReport) {
+// verify queries which of the rows' keys are in the table, and which existing row a guarded upsert
+// matched last. If the query fails, or if its result contradicts the affected rows, the rows stay
+// uncertain, since the statement has succeeded. verify returns the verdict on an upsert of one row.
+func (e *execution) verify(ctx context.Context, k *insertion, report *insertReport) verdict {
 	keys := e.rowKeys(k)
 	k.mark(rowUncertain)
-	present, err := e.session.PresentKeys(ctx, k.in, keys)
-	if err != nil {
-		return
+	reports := k.in.Guarded && e.session.ReportsInsertIDs()
+	found, err := e.session.PresentKeys(ctx, k.in, keys, reports)
+	if err == nil {
+		k.compare(keys, found)
+		lost := reports && len(found) == 0 && k.findsMatched(report) && k.keys.Len() == k.in.Rows() && !k.hasExpressions()
+		if lost || !k.isPossible(report.affected, e.session.Client().FoundRows) {
+			k.doubtMissing()
+			err = errContradiction
+		}
 	}
+	if err != nil {
+		e.warnUnknownKeys(ctx, k, report, err)
+		return unclear
+	}
+	k.findExisting(report, found)
+	if k.in.Ignore && !k.in.OnDuplicate {
+		k.settleGiven(report.affected)
+	}
+	return k.verdict()
+}
+
+// compare sets the rows' states by the keys that are in the table, and removes these from present.
+func (k *insertion) compare(keys []any, present map[string]bool) {
 	last := keys[len(keys)-1]
 	k.rows.lastPresent = last != nil && present[session.Text(last)]
-	generated := int64(0)
 	for i, key := range keys {
 		switch {
 		case key == nil:
-		case !present[session.Text(key)] && k.isExpression(i):
-			// The row has another key, or was not inserted.
-		case !present[session.Text(key)]:
-			k.rows.states[i] = rowNotInserted
-		default:
+		case present[session.Text(key)]:
 			k.rows.states[i] = rowInserted
-			if k.isGenerated(i) {
-				generated++
-			}
+		case !k.isExpression(i):
+			k.rows.states[i] = rowNotInserted
+		} // otherwise the row has another key, or was not inserted
+	}
+	for _, key := range keys {
+		delete(present, session.Text(key))
+	}
+}
+
+var errContradiction = errors.New("the affected rows don't match the keys in the table: a replica may have answered the query")
+
+// isPossible reports whether the rows' states allow that number of affected rows. Otherwise another
+// server answered the query, another session changed the rows, or an invisible trigger did.
+func (k *insertion) isPossible(affected int64, foundRows bool) bool {
+	if affected == unknownCount || k.column.Facts().Triggered || k.hasExpressions() {
+		return true
+	}
+	var inserted, given, missing int64
+	for i := range k.in.Rows() {
+		switch {
+		case k.rows.of(i) == rowNotInserted:
+			missing++
+		case k.isGenerated(i):
+			inserted++
+		default:
+			given++ // another row may have the key
 		}
 	}
-	if k.in.Ignore && !k.in.OnDuplicate {
-		k.settleGiven(report.affected - generated)
+	switch {
+	case k.in.Replace: // the last row isn't replaced
+		return k.rows.of(k.in.Rows()-1) != rowNotInserted
+	case !k.in.OnDuplicate:
+		return inserted <= affected && affected <= inserted+given
 	}
+	// A row that existed counts 2, or 0 if it is unchanged; with foundRows perhaps 1.
+	even := (affected-inserted)%2 == 0 || given > 0 || foundRows
+	return inserted <= affected && affected <= inserted+2*(missing+given) && even
+}
+
+// warnUnknownKeys logs that the keys of a statement's rows couldn't be found, once for each table.
+func (e *execution) warnUnknownKeys(ctx context.Context, k *insertion, report *insertReport, err error) {
+	if k.table.warnedKeys.Swap(true) {
+		return
+	}
+	attrs := []any{"table", nameOf(k.in), "rows", k.in.Rows(), "error", err}
+	if report.affected != unknownCount {
+		attrs = append(attrs, "affected", report.affected)
+	}
+	e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", attrs...)
+}
+
+// doubtMissing makes the rows uncertain whose keys were not found.
+func (k *insertion) doubtMissing() {
+	for i, state := range k.rows.states {
+		if state == rowNotInserted {
+			k.rows.states[i] = rowUncertain
+		}
+	}
+}
+
+// findExisting records the key of the row that an upsert matched last. others are the keys in the
+// table that aren't the rows' own: LAST_INSERT_ID(), at most. That is the existing row's key if the
+// statement set it, and may be an older one otherwise.
+func (k *insertion) findExisting(report *insertReport, others map[string]bool) {
+	for text := range others {
+		key := sqltoken.ParseInteger(text, 10)
+		if id := toInt64(key); !k.findsMatched(report) && !(k.carries && k.count(rowNotInserted) > 0) && id != report.id {
+			continue
+		}
+		if k.count(rowNotInserted) == 1 && k.count(rowUncertain) == 0 {
+			k.rows.existing = key
+		}
+		report.id = toInt64(key)
+	}
+}
+
+// findsMatched reports whether a row certainly existed, so that LAST_INSERT_ID() is the key of the
+// last such row. The row isn't certain to have existed if IGNORE may have skipped it, or if a trigger
+// may have changed its key.
+func (k *insertion) findsMatched(report *insertReport) bool {
+	facts, updated := k.column.Facts(), report.affected == 2*int64(k.in.Rows())
+	return k.count(rowNotInserted) > 0 && (updated || !k.in.Ignore && !facts.Triggered) &&
+		!(facts.OtherHasAutoIncrement && k.in.Rows() > 1) // LAST_INSERT_ID() may be that column's value
+}
+
+// verdict returns the verdict on an upsert of one row from the row's state.
+func (k *insertion) verdict() verdict {
+	switch {
+	case !k.in.OnDuplicate || k.in.Rows() > 1 || k.rows.of(0) == rowUncertain:
+		return unclear
+	case k.rows.of(0) == rowInserted:
+		return allInserted
+	case k.rows.existing != nil:
+		return oneExists
+	}
+	return noneInserted
 }
 
 // isKey reports whether an insert ID is the key of a row, for servers where it may be another
 // column's value.
 func (e *execution) isKey(ctx context.Context, k *insertion, id int64) bool {
-	present, err := e.session.PresentKeys(ctx, k.in, []any{id})
+	present, err := e.session.PresentKeys(ctx, k.in, []any{id}, false)
 	return err == nil && present[session.Text(id)]
 }
 
@@ -348,14 +511,20 @@ func (k *insertion) hasExpressions() bool {
 	return false
 }
 
-// settleGiven sets the state of the rows with explicit keys, given how many of them were inserted.
-// An explicit key in the table may be another row's.
-func (k *insertion) settleGiven(inserted int64) {
+// settleGiven sets the state of the rows with explicit keys of an IGNORE, by the number of affected
+// rows. An explicit key in the table may be another row's.
+func (k *insertion) settleGiven(affected int64) {
+	for i := range k.in.Rows() {
+		if k.isGenerated(i) && k.rows.of(i) == rowInserted {
+			affected--
+		}
+	}
 	state := rowUncertain
-	switch inserted {
-	case int64(k.in.Rows() - k.keys.Len()):
+	switch given := int64(k.in.Rows() - k.keys.Len()); {
+	case k.column.Facts().Triggered: // a generated key that the trigger changed looks as if it was skipped
+	case affected == given:
 		state = rowInserted
-	case 0:
+	case affected == 0:
 		state = rowNotInserted
 	}
 	for i := range k.rows.states {

@@ -170,9 +170,10 @@ func IndexInsert(text string) int {
 }
 
 // MentionsLastInsertID reports whether the string contains LAST_INSERT_ID(), @@last_insert_id or
-// @@identity.
+// @@identity, or reads all session variables, as SHOW VARIABLES does.
 func MentionsLastInsertID(text string) bool {
-	return Contains(text, "LAST_INSERT_ID") || Contains(text, "@IDENTITY") || Contains(text, ".IDENTITY")
+	return Contains(text, "LAST_INSERT_ID") || Contains(text, "@IDENTITY") || Contains(text, ".IDENTITY") ||
+		Contains(text, "VARIABLES") && (Contains(text, "SHOW") || Contains(text, "_VARIABLES") || Contains(text, "VARIABLES_"))
 }
 
 // MentionsSQLMode reports whether the string contains sql_mode.

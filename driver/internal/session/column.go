@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -33,12 +35,16 @@ type ColumnFacts struct {
 	// OtherHasAutoIncrement: another column of the table has AUTO_INCREMENT, and the server reports
 	// its values as insert IDs.
 	OtherHasAutoIncrement bool
+	// AutoIncrement: the column itself has it, so the server reports the keys of new rows.
+	AutoIncrement bool
+	// HasTriggers: the table has triggers.
+	HasTriggers bool
 	// Triggered: a trigger may change a row's value of the column.
 	Triggered bool
 	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not return the new key
 	// yet.
 	ReadsLastID bool
-	// Plain: none of the three is true, and the column can store all non-negative keys.
+	// Plain: no other column has AUTO_INCREMENT, no trigger changes the column or reads LAST_INSERT_ID(), and the column can store all non-negative keys.
 	Plain bool
 	// Assumed: the facts don't come from a server; see [Cache.Assume].
 	Assumed bool
@@ -85,7 +91,7 @@ func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) 
 	query := "SHOW FULL COLUMNS FROM " + c.Table() +
 		" WHERE Field = " + string(literal) + " OR Extra LIKE '%auto_increment%'"
 	err := s.queryRows(ctx, query, func(row []driver.Value) {
-		const field, typ, collation, null = 0, 1, 2, 3
+		const field, typ, collation, null, extra = 0, 1, 2, 3, 6
 		switch {
 		case len(row) <= collation:
 		case !strings.EqualFold(Text(row[field]), c.name):
@@ -93,6 +99,7 @@ func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) 
 		default:
 			facts.setType(Text(row[typ]))
 			facts.Collation, facts.NotNull = Text(row[collation]), len(row) > null && Text(row[null]) == "NO"
+			facts.AutoIncrement = len(row) > extra && strings.Contains(strings.ToLower(Text(row[extra])), "auto_increment")
 		}
 	})
 	if err != nil && IsFatal(ctx, err) {
@@ -127,8 +134,9 @@ func (f *ColumnFacts) setType(shown string) {
 	}
 }
 
-// askTriggers queries whether a trigger before INSERT may change the column, which it names, and
-// whether a trigger reads LAST_INSERT_ID(). Triggers that the user can't see are missed.
+// askTriggers queries whether the table has triggers, whether a trigger before INSERT may change the
+// column, which it names, and whether a trigger reads LAST_INSERT_ID(). Triggers that the user can't
+// see are missed.
 func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts) error {
 	const event, body, timing = 1, 3, 4
 	from := ""
@@ -140,9 +148,10 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 		if len(row) <= timing {
 			return
 		}
+		facts.HasTriggers = true
 		statement := Text(row[body])
 		changes := Text(row[timing]) == "BEFORE" && strings.Contains(Text(row[event]), "INSERT") &&
-			strings.Contains(strings.ToLower(statement), strings.ToLower(c.name))
+			containsName(strings.ToLower(statement), strings.ToLower(c.name))
 		facts.Triggered = facts.Triggered || changes
 		facts.ReadsLastID = facts.ReadsLastID || sqltoken.MentionsLastInsertID(statement)
 	})
@@ -150,6 +159,21 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 		err = nil // a server without triggers, or a mock
 	}
 	return err
+}
+
+// containsName reports whether a statement contains a name, not as a part of another.
+func containsName(statement, name string) bool {
+	isPart := func(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for {
+		before, after, found := strings.Cut(statement, name)
+		first, _ := utf8.DecodeRuneInString(after)
+		last, _ := utf8.DecodeLastRuneInString(before)
+		if !found || !isPart(first) && !isPart(last) {
+			return found
+		}
+		_, size := utf8.DecodeRuneInString(name)
+		statement = statement[len(before)+size:]
+	}
 }
 
 // Unfit returns the index of the first key that the column can't store, -1 if it can store all, and

@@ -125,30 +125,63 @@ func Text(v driver.Value) string {
 // maxKeysInQuestion limits the keys in one query.
 const maxKeysInQuestion = 1000
 
-// PresentKeys returns the keys that are in an insert's table, formatted by [Text]. It ignores nil.
-func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
+// PresentKeys returns the keys that are in an insert's table, formatted by [Text]. It ignores nil. If
+// last is set, the result also has LAST_INSERT_ID(), if that is a key in the table.
+func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []any, last bool) (map[string]bool, error) {
 	present := map[string]bool{}
-	column, table := sqltoken.QuoteIdentifier(in.Table.KeyColumn), sqltoken.QuoteTable(in.Schema, in.Name)
 	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
-		query := []byte("SELECT " + column + " FROM " + table + " WHERE " + column + " IN (NULL")
-		for _, key := range chunk {
-			if key != nil {
-				query, _ = sqltoken.AppendLiteral(append(query, ", "...), key)
-			}
-		}
 		var empty error
-		err := s.queryRows(ctx, string(append(query, ")"+AllRows...)), func(row []driver.Value) {
+		each := func(row []driver.Value) {
 			if len(row) == 0 {
 				empty = errors.New("shardkey: expected a column of keys from the server, found none")
 				return
 			}
 			present[Text(row[0])] = true
-		})
+		}
+		plain := presentKeys(in, chunk, last)
+		err := s.queryRows(ctx, s.onPrimary(plain, in), each)
+		if err != nil && !IsFatal(ctx, err) && !s.ReportsInsertIDs() {
+			err = s.queryRows(ctx, plain, each) // the engine may not support the other form
+		}
 		if err = cmp.Or(err, empty); err != nil {
 			return nil, err
 		}
+		last = false
 	}
 	return present, nil
+}
+
+// presentKeys returns the query for the keys that are in an insert's table.
+func presentKeys(in *rewrite.Insert, keys []any, last bool) string {
+	column := sqltoken.QuoteIdentifier(in.Table.KeyColumn)
+	query := []byte("SELECT " + column + " FROM " + sqltoken.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
+	for _, key := range keys {
+		if key != nil {
+			query, _ = sqltoken.AppendLiteral(append(query, ", "...), key)
+		}
+	}
+	query = append(query, ')')
+	if last { // in the list it would make MariaDB read the whole index
+		query = append(query, " OR "+column+" = LAST_INSERT_ID()"...)
+	}
+	return string(append(query, AllRows...))
+}
+
+// onPrimary returns the query in a form that proxies send to the primary server when they split
+// reads and writes, since a replica may not have the rows yet. They do so with SELECT … FOR UPDATE:
+// ProxySQL by the rules that its documentation recommends (^SELECT.*FOR UPDATE$), ShardingSphere
+// (pull request 3390), MaxScale and TaurusDB, which treat it as a write.
+//
+// The rows of the subquery aren't locked: "A locking read clause in an outer statement does not lock
+// the rows of a table in a nested subquery statement" (MySQL manual, "Locking Reads"). So the query
+// waits for no lock, takes none on gaps, and needs no privilege but SELECT. MariaDB does the same.
+//
+// In Vitess, the session's target is always the primary.
+func (s *Session) onPrimary(query string, in *rewrite.Insert) string {
+	if s.IsVitess() {
+		return query
+	}
+	return "SELECT " + sqltoken.QuoteIdentifier(in.Table.KeyColumn) + " FROM (" + query + ") AS shardkey_keys" + AllRows + " FOR UPDATE"
 }
 
 // AskCacheLimit queries how many statements the connector may cache. It does so once, before the

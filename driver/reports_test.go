@@ -1,0 +1,393 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+type reportTrigger struct {
+	name string
+	ddl  []string
+}
+
+// reportTriggers are the triggers of t. log (id, n) has AUTO_INCREMENT, called(n) inserts into it.
+var reportTriggers = []reportTrigger{
+	{"none", nil},
+	{"BEFORE INSERT sets a column", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.a = COALESCE(NEW.a, 3)"}},
+	{"AFTER INSERT inserts", []string{"AFTER INSERT ON t FOR EACH ROW INSERT INTO log (n) VALUES (NEW.u)"}},
+	{"BEFORE UPDATE sets a column", []string{"BEFORE UPDATE ON t FOR EACH ROW SET NEW.s = 'updated'"}},
+	{"AFTER UPDATE inserts", []string{"AFTER UPDATE ON t FOR EACH ROW INSERT INTO log (n) VALUES (NEW.u)"}},
+	{"AFTER DELETE inserts", []string{"AFTER DELETE ON t FOR EACH ROW INSERT INTO log (n) VALUES (OLD.u)"}},
+	{"LAST_INSERT_ID(expr)", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.s = LAST_INSERT_ID(123)",
+		"BEFORE UPDATE ON t FOR EACH ROW SET NEW.s = LAST_INSERT_ID(124)"}},
+	{"procedure and function", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.s = called(NEW.u)",
+		"AFTER UPDATE ON t FOR EACH ROW CALL logged(NEW.u)"}},
+	{"SIGNAL", []string{"BEFORE INSERT ON t FOR EACH ROW IF NEW.u = 13 THEN SIGNAL SQLSTATE '45000'; END IF",
+		"BEFORE UPDATE ON t FOR EACH ROW IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000'; END IF"}},
+}
+
+// reportCases run on the rows (5, 1, 1, NULL), (6, 2, 2, NULL) and (7, 3, 3, NULL) of t.
+var reportCases = []step{
+	q("INSERT INTO t (u) VALUES (11)"),
+	q("INSERT INTO t (u) VALUES (?), (?)", 11, 12),
+	q("INSERT INTO t (u) VALUES (13)"),
+	q("INSERT INTO t (id, a, u) VALUES (NULL, called(1), 11)"),
+	q("INSERT INTO t (id, a, u) VALUES (20, called(1), 11), (DEFAULT, called(2), 12)"),
+	q("INSERT INTO t (id, u) VALUES (20, 11)"),
+	q("INSERT INTO t (id, u) VALUES (?, 11)", 20),
+	q("INSERT IGNORE INTO t (u) VALUES (1)"),
+	q("INSERT IGNORE INTO t (u) VALUES (11), (1), (12)"),
+	q("INSERT IGNORE INTO t (u) VALUES (11), (13), (12)"),
+	q("INSERT IGNORE INTO t (id, u) VALUES (NULL, 11), (5, 12), (21, 14)"),
+	q("REPLACE INTO t (u) VALUES (1)"),
+	q("REPLACE INTO t (u, a) VALUES (1, called(4)), (11, 2)"),
+	q("REPLACE INTO t (id, u) VALUES (5, 2), (NULL, 3)"),
+
+	// Upserts of one row: new, changed, unchanged.
+	q("INSERT INTO t (u, a) VALUES (11, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (u, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ?", 11, 1, 9),
+	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (u, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ?", 1, 1, 9),
+	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 13"),
+	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u, a) VALUES (?, 11, 1) ON DUPLICATE KEY UPDATE a = 9", 20),
+	q("INSERT INTO t (id, u, a) VALUES (5, 11, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u, a) VALUES (5, 11, 1) ON DUPLICATE KEY UPDATE a = 1"),
+	q("INSERT INTO t (id, u, a) VALUES (20, 1, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u, a) VALUES (?, 1, 1) ON DUPLICATE KEY UPDATE a = 1", 20),
+	q("INSERT INTO t (id, u, a) VALUES (?, 11, 1) ON DUPLICATE KEY UPDATE a = 9", nil),
+	q("INSERT INTO t (id, u, a) VALUES (?, 1, 1) ON DUPLICATE KEY UPDATE a = 9", 0),
+	q("INSERT INTO t (id, a, u) VALUES (NULL, called(1), 11) ON DUPLICATE KEY UPDATE a = called(9)"),
+	q("INSERT INTO t (id, a, u) VALUES (NULL, called(1), 1) ON DUPLICATE KEY UPDATE a = called(9)"),
+	q("INSERT INTO t (id, a, u) VALUES (NULL, (SELECT MAX(n) FROM calling), 11) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t SET u = 11 ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT IGNORE INTO t (u, a) VALUES (11, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT IGNORE INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT IGNORE INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE u = 2"),
+	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), a = 9"),
+	q("INSERT INTO t (u, a) VALUES (11, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), a = 9"),
+
+	// Upserts of several rows.
+	q("INSERT INTO t (u, a) VALUES (11, 1), (12, 2) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (u, a) VALUES (1, 1), (11, 2) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (u, a) VALUES (11, 1), (1, 2) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (u, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = 9", 1, 2),
+	q("INSERT INTO t (u, a) VALUES (1, 1), (2, 9) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) VALUES (1, 9), (2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) VALUES (1, 9), (2, 2), (11, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) VALUES (1, 9), (2, 2), (11, called(4)) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) VALUES (1, 1), (2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1), (NULL, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u, a) VALUES (5, 11, 1), (NULL, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u, a) VALUES (NULL, 1, 9), (6, 12, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1), (21, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u, a) VALUES (20, 1, 9), (21, 2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT IGNORE INTO t (u, a) VALUES (1, 9), (2, 2), (11, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+
+	// INSERT … SELECT.
+	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2"),
+	q("INSERT IGNORE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
+	q("REPLACE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
+	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) SELECT 1, 9 UNION ALL SELECT 11, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+	q("INSERT INTO t (u, a) SELECT 1, 9 UNION ALL SELECT 2, 2 UNION ALL SELECT 11, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
+}
+
+// Triggers and stored functions don't change what a statement reports.
+func TestReports_triggersAndFunctions(t *testing.T) {
+	onEachAndOldest(t, testReports_triggersAndFunctions)
+}
+
+func testReports_triggersAndFunctions(t *testing.T) {
+	var variants []variant
+	var all [][2]side
+	for _, sh := range shapes[:2] {
+		for _, params := range []string{"", "clientFoundRows=true", "interpolateParams=true"} {
+			v := variant{shape: sh, params: params}
+			variants = append(variants, v)
+			all = append(all, reportSides(t, v))
+		}
+	}
+	for at, tr := range reportTriggers {
+		for _, both := range all {
+			tr.create(t, both)
+		}
+		for i, st := range reportCases {
+			n := at + i // each statement runs in other ways with each trigger
+			v := variants[n%len(variants)]
+			if v.prepared = n/len(variants)%2 == 1; tr.differs(st, v) {
+				continue
+			}
+			rows := q("INSERT INTO t (id, u, a) VALUES (5, 1, 1), (6, 2, 2), (7, 3, 3)")
+			c := differentialCase{st.text, []step{rows, st, q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}}
+			t.Run(tr.name+"/"+v.String()+"/"+st.text, func(t *testing.T) {
+				report(t, c.run(t, all[n%len(variants)], v))
+			})
+		}
+		for _, both := range all {
+			tr.drop(t, both)
+		}
+	}
+}
+
+func reportSides(t *testing.T, v variant) [2]side {
+	t.Helper()
+	both := sides(t, v.params, v.shape)
+	for _, s := range both {
+		for _, ddl := range []string{
+			"CREATE TABLE log (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, n INT) AUTO_INCREMENT = 5000000",
+			"CREATE FUNCTION called(x INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO log (n) VALUES (x); RETURN x; END",
+			"CREATE PROCEDURE logged(x INT) INSERT INTO log (n) VALUES (x)",
+			"CREATE VIEW calling AS SELECT called(8) AS n",
+		} {
+			mustExec(t, s.db, ddl)
+		}
+	}
+	return both
+}
+
+func (tr *reportTrigger) create(t *testing.T, both [2]side) {
+	for _, s := range both {
+		for i, ddl := range tr.ddl {
+			mustExec(t, s.db, fmt.Sprintf("CREATE TRIGGER tr%d %s", i, ddl))
+		}
+	}
+}
+
+func (tr *reportTrigger) drop(t *testing.T, both [2]side) {
+	for _, s := range both {
+		for i := range tr.ddl {
+			mustExec(t, s.db, fmt.Sprintf("DROP TRIGGER tr%d", i))
+		}
+	}
+}
+
+// differs reports whether docs/reference/sql.md lists a difference.
+func (tr *reportTrigger) differs(st step, v variant) bool {
+	updates := slices.ContainsFunc(tr.ddl, func(ddl string) bool { return strings.Contains(ddl, "UPDATE ON") })
+	byKey := v.params == "clientFoundRows=true" && strings.Contains(st.text, "(5, 11, 1) ON DUPLICATE KEY UPDATE a = 1")
+	return updates && (byKey || strings.Contains(st.text, "LAST_INSERT_ID(id)")) || byKey && v.shape.name == "AUTO_INCREMENT"
+}
+
+// Triggers don't hide the key of a row from WithKeys.
+func TestReports_keysOfUpserts(t *testing.T) { onEachAndOldest(t, testReports_keysOfUpserts) }
+
+func testReports_keysOfUpserts(t *testing.T) {
+	both := reportSides(t, variant{shape: shapes[0], params: "clientFoundRows=true"})
+	ours := both[1].db
+	ours.SetMaxOpenConns(1)
+	for _, tr := range reportTriggers {
+		tr.create(t, both)
+		for _, us := range [][]any{{11}, {1}, {11, 12}, {1, 11}, {11, 2}} {
+			for _, a := range []int{9, 1} { // changed or not
+				mustExec(t, ours, "DELETE FROM t")
+				mustExec(t, ours, "INSERT INTO t (id, u, a) VALUES (5, 1, 1), (6, 2, 1)")
+				query := "INSERT INTO t (u, a) VALUES (?, 1)" + strings.Repeat(", (?, 1)", len(us)-1) + fmt.Sprintf(" ON DUPLICATE KEY UPDATE a = %d", a)
+				var keys Keys
+				_, err := ours.ExecContext(WithKeys(t.Context(), &keys), query, us...)
+				noError(t, err)
+				var want []string
+				for _, u := range us {
+					want = append(want, strings.Trim(readAll(t, ours, fmt.Sprintf("SELECT id FROM t WHERE u = %d", u)), "[]"))
+				}
+				equal(t, fmt.Sprint(keys.Values()), fmt.Sprint(want), tr.name, query, us)
+			}
+		}
+		tr.drop(t, both)
+	}
+}
+
+func TestMayCallFunctions(t *testing.T) {
+	for text, want := range map[string]bool{
+		"INSERT INTO t (a, b) VALUES (1, 2), (3, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)":             false,
+		"INSERT INTO t VALUES (1, (2)), (3, (4 + 5)) ON DUPLICATE KEY UPDATE a = a + (b * 2)":          false,
+		"INSERT INTO t (a) VALUES (?), (now ( 6 )) ON DUPLICATE KEY UPDATE a = Coalesce(b, UUID())":    false,
+		"INSERT INTO t (a) VALUES (1), (f(2)) ON DUPLICATE KEY UPDATE a = 1":                           true,
+		"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = f (1)":                          true,
+		"INSERT INTO t (a) VALUES (1), (s.now(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
+		"INSERT INTO t (a) VALUES (1), (`now`(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
+		"INSERT INTO t (a) VALUES (1), (f/**/(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
+		"INSERT INTO t (a) VALUES (1), ((\n select a FROM v)) ON DUPLICATE KEY UPDATE a = 1":           true,
+		"INSERT INTO t (a) VALUES (1), ((/* x */ SELECT a FROM v)) ON DUPLICATE KEY UPDATE a = 1":      true,
+		"INSERT INTO t (a) VALUES (1), (функция(2)) ON DUPLICATE KEY UPDATE a = 1":                     true,
+		"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = (WITH q AS (SELECT 1) TABLE q)": true,
+		"": false,
+	} {
+		equal(t, mayCallFunctions(text), want, text)
+	}
+}
+
+// splitting is a base connector like a proxy that splits reads and writes: it sends a SELECT to a
+// replica, which lags behind.
+type splitting struct {
+	primary, replica driver.Connector
+	keeps            *regexp.Regexp // the SELECTs for the primary
+}
+
+func (c *splitting) Driver() driver.Driver { return c.primary.Driver() }
+
+func (c *splitting) Connect(ctx context.Context) (driver.Conn, error) {
+	primary, err := c.primary.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	replica, err := c.replica.Connect(ctx)
+	return &splittingConn{primary, replica, c.keeps}, err
+}
+
+type splittingConn struct {
+	driver.Conn
+	replica driver.Conn
+	keeps   *regexp.Regexp
+}
+
+func (c *splittingConn) Close() error { return errors.Join(c.Conn.Close(), c.replica.Close()) }
+
+func (c *splittingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c *splittingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	to := c.Conn
+	if strings.HasPrefix(query, "SELECT") && !c.keeps.MatchString(query) {
+		to = c.replica
+	}
+	return to.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+// Behind a proxy that splits reads and writes, the keys come from the primary. If they can't, a
+// warning is logged.
+func TestReports_behindSplittingProxy(t *testing.T) {
+	onEachAndOldest(t, testReports_behindSplittingProxy)
+}
+
+func testReports_behindSplittingProxy(t *testing.T) {
+	const query, none, table = "^SELECT.*FOR UPDATE$|^SELECT LAST_INSERT_ID", "^SELECT LAST_INSERT_ID", "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a INT)"
+	for _, c := range []struct {
+		name, keeps, query, want string
+		warns                    bool
+	}{
+		{"IGNORE", query, "INSERT IGNORE INTO ruled (u) VALUES (11), (12), (1)", "[1001 1002 <nil>]", false},
+		{"upsert", query, "INSERT INTO ruled (u, a) VALUES (11, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[1002 7]", false},
+		{"REPLACE", query, "REPLACE INTO ruled (u, a) VALUES (11, 1), (1, 2)", "[1001 1002]", false},
+		{"IGNORE on a replica", none, "INSERT IGNORE INTO ruled (u) VALUES (11), (12), (1)", "[<nil> <nil> <nil>]", true},
+		{"upsert on a replica", none, "INSERT INTO ruled (u, a) VALUES (11, 1), (12, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[<nil> <nil> <nil>]", true},
+		{"REPLACE on a replica", none, "REPLACE INTO ruled (u, a) VALUES (11, 1), (1, 2)", "[<nil> <nil>]", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := &splitting{keeps: regexp.MustCompile(c.keeps)}
+			for i, to := range []*driver.Connector{&base.primary, &base.replica} {
+				cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+				*to = must(mysql.NewConnector(cfg))(t)
+				db := sql.OpenDB(*to)
+				defer db.Close()
+				mustExec(t, db, table)
+				if i == 0 {
+					mustExec(t, db, "INSERT INTO ruled VALUES (7, 1, 1)")
+				}
+			}
+			var made int64
+			var log bytes.Buffer
+			connector := must(NewConnector(base, scriptRule(t, counted(&made), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			var keys Keys
+			_, err := db.ExecContext(WithKeys(t.Context(), &keys), c.query)
+			noError(t, err)
+			equal(t, fmt.Sprint(keys.Values()), c.want)
+			equal(t, strings.Contains(log.String(), "keys of an INSERT are unknown"), c.warns, log.String())
+		})
+	}
+}
+
+// Explicit keys are reported as the server stores them, and readers of session variables see the
+// LAST_INSERT_ID() of an AUTO_INCREMENT column.
+func TestReports_keysAndReaders(t *testing.T) { onEachAndOldest(t, testReports_keysAndReaders) }
+
+func testReports_keysAndReaders(t *testing.T) {
+	var cs []differentialCase
+	for _, key := range []any{" 12", "12 ", "\t12", "+12", "012", "12.0", "12.", 12.0, true, []byte(" 12"), uint64(12)} {
+		cs = append(cs, differentialCase{fmt.Sprintf("%T %q", key, fmt.Sprint(key)), []step{q("INSERT INTO t (id, a) VALUES (?, 1)", key)}})
+	}
+	for _, key := range []string{"' 12'", "'12 '", "'012'", "12.0", "'12.0'", "TRUE", "0xC"} {
+		cs = append(cs, differentialCase{key, []step{q("INSERT INTO t (id, a) VALUES (" + key + ", 1)")}})
+	}
+	for _, reader := range []string{
+		"SHOW VARIABLES WHERE Variable_name = 'identity'",
+		"SHOW SESSION VARIABLES WHERE Variable_name IN ('identity')",
+		"SHOW VARIABLES LIKE '%insert_i%'",
+		"SHOW VARIABLES LIKE 'iden%'",
+	} {
+		cs = append(cs, differentialCase{reader, []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1)"), q(reader)}})
+	}
+	both := sides(t, "", shapes[0])
+	for _, c := range cs {
+		for _, prepared := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) { report(t, c.run(t, both, variant{shape: shapes[0], prepared: prepared})) })
+		}
+	}
+}
+
+// Exec of an INSERT … RETURNING reports no insert ID, as without shardkey.
+func TestReports_execReturning(t *testing.T) { onEach(t, testReports_execReturning) }
+
+func testReports_execReturning(t *testing.T) {
+	if !hasReturning(t) {
+		return
+	}
+	for _, s := range sides(t, "multiStatements=true", shapes[1]) {
+		for _, query := range []string{"INSERT INTO t (u) VALUES (1) RETURNING id", "INSERT INTO t (u) VALUES (2); INSERT INTO child (a) VALUES (3) RETURNING id"} {
+			id, err := mustExec(t, s.db, query).LastInsertId()
+			check(t, err)
+			equal(t, id, 0, s.name, query)
+		}
+	}
+}
+
+// The error about a key column that the table lacks names the rule, if the program doesn't name the
+// column.
+func TestReports_missingKeyColumn(t *testing.T) { onEachAndOldest(t, testReports_missingKeyColumn) }
+
+func testReports_missingKeyColumn(t *testing.T) {
+	var made int64
+	ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), "multiStatements=true")
+	mustExec(t, plain, "CREATE TABLE ruled (u INT UNIQUE, a INT)")
+	for _, c := range []struct {
+		query string
+		args  []any
+		rules bool // the error names the rule
+	}{
+		{"INSERT INTO ruled (u) VALUES (1)", nil, true},
+		{"INSERT INTO ruled (u) VALUES (?)", []any{1}, true},
+		{"REPLACE INTO ruled SET u = 1", nil, true},
+		{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", nil, true},
+		{"INSERT INTO ruled (u) SELECT 1", nil, true},
+		{"INSERT INTO ruled (u) VALUES (1); INSERT INTO ruled (u) VALUES (2)", nil, true},
+		{"INSERT INTO ruled (id, u) VALUES (NULL, 1)", nil, false},
+		{"INSERT INTO ruled (id, u) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE a = 2", nil, false},
+		{"INSERT INTO ruled SET id = 0, u = 1", nil, false},
+		{"INSERT INTO ruled (nothing) VALUES (1)", nil, false},
+		{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE nothing = 2", nil, true},
+	} {
+		_, err := ours.Exec(c.query, c.args...)
+		_, same := err.(*mysql.MySQLError)
+		var my *mysql.MySQLError
+		if !errors.As(err, &my) || my.Number != 1054 || same == c.rules || c.rules != strings.Contains(err.Error(), "column id, which the rule names") {
+			t.Errorf("%s\nhave: %v", c.query, err)
+		}
+	}
+}
