@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -286,6 +287,26 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 		}
 	}
 	return last, holders
+}
+
+// A machine that was restored sets its clock. The lease is then renewed at once, not after renew.
+func TestLease_renewsAtOnceAfterTheClockWasSet(t *testing.T) {
+	for by, early := range map[time.Duration]bool{time.Hour: true, -time.Hour: true, stepMost + 1: true, stepMost: false, 0: false} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := new(testclock.Clock)
+			_, l := byHand(t, new(oneRecord), config{Clock: clock})
+			slept := make(chan time.Duration)
+			go func(began time.Time) {
+				_ = l.sleep(t.Context(), 3*time.Second)
+				slept <- time.Since(began)
+			}(time.Now())
+			time.Sleep(time.Second + time.Millisecond)
+			clock.Set(by)
+			if have := <-slept; have > time.Second+lookEvery == early {
+				t.Errorf("clock set by %v\nhave: slept %v\nwant: interrupted: %v", by, have, early)
+			}
+		})
+	}
 }
 
 // A copy doesn't release its worker ID with a free time, because it doesn't know the keys of

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -215,7 +216,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	testserver.NeedsFlock(t)
 	for _, ring := range []int{1, 200} {
 		synctest.Test(t, func(t *testing.T) {
-			f, clock := newFailoverStores(t), new(stepped)
+			f, clock := newFailoverStores(t), new(testclock.Clock)
 			if _, err := f.assigner(config{}).acquire(t.Context(), 9); err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +231,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 				if _, err := g.Next(t.Context()); err != nil {
 					t.Fatalf("ring %d: %v", ring, err)
 				}
-				clock.set(clock.by() - 2*time.Millisecond)
+				clock.Set(clock.Off() - 2*time.Millisecond)
 			}
 		})
 	}

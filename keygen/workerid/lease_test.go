@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
@@ -109,11 +110,11 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
-		late := new(shiftedClock)
+		late := new(testclock.Clock)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, late)
 		old := mustAcquire(t, a, 0)
 		limit := old.Limit()
-		late.set(10 * time.Second) // by b's clock, the lease has ended
+		late.Set(10 * time.Second) // by b's clock, the lease has ended
 		l := mustAcquire(t, b, 0)
 		wantMS(t, "floor of the successor", l.Floor(), limit)
 		if err := old.Renew(t.Context(), limit); !errors.Is(err, spi.ErrLeaseLost) {

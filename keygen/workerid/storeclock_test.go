@@ -3,11 +3,11 @@ package workerid
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -118,22 +118,6 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 	}
 }
 
-// stepped is a clock that can be set while time passes.
-type stepped struct{ off atomic.Int64 }
-
-func newStepped(by time.Duration) *stepped {
-	s := new(stepped)
-	s.set(by)
-	return s
-}
-
-func (s *stepped) by() time.Duration    { return time.Duration(s.off.Load()) }
-func (s *stepped) set(by time.Duration) { s.off.Store(int64(by)) }
-func (s *stepped) Now() time.Time       { return time.Now().Add(s.by()) }
-func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
-	return spi.SystemClock.Sleep(ctx, d)
-}
-
 // These cases are not a step ahead: a process that was stopped, a store that was unavailable, and a
 // clock that was behind and is now right. Nor are a step that another process's record confirms, a
 // step that has lasted, a fleet that was down for a month, and a first start.
@@ -143,28 +127,28 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before time.Duration // initial offset of the clock
 		other  bool          // another process renews
-		then   func(*stepped, *assigner, *lease)
+		then   func(*testclock.Clock, *assigner, *lease)
 	}{
-		"it was stopped for a month": {then: func(*stepped, *assigner, *lease) { time.Sleep(month) }},
-		"it was suspended": {then: func(clock *stepped, a *assigner, _ *lease) {
-			clock.set(month) // the monotonic clock stood still
+		"it was stopped for a month": {then: func(*testclock.Clock, *assigner, *lease) { time.Sleep(month) }},
+		"it was suspended": {then: func(clock *testclock.Clock, a *assigner, _ *lease) {
+			clock.Set(month) // the monotonic clock stood still
 			a.uptime = func() (time.Duration, bool) { return 2 * month, true }
 		}},
-		"it was behind":        {before: -month, then: func(clock *stepped, _ *assigner, _ *lease) { clock.set(-month + time.Minute) }},
-		"another one is there": {other: true, then: func(clock *stepped, _ *assigner, _ *lease) { clock.set(month) }},
-		"nothing tells": {then: func(clock *stepped, a *assigner, _ *lease) {
-			clock.set(month)
+		"it was behind":        {before: -month, then: func(clock *testclock.Clock, _ *assigner, _ *lease) { clock.Set(-month + time.Minute) }},
+		"another one is there": {other: true, then: func(clock *testclock.Clock, _ *assigner, _ *lease) { clock.Set(month) }},
+		"nothing tells": {then: func(clock *testclock.Clock, a *assigner, _ *lease) {
+			clock.Set(month)
 			a.uptime = func() (time.Duration, bool) { return 0, false }
 		}},
-		"it stays there": {then: func(clock *stepped, _ *assigner, l *lease) {
-			clock.set(month)
+		"it stays there": {then: func(clock *testclock.Clock, _ *assigner, l *lease) {
+			clock.Set(month)
 			_ = l.keep(context.Background())
 			time.Sleep(defaultClockAhead + time.Second)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store, clock := newFileStore(t.TempDir(), "x"), newStepped(c.before)
+				store, clock := newFileStore(t.TempDir(), "x"), testclock.New(c.before)
 				a := assign(store, config{Clock: clock})
 				a.manual = true
 				l, err := a.acquire(t.Context(), 3)
@@ -181,7 +165,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
 					t.Errorf("have: %v\nwant: a renewal", err)
 				}
-				later := assign(store, config{Clock: newStepped(clock.by() + month)})
+				later := assign(store, config{Clock: testclock.New(clock.Off() + month)})
 				later.manual = true
 				if _, err := later.acquire(t.Context(), 3); err != nil {
 					t.Errorf("a start a month later\nhave: %v\nwant: a worker ID", err)
