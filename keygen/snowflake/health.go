@@ -178,7 +178,7 @@ func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 	case ended:
 		return outcome{}, spi.ErrClosed
 	case atLimit:
-		return g.pastLimit(s, need, now)
+		return g.pastLimit(s, need)
 	}
 	g.finish(w, nil, 0)
 	return outcome{}, nil

@@ -462,11 +462,11 @@ func TestLease_floorWithinATick(t *testing.T) {
 func TestLease_tooLateIsReleased(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})
-		first, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)
+		first, err := g.leasedSlot(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		late, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)
+		late, err := g.leasedSlot(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -234,7 +234,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		}
 	}
 	if s == nil {
-		return g.asking(nil, func(ctx context.Context) (*slot, error) { return g.leasedSlot(ctx, now, 0) }), nil
+		return g.asking(nil, func(ctx context.Context) (*slot, error) { return g.leasedSlot(ctx, 0) }), nil
 	}
 	for w := g.first(); w != nil; w = g.first() {
 		if w.probe {
@@ -275,7 +275,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 				}
 			}
 		case atLimit:
-			if o, err := g.pastLimit(s, need, now); err != nil || o.waits() {
+			if o, err := g.pastLimit(s, need); err != nil || o.waits() {
 				return o, err
 			}
 		case ended:
@@ -297,14 +297,14 @@ func (g *generator) crowdNap() time.Duration {
 
 // pastLimit returns the next step for keys in tick need, which the slot's limit doesn't cover. The
 // lease has to be renewed, unless it was renewed in the meantime.
-func (g *generator) pastLimit(s *slot, need, now int64) (outcome, error) {
+func (g *generator) pastLimit(s *slot, need int64) (outcome, error) {
 	switch {
 	case need > g.lastTick:
 		return outcome{}, g.timeError(g.clock.At(need))
 	case g.extend(s):
 		return outcome{}, nil
 	}
-	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need, now) }), nil
+	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need) }), nil
 }
 
 // change replaces s by next, unless s is no longer the current slot because the generator was

@@ -64,6 +64,26 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	}
 }
 
+// A lease that starts ahead of the clock has time in reserve. Its renewals are writes anyway, so a
+// clone is noticed as early.
+func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
+	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
+	a, original := byHand(t, store, config{Clock: clock, Quarantine: time.Minute})
+	if err := original.Renew(t.Context(), original.Floor()); err != nil {
+		t.Fatal(err)
+	}
+	clone := newLease(a)
+	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
+	clock.ms += 3000
+	limit := original.Limit()
+	if err := original.keep(t.Context()); err != nil || original.Limit() != limit {
+		t.Errorf("have: %v, limit %d\nwant: %d, which is far enough", err, original.Limit(), limit)
+	}
+	if err := clone.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) {
+		t.Errorf("the clone's renewal\nhave: %v\nwant: spi.ErrLeaseLost", err)
+	}
+}
+
 // A snapshot is taken while a write is in flight. Both copies find that write and know its token.
 // Neither trusts it, and the first write on top of it decides.
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
@@ -258,7 +278,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 	if _, err := original.generator.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3*time.Second + after + time.Millisecond)
+	time.Sleep(15*time.Second + after + time.Millisecond) // its keys follow the clock
 	clone := startMachine(t, dir)
 	clone.copyLease(t, original.lease)
 	tell(original, clone)
