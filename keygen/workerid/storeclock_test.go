@@ -2,10 +2,14 @@ package workerid
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -114,6 +118,51 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 		_, err := a.acquire(t.Context(), 0)
 		if isClockError(err) == want || want && !errors.Is(err, spi.ErrNoWorkerID) {
 			t.Errorf("held by %s\nhave: %v", holder, err)
+		}
+	}
+}
+
+// The SQL store reads its server's clock without the session's time zone. In the hour that summer
+// time repeats, a local time is ambiguous.
+func TestClock_ofSQLWhenSummerTimeEnds(t *testing.T) {
+	if testserver.Each(t, TestClock_ofSQLWhenSummerTimeEnds) {
+		return
+	}
+	t.Setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3") // the server's SYSTEM zone
+	server := testserver.StartSQL(t)
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	end := time.Date(2027, 10, 31, 1, 0, 0, 0, time.UTC)
+	for _, row := range []string{
+		"time_zone (Time_zone_id) VALUES (77)",
+		"time_zone_name (Name, Time_zone_id) VALUES ('Berlin', 77)",
+		"time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST, Abbreviation) VALUES (77, 0, 3600, 0, 'CET'), (77, 1, 7200, 1, 'CEST')",
+		fmt.Sprintf("time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (77, %d, 1), (77, %d, 0)",
+			end.AddDate(0, -6, 0).Unix(), end.Unix()),
+	} {
+		if _, err := db.Exec("INSERT INTO mysql." + row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, zone := range []string{"SYSTEM", "Berlin", "+05:30"} {
+		for _, at := range []time.Time{end.Add(-2 * time.Hour), end.Add(-time.Millisecond), end, end.Add(30 * time.Minute), end.Add(2 * time.Hour)} {
+			c, err := mysql.ParseDSN(server.DSN())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.DBName = "mysql"
+			c.Params = map[string]string{"time_zone": "'" + zone + "'", "timestamp": fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000)}
+			store, info, err := NewSQLStore(c.FormatDSN(), defaultTable, "ns")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if have, err := info.Now(t.Context()); err != nil || !have.Equal(at) {
+				t.Errorf("zone %s\nhave: %v, %v\nwant: %v", zone, have.UTC(), err, at)
+			}
+			store.Close()
 		}
 	}
 }
