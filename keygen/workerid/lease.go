@@ -153,7 +153,7 @@ func (l *lease) lock(ctx context.Context) error {
 	case l.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("shardkey: worker ID %d: waiting for its renewal: %w", l.workerID, ctx.Err())
+		return l.storeError("wait for a renewal", ctx.Err())
 	}
 }
 

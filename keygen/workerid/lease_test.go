@@ -244,6 +244,64 @@ func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	})
 }
 
+// The store doesn't answer. Callers whose deadline is shorter than its operations learn that, at the
+// start and when the lease has ended, and so does Ready.
+func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+			g := openGeneratorOn(t, s, map[string]any{"epoch": "1999-01-01"}, nil)
+			if started {
+				mustKey(t, g)
+			}
+			s.set(1000 * time.Hour)
+			time.Sleep(20 * time.Second)
+			for range 3 {
+				var wg sync.WaitGroup
+				for i := range 4 {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						call := g.Ready
+						if i > 0 {
+							call = func(ctx context.Context) error { _, err := g.Next(ctx); return err }
+						}
+						err := call(ctx)
+						if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, spi.ErrStore) || errors.Is(err, spi.ErrLeaseLimit) != started {
+							t.Errorf("started %v, caller %d\nhave: %v\nwant: its deadline and the store's error, of a lease's end: %v", started, i, err, started)
+						}
+					})
+				}
+				wg.Wait()
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if _, err := g.Next(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, spi.ErrStore) != started {
+				t.Errorf("canceled\nhave: %v\nwant: nothing about the store, but the error of renewals: %v", err, started)
+			}
+			s.set(0)
+			time.Sleep(5 * time.Second)
+			mustKey(t, g)
+		})
+	}
+}
+
+// A caller that waits for the clock learns nothing about a store.
+func TestLease_deadlineWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openGenerator(t, new(workeridtest.Memory), map[string]any{"epoch": "1999-01-01", "layout": "30-10-0", "tick": "5s"}, nil)
+		mustKey(t, g)
+		mustKey(t, g)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for range 4 {
+			if _, err := g.Next(ctx); err != nil && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, spi.ErrStore)) {
+				t.Errorf("have: %v\nwant: its deadline alone", err)
+			}
+		}
+	})
+}
+
 // slowStore is a store with delayed answers.
 type slowStore struct {
 	workerid.Hooked
