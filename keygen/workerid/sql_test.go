@@ -2,6 +2,7 @@ package workerid_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -138,6 +139,31 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 	mustExec(t, dsn, "GRANT UPDATE (owner, reserved_until, free_from, holder, since) ON %s.shardkey_worker TO %s", c.DBName, user)
 	if lease, err := a.AcquireWorkerID(t.Context(), 1023); err != nil || lease.WorkerID() != 0 {
 		t.Errorf("after the GRANT\nhave: %v, %v\nwant: worker ID 0", lease, err)
+	}
+}
+
+// A server that refuses writes may be the old primary. The store leaves the connection, so that it
+// finds the new one.
+func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
+	if testserver.EachAndOldest(t, TestSQLStore_leavesAReadOnlyServer) {
+		return
+	}
+	dsn := testserver.Database(t)
+	variable := "tx_read_only"
+	if testserver.KindOf(t) == testserver.KindMySQL && !testserver.IsOldest(t) {
+		variable = "transaction_read_only"
+	}
+	s := mustSQL(t, dsn, "shardkey_worker")
+	defer s.Close()
+	record := workerid.Record{Owner: "me", ReservedUntil: 9}
+	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, record); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	old := mustSQL(t, withParams(dsn, variable+"=1"), "shardkey_worker")
+	defer old.Close()
+	_, err := old.CompareAndSet(t.Context(), 0, record, workerid.Record{Owner: "you", ReservedUntil: 10})
+	if !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("have: %v\nwant: %v, after which a connection is opened anew", err, driver.ErrBadConn)
 	}
 }
 
