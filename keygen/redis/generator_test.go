@@ -250,6 +250,23 @@ func TestGenerator_foreignState(t *testing.T) {
 	}
 }
 
+// A state that is in use has its epoch. A generator with another epoch gets no key, and the first one
+// continues.
+func TestGenerator_epochOfALiveState(t *testing.T) {
+	addr := testserver.Redis(t)
+	first := open(t, addr)
+	before := mustKeys(t, first, 3)
+	other := open(t, addr, "epoch", "2020-01-01")
+	for range 2 {
+		if _, err := makeKeys(t, other, 1); !errors.Is(err, errForeignState) || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("have: %v\nwant: errForeignState", err)
+		}
+		if after := mustKeys(t, first, 3); after[0] <= before[2] {
+			t.Errorf("have: %d after %d\nwant: keys that ascend", after[0], before[2])
+		}
+	}
+}
+
 func TestGenerator_clockDecadesOff(t *testing.T) {
 	addr := testserver.Redis(t)
 	for _, years := range []int{-30, 30} {

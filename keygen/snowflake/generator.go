@@ -41,6 +41,7 @@ type generator struct {
 	mu      sync.Mutex // never held while a caller waits
 	queue   list.List  // of *waiter
 	closed  bool
+	pending bool // the queue waits for the store of worker IDs
 	figures figures
 }
 

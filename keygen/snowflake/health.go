@@ -144,17 +144,7 @@ func (g *generator) Ready(ctx context.Context) error {
 			return nil
 		}
 	}
-	err := g.join(ctx, &waiter{probe: true})
-	if err == nil || ctx.Err() == nil {
-		return err
-	}
-	// The assigner's error explains the wait, which ctx's error doesn't.
-	if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok {
-		if cause := r.Health().Err; cause != nil {
-			return fmt.Errorf("%w: %w", err, cause)
-		}
-	}
-	return err
+	return g.join(ctx, &waiter{probe: true})
 }
 
 // serveProbe checks whether a key is available for a waiter. If it returns the zero outcome and the
@@ -178,7 +168,7 @@ func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 	case ended:
 		return outcome{}, spi.ErrClosed
 	case atLimit:
-		return g.pastLimit(s, need, now)
+		return g.pastLimit(s, need)
 	}
 	g.finish(w, nil, 0)
 	return outcome{}, nil

@@ -3,6 +3,8 @@ package snowflake
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,6 +165,12 @@ func TestLease_acquireFails(t *testing.T) {
 	small := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: store})
 	if _, err := small.Next(context.Background()); !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrNoWorkerID)
+	}
+	for _, id := range []givenID{-1, math.MinInt64} {
+		g := mustNew(t, config{Clock: clock, Assigner: id})
+		if _, err := g.Next(context.Background()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("in 0..1023 from the assigner, found %d", id)) {
+			t.Errorf("\nhave: %v\nwant: worker ID %d is refused", err, id)
+		}
 	}
 	foreign := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
 	if _, err := foreign.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "in 0..15 from the assigner, found 1000") {
@@ -462,11 +470,11 @@ func TestLease_floorWithinATick(t *testing.T) {
 func TestLease_tooLateIsReleased(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})
-		first, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)
+		first, err := g.leasedSlot(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		late, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)
+		late, err := g.leasedSlot(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

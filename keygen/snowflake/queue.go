@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -62,6 +63,9 @@ func (g *generator) join(ctx context.Context, w *waiter) error {
 			return w.err
 		}
 		first := g.first() == w
+		if first {
+			g.pending = next.ask != nil
+		}
 		g.mu.Unlock()
 		err = g.await(ctx, w, first, next)
 		g.mu.Lock()
@@ -78,14 +82,14 @@ func (g *generator) join(ctx context.Context, w *waiter) error {
 // await does the work of the first waiter, or waits until w is the first. mu isn't held.
 func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome) error {
 	if err := ctx.Err(); err != nil {
-		return g.ended(err)
+		return g.ended(err, nil)
 	}
 	if !first {
 		select {
 		case <-w.signal:
 			return nil
 		case <-ctx.Done():
-			return g.ended(ctx.Err())
+			return g.ended(ctx.Err(), nil)
 		}
 	}
 	actx, cancel := context.WithCancel(ctx)
@@ -104,8 +108,10 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome)
 		err = g.cfg.Clock.Sleep(actx, min(o.nap, maxNap))
 	}
 	switch {
+	case ctx.Err() != nil && err != nil && o.ask == nil:
+		return g.ended(ctx.Err(), nil)
 	case ctx.Err() != nil && err != nil:
-		return g.ended(ctx.Err())
+		return g.ended(ctx.Err(), err)
 	case actx.Err() != nil:
 		return nil // served or closed in the meantime
 	case err != nil && o.ask != nil:
@@ -119,9 +125,47 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome)
 // maxNap limits one sleep, so that the generator notices a clock that jumps forwards.
 const maxNap = 100 * time.Millisecond
 
-func (g *generator) ended(err error) error {
-	return fmt.Errorf("shardkey: %s: waiting for keys: %w", g.typ(), err)
+// ended returns the error of a caller whose context ended with err. cause is the error of its call
+// to the store of worker IDs, or nil. If the caller gave up itself, that the store had no answer
+// shows nothing.
+func (g *generator) ended(err, cause error) error {
+	gaveUp := errors.Is(err, context.Canceled)
+	if cause == nil || gaveUp && errors.Is(cause, err) {
+		cause = g.trouble()
+	}
+	ended := fmt.Errorf("shardkey: %s: waiting for keys: %w", g.typ(), err)
+	if cause == nil || gaveUp && (errors.Is(cause, err) || errors.Is(cause, errNoAnswer)) {
+		return ended
+	}
+	return fmt.Errorf("%w: %w", ended, cause)
 }
+
+// trouble returns why the callers wait, if they wait for the store of worker IDs.
+func (g *generator) trouble() error {
+	g.mu.Lock()
+	pending := g.pending
+	g.mu.Unlock()
+	if !pending {
+		return nil
+	}
+	s, cause := g.slot.Load(), errNoAnswer
+	var source any = g.cfg.Assigner
+	if s != nil {
+		source = s.lease
+	}
+	if r, ok := source.(spi.HealthReporter); ok {
+		cause = cmp.Or(r.Health().Err, cause)
+	}
+	if s != nil {
+		if _, v := g.probe(s, g.clock.Now()); v == atLimit {
+			return g.leaseError(s, cause)
+		}
+	}
+	return cause
+}
+
+// errNoAnswer is the reason for a wait if the store hasn't answered a first request yet.
+var errNoAnswer = error(&spi.StoreError{Store: "worker IDs", Detail: "no answer yet"})
 
 // begin records that w has to wait.
 func (g *generator) begin(w *waiter, ns int64) {
@@ -150,6 +194,7 @@ func (g *generator) leave(w *waiter, err error) {
 func (g *generator) out(w *waiter) {
 	g.queue.Remove(w.place)
 	g.waiting.Add(-1)
+	g.pending = g.pending && g.queue.Len() > 0
 	if w.cancel != nil {
 		w.cancel()
 	}
@@ -234,7 +279,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		}
 	}
 	if s == nil {
-		return g.asking(nil, func(ctx context.Context) (*slot, error) { return g.leasedSlot(ctx, now, 0) }), nil
+		return g.asking(nil, func(ctx context.Context) (*slot, error) { return g.leasedSlot(ctx, 0) }), nil
 	}
 	for w := g.first(); w != nil; w = g.first() {
 		if w.probe {
@@ -275,7 +320,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 				}
 			}
 		case atLimit:
-			if o, err := g.pastLimit(s, need, now); err != nil || o.waits() {
+			if o, err := g.pastLimit(s, need); err != nil || o.waits() {
 				return o, err
 			}
 		case ended:
@@ -297,14 +342,14 @@ func (g *generator) crowdNap() time.Duration {
 
 // pastLimit returns the next step for keys in tick need, which the slot's limit doesn't cover. The
 // lease has to be renewed, unless it was renewed in the meantime.
-func (g *generator) pastLimit(s *slot, need, now int64) (outcome, error) {
+func (g *generator) pastLimit(s *slot, need int64) (outcome, error) {
 	switch {
 	case need > g.lastTick:
 		return outcome{}, g.timeError(g.clock.At(need))
 	case g.extend(s):
 		return outcome{}, nil
 	}
-	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need, now) }), nil
+	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need) }), nil
 }
 
 // change replaces s by next, unless s is no longer the current slot because the generator was

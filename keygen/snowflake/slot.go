@@ -62,9 +62,8 @@ func (g *generator) takeSlot(now int64) (*slot, error) {
 // unsetWorker warns about the most common cause of duplicate keys.
 const unsetWorker = "shardkey: no worker ID set, using 0; set worker-id or worker-id-assigner"
 
-// leasedSlot returns a slot for a worker ID from the assigner. now is the clock's tick, and no key
-// is below from.
-func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
+// leasedSlot returns a slot for a worker ID from the assigner. No key is below from.
+func (g *generator) leasedSlot(ctx context.Context, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
@@ -74,8 +73,9 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
 		return nil, fmt.Errorf("shardkey: %s: expected a worker ID in 0..%[3]d from the assigner, found %[2]d", g.typ(), id, maxID)
 	}
-	start := g.ceilTick(lease.Floor())
-	delay := delayOf(lease)
+	now, _ := g.clock.Read()
+	now = max(now, 0)
+	start, delay := g.ceilTick(lease.Floor()), delayOf(lease)
 	latest := now + int64(delay)/g.clock.Length()
 	if !g.begins(start, latest) {
 		// Another worker ID may be free at the next key.
@@ -135,8 +135,8 @@ func (s *slot) replaceable() bool { return s.lease != nil && s.leave == nil }
 
 // replace leases a worker ID to replace s, whose keys are ahead of the clock. back is the error for
 // that.
-func (g *generator) replace(ctx context.Context, s *slot, now int64, back error) (*slot, error) {
-	next, err := g.leasedSlot(ctx, now, 0)
+func (g *generator) replace(ctx context.Context, s *slot, back error) (*slot, error) {
+	next, err := g.leasedSlot(ctx, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", back, err)
 	}
@@ -171,7 +171,7 @@ func (g *generator) extend(s *slot) bool {
 
 // renew reserves the interval up to the end of tick. If the worker ID was lost, it leases another
 // one.
-func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
+func (g *generator) renew(ctx context.Context, s *slot, tick int64) (*slot, error) {
 	err := s.lease.Renew(ctx, g.lastMilli(tick))
 	if err == nil {
 		g.extend(s)
@@ -184,7 +184,7 @@ func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 		g.mu.Lock()
 		g.figures.lost++
 		g.mu.Unlock()
-		next, acquireErr := g.leasedSlot(ctx, now, s.state.top())
+		next, acquireErr := g.leasedSlot(ctx, s.state.top())
 		if acquireErr == nil {
 			return next, nil
 		}

@@ -316,7 +316,7 @@ func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error)
 	need -= s.state.ahead.Load()
 	nap, back := g.toWait(need, ns)
 	if back != nil && s.replaceable() && !g.begins(need, now) {
-		return g.asking(s, func(ctx context.Context) (*slot, error) { return g.replace(ctx, s, now, back) }), nil
+		return g.asking(s, func(ctx context.Context) (*slot, error) { return g.replace(ctx, s, back) }), nil
 	}
 	return outcome{nap: nap}, back
 }

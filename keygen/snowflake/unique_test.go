@@ -279,11 +279,16 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring sizes 1 and 200") {
 		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
 	}
+	late := plain.slot.Load()
 	wantErr(t, "close", plain.Close(), nil)
 	for range 5 {
 		if err := takeModel(ring, 3, seen); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// A call that had the slot before Close gets no position of the state that was replaced.
+	if start, _, v := plain.take(late, request{now: plain.clock.Now() + 1, n: 1}); v != ended {
+		t.Errorf("have: position %d, verdict %d\nwant: ended", start, v)
 	}
 	clock.step(-1 * ms) // in the ring, but before its start
 	if _, err := ring.Next(context.Background()); err != nil {

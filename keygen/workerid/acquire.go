@@ -134,7 +134,7 @@ func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorker
 
 func (a *assigner) prefer(r Record, now int64) preference {
 	switch {
-	case !a.rules.free(r, now):
+	case !r.isFree(now):
 		return notFree
 	case r.IsZero():
 		return neverUsed
@@ -235,57 +235,75 @@ func (a *assigner) list(ctx context.Context) ([]Entry, error) {
 // takeOver tries to replace the record in c by l's first record. It returns false if another owner
 // was faster.
 func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error) {
+	if c.Record.IsZero() {
+		// The first record of a worker ID is nobody's. It has no times of a lease, because the write
+		// may be applied after the record of another lease was removed.
+		c.Record = Record{Owner: newToken(), ReservedUntil: a.now(), FreeFrom: neverHeld, Holder: a.holder, Since: a.now()}
+		if _, stored, err := a.put(ctx, c.WorkerID, Record{}, c.Record); !stored {
+			return false, err
+		}
+	}
 	now := a.now()
-	floor := a.rules.floor(c.Record, now)
 	next := Record{
 		Owner:         newToken(),
-		ReservedUntil: a.rules.raise(c.Record, max(now, floor)+a.length().Milliseconds()),
+		ReservedUntil: raised(c.Record, now+a.length().Milliseconds()),
 		Holder:        a.holder,
 		Since:         now,
 	}
-	bounded, cancel := context.WithTimeout(ctx, a.opTimeout())
-	defer cancel()
-	swapped, err := a.store.CompareAndSet(bounded, c.WorkerID, c.Record, next)
-	var foreign *ForeignRecordError
-	if errors.As(err, &foreign) {
-		a.addWarning(c.WorkerID, err.Error())
-		return false, nil
-	}
-	if err == nil && !swapped {
-		return false, nil
-	}
-	bounded, cancel = context.WithTimeout(ctx, a.opTimeout())
-	defer cancel()
-	found, readErr := a.store.Get(bounded, c.WorkerID)
-	confirmed := a.rules.confirmed(swapped, err)
-	switch {
-	case confirmed && readErr != nil:
-		return false, a.storeError("read a worker ID that was taken", readErr)
-	case confirmed && found.Owner != next.Owner:
-		return false, nil // another owner has it already
-	case readErr != nil || found.Owner != next.Owner:
-		// If the write is applied later, no key uses it and the record expires.
-		return false, a.storeError("take a worker ID", err)
-	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
-		return false, a.storeError("take a worker ID", fmt.Errorf("the store changed a record: "+
-			"expected reserved_until %d and free_from %d, found %d and %d; check the types of its columns",
-			next.ReservedUntil, next.FreeFrom, found.ReservedUntil, found.FreeFrom))
-	}
-	if floor, err = l.apart(ctx, floor, now, l.seen); err != nil {
+	acknowledged, stored, err := a.put(ctx, c.WorkerID, c.Record, next)
+	if !stored {
 		return false, err
 	}
-	if confirmed {
+	floor, err := l.startAfter(ctx, c.Record, now)
+	if err != nil {
+		return false, err
+	}
+	if acknowledged {
 		l.begin(c.WorkerID, floor, next.ReservedUntil, next)
 		return true, nil
 	}
 	// The outcome was unknown, and the record is in the store. It is ours, but the store hasn't
 	// acknowledged it.
-	l.begin(c.WorkerID, floor, a.rules.shown(noLimit, next), next)
+	l.begin(c.WorkerID, floor, noLimit, next)
 	err = l.reserve(ctx, now)
 	if errors.Is(err, spi.ErrLeaseLost) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// put replaces a record and reads it again. stored is false if another owner was faster, or after
+// an error. acknowledged is false if the outcome was unknown, but the store returns the record.
+func (a *assigner) put(ctx context.Context, workerID int64, prev, next Record) (acknowledged, stored bool, err error) {
+	bounded, cancel := context.WithTimeout(ctx, a.opTimeout())
+	defer cancel()
+	swapped, err := a.store.CompareAndSet(bounded, workerID, prev, next)
+	var foreign *ForeignRecordError
+	if errors.As(err, &foreign) {
+		a.addWarning(workerID, err.Error())
+		return false, false, nil
+	}
+	if err == nil && !swapped {
+		return false, false, nil
+	}
+	bounded, cancel = context.WithTimeout(ctx, a.opTimeout())
+	defer cancel()
+	found, readErr := a.store.Get(bounded, workerID)
+	acknowledged = confirmed(swapped, err)
+	switch {
+	case acknowledged && readErr != nil:
+		return false, false, a.storeError("read a worker ID that was taken", readErr)
+	case acknowledged && found.Owner != next.Owner:
+		return false, false, nil // another owner has it already
+	case readErr != nil || found.Owner != next.Owner:
+		// If the write is applied later, no key uses it and the record expires.
+		return false, false, a.storeError("take a worker ID", err)
+	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
+		return false, false, a.storeError("take a worker ID", fmt.Errorf("the store changed a record: "+
+			"expected reserved_until %d and free_from %d, found %d and %d; check the types of its columns",
+			next.ReservedUntil, next.FreeFrom, found.ReservedUntil, found.FreeFrom))
+	}
+	return acknowledged, true, nil
 }
 
 // newToken returns an owner's token. It has 128 random bits, so that no record is written twice.

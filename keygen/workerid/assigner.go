@@ -30,7 +30,6 @@ type assigner struct {
 	store  Store
 	info   Info
 	config config
-	rules  rules
 	holder string
 	intN   func(n int) int // returns a random number; seeded in the simulation
 	manual bool            // the simulation renews leases itself
@@ -63,7 +62,7 @@ func newAssigner(store Store, info Info, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
-		store: store, info: info, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
+		store: store, info: info, config: c, holder: holderName(), intN: rand.IntN,
 		identity: identity, uptime: uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]bool{},
 		figures: stats.Figures{Health: spi.Health{LeaseRenewals: new(int64), LeasesLost: new(int64)}},

@@ -21,50 +21,44 @@ func TestRules_bounds(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
 		}
 	}
-	r := theRules
 	held := Record{Owner: "a", ReservedUntil: 1000}
 	released := Record{Owner: "a", ReservedUntil: 1000, FreeFrom: 400}
-	equal("floor of one never used", r.floor(Record{}, 77), int64(77))
-	equal("floor after one held", r.floor(held, 77), int64(1000))
-	equal("floor after one released", r.floor(released, 77), int64(400))
-	equal("raised", r.raise(held, 1001), int64(1001))
-	equal("not lowered", r.raise(held, 999), int64(1000))
+	equal("floor of one never used", floorAfter(Record{FreeFrom: neverHeld}, 77, 5*time.Millisecond), int64(81))
+	equal("floor after one held", floorAfter(held, 77, 5), int64(1000))
+	equal("floor after one released", floorAfter(released, 77, 5), int64(400))
+	equal("raised", raised(held, 1001), int64(1001))
+	equal("not lowered", raised(held, 999), int64(1000))
 	for _, c := range []struct {
 		swapped bool
 		err     error
 		want    bool
 	}{{true, nil, true}, {true, errors.New("x"), false}, {false, nil, false}, {false, errors.New("x"), false}} {
-		equal("confirmed", r.confirmed(c.swapped, c.err), c.want)
+		equal("confirmed", confirmed(c.swapped, c.err), c.want)
 	}
-	equal("the newest is mine", r.mine(held, held, nil), true)
-	equal("another reservation isn't", r.mine(Record{Owner: "a", ReservedUntil: 1001}, held, nil), false)
-	equal("an attempt is mine", r.mine(Record{Owner: "b", ReservedUntil: 5}, held, []string{"x", "b"}), true)
-	equal("another's isn't", r.mine(Record{Owner: "c", ReservedUntil: 1000}, held, []string{"x", "b"}), false)
-	equal("shown", r.shown(5, held), int64(5))
-	equal("free after the last used", r.freeFrom(100, 1000, 500), int64(501))
-	equal("free from the floor", r.freeFrom(100, 1000, 0), int64(100))
-	equal("free from the floor, the one before used", r.freeFrom(100, 1000, 99), int64(100))
-	equal("free after the floor alone was used", r.freeFrom(100, 1000, 100), int64(101))
-	equal("free after all", r.freeFrom(100, 1000, -1), int64(1000))
-	equal("never used is free", r.free(Record{}, 0), true)
-	equal("released is free", r.free(released, 0), true)
-	equal("held is not", r.free(held, 999), false)
-	equal("run out is", r.free(held, 1000), true)
-	equal("the longest", r.longest(5, 6), time.Duration(6))
-	equal("the longest is its own", r.longest(6, 5), time.Duration(6))
+	equal("the newest is mine", isOwn(held, held, nil), true)
+	equal("another reservation isn't", isOwn(Record{Owner: "a", ReservedUntil: 1001}, held, nil), false)
+	equal("an attempt is mine", isOwn(Record{Owner: "b", ReservedUntil: 5}, held, []string{"x", "b"}), true)
+	equal("another's isn't", isOwn(Record{Owner: "c", ReservedUntil: 1000}, held, []string{"x", "b"}), false)
+	equal("free after the last used", freeFrom(100, 1000, 500), int64(501))
+	equal("free from the floor", freeFrom(100, 1000, 0), int64(100))
+	equal("free from the floor, the one before used", freeFrom(100, 1000, 99), int64(100))
+	equal("free after the floor alone was used", freeFrom(100, 1000, 100), int64(101))
+	equal("free after all", freeFrom(100, 1000, -1), int64(1000))
+	equal("never used is free", Record{}.isFree(0), true)
+	equal("released is free", released.isFree(0), true)
+	equal("held is not", held.isFree(999), false)
+	equal("run out is", held.isFree(1000), true)
 	n := leaseLengths{longest: 10 * time.Second, before: 4 * time.Second, since: 1000}
-	equal("not settled", r.settled(n, 10_999), 4*time.Second)
-	equal("settled", r.settled(n, 11_000), 10*time.Second)
+	equal("not settled", n.settled(10_999), 4*time.Second)
+	equal("settled", n.settled(11_000), 10*time.Second)
 	n.before = 0
-	equal("nothing before", r.settled(n, 1000), 10*time.Second)
-	equal("others may have it", r.others(held, 501, 500), true)
-	equal("nobody may yet", r.others(held, 500, 500), false)
+	equal("nothing before", n.settled(1000), 10*time.Second)
 }
 
 // Worker IDs are tried in the order in which they are certain to be free.
 func TestAssigner_prefer(t *testing.T) {
 	const now = 1_000_000
-	a := &assigner{rules: theRules, config: config{Lease: 10 * time.Second}}
+	a := &assigner{config: config{Lease: 10 * time.Second}}
 	for _, tt := range []struct {
 		r    Record
 		want preference
@@ -252,7 +246,7 @@ func TestAssigner_durations(t *testing.T) {
 		{config{Lease: 10 * s, Renew: s}, &leaseLengths{longest: 5 * s, usable: 6 * s}, 30 * s, 24 * time.Hour, 20 * s, 6 * s, s, 10 * s, 2 * s},
 		{config{Lease: 10 * s, Renew: 4 * s}, &leaseLengths{longest: 10 * s, usable: 10 * s}, 30 * s, 24 * time.Hour, 20 * s, 10 * s, 4 * s, 10 * s, 4 * s},
 	} {
-		a := &assigner{config: tt.c, rules: theRules}
+		a := &assigner{config: tt.c}
 		a.lengths.Store(tt.noted)
 		have := [...]time.Duration{a.mostAhead(), a.horizon(), a.afterFailover(), a.length(), a.every(), a.longest(), a.opTimeout()}
 		want := [...]time.Duration{tt.ahead, tt.horizon, tt.failover, tt.length, tt.every, tt.longest, tt.opera}

@@ -27,7 +27,7 @@ type clocks struct {
 // reading is a reading of the clock, with the uptimes of the machine and of the process at that
 // time.
 type reading struct {
-	at        time.Time
+	at        time.Time // wall clock
 	uptime    time.Duration
 	monotonic time.Time
 }
@@ -42,7 +42,7 @@ func (r reading) passed(later reading) time.Duration {
 // unique, but the worker ID would be unusable until that time. listed are the records of the
 // namespace. If it is nil, they are read when needed. own is the lease's reservation, or 0.
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
-	now := a.config.Clock.Now()
+	now := a.config.Clock.Now().Round(0) // only the wall clock: a monotonic reading doesn't show that it was set
 	if now.Before(earliest) {
 		return wrongClock(now, "the current time is after", earliest)
 	}

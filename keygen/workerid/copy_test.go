@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -60,6 +61,26 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	}
 	if err := original.keep(t.Context()); err != nil || original.Limit() <= reserved {
 		t.Errorf("the original\nhave: %v, limit %d\nwant: one beyond %d", err, original.Limit(), reserved)
+	}
+}
+
+// A lease that starts ahead of the clock has time in reserve. Its renewals are writes anyway, so a
+// clone is noticed as early.
+func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
+	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
+	a, original := byHand(t, store, config{Clock: clock, Quarantine: time.Minute})
+	if err := original.Renew(t.Context(), original.Floor()); err != nil {
+		t.Fatal(err)
+	}
+	clone := newLease(a)
+	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
+	clock.ms += 3000
+	limit := original.Limit()
+	if err := original.keep(t.Context()); err != nil || original.Limit() != limit {
+		t.Errorf("have: %v, limit %d\nwant: %d, which is far enough", err, original.Limit(), limit)
+	}
+	if err := clone.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) {
+		t.Errorf("the clone's renewal\nhave: %v\nwant: spi.ErrLeaseLost", err)
 	}
 }
 
@@ -257,7 +278,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 	if _, err := original.generator.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3*time.Second + after + time.Millisecond)
+	time.Sleep(15*time.Second + after + time.Millisecond) // its keys follow the clock
 	clone := startMachine(t, dir)
 	clone.copyLease(t, original.lease)
 	tell(original, clone)
@@ -286,6 +307,26 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 		}
 	}
 	return last, holders
+}
+
+// A machine that was restored sets its clock. The lease is then renewed at once, not after renew.
+func TestLease_renewsAtOnceAfterTheClockWasSet(t *testing.T) {
+	for by, early := range map[time.Duration]bool{time.Hour: true, -time.Hour: true, stepMost + 1: true, stepMost: false, 0: false} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := new(testclock.Clock)
+			_, l := byHand(t, new(oneRecord), config{Clock: clock})
+			slept := make(chan time.Duration)
+			go func(began time.Time) {
+				_ = l.sleep(t.Context(), 3*time.Second)
+				slept <- time.Since(began)
+			}(time.Now())
+			time.Sleep(time.Second + time.Millisecond)
+			clock.Set(by)
+			if have := <-slept; have > time.Second+lookEvery == early {
+				t.Errorf("clock set by %v\nhave: slept %v\nwant: interrupted: %v", by, have, early)
+			}
+		})
+	}
 }
 
 // A copy doesn't release its worker ID with a free time, because it doesn't know the keys of

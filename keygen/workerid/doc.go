@@ -17,26 +17,26 @@
 // # Why no key repeats
 //
 // Each lease of a worker ID has an interval [floor, limit). It is enough to show that the intervals
-// of different leases never overlap. rules.go has the rules, each a short function. The proof:
+// of different leases never overlap. rules.go has the rules. The proof:
 //
 //  1. A record only changes by an atomic compare-and-set of the record that was read. Each write has
 //     a new random owner token. So no record is ever written twice, and a write that is delayed
 //     until after another one fails.
 //  2. So the records of a worker ID are a chain r1 → r2 → …, in which each link was written by a
 //     lease that held the previous record (a renewal) or by a new lease (a takeover).
-//  3. reserved_until never decreases along the chain (rule raise).
+//  3. reserved_until never decreases along the chain (rule raised).
 //  4. A lease raises its limit to u only when the store has acknowledged the lease's own record with
 //     reserved_until = u (rule confirmed). This link and all links before it are then durable. If
 //     the answer was lost, the limit stays as it is, and the lease reads the record again. It isn't
-//     enough that the lease reads its own token (rule shown). A store may return a write that it
-//     loses in a crash: InnoDB without a binary log returns a commit before its log is on disk. The
-//     lease then writes again, on top of the record that it read. When the store acknowledges that
-//     write, both are durable. So at every moment, limit ≤ reserved_until of the lease's own last
-//     link that can't be lost.
+//     enough that the lease reads its own token. A store may return a write that it loses in a
+//     crash: InnoDB without a binary log returns a commit before its log is on disk. The lease then
+//     writes again, on top of the record that it read. When the store acknowledges that write, both
+//     are durable. So at every moment, limit ≤ reserved_until of the lease's own last link that
+//     can't be lost.
 //  5. A takeover replaces the record that it read, and starts at its reserved_until or later (rule
-//     floor). When the store acknowledges that write, the replaced record is durable too. By 3 and
-//     4, the takeover starts at or after any limit that an earlier lease has or will have: by 1,
-//     later writes of the earlier leases fail.
+//     floorAfter). When the store acknowledges that write, the replaced record is durable too. By 3
+//     and 4, the takeover starts at or after any limit that an earlier lease has or will have: by
+//     1, later writes of the earlier leases fail.
 //  6. So floor(successor) ≥ limit(predecessor), and the intervals are disjoint. No step uses a
 //     clock. Clocks only determine when a record looks free.
 //
@@ -54,6 +54,25 @@
 // If the store loses a write anyway, both owners continue until the older one renews. It finds that
 // its record is gone, sets its limit to 0, and leases another worker ID.
 //
+// # Records that are removed
+//
+// A worker ID without a record was never used, or its record was removed: a truncated table,
+// FLUSHALL, a removed directory. If the clocks of both owners agree, even that repeats no key:
+//
+//   - A lease reserves at most one lease length L beyond the clock reading r of its renewal, so its
+//     limit is at most r + L. It reserves more only when its generator asks for a time that is more
+//     than L ahead of the clock.
+//   - The first record of a worker ID has no times and is nobody's. A lease that replaces it starts
+//     at the last millisecond before t + L, where t is its clock (rule floorAfter). It then asks for
+//     times that are less than L ahead.
+//   - The first record was written after the removal and before t was read, and r was read before
+//     the removal. So r < t, and the intervals are disjoint.
+//
+// A generator asks for times further ahead if it has no more keys at the time of its clock: its
+// clock stepped back, it makes as many keys as the layout has, or its ticks are longer than a
+// millisecond. It may then repeat keys with a successor until its next renewal. A record that is
+// replaced by an older one, as from a backup, isn't covered: its successor starts where that ended.
+//
 // # Failover
 //
 // A server that takes over from another server may lack its last writes, and with them the leases of
@@ -62,7 +81,7 @@
 //
 //  7. After each new lease has its record, it checks whether the server is the one in the notes. If
 //     it isn't, F is the time when that was first seen. No new lease on that server starts before
-//     F + 2L, where L is the longest lease in force (rule longest). A lease that the server lacks
+//     F + 2L, where L is the longest lease in force (assigner.longest). A lease that the server lacks
 //     was acknowledged by the old server, so its limit is at most L after that moment, by its
 //     owner's clock. The second L allows for clocks that differ. Until the change is seen, the new
 //     server grants nothing.
@@ -73,7 +92,7 @@
 //     the notes gave to those leases.
 //  10. A record that the new server returns need not be the newest of its chain, if its successor
 //     was lost. If the reservation of a lease has ended, another process may have taken it over.
-//     Such a lease ends if the server isn't the one that it started on (rule others).
+//     Such a lease ends if the server isn't the one that it started on (lease.mayBeOthers).
 //
 // This requires that clocks agree within a lease, and that nothing writes to the old server any
 // more. A replica must be behind by at most the shortest lease, and must have the notes of the old
@@ -92,8 +111,8 @@
 // same limit, and generate the same keys without a request to the store. This could only be excluded
 // with a request for each key. The following holds:
 //
-//   - Only one of the clones can renew a record. Each write has a new token and replaces the record
-//     that was read, so in every store the first write succeeds and all others fail. The token has
+//   - Only one of the clones can renew a record. Each renewal is a write, even if the time is
+//     already reserved. Each write has a new token and replaces the record that was read, so in every store the first write succeeds and all others fail. The token has
 //     random bits and the time, because clones may generate the same random bits. A clone whose
 //     write fails sets its limit to 0, and leases another worker ID before its next tick. So clones
 //     generate the same keys until each has tried to renew, which takes at most renew (3 s) and one

@@ -45,7 +45,7 @@ func Example() {
 		return
 	}
 	fmt.Println("worker IDs", first.WorkerID(), second.WorkerID())
-	fmt.Println("reserved for", time.Duration(first.Limit()-first.Floor())*time.Millisecond)
+	fmt.Println("reserved for", time.Until(time.UnixMilli(first.Limit())).Round(time.Second))
 
 	lastUsed := first.Floor() + 5
 	if err := first.Release(ctx, lastUsed); err != nil {

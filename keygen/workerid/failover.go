@@ -27,16 +27,20 @@ const neverChanged = 1
 
 const leaseNoteOwner = "longest lease"
 
-// apart returns the first key time of a new lease. The lease may start at floor, and was taken at
-// now. If the store has lost leases, their owners generate keys up to the limits that they had. By
-// their clocks, these limits are at most the longest lease in force after the time when their
-// server was replaced. Adding the same length again allows for clocks that differ.
-func (l *lease) apart(ctx context.Context, floor, now, seen int64) (int64, error) {
+// startAfter returns the first key time of a new lease that replaced prev at now. If the store has
+// lost leases, their owners generate keys up to the limits that they had. By their clocks, these
+// limits are at most the longest lease in force after the time when their server was replaced.
+// Adding the same length again allows for clocks that differ.
+func (l *lease) startAfter(ctx context.Context, prev Record, now int64) (int64, error) {
 	a := l.assigner
+	floor := floorAfter(prev, now, a.length())
 	if l.delay = a.config.Quarantine; l.delay > 0 {
 		floor = max(floor, now+l.delay.Milliseconds())
 	}
-	server, changed, err := a.serverChanged(ctx, seen)
+	if prev.FreeFrom == neverHeld {
+		l.delay = max(l.delay, a.length())
+	}
+	server, changed, err := a.serverChanged(ctx, l.seen)
 	if l.server = server; err == nil && changed > neverChanged {
 		a.changed.Store(changed)
 		begin := changed + a.afterFailover().Milliseconds()
@@ -51,7 +55,7 @@ func (l *lease) apart(ctx context.Context, floor, now, seen int64) (int64, error
 // return this lease's record as the newest.
 func (l *lease) mayBeOthers() bool {
 	a := l.assigner
-	return l.server != "" && a.rules.others(l.newest, a.now(), (a.length()-2*a.every()).Milliseconds())
+	return l.server != "" && l.newest.ReservedUntil-a.now() < (a.length()-2*a.every()).Milliseconds()
 }
 
 // checkServer ends a lease that may belong to another process, if the lease was taken on another
@@ -96,7 +100,7 @@ type leaseLengths struct {
 // longest returns the longest lease in force, as far as this process knows.
 func (a *assigner) longest() time.Duration {
 	if n := a.lengths.Load(); n != nil {
-		return a.rules.longest(a.config.Lease, n.longest)
+		return max(a.config.Lease, n.longest)
 	}
 	return a.config.Lease
 }
@@ -133,7 +137,7 @@ func (a *assigner) noteLease(ctx context.Context) error {
 	if err != nil {
 		return a.storeError("record the length of leases", err)
 	}
-	n.usable = min(a.config.Lease, a.rules.settled(n, a.now()))
+	n.usable = min(a.config.Lease, n.settled(a.now()))
 	a.lengths.Store(&n)
 	return nil
 }
@@ -152,7 +156,7 @@ func (a *assigner) noteLength(ctx context.Context) (leaseLengths, error) {
 			return n, nil
 		}
 		now := a.now()
-		n = leaseLengths{longest: a.config.Lease, before: a.rules.settled(n, now), since: now}
+		n = leaseLengths{longest: a.config.Lease, before: n.settled(now), since: now}
 		swapped, err := a.info.notes.CompareAndSet(ctx, leaseNote, noted, Record{
 			Owner: leaseNoteOwner, ReservedUntil: n.longest.Milliseconds(), FreeFrom: n.before.Milliseconds(),
 			Holder: "noted by " + a.holder, Since: now,

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -215,7 +216,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	testserver.NeedsFlock(t)
 	for _, ring := range []int{1, 200} {
 		synctest.Test(t, func(t *testing.T) {
-			f, clock := newFailoverStores(t), new(stepped)
+			f, clock := newFailoverStores(t), new(testclock.Clock)
 			if _, err := f.assigner(config{}).acquire(t.Context(), 9); err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +231,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 				if _, err := g.Next(t.Context()); err != nil {
 					t.Fatalf("ring %d: %v", ring, err)
 				}
-				clock.set(clock.by() - 2*time.Millisecond)
+				clock.Set(clock.Off() - 2*time.Millisecond)
 			}
 		})
 	}
@@ -364,4 +365,86 @@ func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// moving is a store whose server has a name that a test changes. It can lose answers to writes.
+type moving struct {
+	deaf
+	notes     oneRecord
+	name      string
+	nameErr   error
+	lostWrite bool
+}
+
+func newMoving() *moving { return &moving{deaf: deaf{oneRecord: new(oneRecord)}, name: "first"} }
+
+func (s *moving) Notes() Store                             { return &s.notes }
+func (s *moving) ServerID(context.Context) (string, error) { return s.name, s.nameErr }
+func (s *moving) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
+	ok, err := s.deaf.CompareAndSet(ctx, id, prev, next)
+	if s.lostWrite {
+		return false, errAway
+	}
+	return ok, err
+}
+
+// A lease that ran out may be another's on a server that doesn't show it. That is remembered over a
+// renewal whose answer is lost, although the record has time again after it.
+func TestLease_unsureOverALostAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		server string
+		want   error
+	}{"the same server": {"first", nil}, "another": {"second", spi.ErrLeaseLost}} {
+		store, clock := newMoving(), &fixedClock{ms: start}
+		_, l := byHand(t, store, config{Clock: clock})
+		clock.ms += 11_000
+		store.lostWrite = true
+		if err := l.keep(t.Context()); !errors.Is(err, errAway) || store.record.ReservedUntil <= clock.ms {
+			t.Fatalf("have: %v, %v\nwant: a write without an answer", err, store.record)
+		}
+		store.lostWrite, store.name = false, c.server
+		err := l.keep(t.Context())
+		if !errors.Is(err, c.want) || c.want == nil && err != nil || (l.Limit() > clock.ms) != (c.want == nil) {
+			t.Errorf("%s\nhave: %v, limit %d\nwant: %v", name, err, l.Limit()-clock.ms, c.want)
+		}
+	}
+}
+
+// While the server of an unsure lease isn't known, its limit stays.
+func TestLease_unsureWithoutTheServersName(t *testing.T) {
+	store, clock := newMoving(), &fixedClock{ms: start}
+	_, l := byHand(t, store, config{Clock: clock})
+	clock.ms += 11_000
+	limit := l.Limit()
+	store.nameErr = errAway
+	for range 2 {
+		if err := l.keep(t.Context()); !errors.Is(err, errAway) || !errors.Is(err, spi.ErrStore) || l.Limit() != limit {
+			t.Errorf("have: %v, limit %d\nwant: spi.ErrStore, limit %d", err, l.Limit(), limit)
+		}
+	}
+	store.nameErr = nil
+	if err := l.keep(t.Context()); err != nil || l.Limit() != clock.ms+10_000 {
+		t.Errorf("have: %v, limit %d\nwant: limit %d", err, l.Limit(), clock.ms+10_000)
+	}
+}
+
+// Leases are lengthened twice soon after each other. A replica may lack both notes, so the first
+// length is used until the last note is as old as its lease.
+func TestAssigner_lengthenedTwice(t *testing.T) {
+	store, clock := newMoving(), &fixedClock{ms: start}
+	for _, c := range []struct {
+		lease, after, want time.Duration
+	}{
+		{10 * time.Second, 0, 10 * time.Second},
+		{time.Minute, time.Minute, 10 * time.Second},
+		{10 * time.Minute, 30 * time.Second, 10 * time.Second},
+		{10 * time.Minute, 9 * time.Minute, 10 * time.Second},
+		{10 * time.Minute, time.Minute, 10 * time.Minute},
+	} {
+		clock.ms += c.after.Milliseconds()
+		a := assign(store, config{Clock: clock, Lease: c.lease})
+		if err := a.noteLease(t.Context()); err != nil || a.length() != c.want {
+			t.Errorf("lease %v, %v later\nhave: %v, %v\nwant: %v", c.lease, c.after, a.length(), err, c.want)
+		}
+	}
 }

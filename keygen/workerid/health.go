@@ -244,7 +244,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 		id.State = "unknown"
 	case a.oddity(e.WorkerID, e, now) != "":
 		id.State = "ahead"
-	case !a.rules.free(e.Record, now):
+	case !e.Record.isFree(now):
 		id.State = "held"
 	case e.Record.FreeFrom > 0 || e.Record.IsZero():
 		id.State = "free"

@@ -69,7 +69,7 @@ func (l *lease) WorkerID() int64 { return l.workerID }
 func (l *lease) Floor() int64 { return l.floor }
 
 // Delay returns how far ahead of the clock the lease may start even though all clocks are right.
-// Leases start later after a failover, and with a quarantine.
+// Leases start later if the worker ID has no record, after a failover, and with a quarantine.
 func (l *lease) Delay() time.Duration { return l.delay }
 
 // Limit returns the first key time that this lease doesn't cover. It is 0 after the lease is lost
@@ -153,7 +153,7 @@ func (l *lease) lock(ctx context.Context) error {
 	case l.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("shardkey: worker ID %d: waiting for its renewal: %w", l.workerID, ctx.Err())
+		return l.storeError("wait for a renewal", ctx.Err())
 	}
 }
 
@@ -196,8 +196,7 @@ func (l *lease) early(d time.Duration) time.Duration {
 	return d - time.Duration(l.assigner.intN(int(d/2/time.Microsecond)+1))*time.Microsecond
 }
 
-// keep renews the lease once, up to one lease length from now. If the clock stepped back and that
-// is already reserved, it only checks that the record still exists.
+// keep renews the lease once, up to one lease length from now.
 func (l *lease) keep(ctx context.Context) error {
 	if err := l.lock(ctx); err != nil {
 		return err
@@ -206,8 +205,7 @@ func (l *lease) keep(ctx context.Context) error {
 	return l.renew(ctx, l.assigner.now())
 }
 
-// renew tries once to reserve one lease length beyond until and beyond now, and records the
-// outcome. The caller holds busy.
+// renew tries once to extend the reservation, and records the outcome. The caller holds busy.
 func (l *lease) renew(ctx context.Context, until int64) error {
 	if err := l.endedBy(); err != nil {
 		return err
@@ -226,6 +224,9 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 	return err
 }
 
+// reserve extends the reservation to one lease length beyond now or, if that doesn't include
+// until, beyond until. It writes a new token even if the time is already reserved, because only one
+// of two clones can do that.
 func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 	defer guard.Recover(&err, "the store of worker IDs") // the outcome is unknown, as with any error
 	if err := l.checkClocks(ctx, until); err != nil {
@@ -241,12 +242,12 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 	}
 	l.unsure = l.unsure || l.mayBeOthers()
 	for range busyRetries {
-		want := max(until, l.assigner.now()) + l.assigner.length().Milliseconds()
-		next := l.next(want)
-		if next.ReservedUntil == l.newest.ReservedUntil && l.Limit() >= next.ReservedUntil {
-			return l.reread(ctx) // the reservation is long enough; check that the record is still ours
+		length := l.assigner.length().Milliseconds()
+		want := l.assigner.now() + length
+		if until >= want {
+			want = until + length
 		}
-		done, err := l.write(ctx, next)
+		done, err := l.write(ctx, l.next(want))
 		if done || err != nil {
 			return err
 		}
@@ -264,7 +265,7 @@ func (l *lease) next(want int64) Record {
 	if len(l.attempts) >= maxAttempts {
 		r.Owner = l.attempts[len(l.attempts)-1]
 	}
-	r.ReservedUntil = l.assigner.rules.raise(l.newest, want)
+	r.ReservedUntil = raised(l.newest, want)
 	return r
 }
 
@@ -275,7 +276,7 @@ func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 		l.attempts = append(l.attempts, next.Owner)
 	}
 	swapped, err := l.assigner.store.CompareAndSet(ctx, l.workerID, l.newest, next)
-	if l.assigner.rules.confirmed(swapped, err) {
+	if confirmed(swapped, err) {
 		l.newest, l.attempts = next, nil
 		if err := l.checkServer(ctx); err != nil {
 			return false, err
@@ -294,7 +295,7 @@ func (l *lease) reread(ctx context.Context) error {
 	if err != nil {
 		return l.readError("read the lease", err)
 	}
-	if !l.assigner.rules.mine(found, l.newest, l.attempts) {
+	if !isOwn(found, l.newest, l.attempts) {
 		why := found.String()
 		if found.IsZero() {
 			why = "its record was removed from the store"
@@ -303,7 +304,6 @@ func (l *lease) reread(ctx context.Context) error {
 	}
 	if !found.Same(l.newest) {
 		l.newest, l.attempts = found, nil
-		l.grow(l.assigner.rules.shown(l.Limit(), found))
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	defer cancel()
 	for range busyRetries {
 		next := l.next(l.newest.ReservedUntil)
-		next.FreeFrom = l.assigner.rules.freeFrom(l.floor, l.newest.ReservedUntil, lastUsed)
+		next.FreeFrom = freeFrom(l.floor, l.newest.ReservedUntil, lastUsed)
 		if done, err := l.write(ctx, next); done || err != nil {
 			return err
 		}

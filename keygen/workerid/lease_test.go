@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
@@ -19,7 +20,7 @@ import (
 func TestLease_reservesAheadAndRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustAcquire(t, newAssigner(t, new(workeridtest.Memory), nil), 1023)
-		wantMS(t, "floor", l.Floor(), nowMS())
+		wantMS(t, "floor", l.Floor(), nowMS()+10_000-1)
 		wantMS(t, "limit", l.Limit(), nowMS()+10_000)
 		time.Sleep(1400 * time.Millisecond)
 		wantMS(t, "limit before the renewal", l.Limit(), nowMS()+8_600)
@@ -37,7 +38,7 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 		m := new(workeridtest.Memory)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
 		first := mustAcquire(t, a, 0)
-		used := nowMS() + 1234
+		used := first.Floor() + 1234
 		if err := first.Release(t.Context(), used); err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +53,8 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 		}
 		second := mustAcquire(t, b, 0)
 		wantMS(t, "floor", second.Floor(), used+1)
-		if second.Limit() < used+10_000 {
-			t.Errorf("limit\nhave: %d\nwant: at least %d", second.Limit(), used+10_000)
+		if err := second.Renew(t.Context(), used+1); err != nil || second.Limit() <= used+1 {
+			t.Errorf("have: limit %d, %v\nwant: more than %d", second.Limit(), err, used+1)
 		}
 	})
 }
@@ -109,11 +110,11 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
-		late := new(shiftedClock)
+		late := new(testclock.Clock)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, late)
 		old := mustAcquire(t, a, 0)
 		limit := old.Limit()
-		late.set(10 * time.Second) // by b's clock, the lease has ended
+		late.Set(10 * time.Second) // by b's clock, the lease has ended
 		l := mustAcquire(t, b, 0)
 		wantMS(t, "floor of the successor", l.Floor(), limit)
 		if err := old.Renew(t.Context(), limit); !errors.Is(err, spi.ErrLeaseLost) {
@@ -243,6 +244,64 @@ func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	})
 }
 
+// The store doesn't answer. Callers whose deadline is shorter than its operations learn that, at the
+// start and when the lease has ended, and so does Ready.
+func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+			g := openGeneratorOn(t, s, map[string]any{"epoch": "1999-01-01"}, nil)
+			if started {
+				mustKey(t, g)
+			}
+			s.set(1000 * time.Hour)
+			time.Sleep(20 * time.Second)
+			for range 3 {
+				var wg sync.WaitGroup
+				for i := range 4 {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						call := g.Ready
+						if i > 0 {
+							call = func(ctx context.Context) error { _, err := g.Next(ctx); return err }
+						}
+						err := call(ctx)
+						if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, spi.ErrStore) || errors.Is(err, spi.ErrLeaseLimit) != started {
+							t.Errorf("started %v, caller %d\nhave: %v\nwant: its deadline and the store's error, of a lease's end: %v", started, i, err, started)
+						}
+					})
+				}
+				wg.Wait()
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if _, err := g.Next(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, spi.ErrStore) != started {
+				t.Errorf("canceled\nhave: %v\nwant: nothing about the store, but the error of renewals: %v", err, started)
+			}
+			s.set(0)
+			time.Sleep(5 * time.Second)
+			mustKey(t, g)
+		})
+	}
+}
+
+// A caller that waits for the clock learns nothing about a store.
+func TestLease_deadlineWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openGenerator(t, new(workeridtest.Memory), map[string]any{"epoch": "1999-01-01", "layout": "30-10-0", "tick": "5s"}, nil)
+		mustKey(t, g)
+		mustKey(t, g)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for range 4 {
+			if _, err := g.Next(ctx); err != nil && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, spi.ErrStore)) {
+				t.Errorf("have: %v\nwant: its deadline alone", err)
+			}
+		}
+	})
+}
+
 // slowStore is a store with delayed answers.
 type slowStore struct {
 	workerid.Hooked
@@ -296,37 +355,44 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	})
 }
 
-// A store that loses data breaks its contract. The holder notices at its next renewal. From then
-// on it generates no key of the lost worker ID, whatever it had reserved.
-func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
+// The record of a live lease is removed, and another process leases the worker ID before the holder
+// notices at its next renewal. Without a record, keys begin one lease ahead, so none repeats.
+func TestLease_forgottenByItsStore(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		synctest.Test(t, func(t *testing.T) {
-			m := new(workeridtest.Memory)
-			first := startGenerator(t, m, ring)
-			mustKey(t, first)
-			time.Sleep(100 * time.Millisecond)
-			m.Put(0, workerid.Record{})
-			forgotten := time.Now()
-			second := startGenerator(t, m, ring)
-
-			made := map[int64]bool{}
-			twice, last := 0, time.Duration(0)
-			for time.Since(forgotten) < 12*time.Second {
-				for _, g := range []workerid.Snowflake{first, second} {
-					key := mustKey(t, g)
-					if made[key] {
-						twice++
-						last = time.Since(forgotten)
-					}
-					made[key] = true
+		for after := 10 * time.Millisecond; after < 14*time.Second; after += 1100 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				m := new(workeridtest.Memory)
+				first := startGenerator(t, m, ring)
+				made := map[int64]bool{}
+				mustBeNew(t, made, first, after)
+				m.Put(0, workerid.Record{})
+				second := startGenerator(t, m, ring)
+				mustBeNew(t, made, first, time.Millisecond)
+				mustBeNew(t, made, second, time.Millisecond)
+				if *first.Health().WorkerID != *second.Health().WorkerID {
+					t.Fatal("the worker ID wasn't taken, so this shows nothing")
 				}
-				time.Sleep(time.Millisecond)
-			}
-			t.Logf("ring %d: %d keys twice, the last after %v", ring, twice, last)
-			if twice == 0 || last > 3*time.Second {
-				t.Errorf("keys twice\nhave: %d, the last after %v\nwant: some, none after the renewal at 3s", twice, last)
-			}
-		})
+				for began := time.Now(); time.Since(began) < 12*time.Second; {
+					mustBeNew(t, made, first, time.Millisecond)
+					mustBeNew(t, made, second, time.Millisecond)
+				}
+				if *first.Health().WorkerID == *second.Health().WorkerID {
+					t.Errorf("removed after %v: both have the worker ID to the end", after)
+				}
+			})
+		}
+	}
+}
+
+// mustBeNew lets a generator make keys for a time, none of which was made before.
+func mustBeNew(t *testing.T, made map[int64]bool, g workerid.Snowflake, d time.Duration) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < d; time.Sleep(time.Millisecond) {
+		key := mustKey(t, g)
+		if made[key] {
+			t.Fatalf("key %d twice", key)
+		}
+		made[key] = true
 	}
 }
 

@@ -101,19 +101,29 @@ func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
 }
 
 func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
+	const now = 1_790_000_000_000
+	free := Record{Owner: "x", ReservedUntil: now + 9_999, FreeFrom: now + 9_999}
 	for name, c := range map[string]struct {
+		before Record
 		silent int
+		writes int
 		taken  bool
-	}{"the second is confirmed": {1, true}, "none is confirmed": {2, false}} {
+	}{
+		"the second is confirmed":           {free, 1, 2, true},
+		"none is confirmed":                 {free, 2, 2, false},
+		"a first record need not be":        {Record{}, 1, 2, true},
+		"the second one, of a first record": {Record{}, 2, 3, true},
+		"none, of a first record":           {Record{}, 3, 3, false},
+	} {
 		t.Run(name, func(t *testing.T) {
-			clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord), silent: c.silent}
+			clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: &oneRecord{c.before}, silent: c.silent}
 			a := assign(store, config{Clock: clock})
 			a.manual = true
 			l, err := a.acquire(t.Context(), 0)
 			switch {
-			case store.writes != 2:
-				t.Errorf("writes\nhave: %d\nwant: 2", store.writes)
-			case c.taken && (err != nil || l.Limit() != clock.ms+10_000 || l.Floor() != clock.ms):
+			case store.writes != c.writes:
+				t.Errorf("writes\nhave: %d\nwant: %d", store.writes, c.writes)
+			case c.taken && (err != nil || l.Limit() != clock.ms+10_000 || l.Floor() != clock.ms+9_999):
 				t.Errorf("have: %v, %v\nwant: a lease", l, err)
 			case !c.taken && !errors.Is(err, spi.ErrStore):
 				t.Errorf("have: %v\nwant: spi.ErrStore", err)
@@ -123,17 +133,26 @@ func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
 }
 
 // altering is a store with a column that is too narrow.
-type altering struct{ *oneRecord }
+type altering struct {
+	*oneRecord
+	alter func(*Record)
+}
 
 func (s altering) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	next.ReservedUntil = 1<<31 - 1
+	s.alter(&next)
 	return s.oneRecord.CompareAndSet(ctx, id, prev, next)
 }
 
 func TestAssigner_refusesARecordThatCameBackOtherThanWritten(t *testing.T) {
-	a := assign(altering{new(oneRecord)}, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
-	a.manual = true
-	if l, err := a.acquire(t.Context(), 0); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "changed a record") {
-		t.Errorf("have: %v, %v\nwant: that the record was changed", l, err)
+	for name, alter := range map[string]func(*Record){
+		"reserved_until": func(r *Record) { r.ReservedUntil = 1<<31 - 1 },
+		"free_from":      func(r *Record) { r.FreeFrom = min(r.FreeFrom, 0) },
+		"free_from kept": func(r *Record) { r.FreeFrom = 1 },
+	} {
+		a := assign(altering{new(oneRecord), alter}, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
+		a.manual = true
+		if l, err := a.acquire(t.Context(), 0); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "changed a record") {
+			t.Errorf("%s\nhave: %v, %v\nwant: that the record was changed", name, l, err)
+		}
 	}
 }

@@ -39,16 +39,19 @@ func seeds() int {
 
 // All IDs are unique, whatever the clocks, the processes and the store do.
 func TestSimulation_findsNoRepeat(t *testing.T) {
-	for name, r := range map[string]rules{
-		"rules": theRules,
+	for name, k := range map[string]kind{
+		"any": {}, "store crashes": {crashes: true},
 		// Taking over worker IDs at any time, even from live holders, costs leases but repeats no
 		// ID. Uniqueness doesn't depend on clocks.
-		"any record is free": withRule(func(r *rules) { r.free = func(Record, int64) bool { return true } }),
+		"any record is free": {anyFree: true},
+		// Without a record a lease starts one length ahead, so the removed record isn't missed.
+		"records are removed":           {removals: true},
+		"records of SNOWFLAKE's leases": {removals: true, real: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sum figures
 			for seed := range seeds() {
-				w := newWorld(uint64(seed), r, bugs{})
+				w := newWorld(uint64(seed), k)
 				w.run(simSteps)
 				if w.repeat != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
@@ -56,7 +59,14 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 				sum.add(w.figures)
 			}
 			t.Logf("%d worlds: %+v", seeds(), sum)
-			for _, n := range []int{sum.ids / 1000, sum.acquired, sum.lost, sum.released, sum.crashes, sum.lostAnswers, sum.lateWrites, sum.forgotten} {
+			happened := []int{sum.ids / 1000, sum.acquired, sum.released, sum.crashes, sum.lostAnswers, sum.lateWrites}
+			if !k.real {
+				happened = append(happened, sum.lost, sum.forgotten)
+			}
+			if k.removals {
+				happened = append(happened, sum.removed/10)
+			}
+			for _, n := range happened {
 				if n < seeds() {
 					t.Errorf("too little happened to prove anything: %+v", sum)
 				}
@@ -65,64 +75,54 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 	}
 }
 
-// The simulation must find duplicates when a rule is missing. Otherwise it proves nothing.
-func TestSimulation_findsSeededBugs(t *testing.T) {
-	for name, c := range map[string]struct {
-		rules rules
-		bugs  bugs
-	}{
-		"limit is not looked at":  {theRules, bugs{noLimit: true}},
-		"store does not compare":  {theRules, bugs{noCompare: true}},
-		"an id after giving back": {theRules, bugs{lateLimit: true}},
-		"reserved_until may fall": {rules: withRule(func(r *rules) {
-			r.raise = func(_ Record, want int64) int64 { return want }
-		})},
-		"successor starts at its clock": {rules: withRule(func(r *rules) {
-			r.floor = func(_ Record, now int64) int64 { return now }
-		})},
-		"successor starts one too early": {rules: withRule(func(r *rules) {
-			floor := r.floor
-			r.floor = func(prev Record, now int64) int64 { return floor(prev, now) - 1 }
-		})},
-		"lost answer counts as written": {rules: withRule(func(r *rules) {
-			r.confirmed = func(swapped bool, err error) bool { return swapped || err != nil }
-		})},
-		"what the store shows counts as kept": {rules: withRule(func(r *rules) {
-			r.shown = func(_ int64, found Record) int64 { return found.ReservedUntil }
-		})},
-		"any record is mine": {rules: withRule(func(r *rules) {
-			r.mine = func(Record, Record, []string) bool { return true }
-		})},
-		"last used is free": {rules: withRule(func(r *rules) {
-			r.freeFrom = func(floor, limit, lastUsed int64) int64 { return max(floor, lastUsed) }
-		})},
-		"unused lease frees what came before it": {rules: withRule(func(r *rules) {
-			r.freeFrom = func(floor, limit, lastUsed int64) int64 { return max(lastUsed+1, floor-50) }
-		})},
-		"close frees what may be used": {rules: withRule(func(r *rules) {
-			freeFrom := r.freeFrom
-			r.freeFrom = func(floor, limit, lastUsed int64) int64 { return freeFrom(floor, limit, max(0, lastUsed)) }
-		})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for seed := range 300 {
-				w := newWorld(uint64(seed), c.rules, c.bugs)
-				w.run(simSteps)
-				if w.repeat != nil {
-					t.Logf("found with seed %d at step %d: %v", seed, w.figures.steps, w.repeat)
-					return
-				}
+// The records are removed at every step of a world, once in each.
+func TestSimulation_recordsRemovedAtEachStep(t *testing.T) {
+	const steps = 400
+	for seed := range uint64(5) {
+		for at := range steps {
+			w := newWorld(seed, kind{removals: true})
+			w.run(at)
+			for id := range w.maxID + 1 {
+				w.remove(id)
 			}
-			t.Error("not found")
-		})
+			w.run(at + steps)
+			if w.repeat != nil {
+				t.Fatalf("seed %d, removed after step %d: %v", seed, at, w.repeat)
+			}
+		}
 	}
+}
+
+// The simulation must find duplicates when a safeguard is missing. Otherwise it proves nothing.
+func TestSimulation_findsSeededBugs(t *testing.T) {
+	for name, b := range map[string]bugs{
+		"limit is not looked at":  {noLimit: true},
+		"store does not compare":  {noCompare: true},
+		"an id after giving back": {lateLimit: true},
+	} {
+		t.Run(name, func(t *testing.T) { findRepeat(t, kind{bugs: b}, simSteps, 300) })
+	}
+}
+
+// findRepeat fails if none of the worlds finds a duplicate.
+func findRepeat(t *testing.T, k kind, steps, worlds int) {
+	t.Helper()
+	for seed := range worlds {
+		w := newWorld(uint64(seed), k)
+		w.run(steps)
+		if w.repeat != nil {
+			t.Logf("found with seed %d at step %d: %v", seed, w.figures.steps, w.repeat)
+			return
+		}
+	}
+	t.Error("not found")
 }
 
 // These worlds use SNOWFLAKE in place of the simulation's generator.
 func TestSimulation_ofSnowflake(t *testing.T) {
 	var sum figures
 	for seed := range seeds() {
-		w := makeWorld(uint64(seed), theRules, bugs{}, true)
+		w := newWorld(uint64(seed), kind{real: true})
 		w.run(simSteps)
 		if w.repeat != nil {
 			t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
@@ -134,31 +134,23 @@ func TestSimulation_ofSnowflake(t *testing.T) {
 		t.Errorf("too little happened to prove anything: %+v", sum)
 	}
 	for name, b := range map[string]bugs{"no limit": {farLimit: true}, "no comparison": {noCompare: true}} {
-		found := false
-		for seed := 0; seed < 300 && !found; seed++ {
-			w := makeWorld(uint64(seed), theRules, b, true)
-			w.run(simSteps)
-			found = w.repeat != nil
-		}
-		if !found {
-			t.Errorf("%s: not found", name)
-		}
+		t.Run(name, func(t *testing.T) { findRepeat(t, kind{bugs: b, real: true}, simSteps, 300) })
 	}
 }
+
+// failoverSteps is the number of steps of a world with failovers. It is short, because the longest
+// lease is recorded at the beginning.
+const failoverSteps = simSteps / 5
 
 // Replicas without the last writes replace servers, and processes have leases of three lengths.
 // All IDs are unique.
 func TestSimulation_failoversWithLeasesOfDifferentLengths(t *testing.T) {
-	run := func(seed int, r rules, real bool) *world {
-		w := (&world{real: real, failovers: true}).populate(uint64(seed), r, bugs{})
-		w.run(simSteps / 5) // short, because the longest lease is recorded at the beginning
-		return w
-	}
 	for _, real := range []bool{false, true} {
 		var sum figures
 		worlds := (seeds() + 2) / 3
 		for seed := range worlds {
-			w := run(seed, theRules, real)
+			w := newWorld(uint64(seed), kind{failovers: true, real: real})
+			w.run(failoverSteps)
 			if w.repeat != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
 			}
@@ -171,50 +163,19 @@ func TestSimulation_failoversWithLeasesOfDifferentLengths(t *testing.T) {
 			}
 		}
 	}
-	if raceEnabled() || testing.Short() {
-		return // finding the bug takes some thousand worlds
-	}
-	for name, r := range map[string]rules{
-		"only the own lease counts": withRule(func(r *rules) {
-			r.longest = func(own, _ time.Duration) time.Duration { return own }
-		}),
-		"a longer lease is used as soon as it is noted": withRule(func(r *rules) {
-			r.settled = func(n leaseLengths, _ int64) time.Duration { return n.longest }
-		}),
-		"a lease that ran out is renewed on any server": withRule(func(r *rules) {
-			r.others = func(Record, int64, int64) bool { return false }
-		}),
-	} {
-		found := false
-		for seed := 0; seed < 3000 && !found; seed++ {
-			w := run(seed, r, false)
-			if found = w.repeat != nil; found {
-				t.Logf("%s: found with seed %d at step %d: %v", name, seed, w.figures.steps, w.repeat)
-			}
-		}
-		if !found {
-			t.Errorf("%s: not found", name)
-		}
-	}
 }
 
 // A seed determines a world, so that failures can be reproduced.
 func TestSimulation_isReproducible(t *testing.T) {
 	var have []figures
 	for range 2 {
-		w := newWorld(7, theRules, bugs{})
+		w := newWorld(7, kind{})
 		w.run(simSteps)
 		have = append(have, w.figures)
 	}
 	if have[0] != have[1] {
 		t.Errorf("have: %+v\nwant: %+v", have[1], have[0])
 	}
-}
-
-func withRule(change func(*rules)) rules {
-	r := theRules
-	change(&r)
-	return r
 }
 
 // process is a process of the world, with an unreliable clock.
@@ -231,6 +192,7 @@ type process struct {
 	assigner *assigner
 	real     Snowflake // see sim_snowflake_test.go
 	lease    *lease
+	ahead    int64 // how far ahead of its clock the lease started
 	last     int64 // time of the last ID
 	former   []*lease
 }
@@ -261,7 +223,7 @@ func (p *process) start() {
 		Lease: lease, Renew: lease * 3 / 10, Clock: p, Logger: slog.New(slog.DiscardHandler),
 		MaxClockAhead: horizon, // uniqueness doesn't depend on it
 	})
-	a.rules, a.manual, a.intN = p.world.rules, true, p.world.rng.IntN
+	a.manual, a.intN = true, p.world.rng.IntN
 	a.identity = func() string { return "" }
 	a.uptime = func() (time.Duration, bool) { return 0, false }
 	p.assigner = a
@@ -272,6 +234,9 @@ func (p *process) start() {
 
 func (p *process) setClock() {
 	rng := p.world.rng
+	if p.world.removals {
+		return
+	}
 	if p.world.failovers {
 		p.offset = int64(rng.IntN(simLag) - simLag/2)
 		return
@@ -361,7 +326,7 @@ func (p *process) acquire() bool {
 		return false
 	}
 	p.world.figures.acquired++
-	p.lease, p.last = l, l.floor-1
+	p.lease, p.last, p.ahead = l, l.floor-1, max(0, l.floor-p.Now().UnixMilli())
 	return true
 }
 
@@ -373,6 +338,9 @@ func (p *process) makeID() {
 	}
 	l := p.lease
 	t := max(p.Now().UnixMilli(), p.last+1, l.floor)
+	if p.world.removals && t > p.Now().UnixMilli()+p.ahead {
+		return
+	}
 	if !p.world.bugs.noLimit && t >= l.Limit() {
 		if p.busy || !p.renew(t) {
 			return

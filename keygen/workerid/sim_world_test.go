@@ -16,9 +16,8 @@ import (
 // the world continue before and after it takes effect, while the calling process waits. This
 // simulates slow answers and paused processes.
 type world struct {
-	rng    *rand.Rand
-	bugs   bugs
-	rules  rules
+	rng *rand.Rand
+	kind
 	time   int64              // true time in milliseconds
 	log    map[int64][]Record // by worker ID; the store shows the last one
 	kept   map[int64]int      // number of records that survive a crash of the store
@@ -27,13 +26,8 @@ type world struct {
 	procs  []*process
 	maxID  int64
 	depth  int
-	real   bool // processes have SNOWFLAKE generators
-
-	// failovers means that replicas without the last writes replace the server, that processes
-	// have leases of different lengths, and that their clocks agree.
-	failovers bool
-	server    int
-	at        map[int64][]int64 // time of each record of log
+	server int
+	at     map[int64][]int64 // time of each record of log
 
 	made    map[id]*lease
 	keys    map[int64]bool // keys of real generators
@@ -44,6 +38,23 @@ type world struct {
 // id is an identifier. The simulation generates at most one per millisecond.
 type id struct{ worker, time int64 }
 
+// kind is what can happen in a world.
+type kind struct {
+	bugs bugs
+	real bool // processes have SNOWFLAKE generators
+
+	// crashes means that the store often loses what it hasn't acknowledged.
+	crashes bool
+	// anyFree means that all records look free, also those of live holders.
+	anyFree bool
+	// failovers means that replicas without the last writes replace the server, that processes
+	// have leases of different lengths, and that their clocks agree.
+	failovers bool
+	// removals means that the records of worker IDs are removed, and that clocks agree. Processes
+	// generate fewer IDs than fit into the time.
+	removals bool
+}
+
 // bugs are safeguards, in addition to the rules, that a test can disable.
 type bugs struct {
 	noLimit   bool // the generator ignores the limit
@@ -53,7 +64,7 @@ type bugs struct {
 }
 
 type figures struct {
-	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten, failovers int
+	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten, failovers, removed int
 }
 
 func (f *figures) add(g figures) {
@@ -71,18 +82,12 @@ func (f *figures) add(g figures) {
 	f.cutOffs += g.cutOffs
 	f.forgotten += g.forgotten
 	f.failovers += g.failovers
+	f.removed += g.removed
 }
 
-func newWorld(seed uint64, r rules, b bugs) *world { return makeWorld(seed, r, b, false) }
-
-func makeWorld(seed uint64, r rules, b bugs, real bool) *world {
-	return (&world{real: real}).populate(seed, r, b)
-}
-
-func (w *world) populate(seed uint64, r rules, b bugs) *world {
-	*w = world{
-		real: w.real, failovers: w.failovers, keys: map[int64]bool{}, at: map[int64][]int64{},
-		rng: rand.New(rand.NewPCG(seed, 1)), bugs: b, rules: r,
+func newWorld(seed uint64, k kind) *world {
+	w := &world{
+		kind: k, keys: map[int64]bool{}, at: map[int64][]int64{}, rng: rand.New(rand.NewPCG(seed, 1)),
 		time: 1_790_000_000_000, log: map[int64][]Record{}, kept: map[int64]int{}, made: map[id]*lease{},
 	}
 	w.maxID = int64(w.rng.IntN(5))
@@ -118,8 +123,11 @@ func (w *world) step() {
 		w.late[i] = w.late[len(w.late)-1]
 		w.late = w.late[:len(w.late)-1]
 	}
-	if w.chance(1000) {
+	if w.chance(1000) || w.crashes && w.chance(100) {
 		w.crashStore()
+	}
+	if w.removals && w.chance(50) {
+		w.remove(int64(w.rng.IntN(int(w.maxID) + 1)))
 	}
 	if w.failovers && w.chance(100) {
 		w.failOver()
@@ -175,7 +183,18 @@ func (w *world) swap(workerID int64, prev, next Record) int {
 }
 
 // keep makes the log of a worker ID durable up to an index.
-func (w *world) keep(workerID int64, place int) { w.kept[workerID] = max(w.kept[workerID], place) }
+func (w *world) keep(workerID int64, place int) {
+	w.kept[workerID] = max(w.kept[workerID], min(place, len(w.log[workerID])))
+}
+
+// remove removes the record of a worker ID, which takes a millisecond.
+func (w *world) remove(workerID int64) {
+	if len(w.log[workerID]) > 0 {
+		w.figures.removed++
+		w.cut(workerID, 0)
+	}
+	w.time++
+}
 
 // crashStore removes the records that the store has shown but not acknowledged.
 func (w *world) crashStore() {
@@ -240,6 +259,9 @@ func (s *lossyStore) List(context.Context) ([]Entry, error) {
 	var entries []Entry
 	for i := range w.maxID + 1 {
 		if r := w.shown(i); !r.IsZero() {
+			if w.anyFree && r.FreeFrom == 0 {
+				r.FreeFrom = r.ReservedUntil // no other start
+			}
 			entries = append(entries, Entry{WorkerID: i, Record: r})
 		}
 	}

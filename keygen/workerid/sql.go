@@ -166,10 +166,13 @@ func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record
 	return n == 1 && err == nil, err
 }
 
-// now returns the server's time, or the zero time if it isn't known.
+// now returns the server's time, or the zero time if it isn't known. It doesn't use the session's
+// time zone: UNIX_TIMESTAMP(NOW()) is an hour off when summer time ends, because the local time is
+// ambiguous (https://dev.mysql.com/doc/refman/en/date-and-time-functions.html#function_unix-timestamp).
 func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
 	var ms sql.NullInt64
-	err := s.db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").Scan(&ms)
+	err := s.db.QueryRowContext(ctx,
+		"SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000").Scan(&ms)
 	if err != nil || ms.Int64 <= 0 {
 		return time.Time{}, err
 	}
@@ -244,18 +247,23 @@ func tableDDL(name string) string {
 ) ENGINE=InnoDB`
 }
 
-// tableError is the error if the table can't be created or doesn't have the expected form. It wraps
-// [spi.ErrStore].
+// tableError is the error if the table can't be created or used, or doesn't have the expected form.
+// It wraps [spi.ErrStore].
 type tableError struct {
 	Table string
-	DDL   string // the statement to run manually
+	DDL   string // the statement to run manually; "" if the table exists
+	Grant bool   // whether the application's user may lack privileges
 	Err   error  // the server's error, or what is wrong
 }
 
 func (e *tableError) Error() string {
+	statements := e.DDL
+	if e.Grant {
+		statements += fmt.Sprintf("\nGRANT SELECT, INSERT, UPDATE ON %s TO the application's user", e.Table)
+	}
 	return fmt.Sprintf("%v: the worker-ID table %s is missing or wrong: %v; "+
-		"run this statement as a user with the privilege:\n%s",
-		spi.ErrStore, e.Table, e.Err, e.DDL)
+		"run this as a user with the privilege:\n%s",
+		spi.ErrStore, e.Table, e.Err, strings.TrimPrefix(statements, "\n"))
 }
 
 func (e *tableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
@@ -274,12 +282,17 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	return s.columnError(err)
 }
 
-// columnError adds the DDL to an error about a column.
+// columnError adds the DDL to an error about a column, and the privileges to an error about one.
 func (s *sqlStore) columnError(err error) error {
 	switch mysqldb.Number(err) {
 	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong,
 		mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
 		return s.tableError(err)
+	case mysqldb.ErrTableDenied, mysqldb.ErrColumnDenied:
+		var known *tableError
+		if !errors.As(err, &known) {
+			return &tableError{Table: s.table, Grant: true, Err: err}
+		}
 	}
 	return err
 }
@@ -299,7 +312,7 @@ func (s *sqlStore) tableError(err error) error {
 	if mysqldb.Number(err) == 0 {
 		return err
 	}
-	return &tableError{Table: s.table, DDL: tableDDL(s.table), Err: err}
+	return &tableError{Table: s.table, DDL: tableDDL(s.table), Grant: true, Err: err}
 }
 
 // keyError returns the error for a table that permits several rows for a worker ID.

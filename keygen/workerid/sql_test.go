@@ -2,6 +2,7 @@ package workerid_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -95,6 +96,11 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || strings.Contains(err.Error(), "secret-word") {
 		t.Fatalf("have: %v\nwant: a TableError without the password", err)
 	}
+	for _, want := range []string{"CREATE TABLE", "GRANT SELECT, INSERT, UPDATE ON `shardkey_worker`"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("have: %v\nwant: %s", err, want)
+		}
+	}
 	mustExec(t, dsn, "%s", table.DDL)
 	lease, err := a.AcquireWorkerID(t.Context(), 1023)
 	if err != nil || lease.WorkerID() != 0 {
@@ -102,6 +108,62 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	}
 	if d := a.Describe(); strings.Contains(d, "secret-word") || strings.Contains(d, user) {
 		t.Errorf("Describe tells too much: %s", d)
+	}
+}
+
+// A user who may insert a row and not update it gets no lease, which could not be renewed, and leaves
+// no record.
+func TestSQLStore_mayNotUpdate(t *testing.T) {
+	if testserver.EachAndOldest(t, TestSQLStore_mayNotUpdate) {
+		return
+	}
+	dsn := testserver.Database(t)
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "n_" + c.DBName[max(0, len(c.DBName)-14):]
+	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
+	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
+	mustExec(t, dsn, "GRANT SELECT, INSERT, CREATE ON %s.* TO %s", c.DBName, user)
+	c.User, c.Passwd = user, "secret-word"
+
+	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
+	for range 2 {
+		_, err = a.AcquireWorkerID(t.Context(), 1023)
+		var table *workerid.TableError
+		if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON") {
+			t.Fatalf("have: %v\nwant: a TableError that names the privileges", err)
+		}
+	}
+	mustExec(t, dsn, "GRANT UPDATE (owner, reserved_until, free_from, holder, since) ON %s.shardkey_worker TO %s", c.DBName, user)
+	if lease, err := a.AcquireWorkerID(t.Context(), 1023); err != nil || lease.WorkerID() != 0 {
+		t.Errorf("after the GRANT\nhave: %v, %v\nwant: worker ID 0", lease, err)
+	}
+}
+
+// A server that refuses writes may be the old primary. The store leaves the connection, so that it
+// finds the new one.
+func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
+	if testserver.EachAndOldest(t, TestSQLStore_leavesAReadOnlyServer) {
+		return
+	}
+	dsn := testserver.Database(t)
+	variable := "tx_read_only"
+	if testserver.KindOf(t) == testserver.KindMySQL && !testserver.IsOldest(t) {
+		variable = "transaction_read_only"
+	}
+	s := mustSQL(t, dsn, "shardkey_worker")
+	defer s.Close()
+	record := workerid.Record{Owner: "me", ReservedUntil: 9}
+	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, record); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	old := mustSQL(t, withParams(dsn, variable+"=1"), "shardkey_worker")
+	defer old.Close()
+	_, err := old.CompareAndSet(t.Context(), 0, record, workerid.Record{Owner: "you", ReservedUntil: 10})
+	if !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("have: %v\nwant: %v, after which a connection is opened anew", err, driver.ErrBadConn)
 	}
 }
 

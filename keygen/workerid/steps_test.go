@@ -281,11 +281,11 @@ func TestLease_releaseThatFails(t *testing.T) {
 		store := new(counted)
 		_, l := byHand(t, store, config{Clock: &fixedClock{ms: start}})
 		tt.do(store)
-		if err := l.Release(t.Context(), start+5); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+		if err := l.Release(t.Context(), l.floor+5); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s\nhave: %v\nwant: %v", name, err, tt.want)
 		}
-		if name == "done" && store.record.FreeFrom != start+6 {
-			t.Errorf("have: free from %d\nwant: %d", store.record.FreeFrom, int64(start+6))
+		if name == "done" && store.record.FreeFrom != l.floor+6 {
+			t.Errorf("have: free from %d\nwant: %d", store.record.FreeFrom, l.floor+6)
 		}
 	}
 }
@@ -355,7 +355,7 @@ func named(t *testing.T, server string, notes *counted, c config) (*assigner, *l
 }
 
 // After a failover new leases begin two leases after the moment at which it was seen.
-func TestLease_apart(t *testing.T) {
+func TestLease_startAfter(t *testing.T) {
 	const lease = 10_000
 	for name, tt := range map[string]struct {
 		quarantine time.Duration
@@ -372,10 +372,17 @@ func TestLease_apart(t *testing.T) {
 		"a floor beyond it":     {0, start, start + 30_000, start + 30_000, 20 * time.Second},
 		"quarantine":            {30 * time.Second, neverChanged, start, start + 30_000, 30 * time.Second},
 		"quarantine, a failure": {30 * time.Second, start, start, start + 30_000, 30 * time.Second},
+		"no record":             {0, neverChanged, 0, start + lease - 1, 10 * time.Second},
+		"no record, quarantine": {30 * time.Second, neverChanged, 0, start + 30_000, 30 * time.Second},
+		"no record, a failure":  {0, start, 0, start + 2*lease, 20 * time.Second},
 	} {
 		notes := &counted{oneRecord: oneRecord{Record{Owner: "s", FreeFrom: tt.changed, ReservedUntil: tt.changed}}}
 		a, l := named(t, "s", notes, config{Quarantine: tt.quarantine})
-		floor, err := l.apart(t.Context(), tt.floor, start, 0)
+		prev := Record{Owner: "x", ReservedUntil: tt.floor}
+		if tt.floor == 0 {
+			prev = Record{Owner: "x", ReservedUntil: neverHeld, FreeFrom: neverHeld}
+		}
+		floor, err := l.startAfter(t.Context(), prev, start)
 		if err != nil || floor != tt.wantFloor || l.Delay() != tt.wantDelay || l.server != "s" {
 			t.Errorf("%s\nhave: floor %d, delay %v, %v\nwant: %d, %v", name, floor-start, l.Delay(), err, tt.wantFloor-start, tt.wantDelay)
 		}

@@ -2,12 +2,16 @@ package workerid
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"sync/atomic"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -118,20 +122,49 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 	}
 }
 
-// stepped is a clock that can be set while time passes.
-type stepped struct{ off atomic.Int64 }
-
-func newStepped(by time.Duration) *stepped {
-	s := new(stepped)
-	s.set(by)
-	return s
-}
-
-func (s *stepped) by() time.Duration    { return time.Duration(s.off.Load()) }
-func (s *stepped) set(by time.Duration) { s.off.Store(int64(by)) }
-func (s *stepped) Now() time.Time       { return time.Now().Add(s.by()) }
-func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
-	return spi.SystemClock.Sleep(ctx, d)
+// The SQL store reads its server's clock without the session's time zone. In the hour that summer
+// time repeats, a local time is ambiguous.
+func TestClock_ofSQLWhenSummerTimeEnds(t *testing.T) {
+	if testserver.Each(t, TestClock_ofSQLWhenSummerTimeEnds) {
+		return
+	}
+	t.Setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3") // the server's SYSTEM zone
+	server := testserver.StartSQL(t)
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	end := time.Date(2027, 10, 31, 1, 0, 0, 0, time.UTC)
+	for _, row := range []string{
+		"time_zone (Time_zone_id) VALUES (77)",
+		"time_zone_name (Name, Time_zone_id) VALUES ('Berlin', 77)",
+		"time_zone_transition_type (Time_zone_id, Transition_type_id, `Offset`, Is_DST, Abbreviation) VALUES (77, 0, 3600, 0, 'CET'), (77, 1, 7200, 1, 'CEST')",
+		fmt.Sprintf("time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (77, %d, 1), (77, %d, 0)",
+			end.AddDate(0, -6, 0).Unix(), end.Unix()),
+	} {
+		if _, err := db.Exec("INSERT INTO mysql." + row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, zone := range []string{"SYSTEM", "Berlin", "+05:30"} {
+		for _, at := range []time.Time{end.Add(-2 * time.Hour), end.Add(-time.Millisecond), end, end.Add(30 * time.Minute), end.Add(2 * time.Hour)} {
+			c, err := mysql.ParseDSN(server.DSN())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.DBName = "mysql"
+			c.Params = map[string]string{"time_zone": "'" + zone + "'", "timestamp": fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000)}
+			store, info, err := NewSQLStore(c.FormatDSN(), defaultTable, "ns")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if have, err := info.Now(t.Context()); err != nil || !have.Equal(at) {
+				t.Errorf("zone %s\nhave: %v, %v\nwant: %v", zone, have.UTC(), err, at)
+			}
+			store.Close()
+		}
+	}
 }
 
 // These cases are not a step ahead: a process that was stopped, a store that was unavailable, and a
@@ -143,28 +176,28 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before time.Duration // initial offset of the clock
 		other  bool          // another process renews
-		then   func(*stepped, *assigner, *lease)
+		then   func(*testclock.Clock, *assigner, *lease)
 	}{
-		"it was stopped for a month": {then: func(*stepped, *assigner, *lease) { time.Sleep(month) }},
-		"it was suspended": {then: func(clock *stepped, a *assigner, _ *lease) {
-			clock.set(month) // the monotonic clock stood still
+		"it was stopped for a month": {then: func(*testclock.Clock, *assigner, *lease) { time.Sleep(month) }},
+		"it was suspended": {then: func(clock *testclock.Clock, a *assigner, _ *lease) {
+			clock.Set(month) // the monotonic clock stood still
 			a.uptime = func() (time.Duration, bool) { return 2 * month, true }
 		}},
-		"it was behind":        {before: -month, then: func(clock *stepped, _ *assigner, _ *lease) { clock.set(-month + time.Minute) }},
-		"another one is there": {other: true, then: func(clock *stepped, _ *assigner, _ *lease) { clock.set(month) }},
-		"nothing tells": {then: func(clock *stepped, a *assigner, _ *lease) {
-			clock.set(month)
+		"it was behind":        {before: -month, then: func(clock *testclock.Clock, _ *assigner, _ *lease) { clock.Set(-month + time.Minute) }},
+		"another one is there": {other: true, then: func(clock *testclock.Clock, _ *assigner, _ *lease) { clock.Set(month) }},
+		"nothing tells": {then: func(clock *testclock.Clock, a *assigner, _ *lease) {
+			clock.Set(month)
 			a.uptime = func() (time.Duration, bool) { return 0, false }
 		}},
-		"it stays there": {then: func(clock *stepped, _ *assigner, l *lease) {
-			clock.set(month)
+		"it stays there": {then: func(clock *testclock.Clock, _ *assigner, l *lease) {
+			clock.Set(month)
 			_ = l.keep(context.Background())
 			time.Sleep(defaultClockAhead + time.Second)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store, clock := newFileStore(t.TempDir(), "x"), newStepped(c.before)
+				store, clock := newFileStore(t.TempDir(), "x"), testclock.New(c.before)
 				a := assign(store, config{Clock: clock})
 				a.manual = true
 				l, err := a.acquire(t.Context(), 3)
@@ -181,7 +214,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
 					t.Errorf("have: %v\nwant: a renewal", err)
 				}
-				later := assign(store, config{Clock: newStepped(clock.by() + month)})
+				later := assign(store, config{Clock: testclock.New(clock.Off() + month)})
 				later.manual = true
 				if _, err := later.acquire(t.Context(), 3); err != nil {
 					t.Errorf("a start a month later\nhave: %v\nwant: a worker ID", err)

@@ -14,9 +14,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -50,8 +50,7 @@ func child(text string) error {
 	if o.Writer != nil {
 		return o.Writer.work()
 	}
-	clock := new(wrongClock)
-	clock.off.Store(int64(o.Clock))
+	clock := testclock.New(o.Clock)
 	host := spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)}
 	var all []any // closed at the end
 	if o.Assigner.Type != "" {
@@ -86,7 +85,7 @@ func child(text string) error {
 }
 
 // obey reads the parent's commands: "step 1h", "quit".
-func obey(clock *wrongClock, quit context.CancelFunc) {
+func obey(clock *testclock.Clock, quit context.CancelFunc) {
 	defer quit()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		step, ok := strings.CutPrefix(in.Text(), "step ")
@@ -94,7 +93,7 @@ func obey(clock *wrongClock, quit context.CancelFunc) {
 		if !ok || err != nil {
 			return
 		}
-		clock.off.Add(int64(d))
+		clock.Set(clock.Off() + d)
 	}
 }
 
@@ -142,13 +141,4 @@ func kind(err error) string {
 		}
 	}
 	return undocumented
-}
-
-// wrongClock is the machine's clock plus an error.
-type wrongClock struct{ off atomic.Int64 }
-
-func (c *wrongClock) Now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
-
-func (c *wrongClock) Sleep(ctx context.Context, d time.Duration) error {
-	return spi.SystemClock.Sleep(ctx, d)
 }
