@@ -507,6 +507,11 @@ var readingCases = []readingCase{
 	{name: "comments of versions, the values", query: "INSERT INTO ruled (a, s) VALUES (1 /*!99999 , 7, 8 */ /*!50000 , 2 */)"},
 	{name: "sql_mode in a hint", on: testserver.MySQL8, query: "INSERT /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO') */ INTO ruled (id, a) VALUES (0, 1)"},
 	{name: "sql_mode in SET STATEMENT", on: testserver.MariaDB, query: "SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO' FOR INSERT INTO ruled (id, a) VALUES (0, 1)"},
+	{name: "ANSI_QUOTES in the string", query: `SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES'); INSERT INTO "ruled" (a) VALUES (1)`},
+	{name: "ANSI_QUOTES in the string, a lax mode", query: `SELECT 1; SET sql_mode = 'ANSI_QUOTES'; REPLACE "ruled" (a) VALUES (1); SELECT 1`},
+	{name: "NO_BACKSLASH_ESCAPES in the string", query: `SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT '\'; INSERT INTO ruled (a) VALUES (1); -- '`},
+	{name: "gbk in the string", query: "SET NAMES gbk; SELECT '\xbf\x5c'; INSERT INTO ruled (a) VALUES (1); -- '"},
+	{name: "sql_mode with an accent", on: testserver.MySQL8, setup: []string{"INSERT INTO ruled (a) VALUES (1)", "DELETE FROM ruled", "SET SESSION sql_modé = 'NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES'"}, query: `INSERT INTO ruled (id, s) VALUES (0, 'a\'), (0, 'b') -- ')`, want: []string{`key <nil> a\`, "key <nil> b"}},
 	{name: "no key in the file", query: "LOAD DATA LOCAL INFILE 'x' INTO TABLE ruled (a)"},
 	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
 }

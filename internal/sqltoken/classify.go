@@ -177,3 +177,23 @@ func MentionsLastInsertID(text string) bool {
 
 // MentionsSQLMode reports whether the string contains sql_mode.
 func MentionsSQLMode(text string) bool { return Contains(text, "SQL_MODE") }
+
+// SetsReading reports whether a SET statement may change sql_mode or character_set_client, which
+// determine the tokens of later statements. MySQL 9.7 ignores accents in the names of variables, so
+// sql_modé is sql_mode; any name beyond ASCII counts.
+func SetsReading(text string, mode Mode, charset Charset) (setsMode, setsCharset bool) {
+	beyond := !IsASCII(text) && namesBeyondASCII(text, mode, charset)
+	return beyond || MentionsSQLMode(text), beyond || Contains(text, "NAMES") || Contains(text, "CHAR")
+}
+
+// namesBeyondASCII reports whether there may be a name beyond ASCII in a string.
+func namesBeyondASCII(text string, mode Mode, charset Charset) bool {
+	for lx := NewLexer(text, mode, charset); ; {
+		switch t := lx.Next(); {
+		case t.Kind == EOF, t.Kind == Bad:
+			return t.Kind == Bad || lx.cut
+		case t.Kind != String && !IsASCII(text[t.Start:t.End]):
+			return true
+		}
+	}
+}

@@ -22,8 +22,9 @@ type changes struct {
 	Variables bool
 }
 
-// changesOf returns the facts that executing a string of a class may change.
-func changesOf(text string, class sqltoken.Class) changes {
+// changesOf returns the facts that executing a string of a class may change. mode and charset are
+// the session's.
+func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sqltoken.Charset) changes {
 	switch class {
 	case sqltoken.ClassPass, sqltoken.ClassLoad:
 		return changes{}
@@ -34,7 +35,7 @@ func changesOf(text string, class sqltoken.Class) changes {
 	case sqltoken.ClassCall:
 		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	case sqltoken.ClassSet:
-		return setChanges(text)
+		return setChanges(text, mode, charset)
 	}
 	switch {
 	case isOneInsert(text):
@@ -42,18 +43,16 @@ func changesOf(text string, class sqltoken.Class) changes {
 	case sqltoken.Contains(text, "EXECUTE"), sqltoken.Contains(text, "CALL"):
 		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	}
-	c := setChanges(text)
+	c := setChanges(text, mode, charset)
 	c.Database, c.Columns = true, true
 	return c
 }
 
 // setChanges returns the facts that a SET statement may change.
-func setChanges(text string) changes {
-	return changes{
-		Mode:      sqltoken.MentionsSQLMode(text),
-		Charset:   sqltoken.Contains(text, "NAMES") || sqltoken.Contains(text, "CHAR"),
-		Variables: true,
-	}
+func setChanges(text string, mode sqltoken.Mode, charset sqltoken.Charset) changes {
+	c := changes{Variables: true}
+	c.Mode, c.Charset = sqltoken.SetsReading(text, mode, charset)
+	return c
 }
 
 // isOneInsert reports whether the string is a single INSERT or REPLACE.

@@ -22,6 +22,9 @@ func TestChanges_session(t *testing.T) {
 		"DO 1; CALL p()":                         all,
 		"SET @a = 1":                             {Variables: true},
 		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
+		"SET SESSION sql_modé = ''":              {Mode: true, Charset: true, Variables: true},
+		"SET @@session.`ſql_mode` = ''":          {Mode: true, Charset: true, Variables: true},
+		"SET @a = 'é'":                           {Variables: true},
 		"SET NAMES latin1":                       {Charset: true, Variables: true},
 		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
 		"SET charset latin1":                     {Charset: true, Variables: true},
@@ -34,7 +37,7 @@ func TestChanges_session(t *testing.T) {
 		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
 		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
 	} {
-		if have := changesOf(text, sqltoken.Classify(text)); have != want {
+		if have := changesOf(text, sqltoken.Classify(text), 0, sqltoken.UTF8); have != want {
 			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
 		}
 	}
