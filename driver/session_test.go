@@ -512,6 +512,11 @@ var readingCases = []readingCase{
 	{name: "NO_BACKSLASH_ESCAPES in the string", query: `SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT '\'; INSERT INTO ruled (a) VALUES (1); -- '`},
 	{name: "gbk in the string", query: "SET NAMES gbk; SELECT '\xbf\x5c'; INSERT INTO ruled (a) VALUES (1); -- '"},
 	{name: "sql_mode with an accent", on: testserver.MySQL8, setup: []string{"INSERT INTO ruled (a) VALUES (1)", "DELETE FROM ruled", "SET SESSION sql_modé = 'NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES'"}, query: `INSERT INTO ruled (id, s) VALUES (0, 'a\'), (0, 'b') -- ')`, want: []string{`key <nil> a\`, "key <nil> b"}},
+	{name: "an exponent without digits", query: "INSERT INTO ruled (id, a) VALUES (0, 4.5e-- 1), (0, 3\n), (0, 5)"},
+	{name: "an exponent without digits before the INSERT", query: "SELECT 4.5e-- 1; INSERT INTO ruled (id, a) VALUES (0, 7)\n"},
+	{name: "a key with a dotted capital I", query: "INSERT INTO ruled (`İd`, a) VALUES (7, 1)"},
+	{name: "a key with a Kelvin sign", setup: []string{"ALTER TABLE ruled ADD \u212a INT"}, query: "INSERT INTO ruled (a, \u212a) VALUES (1, 2)", want: []string{"key 1 <nil>"}},
+	{name: "dollar signs", query: "SELECT $x$ ' $x$; INSERT INTO ruled (a) VALUES (1) -- '"},
 	{name: "no key in the file", query: "LOAD DATA LOCAL INFILE 'x' INTO TABLE ruled (a)"},
 	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
 }

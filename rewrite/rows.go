@@ -34,7 +34,7 @@ func (r *rowReader) find(list []string) {
 		return
 	}
 	for place, column := range list {
-		i := r.in.noted(column)
+		i := r.noted(r.in, column)
 		if i >= 0 {
 			r.most = max(r.most, place)
 		}

@@ -424,7 +424,7 @@ func (p *parser) load(verb sqltoken.Token) (done bool, err error) {
 		return false, p.fail(verb.Start, in, wayOut)
 	}
 	columns, err := p.tableColumns(in)
-	if err == nil && in.keyIndex(columns) < 0 {
+	if err == nil && p.keyIndex(in, columns) < 0 {
 		err = p.fail(verb.Start, in, wayOut)
 	}
 	return false, err
@@ -479,7 +479,7 @@ func (p *parser) loadsKey(in *Insert) (given, listed bool) {
 			begins := p.IsPunct(before, ',') || p.IsPunct(before, '(') || sets && p.Is(before, "SET")
 			if begins && (sets && depth == 0 || !sets && depth > 0 && !partition) {
 				name, ok := p.name(t)
-				given = given || ok && in.keyIndex([]string{name.last}) == 0
+				given = given || ok && p.keyIndex(in, []string{name.last}) == 0
 			}
 		}
 	}
