@@ -75,7 +75,8 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	if n := sqltoken.ParseInteger(l.text, 10); n != nil {
 		return n, true
 	}
-	if strings.Trim(l.text, "-0123456789") != "" {
+	const longest = 80 // a DECIMAL column holds 65 digits; conversion isn't linear
+	if len(l.text) > longest || strings.Trim(l.text, "-0123456789") != "" {
 		return nil, false
 	}
 	n, ok := new(big.Int).SetString(l.text, 10)

@@ -171,8 +171,9 @@ func (p *parser) name(t sqltoken.Token) (n name, ok bool) {
 		}
 		n.end = t.End
 		n.parts++
-		if !p.dotFollows() {
-			return n, true
+		const most = 3 // database, table and column
+		if n.parts > most || !p.dotFollows() {
+			return n, n.parts <= most
 		}
 		p.Next()
 		t = p.Next()
@@ -437,7 +438,7 @@ func (p *parser) take(depth *int) sqltoken.Token {
 	switch {
 	case t.Kind == sqltoken.Param:
 		p.params++
-	case t.Kind == sqltoken.Word:
+	case t.Kind == sqltoken.Word, t.Kind == sqltoken.Quoted:
 		p.noteWord(t)
 	case p.IsPunct(t, '('):
 		*depth++

@@ -159,6 +159,7 @@ type parser struct {
 	judged            int
 	untold, uncertain bool
 	mixed             mixture
+	rolledBack        int // the number of inserts that are RolledBack
 }
 
 func (p *parser) fail(at int, in *Insert, reason string) error {
@@ -196,7 +197,9 @@ func (p *parser) isMySQL() bool {
 
 // noteWord detects that the statement reads LAST_INSERT_ID(), @@last_insert_id or @@identity.
 func (p *parser) noteWord(t sqltoken.Token) {
-	if p.Is(t, "LAST_INSERT_ID", "IDENTITY") {
+	switch name := strings.Trim(p.Text[t.Start:t.End], "`"); {
+	case len(name) < len("IDENTITY"):
+	case sqltoken.Is(name, "IDENTITY"), sqltoken.NamesLastInsertID(name):
 		p.last = true
 	}
 }

@@ -98,8 +98,8 @@ func (p *parser) together(t sqltoken.Token) error {
 		p.judged++
 	}
 	if p.Is(t, "ROLLBACK") {
-		for i := range p.plan.Inserts {
-			p.plan.Inserts[i].RolledBack = true
+		for ; p.rolledBack < len(p.plan.Inserts); p.rolledBack++ {
+			p.plan.Inserts[p.rolledBack].RolledBack = true
 		}
 	}
 	switch {

@@ -170,10 +170,41 @@ func IndexInsert(text string) int {
 }
 
 // MentionsLastInsertID reports whether the string contains LAST_INSERT_ID(), @@last_insert_id or
-// @@identity.
+// @@identity. In a string beyond ASCII, any system variable may be one of them; see [SetsReading].
 func MentionsLastInsertID(text string) bool {
-	return Contains(text, "LAST_INSERT_ID") || Contains(text, "@IDENTITY") || Contains(text, ".IDENTITY")
+	return NamesLastInsertID(text) || Contains(text, "@IDENTITY") || Contains(text, ".IDENTITY") ||
+		strings.Contains(text, "@@") && !IsASCII(text)
 }
+
+// NamesLastInsertID reports whether the string contains LAST_INSERT_ID. MariaDB 11.8 takes ſ and ı
+// for S and I in names of functions.
+func NamesLastInsertID(text string) bool {
+	const name = "LAST_INSERT_ID"
+	return Contains(text, name) || strings.Contains(text, "ſ") && Contains(asciiLetters.Replace(text), name) ||
+		strings.Contains(text, "ı") && Contains(asciiLetters.Replace(text), name)
+}
+
+// Called returns the last byte before a bracket, without blanks, and whether it ends the name
+// LAST_INSERT_ID.
+func Called(text string, bracket int) (last byte, lastInsertID bool) {
+	end := bracket
+	for end > 0 && IsBlank(text[end-1]) {
+		end--
+	}
+	if end == 0 {
+		return 0, false
+	}
+	last = text[end-1]
+	if last == '`' {
+		end--
+	} else if last|0x20 != 'd' {
+		return last, false
+	}
+	const longest = len("laſt_ınsert_ıd")
+	return last, NamesLastInsertID(text[max(0, end-longest):end])
+}
+
+var asciiLetters = strings.NewReplacer("ſ", "s", "ı", "i")
 
 // MentionsSQLMode reports whether the string contains sql_mode.
 func MentionsSQLMode(text string) bool { return Contains(text, "SQL_MODE") }
