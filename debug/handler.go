@@ -54,6 +54,11 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected GET or HEAD", http.StatusMethodNotAllowed)
 		return
 	}
+	const longest = 64 << 10
+	if len(r.URL.RawQuery) > longest {
+		http.Error(w, fmt.Sprintf("expected a form of at most %d bytes", longest), http.StatusRequestURITooLong)
+		return
+	}
 	query := r.URL.Query()
 	chosen, _ := strconv.Atoi(query.Get("connector"))
 	p := h.page(chosen, query.Get("key"), query.Get("statement"))

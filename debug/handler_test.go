@@ -127,6 +127,19 @@ func TestHandler_badParameters(t *testing.T) {
 	}
 }
 
+// A form of 64 KiB is answered, a longer one isn't.
+func TestHandler_longForm(t *testing.T) {
+	h := debug.Handler(newWorld(t).connector)
+	const longest = 64 << 10
+	for _, name := range []string{"statement", "key"} {
+		for n, want := range map[int]int{longest: http.StatusOK, longest + 1: http.StatusRequestURITooLong} {
+			if w := get(t, h, name, strings.Repeat("1", n-len(name)-1)); w.Code != want {
+				t.Errorf("%s of %d bytes\nhave: %d\nwant: %d", name, n, w.Code, want)
+			}
+		}
+	}
+}
+
 func TestHandler_withoutConnectors(t *testing.T) {
 	for _, h := range []http.Handler{debug.Handler(), debug.Handler(nil, driver.ConnectorOf(nil))} {
 		w := get(t, h, "key", "1", "statement", "SELECT 1")

@@ -75,7 +75,8 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	if n := sqltoken.ParseInteger(l.text, 10); n != nil {
 		return n, true
 	}
-	if strings.Trim(l.text, "-0123456789") != "" {
+	const longest = 80 // a DECIMAL column holds 65 digits; conversion isn't linear
+	if len(l.text) > longest || strings.Trim(l.text, "-0123456789") != "" {
 		return nil, false
 	}
 	n, ok := new(big.Int).SetString(l.text, 10)
@@ -83,9 +84,9 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 }
 
 // noted returns the index in Table.Sharding of a column in the rows' list, −1 if it isn't there.
-func (in *Insert) noted(column string) int {
+func (p *parser) noted(in *Insert, column string) int {
 	for i, name := range in.Table.Sharding {
-		if strings.EqualFold(name, column) {
+		if p.same(name, column) {
 			return i
 		}
 	}
@@ -225,7 +226,7 @@ func (p *parser) isOwn(tokens []sqltoken.Token, column string, own func(name) bo
 		tokens = tokens[2 : n-1]
 	}
 	of, ok := p.nameOf(tokens)
-	return ok && strings.EqualFold(of.last, column) && own(of)
+	return ok && p.same(of.last, column) && own(of)
 }
 
 // nameOf returns the name that consists of tokens.
@@ -263,16 +264,16 @@ type rowAlias struct {
 }
 
 // means reports whether a name means a column of the INSERT's row.
-func (a *rowAlias) means(n name, column string) bool {
-	if n.parts > 1 && !strings.EqualFold(n.qualifier, a.name) {
+func (p *parser) means(a *rowAlias, n name, column string) bool {
+	if n.parts > 1 && !p.same(n.qualifier, a.name) {
 		return false
 	}
 	for i, c := range a.columns {
-		if strings.EqualFold(c, n.last) {
-			return i < len(a.of) && strings.EqualFold(a.of[i], column)
+		if p.same(c, n.last) {
+			return i < len(a.of) && p.same(a.of[i], column)
 		}
 	}
-	return n.parts > 1 && len(a.columns) == 0 && strings.EqualFold(n.last, column)
+	return n.parts > 1 && len(a.columns) == 0 && p.same(n.last, column)
 }
 
 // duplicate parses the assignments of ON DUPLICATE KEY UPDATE to fixed columns, and returns to the
@@ -289,7 +290,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	for range 3 { // skip DUPLICATE KEY UPDATE
 		p.Next()
 	}
-	own := func(of name) bool { return of.parts == 1 || strings.EqualFold(of.qualifier, in.Name) }
+	own := func(of name) bool { return of.parts == 1 || p.same(of.qualifier, in.Name) }
 	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table, set: make([]given, len(in.Table.Fixed))}
 	for i := range u.set {
 		u.set[i].kind = GivenNot
@@ -301,7 +302,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		}
 		v := p.expression(inUpdate)
 		for i, fixed := range in.Table.Fixed {
-			if strings.EqualFold(fixed, column.last) && !p.takesRow(&v, column.last, alias) {
+			if p.same(fixed, column.last) && !p.takesRow(&v, column.last, alias) {
 				u.set[i] = p.assigned(&v, column.last, own)
 			}
 		}
@@ -322,8 +323,8 @@ func (p *parser) takesRow(v *value, column string, alias *rowAlias) bool {
 	if n := len(tokens); n > 3 && (p.Is(tokens[0], "VALUES", "VALUE")) &&
 		p.IsPunct(tokens[1], '(') && p.IsPunct(tokens[n-1], ')') {
 		of, ok := p.nameOf(tokens[2 : n-1])
-		return ok && strings.EqualFold(of.last, column)
+		return ok && p.same(of.last, column)
 	}
 	of, ok := p.nameOf(tokens)
-	return ok && alias != nil && alias.means(of, column)
+	return ok && alias != nil && p.means(alias, of, column)
 }

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -17,6 +18,7 @@ func TestGiven_values(t *testing.T) {
 		{"INSERT INTO t (u, id) VALUES (NULL, 1), (DEFAULT, 1), (\\N, 1), (1 + 1, 1), (@u, 1), (?, 1)", "[<nil> -] [- -] [<nil> -] [- -] [- -] [?0 -]"},
 		{"INSERT INTO t (U, `V`) VALUES ('a' 'b', 'it''s'), (18446744073709551615, 99999999999999999999999)", "[ab it's] [18446744073709551615 99999999999999999999999]"},
 		{"INSERT INTO t (u, v) VALUES (TRUE, 0x41), (x'41', b'1'), (1.5, 1e3), (_latin1'a', DATE'2026-01-01')", "[1 -] [- -] [- -] [a -]"},
+		{"INSERT INTO t (u, v) VALUES (" + strings.Repeat("9", 80) + ", -" + strings.Repeat("9", 80) + ")", "[" + strings.Repeat("9", 80) + " -]"},
 		{"INSERT INTO t VALUES (1, 2, 3)", "[2 3]"},
 		{"INSERT INTO t SET v = ?, a = ?, u = 5 ON DUPLICATE KEY UPDATE v = 1", "[5 ?0]"},
 		{"INSERT INTO t (a) VALUES (1)", "[- -]"},

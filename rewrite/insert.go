@@ -75,6 +75,9 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 		}
 		return nil, nil
 	}
+	if p.opts.Tables(sqltoken.FoldName(in.Schema), sqltoken.FoldName(in.Name)) != nil {
+		return nil, p.fail(at, in, "servers differ in whether the name is a sharded table's; write it with ASCII letters")
+	}
 	schema, name := sqltoken.ValidPrefix(in.Schema), sqltoken.ValidPrefix(in.Name)
 	if (schema != in.Schema || name != in.Name) && p.opts.Tables(schema, name) != nil {
 		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "expected UTF-8 after the table's name, found invalid bytes")
@@ -168,8 +171,9 @@ func (p *parser) name(t sqltoken.Token) (n name, ok bool) {
 		}
 		n.end = t.End
 		n.parts++
-		if !p.dotFollows() {
-			return n, true
+		const most = 3 // database, table and column
+		if n.parts > most || !p.dotFollows() {
+			return n, n.parts <= most
 		}
 		p.Next()
 		t = p.Next()
@@ -212,10 +216,19 @@ func (p *parser) names(open sqltoken.Token) (list []string, closing int, ok bool
 	}
 }
 
+// same reports whether two names of columns are the same. It doubts the string if servers differ.
+func (p *parser) same(a, b string) bool {
+	same, certain := sqltoken.SameName(a, b)
+	if same && !certain {
+		p.Doubt(p.Prev.Start, "servers differ in whether a name is "+sqltoken.QuoteIdentifier(b)+"; write it with ASCII letters")
+	}
+	return same
+}
+
 // keyIndex returns the index of the key column in a list of columns, −1 if it is missing.
-func (in *Insert) keyIndex(list []string) int {
+func (p *parser) keyIndex(in *Insert, list []string) int {
 	for i, column := range list {
-		if strings.EqualFold(column, in.Table.KeyColumn) {
+		if p.same(column, in.Table.KeyColumn) {
 			return i
 		}
 	}
@@ -229,7 +242,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 	empty := p.emptyRow()
 	switch {
 	case cols.listed:
-		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
+		if rows.key = p.keyIndex(in, cols.list); rows.key < 0 {
 			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.KeyColumn), ", ", true
 		}
 	case empty:
@@ -244,7 +257,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 		// List the columns that the rows were checked with. If the table has changed, the key is
 		// still in its column.
 		names := cols.list
-		if rows.key = in.keyIndex(names); rows.key < 0 {
+		if rows.key = p.keyIndex(in, names); rows.key < 0 {
 			in.keyPrefix, in.keyAdded = ", ", true // an invisible key column
 			names = append(slices.Clip(names), in.Table.KeyColumn)
 		}
@@ -317,13 +330,13 @@ func (p *parser) assignments(in *Insert) error {
 		if !p.assigns() {
 			return p.fail(p.Prev.Start, in, "expected =")
 		}
-		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
+		isKey := !found && p.same(column.last, in.Table.KeyColumn)
 		v := p.expression(inSet)
 		if v.isEmpty() {
 			return p.fail(p.Pos, in, "expected a value")
 		}
 		end = v.end
-		if i := in.noted(column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
+		if i := p.noted(in, column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
 			p.note(in, i, &v)
 		}
 		if isKey {
@@ -425,7 +438,7 @@ func (p *parser) take(depth *int) sqltoken.Token {
 	switch {
 	case t.Kind == sqltoken.Param:
 		p.params++
-	case t.Kind == sqltoken.Word:
+	case t.Kind == sqltoken.Word, t.Kind == sqltoken.Quoted:
 		p.noteWord(t)
 	case p.IsPunct(t, '('):
 		*depth++

@@ -24,6 +24,7 @@ func Parse(text string, opts Options) (*Plan, error) {
 		mention: -1,
 	}
 	err := p.script()
+	p.readUnsettled()
 	p.plan.Consulted |= p.Lexer.Consulted
 	p.plan.params, p.plan.dialect = p.params, p.server
 	p.plan.ConsultedCharset = !sqltoken.IsASCII(text[:p.readTo()])
@@ -75,7 +76,7 @@ func (p *parser) mayInsertInto() string {
 	if p.opts.Tables == nil {
 		return ""
 	}
-	if p.opts.NamesBeyondASCII && p.Charset != sqltoken.UTF8 && !sqltoken.IsASCII(text) {
+	if p.opts.NamesBeyondASCII && (p.Charset != sqltoken.UTF8 || p.unsettled > 0) && !sqltoken.IsASCII(text) {
 		return "beyond ASCII"
 	}
 	const longest = 300 // in bytes: a quoted name has at most 64 characters
@@ -91,7 +92,7 @@ func (p *parser) mayInsertInto() string {
 			if c == '[' {
 				c = ']'
 			}
-			lx := sqltoken.Lexer{Text: text[i:min(i+longest, len(text))]}
+			lx := sqltoken.Lexer{Text: text[i:min(i+longest, len(text))], Mode: sqltoken.ANSIQuotes}
 			if end, ok := lx.SkipQuoted(0, c); ok {
 				names = []string{sqltoken.UnquoteIdentifier(lx.Text[:end])}
 			}
@@ -139,6 +140,10 @@ type parser struct {
 	mention int
 	// later is the error to return after the string was read.
 	later error
+	// unsettled is the end of the first statement that may change sql_mode or the character set, 0
+	// if there is none. settledModes are the sql_mode bits that the tokens before it depended on.
+	unsettled    int
+	settledModes sqltoken.Mode
 	// unread is the position of the last statement if it is passed through unread, 0 otherwise.
 	unread int
 	// modeSet: the current statement sets sql_mode for itself.
@@ -154,6 +159,7 @@ type parser struct {
 	judged            int
 	untold, uncertain bool
 	mixed             mixture
+	rolledBack        int // the number of inserts that are RolledBack
 }
 
 func (p *parser) fail(at int, in *Insert, reason string) error {
@@ -191,7 +197,9 @@ func (p *parser) isMySQL() bool {
 
 // noteWord detects that the statement reads LAST_INSERT_ID(), @@last_insert_id or @@identity.
 func (p *parser) noteWord(t sqltoken.Token) {
-	if p.Is(t, "LAST_INSERT_ID", "IDENTITY") {
+	switch name := strings.Trim(p.Text[t.Start:t.End], "`"); {
+	case len(name) < len("IDENTITY"):
+	case sqltoken.Is(name, "IDENTITY"), sqltoken.NamesLastInsertID(name):
 		p.last = true
 	}
 }

@@ -252,7 +252,8 @@ func (p *Plan) FillsBefore(i int) (n int) {
 // InsertsElsewhere reports whether a statement after from and before to is an INSERT into a table
 // that isn't sharded.
 func (p *Plan) InsertsElsewhere(from, to int) bool {
-	return slices.ContainsFunc(p.elsewhere, func(at int) bool { return from < at && at < to })
+	i, _ := slices.BinarySearch(p.elsewhere, from+1)
+	return i < len(p.elsewhere) && p.elsewhere[i] < to
 }
 
 // Size returns the approximate size of the plan in bytes, without its string but with BindText.

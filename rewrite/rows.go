@@ -34,7 +34,7 @@ func (r *rowReader) find(list []string) {
 		return
 	}
 	for place, column := range list {
-		i := r.in.noted(column)
+		i := r.noted(r.in, column)
 		if i >= 0 {
 			r.most = max(r.most, place)
 		}
@@ -257,14 +257,8 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 
 // noteCall detects LAST_INSERT_ID in front of a bracket.
 func (r *rowReader) noteCall(bracket int) {
-	end := bracket
-	for end > 0 && sqltoken.IsBlank(r.Text[end-1]) {
-		end--
-	}
-	const name = "LAST_INSERT_ID"
-	if end >= len(name) && sqltoken.Is(r.Text[end-len(name):end], name) {
-		r.last = true
-	}
+	_, named := sqltoken.Called(r.Text, bracket)
+	r.last = r.last || named
 }
 
 // noteVariable detects @@last_insert_id and @@identity, with or without a scope.

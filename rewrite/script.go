@@ -25,6 +25,7 @@ func (p *parser) script() error {
 		p.plan.Statements++
 		p.fitting = false
 		done, err := p.statement(t)
+		p.unsettle(t)
 		if p.unfit = p.unfit || !p.fitting; err == nil {
 			err = p.together(t)
 		}
@@ -32,6 +33,47 @@ func (p *parser) script() error {
 			return err
 		}
 	}
+}
+
+// unsettle is called after the statement that begins with t. If it may change sql_mode or the
+// character set, the tokens behind it are certain only if they depend on neither.
+func (p *parser) unsettle(t sqltoken.Token) {
+	switch {
+	case p.unsettled > 0:
+		return
+	case p.Is(t, "SET") && !p.setsUTF8(t):
+		setsMode, setsCharset := sqltoken.SetsReading(p.Text[t.Start:p.Prev.End], p.Mode, p.Charset)
+		if !setsMode && !setsCharset {
+			return
+		}
+	case !p.Is(t, "CALL", "EXECUTE", "PREPARE"):
+		return
+	}
+	p.unsettleFrom(p.Prev.End)
+}
+
+func (p *parser) unsettleFrom(at int) {
+	if p.unsettled == 0 {
+		p.unsettled, p.settledModes, p.Consulted = at, p.Consulted, 0
+	}
+}
+
+// setsUTF8 reports whether a statement is SET NAMES utf8mb4 in a session that has it.
+func (p *parser) setsUTF8(set sqltoken.Token) bool {
+	words := strings.Fields(p.Text[set.Start:p.Prev.Start])
+	return p.Charset == sqltoken.UTF8 && len(words) == 3 && sqltoken.Is(words[1], "NAMES") &&
+		sqltoken.ParseCharset(strings.Trim(words[2], "'\"")) == sqltoken.UTF8
+}
+
+// readUnsettled doubts a string whose tokens behind an unsettling statement aren't certain.
+func (p *parser) readUnsettled() {
+	const reading = sqltoken.ANSIQuotes | sqltoken.NoBackslashEscapes | sqltoken.MSSQL
+	if behind := p.plan.text[p.unsettled:]; p.unsettled > 0 && sqltoken.MentionsInsert(behind) &&
+		(p.Consulted&reading != 0 || !sqltoken.IsASCII(behind)) {
+		p.Doubt(p.unsettled, "a statement before this may change sql_mode or the character set, which decide where strings and names end; "+
+			"send the statements one by one")
+	}
+	p.Consulted |= p.settledModes
 }
 
 // together refuses a string of several statements in which an INSERT into a sharded table may get a
@@ -56,8 +98,8 @@ func (p *parser) together(t sqltoken.Token) error {
 		p.judged++
 	}
 	if p.Is(t, "ROLLBACK") {
-		for i := range p.plan.Inserts {
-			p.plan.Inserts[i].RolledBack = true
+		for ; p.rolledBack < len(p.plan.Inserts); p.rolledBack++ {
+			p.plan.Inserts[p.rolledBack].RolledBack = true
 		}
 	}
 	switch {
@@ -258,6 +300,7 @@ func (p *parser) wrapped(reason string) error {
 
 // compound refuses the string if the rest of it contains an INSERT into a sharded table.
 func (p *parser) compound(reason string) error {
+	p.unsettleFrom(p.Prev.End)
 	for !p.AtEnd() {
 		if err := p.wrapped(reason); err != nil {
 			return err
@@ -381,7 +424,7 @@ func (p *parser) load(verb sqltoken.Token) (done bool, err error) {
 		return false, p.fail(verb.Start, in, wayOut)
 	}
 	columns, err := p.tableColumns(in)
-	if err == nil && in.keyIndex(columns) < 0 {
+	if err == nil && p.keyIndex(in, columns) < 0 {
 		err = p.fail(verb.Start, in, wayOut)
 	}
 	return false, err
@@ -436,7 +479,7 @@ func (p *parser) loadsKey(in *Insert) (given, listed bool) {
 			begins := p.IsPunct(before, ',') || p.IsPunct(before, '(') || sets && p.Is(before, "SET")
 			if begins && (sets && depth == 0 || !sets && depth > 0 && !partition) {
 				name, ok := p.name(t)
-				given = given || ok && in.keyIndex([]string{name.last}) == 0
+				given = given || ok && p.keyIndex(in, []string{name.last}) == 0
 			}
 		}
 	}

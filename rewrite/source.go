@@ -29,7 +29,7 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	in.Source = &Source{
 		columns:     p.quoteAll(list),
 		Columns:     list,
-		KeyIndex:    in.keyIndex(list),
+		KeyIndex:    p.keyIndex(in, list),
 		Head:        head,
 		Query:       p.Text[t.Start:queryEnd],
 		Tail:        p.Text[end:p.Prev.Start],

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/spf13/cobra"
 )
 
@@ -172,7 +173,7 @@ func explainPlan(plan *driver.Plan) planned {
 			verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
 		}
 		v.Inserts = append(v.Inserts, plannedInsert{
-			Table: lint.QuoteTable(in.Schema, in.Name), RuleTable: in.Table, KeyColumn: in.Column,
+			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: in.Table, KeyColumn: in.Column,
 			Generator: in.Generator, Keys: append(in.Describe(0), in.Notes...), verb: verb,
 		})
 	}

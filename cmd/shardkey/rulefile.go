@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
@@ -167,7 +168,7 @@ type offline struct {
 	*sql.DB
 	connector *driver.Connector
 	rule      *rule.Rule
-	mode      lint.Mode
+	mode      sqltoken.Mode
 }
 
 // openOffline opens a rule file for a kind of server and a sql_mode. Both may be empty.
@@ -214,12 +215,12 @@ var modeWords = strings.Fields(`
 	TRADITIONAL`)
 
 // parseMode parses the value of --sql-mode.
-func parseMode(text string) (lint.Mode, error) {
+func parseMode(text string) (sqltoken.Mode, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		if word != "" && !slices.Contains(modeWords, strings.ToUpper(word)) {
 			return 0, usagef("--sql-mode: unknown mode %q%s", word, didYouMean(word, modeWords))
 		}
 	}
-	return lint.ParseMode(text), nil
+	return sqltoken.ParseMode(text), nil
 }

@@ -170,11 +170,63 @@ func IndexInsert(text string) int {
 }
 
 // MentionsLastInsertID reports whether the string contains LAST_INSERT_ID(), @@last_insert_id or
-// @@identity, or reads all session variables, as SHOW VARIABLES does.
+// @@identity, or reads all session variables, as SHOW VARIABLES does. In a string beyond ASCII, any
+// system variable may be one of them; see [SetsReading].
 func MentionsLastInsertID(text string) bool {
-	return Contains(text, "LAST_INSERT_ID") || Contains(text, "@IDENTITY") || Contains(text, ".IDENTITY") ||
-		Contains(text, "VARIABLES") && (Contains(text, "SHOW") || Contains(text, "_VARIABLES") || Contains(text, "VARIABLES_"))
+	return NamesLastInsertID(text) || Contains(text, "@IDENTITY") || Contains(text, ".IDENTITY") ||
+		Contains(text, "VARIABLES") && (Contains(text, "SHOW") || Contains(text, "_VARIABLES") || Contains(text, "VARIABLES_")) ||
+		strings.Contains(text, "@@") && !IsASCII(text)
 }
+
+// NamesLastInsertID reports whether the string contains LAST_INSERT_ID. MariaDB 11.8 takes ſ and ı
+// for S and I in names of functions.
+func NamesLastInsertID(text string) bool {
+	const name = "LAST_INSERT_ID"
+	return Contains(text, name) || strings.Contains(text, "ſ") && Contains(asciiLetters.Replace(text), name) ||
+		strings.Contains(text, "ı") && Contains(asciiLetters.Replace(text), name)
+}
+
+// Called returns the last byte before a bracket, without blanks, and whether it ends the name
+// LAST_INSERT_ID.
+func Called(text string, bracket int) (last byte, lastInsertID bool) {
+	end := bracket
+	for end > 0 && IsBlank(text[end-1]) {
+		end--
+	}
+	if end == 0 {
+		return 0, false
+	}
+	last = text[end-1]
+	if last == '`' {
+		end--
+	} else if last|0x20 != 'd' {
+		return last, false
+	}
+	const longest = len("laſt_ınsert_ıd")
+	return last, NamesLastInsertID(text[max(0, end-longest):end])
+}
+
+var asciiLetters = strings.NewReplacer("ſ", "s", "ı", "i")
 
 // MentionsSQLMode reports whether the string contains sql_mode.
 func MentionsSQLMode(text string) bool { return Contains(text, "SQL_MODE") }
+
+// SetsReading reports whether a SET statement may change sql_mode or character_set_client, which
+// determine the tokens of later statements. MySQL 9.7 ignores accents in the names of variables, so
+// sql_modé is sql_mode; any name beyond ASCII counts.
+func SetsReading(text string, mode Mode, charset Charset) (setsMode, setsCharset bool) {
+	beyond := !IsASCII(text) && namesBeyondASCII(text, mode, charset)
+	return beyond || MentionsSQLMode(text), beyond || Contains(text, "NAMES") || Contains(text, "CHAR")
+}
+
+// namesBeyondASCII reports whether there may be a name beyond ASCII in a string.
+func namesBeyondASCII(text string, mode Mode, charset Charset) bool {
+	for lx := NewLexer(text, mode, charset); ; {
+		switch t := lx.Next(); {
+		case t.Kind == EOF, t.Kind == Bad:
+			return t.Kind == Bad || lx.cut
+		case t.Kind != String && !IsASCII(text[t.Start:t.End]):
+			return true
+		}
+	}
+}

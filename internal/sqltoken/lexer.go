@@ -102,6 +102,9 @@ func (lx *Lexer) wordTo(end int) Token {
 	if lx.Charset != UTF8 && !IsASCII(lx.Text[start:end]) {
 		lx.Doubt(start, ReasonLatin1)
 	}
+	if lx.Text[start] == '$' && strings.IndexByte(lx.Text[start+1:end], '$') >= 0 {
+		lx.Doubt(start, reasonDollar)
+	}
 	lx.Pos = end
 	return Token{Word, start, end}
 }
@@ -212,6 +215,14 @@ func (lx *Lexer) skipBlanks() (unterminated int) {
 	return -1
 }
 
+// Reasons for refusing a statement that MySQL reads differently from other servers.
+const (
+	// MySQL 5.6 and 9.7 drop 4.5e and a sign behind it. In 4.5e-- 1 no comment begins: it is −1.
+	reasonExponent = "servers differ in the number, whose exponent has no digits; write its digits"
+	// MySQL 9 reads $tag$ … $tag$ as a string.
+	reasonDollar = "a name that contains two dollar signs begins a string on MySQL 9; write it in backquotes"
+)
+
 // reasonExecutable is the reason for refusing a statement with an executable comment. Whether the
 // comment is part of it depends on the server and its version.
 const reasonExecutable = "an executable comment (/*! or /*M!) is part of the INSERT on some servers only; " +
@@ -250,11 +261,20 @@ func (lx *Lexer) startsLine(rest string) bool {
 	case !strings.HasPrefix(rest, "--"):
 		return false
 	case len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f:
+		if lx.endsInExponent() {
+			lx.Doubt(lx.Pos, reasonExponent)
+		}
 		return true
 	case rest[2] >= 0x80 && lx.Charset != UTF8:
 		lx.Doubt(lx.Pos, ReasonLatin1)
 	}
 	return false
+}
+
+// endsInExponent reports whether the text before Pos ends in a number with a point and an e.
+func (lx *Lexer) endsInExponent() bool {
+	number := strings.TrimRight(lx.Text[:lx.Pos], "eE")
+	return len(number)+1 == lx.Pos && strings.HasSuffix(strings.TrimRight(number, "0123456789"), ".")
 }
 
 func (lx *Lexer) skipLine() {
@@ -278,6 +298,9 @@ func (lx *Lexer) number() Token {
 	afterDot := lx.Prev.Kind == Punct && lx.Prev.End == start && lx.Text[lx.Prev.Start] == '.'
 	if end := numberEnd(lx.Text, start); end > 0 && !afterDot {
 		lx.Pos = end
+		if end < len(lx.Text) && lx.Text[end]|0x20 == 'e' && strings.IndexByte(lx.Text[start:end], '.') >= 0 {
+			lx.Doubt(start, reasonExponent)
+		}
 		return Token{Number, start, end}
 	}
 	return lx.wordTo(WordEnd(lx.Text, start))

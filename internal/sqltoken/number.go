@@ -1,7 +1,6 @@
 package sqltoken
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
@@ -23,15 +22,15 @@ func ParseInteger(digits string, base int) any {
 func LeadingNumber(s string) float64 {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	end := 0
-	for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
 		end++
 	}
-	for ; end > 0; end-- {
-		if f, err := strconv.ParseFloat(s[:end], 64); err == nil || errors.Is(err, strconv.ErrRange) {
-			return f
-		}
+	if end = DigitsEnd(s, end); end < len(s) && s[end] == '.' {
+		end = DigitsEnd(s, end+1)
 	}
-	return 0
+	end = max(end, ExponentEnd(s, end))
+	f, _ := strconv.ParseFloat(s[:end], 64) // out of range, it is infinite or 0
+	return f
 }
 
 // numberEnd returns the end of the number that begins at start, 0 if there is none.

@@ -1,6 +1,9 @@
 package sqltoken
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestParseInteger_takesIntegersOnly(t *testing.T) {
 	for text, want := range map[string]any{
@@ -11,6 +14,17 @@ func TestParseInteger_takesIntegersOnly(t *testing.T) {
 	} {
 		if have := ParseInteger(text, 10); have != want {
 			t.Errorf("%q\nhave: %#v\nwant: %#v", text, have, want)
+		}
+	}
+}
+
+func TestLeadingNumber_strings(t *testing.T) {
+	for text, want := range map[string]float64{
+		"": 0, "abc": 0, "-": 0, ".": 0, "+.e5": 0, "7": 7, " \t-3.5e2x": -350, "+.5": 0.5, "5.": 5, "5.e1": 50, "1e": 1, "1e+": 1, "1-1-1": 1, "1.5.5": 1.5,
+		"1e400": math.Inf(1), "-1e400": math.Inf(-1), "1e-400": 0, "0x10": 0, "1_0": 1, "inf": 0,
+	} {
+		if have := LeadingNumber(text); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", text, have, want)
 		}
 	}
 }

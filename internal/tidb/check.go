@@ -97,7 +97,7 @@ func (c *check) run() error {
 	if err != nil {
 		return err
 	}
-	trees, err := c.inserts(stmts)
+	trees, err := c.inserts(c.text, stmts)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ type tree struct {
 
 // inserts returns the statements that insert into sharded tables. An insert inside another
 // statement should not have been planned.
-func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
-	offsets := c.offsets(stmts)
+func (c *check) inserts(text string, stmts []ast.StmtNode) (found []tree, err error) {
+	offsets := offsetsIn(text, stmts)
 	for i, stmt := range stmts {
 		runs := Runs(stmt)
 		if runs == nil {

@@ -21,7 +21,7 @@ func (c *check) rewritten(trees []tree) error {
 	if err != nil {
 		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the statement to send", "a statement", "no statement"})
 	}
-	sent, err := c.inserts(stmts)
+	sent, err := c.inserts(text, stmts)
 	if err != nil {
 		return err
 	}
@@ -184,14 +184,14 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	return w.buf
 }
 
-// offsets returns the positions of statements in the string.
-func (c *check) offsets(stmts []ast.StmtNode) []int {
+// offsetsIn returns the positions of statements in their string.
+func offsetsIn(text string, stmts []ast.StmtNode) []int {
 	offsets, pos := make([]int, len(stmts)), 0
 	for i, stmt := range stmts {
-		text := withoutComments(stmt.OriginalText())
-		if found := strings.Index(c.text[pos:], text); found >= 0 {
+		one := withoutComments(stmt.OriginalText())
+		if found := strings.Index(text[pos:], one); found >= 0 {
 			offsets[i] = pos + found
-			pos += found + len(text)
+			pos += found + len(one)
 		}
 	}
 	return offsets

@@ -22,8 +22,9 @@ type changes struct {
 	Variables bool
 }
 
-// changesOf returns the facts that executing a string of a class may change.
-func changesOf(text string, class sqltoken.Class) changes {
+// changesOf returns the facts that executing a string of a class may change. mode and charset are
+// the session's.
+func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sqltoken.Charset) changes {
 	switch class {
 	case sqltoken.ClassPass, sqltoken.ClassLoad:
 		return changes{}
@@ -34,7 +35,7 @@ func changesOf(text string, class sqltoken.Class) changes {
 	case sqltoken.ClassCall:
 		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	case sqltoken.ClassSet:
-		return setChanges(text)
+		return setChanges(text, mode, charset)
 	}
 	switch {
 	case isOneInsert(text):
@@ -42,18 +43,16 @@ func changesOf(text string, class sqltoken.Class) changes {
 	case sqltoken.Contains(text, "EXECUTE"), sqltoken.Contains(text, "CALL"):
 		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	}
-	c := setChanges(text)
+	c := setChanges(text, mode, charset)
 	c.Database, c.Columns = true, true
 	return c
 }
 
 // setChanges returns the facts that a SET statement may change.
-func setChanges(text string) changes {
-	return changes{
-		Mode:      sqltoken.MentionsSQLMode(text),
-		Charset:   sqltoken.Contains(text, "NAMES") || sqltoken.Contains(text, "CHAR"),
-		Variables: true,
-	}
+func setChanges(text string, mode sqltoken.Mode, charset sqltoken.Charset) changes {
+	c := changes{Variables: true}
+	c.Mode, c.Charset = sqltoken.SetsReading(text, mode, charset)
+	return c
 }
 
 // isOneInsert reports whether the string is a single INSERT or REPLACE.
@@ -90,27 +89,25 @@ func changesLastInsertID(text string, class sqltoken.Class) bool {
 // callsLastInsertID reports whether a string calls LAST_INSERT_ID() with an argument. pos is its
 // first bracket.
 func callsLastInsertID(text string, pos int) bool {
-	const name = "LAST_INSERT_ID"
+	asked := false // whether the string names the function, if a comment precedes a bracket
 	for ; ; pos++ {
 		next := strings.IndexByte(text[pos:], '(')
 		if next < 0 {
 			return false
 		}
 		pos += next
-		end := pos
-		for end > 0 && sqltoken.IsBlank(text[end-1]) {
-			end--
-		}
-		switch {
-		case end > 0 && text[end-1] == '/': // a comment precedes it
-			if sqltoken.Contains(text, name) {
+		switch c, named := sqltoken.Called(text, pos); {
+		case c == '/' && !asked:
+			if asked = true; sqltoken.NamesLastInsertID(text) {
 				return true
 			}
-		case end >= len(name) && sqltoken.Is(text[end-len(name):end], name):
+		case named:
 			lx := sqltoken.Lexer{Text: text, Pos: pos + 1}
-			if t := lx.Next(); t.Kind != sqltoken.Punct || text[t.Start] != ')' {
+			t := lx.Next()
+			if t.Kind != sqltoken.Punct || text[t.Start] != ')' {
 				return true
 			}
+			pos = t.Start
 		}
 	}
 }
@@ -122,18 +119,16 @@ func readsCounts(text string, mode sqltoken.Mode) bool {
 		return false
 	}
 	lx := sqltoken.Lexer{Text: text, Mode: mode}
-	for {
-		t := lx.Next()
-		switch {
-		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
-			return false
-		case lx.Is(t, "FOUND_ROWS", "ROW_COUNT") && lx.IsPunct(lx.Peek(), '('):
+	for t := lx.Next(); t.Kind != sqltoken.EOF && t.Kind != sqltoken.Bad; t = lx.Next() {
+		name := strings.Trim(text[t.Start:t.End], "`")
+		if sqltoken.Is(name, "FOUND_ROWS", "ROW_COUNT") && lx.IsPunct(lx.Peek(), '(') {
 			lx.Next()
 			if lx.IsPunct(lx.Peek(), ')') {
 				return true
 			}
 		}
 	}
+	return false
 }
 
 // nextTransaction returns the statements that apply only to the next transaction and are still in
@@ -147,20 +142,34 @@ func nextTransaction(before []string, text string, mode sqltoken.Mode, charset s
 		t := lx.Next()
 		switch {
 		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
-			return pending
+			return lastOfEach(pending)
 		case lx.IsPunct(t, ';'):
 			continue
 		}
 		next, keeps, end := follow(&lx, t)
 		switch {
 		case next:
-			statement := text[t.Start:end]
-			pending = slices.DeleteFunc(pending, func(s string) bool { return s == statement })
-			pending = append(pending, statement)
+			pending = append(pending, text[t.Start:end])
 		case !keeps:
 			pending = nil
 		}
 	}
+}
+
+// lastOfEach removes all but the last of equal statements.
+func lastOfEach(statements []string) []string {
+	last := make(map[string]int, len(statements))
+	for i, s := range statements {
+		last[s] = i
+	}
+	n := 0
+	for i, s := range statements {
+		if last[s] == i {
+			statements[n] = s
+			n++
+		}
+	}
+	return statements[:n]
 }
 
 // mayChangeTransaction reports whether a string of a class may set the characteristics of the next

@@ -22,6 +22,9 @@ func TestChanges_session(t *testing.T) {
 		"DO 1; CALL p()":                         all,
 		"SET @a = 1":                             {Variables: true},
 		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
+		"SET SESSION sql_modé = ''":              {Mode: true, Charset: true, Variables: true},
+		"SET @@session.`ſql_mode` = ''":          {Mode: true, Charset: true, Variables: true},
+		"SET @a = 'é'":                           {Variables: true},
 		"SET NAMES latin1":                       {Charset: true, Variables: true},
 		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
 		"SET charset latin1":                     {Charset: true, Variables: true},
@@ -34,7 +37,7 @@ func TestChanges_session(t *testing.T) {
 		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
 		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
 	} {
-		if have := changesOf(text, sqltoken.Classify(text)); have != want {
+		if have := changesOf(text, sqltoken.Classify(text), 0, sqltoken.UTF8); have != want {
 			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
 		}
 	}
@@ -61,6 +64,11 @@ func TestSetsLastInsertID_statements(t *testing.T) {
 		"SELECT LAST_INSERT_ID \t(5)":                     true,
 		"SELECT LAST_INSERT_ID(-5)":                       true,
 		"SELECT f(LAST_INSERT_ID)":                        false,
+		"DO `LAST_INSERT_ID`(5)":                          true,
+		"DO `last_insert_id` ()":                          false,
+		"DO laſt_ınsert_id(5)":                            true,
+		"SELECT 1/(2), a/(3)":                             false,
+		"DO LAST_INSERT_ID(/* LAST_INSERT_ID(5) */)":      false,
 		"SET @a = 5":                                      false,
 		"CREATE TABLE t (id INT) SELECT 1":                true,
 		"/* c */ create table t AS SELECT 1":              true,
@@ -78,7 +86,7 @@ func TestSetsLastInsertID_statements(t *testing.T) {
 func TestReadsCounts_statements(t *testing.T) {
 	for text, want := range map[string]bool{
 		"SELECT 1": false, "SELECT FOUND_ROWS()": true, "SELECT row_count ( )": true, "SELECT ROW_COUNT": false,
-		"SELECT FOUND_ROWS(1)": false, "SELECT 'FOUND_ROWS()'": false, "SELECT `ROW_COUNT`()": false, "": false,
+		"SELECT FOUND_ROWS(1)": false, "SELECT 'FOUND_ROWS()'": false, "SELECT `ROW_COUNT`()": true, "SELECT `a`()": false, "": false,
 		"SELECT FOUND_ROWS, ROW_COUNT()": true, "SELECT ROW_COUNT(1), FOUND_ROWS()": true, "SELECT 'ROW_COUNT": false,
 		"SELECT a FROM row_count": false, "SELECT \"FOUND_ROWS()\"": false,
 	} {

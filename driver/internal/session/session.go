@@ -88,7 +88,7 @@ func (s *Session) Settled() bool { return s.LastID.synced && s.transaction == ni
 
 // forget forgets the facts that a statement may change.
 func (s *Session) forget(query string, class sqltoken.Class) {
-	c := changesOf(query, class)
+	c := changesOf(query, class, s.mode, s.charset)
 	reading := c
 	if reading.Columns = false; reading != (changes{}) {
 		s.Base.ClearCache()

@@ -184,7 +184,7 @@ func (g *goCode) unsent(n ast.Node) {
 	if !ok || g.used[e] || !isString(g.info.TypeOf(e)) {
 		return
 	}
-	if text := plain(g.text(e)); isInsert(mask(text, g.Mode)) {
+	if text := plain(g.text(e)); g.read(text).isInsert() {
 		g.found(e, "", slices.DeleteFunc(g.composed(text), func(f Finding) bool { return !f.computed }))
 	}
 }

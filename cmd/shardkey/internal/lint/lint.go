@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Outcome is what happens to a statement.
@@ -64,7 +65,7 @@ type Linter struct {
 	// Names are the names of the sharded tables, logical and actual.
 	Names []string
 	// Mode is the sql_mode of the sessions.
-	Mode Mode
+	Mode sqltoken.Mode
 
 	columns  map[string][]string // from CREATE TABLE, by the table's name in lower case
 	findings []Finding
@@ -81,8 +82,8 @@ func (l *Linter) Findings() []Finding {
 
 // Statement checks a query of one or more statements and returns the findings.
 func (l *Linter) Statement(text string) (found []Finding) {
-	masked := mask(text, l.Mode)
-	inserts := namesIn(masked, insertTarget)
+	s := l.read(text)
+	inserts := s.inserts()
 	places := l.ruled(inserts)
 	plan, err := l.plan(text, places)
 	switch {
@@ -99,9 +100,9 @@ func (l *Linter) Statement(text string) (found []Finding) {
 		found = append(found, f)
 	}
 	if len(plan.Inserts) == 0 {
-		found = append(found, l.unseen(text, masked)...)
+		found = append(found, l.unseen(s)...)
 	}
-	return append(found, l.updates(text, masked)...)
+	return append(found, l.updates(s)...)
 }
 
 // offsetOf returns the offset of a place in a query. Lines and bytes count from 1.
@@ -131,21 +132,21 @@ func refused(text string, err error, inserts []target) Finding {
 		}
 		f := Finding{Outcome: Refused, Reason: failed.Message, offset: offsetOf(text, failed.Line, failed.Char)}
 		if name != "" {
-			f.Table = QuoteTable(schema, name)
+			f.Table = sqltoken.QuoteTable(schema, name)
 		}
 		return f
 	}
 	f := Finding{Outcome: Refused, Reason: strings.TrimPrefix(err.Error(), driver.ErrUnsupportedStatement.Error()+": ")}
 	f.Reason = strings.TrimPrefix(f.Reason, "shardkey: ")
 	if len(inserts) > 0 {
-		f.Table, f.offset = QuoteTable(inserts[0].schema, inserts[0].name), inserts[0].at
+		f.Table, f.offset = sqltoken.QuoteTable(inserts[0].schema, inserts[0].name), inserts[0].at
 	}
 	return f
 }
 
 // Targets returns the names of the tables that a query inserts into.
 func (l *Linter) Targets(text string) (names []string) {
-	for _, t := range namesIn(mask(text, l.Mode), insertTarget) {
+	for _, t := range l.read(text).inserts() {
 		names = append(names, t.name)
 	}
 	return names
@@ -156,7 +157,7 @@ func OutcomeOf(in *driver.PlannedInsert) Outcome { return insertFinding(in).Outc
 
 // insertFinding returns the finding for a planned INSERT.
 func insertFinding(in *driver.PlannedInsert) Finding {
-	f := Finding{Outcome: Passed, Table: QuoteTable(in.Schema, in.Name)}
+	f := Finding{Outcome: Passed, Table: sqltoken.QuoteTable(in.Schema, in.Name)}
 	if in.Invalid {
 		f.Outcome, f.Reason = Refused, "a row has the wrong number of values, so the server will refuse it"
 		return f
@@ -204,11 +205,17 @@ func (l *Linter) report(start token.Position, text string, found []Finding) {
 	if l.seen == nil {
 		l.seen = map[Finding]bool{}
 	}
+	line, lineStart, read := 0, 0, 0 // of the text up to read
+	slices.SortStableFunc(found, func(a, b Finding) int { return a.offset - b.offset })
 	for _, f := range found {
-		before := text[:min(f.offset, len(text))]
-		f.File, f.Line, f.Column = start.Filename, start.Line+strings.Count(before, "\n"), start.Column+len(before)
-		if i := strings.LastIndexByte(before, '\n'); i >= 0 {
-			f.Column = len(before) - i
+		for at := min(f.offset, len(text)); read < at; read++ {
+			if text[read] == '\n' {
+				line, lineStart = line+1, read+1
+			}
+		}
+		f.File, f.Line, f.Column = start.Filename, start.Line+line, read-lineStart+1
+		if line == 0 {
+			f.Column = start.Column + read
 		}
 		if f.offset = 0; !l.seen[f] {
 			l.seen[f] = true

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -135,8 +136,8 @@ func FuzzStatement(f *testing.F) {
 	}
 	l := linter(f, plainTable)
 	f.Fuzz(func(t *testing.T, text string, mode byte) {
-		l.Mode = Mode(mode & 3)
-		if masked := mask(text, l.Mode); len(masked) != len(text) {
+		l.Mode = sqltoken.Mode(mode & 3)
+		if masked := l.read(text).masked(); len(masked) != len(text) {
 			t.Fatalf("%q\nhave: %q\nwant: the same length", text, masked)
 		}
 		l.split(text)

@@ -11,36 +11,16 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
 	_ "github.com/pingcap/tidb/pkg/parser/test_driver" // the values in the parser's trees
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 )
-
-// Mode is the part of a session's sql_mode that affects the quoting of strings and names.
-type Mode uint8
-
-const (
-	ansiQuotes Mode = 1 << iota
-	noBackslashEscapes
-)
-
-// ParseMode parses the value of @@sql_mode.
-func ParseMode(sqlMode string) (m Mode) {
-	for word := range strings.SplitSeq(sqlMode, ",") {
-		switch strings.ToUpper(strings.TrimSpace(word)) {
-		case "ANSI_QUOTES", "ANSI":
-			m |= ansiQuotes
-		case "NO_BACKSLASH_ESCAPES":
-			m |= noBackslashEscapes
-		}
-	}
-	return m
-}
 
 // longest is the length of a query up to which it is parsed: a longer one could be an
 // expression that is too deep for the parser.
 const longest = 64 << 10
 
 // parse parses a query with TiDB's parser.
-func parse(text string, mode Mode) (stmts []ast.StmtNode, err error) {
+func parse(text string, mode sqltoken.Mode) (stmts []ast.StmtNode, err error) {
 	if len(text) > longest {
 		return nil, errors.New("the query is too long")
 	}
@@ -51,10 +31,10 @@ func parse(text string, mode Mode) (stmts []ast.StmtNode, err error) {
 	}()
 	p := parser.New()
 	var m mysql.SQLMode
-	if mode&ansiQuotes != 0 {
+	if mode&sqltoken.ANSIQuotes != 0 {
 		m |= mysql.ModeANSIQuotes
 	}
-	if mode&noBackslashEscapes != 0 {
+	if mode&sqltoken.NoBackslashEscapes != 0 {
 		m |= mysql.ModeNoBackslashEscapes
 	}
 	p.SetSQLMode(m)
@@ -62,108 +42,203 @@ func parse(text string, mode Mode) (stmts []ast.StmtNode, err error) {
 	return stmts, err
 }
 
-// QuoteTable quotes a table's name for display, with its schema if there is one.
-func QuoteTable(schema, name string) string {
-	quoted := "`" + strings.ReplaceAll(name, "`", "``") + "`"
-	if schema != "" {
-		quoted = "`" + strings.ReplaceAll(schema, "`", "``") + "`." + quoted
+// script is a string of statements, perhaps with holes.
+type script struct {
+	text   string
+	tokens []sqltoken.Token
+}
+
+func (l *Linter) read(text string) (s script) {
+	s.text = text
+	lx := sqltoken.NewLexer(text, l.Mode, sqltoken.UTF8)
+	for t := lx.Next(); t.Kind != sqltoken.EOF && t.Kind != sqltoken.Bad; t = lx.Next() {
+		s.tokens = append(s.tokens, t)
 	}
-	return quoted
+	return s
 }
 
-// mask replaces the content of strings and comments with blanks of the same length. It keeps
-// names, quotes and the content of executable comments.
-func mask(text string, mode Mode) string {
-	return tokens(mode).ReplaceAllStringFunc(text, func(token string) string {
-		switch first, n := token[0], len(token); {
-		case first == '`', first == '"' && mode&ansiQuotes != 0:
-			return token // a quoted name
-		case first != '\'' && first != '"':
-			return blank(token)
-		case n > 1 && token[n-1] == first:
-			return token[:1] + blank(token[1:n-1]) + token[:1]
-		default:
-			return token[:1] + blank(token[1:])
+// masked returns the text with blanks for the content of strings and comments. It keeps names,
+// quotes, the content of executable comments, and lines.
+func (s script) masked() string {
+	masked, end := []byte(s.text), 0
+	blank := func(to int) {
+		for ; end < to; end++ {
+			if masked[end] != '\n' {
+				masked[end] = ' '
+			}
 		}
-	})
-}
-
-// tokens returns a pattern for quoted names, strings and comments, including unfinished ones.
-var tokens = func() func(Mode) *regexp.Regexp {
-	const escape = `|\\(?s:.)?`
-	const form = "`(?:``|[^`])*`?" + `|'(?:''|[^'\\]%s)*'?|"(?:""|[^"\\]%s)*"?|` +
-		`#[^\n]*|--(?:[\x00-\t\v-\x20][^\n]*|\n|\z)|/\*M?!\d*|/\*(?s:.*?)(?:\*/|\z)|\*/`
-	forms := map[Mode]*regexp.Regexp{}
-	for _, mode := range []Mode{0, ansiQuotes, noBackslashEscapes, ansiQuotes | noBackslashEscapes} {
-		text := escape
-		if mode&noBackslashEscapes != 0 {
-			text = `|\\`
-		}
-		double := text
-		if mode&ansiQuotes != 0 {
-			double = `|\\`
-		}
-		forms[mode] = regexp.MustCompile(fmt.Sprintf(form, text, double))
 	}
-	return func(mode Mode) *regexp.Regexp { return forms[mode] }
-}()
-
-func blank(text string) string {
-	return notNewline.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat(" ", len(s)) })
+	for _, t := range s.tokens {
+		blank(t.Start)
+		if t.Kind == sqltoken.String {
+			end++ // the quote
+			blank(t.End - 1)
+		}
+		end = t.End
+	}
+	blank(len(masked))
+	return string(masked)
 }
 
-var notNewline = regexp.MustCompile(`[^\n]+`)
+// word returns token i if it is a word or the punctuation c, and otherwise an empty string.
+func (s script) word(i int) string {
+	if i >= len(s.tokens) || s.tokens[i].Kind != sqltoken.Word && s.tokens[i].Kind != sqltoken.Punct {
+		return ""
+	}
+	return s.text[s.tokens[i].Start:s.tokens[i].End]
+}
 
-// target is a table in a masked statement.
+func (s script) is(i int, words ...string) bool { return sqltoken.Is(s.word(i), words...) }
+
+// index returns the index of the first of the words in a row, −1 if they aren't there.
+func (s script) index(words ...string) int {
+	for i := range s.tokens {
+		if n := 0; s.is(i, words[n]) {
+			for n < len(words) && s.is(i+n, words[n]) {
+				n++
+			}
+			if n == len(words) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// after returns the index after token i if it is one of the words, and otherwise i.
+func (s script) after(i int, words ...string) int {
+	if s.is(i, words...) {
+		i++
+	}
+	return i
+}
+
+// target is the table of a statement.
 type target struct {
 	at           int // offset of the statement's verb
-	end          int // offset after the name
+	end          int // index of the token after the name
 	schema, name string
 }
 
-// ident is a name with or without quotes; table is one or two of them.
-const (
-	ident = "(`(?:[^`]|``)+`|[\\w$\\x80-\\x{10ffff}]+)"
-	table = "(?:" + ident + `\s*\.\s*)?` + ident
-	words = `(?:\s+(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\b)*`
-)
-
-var (
-	// A hole may stand for the verb, or for the words between the verb and INTO.
-	insertTarget = regexp.MustCompile(`(?i)(?:(?:\b(?:INSERT|REPLACE)` + words + `(?:\s*` + hole + `)?|` +
-		hole + `)\s*\bINTO\s+|\b(?:INSERT|REPLACE)` + words + `\s+)` + table)
-	loadTarget   = regexp.MustCompile(`(?i)^\s*LOAD\s+(?:DATA|XML)\b[^;]*?\bINTO\s+TABLE\s+` + table)
-	createTarget = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?TABLE\s+` +
-		`(?:IF\s+NOT\s+EXISTS\s+)?` + table)
-)
-
-var insertBody = regexp.MustCompile(`(?i)^\s*(?:\(|(?:SET|VALUES?|SELECT)\b)`)
-
-// isInsert reports whether a masked string is a complete INSERT, not text that mentions one.
-func isInsert(masked string) bool {
-	targets := namesIn(masked, insertTarget)
-	return len(targets) > 0 && targets[0].at == blanksOf(masked) && insertBody.MatchString(masked[targets[0].end:])
+// table returns the table whose name begins with token i.
+func (s script) table(at, i int) (t target, ok bool) {
+	if t.name, ok = s.name(i); !ok {
+		return t, false
+	}
+	if t.at, t.end = at, i+1; s.word(t.end) == "." {
+		if name, ok := s.name(t.end + 1); ok {
+			t.schema, t.name, t.end = t.name, name, t.end+2
+		}
+	}
+	return t, true
 }
 
-// namesIn returns the tables that a pattern matches.
-func namesIn(masked string, pattern *regexp.Regexp) (found []target) {
-	for _, m := range pattern.FindAllStringSubmatchIndex(masked, -1) {
-		t := target{at: m[0] + blanksOf(masked[m[0]:]), end: m[1], name: unquoted(masked[m[4]:m[5]])}
-		if m[2] >= 0 {
-			t.schema = unquoted(masked[m[2]:m[3]])
+func (s script) name(i int) (string, bool) {
+	if i >= len(s.tokens) {
+		return "", false
+	}
+	switch t := s.tokens[i]; t.Kind {
+	case sqltoken.Word:
+		return s.text[t.Start:t.End], true
+	case sqltoken.Quoted:
+		return sqltoken.UnquoteIdentifier(s.text[t.Start:t.End]), true
+	}
+	return "", false
+}
+
+// inserts returns the tables of all INSERTs and REPLACEs, also within other statements. A hole may
+// stand for the verb, or for the words between the verb and INTO.
+func (s script) inserts() (found []target) {
+	for i := 0; i < len(s.tokens); i++ {
+		word, next := strings.TrimLeft(s.word(i), hole), i+1
+		switch verb := strings.TrimRight(word, hole); {
+		case sqltoken.Is(verb, "INSERT", "REPLACE"):
+			for s.is(next, "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE") {
+				next++
+			}
+			if s.word(next) == hole && s.is(next+1, "INTO") {
+				next++
+			}
+			if next == i+1 && verb != word && !s.is(next, "INTO") {
+				continue
+			}
+			next = s.after(next, "INTO")
+		case strings.HasSuffix(s.word(i), hole) && s.is(next, "INTO"):
+			next++
+		default:
+			continue
 		}
-		found = append(found, t)
+		at := s.tokens[i].Start
+		if word != "" {
+			at = s.tokens[i].End - len(word)
+		}
+		if t, ok := s.table(at, next); ok {
+			found, i = append(found, t), t.end-1
+		}
 	}
 	return found
 }
 
-func blanksOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t\n\v\f\r")) }
+// isInsert reports whether a string is a complete INSERT, not a text that mentions one.
+func (s script) isInsert() bool {
+	t := s.inserts()
+	return len(t) > 0 && t[0].at == s.tokens[0].Start && s.is(t[0].end, "(", "SET", "VALUES", "VALUE", "SELECT")
+}
 
-func unquoted(name string) string {
-	if strings.HasPrefix(name, "`") {
-		return strings.ReplaceAll(name[1:len(name)-1], "``", "`")
+// loads returns the table of LOAD DATA and LOAD XML.
+func (s script) loads() []target {
+	if s.is(0, "LOAD") && s.is(1, "DATA", "XML") {
+		for i := 2; i < len(s.tokens) && s.word(i) != ";"; i++ {
+			if t, ok := s.table(s.tokens[0].Start, i+2); ok && s.is(i, "INTO") && s.is(i+1, "TABLE") {
+				return []target{t}
+			}
+		}
 	}
-	return name
+	return nil
+}
+
+// creates returns the table of CREATE TABLE.
+func (s script) creates() []target {
+	i := s.after(s.after(s.after(1, "OR"), "REPLACE"), "TEMPORARY")
+	if !s.is(0, "CREATE") || !s.is(i, "TABLE") {
+		return nil
+	}
+	if t, ok := s.table(s.tokens[0].Start, s.after(s.after(s.after(i+1, "IF"), "NOT"), "EXISTS")); ok {
+		return []target{t}
+	}
+	return nil
+}
+
+// program returns the kind of stored program that CREATE or ALTER defines, and an empty string for
+// other statements.
+func (s script) program() string {
+	if !s.is(0, "CREATE", "ALTER") {
+		return ""
+	}
+	for i := range s.tokens {
+		switch {
+		case s.is(i, "(", ";"):
+			return ""
+		case s.is(i, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"):
+			return strings.ToLower(s.word(i))
+		}
+	}
+	return ""
+}
+
+// prepared returns the string of PREPARE or EXECUTE IMMEDIATE.
+func (s script) prepared() (t sqltoken.Token, ok bool) {
+	i := 2
+	switch {
+	case s.is(0, "PREPARE") && s.is(2, "FROM"):
+		i = 3
+	case !s.is(0, "EXECUTE") || !s.is(1, "IMMEDIATE"):
+		return t, false
+	}
+	if i < len(s.tokens) {
+		t = s.tokens[i]
+	}
+	return t, t.Kind == sqltoken.String
 }
 
 // computedTable begins the reason for a table whose name is computed at run time.
@@ -171,8 +246,8 @@ const computedTable = "table computed at run time"
 
 // composed returns the findings for a query with holes.
 func (l *Linter) composed(text string) (found []Finding) {
-	masked := mask(text, l.Mode)
-	for _, t := range append(namesIn(masked, insertTarget), namesIn(masked, loadTarget)...) {
+	s := l.read(text)
+	for _, t := range append(s.inserts(), s.loads()...) {
 		rules := l.lookup(t.schema, t.name)
 		if len(rules) == 0 {
 			continue
@@ -185,7 +260,7 @@ func (l *Linter) composed(text string) (found []Finding) {
 		}
 		found = append(found, f)
 	}
-	return append(found, l.updates(text, masked)...)
+	return append(found, l.updates(s)...)
 }
 
 // logical returns the names of the logical tables, or "the rule" if there are more than 3.
@@ -238,7 +313,7 @@ func unnumbered(name string) string { return strings.TrimRight(name, "_-01234567
 
 // shown returns a table's name for a finding, with an ellipsis for each hole.
 func shown(schema, name string) string {
-	return strings.ReplaceAll(QuoteTable(schema, name), hole, "…")
+	return strings.ReplaceAll(sqltoken.QuoteTable(schema, name), hole, "…")
 }
 
 // ruled returns the targets that are sharded tables.
@@ -254,7 +329,7 @@ func (l *Linter) ruled(targets []target) (found []target) {
 // only returns a finding with this outcome and reason for each target that is a sharded table.
 func (l *Linter) only(targets []target, o Outcome, reason string) (found []Finding) {
 	for _, t := range l.ruled(targets) {
-		table := QuoteTable(t.schema, t.name)
+		table := sqltoken.QuoteTable(t.schema, t.name)
 		found = append(found, Finding{Outcome: o, Table: table, Reason: reason, offset: t.at})
 	}
 	return found

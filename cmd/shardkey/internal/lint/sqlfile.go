@@ -27,6 +27,7 @@ func (l *Linter) Text(name, text string) {
 }
 
 func (l *Linter) statements(name, text string) {
+	var all []Finding
 	for _, s := range l.split(text) {
 		statement := sqlcArguments(text[s.start:s.end])
 		found := l.Statement(statement)
@@ -36,8 +37,9 @@ func (l *Linter) statements(name, text string) {
 		for i := range found {
 			found[i].offset += s.start
 		}
-		l.report(token.Position{Filename: name, Line: 1, Column: 1}, text, found)
+		all = append(all, found...)
 	}
+	l.report(token.Position{Filename: name, Line: 1, Column: 1}, text, all)
 }
 
 // Columns records the columns of the tables that an SQL file creates.
@@ -52,7 +54,7 @@ func (l *Linter) Columns(name string) error {
 
 func (l *Linter) learnAll(text string) {
 	for _, s := range l.split(text) {
-		if statement := text[s.start:s.end]; createTarget.MatchString(mask(statement, l.Mode)) {
+		if statement := text[s.start:s.end]; l.read(statement).creates() != nil {
 			l.learn(statement)
 		}
 	}
@@ -78,6 +80,7 @@ type span struct {
 var (
 	delimiterLine = regexp.MustCompile(`(?i)^\s*DELIMITER[ \t]+(\S+)[^\n]*`)
 	copyFrom      = regexp.MustCompile(`(?m)^\s*(?:--|#|/\*)\s*name:\s*\w+\s+:copyfrom\b`)
+	program       = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+[^;(]*?\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b`)
 	blockWord     = regexp.MustCompile(`(?i)\b(?:BEGIN|CASE|END(?:\s+(?:CASE|IF|LOOP|REPEAT|WHILE|FOR))?)\b`)
 )
 
@@ -85,7 +88,7 @@ var (
 // delimiter of a DELIMITER line. It keeps the body of a stored program together even without
 // such a line.
 func (l *Linter) split(text string) (spans []span) {
-	masked, pos, delimiter := mask(text, l.Mode), 0, ";"
+	masked, pos, delimiter := l.read(text).masked(), 0, ";"
 	for pos < len(text) {
 		if m := delimiterLine.FindStringSubmatch(masked[pos:]); m != nil {
 			pos, delimiter = pos+len(m[0]), m[1]
@@ -101,13 +104,14 @@ func (l *Linter) split(text string) (spans []span) {
 }
 
 func statementEnd(masked string, pos int, delimiter string) (end, next int) {
+	isProgram, open := delimiter == ";" && program.MatchString(masked[pos:]), 0
 	for from := pos; ; {
 		i := strings.Index(masked[from:], delimiter)
 		if i < 0 {
 			return len(masked), len(masked)
 		}
 		end = from + i
-		if body := masked[pos:end]; delimiter != ";" || !program.MatchString(body) || openBlocks(body) <= 0 {
+		if open += openBlocks(masked[from:end]); !isProgram || open <= 0 {
 			return end, end + len(delimiter)
 		}
 		from = end + len(delimiter)

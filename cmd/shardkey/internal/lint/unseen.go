@@ -2,62 +2,53 @@ package lint
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
-)
-
-var (
-	program   = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+[^;(]*?\b(PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b`)
-	prepared  = regexp.MustCompile(`(?i)^\s*(?:PREPARE\s+` + ident + `\s+FROM|EXECUTE\s+IMMEDIATE)\s+['"]`)
-	explained = regexp.MustCompile(`(?i)^\s*(?:EXPLAIN|DESCRIBE|DESC)\b`)
-	selects   = regexp.MustCompile(`(?i)\bSELECT\b`)
 )
 
 // unseen returns findings for a statement that stores rows but isn't a plain INSERT, so the
 // driver doesn't see the INSERT.
-func (l *Linter) unseen(text, masked string) []Finding {
-	inserts := namesIn(masked, insertTarget)
+func (l *Linter) unseen(s script) []Finding {
+	inserts := s.inserts()
+	kind := s.program()
+	inner, isPrepared := s.prepared()
 	switch {
-	case program.MatchString(masked):
-		kind := strings.ToLower(program.FindStringSubmatch(masked)[1])
+	case kind != "":
 		return l.only(inserts, Unfilled,
 			"the server runs the INSERT of a "+kind+", so no key is generated; "+
 				"write the key there, or insert from the program")
-	case prepared.MatchString(masked):
-		return l.prepared(text, masked)
-	case explained.MatchString(masked):
+	case isPrepared:
+		return l.prepared(s.text, inner)
+	case s.is(0, "EXPLAIN", "DESCRIBE", "DESC"):
 		return l.only(inserts, Passed, "EXPLAIN doesn't run the statement")
-	case loadTarget.MatchString(masked):
-		return l.only(namesIn(masked, loadTarget), Passed, "the file contains the keys")
-	case createTarget.MatchString(masked):
-		return l.createSelect(masked)
+	case s.loads() != nil:
+		return l.only(s.loads(), Passed, "the file contains the keys")
+	case s.creates() != nil:
+		return l.createSelect(s)
 	}
 	return l.only(inserts, Unfilled,
 		"not recognised as an INSERT, so it is passed through unchanged; send the INSERT by itself")
 }
 
-// prepared checks the statement inside PREPARE or EXECUTE IMMEDIATE.
-func (l *Linter) prepared(text, masked string) (found []Finding) {
-	start := len(prepared.FindString(masked)) - 1
-	quoted := tokens(l.Mode).FindString(text[start:])
-	inner := mask(quoted[1:max(len(quoted)-1, 1)], l.Mode)
+// prepared checks the statement in the string of PREPARE or EXECUTE IMMEDIATE.
+func (l *Linter) prepared(text string, inner sqltoken.Token) (found []Finding) {
 	const why = "the server prepares and runs the INSERT, so no key is generated; " +
 		"send the INSERT by itself"
-	for _, f := range l.only(namesIn(inner, insertTarget), Unfilled, why) {
-		f.offset += start + 1
+	for _, f := range l.only(l.read(text[inner.Start+1:inner.End-1]).inserts(), Unfilled, why) {
+		f.offset += inner.Start + 1
 		found = append(found, f)
 	}
 	return found
 }
 
 // createSelect checks CREATE TABLE … SELECT.
-func (l *Linter) createSelect(masked string) (found []Finding) {
-	for _, t := range l.ruled(namesIn(masked, createTarget)) {
-		if selects.MatchString(masked[t.end:]) {
+func (l *Linter) createSelect(s script) (found []Finding) {
+	for _, t := range l.ruled(s.creates()) {
+		if s.index("SELECT") >= t.end {
 			const why = "CREATE TABLE … SELECT stores rows without generated keys; " +
 				"create the table, then INSERT … SELECT"
 			found = append(found, l.only([]target{t}, Unfilled, why)...)
@@ -89,48 +80,48 @@ func (l *Linter) learn(text string) {
 }
 
 // updates returns findings for UPDATEs that change the key of a row.
-func (l *Linter) updates(text, masked string) (found []Finding) {
-	if !strings.Contains(strings.ToUpper(masked), "UPDATE") {
+func (l *Linter) updates(s script) (found []Finding) {
+	update, duplicate := s.index("UPDATE"), max(s.index("ON", "DUPLICATE", "KEY", "UPDATE"), 0)
+	if update < 0 {
 		return nil
 	}
-	stmts, err := parse(text, l.Mode)
+	stmts, err := parse(s.text, l.Mode)
 	if err != nil {
 		return nil
 	}
-	for _, s := range stmts {
-		switch u := s.(type) {
+	for _, stmt := range stmts {
+		switch u := stmt.(type) {
 		case *ast.UpdateStmt:
-			found = append(found, l.update(masked, "UPDATE", u.TableRefs, u.List)...)
+			found = append(found, l.update(s.tokens[update].Start, "UPDATE", u.TableRefs, u.List)...)
 		case *ast.InsertStmt:
-			found = append(found, l.update(masked, "ON DUPLICATE KEY UPDATE", u.Table, u.OnDuplicate)...)
+			found = append(found, l.update(s.tokens[duplicate].Start, "ON DUPLICATE KEY UPDATE", u.Table, u.OnDuplicate)...)
 		}
 	}
 	return found
 }
 
-// update checks the assignments of one statement, table by table.
-func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*ast.Assignment) (found []Finding) {
+// update checks the assignments of one statement, table by table. at is the offset of verb.
+func (l *Linter) update(at int, verb string, refs *ast.TableRefsClause, list []*ast.Assignment) (found []Finding) {
 	var tables tableVisitor
 	refs.Accept(&tables)
 	for _, t := range tables.found {
 		own := slices.DeleteFunc(slices.Clone(list), func(a *ast.Assignment) bool {
 			return a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias)
 		})
-		found = append(found, l.assignments(masked, verb, t, own)...)
+		found = append(found, l.assignments(at, verb, t, own)...)
 	}
 	return found
 }
 
 // assignments checks the assignments to the columns of one table.
-func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignment) (found []Finding) {
+func (l *Linter) assignments(at int, verb string, t aliased, list []*ast.Assignment) (found []Finding) {
 	for _, key := range l.lookup(t.schema, t.name) {
 		for _, a := range list {
 			effect := effectOf(a, key)
 			if effect == "" {
 				continue
 			}
-			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: verb + " " + effect}
-			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
+			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: verb + " " + effect, offset: at}
 			if strings.Contains(t.name, hole) {
 				f.Outcome, f.computed = Unknown, true
 				f.Reason = fmt.Sprintf("%s: if %s is a table of %s, %s", computedTable, f.Table, key.Logical, f.Reason)
