@@ -31,7 +31,7 @@ type builder struct {
 func build(s spec) (*Rule, error) {
 	b := builder{
 		spec:    s,
-		rule:    &Rule{file: s.file, source: s.source},
+		rule:    &Rule{file: s.file, source: s.source, variables: s.variables},
 		byName:  map[string]int{},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
@@ -176,6 +176,7 @@ type spec struct {
 	generators []makeSpec
 	assigners  []makeSpec
 	sequences  []word // 5.5.4: names of strategies for sequences, not columns
+	variables  []variable
 	warnings   []*Error
 }
 

@@ -75,7 +75,7 @@ type KeyConfig struct {
 	// Unlisted specifies how to handle an INSERT into a table that isn't in the rule but has a name
 	// like this table's, for example a shard added later. "refuse" returns an error, "warn" logs a
 	// warning and sends the statement without a key, and "pass" sends it silently. When empty, it
-	// is the default's setting if Column is the default's too, and the connection's otherwise.
+	// is the default's setting if Column is the default's too, and "refuse" otherwise.
 	Unlisted string
 	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names. "refuse" returns an error, "warn" sends the row and logs one warning for each

@@ -191,8 +191,7 @@ func (e *UnlistedTableError) Error() string {
 // by numbers or dates, or differs from an actual table's name only in its numbers. For other tables
 // Unlisted returns nil.
 //
-// The field Like.Unlisted of the error specifies how to handle the INSERT. If it is "", the
-// connection's setting applies.
+// The field Like.Unlisted of the error specifies how to handle the INSERT.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	o, ok := l.of().names.sibling(schema, table)
 	if !ok || o.table == none || l.Lookup(schema, table) != nil {

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,7 +60,6 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 	b.rule.tables, b.specs = append(b.rule.tables, t), append(b.specs, spec)
 	b.rule.nodes = append(b.rule.nodes, spec.written())
 	index := len(b.rule.tables) - 1
-	b.skew(spec, &b.rule.tables[index])
 	sources, err := spec.written().dataSources()
 	if err != nil {
 		return b.errorAt(spec.sources, fmt.Sprintf("actualDataSources of table %q: %v", spec.name.text, err))
@@ -100,8 +98,8 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
-		ExplicitKeys: cmp.Or(set[explicitKeys], "fill"), ShardGuard: cmp.Or(set[shardGuard], "refuse"),
-		Consecutive: set[batchKeys] == "consecutive", Unlisted: set[unlisted],
+		ExplicitKeys: set.of(explicitKeys), Consecutive: set.of(batchKeys) == "consecutive",
+		Unlisted: set.of(unlisted), ShardGuard: set.of(shardGuard),
 	}, true, nil
 }
 

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 
@@ -112,64 +111,13 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			why))
 }
 
-// skew warns if a table is sharded by its key modulo n, and its generator leaves some shards almost
-// empty.
-//
-// If keys are generated one at a time, the sequence of each tick's first key is between 0 and
-// max-vibration-offset. The time and the worker ID of a key are multiples of large powers of 2, so
-// they don't change the remainder modulo a power of 2. A modulus with a factor of 2 then leaves
-// some shards almost empty. For the odd factor of n, the shard depends on the timestamp, so rows
-// spread only as evenly as the inserts do.
-func (b *builder) skew(spec *tableSpec, t *Table) {
-	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
-		return
-	}
-	g := b.maker(t)
-	if _, ok := g.prop("gene-column"); ok {
-		return // shard bits determine the remainder
-	}
-	offset, sequences := g.vibration(), g.sequences()
-	for _, s := range []*strategyOf{spec.database, spec.table} {
-		way, n, shards := s.geneWay(t.Column)
-		if n < 2 {
-			continue
-		}
-		enough := min(n, sequences) - 1
-		power := n & -n // the largest power of 2 that divides n
-		if way.IsHash() {
-			power = n
-		}
-		reason := ""
-		switch {
-		case shards < n && n > sequences:
-			continue // the worker ID or the time determines the shard
-		case power > sequences:
-			reason = fmt.Sprintf("the layout of key generator %q has %d sequences, so a worker's keys reach only some of %d "+
-				"shards at any time; use a layout with %d sequence bits", t.GeneratorName, sequences, shards,
-				bits.Len64(uint64(power-1)))
-		case way.IsHash() || offset < 0 || offset >= enough:
-			continue
-		default:
-			reason = fmt.Sprintf("keys that are generated one at a time have the sequence 0 to %d, so the shards get unequal "+
-				"numbers of rows; set max-vibration-offset: %d in the props of key generator %q, or a larger value for more "+
-				"shards later", offset, enough, t.GeneratorName)
-		}
-		by := "its key"
-		if way.IsHash() {
-			by = "the hash of its key"
-		}
-		b.warn(s.algorithm.geneWord(), fmt.Sprintf("table %q is sharded by %s %s modulo %d, but %s", t.Logical, by, t.Column, n,
-			reason))
-	}
-}
-
 // maker returns the generator of a table's keys.
 func (b *builder) maker(t *Table) *makeSpec {
 	return &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
 }
 
 // sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
-// determines. The maximum of max-vibration-offset is one less.
+// determines.
 func (m *makeSpec) sequences() int64 {
 	const classic, js53 = 12, 15
 	p, _ := m.prop("layout")
@@ -182,17 +130,4 @@ func (m *makeSpec) sequences() int64 {
 		return 1 << classic
 	}
 	return 1 << own
-}
-
-// vibration returns the max-vibration-offset of a SNOWFLAKE, or -1 if it isn't known.
-func (m *makeSpec) vibration() int64 {
-	p, ok := m.prop("max-vibration-offset")
-	if !ok {
-		return 1
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(p.value.Reveal()), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
 }

@@ -20,57 +20,6 @@ func expectWarnings(t *testing.T, r *rule.Rule, want []string) {
 	}
 }
 
-// TestParse_warnsOfSkew parses rules that shard by the generated key modulo n.
-func TestParse_warnsOfSkew(t *testing.T) {
-	const file = `rules:
-- !SHARDING
-  tables:
-    t_order:
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}
-      keyGenerateStrategy: {column: ORDER_ID, keyGeneratorName: snowflake}
-  keyGenerators: {snowflake: {type: %s, props: {%s}}}
-  shardingAlgorithms: {a: {type: %s, props: {%s}}}
-`
-	for _, c := range []struct {
-		typ, props, algorithm, its string
-		want                       string // empty for no warning
-	}{
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4}'", `modulo 4, but keys that are generated one at a time have the sequence 0 to 1, so the shards get unequal numbers of rows; set max-vibration-offset: 3 in the props of key generator "snowflake"`},
-		{"SNOWFLAKE", "max.vibration.offset: 3", "MOD", "sharding-count: 4", ""},
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 2", ""},
-		{"SNOWFLAKE", "max-vibration-offset: 0", "MOD", "sharding-count: 2", "set max-vibration-offset: 1"},
-		// Over time, keys have all remainders modulo an odd number.
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 3", "set max-vibration-offset: 2"},
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 10000", "set max-vibration-offset: 4095"},
-		{"SNOWFLAKE", "max-vibration-offset: 4095", "MOD", "sharding-count: 10000", ""},
-		// A layout with fewer sequences has a smaller max-vibration-offset.
-		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 128", "the layout of key generator \"snowflake\" has 64 sequences, so a worker's keys reach only some of 128 shards at any time; use a layout with 7 sequence bits"},
-		{"SNOWFLAKE", "layout: 41-16-6, max-vibration-offset: 63", "MOD", "sharding-count: 128", "a worker's keys reach only some of 128 shards"},
-		{"SNOWFLAKE", "layout: 41-16-6, max-vibration-offset: 63", "MOD", "sharding-count: 64", ""},
-		{"SNOWFLAKE", "layout: js53", "MOD", "sharding-count: 8192", "set max-vibration-offset: 8191"},
-		{"SNOWFLAKE", "layout: 41-22-0", "MOD", "sharding-count: 4", "a worker's keys reach only some of 4 shards"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${Math.abs(order_id) % 4}'", "set max-vibration-offset: 3"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 16 % 4}'", "modulo 4, but"},
-		{"SNOWFLAKE", "max-vibration-offset: 3", "INLINE", "algorithm-expression: 't_${(order_id >> 2) % 4}'", "modulo 16, but keys that are generated one at a time have the sequence 0 to 3, so the shards get unequal numbers of rows; set max-vibration-offset: 15"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${(order_id >> 22) % 4}'", ""},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${user_id % 4}'", ""},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${my_order_id % 4}'", ""},
-		{"SNOWFLAKE", "", "HASH_MOD", "sharding-count: 4", ""},
-		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 256", ""},
-		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 512", "has 256 sequences, so a worker's keys reach only some of 512 shards"},
-		{"UUID", "", "MOD", "sharding-count: 4", ""},
-	} {
-		yaml := fmt.Sprintf(file, c.typ, c.props, c.algorithm, c.its)
-		var want []string
-		if c.want != "" {
-			want = []string{c.want}
-		}
-		expectWarnings(t, mustParse(t, yaml), want)
-	}
-	r := mustParse(t, "shardingRule: {defaultTableStrategy: {inline: {shardingColumn: id, algorithmExpression: 't_${id % 4}'}}, tables: {t: {keyGenerator: {type: SNOWFLAKE, column: id}}}}")
-	expectWarnings(t, r, []string{"rule.yaml:1:89: table \"t\" is sharded by its key id modulo 4"})
-}
-
 // twoStrategies returns a rule with a database strategy and a table strategy on two columns.
 // generator generates the keys.
 func twoStrategies(databases, tables int, database, databaseBy, table, tableBy, generator string) string {
