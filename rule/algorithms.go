@@ -3,7 +3,6 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -123,7 +122,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		var ok bool
 		if s.algorithm, ok = r.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", expr.Clip(name.text)))
-			r.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(r.algorithms))...)
+			r.warnOnce(name, s.unknown, r.algorithmNames...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}

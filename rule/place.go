@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
@@ -300,8 +299,8 @@ func (s *Sharding) places() iter.Seq[Place] {
 // case-insensitive. The iterator is empty if the rule doesn't have the table.
 func (r *Rule) Places(logical string) iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		i := slices.IndexFunc(r.tables, func(t Table) bool { return strings.EqualFold(t.Logical, logical) })
-		if i < 0 {
+		i := r.indexOf(logical)
+		if i == none {
 			return
 		}
 		found := false
@@ -321,6 +320,16 @@ func (r *Rule) Places(logical string) iter.Seq[Place] {
 		}
 		yield(p)
 	}
+}
+
+// indexOf returns the index of a logical table, or none.
+func (r *Rule) indexOf(logical string) int32 {
+	for _, o := range r.names.all(strings.ToLower(logical)) {
+		if o.table != none && int(o.table) < len(r.tables) && strings.EqualFold(r.tables[o.table].Logical, logical) {
+			return o.table
+		}
+	}
+	return none
 }
 
 // errEnough ends an expansion when the caller needs no more nodes.

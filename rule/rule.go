@@ -22,9 +22,12 @@ type Rule struct {
 	spread     string    // a table with a databaseStrategy over data sources that no data node names, or ""
 	generators []makeSpec
 	assigners  []makeSpec
-	variables  []variable // environment variables in properties
-	names      names
-	warnings   []*Error
+	// generatorAt and assignerAt are the indexes of generators and assigners, by name in lower case.
+	generatorAt, assignerAt map[string]int
+
+	variables []variable // environment variables in properties
+	names     names
+	warnings  []*Error
 }
 
 // Table is a logical table that has a key column.

@@ -116,7 +116,9 @@ type ruleReader struct {
 	pairs      []pair
 	scope      scope
 	algorithms map[string]algorithm
-	broadcast  map[string]bool // tables whose rows are in every data source, in lower case
+	// algorithmNames are the names of algorithms, sorted.
+	algorithmNames []string
+	broadcast      map[string]bool // tables whose rows are in every data source, in lower case
 }
 
 // sharding reads one sharding rule in the format f.
@@ -127,6 +129,7 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	}
 	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
 		broadcast: rd.broadcast(pairs)}
+	r.algorithmNames = slices.Sorted(maps.Keys(r.algorithms))
 	read := map[string]func(pair) error{
 		"tables":                     func(p pair) error { return r.tables(p, f.table) },
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },

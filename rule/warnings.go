@@ -113,7 +113,7 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 
 // maker returns the generator of a table's keys.
 func (b *builder) maker(t *Table) *makeSpec {
-	return &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
+	return &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
 }
 
 // sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
