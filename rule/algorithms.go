@@ -30,6 +30,7 @@ type strategyOf struct {
 	// unknown is empty if no reason was found yet.
 	unknown string
 	at      word
+	wrong   bool // the reason is a mistake, which ShardingSphere doesn't accept either
 
 	compiled   *sharding.Algorithm // set by compile
 	compileErr error
@@ -84,7 +85,7 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	s := &strategyOf{key: p.key, at: p.key}
 	switch kind := kinds[0].key; {
 	case len(kinds) > 1:
-		s.fail(kinds[1].key, "expected one kind of strategy, found several")
+		s.mistake(kinds[1].key, "expected one kind of strategy, found several")
 	case kind.text == "hint":
 		s.fail(kind, "a hint comes from the application, not from a column of the row")
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
@@ -96,6 +97,11 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 }
 
 func (s *strategyOf) fail(at word, reason string) { s.unknown, s.at = reason, at }
+
+func (s *strategyOf) mistake(at word, reason string) {
+	s.fail(at, reason)
+	s.wrong = true
+}
 
 // readStrategy reads the map under standard, complex or inline.
 func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
@@ -126,8 +132,10 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
-	default:
+	case slices.ContainsFunc(entries, func(p pair) bool { return strings.HasSuffix(p.key.text, "ClassName") }):
 		s.fail(s.key, "expected shardingAlgorithmName or algorithmExpression; Java classes aren't supported")
+	default:
+		s.mistake(s.key, "expected shardingAlgorithmName or algorithmExpression")
 	}
 	return nil
 }

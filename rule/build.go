@@ -210,6 +210,20 @@ func (s *spec) warnOnce(w word, reason string, right ...string) {
 	}
 }
 
+// warnOf records e as a warning, unless there is one of the same place. Many tables may use the same
+// algorithm.
+func (s *spec) warnOf(e *Error) {
+	key := fmt.Sprintf("%d:%d %s", e.Line, e.Column, e.Path)
+	if s.warned[key] {
+		return
+	}
+	if s.warned == nil {
+		s.warned = map[string]bool{}
+	}
+	s.warned[key] = true
+	s.warnings = append(s.warnings, e)
+}
+
 // scope is one sharding rule. Its default strategy applies to its own tables. Generators and
 // assigners are shared by the whole file.
 type scope struct {

@@ -152,7 +152,7 @@ func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 }
 
 // notUnderstood returns an error for Sharding.Err.
-func (b *builder) notUnderstood(w word, what, reason string, cause error) error {
+func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
 	e := b.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 	e.Err = cause
 	return e
@@ -160,10 +160,6 @@ func (b *builder) notUnderstood(w word, what, reason string, cause error) error 
 
 func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
 	what := fmt.Sprintf("cannot evaluate the sharding of table %q", t.Logical)
-	if len(t.Patterns) > 0 {
-		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
-			t.Patterns[0]), nil)
-	}
 	var texts []string
 	for _, of := range []*strategyOf{spec.database, spec.table} {
 		if of == nil {
@@ -175,7 +171,11 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 			w, reason = of.algorithm.wordOf(err), err.Error()
 		}
 		if reason != "" {
-			return b.notUnderstood(w, what, of.key.text+": "+reason, err)
+			e := b.notUnderstood(w, what, of.key.text+": "+reason, err)
+			if cause := (*sharding.NotUnderstoodError)(nil); of.wrong || errors.As(err, &cause) && cause.Wrong {
+				b.warnOf(e)
+			}
+			return e
 		}
 		if a.Odd() != "" {
 			b.warnOnce(of.algorithm.name, a.Odd())
@@ -186,6 +186,10 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		} else {
 			texts = append(texts, "table by "+of.describe(a))
 		}
+	}
+	if len(t.Patterns) > 0 {
+		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
+			t.Patterns[0]), nil)
 	}
 	if spec.nodes.text == "" && spec.autoCount == 0 {
 		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes", nil)

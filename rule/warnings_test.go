@@ -71,3 +71,64 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { expectWarnings(t, mustParse(t, tt.yaml), tt.want) })
 	}
 }
+
+// A mistake in a strategy or its algorithm, which leaves rows unchecked, is a warning. What is right
+// in ShardingSphere isn't.
+func TestParse_warnsOfWrongSharding(t *testing.T) {
+	const file = `rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: t_order_${0..1}
+      tableStrategy: {%s}
+      keyGenerateStrategy: {column: order_id}
+    t_other:
+      actualDataNodes: t_other_${0..1}
+      tableStrategy: {%[1]s}
+      keyGenerateStrategy: {column: order_id}
+  shardingAlgorithms: {m: {%s}}
+`
+	const byUser = "standard: {shardingColumn: user_id, shardingAlgorithmName: m}"
+	inline := func(expression string) string {
+		return `type: INLINE, props: {algorithm-expression: "` + expression + `"}`
+	}
+	interval := func(unit string) string {
+		return "type: INTERVAL, props: {datetime-pattern: yyyy-MM-dd, datetime-lower: 2026-01-01, datetime-upper: 2027-01-01, " +
+			"sharding-suffix-pattern: yyyyMM, datetime-interval-unit: " + unit + "}"
+	}
+	for _, c := range []struct{ strategy, algorithm, want string }{
+		{byUser, inline("t_order_${user_id % }"), `rule.yaml:12:72: cannot evaluate the sharding of table "t_order": tableStrategy: ` +
+			`algorithm-expression: expected a value, found "}" at character 21; the sharding column is user_id`},
+		{byUser, inline("t_order_${uid % 2}"), `"uid" is not defined at character 11; the sharding column is user_id`},
+		{byUser, inline("t_order_${User_id % 2}"), `expected the sharding column user_id (case-sensitive), found "User_id"`},
+		{byUser, inline("t_order_${user_id.hashcode() % 2}"), `expected the method hashCode, found "hashcode"`},
+		{byUser, inline("t_order_${user_id % 0}"), "division by zero; the sharding column is user_id"},
+		{byUser, inline("t_order_${1 + 1}"), "algorithm-expression doesn't use the sharding column user_id"},
+		{byUser, "type: INLNE", `found INLNE; did you mean "INLINE"?`},
+		{byUser, "type: HASH-MOD, props: {sharding-count: 2}", `found HASH-MOD; did you mean "HASH_MOD"?`},
+		{byUser, "type: MOD", "sharding-count is missing"},
+		{byUser, "type: MOD, props: {sharding-count: two}", `sharding-count: expected an integer of at least 1, found "two"`},
+		{byUser, interval("MONHTS"), `expected a unit such as DAYS or MONTHS, found "MONHTS"`},
+		{"standard: {shardingAlgorithmName: m}", "type: MOD, props: {sharding-count: 2}", "shardingColumn is missing"},
+		{"standard: {shardingColumn: user_id}", "type: MOD, props: {sharding-count: 2}", "expected shardingAlgorithmName or algorithmExpression"},
+		{byUser, inline("t_order_${user_id.foo() % 2}"), ""},
+		{byUser, inline("t_order_${Math.max(user_id, 1)}"), ""},
+		{byUser, inline("t_order_${user_id / 2}"), ""},
+		{byUser, interval("DECADES"), ""},
+		{byUser, "type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}", ""},
+		{byUser, "type: OUR_OWN", ""},
+		{"hint: {shardingAlgorithmName: m}", "type: HINT_INLINE", ""},
+	} {
+		r := mustParse(t, fmt.Sprintf(file, c.strategy, c.algorithm))
+		var want []string
+		if c.want != "" {
+			want = []string{c.want}
+		}
+		if strings.HasPrefix(c.want, "expected shardingAlgorithmName") {
+			want = append(want, c.want) // in each of the tables, which only share the algorithm
+		}
+		if expectWarnings(t, r, want); r.Tables()[0].Sharding.Err == nil {
+			t.Errorf("%s\nhave: the sharding %v\nwant: none", c.algorithm, r.Tables()[0].Sharding)
+		}
+	}
+}

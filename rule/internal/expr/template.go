@@ -25,6 +25,7 @@ type part struct {
 // the column with the given name. An empty name means that they may not. The error is an [*Error].
 func Compile(text, column string) (*Template, error) {
 	t := &Template{}
+	var foreign *Error
 	text = strings.ReplaceAll(text, "$->{", "${")
 	if !strings.Contains(text, "${") {
 		t.parts = []part{{text: text}}
@@ -44,21 +45,47 @@ func Compile(text, column string) (*Template, error) {
 		if at = end; at == len(text) {
 			break
 		}
-		p := parser{text: text, at: at, names: []string{column}}
-		if !strings.HasPrefix(text[at:], "${") {
-			p.fail("%q is not supported outside of ${…}", text[at])
+		p := parser{text: text, at: at, names: []string{column}, foreign: foreign}
+		n := p.outside()
+		if n == nil && p.err == nil {
+			p.at += len("${")
+			n = p.expression()
+			p.expect("}")
+		}
+		if p.err != nil {
 			return nil, p.err
 		}
-		p.at += len("${")
-		n := p.expression()
-		if p.expect("}"); p.err != nil {
-			return nil, p.err
-		}
+		foreign = p.foreign
 		t.parts = append(t.parts, part{expr: n})
 		t.column = t.column || p.used
 		at = p.at
 	}
+	if foreign != nil {
+		return nil, foreign
+	}
 	return t, nil
+}
+
+// outside reads a character that has a meaning outside of ${…}. It returns nil for ${ and for
+// errors.
+func (p *parser) outside() *node {
+	rest := p.text[p.at:]
+	name := rest[1:][:nameLength(rest[1:])]
+	switch {
+	case strings.HasPrefix(rest, "${"):
+		return nil
+	case rest[0] == '$' && name != "" && !isDigit(name[0]):
+		if name != p.names[0] {
+			return p.undefined(name)
+		}
+		p.used = true
+		p.skip("$" + name)
+	case rest[0] == '\\' && len(rest) > 1:
+		p.skip(rest[:2])
+	default:
+		return p.wrong("found %q outside of ${…}", rest[:1])
+	}
+	return &node{op: constant}
 }
 
 // Uses reports whether an expression uses the column.
