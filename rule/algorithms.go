@@ -208,13 +208,13 @@ func (a algorithm) wordOf(err error) word {
 
 // geneWay is [sharding.Strategy.GeneWay] of a strategy whose only column is this one. It returns
 // zeros for other strategies, and if s is nil.
-func (s *strategyOf) geneWay(column string) (way sharding.GeneWay, modulo, shards int64) {
+func (s *strategyOf) geneWay(column string) (way sharding.GeneWay, modulo int64) {
 	if !s.isBy(column) {
-		return way, 0, 0
+		return way, 0
 	}
 	a, err := s.compile()
 	if err != nil {
-		return way, 0, 0
+		return way, 0
 	}
 	return a.Over(nil, sharding.Naming{}, s.class).GeneWay()
 }

@@ -167,7 +167,7 @@ func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 	var first *tableSpec
 	for _, u := range b.usesOf(g.Column) {
-		has, modulo, _ := u.by.geneWay(g.Column)
+		has, modulo := u.by.geneWay(g.Column)
 		switch {
 		case modulo == 0:
 		case first == nil:

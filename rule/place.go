@@ -102,16 +102,30 @@ func (s *Sharding) place(values []expr.Value) (Place, error) {
 	if len(s.names) == 0 {
 		return Place{}, &PlaceError{Table: s.logical, Reason: "the rule specifies no sharding for it"}
 	}
-	at := [2]int{-1, -1}
+	at, err := s.at(values)
+	if err != nil {
+		return Place{}, err
+	}
+	return s.placeAt(at)
+}
+
+// at returns the indexes in sources and names that the strategies select, and -1 where there is no
+// strategy.
+func (s *Sharding) at(values []expr.Value) (at [2]int, err error) {
+	at = [2]int{-1, -1}
 	for i, of := range [...]*strategy{s.database, s.table} {
 		if of == nil {
 			continue
 		}
-		var err error
 		if at[i], err = of.Place(values[of.column]); err != nil {
-			return Place{}, s.misplaced(err)
+			return at, s.misplaced(err)
 		}
 	}
+	return at, nil
+}
+
+// placeAt returns the actual table with these indexes.
+func (s *Sharding) placeAt(at [2]int) (Place, error) {
 	if s.nodes == nil {
 		return Place{DataSource: s.sources[at[0]], Table: s.names[at[1]]}, nil
 	}

@@ -17,13 +17,16 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	if s == nil || s.Err != nil {
 		return
 	}
+	if b.missing(spec, t) {
+		return
+	}
 	var all []remainder
 	for _, of := range []*strategyOf{spec.database, spec.table} {
 		strategy := s.strategyFor(spec, of)
 		if strategy == nil {
 			continue
 		}
-		way, count, _ := strategy.GeneWay()
+		way, count := strategy.GeneWay()
 		if count == 0 {
 			return
 		}
@@ -39,7 +42,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	}
 	byGene := len(all) > 1 && t.Gene != nil && t.isByKey(first.of) && t.isByKey(last.of)
 	together := len(all) == 1 || same || byGene
-	reached := map[Place]bool{}
+	reached, absent := map[Place]bool{}, ""
 	values := make([]expr.Value, len(s.Columns))
 	for i := int64(0); ; i++ {
 		j := i
@@ -48,17 +51,55 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		}
 		switch {
 		case i > 0 && i%first.count == 0 && j%last.count == 0:
-			b.warnOfEmpty(t, all, reached) // all pairs of remainders were tried
+			// All pairs of remainders were tried.
+			b.warnOfEmpty(t, all, reached)
+			if absent != "" {
+				b.warn(spec.nodesOrName(), fmt.Sprintf("rows of table %q can belong to %s, which actualDataNodes doesn't list; they are refused",
+					t.Logical, absent))
+			}
 			return
 		case i == maxRemainders:
 			return
 		}
 		values[last.column] = last.value(j)
 		values[first.column] = first.value(i)
-		if place, err := s.place(values); err == nil {
+		at, err := s.at(values)
+		if err != nil {
+			continue
+		}
+		if place, err := s.placeAt(at); err == nil {
 			reached[place] = true
+		} else if absent == "" {
+			absent = Place{DataSource: s.sources[max(at[0], 0)], Table: s.names[max(at[1], 0)]}.String()
 		}
 	}
+}
+
+// missing warns about tables and data sources that the table's strategies select, but that
+// actualDataNodes doesn't list. It reports whether there are any.
+func (b *builder) missing(spec *tableSpec, t *Table) (found bool) {
+	for _, of := range []*strategyOf{spec.database, spec.table} {
+		strategy := t.Sharding.strategyFor(spec, of)
+		if strategy == nil {
+			continue
+		}
+		name, count := strategy.Missing()
+		if name == "" {
+			continue
+		}
+		found = true
+		what, why := "table", fmt.Sprintf("it depends on %s modulo %d", of.columns[0].text, count)
+		if strings.Contains(name, "-") {
+			why = "the remainder of a negative number is negative, so write Math.abs(x) % n or use HASH_MOD"
+		}
+		if of == spec.database {
+			what = "data source"
+		}
+		b.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q selects the %s %q, which actualDataNodes doesn't list, "+
+			"so its rows are refused; %s",
+			of.key.text, t.Logical, what, expr.Clip(name), why))
+	}
+	return found
 }
 
 // maxRemainders bounds the rows that empty tries.

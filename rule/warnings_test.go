@@ -66,6 +66,11 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 		{"gene, divided first", twoStrategies(2, 4, hash(2), user, inline("t_order_${order_id.intdiv(2) % 4}"), order, gene), nil},
 		{"more tables than remainders", twoStrategies(2, 8, mod(2), user, mod(4), order, "UUID"), empty(8, 16)},
 		{"number and hash: the same below 2^31 alone", twoStrategies(2, 4, mod(2), user, hash(4), user, "UUID"), nil},
+		{"pairs that aren't listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id % 2}"), user, mod(4), user, "UUID"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1),
+			[]string{`rows of table "t_order" can belong to ds_1.t_order_1, which actualDataNodes doesn't list`, empty(2, 4)[0]}},
+		{"pairs that are listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id.intdiv(2) % 2}"), user, mod(4), user, "UUID"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1), nil},
+		{"fewer tables than the modulus", twoStrategies(2, 2, mod(2), user, mod(4), order, "UUID"), []string{`tableStrategy of table "t_order" selects the table "t_order_2"`}},
+		{"fewer databases than the modulus", twoStrategies(2, 4, hash(3), user, mod(4), order, "UUID"), []string{`databaseStrategy of table "t_order" selects the data source "ds_2"`}},
 		{"ranges are not looked at", twoStrategies(2, 4, mod(2), user, "BOUNDARY_RANGE, props: {sharding-ranges: '5, 6, 7'}", user, "UUID"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) { expectWarnings(t, mustParse(t, tt.yaml), tt.want) })
@@ -130,5 +135,60 @@ func TestParse_warnsOfWrongSharding(t *testing.T) {
 		if expectWarnings(t, r, want); r.Tables()[0].Sharding.Err == nil {
 			t.Errorf("%s\nhave: the sharding %v\nwant: none", c.algorithm, r.Tables()[0].Sharding)
 		}
+	}
+}
+
+// Fewer tables than the algorithm selects are a warning if it depends on a remainder.
+func TestParse_warnsOfMissingTables(t *testing.T) {
+	const file = `rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: %s
+      tableStrategy: {standard: {shardingColumn: uid, shardingAlgorithmName: m%s}}
+      keyGenerateStrategy: {column: order_id}
+  shardingAlgorithms: {m: {type: %s}}
+`
+	inline := func(expression string) string { return `INLINE, props: {algorithm-expression: "` + expression + `"}` }
+	for _, c := range []struct{ nodes, algorithm, missing string }{
+		{"t_order_${0..1}", "MOD, props: {sharding-count: 4}", "t_order_2"},
+		{"t_order_${0..3}", "MOD, props: {sharding-count: 4}", ""},
+		{"t_order_${1..4}", "MOD, props: {sharding-count: 4}", "t_order_0"},
+		{"t_order_${0..1}", "MOD, props: {sharding-count: 2147483647}", "t_order_2"},
+		{"ds_${0..1}.t_order_${0..1}", "HASH_MOD, props: {sharding-count: 4}", "t_order_2"},
+		{"ds_${0..1}.t_order_${0..3}", "HASH_MOD, props: {sharding-count: 4}", ""},
+		{"t_order_${0..1}", inline("t_order_${uid % 4}"), "t_order_2"},
+		{"t_order_${0..3}", inline("t_order_${uid % 4}"), ""},
+		{"T_ORDER_${0..3}", inline("t_order_${uid % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${uid % 100000}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${uid % 8 % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${uid & 7}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${uid.intdiv(1000000) % 5}"), "t_order_4"},
+		{"t_order_${0..4}", inline("t_order_${uid.intdiv(1000000) % 5}"), ""},
+		{"t_order_${0..3}", inline("t_order_${(uid % 5).toString().padLeft(1, '0')}"), "t_order_4"},
+		{"t_order_${0..9}", inline("t_order_${(uid % 10).toString().padLeft(2, '0')}"), "t_order_00"},
+		{"t_order_${0..3}", inline("t_order_${Math.floorMod(uid, 5)}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${uid.hashCode() % 5}"), "t_order_-1"},
+		{"t_order_${0..3}", inline("t_order_${uid.hashCode() % 4}"), "t_order_-1"},
+		{"t_order_${0..3}", inline("t_order_${Math.abs(uid.hashCode()) % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${Math.abs(uid.hashCode() % 5)}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${(uid.hashCode() % 4 + 4) % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${(uid - 1000) % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_uid % 4"), "t_order_uid % 4"},
+		{"t_order_${0..1}", inline("t_order_${uid.intdiv(1000)}"), ""}, // not countable
+		{"t_order_${0..1}", inline("t_order_${uid % 2}_${uid % 3}"), "t_order_0_0"},
+		{"t_order_${0..1}", "BOUNDARY_RANGE, props: {sharding-ranges: '1,2,3'}", ""}, // such values may not occur
+	} {
+		var want []string
+		if c.missing != "" {
+			want = []string{fmt.Sprintf(`tableStrategy of table "t_order" selects the table %q, which actualDataNodes doesn't list`, c.missing)}
+		}
+		t.Run(c.nodes+" "+c.algorithm, func(t *testing.T) {
+			expectWarnings(t, mustParse(t, fmt.Sprintf(file, c.nodes, "", c.algorithm)), want)
+			// The hash of an Integer is its value.
+			if !strings.Contains(c.algorithm, "hashCode") {
+				expectWarnings(t, mustParse(t, fmt.Sprintf(file, c.nodes, ", javaType: Integer", c.algorithm)), want)
+			}
+		})
 	}
 }
