@@ -107,8 +107,9 @@ type WorkerIDAssignerConfig struct {
 // Props are properties by name. A value is a string, an [spi.Secret], a slice of either, a boolean,
 // an integer, a time.Duration or a time.Time. ${NAME} is not expanded.
 //
-// Passwords and data source names must be an spi.Secret: [New] refuses strings for them, because
-// package fmt prints strings. Printing Props prints only the names.
+// Passwords and data source names must be an spi.Secret: [New] refuses strings for them. Printing
+// Props prints only the names, except with the verb %p, for which package fmt calls no method and
+// prints strings, but no Secret.
 type Props map[string]any
 
 // String returns the names, sorted.

@@ -27,7 +27,7 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	rd := &reader{spec: spec{file: name, source: from}}
+	rd := &reader{spec: spec{file: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
 	if strings.EqualFold(filepath.Ext(name), ".properties") {
 		return nil, rd.olderForm(word{place: place{line: 1, column: 1}}, "a .properties file")
 	}
@@ -83,6 +83,9 @@ var directive = regexp.MustCompile(`(?m)^%YAML\b`)
 var (
 	yamlLine   = regexp.MustCompile(`^line (\d+): `)
 	yamlAnchor = regexp.MustCompile(`(?s)anchor '(.*)'`)
+	// yamlInside matches the errors for which the library reports the line before the one on which
+	// the map or list begins.
+	yamlInside = regexp.MustCompile(`^did not find expected (?:key|'-' indicator|',' or '([]}])')$`)
 )
 
 // syntaxError returns an error of the YAML library with its place.
@@ -105,7 +108,27 @@ func syntaxError(name string, data []byte, err error) *Error {
 	if at, cause := syntaxCause(data, line); cause != "" {
 		return &Error{File: name, Line: at.line, Column: at.column, Reason: "invalid YAML: " + cause, Err: err}
 	}
-	return &Error{File: name, Line: min(max(line, 1), last), Column: 1, Reason: "invalid YAML: " + reason, Err: err}
+	column := 1
+	if m := yamlInside.FindStringSubmatch(reason); m != nil {
+		if yamlLine.MatchString(strings.TrimPrefix(err.Error(), "yaml: ")) {
+			line++
+		}
+		reason += " in the map or list that begins here"
+		column = beginning(data, line, m[1])
+	}
+	return &Error{File: name, Line: min(max(line, 1), last), Column: column, Reason: "invalid YAML: " + reason, Err: err}
+}
+
+// beginning returns the column in a line at which a map or list begins. closing is the bracket that
+// ends it, or "" for one without brackets.
+func beginning(data []byte, line int, closing string) int {
+	lines := strings.Split(string(data), "\n")
+	text := lines[min(max(line, 1), len(lines))-1]
+	at := len(text) - len(strings.TrimLeft(text, " -"))
+	if opening := map[string]string{"}": "{", "]": "["}[closing]; opening != "" {
+		at = max(strings.LastIndex(strings.ReplaceAll(text, "${", "$("), opening), 0)
+	}
+	return utf8.RuneCountInString(text[:at]) + 1
 }
 
 func lineOf(data []byte, offset int) int {

@@ -15,6 +15,7 @@ type reader struct {
 	spec
 	merges int  // number of merged maps that were read
 	other  word // what the file has instead of a sharding rule
+	json   bool // the file begins like JSON
 }
 
 // maxMerges bounds the maps that "<<" merges. Their number grows exponentially if they are nested.

@@ -57,14 +57,17 @@ func (rd *reader) rootKey(p pair) {
 
 // noSharding returns the error for a file without a sharding rule.
 func (rd *reader) noSharding(empty bool) error {
-	reason := "no sharding rule"
-	if empty {
-		reason = "the rule is empty"
+	reason := "no sharding rule: write"
+	switch {
+	case empty:
+		reason = "the rule is empty: write"
+	case rd.json:
+		reason = "no sharding rule: JSON has no tags, so write the rule as YAML, with"
 	}
 	if rd.other.place.line == 0 {
 		rd.other.place = place{line: 1, column: 1}
 	}
-	return rd.errorAt(rd.other, reason+": write \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
+	return rd.errorAt(rd.other, reason+" \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
 }
 
 // rules reads the list of rules. It skips all rules except !SHARDING.
