@@ -300,7 +300,10 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 		case e != nil && e.Like.Unlisted != "pass":
 			of = e.Like
 			f.Severity, f.What = Warning, "the name is similar to the actual tables, but the rule does not list it"
-			f.Why = "INSERTs into it are refused, or with shardkeyUnlisted=pass sent without a generated key"
+			f.Why = "INSERTs into it are refused"
+			if of.Unlisted == "warn" {
+				f.Why = "INSERTs into it are sent without a generated key"
+			}
 			f.Fix = fmt.Sprintf("add it to actualDataNodes of %s, with ${*} for tables created at run time; "+
 				"if it is unrelated, add unlisted: pass next to column", of.Logical)
 		case of != nil && !slices.Contains(listed[of.Logical], t):

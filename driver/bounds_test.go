@@ -243,16 +243,16 @@ func TestWatch_interval(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "rule.yaml")
-			write(t, file, "")
-			defer openConnectors.watch(file, tt.first)()
-			time.Sleep(time.Minute / 2)
-			defer openConnectors.watch(file, tt.second)()
-			check(t, os.Remove(file))
+			write(t, file, watched("t_order", 5))
 			log := defaultLog(t)
+			defer openWatched(t, file, "&shardkeyReload="+tt.first.String()).Close()
+			time.Sleep(time.Minute / 2)
+			defer openWatched(t, file, "&shardkeyReload="+tt.second.String()).Close()
+			check(t, os.Remove(file))
 			time.Sleep(tt.seen - time.Second)
 			log.want(t, "early", "rule not loaded", 0)
 			time.Sleep(2 * time.Second)
-			log.want(t, "on time", "rule not loaded", 1)
+			log.want(t, "on time", "rule not loaded", 2) // of each connector
 		})
 	}
 }

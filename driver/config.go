@@ -27,13 +27,6 @@ type Config struct {
 	// or "other" for another engine with the MySQL protocol. With "auto" the connector queries the
 	// server once.
 	Server string
-	// Unlisted specifies how to handle an INSERT into a table that looks like a shard but isn't in
-	// the rule: "refuse" (the default) returns an error, "warn" logs it and sends the statement,
-	// and "pass" sends it. The rule's setting for a table takes precedence.
-	Unlisted string
-	// RuleWarnings specifies how to handle warnings about the rule: "log" (the default), or
-	// "error", which refuses the rule.
-	RuleWarnings string
 	// Verify specifies whether a second parser, TiDB's, checks a statement before it is sent: "on"
 	// (the default) or "off". It checks each statement once, before the plan is cached. It skips
 	// statements of more than 256 KiB, or of more than 8 KiB without placeholders.
@@ -52,7 +45,16 @@ type Config struct {
 	// holds too many statements (error 1461), all connections of the connector stop caching.
 	Statements string
 	// Reload is the interval at which the rule's file is checked for changes, from 10 ms to 24 h.
-	// With 0, the default, it isn't checked. See [WatchRule].
+	// With 0, the default, it isn't checked.
+	//
+	// A change is a write to the file, a rename, or a new target of a symbolic link to the file or
+	// its directory. All connectors of the process with a Reload of this file get the new rule, or
+	// none does. They keep the old rule if the new one or one of its generators can't be opened.
+	// Each logs that error once, with file and line. The file is loaded after it is fixed.
+	//
+	// Running statements finish with the old rule. Generators with the same configuration stay open
+	// and keep their worker ID ([rule.Live.Replace]); others are closed after their last use. Rules
+	// given to [RegisterRule] are replaced too.
 	Reload time.Duration
 }
 
@@ -71,8 +73,6 @@ const (
 	paramPrefix     = "shardkey"
 	paramRule       = "shardkeyRule"
 	paramServer     = "shardkeyServer"
-	paramUnlisted   = "shardkeyUnlisted"
-	paramWarnings   = "shardkeyRuleWarnings"
 	paramVerify     = "shardkeyVerify"
 	paramStatements = "shardkeyStatements"
 	paramReload     = "shardkeyReload"
@@ -81,20 +81,13 @@ const (
 // params are the parameters of this package. All names that begin with "shardkey", in any case, are
 // reserved for it.
 var params = [...]param{
-	{name: paramRule, form: "a path, a name given to `RegisterRule`, or `env:NAME`",
+	{name: paramRule, form: "a path, or a name given to `RegisterRule`",
 		about: "the rule; required. A path is relative to the working directory. Write `&` in it as `%26`"},
 	{name: paramServer,
 		values: []string{session.ServerAuto, session.ServerMySQL, session.ServerMariaDB, session.ServerVitess, session.ServerTiDB, session.ServerOther},
 		about: "the kind of the server, if its version doesn't show it; " +
 			"[what others get](sql.md#engines-that-get-less)",
 		field: func(c *Config) *string { return &c.Server }},
-	{name: paramUnlisted, values: []string{"refuse", "warn", "pass"},
-		about: "how an INSERT is handled into " +
-			"[a table that the rule seems to have forgotten](rule-files.md#tables-that-were-forgotten)",
-		field: func(c *Config) *string { return &c.Unlisted }},
-	{name: paramWarnings, values: []string{"log", "error"},
-		about: "how the rule's warnings are handled; `error` refuses the rule",
-		field: func(c *Config) *string { return &c.RuleWarnings }},
 	{name: paramVerify, values: []string{"on", "off"},
 		about: "whether a second parser checks statements before they are sent",
 		field: func(c *Config) *string { return &c.Verify }},
@@ -236,7 +229,7 @@ func (o options) host(dsn string) spi.Host {
 }
 
 const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file, " +
-	"a name given to driver.RegisterRule, or env:VARIABLE"
+	"or a name given to driver.RegisterRule"
 
 // dsn is a parsed data source name.
 type dsn struct {

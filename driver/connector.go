@@ -42,6 +42,8 @@ type Connector struct {
 	// rules is the current rule; not nil in a connector that NewConnector returned.
 	rules atomic.Pointer[ruleSet]
 
+	watcher *watcher // guarded by watchers.mu; nil if the rule isn't reloaded
+
 	mu          sync.Mutex
 	connections int  // open ones
 	closed      bool // Close was called
@@ -84,11 +86,11 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
 	c.verifier.set(o.Verify)
 	c.cache = base.NewCache(o.Statements == statementsAlways)
-	c.unlisted.policy, c.unlisted.logger = o.Unlisted, c.host.Logger
+	c.unlisted.logger = c.host.Logger
 	if _, err := c.install(r); err != nil {
 		return nil, err
 	}
-	if err := openConnectors.add(c, o.Reload); err != nil {
+	if err := watchers.add(c, o.Reload); err != nil {
 		return nil, errors.Join(err, c.rules.Load().generators.Close())
 	}
 	return c, nil
@@ -154,7 +156,7 @@ func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Des
 // statements. A program that exits while one runs keeps its worker ID until the lease ends, so wait
 // for running statements first, for example with http.Server.Shutdown.
 func (c *Connector) Close() error {
-	openConnectors.remove(c)
+	watchers.remove(c)
 	err := c.release(func() { c.closed = true })
 	c.closeBase.Do(func() {
 		if closer, ok := c.base.(io.Closer); ok {

@@ -10,9 +10,8 @@
 //
 //	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=conf/rule.yaml")
 //
-// shardkeyRule is a file's path, a name given to [RegisterRule], or env: and the name of an
-// environment variable with the rule's YAML. Write '&' in a path as %26. sql.Open returns an error
-// for a mistake in the DSN or the rule. It doesn't contact the server.
+// shardkeyRule is a file's path, or a name given to [RegisterRule]. Write '&' in a path as %26.
+// sql.Open returns an error for a mistake in the DSN or the rule. It doesn't contact the server.
 //
 // [Open] also takes options and returns the [Connector], with [Connector.Stats],
 // [Connector.Ready] and [Connector.SetRule]. [ConnectorOf] returns the Connector of an open sql.DB.

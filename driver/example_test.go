@@ -97,8 +97,8 @@ func Example_openErrors() {
 		fmt.Println(err)
 	}
 	// Output:
-	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file, a name given to driver.RegisterRule, or env:VARIABLE
-	// shardkey: DSN: parameter shardkeyRul: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?
+	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file, or a name given to driver.RegisterRule
+	// shardkey: DSN: parameter shardkeyRul: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?
 	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
 }
 

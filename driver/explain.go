@@ -400,7 +400,7 @@ func (r *ruleSet) withoutEffect() *ruleSet {
 	return &ruleSet{
 		rule: r.rule, generators: r.generators, plans: newPlanCache(unused), inUse: r.plans, counts: unused, logger: quiet,
 		verifier: &verifier{read: r.verifier.read},
-		unlisted: &unlisted{policy: r.unlisted.policy, logger: quiet},
+		unlisted: &unlisted{logger: quiet},
 	}
 }
 

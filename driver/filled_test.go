@@ -162,20 +162,19 @@ rules:
     counter: {type: COUNTER}
 `
 
-// The rule doesn't list the table, but it looks like one of its tables. Config.Unlisted says
-// whether its INSERTs are sent, unless the rule does.
+// The rule doesn't list the table, but it looks like one of its tables. The setting unlisted says
+// whether its INSERTs are sent.
 func TestUnlisted(t *testing.T) {
 	for _, c := range []struct {
-		more, policy string // more settings of the strategy
-		refused      bool
-		logged       int
+		more    string // more settings of the strategy
+		refused bool
+		logged  int
 	}{
-		{"", "", true, 0}, {"", "refuse", true, 0}, {"", "warn", false, 1}, {"", "pass", false, 0},
-		{", unlisted: pass", "refuse", false, 0}, {", unlisted: refuse", "pass", true, 0},
+		{"", true, 0}, {", unlisted: refuse", true, 0}, {", unlisted: warn", false, 1}, {", unlisted: pass", false, 0},
 	} {
 		var log jsonLog
 		r := mustParseRule(t, strings.Replace(orderRule, "Name: counter", "Name: counter"+c.more, 1))
-		db, _ := openFake(t, &fakedb.Server{}, r, Config{Server: "other", Unlisted: c.policy}, WithLogger(log.logger()))
+		db, _ := openFake(t, &fakedb.Server{}, r, Config{Server: "other"}, WithLogger(log.logger()))
 		for range 2 {
 			_, err := db.Exec("UPDATE t_order_4 SET user_id = 1")
 			noError(t, err)

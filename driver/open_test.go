@@ -1,13 +1,11 @@
 package driver
 
 import (
-	"bytes"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"flag"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/rule"
 )
 
 // Health, readiness and statistics are available while the database is down.
@@ -65,11 +62,11 @@ func TestOpen_refuses(t *testing.T) {
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, "bad.yaml:3", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "cannot load the rule", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nobody&shardkeyRul=x", "did you mean shardkeyRule?", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyUnlisted=ignore&shardkeyRule=x", `expected one of refuse, warn, pass, found "ignore"`, nil},
+		{"u:s3cr3t@tcp(h:1)/app?shardkeyVerify=maybe&shardkeyRule=x", `expected one of on, off, found "maybe"`, nil},
 		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value", nil},
 		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value", nil},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it appears twice", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?", nil},
+		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?", nil},
 		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?", nil},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: unknown parameter", nil},
 		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name", nil},
@@ -106,12 +103,12 @@ func TestOptions_order(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, benchRuleYAML)
 	db, c, err := Open("u@tcp(127.0.0.1:1)/app?shardkeyRule="+path+"&shardkeyServer=mysql&shardkeyReload=off",
-		Config{Server: "tidb", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Unlisted: "warn"}, nil)
+		Config{Server: "tidb", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Verify: "off"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if want := (Config{Server: "mysql", Statements: "always", Unlisted: "warn"}); c.config != want {
+	if want := (Config{Server: "mysql", Statements: "always", Verify: "off"}); c.config != want {
 		t.Errorf("have: %+v\nwant: %+v", c.config, want)
 	}
 }
@@ -119,8 +116,6 @@ func TestOptions_order(t *testing.T) {
 func TestConfig_errors(t *testing.T) {
 	for want, config := range map[string]Config{
 		`shardkey: Config.Server: expected one of auto, mysql, mariadb, vitess, tidb, other, found "mysq"; did you mean mysql?`: {Server: "mysq"},
-		`shardkey: Config.Unlisted: expected one of refuse, warn, pass, found "x"`:                                              {Unlisted: "x"},
-		`shardkey: Config.RuleWarnings: expected one of log, error, found "x"`:                                                  {RuleWarnings: "x"},
 		`shardkey: Config.Verify: expected one of on, off, found "x"`:                                                           {Verify: "x"},
 		`shardkey: Config.Statements: expected one of auto, always, off, found "all"`:                                           {Statements: "all"},
 		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "1ms"`:                      {Reload: time.Millisecond},
@@ -128,49 +123,6 @@ func TestConfig_errors(t *testing.T) {
 		`the rule bench.yaml was not loaded from a file`:                                                                        {Reload: time.Second},
 	} {
 		_, err := NewConnector(&fakedb.Server{}, benchRule(t), config)
-		refusedDSN(t, err, want)
-	}
-}
-
-func TestEnvRule_sharesItsGenerators(t *testing.T) {
-	const dsn = "u@tcp(127.0.0.1:1)/app?shardkeyRule=env:SHARDKEY_TEST_RULE"
-	t.Setenv("SHARDKEY_TEST_RULE", benchRuleYAML)
-	var opened [2]*Connector
-	for i := range opened {
-		db, c, err := Open(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		opened[i] = c
-	}
-	if opened[0].Rule() != opened[1].Rule() || opened[0].Lookup("", "t_order").Generator != opened[1].Lookup("", "t_order").Generator {
-		t.Error("two databases with the same rule have generators of their own")
-	}
-	t.Setenv("SHARDKEY_TEST_RULE", strings.ReplaceAll(benchRuleYAML, "t_order", "t_item"))
-	db, c, err := Open(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if c.Lookup("", "t_item") == nil || c.Lookup("", "t_order") != nil {
-		t.Error("the variable's new text is not read")
-	}
-}
-
-func TestEnvRule_errors(t *testing.T) {
-	t.Setenv("SHARDKEY_TEST_EMPTY", " \n")
-	t.Setenv("SHARDKEY_TEST_BAD", strings.Replace(benchRuleYAML, "column:", "colunm:", 1))
-	t.Setenv("SHARDKEY_TEST_GOOD", benchRuleYAML)
-	for value, want := range map[string]string{
-		"env:SHARDKEY_TEST_UNSET": "environment variable SHARDKEY_TEST_UNSET is not set or empty",
-		"env:SHARDKEY_TEST_EMPTY": "environment variable SHARDKEY_TEST_EMPTY is not set or empty",
-		"env:SHARDKEY_TEST_BAD":   "env:SHARDKEY_TEST_BAD:5:37: ",
-		"env:":                    "environment variable  is not set or empty",
-		"env:s3cr3t@h":            "it isn't shown because it contains an @",
-		"env:SHARDKEY_TEST_GOOD&shardkeyReload=10s": "the rule env:SHARDKEY_TEST_GOOD was not loaded from a file; load it from a file or remove the parameter",
-	} {
-		_, _, err := Open("u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + value)
 		refusedDSN(t, err, want)
 	}
 }
@@ -308,35 +260,15 @@ func FuzzParseDSN(f *testing.F) {
 	})
 }
 
-func TestDSN_ruleWarnings(t *testing.T) {
+// A connector logs the warnings of its rule.
+func TestOpen_logsWarnings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	text := "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}, colour: red}\n  keyGenerators: {k: {type: TEST}}\n"
-	noError(t, os.WriteFile(path, []byte(text), 0o600))
-	var log bytes.Buffer
-	before := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(before) })
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	for _, c := range []struct{ param, want string }{
-		{"", ""},
-		{"&shardkeyRuleWarnings=log", ""},
-		{"&shardkeyRuleWarnings=error", `shardkey: DSN: parameter shardkeyRuleWarnings: expected a rule without warnings, found 1; the first one: ` + path + `:4:65: unknown key "colour" in table "t" is ignored`},
-		{"&shardkeyRuleWarnings=loud", `parameter shardkeyRuleWarnings: expected one of log, error, found "loud"`},
-	} {
-		log.Reset()
-		db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+c.param)
-		if err == nil {
-			_ = db.Close()
-		}
-		var wrong *rule.Error
-		switch {
-		case c.want == "" && (err != nil || !strings.Contains(log.String(), `unknown key \"colour\"`)):
-			t.Errorf("%s\nhave: %v, logged: %s\nwant: a line in the log", c.param, err, log.String())
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || log.Len() > 0):
-			t.Errorf("%s\nhave: %v, logged: %s\nwant: %s", c.param, err, log.String(), c.want)
-		case c.param == "&shardkeyRuleWarnings=error" && (!errors.As(err, &wrong) || wrong.Line != 4):
-			t.Errorf("have: %v\nwant: a *rule.Error in its chain", err)
-		}
-	}
+	write(t, path, strings.Replace(benchRuleYAML, "{keyGenerateStrategy:", "{colour: red, keyGenerateStrategy:", 1))
+	log := defaultLog(t)
+	db, _, err := Open("u:p@tcp(127.0.0.1:1)/app?shardkeyRule=" + path)
+	noError(t, err)
+	check(t, db.Close())
+	log.want(t, "opened", `unknown key \"colour\"`, 1)
 }
 
 var update = flag.Bool("update", false, "write docs/reference/configuration.md")

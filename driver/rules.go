@@ -3,13 +3,11 @@ package driver
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -58,10 +56,6 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
-	}
-	if warnings := r.Warnings(); len(warnings) > 0 && c.config.RuleWarnings == "error" {
-		return nil, &DSNError{Param: paramWarnings, Err: warnings[0],
-			Reason: fmt.Sprintf("expected a rule without warnings, found %d; the first one", len(warnings))}
 	}
 	var generators *rule.Live
 	var err error
@@ -226,16 +220,13 @@ func (n *registeredRules) renew(file string, next *rule.Rule) {
 }
 
 // ruleOf returns the rule of a shardkeyRule parameter. It tries the value as a registered name, and
-// then the decoded value as a registered name, an environment variable or a path.
+// then the decoded value as a registered name or a path.
 func ruleOf(value string) (*rule.Rule, error) {
 	path := unescape(value)
 	for _, name := range []string{value, path} {
 		if r := namedRules.get(name); r != nil {
 			return r, nil
 		}
-	}
-	if variable, ok := strings.CutPrefix(path, envPrefix); ok && !strings.Contains(path, "@") {
-		return envRule(variable)
 	}
 	r, err := rule.Load(path)
 	var failed *fs.PathError
@@ -269,39 +260,9 @@ func (n *registeredRules) list() string {
 	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
 }
 
-// envPrefix begins a shardkeyRule that names an environment variable.
-const envPrefix = "env:"
-
-// envRules are the rules of environment variables, by variable. All connectors share the generators
-// of a rule while the variable's content stays the same.
-var envRules = registeredRules{rules: map[string]*rule.Rule{}}
-
-// envRule returns the rule in an environment variable.
-func envRule(variable string) (*rule.Rule, error) {
-	text := os.Getenv(variable)
-	if strings.TrimSpace(text) == "" {
-		return nil, &DSNError{Param: paramRule, Err: ErrNoRule,
-			Reason: fmt.Sprintf("environment variable %s is not set or empty; set it to the rule's YAML", variable)}
-	}
-	envRules.Lock()
-	defer envRules.Unlock()
-	if r := envRules.rules[variable]; r != nil {
-		if _, sum := r.Source(); sum == sha256.Sum256([]byte(text)) {
-			return r, nil
-		}
-	}
-	r, err := rule.Parse(envPrefix+variable, []byte(text))
-	if err != nil {
-		return nil, &DSNError{Param: paramRule, Reason: "cannot load the rule in environment variable " + variable, Err: err}
-	}
-	envRules.rules[variable] = r
-	return r, nil
-}
-
 // unlisted handles INSERTs into tables that aren't in the rule but look like shards of a listed
 // table. Such a table may have been added later.
 type unlisted struct {
-	policy string // Config.Unlisted, unless the table has a setting
 	logger *slog.Logger
 	warned sync.Map // table names in lower case
 }
@@ -312,7 +273,7 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 	if e == nil {
 		return nil
 	}
-	switch cmp.Or(e.Like.Unlisted, u.policy, "refuse") {
+	switch e.Like.Unlisted {
 	case "pass":
 		return nil
 	case "warn":

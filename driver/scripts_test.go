@@ -238,8 +238,6 @@ func (s *serverScript) step(t *testing.T, line string) []string {
 		}
 	case "statements":
 		s.config.Statements = rest
-	case "unlisted":
-		s.config.Unlisted = rest
 	case "verify":
 		s.config.Verify = rest
 	case "kind":

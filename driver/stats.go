@@ -193,7 +193,7 @@ func (c *Connector) Stats() Stats {
 func (c *Connector) ruleStats(rules *ruleSet) RuleStats {
 	file, _ := rules.rule.Source()
 	s := RuleStats{Name: rules.rule.Name(), File: file, Generation: rules.generation, Since: rules.since,
-		Watched: openConnectors.watches(file), ReloadErrors: c.counts.reloadErrors.Load()}
+		Watched: watchers.watches(c), ReloadErrors: c.counts.reloadErrors.Load()}
 	if err := c.counts.reloadError.Load(); err != nil {
 		s.ReloadError = *err
 	}

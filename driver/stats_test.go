@@ -119,17 +119,18 @@ func TestStats_reloads(t *testing.T) {
 	if s := c.Stats(); !s.Rule.Watched || s.Rule.File != path || s.Database != "tcp(127.0.0.1:1)/app" {
 		t.Errorf("have: %+v\nwant: a file that is watched", s)
 	}
-	w := &watcher{file: path}
-	w.changed()
+	w := &watcher{file: path, connectors: map[*Connector]bool{c: true}}
+	load := func() {
+		w.last = w.last.next(path).next(path)
+		w.update()
+	}
 	write(t, path, "rules: nonsense")
-	w.changed()
-	w.update()
+	load()
 	if s := c.Stats().Rule; s.ReloadErrors == 0 || !strings.Contains(s.ReloadError, path) || s.Generation != 1 {
 		t.Errorf("have: %+v\nwant: the file's error", s)
 	}
 	write(t, path, watched("ds.t_order", 7))
-	w.changed()
-	w.update()
+	load()
 	if s := c.Stats().Rule; s.ReloadErrors == 0 || s.ReloadError != "" {
 		t.Errorf("have: %+v\nwant: an error that is fixed", s)
 	}

@@ -1,10 +1,9 @@
 package driver
 
 import (
-	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
-	"log/slog"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -16,64 +15,49 @@ import (
 
 // Intervals at which a rule's file is checked.
 const (
-	watchInterval = time.Second // for WatchRule
-	minReload     = 10 * time.Millisecond
-	maxReload     = 24 * time.Hour
+	minReload = 10 * time.Millisecond
+	maxReload = 24 * time.Hour
 	// settle is how long a file must stay unchanged before it is loaded, since a program may still
 	// write it.
 	settle = 100 * time.Millisecond
+	// sameTime is how long a file can change without another modification time. FAT has the
+	// longest unit, 2 seconds.
+	sameTime = 2 * time.Second
 )
 
-// WatchRule loads changes of a rule's file into all connectors of this process that use the file,
-// also those opened later, until ctx ends. It checks the file each second in a goroutine, and
-// returns immediately. The DSN parameter shardkeyReload does the same, at its interval and until
-// its sql.DB is closed. A file has one goroutine, with the shortest interval of all callers.
-//
-// WatchRule detects writes to the file, renames, and new targets of symbolic links to the file or
-// its directory. All connectors get the new rule, or none does. They keep the old rule if the new
-// one or one of its generators can't be opened. They also keep it if a connector with
-// shardkeyRuleWarnings=error finds a warning. WatchRule logs that error once, with file and line,
-// and loads the file after it is fixed.
-//
-// Running statements finish with the old rule. Generators with the same configuration stay open and
-// keep their worker ID ([rule.Live.Replace]); others are closed after their last use. Rules given
-// to [RegisterRule] are replaced too.
-//
-// WatchRule returns an error if the rule can't be loaded now, and then watches nothing. It is safe
-// for concurrent use.
-func WatchRule(ctx context.Context, path string) error {
-	r, err := rule.Load(path)
-	if err != nil {
-		return err
-	}
-	file, _ := r.Source()
-	context.AfterFunc(ctx, openConnectors.watch(file, watchInterval))
-	return nil
-}
-
-// openConnectors are the open connectors of this process and the files that are watched for them.
-var openConnectors = registry{connectors: map[*Connector]func(){}, watchers: map[string]*watcher{}}
+// watchers are the watched files of this process.
+var watchers = registry{byFile: map[string]*watcher{}}
 
 type registry struct {
-	mu         sync.Mutex
-	connectors map[*Connector]func() // the function stops watching for the connector
-	watchers   map[string]*watcher   // by the file's path
+	mu     sync.Mutex
+	byFile map[string]*watcher
 }
 
-// add adds an open connector, and watches its rule's file if interval isn't 0.
+// add watches the file of the connector's rule, unless interval is 0. A file has one goroutine,
+// with the shortest interval of all connectors.
 func (o *registry) add(c *Connector, interval time.Duration) error {
-	leave := func() {}
-	if interval > 0 {
-		file, _ := c.Rule().Source()
-		if file == "" {
-			return &DSNError{Param: paramReload,
-				Reason: fmt.Sprintf("the rule %s was not loaded from a file; load it from a file or remove the parameter", c.Rule().Name())}
-		}
-		leave = o.watch(file, interval)
+	if interval == 0 {
+		return nil
+	}
+	file, _ := c.Rule().Source()
+	if file == "" {
+		return &DSNError{Param: paramReload,
+			Reason: fmt.Sprintf("the rule %s was not loaded from a file; load it from a file or remove the parameter", c.Rule().Name())}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.connectors[c] = leave
+	w := o.byFile[file]
+	if w == nil {
+		w = &watcher{file: file, interval: interval, ticker: time.NewTicker(interval), connectors: map[*Connector]bool{},
+			stop: make(chan struct{}), done: make(chan struct{})}
+		o.byFile[file] = w
+		go w.run()
+	}
+	w.connectors[c], c.watcher = true, w
+	if interval < w.interval {
+		w.interval = interval
+		w.ticker.Reset(interval)
+	}
 	return nil
 }
 
@@ -81,51 +65,15 @@ func (o *registry) add(c *Connector, interval time.Duration) error {
 // goroutine has ended when remove returns.
 func (o *registry) remove(c *Connector) {
 	o.mu.Lock()
-	leave := o.connectors[c]
-	delete(o.connectors, c)
-	o.mu.Unlock()
-	if leave != nil {
-		leave()
+	w := c.watcher
+	c.watcher = nil
+	last := false
+	if w != nil {
+		delete(w.connectors, c)
+		last = len(w.connectors) == 0
 	}
-}
-
-// using returns the open connectors whose rule comes from a file.
-func (o *registry) using(file string) []*Connector {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := slices.Collect(maps.Keys(o.connectors))
-	return slices.DeleteFunc(all, func(c *Connector) bool {
-		of, _ := c.Rule().Source()
-		return of != file
-	})
-}
-
-// watch watches a file until leave is called.
-func (o *registry) watch(file string, interval time.Duration) (leave func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	w := o.watchers[file]
-	if w == nil {
-		w = &watcher{file: file, interval: interval, ticker: time.NewTicker(interval),
-			stop: make(chan struct{}), done: make(chan struct{})}
-		o.watchers[file] = w
-		w.changed()
-		go w.run()
-	}
-	w.users++
-	if interval < w.interval {
-		w.interval = interval
-		w.ticker.Reset(interval)
-	}
-	return sync.OnceFunc(func() { o.leave(w) })
-}
-
-func (o *registry) leave(w *watcher) {
-	o.mu.Lock()
-	w.users--
-	last := w.users == 0
 	if last {
-		delete(o.watchers, w.file)
+		delete(o.byFile, w.file)
 	}
 	o.mu.Unlock()
 	if last {
@@ -134,32 +82,45 @@ func (o *registry) leave(w *watcher) {
 	}
 }
 
-// watches reports whether a file is watched.
-func (o *registry) watches(file string) bool {
+// using returns the connectors whose rule still comes from the file.
+func (o *registry) using(w *watcher) []*Connector {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.watchers[file] != nil
+	all := slices.Collect(maps.Keys(w.connectors))
+	return slices.DeleteFunc(all, func(c *Connector) bool { return c.file() != w.file })
 }
 
-// watcher watches one file for all connectors that use it.
+// watches reports whether the file of the connector's rule is watched for it.
+func (o *registry) watches(c *Connector) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return c.watcher != nil && c.watcher.file == c.file()
+}
+
+// file returns the path of the current rule's file, or "".
+func (c *Connector) file() string {
+	file, _ := c.Rule().Source()
+	return file
+}
+
+// watcher watches one file for all connectors that reload it.
 type watcher struct {
 	file       string
-	users      int           // guarded by registry.mu
-	interval   time.Duration // guarded by registry.mu
+	connectors map[*Connector]bool // guarded by registry.mu
+	interval   time.Duration       // guarded by registry.mu
 	ticker     *time.Ticker
 	stop, done chan struct{}
 
 	// The goroutine owns these fields.
-	sum    [sha256.Size]byte
-	err    error   // the error of reading the file
+	last   look
 	failed attempt // the last attempt, if it failed
 	logged string  // the last logged error; empty after a success
 }
 
-// attempt identifies a file's content (or its read error) and the connectors to load it into. A
+// attempt identifies a rule (or the error of loading it) and the connectors to load it into. A
 // failed attempt isn't repeated.
 type attempt struct {
-	sum        [sha256.Size]byte
+	rule       *rule.Rule
 	err        string
 	connectors int
 }
@@ -174,78 +135,108 @@ func (w *watcher) run() {
 			return
 		case <-tick:
 		}
-		tick = w.ticker.C
-		if w.changed() {
-			tick = time.After(settle)
-		} else {
+		next, ok := await(w.stop, func() look { return w.last.next(w.file) })
+		if !ok {
+			return
+		}
+		if w.last, tick = next, w.ticker.C; next.loaded {
 			w.update()
+		} else {
+			tick = time.After(settle)
 		}
 	}
 }
 
-// changed reports whether the file's content has changed since the last call.
-func (w *watcher) changed() bool {
-	text, err := os.ReadFile(w.file)
-	sum := sha256.Sum256(text)
-	changed := sum != w.sum || fmt.Sprint(err) != fmt.Sprint(w.err)
-	w.sum, w.err = sum, err
-	return changed
+// await returns the result of f. It returns false if stop is closed before: reading a file can
+// block, for example on a network file system, and closing a connector must not wait for it.
+func await[T any](stop <-chan struct{}, f func() T) (result T, ok bool) {
+	results := make(chan T, 1)
+	go func() { results <- f() }()
+	select {
+	case <-stop:
+		return result, false
+	case result = <-results:
+		return result, true
+	}
 }
 
-// update loads the file into the connectors with an older content, and logs an error once.
+// look is what a watcher knows of its file.
+type look struct {
+	info   fs.FileInfo
+	err    error // the error of [os.Stat]
+	loaded bool  // the file was loaded since it changed
+	again  bool  // the content can change without a change of info
+	rule   *rule.Rule
+	failed error // the error of [rule.Load]
+}
+
+// next looks at the file again. It loads the file if it stayed the same since the last look.
+func (l look) next(file string) look {
+	info, err := os.Stat(file)
+	switch {
+	case !l.isSame(info, err):
+		return look{info: info, err: err, rule: l.rule}
+	case l.loaded && !l.again:
+		return l
+	}
+	l.again = err == nil && time.Since(info.ModTime()) < sameTime
+	l.rule, l.failed = rule.Load(file)
+	l.loaded = true
+	if unread := (*fs.PathError)(nil); err == nil && errors.As(l.failed, &unread) {
+		l.again = true
+	}
+	return l
+}
+
+func (l look) isSame(info fs.FileInfo, err error) bool {
+	if l.info == nil || info == nil {
+		return l.info == info && l.err != nil && err != nil && l.err.Error() == err.Error()
+	}
+	return os.SameFile(l.info, info) && l.info.Mode() == info.Mode() && l.info.Size() == info.Size() &&
+		l.info.ModTime().Equal(info.ModTime())
+}
+
+// update loads the rule into the connectors with an older content, and logs an error once.
 func (w *watcher) update() {
-	using := openConnectors.using(w.file)
-	behind := slices.DeleteFunc(slices.Clone(using), func(c *Connector) bool {
-		_, sum := c.Rule().Source()
-		return sum == w.sum
-	})
-	now := attempt{w.sum, fmt.Sprint(w.err), len(behind)}
+	using := watchers.using(w)
+	behind := slices.Clone(using)
+	if next := w.last.rule; next != nil {
+		_, sum := next.Source()
+		behind = slices.DeleteFunc(behind, func(c *Connector) bool {
+			_, has := c.Rule().Source()
+			return has == sum
+		})
+	}
+	now := attempt{w.last.rule, fmt.Sprint(w.last.failed), len(behind)}
 	if now == w.failed {
 		return
 	}
-	next, err := w.load(behind)
+	err := w.last.failed
+	if err == nil {
+		if err = takeRule(behind, w.last.rule); err == nil {
+			namedRules.renew(w.file, w.last.rule)
+		}
+	}
 	w.failed = attempt{}
 	text := ""
 	if err != nil {
 		w.failed, text = now, err.Error()
 	}
-	if next == nil && text == w.logged {
+	was := w.logged
+	if (err != nil || len(behind) == 0) && text == was {
 		return
 	}
 	w.logged = text
 	for _, c := range using {
 		c.counts.reloaded(err)
+		switch logger := c.host.Logger; {
+		case err != nil:
+			logger.Error("shardkey: changed rule not loaded, the old one stays in use", "file", w.file, "error", err)
+		case slices.Contains(behind, c):
+			logger.Info("shardkey: changed rule loaded", "file", w.file)
+			logWarnings(w.last.rule, logger)
+		case was != "":
+			logger.Info("shardkey: rule file restored", "file", w.file)
+		}
 	}
-	logger := slog.Default()
-	if len(using) > 0 {
-		logger = using[0].host.Logger
-	}
-	switch {
-	case err != nil:
-		logger.Error("shardkey: changed rule not loaded, the old one stays in use", "file", w.file, "error", err)
-	case next != nil:
-		logger.Info("shardkey: changed rule loaded", "file", w.file)
-		logWarnings(next, logger)
-	default:
-		logger.Info("shardkey: rule file restored", "file", w.file)
-	}
-}
-
-// load loads the file into the connectors. It returns a nil rule if there are none.
-func (w *watcher) load(behind []*Connector) (*rule.Rule, error) {
-	switch {
-	case w.err != nil:
-		return nil, fmt.Errorf("shardkey: cannot read the rule: %w", w.err)
-	case len(behind) == 0:
-		return nil, nil
-	}
-	next, err := rule.Load(w.file)
-	if err == nil {
-		err = takeRule(behind, next)
-	}
-	if err != nil {
-		return nil, err
-	}
-	namedRules.renew(w.file, next)
-	return next, nil
 }

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -112,10 +111,12 @@ func TestWatch_reload(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 6))
 		first := openWatched(t, path, "&shardkeyReload=5s")
-		second := openWatched(t, path, "") // the file is already watched
+		second := openWatched(t, path, "&shardkeyReload=1h") // at the interval of the first
 		noError(t, RegisterRule("watched", mustLoadRule(t, path)))
 		defer DeregisterRule("watched")
-		third := openWatched(t, "watched", "")
+		third := openWatched(t, "watched", "&shardkeyReload=1h")
+		fixed := openWatched(t, path, "")
+		defer fixed.Close()
 		all := []*sql.DB{first, second, third}
 		for i, db := range all {
 			wantKey(t, "at first", db, "t_order_1", int64(i+1))
@@ -132,7 +133,9 @@ func TestWatch_reload(t *testing.T) {
 			wantKey(t, "changed", db, "t_order_2", int64(i+1)) // from another generator
 			wantKey(t, "changed", db, "t_item", int64(i+4))    // from the same generator
 		}
-		log.want(t, "changed", "changed rule loaded", 1)
+		wantKey(t, "without shardkeyReload", fixed, "t_order_2", 0)
+		check(t, fixed.Close())
+		log.want(t, "changed", "changed rule loaded", 3)
 		liveOf(t, "the changed one, in use", 6, 1)
 		check(t, running.generators.Release())
 		liveOf(t, "the changed one, left", 6, 0)
@@ -145,32 +148,49 @@ func TestWatch_reload(t *testing.T) {
 			wantKey(t, "broken", db, "t_order_2", int64(i+5))
 			wantKey(t, "broken", db, "t_order_3", 0)
 		}
-		log.want(t, "broken", "changed rule not loaded", 1)
-		log.want(t, "broken", path+":7:59: key generator", 1)
+		log.want(t, "broken", "changed rule not loaded", 4)
+		log.want(t, "broken", path+":7:59: key generator", 4)
 
 		write(t, path, watched("t_order_${0..3}", 7))
 		time.Sleep(6 * time.Second)
 		for i, db := range all {
 			wantKey(t, "fixed", db, "t_order_3", int64(i+8))
 		}
-		log.want(t, "fixed", "changed rule loaded", 2)
+		log.want(t, "fixed", "changed rule loaded", 7)
 
 		noError(t, os.Remove(path))
 		time.Sleep(time.Minute)
 		wantKey(t, "removed", second, "t_order_3", 11)
-		log.want(t, "removed", "no such file", 1)
+		log.want(t, "removed", "no such file", 4)
 		write(t, path, watched("t_order_${0..3}", 7))
 		time.Sleep(6 * time.Second)
-		log.want(t, "there again", "rule file restored", 1)
+		log.want(t, "there again", "rule file restored", 4)
 
-		if err := errors.Join(first.Close(), late.Close()); err != nil { // nothing is watched any more
-			t.Error(err)
-		}
+		noError(t, errors.Join(first.Close(), late.Close()))
 		write(t, path, watched("t_order_${0..9}", 7))
-		time.Sleep(time.Minute)
-		wantKey(t, "no longer watched", second, "t_order_9", 0)
+		time.Sleep(6 * time.Second)
+		wantKey(t, "watched by the others", second, "t_order_9", 12)
 		check(t, errors.Join(second.Close(), third.Close()))
 		liveOf(t, "closed", 7, 0)
+	})
+}
+
+// Each connector logs to its own logger.
+func TestWatch_loggers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rule.yaml")
+		write(t, path, watched("t_order_${0..1}", 6))
+		var logs [2]jsonLog
+		for i := range logs {
+			db, _, err := Open("u:p@tcp(127.0.0.1:1)/app?shardkeyReload=1s&shardkeyRule="+path, WithLogger(logs[i].logger()))
+			noError(t, err)
+			defer db.Close()
+		}
+		write(t, path, "rules: [")
+		time.Sleep(5 * time.Second)
+		for i := range logs {
+			equal(t, strings.Count(logs[i].String(), "changed rule not loaded"), 1, "log", i)
+		}
 	})
 }
 
@@ -181,7 +201,7 @@ func mustLoadRule(t *testing.T, path string) *rule.Rule {
 }
 
 // The file is a link to a file below ..data, which is replaced by a rename.
-func TestWatchRule_configMap(t *testing.T) {
+func TestWatch_configMap(t *testing.T) {
 	notOnWindows(t, "a ConfigMap needs links that a rename replaces")
 	defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -201,35 +221,25 @@ func TestWatchRule_configMap(t *testing.T) {
 		put("..2026_1", watched("t_order_${0..1}", 1))
 		path := filepath.Join(dir, "rule.yaml")
 		noError(t, os.Symlink("..data/rule.yaml", path))
-		db := openWatched(t, path, "")
+		db := openWatched(t, path, "&shardkeyReload=1s")
 		defer db.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		noError(t, errors.Join(WatchRule(ctx, path), WatchRule(ctx, path)))
 		put("..2026_2", watched("t_order_${0..2}", 1))
 		time.Sleep(2 * time.Second)
 		wantKey(t, "swapped", db, "t_order_2", 1)
 		noError(t, os.RemoveAll(filepath.Join(dir, "..2026_1")))
 		time.Sleep(2 * time.Second)
 		wantKey(t, "the old one removed", db, "t_order_2", 2)
-		cancel()
-		synctest.Wait()
-		put("..2026_3", watched("t_order_${0..3}", 1))
-		time.Sleep(time.Minute)
-		wantKey(t, "after the context", db, "t_order_3", 0)
 	})
 }
 
 // A file that is being written is not loaded before it is complete.
-func TestWatchRule_halfWritten(t *testing.T) {
+func TestWatch_halfWritten(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 1))
-		db := openWatched(t, path, "")
+		db := openWatched(t, path, "&shardkeyReload=1s")
 		defer db.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		noError(t, WatchRule(ctx, path))
 		text := watched("t_order_${0..2}", 1)
 		time.Sleep(settle / 4)
 		for i := 0; i < len(text); i += 5 {
@@ -249,45 +259,34 @@ func TestWatchRule_halfWritten(t *testing.T) {
 }
 
 // All connectors load a rule, or none does.
-func TestWatchRule_allOrNone(t *testing.T) {
+func TestWatch_allOrNone(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 1))
 		factoryCalls.Store(0)
-		strict, easy := openWatched(t, path, "&shardkeyReload=1s&shardkeyRuleWarnings=error"), openWatched(t, path, "")
+		// The new rule needs a data source name, which one of the connectors doesn't have.
+		bare := sql.OpenDB(must(NewConnector(&fakedb.Server{}, mustLoadRule(t, path), Config{Reload: time.Second}))(t))
+		easy := openWatched(t, path, "&shardkeyReload=1s")
 		defer easy.Close()
-		write(t, path, strings.Replace(watched("t_order_${0..2}", 2), "    t_item:", "      comment: hello\n    t_item:", 1)+"    another: {type: COUNTED}\n")
+		write(t, path, watched("t_order_${0..2}", 2)+"    another: {type: COUNTED}\n")
 		time.Sleep(time.Minute)
-		for _, db := range []*sql.DB{strict, easy} {
-			wantKey(t, "with a warning", db, "t_order_2", 0)
+		for _, db := range []*sql.DB{bare, easy} {
+			wantKey(t, "refused by one", db, "t_order_2", 0)
 		}
-		log.want(t, "with a warning", "changed rule not loaded", 1)
-		log.want(t, "with a warning", `unknown key \"comment\"`, 1)
+		log.want(t, "refused by one", "changed rule not loaded", 2)
 		liveOf(t, "of the refused rule", 2, 0)
-		if n := factoryCalls.Load(); n > 2 { // the check of the file, and at most one connector
-			t.Errorf("generators were made %d times in a minute\nwant: once for the text", n)
+		if n := factoryCalls.Load(); n > 3 { // the check of the file, and each connector at most
+			t.Errorf("generators were made %d times in a minute\nwant: once for the content", n)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		noError(t, WatchRule(ctx, path))
-		noError(t, strict.Close())
+		noError(t, bare.Close())
 		time.Sleep(2 * time.Second)
-		wantKey(t, "when it has been closed", easy, "t_order_2", 1)
-		log.want(t, "when it has been closed", `unknown key \"comment\"`, 2) // as a warning
+		wantKey(t, "when it was closed", easy, "t_order_2", 1)
 	})
 }
 
-func TestWatchRule_refuses(t *testing.T) {
+func TestWatch_refuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	inner := (*rule.Error)(nil)
-	if err := WatchRule(t.Context(), path); !errors.Is(err, os.ErrNotExist) || !errors.As(err, &inner) {
-		t.Errorf("no file\nhave: %v", err)
-	}
-	write(t, path, "rules: [")
-	if err := WatchRule(t.Context(), path); !errors.As(err, &inner) || inner.Line == 0 {
-		t.Errorf("a broken one\nhave: %v", err)
-	}
 	noError(t, RegisterRule("parsed", testRule(t)))
 	defer DeregisterRule("parsed")
 	write(t, path, watched("t_order", 3))
@@ -306,43 +305,76 @@ func TestWatchRule_refuses(t *testing.T) {
 	db := openWatched(t, path, "&shardkeyReload=off")
 	liveOf(t, "off", 3, 1)
 	check(t, db.Close())
-	openConnectors.mu.Lock()
-	defer openConnectors.mu.Unlock()
-	if n := len(openConnectors.watchers); n > 0 {
+	watchers.mu.Lock()
+	defer watchers.mu.Unlock()
+	if n := len(watchers.byFile); n > 0 {
 		t.Errorf("have: %d files are watched\nwant: none", n)
 	}
 }
 
-// A file has changed if its content has, or the error of reading it.
-func TestWatcher_changed(t *testing.T) {
+// A file is loaded after it stayed the same, and not again until it changes.
+func TestLook_next(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	w := &watcher{file: path}
+	put := func(text string, at int64) func() {
+		return func() {
+			write(t, path, text)
+			noError(t, os.Chtimes(path, time.Time{}, time.Unix(at, 0)))
+		}
+	}
+	rule0, rule1, rule2 := watched("t_${0..1}", 1), watched("t_${0..2}", 1), watched("t_${0..3}", 1)
+	l := look{}
 	for _, step := range []struct {
-		name string
-		do   func()
-		want bool
+		name   string
+		do     func()
+		loaded bool
+		want   string // in the rule or the error
 	}{
-		{"not there", func() {}, true},
-		{"still not there", func() {}, false},
-		{"written", func() { write(t, path, "a") }, true},
-		{"the same", func() { write(t, path, "a") }, false},
-		{"another text of the same length", func() { write(t, path, "b") }, true},
-		{"a directory", func() { noError(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o755))) }, true},
-		{"still one", func() {}, false},
+		{"not there", func() {}, false, ""},
+		{"still not there", func() {}, true, "no such file"},
+		{"written", put(rule0, 1000), false, ""},
+		{"the same", func() {}, true, "t_0, t_1\n"},
+		{"another content of the same size and time, which isn't read", put(rule1, 1000), true, "t_0, t_1\n"},
+		{"another time", put(rule1, 1001), false, ""},
+		{"the same", func() {}, true, "t_0, t_1, t_2\n"},
+		{"a time that is too recent to tell", put(rule1, time.Now().Add(time.Hour).Unix()), false, ""},
+		{"the same", func() {}, true, "t_0, t_1, t_2\n"},
+		{"another content of the same size and time, which is read", func() {
+			at := must(os.Stat(path))(t).ModTime()
+			write(t, path, rule2)
+			noError(t, os.Chtimes(path, time.Time{}, at))
+		}, true, "t_0, t_1, t_2, t_3\n"},
+		{"a directory", func() { noError(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o755))) }, false, ""},
+		{"still one", func() {}, true, "directory"},
 	} {
 		step.do()
-		equal(t, w.changed(), step.want, step.name)
+		l = l.next(path)
+		equal(t, l.loaded, step.loaded, step.name)
+		if have := fmt.Sprintln(l.rule, l.failed); step.loaded && !strings.Contains(have, step.want) {
+			t.Errorf("%s\nhave: %s\nwant: %s", step.name, have, step.want)
+		}
+	}
+}
+
+// Closing a connector doesn't wait for a file that can't be read.
+func TestAwait_stops(t *testing.T) {
+	stop := make(chan struct{})
+	forever := make(chan struct{})
+	defer close(forever)
+	go close(stop)
+	if _, ok := await(stop, func() int { <-forever; return 1 }); ok {
+		t.Error("have: a result of a function that blocks")
+	}
+	if n, ok := await(nil, func() int { return 1 }); n != 1 || !ok {
+		t.Errorf("have: %d, %t\nwant: 1, true", n, ok)
 	}
 }
 
 // Rules change while keys are generated and databases are opened and closed.
-func TestWatchRule_atOnce(t *testing.T) {
+func TestWatch_atOnce(t *testing.T) {
 	notOnWindows(t, "Windows doesn't replace a file that is open")
 	defaultLog(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, watched("t_order_${0..1}", 4))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -353,7 +385,7 @@ func TestWatchRule_atOnce(t *testing.T) {
 					return
 				}
 				for range 20 {
-					if _, err := NextKeys(ctx, db, "t_order_1", 2); err != nil {
+					if _, err := NextKeys(t.Context(), db, "t_order_1", 2); err != nil {
 						t.Error(err)
 					}
 				}
@@ -376,12 +408,15 @@ func TestWatchRule_atOnce(t *testing.T) {
 	}
 }
 
-// factoryCalls counts the calls of COUNTED's factory.
+// factoryCalls counts the calls of the factory of COUNTED, which needs a data source name.
 var factoryCalls atomic.Int64
 
 func init() {
-	spi.RegisterKeyGenerator("COUNTED", func(spi.Props) (spi.KeyGenerator, error) {
+	spi.RegisterKeyGenerator("COUNTED", func(p spi.Props) (spi.KeyGenerator, error) {
 		factoryCalls.Add(1)
+		if p.HostDSN().Reveal() == "" {
+			return nil, p.Wrong("dsn", "a data source name")
+		}
 		return new(testGenerator), nil
 	})
 }

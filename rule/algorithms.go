@@ -3,7 +3,6 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -31,6 +30,7 @@ type strategyOf struct {
 	// unknown is empty if no reason was found yet.
 	unknown string
 	at      word
+	wrong   bool // the reason is a mistake, which ShardingSphere doesn't accept either
 
 	compiled   *sharding.Algorithm // set by compile
 	compileErr error
@@ -85,7 +85,7 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	s := &strategyOf{key: p.key, at: p.key}
 	switch kind := kinds[0].key; {
 	case len(kinds) > 1:
-		s.fail(kinds[1].key, "expected one kind of strategy, found several")
+		s.mistake(kinds[1].key, "expected one kind of strategy, found several")
 	case kind.text == "hint":
 		s.fail(kind, "a hint comes from the application, not from a column of the row")
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
@@ -97,6 +97,11 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 }
 
 func (s *strategyOf) fail(at word, reason string) { s.unknown, s.at = reason, at }
+
+func (s *strategyOf) mistake(at word, reason string) {
+	s.fail(at, reason)
+	s.wrong = true
+}
 
 // readStrategy reads the map under standard, complex or inline.
 func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
@@ -123,12 +128,14 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		var ok bool
 		if s.algorithm, ok = r.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", expr.Clip(name.text)))
-			r.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(r.algorithms))...)
+			r.warnOnce(name, s.unknown, r.algorithmNames...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
-	default:
+	case slices.ContainsFunc(entries, func(p pair) bool { return strings.HasSuffix(p.key.text, "ClassName") }):
 		s.fail(s.key, "expected shardingAlgorithmName or algorithmExpression; Java classes aren't supported")
+	default:
+		s.mistake(s.key, "expected shardingAlgorithmName or algorithmExpression")
 	}
 	return nil
 }
@@ -201,13 +208,13 @@ func (a algorithm) wordOf(err error) word {
 
 // geneWay is [sharding.Strategy.GeneWay] of a strategy whose only column is this one. It returns
 // zeros for other strategies, and if s is nil.
-func (s *strategyOf) geneWay(column string) (way sharding.GeneWay, modulo, shards int64) {
+func (s *strategyOf) geneWay(column string) (way sharding.GeneWay, modulo int64) {
 	if !s.isBy(column) {
-		return way, 0, 0
+		return way, 0
 	}
 	a, err := s.compile()
 	if err != nil {
-		return way, 0, 0
+		return way, 0
 	}
 	return a.Over(nil, sharding.Naming{}, s.class).GeneWay()
 }

@@ -19,21 +19,21 @@ const shownTables = 16
 type builder struct {
 	spec
 	rule    *Rule
-	byName  map[string]int   // generator name in lower case → index
 	logical map[string]*word // logical table name in lower case → the word that defines it
 	sources map[string]bool  // data sources of tables with a key; "" for nodes without
 	source  string           // the last of sources, as the rule spells it
 	specs   []*tableSpec     // parallel to rule.tables
 	ways    map[string]sharding.GeneWay
+	uses    map[string][]columnUse // by column in lower case; nil until usesOf
 }
 
 // build resolves the names in s, checks the rule, and opens each generator once to check its
 // properties.
 func build(s spec) (*Rule, error) {
 	b := builder{
-		spec:    s,
-		rule:    &Rule{file: s.file, source: s.source},
-		byName:  map[string]int{},
+		spec: s,
+		rule: &Rule{file: s.file, source: s.source, variables: s.variables, generatorAt: map[string]int{},
+			assignerAt: map[string]int{}},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
 		ways:    map[string]sharding.GeneWay{},
@@ -54,16 +54,16 @@ func (b *builder) makers() error {
 			return err
 		}
 	}
-	seen := map[string]word{}
 	for _, a := range b.assigners {
 		if err := b.checkMaker(a, assignerKind); err != nil {
 			return err
 		}
 		key := strings.ToLower(a.name.text)
-		if other, dup := seen[key]; dup {
-			return b.errorAt(a.name, fmt.Sprintf("worker-ID assigner %q is defined twice%s", a.name.text, other.place.also()))
+		if other, dup := b.rule.assignerAt[key]; dup {
+			also := b.rule.assigners[other].name.place.also()
+			return b.errorAt(a.name, fmt.Sprintf("worker-ID assigner %q is defined twice%s", a.name.text, also))
 		}
-		seen[key] = a.name
+		b.rule.assignerAt[key] = len(b.rule.assigners)
 		b.rule.assigners = append(b.rule.assigners, a)
 	}
 	return nil
@@ -74,14 +74,14 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 		return 0, err
 	}
 	key := strings.ToLower(g.name.text)
-	if other, dup := b.byName[key]; dup {
+	if other, dup := b.rule.generatorAt[key]; dup {
 		also := b.rule.generators[other].name.place.also()
 		return 0, b.errorAt(g.name, fmt.Sprintf("key generator %q is defined twice%s; names are case-insensitive",
 			g.name.text, also))
 	}
 	b.rule.generators = append(b.rule.generators, g)
-	b.byName[key] = len(b.rule.generators) - 1
-	return b.byName[key], nil
+	b.rule.generatorAt[key] = len(b.rule.generators) - 1
+	return b.rule.generatorAt[key], nil
 }
 
 func (b *builder) checkMaker(m makeSpec, kind registry.Kind) error {
@@ -145,12 +145,12 @@ func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
 	case st.inline != nil:
 		return b.addGenerator(*st.inline)
 	case st.generator.text != "":
-		if i, ok := b.byName[strings.ToLower(st.generator.text)]; ok {
+		if i, ok := b.rule.generatorAt[strings.ToLower(st.generator.text)]; ok {
 			return i, nil
 		}
 		return 0, undefined(b.file, generatorKind, "keyGenerators", st.generator, b.rule.generators)
 	case sc.defMaker != nil:
-		return b.byName[strings.ToLower(sc.defMaker.name.text)], nil
+		return b.rule.generatorAt[strings.ToLower(sc.defMaker.name.text)], nil
 	case sc.def != nil && sc.def.generator.text != "":
 		return b.generator(sc, sc.def)
 	}
@@ -163,7 +163,7 @@ const standardName = "default SNOWFLAKE"
 // standard returns the index of a SNOWFLAKE without properties, which it adds first if needed.
 // ShardingSphere has the same default.
 func (b *builder) standard(at place) (int, error) {
-	if i, ok := b.byName[strings.ToLower(standardName)]; ok {
+	if i, ok := b.rule.generatorAt[strings.ToLower(standardName)]; ok {
 		return i, nil
 	}
 	return b.addGenerator(makeSpec{name: word{standardName, at}, typ: word{"SNOWFLAKE", at}})
@@ -178,25 +178,52 @@ type spec struct {
 	generators []makeSpec
 	assigners  []makeSpec
 	sequences  []word // 5.5.4: names of strategies for sequences, not columns
+	variables  []variable
 	warnings   []*Error
+	warned     map[string]bool // the messages of warnOnce
+	compared   int             // words that warnings were compared with, to suggest the nearest
 }
 
 func (s *spec) errorAt(w word, reason string, right ...string) *Error {
 	return errorAt(s.file, w, reason, right...)
 }
 
+// maxCompared bounds the words that warnings are compared with. A file may have many mistakes.
+const maxCompared = 100_000
+
 // warn records a warning about the word w.
 func (s *spec) warn(w word, reason string, right ...string) {
+	if s.compared += len(right); s.compared > maxCompared {
+		right = nil
+	}
 	s.warnings = append(s.warnings, s.errorAt(w, reason, right...))
 }
 
 // warnOnce is like warn, but records a warning about the same place only once. Many tables may use
 // the same default.
 func (s *spec) warnOnce(w word, reason string, right ...string) {
-	e := s.errorAt(w, reason, right...)
-	if !slices.ContainsFunc(s.warnings, func(o *Error) bool { return o.Error() == e.Error() }) {
-		s.warnings = append(s.warnings, e)
+	key := fmt.Sprintf("%v %s", w.place, reason)
+	if !s.warned[key] {
+		if s.warned == nil {
+			s.warned = map[string]bool{}
+		}
+		s.warned[key] = true
+		s.warn(w, reason, right...)
 	}
+}
+
+// warnOf records e as a warning, unless there is one of the same place. Many tables may use the same
+// algorithm.
+func (s *spec) warnOf(e *Error) {
+	key := fmt.Sprintf("%d:%d %s", e.Line, e.Column, e.Path)
+	if s.warned[key] {
+		return
+	}
+	if s.warned == nil {
+		s.warned = map[string]bool{}
+	}
+	s.warned[key] = true
+	s.warnings = append(s.warnings, e)
 }
 
 // scope is one sharding rule. Its default strategy applies to its own tables. Generators and

@@ -75,7 +75,7 @@ type KeyConfig struct {
 	// Unlisted specifies how to handle an INSERT into a table that isn't in the rule but has a name
 	// like this table's, for example a shard added later. "refuse" returns an error, "warn" logs a
 	// warning and sends the statement without a key, and "pass" sends it silently. When empty, it
-	// is the default's setting if Column is the default's too, and the connection's otherwise.
+	// is the default's setting if Column is the default's too, and "refuse" otherwise.
 	Unlisted string
 	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names. "refuse" returns an error, "warn" sends the row and logs one warning for each
@@ -107,8 +107,9 @@ type WorkerIDAssignerConfig struct {
 // Props are properties by name. A value is a string, an [spi.Secret], a slice of either, a boolean,
 // an integer, a time.Duration or a time.Time. ${NAME} is not expanded.
 //
-// Passwords and data source names must be an spi.Secret: [New] refuses strings for them, because
-// package fmt prints strings. Printing Props prints only the names.
+// Passwords and data source names must be an spi.Secret: [New] refuses strings for them. Printing
+// Props prints only the names, except with the verb %p, for which package fmt calls no method and
+// prints strings, but no Secret.
 type Props map[string]any
 
 // String returns the names, sorted.

@@ -39,7 +39,7 @@
 // that don't matter here, such as data sources, are ignored.
 //
 // [Rule.Warnings] returns the warnings, each with its place. Opening the rule logs them. "shardkey
-// check --strict" and the DSN parameter shardkeyRuleWarnings=error turn them into errors.
+// check --strict" turns them into errors.
 //
 // Write the names of tables and columns without quotes, and the names of columns without their
 // table. Names are case-insensitive.

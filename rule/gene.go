@@ -166,25 +166,45 @@ func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 // shard bits then match all of these tables.
 func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 	var first *tableSpec
-	for i := range b.scopes {
-		for j := range b.scopes[i].tables {
-			t := &b.scopes[i].tables[j]
-			for _, of := range []*strategyOf{t.database, t.table} {
-				has, modulo, _ := of.geneWay(g.Column)
-				switch {
-				case modulo == 0:
-				case first == nil:
-					first, way = t, has
-				case has != way:
-					b.warn(of.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
-						"tables that aren't sharded by it use the former",
-						first.name.text, way, g.Column, t.name.text, has))
-					return way
+	for _, u := range b.usesOf(g.Column) {
+		has, modulo := u.by.geneWay(g.Column)
+		switch {
+		case modulo == 0:
+		case first == nil:
+			first, way = u.table, has
+		case has != way:
+			b.warn(u.by.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
+				"tables that aren't sharded by it use the former",
+				first.name.text, way, g.Column, u.table.name.text, has))
+			return way
+		}
+	}
+	return way
+}
+
+// columnUse is a strategy of a table whose only column is a certain one.
+type columnUse struct {
+	table *tableSpec
+	by    *strategyOf
+}
+
+// usesOf returns the strategies whose only column is this one.
+func (b *builder) usesOf(column string) []columnUse {
+	if b.uses == nil {
+		b.uses = map[string][]columnUse{}
+		for i := range b.scopes {
+			for j := range b.scopes[i].tables {
+				t := &b.scopes[i].tables[j]
+				for _, by := range []*strategyOf{t.database, t.table} {
+					if by != nil && len(by.columns) == 1 {
+						key := strings.ToLower(by.columns[0].text)
+						b.uses[key] = append(b.uses[key], columnUse{t, by})
+					}
 				}
 			}
 		}
 	}
-	return way
+	return b.uses[strings.ToLower(column)]
 }
 
 // agree computes the table's Gene from its strategies. It returns an error if a strategy by the

@@ -59,16 +59,10 @@ func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(host, nil) }
 // rules configure in the same way are shared, so they keep their worker ID and state. Afterwards
 // both rules are open, and the caller must close each. The error is an [*Error].
 func (l *Live) Replace(r *Rule) (*Live, error) {
-	var holds []*made
-	for _, e := range l.held {
-		if e != nil {
-			holds = append(append(holds, e), e.uses...)
-		}
-	}
-	return r.open(l.host, holds)
+	return r.open(l.host, l.pool.held(l))
 }
 
-func (r *Rule) open(host spi.Host, earlier []*made) (*Live, error) {
+func (r *Rule) open(host spi.Host, earlier map[makeKey]*made) (*Live, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
@@ -82,7 +76,7 @@ func (r *Rule) open(host spi.Host, earlier []*made) (*Live, error) {
 }
 
 // openGenerators opens the generators of the rule, but prepares no lookup of tables.
-func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live, error) {
+func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[makeKey]*made) (*Live, error) {
 	l := &Live{rule: r, host: host, pool: from,
 		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
 	l.users.Store(1)
@@ -191,8 +185,7 @@ func (e *UnlistedTableError) Error() string {
 // by numbers or dates, or differs from an actual table's name only in its numbers. For other tables
 // Unlisted returns nil.
 //
-// The field Like.Unlisted of the error specifies how to handle the INSERT. If it is "", the
-// connection's setting applies.
+// The field Like.Unlisted of the error specifies how to handle the INSERT.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	o, ok := l.of().names.sibling(schema, table)
 	if !ok || o.table == none || l.Lookup(schema, table) != nil {
@@ -208,10 +201,8 @@ func (l *Live) NamesBeyondASCII() bool { return l.of().names.beyondASCII }
 // Generator returns the generator with this name, or nil if the rule has none. Names are
 // case-insensitive.
 func (l *Live) Generator(name string) spi.KeyGenerator {
-	for i, spec := range l.of().generators {
-		if strings.EqualFold(spec.name.text, name) {
-			return l.generators[i]
-		}
+	if i, ok := l.of().generatorAt[strings.ToLower(name)]; ok {
+		return l.generators[i]
 	}
 	return nil
 }

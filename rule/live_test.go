@@ -69,7 +69,7 @@ func TestLive_lookupFindsNames(t *testing.T) {
 	}
 	want := rule.Table{
 		Logical: "t_item", Column: "item_id", GeneratorName: "snowflake", GeneratorType: "SNOWFLAKE",
-		Generator: g.Generator("snowflake"), ExplicitKeys: "keep", ShardGuard: "refuse",
+		Generator: g.Generator("snowflake"), ExplicitKeys: "keep", Unlisted: "refuse", ShardGuard: "refuse",
 		Actual: []string{"app.t_item_0", "app.t_item_1"}, ActualCount: 2,
 	}
 	if have := *g.Lookup("", "t_item_0"); !reflect.DeepEqual(have, want) {

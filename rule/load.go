@@ -6,8 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,72 +15,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile is the maximum size of a rule, in bytes. It is enough for a million tables that are
-// listed one by one.
-const maxFile = 64 << 20
-
-// Load reads a rule from a YAML file and checks it as [Parse] does. The error is an [*Error]. If
-// the file can't be read, it wraps a *fs.PathError.
-func Load(path string) (*Rule, error) {
-	data, err := readFile(path)
-	if err != nil {
-		reason := strings.TrimPrefix(err.Error(), "open "+path+": ")
-		if wd, wdErr := os.Getwd(); wdErr == nil && errors.Is(err, os.ErrNotExist) && !strings.HasPrefix(path, "/") {
-			reason += " (in " + wd + ")"
-		}
-		return nil, &Error{File: path, Reason: "cannot read the rule: " + reason, Err: err}
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		full = path
-	}
-	return parse(path, data, full)
-}
-
-// source identifies the file or content that a rule was read from.
-type source struct {
-	path string   // absolute path of the file; empty if the rule wasn't loaded from a file
-	text [32]byte // SHA-256 of the content
-}
-
-// Source returns the absolute path of the rule's file and the SHA-256 of its content. The path is
-// empty for a rule from [Parse] or [New], and the sum is zero for a rule from New.
-func (r *Rule) Source() (file string, sum [sha256.Size]byte) {
-	return r.source.path, r.source.text
-}
-
-// scope returns a value that is equal for two rules that share generators: the file, or the rule
-// itself if it wasn't loaded from a file.
-func (r *Rule) scope() any {
-	if r.source.path != "" {
-		return source{path: r.source.path}
-	}
-	return r
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("longer than %d bytes", maxFile)
-	}
-	return data, err
-}
-
 // Parse reads a rule from YAML and checks all of it, including the properties of generators. Errors
 // and descriptions use name as the name of the file. The error is an [*Error].
-func Parse(name string, data []byte) (*Rule, error) { return parse(name, data, "") }
+func Parse(name string, data []byte) (*Rule, error) {
+	return parse(name, data, source{text: sha256.Sum256(data)}, 0)
+}
 
-func parse(name string, data []byte, path string) (*Rule, error) {
+// parse parses the content of a file. mode is 0 if there is no file.
+func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, error) {
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	from := source{path: path, text: sha256.Sum256(data)}
-	rd := &reader{spec: spec{file: name, source: from}}
+	rd := &reader{spec: spec{file: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
+	if who := writers(mode); who != "" {
+		rd.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
+			"sent; run chmod go-w", who))
+	}
 	documents, err := parseYAML(name, data)
 	if err != nil {
 		return nil, err
@@ -130,6 +79,9 @@ var directive = regexp.MustCompile(`(?m)^%YAML\b`)
 var (
 	yamlLine   = regexp.MustCompile(`^line (\d+): `)
 	yamlAnchor = regexp.MustCompile(`(?s)anchor '(.*)'`)
+	// yamlInside matches the errors for which the library reports the line before the one on which
+	// the map or list begins.
+	yamlInside = regexp.MustCompile(`^did not find expected (?:key|'-' indicator|',' or '([]}])')$`)
 )
 
 // syntaxError returns an error of the YAML library with its place.
@@ -152,7 +104,27 @@ func syntaxError(name string, data []byte, err error) *Error {
 	if at, cause := syntaxCause(data, line); cause != "" {
 		return &Error{File: name, Line: at.line, Column: at.column, Reason: "invalid YAML: " + cause, Err: err}
 	}
-	return &Error{File: name, Line: min(max(line, 1), last), Column: 1, Reason: "invalid YAML: " + reason, Err: err}
+	column := 1
+	if m := yamlInside.FindStringSubmatch(reason); m != nil {
+		if yamlLine.MatchString(strings.TrimPrefix(err.Error(), "yaml: ")) {
+			line++
+		}
+		reason += " in the map or list that begins here"
+		column = beginning(data, line, m[1])
+	}
+	return &Error{File: name, Line: min(max(line, 1), last), Column: column, Reason: "invalid YAML: " + reason, Err: err}
+}
+
+// beginning returns the column in a line at which a map or list begins. closing is the bracket that
+// ends it, or "" for one without brackets.
+func beginning(data []byte, line int, closing string) int {
+	lines := strings.Split(string(data), "\n")
+	text := lines[min(max(line, 1), len(lines))-1]
+	at := len(text) - len(strings.TrimLeft(text, " -"))
+	if opening := map[string]string{"}": "{", "]": "["}[closing]; opening != "" {
+		at = max(strings.LastIndex(strings.ReplaceAll(text, "${", "$("), opening), 0)
+	}
+	return utf8.RuneCountInString(text[:at]) + 1
 }
 
 func lineOf(data []byte, offset int) int {

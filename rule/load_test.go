@@ -86,6 +86,26 @@ func meaning(text string) string {
 	return b
 }
 
+// A syntax error in a map is reported where the map begins.
+func TestParse_syntaxErrorPlaces(t *testing.T) {
+	const begin = "rules:\n- !SHARDING\n  tables: {t: {keyGenerateStrategy: {column: id}}}\n  keyGenerators:\n    g:\n      type: UUID\n"
+	for _, c := range []struct{ text, want string }{
+		{begin + "      props: {worker-id: 1 max-vibration-offset: 3}\n", "rule.yaml:7:14: "},
+		{begin + "      props: {worker-id: 1, max-vibration-offset: 3\n    h: {type: UUID}\n", "rule.yaml:7:14: "},
+		{begin + "      props: {worker-id: '1'\n        max-vibration-offset: 3}\n", "rule.yaml:7:14: "},
+		{begin + "      props: {hosts: ['a' 'b']}\n", "rule.yaml:7:22: "},
+		{begin + "      props: {hosts: 'a'}}\n", "rule.yaml:6:7: "},
+		{begin + "     props: {hosts: 'a'}\n", "rule.yaml:5:5: "},
+		{`{"rules": [{"tables": {}]}`, "rule.yaml:1:23: "},
+		{`{"rules": [{"tables": {}}]}`, `rule.yaml:1:12: no sharding rule: JSON has no tags, so write the rule as YAML, with "rules:"`},
+		{`{"rules": [!SHARDING {"tables": {}}]}`, "no table has a key generator"},
+	} {
+		if _, err := rule.Parse("rule.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.want)
+		}
+	}
+}
+
 func TestLoad_unreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := rule.Load(filepath.Join(dir, "none.yaml"))

@@ -42,6 +42,10 @@ func (r *Rule) check() error {
 	if err != nil {
 		return err
 	}
+	used := map[string]bool{}
+	for i := range r.tables {
+		used[r.tables[i].GeneratorName] = true
+	}
 	for i, e := range l.held {
 		g := &r.generators[i]
 		if err := g.readGene(l.generators[i]); err != nil {
@@ -51,7 +55,7 @@ func (r *Rule) check() error {
 			continue
 		}
 		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
-		g.used = slices.ContainsFunc(r.tables, func(t Table) bool { return t.GeneratorName == g.name.text })
+		g.used = used[g.name.text]
 		for _, a := range g.assigners {
 			r.assigners[a].used = r.assigners[a].used || g.used
 		}
@@ -60,7 +64,7 @@ func (r *Rule) check() error {
 }
 
 // openGenerator opens the rule's generator i.
-func (l *Live) openGenerator(i int, earlier []*made) error {
+func (l *Live) openGenerator(i int, earlier map[makeKey]*made) error {
 	m := l.rule.generators[i]
 	if m.ready != nil {
 		l.generators[i] = m.ready
@@ -76,15 +80,15 @@ func (l *Live) openGenerator(i int, earlier []*made) error {
 }
 
 // makeGenerator makes the rule's generator i, and opens the assigners that its factory asks for.
-func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
+func (l *Live) makeGenerator(i int, earlier map[makeKey]*made, e *made) error {
 	r, m := l.rule, l.rule.generators[i]
 	host, done := l.host, false
 	host.WorkerIDAssigner = func(name string) (spi.WorkerIDAssigner, error) {
-		a := r.assignerOf(name)
+		a, known := r.assignerAt[strings.ToLower(name)]
 		switch {
 		case done:
 			return nil, fmt.Errorf("%w: only a factory can open a worker-ID assigner, before it returns", spi.ErrClosed)
-		case a < 0:
+		case !known:
 			return nil, r.undefinedAssigner(m, name)
 		}
 		if at := slices.Index(e.spec.assigners, a); at >= 0 {
@@ -109,10 +113,6 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 	}
 	e.value = generator
 	return r.note(generatorKind, props, e)
-}
-
-func (r *Rule) assignerOf(name string) int {
-	return slices.IndexFunc(r.assigners, func(m makeSpec) bool { return strings.EqualFold(m.name.text, name) })
 }
 
 // undefinedAssigner returns an error at the property of the generator whose value is name.
@@ -185,12 +185,13 @@ func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
 
 func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) {
 	host.Logger = namedLogger(kind, m, host.Logger)
-	values := make(map[string]any, len(m.props))
-	for i, p := range m.props {
-		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
+	values, seen := make(map[string]any, len(m.props)), make(map[string]word, len(m.props))
+	for _, p := range m.props {
+		if other, dup := seen[propKey(p.name.text)]; dup {
 			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already set as %q%s", p.name.text,
-				other.name.text, other.name.place.also()))
+				other.text, other.place.also()))
 		}
+		seen[propKey(p.name.text)] = p.name
 		if kind == generatorKind && p.isGene() {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,10 +20,11 @@ import (
 // names maps the table names that statements use to tables. Map keys are in lower case. The zero
 // value is empty and read-only.
 type names struct {
-	first    map[string]owner   // first owner of each name
-	more     map[string][]owner // further owners, which have other schemas
-	patterns []pattern          // patterns of different tables don't overlap
-	shapes   map[string]owner   // shapes of the actual tables' names; see Live.Unlisted
+	first    map[string]owner    // first owner of each name
+	more     map[string][]owner  // further owners, which have other schemas
+	bySchema map[[2]string]int32 // the tables of the names in more, by schema and name
+	patterns patterns            // patterns of different tables don't overlap
+	shapes   map[string]owner    // shapes of the actual tables' names; see Live.Unlisted
 	// beyondASCII reports whether a name or schema has characters beyond ASCII.
 	beyondASCII bool
 }
@@ -38,7 +40,7 @@ const none int32 = -1
 
 // newNames returns empty names with space for this number of tables.
 func newNames(tables int) names {
-	return names{first: make(map[string]owner, tables), more: map[string][]owner{}, shapes: map[string]owner{}}
+	return names{first: make(map[string]owner, tables), more: map[string][]owner{}, bySchema: map[[2]string]int32{}, shapes: map[string]owner{}}
 }
 
 // add adds an owner of a name, and reports whether it is new. If a statement that uses the name
@@ -52,17 +54,30 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 		n.first[name] = o
 		return owner{}, false, true
 	}
-	known := false
-	for _, other := range append([]owner{first}, n.more[name]...) {
-		if other.table != table && other.schemaMeets(o) {
+	if len(n.more[name]) == 0 {
+		if first == o {
+			return owner{}, false, false
+		}
+		n.bySchema[[2]string{first.schema, name}] = first.table
+	}
+	for _, schema := range []string{o.schema, ""} {
+		if other, known := n.bySchema[[2]string{schema, name}]; known && other != table {
+			return owner{schema, other}, true, false
+		} else if known && schema == o.schema {
+			return owner{}, false, false
+		}
+	}
+	for _, other := range n.all(name) {
+		if o.schema == "" && other.table != table {
 			return other, true, false
 		}
-		known = known || other == o
+		if o.schema != "" {
+			break
+		}
 	}
-	if !known {
-		n.more[name] = append(n.more[name], o)
-	}
-	return owner{}, false, !known
+	n.more[name] = append(n.more[name], o)
+	n.bySchema[[2]string{o.schema, name}] = table
+	return owner{}, false, true
 }
 
 func isBeyondASCII(s string) bool {
@@ -76,12 +91,12 @@ func (n *names) one(schema, name string) (owner, bool) {
 	if ok && (schema == "" || first.in(schema)) {
 		return first, true
 	}
-	for _, o := range n.more[name] {
-		if o.in(schema) {
-			return o, true
+	for _, s := range []string{strings.ToLower(schema), ""} {
+		if table, known := n.bySchema[[2]string{s, name}]; known {
+			return owner{s, table}, true
 		}
 	}
-	for _, p := range n.patterns {
+	for p := range n.patterns.begin(name) {
 		if (schema == "" || p.in(schema)) && p.match(name) {
 			return p.owner, true
 		}
@@ -107,20 +122,69 @@ func (n *names) sibling(schema, name string) (owner, bool) {
 	return o, ok && (schema == "" || o.in(schema))
 }
 
-// matched returns the alphabetically first name that the pattern matches and that belongs to
-// another table.
-func (n *names) matched(p pattern) (other owner, name string, ok bool) {
+// matched returns a pattern of a table with a key that matches the name of another table: the first
+// such pattern, and the alphabetically first name. It returns nil if there is none.
+func (n *names) matched() (p *pattern, other owner, name string) {
 	for candidate := range n.first {
-		if ok && candidate > name || !p.match(candidate) {
-			continue
-		}
-		for _, o := range n.all(candidate) {
-			if o.table != p.table && p.schemaMeets(o) {
-				other, name, ok = o, candidate, true
+		for q := range n.patterns.begin(candidate) {
+			if q.table == none || p != nil && (q.at > p.at || q.at == p.at && candidate >= name) || !q.match(candidate) {
+				continue
+			}
+			for _, o := range n.all(candidate) {
+				if o.table != q.table && q.schemaMeets(o) {
+					p, other, name = q, o, candidate
+				}
 			}
 		}
 	}
-	return other, name, ok
+	return p, other, name
+}
+
+// patterns are the patterns of a rule, with an index of their prefixes.
+type patterns struct {
+	all      []*pattern
+	byPrefix map[string][]*pattern
+	lengths  []int // the lengths of the prefixes, sorted
+	known    map[patternKey]bool
+}
+
+type patternKey struct {
+	owner
+	text string
+}
+
+// add adds a pattern, and reports whether it is new.
+func (ps *patterns) add(p *pattern) bool {
+	if ps.byPrefix == nil {
+		ps.byPrefix, ps.known = map[string][]*pattern{}, map[patternKey]bool{}
+	}
+	key := patternKey{p.owner, p.text}
+	if ps.known[key] {
+		return false // in another data source
+	}
+	ps.known[key], p.at = true, len(ps.all)
+	ps.all = append(ps.all, p)
+	ps.byPrefix[p.prefix] = append(ps.byPrefix[p.prefix], p)
+	if i, found := slices.BinarySearch(ps.lengths, len(p.prefix)); !found {
+		ps.lengths = slices.Insert(ps.lengths, i, len(p.prefix))
+	}
+	return true
+}
+
+// begin returns an iterator over the patterns whose prefix a name begins with.
+func (ps *patterns) begin(name string) iter.Seq[*pattern] {
+	return func(yield func(*pattern) bool) {
+		for _, n := range ps.lengths {
+			if n > len(name) {
+				return
+			}
+			for _, p := range ps.byPrefix[name[:n]] {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // addShape records the shape of an actual table's name.
@@ -159,6 +223,7 @@ func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error)
 // ShardingSphere's INTERVAL algorithm.
 type pattern struct {
 	owner
+	at     int    // index in patterns.all
 	text   string // as written, for example t_order_${*}
 	atoms  []atom
 	prefix string         // common prefix of all names
@@ -209,8 +274,8 @@ func shown(name string) string {
 }
 
 // newPattern compiles the pattern of a node.
-func newPattern(n node, table int32) pattern {
-	p := pattern{owner: owner{strings.ToLower(n.schema), table}, text: shown(n.table)}
+func newPattern(n node, table int32) *pattern {
+	p := &pattern{owner: owner{strings.ToLower(n.schema), table}, text: shown(n.table)}
 	expr := "^"
 	for i, part := range strings.Split(n.table, wildMark) {
 		switch date, isDate := dateExpr(part); {
@@ -238,7 +303,7 @@ func newPattern(n node, table int32) pattern {
 }
 
 // example returns a name that has the form of the pattern's names. Dates in it may be invalid.
-func (p pattern) example() string {
+func (p *pattern) example() string {
 	var name []byte
 	for _, a := range p.atoms {
 		if a.digit {
@@ -250,7 +315,7 @@ func (p pattern) example() string {
 }
 
 // match reports whether the pattern matches a name in lower case.
-func (p pattern) match(name string) bool {
+func (p *pattern) match(name string) bool {
 	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)
 }
 
@@ -280,7 +345,7 @@ func (a atom) meets(b atom) bool {
 }
 
 // overlaps reports whether some name could match both patterns.
-func (p pattern) overlaps(q pattern) bool {
+func (p *pattern) overlaps(q *pattern) bool {
 	seen := map[[2]int]bool{}
 	var from func(i, j int) bool
 	from = func(i, j int) bool {

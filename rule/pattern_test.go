@@ -117,7 +117,7 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 			t.Errorf("%s.%s\nhave: %q\nwant: %q", c.schema, c.table, have, c.want)
 		}
 	}
-	for table, want := range map[string]string{"t_fixed_4": "", "q_2026_q1": "warn", "t_open_1": "pass"} {
+	for table, want := range map[string]string{"t_fixed_4": "refuse", "q_2026_q1": "warn", "t_open_1": "pass"} {
 		if have := live.Unlisted("", table).Like.Unlisted; have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", table, have, want)
 		}
@@ -150,11 +150,11 @@ rules:
 	}{
 		{"", "s_3", "t_ruled", "pass"}, // the default's, as the column is
 		{"", "s_1", "", ""},
-		{"", "z_2", "t_app", ""},
-		{"app", "z_2", "t_app", ""},
+		{"", "z_2", "t_app", "refuse"},
+		{"app", "z_2", "t_app", "refuse"},
 		{"other", "z_2", "", ""},
 		// Names that almost match a pattern.
-		{"", "LG_202613", "t_log", ""}, {"", "lg_20260102", "t_log", ""}, {"", "day_2026_1_x", "t_day", ""},
+		{"", "LG_202613", "t_log", "refuse"}, {"", "lg_20260102", "t_log", "refuse"}, {"", "day_2026_1_x", "t_day", "refuse"},
 		{"", "lg_202612", "", ""}, {"", "day_2026_12_x", "", ""}, {"", "lg_x", "", ""}, {"", "day_2026_x", "", ""}, {"", "lg", "", ""},
 	} {
 		have, policy := "", ""

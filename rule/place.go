@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
@@ -103,16 +102,30 @@ func (s *Sharding) place(values []expr.Value) (Place, error) {
 	if len(s.names) == 0 {
 		return Place{}, &PlaceError{Table: s.logical, Reason: "the rule specifies no sharding for it"}
 	}
-	at := [2]int{-1, -1}
+	at, err := s.at(values)
+	if err != nil {
+		return Place{}, err
+	}
+	return s.placeAt(at)
+}
+
+// at returns the indexes in sources and names that the strategies select, and -1 where there is no
+// strategy.
+func (s *Sharding) at(values []expr.Value) (at [2]int, err error) {
+	at = [2]int{-1, -1}
 	for i, of := range [...]*strategy{s.database, s.table} {
 		if of == nil {
 			continue
 		}
-		var err error
 		if at[i], err = of.Place(values[of.column]); err != nil {
-			return Place{}, s.misplaced(err)
+			return at, s.misplaced(err)
 		}
 	}
+	return at, nil
+}
+
+// placeAt returns the actual table with these indexes.
+func (s *Sharding) placeAt(at [2]int) (Place, error) {
 	if s.nodes == nil {
 		return Place{DataSource: s.sources[at[0]], Table: s.names[at[1]]}, nil
 	}
@@ -153,7 +166,7 @@ func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 }
 
 // notUnderstood returns an error for Sharding.Err.
-func (b *builder) notUnderstood(w word, what, reason string, cause error) error {
+func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
 	e := b.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 	e.Err = cause
 	return e
@@ -161,10 +174,6 @@ func (b *builder) notUnderstood(w word, what, reason string, cause error) error 
 
 func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
 	what := fmt.Sprintf("cannot evaluate the sharding of table %q", t.Logical)
-	if len(t.Patterns) > 0 {
-		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
-			t.Patterns[0]), nil)
-	}
 	var texts []string
 	for _, of := range []*strategyOf{spec.database, spec.table} {
 		if of == nil {
@@ -176,7 +185,11 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 			w, reason = of.algorithm.wordOf(err), err.Error()
 		}
 		if reason != "" {
-			return b.notUnderstood(w, what, of.key.text+": "+reason, err)
+			e := b.notUnderstood(w, what, of.key.text+": "+reason, err)
+			if cause := (*sharding.NotUnderstoodError)(nil); of.wrong || errors.As(err, &cause) && cause.Wrong {
+				b.warnOf(e)
+			}
+			return e
 		}
 		if a.Odd() != "" {
 			b.warnOnce(of.algorithm.name, a.Odd())
@@ -187,6 +200,10 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		} else {
 			texts = append(texts, "table by "+of.describe(a))
 		}
+	}
+	if len(t.Patterns) > 0 {
+		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
+			t.Patterns[0]), nil)
 	}
 	if spec.nodes.text == "" && spec.autoCount == 0 {
 		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes", nil)
@@ -300,8 +317,8 @@ func (s *Sharding) places() iter.Seq[Place] {
 // case-insensitive. The iterator is empty if the rule doesn't have the table.
 func (r *Rule) Places(logical string) iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		i := slices.IndexFunc(r.tables, func(t Table) bool { return strings.EqualFold(t.Logical, logical) })
-		if i < 0 {
+		i := r.indexOf(logical)
+		if i == none {
 			return
 		}
 		found := false
@@ -321,6 +338,16 @@ func (r *Rule) Places(logical string) iter.Seq[Place] {
 		}
 		yield(p)
 	}
+}
+
+// indexOf returns the index of a logical table, or none.
+func (r *Rule) indexOf(logical string) int32 {
+	for _, o := range r.names.all(strings.ToLower(logical)) {
+		if o.table != none && int(o.table) < len(r.tables) && strings.EqualFold(r.tables[o.table].Logical, logical) {
+			return o.table
+		}
+	}
+	return none
 }
 
 // errEnough ends an expansion when the caller needs no more nodes.

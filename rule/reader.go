@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ type reader struct {
 	spec
 	merges int  // number of merged maps that were read
 	other  word // what the file has instead of a sharding rule
+	json   bool // the file begins like JSON
 }
 
 // maxMerges bounds the maps that "<<" merges. Their number grows exponentially if they are nested.
@@ -310,7 +310,8 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
 			"number; remove the zero or put the value in quotes", what))
 	}
-	p.fromEnv = p.fromEnv || used
+	p.fromEnv = p.fromEnv || len(used) > 0
+	rd.variables = append(rd.variables, used...)
 	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
 	return value, nil
 }
@@ -327,7 +328,7 @@ var octal = regexp.MustCompile(`^0[0-7]+$`)
 //
 // The value of a variable is used as it is: it is not expanded again. The error
 // shows names, never values.
-func expandEnv(text string) (expanded string, used bool, err error) {
+func expandEnv(text string) (expanded string, used []variable, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, "${")
@@ -345,21 +346,22 @@ func expandEnv(text string) (expanded string, used bool, err error) {
 		one, _, found := strings.Cut(inner, ":")
 		switch {
 		case ok && !hasDef && found && isEnvName(one):
-			return "", false, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
+			return "", nil, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
 		case !ok || !isEnvName(name):
-			return "", false, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
+			return "", nil, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
 				"characters themselves")
 		}
-		value, set := os.LookupEnv(name)
+		v := lookupEnv(name)
+		value := v.value.Reveal()
 		switch {
-		case !set && !hasDef:
-			return "", false, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
+		case !v.isSet && !hasDef:
+			return "", nil, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
 				name, name)
-		case !set:
+		case !v.isSet:
 			value = def
 		}
 		b.WriteString(strings.TrimSuffix(text[:i], "$") + value)
-		used = true
+		used = append(used, v)
 		text = rest
 	}
 }

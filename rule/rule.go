@@ -22,8 +22,12 @@ type Rule struct {
 	spread     string    // a table with a databaseStrategy over data sources that no data node names, or ""
 	generators []makeSpec
 	assigners  []makeSpec
-	names      names
-	warnings   []*Error
+	// generatorAt and assignerAt are the indexes of generators and assigners, by name in lower case.
+	generatorAt, assignerAt map[string]int
+
+	variables []variable // environment variables in properties
+	names     names
+	warnings  []*Error
 }
 
 // Table is a logical table that has a key column.
@@ -45,7 +49,7 @@ type Table struct {
 	// that compute keys from LastInsertId rely on that.
 	Consecutive bool
 	// Unlisted specifies how to handle an INSERT into an unlisted table with a name like this
-	// table's: "refuse", "warn", "pass", or "" for the connection's setting.
+	// table's: "refuse", "warn" or "pass".
 	Unlisted string
 	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names: "refuse", "warn" or "off".
@@ -87,7 +91,7 @@ func (t Table) clone() Table {
 func (r *Rule) DataSources() []string { return slices.Clone(r.sources) }
 
 // Warnings returns probable mistakes in the rule, in the order of the file. Examples are ignored
-// keys, tables that can't be listed, and keys that leave most shards empty.
+// keys, tables that can't be listed, and tables that no row reaches.
 func (r *Rule) Warnings() []*Error { return slices.Clone(r.warnings) }
 
 // String describes the rule, with one line for each table. It contains no property values.
@@ -119,7 +123,7 @@ func (t Table) String() string {
 	if t.Consecutive {
 		s += ", consecutive keys in a batch"
 	}
-	if t.Unlisted != "" {
+	if t.Unlisted == "warn" || t.Unlisted == "pass" {
 		s += ", unlisted: " + t.Unlisted
 	}
 	if t.ShardGuard == "warn" || t.ShardGuard == "off" {

@@ -57,14 +57,17 @@ func (rd *reader) rootKey(p pair) {
 
 // noSharding returns the error for a file without a sharding rule.
 func (rd *reader) noSharding(empty bool) error {
-	reason := "no sharding rule"
-	if empty {
-		reason = "the rule is empty"
+	reason := "no sharding rule: write"
+	switch {
+	case empty:
+		reason = "the rule is empty: write"
+	case rd.json:
+		reason = "no sharding rule: JSON has no tags, so write the rule as YAML, with"
 	}
 	if rd.other.place.line == 0 {
 		rd.other.place = place{line: 1, column: 1}
 	}
-	return rd.errorAt(rd.other, reason+": write \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
+	return rd.errorAt(rd.other, reason+" \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
 }
 
 // rules reads the list of rules. It skips all rules except !SHARDING.
@@ -116,7 +119,9 @@ type ruleReader struct {
 	pairs      []pair
 	scope      scope
 	algorithms map[string]algorithm
-	broadcast  map[string]bool // tables whose rows are in every data source, in lower case
+	// algorithmNames are the names of algorithms, sorted.
+	algorithmNames []string
+	broadcast      map[string]bool // tables whose rows are in every data source, in lower case
 }
 
 // sharding reads one sharding rule in the format f.
@@ -127,6 +132,7 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	}
 	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
 		broadcast: rd.broadcast(pairs)}
+	r.algorithmNames = slices.Sorted(maps.Keys(r.algorithms))
 	read := map[string]func(pair) error{
 		"tables":                     func(p pair) error { return r.tables(p, f.table) },
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
@@ -259,8 +265,8 @@ func (rd *reader) autoTable(t *tableSpec) {
 		at = t.table.algorithm.name
 	}
 	if err != nil {
-		rd.warn(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
-			"actualDataNodes to list its tables", t.name.text, err, t.name.text))
+		rd.warnOf(rd.errorAt(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
+			"actualDataNodes to list its tables", t.name.text, err, t.name.text)))
 	}
 }
 

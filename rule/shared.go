@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,11 +21,14 @@ var atWork = newPool()
 
 // pool has the generators and assigners that open rules share. It closes one when it has no user.
 type pool struct {
-	mu   sync.Mutex
-	made map[makeKey]*made
+	mu        sync.Mutex
+	made      map[makeKey]*made
+	databases map[databaseKey]map[string]int // the number of keys in made, by their database
 }
 
-func newPool() *pool { return &pool{made: map[makeKey]*made{}} }
+func newPool() *pool {
+	return &pool{made: map[makeKey]*made{}, databases: map[databaseKey]map[string]int{}}
+}
 
 // makeKey identifies a generator or assigner. Rules share those with equal keys.
 type makeKey struct {
@@ -37,10 +39,24 @@ type makeKey struct {
 	database   string // the connector's own database, without user and parameters; "" if unused
 }
 
+// inAnyScope returns the key without its scope.
+func (k makeKey) inAnyScope() makeKey {
+	k.scope = nil
+	return k
+}
+
+// databaseKey identifies the generators or assigners that must not have several databases. It has
+// their type, not their name: a newer version of the file may have renamed them.
+type databaseKey struct {
+	scope     any
+	kind, typ string
+}
+
 // made is an open generator or assigner.
 type made struct {
 	kind  string
 	spec  makeSpec
+	keys  []makeKey     // guarded by pool.mu: its keys in pool.made
 	users int           // guarded by pool.mu: open rules, or generators that use the assigner; 0: closing
 	ready chan struct{} // closed when value or err is set
 	value any           // spi.KeyGenerator or spi.WorkerIDAssigner
@@ -53,7 +69,7 @@ type made struct {
 // earlier rule of the same connector configured it in the same way, open reuses it. If it is just
 // being closed, open waits, so that two never run at the same time. The caller must release the
 // result.
-func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, build func(*made) error) (*made, error) {
+func (p *pool) open(l *Live, kind string, m makeSpec, earlier map[makeKey]*made, build func(*made) error) (*made, error) {
 	key := l.rule.keyOf(kind, m, l.host)
 	for {
 		p.mu.Lock()
@@ -62,7 +78,7 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, build fun
 			reason := fmt.Sprintf("the rule is open for two databases in this process, %s and %s", other, key.database)
 			return nil, l.rule.ownDatabaseError(kind, m, reason)
 		}
-		e := cmp.Or(p.made[key], p.equal(key, earlier))
+		e := cmp.Or(p.made[key], earlier[key.inAnyScope()])
 		isNew := e == nil
 		if isNew {
 			m.assigners = nil // the factory will ask for them
@@ -72,7 +88,7 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, build fun
 			<-e.gone
 			continue
 		}
-		p.made[key] = e
+		p.add(key, e)
 		e.users++
 		p.mu.Unlock()
 		if isNew {
@@ -83,14 +99,59 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, build fun
 	}
 }
 
-// equal returns the entry in earlier whose key differs only in the scope.
-func (p *pool) equal(key makeKey, earlier []*made) *made {
-	for other, e := range p.made {
-		if other.scope = key.scope; other == key && slices.Contains(earlier, e) {
-			return e
+// add adds a key of e.
+func (p *pool) add(key makeKey, e *made) {
+	if p.made[key] == e {
+		return
+	}
+	p.made[key] = e
+	e.keys = append(e.keys, key)
+	if key.database != "" {
+		of := e.databaseKey(key.scope)
+		if p.databases[of] == nil {
+			p.databases[of] = map[string]int{}
+		}
+		p.databases[of][key.database]++
+	}
+}
+
+func (e *made) databaseKey(scope any) databaseKey {
+	return databaseKey{scope, e.kind, strings.ToLower(e.spec.typ.text)}
+}
+
+// leaveDatabases undoes what add did to databases.
+func (p *pool) leaveDatabases(e *made) {
+	for _, key := range e.keys {
+		of := e.databaseKey(key.scope)
+		databases := p.databases[of]
+		if databases == nil {
+			continue
+		}
+		if databases[key.database]--; databases[key.database] <= 0 {
+			delete(databases, key.database)
+		}
+		if len(databases) == 0 {
+			delete(p.databases, of)
 		}
 	}
-	return nil
+}
+
+// held returns the generators and assigners that l uses, by their keys without the scope.
+func (p *pool) held(l *Live) map[makeKey]*made {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[makeKey]*made{}
+	for _, e := range l.held {
+		if e == nil {
+			continue
+		}
+		for _, e := range append(e.uses, e) {
+			for _, key := range e.keys {
+				all[key.inAnyScope()] = e
+			}
+		}
+	}
+	return all
 }
 
 // build makes the generator or assigner. Goroutines that wait for it get the same error.
@@ -98,7 +159,10 @@ func (p *pool) build(e *made, build func(*made) error) {
 	e.err = fmt.Errorf("shardkey: the factory of %s %q panicked", e.kind, e.spec.name.text)
 	defer func() {
 		if e.err != nil {
+			p.mu.Lock()
+			p.leaveDatabases(e)
 			p.forget(e)
+			p.mu.Unlock()
 			for _, a := range e.uses {
 				_ = p.release(a)
 			}
@@ -114,6 +178,9 @@ func (p *pool) release(e *made) error {
 	p.mu.Lock()
 	e.users--
 	last := e.users == 0
+	if last {
+		p.leaveDatabases(e)
+	}
 	p.mu.Unlock()
 	if !last {
 		return nil
@@ -122,15 +189,17 @@ func (p *pool) release(e *made) error {
 	for _, a := range e.uses {
 		errs = append(errs, p.release(a))
 	}
+	p.mu.Lock()
 	p.forget(e)
+	p.mu.Unlock()
 	close(e.gone)
 	return errors.Join(errs...)
 }
 
-func (p *pool) forget(gone *made) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.made, func(_ makeKey, e *made) bool { return e == gone })
+func (p *pool) forget(e *made) {
+	for _, key := range e.keys {
+		delete(p.made, key)
+	}
 }
 
 // otherDatabase returns another database for which the same rule is open with state in its own
@@ -139,11 +208,9 @@ func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
 	if !m.needsOneDatabase() || key.database == "" {
 		return ""
 	}
-	for other, e := range p.made {
-		// Compare types, not names: a newer version of the file may have renamed it.
-		if other.scope == key.scope && other.kind == key.kind && strings.EqualFold(e.spec.typ.text, m.typ.text) &&
-			other.database != "" && other.database != key.database && e.users > 0 {
-			return other.database
+	for database := range p.databases[databaseKey{key.scope, key.kind, strings.ToLower(m.typ.text)}] {
+		if database != key.database {
+			return database
 		}
 	}
 	return ""

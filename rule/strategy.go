@@ -19,8 +19,7 @@ const (
 
 var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard"}
 
-// settingWords are the valid values. The first one is the default, except for unlisted, whose
-// default is the connection's setting.
+// settingWords are the valid values. The first one is the default.
 var settingWords = [len(settings{})][]string{
 	{"fill", "keep"}, {"any", "consecutive"}, {"refuse", "warn", "pass"}, {"refuse", "warn", "off"},
 }
@@ -42,6 +41,9 @@ func newSettings(file string, written func(name string) word) (s settings, err e
 	}
 	return s, nil
 }
+
+// of returns the value of a key, or its default.
+func (s settings) of(key int) string { return cmp.Or(s[key], settingWords[key][0]) }
 
 // or returns the settings, with empty ones set to those of def.
 func (s settings) or(def settings) settings {

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,7 +60,6 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 	b.rule.tables, b.specs = append(b.rule.tables, t), append(b.specs, spec)
 	b.rule.nodes = append(b.rule.nodes, spec.written())
 	index := len(b.rule.tables) - 1
-	b.skew(spec, &b.rule.tables[index])
 	sources, err := spec.written().dataSources()
 	if err != nil {
 		return b.errorAt(spec.sources, fmt.Sprintf("actualDataSources of table %q: %v", spec.name.text, err))
@@ -100,8 +98,8 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
-		ExplicitKeys: cmp.Or(set[explicitKeys], "fill"), ShardGuard: cmp.Or(set[shardGuard], "refuse"),
-		Consecutive: set[batchKeys] == "consecutive", Unlisted: set[unlisted],
+		ExplicitKeys: set.of(explicitKeys), Consecutive: set.of(batchKeys) == "consecutive",
+		Unlisted: set.of(unlisted), ShardGuard: set.of(shardGuard),
 	}, true, nil
 }
 
@@ -209,12 +207,9 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 	if t != nil {
 		b.addSource(n.source)
 	}
-	for _, q := range b.rule.names.patterns {
-		if q.owner == p.owner && q.text == p.text {
-			return // in another data source
-		}
+	if !b.rule.names.patterns.add(p) {
+		return
 	}
-	b.rule.names.patterns = append(b.rule.names.patterns, p)
 	b.rule.names.beyondASCII = b.rule.names.beyondASCII || isBeyondASCII(p.schema) || isBeyondASCII(p.text)
 	if t != nil {
 		t.Patterns = append(t.Patterns, p.text)
@@ -224,23 +219,31 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 
 // patterns returns an error if a pattern also matches a table of another logical table.
 func (b *builder) patterns() error {
-	for _, p := range b.rule.names.patterns {
-		if p.table == none {
-			continue
-		}
-		for _, q := range b.rule.names.patterns {
-			if q.table != p.table && p.overlaps(q) {
-				return b.patternClash(p, q.owner, q.text)
+	pairs := 0
+	for _, p := range b.rule.names.patterns.all {
+		for q := range b.rule.names.patterns.begin(p.prefix) {
+			if pairs++; pairs > maxPatternPairs {
+				return b.errorAt(word{}, "too many patterns begin alike; give their tables names that begin differently")
 			}
+			if q.table == p.table || !p.overlaps(q) {
+				continue
+			}
+			if p.table == none || q.table != none && q.at < p.at {
+				p, q = q, p
+			}
+			return b.patternClash(p, q.owner, q.text)
 		}
-		if o, name, ok := b.rule.names.matched(p); ok {
-			return b.patternClash(p, o, name)
-		}
+	}
+	if p, other, name := b.rule.names.matched(); p != nil {
+		return b.patternClash(p, other, name)
 	}
 	return nil
 }
 
-func (b *builder) patternClash(p pattern, other owner, name string) error {
+// maxPatternPairs bounds the patterns that are compared with each other.
+const maxPatternPairs = 1 << 22
+
+func (b *builder) patternClash(p *pattern, other owner, name string) error {
 	w := b.logical[strings.ToLower(b.rule.tables[p.table].Logical)]
 	return b.errorAt(*w, fmt.Sprintf("table %q has a pattern %s, but %s has %s; use names that differ", w.text, p.text,
 		b.ownerName(other), name))

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 
@@ -18,13 +17,16 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	if s == nil || s.Err != nil {
 		return
 	}
+	if b.missing(spec, t) {
+		return
+	}
 	var all []remainder
 	for _, of := range []*strategyOf{spec.database, spec.table} {
 		strategy := s.strategyFor(spec, of)
 		if strategy == nil {
 			continue
 		}
-		way, count, _ := strategy.GeneWay()
+		way, count := strategy.GeneWay()
 		if count == 0 {
 			return
 		}
@@ -40,7 +42,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	}
 	byGene := len(all) > 1 && t.Gene != nil && t.isByKey(first.of) && t.isByKey(last.of)
 	together := len(all) == 1 || same || byGene
-	reached := map[Place]bool{}
+	reached, absent := map[Place]bool{}, ""
 	values := make([]expr.Value, len(s.Columns))
 	for i := int64(0); ; i++ {
 		j := i
@@ -49,17 +51,55 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		}
 		switch {
 		case i > 0 && i%first.count == 0 && j%last.count == 0:
-			b.warnOfEmpty(t, all, reached) // all pairs of remainders were tried
+			// All pairs of remainders were tried.
+			b.warnOfEmpty(t, all, reached)
+			if absent != "" {
+				b.warn(spec.nodesOrName(), fmt.Sprintf("rows of table %q can belong to %s, which actualDataNodes doesn't list; they are refused",
+					t.Logical, absent))
+			}
 			return
 		case i == maxRemainders:
 			return
 		}
 		values[last.column] = last.value(j)
 		values[first.column] = first.value(i)
-		if place, err := s.place(values); err == nil {
+		at, err := s.at(values)
+		if err != nil {
+			continue
+		}
+		if place, err := s.placeAt(at); err == nil {
 			reached[place] = true
+		} else if absent == "" {
+			absent = Place{DataSource: s.sources[max(at[0], 0)], Table: s.names[max(at[1], 0)]}.String()
 		}
 	}
+}
+
+// missing warns about tables and data sources that the table's strategies select, but that
+// actualDataNodes doesn't list. It reports whether there are any.
+func (b *builder) missing(spec *tableSpec, t *Table) (found bool) {
+	for _, of := range []*strategyOf{spec.database, spec.table} {
+		strategy := t.Sharding.strategyFor(spec, of)
+		if strategy == nil {
+			continue
+		}
+		name, count := strategy.Missing()
+		if name == "" {
+			continue
+		}
+		found = true
+		what, why := "table", fmt.Sprintf("it depends on %s modulo %d", of.columns[0].text, count)
+		if strings.Contains(name, "-") {
+			why = "the remainder of a negative number is negative, so write Math.abs(x) % n or use HASH_MOD"
+		}
+		if of == spec.database {
+			what = "data source"
+		}
+		b.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q selects the %s %q, which actualDataNodes doesn't list, "+
+			"so its rows are refused; %s",
+			of.key.text, t.Logical, what, expr.Clip(name), why))
+	}
+	return found
 }
 
 // maxRemainders bounds the rows that empty tries.
@@ -112,64 +152,13 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			why))
 }
 
-// skew warns if a table is sharded by its key modulo n, and its generator leaves some shards almost
-// empty.
-//
-// If keys are generated one at a time, the sequence of each tick's first key is between 0 and
-// max-vibration-offset. The time and the worker ID of a key are multiples of large powers of 2, so
-// they don't change the remainder modulo a power of 2. A modulus with a factor of 2 then leaves
-// some shards almost empty. For the odd factor of n, the shard depends on the timestamp, so rows
-// spread only as evenly as the inserts do.
-func (b *builder) skew(spec *tableSpec, t *Table) {
-	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
-		return
-	}
-	g := b.maker(t)
-	if _, ok := g.prop("gene-column"); ok {
-		return // shard bits determine the remainder
-	}
-	offset, sequences := g.vibration(), g.sequences()
-	for _, s := range []*strategyOf{spec.database, spec.table} {
-		way, n, shards := s.geneWay(t.Column)
-		if n < 2 {
-			continue
-		}
-		enough := min(n, sequences) - 1
-		power := n & -n // the largest power of 2 that divides n
-		if way.IsHash() {
-			power = n
-		}
-		reason := ""
-		switch {
-		case shards < n && n > sequences:
-			continue // the worker ID or the time determines the shard
-		case power > sequences:
-			reason = fmt.Sprintf("the layout of key generator %q has %d sequences, so a worker's keys reach only some of %d "+
-				"shards at any time; use a layout with %d sequence bits", t.GeneratorName, sequences, shards,
-				bits.Len64(uint64(power-1)))
-		case way.IsHash() || offset < 0 || offset >= enough:
-			continue
-		default:
-			reason = fmt.Sprintf("keys that are generated one at a time have the sequence 0 to %d, so the shards get unequal "+
-				"numbers of rows; set max-vibration-offset: %d in the props of key generator %q, or a larger value for more "+
-				"shards later", offset, enough, t.GeneratorName)
-		}
-		by := "its key"
-		if way.IsHash() {
-			by = "the hash of its key"
-		}
-		b.warn(s.algorithm.geneWord(), fmt.Sprintf("table %q is sharded by %s %s modulo %d, but %s", t.Logical, by, t.Column, n,
-			reason))
-	}
-}
-
 // maker returns the generator of a table's keys.
 func (b *builder) maker(t *Table) *makeSpec {
-	return &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
+	return &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
 }
 
 // sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
-// determines. The maximum of max-vibration-offset is one less.
+// determines.
 func (m *makeSpec) sequences() int64 {
 	const classic, js53 = 12, 15
 	p, _ := m.prop("layout")
@@ -182,17 +171,4 @@ func (m *makeSpec) sequences() int64 {
 		return 1 << classic
 	}
 	return 1 << own
-}
-
-// vibration returns the max-vibration-offset of a SNOWFLAKE, or -1 if it isn't known.
-func (m *makeSpec) vibration() int64 {
-	p, ok := m.prop("max-vibration-offset")
-	if !ok {
-		return 1
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(p.value.Reveal()), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
 }

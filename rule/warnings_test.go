@@ -20,57 +20,6 @@ func expectWarnings(t *testing.T, r *rule.Rule, want []string) {
 	}
 }
 
-// TestParse_warnsOfSkew parses rules that shard by the generated key modulo n.
-func TestParse_warnsOfSkew(t *testing.T) {
-	const file = `rules:
-- !SHARDING
-  tables:
-    t_order:
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}
-      keyGenerateStrategy: {column: ORDER_ID, keyGeneratorName: snowflake}
-  keyGenerators: {snowflake: {type: %s, props: {%s}}}
-  shardingAlgorithms: {a: {type: %s, props: {%s}}}
-`
-	for _, c := range []struct {
-		typ, props, algorithm, its string
-		want                       string // empty for no warning
-	}{
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4}'", `modulo 4, but keys that are generated one at a time have the sequence 0 to 1, so the shards get unequal numbers of rows; set max-vibration-offset: 3 in the props of key generator "snowflake"`},
-		{"SNOWFLAKE", "max.vibration.offset: 3", "MOD", "sharding-count: 4", ""},
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 2", ""},
-		{"SNOWFLAKE", "max-vibration-offset: 0", "MOD", "sharding-count: 2", "set max-vibration-offset: 1"},
-		// Over time, keys have all remainders modulo an odd number.
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 3", "set max-vibration-offset: 2"},
-		{"SNOWFLAKE", "", "MOD", "sharding-count: 10000", "set max-vibration-offset: 4095"},
-		{"SNOWFLAKE", "max-vibration-offset: 4095", "MOD", "sharding-count: 10000", ""},
-		// A layout with fewer sequences has a smaller max-vibration-offset.
-		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 128", "the layout of key generator \"snowflake\" has 64 sequences, so a worker's keys reach only some of 128 shards at any time; use a layout with 7 sequence bits"},
-		{"SNOWFLAKE", "layout: 41-16-6, max-vibration-offset: 63", "MOD", "sharding-count: 128", "a worker's keys reach only some of 128 shards"},
-		{"SNOWFLAKE", "layout: 41-16-6, max-vibration-offset: 63", "MOD", "sharding-count: 64", ""},
-		{"SNOWFLAKE", "layout: js53", "MOD", "sharding-count: 8192", "set max-vibration-offset: 8191"},
-		{"SNOWFLAKE", "layout: 41-22-0", "MOD", "sharding-count: 4", "a worker's keys reach only some of 4 shards"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${Math.abs(order_id) % 4}'", "set max-vibration-offset: 3"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 16 % 4}'", "modulo 4, but"},
-		{"SNOWFLAKE", "max-vibration-offset: 3", "INLINE", "algorithm-expression: 't_${(order_id >> 2) % 4}'", "modulo 16, but keys that are generated one at a time have the sequence 0 to 3, so the shards get unequal numbers of rows; set max-vibration-offset: 15"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${(order_id >> 22) % 4}'", ""},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${user_id % 4}'", ""},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${my_order_id % 4}'", ""},
-		{"SNOWFLAKE", "", "HASH_MOD", "sharding-count: 4", ""},
-		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 256", ""},
-		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 512", "has 256 sequences, so a worker's keys reach only some of 512 shards"},
-		{"UUID", "", "MOD", "sharding-count: 4", ""},
-	} {
-		yaml := fmt.Sprintf(file, c.typ, c.props, c.algorithm, c.its)
-		var want []string
-		if c.want != "" {
-			want = []string{c.want}
-		}
-		expectWarnings(t, mustParse(t, yaml), want)
-	}
-	r := mustParse(t, "shardingRule: {defaultTableStrategy: {inline: {shardingColumn: id, algorithmExpression: 't_${id % 4}'}}, tables: {t: {keyGenerator: {type: SNOWFLAKE, column: id}}}}")
-	expectWarnings(t, r, []string{"rule.yaml:1:89: table \"t\" is sharded by its key id modulo 4"})
-}
-
 // twoStrategies returns a rule with a database strategy and a table strategy on two columns.
 // generator generates the keys.
 func twoStrategies(databases, tables int, database, databaseBy, table, tableBy, generator string) string {
@@ -117,8 +66,129 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 		{"gene, divided first", twoStrategies(2, 4, hash(2), user, inline("t_order_${order_id.intdiv(2) % 4}"), order, gene), nil},
 		{"more tables than remainders", twoStrategies(2, 8, mod(2), user, mod(4), order, "UUID"), empty(8, 16)},
 		{"number and hash: the same below 2^31 alone", twoStrategies(2, 4, mod(2), user, hash(4), user, "UUID"), nil},
+		{"pairs that aren't listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id % 2}"), user, mod(4), user, "UUID"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1),
+			[]string{`rows of table "t_order" can belong to ds_1.t_order_1, which actualDataNodes doesn't list`, empty(2, 4)[0]}},
+		{"pairs that are listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id.intdiv(2) % 2}"), user, mod(4), user, "UUID"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1), nil},
+		{"fewer tables than the modulus", twoStrategies(2, 2, mod(2), user, mod(4), order, "UUID"), []string{`tableStrategy of table "t_order" selects the table "t_order_2"`}},
+		{"fewer databases than the modulus", twoStrategies(2, 4, hash(3), user, mod(4), order, "UUID"), []string{`databaseStrategy of table "t_order" selects the data source "ds_2"`}},
 		{"ranges are not looked at", twoStrategies(2, 4, mod(2), user, "BOUNDARY_RANGE, props: {sharding-ranges: '5, 6, 7'}", user, "UUID"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) { expectWarnings(t, mustParse(t, tt.yaml), tt.want) })
+	}
+}
+
+// A mistake in a strategy or its algorithm, which leaves rows unchecked, is a warning. What is right
+// in ShardingSphere isn't.
+func TestParse_warnsOfWrongSharding(t *testing.T) {
+	const file = `rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: t_order_${0..1}
+      tableStrategy: {%s}
+      keyGenerateStrategy: {column: order_id}
+    t_other:
+      actualDataNodes: t_other_${0..1}
+      tableStrategy: {%[1]s}
+      keyGenerateStrategy: {column: order_id}
+  shardingAlgorithms: {m: {%s}}
+`
+	const byUser = "standard: {shardingColumn: user_id, shardingAlgorithmName: m}"
+	inline := func(expression string) string {
+		return `type: INLINE, props: {algorithm-expression: "` + expression + `"}`
+	}
+	interval := func(unit string) string {
+		return "type: INTERVAL, props: {datetime-pattern: yyyy-MM-dd, datetime-lower: 2026-01-01, datetime-upper: 2027-01-01, " +
+			"sharding-suffix-pattern: yyyyMM, datetime-interval-unit: " + unit + "}"
+	}
+	for _, c := range []struct{ strategy, algorithm, want string }{
+		{byUser, inline("t_order_${user_id % }"), `rule.yaml:12:72: cannot evaluate the sharding of table "t_order": tableStrategy: ` +
+			`algorithm-expression: expected a value, found "}" at character 21; the sharding column is user_id`},
+		{byUser, inline("t_order_${uid % 2}"), `"uid" is not defined at character 11; the sharding column is user_id`},
+		{byUser, inline("t_order_${User_id % 2}"), `expected the sharding column user_id (case-sensitive), found "User_id"`},
+		{byUser, inline("t_order_${user_id.hashcode() % 2}"), `expected the method hashCode, found "hashcode"`},
+		{byUser, inline("t_order_${user_id % 0}"), "division by zero; the sharding column is user_id"},
+		{byUser, inline("t_order_${1 + 1}"), "algorithm-expression doesn't use the sharding column user_id"},
+		{byUser, "type: INLNE", `found INLNE; did you mean "INLINE"?`},
+		{byUser, "type: HASH-MOD, props: {sharding-count: 2}", `found HASH-MOD; did you mean "HASH_MOD"?`},
+		{byUser, "type: MOD", "sharding-count is missing"},
+		{byUser, "type: MOD, props: {sharding-count: two}", `sharding-count: expected an integer of at least 1, found "two"`},
+		{byUser, interval("MONHTS"), `expected a unit such as DAYS or MONTHS, found "MONHTS"`},
+		{"standard: {shardingAlgorithmName: m}", "type: MOD, props: {sharding-count: 2}", "shardingColumn is missing"},
+		{"standard: {shardingColumn: user_id}", "type: MOD, props: {sharding-count: 2}", "expected shardingAlgorithmName or algorithmExpression"},
+		{byUser, inline("t_order_${user_id.foo() % 2}"), ""},
+		{byUser, inline("t_order_${Math.max(user_id, 1)}"), ""},
+		{byUser, inline("t_order_${user_id / 2}"), ""},
+		{byUser, interval("DECADES"), ""},
+		{byUser, "type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}", ""},
+		{byUser, "type: OUR_OWN", ""},
+		{"hint: {shardingAlgorithmName: m}", "type: HINT_INLINE", ""},
+	} {
+		r := mustParse(t, fmt.Sprintf(file, c.strategy, c.algorithm))
+		var want []string
+		if c.want != "" {
+			want = []string{c.want}
+		}
+		if strings.HasPrefix(c.want, "expected shardingAlgorithmName") {
+			want = append(want, c.want) // in each of the tables, which only share the algorithm
+		}
+		if expectWarnings(t, r, want); r.Tables()[0].Sharding.Err == nil {
+			t.Errorf("%s\nhave: the sharding %v\nwant: none", c.algorithm, r.Tables()[0].Sharding)
+		}
+	}
+}
+
+// Fewer tables than the algorithm selects are a warning if it depends on a remainder.
+func TestParse_warnsOfMissingTables(t *testing.T) {
+	const file = `rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: %s
+      tableStrategy: {standard: {shardingColumn: uid, shardingAlgorithmName: m%s}}
+      keyGenerateStrategy: {column: order_id}
+  shardingAlgorithms: {m: {type: %s}}
+`
+	inline := func(expression string) string { return `INLINE, props: {algorithm-expression: "` + expression + `"}` }
+	for _, c := range []struct{ nodes, algorithm, missing string }{
+		{"t_order_${0..1}", "MOD, props: {sharding-count: 4}", "t_order_2"},
+		{"t_order_${0..3}", "MOD, props: {sharding-count: 4}", ""},
+		{"t_order_${1..4}", "MOD, props: {sharding-count: 4}", "t_order_0"},
+		{"t_order_${0..1}", "MOD, props: {sharding-count: 2147483647}", "t_order_2"},
+		{"ds_${0..1}.t_order_${0..1}", "HASH_MOD, props: {sharding-count: 4}", "t_order_2"},
+		{"ds_${0..1}.t_order_${0..3}", "HASH_MOD, props: {sharding-count: 4}", ""},
+		{"t_order_${0..1}", inline("t_order_${uid % 4}"), "t_order_2"},
+		{"t_order_${0..3}", inline("t_order_${uid % 4}"), ""},
+		{"T_ORDER_${0..3}", inline("t_order_${uid % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${uid % 100000}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${uid % 8 % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${uid & 7}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${uid.intdiv(1000000) % 5}"), "t_order_4"},
+		{"t_order_${0..4}", inline("t_order_${uid.intdiv(1000000) % 5}"), ""},
+		{"t_order_${0..3}", inline("t_order_${(uid % 5).toString().padLeft(1, '0')}"), "t_order_4"},
+		{"t_order_${0..9}", inline("t_order_${(uid % 10).toString().padLeft(2, '0')}"), "t_order_00"},
+		{"t_order_${0..3}", inline("t_order_${Math.floorMod(uid, 5)}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${uid.hashCode() % 5}"), "t_order_-1"},
+		{"t_order_${0..3}", inline("t_order_${uid.hashCode() % 4}"), "t_order_-1"},
+		{"t_order_${0..3}", inline("t_order_${Math.abs(uid.hashCode()) % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${Math.abs(uid.hashCode() % 5)}"), "t_order_4"},
+		{"t_order_${0..3}", inline("t_order_${(uid.hashCode() % 4 + 4) % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_${(uid - 1000) % 4}"), ""},
+		{"t_order_${0..3}", inline("t_order_uid % 4"), "t_order_uid % 4"},
+		{"t_order_${0..1}", inline("t_order_${uid.intdiv(1000)}"), ""}, // not countable
+		{"t_order_${0..1}", inline("t_order_${uid % 2}_${uid % 3}"), "t_order_0_0"},
+		{"t_order_${0..1}", "BOUNDARY_RANGE, props: {sharding-ranges: '1,2,3'}", ""}, // such values may not occur
+	} {
+		var want []string
+		if c.missing != "" {
+			want = []string{fmt.Sprintf(`tableStrategy of table "t_order" selects the table %q, which actualDataNodes doesn't list`, c.missing)}
+		}
+		t.Run(c.nodes+" "+c.algorithm, func(t *testing.T) {
+			expectWarnings(t, mustParse(t, fmt.Sprintf(file, c.nodes, "", c.algorithm)), want)
+			// The hash of an Integer is its value.
+			if !strings.Contains(c.algorithm, "hashCode") {
+				expectWarnings(t, mustParse(t, fmt.Sprintf(file, c.nodes, ", javaType: Integer", c.algorithm)), want)
+			}
+		})
 	}
 }

@@ -213,8 +213,10 @@ func (p Props) List(name string) []string {
 	return items
 }
 
-// Int returns an integer in min..max, or def if the property is missing.
+// Int returns an integer in min..max, or def if the property is missing. It panics if min is greater
+// than max.
 func (p Props) Int(name string, def, min, max int64) (int64, error) {
+	checkBounds(name, min, max)
 	v, ok := p.get(name)
 	if !ok {
 		return def, nil
@@ -227,6 +229,14 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 		return 0, p.wrong(name, fmt.Sprintf("an integer in %d..%d", min, max))
 	}
 	return n, nil
+}
+
+// checkBounds panics if a factory passes its bounds in the wrong order, since no user could set the
+// property.
+func checkBounds[T int64 | time.Duration](name string, min, max T) {
+	if min > max {
+		panic(fmt.Sprintf("spi: property %q: expected bounds min <= max, found %v and %v", name, min, max))
+	}
 }
 
 // Bool returns the value of true, false, yes or no, or def if the property is missing.
@@ -245,8 +255,10 @@ func (p Props) Bool(name string, def bool) (bool, error) {
 }
 
 // Duration returns a duration in min..max, or def if the property is missing. The value is in Go's
-// notation ("10s", "1h30m"). A number without a unit is an error.
+// notation ("10s", "1h30m"). A number without a unit is an error. It panics if min is greater than
+// max.
 func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration, error) {
+	checkBounds(name, min, max)
 	v, ok := p.get(name)
 	if !ok {
 		return def, nil

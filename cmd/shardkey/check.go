@@ -164,11 +164,12 @@ func (p *program) check(file string) (*checkedRule, error) {
 			v.Warnings = append(v.Warnings, &problem{Message: s.Name + ": " + risk})
 		}
 	}
-	for _, t := range r.Tables() {
-		v.table(t)
-	}
+	warned := map[*rule.Error]bool{}
 	for _, w := range r.Warnings() {
-		v.Warnings = append(v.Warnings, problemOf(w))
+		v.Warnings, warned[w] = append(v.Warnings, problemOf(w)), true
+	}
+	for _, t := range r.Tables() {
+		v.table(t, warned)
 	}
 	return v, live.Close()
 }
@@ -177,8 +178,9 @@ func withoutOffline(text string) string {
 	return strings.ReplaceAll(text, offlineName, "(the application's database)")
 }
 
-// table adds a table with its sharding, or a note if shardkey doesn't understand that.
-func (v *checkedRule) table(t rule.Table) {
+// table adds a table with its sharding. If shardkey doesn't understand that, and it isn't a
+// warning, table adds a note.
+func (v *checkedRule) table(t rule.Table, warned map[*rule.Error]bool) {
 	c := checkedTable{
 		Name: t.Logical, Column: t.Column, Generator: t.GeneratorName, Type: t.GeneratorType,
 		ActualTables: t.Actual, ActualCount: t.ActualCount, Patterns: t.Patterns,
@@ -187,7 +189,9 @@ func (v *checkedRule) table(t rule.Table) {
 	switch {
 	case t.Sharding == nil:
 	case errors.As(t.Sharding.Err, &e):
-		v.Notes = append(v.Notes, problemOf(e))
+		if !warned[e] {
+			v.Notes = append(v.Notes, problemOf(e))
+		}
 	default:
 		c.Sharding = t.Sharding.String()
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -99,6 +100,7 @@ func TestGolden(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	t.Setenv("GOWORK", "off") // the packages in testdata/lint/app are a module
 	t.Setenv("GOFLAGS", "-mod=mod")
+	writtenByOwner(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "*.golden"))
 	if err != nil || len(files) != 10 {
 		t.Fatalf("%d golden files, %v", len(files), err)
@@ -112,6 +114,19 @@ func TestGolden(t *testing.T) {
 			}
 			compare(t, filepath.Base(file), session(t, string(want), newStill), string(want))
 		})
+	}
+}
+
+// writtenByOwner removes the permissions of others from rule files, since git checks them out with
+// the user's umask, and check warns of them.
+func writtenByOwner(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.yaml"))
+	for _, file := range files {
+		err = errors.Join(err, os.Chmod(file, 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -147,6 +162,7 @@ func compare(t *testing.T, file, have, want string) {
 func TestDocs_sessions(t *testing.T) {
 	needsUnix(t)
 	const fence = "```console\n"
+	writtenByOwner(t)
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
 	file := filepath.Join("..", "..", "..", "docs", "reference", "cli.md")

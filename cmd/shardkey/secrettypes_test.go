@@ -217,7 +217,7 @@ func exportedStructs(t *testing.T) (names []string) {
 // TestSecrets_dsn opens valid and invalid DSNs with a password, and searches the results and
 // errors for it.
 func TestSecrets_dsn(t *testing.T) {
-	rules := []string{"", "?shardkeyRule=no-such", "?shardkeyRule=env:no-such", "?shardkeyRule=env:a@b", "?shardkeyRule=testdata/mixed.yaml&shardkeyOptions=x", "?shardkeyRule=a&shardkeyRule=b", "?shardkeyRules=x", "?parseTime=maybe", "?shardkeyServer=x&shardkeyRule=y", "?loc=a/b", "?shardkeyRule=a@b&x=1", "&x", "?shardkeyRule=testdata/mixed.yaml&shardkeyUnlisted=x"}
+	rules := []string{"", "?shardkeyRule=no-such", "?shardkeyRule=testdata/mixed.yaml&shardkeyOptions=x", "?shardkeyRule=a&shardkeyRule=b", "?shardkeyRules=x", "?parseTime=maybe", "?shardkeyServer=x&shardkeyRule=y", "?loc=a/b", "?shardkeyRule=a@b&x=1", "&x", "?shardkeyRule=testdata/mixed.yaml&shardkeyVerify=x"}
 	passwords := []string{"$C", "$C/", "/$C", "a/$C", "a?$C", "?$C", "a#$C", "a@$C", "$C@a", "@/?$C", "@/?shardkey$C", "@/?shardkeyRule=$C", "a:$C", "a)$C", "($C)", "a&$C=1", "$C%", "%zz$C", "$C'", "tcp($C", "@tcp(h)/$C?a", "=$C&", " $C"}
 	shapes := []string{"u:$P@tcp(127.0.0.1:1)/d$R", "u:$P@tcp(127.0.0.1:1)$R", "u:$P@tcp(127.0.0.1:1/d$R", "u:$P@/d$R", "u:$P@udp/d$R", "u:$P/d$R", "u:$P$R", "$P@tcp(127.0.0.1:1)/d$R", "u:$P@127.0.0.1:1/d$R", "mysql://u:$P@h:1/d$R", ":$P@/$R", "u:$P@unix(/x)/d$R"}
 	tried := 0

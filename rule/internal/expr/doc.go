@@ -36,6 +36,8 @@ type Error struct {
 	// Offset is the number of bytes before the token at fault. It is -1 for an expression that has
 	// no result.
 	Offset int
+	// Wrong reports whether the expression is a mistake: Groovy can't evaluate it either.
+	Wrong bool
 }
 
 func (e *Error) Error() string { return e.Reason }

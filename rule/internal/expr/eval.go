@@ -28,6 +28,14 @@ func (s *scope) fail(format string, args ...any) Value {
 	return Value{}
 }
 
+// wrong records a mistake and returns null.
+func (s *scope) wrong(reason string) Value {
+	if s.err == nil {
+		s.err = &Error{Reason: reason, Offset: -1, Wrong: true}
+	}
+	return Value{}
+}
+
 // result returns v, and records err if it is the first error.
 func (s *scope) result(v Value, err error) Value {
 	if err != nil && s.err == nil {
@@ -156,13 +164,16 @@ func (n *node) integers(s *scope, a, b Value) Value {
 		return wrapped(class, x*y)
 	case percent:
 		if y == 0 {
-			return s.fail("division by zero")
+			return s.wrong("division by zero")
 		}
 		return wrapped(class, x%y)
 	case slash:
 		// Groovy's quotient has ten digits after the decimal point. With a larger divisor, Groovy
 		// may round it up to an integer.
-		if y == 0 || y > 1e9 || y < -1e9 {
+		if y == 0 {
+			return s.wrong("division by zero")
+		}
+		if y > 1e9 || y < -1e9 {
 			return s.fail("a quotient by %d is not supported", y)
 		}
 		return Value{class: quotient, n: x / y}
@@ -293,7 +304,7 @@ func (n *node) callInteger(s *scope, v, arg Value) Value {
 		return absolute(v)
 	case n.name == "intdiv" && arg.IsInteger():
 		if arg.n == 0 {
-			return s.fail("division by zero")
+			return s.wrong("division by zero")
 		}
 		return wrapped(max(v.class, arg.class), v.n/arg.n)
 	}
@@ -355,7 +366,7 @@ func (n *node) static(s *scope, v Value) Value {
 // floored implements Math.floorDiv and Math.floorMod.
 func (n *node) floored(s *scope, a, b Value) Value {
 	if b.n == 0 {
-		return s.fail("division by zero")
+		return s.wrong("division by zero")
 	}
 	result, rest := a.n/b.n, a.n%b.n
 	if rest != 0 && (rest < 0) != (b.n < 0) {

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,25 +109,42 @@ type parser struct {
 	used      bool     // reports whether the expression uses the column
 	depth     int
 	operators int
-	err       error
+	err       *Error
+	foreign   *Error // the first part of Groovy that the package doesn't evaluate
 }
 
-// fail records an error at the next token.
+// error returns an error at the next token.
+func (p *parser) error(format string, args ...any) *Error {
+	reason := fmt.Sprintf(format, args...)
+	return &Error{Reason: fmt.Sprintf("%s at character %d", reason, p.at+1), Offset: p.at}
+}
+
+// fail records that the package doesn't support the next token.
 func (p *parser) fail(format string, args ...any) *node {
 	if p.err == nil {
-		reason := fmt.Sprintf(format, args...)
-		p.err = &Error{Reason: fmt.Sprintf("%s at character %d", reason, p.at+1), Offset: p.at}
+		p.err = p.error(format, args...)
 	}
 	p.at = len(p.text)
 	return nil
 }
 
-func (p *parser) notUnderstood() *node {
+// wrong records a mistake at the next token.
+func (p *parser) wrong(format string, args ...any) *node {
+	if p.err == nil {
+		p.err = p.error(format, args...)
+		p.err.Wrong = true
+	}
+	p.at = len(p.text)
+	return nil
+}
+
+// expected records that the next token isn't the expected one.
+func (p *parser) expected(want string) *node {
 	token := p.peek()
 	if token == "" {
-		return p.fail("expected } after ${")
+		return p.wrong("expected } after ${")
 	}
-	return p.fail("%q is not supported", Clip(token))
+	return p.wrong("expected %s, found %q", want, Clip(token))
 }
 
 // peek returns the next token without reading it: an operator, a name, a number, or a single
@@ -158,7 +176,7 @@ func (p *parser) take(want string) bool {
 // expect reads the next token, which must be want.
 func (p *parser) expect(want string) {
 	if !p.take(want) {
-		p.notUnderstood()
+		p.expected(want)
 	}
 }
 
@@ -201,6 +219,9 @@ func (p *parser) binary(level int) *node {
 	}
 	left := p.binary(level + 1)
 	for {
+		if level == 0 && p.foreignBinary() {
+			continue
+		}
 		token := p.peek()
 		i := slices.IndexFunc(levels[level], func(o op) bool { return names[o] == token })
 		if i < 0 {
@@ -224,12 +245,21 @@ func (p *parser) unary() *node {
 		p.at++
 		name := p.peek()
 		class, ok := casts[name]
-		if p.at += len(name); !ok || !p.take(")") {
+		if p.at += len(name); nameLength(name) == 0 || slices.Contains(p.names, name) || !p.take(")") {
 			p.at = before
 			break
 		}
-		if next := p.peek(); (next == "-" || next == "+") && name[0] <= 'Z' {
-			return p.notUnderstood() // a class in parentheses that is followed by an operator isn't a cast
+		switch next := p.peek(); {
+		case !ok && (nameLength(next) > 0 || strings.Contains(`'"(`, next) && next != ""):
+			p.at = before
+			p.skip(p.text[before : strings.Index(p.text[before:], ")")+before+1])
+			return p.unary()
+		case !ok:
+			p.at = before
+			return p.postfix()
+		case (next == "-" || next == "+") && name[0] <= 'Z':
+			// a class in parentheses that is followed by an operator isn't a cast
+			return p.fail("%q is not supported", next)
 		}
 		p.operator()
 		return &node{op: cast, class: class, args: []*node{p.unary()}}
@@ -246,6 +276,14 @@ func (p *parser) postfix() *node {
 			n = p.method(n, call)
 		case p.take("*."):
 			n = p.method(n, spread)
+		case p.peek() == "?." || p.peek() == "::" || p.peek() == ".&":
+			p.skip(p.peek())
+			n = p.member()
+		case p.peek() == "++" || p.peek() == "--":
+			p.skip(p.peek())
+		case p.peek() == "[":
+			p.skip("[")
+			p.list("]")
 		default:
 			return n
 		}
@@ -261,7 +299,7 @@ func (p *parser) method(receiver *node, op op) *node {
 	}
 	count, ok := methods[name]
 	if !ok {
-		return p.notUnderstood()
+		return p.member()
 	}
 	return &node{op: op, name: name, args: append([]*node{receiver}, p.arguments(name, count)...)}
 }
@@ -271,7 +309,10 @@ func (p *parser) arguments(name string, count [2]int) []*node {
 	p.at += len(p.peek())
 	p.expect("(")
 	args := p.list(")")
-	if len(args) < count[0] || len(args) > count[1] {
+	switch {
+	case len(args) < count[0], len(args) > count[1] && !slices.Contains(overloaded, name):
+		p.wrong("%s() has no form with %d arguments", name, len(args))
+	case len(args) > count[1]:
 		p.fail("%s() with %d arguments is not supported", name, len(args))
 	}
 	return args
@@ -283,7 +324,14 @@ func (p *parser) list(end string) (list []*node) {
 		if len(list) > 0 {
 			p.expect(",")
 		}
-		list = append(list, p.expression())
+		if p.peek() != ":" {
+			list = append(list, p.expression())
+		}
+		if p.peek() == ":" { // an entry of a map, or [:]
+			if p.skip(":"); p.peek() != end {
+				p.expression()
+			}
+		}
 	}
 	return list
 }
@@ -324,16 +372,29 @@ func (p *parser) primary() *node {
 		return p.number(token)
 	case nameLength(token) > 0:
 		return p.name(token)
+	default:
+		if n := p.foreignPrimary(token); n != nil || p.err != nil {
+			return n
+		}
 	}
-	return p.notUnderstood()
+	return p.expected("a value")
 }
 
-// quoted reads 'string' or "string". Escapes and embedded expressions are errors.
+// quoted reads 'string' or "string". Escapes and embedded expressions aren't supported.
 func (p *parser) quoted(quote string) *node {
 	inner := p.text[p.at+1:]
-	end := strings.IndexAny(inner, "'\"\\$\n\r")
-	if end < 0 || inner[end] != quote[0] {
-		return p.fail("expected a closed string without quotes, backslashes and $")
+	end := 0
+	for end < len(inner) && inner[end] != quote[0] && inner[end] != '\n' {
+		if end++; inner[end-1] == '\\' {
+			end++
+		}
+	}
+	if end >= len(inner) || inner[end] == '\n' {
+		return p.wrong("expected a closed string")
+	}
+	if strings.ContainsAny(inner[:end], "'\"\\$\r") {
+		p.skip(p.text[p.at:][:end+2])
+		return &node{op: constant}
 	}
 	if end > maxString {
 		return p.fail("a string is longer than %d bytes", maxString)
@@ -347,10 +408,12 @@ func (p *parser) number(token string) *node {
 	digits, isLong := strings.CutSuffix(strings.ToUpper(token), "L")
 	hex := strings.HasPrefix(digits, "0X")
 	if len(digits) > 1 && digits[0] == '0' && !hex {
-		p.err = fail("a number with a leading zero is octal in ShardingSphere, which expands ${01..12} " +
-			"to 1, 2, … 12: write ${1..12} for 1, 2, … 12 " +
-			"and ${(1..12).collect{it.toString().padLeft(2, '0')}} for 01, 02, … 12")
-		return p.notUnderstood()
+		p.err = &Error{Offset: -1, Wrong: !groovyNumber.MatchString(token),
+			Reason: "a number with a leading zero is octal in ShardingSphere, which expands ${01..12} " +
+				"to 1, 2, … 12: write ${1..12} for 1, 2, … 12 " +
+				"and ${(1..12).collect{it.toString().padLeft(2, '0')}} for 01, 02, … 12"}
+		p.at = len(p.text)
+		return nil
 	}
 	base := 10
 	if hex {
@@ -358,9 +421,17 @@ func (p *parser) number(token string) *node {
 	}
 	n, err := strconv.ParseInt(digits, base, 64)
 	fits := n <= 1<<31-1
-	if rest := p.text[p.at+len(token):]; err != nil || hex && !fits && !isLong ||
-		len(rest) > 1 && rest[0] == '.' && isDigit(rest[1]) {
-		return p.notUnderstood()
+	rest := p.text[p.at+len(token):]
+	isDecimal := len(rest) > 1 && rest[0] == '.' && isDigit(rest[1])
+	switch {
+	case !groovyNumber.MatchString(token):
+		return p.expected("a number")
+	case isDecimal:
+		p.skip(token + rest[:1+nameLength(rest[1:])])
+		return &node{op: constant}
+	case err != nil || hex && !fits && !isLong:
+		p.skip(token)
+		return &node{op: constant}
 	}
 	p.at += len(token)
 	class := Integer
@@ -384,22 +455,23 @@ func (p *parser) name(name string) *node {
 		return &node{op: constant}
 	}
 	before := p.at
-	if p.at += len(name); p.take(".") {
-		name += "." + p.peek()
-		if v, ok := constants[name]; ok {
+	p.at += len(name)
+	next := p.peek()
+	if next == "." && slices.Contains(javaClasses, name) {
+		p.at++
+		full := name + "." + p.peek()
+		if v, ok := constants[full]; ok {
 			p.at += len(p.peek())
 			return &node{op: constant, value: v}
 		}
-		if count, ok := statics[name]; ok {
-			return &node{op: static, name: name, args: p.arguments(name, count)}
+		if count, ok := statics[full]; ok {
+			return &node{op: static, name: full, args: p.arguments(full, count)}
 		}
-		if strings.HasPrefix(name, "Math.") || strings.HasPrefix(name, "Integer.") || strings.HasPrefix(name, "Long.") {
-			return p.notUnderstood()
+		if right := misspelt(full, slices.Collect(maps.Keys(statics))); right != "" {
+			return p.wrong("expected %s, found %q", right, full)
 		}
+		return p.member()
 	}
 	p.at = before
-	if column := p.names[0]; column != "" && strings.EqualFold(column, name) {
-		return p.fail("expected the sharding column %[2]s (case-sensitive), found %[1]q", name, column)
-	}
-	return p.notUnderstood()
+	return p.foreignName(name, next)
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -25,6 +26,7 @@ type part struct {
 // the column with the given name. An empty name means that they may not. The error is an [*Error].
 func Compile(text, column string) (*Template, error) {
 	t := &Template{}
+	var foreign *Error
 	text = strings.ReplaceAll(text, "$->{", "${")
 	if !strings.Contains(text, "${") {
 		t.parts = []part{{text: text}}
@@ -44,21 +46,47 @@ func Compile(text, column string) (*Template, error) {
 		if at = end; at == len(text) {
 			break
 		}
-		p := parser{text: text, at: at, names: []string{column}}
-		if !strings.HasPrefix(text[at:], "${") {
-			p.fail("%q is not supported outside of ${…}", text[at])
+		p := parser{text: text, at: at, names: []string{column}, foreign: foreign}
+		n := p.outside()
+		if n == nil && p.err == nil {
+			p.at += len("${")
+			n = p.expression()
+			p.expect("}")
+		}
+		if p.err != nil {
 			return nil, p.err
 		}
-		p.at += len("${")
-		n := p.expression()
-		if p.expect("}"); p.err != nil {
-			return nil, p.err
-		}
+		foreign = p.foreign
 		t.parts = append(t.parts, part{expr: n})
 		t.column = t.column || p.used
 		at = p.at
 	}
+	if foreign != nil {
+		return nil, foreign
+	}
 	return t, nil
+}
+
+// outside reads a character that has a meaning outside of ${…}. It returns nil for ${ and for
+// errors.
+func (p *parser) outside() *node {
+	rest := p.text[p.at:]
+	name := rest[1:][:nameLength(rest[1:])]
+	switch {
+	case strings.HasPrefix(rest, "${"):
+		return nil
+	case rest[0] == '$' && name != "" && !isDigit(name[0]):
+		if name != p.names[0] {
+			return p.undefined(name)
+		}
+		p.used = true
+		p.skip("$" + name)
+	case rest[0] == '\\' && len(rest) > 1:
+		p.skip(rest[:2])
+	default:
+		return p.wrong("found %q outside of ${…}", rest[:1])
+	}
+	return &node{op: constant}
 }
 
 // Uses reports whether an expression uses the column.
@@ -135,4 +163,87 @@ func (n *node) names() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// Remainders returns an iterator over the strings of the template if it uses the column only in one
+// remainder of a constant, x % n. There is one string for each value of the remainder, which may be
+// negative if x is for one of the samples. The second result is nil for other templates.
+func (t *Template) Remainders(samples []Value) (n int64, names iter.Seq[string]) {
+	for i := range t.parts {
+		if at := t.parts[i].expr.remainder(); at != nil && !slices.ContainsFunc(t.parts[i+1:], part.uses) {
+			return at.args[1].value.n, func(yield func(string) bool) { t.yieldRemainders(i, at, samples, yield) }
+		}
+		if t.parts[i].uses() {
+			break
+		}
+	}
+	return 0, nil
+}
+
+func (t *Template) yieldRemainders(i int, at *node, samples []Value, yield func(string) bool) {
+	least := int64(0)
+	for _, v := range samples {
+		s := scope{column: v}
+		if x := at.args[0].eval(&s); s.err == nil && x.n < 0 {
+			least = 1 - at.args[1].value.n
+		}
+	}
+	with := &Template{parts: slices.Clone(t.parts)}
+	for rest := int64(0); rest < at.args[1].value.n; rest++ {
+		for _, rest := range []int64{rest, -rest} {
+			if rest < least {
+				continue
+			}
+			with.parts[i].expr = t.parts[i].expr.with(at, Value{class: Integer, n: rest})
+			if name, err := with.Append(nil, Value{}); err == nil && !yield(string(name)) {
+				return
+			}
+		}
+	}
+}
+
+func (p part) uses() bool { return p.expr != nil && p.expr.uses() > 0 }
+
+// uses returns how often the expression uses the column.
+func (n *node) uses() (count int) {
+	if n.op == variable && n.slot == 0 {
+		return 1
+	}
+	for _, arg := range n.args {
+		count += arg.uses()
+	}
+	return count
+}
+
+// remainder returns the outermost x % n that has all uses of the column, or nil.
+func (n *node) remainder() *node {
+	if n == nil || n.uses() == 0 {
+		return nil
+	}
+	for {
+		isFloor := n.op == static && n.name == "Math.floorMod"
+		if all := n.uses(); n.op == percent || isFloor {
+			if by := n.args[1]; by.op == constant && by.value.IsInteger() && by.value.n > 0 && n.args[0].uses() == all {
+				return n
+			}
+		}
+		i := slices.IndexFunc(n.args, func(arg *node) bool { return arg.uses() > 0 })
+		if i < 0 || n.args[i].uses() != n.uses() {
+			return nil
+		}
+		n = n.args[i]
+	}
+}
+
+// with returns the expression with a value in place of a node of it.
+func (n *node) with(at *node, v Value) *node {
+	if n == at {
+		return &node{op: constant, value: v}
+	}
+	clone := *n
+	clone.args = make([]*node, len(n.args))
+	for i, arg := range n.args {
+		clone.args[i] = arg.with(at, v)
+	}
+	return &clone
 }

@@ -1,11 +1,15 @@
 package sharding
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
@@ -58,9 +62,13 @@ func Props(typ string) []string { return types[strings.ToUpper(typ)].props }
 func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
 	a, p := &Algorithm{typ: strings.ToUpper(typ)}, &properties{values: props}
 	known := types[a.typ]
+	const supported = "BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD or VOLUME_RANGE"
+	right := nearest.Word(a.typ, slices.Sorted(maps.Keys(types)))
 	switch {
-	case known.make == nil:
-		p.fail("", "expected the type BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD or VOLUME_RANGE, found %s", typ)
+	case known.props == nil && right != "" && nearest.Distance(a.typ, right) <= 1+len(right)/8:
+		p.fail("", "expected the type %s, found %s; did you mean %q?", supported, typ, right)
+	case known.make == nil: // also a type of the user's own
+		p.unsupported("", "expected the type %s, found %s", supported, typ)
 	case len(columns) == 0:
 		p.fail("", "shardingColumn is missing")
 	case len(columns) > 1:
@@ -131,8 +139,15 @@ type properties struct {
 	err    error // the first error
 }
 
-// fail records an error about the property prop, or about the type if prop is empty.
+// fail records a mistake in the property prop, or in the type if prop is empty.
 func (p *properties) fail(prop, format string, args ...any) {
+	if p.err == nil {
+		p.err = &NotUnderstoodError{Prop: prop, Reason: fmt.Sprintf(format, args...), Wrong: true}
+	}
+}
+
+// unsupported is like fail, for what ShardingSphere accepts.
+func (p *properties) unsupported(prop, format string, args ...any) {
 	if p.err == nil {
 		p.err = &NotUnderstoodError{Prop: prop, Reason: fmt.Sprintf(format, args...)}
 	}
@@ -182,18 +197,42 @@ func newInline(a *Algorithm, p *properties) {
 		text, kind = rest, strings.ToUpper(kind)
 		switch {
 		case kind != "GROOVY" && kind != "LITERAL":
-			p.fail(name, "the expression <%s> is not supported", expr.Clip(kind))
-		case kind == "LITERAL" && strings.Contains(text, "{"):
-			p.fail(name, "<LITERAL> with { is not supported")
+			p.unsupported(name, "the expression <%s> is not supported", expr.Clip(kind))
+		case kind == "LITERAL" && strings.ContainsAny(text, "{$\\\"\n"):
+			p.unsupported(name, "<LITERAL> with special characters is not supported")
 		}
 	}
+	if p.err != nil {
+		return
+	}
 	var err error
-	a.template, err = expr.Compile(text, a.column)
-	switch {
-	case p.err != nil:
+	if a.template, err = expr.Compile(text, a.column); err == nil {
+		err = tried(a.template)
+	}
+	var e *expr.Error
+	switch wrong := errors.As(err, &e) && e.Wrong; {
+	case wrong:
+		p.err = &NotUnderstoodError{Prop: name, Wrong: true, Err: err,
+			Reason: fmt.Sprintf("%s: %v; the sharding column is %s", name, err, a.column)}
 	case err != nil:
 		p.err = &NotUnderstoodError{Prop: name, Reason: name + ": " + err.Error(), Err: err}
 	case !a.template.Uses() && !a.template.IsPlain():
 		p.fail(name, "%s doesn't use the sharding column %s", name, a.column)
 	}
+}
+
+// tried evaluates an expression for several values. If there is no result for any of them, it returns
+// the first error, or the first mistake.
+func tried(t *expr.Template) (first error) {
+	for _, v := range []expr.Value{expr.OfLong(20240131000001), expr.OfInt(1), expr.OfString("20240131000001"),
+		expr.OfString("1"), expr.OfString("2024-01-31 00:00:01")} {
+		_, err := t.Append(nil, v)
+		if err == nil {
+			return nil
+		}
+		if e := (*expr.Error)(nil); first == nil || errors.As(err, &e) && e.Wrong {
+			first = err
+		}
+	}
+	return first
 }

@@ -68,7 +68,7 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 	count := int64(1) << bits
 	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
 	for i, s := range strategies {
-		way, modulo, _ := s.GeneWay()
+		way, modulo := s.GeneWay()
 		if err := s.checkGeneCount(bits, modulo); err != nil {
 			return nil, err
 		}
@@ -86,23 +86,38 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 }
 
 // GeneWay returns how the target depends on the strategy's only column: on the remainder of the
-// value, or of its absolute hash, modulo modulo. shards is the number of targets. All are zero if
-// the target depends on more, or if that isn't known.
-func (s *Strategy) GeneWay() (way GeneWay, modulo, shards int64) {
+// value, or of its absolute hash, modulo modulo. Both are zero if the target depends on more, or if
+// that isn't known.
+func (s *Strategy) GeneWay() (way GeneWay, modulo int64) {
 	way.class = s.class
 	switch n := s.numbers.(type) {
 	case *mod:
 		if n.start > 0 || n.stop > 0 {
-			return GeneWay{}, 0, 0 // it uses some of the value's characters
+			return GeneWay{}, 0 // it uses some of the value's characters
 		}
 		way.how = geneOfNumber
-		return way, n.count, n.count
+		return way, n.count
 	case *hashMod:
 		way.how, way.normalize = geneOfHash, n.normalize
-		return way, n.count, n.count
+		return way, n.count
 	}
+	names := s.period()
+	switch {
+	case names == nil:
+		return GeneWay{}, 0
+	case s.isHash(names):
+		way.how = geneOfHash
+	default:
+		way.how = geneOfNumber
+	}
+	return way, int64(len(names))
+}
+
+// period returns the names that an expression gives for the remainders of a number, or of an
+// absolute hash. It returns nil if the names depend on more, or if the strategy has no expression.
+func (s *Strategy) period() []string {
 	if s.template == nil {
-		return GeneWay{}, 0, 0
+		return nil
 	}
 	var names []string
 	for tried := 64; tried <= 2*maxModulus; tried *= 2 {
@@ -116,18 +131,11 @@ func (s *Strategy) GeneWay() (way GeneWay, modulo, shards int64) {
 		for n <= tried/2 && !slices.Equal(names[n:], names[:tried-n]) {
 			n++
 		}
-		if n > tried/2 {
-			continue
+		if n <= tried/2 && (s.isHash(names[:n]) || s.isNumber(names[:n])) {
+			return names[:n]
 		}
-		way.how = geneOfHash
-		if !s.isHash(names[:n]) {
-			if way.how = geneOfNumber; !s.isNumber(names[:n]) {
-				continue
-			}
-		}
-		return way, int64(n), int64(len(slices.Compact(slices.Sorted(slices.Values(names[:n])))))
 	}
-	return GeneWay{}, 0, 0
+	return nil
 }
 
 // maxModulus bounds the moduli that GeneWay tries for an expression.
@@ -206,7 +214,7 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 // CheckGeneKey returns a [*GeneError] if the strategy, whose only column is the key, depends on
 // more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
-	way, modulo, _ := s.GeneWay()
+	way, modulo := s.GeneWay()
 	if way.IsHash() && modulo > 1 {
 		return s.geneError("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
 			"uses HASH_MOD")

@@ -3,6 +3,7 @@ package sharding
 import (
 	"cmp"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ var stepUnits = map[string]func(t time.Time, n int) time.Time{
 	"SECONDS": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Second) },
 }
 
+// otherUnits are the ChronoUnits that aren't in stepUnits.
+var otherUnits = strings.Fields("NANOS MICROS MILLIS HALF_DAYS DECADES CENTURIES MILLENNIA ERAS FOREVER")
+
 // Step returns the function that adds n units to a time, or nil for an unknown unit.
 func Step(unit string) func(t time.Time, n int) time.Time { return stepUnits[strings.ToUpper(unit)] }
 
@@ -52,35 +56,38 @@ func newInterval(a *Algorithm, p *properties) {
 	var ok bool
 	iv.layout, ok = DateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
-		p.fail("datetime-pattern", "datetime-pattern: expected yyyy, MM, dd, HH, mm, ss and SSS, beginning with the year, "+
+		p.unsupported("datetime-pattern", "datetime-pattern: expected yyyy, MM, dd, HH, mm, ss and SSS, beginning with the year, "+
 			"found %q", expr.Clip(pattern))
 	}
 	lower := p.time("datetime-lower", math.MaxInt, iv.layout)
 	if p.values["datetime-upper"] == "" {
-		p.fail("datetime-upper", "datetime-upper is missing; ShardingSphere uses the time of its start")
+		p.unsupported("datetime-upper", "datetime-upper is missing; ShardingSphere uses the time of its start")
 	}
 	upper := p.time("datetime-upper", math.MaxInt, iv.layout)
 	suffix := p.text("sharding-suffix-pattern")
 	if iv.suffix, ok = DateLayout(suffix); !ok {
-		p.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not supported", expr.Clip(suffix))
+		p.unsupported("sharding-suffix-pattern", "sharding-suffix-pattern %q is not supported", expr.Clip(suffix))
 	}
 	amount := p.count("datetime-interval-amount", 1, 1)
 	unit := strings.ToUpper(cmp.Or(p.values["datetime-interval-unit"], "DAYS"))
 	next := Step(unit)
-	if next == nil || amount > 1_000_000 {
-		p.fail("datetime-interval-unit", "a step of %d %s is not supported", amount, expr.Clip(unit))
+	switch {
+	case next == nil && !slices.Contains(otherUnits, unit):
+		p.fail("datetime-interval-unit", "expected a unit such as DAYS or MONTHS, found %q", expr.Clip(unit))
+	case next == nil || amount > 1_000_000:
+		p.unsupported("datetime-interval-unit", "a step of %d %s is not supported", amount, expr.Clip(unit))
 	}
 	if !strings.Contains(iv.layout, "15") && !strings.Contains("YEARS MONTHS WEEKS DAYS", unit) ||
 		!strings.Contains(iv.layout, "02") && !strings.Contains("YEARS MONTHS", unit) ||
 		!strings.Contains(iv.layout, "01") && unit != "YEARS" {
-		p.fail("datetime-interval-unit", "a step of %s is shorter than the precision of datetime-pattern", unit)
+		p.unsupported("datetime-interval-unit", "a step of %s is shorter than the precision of datetime-pattern", unit)
 	}
 	for at := lower; p.err == nil; at = next(at, int(amount)) {
 		if iv.steps = append(iv.steps, at); at.After(upper) {
 			return
 		}
 		if len(iv.steps) > maxSteps {
-			p.fail("datetime-upper", "there are more than %d steps from datetime-lower to datetime-upper", maxSteps)
+			p.unsupported("datetime-upper", "there are more than %d steps from datetime-lower to datetime-upper", maxSteps)
 		}
 	}
 }

@@ -180,7 +180,9 @@ func (s *Strategy) valueError(v expr.Value, err error) error {
 type NotUnderstoodError struct {
 	Prop   string // the property at fault; empty if it is the type
 	Reason string // what is wrong; it continues an error message
-	Err    error  // the cause, an [*expr.Error], or nil
+	// Wrong reports whether it is a mistake, which ShardingSphere doesn't accept either.
+	Wrong bool
+	Err   error // the cause, an [*expr.Error], or nil
 }
 
 func (e *NotUnderstoodError) Error() string { return e.Reason }
