@@ -61,16 +61,20 @@ func all(s string) string {
 	return s
 }
 
-func IndexByte(s string, c byte) int      { return found(s, strings.IndexByte(s, c)) }
-func Index(s, sub string) int             { return found(s, strings.Index(s, sub)) }
-func IndexAny(s, chars string) int        { return found(s, strings.IndexAny(s, chars)) }
-func LastIndexByte(s string, c byte) int  { return foundLast(s, strings.LastIndexByte(s, c)) }
-func LastIndex(s, sub string) int         { return foundLast(s, strings.LastIndex(s, sub)) }
-func Contains(s, sub string) bool         { return Index(s, sub) >= 0 }
-func ContainsAny(s, chars string) bool    { return IndexAny(s, chars) >= 0 }
-func Trim(s, cut string) string           { return trimmed(s, strings.Trim(s, cut)) }
-func TrimLeft(s, cut string) string       { return trimmed(s, strings.TrimLeft(s, cut)) }
-func TrimRight(s, cut string) string      { return trimmed(s, strings.TrimRight(s, cut)) }
+func IndexByte(s string, c byte) int     { return found(s, strings.IndexByte(s, c)) }
+func Index(s, sub string) int            { return found(s, strings.Index(s, sub)) }
+func IndexAny(s, chars string) int       { return found(s, strings.IndexAny(s, chars)) }
+func LastIndexByte(s string, c byte) int { return foundLast(s, strings.LastIndexByte(s, c)) }
+func LastIndex(s, sub string) int        { return foundLast(s, strings.LastIndex(s, sub)) }
+func Contains(s, sub string) bool        { return Index(s, sub) >= 0 }
+func ContainsRune(s string, r rune) bool { return found(s, strings.IndexRune(s, r)) >= 0 }
+func ContainsAny(s, chars string) bool   { return IndexAny(s, chars) >= 0 }
+func Trim(s, cut string) string          { return trimmed(s, strings.Trim(s, cut)) }
+func TrimLeft(s, cut string) string      { return trimmed(s, strings.TrimLeft(s, cut)) }
+func TrimRight(s, cut string) string     { return trimmed(s, strings.TrimRight(s, cut)) }
+func TrimRightFunc(s string, is func(rune) bool) string {
+	return trimmed(s, strings.TrimRightFunc(s, is))
+}
 func TrimSpace(s string) string           { return trimmed(s, strings.TrimSpace(s)) }
 func Count(s, sub string) int             { return strings.Count(all(s), sub) }
 func Split(s, sep string) []string        { return strings.Split(all(s), sep) }
