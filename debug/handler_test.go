@@ -173,11 +173,13 @@ func TestHandler_state(t *testing.T) {
 			"warning", "leased: no more keys in 7s unless the lease is renewed" + away},
 		{"lease ended with an error", func(w *world) { w.storeAway(-3 * time.Second) },
 			"failing", "leased: no keys: the lease ended 3s ago" + away},
-		{"lease ended", func(w *world) { w.leased.set(spi.Health{LeaseLimit: time.Now().Add(-time.Second)}) },
+		{"lease ended", func(w *world) { w.leased.set(spi.Health{Lease: &spi.LeaseHealth{Limit: time.Now().Add(-time.Second)}}) },
 			"failing", "leased: no keys: the lease ended 1s ago and has not been renewed"},
-		{"segment not fetched", func(w *world) { w.segment.set(spi.Health{Err: errAway, SegmentLeft: new(int64(12))}) },
+		{"segment not fetched", func(w *world) {
+			w.segment.set(spi.Health{Err: errAway, Segment: &spi.SegmentHealth{Left: new(int64(12))}})
+		},
 			"warning", "segment: 12 keys are left" + away},
-		{"segment empty", func(w *world) { w.segment.set(spi.Health{Err: errAway, SegmentLeft: new(int64)}) },
+		{"segment empty", func(w *world) { w.segment.set(spi.Health{Err: errAway, Segment: &spi.SegmentHealth{Left: new(int64)}}) },
 			"failing", "segment" + away},
 		{"warning", func(w *world) { w.segment.set(spi.Health{Warnings: []string{"keys are ahead of the clock"}}) },
 			"warning", "segment: keys are ahead of the clock"},

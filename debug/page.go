@@ -98,13 +98,17 @@ func (v *connector) report(s state, message string) {
 // judge returns a generator's state, and the reason that matters most to an operator.
 func judge(g *driver.GeneratorStats) (state, string) {
 	h := &g.Health
-	leased := !h.LeaseLimit.IsZero()
+	leased := h.Lease != nil && !h.Lease.Limit.IsZero()
+	left := int64(0)
+	if h.Segment != nil && h.Segment.Left != nil {
+		left = *h.Segment.Left
+	}
 	takesWorkerID := h.WorkerID == nil && (g.Assigner || strings.HasPrefix(g.Type, "SNOWFLAKE"))
 	switch {
 	case h.Err != nil && leased && g.LeaseLeft > 0:
 		return warned, fmt.Sprintf("no more keys in %s unless the lease is renewed: %v", g.LeaseLeft, h.Err)
-	case h.Err != nil && h.SegmentLeft != nil && *h.SegmentLeft > 0:
-		return warned, fmt.Sprintf("%d keys are left: %v", *h.SegmentLeft, h.Err)
+	case h.Err != nil && left > 0:
+		return warned, fmt.Sprintf("%d keys are left: %v", left, h.Err)
 	case h.Err != nil && leased:
 		return failing, fmt.Sprintf("no keys: the lease ended %s ago: %v", -g.LeaseLeft, h.Err)
 	case h.Err != nil:

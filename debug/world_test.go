@@ -65,8 +65,8 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 		},
 	})
 	now := time.Now()
-	w.leased.set(spi.Health{WorkerID: new(int64(17)), LeaseLimit: now.Add(8 * time.Second), LeaseLength: 10 * time.Second})
-	w.segment.set(spi.Health{SegmentLeft: new(int64(1240)), SegmentSize: 2000})
+	w.leased.set(spi.Health{WorkerID: new(int64(17)), Lease: &spi.LeaseHealth{Limit: now.Add(8 * time.Second), Length: 10 * time.Second}})
+	w.segment.set(spi.Health{Segment: &spi.SegmentHealth{Left: new(int64(1240)), Size: 2000}})
 	return w
 }
 
@@ -91,6 +91,6 @@ var errAway = fmt.Errorf("%w: SQL at db1:3306: connection refused", spi.ErrStore
 // storeAway makes the store of leases unavailable, with the duration left until the lease ends.
 func (w *world) storeAway(left time.Duration) {
 	w.leased.set(spi.Health{Err: errAway, WorkerID: new(int64(17)),
-		LeaseLimit: time.Now().Add(left), LeaseLength: 10 * time.Second,
+		Lease:  &spi.LeaseHealth{Limit: time.Now().Add(left), Length: 10 * time.Second},
 		Errors: map[string]int64{"store": 3}, LastError: errAway})
 }

@@ -125,7 +125,7 @@ func (d *database) open() {
 	}
 	live, err := d.rule.Open(d.host)
 	if err != nil {
-		d.add(Finding{Severity: Error, Check: "open", What: plain(err), Why: "the rule cannot be opened for this database"})
+		d.add(Finding{Severity: Error, Check: "open", What: trimPrefix(err), Why: "the rule cannot be opened for this database"})
 		return
 	}
 	d.live = live
@@ -321,9 +321,9 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 func (d *database) table(t *rule.Table, actual []*schema.Table) error {
 	before, remote := len(d.found), false
 	var names []string
-	want := d.wanted(t)
+	keys := d.futureKeys(t)
 	for _, a := range actual {
-		x := &tableCheck{database: d, logical: t, actual: a, column: a.Column(t.Column), want: want}
+		x := &tableCheck{database: d, logical: t, actual: a, column: a.Column(t.Column), keys: keys}
 		if err := x.look(); err != nil {
 			return err
 		}

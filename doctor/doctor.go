@@ -146,17 +146,17 @@ type newestKey struct {
 }
 
 // add adds a database for a data source of the rule.
-func (x *examination) add(name string, db *sql.DB, host spi.Host) error {
+func (e *examination) add(name string, db *sql.DB, host spi.Host) error {
 	isNamed := func(source string) bool { return strings.EqualFold(source, name) || isPattern(source) }
-	sources := x.rule.DataSources()
+	sources := e.rule.DataSources()
 	if name != "" && len(sources) > 0 && !slices.ContainsFunc(sources, isNamed) {
-		return &rule.Error{File: x.rule.Name(), Word: name,
+		return &rule.Error{File: e.rule.Name(), Word: name,
 			Reason: fmt.Sprintf("has no data source %q; it has %s", name, strings.Join(sources, ", "))}
 	}
 	if db == nil {
 		return errors.New("shardkey: doctor: the database is nil")
 	}
-	x.databases = append(x.databases, &database{examination: x, db: db, name: name, host: host})
+	e.databases = append(e.databases, &database{examination: e, db: db, name: name, host: host})
 	return nil
 }
 
@@ -164,23 +164,23 @@ func isPattern(name string) bool { return strings.Contains(name, "${") }
 
 // run connects to all databases, opens the rule for each in their order, so that the same one is
 // refused each time, and examines them.
-func (x *examination) run(ctx context.Context) []Finding {
-	each(x.databases, func(d *database) { d.guarded(func() error { return d.connect(ctx) }) })
-	for _, d := range x.databases {
+func (e *examination) run(ctx context.Context) []Finding {
+	each(e.databases, func(d *database) { d.guarded(func() error { return d.connect(ctx) }) })
+	for _, d := range e.databases {
 		if d.open(); d.live != nil {
 			defer d.live.Close() // nothing was used
 		}
 	}
-	each(x.databases, func(d *database) {
+	each(e.databases, func(d *database) {
 		d.guarded(d.look)
 		d.release()
 	})
-	found := append(x.ruleFindings(), x.notGiven()...)
-	for _, d := range x.databases {
+	found := append(e.ruleFindings(), e.notGiven()...)
+	for _, d := range e.databases {
 		found = append(found, merged(d.found)...)
 	}
-	found = append(found, x.nowhere()...)
-	return append(found, x.states(ctx)...)
+	found = append(found, e.nowhere()...)
+	return append(found, e.states(ctx)...)
 }
 
 // each calls f for all at once, but for maxParallel at most at a time.
@@ -199,15 +199,15 @@ func each[T any](all []T, f func(T)) {
 }
 
 // ruleFindings returns what is known without a server.
-func (x *examination) ruleFindings() (found []Finding) {
-	for _, w := range x.rule.Warnings() {
-		found = append(found, Finding{Severity: Warning, Check: "rule", What: plain(w)})
+func (e *examination) ruleFindings() (found []Finding) {
+	for _, w := range e.rule.Warnings() {
+		found = append(found, Finding{Severity: Warning, Check: "rule", What: trimPrefix(w)})
 	}
-	i := slices.IndexFunc(x.databases, func(d *database) bool { return d.live != nil })
+	i := slices.IndexFunc(e.databases, func(d *database) bool { return d.live != nil })
 	if i < 0 {
 		return found
 	}
-	for _, status := range x.databases[i].live.Status() {
+	for _, status := range e.databases[i].live.Status() {
 		for _, w := range status.Health.Warnings {
 			what := status.Name + ": " + strings.TrimPrefix(w, "shardkey: ")
 			found = append(found, Finding{Severity: Warning, Check: "generator", What: what})
@@ -217,10 +217,10 @@ func (x *examination) ruleFindings() (found []Finding) {
 }
 
 // notGiven reports the data sources that no database is given for.
-func (x *examination) notGiven() (found []Finding) {
-	for _, source := range x.rule.DataSources() {
+func (e *examination) notGiven() (found []Finding) {
+	for _, source := range e.rule.DataSources() {
 		given := func(d *database) bool { return d.name == "" || strings.EqualFold(d.name, source) }
-		if !slices.ContainsFunc(x.databases, given) && !isPattern(source) {
+		if !slices.ContainsFunc(e.databases, given) && !isPattern(source) {
 			found = append(found, Finding{Severity: Info, Check: "reachable", DataSource: source,
 				What: "it was not examined: there is no database for it",
 				Why:  "its tables may differ from the others",
@@ -231,10 +231,10 @@ func (x *examination) notGiven() (found []Finding) {
 }
 
 // nowhere reports the tables that the rule puts in no data source by name, and that no database has.
-func (x *examination) nowhere() (found []Finding) {
-	for _, t := range x.rule.Tables() {
-		for p := range x.rule.Places(t.Logical) {
-			if n := x.absent[p]; n > 0 && n == x.reached {
+func (e *examination) nowhere() (found []Finding) {
+	for _, t := range e.rule.Tables() {
+		for p := range e.rule.Places(t.Logical) {
+			if n := e.absent[p]; n > 0 && n == e.reached {
 				found = append(found, missing(t.Logical, p))
 			}
 		}
@@ -274,5 +274,5 @@ func lines(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
 }
 
-// plain is an error without the project's name.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
+// trimPrefix returns an error's message without the project's name.
+func trimPrefix(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }

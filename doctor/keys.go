@@ -14,8 +14,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// wanted is what is known of the keys that a table's generator will generate.
-type wanted struct {
+// futureKeys are what is known of the keys that a table's generator will generate.
+type futureKeys struct {
 	now         any // a key of the present; nil when it is not known
 	later       []laterKey
 	isInteger   bool
@@ -33,9 +33,9 @@ type laterKey struct {
 // horizon is how many years ahead a column should hold the keys.
 const horizon = 10
 
-// wanted asks the generator. UUID and NANOID generate a key, which uses nothing up.
-func (d *database) wanted(t *rule.Table) wanted {
-	w := wanted{generator: t.GeneratorName}
+// futureKeys asks the generator. UUID and NANOID generate a key, which uses nothing up.
+func (d *database) futureKeys(t *rule.Table) futureKeys {
+	w := futureKeys{generator: t.GeneratorName}
 	g := d.live.Generator(t.GeneratorName)
 	_, w.isInteger = g.(spi.Int64KeyGenerator)
 	w.decoder, _ = g.(spi.KeyDecoder)
@@ -65,7 +65,7 @@ func (d *database) wanted(t *rule.Table) wanted {
 }
 
 // unfit returns the present key when a type does not hold it, else the first later one.
-func (w wanted) unfit(typ *columntype.Type) (now any, later *laterKey) {
+func (w futureKeys) unfit(typ *columntype.Type) (now any, later *laterKey) {
 	if w.now != nil && !typ.Holds(w.now) {
 		return w.now, nil
 	}
@@ -78,7 +78,7 @@ func (w wanted) unfit(typ *columntype.Type) (now any, later *laterKey) {
 }
 
 // sqlType is a type for a new column.
-func (w wanted) sqlType() string {
+func (w futureKeys) sqlType() string {
 	if w.now == nil || w.isInteger {
 		return "BIGINT"
 	}
@@ -86,7 +86,7 @@ func (w wanted) sqlType() string {
 }
 
 // change gives a column the type that holds the keys.
-func (w wanted) change(t *schema.Table, c *schema.Column) schema.Change {
+func (w futureKeys) change(t *schema.Table, c *schema.Column) schema.Change {
 	typ := textType(c, w.now)
 	if _, isInt := w.now.(int64); isInt && c.Holds().Form == columntype.Chars {
 		typ = textType(c, int64(math.MaxInt64))
@@ -116,7 +116,7 @@ const maxZone = 14 * time.Hour
 
 // greatest compares the greatest key of a table with the present: keys are of the past, unless they
 // were generated with another epoch or layout. Without findings what is empty.
-func (w wanted) greatest(key uint64, now time.Time) (what, why, fix string) {
+func (w futureKeys) greatest(key uint64, now time.Time) (what, why, fix string) {
 	if w.decoder == nil || w.now == nil {
 		return "", "", ""
 	}

@@ -163,7 +163,7 @@ func unavailable(check string, err error) Finding {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		what = "it did not answer in time: "
 	}
-	return Finding{Severity: Error, Check: check, What: what + plain(err), Why: "nothing else was examined"}
+	return Finding{Severity: Error, Check: check, What: what + trimPrefix(err), Why: "nothing else was examined"}
 }
 
 // grants are what SHOW GRANTS says of the connection's user. Known is false where

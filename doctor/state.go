@@ -23,19 +23,19 @@ import (
 )
 
 // states examines the tables that generators and assigners keep their state in, each once.
-func (x *examination) states(ctx context.Context) []Finding {
-	checks := x.stateChecks(ctx)
+func (e *examination) states(ctx context.Context) []Finding {
+	checks := e.stateChecks(ctx)
 	each(checks, (*stateCheck).examine)
 	var all []Finding
 	for _, s := range checks {
 		all = append(all, merged(s.found)...)
 	}
-	all = append(all, x.apart(checks)...)
-	return append(all, x.workerIDs(ctx)...)
+	all = append(all, e.apart(checks)...)
+	return append(all, e.workerIDs(ctx)...)
 }
 
-func (x *examination) stateChecks(ctx context.Context) (checks []*stateCheck) {
-	for _, d := range x.databases {
+func (e *examination) stateChecks(ctx context.Context) (checks []*stateCheck) {
+	for _, d := range e.databases {
 		if d.live == nil {
 			continue
 		}
@@ -57,7 +57,7 @@ func (x *examination) stateChecks(ctx context.Context) (checks []*stateCheck) {
 		for _, name := range slices.Sorted(maps.Keys(assigners)) {
 			add(assigners[name], name, "")
 		}
-		for _, t := range x.rule.Tables() {
+		for _, t := range e.rule.Tables() {
 			add(d.live.Generator(t.GeneratorName), t.GeneratorName, strings.ToLower(t.GeneratorName))
 		}
 	}
@@ -65,7 +65,7 @@ func (x *examination) stateChecks(ctx context.Context) (checks []*stateCheck) {
 }
 
 // apart reports keepers with a state in each of several databases.
-func (x *examination) apart(checks []*stateCheck) (found []Finding) {
+func (e *examination) apart(checks []*stateCheck) (found []Finding) {
 	servers := map[string]int{}
 	for _, s := range checks {
 		if s.Kind != sqlstate.Tickets {
@@ -120,7 +120,7 @@ func (s *stateCheck) connect() (err error) {
 	defer guard.Recover(&err, "the examination")
 	db := s.database.db
 	if !s.isOwn() {
-		db = sql.OpenDB(onlyConnects{s.Connector})
+		db = sql.OpenDB(sharedConnector{s.Connector})
 		defer db.Close()
 	}
 	conn, closed, err := take(s.ctx, db)
@@ -132,8 +132,8 @@ func (s *stateCheck) connect() (err error) {
 	return s.look()
 }
 
-// onlyConnects hides a connector's Close, which a sql.DB would call.
-type onlyConnects struct{ driver.Connector }
+// sharedConnector hides a connector's Close, which a sql.DB would call.
+type sharedConnector struct{ driver.Connector }
 
 func (s *stateCheck) look() (err error) {
 	if s.server, err = askServer(s.ctx, s.conn, s.database.now); err != nil {
@@ -341,10 +341,10 @@ func (s *stateCheck) tickets(t *schema.Table) error {
 }
 
 // workerIDs reports how many worker IDs each store has left.
-func (x *examination) workerIDs(ctx context.Context) (found []Finding) {
+func (e *examination) workerIDs(ctx context.Context) (found []Finding) {
 	seen := map[string]bool{}
-	for _, d := range x.databases {
-		for _, t := range x.rule.Tables() {
+	for _, d := range e.databases {
+		for _, t := range e.rule.Tables() {
 			if d.live == nil || seen[t.GeneratorName] {
 				continue
 			}
@@ -360,7 +360,7 @@ func (x *examination) workerIDs(ctx context.Context) (found []Finding) {
 				// The errors of the table or its server have been found.
 			case err != nil:
 				seen[t.GeneratorName] = true
-				what := fmt.Sprintf("the worker IDs of %s cannot be read: %s", t.GeneratorName, plain(err))
+				what := fmt.Sprintf("the worker IDs of %s cannot be read: %s", t.GeneratorName, trimPrefix(err))
 				found = append(found, Finding{Severity: Error, Check: "leases", What: what,
 					Why: "no worker IDs can be leased, and a process generates no keys after its lease ends"})
 			case !seen[list.Store]:

@@ -17,7 +17,7 @@ type tableCheck struct {
 	logical *rule.Table
 	actual  *schema.Table
 	column  *schema.Column // nil when it does not exist
-	want    wanted
+	keys    futureKeys
 }
 
 func (x *tableCheck) add(severity Severity, check, what, why, fix string) {
@@ -43,7 +43,7 @@ func (x *tableCheck) grant(rights string) string {
 func (x *tableCheck) statements(list []string, err error) (fix string, other error) {
 	switch {
 	case refused(err):
-		return "-- the user may not see the definitions that the statements need: " + plain(err), nil
+		return "-- the user may not see the definitions that the statements need: " + trimPrefix(err), nil
 	case err != nil || len(list) == 0:
 		return "", err
 	}
@@ -69,7 +69,7 @@ func (x *tableCheck) look() error {
 	x.trigger()
 	for _, check := range []func() error{x.backEnds, x.width, x.autoIncrement, x.references, x.maximum} {
 		if err := check(); refused(err) {
-			x.add(Warning, "rights", "part of it cannot be examined: "+plain(err),
+			x.add(Warning, "rights", "part of it cannot be examined: "+trimPrefix(err),
 				"there may be problems that doctor can't see", x.grant("SELECT"))
 		} else if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (x *tableCheck) noColumn() {
 	}
 	x.add(Error, "key-column", "the key column does not exist", why,
 		"-- set column in the rule, or add the column, and set the keys of existing rows:\n"+
-			x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.want.sqlType()))
+			x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.keys.sqlType()))
 }
 
 func (x *tableCheck) uniqueness() {
@@ -141,16 +141,16 @@ func (x *tableCheck) uniqueness() {
 
 // width checks that the column's type holds the keys that will be generated.
 func (x *tableCheck) width() error {
-	unfit, soon := x.want.unfit(x.column.Holds())
+	unfit, soon := x.keys.unfit(x.column.Holds())
 	if unfit == nil && soon == nil {
 		x.collation()
 		return nil
 	}
-	changes := x.schema.Connected([]schema.Change{x.want.change(x.actual, x.column)})
+	changes := x.schema.Connected([]schema.Change{x.keys.change(x.actual, x.column)})
 	for _, c := range x.schema.ReferringByName(x.actual, x.logical.Logical, x.column.Name) {
 		known := slices.ContainsFunc(changes, func(o schema.Change) bool { return o.ColumnOf == c })
-		if now, later := x.want.unfit(c.Column.Holds()); !known && !x.isKey(c) && (now != nil || later != nil) {
-			changes = append(changes, x.want.change(c.Table, c.Column))
+		if now, later := x.keys.unfit(c.Column.Holds()); !known && !x.isKey(c) && (now != nil || later != nil) {
+			changes = append(changes, x.keys.change(c.Table, c.Column))
 		}
 	}
 	fix, err := x.statements(x.schema.Widen(x.ctx, x.conn, changes))
@@ -178,7 +178,7 @@ func shownKey(key any) string {
 
 // collation warns where keys that differ are equal to the column.
 func (x *tableCheck) collation() {
-	if !x.want.caseMatters || !strings.HasSuffix(x.column.Collation, "_ci") {
+	if !x.keys.caseMatters || !strings.HasSuffix(x.column.Collation, "_ci") {
 		return
 	}
 	x.add(Warning, "key-type",
@@ -198,7 +198,7 @@ func (x *tableCheck) autoIncrement() error {
 		return nil
 	}
 	fix := ""
-	if unfit, _ := x.want.unfit(auto.Holds()); unfit == nil { // else its type comes first
+	if unfit, _ := x.keys.unfit(auto.Holds()); unfit == nil { // else its type comes first
 		linked := schema.ColumnOf{Table: x.actual, Column: auto}
 		statement, err := x.schema.WithoutAuto(x.ctx, x.conn, schema.Change{ColumnOf: linked, Type: auto.Type})
 		if fix, err = x.statements([]string{statement}, err); err != nil {
@@ -216,7 +216,7 @@ func (x *tableCheck) autoIncrement() error {
 
 // references examines the columns that refer to the key, by a foreign key or by their name.
 func (x *tableCheck) references() error {
-	if unfit, _ := x.want.unfit(x.column.Holds()); unfit != nil {
+	if unfit, _ := x.keys.unfit(x.column.Holds()); unfit != nil {
 		return nil // they are widened with it
 	}
 	linked := map[*schema.Column]bool{}
@@ -250,11 +250,11 @@ func (x *tableCheck) isKey(c schema.ColumnOf) bool {
 }
 
 func (x *tableCheck) reference(t *schema.Table, c *schema.Column, severity Severity, check, how string) error {
-	unfit, _ := x.want.unfit(c.Holds())
+	unfit, _ := x.keys.unfit(c.Holds())
 	if unfit == nil {
 		return nil
 	}
-	fix, err := x.statements(x.schema.Widen(x.ctx, x.conn, []schema.Change{x.want.change(t, c)}))
+	fix, err := x.statements(x.schema.Widen(x.ctx, x.conn, []schema.Change{x.keys.change(t, c)}))
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (x *tableCheck) trigger() {
 
 // maximum reads the greatest key of the table, and compares it with the keys that will be generated.
 func (x *tableCheck) maximum() error {
-	if !x.column.IsInteger() || !x.want.isInteger ||
+	if !x.column.IsInteger() || !x.keys.isInteger ||
 		!x.server.grants.has("SELECT", x.actual.Schema, x.actual.Name, x.column.Name) {
 		return nil
 	}
@@ -300,7 +300,7 @@ func (x *tableCheck) maximum() error {
 		return nil // no rows, or a negative key
 	}
 	x.note(key)
-	if what, why, fix := x.want.greatest(key, x.now()); what != "" {
+	if what, why, fix := x.keys.greatest(key, x.now()); what != "" {
 		x.add(Error, "max-key", what, why, fix)
 	}
 	return nil

@@ -78,7 +78,7 @@ type TableStats struct {
 // GeneratorStats describes a live generator or worker-ID assigner.
 type GeneratorStats struct {
 	rule.Status
-	// LeaseLeft is the time until Health.LeaseLimit, when keys can no longer be generated. It is
+	// LeaseLeft is the time until Health.Lease.Limit, when keys can no longer be generated. It is
 	// negative after the limit, and 0 if there is no limit.
 	LeaseLeft time.Duration
 }
@@ -182,8 +182,8 @@ func (c *Connector) Stats() Stats {
 	now := c.now()
 	for _, status := range rules.generators.Status() {
 		g := GeneratorStats{Status: status}
-		if limit := g.Health.LeaseLimit; !limit.IsZero() {
-			g.LeaseLeft = limit.Sub(now)
+		if lease := g.Health.Lease; lease != nil && !lease.Limit.IsZero() {
+			g.LeaseLeft = lease.Limit.Sub(now)
 		}
 		s.Generators = append(s.Generators, g)
 	}

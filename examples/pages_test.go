@@ -17,6 +17,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // imports are the packages that a fragment may use, by name.
@@ -96,6 +101,40 @@ func TestPages_goCompiles(t *testing.T) {
 		}
 		_, _ = config.Check("page", set, []*ast.File{b.file}, nil) // config.Error collects the errors
 	}
+}
+
+// TestPages_kubernetes decodes the manifest of docs/guides/kubernetes.md and loads its rule.
+func TestPages_kubernetes(t *testing.T) {
+	page, err := os.ReadFile("../docs/guides/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "```yaml\n")
+	manifest, _, _ := strings.Cut(after, "```")
+	var objects [3]struct {
+		Kind       string
+		Data       map[string]string
+		StringData map[string]string `yaml:"stringData"`
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(manifest))
+	for i, kind := range []string{"ConfigMap", "Secret", "Deployment"} {
+		if err := decoder.Decode(&objects[i]); err != nil || objects[i].Kind != kind {
+			t.Fatalf("have: %s, %v\nwant: %s", objects[i].Kind, err, kind)
+		}
+	}
+	t.Setenv("SHARDKEY_STORE_DSN", objects[1].StringData["store"])
+	r, err := rule.Parse("rule.yaml", []byte(objects[0].Data["rule.yaml"]))
+	if err != nil || len(r.Warnings()) > 0 {
+		t.Fatalf("have: %v, %v\nwant: a rule without warnings", r, err)
+	}
+	if err := driver.RegisterRule(t.Name(), r); err != nil {
+		t.Fatal(err)
+	}
+	db, _, err := driver.Open(objects[1].StringData["database"] + "&shardkeyRule=" + t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
 }
 
 // whole completes a fragment, which may be imports, declarations or statements, to a file.

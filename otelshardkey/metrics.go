@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/spi"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
@@ -66,33 +67,48 @@ var generatorMetrics = []definition[generatorStats]{
 	{counter, "shardkey.wait.time", "s", "Total time of the calls that waited.", "",
 		func(g *generatorStats) points { return seconds(g.Health.Waited).when(g.Health.Waits != nil) }},
 	{counter, "shardkey.clock.steps", "{step}", "Backward steps of the clock.", "",
-		func(g *generatorStats) points { return figure(g.Health.ClockSteps) }},
+		inClock(func(c *spi.ClockHealth) points { return figure(c.Steps) })},
 	{gauge, "shardkey.clock.ahead", "s", "How far the time of the newest key is ahead of the clock.", "",
-		func(g *generatorStats) points {
-			if g.Health.Borrowed == nil {
-				return nil
-			}
-			return seconds(*g.Health.Borrowed)
-		}},
+		inClock(func(c *spi.ClockHealth) points { return seconds(c.Ahead) })},
 	{gauge, "shardkey.lease.remaining", "s", "Time until the worker ID's lease ends; negative once it has ended.", "",
-		func(g *generatorStats) points { return seconds(g.LeaseLeft).when(!g.Health.LeaseLimit.IsZero()) }},
+		func(g *generatorStats) points { return seconds(g.LeaseLeft).when(hasLimit(g)) }},
 	{gauge, "shardkey.lease.length", "s", "The time that remains right after a renewal.", "",
-		func(g *generatorStats) points {
-			return seconds(g.Health.LeaseLength).when(!g.Health.LeaseLimit.IsZero())
-		}},
+		inLease(func(l *spi.LeaseHealth) points { return seconds(l.Length).when(!l.Limit.IsZero()) })},
 	{counter, "shardkey.lease.renewals", "{renewal}", "Renewals of leases.", "",
-		func(g *generatorStats) points { return figure(g.Health.LeaseRenewals) }},
+		inLease(func(l *spi.LeaseHealth) points { return one(l.Renewals) })},
 	{counter, "shardkey.lease.losses", "{lease}", "Leases that another process has now.", "",
-		func(g *generatorStats) points { return figure(g.Health.LeasesLost) }},
+		inLease(func(l *spi.LeaseHealth) points { return one(l.Lost) })},
 	{gauge, "shardkey.segment.remaining", "{key}", "Keys in memory.", "",
-		func(g *generatorStats) points { return figure(g.Health.SegmentLeft) }},
+		inSegment(func(s *spi.SegmentHealth) points { return figure(s.Left) })},
 	{gauge, "shardkey.segment.size", "{key}", "Keys that come with one fetch.", "",
-		func(g *generatorStats) points { return one(g.Health.SegmentSize).when(g.Health.SegmentSize > 0) }},
+		inSegment(func(s *spi.SegmentHealth) points { return one(s.Size).when(s.Size > 0) })},
 	{counter, "shardkey.fetches", "{fetch}", "Requests to the store of segments or tickets.", "",
-		func(g *generatorStats) points { return figure(g.Health.Fetches) }},
+		inSegment(func(s *spi.SegmentHealth) points { return one(s.Fetches) })},
 	{gauge, "shardkey.fetch.duration", "s", "Duration of the last fetch.", "",
-		func(g *generatorStats) points { return seconds(g.Health.FetchTime).when(g.Health.FetchTime > 0) }},
+		inSegment(func(s *spi.SegmentHealth) points { return seconds(s.FetchTime).when(s.FetchTime > 0) })},
 }
+
+func inClock(f func(*spi.ClockHealth) points) func(*generatorStats) points {
+	return func(g *generatorStats) points { return of(g.Health.Clock, f) }
+}
+
+func inLease(f func(*spi.LeaseHealth) points) func(*generatorStats) points {
+	return func(g *generatorStats) points { return of(g.Health.Lease, f) }
+}
+
+func inSegment(f func(*spi.SegmentHealth) points) func(*generatorStats) points {
+	return func(g *generatorStats) points { return of(g.Health.Segment, f) }
+}
+
+// of returns the points of a part of a generator's health, or none if the part doesn't apply.
+func of[T any](part *T, f func(*T) points) points {
+	if part == nil {
+		return nil
+	}
+	return f(part)
+}
+
+func hasLimit(g *generatorStats) bool { return g.Health.Lease != nil && !g.Health.Lease.Limit.IsZero() }
 
 var connectorMetrics = []definition[driver.Stats]{
 	{counter, "shardkey.refused", "{statement}", "Statements that were refused before they were sent.", attrReason,

@@ -53,10 +53,9 @@ func everything() spi.Health {
 	return spi.Health{
 		Err: errors.New("away"), Errors: map[string]int64{"store": 3},
 		Waits: new(int64(4)), Waited: 1500 * time.Millisecond,
-		Borrowed: new(20 * time.Millisecond), ClockSteps: new(int64(2)), WorkerID: new(int64(17)),
-		LeaseLimit: time.Now().Add(time.Hour), LeaseLength: 2 * time.Hour,
-		LeaseRenewals: new(int64(9)), LeasesLost: new(int64(1)), SegmentLeft: new(int64(70)), SegmentSize: 100,
-		Fetches: new(int64(5)), FetchTime: 2 * time.Millisecond,
+		Clock: &spi.ClockHealth{Ahead: 20 * time.Millisecond, Steps: new(int64(2))}, WorkerID: new(int64(17)),
+		Lease:   &spi.LeaseHealth{Limit: time.Now().Add(time.Hour), Length: 2 * time.Hour, Renewals: 9, Lost: 1},
+		Segment: &spi.SegmentHealth{Left: new(int64(70)), Size: 100, Fetches: 5, FetchTime: 2 * time.Millisecond},
 	}
 }
 
@@ -315,8 +314,8 @@ func TestRegister_manyTables(t *testing.T) {
 
 // A generator reports the figures that it has, including 0, and no others.
 func TestRegister_figuresOfGenerators(t *testing.T) {
-	zero := spi.Health{Waits: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration), LeaseRenewals: new(int64),
-		LeasesLost: new(int64), SegmentLeft: new(int64), Fetches: new(int64)}
+	zero := spi.Health{Waits: new(int64), Clock: &spi.ClockHealth{Steps: new(int64)}, Lease: new(spi.LeaseHealth),
+		Segment: &spi.SegmentHealth{Left: new(int64)}}
 	figures := strings.Fields("waits wait.time clock.steps clock.ahead lease.renewals lease.losses " +
 		"segment.remaining fetches")
 	others := strings.Fields("lease.remaining lease.length segment.size worker.id fetch.duration errors " +

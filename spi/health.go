@@ -27,86 +27,93 @@ type ReadyReporter interface {
 }
 
 // Health is a snapshot of a generator, assigner or lease. A reporter sets the fields that apply to
-// it. A nil pointer means that the figure doesn't apply: a generator that never waits leaves Waits
-// nil. JSON omits nil pointers and other zero fields.
+// it. A nil pointer means that the figure or part doesn't apply: a generator that never waits leaves
+// Waits nil.
 type Health struct {
 	// Err is the current error, or nil. Where possible it is set before keys can't be generated any
 	// more, for example when a lease couldn't be renewed.
-	Err error
+	Err error `json:"-"`
 	// Warnings are permanent risks, for example that no worker ID was configured.
-	Warnings []string
+	Warnings []string `json:"warnings,omitempty"`
 
 	// Issued is the number of keys returned.
-	Issued int64
+	Issued int64 `json:"issued,omitzero"`
 	// Waits is the number of calls that had to wait. Waited is the total time they waited.
-	Waits  *int64
-	Waited time.Duration
-	// Borrowed is how far the newest key's time is ahead of the clock.
-	Borrowed *time.Duration
-	// ClockSteps is the number of times that the clock moved backwards.
-	ClockSteps *int64
-
+	Waits  *int64        `json:"waits,omitempty"`
+	Waited time.Duration `json:"-"`
 	// WorkerID is the worker ID in use. It is nil if there is none, or if the generator needs none.
-	WorkerID *int64
-	// LeaseLimit is the first time that the lease doesn't cover, in the time of keys. It is zero
-	// for a worker ID without a lease.
-	LeaseLimit time.Time
-	// LeaseLength is the time from now to LeaseLimit just after a renewal.
-	LeaseLength time.Duration
-	// LeaseRenewals is the number of renewals, and LeasesLost the number of lost leases.
-	LeaseRenewals *int64
-	LeasesLost    *int64
+	WorkerID *int64 `json:"workerId,omitempty"`
 
-	// SegmentLeft is the number of keys in memory. SegmentSize is the number of keys in one
-	// request, or 0 if it isn't known yet. SegmentLeft is larger than SegmentSize if the next
-	// segment is in memory too.
-	SegmentLeft *int64
-	SegmentSize int64
-	// Fetches is the number of requests to the store. FetchTime is the duration of the last one.
-	Fetches   *int64
-	FetchTime time.Duration
+	Clock   *ClockHealth   `json:"-"`
+	Lease   *LeaseHealth   `json:"-"`
+	Segment *SegmentHealth `json:"-"`
 
 	// Errors is the number of errors by kind ("clock-back", "store", "lease-limit", …).
-	Errors map[string]int64
+	Errors map[string]int64 `json:"errors,omitempty"`
 	// LastError is the newest error, and LastErrorTime its time.
-	LastError     error
-	LastErrorTime time.Time
+	LastError     error     `json:"-"`
+	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
 }
 
-// MarshalJSON writes the fields that are set: errors as strings, durations in seconds, and times in
-// RFC 3339.
+// ClockHealth compares a generator's keys with its clock.
+type ClockHealth struct {
+	// Ahead is how far the newest key's time is ahead of the clock.
+	Ahead time.Duration `json:"-"`
+	// Steps is the number of times that the clock moved backwards. It is nil if they aren't counted.
+	Steps *int64 `json:"clockSteps,omitempty"`
+}
+
+// LeaseHealth describes the lease of a worker ID, or an assigner's leases.
+type LeaseHealth struct {
+	// Limit is the first time that the lease doesn't cover, in the time of keys. It is zero if there
+	// is none at present.
+	Limit time.Time `json:"leaseLimit,omitzero"`
+	// Length is the time from now to Limit just after a renewal.
+	Length time.Duration `json:"-"`
+	// Renewals is the number of renewals, and Lost the number of lost leases.
+	Renewals int64 `json:"leaseRenewals"`
+	Lost     int64 `json:"leasesLost"`
+}
+
+// SegmentHealth describes the keys that a generator fetches from a store.
+type SegmentHealth struct {
+	// Left is the number of keys in memory. It is nil if the generator keeps none. It is larger than
+	// Size if the next segment is in memory too.
+	Left *int64 `json:"segmentLeft,omitempty"`
+	// Size is the number of keys in one request, or 0 if it isn't known yet.
+	Size int64 `json:"segmentSize,omitzero"`
+	// Fetches is the number of requests to the store. FetchTime is the duration of the last one.
+	Fetches   int64         `json:"fetches"`
+	FetchTime time.Duration `json:"-"`
+}
+
+// MarshalJSON writes the fields that are set in one object: errors as strings, durations in seconds,
+// and times in RFC 3339.
 func (h Health) MarshalJSON() ([]byte, error) {
-	var borrowed *float64
-	if h.Borrowed != nil {
-		borrowed = new(h.Borrowed.Seconds())
+	type fields Health
+	v := struct {
+		Error string `json:"error,omitzero"`
+		fields
+		*ClockHealth
+		*LeaseHealth
+		*SegmentHealth
+		LastError string   `json:"lastError,omitzero"`
+		Waited    float64  `json:"waitedSeconds,omitzero"`
+		Borrowed  *float64 `json:"borrowedSeconds,omitempty"`
+		Length    float64  `json:"leaseSeconds,omitzero"`
+		FetchTime float64  `json:"fetchSeconds,omitzero"`
+	}{Error: textOf(h.Err), fields: fields(h), ClockHealth: h.Clock, LeaseHealth: h.Lease, SegmentHealth: h.Segment,
+		LastError: textOf(h.LastError), Waited: h.Waited.Seconds()}
+	if h.Clock != nil {
+		v.Borrowed = new(h.Clock.Ahead.Seconds())
 	}
-	return json.Marshal(struct {
-		Error           string           `json:"error,omitzero"`
-		Warnings        []string         `json:"warnings,omitempty"`
-		Issued          int64            `json:"issued,omitzero"`
-		Waits           *int64           `json:"waits,omitzero"`
-		WaitedSeconds   float64          `json:"waitedSeconds,omitzero"`
-		BorrowedSeconds *float64         `json:"borrowedSeconds,omitzero"`
-		ClockSteps      *int64           `json:"clockSteps,omitzero"`
-		WorkerID        *int64           `json:"workerId,omitzero"`
-		LeaseLimit      time.Time        `json:"leaseLimit,omitzero"`
-		LeaseSeconds    float64          `json:"leaseSeconds,omitzero"`
-		LeaseRenewals   *int64           `json:"leaseRenewals,omitzero"`
-		LeasesLost      *int64           `json:"leasesLost,omitzero"`
-		SegmentLeft     *int64           `json:"segmentLeft,omitzero"`
-		SegmentSize     int64            `json:"segmentSize,omitzero"`
-		Fetches         *int64           `json:"fetches,omitzero"`
-		FetchSeconds    float64          `json:"fetchSeconds,omitzero"`
-		Errors          map[string]int64 `json:"errors,omitempty"`
-		LastError       string           `json:"lastError,omitzero"`
-		LastErrorTime   time.Time        `json:"lastErrorTime,omitzero"`
-	}{
-		textOf(h.Err), h.Warnings,
-		h.Issued, h.Waits, h.Waited.Seconds(), borrowed, h.ClockSteps,
-		h.WorkerID, h.LeaseLimit, h.LeaseLength.Seconds(), h.LeaseRenewals, h.LeasesLost,
-		h.SegmentLeft, h.SegmentSize, h.Fetches, h.FetchTime.Seconds(),
-		h.Errors, textOf(h.LastError), h.LastErrorTime,
-	})
+	if h.Lease != nil {
+		v.Length = h.Lease.Length.Seconds()
+	}
+	if h.Segment != nil {
+		v.FetchTime = h.Segment.FetchTime.Seconds()
+	}
+	return json.Marshal(v)
 }
 
 func textOf(err error) string {

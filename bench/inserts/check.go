@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/bench"
 )
 
-// ratio is the speed of shardkey divided by that of another arm of a scene.
+// ratio is the speed of shardkey divided by that of another variant of a scene.
 type ratio struct {
 	Server, Scene, To string
 	Ratio             float64

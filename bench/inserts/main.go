@@ -38,7 +38,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 100, "number of turns of each arm")
+	flag.IntVar(&o.rounds, "rounds", 100, "number of turns of each variant")
 	flag.IntVar(&o.calls, "calls", 40, "INSERTs of a turn; a quarter of it on sixteen connections and for batches")
 	flag.IntVar(&o.cpu, "cpu", runtime.NumCPU()-1, "processor for client and server, or -1 for no pinning")
 	flag.IntVar(&o.runs, "runs", 5, "number of runs for -note")
@@ -114,7 +114,7 @@ func server(o options, name, dsn string) (ratios []ratio, err error) {
 	fmt.Fprintf(o.out, "\n## %s, %s\n\n", version, bench.Pin(o.cpu, admin))
 	printHead(o.out)
 	defer func() {
-		for i := range arms {
+		for i := range variants {
 			_, _ = admin.Exec("DROP DATABASE IF EXISTS " + schema(i))
 		}
 	}()

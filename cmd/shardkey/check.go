@@ -46,10 +46,10 @@ type problem struct {
 func problemOf(err error) *problem {
 	var e *rule.Error
 	if !errors.As(err, &e) || e.Line == 0 {
-		return &problem{Message: plain(err)}
+		return &problem{Message: trimPrefix(err)}
 	}
 	place := fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
-	return &problem{e.File, e.Line, e.Column, strings.TrimPrefix(strings.TrimPrefix(plain(e), place), ": ")}
+	return &problem{e.File, e.Line, e.Column, strings.TrimPrefix(strings.TrimPrefix(trimPrefix(e), place), ": ")}
 }
 
 // print prints a problem of the rule in file as "place: kind: message", which editors
@@ -70,8 +70,8 @@ type checkedRules struct {
 type checkedRule struct {
 	File       string         `json:"file"`
 	OK         bool           `json:"ok"` // there is no error, and with --strict no warning
-	Generators []made         `json:"generators,omitempty"`
-	Assigners  []made         `json:"workerIdAssigners,omitempty"`
+	Generators []component    `json:"generators,omitempty"`
+	Assigners  []component    `json:"workerIdAssigners,omitempty"`
 	Tables     []checkedTable `json:"tables,omitempty"`
 	Warnings   []*problem     `json:"warnings,omitempty"`
 	Notes      []*problem     `json:"notes,omitempty"`
@@ -80,8 +80,8 @@ type checkedRule struct {
 	description string
 }
 
-// made is a generator or a worker-ID assigner.
-type made struct {
+// component is a generator or a worker-ID assigner.
+type component struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
@@ -158,7 +158,7 @@ func (p *program) check(file string) (*checkedRule, error) {
 		if s.Assigner {
 			list = &v.Assigners
 		}
-		*list = append(*list, made{s.Name, withoutOffline(s.Description)})
+		*list = append(*list, component{s.Name, withoutOffline(s.Description)})
 		for _, risk := range s.Health.Warnings {
 			risk = withoutOffline(strings.TrimPrefix(risk, "shardkey: "))
 			v.Warnings = append(v.Warnings, &problem{Message: s.Name + ": " + risk})

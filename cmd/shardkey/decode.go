@@ -195,7 +195,7 @@ func (d *decoder) decode(word string) decoded {
 	}
 	parts, err := d.layout.DecodeKey(key)
 	if err != nil {
-		v.Error = plain(err)
+		v.Error = trimPrefix(err)
 		return v
 	}
 	v.Time, v.Layout = formatTime(parts.Time, d.zone), parts.Layout

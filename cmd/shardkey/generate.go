@@ -159,7 +159,7 @@ func (f *generateFlags) typedRule() (*rule.Rule, error) {
 		Generators: map[string]rule.GeneratorConfig{f.typ: {Type: f.typ, Props: props}},
 	})
 	if prop := (*spi.PropError)(nil); errors.As(err, &prop) {
-		return nil, usagef("%s", plain(prop)) // without the place: the user has no rule file
+		return nil, usagef("%s", trimPrefix(prop)) // without the place: the user has no rule file
 	}
 	return r, err
 }

@@ -204,7 +204,7 @@ func TestDocs_names(t *testing.T) {
 	}
 	_, fields, _ := strings.Cut(text, "## JSON")
 	for _, v := range []any{
-		decodedKeys{}, decoded{}, guess{}, interval{}, checkedRules{}, checkedRule{}, made{}, checkedTable{}, problem{},
+		decodedKeys{}, decoded{}, guess{}, interval{}, checkedRules{}, checkedRule{}, component{}, checkedTable{}, problem{},
 		planned{}, plannedInsert{}, planFinding{}, lintFindings{}, lint.Finding{}, generatedKeys{}, workerStores{},
 		workerStore{}, storeUser{}, workerIDRecord{}, doctorReport{}, newRule{}, version{},
 	} {

@@ -123,7 +123,7 @@ func (p *program) convert(path string, tables []string) error {
 		v.LeftOut = append(v.LeftOut, migrate.LeftOut{Name: place, Why: why})
 	}
 	if problem != nil {
-		v.Error = plain(problem)
+		v.Error = trimPrefix(problem)
 	}
 	err := p.answer(v, v.printConverted, problem != nil)
 	if problem != nil && !p.json() {

@@ -65,7 +65,7 @@ func (f *layoutFlags) open(p *program, c *cobra.Command) (*keyLayout, error) {
 	}
 	layout, err := snowflake.ParseLayout(f.layout, time.Duration(f.tick))
 	if err != nil {
-		return nil, usagef("--layout: %v", plain(err))
+		return nil, usagef("--layout: %v", trimPrefix(err))
 	}
 	return &keyLayout{keyBits: splitBits{layout, f.epoch.Time}}, nil
 }
@@ -103,7 +103,7 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 	}
 	var ok bool
 	if l.keyBits, ok = l.live.Generator(name).(keyBits); !ok {
-		l.keyBits = noTime{name}
+		l.keyBits = untimedLayout{name}
 	}
 	for _, t := range r.Tables() {
 		if t.GeneratorName == name && t.Gene != nil {
@@ -113,16 +113,16 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 	return nil
 }
 
-// noTime is the keyBits of a generator whose keys are strings, or integers without a time.
-type noTime struct{ generator string }
+// untimedLayout is the keyBits of a generator whose keys are strings, or integers without a time.
+type untimedLayout struct{ generator string }
 
-func (n noTime) DecodeKey(key int64) (spi.KeyParts, error) {
+func (n untimedLayout) DecodeKey(key int64) (spi.KeyParts, error) {
 	return spi.KeyParts{}, fmt.Errorf("%d cannot be decoded: %w", key, n.err())
 }
 
-func (n noTime) KeyRange(_, _ time.Time) (first, last int64, err error) { return 0, 0, n.err() }
+func (n untimedLayout) KeyRange(_, _ time.Time) (first, last int64, err error) { return 0, 0, n.err() }
 
-func (n noTime) err() error {
+func (n untimedLayout) err() error {
 	return fmt.Errorf("generator %s: its keys are not integers with a time", n.generator)
 }
 

@@ -118,16 +118,16 @@ func (p *program) report(c *cobra.Command, args []string, err error) int {
 	case err == nil, errors.Is(err, errOutput):
 		return statusOK
 	case !p.running, errors.As(err, &usage):
-		message := reworded(redact(plain(err), args))
+		message := reworded(redact(trimPrefix(err), args))
 		p.warn(fmt.Sprintf("%s\nRun '%s --help' for usage.", message, c.CommandPath()))
 		return statusUsage
 	case errors.Is(err, errFound):
 	case p.json():
 		_ = p.emit(struct {
 			Error string `json:"error"`
-		}{plain(err)})
+		}{trimPrefix(err)})
 	default:
-		p.warn(plain(err))
+		p.warn(trimPrefix(err))
 	}
 	return statusError
 }
@@ -257,8 +257,8 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, options))
 }
 
-// plain returns an error's message without the prefix "shardkey: ", which warn adds.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
+// trimPrefix returns an error's message without the prefix "shardkey: ", which warn adds.
+func trimPrefix(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
 
 // version is the output of the command version.
 type version struct {

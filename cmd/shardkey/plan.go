@@ -126,7 +126,7 @@ func plan(p *program, c *cobra.Command, f *planFlags, args []string) error {
 }
 
 func refusal(err error) string {
-	return strings.TrimPrefix(plain(err), plain(driver.ErrUnsupportedStatement)+": ")
+	return strings.TrimPrefix(trimPrefix(err), trimPrefix(driver.ErrUnsupportedStatement)+": ")
 }
 
 // plan plans a statement. The error is the reason if it is refused.

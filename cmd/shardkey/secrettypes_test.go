@@ -26,7 +26,7 @@ var plainTypes = strings.Fields(`
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update
-	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
+	spi.ClockHealth spi.Column spi.KeyParts spi.LeaseHealth spi.SegmentHealth spi.WorkerID spi.WorkerIDs
 `)
 
 // oldDriver is an underlying driver without DriverContext, whose connector keeps the DSN.

@@ -147,7 +147,7 @@ func (w *workerReader) read(ctx context.Context, live *rule.Live, names []string
 		}
 		found, err := lister.ListWorkerIDs(ctx)
 		if err != nil {
-			v.Errors = append(v.Errors, fmt.Sprintf("generator %s: %s", name, plain(err)))
+			v.Errors = append(v.Errors, fmt.Sprintf("generator %s: %s", name, trimPrefix(err)))
 			continue
 		}
 		i := slices.IndexFunc(v.Stores, func(s *workerStore) bool {
@@ -193,7 +193,7 @@ func (w *workerReader) store(found spi.WorkerIDs) *workerStore {
 			}
 		}
 		if id.Err != nil {
-			record.Error = plain(id.Err)
+			record.Error = trimPrefix(id.Err)
 		}
 		s.Workers = append(s.Workers, record)
 	}

@@ -1,14 +1,11 @@
-//go:build sqlc
-
-// Command sqlc inserts with the code that sqlc generates from query.sql:
-//
-//	GOWORK=off CGO_ENABLED=0 go generate ./examples/sqlc/orders
-//	go run -C examples -tags sqlc ./sqlc
+// Command sqlc inserts with the code in package orders, which sqlc generates from query.sql.
 //
 // Only sql.Open differs from a program without shardkey, because the generated code accepts
 // any driver. A query with :execlastid returns the key. driver.WithKeys returns the keys of
-// several rows. The build tag excludes the program until package orders is generated.
+// several rows.
 package main
+
+//go:generate env GOWORK=off CGO_ENABLED=0 go tool -modfile=../../internal/test/tools/go.mod sqlc generate
 
 import (
 	"context"

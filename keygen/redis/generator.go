@@ -48,7 +48,7 @@ type generator struct {
 
 	mu      sync.Mutex
 	memory  memory
-	figures spi.Health // its pointers and slices are replaced, never changed
+	figures spi.Health // its figures and slices are replaced, never changed; Health copies its parts
 }
 
 // newGenerator returns a generator with these properties. It connects to the server when the first
@@ -73,7 +73,7 @@ func newGenerator(p spi.Props) (*generator, error) {
 	g.stateKey = fmt.Sprintf("%s:{keys:%d}", p.String("namespace", "shardkey"), g.shard)
 	g.figures = spi.Health{
 		WorkerID: &g.shard, Errors: map[string]int64{},
-		Waits: new(int64), Fetches: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration),
+		Waits: new(int64), Clock: &spi.ClockHealth{Steps: new(int64)}, Segment: new(spi.SegmentHealth),
 	}
 	s.onConnect = g.connected
 	return g, nil
@@ -247,13 +247,13 @@ var kinds = []kind{
 	{spi.ErrTimeOverflow, "time-overflow"}, {spi.ErrStore, "store"},
 }
 
-// Health returns a snapshot. Err is the error of the last call. Borrowed is how far the newest
-// key's time is ahead of the server's clock.
+// Health returns a snapshot. Err is the error of the last call. Clock compares with the
+// server's clock.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := g.figures
-	h.Errors = maps.Clone(h.Errors)
+	h.Errors, h.Clock, h.Segment = maps.Clone(h.Errors), new(*h.Clock), new(*h.Segment)
 	return h
 }
 
@@ -322,7 +322,8 @@ func (g *generator) answered(start time.Time, n int, r reply) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f, m := &g.figures, &g.memory
-	f.Fetches, f.FetchTime = new(*f.Fetches+1), now.Sub(start)
+	f.Segment.Fetches++
+	f.Segment.FetchTime = now.Sub(start)
 	if r.kind != "ok" && r.kind != "wait" {
 		return
 	}
@@ -333,14 +334,14 @@ func (g *generator) answered(start time.Time, n int, r reply) {
 	}
 	if r.kind == "ok" && n > 0 {
 		m.floor = max(m.floor, r.first+position(n)-1)
-		f.Borrowed = new(max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond))
+		f.Clock.Ahead = max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond)
 		f.Err = nil
 	}
 	if start.Before(m.local) {
 		return // a reply to an older request than the last
 	}
 	if r.now < m.server {
-		f.ClockSteps = new(*f.ClockSteps + 1)
+		f.Clock.Steps = new(*f.Clock.Steps + 1)
 	}
 	m.server, m.line, m.local = r.now, r.time, now
 }

@@ -53,7 +53,7 @@ func TestGenerator_keysOfManyAreDistinct(t *testing.T) {
 	}
 	wg.Wait()
 	wantApart(t, all)
-	if h := generators[0].Health(); h.Err != nil || h.Issued == 0 || *h.Fetches == 0 || h.FetchTime <= 0 {
+	if h := generators[0].Health(); h.Err != nil || h.Issued == 0 || h.Segment.Fetches == 0 || h.Segment.FetchTime <= 0 {
 		t.Errorf("Health\nhave: %+v\nwant: issued, fetches, no error", h)
 	}
 }
@@ -214,7 +214,7 @@ func TestGenerator_clockBack(t *testing.T) {
 		}
 		last = keys[2999]
 	}
-	if b := *g.Health().Borrowed; b < 59*time.Minute {
+	if b := g.Health().Clock.Ahead; b < 59*time.Minute {
 		t.Errorf("Health.Borrowed\nhave: %v\nwant: an hour", b)
 	}
 }
@@ -403,7 +403,7 @@ func TestGenerator_largeCallStaysWithinTheMargin(t *testing.T) {
 		t.Errorf("Health\nhave: %+v\nwant: waits, as there are 1024 keys a millisecond", h)
 	}
 	const margin = (64 + 65) * time.Millisecond // MARGIN in reserve.lua
-	if have := *g.Health().Borrowed; have > margin {
+	if have := g.Health().Clock.Ahead; have > margin {
 		t.Errorf("\nhave: keys %v ahead of the clock\nwant: %v at most", have, margin)
 	}
 }

@@ -68,7 +68,7 @@ type generator struct {
 // newGenerator returns a generator. It connects when the first key is needed.
 func newGenerator(s settings, all []*server) *generator {
 	g := &generator{settings: s}
-	g.figures.Waits, g.figures.Fetches = new(int64), new(int64)
+	g.figures.Waits, g.figures.Segment = new(int64), new(spi.SegmentHealth)
 	g.servers = &servers{all: all, words: s.words, timeout: s.timeout, clock: s.clock, observe: g.observe}
 	g.current.Store(newSegment(run{}))
 	return g
@@ -185,8 +185,7 @@ func (g *generator) Health() spi.Health {
 	for _, s := range g.segments() {
 		left := s.left()
 		h.Issued += s.count - left
-		h.SegmentLeft = stats.Add(h.SegmentLeft, left)
-		h.SegmentSize = s.count
+		h.Segment.Left, h.Segment.Size = stats.Add(h.Segment.Left, left), s.count
 	}
 	for _, s := range g.servers.all {
 		if w, _ := s.warning.Load().(string); w != "" {

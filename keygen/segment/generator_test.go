@@ -61,8 +61,8 @@ func TestGenerator_waitersShareAFetch(t *testing.T) {
 		var keys ledger
 		begin := time.Now()
 		inParallel(500, func(i int) { keys.add(t, who(i), mustKeys(t, g, 1+i%2)...) })
-		if took, h := time.Since(begin), g.Health(); took > time.Second || *h.Fetches > 3 || h.Issued != 750 {
-			t.Errorf("\nhave: %v, %d fetches, %d issued\nwant: two delays, three fetches, 750", took, *h.Fetches, h.Issued)
+		if took, h := time.Since(begin), g.Health(); took > time.Second || h.Segment.Fetches > 3 || h.Issued != 750 {
+			t.Errorf("\nhave: %v, %d fetches, %d issued\nwant: two delays, three fetches, 750", took, h.Segment.Fetches, h.Issued)
 		}
 	})
 }
@@ -84,9 +84,9 @@ func TestGenerator_keysOfOneCall(t *testing.T) {
 // A call that needs more than a fetch leaves the buffered numbers to other calls.
 func TestGenerator_largeCallLeavesTheMemory(t *testing.T) {
 	eachType(t, map[string]any{}, func(t *testing.T, g *generator, fakes []*fake) {
-		first, left := mustKey(t, g), *g.Health().SegmentLeft
+		first, left := mustKey(t, g), *g.Health().Segment.Left
 		mustKeys(t, g, 1000)
-		if have := *g.Health().SegmentLeft; have != left {
+		if have := *g.Health().Segment.Left; have != left {
 			t.Errorf("\nhave: %d left in memory\nwant: %d, as before", have, left)
 		}
 		if second := mustKey(t, g); left > 0 && second != first+fakes[0].stride {
@@ -143,8 +143,8 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		// The fetch has continued without them, and its numbers are not lost.
-		if h := g.Health(); *h.SegmentLeft == 0 || h.Issued != 0 || h.Err != nil {
-			t.Errorf("\nhave: %d left, %d issued, %v\nwant: a segment, none", *h.SegmentLeft, h.Issued, h.Err)
+		if h := g.Health(); *h.Segment.Left == 0 || h.Issued != 0 || h.Err != nil {
+			t.Errorf("\nhave: %d left, %d issued, %v\nwant: a segment, none", *h.Segment.Left, h.Issued, h.Err)
 		}
 		if k := mustKey(t, g); k != 1 {
 			t.Errorf("have: %d\nwant: 1, which no caller got", k)
@@ -156,7 +156,7 @@ func TestGenerator_databaseAwayAndBack(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		mustKey(t, g)
 		synctest.Wait()
-		left := *g.Health().SegmentLeft
+		left := *g.Health().Segment.Left
 		setAll(fakes, func(f *fake) { f.fail = []error{errAway} })
 		for range left {
 			mustKey(t, g)
@@ -226,9 +226,9 @@ func TestGenerator_close(t *testing.T) {
 			}
 		}
 		h := g.Health()
-		if !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.SegmentLeft != 0 || len(h.Errors) != 0 {
+		if !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.Segment.Left != 0 || len(h.Errors) != 0 {
 			t.Errorf("\nhave: %v, %d issued, %d left, errors %v\nwant: spi.ErrClosed, %d, 0, none",
-				h.Err, h.Issued, *h.SegmentLeft, h.Errors, len(keys))
+				h.Err, h.Issued, *h.Segment.Left, h.Errors, len(keys))
 		}
 		for _, f := range fakes {
 			if f.closed != f.opened {
@@ -279,7 +279,7 @@ func TestGenerator_readyFetchesForTheNextKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if h := g.Health(); *h.Fetches != 2 || h.Issued != 0 || *h.Waits != 0 || *h.SegmentLeft != g.step {
+		if h := g.Health(); h.Segment.Fetches != 2 || h.Issued != 0 || *h.Waits != 0 || *h.Segment.Left != g.step {
 			t.Errorf("have: %+v\nwant: one fetch of a step, none issued", h)
 		}
 		setAll(fakes, func(f *fake) { f.fail = []error{errAway} })

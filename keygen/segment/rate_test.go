@@ -205,7 +205,7 @@ func TestRate_steadyCallersDoNotWait(t *testing.T) {
 			f.delay = tt.delay
 			consume(t, g, 20_000, 20_000*tt.every)
 			if h := g.Health(); *h.Waits != 1 {
-				t.Errorf("\nhave: %d waits in %d fetches\nwant: the first call's only", *h.Waits, *h.Fetches)
+				t.Errorf("\nhave: %d waits in %d fetches\nwant: the first call's only", *h.Waits, h.Segment.Fetches)
 			}
 		})
 	}

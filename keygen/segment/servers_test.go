@@ -48,15 +48,15 @@ func TestServers_batch(t *testing.T) {
 		for range 30 {
 			mustKey(t, g)
 		}
-		if h := g.Health(); *h.Fetches != 3 || *h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
+		if h := g.Health(); h.Segment.Fetches != 3 || *h.Segment.Left != 0 || h.Segment.Size != 10 || h.Issued != 30 {
 			t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30",
-				*h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
+				h.Segment.Fetches, *h.Segment.Left, h.Segment.Size, h.Issued)
 		}
 		for _, n := range []int{4, 25, 6} {
 			mustKeys(t, g, n)
 		}
-		if h := g.Health(); *h.Fetches != 5 {
-			t.Errorf("\nhave: %d fetches\nwant: 5", *h.Fetches)
+		if h := g.Health(); h.Segment.Fetches != 5 {
+			t.Errorf("\nhave: %d fetches\nwant: 5", h.Segment.Fetches)
 		}
 	})
 }

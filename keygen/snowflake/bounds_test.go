@@ -187,7 +187,7 @@ func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
 	start := clock.Now()
 	wantErr(t, "health", g.Health().Err, nil)
 	key := mustKeys(t, g, 1)[0]
-	if h := g.Health(); key <= before || clock.Now() != start || *h.WorkerID != 0 || *h.Borrowed != time.Second {
+	if h := g.Health(); key <= before || clock.Now() != start || *h.WorkerID != 0 || h.Clock.Ahead != time.Second {
 		t.Errorf("\nhave: %d after %d, %+v\nwant: an ascending key at once, 1s ahead", key, before, h)
 	}
 }
@@ -204,11 +204,11 @@ func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 	first := partsOf(t, g, mustKeys(t, g, 4095)[0])
 	equal(t, "the tick that is continued", first.Time, newest)
 	equal(t, "waited for the rest of it", clock.Now().Sub(start), 0)
-	equal(t, "borrowed for it", *g.Health().Borrowed, time.Second)
+	equal(t, "borrowed for it", g.Health().Clock.Ahead, time.Second)
 	mustKeys(t, g, 100*4096)
 	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
-	equal(t, "borrowed", *g.Health().Borrowed, time.Second)
-	equal(t, "steps of the clock", *g.Health().ClockSteps, 1)
+	equal(t, "borrowed", g.Health().Clock.Ahead, time.Second)
+	equal(t, "steps of the clock", *g.Health().Clock.Steps, 1)
 }
 
 // A ring continues in past ticks without a wait. A clock one tick behind the newest is only the
@@ -227,13 +227,13 @@ func TestRing_countsSteps(t *testing.T) {
 		for range 3 {
 			mustKeys(t, g, 1)
 		}
-		equal(t, fmt.Sprintf("steps after one of %v", back), *g.Health().ClockSteps, want)
+		equal(t, fmt.Sprintf("steps after one of %v", back), *g.Health().Clock.Steps, want)
 		clock.step(back + ms)
 		mustKeys(t, g, 1)
 		clock.step(-back)
 		mustKeys(t, g, 1)
 		if back != ms { // now two ticks behind
-			equal(t, fmt.Sprintf("steps after two of %v", back), *g.Health().ClockSteps, 2*want)
+			equal(t, fmt.Sprintf("steps after two of %v", back), *g.Health().Clock.Steps, 2*want)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func TestHealth_workerIDsAddUp(t *testing.T) {
 		mustKeys(t, g, 2)
 		clock.step(-5 * ms)
 		mustKeys(t, g, 1)
-		if h := g.Health(); h.Issued != 3*(id+1) || *h.ClockSteps != id+1 || *h.LeasesLost != id || *h.WorkerID != id {
+		if h := g.Health(); h.Issued != 3*(id+1) || *h.Clock.Steps != id+1 || h.Lease.Lost != id || *h.WorkerID != id {
 			t.Errorf("worker ID %d\nhave: %+v\nwant: 3 keys, a step and the loss of each before", id, h)
 		}
 		if id < 2 {
@@ -352,7 +352,7 @@ func TestHealth_workerIDsAddUp(t *testing.T) {
 	store.fail(errAway)
 	wantErr(t, "close", g.Close(), errAway)
 	h := g.Health()
-	if h.Issued != 9 || *h.ClockSteps != 3 || !errors.Is(h.Err, spi.ErrClosed) || errors.Is(h.Err, errAway) {
+	if h.Issued != 9 || *h.Clock.Steps != 3 || !errors.Is(h.Err, spi.ErrClosed) || errors.Is(h.Err, errAway) {
 		t.Errorf("closed\nhave: %+v\nwant: 9 keys, 3 steps, ErrClosed alone", h)
 	}
 	if h := mustNew(t, config{Clock: clock, WorkerID: 5}).Health(); h.Err != nil || h.WorkerID != nil {
@@ -366,11 +366,11 @@ func TestHealth_borrowed(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: -1})
 	mustKeys(t, g, 4096)
-	equal(t, "a full tick", *g.Health().Borrowed, 0)
+	equal(t, "a full tick", g.Health().Clock.Ahead, 0)
 
 	late, _, _ := ahead(t, config{})
 	wantErr(t, "ready", late.Ready(t.Context()), nil)
-	equal(t, "without a key", *late.Health().Borrowed, 0)
+	equal(t, "without a key", late.Health().Clock.Ahead, 0)
 	wantErr(t, "close", late.Close(), nil)
 
 	for _, tt := range []struct {
@@ -384,7 +384,7 @@ func TestHealth_borrowed(t *testing.T) {
 			clock.step(-back)
 			mustKeys(t, g, 1)
 			h := g.Health()
-			equal(t, "borrowed", *h.Borrowed, back)
+			equal(t, "borrowed", h.Clock.Ahead, back)
 			if warned := strings.Contains(strings.Join(h.Warnings, "\n"), back.String()+" ahead of the clock"); warned != (back > tt.most) {
 				t.Errorf("%v ahead, %+v\nhave: %q\nwant: a warning: %v", back, tt, h.Warnings, back > tt.most)
 			}

@@ -53,7 +53,7 @@ func TestClockBack_policies(t *testing.T) {
 			if tt.fails {
 				by := fmt.Sprintf("backwards by %v: ", tt.step)
 				if h := g.Health(); !errors.Is(err, spi.ErrClockBack) || tt.ring == 0 && !strings.Contains(err.Error(), by) ||
-					!strings.Contains(err.Error(), "tolerance "+tt.tolerated) || h.Errors["clock-back"] != 1 || *h.ClockSteps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
+					!strings.Contains(err.Error(), "tolerance "+tt.tolerated) || h.Errors["clock-back"] != 1 || *h.Clock.Steps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
 					t.Errorf("\nhave: %v, %+v\nwant: one clock-back error of %v, one step", err, h, tt.step)
 				}
 				clock.step(tt.step)
@@ -68,7 +68,7 @@ func TestClockBack_policies(t *testing.T) {
 				t.Errorf("\nhave: %d after %d\nwant: ascending keys", key, before)
 			}
 			equal(t, "the key is ahead of the clock by", partsOf(t, g, key).Time.Sub(clock.Now()), tt.ahead)
-			if h := g.Health(); *h.ClockSteps != 1 || *h.Borrowed < tt.ahead {
+			if h := g.Health(); *h.Clock.Steps != 1 || h.Clock.Ahead < tt.ahead {
 				t.Errorf("\nhave: %+v\nwant: one step of the clock, %v borrowed", h, tt.ahead)
 			}
 		})
@@ -95,7 +95,7 @@ func TestClockBack_countsEachStep(t *testing.T) {
 		clock.step(-5 * ms)
 		mustKeys(t, g, 1)
 	}
-	equal(t, "steps of the clock", *g.Health().ClockSteps, 2)
+	equal(t, "steps of the clock", *g.Health().Clock.Steps, 2)
 }
 
 // limpingClock steps back by 9 ms after each of its first sleeps.
@@ -129,10 +129,10 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 		mustKeys(t, g, 1)
 	}
 	// The hundred ticks were full, so the first of these keys began another.
-	equal(t, "borrowed", *g.Health().Borrowed, 501*ms)
+	equal(t, "borrowed", g.Health().Clock.Ahead, 501*ms)
 	clock.step(time.Second)
 	mustKeys(t, g, 1)
-	equal(t, "borrowed after the step", *g.Health().Borrowed, 0)
+	equal(t, "borrowed after the step", g.Health().Clock.Ahead, 0)
 	// After the clock has passed the last key, a full tick waits for the clock again.
 	start = clock.Now()
 	mustKeys(t, g, 2*4096)

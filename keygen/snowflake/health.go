@@ -1,7 +1,6 @@
 package snowflake
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,18 +27,17 @@ func (g *generator) retire(s *slot) {
 	}
 }
 
-// Health returns the figures and the current error. Issued and ClockSteps include all generators
+// Health returns the figures and the current error. Issued and Clock.Steps include all generators
 // that share the worker ID in this process.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	h := g.figures.Snapshot()
-	h.ClockSteps = new(g.figures.steps)
+	h.Clock = &spi.ClockHealth{Steps: new(g.figures.steps)}
 	lost, closed := g.figures.lost, g.closed
 	g.mu.Unlock()
 	if closed {
 		h.Err = spi.ErrClosed
 	}
-	h.Borrowed = new(time.Duration)
 	if g.cfg.Assigner == nil && !g.cfg.WorkerIDSet {
 		h.Warnings = append(h.Warnings, unsetWorker)
 	}
@@ -54,14 +52,14 @@ func (g *generator) Health() spi.Health {
 func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
-	*h.ClockSteps += s.state.steps.Load()
+	*h.Clock.Steps += s.state.steps.Load()
 	now, ns := g.clock.Read()
 	if top := s.state.top(); top > s.from {
-		*h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
+		h.Clock.Ahead = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
 	}
-	if *h.Borrowed > max(g.cfg.Tolerance, time.Second)+s.delay {
+	if h.Clock.Ahead > max(g.cfg.Tolerance, time.Second)+s.delay {
 		h.Warnings = append(h.Warnings,
-			fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", *h.Borrowed))
+			fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Clock.Ahead))
 	}
 	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)
@@ -70,19 +68,21 @@ func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 	if s.lease == nil {
 		return
 	}
+	lease := &spi.LeaseHealth{}
 	if s.replaceable() {
-		h.LeaseRenewals, h.LeasesLost = new(int64), &lost
+		h.Lease, lease.Lost = lease, lost
 	}
 	if r, ok := s.lease.(spi.HealthReporter); ok {
-		lease := r.Health()
-		h.Err = errors.Join(h.Err, lease.Err)
-		h.Warnings = append(h.Warnings, lease.Warnings...)
-		h.LeaseLength = lease.LeaseLength
-		h.LeaseRenewals = cmp.Or(lease.LeaseRenewals, h.LeaseRenewals)
+		own := r.Health()
+		h.Err = errors.Join(h.Err, own.Err)
+		h.Warnings = append(h.Warnings, own.Warnings...)
+		if own.Lease != nil {
+			h.Lease, lease.Length, lease.Renewals = lease, own.Lease.Length, own.Lease.Renewals
+		}
 	}
 	g.extend(s)
 	if limit := s.limit.Load(); limit != g.end {
-		h.LeaseLimit = g.clock.At(int64(limit >> g.seqBits))
+		h.Lease, lease.Limit = lease, g.clock.At(int64(limit>>g.seqBits))
 		if h.Err == nil && now >= int64(limit>>g.seqBits) {
 			h.Err = g.leaseError(s, errLeaseOver)
 		}

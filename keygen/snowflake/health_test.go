@@ -17,10 +17,10 @@ func TestHealth(t *testing.T) {
 	clock := newHandClock()
 	// The statistics of leases exist only for a leased worker ID.
 	for want, cfg := range map[string]config{
-		`{"issued":1,"waits":0,"borrowedSeconds":0,"clockSteps":0,"workerId":5}`: {WorkerID: 5},
-		`{"issued":1,"waits":1,"borrowedSeconds":0,"clockSteps":0,"workerId":6}`: {Assigner: givenID(6)},
-		`{"issued":1,"waits":1,"borrowedSeconds":0,"clockSteps":0,"workerId":0,` +
-			`"leaseLimit":"2026-11-01T00:00:10Z","leaseSeconds":10,"leaseRenewals":0,"leasesLost":0}`: {Assigner: newFakeStore(clock)},
+		`{"issued":1,"waits":0,"workerId":5,"clockSteps":0,"borrowedSeconds":0}`: {WorkerID: 5},
+		`{"issued":1,"waits":1,"workerId":6,"clockSteps":0,"borrowedSeconds":0}`: {Assigner: givenID(6)},
+		`{"issued":1,"waits":1,"workerId":0,"clockSteps":0,` +
+			`"leaseLimit":"2026-11-01T00:00:10Z","leaseRenewals":0,"leasesLost":0,"borrowedSeconds":0,"leaseSeconds":10}`: {Assigner: newFakeStore(clock)},
 	} {
 		cfg.Clock = clock
 		g := mustNew(t, cfg)

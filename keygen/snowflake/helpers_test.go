@@ -178,7 +178,7 @@ func (l *fakeLease) Release(_ context.Context, lastUsed int64) error {
 }
 
 func (l *fakeLease) Health() spi.Health {
-	return spi.Health{LeaseRenewals: new(int64(l.renewals)), LeaseLength: l.store.interval}
+	return spi.Health{Lease: &spi.LeaseHealth{Renewals: int64(l.renewals), Length: l.store.interval}}
 }
 
 var errAway = fmt.Errorf("connection refused: %w", spi.ErrStore)

@@ -22,7 +22,7 @@ func TestLease_beginsAtTheFirstKey(t *testing.T) {
 	}
 	mustKeys(t, g, 5)
 	want := clock.Now().Add(store.interval)
-	if h := g.Health(); store.acquired != 1 || *h.WorkerID != 0 || !h.LeaseLimit.Equal(want) || h.LeaseLength != store.interval {
+	if h := g.Health(); store.acquired != 1 || *h.WorkerID != 0 || !h.Lease.Limit.Equal(want) || h.Lease.Length != store.interval {
 		t.Errorf("\nhave: %+v\nwant: worker 0, limit %v, length %v", h, want, store.interval)
 	}
 }
@@ -73,7 +73,7 @@ func TestLease_limit(t *testing.T) {
 		clock.now = time.UnixMilli(lease.Limit())
 		store.fail(nil)
 		next := mustKeys(t, g, 1)[0]
-		if h := g.Health(); next <= key || *h.WorkerID != 0 || *h.LeaseRenewals != 1 || h.Err != nil {
+		if h := g.Health(); next <= key || *h.WorkerID != 0 || h.Lease.Renewals != 1 || h.Err != nil {
 			t.Errorf("\nhave: %d, %+v\nwant: a later key of the same worker, renewed", next, h)
 		}
 		if end := partsOf(t, g, next).Time.Add(g.cfg.Layout.Tick); end.UnixMilli() > lease.Limit() {
@@ -90,7 +90,7 @@ func TestLease_lost(t *testing.T) {
 	mustKeys(t, g, 1) // it may still use its own interval
 	clock.step(store.interval)
 	after := mustKeys(t, g, 1)[0]
-	if h := g.Health(); *h.WorkerID != 7 || *h.LeasesLost != 1 || after <= before || h.Issued != 3 {
+	if h := g.Health(); *h.WorkerID != 7 || h.Lease.Lost != 1 || after <= before || h.Issued != 3 {
 		t.Errorf("\nhave: %+v\nwant: worker 7, one lease lost, 3 issued", h)
 	}
 
@@ -278,8 +278,8 @@ func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 			}
 		}
 	}
-	if h := given.Health(); *h.WorkerID != 3 || !h.LeaseLimit.IsZero() {
-		t.Errorf("\nhave: %+v\nwant: worker 3 without a limit", h)
+	if h := given.Health(); *h.WorkerID != 3 || h.Lease != nil {
+		t.Errorf("\nhave: %+v\nwant: worker 3 without a lease", h)
 	}
 }
 
@@ -298,8 +298,8 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 			store.lose(0)
 			clock.step(time.Millisecond) // a tick of one layout, a small part of a js53 tick
 			mustKeys(t, g, 1)
-			if h := g.Health(); *h.WorkerID != 1 || *h.LeasesLost != 1 {
-				t.Fatalf("have: worker %d, %d leases lost\nwant: worker 1, one lost", *h.WorkerID, *h.LeasesLost)
+			if h := g.Health(); *h.WorkerID != 1 || h.Lease.Lost != 1 {
+				t.Fatalf("have: worker %d, %d leases lost\nwant: worker 1, one lost", *h.WorkerID, h.Lease.Lost)
 			}
 			store.lose(1)
 			store.first = 5000 // no worker ID is free
@@ -357,7 +357,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 				if parts.WorkerID != 1 || parts.Time.Sub(right) > 2*time.Minute {
 					t.Errorf("the next key\nhave: %+v\nwant: one of worker ID 1 and of about %v", parts, right)
 				}
-				if h.Err != nil || *h.ClockSteps != 1 && asked == "Next" || h.Issued != 7+int64(c.cfg.RingSize) || *h.LeasesLost != 0 {
+				if h.Err != nil || *h.Clock.Steps != 1 && asked == "Next" || h.Issued != 7+int64(c.cfg.RingSize) || h.Lease.Lost != 0 {
 					t.Errorf("health afterwards\nhave: %+v\nwant: no error", h)
 				}
 				if store.owner[0] != nil || store.reserved[0] < right.Add(c.ahead).UnixMilli() {

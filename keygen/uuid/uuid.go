@@ -153,9 +153,9 @@ func (g *generator) Health() spi.Health {
 	if g.version != "7" {
 		return spi.Health{}
 	}
-	h := spi.Health{Borrowed: new(time.Duration)}
+	clock := new(spi.ClockHealth)
 	if now, err := g.now(); err == nil && g.last.Load() > now {
-		*h.Borrowed = time.Duration((g.last.Load()-now)>>12) * time.Millisecond
+		clock.Ahead = time.Duration((g.last.Load()-now)>>12) * time.Millisecond
 	}
-	return h
+	return spi.Health{Clock: clock}
 }

@@ -129,8 +129,8 @@ func TestVersion7_ascends(t *testing.T) {
 			last = key.([]byte)
 		}
 	}
-	if have := g.Health().Borrowed; *have <= 0 {
-		t.Errorf("\nhave: %v\nwant: some time borrowed", *have)
+	if have := g.Health().Clock.Ahead; have <= 0 {
+		t.Errorf("\nhave: %v\nwant: some time borrowed", have)
 	}
 }
 

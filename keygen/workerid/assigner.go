@@ -65,7 +65,7 @@ func newAssigner(store Store, info Info, c config) *assigner {
 		store: store, info: info, config: c, holder: holderName(), intN: rand.IntN,
 		identity: identity, uptime: uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]bool{},
-		figures: stats.Figures{Health: spi.Health{LeaseRenewals: new(int64), LeasesLost: new(int64)}},
+		figures: stats.Figures{Health: spi.Health{Lease: new(spi.LeaseHealth)}},
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -20,7 +19,7 @@ func (l *lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := spi.Health{
-		WorkerID: new(l.workerID), LeaseRenewals: new(l.renewals),
+		WorkerID: new(l.workerID), Lease: &spi.LeaseHealth{Renewals: l.renewals},
 		Err: l.lastErr, Warnings: l.assigner.storeWarnings(),
 	}
 	if l.ended != nil {
@@ -28,7 +27,7 @@ func (l *lease) Health() spi.Health {
 		return h
 	}
 	limit := l.limit.Load()
-	h.LeaseLimit, h.LeaseLength = time.UnixMilli(limit), l.assigner.length()
+	h.Lease.Limit, h.Lease.Length = time.UnixMilli(limit), l.assigner.length()
 	if h.Err == nil && limit <= l.assigner.now() {
 		h.Err = fmt.Errorf("%w: worker ID %d: the reservation ended at %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
 	}
@@ -56,7 +55,7 @@ func (l *lease) tried(err error, callerEnded bool) {
 		a.count(err)
 	} else {
 		a.mu.Lock()
-		a.figures.LeaseRenewals = stats.Add(a.figures.LeaseRenewals, 1)
+		a.figures.Lease.Renewals++
 		a.mu.Unlock()
 	}
 	log := a.config.Logger
@@ -87,7 +86,7 @@ func (a *assigner) released(l *lease, until int64, err error) {
 func (a *assigner) lost(l *lease, err error) {
 	a.forget(l)
 	a.mu.Lock()
-	a.figures.LeasesLost = stats.Add(a.figures.LeasesLost, 1)
+	a.figures.Lease.Lost++
 	a.mu.Unlock()
 	a.config.Logger.Warn("shardkey: lease lost",
 		"worker_id", l.workerID, "error", err)
@@ -179,8 +178,8 @@ func (a *assigner) Health() spi.Health {
 	h.Warnings = append(h.Warnings, a.storeWarnings()...)
 	for _, l := range leases {
 		one := l.Health()
-		if h.LeaseLimit.IsZero() || one.LeaseLimit.Before(h.LeaseLimit) {
-			h.WorkerID, h.LeaseLimit, h.LeaseLength = one.WorkerID, one.LeaseLimit, one.LeaseLength
+		if h.Lease.Limit.IsZero() || one.Lease.Limit.Before(h.Lease.Limit) {
+			h.WorkerID, h.Lease.Limit, h.Lease.Length = one.WorkerID, one.Lease.Limit, one.Lease.Length
 		}
 		if h.Err == nil {
 			h.Err = one.Err

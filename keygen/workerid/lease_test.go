@@ -88,7 +88,7 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 		time.Sleep(4 * time.Second) // one renewal has failed
 		synctest.Wait()
 		wantMS(t, "limit", l.Limit(), limit)
-		if h := a.Health(); !errors.Is(h.Err, cause) || !errors.Is(h.Err, spi.ErrStore) || h.LeaseLimit.UnixMilli() != limit || h.LeaseLength != 10*time.Second {
+		if h := a.Health(); !errors.Is(h.Err, cause) || !errors.Is(h.Err, spi.ErrStore) || h.Lease.Limit.UnixMilli() != limit || h.Lease.Length != 10*time.Second {
 			t.Errorf("health before the limit\nhave: %+v\nwant: the store's error, and how long a lease is", h)
 		}
 		if err := l.Renew(t.Context(), limit); !errors.Is(err, cause) || !errors.Is(err, spi.ErrStore) {
@@ -123,7 +123,7 @@ func TestLease_takeoverAfterTheLimit(t *testing.T) {
 		if old.Limit() > old.Floor() {
 			t.Errorf("limit of a lost lease\nhave: %d\nwant: none", old.Limit())
 		}
-		if h := a.Health(); *h.LeasesLost != 1 || h.Errors["lease-lost"] != 1 {
+		if h := a.Health(); h.Lease.Lost != 1 || h.Errors["lease-lost"] != 1 {
 			t.Errorf("health\nhave: %+v\nwant: one lease lost", h)
 		}
 	})

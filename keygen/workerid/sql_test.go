@@ -348,7 +348,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 		t.Errorf("Acquire while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
 	}
 	wantMS(t, "limit", l.Limit(), limit)
-	if h := a.Health(); h.Err == nil || h.LeaseLimit.UnixMilli() != limit {
+	if h := a.Health(); h.Err == nil || h.Lease.Limit.UnixMilli() != limit {
 		t.Errorf("health\nhave: %+v\nwant: an error and the limit", h)
 	}
 

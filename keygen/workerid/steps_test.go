@@ -225,12 +225,12 @@ func TestLease_renewalIsOneWrite(t *testing.T) {
 			t.Errorf("have: %v, %d writes, %d reads, %d lists, %d reads of the notes\nwant: one write", err, store.writes, store.gets, store.lists, notes.gets)
 		}
 	}
-	if h := l.Health(); *h.LeaseRenewals != 3 || h.Err != nil || *a.Health().LeaseRenewals != 3 {
+	if h := l.Health(); h.Lease.Renewals != 3 || h.Err != nil || a.Health().Lease.Renewals != 3 {
 		t.Errorf("have: %+v\nwant: three renewals", h)
 	}
 	store.writeErr = errors.New("away")
 	clock.ms += 1000
-	if err := l.keep(t.Context()); err == nil || *l.Health().LeaseRenewals != 3 {
+	if err := l.keep(t.Context()); err == nil || l.Health().Lease.Renewals != 3 {
 		t.Errorf("have: %v, %+v\nwant: an error, three renewals", err, l.Health())
 	}
 }

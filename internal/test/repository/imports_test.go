@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"internal/test/router":   {},
 	"internal/test/fakedb":   {},
 	"internal/test/server":   {"internal/test/server", "spi"},
-	"otelshardkey":           {"driver"},
+	"otelshardkey":           {"driver", "spi"},
 	"debug":                  {"driver", "rule", "spi", "internal/guard"},
 
 	// A store for users must not import internal packages.

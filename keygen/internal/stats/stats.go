@@ -31,10 +31,11 @@ func (f *Figures) Wait(d time.Duration) {
 	f.Waited += d
 }
 
-// Fetch counts a request to the store that succeeded or failed. took is its duration.
+// Fetch counts a request to the store that succeeded or failed. took is its duration. The owner has
+// set Segment.
 func (f *Figures) Fetch(took time.Duration) {
-	f.Fetches = Add(f.Fetches, 1)
-	f.FetchTime = took
+	f.Segment.Fetches++
+	f.Segment.FetchTime = took
 }
 
 // Error counts an error of this kind.
@@ -50,7 +51,15 @@ func (f *Figures) Error(kind string, err error, at time.Time) {
 func (f *Figures) Snapshot() spi.Health {
 	h := f.Health
 	h.Errors, h.Warnings = maps.Clone(h.Errors), slices.Clone(h.Warnings)
+	h.Clock, h.Lease, h.Segment = clone(h.Clock), clone(h.Lease), clone(h.Segment)
 	return h
+}
+
+func clone[T any](part *T) *T {
+	if part == nil {
+		return nil
+	}
+	return new(*part)
 }
 
 // Kind is an error and its name in [spi.Health.Errors].

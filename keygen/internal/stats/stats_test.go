@@ -11,13 +11,14 @@ import (
 )
 
 func TestFigures_snapshotIsACopy(t *testing.T) {
-	var f Figures
+	f := Figures{Health: spi.Health{Segment: new(spi.SegmentHealth)}}
 	f.Wait(time.Second)
 	f.Fetch(time.Millisecond)
 	f.Error("store", spi.ErrStore, time.Unix(1, 0))
 	h := f.Snapshot()
 	f.Error("store", spi.ErrStore, time.Unix(2, 0))
-	if *h.Waits != 1 || h.Waited != time.Second || *h.Fetches != 1 || h.FetchTime != time.Millisecond ||
+	f.Fetch(time.Second)
+	if *h.Waits != 1 || h.Waited != time.Second || *h.Segment != (spi.SegmentHealth{Fetches: 1, FetchTime: time.Millisecond}) ||
 		h.Errors["store"] != 1 || h.LastError != spi.ErrStore || h.LastErrorTime != time.Unix(1, 0) {
 		t.Errorf("have: %+v", h)
 	}
