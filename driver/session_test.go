@@ -225,6 +225,50 @@ func testColumns_temporaryTable(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 5, "rows in the table")
 }
 
+// Names of columns that aren't in ASCII work in each session's character set.
+func TestColumns_inEachCharacterSet(t *testing.T) { onEachAndOldest(t, testColumns_inEachCharacterSet) }
+
+func testColumns_inEachCharacterSet(t *testing.T) {
+	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id", "ru.ключ"), "charset=latin1")
+	for _, query := range []string{"SET NAMES utf8", "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, `ünï` INT)", "CREATE TABLE ru (a INT, `ключ` BIGINT NOT NULL PRIMARY KEY)"} {
+		plain.SetMaxOpenConns(1)
+		mustExec(t, plain, query)
+	}
+	a, b := pinned(t, ours), pinned(t, ours)
+	mustExec(t, b, "SET NAMES utf8mb4")
+	for range 2 {
+		for _, conn := range []*sql.Conn{a, b} {
+			mustExec(t, conn, "INSERT INTO ruled VALUES (NULL, 1)")
+			mustExec(t, conn, "INSERT INTO ruled SELECT NULL, 1")
+			mustExec(t, conn, "INSERT INTO ruled VALUES (NULL, ?)", 1)
+		}
+		mustExec(t, a, "SET NAMES utf8mb4")
+		mustExec(t, b, "SET NAMES latin1")
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND `ünï` = 1"), 12, "rows")
+	mustExec(t, a, "SET NAMES latin1")
+	for _, query := range []string{"INSERT INTO ru VALUES (1, NULL)", "INSERT INTO ru (a) VALUES (1)", "INSERT INTO ru SELECT 1, NULL", "SET character_set_results = utf8", "INSERT INTO ruled VALUES (NULL, 1)"} {
+		if _, err := a.ExecContext(t.Context(), query); !strings.HasPrefix(query, "SET") && !errors.Is(err, ErrUnsupportedStatement) {
+			t.Errorf("%s\nhave: %v\nwant: refused", query, err)
+		}
+	}
+}
+
+// The names of columns are read without the table's name that a parameter of go-sql-driver adds.
+func TestColumns_withAlias(t *testing.T) { onEachAndOldest(t, testColumns_withAlias) }
+
+func testColumns_withAlias(t *testing.T) {
+	ours, plain, _ := openFilled(t, "columnsWithAlias=true")
+	schema := column(t, plain, "SELECT DATABASE()")
+	for _, query := range []string{"INSERT INTO ruled VALUES (NULL, 1)", "INSERT INTO RULED VALUES (0, 1)", "REPLACE " + schema + ".ruled VALUES (DEFAULT, 1)", "INSERT INTO ruled SELECT NULL, 1"} {
+		if query == "INSERT INTO RULED VALUES (0, 1)" && number(t, plain, "SELECT @@lower_case_table_names") == 0 {
+			query = strings.ToLower(query)
+		}
+		mustExec(t, ours, query)
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 4, "rows")
+}
+
 // A user with only the INSERT privilege needs no column list.
 func TestColumns_withoutSelectPrivilege(t *testing.T) { onEach(t, testColumns_withoutSelectPrivilege) }
 

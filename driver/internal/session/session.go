@@ -30,6 +30,7 @@ type Session struct {
 
 	cache  *Cache
 	tables *tables // shared by the cache, until the session may have temporary tables
+	own    *tables // names that aren't in ASCII, in the session's character set
 
 	// mode and charset are @@sql_mode and @@character_set_client, which one query returns.
 	mode      sqltoken.Mode
@@ -60,7 +61,7 @@ type Cache struct {
 
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
-	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables}
+	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables, own: new(tables)}
 }
 
 // Assume returns a copy for sessions without a server, whose connections answer queries with
@@ -96,6 +97,7 @@ func (s *Session) forget(query string, class sqltoken.Class) {
 	}
 	if c.Mode || c.Charset {
 		s.modeKnown = false
+		s.own.clear()
 	}
 	if c.Database {
 		s.databaseKnown = false
@@ -163,6 +165,7 @@ func (s *Session) forgetTables(query string) {
 		return
 	}
 	s.tables.clear()
+	s.own.clear()
 	if hidden {
 		s.tables = new(tables)
 	}
