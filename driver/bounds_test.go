@@ -187,6 +187,22 @@ func TestPlaceholders_most(t *testing.T) {
 	check(t, must(db.Prepare(query))(t).Close())
 }
 
+// With more placeholders the keys are literals, but a key that replaces an argument is bound. Each row
+// has its own key.
+func TestPlaceholders_tooMany(t *testing.T) {
+	s := &fakedb.Server{}
+	db, _ := openFake(t, s, generatorRule(t, new(shardCounter), "t.id"), Config{Server: "other"})
+	const bound = base.MaxPlaceholders - 1
+	query := "INSERT INTO t (id) VALUES (?), (NULL), (?), (7), (DEFAULT)" + strings.Repeat(", (?)", bound-2)
+	args := make([]any, bound)
+	args[1] = 9 // an explicit key
+	mustExec(t, db, query, args...)
+	sent := s.Sent[0]
+	equal(t, sent.Query[:strings.Index(sent.Query, ", (?), (?)")], "INSERT INTO t (id) VALUES (?), (2), (?), (7), (3)")
+	equal(t, fmt.Sprint(sent.Args[:4]), "[1 9 4 5]")
+	equal(t, len(sent.Args), bound)
+}
+
 // Each INSERT of an INSERT … SELECT has as many rows as placeholders allow. One query looks for a
 // thousand doubtful keys.
 func TestInsertSelect_parts(t *testing.T) {

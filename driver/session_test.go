@@ -225,6 +225,50 @@ func testColumns_temporaryTable(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 5, "rows in the table")
 }
 
+// Names of columns that aren't in ASCII work in each session's character set.
+func TestColumns_inEachCharacterSet(t *testing.T) { onEachAndOldest(t, testColumns_inEachCharacterSet) }
+
+func testColumns_inEachCharacterSet(t *testing.T) {
+	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id", "ru.ключ"), "charset=latin1")
+	for _, query := range []string{"SET NAMES utf8", "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, `ünï` INT)", "CREATE TABLE ru (a INT, `ключ` BIGINT NOT NULL PRIMARY KEY)"} {
+		plain.SetMaxOpenConns(1)
+		mustExec(t, plain, query)
+	}
+	a, b := pinned(t, ours), pinned(t, ours)
+	mustExec(t, b, "SET NAMES utf8mb4")
+	for range 2 {
+		for _, conn := range []*sql.Conn{a, b} {
+			mustExec(t, conn, "INSERT INTO ruled VALUES (NULL, 1)")
+			mustExec(t, conn, "INSERT INTO ruled SELECT NULL, 1")
+			mustExec(t, conn, "INSERT INTO ruled VALUES (NULL, ?)", 1)
+		}
+		mustExec(t, a, "SET NAMES utf8mb4")
+		mustExec(t, b, "SET NAMES latin1")
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND `ünï` = 1"), 12, "rows")
+	mustExec(t, a, "SET NAMES latin1")
+	for _, query := range []string{"INSERT INTO ru VALUES (1, NULL)", "INSERT INTO ru (a) VALUES (1)", "INSERT INTO ru SELECT 1, NULL", "SET character_set_results = utf8", "INSERT INTO ruled VALUES (NULL, 1)"} {
+		if _, err := a.ExecContext(t.Context(), query); !strings.HasPrefix(query, "SET") && !errors.Is(err, ErrUnsupportedStatement) {
+			t.Errorf("%s\nhave: %v\nwant: refused", query, err)
+		}
+	}
+}
+
+// The names of columns are read without the table's name that a parameter of go-sql-driver adds.
+func TestColumns_withAlias(t *testing.T) { onEachAndOldest(t, testColumns_withAlias) }
+
+func testColumns_withAlias(t *testing.T) {
+	ours, plain, _ := openFilled(t, "columnsWithAlias=true")
+	schema := column(t, plain, "SELECT DATABASE()")
+	for _, query := range []string{"INSERT INTO ruled VALUES (NULL, 1)", "INSERT INTO RULED VALUES (0, 1)", "REPLACE " + schema + ".ruled VALUES (DEFAULT, 1)", "INSERT INTO ruled SELECT NULL, 1"} {
+		if query == "INSERT INTO RULED VALUES (0, 1)" && number(t, plain, "SELECT @@lower_case_table_names") == 0 {
+			query = strings.ToLower(query)
+		}
+		mustExec(t, ours, query)
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 4, "rows")
+}
+
 // A user with only the INSERT privilege needs no column list.
 func TestColumns_withoutSelectPrivilege(t *testing.T) { onEach(t, testColumns_withoutSelectPrivilege) }
 
@@ -283,18 +327,22 @@ func testSession_answersInUTF16(t *testing.T) {
 
 // transactionSides opens a database with a rule and one with AUTO_INCREMENT, each on one
 // connection without cached metadata.
-func transactionSides(t *testing.T) (ours, plain *sql.Conn) {
+func transactionSides(t *testing.T, tables int) (ours, plain *sql.Conn) {
 	t.Helper()
 	var made int64
+	var columns []string
+	for i := range tables {
+		columns = append(columns, fmt.Sprintf("t%d.id", i))
+	}
 	open := func(db *sql.DB, auto string) *sql.Conn {
-		for _, table := range []string{"t0", "t1", "t2", "t3"} {
-			mustExec(t, db, "CREATE TABLE "+table+" (id BIGINT NOT NULL"+auto+" PRIMARY KEY, u INT UNIQUE)")
+		for i := range tables {
+			mustExec(t, db, fmt.Sprintf("CREATE TABLE t%d (id BIGINT NOT NULL%s PRIMARY KEY, u INT UNIQUE)", i, auto))
 		}
 		c := must(db.Conn(context.Background()))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	through, _ := openScripted(t, scriptRule(t, counted(&made), "t0.id", "t1.id", "t2.id", "t3.id"), "multiStatements=true")
+	through, _ := openScripted(t, scriptRule(t, counted(&made), columns...), "multiStatements=true")
 	_, direct := openScripted(t, scriptRule(t, counted(&made), "t0.id"), "multiStatements=true")
 	return open(through, ""), open(direct, " AUTO_INCREMENT")
 }
@@ -321,7 +369,7 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 		{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "INSERT INTO t0 VALUES (NULL, 1)", "INSERT INTO t0 (u) VALUES (LAST_INSERT_ID() * 0)"},
 	} {
 		t.Run(strings.Join(c, "; "), func(t *testing.T) {
-			ours, plain := transactionSides(t)
+			ours, plain := transactionSides(t, 4)
 			for _, query := range c {
 				query, fails := strings.CutPrefix(query, "!")
 				_, have := ours.ExecContext(ctx, query)
@@ -334,6 +382,71 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 	}
 }
 
+// failingStatements fail on each server, in the session of transactionSides.
+var failingStatements = []string{
+	"ROLLBACK TO SAVEPOINT sp", "ROLLBACK TO sp", "RELEASE SAVEPOINT sp", "SET @@no_such = 1", "SET sql_mode = 'NO_SUCH'", "SET @@version = 1",
+	"SET NAMES no_such", "USE no_such", "SELECT no_such()", "SELECT no_such", "SELECT no_such FROM t3", "SELECT * FROM no_such", "SELECT * FROM no_such.t", "SELECT u FROM t3, t2",
+	"INSERT INTO t0 (no_such) VALUES (1)", "INSERT INTO t0 (u) VALUES (1, 2)", "INSERT INTO t0 (u) VALUES ('x')", "INSERT INTO t0 (id, u) VALUES (7, 99999999999)",
+	"INSERT INTO t3 (u) VALUES (8), (8)", "INSERT INTO t3 (u) SELECT 8 UNION ALL SELECT 8", "UPDATE t3 SET no_such = 1", "UPDATE t3 SET u = 'x' WHERE u = 0", "DELETE FROM no_such",
+	"CALL no_such()", "EXECUTE no_such", "DEALLOCATE PREPARE no_such", "PREPARE p FROM 'no such'", "PREPARE p FROM 'SELECT * FROM no_such'", "SHOW COLUMNS FROM no_such", "SHOW CREATE TABLE no_such",
+	"LOCK TABLES no_such WRITE", "CREATE TABLE t0 (a INT)", "DROP TABLE no_such", "ALTER TABLE no_such ADD a INT", "TRUNCATE TABLE no_such", "no such", "KILL 99999999", "DO no_such()",
+	"SELECT 9223372036854775807 + 1", "SELECT (SELECT 1 UNION ALL SELECT 2)", "SELECT EXP(1000)", "XA COMMIT 'x'", "HANDLER t3 READ FIRST", "ANALYZE no_such", "SELECT u FROM t3 GROUP BY", "INSERT INTO no_such VALUES (1)",
+	"REPLACE INTO t3 (u, u) VALUES (1, 1)", "SELECT (SELECT u FROM t3 UNION ALL SELECT 1 UNION ALL SELECT 2)", "GRANT SELECT ON no_such TO no_such",
+	"CREATE TABLE x LIKE no_such", "CREATE TABLE x SELECT * FROM no_such", "RENAME TABLE no_such TO x", "CREATE INDEX i ON no_such (a)", "CREATE TRIGGER g BEFORE INSERT ON no_such FOR EACH ROW SET @a = 1",
+	"LOAD DATA INFILE 'no_such' INTO TABLE no_such", "REPLACE INTO no_such VALUES (1)", "HANDLER no_such OPEN", "/* a */ ROLLBACK WORK TO SAVEPOINT sp", "ROLLBACK TO `sp`", "CALL no_such.no_such(1)", "EXECUTE no_such USING @a", "SELECT no_such.no_such()",
+	"UPDATE no_such SET a = 1", "UPDATE t3, no_such SET u = 1", "SELECT * FROM t3 JOIN no_such", "DROP USER no_such", "DROP DATABASE no_such", "CREATE VIEW v AS SELECT * FROM no_such", "DROP VIEW no_such", "DROP PROCEDURE no_such", "DROP TRIGGER no_such",
+}
+
+// The characteristics of SET TRANSACTION still apply after a statement that fails before it uses a
+// table, and no longer after one that fails later.
+func TestTransaction_oneShotAfterAFailure(t *testing.T) {
+	onEachAndOldest(t, testTransaction_oneShotAfterAFailure)
+}
+
+func testTransaction_oneShotAfterAFailure(t *testing.T) {
+	const tables = 100 // the first INSERT into each needs metadata queries
+	ours, plain := transactionSides(t, tables)
+	both := func(failing, query string) (want error) {
+		_, have := ours.ExecContext(t.Context(), query)
+		_, want = plain.ExecContext(t.Context(), query)
+		// An INSERT … SELECT is refused while the characteristics apply.
+		if mysqlNumber(have) != mysqlNumber(want) && !(errors.Is(have, ErrUnsupportedStatement) && mysqlNumber(want) == 1792) {
+			t.Errorf("%s: %s\nhave: %v\nwant: %v", failing, query, have, want)
+		}
+		return want
+	}
+	for i, failing := range failingStatements {
+		both(failing, "SET TRANSACTION READ ONLY")
+		if both(failing, failing) == nil {
+			t.Errorf("%s does not fail", failing)
+		}
+		both(failing, fmt.Sprintf("INSERT INTO t%d VALUES (NULL, NULL)", tables-1-i))
+		both(failing, "INSERT INTO t1 SELECT NULL, NULL")
+		for _, conn := range []*sql.Conn{ours, plain} { // ends the characteristics
+			must(conn.ExecContext(t.Context(), "BEGIN"))(t)
+			must(conn.ExecContext(t.Context(), "COMMIT"))(t)
+		}
+	}
+}
+
+// A statement that fails after it has begun was the next transaction.
+func TestTransaction_oneShotIsUsedByAFailure(t *testing.T) {
+	onEachAndOldest(t, testTransaction_oneShotIsUsedByAFailure)
+}
+
+func testTransaction_oneShotIsUsedByAFailure(t *testing.T) {
+	ours, _ := transactionSides(t, 2)
+	for _, failing := range []string{"INSERT INTO t0 (u) VALUES (8), (8)", "INSERT INTO t0 VALUES (NULL, 8), (NULL, 8)"} {
+		must(ours.ExecContext(t.Context(), "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))(t)
+		if _, err := ours.ExecContext(t.Context(), failing); mysqlNumber(err) == 0 {
+			t.Errorf("%s\nhave: %v\nwant: an error of the server", failing, err)
+		}
+		if _, err := ours.ExecContext(t.Context(), "INSERT INTO t1 SELECT NULL, NULL"); err != nil { // refused before a new transaction
+			t.Errorf("INSERT … SELECT after %s: %v", failing, err)
+		}
+	}
+}
+
 // Random sequences of statements around SET TRANSACTION return the same errors as without
 // shardkey.
 func TestTransaction_sameAsPlain(t *testing.T) { onEachAndOldest(t, testTransaction_sameAsPlain) }
@@ -343,7 +456,7 @@ func testTransaction_sameAsPlain(t *testing.T) {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	refused := 0
 	for range 12 {
-		ours, plain := transactionSides(t)
+		ours, plain := transactionSides(t, 4)
 		var sent []string
 		for range 14 {
 			table := pick("t0", "t1", "t2", "t3")

@@ -60,8 +60,12 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 		return nil, nil
 	}
 	if t := p.opts.Tables(in.Schema, in.Name); t != nil {
-		if p.Charset != sqltoken.UTF8 && !sqltoken.IsASCII(t.KeyColumn) {
-			return nil, p.fail(at, in, "the key column has non-ASCII letters; SET NAMES utf8mb4")
+		if !isBeyondASCII(t.KeyColumn) && !slices.ContainsFunc(t.Sharding, isBeyondASCII) {
+			return t, nil
+		}
+		p.plan.ConsultedCharset = true
+		if p.Charset != sqltoken.UTF8 {
+			return nil, p.fail(at, in, "the key column or a sharding column has non-ASCII letters; SET NAMES utf8mb4")
 		}
 		return t, nil
 	}
@@ -84,6 +88,8 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 	}
 	return nil, nil
 }
+
+func isBeyondASCII(name string) bool { return !sqltoken.IsASCII(name) }
 
 // noteHints detects sql_mode in the hints after a statement's verb.
 func (p *parser) noteHints(text string) {
@@ -304,6 +310,9 @@ func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 		return nil, p.fail(in.end, in, "the table's columns are unknown; list the columns in the statement")
 	default:
 		columns, err = p.opts.Columns(in)
+	}
+	if slices.ContainsFunc(columns, isBeyondASCII) {
+		p.plan.ConsultedCharset = true
 	}
 	in.TableColumns = columns
 	return columns, err

@@ -27,7 +27,7 @@ func Parse(text string, opts Options) (*Plan, error) {
 	p.readUnsettled()
 	p.plan.Consulted |= p.Lexer.Consulted
 	p.plan.params, p.plan.dialect = p.params, p.server
-	p.plan.ConsultedCharset = !sqltoken.IsASCII(text[:p.readTo()])
+	p.plan.ConsultedCharset = p.plan.ConsultedCharset || !sqltoken.IsASCII(text[:p.readTo()])
 	if err == nil {
 		err = p.later
 	}

@@ -1,6 +1,7 @@
 package tidb
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -232,6 +233,9 @@ func (c *check) hasParts(at int, s *rewrite.Source) bool {
 func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
 	notOne := fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"}
 	stmts, err := Parse(in.Text(in.Source.Query), c.opts)
+	if errors.Is(err, ErrUnknown) {
+		return err // for example the table's columns in another character set
+	}
 	if err != nil || len(stmts) != 1 || Runs(stmts[0]) == nil {
 		return c.disagree(t.at, in, notOne)
 	}

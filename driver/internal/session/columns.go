@@ -167,9 +167,13 @@ func (t *tables) database() (database string) {
 	return database
 }
 
-// Columns returns the names of a table's columns, from the cache if possible.
+// Columns returns the names of a table's columns, from the cache if possible. They are in the
+// session's character set, so sessions share only names in ASCII.
 func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached bool, err error) {
 	if names = s.tables.names(t); names != nil {
+		return names, true, nil
+	}
+	if names = s.own.names(t); names != nil {
 		return names, true, nil
 	}
 	schema := t.schema
@@ -179,12 +183,19 @@ func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached 
 	if names, err = s.readColumns(ctx, schema, t.name); err != nil {
 		return nil, false, err
 	}
-	s.tables.putNames(t, names)
+	if sqltoken.IsASCII(strings.Join(names, "")) {
+		s.tables.putNames(t, names)
+	} else {
+		s.own.putNames(t, names)
+	}
 	return names, false, nil
 }
 
 // ForgetColumns makes the names of a table's columns outdated.
-func (s *Session) ForgetColumns(t Table) { s.tables.expire(t) }
+func (s *Session) ForgetColumns(t Table) {
+	s.tables.expire(t)
+	s.own.expire(t)
+}
 
 // readColumns queries the columns of an INSERT without a column list: all in order, with generated
 // columns and without invisible ones. A SELECT returns these, also for temporary tables. SHOW
@@ -193,7 +204,7 @@ func (s *Session) ForgetColumns(t Table) { s.tables.expire(t) }
 func (s *Session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	const tableDenied, columnDenied = 1142, 1143
 	table := sqltoken.QuoteTable(schema, name)
-	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0", name)
 	if base.IsServerError(err, tableDenied, columnDenied) {
 		columns, err = s.columnsShown(ctx, table)
 	}
@@ -205,8 +216,21 @@ func (s *Session) readColumns(ctx context.Context, schema, name string) ([]strin
 		return nil, fmt.Errorf("%w: table %s has no columns", rewrite.ErrUnsupportedStatement, table)
 	case err == nil && slices.ContainsFunc(columns, isWide):
 		return nil, unreadableColumns(table, errWide)
+	case err == nil && !sqltoken.IsASCII(strings.Join(columns, "")):
+		err = s.checkCharsets(ctx, table)
 	}
 	return columns, err
+}
+
+// checkCharsets returns an error if the names that the server returns are in another character set
+// than the statement that will contain them.
+func (s *Session) checkCharsets(ctx context.Context, table string) error {
+	row, err := s.askRow(ctx, "SELECT REPLACE(@@character_set_client, 'mb3', '') = REPLACE(IFNULL(@@character_set_results, 'utf8'), 'mb3', ''), "+
+		"@@character_set_client LIKE 'utf8%' AND IFNULL(@@character_set_results, 'utf8') LIKE 'utf8%' LIMIT 1")
+	if err == nil && len(row) == 2 && Text(row[0]) != "1" && Text(row[1]) != "1" {
+		err = unreadableColumns(table, errors.New("character_set_results is not character_set_client; SET NAMES utf8mb4"))
+	}
+	return err
 }
 
 func unreadableColumns(table string, err error) error {
@@ -225,11 +249,20 @@ func (s *Session) columnsShown(ctx context.Context, table string) (columns []str
 	return columns, err
 }
 
-func (s *Session) columnsOfResult(ctx context.Context, query string) ([]string, error) {
+// columnsOfResult returns the names of a query's columns, without the table's name that
+// columnsWithAlias of go-sql-driver adds.
+func (s *Session) columnsOfResult(ctx context.Context, query, table string) ([]string, error) {
 	rows, err := s.ask(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	columns := slices.Clone(rows.Columns())
+	columns, prefix := slices.Clone(rows.Columns()), len(table)+len(".")
+	if !slices.ContainsFunc(columns, func(name string) bool {
+		return len(name) <= prefix || !strings.EqualFold(name[:prefix], table+".")
+	}) {
+		for i := range columns {
+			columns[i] = columns[i][prefix:]
+		}
+	}
 	return columns, cmp.Or(s.Base.ReadRows(rows, func([]driver.Value) {}), s.setTransactionAgain(ctx))
 }

@@ -30,6 +30,7 @@ type Session struct {
 
 	cache  *Cache
 	tables *tables // shared by the cache, until the session may have temporary tables
+	own    *tables // names that aren't in ASCII, in the session's character set
 
 	// mode and charset are @@sql_mode and @@character_set_client, which one query returns.
 	mode      sqltoken.Mode
@@ -60,7 +61,7 @@ type Cache struct {
 
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
-	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables}
+	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables, own: new(tables)}
 }
 
 // Assume returns a copy for sessions without a server, whose connections answer queries with
@@ -96,6 +97,7 @@ func (s *Session) forget(query string, class sqltoken.Class) {
 	}
 	if c.Mode || c.Charset {
 		s.modeKnown = false
+		s.own.clear()
 	}
 	if c.Database {
 		s.databaseKnown = false
@@ -163,6 +165,7 @@ func (s *Session) forgetTables(query string) {
 		return
 	}
 	s.tables.clear()
+	s.own.clear()
 	if hidden {
 		s.tables = new(tables)
 	}
@@ -178,13 +181,44 @@ func (s *Session) TransactionBegan() { s.transaction = nil }
 // FollowTransaction is called after a statement of the program, with its error. The statement may
 // have set the characteristics of the next transaction, or may have been that transaction.
 func (s *Session) FollowTransaction(query string, err error) {
-	const syntaxError, unknownTable, readOnly = 1064, 1146, 1792 // no row was read or written
 	switch {
 	case err == nil:
 		s.transaction = nextTransaction(s.transaction, query, s.mode, s.charset)
-	case !base.IsServerError(err, readOnly, syntaxError, unknownTable):
+	case s.transaction != nil && !s.failedEarly(query, err):
 		s.transaction = nil
 	}
+}
+
+// failedEarly reports whether a statement failed before it was a transaction. The servers reset the
+// characteristics of the next transaction when they roll back a statement that has opened a table
+// (sql/transaction.cc, trans_rollback_stmt), or by an implicit COMMIT. MySQL checks the names of
+// columns before it opens the tables for reading. A test runs such statements on each server.
+func (s *Session) failedEarly(query string, err error) bool {
+	const (
+		syntaxError, readOnly                   = 1064, 1792
+		unknownDatabase, unknownTable           = 1049, 1146
+		ambiguousColumn, unknownColumn          = 1052, 1054
+		notOpen, unknownStatement, doesNotExist = 1109, 1243, 1305
+	)
+	lx := sqltoken.NewLexer(query, s.mode, s.charset)
+	verb := lx.Next()
+	_, readsNoTable, _ := follow(&lx, verb)
+	server := s.cache.server.Load()
+	switch {
+	case base.IsServerError(err, syntaxError, readOnly):
+		return true
+	case sqltoken.Classify(query) == sqltoken.ClassSeveral:
+		return false
+	case readsNoTable, lx.Is(verb, "RELEASE", "ROLLBACK", "KILL", "XA"):
+		return true
+	case lx.Is(verb, "CALL", "EXECUTE", "HANDLER"):
+		return base.IsServerError(err, unknownTable, notOpen, unknownStatement, doesNotExist)
+	case lx.Is(verb, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "LOCK", "GRANT", "REVOKE"):
+		return false // an implicit COMMIT comes first
+	case server != nil && server.Kind == ServerMySQL && base.IsServerError(err, ambiguousColumn, unknownColumn):
+		return true
+	}
+	return base.IsServerError(err, unknownDatabase, unknownTable)
 }
 
 // setTransactionAgain is called after a metadata query. If the query read a table, it was a
