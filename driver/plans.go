@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -201,32 +200,14 @@ func (p *plan) explainColumn(err error) error {
 	if !errors.As(err, &my) || my.Number != unknownColumn {
 		return err
 	}
-	_, quoted, _ := strings.Cut(my.Message, "'")
-	quoted, _, _ = strings.Cut(quoted, "'")
-	name := quoted[strings.LastIndexByte(quoted, '.')+1:]
 	for i := range p.Inserts {
-		if in := &p.Inserts[i]; strings.EqualFold(name, in.Table.KeyColumn) && p.addsColumn(i) {
+		in := &p.Inserts[i]
+		if column := in.Table.KeyColumn; session.ContainsName(my.Message, column+"'") && !session.ContainsName(p.key.text, column) {
 			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
-				"correct the rule or the table: %w", nameOf(in), in.Table.KeyColumn, err)
+				"correct the rule or the table: %w", nameOf(in), column, err)
 		}
 	}
 	return err
-}
-
-// addsColumn reports whether the key column of an insert is added to the statement.
-func (p *plan) addsColumn(insert int) bool {
-	in := &p.Inserts[insert]
-	if in.Source != nil {
-		return in.Source.KeyIndex < 0
-	}
-	column := sqltoken.QuoteIdentifier(in.Table.KeyColumn)
-	for s := range p.Splices() {
-		guard := !s.HasKey && strings.Contains(s.Before, "LAST_INSERT_ID") // in ON DUPLICATE KEY UPDATE
-		if s.Insert == insert && !guard && strings.Contains(s.Before, column) {
-			return true
-		}
-	}
-	return false
 }
 
 // unguard removes a plan with guarded upserts and turns the guard off for their tables. It returns

@@ -236,6 +236,7 @@ func TestMayCallFunctions(t *testing.T) {
 type splitting struct {
 	primary, replica driver.Connector
 	keeps            *regexp.Regexp // the SELECTs for the primary
+	kept             string         // the latest of them
 }
 
 func (c *splitting) Driver() driver.Driver { return c.primary.Driver() }
@@ -246,13 +247,13 @@ func (c *splitting) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	replica, err := c.replica.Connect(ctx)
-	return &splittingConn{primary, replica, c.keeps}, err
+	return &splittingConn{primary, replica, c}, err
 }
 
 type splittingConn struct {
 	driver.Conn
 	replica driver.Conn
-	keeps   *regexp.Regexp
+	of      *splitting
 }
 
 func (c *splittingConn) Close() error { return errors.Join(c.Conn.Close(), c.replica.Close()) }
@@ -263,7 +264,10 @@ func (c *splittingConn) ExecContext(ctx context.Context, query string, args []dr
 
 func (c *splittingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	to := c.Conn
-	if strings.HasPrefix(query, "SELECT") && !c.keeps.MatchString(query) {
+	switch keeps := c.of.keeps.MatchString(query); {
+	case keeps:
+		c.of.kept = query
+	case strings.HasPrefix(query, "SELECT"):
 		to = c.replica
 	}
 	return to.(driver.QueryerContext).QueryContext(ctx, query, args)
@@ -389,5 +393,31 @@ func testReports_missingKeyColumn(t *testing.T) {
 		if !errors.As(err, &my) || my.Number != 1054 || same == c.rules || c.rules != strings.Contains(err.Error(), "column id, which the rule names") {
 			t.Errorf("%s\nhave: %v", c.query, err)
 		}
+	}
+}
+
+// The query for keys has FOR UPDATE, but it locks no row and no gap, and needs no privilege but SELECT.
+func TestReports_queryLocksNothing(t *testing.T) { onEachAndOldest(t, testReports_queryLocksNothing) }
+
+func testReports_queryLocksNothing(t *testing.T) {
+	connector := must(mysql.NewConnector(must(mysql.ParseDSN(testserver.Database(t)))(t)))(t)
+	base := &splitting{primary: connector, replica: connector, keeps: regexp.MustCompile("FOR UPDATE$")}
+	var made int64
+	root, db := sql.OpenDB(connector), sql.OpenDB(mustConnector(t, base, scriptRule(t, counted(&made), "ruled.id")))
+	defer root.Close()
+	defer db.Close()
+	mustExec(t, root, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a INT) ENGINE = InnoDB")
+	mustExec(t, root, "INSERT INTO ruled VALUES (7, 1, 1)")
+	_, user := openAs(t, root, "SELECT, INSERT ON ruled")
+	mustExec(t, db, "INSERT IGNORE INTO ruled (u) VALUES (1), (11)")
+	mustExec(t, root, "DELETE FROM ruled WHERE id = 1002") // so that the query reads a gap
+
+	reader := must(user.BeginTx(t.Context(), nil))(t)
+	defer reader.Rollback()
+	equal(t, readAll(t, reader, strings.Replace(base.kept, "1001", "7", 1)), "[7]", base.kept)
+	writer := must(root.Conn(t.Context()))(t)
+	defer writer.Close()
+	for _, query := range []string{"SET innodb_lock_wait_timeout = 1", "INSERT INTO ruled VALUES (1002, 12, 1)", "UPDATE ruled SET a = 2 WHERE id = 7"} {
+		mustExec(t, writer, query)
 	}
 }

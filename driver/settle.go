@@ -209,7 +209,13 @@ func judge(f insertFacts, report insertReport) verdict {
 		}
 		return unclear
 	case f.upsert && report.id == 0:
-		return judgeWithoutID(f, changed, none)
+		switch {
+		case f.ignore && none:
+			return noneInserted
+		case f.carries, f.otherID, f.resets, changed:
+			return unclear
+		}
+		return allInserted
 	case f.upsert && f.otherID:
 		if changed && !f.resets {
 			return oneExists
@@ -229,18 +235,6 @@ func judge(f insertFacts, report insertReport) verdict {
 		return unclear
 	case f.replace && f.rows > 1 && !all:
 		return laterReplaced
-	}
-	return allInserted
-}
-
-// judgeWithoutID is judge for a guarded upsert of one row that reports the insert ID 0, and may have
-// matched a row.
-func judgeWithoutID(f insertFacts, changed, none bool) verdict {
-	switch {
-	case f.ignore && none:
-		return noneInserted
-	case f.carries, f.otherID, f.resets, changed:
-		return unclear
 	}
 	return allInserted
 }
@@ -268,7 +262,7 @@ func mayCallFunctions(text string) bool {
 		name := before[len(strings.TrimRightFunc(before, isNameRune)):]
 		begin := strings.ToUpper(strings.TrimLeft(after[:min(len(after), 80)], blanks))
 		switch {
-		case name != "" && !builtIn[strings.ToUpper(name)], strings.HasSuffix(before, "*/"),
+		case !strings.Contains(builtIn, " "+strings.ToUpper(name)+" "), strings.HasSuffix(before, "*/"),
 			strings.HasPrefix(begin, "/*"), strings.HasPrefix(begin, "SELECT"), strings.HasPrefix(begin, "WITH"):
 			return true
 		}
@@ -280,21 +274,15 @@ func isNameRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_$.`\"", r)
 }
 
-// builtIn has the words that are followed by a bracket in usual upserts, and aren't stored functions.
-var builtIn = func() map[string]bool {
-	words := map[string]bool{}
-	for _, word := range strings.Fields(`VALUES VALUE ROW UPDATE IN AND OR NOT XOR INTERVAL CASE WHEN THEN ELSE DEFAULT
-		IF IFNULL NULLIF COALESCE GREATEST LEAST ABS CEIL CEILING FLOOR MOD RAND ROUND CAST CONVERT CHAR
-		NOW CURDATE CURTIME CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP SYSDATE
-		UTC_DATE UTC_TIME UTC_TIMESTAMP UNIX_TIMESTAMP FROM_UNIXTIME DATE DATE_ADD DATE_SUB DATE_FORMAT STR_TO_DATE
-		TIME TIMESTAMP UUID UUID_SHORT UUID_TO_BIN CONCAT CONCAT_WS HEX UNHEX LEFT RIGHT LENGTH CHAR_LENGTH LOWER UPPER
-		LPAD RPAD REPLACE SUBSTR SUBSTRING TRIM MD5 SHA SHA1 SHA2 CRC32 FROM_BASE64 TO_BASE64 INET_ATON INET6_ATON
-		JSON_ARRAY JSON_EXTRACT JSON_MERGE_PATCH JSON_MERGE_PRESERVE JSON_OBJECT JSON_QUOTE JSON_SET POINT
-		ST_GEOMFROMTEXT ST_GEOMFROMWKB LAST_INSERT_ID USER CURRENT_USER DATABASE CONNECTION_ID VERSION`) {
-		words[word] = true
-	}
-	return words
-}()
+// builtIn are the words before a bracket in usual upserts that aren't stored functions, between
+// blanks. The empty word is one.
+const builtIn = "  VALUES VALUE ROW UPDATE IN AND OR NOT XOR INTERVAL CASE WHEN THEN ELSE DEFAULT IF IFNULL NULLIF COALESCE " +
+	"GREATEST LEAST ABS CEIL CEILING FLOOR MOD RAND ROUND CAST CONVERT CHAR NOW CURDATE CURTIME CURRENT_DATE CURRENT_TIME " +
+	"CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP SYSDATE UTC_DATE UTC_TIME UTC_TIMESTAMP UNIX_TIMESTAMP FROM_UNIXTIME DATE " +
+	"DATE_ADD DATE_SUB DATE_FORMAT STR_TO_DATE TIME TIMESTAMP UUID UUID_SHORT UUID_TO_BIN CONCAT CONCAT_WS HEX UNHEX LEFT " +
+	"RIGHT LENGTH CHAR_LENGTH LOWER UPPER LPAD RPAD REPLACE SUBSTR SUBSTRING TRIM MD5 SHA SHA1 SHA2 CRC32 FROM_BASE64 " +
+	"TO_BASE64 INET_ATON INET6_ATON JSON_ARRAY JSON_EXTRACT JSON_MERGE_PATCH JSON_OBJECT JSON_QUOTE JSON_SET POINT " +
+	"ST_GEOMFROMTEXT ST_GEOMFROMWKB LAST_INSERT_ID USER CURRENT_USER DATABASE CONNECTION_ID VERSION "
 
 // changed reports whether the statement inserted or changed a row. With clientFoundRows, an
 // existing row that stays unchanged counts as one affected row.
@@ -353,98 +341,92 @@ func (e *execution) settleReplaced(ctx context.Context, k *insertion, report *in
 }
 
 // verify queries which of the rows' keys are in the table, and which existing row a guarded upsert
-// matched last. If the query fails, or if its result contradicts the affected rows, the rows stay
-// uncertain, since the statement has succeeded. verify returns the verdict on an upsert of one row.
+// matched last. If the query fails, or if its result contradicts the affected rows, the other rows
+// stay uncertain, since the statement has succeeded. verify returns the verdict on an upsert of one
+// row.
 func (e *execution) verify(ctx context.Context, k *insertion, report *insertReport) verdict {
 	keys := e.rowKeys(k)
 	k.mark(rowUncertain)
 	reports := k.in.Guarded && e.session.ReportsInsertIDs()
 	found, err := e.session.PresentKeys(ctx, k.in, keys, reports)
 	if err == nil {
-		k.compare(keys, found)
-		lost := reports && len(found) == 0 && k.findsMatched(report) && k.keys.Len() == k.in.Rows() && !k.hasExpressions()
-		if lost || !k.isPossible(report.affected, e.session.Client().FoundRows) {
-			k.doubtMissing()
+		n := k.compare(keys, found)
+		lost := reports && len(found) == 0 && n.given == 0 && k.matched(report)
+		if lost || !k.isPossible(n, report.affected, e.session.Client().FoundRows) {
 			err = errContradiction
+		}
+		if k.in.Ignore && !k.in.OnDuplicate {
+			k.settleGiven(report.affected - n.inserted)
 		}
 	}
 	if err != nil {
-		e.warnUnknownKeys(ctx, k, report, err)
+		e.warnUnknownKeys(ctx, k, err)
 		return unclear
 	}
 	k.findExisting(report, found)
-	if k.in.Ignore && !k.in.OnDuplicate {
-		k.settleGiven(report.affected)
-	}
 	return k.verdict()
 }
 
+// rowCounts are numbers of rows by their keys.
+type rowCounts struct {
+	inserted int64 // generated, and in the table
+	given    int64 // explicit or an expression, so another row may have it
+	missing  int64 // not in the table
+}
+
 // compare sets the rows' states by the keys that are in the table, and removes these from present.
-func (k *insertion) compare(keys []any, present map[string]bool) {
+func (k *insertion) compare(keys []any, present map[string]bool) (n rowCounts) {
 	last := keys[len(keys)-1]
 	k.rows.lastPresent = last != nil && present[session.Text(last)]
 	for i, key := range keys {
-		switch {
-		case key == nil:
-		case present[session.Text(key)]:
+		switch is := key != nil && present[session.Text(key)]; {
+		case is && k.isGenerated(i):
 			k.rows.states[i] = rowInserted
-		case !k.isExpression(i):
+			n.inserted++
+		case is:
+			k.rows.states[i] = rowInserted
+			n.given++
+		case key == nil, k.isExpression(i): // the row has another key, or was not inserted
+			n.given++
+		default:
 			k.rows.states[i] = rowNotInserted
-		} // otherwise the row has another key, or was not inserted
+			n.missing++
+		}
 	}
 	for _, key := range keys {
 		delete(present, session.Text(key))
 	}
+	return n
 }
 
 var errContradiction = errors.New("the affected rows don't match the keys in the table: a replica may have answered the query")
 
-// isPossible reports whether the rows' states allow that number of affected rows. Otherwise another
-// server answered the query, another session changed the rows, or an invisible trigger did.
-func (k *insertion) isPossible(affected int64, foundRows bool) bool {
-	if affected == unknownCount || k.column.Facts().Triggered || k.hasExpressions() {
-		return true
-	}
-	var inserted, given, missing int64
-	for i := range k.in.Rows() {
-		switch {
-		case k.rows.of(i) == rowNotInserted:
-			missing++
-		case k.isGenerated(i):
-			inserted++
-		default:
-			given++ // another row may have the key
-		}
-	}
+// isPossible reports whether the rows allow that number of affected rows. Otherwise another server
+// answered the query, another session changed the rows, or an invisible trigger did.
+func (k *insertion) isPossible(n rowCounts, affected int64, foundRows bool) bool {
 	switch {
+	case affected == unknownCount, k.column.Facts().Triggered:
+		return true
 	case k.in.Replace: // the last row isn't replaced
 		return k.rows.of(k.in.Rows()-1) != rowNotInserted
 	case !k.in.OnDuplicate:
-		return inserted <= affected && affected <= inserted+given
+		return n.inserted <= affected && affected <= n.inserted+n.given
 	}
 	// A row that existed counts 2, or 0 if it is unchanged; with foundRows perhaps 1.
-	even := (affected-inserted)%2 == 0 || given > 0 || foundRows
-	return inserted <= affected && affected <= inserted+2*(missing+given) && even
+	even := (affected-n.inserted)%2 == 0 || n.given > 0 || foundRows
+	return n.inserted <= affected && affected <= n.inserted+2*(n.missing+n.given) && even
 }
 
-// warnUnknownKeys logs that the keys of a statement's rows couldn't be found, once for each table.
-func (e *execution) warnUnknownKeys(ctx context.Context, k *insertion, report *insertReport, err error) {
-	if k.table.warnedKeys.Swap(true) {
-		return
-	}
-	attrs := []any{"table", nameOf(k.in), "rows", k.in.Rows(), "error", err}
-	if report.affected != unknownCount {
-		attrs = append(attrs, "affected", report.affected)
-	}
-	e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", attrs...)
-}
-
-// doubtMissing makes the rows uncertain whose keys were not found.
-func (k *insertion) doubtMissing() {
+// warnUnknownKeys logs that the keys of a statement's rows weren't found, once for each table. The
+// rows whose keys are missing become uncertain.
+func (e *execution) warnUnknownKeys(ctx context.Context, k *insertion, err error) {
 	for i, state := range k.rows.states {
 		if state == rowNotInserted {
 			k.rows.states[i] = rowUncertain
 		}
+	}
+	if !k.table.warnedKeys.Swap(true) {
+		e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(k.in), "rows", k.in.Rows(), "error", err)
 	}
 }
 
@@ -452,22 +434,22 @@ func (k *insertion) doubtMissing() {
 // table that aren't the rows' own: LAST_INSERT_ID(), at most. That is the existing row's key if the
 // statement set it, and may be an older one otherwise.
 func (k *insertion) findExisting(report *insertReport, others map[string]bool) {
+	missing := k.count(rowNotInserted)
 	for text := range others {
 		key := sqltoken.ParseInteger(text, 10)
-		if id := toInt64(key); !k.findsMatched(report) && !(k.carries && k.count(rowNotInserted) > 0) && id != report.id {
+		if id := toInt64(key); !k.matched(report) && !(k.carries && missing > 0) && id != report.id {
 			continue
 		}
-		if k.count(rowNotInserted) == 1 && k.count(rowUncertain) == 0 {
+		if missing == 1 && k.count(rowUncertain) == 0 {
 			k.rows.existing = key
 		}
 		report.id = toInt64(key)
 	}
 }
 
-// findsMatched reports whether a row certainly existed, so that LAST_INSERT_ID() is the key of the
-// last such row. The row isn't certain to have existed if IGNORE may have skipped it, or if a trigger
-// may have changed its key.
-func (k *insertion) findsMatched(report *insertReport) bool {
+// matched reports whether a row certainly existed, so that LAST_INSERT_ID() is the key of the last
+// such row. IGNORE may have skipped a row instead, and a trigger may have changed a new row's key.
+func (k *insertion) matched(report *insertReport) bool {
 	facts, updated := k.column.Facts(), report.affected == 2*int64(k.in.Rows())
 	return k.count(rowNotInserted) > 0 && (updated || !k.in.Ignore && !facts.Triggered) &&
 		!(facts.OtherHasAutoIncrement && k.in.Rows() > 1) // LAST_INSERT_ID() may be that column's value
@@ -511,20 +493,15 @@ func (k *insertion) hasExpressions() bool {
 	return false
 }
 
-// settleGiven sets the state of the rows with explicit keys of an IGNORE, by the number of affected
-// rows. An explicit key in the table may be another row's.
-func (k *insertion) settleGiven(affected int64) {
-	for i := range k.in.Rows() {
-		if k.isGenerated(i) && k.rows.of(i) == rowInserted {
-			affected--
-		}
-	}
+// settleGiven sets the state of the rows with explicit keys of an IGNORE, given how many of them were
+// inserted. An explicit key in the table may be another row's.
+func (k *insertion) settleGiven(inserted int64) {
 	state := rowUncertain
-	switch given := int64(k.in.Rows() - k.keys.Len()); {
+	switch {
 	case k.column.Facts().Triggered: // a generated key that the trigger changed looks as if it was skipped
-	case affected == given:
+	case inserted == int64(k.in.Rows()-k.keys.Len()):
 		state = rowInserted
-	case affected == 0:
+	case inserted == 0:
 		state = rowNotInserted
 	}
 	for i := range k.rows.states {

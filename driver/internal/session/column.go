@@ -3,12 +3,11 @@ package session
 import (
 	"context"
 	"database/sql/driver"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -151,7 +150,7 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 		facts.HasTriggers = true
 		statement := Text(row[body])
 		changes := Text(row[timing]) == "BEFORE" && strings.Contains(Text(row[event]), "INSERT") &&
-			containsName(strings.ToLower(statement), strings.ToLower(c.name))
+			ContainsName(statement, c.name)
 		facts.Triggered = facts.Triggered || changes
 		facts.ReadsLastID = facts.ReadsLastID || sqltoken.MentionsLastInsertID(statement)
 	})
@@ -161,19 +160,10 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 	return err
 }
 
-// containsName reports whether a statement contains a name, not as a part of another.
-func containsName(statement, name string) bool {
-	isPart := func(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-	for {
-		before, after, found := strings.Cut(statement, name)
-		first, _ := utf8.DecodeRuneInString(after)
-		last, _ := utf8.DecodeLastRuneInString(before)
-		if !found || !isPart(first) && !isPart(last) {
-			return found
-		}
-		_, size := utf8.DecodeRuneInString(name)
-		statement = statement[len(before)+size:]
-	}
+// ContainsName reports whether a statement contains a name, not as a part of another.
+func ContainsName(statement, name string) bool {
+	const other = `[^\pL\pN_$]`
+	return regexp.MustCompile(`(?i)(^|` + other + `)` + regexp.QuoteMeta(name) + `($|` + other + `)`).MatchString(statement)
 }
 
 // Unfit returns the index of the first key that the column can't store, -1 if it can store all, and
