@@ -137,14 +137,17 @@ func (a *assigner) clearWarnings() {
 // askWarnings asks the store for its warnings, and logs new ones. If the request fails, the old
 // warnings stay, and the next operation will return the error.
 func (a *assigner) askWarnings(ctx context.Context) {
-	if a.info.Warnings == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, a.opTimeout())
 	defer cancel()
-	warnings, err := a.info.Warnings(ctx)
-	if err != nil {
-		return
+	var warnings []string
+	if a.info.Warnings != nil {
+		var err error
+		if warnings, err = a.info.Warnings(ctx); err != nil {
+			return
+		}
+	}
+	if other := a.otherLayouts(ctx); other != "" {
+		warnings = append(slices.Clone(warnings), other)
 	}
 	a.mu.Lock()
 	before := a.forgets
@@ -152,13 +155,13 @@ func (a *assigner) askWarnings(ctx context.Context) {
 	a.mu.Unlock()
 	for _, w := range warnings {
 		if !slices.Contains(before, w) {
-			a.config.Logger.Warn("shardkey: worker-ID store is not durable",
+			a.config.Logger.Warn("shardkey: worker IDs may not be unique",
 				"store", a.info.Name, "warning", w)
 		}
 	}
 }
 
-// storeWarnings returns the warnings about the store's settings.
+// storeWarnings returns the warnings about the store.
 func (a *assigner) storeWarnings() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
