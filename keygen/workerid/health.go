@@ -194,7 +194,6 @@ func (a *assigner) Health() spi.Health {
 
 var (
 	_ spi.WorkerIDLister = (*assigner)(nil)
-	_ spi.WorkerIDLister = (*unleased)(nil)
 )
 
 // ListWorkerIDs reads the records of the namespace.
@@ -255,13 +254,4 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 		id.State = "expired"
 	}
 	return id
-}
-
-// ListWorkerIDs returns the one worker ID.
-func (u *unleased) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
-	id, err := u.find()
-	if err != nil {
-		return spi.WorkerIDs{}, err
-	}
-	return spi.WorkerIDs{Store: u.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: "fixed"}}}, nil
 }
