@@ -3,6 +3,7 @@ package snowflake
 import (
 	"container/list"
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,9 @@ func newGenerator(cfg config) *generator {
 	}
 	if cfg.RingSize > 1 {
 		g.catchUp = min(g.catchUp, int64(cfg.RingSize)-1)
+	}
+	if a, ok := cfg.Assigner.(interface{ UsedWith(layout string) }); ok {
+		a.UsedWith(fmt.Sprintf("layout %s, tick %v, epoch %s", cfg.Layout, cfg.Layout.Tick, stamp(cfg.Epoch)))
 	}
 	return g
 }

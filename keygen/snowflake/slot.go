@@ -34,8 +34,8 @@ type slot struct {
 	leave func()            // releases a shared state; nil for a leased slot
 }
 
-// unleasedSlot returns a slot for a worker ID that has no limit.
-func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
+// fixedSlot returns a slot for a worker ID that has no limit.
+func (g *generator) fixedSlot(id int64, from uint64) (*slot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 // takeSlot returns a slot for the configured worker ID. now is the clock's tick: the ring must not
 // use ticks before this process started.
 func (g *generator) takeSlot(now int64) (*slot, error) {
-	s, err := g.unleasedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
+	s, err := g.fixedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (g *generator) leasedSlot(ctx context.Context, from uint64) (*slot, error) 
 	}
 	from = max(from, uint64(start)<<g.seqBits)
 	if lease.Limit() == math.MaxInt64 {
-		s, err := g.unleasedSlot(id, max(from, uint64(now)<<g.seqBits))
+		s, err := g.fixedSlot(id, max(from, uint64(now)<<g.seqBits))
 		if err == nil {
 			s.lease = lease
 		}

@@ -50,6 +50,7 @@ type assigner struct {
 	closed  bool
 	leases  map[*lease]struct{}
 	forgets []string       // the store's latest warnings
+	layouts []string       // of the generators; see UsedWith
 	odd     []string       // warnings about worker IDs, from the last reading of the store
 	logged  map[int64]bool // worker IDs whose warning was logged
 	// figures.Err is the error of the last acquisition.

@@ -516,7 +516,7 @@ func TestForeignRecordError_content(t *testing.T) {
 // A worker ID that is not leased must be one of the layout's.
 func TestUnleased_bounds(t *testing.T) {
 	for id, want := range map[int64]bool{-1: false, 0: true, 15: true, 16: false} {
-		u := &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}
+		u := &fixed{kind: "STATIC", find: func() (int64, error) { return id, nil }}
 		l, err := u.AcquireWorkerID(t.Context(), 15)
 		if (err == nil) != want || err != nil && !errors.Is(err, spi.ErrNoWorkerID) {
 			t.Errorf("%d of 0..15\nhave: %v, %v\nwant: %v", id, l, err, want)
@@ -526,11 +526,11 @@ func TestUnleased_bounds(t *testing.T) {
 		}
 	}
 	none := errors.New("none")
-	u := &unleased{kind: "IP", find: func() (int64, error) { return 0, none }}
+	u := &fixed{kind: "IP", find: func() (int64, error) { return 0, none }}
 	if _, err := u.AcquireWorkerID(t.Context(), 15); !errors.Is(err, none) || !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: %v", err, none)
 	}
-	static := &unleased{kind: "STATIC", find: func() (int64, error) { return 7, nil }}
+	static := &fixed{kind: "STATIC", find: func() (int64, error) { return 7, nil }}
 	if h := static.Health(); *h.WorkerID != 7 || len(h.Warnings) != 1 || h.Err != nil {
 		t.Errorf("have: %+v\nwant: worker ID 7 with a warning", h)
 	}

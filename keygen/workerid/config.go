@@ -100,12 +100,12 @@ func newStatic(p spi.Props) (spi.WorkerIDAssigner, error) {
 	if id < 0 {
 		return nil, &spi.PropError{Name: "worker-id", Want: "a worker ID that no other process has"}
 	}
-	return &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}, nil
+	return &fixed{kind: "STATIC", find: func() (int64, error) { return id, nil }}, nil
 }
 
 func newMachine(kind string, find func() (int64, error)) func(spi.Props) (spi.WorkerIDAssigner, error) {
 	return func(spi.Props) (spi.WorkerIDAssigner, error) {
-		return &unleased{kind: kind, find: find}, nil
+		return &fixed{kind: kind, find: find}, nil
 	}
 }
 

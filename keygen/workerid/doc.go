@@ -57,7 +57,8 @@
 // # Records that are removed
 //
 // A worker ID without a record was never used, or its record was removed: a truncated table,
-// FLUSHALL, a removed directory. If the clocks of both owners agree, even that repeats no key:
+// FLUSHALL, a removed directory. If the clocks of both owners agree and their leases have the same
+// length, even that repeats no key:
 //
 //   - A lease reserves at most one lease length L beyond the clock reading r of its renewal, so its
 //     limit is at most r + L. It reserves more only when its generator asks for a time that is more

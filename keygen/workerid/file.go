@@ -91,7 +91,37 @@ const (
 
 var recordFile = regexp.MustCompile(`^([0-9]{4,})\.json$`)
 
-func (s *fileStore) info() Info { return Info{Name: "FILE " + s.path} }
+func (s *fileStore) info() Info { return Info{Name: "FILE " + s.path, Warnings: s.warnings} }
+
+// warnings returns a warning if the directory is on a file system that other machines share, or
+// that a container loses at its end. If the directory doesn't exist yet, its parent is examined.
+func (s *fileStore) warnings(context.Context) ([]string, error) {
+	for dir := s.dir; ; dir = filepath.Dir(dir) {
+		kind, err := fileSystem(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			continue
+		}
+		if risk := fileSystemRisks[kind]; err == nil && risk != "" {
+			return []string{fmt.Sprintf("FILE %s: the directory is on %s, and keys can repeat; "+
+				"use a local file system or a volume, or keep leases in SQL", s.path, risk)}, nil
+		}
+		return nil, err
+	}
+}
+
+// fileSystemRisks are file systems that don't suit leases, by their numbers in statfs:
+// https://man7.org/linux/man-pages/man2/statfs.2.html
+var fileSystemRisks = map[uint32]string{
+	0x794c7630: "overlayfs, which a container loses when it ends, and which no other container sees",
+	0x6969:     network("NFS"),
+	0xff534d42: network("CIFS"),
+	0xfe534d42: network("SMB2"),
+	0x517b:     network("SMB"),
+}
+
+func network(name string) string {
+	return name + ", where locks and renames of other machines are not reliable"
+}
 
 func (s *fileStore) Close() error {
 	s.closed.Store(true)

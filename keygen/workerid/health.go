@@ -136,14 +136,17 @@ func (a *assigner) clearWarnings() {
 // askWarnings asks the store for its warnings, and logs new ones. If the request fails, the old
 // warnings stay, and the next operation will return the error.
 func (a *assigner) askWarnings(ctx context.Context) {
-	if a.info.Warnings == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, a.opTimeout())
 	defer cancel()
-	warnings, err := a.info.Warnings(ctx)
-	if err != nil {
-		return
+	var warnings []string
+	if a.info.Warnings != nil {
+		var err error
+		if warnings, err = a.info.Warnings(ctx); err != nil {
+			return
+		}
+	}
+	if other := a.otherLayouts(ctx); other != "" {
+		warnings = append(slices.Clone(warnings), other)
 	}
 	a.mu.Lock()
 	before := a.forgets
@@ -151,13 +154,13 @@ func (a *assigner) askWarnings(ctx context.Context) {
 	a.mu.Unlock()
 	for _, w := range warnings {
 		if !slices.Contains(before, w) {
-			a.config.Logger.Warn("shardkey: worker-ID store is not durable",
+			a.config.Logger.Warn("shardkey: worker IDs may not be unique",
 				"store", a.info.Name, "warning", w)
 		}
 	}
 }
 
-// storeWarnings returns the warnings about the store's settings.
+// storeWarnings returns the warnings about the store.
 func (a *assigner) storeWarnings() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +193,6 @@ func (a *assigner) Health() spi.Health {
 
 var (
 	_ spi.WorkerIDLister = (*assigner)(nil)
-	_ spi.WorkerIDLister = (*unleased)(nil)
 )
 
 // ListWorkerIDs reads the records of the namespace.
@@ -251,13 +253,4 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 		id.State = "expired"
 	}
 	return id
-}
-
-// ListWorkerIDs returns the one worker ID.
-func (u *unleased) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
-	id, err := u.find()
-	if err != nil {
-		return spi.WorkerIDs{}, err
-	}
-	return spi.WorkerIDs{Store: u.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: "fixed"}}}, nil
 }

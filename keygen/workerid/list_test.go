@@ -117,7 +117,7 @@ func TestList_foreign(t *testing.T) {
 	}
 }
 
-func TestList_unleased(t *testing.T) {
+func TestList_fixed(t *testing.T) {
 	list, err := newFromProps(t, "STATIC", map[string]any{"worker-id": "5"}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].ID != 5 || list.List[0].State != "fixed" || list.Store != "STATIC worker-id=5" {
 		t.Errorf("have: %+v, %v\nwant: worker ID 5, fixed", list, err)

@@ -3,6 +3,7 @@ package workerid
 import (
 	"bytes"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -30,6 +31,13 @@ func startTime(stat []byte) string {
 		return ""
 	}
 	return string(fields[19])
+}
+
+// fileSystem returns the number of the file system that has a file.
+func fileSystem(name string) (uint32, error) {
+	var s syscall.Statfs_t
+	err := syscall.Statfs(name, &s)
+	return uint32(s.Type), err
 }
 
 // uptime returns how long the machine has been up, including the time in suspension. ok is false if

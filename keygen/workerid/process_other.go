@@ -6,4 +6,6 @@ import "time"
 
 func identity() string { return "" }
 
+func fileSystem(string) (uint32, error) { return 0, nil }
+
 func uptime() (time.Duration, bool) { return 0, false }

@@ -1,10 +1,12 @@
 package workerid_test
 
 import (
+	"bytes"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -163,7 +165,105 @@ func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
 	defer old.Close()
 	_, err := old.CompareAndSet(t.Context(), 0, record, workerid.Record{Owner: "you", ReservedUntil: 10})
 	if !errors.Is(err, driver.ErrBadConn) {
-		t.Errorf("have: %v\nwant: %v, after which a connection is opened anew", err, driver.ErrBadConn)
+		t.Errorf("have: %v\nwant: %v, after which another connection is opened", err, driver.ErrBadConn)
+	}
+}
+
+// The settings with which the server may lose leases are warnings.
+func TestSQLStore_warnings(t *testing.T) {
+	if testserver.EachAndOldest(t, TestSQLStore_warnings) {
+		return
+	}
+	server := testserver.StartSQL(t)
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE DATABASE leases"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysql.ParseDSN(server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.DBName = "leases"
+	for _, tt := range []struct {
+		flush, engine, table string
+		want                 []string
+	}{
+		{"1", "", "shardkey_worker", nil}, // no table yet
+		{"1", "InnoDB", "leases.shardkey_worker", nil},
+		{"0", "InnoDB", "shardkey_worker", []string{"innodb_flush_log_at_trx_commit 0"}},
+		{"2", "MyISAM", "shardkey_worker", []string{"innodb_flush_log_at_trx_commit 2", "engine MyISAM"}},
+		{"1", "MyISAM", "leases.shardkey_worker", []string{"engine MyISAM"}},
+	} {
+		mustExec(t, c.FormatDSN(), "SET GLOBAL innodb_flush_log_at_trx_commit = %s", tt.flush)
+		if tt.engine != "" {
+			mustExec(t, c.FormatDSN(), "ALTER TABLE shardkey_worker ENGINE=%s", tt.engine)
+		}
+		var log bytes.Buffer
+		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
+			t.Fatal(err)
+		}
+		have := a.Health().Warnings
+		logged := strings.Count(log.String(), "may not be unique")
+		for i, want := range tt.want {
+			if i >= len(have) || !strings.Contains(have[i], want) || !strings.Contains(log.String(), want) {
+				t.Errorf("%+v\nhave: %q, logged %s", tt, have, &log)
+			}
+		}
+		if len(have) != len(tt.want) || logged != len(tt.want) {
+			t.Errorf("%+v\nhave: %q, %d logged", tt, have, logged)
+		}
+	}
+}
+
+// Processes whose generators have different layouts or epochs in one namespace are warned. Those that
+// use more or fewer generators of a rule aren't.
+func TestSQLStore_layoutsOfANamespace(t *testing.T) {
+	if testserver.EachAndOldest(t, TestSQLStore_layoutsOfANamespace) {
+		return
+	}
+	dsn := testserver.Database(t)
+	type props = map[string]any
+	for i, tt := range []struct {
+		generators []props
+		want       string // the layouts of the process before
+	}{
+		{[]props{{}}, ""},
+		{[]props{{}}, ""},
+		{[]props{{}, {"layout": "41-9-13"}}, ""},
+		{[]props{{"layout": "41-9-13"}}, ""},
+		{[]props{{}, {"layout": "41-9-13"}}, ""},
+		{[]props{{"epoch": "2020-01-01"}}, "41-10-12"},
+		{[]props{{"epoch": "2020-01-01"}}, ""},
+		{[]props{{"epoch": "2020-01-01"}, {"layout": "41-9-13"}}, ""},
+		{[]props{{"epoch": "2020-01-01"}, {"layout": "30-9-13", "tick": "1s"}}, "41-9-13"},
+	} {
+		a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
+		var last workerid.Snowflake
+		for _, p := range tt.generators {
+			g, err := workerid.NewSnowflake(a, spi.Host{}, 1, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = g
+		}
+		if _, err := last.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, w := range last.Health().Warnings {
+			if strings.Contains(w, "keys of one column can repeat") {
+				text += w
+			}
+		}
+		if (text != "") != (tt.want != "") || !strings.Contains(text, tt.want) {
+			t.Errorf("process %d\nhave: %q\nwant: a warning of %q", i, text, tt.want)
+		}
+		_ = last.Close()
 	}
 }
 

@@ -201,7 +201,7 @@ func TestAssigner_describesWhatItHolds(t *testing.T) {
 	if err != nil || list.Max != -1 {
 		t.Errorf("have: %+v, %v\nwant: no highest worker ID, which only a layout has", list, err)
 	}
-	u := &unleased{kind: "STATIC", find: func() (int64, error) { return 5, nil }}
+	u := &fixed{kind: "STATIC", find: func() (int64, error) { return 5, nil }}
 	if list, err := u.ListWorkerIDs(t.Context()); err != nil || list.Max != -1 {
 		t.Errorf("have: %+v, %v\nwant: no highest worker ID", list, err)
 	}

@@ -13,6 +13,8 @@
 // The processes write every key to a pipe, and no two may be equal. Every error must be of a
 // documented type. All processes must generate keys again after the last fault.
 //
+// TestRemovedRecords removes all records of a store while processes run and others start.
+//
 // In a plain go test, the test of a subject takes some seconds. It can also run for longer:
 //
 //	go test ./internal/test/engines/chaos -v -timeout 0 -duration 10m

@@ -13,23 +13,24 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// unleased returns one worker ID that isn't leased. Nothing prevents other processes from using it
+// fixed returns one worker ID that isn't leased. Nothing prevents other processes from using it
 // too. It implements STATIC, IP and HOSTNAME.
-type unleased struct {
+type fixed struct {
 	kind string
 	// find returns the worker ID from the configuration or the machine.
 	find func() (int64, error)
 }
 
 var (
-	_ spi.WorkerIDAssigner = (*unleased)(nil)
-	_ spi.Describer        = (*unleased)(nil)
-	_ spi.HealthReporter   = (*unleased)(nil)
+	_ spi.WorkerIDAssigner = (*fixed)(nil)
+	_ spi.Describer        = (*fixed)(nil)
+	_ spi.HealthReporter   = (*fixed)(nil)
+	_ spi.WorkerIDLister   = (*fixed)(nil)
 )
 
 // AcquireWorkerID returns the worker ID. The error wraps spi.ErrNoWorkerID, for example if the
 // worker ID is too high for the generator's layout.
-func (u *unleased) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
+func (u *fixed) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (u *unleased) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 	return unlimited(id), nil
 }
 
-func (u *unleased) Describe() string {
+func (u *fixed) Describe() string {
 	id, err := u.find()
 	if err != nil {
 		return u.kind
@@ -54,7 +55,7 @@ func (u *unleased) Describe() string {
 }
 
 // Health warns about the risks of a worker ID without a lease.
-func (u *unleased) Health() spi.Health {
+func (u *fixed) Health() spi.Health {
 	h := spi.Health{Warnings: []string{
 		u.kind + ": nothing checks that no other process has this worker ID, or had it with a clock ahead",
 	}}
@@ -65,6 +66,15 @@ func (u *unleased) Health() spi.Health {
 	}
 	h.WorkerID = &id
 	return h
+}
+
+// ListWorkerIDs returns the one worker ID.
+func (u *fixed) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
+	id, err := u.find()
+	if err != nil {
+		return spi.WorkerIDs{}, err
+	}
+	return spi.WorkerIDs{Store: u.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: "fixed"}}}, nil
 }
 
 // unlimited is a worker ID without a time interval.
