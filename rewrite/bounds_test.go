@@ -129,6 +129,20 @@ func TestGiven_charsets(t *testing.T) {
 	}
 }
 
+// x'41' is a number or a string, depending on the server and on the column.
+func TestGiven_hexadecimal(t *testing.T) {
+	for dialect := range DialectVitess + 1 {
+		for _, text := range []string{"x'41'", "X'41'", "(x'41')", "0x41", "b'1'"} {
+			tables := func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindText, Sharding: []string{"a"}} }
+			opts := Options{Tables: tables, Dialect: func() (Dialect, error) { return dialect, nil }}
+			p := mustParse(t, "INSERT INTO t (id, a) VALUES (X'41', "+text+")", opts)
+			if kind, _, value := p.Given(&p.Inserts[0], 0, 0); kind != GivenUnknown {
+				t.Errorf("%s in dialect %d\nhave: %d, %v\nwant: unknown", text, dialect, kind, value)
+			}
+		}
+	}
+}
+
 // A statement of the maximum length is examined.
 func TestGivenNumbers_longest(t *testing.T) {
 	const text = "INSERT INTO free VALUES (7, '')"

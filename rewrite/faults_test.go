@@ -116,6 +116,23 @@ func TestCheck_agreesWithCommentsBefore(t *testing.T) {
 	}
 }
 
+// TestCheck_agreesWithMarksInStrings: a comment mark in a string that asks for a key isn't a comment.
+func TestCheck_agreesWithMarksInStrings(t *testing.T) {
+	opts := rewrite.GoldenCases(t)[0].Options
+	opts.Mode = 0 // lax: the server would store 0
+	for _, key := range []string{`'-- 0'`, `'a# '`, `'x/*'`, `'*/'`, `'# '`, `' '`, `"it's -- "`, `'it''s #'`, `'\'# '`, `'a' '-- b'`, `N'#'`, `_latin1'-- '`, `('-- 0')`} {
+		text := "INSERT INTO t (id, a) VALUES (" + key + ", 1)"
+		plan, err := rewrite.Parse(text, opts)
+		if err != nil || plan.Fills() != 1 {
+			t.Errorf("%s\nhave: %v\nwant: a generated key", text, err)
+			continue
+		}
+		if outcome, err := tidb.Check(text, opts, plan); outcome == tidb.OutcomeDisagreed {
+			t.Errorf("%s\nhave: %v\nwant: agreed", text, err)
+		}
+	}
+}
+
 func TestCheck_refusesFaults(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
 	opts.Mode = 0

@@ -95,6 +95,8 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	}
 	l, ok := p.literal(tokens)
 	switch null := p.isNull(tokens); {
+	case null && len(tokens) > 1 && p.isMySQL():
+		return SlotUnknown, p.fail(v.start, in, "MySQL 8 and later refuse \\N; write NULL")
 	case null && !in.Table.KeepExplicit:
 		return SlotFill, nil
 	case null:

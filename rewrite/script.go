@@ -358,10 +358,11 @@ func (p *parser) storedProgram() bool {
 // END and similar blocks. An INSERT may follow a definition without a recognizable end.
 func (p *parser) skipProgram() error {
 	saved, params := p.Lexer, p.params
-	depth := 0
+	depth, returns := 0, false // returns: the type of a function, and then perhaps its body
 	for {
 		before := p.Prev
 		t := p.Next()
+		returns = p.Is(t, "RETURNS") || returns && depth == 0 && !p.Is(t, "RETURN")
 		switch {
 		case (t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad) && depth > 0:
 			p.Restore(saved)
@@ -373,21 +374,36 @@ func (p *parser) skipProgram() error {
 			p.params++
 		case p.Is(t, "END"):
 			depth--
-			if p.opensBlock(p.Peek(), p.Prev) {
+			if p.opensBlock(p.Peek(), p.Prev, false) {
 				p.Next() // END IF
 			}
-		case p.opensBlock(t, before):
+		case p.opensBlock(t, before, returns):
 			depth++
 		}
 	}
 }
 
-// opensBlock reports whether t is a word that needs an END. before is the token before t.
-func (p *parser) opensBlock(t, before sqltoken.Token) bool {
-	if p.Is(t, "FOR") && p.locks(t) {
+// opensBlock reports whether t is a word that needs an END. before is the token before t. begins
+// reports whether a statement may follow any token. In a stored program, BEGIN isn't the beginning
+// of a transaction (MySQL manual, "START TRANSACTION").
+func (p *parser) opensBlock(t, before sqltoken.Token, begins bool) bool {
+	switch {
+	case p.Is(t, "CASE"):
+		return true
+	case p.Is(t, "BEGIN"):
+		return p.beginsStatement(before) || before.Kind != sqltoken.Punct && !p.isName(t, before)
+	case p.Is(t, "FOR") && p.locks(t):
 		return false
 	}
-	return p.Is(t, "CASE") || p.Is(t, "BEGIN", "IF", "LOOP", "REPEAT", "WHILE", "FOR") && p.beginsStatement(before)
+	return p.Is(t, "IF", "LOOP", "REPEAT", "WHILE", "FOR") && (begins || p.beginsStatement(before))
+}
+
+// isName reports whether the BEGIN in t is a name, or the verb of XA BEGIN.
+func (p *parser) isName(t, before sqltoken.Token) bool {
+	defer p.LookAhead()()
+	p.Pos = t.End
+	next := p.Next()
+	return p.Is(before, "XA") || next.Kind == sqltoken.Punct || p.Is(next, "FROM", "AS", "INTO", "IS", "AND", "OR")
 }
 
 // locks reports whether the FOR in t begins FOR UPDATE or FOR SHARE.
@@ -400,6 +416,7 @@ func (p *parser) locks(t sqltoken.Token) bool {
 // beginsStatement reports whether a statement of a stored program may follow the token before.
 func (p *parser) beginsStatement(before sqltoken.Token) bool {
 	return p.Is(before, "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW", "END", "ATOMIC") ||
+		p.Is(before, "SQLEXCEPTION", "SQLWARNING", "FOUND") || // conditions of a handler
 		p.Is(before, "DETERMINISTIC", "SQL", "DATA", "INVOKER", "DEFINER") || // characteristics of a routine
 		before.Kind == sqltoken.String || p.IsPunct(before, ';') || p.IsPunct(before, ')') || p.IsPunct(before, ':')
 }

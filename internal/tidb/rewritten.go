@@ -221,7 +221,7 @@ func (c *check) splices() error {
 	pos, key := 0, keyWriter{keys: c.keys}
 	c.plain = true
 	for s := range c.plan.Splices() {
-		if endsInComment(c.text[s.At:s.End]) {
+		if c.endsInComment(c.text[s.At:s.End]) {
 			what := fact{"the value that the key replaces", "one with a comment", "one without"}
 			return c.disagree(s.At, &c.plan.Inserts[s.Insert], what)
 		}
@@ -243,15 +243,17 @@ func (c *check) splices() error {
 const odd = "'\"\\#*-\x00"
 
 // endsInComment reports whether a replaced value includes a comment or blank at its end or
-// beginning. The values that a key replaces (NULL, DEFAULT, an empty string and zeros) contain none
-// of these bytes.
-func endsInComment(replaced string) bool {
-	if replaced == "" {
-		return false
+// beginning.
+func (c *check) endsInComment(replaced string) bool {
+	lx, end := sqltoken.NewLexer(replaced, c.opts.Mode, c.opts.Charset), 0
+	for {
+		t := lx.Next()
+		switch {
+		case end == 0 && t.Start > 0, t.Kind == sqltoken.Bad:
+			return true
+		case t.Kind == sqltoken.EOF:
+			return end < len(replaced)
+		}
+		end = t.End
 	}
-	if strings.TrimSpace(replaced) != replaced || strings.HasPrefix(replaced, "/*") || strings.HasSuffix(replaced, "*/") {
-		return true
-	}
-	last := replaced[strings.LastIndexByte(replaced, '\n')+1:]
-	return strings.Contains(last, "#") || strings.Contains(last, "-- ") || strings.HasPrefix(replaced, "#")
 }
