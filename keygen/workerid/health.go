@@ -236,7 +236,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 		to *time.Time
 		ms int64
 	}{{&id.Since, e.Record.Since}, {&id.ReservedUntil, e.Record.ReservedUntil}, {&id.FreeFrom, e.Record.FreeFrom}} {
-		if t.ms > 0 {
+		if t.ms > neverHeld {
 			*t.to = time.UnixMilli(t.ms)
 		}
 	}

@@ -78,12 +78,13 @@ func TestList_states(t *testing.T) {
 			{Owner: "d", ReservedUntil: now + day, Holder: "held"},
 			{Owner: "e", ReservedUntil: now + day + 1, Holder: "ahead"},
 			{Owner: "f", ReservedUntil: now + 2*day, FreeFrom: now + 2*day, Holder: "ahead"},
+			{Owner: "g", ReservedUntil: now + second, FreeFrom: 1, Holder: "free"}, // written before a first lease
 		} {
 			m.Put(int64(id), r)
 		}
 		a := workerid.Assign(t, m.Open(), workerid.Config{})
 		list, err := a.ListWorkerIDs(t.Context())
-		if err != nil || len(list.List) != 6 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
+		if err != nil || len(list.List) != 7 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
 			t.Fatalf("have: %+v, %v", list, err)
 		}
 		for i, id := range list.List {
@@ -93,6 +94,9 @@ func TestList_states(t *testing.T) {
 		}
 		if id := list.List[0]; id.Since.UnixMilli() != now-second || id.ReservedUntil.UnixMilli() != now+1 || !id.FreeFrom.IsZero() {
 			t.Errorf("have: %+v", id)
+		}
+		if id := list.List[6]; !id.FreeFrom.IsZero() {
+			t.Errorf("have: %+v\nwant: no time of a lease", id)
 		}
 		broken := errors.New("broken")
 		m.SetAway(broken)

@@ -220,7 +220,7 @@ func (r Record) check() error {
 // String describes the record for messages.
 func (r Record) String() string {
 	switch {
-	case r.IsZero():
+	case r.IsZero(), r.FreeFrom == neverHeld:
 		return "never used"
 	case r.FreeFrom > 0:
 		return fmt.Sprintf("released by %s, free from %s", r.Holder, formatTime(r.FreeFrom))
