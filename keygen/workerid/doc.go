@@ -61,8 +61,8 @@
 // length, even that repeats no key:
 //
 //   - A lease reserves at most one lease length L beyond the clock reading r of its renewal, so its
-//     limit is at most r + L. It reserves more only when its generator asks for a time that is more
-//     than L ahead of the clock.
+//     limit is at most r + L. It reserves more only when its generator asks for a time that is L
+//     ahead of the clock, or L/2 once the clock has passed the start of the lease (lease.target).
 //   - The first record of a worker ID has no times and is nobody's. A lease that replaces it starts
 //     at the last millisecond before t + L, where t is its clock (rule floorAfter). It then asks for
 //     times that are less than L ahead.

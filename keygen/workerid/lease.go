@@ -224,9 +224,8 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 	return err
 }
 
-// reserve extends the reservation to one lease length beyond now or, if that doesn't include
-// until, beyond until. It writes a new token even if the time is already reserved, because only one
-// of two clones can do that.
+// reserve extends the reservation. It writes a new token even if the time is already reserved,
+// because only one of two clones can do that.
 func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 	defer guard.Recover(&err, "the store of worker IDs") // the outcome is unknown, as with any error
 	if err := l.checkClocks(ctx, until); err != nil {
@@ -242,12 +241,7 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 	}
 	l.unsure = l.unsure || l.mayBeOthers()
 	for range busyRetries {
-		length := l.assigner.length().Milliseconds()
-		want := l.assigner.now() + length
-		if until >= want {
-			want = until + length
-		}
-		done, err := l.write(ctx, l.next(want))
+		done, err := l.write(ctx, l.next(l.target(until)))
 		if done || err != nil {
 			return err
 		}
@@ -256,6 +250,18 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 		}
 	}
 	return l.storeError("renew", errors.New("the record is busy"))
+}
+
+// target returns the time up to which to reserve: one lease length beyond now. If that doesn't
+// include until, it is one length beyond until. A generator that needs all keys of its layout stays
+// ahead of the clock, and would need a renewal for each tick. So once the clock has passed the start
+// of the lease, half a length ahead is enough for that.
+func (l *lease) target(until int64) int64 {
+	now, length := l.assigner.now(), l.assigner.length().Milliseconds()
+	if until >= now+length || now >= l.floor && until > now+length/2 {
+		return until + length
+	}
+	return now + length
 }
 
 // next returns the record that reserves up to want.

@@ -286,6 +286,30 @@ func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
 	}
 }
 
+// A generator that needs all keys of its layout stays ahead of the clock, since its worker ID had no
+// record. After its first lease it doesn't call the store for each tick.
+func TestLease_saturatedGeneratorRenewsRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(new(workeridtest.Memory).Open(), time.Millisecond)
+		g := openGeneratorOn(t, s, map[string]any{"epoch": "1999-01-01", "layout": "41-10-0"}, nil)
+		began := time.Now()
+		until := func(d time.Duration) {
+			for time.Since(began) < d {
+				mustKey(t, g)
+			}
+		}
+		until(11 * time.Second)
+		calls := s.calls()
+		until(31 * time.Second)
+		if n := s.calls() - calls; n > 20 {
+			t.Errorf("have: %d calls of the store in 20 s\nwant: 20 at most", n)
+		}
+		if h := g.Health(); h.Issued < 30_000 {
+			t.Errorf("have: %d keys in 31 s\nwant: one each ms", h.Issued)
+		}
+	})
+}
+
 // A caller that waits for the clock learns nothing about a store.
 func TestLease_deadlineWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -305,6 +305,22 @@ func TestLease_tokens(t *testing.T) {
 	}
 }
 
+// A lease reserves one length beyond the clock, or beyond a time that is far ahead of it.
+func TestLease_target(t *testing.T) {
+	const length = 10_000
+	_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	for _, tt := range []struct{ floor, until, want int64 }{
+		{length - 1, -5, length}, {length - 1, length - 1, length}, {length - 1, length, 2 * length},
+		{1, length / 2, length}, {1, length/2 + 1, length},
+		{0, length / 2, length}, {0, length/2 + 1, 3*length/2 + 1},
+	} {
+		l.floor = start + tt.floor
+		if have := l.target(start+tt.until) - start; have != tt.want {
+			t.Errorf("%+v\nhave: %d", tt, have)
+		}
+	}
+}
+
 // Times up to the horizon, and the lease's delay, may be asked for.
 func TestLease_checkClocksBounds(t *testing.T) {
 	a, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
