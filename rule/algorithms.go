@@ -63,7 +63,7 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 		}
 		for _, prop := range rd.below(entries, "props") {
 			if !slices.Contains(known, propKey(prop.key.text)) {
-				rd.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
+				rd.file.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
 					expr.Clip(prop.key.text), expr.Clip(p.key.text), strings.ToUpper(typ.text)), known...)
 			}
 		}
@@ -78,7 +78,7 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	if !own {
 		p, _ = find(r.pairs, byDefault)
 	}
-	kinds := r.entries(p.value)
+	kinds := r.rd.entries(p.value)
 	if len(kinds) == 0 || len(kinds) == 1 && kinds[0].key.text == "none" {
 		return nil, nil
 	}
@@ -91,7 +91,7 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
 		s.fail(kind, fmt.Sprintf("expected standard, complex, inline, hint or none, found %q", expr.Clip(kind.text)))
 	default:
-		return s, r.readStrategy(s, r.entries(kinds[0].value))
+		return s, r.readStrategy(s, r.rd.entries(kinds[0].value))
 	}
 	return s, nil
 }
@@ -117,7 +117,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		}
 	}
 	if w, ok := scalar(entries, "javaType"); ok {
-		if err := s.javaClass(r.file, w); err != nil {
+		if err := s.javaClass(r.rd.file.name, w); err != nil {
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		var ok bool
 		if s.algorithm, ok = r.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", expr.Clip(name.text)))
-			r.warnOnce(name, s.unknown, r.algorithmNames...)
+			r.rd.file.warnOnce(name, s.unknown, r.algorithmNames...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}

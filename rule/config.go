@@ -124,7 +124,7 @@ func (p Props) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // New builds a rule from cfg and checks it as [Parse] does. The error is an [*Error] whose Path is
 // the place in cfg.
 func New(cfg Config) (*Rule, error) {
-	s := spec{file: "rule"}
+	var s spec
 	var sc scope
 	for i, t := range cfg.Tables {
 		at := place{path: fmt.Sprintf("Tables[%d] %q", i, t.Name)}
@@ -162,7 +162,7 @@ func New(cfg Config) (*Rule, error) {
 		}
 		s.assigners = append(s.assigners, m)
 	}
-	return build(s)
+	return build(&file{name: "rule"}, s)
 }
 
 func (k KeyConfig) strategy(at place) (*strategySpec, error) {

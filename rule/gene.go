@@ -145,7 +145,7 @@ func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 		reason = fmt.Sprintf("expected the column whose shard the keys carry, found the key of table %q", t.Logical)
 	}
 	if reason != "" {
-		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
+		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
 	}
 	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
 	if err := b.agree(t, own); err != nil || t.Gene.of != nil {
@@ -173,7 +173,7 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 		case first == nil:
 			first, way = u.table, has
 		case has != way:
-			b.warn(u.by.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
+			b.file.warn(u.by.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
 				"tables that aren't sharded by it use the former",
 				first.name.text, way, g.Column, u.table.name.text, has))
 			return way
@@ -192,9 +192,9 @@ type columnUse struct {
 func (b *builder) usesOf(column string) []columnUse {
 	if b.uses == nil {
 		b.uses = map[string][]columnUse{}
-		for i := range b.scopes {
-			for j := range b.scopes[i].tables {
-				t := &b.scopes[i].tables[j]
+		for i := range b.spec.scopes {
+			for j := range b.spec.scopes[i].tables {
+				t := &b.spec.scopes[i].tables[j]
 				for _, by := range []*strategyOf{t.database, t.table} {
 					if by != nil && len(by.columns) == 1 {
 						key := strings.ToLower(by.columns[0].text)
@@ -243,7 +243,7 @@ func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strate
 }
 
 func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
-	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
+	e := b.file.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
 		"%[3]s in its keys: %[5]v",
 		of.key.text, t.Logical, t.Gene.Column, t.Gene.Bits, err))
 	e.Err = err

@@ -110,7 +110,7 @@ var alphaWords = []string{"keyGenerator", "defaultKeyGenerator"}
 
 // olderForm returns the error for a file that has to be converted first.
 func (rd *reader) olderForm(w word, form string) error {
-	return rd.errorAt(w, form+" must be converted first: shardkey init --from FILE > rule.yaml")
+	return rd.file.errorAt(w, form+" must be converted first: shardkey init --from FILE > rule.yaml")
 }
 
 // stranger handles a key that the object doesn't have.
@@ -122,7 +122,7 @@ func (rd *reader) stranger(p pair, what string, o object) error {
 	if right := rd.meant(p, mine); len(right) > 0 {
 		return rd.unknownKey(p.key, what, mine, right)
 	}
-	rd.warn(p.key, fmt.Sprintf("unknown key %q in %s is ignored", p.key.text, what), slices.Sorted(maps.Keys(o))...)
+	rd.file.warn(p.key, fmt.Sprintf("unknown key %q in %s is ignored", p.key.text, what), slices.Sorted(maps.Keys(o))...)
 	return nil
 }
 

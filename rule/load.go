@@ -26,9 +26,9 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	rd := &reader{spec: spec{file: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
+	rd := &reader{file: &file{name: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
 	if who := writers(mode); who != "" {
-		rd.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
+		rd.file.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
 			"sent; run chmod go-w", who))
 	}
 	documents, err := parseYAML(name, data)
@@ -40,10 +40,10 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 			return nil, err
 		}
 	}
-	if len(rd.scopes) == 0 {
+	if len(rd.spec.scopes) == 0 {
 		return nil, rd.noSharding(len(documents) == 0)
 	}
-	return build(rd.spec)
+	return build(rd.file, rd.spec)
 }
 
 // parseYAML returns the root node of each document that isn't empty.

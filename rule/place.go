@@ -167,7 +167,7 @@ func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 
 // notUnderstood returns an error for Sharding.Err.
 func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
-	e := b.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
+	e := b.file.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 	e.Err = cause
 	return e
 }
@@ -187,12 +187,12 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		if reason != "" {
 			e := b.notUnderstood(w, what, of.key.text+": "+reason, err)
 			if cause := (*sharding.NotUnderstoodError)(nil); of.wrong || errors.As(err, &cause) && cause.Wrong {
-				b.warnOf(e)
+				b.file.warnOf(e)
 			}
 			return e
 		}
 		if a.Odd() != "" {
-			b.warnOnce(of.algorithm.name, a.Odd())
+			b.file.warnOnce(of.algorithm.name, a.Odd())
 		}
 		if of == spec.database {
 			s.database = &strategy{column: s.index(of)}

@@ -12,7 +12,8 @@ import (
 
 // reader turns YAML documents into a spec.
 type reader struct {
-	spec
+	file   *file
+	spec   spec
 	merges int  // number of merged maps that were read
 	other  word // what the file has instead of a sharding rule
 	json   bool // the file begins like JSON
@@ -55,7 +56,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		}
 		w := word{k.Value, placeOf(key)}
 		if line, dup := lines[w.text]; dup {
-			return nil, rd.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
+			return nil, rd.file.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
 		own, lines[w.text] = append(own, pair{w, value}), w.place.line
 	}
@@ -71,7 +72,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 // have a key, the first one counts.
 func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	if rd.merges++; rd.merges > maxMerges {
-		return nil, rd.errorAt(word{"<<", placeOf(n)}, "<< merges too many maps, or a map into itself")
+		return nil, rd.file.errorAt(word{"<<", placeOf(n)}, "<< merges too many maps, or a map into itself")
 	}
 	maps := []*yaml.Node{n}
 	if list := resolve(n); list.Kind == yaml.SequenceNode {
@@ -134,7 +135,7 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	case isNull(s):
 		return word{"", placeOf(n)}, nil
 	case s.ShortTag() == "!!binary":
-		return word{}, rd.errorAt(word{"!!binary", placeOf(n)}, what+": expected a string, found !!binary")
+		return word{}, rd.file.errorAt(word{"!!binary", placeOf(n)}, what+": expected a string, found !!binary")
 	}
 	return word{s.Value, placeOf(n)}, nil
 }
@@ -169,7 +170,7 @@ func (f *fields) text(key string) (w word) {
 // settings returns the values of the keys in settingNames.
 func (f *fields) settings() (s settings) {
 	if f.err == nil {
-		s, f.err = newSettings(f.rd.file, f.text)
+		s, f.err = newSettings(f.rd.file.name, f.text)
 	}
 	return s
 }
@@ -185,7 +186,7 @@ func (f *fields) maker(name word) makeSpec {
 
 // unknownKey returns the error for a key that isn't known. right are the keys to suggest.
 func (rd *reader) unknownKey(key word, what string, known, right []string) error {
-	e := rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")),
+	e := rd.file.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")),
 		right...)
 	if len(e.Nearest) == 0 && len(right) == 1 {
 		e.Nearest = right
@@ -194,7 +195,7 @@ func (rd *reader) unknownKey(key word, what string, known, right []string) error
 }
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
-	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
+	return rd.file.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
 }
 
 // resolve returns the node that an alias refers to, or n itself.
@@ -261,7 +262,7 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	var props []propSpec
 	for _, p := range pairs {
 		if slices.Contains(ignoredProps, propKey(p.key.text)) {
-			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as in ShardingSphere: no generator reads it",
+			rd.file.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as in ShardingSphere: no generator reads it",
 				p.key.text, what))
 			continue
 		}
@@ -302,16 +303,16 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 	}
 	value, used, err := expandEnv(w.text)
 	if err != nil {
-		e := rd.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
+		e := rd.file.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
 		e.Err = err
 		return "", e
 	}
 	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
-		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
+		rd.file.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
 			"number; remove the zero or put the value in quotes", what))
 	}
 	p.fromEnv = p.fromEnv || len(used) > 0
-	rd.variables = append(rd.variables, used...)
+	rd.file.variables = append(rd.file.variables, used...)
 	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
 	return value, nil
 }

@@ -50,7 +50,7 @@ func (rd *reader) document(root *yaml.Node) error {
 func (rd *reader) rootKey(p pair) {
 	_, known := fileObject[p.key.text]
 	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
-		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file is ignored", p.key.text),
+		rd.file.warn(p.key, fmt.Sprintf("unknown key %q in the rule file is ignored", p.key.text),
 			slices.Sorted(maps.Keys(fileObject))...)
 	}
 }
@@ -67,7 +67,7 @@ func (rd *reader) noSharding(empty bool) error {
 	if rd.other.place.line == 0 {
 		rd.other.place = place{line: 1, column: 1}
 	}
-	return rd.errorAt(rd.other, reason+" \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
+	return rd.file.errorAt(rd.other, reason+" \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
 }
 
 // rules reads the list of rules. It skips all rules except !SHARDING.
@@ -88,7 +88,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 			}
 		case !strings.HasPrefix(tag, "!!"):
 			if near := nearest.Words(strings.TrimPrefix(tag, "!"), []string{"SHARDING"}); near != nil {
-				return rd.errorAt(word{tag, placeOf(item)}, fmt.Sprintf("unknown rule %q", tag), "!SHARDING")
+				return rd.file.errorAt(word{tag, placeOf(item)}, fmt.Sprintf("unknown rule %q", tag), "!SHARDING")
 			}
 			rd.other = word{tag, placeOf(item)}
 		case rule.Kind == yaml.MappingNode:
@@ -115,7 +115,7 @@ var (
 
 // ruleReader reads one sharding rule.
 type ruleReader struct {
-	*reader
+	rd         *reader
 	pairs      []pair
 	scope      scope
 	algorithms map[string]algorithm
@@ -130,7 +130,7 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	if err != nil {
 		return err
 	}
-	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
+	r := &ruleReader{rd: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
 		broadcast: rd.broadcast(pairs)}
 	r.algorithmNames = slices.Sorted(maps.Keys(r.algorithms))
 	read := map[string]func(pair) error{
@@ -138,8 +138,8 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
 		"defaultKeyGenerateStrategy": func(p pair) (err error) { r.scope.def, err = rd.strategy(p); return err },
 		"defaultKeyGenerator":        r.defaultGenerator,
-		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.generators) },
-		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.assigners) },
+		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.spec.generators) },
+		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.spec.assigners) },
 		"shardingAlgorithms":         func(p pair) error { rd.algorithmProps(p.value); return nil },
 	}
 	for _, p := range pairs {
@@ -158,13 +158,13 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 			return err
 		}
 	}
-	rd.scopes = append(rd.scopes, r.scope)
+	rd.spec.scopes = append(rd.spec.scopes, r.scope)
 	return nil
 }
 
 // defaultGenerator reads a defaultKeyGenerator.
 func (r *ruleReader) defaultGenerator(p pair) (err error) {
-	def, err := r.keyGenerator(p, p.key.text)
+	def, err := r.rd.keyGenerator(p, p.key.text)
 	if r.scope.def = def; def != nil {
 		r.scope.defMaker, def.inline = def.inline, nil
 	}
@@ -173,10 +173,10 @@ func (r *ruleReader) defaultGenerator(p pair) (err error) {
 
 // tables reads tables or autoTables. o lists the keys that a table can have.
 func (r *ruleReader) tables(p pair, o object) error {
-	pairs, err := r.reader.pairs(p.value, "the tables")
+	pairs, err := r.rd.pairs(p.value, "the tables")
 	r.scope.tables = slices.Grow(r.scope.tables, len(pairs))
 	for _, p := range pairs {
-		if err := r.indented(p, o); err != nil {
+		if err := r.rd.indented(p, o); err != nil {
 			return err
 		}
 		t, err := r.table(p, o)
@@ -191,7 +191,7 @@ func (r *ruleReader) tables(p pair, o object) error {
 func (r *ruleReader) table(p pair, o object) (t tableSpec, err error) {
 	t.name = p.key
 	what := "table " + strconv.Quote(p.key.text)
-	entries, err := r.reader.pairs(p.value, what)
+	entries, err := r.rd.pairs(p.value, what)
 	if err != nil {
 		return t, err
 	}
@@ -201,24 +201,24 @@ func (r *ruleReader) table(p pair, o object) (t tableSpec, err error) {
 		}
 		switch e.key.text {
 		case "actualDataNodes":
-			t.nodes, err = r.nodesText(e.value, e.key.text)
+			t.nodes, err = r.rd.nodesText(e.value, e.key.text)
 		case "actualDataSources":
-			t.sources, err = r.nodesText(e.value, e.key.text)
+			t.sources, err = r.rd.nodesText(e.value, e.key.text)
 		case "keyGenerateStrategy":
-			t.strategy, err = r.strategy(e)
+			t.strategy, err = r.rd.strategy(e)
 		case "keyGenerator":
-			t.strategy, err = r.keyGenerator(e, t.name.text)
+			t.strategy, err = r.rd.keyGenerator(e, t.name.text)
 		}
 	}
 	if err == nil {
-		err = r.others(entries, what, o)
+		err = r.rd.others(entries, what, o)
 	}
 	if err != nil || r.broadcast[strings.ToLower(t.name.text)] {
 		return t, err
 	}
 	if _, auto := o["actualDataSources"]; auto {
 		t.table, err = r.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries)
-		r.autoTable(&t)
+		r.rd.autoTable(&t)
 		return t, err
 	}
 	if t.database, err = r.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries); err == nil {
@@ -250,7 +250,7 @@ func (rd *reader) indented(p pair, o object) error {
 			return nil // a table that has this name
 		}
 	}
-	return rd.errorAt(p.key, fmt.Sprintf("%q is indented like a table; indent it further, under its table", p.key.text))
+	return rd.file.errorAt(p.key, fmt.Sprintf("%q is indented like a table; indent it further, under its table", p.key.text))
 }
 
 // autoTable computes the number of an auto table's actual tables.
@@ -265,7 +265,7 @@ func (rd *reader) autoTable(t *tableSpec) {
 		at = t.table.algorithm.name
 	}
 	if err != nil {
-		rd.warnOf(rd.errorAt(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
+		rd.file.warnOf(rd.file.errorAt(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
 			"actualDataNodes to list its tables", t.name.text, err, t.name.text)))
 	}
 }

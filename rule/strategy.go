@@ -93,7 +93,7 @@ func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
 	case m.typ.text != "":
 		st.inline = &m
 	case len(m.props) > 0:
-		f.err = rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
+		f.err = rd.file.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
 	}
 	return st, f.err
 }
@@ -128,24 +128,24 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		return f.err
 	case strings.EqualFold(kind.text, "sequence"):
 		// It is for CREATE SEQUENCE, and not for a column of a table.
-		rd.sequences = append(rd.sequences, name)
+		rd.spec.sequences = append(rd.spec.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
-		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType: expected column or sequence, found %q", kind.text), "column",
+		return rd.file.errorAt(kind, fmt.Sprintf("keyGenerateType: expected column or sequence, found %q", kind.text), "column",
 			"sequence")
 	case logic.text == "":
-		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
+		return rd.file.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
 	case st.column.text == "":
-		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
+		return rd.file.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
 	case !ok:
 		var defined []string
 		for _, t := range tables {
 			defined = append(defined, t.name.text)
 		}
 		slices.Sort(defined)
-		return rd.errorAt(logic, fmt.Sprintf("logicTable: expected a table of the rule, found %q", logic.text), defined...)
+		return rd.file.errorAt(logic, fmt.Sprintf("logicTable: expected a table of the rule, found %q", logic.text), defined...)
 	case t.strategy != nil:
-		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
+		return rd.file.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
 			"generated", t.name.text, t.strategy.place.also()))
 	}
 	t.strategy = st

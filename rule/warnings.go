@@ -54,7 +54,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 			// All pairs of remainders were tried.
 			b.warnOfEmpty(t, all, reached)
 			if absent != "" {
-				b.warn(spec.nodesOrName(), fmt.Sprintf("rows of table %q can belong to %s, which actualDataNodes doesn't list; they are refused",
+				b.file.warn(spec.nodesOrName(), fmt.Sprintf("rows of table %q can belong to %s, which actualDataNodes doesn't list; they are refused",
 					t.Logical, absent))
 			}
 			return
@@ -95,7 +95,7 @@ func (b *builder) missing(spec *tableSpec, t *Table) (found bool) {
 		if of == spec.database {
 			what = "data source"
 		}
-		b.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q selects the %s %q, which actualDataNodes doesn't list, "+
+		b.file.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q selects the %s %q, which actualDataNodes doesn't list, "+
 			"so its rows are refused; %s",
 			of.key.text, t.Logical, what, expr.Clip(name), why))
 	}
@@ -147,7 +147,7 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			"divide by the number of the other's shards in one of them, for example ${%s.intdiv(2) %% 4}",
 			all[0].of.key.text, all[0].of.columns[0].text, all[1].of.key.text, column, column)
 	}
-	b.warn(all[len(all)-1].of.algorithm.geneWord(),
+	b.file.warn(all[len(all)-1].of.algorithm.geneWord(),
 		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, for example %s: %s", missing, tables, t.Logical, one,
 			why))
 }
