@@ -71,12 +71,12 @@ func (b *builder) makers() error {
 		}
 	}
 	for _, a := range b.spec.assigners {
-		if err := b.checkMaker(a, assignerKind); err != nil {
+		if err := b.checkComponent(a, assignerKind); err != nil {
 			return err
 		}
 		key := strings.ToLower(a.name.text)
 		if other, dup := b.rule.assignerAt[key]; dup {
-			also := b.rule.assigners[other].name.place.also()
+			also := b.rule.assigners[other].name.position.also()
 			return b.file.errorAt(a.name, fmt.Sprintf("worker-ID assigner %q is defined twice%s", a.name.text, also))
 		}
 		b.rule.assignerAt[key] = len(b.rule.assigners)
@@ -85,13 +85,13 @@ func (b *builder) makers() error {
 	return nil
 }
 
-func (b *builder) addGenerator(g makeSpec) (int, error) {
-	if err := b.checkMaker(g, generatorKind); err != nil {
+func (b *builder) addGenerator(g componentSpec) (int, error) {
+	if err := b.checkComponent(g, generatorKind); err != nil {
 		return 0, err
 	}
 	key := strings.ToLower(g.name.text)
 	if other, dup := b.rule.generatorAt[key]; dup {
-		also := b.rule.generators[other].name.place.also()
+		also := b.rule.generators[other].name.position.also()
 		return 0, b.file.errorAt(g.name, fmt.Sprintf("key generator %q is defined twice%s; names are case-insensitive",
 			g.name.text, also))
 	}
@@ -100,7 +100,7 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 	return b.rule.generatorAt[key], nil
 }
 
-func (b *builder) checkMaker(m makeSpec, kind registry.Kind) error {
+func (b *builder) checkComponent(m componentSpec, kind registry.Kind) error {
 	switch {
 	case strings.TrimSpace(m.name.text) == "":
 		return b.file.errorAt(m.name, "expected a name, found an empty string")
@@ -116,17 +116,17 @@ func (b *builder) keyed() error {
 	if len(b.rule.tables) > 0 {
 		return nil
 	}
-	w := word{place: b.spec.scopes[0].place}
+	w := word{position: b.spec.scopes[0].position}
 	for _, sc := range b.spec.scopes {
 		if len(sc.tables) > 0 {
-			w.place = sc.tables[0].name.place
+			w.position = sc.tables[0].name.position
 			break
 		}
 	}
 	reason := "no table has a key generator; add a keyGenerateStrategy with column and keyGeneratorName to a table"
 	for _, name := range b.spec.sequences {
 		reason += fmt.Sprintf("; strategy %q%s has keyGenerateType sequence, which generates no keys of a column", name.text,
-			name.place.also())
+			name.position.also())
 	}
 	return b.file.errorAt(w, reason)
 }
@@ -143,7 +143,7 @@ func (b *builder) finish() {
 
 // also formats the place of another definition for an error message. It returns "" if the place is
 // unknown.
-func (p place) also() string {
+func (p position) also() string {
 	switch {
 	case p.line > 0:
 		return fmt.Sprintf(" (line %d)", p.line)
@@ -155,7 +155,7 @@ func (p place) also() string {
 
 // generator returns the index of the generator that the strategy names, or of the default
 // generator.
-func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
+func (b *builder) generator(sc *scope, st *keyStrategySpec) (int, error) {
 	switch {
 	case st.inline != nil:
 		return b.addGenerator(*st.inline)
@@ -169,7 +169,7 @@ func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
 	case sc.def != nil && sc.def.generator.text != "":
 		return b.generator(sc, sc.def)
 	}
-	return b.standard(st.place)
+	return b.standard(st.position)
 }
 
 // standardName is the name of the generator for strategies that name no generator.
@@ -177,9 +177,9 @@ const standardName = "default SNOWFLAKE"
 
 // standard returns the index of a SNOWFLAKE without properties, which it adds first if needed.
 // ShardingSphere has the same default.
-func (b *builder) standard(at place) (int, error) {
+func (b *builder) standard(at position) (int, error) {
 	if i, ok := b.rule.generatorAt[strings.ToLower(standardName)]; ok {
 		return i, nil
 	}
-	return b.addGenerator(makeSpec{name: word{standardName, at}, typ: word{"SNOWFLAKE", at}})
+	return b.addGenerator(componentSpec{name: word{standardName, at}, typ: word{"SNOWFLAKE", at}})
 }

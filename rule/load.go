@@ -157,7 +157,7 @@ var causes = []struct {
 
 // syntaxCause looks for a common mistake near the line of a syntax error. The line that the library
 // reports is often off by one, and it reports no column.
-func syntaxCause(data []byte, line int) (at place, cause string) {
+func syntaxCause(data []byte, line int) (at position, cause string) {
 	lines := strings.SplitAfter(string(data), "\n")
 	first := min(max(line-3, 0), len(lines))
 	near := strings.Join(lines[first:min(line+2, len(lines))], "")
@@ -165,8 +165,8 @@ func syntaxCause(data []byte, line int) (at place, cause string) {
 		if found := c.text.FindStringSubmatchIndex(near); found != nil {
 			before := near[:found[2]]
 			column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
-			return place{line: first + 1 + strings.Count(before, "\n"), column: column + 1}, c.cause
+			return position{line: first + 1 + strings.Count(before, "\n"), column: column + 1}, c.cause
 		}
 	}
-	return place{}, ""
+	return position{}, ""
 }

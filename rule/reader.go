@@ -54,15 +54,15 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		if k.Kind != yaml.ScalarNode {
 			return nil, rd.kindError(key, "a key of "+what, "a string")
 		}
-		w := word{k.Value, placeOf(key)}
+		w := word{k.Value, positionOf(key)}
 		if line, dup := lines[w.text]; dup {
 			return nil, rd.file.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
-		own, lines[w.text] = append(own, pair{w, value}), w.place.line
+		own, lines[w.text] = append(own, pair{w, value}), w.position.line
 	}
 	for _, p := range merged {
 		if _, over := lines[p.key.text]; !over {
-			own, lines[p.key.text] = append(own, p), p.key.place.line
+			own, lines[p.key.text] = append(own, p), p.key.position.line
 		}
 	}
 	return own, nil
@@ -72,7 +72,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 // have a key, the first one counts.
 func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	if rd.merges++; rd.merges > maxMerges {
-		return nil, rd.file.errorAt(word{"<<", placeOf(n)}, "<< merges too many maps, or a map into itself")
+		return nil, rd.file.errorAt(word{"<<", positionOf(n)}, "<< merges too many maps, or a map into itself")
 	}
 	maps := []*yaml.Node{n}
 	if list := resolve(n); list.Kind == yaml.SequenceNode {
@@ -123,7 +123,7 @@ func scalar(pairs []pair, key string) (word, bool) {
 		return word{}, false
 	}
 	n := resolve(p.value)
-	return word{n.Value, placeOf(p.value)}, n.Kind == yaml.ScalarNode
+	return word{n.Value, positionOf(p.value)}, n.Kind == yaml.ScalarNode
 }
 
 // text returns a scalar as written, or "" for a null.
@@ -133,11 +133,11 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	case s.Kind != yaml.ScalarNode:
 		return word{}, rd.kindError(n, what, "a string")
 	case isNull(s):
-		return word{"", placeOf(n)}, nil
+		return word{"", positionOf(n)}, nil
 	case s.ShortTag() == "!!binary":
-		return word{}, rd.file.errorAt(word{"!!binary", placeOf(n)}, what+": expected a string, found !!binary")
+		return word{}, rd.file.errorAt(word{"!!binary", positionOf(n)}, what+": expected a string, found !!binary")
 	}
-	return word{s.Value, placeOf(n)}, nil
+	return word{s.Value, positionOf(n)}, nil
 }
 
 // fields are the entries of a map that only has known keys.
@@ -176,8 +176,8 @@ func (f *fields) settings() (s settings) {
 }
 
 // maker returns the generator or assigner that type and props describe.
-func (f *fields) maker(name word) makeSpec {
-	m := makeSpec{name: name, typ: f.text("type")}
+func (f *fields) maker(name word) componentSpec {
+	m := componentSpec{name: name, typ: f.text("type")}
 	if p, ok := find(f.pairs, "props"); ok && f.err == nil {
 		m.props, f.err = f.rd.props(p.value, f.what)
 	}
@@ -195,7 +195,7 @@ func (rd *reader) unknownKey(key word, what string, known, right []string) error
 }
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
-	return rd.file.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
+	return rd.file.errorAt(word{"", positionOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
 }
 
 // resolve returns the node that an alias refers to, or n itself.
@@ -233,11 +233,11 @@ func kindOf(n *yaml.Node) string {
 	return "a string"
 }
 
-func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
+func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n.Column} }
 
 // makers appends the entries of keyGenerators or workerIdAssigners to those of the file's earlier
 // sharding rules.
-func (rd *reader) makers(p pair, to *[]makeSpec) error {
+func (rd *reader) makers(p pair, to *[]componentSpec) error {
 	pairs, err := rd.pairs(p.value, p.key.text)
 	for _, m := range pairs {
 		f := rd.fields(m.value, fmt.Sprintf("%s %q", p.key.text, m.key.text), "type", "props")
@@ -266,7 +266,7 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 				p.key.text, what))
 			continue
 		}
-		prop := propSpec{name: p.key, place: placeOf(p.value)}
+		prop := propSpec{name: p.key, position: positionOf(p.value)}
 		if err := rd.propValue(&prop, p.value); err != nil {
 			return nil, err
 		}
@@ -303,12 +303,12 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 	}
 	value, used, err := expandEnv(w.text)
 	if err != nil {
-		e := rd.file.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
+		e := rd.file.errorAt(word{p.name.text, w.position}, fmt.Sprintf("%s: %v", what, err))
 		e.Err = err
 		return "", e
 	}
 	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
-		rd.file.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
+		rd.file.warn(word{p.name.text, w.position}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
 			"number; remove the zero or put the value in quotes", what))
 	}
 	p.fromEnv = p.fromEnv || len(used) > 0

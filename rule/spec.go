@@ -10,8 +10,8 @@ import (
 // aren't resolved yet.
 type spec struct {
 	scopes     []scope
-	generators []makeSpec
-	assigners  []makeSpec
+	generators []componentSpec
+	assigners  []componentSpec
 	sequences  []word // 5.5.4: names of strategies for sequences, not columns
 }
 
@@ -44,7 +44,7 @@ func (f *file) warn(w word, reason string, right ...string) {
 // warnOnce is like warn, but records a warning about the same place only once. Many tables may use
 // the same default.
 func (f *file) warnOnce(w word, reason string, right ...string) {
-	key := fmt.Sprintf("%v %s", w.place, reason)
+	key := fmt.Sprintf("%v %s", w.position, reason)
 	if !f.warned[key] {
 		if f.warned == nil {
 			f.warned = map[string]bool{}
@@ -71,10 +71,10 @@ func (f *file) warnOf(e *Error) {
 // scope is one sharding rule. Its default strategy applies to its own tables. Generators and
 // assigners are shared by the whole file.
 type scope struct {
-	place    place
+	position position
 	tables   []tableSpec
-	def      *strategySpec
-	defMaker *makeSpec // 4.x: the defaultKeyGenerator
+	def      *keyStrategySpec
+	defMaker *componentSpec // 4.x: the defaultKeyGenerator
 }
 
 // tableSpec is one logical table.
@@ -83,24 +83,24 @@ type tableSpec struct {
 	nodes     word  // actualDataNodes expression; empty if missing
 	sources   word  // an auto table's actualDataSources
 	autoCount int64 // number of an auto table's actual tables, or 0 if unknown
-	strategy  *strategySpec
-	database  *strategyOf // selects the data source; nil if not specified
-	table     *strategyOf // selects the actual table; the shardingStrategy of an auto table
+	strategy  *keyStrategySpec
+	database  *shardingStrategy // selects the data source; nil if not specified
+	table     *shardingStrategy // selects the actual table; the shardingStrategy of an auto table
 }
 
-// strategySpec specifies the key column of a table and its generator. Missing words are empty.
-type strategySpec struct {
-	place     place
+// keyStrategySpec specifies the key column of a table and its generator. Missing words are empty.
+type keyStrategySpec struct {
+	position  position
 	column    word
 	generator word
 	// If a setting is missing and the column is the default's too, the default's setting applies.
 	settings
-	none   bool      // "none:": the table has no key, even if there is a default
-	inline *makeSpec // 4.x: the generator in the table itself
+	none   bool           // "none:": the table has no key, even if there is a default
+	inline *componentSpec // 4.x: the generator in the table itself
 }
 
-// makeSpec is one generator or worker-ID assigner.
-type makeSpec struct {
+// componentSpec is one generator or worker-ID assigner.
+type componentSpec struct {
 	name  word
 	typ   word
 	props []propSpec
@@ -118,13 +118,13 @@ type makeSpec struct {
 // propSpec is one property. value or list has environment variables expanded, and written is the
 // original. All of them may be passwords.
 type propSpec struct {
-	name    word
-	place   place // place of the value
-	value   spi.Secret
-	list    []spi.Secret // nil for a single value
-	written spi.Secret
-	fromEnv bool
-	plain   bool // a Config has it as a string, which package fmt can print
+	name     word
+	position position // place of the value
+	value    spi.Secret
+	list     []spi.Secret // nil for a single value
+	written  spi.Secret
+	fromEnv  bool
+	plain    bool // a Config has it as a string, which package fmt can print
 }
 
 // given returns the property's value for [spi.NewProps].

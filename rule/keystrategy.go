@@ -61,8 +61,8 @@ var (
 )
 
 // strategy reads a keyGenerateStrategy. It returns nil if the strategy is empty.
-func (rd *reader) strategy(p pair) (*strategySpec, error) {
-	st := &strategySpec{place: p.key.place}
+func (rd *reader) strategy(p pair) (*keyStrategySpec, error) {
+	st := &keyStrategySpec{position: p.key.position}
 	if entries := rd.entries(p.value); len(entries) == 1 && entries[0].key.text == "none" {
 		st.none = true
 		return st, nil
@@ -78,7 +78,7 @@ func (rd *reader) strategy(p pair) (*strategySpec, error) {
 // keyGenerator reads a keyGenerator of ShardingSphere 4, which is a column and a generator
 // together. name becomes the name of the generator. If there is no type, the table uses the
 // default's generator.
-func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
+func (rd *reader) keyGenerator(p pair, name string) (*keyStrategySpec, error) {
 	what := name
 	if p.key.text != name {
 		what = fmt.Sprintf("%s of %q", p.key.text, name)
@@ -87,8 +87,8 @@ func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
 	if isNull(p.value) {
 		return nil, nil
 	}
-	st := &strategySpec{place: p.key.place, column: f.text("column"), settings: f.settings()}
-	switch m := f.maker(word{name, p.key.place}); {
+	st := &keyStrategySpec{position: p.key.position, column: f.text("column"), settings: f.settings()}
+	switch m := f.maker(word{name, p.key.position}); {
 	case f.err != nil:
 	case m.typ.text != "":
 		st.inline = &m
@@ -119,7 +119,7 @@ func (rd *reader) strategies(p pair, sc *scope) error {
 }
 
 func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableSpec) error {
-	st := &strategySpec{place: name.place, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"),
+	st := &keyStrategySpec{position: name.position, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"),
 		settings: f.settings()}
 	kind, logic := f.text("keyGenerateType"), f.text("logicTable")
 	t, ok := tables[strings.ToLower(logic.text)]
@@ -146,7 +146,7 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		return rd.file.errorAt(logic, fmt.Sprintf("logicTable: expected a table of the rule, found %q", logic.text), defined...)
 	case t.strategy != nil:
 		return rd.file.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
-			"generated", t.name.text, t.strategy.place.also()))
+			"generated", t.name.text, t.strategy.position.also()))
 	}
 	t.strategy = st
 	return nil
