@@ -32,7 +32,7 @@ type builder struct {
 func build(f *file, s spec) (*Rule, error) {
 	b := builder{
 		file: f, spec: s,
-		rule: &Rule{file: f.name, source: f.source, variables: f.variables, generatorAt: map[string]int{},
+		rule: &Rule{file: f.name, source: f.source, generatorAt: map[string]int{},
 			assignerAt: map[string]int{}},
 		logical: map[string]*word{},
 		sources: map[string]bool{},

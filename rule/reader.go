@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -311,8 +312,7 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 		rd.file.warn(word{p.name.text, w.position}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
 			"number; remove the zero or put the value in quotes", what))
 	}
-	p.fromEnv = p.fromEnv || len(used) > 0
-	rd.file.variables = append(rd.file.variables, used...)
+	p.fromEnv = p.fromEnv || used
 	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
 	return value, nil
 }
@@ -329,7 +329,7 @@ var octal = regexp.MustCompile(`^0[0-7]+$`)
 //
 // The value of a variable is used as it is: it is not expanded again. The error
 // shows names, never values.
-func expandEnv(text string) (expanded string, used []variable, err error) {
+func expandEnv(text string) (expanded string, used bool, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, "${")
@@ -347,22 +347,21 @@ func expandEnv(text string) (expanded string, used []variable, err error) {
 		one, _, found := strings.Cut(inner, ":")
 		switch {
 		case ok && !hasDef && found && isEnvName(one):
-			return "", nil, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
+			return "", false, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
 		case !ok || !isEnvName(name):
-			return "", nil, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
+			return "", false, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
 				"characters themselves")
 		}
-		v := lookupEnv(name)
-		value := v.value.Reveal()
+		value, set := os.LookupEnv(name)
 		switch {
-		case !v.isSet && !hasDef:
-			return "", nil, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
+		case !set && !hasDef:
+			return "", false, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
 				name, name)
-		case !v.isSet:
+		case !set:
 			value = def
 		}
 		b.WriteString(strings.TrimSuffix(text[:i], "$") + value)
-		used = append(used, v)
+		used = true
 		text = rest
 	}
 }

@@ -25,9 +25,8 @@ type Rule struct {
 	// generatorAt and assignerAt are the indexes of generators and assigners, by name in lower case.
 	generatorAt, assignerAt map[string]int
 
-	variables []variable // environment variables in properties
-	index     tableIndex
-	warnings  []*Error
+	index    tableIndex
+	warnings []*Error
 }
 
 // Table is a logical table that has a key column.

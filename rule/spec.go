@@ -18,12 +18,11 @@ type spec struct {
 // file is the file or the Go struct that a rule is read from, with its warnings. Its methods return
 // errors with their places.
 type file struct {
-	name      string
-	source    source
-	variables []variable
-	warnings  []*Error
-	warned    map[string]bool // the messages of warnOnce, and the places of warnOf
-	compared  int             // words that warnings were compared with, to suggest the nearest
+	name     string
+	source   source
+	warnings []*Error
+	warned   map[string]bool // the messages of warnOnce, and the places of warnOf
+	compared int             // words that warnings were compared with, to suggest the nearest
 }
 
 func (f *file) errorAt(w word, reason string, right ...string) *Error {
