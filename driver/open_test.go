@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // Health, readiness and statistics are available while the database is down.
@@ -334,4 +336,28 @@ func TestServer_queriedForItsShards(t *testing.T) {
 		equal(t, base.Count("queryContext SHOW VITESS_SHARDS"), c.asked, c.comment, "asked", "times")
 		_ = db.Close()
 	}
+}
+
+// Connectors of one file share its rule, also after a reload.
+func TestOpen_sharesTheRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rule.yaml")
+		write(t, path, watched("t_order_${0..1}", 1))
+		rules := map[*rule.Rule]bool{}
+		var all []*Connector
+		for range 20 {
+			db := openWatched(t, path, "&shardkeyReload=1s")
+			defer db.Close()
+			all = append(all, ConnectorOf(db))
+		}
+		for _, c := range all {
+			rules[c.Rule()] = true
+		}
+		write(t, path, watched("t_order_${0..2}", 1))
+		time.Sleep(5 * time.Second)
+		for _, c := range all {
+			rules[c.Rule()] = true
+		}
+		equal(t, len(rules), 2, "rules of 20 connectors before and after a reload")
+	})
 }

@@ -124,10 +124,10 @@ func (p Props) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // New builds a rule from cfg and checks it as [Parse] does. The error is an [*Error] whose Path is
 // the place in cfg.
 func New(cfg Config) (*Rule, error) {
-	s := spec{file: "rule"}
+	var s spec
 	var sc scope
 	for i, t := range cfg.Tables {
-		at := place{path: fmt.Sprintf("Tables[%d] %q", i, t.Name)}
+		at := position{path: fmt.Sprintf("Tables[%d] %q", i, t.Name)}
 		table := tableSpec{
 			name:  word{t.Name, at},
 			nodes: word{t.ActualDataNodes, at.named("ActualDataNodes")},
@@ -142,13 +142,13 @@ func New(cfg Config) (*Rule, error) {
 		sc.tables = append(sc.tables, table)
 	}
 	var err error
-	if sc.def, err = cfg.Default.strategy(place{path: "Default"}); err != nil {
+	if sc.def, err = cfg.Default.strategy(position{path: "Default"}); err != nil {
 		return nil, err
 	}
 	s.scopes = []scope{sc}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Generators)) {
 		g := cfg.Generators[name]
-		m, err := newMake(name, "Generators", g.Type, g.Props, g.Generator)
+		m, err := newComponent(name, "Generators", g.Type, g.Props, g.Generator)
 		if err != nil {
 			return nil, err
 		}
@@ -156,20 +156,20 @@ func New(cfg Config) (*Rule, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.WorkerIDAssigners)) {
 		a := cfg.WorkerIDAssigners[name]
-		m, err := newMake(name, "WorkerIDAssigners", a.Type, a.Props, nil)
+		m, err := newComponent(name, "WorkerIDAssigners", a.Type, a.Props, nil)
 		if err != nil {
 			return nil, err
 		}
 		s.assigners = append(s.assigners, m)
 	}
-	return build(s)
+	return build(&file{name: "rule"}, s)
 }
 
-func (k KeyConfig) strategy(at place) (*strategySpec, error) {
+func (k KeyConfig) strategy(at position) (*keyStrategySpec, error) {
 	if k == (KeyConfig{}) {
 		return nil, nil
 	}
-	st := &strategySpec{place: at}
+	st := &keyStrategySpec{position: at}
 	st.column, st.generator = word{k.Column, at.named("Column")}, word{k.Generator, at.named("Generator")}
 	batch := ""
 	if k.Consecutive {
@@ -183,12 +183,12 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	return st, err
 }
 
-func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
+func (c StrategyConfig) strategy(at position) (*shardingStrategy, error) {
 	if c.Type == "" && len(c.Columns) == 0 && len(c.Props) == 0 && len(c.JavaTypes) == 0 {
 		return nil, nil
 	}
 	name := at.path[strings.LastIndexByte(at.path, '.')+1:]
-	s := &strategyOf{key: word{name, at}, at: word{c.Type, at.named("Type")}}
+	s := &shardingStrategy{key: word{name, at}, at: word{c.Type, at.named("Type")}}
 	s.algorithm = algorithm{name: s.at, typ: strings.ToUpper(c.Type), props: map[string]word{}}
 	for _, column := range c.Columns {
 		s.columns = append(s.columns, word{column, at.named("Columns")})
@@ -204,17 +204,17 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 			return nil, errorAt("rule", w, fmt.Sprintf("expected a string, a boolean or an integer as property of an algorithm, found a "+
 				"%T", c.Props[prop]))
 		}
-		s.algorithm.props[propKey(prop)] = word{p.value.Reveal(), w.place}
+		s.algorithm.props[propKey(prop)] = word{p.value.Reveal(), w.position}
 	}
 	return s, err
 }
 
-func newMake(name, list, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {
-	at := place{path: fmt.Sprintf("%s[%q]", list, name)}
-	m := makeSpec{name: word{name, at}, typ: word{typ, at.named("Type")}, ready: ready}
+func newComponent(name, list, typ string, props map[string]any, ready spi.KeyGenerator) (componentSpec, error) {
+	at := position{path: fmt.Sprintf("%s[%q]", list, name)}
+	m := componentSpec{name: word{name, at}, typ: word{typ, at.named("Type")}, ready: ready}
 	for _, prop := range slices.Sorted(maps.Keys(props)) {
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
-		p.place = p.name.place
+		p.position = p.name.position
 		if !p.set(props[prop]) {
 			reason := fmt.Sprintf("expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration "+
 				"or a time.Time, found a %T", props[prop])

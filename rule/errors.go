@@ -52,20 +52,20 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// place is the place of a word of a rule, in a file or in a Go struct.
-type place struct {
+// position is the place of a word of a rule, in a file or in a Go struct.
+type position struct {
 	line, column int
 	path         string
 }
 
 // word is a string in a rule with its place.
 type word struct {
-	text  string
-	place place
+	text     string
+	position position
 }
 
 // named returns the place of the field called name, for a rule built in Go.
-func (p place) named(name string) place {
+func (p position) named(name string) position {
 	if p.line == 0 && p.path != "" {
 		p.path += "." + name
 	}
@@ -76,7 +76,7 @@ func (p place) named(name string) place {
 // become its Nearest.
 func errorAt(file string, w word, reason string, right ...string) *Error {
 	return &Error{
-		File: file, Line: w.place.line, Column: w.place.column, Path: w.place.path,
+		File: file, Line: w.position.line, Column: w.position.column, Path: w.position.path,
 		Word: w.text, Reason: clipReason(reason), Nearest: nearest.Words(w.text[:min(len(w.text), maxName)], right),
 	}
 }
@@ -90,8 +90,8 @@ func clipReason(reason string) string {
 	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
-// makeError adds the place in the rule to an error of a factory.
-func (r *Rule) makeError(kind string, m makeSpec, err error) error {
+// componentError adds the place in the rule to an error of a factory.
+func (r *Rule) componentError(kind string, m componentSpec, err error) error {
 	if inner := (*Error)(nil); errors.As(err, &inner) {
 		return inner // an assigner's error, which already has a place
 	}
@@ -112,7 +112,7 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey:
 // otherError returns an error at the property that err mentions, or at the name if it mentions
 // none. If the message may contain the value of an environment variable, which can be a secret,
 // otherError leaves the message out.
-func (r *Rule) otherError(kind string, m makeSpec, err error) error {
+func (r *Rule) otherError(kind string, m componentSpec, err error) error {
 	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
 	w, cause, reason := m.name, err, text
 	for _, p := range m.props {
@@ -126,13 +126,13 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 		value := p.value.Reveal()
 		switch {
 		case hidden.In(text):
-			w, cause = word{p.written.Reveal(), p.place}, nil
+			w, cause = word{p.written.Reveal(), p.position}, nil
 			reason = "the reason is not shown, because it may contain the value of an environment variable; check the properties"
 		case cause == nil:
 		case !p.fromEnv && len(value) >= 3 && strings.Contains(text, value):
-			w = word{value, p.place}
+			w = word{value, p.position}
 		case strings.Contains(text, p.name.text):
-			w = word{p.name.text, p.place}
+			w = word{p.name.text, p.position}
 		}
 	}
 	e := errorAt(r.file, w, fmt.Sprintf("%s %q: %s", kind, m.name.text, reason))
@@ -140,7 +140,7 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	return e
 }
 
-func (r *Rule) typeError(kind string, m makeSpec) error {
+func (r *Rule) typeError(kind string, m componentSpec) error {
 	right := registry.Types(kind)
 	reason := fmt.Sprintf("unknown %s type %q; registered: %s", kind, m.typ.text, strings.Join(right, ", "))
 	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
@@ -164,12 +164,12 @@ var packages = map[string]map[string]string{
 	},
 }
 
-func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error {
+func (r *Rule) propError(subject string, m componentSpec, prop *spi.PropError) error {
 	shown := *prop
 	w := m.wordOf(prop.Name, prop.Name)
 	right := prop.Known
 	if p, ok := m.prop(prop.Name); ok && !prop.Unknown {
-		w = word{prop.Value, p.place}
+		w = word{prop.Value, p.position}
 		if p.fromEnv && prop.Value != "" {
 			// The value of an environment variable may be a secret.
 			shown.Value, w.text = p.written.Reveal(), p.written.Reveal()
@@ -184,7 +184,7 @@ func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error 
 }
 
 // prop finds a property by name, as [spi.Props] matches names.
-func (m makeSpec) prop(name string) (propSpec, bool) {
+func (m componentSpec) prop(name string) (propSpec, bool) {
 	for _, p := range m.props {
 		if propKey(p.name.text) == propKey(name) {
 			return p, true
@@ -206,7 +206,7 @@ func shownName(name string) string {
 }
 
 // slipOf returns the property that is probably a misspelling of the missing one.
-func (m makeSpec) slipOf(missing string) (word, bool) {
+func (m componentSpec) slipOf(missing string) (word, bool) {
 	for _, p := range m.props {
 		if nearest.Distance(p.name.text, missing) <= 2 {
 			return p.name, true
@@ -221,14 +221,14 @@ func propKey(name string) string {
 
 // wordOf returns text at the place of a property, or at the place of m if it doesn't have the
 // property.
-func (m makeSpec) wordOf(prop, text string) word {
+func (m componentSpec) wordOf(prop, text string) word {
 	if p, ok := m.prop(prop); ok {
-		return word{text, p.name.place}
+		return word{text, p.name.position}
 	}
 	for _, p := range m.props {
 		if name := shownName(p.name.text); name == prop || strings.HasPrefix(strings.ToLower(name), prop+".") {
-			return word{text, p.name.place}
+			return word{text, p.name.position}
 		}
 	}
-	return word{text, m.name.place}
+	return word{text, m.name.position}
 }

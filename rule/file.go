@@ -13,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"weak"
-
-	"github.com/shardkey/shardkey/spi"
 )
 
 // maxFile is the maximum size of a rule, in bytes. It is enough for a million tables that are
@@ -23,7 +21,7 @@ const maxFile = 64 << 20
 
 // Load reads a rule from a YAML file and checks it as [Parse] does. The error is an [*Error]. If
 // the file can't be read, it wraps a *fs.PathError. While a rule of the same file with the same
-// content is in use, Load returns that rule.
+// content and environment variables is in use, Load returns that rule.
 func Load(path string) (*Rule, error) {
 	data, mode, err := readFile(path)
 	if err != nil {
@@ -38,7 +36,8 @@ func Load(path string) (*Rule, error) {
 		full = path
 	}
 	from := source{path: full, text: sha256.Sum256(data)}
-	return loaded.get(fileKey{path, from, mode}, func() (*Rule, error) { return parse(path, data, from, mode) })
+	key := fileKey{path, from, mode, sha256.Sum256([]byte(strings.Join(os.Environ(), "\x00")))}
+	return loaded.get(key, func() (*Rule, error) { return parse(path, data, from, mode) })
 }
 
 // source identifies the file or content that a rule was read from.
@@ -136,11 +135,12 @@ type files struct {
 	rules map[fileKey]*sharedRule
 }
 
-// fileKey has all that a rule depends on, but environment variables.
+// fileKey has all that a rule depends on.
 type fileKey struct {
-	name   string
-	source source
-	mode   fs.FileMode
+	name        string
+	source      source
+	mode        fs.FileMode
+	environment [sha256.Size]byte // of all variables, since properties may have any of them
 }
 
 // sharedRule is a rule that lives as long as something outside of files uses it.
@@ -149,8 +149,7 @@ type sharedRule struct {
 	rule    weak.Pointer[Rule] // guarded by parsing, and changed under files.mu
 }
 
-// get returns the rule of a key. If it isn't in use, or an environment variable has changed, get
-// calls parse.
+// get returns the rule of a key. If it isn't in use, get calls parse.
 func (f *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
 	f.mu.Lock()
 	s := f.rules[key]
@@ -161,7 +160,7 @@ func (f *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
 	f.mu.Unlock()
 	s.parsing.Lock()
 	defer s.parsing.Unlock()
-	if r := s.rule.Value(); r != nil && r.hasVariables() {
+	if r := s.rule.Value(); r != nil {
 		return r, nil
 	}
 	r, err := parse()
@@ -183,27 +182,4 @@ func (f *files) remove(key fileKey, s *sharedRule) {
 	if f.rules[key] == s && s.rule.Value() == nil {
 		delete(f.rules, key)
 	}
-}
-
-// variable is an environment variable that a rule uses.
-type variable struct {
-	name  string
-	value spi.Secret
-	isSet bool
-}
-
-// lookupEnv returns the variable with the given name.
-func lookupEnv(name string) variable {
-	value, isSet := os.LookupEnv(name)
-	return variable{name, spi.NewSecret(value), isSet}
-}
-
-// hasVariables reports whether the rule's environment variables still have the same values.
-func (r *Rule) hasVariables() bool {
-	for _, v := range r.variables {
-		if now := lookupEnv(v.name); now.isSet != v.isSet || now.value.Reveal() != v.value.Reveal() {
-			return false
-		}
-	}
-	return true
 }

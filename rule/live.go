@@ -23,7 +23,7 @@ type Live struct {
 	host       spi.Host
 	tables     []atomic.Pointer[Table] // parallel to rule.tables; each is set when it is first looked up
 	generators []spi.KeyGenerator      // parallel to rule.generators
-	held       []*made                 // parallel too; nil for generators built in Go
+	held       []*component            // parallel too; nil for generators built in Go
 	pool       *pool
 	// shared are the tables for names that occur in several schemas, by name in lower case. A
 	// statement without a schema means the table in the connector's own database. If none is in
@@ -62,7 +62,7 @@ func (l *Live) Replace(r *Rule) (*Live, error) {
 	return r.open(l.host, l.pool.held(l))
 }
 
-func (r *Rule) open(host spi.Host, earlier map[makeKey]*made) (*Live, error) {
+func (r *Rule) open(host spi.Host, earlier map[componentKey]*component) (*Live, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
@@ -76,9 +76,9 @@ func (r *Rule) open(host spi.Host, earlier map[makeKey]*made) (*Live, error) {
 }
 
 // openGenerators opens the generators of the rule, but prepares no lookup of tables.
-func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[makeKey]*made) (*Live, error) {
+func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[componentKey]*component) (*Live, error) {
 	l := &Live{rule: r, host: host, pool: from,
-		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
+		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*component, len(r.generators))}
 	l.users.Store(1)
 	opened := false
 	defer func() {
@@ -98,17 +98,17 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[makeKey]*ma
 // share sets shared for a connector whose own database is given.
 func (l *Live) share(database string) {
 	l.shared = map[string]*Table{}
-	for name := range l.of().names.more {
-		owners := l.of().names.all(name)
+	for name := range l.of().index.more {
+		owners := l.of().index.all(name)
 		if !slices.ContainsFunc(owners, func(o owner) bool { return o.table != owners[0].table }) {
 			continue
 		}
-		if own, ok := l.of().names.one(database, name); ok && database != "" {
+		if own, ok := l.of().index.one(database, name); ok && database != "" {
 			l.shared[name] = l.table(own)
 			continue
 		}
 		t := *l.table(slices.MaxFunc(owners, func(a, b owner) int { return int(a.table - b.table) }))
-		t.Generator = ambiguous(name)
+		t.Generator = ambiguousName(name)
 		l.shared[name] = &t
 	}
 }
@@ -152,7 +152,7 @@ func (l *Live) Lookup(schema, table string) *Table {
 			return t
 		}
 	}
-	o, ok := l.of().names.one(schema, table)
+	o, ok := l.of().index.one(schema, table)
 	if !ok {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (e *UnlistedTableError) Error() string {
 //
 // The field Like.Unlisted of the error specifies how to handle the INSERT.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
-	o, ok := l.of().names.sibling(schema, table)
+	o, ok := l.of().index.sibling(schema, table)
 	if !ok || o.table == none || l.Lookup(schema, table) != nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 
 // NamesBeyondASCII reports whether the name of a table or schema in the rule has characters beyond
 // ASCII. Statements must then be read in the right character set.
-func (l *Live) NamesBeyondASCII() bool { return l.of().names.beyondASCII }
+func (l *Live) NamesBeyondASCII() bool { return l.of().index.beyondASCII }
 
 // Generator returns the generator with this name, or nil if the rule has none. Names are
 // case-insensitive.
@@ -211,7 +211,7 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 // Closing l closes them.
 func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	assigners := map[string]spi.WorkerIDAssigner{}
-	l.each(func(spec makeSpec, v any, assigner bool) {
+	l.each(func(spec componentSpec, v any, assigner bool) {
 		if assigner {
 			assigners[spec.name.text] = v.(spi.WorkerIDAssigner)
 		}
@@ -276,7 +276,7 @@ type Status struct {
 // Status returns the status of the generators, and then of the worker-ID assigners that they use,
 // in the rule's order.
 func (l *Live) Status() (all []Status) {
-	l.each(func(spec makeSpec, v any, assigner bool) {
+	l.each(func(spec componentSpec, v any, assigner bool) {
 		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner,
 			Description: describe(spec, v)}
 		if h, ok := v.(spi.HealthReporter); ok {
@@ -293,7 +293,7 @@ func (l *Live) Status() (all []Status) {
 func (l *Live) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s", l.of().file)
-	l.each(func(spec makeSpec, v any, assigner bool) {
+	l.each(func(spec componentSpec, v any, assigner bool) {
 		kind := generatorKind
 		if assigner {
 			kind = assignerKind
@@ -306,11 +306,11 @@ func (l *Live) Describe() string {
 
 // each calls do for each generator, and then for each worker-ID assigner in use, in the rule's
 // order.
-func (l *Live) each(do func(spec makeSpec, v any, assigner bool)) {
+func (l *Live) each(do func(spec componentSpec, v any, assigner bool)) {
 	for i, spec := range l.of().generators {
 		do(spec, l.generators[i], false)
 	}
-	used := map[string]*made{}
+	used := map[string]*component{}
 	for _, e := range l.held {
 		if e != nil {
 			for _, a := range e.uses {
@@ -325,7 +325,7 @@ func (l *Live) each(do func(spec makeSpec, v any, assigner bool)) {
 	}
 }
 
-func describe(spec makeSpec, v any) string {
+func describe(spec componentSpec, v any) string {
 	if d, ok := v.(spi.Describer); ok {
 		return guard.Value(d.Describe, error.Error)
 	}

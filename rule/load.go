@@ -26,9 +26,9 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	rd := &reader{spec: spec{file: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
+	rd := &reader{file: &file{name: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
 	if who := writers(mode); who != "" {
-		rd.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
+		rd.file.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
 			"sent; run chmod go-w", who))
 	}
 	documents, err := parseYAML(name, data)
@@ -40,10 +40,10 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 			return nil, err
 		}
 	}
-	if len(rd.scopes) == 0 {
+	if len(rd.spec.scopes) == 0 {
 		return nil, rd.noSharding(len(documents) == 0)
 	}
-	return build(rd.spec)
+	return build(rd.file, rd.spec)
 }
 
 // parseYAML returns the root node of each document that isn't empty.
@@ -157,7 +157,7 @@ var causes = []struct {
 
 // syntaxCause looks for a common mistake near the line of a syntax error. The line that the library
 // reports is often off by one, and it reports no column.
-func syntaxCause(data []byte, line int) (at place, cause string) {
+func syntaxCause(data []byte, line int) (at position, cause string) {
 	lines := strings.SplitAfter(string(data), "\n")
 	first := min(max(line-3, 0), len(lines))
 	near := strings.Join(lines[first:min(line+2, len(lines))], "")
@@ -165,8 +165,8 @@ func syntaxCause(data []byte, line int) (at place, cause string) {
 		if found := c.text.FindStringSubmatchIndex(near); found != nil {
 			before := near[:found[2]]
 			column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
-			return place{line: first + 1 + strings.Count(before, "\n"), column: column + 1}, c.cause
+			return position{line: first + 1 + strings.Count(before, "\n"), column: column + 1}, c.cause
 		}
 	}
-	return place{}, ""
+	return position{}, ""
 }

@@ -28,8 +28,8 @@ func TestPages_everyKeyIsNamed(t *testing.T) {
 	// Java classes, and keys under maps that shardkey doesn't read.
 	below := []string{"auditorNames", "allowHintDisable", "routeCache", "softValues", "initialCapacity", "maximumSize", "allowedMaxSqlLength",
 		"preciseAlgorithmClassName", "rangeAlgorithmClassName", "algorithmClassName"}
-	var add func(o object)
-	add = func(o object) {
+	var add func(o keyTree)
+	add = func(o keyTree) {
 		for key, inner := range o {
 			if key != "*" && !slices.Contains(below, key) {
 				want = append(want, key)
@@ -37,7 +37,7 @@ func TestPages_everyKeyIsNamed(t *testing.T) {
 			add(inner)
 		}
 	}
-	for _, o := range []object{fileObject, ruleObject, ruleObject4, tableObject, tableObject4, autoTableObject} {
+	for _, o := range []keyTree{fileObject, ruleObject, ruleObject4, tableObject, tableObject4, autoTableObject} {
 		add(o)
 	}
 	for _, key := range want {

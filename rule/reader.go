@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +13,8 @@ import (
 
 // reader turns YAML documents into a spec.
 type reader struct {
-	spec
+	file   *file
+	spec   spec
 	merges int  // number of merged maps that were read
 	other  word // what the file has instead of a sharding rule
 	json   bool // the file begins like JSON
@@ -53,15 +55,15 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		if k.Kind != yaml.ScalarNode {
 			return nil, rd.kindError(key, "a key of "+what, "a string")
 		}
-		w := word{k.Value, placeOf(key)}
+		w := word{k.Value, positionOf(key)}
 		if line, dup := lines[w.text]; dup {
-			return nil, rd.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
+			return nil, rd.file.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
-		own, lines[w.text] = append(own, pair{w, value}), w.place.line
+		own, lines[w.text] = append(own, pair{w, value}), w.position.line
 	}
 	for _, p := range merged {
 		if _, over := lines[p.key.text]; !over {
-			own, lines[p.key.text] = append(own, p), p.key.place.line
+			own, lines[p.key.text] = append(own, p), p.key.position.line
 		}
 	}
 	return own, nil
@@ -71,7 +73,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 // have a key, the first one counts.
 func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	if rd.merges++; rd.merges > maxMerges {
-		return nil, rd.errorAt(word{"<<", placeOf(n)}, "<< merges too many maps, or a map into itself")
+		return nil, rd.file.errorAt(word{"<<", positionOf(n)}, "<< merges too many maps, or a map into itself")
 	}
 	maps := []*yaml.Node{n}
 	if list := resolve(n); list.Kind == yaml.SequenceNode {
@@ -122,7 +124,7 @@ func scalar(pairs []pair, key string) (word, bool) {
 		return word{}, false
 	}
 	n := resolve(p.value)
-	return word{n.Value, placeOf(p.value)}, n.Kind == yaml.ScalarNode
+	return word{n.Value, positionOf(p.value)}, n.Kind == yaml.ScalarNode
 }
 
 // text returns a scalar as written, or "" for a null.
@@ -132,11 +134,11 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	case s.Kind != yaml.ScalarNode:
 		return word{}, rd.kindError(n, what, "a string")
 	case isNull(s):
-		return word{"", placeOf(n)}, nil
+		return word{"", positionOf(n)}, nil
 	case s.ShortTag() == "!!binary":
-		return word{}, rd.errorAt(word{"!!binary", placeOf(n)}, what+": expected a string, found !!binary")
+		return word{}, rd.file.errorAt(word{"!!binary", positionOf(n)}, what+": expected a string, found !!binary")
 	}
-	return word{s.Value, placeOf(n)}, nil
+	return word{s.Value, positionOf(n)}, nil
 }
 
 // fields are the entries of a map that only has known keys.
@@ -169,14 +171,14 @@ func (f *fields) text(key string) (w word) {
 // settings returns the values of the keys in settingNames.
 func (f *fields) settings() (s settings) {
 	if f.err == nil {
-		s, f.err = newSettings(f.rd.file, f.text)
+		s, f.err = newSettings(f.rd.file.name, f.text)
 	}
 	return s
 }
 
 // maker returns the generator or assigner that type and props describe.
-func (f *fields) maker(name word) makeSpec {
-	m := makeSpec{name: name, typ: f.text("type")}
+func (f *fields) maker(name word) componentSpec {
+	m := componentSpec{name: name, typ: f.text("type")}
 	if p, ok := find(f.pairs, "props"); ok && f.err == nil {
 		m.props, f.err = f.rd.props(p.value, f.what)
 	}
@@ -185,7 +187,7 @@ func (f *fields) maker(name word) makeSpec {
 
 // unknownKey returns the error for a key that isn't known. right are the keys to suggest.
 func (rd *reader) unknownKey(key word, what string, known, right []string) error {
-	e := rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")),
+	e := rd.file.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")),
 		right...)
 	if len(e.Nearest) == 0 && len(right) == 1 {
 		e.Nearest = right
@@ -194,7 +196,7 @@ func (rd *reader) unknownKey(key word, what string, known, right []string) error
 }
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
-	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
+	return rd.file.errorAt(word{"", positionOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
 }
 
 // resolve returns the node that an alias refers to, or n itself.
@@ -232,11 +234,11 @@ func kindOf(n *yaml.Node) string {
 	return "a string"
 }
 
-func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
+func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n.Column} }
 
 // makers appends the entries of keyGenerators or workerIdAssigners to those of the file's earlier
 // sharding rules.
-func (rd *reader) makers(p pair, to *[]makeSpec) error {
+func (rd *reader) makers(p pair, to *[]componentSpec) error {
 	pairs, err := rd.pairs(p.value, p.key.text)
 	for _, m := range pairs {
 		f := rd.fields(m.value, fmt.Sprintf("%s %q", p.key.text, m.key.text), "type", "props")
@@ -261,11 +263,11 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	var props []propSpec
 	for _, p := range pairs {
 		if slices.Contains(ignoredProps, propKey(p.key.text)) {
-			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as in ShardingSphere: no generator reads it",
+			rd.file.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as in ShardingSphere: no generator reads it",
 				p.key.text, what))
 			continue
 		}
-		prop := propSpec{name: p.key, place: placeOf(p.value)}
+		prop := propSpec{name: p.key, position: positionOf(p.value)}
 		if err := rd.propValue(&prop, p.value); err != nil {
 			return nil, err
 		}
@@ -302,16 +304,15 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 	}
 	value, used, err := expandEnv(w.text)
 	if err != nil {
-		e := rd.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
+		e := rd.file.errorAt(word{p.name.text, w.position}, fmt.Sprintf("%s: %v", what, err))
 		e.Err = err
 		return "", e
 	}
 	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
-		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
+		rd.file.warn(word{p.name.text, w.position}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
 			"number; remove the zero or put the value in quotes", what))
 	}
-	p.fromEnv = p.fromEnv || len(used) > 0
-	rd.variables = append(rd.variables, used...)
+	p.fromEnv = p.fromEnv || used
 	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
 	return value, nil
 }
@@ -328,7 +329,7 @@ var octal = regexp.MustCompile(`^0[0-7]+$`)
 //
 // The value of a variable is used as it is: it is not expanded again. The error
 // shows names, never values.
-func expandEnv(text string) (expanded string, used []variable, err error) {
+func expandEnv(text string) (expanded string, used bool, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, "${")
@@ -346,22 +347,21 @@ func expandEnv(text string) (expanded string, used []variable, err error) {
 		one, _, found := strings.Cut(inner, ":")
 		switch {
 		case ok && !hasDef && found && isEnvName(one):
-			return "", nil, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
+			return "", false, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
 		case !ok || !isEnvName(name):
-			return "", nil, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
+			return "", false, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
 				"characters themselves")
 		}
-		v := lookupEnv(name)
-		value := v.value.Reveal()
+		value, set := os.LookupEnv(name)
 		switch {
-		case !v.isSet && !hasDef:
-			return "", nil, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
+		case !set && !hasDef:
+			return "", false, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
 				name, name)
-		case !v.isSet:
+		case !set:
 			value = def
 		}
 		b.WriteString(strings.TrimSuffix(text[:i], "$") + value)
-		used = append(used, v)
+		used = true
 		text = rest
 	}
 }

@@ -38,7 +38,7 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 		{text: "${SK_A}${x % 2}", err: "expected the name"},
 	} {
 		have, used, err := expandEnv(c.text)
-		if have != c.want || len(used) > 0 != c.used || (err == nil) != (c.err == "") {
+		if have != c.want || used != c.used || (err == nil) != (c.err == "") {
 			t.Errorf("%s\nhave: %q, %v, %v\nwant: %q, %v, %s", c.text, have, used, err, c.want, c.used, c.err)
 		}
 		if err != nil && !strings.Contains(err.Error(), c.err) {

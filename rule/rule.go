@@ -20,14 +20,13 @@ type Rule struct {
 	keyless    []string  // logical tables without a key
 	sources    []string  // data sources of the sharded tables, sorted
 	spread     string    // a table with a databaseStrategy over data sources that no data node names, or ""
-	generators []makeSpec
-	assigners  []makeSpec
+	generators []componentSpec
+	assigners  []componentSpec
 	// generatorAt and assignerAt are the indexes of generators and assigners, by name in lower case.
 	generatorAt, assignerAt map[string]int
 
-	variables []variable // environment variables in properties
-	names     names
-	warnings  []*Error
+	index    tableIndex
+	warnings []*Error
 }
 
 // Table is a logical table that has a key column.

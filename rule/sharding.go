@@ -3,286 +3,399 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
-	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/rule/internal/expr"
+	"github.com/shardkey/shardkey/rule/internal/sharding"
 )
 
-// document reads one YAML document of a file.
-func (rd *reader) document(root *yaml.Node) error {
-	pairs, err := rd.pairs(root, "the rule file")
+// Sharding describes how a table's rows are distributed over its actual tables. It never changes
+// and may be used by multiple goroutines at once.
+type Sharding struct {
+	// Columns are the sharding columns, as the rule spells them. [Sharding.Place] takes their
+	// values in this order. It is nil if Err is not nil.
+	Columns []string
+	// Err is an [*Error] if shardkey can't evaluate the table's sharding, with the place in the
+	// rule and the reason. Otherwise it is nil.
+	Err error
+
+	logical string
+	text    string
+	// database chooses one of sources, and table one of names. Nil means that there is no choice.
+	database, table *strategy
+	sources, names  []string
+	// nodes are the actual tables by the indexes in sources and names, with -1 where a strategy is
+	// nil. It is nil if each data source has all names, without schemas.
+	nodes      map[[2]int]Place
+	hasSchemas bool
+	// sameTables reports whether the name of a row's table doesn't depend on the data source.
+	sameTables bool
+}
+
+// Place is the location of a row.
+type Place struct {
+	// DataSource is the name of the data source in the rule. It is empty if the rule names no data
+	// source, or doesn't determine which of several it is.
+	DataSource string
+	// Schema is the schema in dataSource.schema.table, or "". Table is the name of the actual
+	// table.
+	Schema, Table string
+}
+
+// String returns the place in the format of a data node.
+func (p Place) String() string {
+	s := p.Table
+	if p.Schema != "" {
+		s = p.Schema + "." + s
+	}
+	if p.DataSource != "" {
+		s = p.DataSource + "." + s
+	}
+	return s
+}
+
+// PlaceError is the error for a row that belongs to no actual table, or whose table can't be
+// computed.
+type PlaceError struct {
+	Table  string // logical table
+	Column string // sharding column whose value is at fault, or ""
+	Reason string
+	// Unknown reports whether the place can't be computed, so that the row may belong to any table.
+	Unknown bool
+	Err     error // cause, or nil
+}
+
+func (e *PlaceError) Error() string {
+	if e.Unknown {
+		return fmt.Sprintf("shardkey: cannot compute the actual table of a row of %q: %s", e.Table, e.Reason)
+	}
+	return fmt.Sprintf("shardkey: no actual table for a row of %q: %s", e.Table, e.Reason)
+}
+
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// strategy is a compiled strategy, with the index of its column in Sharding.Columns.
+type strategy struct {
+	*sharding.Strategy
+	column int
+}
+
+// Place returns the place of a row whose sharding columns have these values. The values are in the
+// order of Columns. They can be integers, strings and time.Time. An integer is a Long in Java,
+// unless javaType in the rule specifies another class. Only the wall clock of a time counts. The
+// error is a [*PlaceError], or Err if that is not nil.
+func (s *Sharding) Place(values []any) (Place, error) {
+	if s.Err != nil {
+		return Place{}, s.Err
+	}
+	var buf [2]expr.Value
+	classed, err := s.classed(buf[:0], s.Columns, values)
 	if err != nil {
-		return err
+		return Place{}, err
 	}
-	_, has5 := find(pairs, "rules")
-	_, has4 := find(pairs, "shardingRule")
-	for _, p := range pairs {
-		switch p.key.text {
-		case "rules":
-			err = rd.rules(p.value)
-		case "shardingRule":
-			err = rd.sharding(p.value, form4)
-		default:
-			if first, _, _ := strings.Cut(p.key.text, "."); !has5 && !has4 && first == "spring" {
-				return rd.olderForm(p.key, "a Spring Boot file")
-			}
-			if has5 || has4 {
-				rd.rootKey(p)
-			}
-			if nearest.Words(p.key.text, []string{"rules", "shardingRule"}) != nil && rd.other.place.line == 0 {
-				rd.other = p.key
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.place(classed)
 }
 
-// rootKey warns about an unknown top-level key. It doesn't warn about keys with an anchor, because
-// other parts of the file refer to them.
-func (rd *reader) rootKey(p pair) {
-	_, known := fileObject[p.key.text]
-	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
-		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file is ignored", p.key.text),
-			slices.Sorted(maps.Keys(fileObject))...)
+func (s *Sharding) place(values []expr.Value) (Place, error) {
+	if len(s.names) == 0 {
+		return Place{}, &PlaceError{Table: s.logical, Reason: "the rule specifies no sharding for it"}
 	}
-}
-
-// noSharding returns the error for a file without a sharding rule.
-func (rd *reader) noSharding(empty bool) error {
-	reason := "no sharding rule: write"
-	switch {
-	case empty:
-		reason = "the rule is empty: write"
-	case rd.json:
-		reason = "no sharding rule: JSON has no tags, so write the rule as YAML, with"
-	}
-	if rd.other.place.line == 0 {
-		rd.other.place = place{line: 1, column: 1}
-	}
-	return rd.errorAt(rd.other, reason+" \"rules:\" and \"- !SHARDING\" under it", "rules", "shardingRule")
-}
-
-// rules reads the list of rules. It skips all rules except !SHARDING.
-func (rd *reader) rules(n *yaml.Node) error {
-	list := resolve(n)
-	if isNull(list) {
-		return nil
-	}
-	if list.Kind != yaml.SequenceNode {
-		return rd.kindError(n, "rules", "a list")
-	}
-	for _, item := range list.Content {
-		rule := resolve(item)
-		switch tag := rule.ShortTag(); {
-		case isSharding(tag):
-			if err := rd.sharding(rule, form5); err != nil {
-				return err
-			}
-		case !strings.HasPrefix(tag, "!!"):
-			if near := nearest.Words(strings.TrimPrefix(tag, "!"), []string{"SHARDING"}); near != nil {
-				return rd.errorAt(word{tag, placeOf(item)}, fmt.Sprintf("unknown rule %q", tag), "!SHARDING")
-			}
-			rd.other = word{tag, placeOf(item)}
-		case rule.Kind == yaml.MappingNode:
-			rd.other = word{place: placeOf(item)}
-		}
-	}
-	return nil
-}
-
-func isSharding(tag string) bool {
-	return strings.EqualFold(tag, "!SHARDING") || strings.HasSuffix(tag, ".YamlShardingRuleConfiguration")
-}
-
-// form is one of the formats of a sharding rule.
-type form struct {
-	what        string
-	rule, table object
-}
-
-var (
-	form5 = form{"the sharding rule", ruleObject, tableObject}
-	form4 = form{"the shardingRule", ruleObject4, tableObject4}
-)
-
-// ruleReader reads one sharding rule.
-type ruleReader struct {
-	*reader
-	pairs      []pair
-	scope      scope
-	algorithms map[string]algorithm
-	// algorithmNames are the names of algorithms, sorted.
-	algorithmNames []string
-	broadcast      map[string]bool // tables whose rows are in every data source, in lower case
-}
-
-// sharding reads one sharding rule in the format f.
-func (rd *reader) sharding(n *yaml.Node, f form) error {
-	pairs, err := rd.pairs(n, f.what)
+	at, err := s.at(values)
 	if err != nil {
-		return err
+		return Place{}, err
 	}
-	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
-		broadcast: rd.broadcast(pairs)}
-	r.algorithmNames = slices.Sorted(maps.Keys(r.algorithms))
-	read := map[string]func(pair) error{
-		"tables":                     func(p pair) error { return r.tables(p, f.table) },
-		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
-		"defaultKeyGenerateStrategy": func(p pair) (err error) { r.scope.def, err = rd.strategy(p); return err },
-		"defaultKeyGenerator":        r.defaultGenerator,
-		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.generators) },
-		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.assigners) },
-		"shardingAlgorithms":         func(p pair) error { rd.algorithmProps(p.value); return nil },
-	}
-	for _, p := range pairs {
-		if _, known := f.rule[p.key.text]; known && read[p.key.text] != nil {
-			if err := read[p.key.text](p); err != nil {
-				return err
-			}
-		}
-	}
-	if err := rd.others(pairs, f.what, f.rule); err != nil {
-		return err
-	}
-	// The strategies refer to tables, which may follow them in the file.
-	if p, ok := find(pairs, "keyGenerateStrategies"); ok {
-		if err := rd.strategies(p, &r.scope); err != nil {
-			return err
-		}
-	}
-	rd.scopes = append(rd.scopes, r.scope)
-	return nil
+	return s.placeAt(at)
 }
 
-// defaultGenerator reads a defaultKeyGenerator.
-func (r *ruleReader) defaultGenerator(p pair) (err error) {
-	def, err := r.keyGenerator(p, p.key.text)
-	if r.scope.def = def; def != nil {
-		r.scope.defMaker, def.inline = def.inline, nil
-	}
-	return err
-}
-
-// tables reads tables or autoTables. o lists the keys that a table can have.
-func (r *ruleReader) tables(p pair, o object) error {
-	pairs, err := r.reader.pairs(p.value, "the tables")
-	r.scope.tables = slices.Grow(r.scope.tables, len(pairs))
-	for _, p := range pairs {
-		if err := r.indented(p, o); err != nil {
-			return err
-		}
-		t, err := r.table(p, o)
-		if err != nil {
-			return err
-		}
-		r.scope.tables = append(r.scope.tables, t)
-	}
-	return err
-}
-
-func (r *ruleReader) table(p pair, o object) (t tableSpec, err error) {
-	t.name = p.key
-	what := "table " + strconv.Quote(p.key.text)
-	entries, err := r.reader.pairs(p.value, what)
-	if err != nil {
-		return t, err
-	}
-	for _, e := range entries {
-		if _, known := o[e.key.text]; !known || err != nil {
+// at returns the indexes in sources and names that the strategies select, and -1 where there is no
+// strategy.
+func (s *Sharding) at(values []expr.Value) (at [2]int, err error) {
+	at = [2]int{-1, -1}
+	for i, of := range [...]*strategy{s.database, s.table} {
+		if of == nil {
 			continue
 		}
-		switch e.key.text {
-		case "actualDataNodes":
-			t.nodes, err = r.nodesText(e.value, e.key.text)
-		case "actualDataSources":
-			t.sources, err = r.nodesText(e.value, e.key.text)
-		case "keyGenerateStrategy":
-			t.strategy, err = r.strategy(e)
-		case "keyGenerator":
-			t.strategy, err = r.keyGenerator(e, t.name.text)
+		if at[i], err = of.Place(values[of.column]); err != nil {
+			return at, s.misplaced(err)
 		}
 	}
-	if err == nil {
-		err = r.others(entries, what, o)
-	}
-	if err != nil || r.broadcast[strings.ToLower(t.name.text)] {
-		return t, err
-	}
-	if _, auto := o["actualDataSources"]; auto {
-		t.table, err = r.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries)
-		r.autoTable(&t)
-		return t, err
-	}
-	if t.database, err = r.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries); err == nil {
-		t.table, err = r.strategyNamed("tableStrategy", "defaultTableStrategy", entries)
-	}
-	return t, err
+	return at, nil
 }
 
-// broadcast returns the broadcastTables, which are a list or a comma-separated string.
-func (rd *reader) broadcast(rule []pair) map[string]bool {
-	tables := map[string]bool{}
-	if p, ok := find(rule, "broadcastTables"); ok {
-		names, _ := rd.nodesText(p.value, p.key.text)
-		for name := range strings.SplitSeq(names.text, ",") {
-			tables[strings.ToLower(strings.TrimSpace(name))] = true
+// placeAt returns the actual table with these indexes.
+func (s *Sharding) placeAt(at [2]int) (Place, error) {
+	if s.nodes == nil {
+		return Place{DataSource: s.sources[at[0]], Table: s.names[at[1]]}, nil
+	}
+	p, ok := s.nodes[at]
+	if !ok {
+		return p, s.misplaced(&sharding.NoTargetError{Type: s.table.Type(), Name: s.names[at[1]]})
+	}
+	return p, nil
+}
+
+func (s *Sharding) misplaced(err error) error {
+	e := &PlaceError{Table: s.logical, Reason: err.Error(), Err: err}
+	var value *sharding.ValueError
+	var none *sharding.NoTargetError
+	switch {
+	case errors.As(err, &value):
+		e.Column, e.Unknown = value.Column, true
+	case errors.As(err, &none):
+		e.Column = none.Column
+	}
+	return e
+}
+
+// String describes in one line how the table is sharded, or why shardkey can't evaluate it.
+func (s *Sharding) String() string {
+	if s.Err != nil {
+		return plain(s.Err)
+	}
+	return s.text
+}
+
+// shard sets the Sharding of a table that has these actual tables.
+func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
+	t.Sharding = &Sharding{logical: t.Logical}
+	if err := b.sharding(spec, t, t.Sharding, nodes); err != nil {
+		t.Sharding = &Sharding{logical: t.Logical, Err: err}
+	}
+}
+
+// notUnderstood returns an error for Sharding.Err.
+func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
+	e := b.file.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
+	e.Err = cause
+	return e
+}
+
+func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
+	what := fmt.Sprintf("cannot evaluate the sharding of table %q", t.Logical)
+	var texts []string
+	for _, of := range []*shardingStrategy{spec.database, spec.table} {
+		if of == nil {
+			continue
+		}
+		a, err := of.compile()
+		w, reason := of.at, of.unknown
+		if reason == "" && err != nil {
+			w, reason = of.algorithm.wordOf(err), err.Error()
+		}
+		if reason != "" {
+			e := b.notUnderstood(w, what, of.key.text+": "+reason, err)
+			if cause := (*sharding.NotUnderstoodError)(nil); of.wrong || errors.As(err, &cause) && cause.Wrong {
+				b.file.warnOf(e)
+			}
+			return e
+		}
+		if a.Odd() != "" {
+			b.file.warnOnce(of.algorithm.name, a.Odd())
+		}
+		if of == spec.database {
+			s.database = &strategy{column: s.index(of)}
+			texts = append(texts, "data source by "+of.describe(a))
+		} else {
+			texts = append(texts, "table by "+of.describe(a))
 		}
 	}
-	return tables
+	if len(t.Patterns) > 0 {
+		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
+			t.Patterns[0]), nil)
+	}
+	if spec.nodes.text == "" && spec.autoCount == 0 {
+		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes", nil)
+	}
+	s.text = strings.Join(texts, ", ")
+	return b.targets(spec, s, nodes, what)
 }
 
-// indented returns an error for a table whose name is a key of tables, because it is probably
-// indented too little.
-func (rd *reader) indented(p pair, o object) error {
-	if _, known := o[p.key.text]; !known || isNull(p.value) {
-		return nil
+// describe returns the columns and the algorithm.
+func (s *shardingStrategy) describe(a *sharding.Algorithm) string {
+	columns := s.columns[0].text
+	if s.class != expr.Null {
+		columns += fmt.Sprintf(" (in Java %s)", s.class)
 	}
-	for _, e := range rd.entries(p.value) {
-		if _, known := o[e.key.text]; known || e.key.text == "actualDataNodes" {
-			return nil // a table that has this name
+	detail := ""
+	for _, prop := range []string{"algorithm-expression", "sharding-count", "sharding-ranges"} {
+		if w, ok := s.algorithm.props[prop]; ok {
+			detail = " " + expr.Clip(strings.TrimSpace(w.text))
 		}
 	}
-	return rd.errorAt(p.key, fmt.Sprintf("%q is indented like a table; indent it further, under its table", p.key.text))
+	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)
 }
 
-// autoTable computes the number of an auto table's actual tables.
-func (rd *reader) autoTable(t *tableSpec) {
-	if t.nodes.text != "" {
-		return
+// index returns the index of the strategy's column in s.Columns. It adds the column if needed.
+func (s *Sharding) index(of *shardingStrategy) int {
+	name := of.columns[0].text
+	i := indexOf(s.Columns, name)
+	if i < 0 {
+		i = len(s.Columns)
+		s.Columns = append(s.Columns, name)
 	}
-	err := errors.New("no shardingStrategy names an algorithm of the rule")
-	at := t.name
-	if t.table != nil && t.table.unknown == "" {
-		t.autoCount, err = t.table.algorithm.autoTables()
-		at = t.table.algorithm.name
+	return i
+}
+
+// targets sets the actual tables, and compiles the strategies with the names that they choose from.
+func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what string) error {
+	sources, names := map[string]int{}, map[string]int{}
+	s.nodes = map[[2]int]Place{}
+	anySource := false
+	for _, n := range nodes {
+		at := [2]int{indexIn(sources, &s.sources, n.source), indexIn(names, &s.names, n.table)}
+		if s.database == nil {
+			at[0] = -1
+		}
+		if spec.table == nil {
+			at[1] = -1
+		}
+		p := Place{DataSource: n.source, Schema: n.schema, Table: n.table}
+		switch old, known := s.nodes[at]; {
+		case s.database != nil && n.source == "":
+			return b.notUnderstood(spec.nodesOrName(), what,
+				"it has a "+spec.database.key.text+", but a data node has no data source", nil)
+		case known && old.Table != n.table:
+			return b.notUnderstood(spec.nodesOrName(), what,
+				fmt.Sprintf("data source %q has several actual tables, but the table has no tableStrategy", n.source), nil)
+		case known && old.DataSource == n.source:
+			continue
+		case known:
+			p.DataSource = "" // the rule doesn't determine the data source
+		}
+		s.nodes[at] = p
+		s.hasSchemas = s.hasSchemas || p.Schema != ""
+		anySource = anySource || p.DataSource == ""
 	}
+	if anySource && len(s.sources) > 1 {
+		s.text += ", in any data source"
+	}
+	s.sameTables = s.database == nil || len(s.nodes) == len(s.sources)*len(s.names)
+	if s.database != nil {
+		s.database.Strategy = spec.database.compiled.Over(s.sources, sharding.NamingOf("", s.sources), spec.database.class)
+	}
+	if of := spec.table; of != nil {
+		naming := sharding.NamingOf(spec.name.text, s.names)
+		s.table = &strategy{of.compiled.Over(s.names, naming, of.class), s.index(of)}
+		if s.database != nil && s.sameTables && !s.hasSchemas {
+			s.nodes = nil // there may be a million
+		}
+	}
+	return nil
+}
+
+// indexIn returns the index of a name in list. It adds the name if needed. known has the indexes.
+func indexIn(known map[string]int, list *[]string, name string) int {
+	i, ok := known[name]
+	if !ok {
+		i = len(*list)
+		known[name], *list = i, append(*list, name)
+	}
+	return i
+}
+
+// places returns an iterator over the actual tables that rows can be in.
+func (s *Sharding) places() iter.Seq[Place] {
+	if s.nodes != nil {
+		return maps.Values(s.nodes)
+	}
+	return func(yield func(Place) bool) {
+		for _, source := range s.sources {
+			for _, name := range s.names {
+				if !yield(Place{DataSource: source, Table: name}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Places returns an iterator over the actual tables of a logical table that has a key, in the
+// rule's order. A pattern is one Place, whose Table is the pattern as written, for example
+// t_log_${yyyyMM}. A table without data nodes is its own only actual table. Names are
+// case-insensitive. The iterator is empty if the rule doesn't have the table.
+func (r *Rule) Places(logical string) iter.Seq[Place] {
+	return func(yield func(Place) bool) {
+		i := r.indexOf(logical)
+		if i == none {
+			return
+		}
+		found := false
+		// The error can only be errEnough, because the rule was checked when it was made.
+		_ = r.nodes[i].each(r.tables[i].Logical, func(n node) error {
+			if found = true; !yield(Place{DataSource: shown(n.source), Schema: n.schema, Table: shown(n.table)}) {
+				return errEnough
+			}
+			return nil
+		})
+		if found {
+			return
+		}
+		p := Place{Table: r.tables[i].Logical}
+		if schema, table, ok := strings.Cut(p.Table, "."); ok && schema != "" && table != "" {
+			p.Schema, p.Table = schema, table
+		}
+		yield(p)
+	}
+}
+
+// indexOf returns the index of a logical table, or none.
+func (r *Rule) indexOf(logical string) int32 {
+	for _, o := range r.index.all(strings.ToLower(logical)) {
+		if o.table != none && int(o.table) < len(r.tables) && strings.EqualFold(r.tables[o.table].Logical, logical) {
+			return o.table
+		}
+	}
+	return none
+}
+
+// errEnough ends an expansion when the caller needs no more nodes.
+var errEnough = fmt.Errorf("shardkey: enough data nodes")
+
+// written is the list of a table's actual tables in the short form of the rule. The short form
+// saves memory, because there may be 100,000 tables.
+type written struct {
+	nodes   string // actualDataNodes
+	sources string // an auto table's actualDataSources
+	count   int64  // number of an auto table's actual tables, or 0 if unknown
+}
+
+func (s *tableSpec) written() written { return written{s.nodes.text, s.sources.text, s.autoCount} }
+
+// each calls yield for each actual table. The tables of an auto table are distributed over its data
+// sources in turn.
+func (w written) each(logical string, yield func(node) error) error {
+	if w.count > maxNodes {
+		return errTooManyNodes
+	}
+	sources, err := w.dataSources()
 	if err != nil {
-		rd.warnOf(rd.errorAt(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
-			"actualDataNodes to list its tables", t.name.text, err, t.name.text)))
+		return err
 	}
+	at := 0
+	next := func(n node) error {
+		if n.source == "" && len(sources) > 0 {
+			n.source = sources[at%len(sources)]
+		}
+		at++
+		return yield(n)
+	}
+	for i := range w.count {
+		if err := next(node{table: fmt.Sprintf("%s_%d", logical, i)}); err != nil {
+			return err
+		}
+	}
+	return dataNodes(w.nodes, next)
 }
 
-// nodesText reads actualDataNodes or another value that is a list or a comma-separated string.
-func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
-	list := resolve(n)
-	if list.Kind != yaml.SequenceNode {
-		return rd.text(n, what)
-	}
-	var items []string
-	for _, item := range list.Content {
-		w, err := rd.text(item, "an item of "+what)
-		if err != nil {
-			return word{}, err
+// dataSources returns the data sources of an auto table.
+func (w written) dataSources() (all []string, err error) {
+	budget := maxNodes
+	for _, item := range splitInline(w.sources) {
+		if err := product(item, &budget, func(source string) error { all = append(all, source); return nil }); err != nil {
+			return nil, err
 		}
-		items = append(items, w.text)
 	}
-	return word{strings.Join(items, ","), placeOf(n)}, nil
+	return all, nil
 }

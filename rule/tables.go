@@ -12,14 +12,14 @@ import (
 // shardkey understands them, so that no name refers to both.
 func (b *builder) tables() error {
 	count := 0
-	for _, sc := range b.scopes {
+	for _, sc := range b.spec.scopes {
 		count += len(sc.tables)
 	}
 	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
 	b.rule.nodes = make([]written, 0, count)
-	b.rule.names = newNames(count)
+	b.rule.index = newTableIndex(count)
 	b.logical = make(map[string]*word, count)
-	for _, sc := range b.scopes {
+	for _, sc := range b.spec.scopes {
 		if sc.defMaker != nil {
 			if _, err := b.addGenerator(*sc.defMaker); err != nil {
 				return err
@@ -42,11 +42,11 @@ func (b *builder) tables() error {
 func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 	key := strings.ToLower(spec.name.text)
 	if reason := wrongIdentifier(spec.name.text); reason != "" {
-		return b.errorAt(spec.name, fmt.Sprintf("table %q: %s", spec.name.text, reason))
+		return b.file.errorAt(spec.name, fmt.Sprintf("table %q: %s", spec.name.text, reason))
 	}
 	if other, dup := b.logical[key]; dup {
-		return b.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive",
-			spec.name.text, other.text, other.place.also()))
+		return b.file.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive",
+			spec.name.text, other.text, other.position.also()))
 	}
 	b.logical[key] = &spec.name
 	t, ok, err := b.keyColumn(sc, spec)
@@ -62,7 +62,7 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 	index := len(b.rule.tables) - 1
 	sources, err := spec.written().dataSources()
 	if err != nil {
-		return b.errorAt(spec.sources, fmt.Sprintf("actualDataSources of table %q: %v", spec.name.text, err))
+		return b.file.errorAt(spec.sources, fmt.Sprintf("actualDataSources of table %q: %v", spec.name.text, err))
 	}
 	for _, source := range sources {
 		b.sources[source] = true
@@ -75,7 +75,7 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err error) {
 	own, def := spec.strategy, sc.def
 	if def == nil || def.none {
-		def = new(strategySpec)
+		def = new(keyStrategySpec)
 	}
 	switch {
 	case own != nil && own.none, own == nil && def.column.text == "":
@@ -103,13 +103,13 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	}, true, nil
 }
 
-func (b *builder) checkColumn(spec *tableSpec, own *strategySpec, column word) error {
+func (b *builder) checkColumn(spec *tableSpec, own *keyStrategySpec, column word) error {
 	if strings.TrimSpace(column.text) == "" {
-		w := word{spec.name.text, own.place}
-		return b.errorAt(w, fmt.Sprintf("the key of table %q has no column; add column to its strategy", spec.name.text))
+		w := word{spec.name.text, own.position}
+		return b.file.errorAt(w, fmt.Sprintf("the key of table %q has no column; add column to its strategy", spec.name.text))
 	}
 	if reason := wrongColumn(column.text); reason != "" {
-		return b.errorAt(column, fmt.Sprintf("column %q: %s", column.text, reason))
+		return b.file.errorAt(column, fmt.Sprintf("column %q: %s", column.text, reason))
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		isNew, err := b.claim(spec, n, index)
 		if isNew && t != nil {
 			t.addActual(n)
-			b.rule.names.addShape(n.schema, n.table, index)
+			b.rule.index.addShape(n.schema, n.table, index)
 		}
 		if t != nil {
 			b.addSource(n.source)
@@ -177,7 +177,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		return clash
 	}
 	if err != nil && t != nil {
-		return b.errorAt(spec.nodesOrName(), fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, err))
+		return b.file.errorAt(spec.nodesOrName(), fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, err))
 	}
 	if sharded {
 		b.shard(spec, t, nodes)
@@ -207,23 +207,23 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 	if t != nil {
 		b.addSource(n.source)
 	}
-	if !b.rule.names.patterns.add(p) {
+	if !b.rule.index.patterns.add(p) {
 		return
 	}
-	b.rule.names.beyondASCII = b.rule.names.beyondASCII || isBeyondASCII(p.schema) || isBeyondASCII(p.text)
+	b.rule.index.beyondASCII = b.rule.index.beyondASCII || isBeyondASCII(p.schema) || isBeyondASCII(p.text)
 	if t != nil {
 		t.Patterns = append(t.Patterns, p.text)
-		b.rule.names.addShape(n.schema, p.example(), index)
+		b.rule.index.addShape(n.schema, p.example(), index)
 	}
 }
 
 // patterns returns an error if a pattern also matches a table of another logical table.
 func (b *builder) patterns() error {
 	pairs := 0
-	for _, p := range b.rule.names.patterns.all {
-		for q := range b.rule.names.patterns.begin(p.prefix) {
+	for _, p := range b.rule.index.patterns.all {
+		for q := range b.rule.index.patterns.begin(p.prefix) {
 			if pairs++; pairs > maxPatternPairs {
-				return b.errorAt(word{}, "too many patterns begin alike; give their tables names that begin differently")
+				return b.file.errorAt(word{}, "too many patterns begin alike; give their tables names that begin differently")
 			}
 			if q.table == p.table || !p.overlaps(q) {
 				continue
@@ -234,7 +234,7 @@ func (b *builder) patterns() error {
 			return b.patternClash(p, q.owner, q.text)
 		}
 	}
-	if p, other, name := b.rule.names.matched(); p != nil {
+	if p, other, name := b.rule.index.matched(); p != nil {
 		return b.patternClash(p, other, name)
 	}
 	return nil
@@ -245,7 +245,7 @@ const maxPatternPairs = 1 << 22
 
 func (b *builder) patternClash(p *pattern, other owner, name string) error {
 	w := b.logical[strings.ToLower(b.rule.tables[p.table].Logical)]
-	return b.errorAt(*w, fmt.Sprintf("table %q has a pattern %s, but %s has %s; use names that differ", w.text, p.text,
+	return b.file.errorAt(*w, fmt.Sprintf("table %q has a pattern %s, but %s has %s; use names that differ", w.text, p.text,
 		b.ownerName(other), name))
 }
 
@@ -279,11 +279,11 @@ func (t *Table) addActual(n node) {
 // claim makes n a name of the table, and reports whether it is new. It returns an error if another
 // table has the same name and one of the two has a key.
 func (b *builder) claim(spec *tableSpec, n node, index int32) (isNew bool, err error) {
-	other, clash, isNew := b.rule.names.add(n.schema, n.table, index)
+	other, clash, isNew := b.rule.index.add(n.schema, n.table, index)
 	if !clash {
 		return isNew, nil
 	}
-	return false, b.errorAt(spec.nodesOrName(), fmt.Sprintf(
+	return false, b.file.errorAt(spec.nodesOrName(), fmt.Sprintf(
 		"%s and table %q both have the actual table %q, so a statement that names it is ambiguous; write "+
 			"dataSource.schema.table if their schemas differ",
 		b.ownerName(other), spec.name.text, n.table))

@@ -21,7 +21,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		return
 	}
 	var all []remainder
-	for _, of := range []*strategyOf{spec.database, spec.table} {
+	for _, of := range []*shardingStrategy{spec.database, spec.table} {
 		strategy := s.strategyFor(spec, of)
 		if strategy == nil {
 			continue
@@ -54,7 +54,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 			// All pairs of remainders were tried.
 			b.warnOfEmpty(t, all, reached)
 			if absent != "" {
-				b.warn(spec.nodesOrName(), fmt.Sprintf("rows of table %q can belong to %s, which actualDataNodes doesn't list; they are refused",
+				b.file.warn(spec.nodesOrName(), fmt.Sprintf("rows of table %q can belong to %s, which actualDataNodes doesn't list; they are refused",
 					t.Logical, absent))
 			}
 			return
@@ -78,7 +78,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 // missing warns about tables and data sources that the table's strategies select, but that
 // actualDataNodes doesn't list. It reports whether there are any.
 func (b *builder) missing(spec *tableSpec, t *Table) (found bool) {
-	for _, of := range []*strategyOf{spec.database, spec.table} {
+	for _, of := range []*shardingStrategy{spec.database, spec.table} {
 		strategy := t.Sharding.strategyFor(spec, of)
 		if strategy == nil {
 			continue
@@ -95,7 +95,7 @@ func (b *builder) missing(spec *tableSpec, t *Table) (found bool) {
 		if of == spec.database {
 			what = "data source"
 		}
-		b.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q selects the %s %q, which actualDataNodes doesn't list, "+
+		b.file.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q selects the %s %q, which actualDataNodes doesn't list, "+
 			"so its rows are refused; %s",
 			of.key.text, t.Logical, what, expr.Clip(name), why))
 	}
@@ -107,7 +107,7 @@ const maxRemainders = 1 << 14
 
 // remainder is a strategy that depends on the remainder of its only column.
 type remainder struct {
-	of     *strategyOf
+	of     *shardingStrategy
 	column int // index in Sharding.Columns
 	way    sharding.GeneWay
 	count  int64 // the strategy depends on the remainder modulo count
@@ -115,7 +115,9 @@ type remainder struct {
 
 // isByKey reports whether the only column of a strategy is the key, or the column whose shard bits
 // the key has.
-func (t *Table) isByKey(of *strategyOf) bool { return of.isBy(t.Column) || of.isBy(t.Gene.Column) }
+func (t *Table) isByKey(of *shardingStrategy) bool {
+	return of.isBy(t.Column) || of.isBy(t.Gene.Column)
+}
 
 // value returns a value of the column with remainder n. For a hash it is a character, whose hash is
 // its code, unless the column has another class.
@@ -147,19 +149,19 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			"divide by the number of the other's shards in one of them, for example ${%s.intdiv(2) %% 4}",
 			all[0].of.key.text, all[0].of.columns[0].text, all[1].of.key.text, column, column)
 	}
-	b.warn(all[len(all)-1].of.algorithm.geneWord(),
+	b.file.warn(all[len(all)-1].of.algorithm.geneWord(),
 		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, for example %s: %s", missing, tables, t.Logical, one,
 			why))
 }
 
 // maker returns the generator of a table's keys.
-func (b *builder) maker(t *Table) *makeSpec {
+func (b *builder) maker(t *Table) *componentSpec {
 	return &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
 }
 
 // sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
 // determines.
-func (m *makeSpec) sequences() int64 {
+func (m *componentSpec) sequences() int64 {
 	const classic, js53 = 12, 15
 	p, _ := m.prop("layout")
 	layout := strings.TrimSpace(p.value.Reveal())

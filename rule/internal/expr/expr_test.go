@@ -99,7 +99,7 @@ func TestCompile_notUnderstood(t *testing.T) {
 	}{
 		{"t_${k.foo()}", `"foo" is not supported at character 7`, 6, false},
 		{"t_${k.foo(1, k) % 2}", `"foo" is not supported at character 7`, 6, false},
-		{"t_${k.foo{it + 1}.bar}", `"foo" is not supported`, 6, false},
+		{"t_${k.foo{it + 1}.bar}", `"{" is not supported`, 9, false},
 		{"t_${k = 2}", `"=" is not supported`, 6, false},
 		{"t_${k; k}", `";" is not supported`, 5, false},
 		{"t_${k++}", `"++" is not supported`, 5, false},
@@ -111,8 +111,8 @@ func TestCompile_notUnderstood(t *testing.T) {
 		{"t_${k instanceof Long && k in [1, 2] || k !in 1..3 ? k as String : 1}", `"instanceof" is not supported`, 6, false},
 		{"t_${k =~ /a+/}", `"=~" is not supported`, 6, false},
 		{"t_${k[0..1]}", `"[" is not supported`, 5, false},
-		{"t_${[0: 'a', 1: 'b'][k]}", `":" is not supported`, 6, false},
-		{"t_${['a', 'b'].each{x, y -> x + y}}", `"each" is not supported`, 15, false},
+		{"t_${[0: 'a', 1: 'b'][k]}", `a map is not supported`, 6, false},
+		{"t_${['a', 'b'].each{x, y -> x + y}}", `"{" is not supported`, 19, false},
 		{"t_${(String) k}", "is not supported", 4, false},
 		{"t_${(double) k}", "is not supported", 4, false},
 		{"t_${System.exit(1)}", `"System" is not supported`, 4, false},
@@ -143,7 +143,7 @@ func TestCompile_notUnderstood(t *testing.T) {
 		{"t_${" + strings.Repeat("- ", 1001) + "k}", "more than 1000 operators", 2005, false},
 		{"t_${" + strings.Repeat("!", 1001) + "k}", "more than 1000 operators", 1005, false},
 		{"t_${k" + strings.Repeat("+1", 1001) + "}", "more than 1000 operators", 2006, false},
-		{"t_${k" + strings.Repeat("**1", 1001) + "}", "more than 1000 operators", 3005, false},
+		{"t_${k" + strings.Repeat("**1", 1001) + "}", `"**" is not supported`, 5, false},
 		{strings.Repeat("${k}", 200), "more than 100 parts", -1, false},
 
 		{"t_${k % 2", "expected } after ${", 9, true},
@@ -160,7 +160,6 @@ func TestCompile_notUnderstood(t *testing.T) {
 		{"t_${k.}", `expected the name of a method, found "}"`, 6, true},
 		{"t_${k.foo( % 2}", `expected a value, found "%"`, 11, true},
 		{"t_${k.foo(1, 2}", `expected ,, found "}"`, 14, true},
-		{"t_${k ** }", `expected a value, found "}"`, 9, true},
 		{"t_${k.foo() % }", `expected a value, found "}"`, 14, true},
 		{"t_${k.hashcode() % 2}", `expected the method hashCode, found "hashcode"`, 6, true},
 		{"t_${k.hashCode % 2}", `expected (, found "%"`, 15, true},
@@ -177,7 +176,7 @@ func TestCompile_notUnderstood(t *testing.T) {
 		{"t_${k.foo(other)}", `"other" is not defined`, 10, true},
 		{"t_${k}_${other}", `"other" is not defined`, 9, true},
 		{"t_${k.foo()}_${other}", `"other" is not defined`, 15, true},
-		{"t_${编号 % 2}", `"编号" is not defined`, 4, true},
+		{"t_${编号 % 2}", `"编" is not supported`, 4, false},
 		{"t_$k_${k}", `"k_" is not defined`, 2, true},
 		{"t_$${k}", `found "$" outside of ${…}`, 2, true},
 		{"t_\"${k}", `found "\"" outside of ${…}`, 2, true},
@@ -191,9 +190,6 @@ func TestCompile_notUnderstood(t *testing.T) {
 		if !errors.As(err, &e) || !strings.Contains(e.Reason, c.want) || e.Offset != c.offset || e.Wrong != c.wrong {
 			t.Errorf("%s\nhave: %+v\nwant: %s at %d, %t", Clip(c.text), e, c.want, c.offset, c.wrong)
 		}
-	}
-	if _, err := Compile("t_${编号 % 2}", "编号"); err == nil || err.(*Error).Wrong {
-		t.Errorf("have: %v\nwant: a name that isn't supported", err)
 	}
 	if _, err := Compile("t_${"+strings.Repeat("(", 18)+"k"+strings.Repeat(")", 18)+"}", "k"); err != nil {
 		t.Errorf("have: %v\nwant: 18 brackets", err)

@@ -140,11 +140,14 @@ func (p *parser) wrong(format string, args ...any) *node {
 
 // expected records that the next token isn't the expected one.
 func (p *parser) expected(want string) *node {
-	token := p.peek()
-	if token == "" {
+	switch token := p.peek(); {
+	case token == "":
 		return p.wrong("expected } after ${")
+	case want != "a value" && slices.Contains(foreignOperators, token), want == "a value" && isForeignValue(token):
+		return p.fail("%q is not supported", Clip(token))
+	default:
+		return p.wrong("expected %s, found %q", want, Clip(token))
 	}
-	return p.wrong("expected %s, found %q", want, Clip(token))
 }
 
 // peek returns the next token without reading it: an operator, a name, a number, or a single
@@ -219,9 +222,6 @@ func (p *parser) binary(level int) *node {
 	}
 	left := p.binary(level + 1)
 	for {
-		if level == 0 && p.foreignBinary() {
-			continue
-		}
 		token := p.peek()
 		i := slices.IndexFunc(levels[level], func(o op) bool { return names[o] == token })
 		if i < 0 {
@@ -245,16 +245,14 @@ func (p *parser) unary() *node {
 		p.at++
 		name := p.peek()
 		class, ok := casts[name]
-		if p.at += len(name); nameLength(name) == 0 || slices.Contains(p.names, name) || !p.take(")") {
+		p.at += len(name)
+		closed := nameLength(name) > 0 && p.take(")")
+		next := p.peek()
+		switch isValue := nameLength(next) > 0 || next == "'" || next == `"` || next == "("; {
+		case closed && !ok && isValue && !slices.Contains(p.names, name):
 			p.at = before
-			break
-		}
-		switch next := p.peek(); {
-		case !ok && (nameLength(next) > 0 || strings.Contains(`'"(`, next) && next != ""):
-			p.at = before
-			p.skip(p.text[before : strings.Index(p.text[before:], ")")+before+1])
-			return p.unary()
-		case !ok:
+			return p.fail("the cast to %s is not supported", Clip(name))
+		case !closed || !ok:
 			p.at = before
 			return p.postfix()
 		case (next == "-" || next == "+") && name[0] <= 'Z':
@@ -276,14 +274,6 @@ func (p *parser) postfix() *node {
 			n = p.method(n, call)
 		case p.take("*."):
 			n = p.method(n, spread)
-		case p.peek() == "?." || p.peek() == "::" || p.peek() == ".&":
-			p.skip(p.peek())
-			n = p.member()
-		case p.peek() == "++" || p.peek() == "--":
-			p.skip(p.peek())
-		case p.peek() == "[":
-			p.skip("[")
-			p.list("]")
 		default:
 			return n
 		}
@@ -318,6 +308,12 @@ func (p *parser) arguments(name string, count [2]int) []*node {
 	return args
 }
 
+// isForeignValue reports whether a token begins a value that isn't supported. Groovy's names may have
+// letters beyond ASCII.
+func isForeignValue(token string) bool {
+	return slices.Contains(foreignValues, token) || token[0] >= utf8.RuneSelf
+}
+
 // list reads expressions separated by commas, up to the closing bracket end.
 func (p *parser) list(end string) (list []*node) {
 	for p.err == nil && !p.take(end) {
@@ -327,10 +323,8 @@ func (p *parser) list(end string) (list []*node) {
 		if p.peek() != ":" {
 			list = append(list, p.expression())
 		}
-		if p.peek() == ":" { // an entry of a map, or [:]
-			if p.skip(":"); p.peek() != end {
-				p.expression()
-			}
+		if p.peek() == ":" {
+			p.fail("a map is not supported")
 		}
 	}
 	return list
@@ -372,10 +366,6 @@ func (p *parser) primary() *node {
 		return p.number(token)
 	case nameLength(token) > 0:
 		return p.name(token)
-	default:
-		if n := p.foreignPrimary(token); n != nil || p.err != nil {
-			return n
-		}
 	}
 	return p.expected("a value")
 }
@@ -393,8 +383,7 @@ func (p *parser) quoted(quote string) *node {
 		return p.wrong("expected a closed string")
 	}
 	if strings.ContainsAny(inner[:end], "'\"\\$\r") {
-		p.skip(p.text[p.at:][:end+2])
-		return &node{op: constant}
+		return p.skip(p.text[p.at:][:end+2])
 	}
 	if end > maxString {
 		return p.fail("a string is longer than %d bytes", maxString)
@@ -427,11 +416,9 @@ func (p *parser) number(token string) *node {
 	case !groovyNumber.MatchString(token):
 		return p.expected("a number")
 	case isDecimal:
-		p.skip(token + rest[:1+nameLength(rest[1:])])
-		return &node{op: constant}
+		return p.skip(token + rest[:1+nameLength(rest[1:])])
 	case err != nil || hex && !fits && !isLong:
-		p.skip(token)
-		return &node{op: constant}
+		return p.skip(token)
 	}
 	p.at += len(token)
 	class := Integer

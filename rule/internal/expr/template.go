@@ -80,13 +80,11 @@ func (p *parser) outside() *node {
 			return p.undefined(name)
 		}
 		p.used = true
-		p.skip("$" + name)
+		return p.skip("$" + name)
 	case rest[0] == '\\' && len(rest) > 1:
-		p.skip(rest[:2])
-	default:
-		return p.wrong("found %q outside of ${…}", rest[:1])
+		return p.skip(rest[:2])
 	}
-	return &node{op: constant}
+	return p.wrong("found %q outside of ${…}", rest[:1])
 }
 
 // Uses reports whether an expression uses the column.

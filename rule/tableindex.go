@@ -17,9 +17,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// names maps the table names that statements use to tables. Map keys are in lower case. The zero
+// tableIndex maps the table names that statements use to tables. Map keys are in lower case. The zero
 // value is empty and read-only.
-type names struct {
+type tableIndex struct {
 	first    map[string]owner    // first owner of each name
 	more     map[string][]owner  // further owners, which have other schemas
 	bySchema map[[2]string]int32 // the tables of the names in more, by schema and name
@@ -38,14 +38,14 @@ type owner struct {
 // none is the index of a table without a key column.
 const none int32 = -1
 
-// newNames returns empty names with space for this number of tables.
-func newNames(tables int) names {
-	return names{first: make(map[string]owner, tables), more: map[string][]owner{}, bySchema: map[[2]string]int32{}, shapes: map[string]owner{}}
+// newTableIndex returns empty names with space for this number of tables.
+func newTableIndex(tables int) tableIndex {
+	return tableIndex{first: make(map[string]owner, tables), more: map[string][]owner{}, bySchema: map[[2]string]int32{}, shapes: map[string]owner{}}
 }
 
 // add adds an owner of a name, and reports whether it is new. If a statement that uses the name
 // could also mean another owner, add returns that owner, and clash is true.
-func (n *names) add(schema, name string, table int32) (other owner, clash, isNew bool) {
+func (n *tableIndex) add(schema, name string, table int32) (other owner, clash, isNew bool) {
 	o := owner{strings.ToLower(schema), table}
 	n.beyondASCII = n.beyondASCII || isBeyondASCII(schema) || isBeyondASCII(name)
 	name = strings.ToLower(name)
@@ -85,7 +85,7 @@ func isBeyondASCII(s string) bool {
 }
 
 // one returns the owner of a name in a schema. If the schema is empty, it returns any owner.
-func (n *names) one(schema, name string) (owner, bool) {
+func (n *tableIndex) one(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	first, ok := n.first[name]
 	if ok && (schema == "" || first.in(schema)) {
@@ -107,7 +107,7 @@ func (n *names) one(schema, name string) (owner, bool) {
 // sibling returns the table that an unlisted name seems to belong to. Either the name is the
 // table's logical name followed by numbers, or it differs from an actual table's name only in its
 // numbers.
-func (n *names) sibling(schema, name string) (owner, bool) {
+func (n *tableIndex) sibling(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	if _, listed := n.first[name]; listed {
 		return owner{}, false // another schema, or a table without a key
@@ -124,7 +124,7 @@ func (n *names) sibling(schema, name string) (owner, bool) {
 
 // matched returns a pattern of a table with a key that matches the name of another table: the first
 // such pattern, and the alphabetically first name. It returns nil if there is none.
-func (n *names) matched() (p *pattern, other owner, name string) {
+func (n *tableIndex) matched() (p *pattern, other owner, name string) {
 	for candidate := range n.first {
 		for q := range n.patterns.begin(candidate) {
 			if q.table == none || p != nil && (q.at > p.at || q.at == p.at && candidate >= name) || !q.match(candidate) {
@@ -188,7 +188,7 @@ func (ps *patterns) begin(name string) iter.Seq[*pattern] {
 }
 
 // addShape records the shape of an actual table's name.
-func (n *names) addShape(schema, name string, table int32) {
+func (n *tableIndex) addShape(schema, name string, table int32) {
 	var room [64]byte
 	shape := shapeOf(room[:0], name)
 	if _, taken := n.shapes[string(shape)]; taken || len(shape) == 0 {
@@ -198,7 +198,7 @@ func (n *names) addShape(schema, name string, table int32) {
 }
 
 // all returns every owner of a name, which must be in lower case.
-func (n *names) all(name string) []owner {
+func (n *tableIndex) all(name string) []owner {
 	return append([]owner{n.first[name]}, n.more[name]...)
 }
 
@@ -211,10 +211,10 @@ func (o owner) in(schema string) bool {
 	return o.schema == "" || o.schema == strings.ToLower(schema)
 }
 
-// ambiguous is the generator of a name that could mean several tables. It only returns errors.
-type ambiguous string
+// ambiguousName is the generator of a name that could mean several tables. It only returns errors.
+type ambiguousName string
 
-func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
+func (a ambiguousName) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
 	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule; write schema.%s", string(a), string(a))
 }
 

@@ -97,7 +97,7 @@ func (p propSpec) isGene() bool {
 }
 
 // readGene reads gene-column and gene-bits, which specify the shard bits of g's keys.
-func (m *makeSpec) readGene(g spi.KeyGenerator) error {
+func (m *componentSpec) readGene(g spi.KeyGenerator) error {
 	column, hasColumn := m.prop("gene-column")
 	bits, hasBits := m.prop("gene-bits")
 	if !hasColumn && !hasBits {
@@ -131,21 +131,21 @@ func (m *makeSpec) readGene(g spi.KeyGenerator) error {
 }
 
 // isSnowflake reports whether the keys have a layout with a sequence.
-func (m *makeSpec) isSnowflake() bool {
+func (m *componentSpec) isSnowflake() bool {
 	return slices.Contains([]string{"SNOWFLAKE", "SNOWFLAKE_RING", "LEAF_SNOWFLAKE"}, strings.ToUpper(m.typ.text))
 }
 
-func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
+func (b *builder) gene(t *Table, own *tableSpec, m *componentSpec) error {
 	w := m.name
 	if p, ok := m.prop("gene-column"); ok {
-		w = word{m.geneColumn, p.place}
+		w = word{m.geneColumn, p.position}
 	}
 	reason := wrongColumn(m.geneColumn)
 	if strings.EqualFold(m.geneColumn, t.Column) {
 		reason = fmt.Sprintf("expected the column whose shard the keys carry, found the key of table %q", t.Logical)
 	}
 	if reason != "" {
-		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
+		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
 	}
 	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
 	if err := b.agree(t, own); err != nil || t.Gene.of != nil {
@@ -173,7 +173,7 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 		case first == nil:
 			first, way = u.table, has
 		case has != way:
-			b.warn(u.by.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
+			b.file.warn(u.by.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s; the shard bits of keys of "+
 				"tables that aren't sharded by it use the former",
 				first.name.text, way, g.Column, u.table.name.text, has))
 			return way
@@ -185,17 +185,17 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 // columnUse is a strategy of a table whose only column is a certain one.
 type columnUse struct {
 	table *tableSpec
-	by    *strategyOf
+	by    *shardingStrategy
 }
 
 // usesOf returns the strategies whose only column is this one.
 func (b *builder) usesOf(column string) []columnUse {
 	if b.uses == nil {
 		b.uses = map[string][]columnUse{}
-		for i := range b.scopes {
-			for j := range b.scopes[i].tables {
-				t := &b.scopes[i].tables[j]
-				for _, by := range []*strategyOf{t.database, t.table} {
+		for i := range b.spec.scopes {
+			for j := range b.spec.scopes[i].tables {
+				t := &b.spec.scopes[i].tables[j]
+				for _, by := range []*shardingStrategy{t.database, t.table} {
 					if by != nil && len(by.columns) == 1 {
 						key := strings.ToLower(by.columns[0].text)
 						b.uses[key] = append(b.uses[key], columnUse{t, by})
@@ -211,7 +211,7 @@ func (b *builder) usesOf(column string) []columnUse {
 // key, or by the column of the shard bits, depends on more than the shard bits.
 func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	var own []*sharding.Strategy
-	for _, of := range []*strategyOf{spec.database, spec.table} {
+	for _, of := range []*shardingStrategy{spec.database, spec.table} {
 		s := t.Sharding.strategyFor(spec, of)
 		if s == nil {
 			continue
@@ -232,7 +232,7 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 }
 
 // strategyFor returns the compiled form of a strategy of the table, or nil if there is none.
-func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strategy {
+func (s *Sharding) strategyFor(spec *tableSpec, of *shardingStrategy) *sharding.Strategy {
 	switch {
 	case s == nil || s.Err != nil || of == nil:
 		return nil
@@ -242,8 +242,8 @@ func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strate
 	return s.table.Strategy
 }
 
-func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
-	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
+func (b *builder) disagrees(t *Table, of *shardingStrategy, err error) error {
+	e := b.file.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
 		"%[3]s in its keys: %[5]v",
 		of.key.text, t.Logical, t.Gene.Column, t.Gene.Bits, err))
 	e.Err = err

@@ -61,8 +61,8 @@ var (
 )
 
 // strategy reads a keyGenerateStrategy. It returns nil if the strategy is empty.
-func (rd *reader) strategy(p pair) (*strategySpec, error) {
-	st := &strategySpec{place: p.key.place}
+func (rd *reader) strategy(p pair) (*keyStrategySpec, error) {
+	st := &keyStrategySpec{position: p.key.position}
 	if entries := rd.entries(p.value); len(entries) == 1 && entries[0].key.text == "none" {
 		st.none = true
 		return st, nil
@@ -78,7 +78,7 @@ func (rd *reader) strategy(p pair) (*strategySpec, error) {
 // keyGenerator reads a keyGenerator of ShardingSphere 4, which is a column and a generator
 // together. name becomes the name of the generator. If there is no type, the table uses the
 // default's generator.
-func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
+func (rd *reader) keyGenerator(p pair, name string) (*keyStrategySpec, error) {
 	what := name
 	if p.key.text != name {
 		what = fmt.Sprintf("%s of %q", p.key.text, name)
@@ -87,13 +87,13 @@ func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
 	if isNull(p.value) {
 		return nil, nil
 	}
-	st := &strategySpec{place: p.key.place, column: f.text("column"), settings: f.settings()}
-	switch m := f.maker(word{name, p.key.place}); {
+	st := &keyStrategySpec{position: p.key.position, column: f.text("column"), settings: f.settings()}
+	switch m := f.maker(word{name, p.key.position}); {
 	case f.err != nil:
 	case m.typ.text != "":
 		st.inline = &m
 	case len(m.props) > 0:
-		f.err = rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
+		f.err = rd.file.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
 	}
 	return st, f.err
 }
@@ -119,7 +119,7 @@ func (rd *reader) strategies(p pair, sc *scope) error {
 }
 
 func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableSpec) error {
-	st := &strategySpec{place: name.place, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"),
+	st := &keyStrategySpec{position: name.position, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"),
 		settings: f.settings()}
 	kind, logic := f.text("keyGenerateType"), f.text("logicTable")
 	t, ok := tables[strings.ToLower(logic.text)]
@@ -128,25 +128,25 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		return f.err
 	case strings.EqualFold(kind.text, "sequence"):
 		// It is for CREATE SEQUENCE, and not for a column of a table.
-		rd.sequences = append(rd.sequences, name)
+		rd.spec.sequences = append(rd.spec.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
-		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType: expected column or sequence, found %q", kind.text), "column",
+		return rd.file.errorAt(kind, fmt.Sprintf("keyGenerateType: expected column or sequence, found %q", kind.text), "column",
 			"sequence")
 	case logic.text == "":
-		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
+		return rd.file.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
 	case st.column.text == "":
-		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
+		return rd.file.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
 	case !ok:
 		var defined []string
 		for _, t := range tables {
 			defined = append(defined, t.name.text)
 		}
 		slices.Sort(defined)
-		return rd.errorAt(logic, fmt.Sprintf("logicTable: expected a table of the rule, found %q", logic.text), defined...)
+		return rd.file.errorAt(logic, fmt.Sprintf("logicTable: expected a table of the rule, found %q", logic.text), defined...)
 	case t.strategy != nil:
-		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
-			"generated", t.name.text, t.strategy.place.also()))
+		return rd.file.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
+			"generated", t.name.text, t.strategy.position.also()))
 	}
 	t.strategy = st
 	return nil

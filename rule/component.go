@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Kinds of a makeSpec, as error messages name them.
+// Kinds of a componentSpec, as error messages name them.
 const (
 	generatorKind = registry.KeyGenerators
 	assignerKind  = registry.WorkerIDAssigners
@@ -29,7 +29,7 @@ func (r *Rule) check() error {
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i := range r.assigners {
-		e := &made{spec: r.assigners[i]}
+		e := &component{spec: r.assigners[i]}
 		if err := r.makeAssigner(i, host, e); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (r *Rule) check() error {
 	for i, e := range l.held {
 		g := &r.generators[i]
 		if err := g.readGene(l.generators[i]); err != nil {
-			return errors.Join(r.makeError(generatorKind, *g, err), l.Close())
+			return errors.Join(r.componentError(generatorKind, *g, err), l.Close())
 		}
 		if e == nil {
 			continue
@@ -64,13 +64,13 @@ func (r *Rule) check() error {
 }
 
 // openGenerator opens the rule's generator i.
-func (l *Live) openGenerator(i int, earlier map[makeKey]*made) error {
+func (l *Live) openGenerator(i int, earlier map[componentKey]*component) error {
 	m := l.rule.generators[i]
 	if m.ready != nil {
 		l.generators[i] = m.ready
 		return nil
 	}
-	build := func(e *made) error { return l.makeGenerator(i, earlier, e) }
+	build := func(e *component) error { return l.makeGenerator(i, earlier, e) }
 	e, err := l.pool.open(l, generatorKind, m, earlier, build)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (l *Live) openGenerator(i int, earlier map[makeKey]*made) error {
 }
 
 // makeGenerator makes the rule's generator i, and opens the assigners that its factory asks for.
-func (l *Live) makeGenerator(i int, earlier map[makeKey]*made, e *made) error {
+func (l *Live) makeGenerator(i int, earlier map[componentKey]*component, e *component) error {
 	r, m := l.rule, l.rule.generators[i]
 	host, done := l.host, false
 	host.WorkerIDAssigner = func(name string) (spi.WorkerIDAssigner, error) {
@@ -94,7 +94,7 @@ func (l *Live) makeGenerator(i int, earlier map[makeKey]*made, e *made) error {
 		if at := slices.Index(e.spec.assigners, a); at >= 0 {
 			return e.uses[at].value.(spi.WorkerIDAssigner), nil
 		}
-		build := func(used *made) error { return r.makeAssigner(a, l.host, used) }
+		build := func(used *component) error { return r.makeAssigner(a, l.host, used) }
 		used, err := l.pool.open(l, assignerKind, r.assigners[a], earlier, build)
 		if err != nil {
 			return nil, err
@@ -109,28 +109,28 @@ func (l *Live) makeGenerator(i int, earlier map[makeKey]*made, e *made) error {
 	generator, err := spi.NewKeyGenerator(m.typ.text, props)
 	done = true
 	if err != nil {
-		return r.makeError(generatorKind, m, err)
+		return r.componentError(generatorKind, m, err)
 	}
 	e.value = generator
 	return r.note(generatorKind, props, e)
 }
 
 // undefinedAssigner returns an error at the property of the generator whose value is name.
-func (r *Rule) undefinedAssigner(m makeSpec, name string) error {
-	w := word{name, m.name.place}
+func (r *Rule) undefinedAssigner(m componentSpec, name string) error {
+	w := word{name, m.name.position}
 	for _, p := range m.props {
 		if p.value.Reveal() != name {
 			continue
 		}
-		if w.place = p.place; p.fromEnv {
+		if w.position = p.position; p.fromEnv {
 			w.text = p.written.Reveal()
 		}
 	}
 	return undefined(r.file, assignerKind, "workerIdAssigners", w, r.assigners)
 }
 
-// undefined returns the error for a name that none of the makers has.
-func undefined(file, kind, list string, name word, makers []makeSpec) error {
+// undefined returns the error for a name that none of the components has.
+func undefined(file, kind, list string, name word, makers []componentSpec) error {
 	var defined []string
 	for _, m := range makers {
 		defined = append(defined, m.name.text)
@@ -142,7 +142,7 @@ func undefined(file, kind, list string, name word, makers []makeSpec) error {
 	return errorAt(file, name, reason, defined...)
 }
 
-func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
+func (r *Rule) makeAssigner(i int, host spi.Host, e *component) error {
 	m := r.assigners[i]
 	props, err := r.props(assignerKind, m, host)
 	if err != nil {
@@ -150,14 +150,14 @@ func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
 	}
 	assigner, err := spi.NewWorkerIDAssigner(m.typ.text, props)
 	if err != nil {
-		return r.makeError(assignerKind, m, err)
+		return r.componentError(assignerKind, m, err)
 	}
 	e.value = assigner
 	return r.note(assignerKind, props, e)
 }
 
 // namedLogger returns a logger that adds the name in the rule to each record.
-func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
+func namedLogger(kind string, m componentSpec, logger *slog.Logger) *slog.Logger {
 	attr := "generator"
 	if kind == assignerKind {
 		attr = "assigner"
@@ -167,7 +167,7 @@ func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
 
 // note records whether the factory used the connector's own database. It returns an error if a
 // Config has a secret property as a string instead of an spi.Secret.
-func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
+func (r *Rule) note(kind string, props spi.Props, e *component) (err error) {
 	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
 		e.spec.ownMeant, err = props.Bool(ownDatabase, false)
 	}
@@ -178,18 +178,18 @@ func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
 	}
 	if err != nil {
 		_ = closeNamed(kind, e.spec.name.text, e.value)
-		return r.makeError(kind, e.spec, err)
+		return r.componentError(kind, e.spec, err)
 	}
 	return nil
 }
 
-func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) {
+func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, error) {
 	host.Logger = namedLogger(kind, m, host.Logger)
 	values, seen := make(map[string]any, len(m.props)), make(map[string]word, len(m.props))
 	for _, p := range m.props {
 		if other, dup := seen[propKey(p.name.text)]; dup {
 			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already set as %q%s", p.name.text,
-				other.text, other.place.also()))
+				other.text, other.position.also()))
 		}
 		seen[propKey(p.name.text)] = p.name
 		if kind == generatorKind && p.isGene() {
@@ -199,7 +199,7 @@ func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) 
 	}
 	props, err := spi.NewProps(values, host)
 	if err != nil {
-		return props, r.makeError("properties of", m, err)
+		return props, r.componentError("properties of", m, err)
 	}
 	return props, nil
 }

@@ -20,8 +20,8 @@ type algorithm struct {
 	props map[string]word // by name in lower case
 }
 
-// strategyOf is a databaseStrategy or tableStrategy, or the shardingStrategy of an auto table.
-type strategyOf struct {
+// shardingStrategy is a databaseStrategy or tableStrategy, or the shardingStrategy of an auto table.
+type shardingStrategy struct {
 	key       word // "tableStrategy", or the key of the rule's default strategy
 	columns   []word
 	class     expr.Class // Java class of the only column; Null means the class of the value
@@ -45,7 +45,7 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 		typ, _ := scalar(entries, "type")
 		a.typ = strings.ToUpper(typ.text)
 		for _, prop := range rd.below(entries, "props") {
-			a.props[propKey(prop.key.text)] = word{resolve(prop.value).Value, placeOf(prop.value)}
+			a.props[propKey(prop.key.text)] = word{resolve(prop.value).Value, positionOf(prop.value)}
 		}
 		all[p.key.text] = a
 	}
@@ -63,7 +63,7 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 		}
 		for _, prop := range rd.below(entries, "props") {
 			if !slices.Contains(known, propKey(prop.key.text)) {
-				rd.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
+				rd.file.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
 					expr.Clip(prop.key.text), expr.Clip(p.key.text), strings.ToUpper(typ.text)), known...)
 			}
 		}
@@ -73,16 +73,16 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 // strategyNamed returns the table's strategy called name. If the table has none, it returns the
 // rule's default strategy, called byDefault. It returns nil if neither exists, or if the strategy
 // is "none:".
-func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strategyOf, error) {
+func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*shardingStrategy, error) {
 	p, own := find(table, name)
 	if !own {
 		p, _ = find(r.pairs, byDefault)
 	}
-	kinds := r.entries(p.value)
+	kinds := r.rd.entries(p.value)
 	if len(kinds) == 0 || len(kinds) == 1 && kinds[0].key.text == "none" {
 		return nil, nil
 	}
-	s := &strategyOf{key: p.key, at: p.key}
+	s := &shardingStrategy{key: p.key, at: p.key}
 	switch kind := kinds[0].key; {
 	case len(kinds) > 1:
 		s.mistake(kinds[1].key, "expected one kind of strategy, found several")
@@ -91,20 +91,20 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
 		s.fail(kind, fmt.Sprintf("expected standard, complex, inline, hint or none, found %q", expr.Clip(kind.text)))
 	default:
-		return s, r.readStrategy(s, r.entries(kinds[0].value))
+		return s, r.readStrategy(s, r.rd.entries(kinds[0].value))
 	}
 	return s, nil
 }
 
-func (s *strategyOf) fail(at word, reason string) { s.unknown, s.at = reason, at }
+func (s *shardingStrategy) fail(at word, reason string) { s.unknown, s.at = reason, at }
 
-func (s *strategyOf) mistake(at word, reason string) {
+func (s *shardingStrategy) mistake(at word, reason string) {
 	s.fail(at, reason)
 	s.wrong = true
 }
 
 // readStrategy reads the map under standard, complex or inline.
-func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
+func (r *ruleReader) readStrategy(s *shardingStrategy, entries []pair) error {
 	column, _ := scalar(r.pairs, "defaultShardingColumn")
 	for _, key := range []string{"shardingColumn", "shardingColumns"} {
 		if w, ok := scalar(entries, key); ok {
@@ -113,11 +113,11 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 	}
 	for one := range strings.SplitSeq(column.text, ",") {
 		if one = strings.TrimSpace(one); one != "" {
-			s.columns = append(s.columns, word{one, column.place})
+			s.columns = append(s.columns, word{one, column.position})
 		}
 	}
 	if w, ok := scalar(entries, "javaType"); ok {
-		if err := s.javaClass(r.file, w); err != nil {
+		if err := s.javaClass(r.rd.file.name, w); err != nil {
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		var ok bool
 		if s.algorithm, ok = r.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", expr.Clip(name.text)))
-			r.warnOnce(name, s.unknown, r.algorithmNames...)
+			r.rd.file.warnOnce(name, s.unknown, r.algorithmNames...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
@@ -148,13 +148,13 @@ var javaClasses = map[string]expr.Class{
 
 // javaClass sets the Java class of the strategy's columns. The word w has one class for all
 // columns, or one for each of them.
-func (s *strategyOf) javaClass(file string, w word) error {
+func (s *shardingStrategy) javaClass(file string, w word) error {
 	known := []string{"Integer", "Long", "BigInteger", "BigDecimal", "String"}
 	names := strings.Split(w.text, ",")
 	for i, one := range names {
 		names[i] = strings.TrimSpace(one)
 		if !slices.Contains(known, names[i]) {
-			return errorAt(file, word{names[i], w.place},
+			return errorAt(file, word{names[i], w.position},
 				fmt.Sprintf("javaType: expected %s, or one for each column, separated by commas, found %q",
 					strings.Join(known, ", "), expr.Clip(names[i])), known...)
 		}
@@ -170,7 +170,7 @@ func (s *strategyOf) javaClass(file string, w word) error {
 }
 
 // compile returns the strategy's algorithm. It compiles the algorithm once and caches the result.
-func (s *strategyOf) compile() (*sharding.Algorithm, error) {
+func (s *shardingStrategy) compile() (*sharding.Algorithm, error) {
 	if s.compiled == nil && s.compileErr == nil {
 		var columns []string
 		for _, c := range s.columns {
@@ -182,7 +182,7 @@ func (s *strategyOf) compile() (*sharding.Algorithm, error) {
 }
 
 // isBy reports whether column is the strategy's only column. It returns false if s is nil.
-func (s *strategyOf) isBy(column string) bool {
+func (s *shardingStrategy) isBy(column string) bool {
 	return s != nil && s.unknown == "" && len(s.columns) == 1 && strings.EqualFold(s.columns[0].text, column)
 }
 
@@ -208,7 +208,7 @@ func (a algorithm) wordOf(err error) word {
 
 // geneWay is [sharding.Strategy.GeneWay] of a strategy whose only column is this one. It returns
 // zeros for other strategies, and if s is nil.
-func (s *strategyOf) geneWay(column string) (way sharding.GeneWay, modulo int64) {
+func (s *shardingStrategy) geneWay(column string) (way sharding.GeneWay, modulo int64) {
 	if !s.isBy(column) {
 		return way, 0
 	}

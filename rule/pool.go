@@ -21,17 +21,17 @@ var atWork = newPool()
 
 // pool has the generators and assigners that open rules share. It closes one when it has no user.
 type pool struct {
-	mu        sync.Mutex
-	made      map[makeKey]*made
-	databases map[databaseKey]map[string]int // the number of keys in made, by their database
+	mu         sync.Mutex
+	components map[componentKey]*component
+	databases  map[databaseKey]map[string]int // the number of keys in components, by their database
 }
 
 func newPool() *pool {
-	return &pool{made: map[makeKey]*made{}, databases: map[databaseKey]map[string]int{}}
+	return &pool{components: map[componentKey]*component{}, databases: map[databaseKey]map[string]int{}}
 }
 
-// makeKey identifies a generator or assigner. Rules share those with equal keys.
-type makeKey struct {
+// componentKey identifies a generator or assigner. Rules share those with equal keys.
+type componentKey struct {
 	scope      any    // scope of the rule: its file, or the *Rule
 	kind, name string // generatorKind or assignerKind; name in lower case
 	config     string // type, properties and assigners
@@ -40,7 +40,7 @@ type makeKey struct {
 }
 
 // inAnyScope returns the key without its scope.
-func (k makeKey) inAnyScope() makeKey {
+func (k componentKey) inAnyScope() componentKey {
 	k.scope = nil
 	return k
 }
@@ -52,24 +52,24 @@ type databaseKey struct {
 	kind, typ string
 }
 
-// made is an open generator or assigner.
-type made struct {
+// component is an open generator or assigner.
+type component struct {
 	kind  string
-	spec  makeSpec
-	keys  []makeKey     // guarded by pool.mu: its keys in pool.made
-	users int           // guarded by pool.mu: open rules, or generators that use the assigner; 0: closing
-	ready chan struct{} // closed when value or err is set
-	value any           // spi.KeyGenerator or spi.WorkerIDAssigner
-	uses  []*made       // assigners that a generator uses
-	err   error         // error of the factory
-	gone  chan struct{} // closed when value is closed
+	spec  componentSpec
+	keys  []componentKey // guarded by pool.mu: its keys in pool.components
+	users int            // guarded by pool.mu: open rules, or generators that use the assigner; 0: closing
+	ready chan struct{}  // closed when value or err is set
+	value any            // spi.KeyGenerator or spi.WorkerIDAssigner
+	uses  []*component   // assigners that a generator uses
+	err   error          // error of the factory
+	gone  chan struct{}  // closed when value is closed
 }
 
 // open returns a generator or assigner for l, and calls build to make it if it doesn't exist. If an
 // earlier rule of the same connector configured it in the same way, open reuses it. If it is just
 // being closed, open waits, so that two never run at the same time. The caller must release the
 // result.
-func (p *pool) open(l *Live, kind string, m makeSpec, earlier map[makeKey]*made, build func(*made) error) (*made, error) {
+func (p *pool) open(l *Live, kind string, m componentSpec, earlier map[componentKey]*component, build func(*component) error) (*component, error) {
 	key := l.rule.keyOf(kind, m, l.host)
 	for {
 		p.mu.Lock()
@@ -78,11 +78,11 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier map[makeKey]*made,
 			reason := fmt.Sprintf("the rule is open for two databases in this process, %s and %s", other, key.database)
 			return nil, l.rule.ownDatabaseError(kind, m, reason)
 		}
-		e := cmp.Or(p.made[key], earlier[key.inAnyScope()])
+		e := cmp.Or(p.components[key], earlier[key.inAnyScope()])
 		isNew := e == nil
 		if isNew {
 			m.assigners = nil // the factory will ask for them
-			e = &made{kind: kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
+			e = &component{kind: kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
 		} else if e.users == 0 {
 			p.mu.Unlock()
 			<-e.gone
@@ -100,11 +100,11 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier map[makeKey]*made,
 }
 
 // add adds a key of e.
-func (p *pool) add(key makeKey, e *made) {
-	if p.made[key] == e {
+func (p *pool) add(key componentKey, e *component) {
+	if p.components[key] == e {
 		return
 	}
-	p.made[key] = e
+	p.components[key] = e
 	e.keys = append(e.keys, key)
 	if key.database != "" {
 		of := e.databaseKey(key.scope)
@@ -115,12 +115,12 @@ func (p *pool) add(key makeKey, e *made) {
 	}
 }
 
-func (e *made) databaseKey(scope any) databaseKey {
+func (e *component) databaseKey(scope any) databaseKey {
 	return databaseKey{scope, e.kind, strings.ToLower(e.spec.typ.text)}
 }
 
 // leaveDatabases undoes what add did to databases.
-func (p *pool) leaveDatabases(e *made) {
+func (p *pool) leaveDatabases(e *component) {
 	for _, key := range e.keys {
 		of := e.databaseKey(key.scope)
 		databases := p.databases[of]
@@ -137,10 +137,10 @@ func (p *pool) leaveDatabases(e *made) {
 }
 
 // held returns the generators and assigners that l uses, by their keys without the scope.
-func (p *pool) held(l *Live) map[makeKey]*made {
+func (p *pool) held(l *Live) map[componentKey]*component {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := map[makeKey]*made{}
+	all := map[componentKey]*component{}
 	for _, e := range l.held {
 		if e == nil {
 			continue
@@ -155,7 +155,7 @@ func (p *pool) held(l *Live) map[makeKey]*made {
 }
 
 // build makes the generator or assigner. Goroutines that wait for it get the same error.
-func (p *pool) build(e *made, build func(*made) error) {
+func (p *pool) build(e *component, build func(*component) error) {
 	e.err = fmt.Errorf("shardkey: the factory of %s %q panicked", e.kind, e.spec.name.text)
 	defer func() {
 		if e.err != nil {
@@ -174,7 +174,7 @@ func (p *pool) build(e *made, build func(*made) error) {
 
 // release ends one use of a generator or assigner. The last one closes it, and then the assigners
 // that it uses.
-func (p *pool) release(e *made) error {
+func (p *pool) release(e *component) error {
 	p.mu.Lock()
 	e.users--
 	last := e.users == 0
@@ -196,15 +196,15 @@ func (p *pool) release(e *made) error {
 	return errors.Join(errs...)
 }
 
-func (p *pool) forget(e *made) {
+func (p *pool) forget(e *component) {
 	for _, key := range e.keys {
-		delete(p.made, key)
+		delete(p.components, key)
 	}
 }
 
 // otherDatabase returns another database for which the same rule is open with state in its own
 // database, or "" if there is none.
-func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
+func (p *pool) otherDatabase(key componentKey, m componentSpec) string {
 	if !m.needsOneDatabase() || key.database == "" {
 		return ""
 	}
@@ -217,8 +217,8 @@ func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
 }
 
 // keyOf returns the key of a generator or assigner for a host.
-func (r *Rule) keyOf(kind string, m makeSpec, host spi.Host) makeKey {
-	key := makeKey{scope: r.scope(), kind: kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
+func (r *Rule) keyOf(kind string, m componentSpec, host spi.Host) componentKey {
+	key := componentKey{scope: r.scope(), kind: kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
 	if key.clock == nil {
 		key.clock = spi.SystemClock
 	}
@@ -237,7 +237,7 @@ func (r *Rule) keyOf(kind string, m makeSpec, host spi.Host) makeKey {
 
 // config returns a string that identifies the type and the properties. It is a hash, because
 // properties may be passwords.
-func (m makeSpec) config() string {
+func (m componentSpec) config() string {
 	props := make([]string, len(m.props))
 	for i, p := range m.props {
 		values := []string{p.value.Reveal()}
@@ -262,7 +262,7 @@ const ownDatabase = "own-database"
 
 // needsOneDatabase reports whether two databases, each with this state, would generate the same
 // keys.
-func (m makeSpec) needsOneDatabase() bool { return m.used && m.ownDatabase && !m.ownMeant }
+func (m componentSpec) needsOneDatabase() bool { return m.used && m.ownDatabase && !m.ownMeant }
 
 // checkDatabases returns an error if the rule has several data sources and keeps state in each of
 // them.
@@ -300,7 +300,7 @@ func (r *Rule) severalSources() string {
 	return ""
 }
 
-func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
+func (r *Rule) ownDatabaseError(kind string, m componentSpec, reason string) *Error {
 	way := "the property dsn with one database for all of them"
 	if strings.EqualFold(m.typ.text, "TICKET") {
 		way = "the property dsns with the same ticket servers for all of them"

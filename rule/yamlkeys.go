@@ -11,13 +11,13 @@ import (
 	"github.com/shardkey/shardkey/internal/nearest"
 )
 
-// object lists the keys of a map in ShardingSphere's format, of all versions together. The value of
+// keyTree lists the keys of a map in ShardingSphere's format, of all versions together. The value of
 // a key lists the keys of the map under it, or is nil if that map isn't checked. "*" stands for any
 // key. A key that isn't listed is misspelt or doesn't exist.
-type object map[string]object
+type keyTree map[string]keyTree
 
-func keys(names ...string) object {
-	o := object{}
+func keys(names ...string) keyTree {
+	o := keyTree{}
 	for _, name := range names {
 		o[name] = nil
 	}
@@ -25,7 +25,7 @@ func keys(names ...string) object {
 }
 
 // with returns the object with the keys of more added.
-func (o object) with(more object) object {
+func (o keyTree) with(more keyTree) keyTree {
 	all := maps.Clone(o)
 	maps.Copy(all, more)
 	return all
@@ -36,8 +36,8 @@ var (
 	several  = keys("shardingColumns", "shardingAlgorithmName", "javaType")
 	hint     = keys("shardingAlgorithmName")
 
-	strategyObject = object{"standard": standard, "complex": several, "hint": hint, "none": nil}
-	strategy4      = object{
+	strategyObject = keyTree{"standard": standard, "complex": several, "hint": hint, "none": nil}
+	strategy4      = keyTree{
 		"standard": keys("shardingColumn", "preciseAlgorithmClassName", "rangeAlgorithmClassName"),
 		"inline":   keys("shardingColumn", "algorithmExpression", "javaType"),
 		"complex":  keys("shardingColumns", "algorithmClassName"),
@@ -45,26 +45,26 @@ var (
 		"none":     nil,
 	}
 	audit      = keys("auditorNames", "allowHintDisable")
-	algorithms = object{"*": keys("type", "props")}
+	algorithms = keyTree{"*": keys("type", "props")}
 
-	tableObject = object{
+	tableObject = keyTree{
 		"databaseStrategy": strategyObject, "tableStrategy": strategyObject, "auditStrategy": audit,
 	}.with(keys("logicTable", "actualDataNodes", "keyGenerateStrategy"))
-	autoTableObject = object{
+	autoTableObject = keyTree{
 		"shardingStrategy": strategyObject, "auditStrategy": audit,
 	}.with(keys("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy"))
-	tableObject4 = object{
+	tableObject4 = keyTree{
 		"databaseStrategy": strategy4, "tableStrategy": strategy4,
 	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex"))
 
-	ruleObject = object{
+	ruleObject = keyTree{
 		"defaultDatabaseStrategy": strategyObject, "defaultTableStrategy": strategyObject,
 		"defaultAuditStrategy": audit, "auditors": algorithms, "shardingAlgorithms": algorithms,
 		"shardingCache": {"routeCache": keys("softValues", "initialCapacity", "maximumSize"), "allowedMaxSqlLength": nil},
 	}.with(keys("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling",
 		"scalingName",
 		"defaultKeyGenerateStrategy", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"))
-	ruleObject4 = object{
+	ruleObject4 = keyTree{
 		"defaultDatabaseStrategy": strategy4, "defaultTableStrategy": strategy4,
 	}.with(keys("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
 		"defaultDataSourceName", "configMap", "props", "workerIdAssigners"))
@@ -84,7 +84,7 @@ var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrat
 
 // others checks the keys of an object that shardkey doesn't read. ShardingSphere's keys are
 // ignored. A key that looks like one of ours is an error. Any other key is a warning.
-func (rd *reader) others(pairs []pair, what string, o object) error {
+func (rd *reader) others(pairs []pair, what string, o keyTree) error {
 	for _, p := range pairs {
 		inner, known := o[p.key.text]
 		if _, any := o["*"]; any && !known {
@@ -110,11 +110,11 @@ var alphaWords = []string{"keyGenerator", "defaultKeyGenerator"}
 
 // olderForm returns the error for a file that has to be converted first.
 func (rd *reader) olderForm(w word, form string) error {
-	return rd.errorAt(w, form+" must be converted first: shardkey init --from FILE > rule.yaml")
+	return rd.file.errorAt(w, form+" must be converted first: shardkey init --from FILE > rule.yaml")
 }
 
 // stranger handles a key that the object doesn't have.
-func (rd *reader) stranger(p pair, what string, o object) error {
+func (rd *reader) stranger(p pair, what string, o keyTree) error {
 	if slices.Contains(alphaWords, p.key.text) {
 		return rd.olderForm(p.key, fmt.Sprintf("%q of an alpha version of ShardingSphere 5", p.key.text))
 	}
@@ -122,7 +122,7 @@ func (rd *reader) stranger(p pair, what string, o object) error {
 	if right := rd.meant(p, mine); len(right) > 0 {
 		return rd.unknownKey(p.key, what, mine, right)
 	}
-	rd.warn(p.key, fmt.Sprintf("unknown key %q in %s is ignored", p.key.text, what), slices.Sorted(maps.Keys(o))...)
+	rd.file.warn(p.key, fmt.Sprintf("unknown key %q in %s is ignored", p.key.text, what), slices.Sorted(maps.Keys(o))...)
 	return nil
 }
 

@@ -27,7 +27,7 @@ type vectors struct {
 
 func loadVectors(t *testing.T) (v vectors) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/vectors.json")
+	data, err := os.ReadFile("testdata/shardvectors.json")
 	if err == nil {
 		err = json.Unmarshal(data, &v)
 	}
