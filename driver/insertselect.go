@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -124,6 +125,9 @@ func (k *sourceKeys) learn(ctx context.Context, query string) (err error) {
 func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key any, missing bool, err error) {
 	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
 		return nil, missing, err
+	}
+	if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		v = int64(f)
 	}
 	return boundKey(k.table.kind(), v), false, nil
 }

@@ -163,11 +163,13 @@ type keys struct {
 }
 
 // carriesKey reports whether the first INSERT can pass the first key to LAST_INSERT_ID(). It can't
-// if the INSERT may skip the row, since the key would then be in no row.
+// if the INSERT may skip the row, since the key would then be in no row, or if a trigger reads the
+// previous key.
 func (s *Statement) carriesKey(ctx context.Context, first any) (bool, error) {
 	in := s.Insert
 	key, _ := first.(int64)
-	if key < 0 || s.Keys.AreText() || in.Ignore || in.OnDuplicate || in.MentionsLastID {
+	if key < 0 || s.Keys.AreText() || in.Ignore || in.OnDuplicate || in.MentionsLastID ||
+		s.Key.Facts().ReadsLastID {
 		return false, nil
 	}
 	server, err := s.Session.Server(ctx)

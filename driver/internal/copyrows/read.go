@@ -8,7 +8,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -16,8 +15,11 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// query selects the rows. A locking clause can follow the text, and then the rest.
-type query struct{ text, rest string }
+// query selects the rows.
+type query struct {
+	text, rest string   // a locking clause can stand between them
+	types      []string // the types of the columns, if some are converted to strings
+}
 
 // read runs the query and returns its rows.
 func (s *Statement) read(ctx context.Context, t *session.Transport) (found *rows, err error) {
@@ -30,13 +32,26 @@ func (s *Statement) read(ctx context.Context, t *session.Transport) (found *rows
 			return nil, err
 		}
 	}
+	strict, err := s.isStrict(ctx)
+	if err == nil && strict {
+		err = s.clearWarnings(ctx, t)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := s.send(ctx, t.Set); err != nil {
 		return nil, err
 	}
 	found, err = s.readRows(ctx, t, q)
+	if err == nil && strict {
+		err = s.raise(ctx)
+	}
 	if again := s.send(context.Background(), t.Restore); again != nil {
 		s.Session.Base.Retire()
 		err = cmp.Or(err, again)
+	}
+	if err == nil {
+		err = s.checkTypes(ctx, found.columns)
 	}
 	return found, err
 }
@@ -52,8 +67,8 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	// Vitess can't name the columns of WITH, and MySQL before 8.0 has no WITH.
 	ownNames := s.Session.IsVitess() || server.IsBeforeMySQL8()
 	names := make([]string, len(s.Insert.Source.Columns))
-	for i := range names {
-		names[i] = "c" + strconv.Itoa(i)
+	for i, name := range s.Insert.Source.Columns { // as the server's errors name them
+		names[i] = sqltoken.QuoteIdentifier(name)
 	}
 	around := func(columns string) (before, after string) {
 		if ownNames {
@@ -87,6 +102,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 			columns[i] = "CAST(" + columns[i] + " AS CHAR)"
 		}
 	}
+	q.types = types
 	before, q.rest = around(strings.Join(columns, ", "))
 	if q.text = before + q.text; s.Insert.Source.Unlimited { // without a LIMIT its order may be lost
 		q.text += session.AllRows
@@ -158,7 +174,13 @@ func (s *Statement) readRows(ctx context.Context, t *session.Transport, q query)
 		return nil, &Refusal{"the server cannot convert the query's dates to strings, and parseTime=true would change them; " +
 			"select them as CAST(… AS CHAR)", nil}
 	}
-	found = &rows{types: types}
+	found = &rows{columns: make([]column, len(types))}
+	for i, typ := range types {
+		if q.types != nil && isDate(q.types[i]) {
+			typ = q.types[i]
+		}
+		found.columns[i] = column{name: s.Insert.Source.Columns[i], typ: typ}
+	}
 	values := make([]driver.Value, len(types))
 	row := make([]value, len(types), len(types)+1)
 	for ; ; found.n++ {
@@ -183,8 +205,12 @@ func (s *Statement) wrongColumns(ctx context.Context, found int) error {
 // keep adds a row of the query to the rows.
 func (s *Statement) keep(ctx context.Context, to *rows, row []value, values []driver.Value) (err error) {
 	for i, v := range values {
-		if row[i], err = valueOf(v, to.types[i]); err != nil {
-			return &Refusal{"column " + sqltoken.QuoteIdentifier(s.Insert.Source.Columns[i]), err}
+		c := &to.columns[i]
+		if values[i], err = c.read(v); err == nil {
+			row[i], err = valueOf(values[i], c.typ)
+		}
+		if err != nil {
+			return &Refusal{"column " + sqltoken.QuoteIdentifier(c.name), err}
 		}
 	}
 	missing, at := true, s.Insert.Source.KeyIndex
@@ -212,7 +238,7 @@ func (s *Statement) keep(ctx context.Context, to *rows, row []value, values []dr
 
 // rows are the rows of the query. The key is the last value of each unless the statement lists it.
 type rows struct {
-	types   []string // the underlying driver's names
+	columns []column
 	n       int
 	missing int    // the number of rows that need a key
 	data    []byte // the encoded values
@@ -225,9 +251,9 @@ type rows struct {
 // width returns the number of values of a row.
 func (r *rows) width() int {
 	if r.explicit == nil {
-		return len(r.types) + 1
+		return len(r.columns) + 1
 	}
-	return len(r.types)
+	return len(r.columns)
 }
 
 // missingKey stands for the key of a row that needs one.

@@ -21,7 +21,12 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, text: s.Keys.AreText()}
 	r.look(ctx, s, w.doubt)
 	first := r.firstInserted()
-	if r.id = toInt64(first); first == nil && r.affected > 0 && r.dropped == nil && !w.existed {
+	switch {
+	case first != nil:
+		r.id = toInt64(first)
+	case s.Insert.MentionsLastID && s.Insert.OnDuplicate:
+		r.id = w.insertID // of LAST_INSERT_ID(expr)
+	case r.affected > 0 && r.dropped == nil && !w.existed:
 		r.id = toInt64(rows.last)
 	}
 	return r

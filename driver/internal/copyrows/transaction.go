@@ -16,8 +16,12 @@ const savepoint = "shardkey_rows"
 // the caller refuses a pending SET TRANSACTION.
 var begins = map[string]string{
 	session.ServerMySQL:   "SET autocommit = 0, @@transaction_isolation = @@session.transaction_isolation",
-	session.ServerMariaDB: "SET autocommit = 0, @@tx_isolation = @@session.tx_isolation",
+	session.ServerMariaDB: "SET autocommit = 0, @@tx_isolation = (SELECT @@session.tx_isolation " + ofATable + ")",
 }
+
+// ofATable makes MariaDB, and MySQL before 5.7, clear the warnings of earlier statements. They do so
+// only for a statement that names a table (mysql_execute_command in sql/sql_parse.cc).
+const ofATable = "FROM (SELECT 1) AS shardkey_rows"
 
 // transaction is the transaction of the rows, or a savepoint in the caller's. A nil transaction is
 // ended.

@@ -69,10 +69,6 @@ func bytesValue(v []byte, typ string) value {
 		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
 			return value{kind: kindFloat, number: math.Float64bits(f)}
 		}
-	case "BIT":
-		if len(v) > 0 { // a number in a numeric column, bytes in a binary column
-			return value{kind: kindLiteral, bytes: hex.AppendEncode([]byte("0x"), v)}
-		}
 	case "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "GEOMETRY", "VECTOR":
 		return value{kind: kindBinary, bytes: v}
 	}
