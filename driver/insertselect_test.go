@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -899,4 +901,90 @@ var copiedForms = []copiedForm{
 	{query: "INSERT INTO ruled (id, u) SELECT d, u FROM src WHERE u = 2", mode: "STRICT_ALL_TABLES"},
 	{query: "INSERT INTO ruled (id, u) SELECT CAST(h AS CHAR), u FROM src WHERE u = 1"},
 	{query: "INSERT INTO ruled (id, u) SELECT '0x', u FROM src WHERE u = 1"},
+}
+
+// An explicit key isn't reported if its row may have been dropped.
+func TestInsertSelect_keysOfDroppedRows(t *testing.T) { onEach(t, testInsertSelect_keysOfDroppedRows) }
+
+func testInsertSelect_keysOfDroppedRows(t *testing.T) {
+	ours, plain := one(t)
+	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
+	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (7001, 1)")
+	for query, want := range map[string]string{
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8000, 1 UNION ALL SELECT 8001, 2":                            "[<nil> <nil>]",
+		"INSERT INTO ruled (id, a) SELECT 8002, 1 ON DUPLICATE KEY UPDATE a = 1":                              "[<nil>]",
+		"REPLACE INTO ruled (id, a) SELECT 8003, 5 UNION ALL SELECT 8004, 5":                                  "[<nil> <nil>]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8005, 6 UNION ALL SELECT 8006, 7":                            "[8005 8006]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8007, 1 UNION ALL SELECT 8008, 1 UNION ALL SELECT NULL, 100": "[<nil> <nil> 2]",
+	} {
+		var keys Keys
+		mustExec(t, plain, "DELETE FROM ruled WHERE a > 1")
+		_, err := ours.ExecContext(WithKeys(t.Context(), &keys), query)
+		noError(t, err)
+		equal(t, fmt.Sprint(keys.Values()), want, query)
+	}
+}
+
+// An INSERT … SELECT is refused if a SET TRANSACTION would apply to its query. The characteristics
+// then apply to the next statement.
+func TestInsertSelect_afterSetTransaction(t *testing.T) {
+	onEach(t, testInsertSelect_afterSetTransaction)
+}
+
+func testInsertSelect_afterSetTransaction(t *testing.T) {
+	ours, _ := one(t)
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
+	mustExec(t, ours, "SET TRANSACTION READ ONLY")
+	if _, err := ours.Exec("INSERT INTO ruled (a) SELECT 2"); !errors.Is(err, ErrUnsupportedStatement) {
+		t.Errorf("INSERT … SELECT: %v", err)
+	}
+	if _, err := ours.Exec("INSERT INTO ruled (a) VALUES (3)"); !base.IsServerError(err, 1792) {
+		t.Errorf("the next INSERT: %v", err)
+	}
+}
+
+// failingRows are rows that can't be closed.
+type failingRows struct{ fakedb.Rows }
+
+func (*failingRows) Close() error { return fakedb.Err }
+
+// The error with which the query's rows end is returned. If the session can't be restored, the pool
+// closes the connection.
+func TestInsertSelect_cleansUp(t *testing.T) {
+	rows := fakedb.Rows{Names: []string{"a"}, Values: [][]driver.Value{{int64(1)}}}
+	session := fakedb.Rows{Names: strings.Split("abcdefg", ""), Values: [][]driver.Value{{"utf8mb4", "utf8mb4", "latin1", "9223372036854775807", "1000000", "1", "2000-01-02"}}}
+	failsToClose := false
+	refused := fakedb.Fault{At: "INSERT", Err: fakedb.Err}
+	for _, c := range []struct {
+		name                    string
+		faults                  []fakedb.Fault
+		failsToClose            bool
+		wantErr, wantConnection bool
+	}{
+		{"nothing", nil, false, false, true},
+		{"Close", nil, true, true, true},
+		{"INSERT", []fakedb.Fault{refused}, false, true, true},
+		{"ROLLBACK", []fakedb.Fault{refused, {At: "ROLLBACK TO", Skip: 1, Err: fakedb.Err}}, false, true, false},
+		{"restore", []fakedb.Fault{{At: "character_set_results = latin1", Err: fakedb.Err}}, false, true, false},
+	} {
+		s := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
+			switch some := rows; {
+			case strings.Contains(query, "FROM src") && failsToClose:
+				return &failingRows{some}, nil
+			case strings.Contains(query, "FROM src"):
+				return &some, nil
+			case strings.Contains(query, "@@sql_select_limit"):
+				some = session
+				return &some, nil
+			}
+			return nil, driver.ErrSkip
+		}}
+		db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+		mustExec(t, db, "INSERT INTO t (a) SELECT a FROM src")
+		s.Faults, failsToClose = c.faults, c.failsToClose
+		_, err := db.Exec("INSERT INTO t (a) SELECT a FROM src")
+		failsToClose = false
+		equal(t, errors.Is(err, fakedb.Err), c.wantErr, c.name, err)
+		equal(t, s.Conns == 1, c.wantConnection, c.name, "the connection is kept:")
+	}
 }

@@ -13,12 +13,13 @@ type Result struct {
 	explicit     []any  // see rows
 	keys         keys   // the generated keys
 	dropped      []bool // generated keys that are missing in the table; nil: none
+	unsure       bool   // an explicit key may be missing
 	text         bool   // the keys are strings
 }
 
 // result returns the result of the written rows. It queries the doubtful generated keys.
 func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *written) *Result {
-	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, text: s.Keys.AreText()}
+	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure, text: s.Keys.AreText()}
 	r.look(ctx, s, w.doubt)
 	first := r.firstInserted()
 	switch {
@@ -122,7 +123,7 @@ func (r *Result) Keys() []any {
 		case r.explicit == nil || r.explicit[i] == missingKey:
 			all[i] = r.generated(next)
 			next++
-		case r.dropped == nil:
+		case !r.unsure:
 			all[i] = r.explicit[i]
 		}
 	}

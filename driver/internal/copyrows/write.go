@@ -29,6 +29,7 @@ type written struct {
 	insertID int64
 	existed  bool // an upsert matched an existing row
 	doubt    int  // the first generated key that may be missing in the table
+	unsure   bool // an explicit key may be missing in the table
 	// stmt is the prepared INSERT of many rows, which the next INSERT often repeats.
 	stmt base.Stmt
 }
@@ -198,10 +199,10 @@ func (w *writer) count(res driver.Result) {
 	w.existed = w.existed || existed || in.OnDuplicate && err == nil && affected != rows
 	switch {
 	case in.Replace && affected != rows: // this INSERT may have replaced rows of earlier ones
-		w.doubt = 0
+		w.doubt, w.unsure = 0, true
 	case in.Ignore && affected != rows, in.OnDuplicate && (w.existed || !in.Guarded || w.s.Key.Facts().HasTriggers),
 		w.s.Key.Facts().Triggered:
-		w.doubt = min(w.doubt, w.made)
+		w.doubt, w.unsure = min(w.doubt, w.made), true
 	}
 }
 
