@@ -814,7 +814,7 @@ func testInsertSelect_forms(t *testing.T) {
 	run := func(db *sql.DB, c copiedForm) string {
 		mustExec(t, db, "DELETE FROM ruled")
 		mustExec(t, db, "DELETE FROM logged")
-		mustExec(t, db, "INSERT INTO ruled VALUES (500, 10, 1)")
+		mustExec(t, db, "INSERT INTO ruled VALUES (500, 10, 1, NULL)")
 		if c.trigger != "" {
 			mustExec(t, db, "CREATE TRIGGER tr "+c.trigger)
 			defer mustExec(t, db, "DROP TRIGGER tr")
@@ -844,16 +844,16 @@ func testInsertSelect_forms(t *testing.T) {
 			return "of " + column(t, db, fmt.Sprintf("SELECT u FROM ruled WHERE id = %d", id))
 		}
 		return fmt.Sprint(n, " rows, id ", named(id), ", last ", named(number(t, db, "SELECT LAST_INSERT_ID()")), ", logged ",
-			column(t, db, "SELECT n FROM logged"), ", ", column(t, db, "SELECT CONCAT_WS('|', IF(id < 400, id, 'generated'), u, a) FROM ruled ORDER BY u"))
+			column(t, db, "SELECT n FROM logged"), ", ", column(t, db, "SELECT CONCAT_WS('|', IF(id < 400, id, 'generated'), u, a, QUOTE(s)) FROM ruled ORDER BY u"))
 	}
 	ours, _ := openScripted(t, taggedSnowflake(t), "sql_mode=%27%27")
 	base := mustOpen(t, "mysql", testserver.Database(t)+"?sql_mode=%27%27")
 	for db, integers := range map[*sql.DB]string{ours: "BIGINT", base: "BIGINT AUTO_INCREMENT"} {
 		db.SetMaxOpenConns(1)
-		mustExec(t, db, "CREATE TABLE ruled (id "+integers+" PRIMARY KEY, u INT UNIQUE, a INT)")
+		mustExec(t, db, "CREATE TABLE ruled (id "+integers+" PRIMARY KEY, u INT UNIQUE, a INT, s VARCHAR(9))")
 		mustExec(t, db, "CREATE TABLE logged (n BIGINT)")
-		mustExec(t, db, "CREATE TABLE src (u INT, a INT, e ENUM('x','5'), b BIT(9), h VARBINARY(9), d DATE)")
-		mustExec(t, db, "INSERT INTO src VALUES (1, 1, '5', 261, '7', '2024-02-29'), (2, 2, 'x', 3, 'x', NULL)")
+		mustExec(t, db, "CREATE TABLE src (u INT, a INT, e ENUM('x','5'), b BIT(9), h VARBINARY(9), d DATE, s VARCHAR(9))")
+		mustExec(t, db, "INSERT INTO src VALUES (1, 1, '5', 261, '7', '2024-02-29', ''), (2, 2, 'x', 3, 'x', NULL, 'x')")
 	}
 	for _, c := range copiedForms {
 		if c.mariaDB && !isMariaDB {
@@ -883,6 +883,9 @@ var copiedForms = []copiedForm{
 	{query: "INSERT INTO ruled (u, a) SELECT 10, 1 ON DUPLICATE KEY UPDATE a = 5"},
 	{query: "INSERT INTO ruled (u, a) SELECT 10, 1 ON DUPLICATE KEY UPDATE a = 1"},
 	{query: "INSERT INTO ruled (u, a) SELECT 9, 1 UNION ALL SELECT 10, 1 ON DUPLICATE KEY UPDATE a = 5"},
+	{query: "REPLACE INTO ruled (u, a) SELECT 5, a FROM src"},
+	{query: "INSERT INTO ruled (u, s) SELECT u, s FROM src", mode: "EMPTY_STRING_IS_NULL", mariaDB: true},
+	{query: "INSERT INTO ruled (u, s) SELECT u, s FROM src WHERE u = 1", mode: "EMPTY_STRING_IS_NULL", mariaDB: true},
 	// Explicit keys.
 	{query: "INSERT INTO ruled (id, u) SELECT x'41', 1", refused: true},
 	{query: "INSERT INTO ruled (id, u) SELECT 0x39, 1", refused: true},
@@ -915,7 +918,7 @@ func testInsertSelect_keysOfDroppedRows(t *testing.T) {
 		"INSERT INTO ruled (id, a) SELECT 8002, 1 ON DUPLICATE KEY UPDATE a = 1":                              "[<nil>]",
 		"REPLACE INTO ruled (id, a) SELECT 8003, 5 UNION ALL SELECT 8004, 5":                                  "[<nil> <nil>]",
 		"INSERT IGNORE INTO ruled (id, a) SELECT 8005, 6 UNION ALL SELECT 8006, 7":                            "[8005 8006]",
-		"INSERT IGNORE INTO ruled (id, a) SELECT 8007, 1 UNION ALL SELECT 8008, 1 UNION ALL SELECT NULL, 100": "[<nil> <nil> 2]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8007, 1 UNION ALL SELECT 8008, 1 UNION ALL SELECT NULL, 100": "[<nil> <nil> 1]",
 	} {
 		var keys Keys
 		mustExec(t, plain, "DELETE FROM ruled WHERE a > 1")

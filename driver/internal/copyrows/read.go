@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,10 +168,9 @@ func (s *Statement) readRows(ctx context.Context, t *session.Transport, q query)
 	if want := len(s.Insert.Source.Columns); len(types) != want {
 		return nil, cmp.Or(from.Close(), s.wrongColumns(ctx, len(types)))
 	}
-	defer func() { err = cmp.Or(err, from.Close()) }()
 	if t.ParsesTime && slices.ContainsFunc(types, isDate) {
-		return nil, &Refusal{"the server cannot convert the query's dates to strings, and parseTime=true would change them; " +
-			"select them as CAST(… AS CHAR)", nil}
+		return nil, cmp.Or(from.Close(), error(&Refusal{"the server cannot convert the query's dates to strings, and " +
+			"parseTime=true would change them; select them as CAST(… AS CHAR)", nil}))
 	}
 	found = &rows{columns: make([]column, len(types))}
 	for i, typ := range types {
@@ -181,19 +179,15 @@ func (s *Statement) readRows(ctx context.Context, t *session.Transport, q query)
 		}
 		found.columns[i] = column{name: s.Insert.Source.Columns[i], typ: typ}
 	}
-	values := make([]driver.Value, len(types))
 	row := make([]value, len(types), len(types)+1)
-	for ; ; found.n++ {
-		switch err := from.Next(values); {
-		case err == io.EOF:
-			return found, nil
-		case err != nil:
-			return nil, err
+	var kept error
+	err = s.Session.Base.ReadRows(from, func(values []driver.Value) {
+		if kept == nil {
+			kept = s.keep(ctx, found, row, values)
+			found.n++
 		}
-		if err := s.keep(ctx, found, row, values); err != nil {
-			return nil, err
-		}
-	}
+	})
+	return found, cmp.Or(kept, err)
 }
 
 // wrongColumns returns the server's error for a query with another number of columns.

@@ -15,11 +15,12 @@ type Result struct {
 	dropped      []bool // generated keys that are missing in the table; nil: none
 	unsure       bool   // an explicit key may be missing
 	text         bool   // the keys are strings
+	replaces     bool   // a later row of the same REPLACE may have replaced a row
 }
 
 // result returns the result of the written rows. It queries the doubtful generated keys.
 func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *written) *Result {
-	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure, text: s.Keys.AreText()}
+	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure, text: s.Keys.AreText(), replaces: s.Insert.Replace}
 	r.look(ctx, s, w.doubt)
 	first := r.firstInserted()
 	switch {
@@ -62,11 +63,14 @@ func (r *Result) generated(i int) any {
 	return r.keys.At(i)
 }
 
-// firstInserted returns the first generated key that was inserted. It returns nil if there is none,
-// or if keys aren't numbers.
+// firstInserted returns the first generated key that was inserted, even if a later row replaced it.
+// It returns nil if there is none, or if keys aren't numbers.
 func (r *Result) firstInserted() any {
 	if r.text {
 		return nil
+	}
+	if r.replaces && r.keys.Len() > 0 {
+		return r.keys.At(0)
 	}
 	for i := range r.keys.Len() {
 		if key := r.generated(i); key != nil {

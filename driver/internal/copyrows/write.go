@@ -14,6 +14,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 const (
@@ -38,11 +39,15 @@ type written struct {
 func (s *Statement) write(
 	ctx context.Context, t *session.Transport, rows *rows, keys keys, want base.Want,
 ) (*written, error) {
-	w := writer{s: s, transport: t, rows: rows, keys: keys, rest: rows.data}
+	mode, _, err := s.Session.Mode(ctx)
+	if err != nil {
+		return new(written), err
+	}
+	w := writer{s: s, transport: t, emptyIsNull: mode&sqltoken.EmptyStringIsNull != 0, rows: rows, keys: keys, rest: rows.data}
 	if w.sent.Keys = keys.Len(); !s.Insert.Returning { // whose rows don't show how many were inserted
 		w.doubt = keys.Len()
 	}
-	err := w.write(ctx, want)
+	err = w.write(ctx, want)
 	if err != nil || want == base.WantResult {
 		w.closeStmt()
 	}
@@ -59,8 +64,11 @@ func (s *Statement) write(
 type writer struct {
 	s         *Statement
 	transport *session.Transport
-	rows      *rows
-	keys      keys
+	// emptyIsNull: the server reads an empty argument as NULL (MariaDB's EMPTY_STRING_IS_NULL).
+	emptyIsNull bool
+
+	rows *rows
+	keys keys
 
 	rest     []byte // the encoded rows after to
 	from, to int    // the rows of the current INSERT
@@ -135,7 +143,10 @@ func (s *Statement) noRows(columns int) string {
 
 // appendValue appends a value of a row, or the next generated key.
 func (w *writer) appendValue(query []byte, args []driver.NamedValue, v *value) ([]byte, []driver.NamedValue) {
-	if v.kind != kindMissing {
+	switch {
+	case v.kind >= kindText && len(v.bytes) == 0 && w.emptyIsNull:
+		return append(query, "SPACE(0)"...), args
+	case v.kind != kindMissing:
 		return v.appendTo(query, args, w.transport.UTF8)
 	}
 	key := keyValue(w.keys.At(w.at))
