@@ -65,7 +65,7 @@ func (s *Statement) raise(ctx context.Context) error {
 	}
 	if n > len(warnings) {
 		return &Refusal{fmt.Sprintf("the query causes %d warnings, and the server keeps %d, so an error may be hidden; "+
-			"SET max_error_count = %d, or use INSERT IGNORE", n, len(warnings), n), nil}
+			"raise max_error_count to %d, or use INSERT IGNORE", n, len(warnings), n), nil}
 	}
 	return nil
 }
