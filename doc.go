@@ -21,7 +21,7 @@
 //
 // rule has two internal packages: expr evaluates the expressions ${…} in rules, and sharding decides
 // which table a row belongs to. So has driver: base is any driver's connection and its cached
-// statements, session the server's session, spool the rows of an INSERT … SELECT.
+// statements, session the server's session, copyrows copies the rows of an INSERT … SELECT.
 //
 // Data runs one way: SQL text and arguments → driver → rewrite (what must be
 // filled?) → rule (which column, which generator?) → generator → rewrite (new

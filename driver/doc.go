@@ -50,8 +50,8 @@
 // # INSERT … SELECT
 //
 // The driver reads the query's rows, generates their keys, and inserts the rows as values, up to
-// 5,000 rows or 1 MiB at a time. It uses one transaction, or a savepoint of the current one. Rows
-// above 4 MiB go to an unnamed file in [os.TempDir]. The limits are 50,000,000 rows and 4 GiB.
+// 5,000 rows or 1 MiB at a time. It uses one transaction, or a savepoint of the current one. The
+// rows are kept in memory; a query that returns more than 64 MiB is refused.
 //
 // # Queries to the server
 //

@@ -213,25 +213,24 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 	return rows, nil
 }
 
-// geneColumn returns the index of the shard bits' column in a query's rows, and learns the column's
+// geneIndex returns the index of the shard bits' column in a query's rows, and learns the column's
 // type.
-func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
-	at := indexOf(r.in.Source.Columns, r.table.rule.Gene.Column)
+func (k *sourceKeys) geneIndex(ctx context.Context) (int, error) {
+	at := indexOf(k.in.Source.Columns, k.table.rule.Gene.Column)
 	if at < 0 {
-		return 0, r.table.noGene(r.in, -1, "the query does not select it", nil)
+		return 0, k.table.noGene(k.in, -1, "the query does not select it", nil)
 	}
-	_, err := r.plan.targets[0].geneColumn.Learn(ctx, r.Session)
+	_, err := k.geneColumn.Learn(ctx, k.session)
 	return at, err
 }
 
-// addRow adds a row of a query by its value of the shard bits' column. It interprets the value by
+// addGene adds a row of a query by its value of the shard bits' column. It interprets the value by
 // the target column's type.
-func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
-	row := r.drawn.rows
+func (k *sourceKeys) addGene(ctx context.Context, shown driver.Value) error {
+	row := k.drawn.rows
 	var value any
 	if shown != nil {
-		column := r.plan.targets[0].geneColumn
-		known := column.Known()
+		known := k.geneColumn.Known()
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
 			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || known.Stores == session.StoresText) {
@@ -239,13 +238,13 @@ func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
 			}
 		}
 		if value == nil {
-			return r.table.noGene(r.in, row, fmt.Sprintf("a value of type %q has no shard bits", known.Text), nil)
+			return k.table.noGene(k.in, row, fmt.Sprintf("a value of type %q has no shard bits", known.Text), nil)
 		}
 	}
-	g, err := r.table.geneOf(r.in, row, value)
+	g, err := k.table.geneOf(k.in, row, value)
 	if err != nil {
 		return err
 	}
-	r.drawn.add(g.gene)
-	return r.plan.targets[0].shard.checkGene(ctx, r.plan.rules.logger, row, g, nil)
+	k.drawn.add(g.gene)
+	return k.target.shard.checkGene(ctx, k.rules.logger, row, g, nil)
 }

@@ -160,6 +160,11 @@ type staleError struct {
 	error
 }
 
+const (
+	columnDenied = 1143
+	notSupported = 1235
+)
+
 // failed converts a server error about a statement that wasn't executed. It returns a staleError
 // for wrong columns, and errReplan if the server refused to assign the key to itself, but not for
 // several statements in one string, since the first of them ran. It returns other errors unchanged,

@@ -35,6 +35,8 @@ type ruleSet struct {
 	// the rule came into use. Both are set before that.
 	generation int64
 	since      time.Time
+	// rowsAtOnce is the number of rows of an INSERT for INSERT … SELECT; 0 is the default.
+	rowsAtOnce int
 	// inUse has the tables as executions know them; nil unless this ruleSet only plans.
 	inUse *planCache
 }

@@ -101,7 +101,11 @@ func (p *parser) noteHints(text string) {
 func (p *parser) modifier(t sqltoken.Token, in *Insert) bool {
 	ignore := p.Is(t, "IGNORE")
 	in.Ignore = in.Ignore || ignore
-	return ignore || p.Is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED")
+	if p.Is(t, "DELAYED") {
+		in.delayedAt, in.delayedEnd = t.Start, t.End
+		return true
+	}
+	return ignore || p.Is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY")
 }
 
 // rewind makes t the next token again.

@@ -136,6 +136,8 @@ type Insert struct {
 	Refused bool
 
 	start, end  int
+	delayedAt   int // position of DELAYED; 0 if it is missing
+	delayedEnd  int
 	slots       []slot    // one for each row
 	others      int       // number of rows that are not SlotFill
 	given       [][]given // by row, in the order of Table.Sharding; nil if the statement lists none of them

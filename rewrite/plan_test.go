@@ -133,6 +133,29 @@ func TestPlan_keys(t *testing.T) {
 	}
 }
 
+// The query ends in front of RETURNING, also after a locking clause, and DELAYED, which the servers
+// ignore there, isn't sent with the rows.
+func TestSource_text(t *testing.T) {
+	for query, want := range map[string]string{
+		"INSERT DELAYED INTO t (a) SELECT b FROM s":                             "INSERT  INTO t (`a`, `id`) VALUES (1, 2) ",
+		"INSERT /* x */ delayed IGNORE t (a) SELECT b FROM s":                   "INSERT /* x */  IGNORE t (`a`, `id`) VALUES (1, 2) ",
+		"INSERT LOW_PRIORITY t (a) SELECT b FROM s":                             "INSERT LOW_PRIORITY t (`a`, `id`) VALUES (1, 2) ",
+		"INSERT INTO t (a) SELECT b FROM s FOR UPDATE RETURNING a":              "INSERT INTO t (`a`, `id`) VALUES (1, 2) RETURNING a",
+		"INSERT INTO t (a) SELECT b FROM s for update nowait returning a":       "INSERT INTO t (`a`, `id`) VALUES (1, 2) returning a",
+		"INSERT INTO t (a) SELECT b FROM s ON DUPLICATE KEY UPDATE returning=1": "INSERT INTO t (`a`, `id`) VALUES (1, 2) ON DUPLICATE KEY UPDATE returning=1",
+	} {
+		p, err := Parse(query, Options{
+			Tables:  func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindInteger} },
+			Dialect: func() (Dialect, error) { return DialectMariaDB, nil },
+		})
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+		} else if have := p.Inserts[0].Text("VALUES (1, 2)"); have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
+		}
+	}
+}
+
 func TestSource_formOfTheQuery(t *testing.T) {
 	for query, want := range map[string][2]bool{ // lockable, unlimited
 		"SELECT a FROM s": {true, false},

@@ -67,14 +67,15 @@ func (f *queryForm) note(word string) {
 // of brackets. It returns the position of that token and the end of the query.
 func (p *parser) query(form *queryForm) (next, end int) {
 	depth := 0
-	for {
-		before := p.Prev
+	var former sqltoken.Token // the token in front of before
+	for before := p.Prev; ; former, before = before, p.Prev {
 		t := p.take(&depth)
 		outside := depth == 0
+		locks := p.Is(former, "FOR") && p.Is(before, "UPDATE") && p.Is(t, "RETURNING") && !p.isMySQL()
 		switch {
 		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad, outside && p.IsPunct(t, ';'),
 			outside && p.onDuplicate(t),
-			outside && p.isReturning(t, before):
+			outside && (locks || p.isReturning(t, before)):
 			return t.Start, end
 		case t.Kind == sqltoken.Word && outside && !p.IsPunct(before, '.'):
 			form.note(p.Keyword(t))
@@ -94,7 +95,10 @@ func (in *Insert) Text(query string) string {
 	if in.Guarded {
 		tail = tail[:s.guardAt] + ", " + in.guard() + tail[s.guardAt:]
 	}
-	return s.Head + " (" + columns + ") " + query + " " + tail
+	// The servers ignore DELAYED in front of a query, but MariaDB not in front of VALUES (MariaDB
+	// manual, "INSERT DELAYED").
+	delayed := max(in.delayedAt-in.start, 0)
+	return s.Head[:delayed] + s.Head[max(in.delayedEnd-in.start, 0):] + " (" + columns + ") " + query + " " + tail
 }
 
 // KeepsSource reports whether an INSERT … SELECT lists the key of a table with KeepExplicit. It

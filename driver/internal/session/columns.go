@@ -56,6 +56,8 @@ type tables struct {
 type knownTable struct {
 	names   []string
 	at      time.Time
+	types   map[string]string // by the names of columns in lower case
+	typesAt time.Time
 	columns []*Column
 }
 
@@ -127,7 +129,7 @@ func (t *tables) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.known {
-		known.names = nil
+		known.names, known.types = nil, nil
 		for _, c := range known.columns {
 			c.known.Store(nil)
 		}
@@ -189,6 +191,47 @@ func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached 
 		s.own.putNames(t, names)
 	}
 	return names, false, nil
+}
+
+// ColumnTypes returns the types of a table's columns as the server shows them, by their names in
+// lower case. It returns none if the server doesn't show them.
+func (s *Session) ColumnTypes(ctx context.Context, schema, name string) (map[string]string, error) {
+	t, err := s.Table(ctx, schema, name)
+	if err != nil {
+		return nil, err
+	}
+	if types := s.tables.typesOf(t); types != nil {
+		return types, nil
+	}
+	types := map[string]string{}
+	err = s.queryRows(ctx, "SHOW COLUMNS FROM "+sqltoken.QuoteTable(schema, name), func(row []driver.Value) {
+		const field, typ = 0, 1
+		if len(row) > typ {
+			types[strings.ToLower(Text(row[field]))] = Text(row[typ])
+		}
+	})
+	if err != nil && IsFatal(ctx, err) {
+		return nil, err
+	}
+	s.tables.putTypes(t, types)
+	return types, nil
+}
+
+// typesOf returns the types of a table's columns, nil if they are unknown or too old.
+func (t *tables) typesOf(of Table) map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.known[of]; known != nil && time.Since(known.typesAt) <= maxNamesAge {
+		return known.types
+	}
+	return nil
+}
+
+func (t *tables) putTypes(of Table, types map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.entry(of)
+	known.types, known.typesAt = types, time.Now()
 }
 
 // ForgetColumns makes the names of a table's columns outdated.

@@ -1,12 +1,9 @@
-package spool
+package copyrows
 
 import (
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,7 +11,7 @@ import (
 )
 
 // A value of each type is written so that the server reads the same value.
-func TestSourceValue_asItIsWritten(t *testing.T) {
+func TestValue_asItIsWritten(t *testing.T) {
 	for _, c := range []struct {
 		v          driver.Value
 		typ        string
@@ -31,12 +28,11 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 		{"0.1", "DOUBLE", "?", "0.1", "", ""},
 		{[]byte("-1234567890123.1234567"), "DECIMAL", "-1234567890123.1234567", "", "", ""},
 		{[]byte("1); DROP TABLE t; --"), "DECIMAL", "CONVERT(? USING utf8mb4)", "1); DROP TABLE t; --", "CONVERT(UNHEX(CONVERT(? USING ascii)) USING utf8mb4)", "31293b2044524f50205441424c4520743b202d2d"},
-		{[]byte{1, 0x55}, "BIT", "0x0155", "", "", ""},
 		{"it's é", "VARCHAR", "CONVERT(? USING utf8mb4)", "it's é", "CONVERT(UNHEX(CONVERT(? USING ascii)) USING utf8mb4)", "6974277320c3a9"},
 		{"0000-00-00", "DATE", "CONVERT(? USING utf8mb4)", "0000-00-00", "CONVERT(UNHEX(CONVERT(? USING ascii)) USING utf8mb4)", "303030302d30302d3030"},
 		{[]byte{0, 0xff}, "VARBINARY", "CAST(? AS BINARY)", "\x00\xff", "UNHEX(CONVERT(? USING ascii))", "00ff"},
 	} {
-		v, err := ValueOf(c.v, c.typ)
+		v, err := valueOf(c.v, c.typ)
 		if err != nil {
 			t.Errorf("%v %s: %v", c.v, c.typ, err)
 			continue
@@ -46,7 +42,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 			if !utf8 && c.other != "" {
 				wantText, wantArg = c.other, c.hex
 			}
-			query, args := v.AppendTo(nil, nil, utf8)
+			query, args := v.appendTo(nil, nil, utf8)
 			arg := ""
 			if len(args) == 1 {
 				arg = fmt.Sprint(args[0].Value)
@@ -60,55 +56,31 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 		}
 	}
 	for _, v := range []driver.Value{time.Time{}, struct{}{}} {
-		if have, err := ValueOf(v, "DATETIME"); err == nil {
+		if have, err := valueOf(v, "DATETIME"); err == nil {
 			t.Errorf("%v: %v", v, have)
 		}
 	}
 }
 
-func TestSourceRows_inMemoryAndInFile(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	t.Setenv("TMP", os.Getenv("TMPDIR"))  // its name on Windows
-	for _, long := range []int{1, 1000} { // 10,000 rows of 1,000 bytes don't fit in memory
-		var s Rows
-		row := func(i int) []Value {
-			return []Value{{}, {Kind: Missing}, {Kind: kindInt, number: uint64(-i)}, {Kind: kindFloat, number: math.Float64bits(0.1)},
-				{Kind: kindText, number: uint64(i % long), bytes: []byte(strings.Repeat("x", i%long))}, {Kind: kindBinary, bytes: []byte{}}}
-		}
-		for i := range 10000 {
-			if err := s.Add(row(i)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if inFile := s.file != nil; inFile != (long > 1) {
-			t.Errorf("%d bytes: in a file: %v", long, inFile)
-		}
-		if err := s.Rewind(); err != nil {
+// Rows are decoded as they were encoded.
+func TestRows_decode(t *testing.T) {
+	row := func(i int) []value {
+		return []value{{}, {kind: kindMissing}, {kind: kindInt, number: uint64(-i)}, {kind: kindFloat, number: math.Float64bits(0.1)},
+			{kind: kindText, number: uint64(i), bytes: []byte(strings.Repeat("x", i))}, {kind: kindBinary, bytes: []byte{}}}
+	}
+	r := rows{columns: make([]column, 6)}
+	for i := range 300 {
+		if err := r.add(row(i)); err != nil {
 			t.Fatal(err)
 		}
-		have := make([]Value, 6)
-		for i := range 10000 {
-			if err := s.Next(have); err != nil || !reflect.DeepEqual(have, row(i)) {
-				t.Fatalf("row %d: %v, %v", i, have, err)
-			}
-		}
-		if err := s.Next(have); !errors.Is(err, io.EOF) {
-			t.Errorf("after the last: %v", err)
-		}
-		s.Close()
-		if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
-			t.Errorf("left: %v", left)
+	}
+	have, rest := make([]value, 6), r.data
+	for i := range 300 {
+		if rest = decode(have, rest); !reflect.DeepEqual(have, row(i)) {
+			t.Fatalf("row %d: %v", i, have)
 		}
 	}
-}
-
-// Rows are limited to a number of bytes.
-func TestSourceRows_bytes(t *testing.T) {
-	s := Rows{size: maxBytes - 10}
-	if err := s.Add([]Value{{Kind: kindText, bytes: []byte("1234")}}); err != nil {
-		t.Error(err)
-	}
-	if err := s.Add([]Value{{Kind: kindText, bytes: []byte("1234")}}); !errors.Is(err, errBytes) {
-		t.Errorf("have: %v", err)
+	if len(rest) != 0 {
+		t.Errorf("%d bytes are left", len(rest))
 	}
 }

@@ -1,0 +1,180 @@
+package copyrows
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
+
+// column is a column of the query.
+type column struct {
+	name        string // of the target's column
+	typ         string // the underlying driver's name of the query's type; empty if unknown
+	hasValue    bool   // a value isn't NULL
+	beyondASCII bool   // a value has bytes above 0x7F
+	// bits: the values of a BIT column are certainly bits. The servers send an expression of type
+	// BIT, such as COALESCE(bit, bit), as decimal digits, and a column as bits.
+	bits, digits bool
+}
+
+// read checks a value, and returns it as the target's column gets it.
+func (c *column) read(v driver.Value) (driver.Value, error) {
+	text, isBytes := v.([]byte)
+	if v == nil || isBytes && text == nil {
+		return nil, nil
+	}
+	c.hasValue = true
+	switch {
+	case !isBytes:
+		return v, nil
+	case c.typ == "BIT":
+		return c.readBits(text)
+	case c.typ == "DECIMAL" && !isDecimal(string(text)): // MySQL's IF(c, bit, 0)
+		return nil, errors.New("expected digits of type DECIMAL, found other bytes; select CAST(… AS DECIMAL(65, 30))")
+	case !c.isText():
+		return v, nil
+	case !utf8.Valid(text):
+		return nil, fmt.Errorf("a value of type %s isn't UTF-8; select CAST(… AS BINARY)", c.typ)
+	}
+	c.beyondASCII = c.beyondASCII || strings.ContainsFunc(string(text), func(r rune) bool { return r >= utf8.RuneSelf })
+	return v, nil
+}
+
+// isText reports whether the values have a character set.
+func (c *column) isText() bool {
+	return c.typ == "CHAR" || c.typ == "VARCHAR" || strings.HasSuffix(c.typ, "TEXT") || c.typ == "ENUM" || c.typ == "SET"
+}
+
+func (c *column) readBits(bits []byte) (driver.Value, error) {
+	const size = 8
+	number, digits := uint64(0), len(bits) > 0
+	for _, b := range bits {
+		number = number<<size | uint64(b)
+		digits = digits && '0' <= b && b <= '9'
+	}
+	c.digits, c.bits = c.digits || digits, c.bits || !digits
+	if len(bits) > size && !digits {
+		return nil, fmt.Errorf("expected at most %d bytes of type BIT, found %d", size, len(bits))
+	}
+	return number, nil
+}
+
+// kinds are kinds of column types, as far as the servers convert a value differently for them.
+type kinds uint16
+
+const (
+	numeric kinds = 1 << iota // integers, DECIMAL, FLOAT and DOUBLE
+	bit
+	year
+	date // also DATETIME and TIMESTAMP
+	clock
+	char // also VARCHAR
+	text // TEXT types
+	bytes
+	blob
+	list // ENUM and SET
+	json
+	other
+	strs = char | text | bytes | blob | list
+	any_ = 1<<iota - 1
+)
+
+// copied has the types of a query's columns that some targets get another value of than from
+// INSERT … SELECT in the server, where an expression has a number, a string and a time, of which the
+// client sees one. The other targets get the same value. Types that aren't listed suit all.
+// TestInsertSelect_eachTypeIntoEach compares all pairs.
+var copied = map[string]kinds{
+	"DECIMAL":   any_ &^ (char | text | bytes | blob), // a function's value may have more or fewer digits than its type
+	"FLOAT":     any_ &^ (text | blob),
+	"BIT":       numeric | bit | year | char | bytes,
+	"YEAR":      any_ &^ (text | blob),
+	"DATE":      date | strs,
+	"DATETIME":  date | clock | strs,
+	"TIMESTAMP": date | clock | strs,
+	"TIME":      clock | strs,
+	"ENUM":      strs | date | clock | json | other,
+	"SET":       strs | date | clock | json | other,
+	"JSON":      strs | json | other,
+	// A literal such as 0x41 is a number in a numeric column.
+	"BINARY": any_ &^ (numeric | year), "VARBINARY": any_ &^ (numeric | year),
+	"TINYBLOB": any_ &^ (numeric | year), "BLOB": any_ &^ (numeric | year),
+	"MEDIUMBLOB": any_ &^ (numeric | year), "LONGBLOB": any_ &^ (numeric | year),
+}
+
+// target is the kind of a target's type, and the type to cast to.
+type target struct {
+	kind kinds
+	cast string
+}
+
+var targets = map[string]target{
+	"bit": {bit, "UNSIGNED"}, "year": {year, "UNSIGNED"},
+	"date": {date, "DATE"}, "datetime": {date, "DATETIME(6)"}, "timestamp": {date, "DATETIME(6)"}, "time": {clock, "TIME(6)"},
+	"char": {char, "CHAR"}, "varchar": {char, "CHAR"},
+	"tinytext": {text, "CHAR"}, "text": {text, "CHAR"}, "mediumtext": {text, "CHAR"}, "longtext": {text, "CHAR"},
+	"binary": {bytes, "BINARY"}, "varbinary": {bytes, "BINARY"},
+	"tinyblob": {blob, "BINARY"}, "blob": {blob, "BINARY"}, "mediumblob": {blob, "BINARY"}, "longblob": {blob, "BINARY"},
+	"enum": {list, "CHAR"}, "set": {list, "CHAR"}, "json": {json, "JSON"},
+}
+
+// targetOf returns the target for a type that the server shows, such as "bigint(20) unsigned".
+func targetOf(shown string) target {
+	name, _, _ := strings.Cut(strings.ToLower(shown), "(")
+	name, _, _ = strings.Cut(name, " ")
+	switch name {
+	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double":
+		return target{numeric, "DECIMAL(65, 30)"}
+	}
+	if known, ok := targets[name]; ok {
+		return known
+	}
+	return target{other, "CHAR"}
+}
+
+// suits returns the kinds of targets that get the same values as from INSERT … SELECT.
+func (c *column) suits() kinds {
+	suited, listed := copied[c.typ]
+	if !listed {
+		suited = any_
+	}
+	if c.beyondASCII { // the bytes depend on the character set, which the client doesn't see
+		suited &^= bit | bytes | blob
+	}
+	return suited
+}
+
+// checkTypes returns an error if a column would get another value than from INSERT … SELECT. It
+// queries the target's types if they matter.
+func (s *Statement) checkTypes(ctx context.Context, columns []column) error {
+	var types map[string]string
+	for i := range columns {
+		c := &columns[i]
+		if c.digits && !c.bits {
+			return refuseColumn(c, "the server may have sent a number or its bits; select CAST(… AS UNSIGNED)")
+		}
+		suited := c.suits()
+		if suited == any_ || !c.hasValue {
+			continue
+		}
+		if types == nil {
+			var err error
+			if types, err = s.Session.ColumnTypes(ctx, s.Insert.Schema, s.Insert.Name); err != nil {
+				return err
+			}
+		}
+		shown, known := types[strings.ToLower(c.name)]
+		if to := targetOf(shown); known && suited&to.kind == 0 {
+			return refuseColumn(c, fmt.Sprintf("the server may convert it to type %s in another way; select CAST(… AS %s)", shown, to.cast))
+		}
+	}
+	return nil
+}
+
+func refuseColumn(c *column, reason string) error {
+	return &Refusal{fmt.Sprintf("column %s of type %s: %s", sqltoken.QuoteIdentifier(c.name), c.typ, reason), nil}
+}

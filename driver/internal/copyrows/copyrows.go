@@ -1,0 +1,214 @@
+// Package copyrows executes an INSERT … SELECT into a sharded table.
+//
+// The number of rows is known only after the query has run, so keys can't be added to the
+// statement. Instead the package reads the query's rows, has a key generated for each row that needs
+// one, and inserts the rows as values. Values are read and written in the binary protocol.
+//
+// The rows that the query reads must stay unchanged until the INSERT has run. So all steps run in
+// one transaction, or behind a savepoint of the caller's transaction, even for a single INSERT.
+package copyrows
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// Error numbers of the server.
+const (
+	unknownColumn = 1054
+	syntaxError   = 1064
+	lockedForRead = 1099
+	notLocked     = 1100 // with LOCK TABLES
+	unknownTable  = 1109
+	tableDenied   = 1142
+	columnDenied  = 1143
+	notSupported  = 1235
+	noFeature     = 1295
+	noSavepoint   = 1305
+	inTransaction = 1568
+)
+
+// Statement is one execution of an INSERT … SELECT.
+type Statement struct {
+	Session *session.Session
+	Insert  *rewrite.Insert
+	Key     *session.Column
+	Args    []driver.NamedValue
+	Keys    Keys
+	// RowsAtOnce is the number of rows of one INSERT; 0 means 5,000.
+	RowsAtOnce int
+	// Done is called with the result after all rows were inserted. With RETURNING that is when the
+	// caller closes the rows.
+	Done func(*Result)
+}
+
+// Keys decides which rows need a key, and generates the keys. Its methods that read rows must not
+// query the server, since the rows are being read.
+type Keys interface {
+	// Explicit reports whether a row's key in the query requests a generated key. Otherwise it
+	// returns the key as the table stores it, nil if only the server knows it.
+	Explicit(ctx context.Context, row int, v driver.Value) (key any, missing bool, err error)
+	// Add is called for each row that needs a key.
+	Add(ctx context.Context, row []driver.Value) error
+	// Generate returns the keys for the added rows.
+	Generate(ctx context.Context) (rewrite.Keys, error)
+	// AreText reports whether keys are strings.
+	AreText() bool
+}
+
+// Refusal is the error for a query whose rows can't be copied.
+type Refusal struct {
+	Reason string
+	Err    error // may be nil
+}
+
+func (e *Refusal) Error() string { return e.Reason }
+func (e *Refusal) Unwrap() error { return e.Err }
+
+// Sent describes the last INSERT that was sent.
+type Sent struct {
+	Query string
+	Args  []driver.NamedValue
+	Keys  int // the number of keys that were generated for all INSERTs
+}
+
+// Run executes the statement. If it fails, no row was inserted.
+func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, error) {
+	t, err := s.transport(ctx)
+	if err != nil {
+		return base.Reply{}, Sent{}, s.failed(nil, err)
+	}
+	tx, err := s.begin(ctx, t)
+	if err != nil {
+		return base.Reply{}, Sent{}, s.failed(tx, err)
+	}
+	rows, err := s.read(ctx, t)
+	if err != nil {
+		return base.Reply{}, Sent{}, s.failed(tx, err)
+	}
+	keys, err := s.generate(ctx, rows)
+	if err != nil {
+		return base.Reply{}, Sent{}, s.failed(tx, err)
+	}
+	if !s.Insert.Returning {
+		want = base.WantResult
+	}
+	w, err := s.write(ctx, t, rows, keys, want)
+	switch {
+	case err != nil:
+		return base.Reply{}, w.sent, s.failed(tx, err)
+	case want == base.WantRows:
+		// The context may have ended when the caller closes the rows.
+		w.reply.Rows = base.OnClose(w.reply.Rows, func(err error) {
+			w.closeStmt()
+			if err == nil {
+				_, err = s.end(context.Background(), tx, rows, keys, w)
+			}
+			if err != nil {
+				_ = s.failed(tx, err)
+			}
+		})
+		return w.reply, w.sent, nil
+	}
+	result, err := s.end(ctx, tx, rows, keys, w)
+	if err != nil {
+		return base.Reply{}, w.sent, s.failed(tx, err)
+	}
+	return base.Reply{Result: result, Rows: base.NoRows{}}, w.sent, nil
+}
+
+// transport prepares LAST_INSERT_ID() for the query, and returns the encoding of rows.
+func (s *Statement) transport(ctx context.Context) (*session.Transport, error) {
+	if err := s.Session.AskCacheLimit(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.Session.KnowLastID(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.Session.SyncLastID(ctx); err != nil {
+		return nil, err
+	}
+	return s.Session.Transport(ctx)
+}
+
+// generate returns the keys of the rows that need one.
+func (s *Statement) generate(ctx context.Context, rows *rows) (keys keys, err error) {
+	if rows.missing == 0 {
+		_, err = s.Key.Learn(ctx, s.Session)
+	} else {
+		keys.Keys, err = s.Keys.Generate(ctx)
+	}
+	if err != nil {
+		return keys, err
+	}
+	if keys.Len() > 0 {
+		keys.carried, err = s.carriesKey(ctx, keys.At(0))
+	}
+	if err == nil {
+		err = s.Session.SyncLastID(ctx)
+	}
+	return keys, err
+}
+
+// keys are the generated keys.
+type keys struct {
+	rewrite.Keys
+	// carried: the first INSERT passes the first key to LAST_INSERT_ID().
+	carried bool
+}
+
+// carriesKey reports whether the first INSERT can pass the first key to LAST_INSERT_ID(). It can't
+// if the INSERT may skip the row, since the key would then be in no row, or if a trigger reads the
+// previous key.
+func (s *Statement) carriesKey(ctx context.Context, first any) (bool, error) {
+	in := s.Insert
+	key, _ := first.(int64)
+	if key < 0 || s.Keys.AreText() || in.Ignore || in.OnDuplicate || in.MentionsLastID ||
+		s.Key.Facts().ReadsLastID {
+		return false, nil
+	}
+	server, err := s.Session.Server(ctx)
+	return err == nil && server.InsertIDs, err
+}
+
+// end commits the rows and returns the statement's result.
+func (s *Statement) end(ctx context.Context, tx *transaction, rows *rows, keys keys, w *written) (*Result, error) {
+	r := s.result(ctx, rows, keys, w)
+	if err := tx.commit(ctx); err != nil {
+		return nil, err
+	}
+	s.keepLastID(r, w)
+	_ = s.Session.SyncLastID(ctx) // otherwise it is synchronized before a statement that reads it
+	s.Done(r)
+	return r, nil
+}
+
+// failed undoes the statement and returns the error for the caller.
+func (s *Statement) failed(tx *transaction, err error) error {
+	tx.undo()
+	_ = s.Session.SyncLastID(context.Background())
+	return err
+}
+
+// send executes a statement. It does nothing for an empty string.
+func (s *Statement) send(ctx context.Context, query string) error {
+	if query == "" {
+		return nil
+	}
+	_, err := s.Session.Base.Send(ctx, query, nil, 0, base.WantResult)
+	return err
+}
+
+// renumbered returns a copy of arguments that follow n others.
+func renumbered(args []driver.NamedValue, n int) []driver.NamedValue {
+	args = slices.Clone(args)
+	for i := range args {
+		args[i].Ordinal = n + i + 1
+	}
+	return args
+}

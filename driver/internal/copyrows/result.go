@@ -1,0 +1,135 @@
+package copyrows
+
+import (
+	"context"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
+)
+
+// Result is the result of all INSERTs of a statement.
+type Result struct {
+	affected, id int64
+	rows         int
+	explicit     []any  // see rows
+	keys         keys   // the generated keys
+	dropped      []bool // generated keys that are missing in the table; nil: none
+	unsure       bool   // an explicit key may be missing
+	text         bool   // the keys are strings
+	replaces     bool   // a later row of the same REPLACE may have replaced a row
+}
+
+// result returns the result of the written rows. It queries the doubtful generated keys.
+func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *written) *Result {
+	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure, text: s.Keys.AreText(), replaces: s.Insert.Replace}
+	r.look(ctx, s, w.doubt)
+	first := r.firstInserted()
+	switch {
+	case first != nil:
+		r.id = toInt64(first)
+	case s.Insert.MentionsLastID && s.Insert.OnDuplicate:
+		r.id = w.insertID // of LAST_INSERT_ID(expr)
+	case r.affected > 0 && r.dropped == nil && !w.existed:
+		r.id = toInt64(rows.last)
+	}
+	return r
+}
+
+const keysAtOnce = 1000 // keys in one query for existing keys
+
+// look queries which of the doubtful generated keys are in the table. If the query fails, it treats
+// them as missing.
+func (r *Result) look(ctx context.Context, s *Statement, doubt int) {
+	n := r.keys.Len()
+	if doubt < n {
+		r.dropped = make([]bool, n)
+	}
+	for from := doubt; from < n; from += keysAtOnce {
+		keys := make([]any, min(keysAtOnce, n-from))
+		for i := range keys {
+			keys[i] = r.keys.At(from + i)
+		}
+		present, err := s.Session.PresentKeys(ctx, s.Insert, keys, false)
+		for i, key := range keys {
+			r.dropped[from+i] = err != nil || !present[session.Text(key)]
+		}
+	}
+}
+
+// generated returns generated key i, nil if it was not inserted.
+func (r *Result) generated(i int) any {
+	if r.dropped != nil && r.dropped[i] {
+		return nil
+	}
+	return r.keys.At(i)
+}
+
+// firstInserted returns the first generated key that was inserted, even if a later row replaced it.
+// It returns nil if there is none, or if keys aren't numbers.
+func (r *Result) firstInserted() any {
+	if r.text {
+		return nil
+	}
+	if r.replaces && r.keys.Len() > 0 {
+		return r.keys.At(0)
+	}
+	for i := range r.keys.Len() {
+		if key := r.generated(i); key != nil {
+			return key
+		}
+	}
+	return nil
+}
+
+// keepLastID records the value that LAST_INSERT_ID() must return after the statement.
+func (s *Statement) keepLastID(r *Result, w *written) {
+	last := &s.Session.LastID
+	switch first := r.firstInserted(); {
+	case r.keys.carried:
+		last.Told(uint64(toInt64(r.keys.At(0))))
+	case first != nil:
+		last.Set(uint64(toInt64(first)))
+	case s.Insert.MentionsLastID && w.insertID != 0:
+		last.Set(uint64(w.insertID)) // it called LAST_INSERT_ID(expr)
+	case s.Insert.Guarded, s.Insert.MentionsLastID:
+		last.Moved()
+	}
+}
+
+// toInt64 returns a key as LastInsertId reports it.
+func toInt64(key any) int64 {
+	switch key := key.(type) {
+	case int64:
+		return key
+	case uint64:
+		return int64(key) // as the underlying driver converts the server's ID
+	}
+	return 0
+}
+
+// LastInsertId returns the first generated key that was inserted, or the last explicit key.
+func (r *Result) LastInsertId() (int64, error) { return r.id, nil }
+
+// RowsAffected returns the affected rows of all INSERTs.
+func (r *Result) RowsAffected() (int64, error) { return r.affected, nil }
+
+// AllLastInsertIds returns LastInsertId, since the string has one statement.
+func (r *Result) AllLastInsertIds() []int64 { return []int64{r.id} }
+
+// AllRowsAffected returns RowsAffected, since the string has one statement.
+func (r *Result) AllRowsAffected() []int64 { return []int64{r.affected} }
+
+// Keys returns the keys of all rows of the query, in order. The query's keys are known only if all
+// rows were inserted.
+func (r *Result) Keys() []any {
+	all, next := make([]any, r.rows), 0
+	for i := range all {
+		switch {
+		case r.explicit == nil || r.explicit[i] == missingKey:
+			all[i] = r.generated(next)
+			next++
+		case !r.unsure:
+			all[i] = r.explicit[i]
+		}
+	}
+	return all
+}
