@@ -95,7 +95,7 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 			return p, use, nil
 		}
 	}
-	class := sqltoken.Classify(query)
+	class := c.session.Client().Classify(query)
 	if nothing && class == sqltoken.ClassPass && !session.SetsLastInsertID(query, class) {
 		c.recent.add(query, nil)
 		return nil, use, nil
@@ -192,7 +192,7 @@ func (c *conn) refused(ctx context.Context, err error) error {
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s := &stmt{conn: c, query: query, class: sqltoken.Classify(query)}
+	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
 	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {
 		return nil, c.refused(ctx, err)

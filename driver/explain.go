@@ -11,7 +11,6 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -86,7 +85,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 		return nil, err
 	}
 	defer live.generators.Release()
-	if !sqltoken.Classify(statement).MustParse() {
+	if !c.known.Client.Classify(statement).MustParse() {
 		return &Plan{Query: statement}, nil
 	}
 	ctx, rules := context.Background(), live.withoutEffect()

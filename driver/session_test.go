@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -686,6 +688,33 @@ func (c *readingCase) run(t *testing.T) {
 	}
 	if have := readingRows(t, plain); !slices.EqualFunc(have, c.want, matches) {
 		t.Errorf("%q\nhave: %q\nwant: %q", c.query, have, c.want)
+	}
+}
+
+// Without multiStatements, a CREATE is one statement for the server, whatever its body contains.
+func TestCreate_withoutMultiStatements(t *testing.T) {
+	onEachAndOldest(t, testCreate_withoutMultiStatements)
+}
+
+func testCreate_withoutMultiStatements(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	noError(t, os.WriteFile(file, fmt.Appendf(nil, testRuleYAML, "ruled", 0), 0o600))
+	dsn := testserver.Database(t)
+	ours, plain := mustOpen(t, "shardkey", dsn+"?shardkeyRule="+file), mustOpen(t, "mysql", dsn)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	const two = "CREATE TABLE z (a INT); INSERT INTO ruled (a) VALUES (1)"
+	if _, err := ours.Exec(two); mysqlNumber(err) != 1064 {
+		t.Errorf("%s\nhave: %v\nwant: error 1064", two, err)
+	}
+	if testserver.Has(t, testserver.MariaDB, "Oracle's syntax") {
+		conn := must(ours.Conn(t.Context()))(t)
+		defer conn.Close()
+		mustExec(t, conn, "SET sql_mode = 'ORACLE'")
+		mustExec(t, conn, "CREATE PROCEDURE p AS x INT; BEGIN x := 1; INSERT INTO ruled (id, a) VALUES (7, x); END")
+		mustExec(t, conn, "CALL p()")
+	}
+	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id <> 7"); have != 0 {
+		t.Errorf("have: %d rows\nwant: none", have)
 	}
 }
 

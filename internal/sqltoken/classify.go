@@ -33,7 +33,13 @@ func (c Class) MustParse() bool { return c == ClassMayInsert || c == ClassLoad }
 // returns ClassMayInsert. A string of another class contains no INSERT or REPLACE in any sql_mode
 // and character set. A statement with an unknown first word is ClassMayInsert if it contains INSERT
 // or REPLACE.
-func Classify(text string) Class {
+func Classify(text string) Class { return classify(text, true) }
+
+// ClassifyOne is Classify for a connection without multiStatements. A CREATE or ALTER is then all
+// that the server executes; semicolons are those of a stored program.
+func ClassifyOne(text string) Class { return classify(text, false) }
+
+func classify(text string, several bool) Class {
 	start := 0
 	if text != "" && !IsWordByte(text[0]) {
 		start = skipLeading(text)
@@ -55,6 +61,9 @@ func Classify(text string) Class {
 	}
 	if hold && MentionsInsert(text[start:]) {
 		return ClassMayInsert
+	}
+	if class == ClassDDL && !several {
+		return class
 	}
 	// A further statement after a semicolon.
 	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {

@@ -81,6 +81,22 @@ func TestClassify_classes(t *testing.T) {
 	}
 }
 
+// Without multiStatements, only CREATE and ALTER are known to be one statement.
+func TestClassifyOne_classes(t *testing.T) {
+	for text, want := range map[string]Class{
+		"CREATE PROCEDURE p() BEGIN INSERT INTO t (a) VALUES (1); END":  ClassDDL,
+		"/* c */ alter event e DO BEGIN DO 1; REPLACE t SET a = 1; END": ClassDDL,
+		"/*!50003 CREATE FUNCTION f() BEGIN INSERT t SET a = 1; END */": ClassMayInsert,
+		"SELECT 1; INSERT INTO t (a) VALUES (1)":                        ClassMayInsert,
+		"INSERT INTO t (a) VALUES (1)":                                  ClassMayInsert,
+		"CREATE TABLE t (a INT)":                                        ClassDDL,
+	} {
+		if have := ClassifyOne(text); have != want {
+			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
+		}
+	}
+}
+
 func TestClassify_noAllocations(t *testing.T) {
 	for _, text := range []string{"SELECT 1", "/* trace */ SELECT 1; SELECT 2", "SET @a = 'INSER'"} {
 		if n := testing.AllocsPerRun(100, func() { Classify(text) }); n != 0 {

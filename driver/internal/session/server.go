@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -189,8 +190,18 @@ type Client struct {
 	FoundRows bool
 	// Zones are the possible time zones of the times in arguments.
 	Zones []*time.Location
+	// Single: the connections have no multiStatements.
+	Single bool
 	// MaxAllowedPacket is in bytes; 0 if unknown.
 	MaxAllowedPacket int
+}
+
+// Classify returns the class of a statement of these connections.
+func (c *Client) Classify(statement string) sqltoken.Class {
+	if c.Single {
+		return sqltoken.ClassifyOne(statement)
+	}
+	return sqltoken.Classify(statement)
 }
 
 // NewClient returns the Client for a configuration, which may be nil if unknown.
@@ -198,7 +209,7 @@ func NewClient(cfg *mysql.Config) Client {
 	if cfg == nil {
 		return Client{FoundRows: true, Zones: allZones}
 	}
-	c := Client{FoundRows: cfg.ClientFoundRows, Zones: allZones, MaxAllowedPacket: max(cfg.MaxAllowedPacket, 0)}
+	c := Client{FoundRows: cfg.ClientFoundRows, Single: !cfg.MultiStatements, Zones: allZones, MaxAllowedPacket: max(cfg.MaxAllowedPacket, 0)}
 	if cfg.Loc != nil {
 		c.Zones = []*time.Location{cfg.Loc}
 	}
