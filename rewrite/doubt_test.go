@@ -36,6 +36,9 @@ func TestParse_whatServersReadDifferently(t *testing.T) {
 		{"INSERT INTO `ıkt` (a) VALUES (1)", refused},
 		{"INSERT INTO kt (user, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE uſer = 5", refused},
 		{"INSERT INTO kt (user, größe) VALUES (1, 2) ON DUPLICATE KEY UPDATE größe = 5", keys},
+		{"INSERT INTO kt (uſer) SELECT 1", refused},
+		{"INSERT INTO kt (İd) SELECT 1", refused},
+		{"INSERT INTO kt (user) SELECT 1", keys},
 		{"LOAD DATA INFILE 'f' INTO TABLE t (`İd`, a)", refused},
 		{"INSERT INTO t (`id\xc3`, a) VALUES (1, 2)", refused},
 	} {

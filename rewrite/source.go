@@ -15,6 +15,9 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 			return err
 		}
 	}
+	for _, column := range list {
+		p.noted(in, column) // doubts the string if servers differ
+	}
 	head := p.Text[in.start:cols.headEnd]
 	before := p.params
 	p.rewind(t)
