@@ -80,7 +80,7 @@ const (
 	list // ENUM and SET
 	json
 	other
-	strs = char | text | bytes | blob | list
+	strs  = char | text | bytes | blob | list
 	every = 1<<iota - 1
 )
 
@@ -114,7 +114,8 @@ type target struct {
 
 var targets = map[string]target{
 	"bit": {bit, "UNSIGNED"}, "year": {year, "UNSIGNED"},
-	"date": {date, "DATE"}, "datetime": {date, "DATETIME(6)"}, "timestamp": {date, "DATETIME(6)"}, "time": {clock, "TIME(6)"},
+	"date": {date, "DATE"}, "datetime": {date, "DATETIME(6)"}, "timestamp": {date, "DATETIME(6)"},
+	"time": {clock, "TIME(6)"},
 	"char": {char, "CHAR"}, "varchar": {char, "CHAR"},
 	"tinytext": {text, "CHAR"}, "text": {text, "CHAR"}, "mediumtext": {text, "CHAR"}, "longtext": {text, "CHAR"},
 	"binary": {bytes, "BINARY"}, "varbinary": {bytes, "BINARY"},
@@ -169,7 +170,8 @@ func (s *Statement) checkTypes(ctx context.Context, columns []column) error {
 		}
 		shown, known := types[strings.ToLower(c.name)]
 		if to := targetOf(shown); known && suited&to.kind == 0 {
-			return refuseColumn(c, fmt.Sprintf("the server may convert it to type %s in another way; select CAST(… AS %s)", shown, to.cast))
+			return refuseColumn(c, fmt.Sprintf("the server may convert it to type %s in another way; select CAST(… AS %s)",
+				shown, to.cast))
 		}
 	}
 	return nil
