@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -990,4 +991,52 @@ func TestInsertSelect_cleansUp(t *testing.T) {
 		equal(t, errors.Is(err, fakedb.Err), c.wantErr, c.name, err)
 		equal(t, s.Conns == 1, c.wantConnection, c.name, "the connection is kept:")
 	}
+}
+
+// If the answer to the statement that begins the transaction is damaged, no key is reported.
+func TestInsertSelect_damagedBegin(t *testing.T) { onEach(t, testInsertSelect_damagedBegin) }
+
+func testInsertSelect_damagedBegin(t *testing.T) {
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+	var damaged damagingConn
+	cfg.Logger = &mysql.NopLogger{}
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		damaged.Conn = c
+		return &damaged, err
+	}
+	ours := sql.OpenDB(mustConnector(t, must(mysql.NewConnector(cfg))(t), taggedSnowflake(t)))
+	defer ours.Close()
+	ours.SetMaxOpenConns(1)
+	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
+	damaged.armed = true
+	if _, err := ours.Exec("INSERT INTO ruled (a) SELECT 2"); err == nil {
+		t.Error("no error")
+	}
+	equal(t, damaged.armed, false, "armed:")
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 3")
+	equal(t, column(t, ours, "SELECT a FROM ruled ORDER BY a"), "1 3", "rows")
+}
+
+// damagingConn makes an error of the next answer to SET autocommit = 0 when it is armed.
+type damagingConn struct {
+	net.Conn
+	armed, damages bool
+}
+
+func (c *damagingConn) Write(b []byte) (int, error) {
+	if c.armed && strings.Contains(string(b), "SET autocommit = 0") {
+		c.armed, c.damages = false, true
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *damagingConn) Read(b []byte) (int, error) {
+	const header = 4
+	n, err := c.Conn.Read(b)
+	if c.damages && n > header {
+		b[header], c.damages = 0xff, false
+	}
+	return n, err
 }

@@ -80,8 +80,8 @@ const (
 	list // ENUM and SET
 	json
 	other
-	strs = char | text | bytes | blob | list
-	any_ = 1<<iota - 1
+	strs  = char | text | bytes | blob | list
+	every = 1<<iota - 1
 )
 
 // copied has the types of a query's columns that some targets get another value of than from
@@ -89,10 +89,10 @@ const (
 // client sees one. The other targets get the same value. Types that aren't listed suit all.
 // TestInsertSelect_eachTypeIntoEach compares all pairs.
 var copied = map[string]kinds{
-	"DECIMAL":   any_ &^ (char | text | bytes | blob), // a function's value may have more or fewer digits than its type
-	"FLOAT":     any_ &^ (text | blob),
+	"DECIMAL":   every &^ (char | text | bytes | blob), // a function's value may have more or fewer digits than its type
+	"FLOAT":     every &^ (text | blob),
 	"BIT":       numeric | bit | year | char | bytes,
-	"YEAR":      any_ &^ (text | blob),
+	"YEAR":      every &^ (text | blob),
 	"DATE":      date | strs,
 	"DATETIME":  date | clock | strs,
 	"TIMESTAMP": date | clock | strs,
@@ -101,9 +101,9 @@ var copied = map[string]kinds{
 	"SET":       strs | date | clock | json | other,
 	"JSON":      strs | json | other,
 	// A literal such as 0x41 is a number in a numeric column.
-	"BINARY": any_ &^ (numeric | year), "VARBINARY": any_ &^ (numeric | year),
-	"TINYBLOB": any_ &^ (numeric | year), "BLOB": any_ &^ (numeric | year),
-	"MEDIUMBLOB": any_ &^ (numeric | year), "LONGBLOB": any_ &^ (numeric | year),
+	"BINARY": every &^ (numeric | year), "VARBINARY": every &^ (numeric | year),
+	"TINYBLOB": every &^ (numeric | year), "BLOB": every &^ (numeric | year),
+	"MEDIUMBLOB": every &^ (numeric | year), "LONGBLOB": every &^ (numeric | year),
 }
 
 // target is the kind of a target's type, and the type to cast to.
@@ -114,7 +114,8 @@ type target struct {
 
 var targets = map[string]target{
 	"bit": {bit, "UNSIGNED"}, "year": {year, "UNSIGNED"},
-	"date": {date, "DATE"}, "datetime": {date, "DATETIME(6)"}, "timestamp": {date, "DATETIME(6)"}, "time": {clock, "TIME(6)"},
+	"date": {date, "DATE"}, "datetime": {date, "DATETIME(6)"}, "timestamp": {date, "DATETIME(6)"},
+	"time": {clock, "TIME(6)"},
 	"char": {char, "CHAR"}, "varchar": {char, "CHAR"},
 	"tinytext": {text, "CHAR"}, "text": {text, "CHAR"}, "mediumtext": {text, "CHAR"}, "longtext": {text, "CHAR"},
 	"binary": {bytes, "BINARY"}, "varbinary": {bytes, "BINARY"},
@@ -140,7 +141,7 @@ func targetOf(shown string) target {
 func (c *column) suits() kinds {
 	suited, listed := copied[c.typ]
 	if !listed {
-		suited = any_
+		suited = every
 	}
 	if c.beyondASCII { // the bytes depend on the character set, which the client doesn't see
 		suited &^= bit | bytes | blob
@@ -158,7 +159,7 @@ func (s *Statement) checkTypes(ctx context.Context, columns []column) error {
 			return refuseColumn(c, "the server may have sent a number or its bits; select CAST(… AS UNSIGNED)")
 		}
 		suited := c.suits()
-		if suited == any_ || !c.hasValue {
+		if suited == every || !c.hasValue {
 			continue
 		}
 		if types == nil {
@@ -169,7 +170,8 @@ func (s *Statement) checkTypes(ctx context.Context, columns []column) error {
 		}
 		shown, known := types[strings.ToLower(c.name)]
 		if to := targetOf(shown); known && suited&to.kind == 0 {
-			return refuseColumn(c, fmt.Sprintf("the server may convert it to type %s in another way; select CAST(… AS %s)", shown, to.cast))
+			return refuseColumn(c, fmt.Sprintf("the server may convert it to type %s in another way; select CAST(… AS %s)",
+				shown, to.cast))
 		}
 	}
 	return nil

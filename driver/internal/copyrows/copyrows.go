@@ -27,9 +27,13 @@ const (
 	unknownTable  = 1109
 	tableDenied   = 1142
 	columnDenied  = 1143
+
+	unknownVariable = 1193
+
 	notSupported  = 1235
 	noFeature     = 1295
 	noSavepoint   = 1305
+	inXA          = 1399
 	inTransaction = 1568
 )
 

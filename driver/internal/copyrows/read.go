@@ -92,7 +92,8 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 			names[i] = sqltoken.QuoteIdentifier(name)
 		}
 	}
-	if err := found.Close(); err != nil || len(types) != len(names) || !slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
+	if err := found.Close(); err != nil || len(types) != len(names) ||
+		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
 		return q, err // readRows refuses the remaining dates
 	}
 	columns := slices.Clone(names)
@@ -145,7 +146,8 @@ func (s *Statement) openLocking(ctx context.Context, q query) (driver.Rows, erro
 	}
 	if server.ShareLocks && s.Insert.Source.Lockable {
 		rows, err := s.open(ctx, q.text+" LOCK IN SHARE MODE"+q.rest)
-		if !base.IsServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead, noFeature) {
+		if !base.IsServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead,
+			noFeature) {
 			return rows, err
 		}
 	}
@@ -192,8 +194,11 @@ func (s *Statement) readRows(ctx context.Context, t *session.Transport, q query)
 
 // wrongColumns returns the server's error for a query with another number of columns.
 func (s *Statement) wrongColumns(ctx context.Context, found int) error {
-	_, err := s.Session.Base.SendBinary(ctx, s.Insert.Text(s.noRows(found)), renumbered(s.Args[s.Insert.Source.QueryParams:], 0), base.WantResult)
-	return cmp.Or(err, error(&Refusal{fmt.Sprintf("expected %d columns of the query, found %d", len(s.Insert.Source.Columns), found), nil}))
+	source := s.Insert.Source
+	args := renumbered(s.Args[source.QueryParams:], 0)
+	_, err := s.Session.Base.SendBinary(ctx, s.Insert.Text(s.noRows(found)), args, base.WantResult)
+	message := fmt.Sprintf("expected %d columns of the query, found %d", len(source.Columns), found)
+	return cmp.Or(err, error(&Refusal{message, nil}))
 }
 
 // keep adds a row of the query to the rows.

@@ -20,7 +20,10 @@ type Result struct {
 
 // result returns the result of the written rows. It queries the doubtful generated keys.
 func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *written) *Result {
-	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure, text: s.Keys.AreText(), replaces: s.Insert.Replace}
+	r := &Result{
+		affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure,
+		text: s.Keys.AreText(), replaces: s.Insert.Replace,
+	}
 	r.look(ctx, s, w.doubt)
 	first := r.firstInserted()
 	switch {

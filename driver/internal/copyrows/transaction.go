@@ -53,6 +53,12 @@ func (s *Statement) begin(ctx context.Context, t *session.Transport) (*transacti
 		}
 	}
 	isInside := base.IsServerError(err, inTransaction)
+	if err != nil && !base.IsServerError(err, inTransaction, inXA, unknownVariable) {
+		// The answer may be damaged, and autocommit off, which a savepoint would take for the caller's
+		// transaction.
+		s.Session.Base.Retire()
+		return nil, err
+	}
 	if err = s.send(ctx, "SAVEPOINT "+savepoint); err == nil && !isInside {
 		err = s.send(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
 	}
