@@ -40,12 +40,14 @@ func (a *assigner) otherLayouts(ctx context.Context) string {
 		return "" // the next operation returns the error
 	}
 	now := a.now()
-	_, _ = a.info.notes.CompareAndSet(ctx, layoutNote, noted, Record{Owner: newToken(), ReservedUntil: now, Holder: text, Since: now})
+	next := Record{Owner: newToken(), ReservedUntil: now, Holder: text, Since: now}
+	_, _ = a.info.notes.CompareAndSet(ctx, layoutNote, noted, next)
 	if noted.IsZero() || containsAll(own, theirs) {
 		return ""
 	}
-	return fmt.Sprintf("namespace %s was used with %s, and this process uses %s; keys of one column can repeat with two layouts or "+
-		"epochs. Use the same for all generators of a table, and another namespace for other tables",
+	return fmt.Sprintf("namespace %s was used with %s, and this process uses %s; "+
+		"keys of one column can repeat with two layouts or epochs. "+
+		"Use the same for all generators of a table, and another namespace for other tables",
 		a.config.Namespace, noted.Holder, text)
 }
 

@@ -188,8 +188,10 @@ func (s *sqlStore) warnings(ctx context.Context) ([]string, error) {
 		schema, name = "", s.name
 	}
 	var flush, engine sql.NullString
-	err := s.db.QueryRowContext(ctx, "SELECT @@innodb_flush_log_at_trx_commit, (SELECT ENGINE FROM information_schema.TABLES"+
-		" WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ?)", schema, name).Scan(&flush, &engine)
+	err := s.db.QueryRowContext(ctx, "SELECT @@innodb_flush_log_at_trx_commit,"+
+		" (SELECT ENGINE FROM information_schema.TABLES"+
+		" WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ?)",
+		schema, name).Scan(&flush, &engine)
 	if err != nil {
 		return nil, err
 	}

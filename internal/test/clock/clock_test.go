@@ -19,7 +19,8 @@ func TestClock_stepMovesTheWallPartAlone(t *testing.T) {
 			if have := after.Sub(before); have < 0 || have > passed {
 				t.Errorf("%v: monotonic\nhave: %v\nwant: 0 to %v", off, have, passed)
 			}
-			if have := after.Round(0).Sub(before.Round(0)) - (off - from); have < -time.Second/10 || have > passed+time.Second/10 {
+			have := after.Round(0).Sub(before.Round(0)) - (off - from)
+			if have < -time.Second/10 || have > passed+time.Second/10 {
 				t.Errorf("%v: wall\nhave: %v apart from the step\nwant: 0 to %v", off, have, passed)
 			}
 			if have := after.UnixNano() - right.UnixNano() - int64(off); have < -1e8 || have > int64(passed)+1e8 {
