@@ -12,12 +12,16 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"weak"
 )
 
 // maxFile is the maximum size of a rule, in bytes. It is enough for a million tables that are
 // listed one by one.
 const maxFile = 64 << 20
+
+// readTime bounds the time to read a file that calls itself regular, but blocks, such as /proc/kmsg.
+const readTime = 5 * time.Second
 
 // Load reads a rule from a YAML file and checks it as [Parse] does. The error is an [*Error]. If
 // the file can't be read, it wraps a *fs.PathError. While a rule of the same file with the same
@@ -82,6 +86,7 @@ func readFile(path string) (data []byte, mode fs.FileMode, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	_ = f.SetReadDeadline(time.Now().Add(readTime)) // an error for files on disks, which need none
 	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("longer than %d bytes", maxFile)
