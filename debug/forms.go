@@ -95,26 +95,41 @@ func (d *decoded) place(t *rule.Table, key int64) {
 
 // planned shows how a statement is handled.
 type planned struct {
-	Outcome string       `json:"outcome"` // filled, passed, refused or unknown
-	Class   state        `json:"-"`       // CSS class for the outcome
-	Reason  string       `json:"reason,omitempty"`
-	Plan    *driver.Plan `json:"plan,omitempty"`
+	Outcome string          `json:"outcome"` // filled, passed, refused or unknown
+	Class   state           `json:"-"`       // CSS class for the outcome
+	Reason  string          `json:"reason,omitempty"`
+	Inserts []plannedInsert `json:"inserts,omitempty"`
+	Sent    string          `json:"sent,omitempty"` // the rewritten statement
+	Assumes []string        `json:"assumes,omitempty"`
+}
+
+// plannedInsert is how one INSERT into a sharded table is handled.
+type plannedInsert struct {
+	Name      string   `json:"name"` // the table in the statement
+	Table     string   `json:"table"`
+	Column    string   `json:"column"`
+	Generator string   `json:"generator"`
+	Keys      []string `json:"keys"` // sentences about the source of each row's key
 }
 
 func plan(c *driver.Connector, statement string) *planned {
 	p, err := c.Plan(statement)
 	switch {
 	case errors.Is(err, driver.ErrNoConnection):
-		return &planned{"unknown", warned, err.Error(), nil}
+		return &planned{Outcome: "unknown", Class: warned, Reason: err.Error()}
 	case err != nil:
-		return &planned{"refused", failing, err.Error(), nil}
+		return &planned{Outcome: "refused", Class: failing, Reason: err.Error()}
 	case len(p.Inserts) == 0:
-		return &planned{"passed", good, "sent unchanged: it inserts into no sharded table", p}
-	case p.Literal:
-		return &planned{"filled", good, "the statement has no arguments: keys are written in place of each ?", p}
+		return &planned{Outcome: "passed", Class: good, Reason: "sent unchanged: it inserts into no sharded table"}
 	}
-	return &planned{"filled", good, "", p}
+	out := &planned{Outcome: "filled", Class: good, Sent: p.Sent(), Assumes: p.Assumes}
+	if p.KeysInText {
+		out.Reason = "the statement has no arguments: keys are written in place of each ?"
+	}
+	const most = 20 // lines
+	for i, in := range p.Inserts {
+		out.Inserts = append(out.Inserts, plannedInsert{in.Name, p.Details[i].Table, in.Table.Key, p.Details[i].Generator,
+			append(p.Describe(i, most), p.Details[i].Notes...)})
+	}
+	return out
 }
-
-// rows describes the source of the keys of an INSERT's rows.
-func rows(in driver.PlannedInsert) []string { return append(in.Describe(20), in.Notes...) }

@@ -123,7 +123,6 @@ var (
 	pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 		"css":     func() template.CSS { return template.CSS(pageCSS) },
 		"columns": func(names ...string) []string { return names },
-		"rows":    rows,
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
 	}).Parse(pageHTML))
 )

@@ -342,13 +342,14 @@ func TestMessages_parts(t *testing.T) {
 }
 
 func TestDescribe_mostLines(t *testing.T) {
-	in := &PlannedInsert{Rows: []PlannedRow{{Key: "generated"}, {Key: "statement"}, {Key: "generated"}, {Key: "generated"}}}
+	p := &Plan{Plan: must(rewrite.Parse("INSERT INTO t (id) VALUES (NULL), (5), (NULL), (NULL)", rewrite.Options{
+		Table: func(string, string) *rewrite.Table { return &rewrite.Table{Key: "id"} }}))(t)}
 	for most, want := range map[int]string{
 		0: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
 		1: "row 1: a key is generated, … and 3 more rows",
 		3: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
 	} {
-		equal(t, strings.Join(in.Describe(most), ", "), want, "at most", most)
+		equal(t, strings.Join(p.Describe(0, most), ", "), want, "at most", most)
 	}
 }
 

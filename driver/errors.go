@@ -118,62 +118,16 @@ var sentinels = map[string]error{
 }
 
 // StatementError is the error for an INSERT or REPLACE into a sharded table that the driver
-// refuses, and for a failed [NextKeys]. No row was inserted. The chain has the sentinel of the
-// reason and Err. The message contains no value of a row.
-type StatementError struct {
-	// Reason is the word by which [Stats] counts refused statements: unsupported, unlisted,
-	// unverified, wrong-shard, no-fitting-key, not-consecutive, placeholders, narrow-column,
-	// no-gene or no-key.
-	Reason string
-	Table  string // the name in the statement, or the logical table; may be empty
-	Row    int    // the row in its INSERT, from 1; 0 if the error isn't about one row
-	Column string // the table's column; empty if the error isn't about one column
-	// Line and Char are the position in the statement, from 1: the line, and the byte in the line.
-	// They are 0 if unknown. Near quotes the statement there, without literals.
-	Line, Char int
-	Near       string
-	// Message describes the problem and the fix. If it is empty, Err describes them.
-	Message string
-	// Err is the cause, for example a [*GeneratorError], a [*WrongShardError], a
-	// [*rule.UnlistedTableError] or a [*rule.PlaceError]. It may be nil.
-	Err error
-}
+// refuses, and for a failed [NextKeys]. Its Reason is the word by which [Stats] counts refused
+// statements: unsupported, unlisted, unverified, wrong-shard, no-fitting-key, not-consecutive,
+// placeholders, narrow-column, no-gene or no-key. Its cause, Err, is for example a [*GeneratorError],
+// a [*WrongShardError], a [*rule.UnlistedTableError] or a [*rule.PlaceError].
+type StatementError = rewrite.StatementError
 
-func (e *StatementError) Error() string {
-	begin := "shardkey: the statement was refused"
-	if sentinel := sentinels[e.Reason]; sentinel != nil {
-		begin = sentinel.Error()
-	}
-	switch {
-	case e.Message == "" && e.Err == nil:
-		return begin
-	case e.Message == "":
-		return begin + ": " + plainText(e.Err, begin+": ")
-	}
-	var b strings.Builder
-	b.WriteString(begin)
-	if e.Table != "" {
-		b.WriteString(": table " + e.Table)
-	}
-	if e.Row > 0 {
-		fmt.Fprintf(&b, ": row %d", e.Row)
-	}
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ": line %d, column %d near %s", e.Line, e.Char, e.Near)
-	}
-	b.WriteString(": " + e.Message)
-	return b.String()
-}
-
-func (e *StatementError) Unwrap() []error {
-	var chain []error
-	if sentinel := sentinels[e.Reason]; sentinel != nil {
-		chain = append(chain, sentinel)
-	}
-	if e.Err != nil {
-		chain = append(chain, e.Err)
-	}
-	return chain
+// refuse completes an error by the reason and its sentinel.
+func refuse(reason string, e StatementError) *StatementError {
+	e.Reason, e.Sentinel = reason, sentinels[reason]
+	return &e
 }
 
 // unquoted returns a table's name without quotes, for errors.
@@ -191,23 +145,11 @@ func refusal(err error) error {
 	case errors.As(err, new(*StatementError)):
 		return err
 	case errors.Is(err, ErrTooManyPlaceholders):
-		return &StatementError{Reason: reasonPlaceholders, Err: err}
+		return refuse(reasonPlaceholders, StatementError{Err: err})
 	case errors.Is(err, ErrUnsupportedStatement):
-		return refusalAt(reasonUnsupported, err)
+		return refuse(reasonUnsupported, StatementError{Err: err})
 	}
 	return err
-}
-
-// refusalAt returns the error for a statement that a parser refuses, with the position in err if
-// there is one.
-func refusalAt(reason string, err error) error {
-	e := &StatementError{Reason: reason, Err: err}
-	var at *rewrite.StatementError
-	if errors.As(err, &at) {
-		e.Table, e.Message = unquoted(at.Table), at.Reason
-		e.Line, e.Char, e.Near = at.Line, at.Column, at.Near
-	}
-	return e
 }
 
 // GeneratorError is the cause of a [*StatementError] if a generator failed.

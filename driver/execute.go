@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -28,7 +29,7 @@ func (p *plan) execute(
 		return base.Reply{}, errReplan
 	}
 	defer p.rules.generators.Release()
-	if len(args) != p.Params() {
+	if len(args) != p.NumArgs {
 		return p.executeUnbound(ctx, s, stmt, args, want)
 	}
 	if len(p.Updates) > 0 {
@@ -59,7 +60,7 @@ func (p *plan) execute(
 func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *base.Stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	switch {
 	case stmt != nil:
-		return base.Reply{}, base.ArgCountError(p.Params(), len(args))
+		return base.Reply{}, base.ArgCountError(p.NumArgs, len(args))
 	case len(args) == 0 && p.Statements == 1:
 		// The server reports a syntax error. Of several statements it would execute those in front
 		// of the placeholder, without keys.
@@ -163,7 +164,7 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 	e.first.one = &e.result.one
 	for i := range e.plan.targets {
 		k := e.insert(i)
-		if k.target = &e.plan.targets[i]; k.in.Refused {
+		if k.target = &e.plan.targets[i]; k.in.Invalid {
 			continue
 		}
 		if k.one == nil {
@@ -193,9 +194,9 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 func (e *execution) bind(stmt *base.Stmt) (err error) {
 	text := e.plan.Plan
 	if k := &e.first; k.plain && e.more == nil {
-		k.carries = k.in.InText
+		k.carries = k.in.ReportsFirstKey
 	} else if !e.carry() {
-		text, stmt = text.Plain(), nil
+		text, stmt = text.WithoutReport(), nil
 	}
 	if e.plan.Statements > 1 {
 		if err := e.checkLastIDRead(); err != nil {
@@ -203,7 +204,7 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 		}
 	}
 	sent := &e.sent
-	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders) && e.haveLiterals()
+	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders)
 	if sent.args, err = e.bindArgs(!literal); err != nil {
 		return err
 	}
@@ -214,26 +215,17 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 		return stmt.CheckArgs(sent.args, e.plan.added)
 	case literal:
 		var room [1]rewrite.Keys
-		sent.text = text.LiteralText(e.fillKeys(room[:0]))
+		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
 	default:
-		sent.text = text.BindText()
+		sent.text = text.Query()
 		sent.cached = e.plan.cacheable && e.session.Base.Caches()
 	}
 	return nil
 }
 
-func (e *execution) haveLiterals() bool {
-	for i := range e.inserts() {
-		if !e.insert(i).keys.HaveLiterals() {
-			return false
-		}
-	}
-	return true
-}
-
-// fillKeys appends the keys for the literal statement. It leaves out keys that replace a user's
+// addedKeys appends the keys for the literal statement. It leaves out keys that replace a user's
 // argument.
-func (e *execution) fillKeys(all []rewrite.Keys) []rewrite.Keys {
+func (e *execution) addedKeys(all []rewrite.Keys) []rewrite.Keys {
 	for i := range e.inserts() {
 		k := e.insert(i)
 		if k.filled == nil {
@@ -242,11 +234,11 @@ func (e *execution) fillKeys(all []rewrite.Keys) []rewrite.Keys {
 		}
 		all = append(all, rewrite.Keys{})
 		next := 0
-		for row := range k.in.Rows() {
+		for row, r := range k.in.Rows {
 			if !k.isGenerated(row) {
 				continue
 			}
-			if kind, _ := k.in.Slot(row); kind != rewrite.SlotParam {
+			if r.Key != rewrite.Argument {
 				all[i].Values = append(all[i].Values, k.keys.At(next))
 			}
 			next++
@@ -257,76 +249,46 @@ func (e *execution) fillKeys(all []rewrite.Keys) []rewrite.Keys {
 
 // bindArgs merges the keys into the user's arguments. Keys replace missing arguments and, if
 // placeholders is set, are added for their placeholders.
-func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
+func (e *execution) bindArgs(placeholders bool) (args []driver.NamedValue, err error) {
 	if placeholders = placeholders && e.plan.added > 0; !placeholders && !e.anyFilledParam() {
 		return e.user, nil
 	}
-	b := binder{base: e.session.Base, user: e.user, out: e.result.room[:0]}
+	args = e.result.room[:0]
 	if n := len(e.user) + e.plan.added; n > len(e.result.room) {
-		b.out = make([]driver.NamedValue, 0, n)
+		args = make([]driver.NamedValue, 0, n)
 	}
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if k.in.Refused {
-			continue
-		}
-		next := 0
-		for row := range k.in.Rows() {
-			kind, param := k.in.Slot(row)
-			if !k.isGenerated(row) {
-				continue
+	args = rewrite.Merge(e.plan.Plan, args, e.user, placeholders,
+		func(insert, row int) bool { return e.insert(insert).filled[row] },
+		func(insert, i int) driver.NamedValue {
+			key := e.insert(insert).keys.At(i)
+			if _, ok := key.(int64); !ok && err == nil { // an int64 needs no conversion
+				key, err = e.convert(key)
 			}
-			if kind == rewrite.SlotParam || placeholders {
-				b.upTo(param)
-				if err := b.add(k.keys.At(next)); err != nil {
-					return nil, err
-				}
-			}
-			if kind == rewrite.SlotParam {
-				b.taken++ // the key replaces it
-			}
-			next++
-		}
+			return driver.NamedValue{Value: key}
+		})
+	if err != nil {
+		return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 	}
-	b.upTo(len(e.user))
-	return b.out, nil
+	for i := range args {
+		args[i].Ordinal = i + 1
+	}
+	return args, nil
+}
+
+// convert converts a generated key as an argument.
+func (e *execution) convert(key any) (any, error) {
+	arg := driver.NamedValue{Value: key}
+	err := e.session.Base.Convert(&arg)
+	return arg.Value, err
 }
 
 func (e *execution) anyFilledParam() bool {
 	for i := range e.inserts() {
-		for _, filled := range e.insert(i).filled {
-			if filled {
-				return true
-			}
+		if slices.Contains(e.insert(i).filled, true) {
+			return true
 		}
 	}
 	return false
-}
-
-// binder merges keys and the user's arguments.
-type binder struct {
-	base  *base.Conn
-	user  []driver.NamedValue
-	taken int // the number of the user's arguments that were copied
-	out   []driver.NamedValue
-}
-
-func (b *binder) upTo(n int) {
-	for ; b.taken < n; b.taken++ {
-		b.out = append(b.out, b.user[b.taken])
-		b.out[len(b.out)-1].Ordinal = len(b.out)
-	}
-}
-
-func (b *binder) add(key any) error {
-	b.out = append(b.out, driver.NamedValue{Ordinal: len(b.out) + 1, Value: key})
-	if _, ok := key.(int64); ok {
-		return nil // no conversion needed
-	}
-	if err := b.base.Convert(&b.out[len(b.out)-1]); err != nil {
-		return fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
-	}
-	return nil
 }
 
 // keyCount returns the number of generated keys.
@@ -343,7 +305,7 @@ const maxLogged = 4 << 10
 func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Duration, err error) {
 	text := sent.text
 	if text == "" {
-		text = p.BindText() // a prepared statement
+		text = p.Query() // a prepared statement
 	}
 	var tables, generators []string
 	for i := range p.Inserts {

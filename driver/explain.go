@@ -14,17 +14,15 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// Plan describes how a statement is handled; see [Connector.Plan].
+// Plan describes how a statement is handled; see [Connector.Plan]. Its Inserts are those into sharded
+// tables. If there are none, the statement is passed through unchanged.
 type Plan struct {
-	// Query is the statement as it is sent, with a placeholder for each generated key. It is empty
-	// for an INSERT … SELECT whose rows are copied.
-	Query string
-	// Literal is set if the statement has no arguments. The keys are then literals instead of
+	*rewrite.Plan
+	// KeysInText is set if the statement has no arguments. The keys are then literals instead of
 	// placeholders.
-	Literal bool
-	// Inserts are the INSERTs and REPLACEs into sharded tables. If there are none, the
-	// statement is passed through unchanged.
-	Inserts []PlannedInsert
+	KeysInText bool
+	// Details has an element for each of Inserts.
+	Details []InsertDetail
 	// Verified is "agrees" if the second parser agrees, "unknown" if it doesn't support the
 	// statement, and empty if it wasn't called.
 	Verified string
@@ -33,40 +31,13 @@ type Plan struct {
 	Assumes []string
 }
 
-// PlannedInsert is an INSERT or REPLACE into a sharded table.
-type PlannedInsert struct {
-	Statement    int    // its index in a string of several statements, from 0
-	Schema, Name string // the table in the statement
-	Replace      bool
-	Table        string // the logical table
-	Column       string // its key column
-	Generator    string // the generator's name in the rule
-	Text         bool   // the keys are strings
-	// Invalid is set if a row has the wrong number of values. The statement is sent for the
-	// server's error.
-	Invalid bool
-	Rows    []PlannedRow
-	// Select is the query of an INSERT … SELECT. The only element of Rows then describes all its
-	// rows.
-	Select string
+// InsertDetail is what the rule adds to an INSERT of a [Plan].
+type InsertDetail struct {
+	Table     string // the logical table
+	Generator string // the generator's name in the rule
 	// Notes describe other steps: checks of the rows' table, shard bits, and the server's reports
 	// of keys.
 	Notes []string
-}
-
-// PlannedRow describes the source of a row's key.
-type PlannedRow struct {
-	// Key is the source of the key:
-	//
-	//   - "generated": a generated key
-	//   - "statement": the explicit key in the statement, or in an argument if the rule keeps
-	//     explicit keys
-	//   - "argument", "query": a value that is the key, unless it requests one, for example nil
-	//   - "expression": the value of an expression, or a generated key if that is NULL or 0
-	//   - "server": the row is unchanged, and the server decides
-	Key string
-	// Argument is the number of the argument with the key, from 1; 0 if there is none.
-	Argument int
 }
 
 // Plan returns how a statement is handled under the current rule. If executing the statement would
@@ -86,7 +57,8 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 	}
 	defer live.generators.Release()
 	if !c.known.Client.Classify(statement).MustParse() {
-		return &Plan{Query: statement}, nil
+		p, err := rewrite.Parse(statement, rewrite.Options{})
+		return &Plan{Plan: p}, err
 	}
 	ctx, rules := context.Background(), live.withoutEffect()
 	s, a := c.assume(columns)
@@ -111,7 +83,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 
 // check returns the error with which all executions are refused, whatever the arguments are.
 func (p *plan) check(ctx context.Context, s *session.Session) error {
-	args := make([]driver.NamedValue, p.Params())
+	args := make([]driver.NamedValue, p.NumArgs)
 	for i := range args {
 		args[i].Value = unknownArg{}
 	}
@@ -127,7 +99,7 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 	}
 	for i := range p.targets {
 		k := e.insert(i)
-		if k.target = &p.targets[i]; k.in.Refused {
+		if k.target = &p.targets[i]; k.in.Invalid {
 			continue
 		}
 		n, _, err := e.check(ctx, k)
@@ -146,85 +118,53 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 }
 
 func (p *plan) explain() *Plan {
-	out := &Plan{Query: p.key.text}
-	if !p.fills() {
-		return out
+	out := &Plan{Plan: p.Plan}
+	for i := range p.targets {
+		out.Details = append(out.Details, p.explainInsert(i))
 	}
-	for i := range p.Inserts {
-		out.Inserts = append(out.Inserts, p.explainInsert(i))
-	}
-	if in := p.source(); in == nil {
-		out.Query, out.Literal = p.BindText(), p.Fills() > 0 && p.Params() == 0
-	} else if !in.KeepsSource() {
-		out.Query = ""
-	}
+	out.KeysInText = p.fills() && p.NumKeys > 0 && p.NumArgs == 0
 	return out
 }
 
-func (p *plan) explainInsert(i int) PlannedInsert {
+func (p *plan) explainInsert(i int) InsertDetail {
 	in, t := &p.Inserts[i], p.targets[i].table.rule
-	out := PlannedInsert{
-		Statement: in.Statement, Schema: in.Schema, Name: in.Name, Replace: in.Replace,
-		Table: t.Logical, Column: t.Column, Generator: t.GeneratorName, Text: in.Table.Kind == rewrite.KindText,
-		Invalid: in.Refused,
-	}
-	switch {
-	case in.Refused:
+	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName}
+	if in.Invalid {
 		return out
-	case in.Source != nil:
-		key := "query"
-		if in.KeepsSource() {
-			key = "statement"
-		} else if in.Source.KeyIndex < 0 {
-			key = "generated"
-		}
-		out.Select, out.Rows = in.Source.Query, []PlannedRow{{Key: key}}
-	default:
-		out.Rows = make([]PlannedRow, in.Rows())
-		for row := range out.Rows {
-			out.Rows[row] = plannedRow(in, row)
-		}
 	}
 	out.Notes = append(p.explainGenes(i), p.explainShard(i)...)
-	if in.InText {
+	if in.ReportsFirstKey {
 		out.Notes = append(out.Notes, "LAST_INSERT_ID(key) makes the server report the first key")
 	}
-	if in.Guarded {
+	if in.ReportsExistingKey {
 		out.Notes = append(out.Notes, "ON DUPLICATE KEY UPDATE reports the key of a row that exists already")
 	}
 	return out
 }
 
-func plannedRow(in *rewrite.Insert, row int) PlannedRow {
-	switch kind, param := in.Slot(row); kind {
-	case rewrite.SlotFill:
-		return PlannedRow{Key: "generated"}
-	case rewrite.SlotKept:
-		return PlannedRow{Key: "statement"}
-	case rewrite.SlotExpression:
-		return PlannedRow{Key: "expression"}
-	case rewrite.SlotParam:
-		if in.Table.KeepExplicit {
-			return PlannedRow{Key: "statement", Argument: param + 1}
-		}
-		return PlannedRow{Key: "argument", Argument: param + 1}
+// Sent returns the statement as it is sent, with a placeholder for each generated key. It is empty
+// for an INSERT … SELECT whose rows are copied.
+func (p *Plan) Sent() string {
+	if len(p.Inserts) > 0 && p.Inserts[0].Source != nil && p.Inserts[0].Rows[0].Key != rewrite.Literal {
+		return ""
 	}
-	return PlannedRow{Key: "server"}
+	return p.Query()
 }
 
-// Describe describes how the key of each row is handled, for example "rows 1 to 3: a key is
-// generated". Adjacent rows of one kind share a line. If most is above 0, Describe returns at most
-// that many lines and the number of other rows.
-func (in *PlannedInsert) Describe(most int) (lines []string) {
+// Describe describes how the key of each row of Inserts[i] is handled, for example "rows 1 to 3: a
+// key is generated". Adjacent rows of one kind share a line. If most is above 0, Describe returns at
+// most that many lines and the number of other rows.
+func (p *Plan) Describe(i, most int) (lines []string) {
+	in := &p.Inserts[i]
 	switch {
 	case in.Invalid:
 		return []string{"sent unchanged: the server will refuse it, because a row has the wrong number of values"}
-	case in.Select != "":
-		return []string{in.describeSelect()}
+	case in.Source != nil:
+		return []string{describeSelect(in)}
 	}
 	for first := 0; first < len(in.Rows); {
-		key, last := in.describeRow(first), first
-		for last+1 < len(in.Rows) && in.Rows[last+1] == in.Rows[first] {
+		key, last := describeKey(in, in.Rows[first]), first
+		for last+1 < len(in.Rows) && describeKey(in, in.Rows[last+1]) == key {
 			last++
 		}
 		if most > 0 && len(lines) == most {
@@ -240,35 +180,35 @@ func (in *PlannedInsert) Describe(most int) (lines []string) {
 	return lines
 }
 
-// describeRow describes how the key of a row is handled. Rows count from 0.
-func (in *PlannedInsert) describeRow(row int) string {
-	switch r := in.Rows[row]; r.Key {
-	case "generated":
+// describeKey describes how the key of a row is handled.
+func describeKey(in *rewrite.Insert, r rewrite.Row) string {
+	switch r.Key {
+	case rewrite.Generated:
 		return "a key is generated"
-	case "argument":
+	case rewrite.Argument:
+		if in.Table.KeepExplicit {
+			return fmt.Sprintf("argument %d is the key", r.Arg+1)
+		}
 		empty := "nil or 0"
-		if in.Text {
+		if in.Table.Strings {
 			empty = `nil or ""`
 		}
-		return fmt.Sprintf("argument %d is the key; for %s one is generated", r.Argument, empty)
-	case "statement":
-		if r.Argument > 0 {
-			return fmt.Sprintf("argument %d is the key", r.Argument)
-		}
+		return fmt.Sprintf("argument %d is the key; for %s one is generated", r.Arg+1, empty)
+	case rewrite.Literal:
 		return "the key is kept as it is written"
-	case "expression":
+	case rewrite.Expression:
 		return "the value of the expression is the key; if it is NULL or 0, the server takes a generated one"
 	}
 	return "the value is left to the server, and the key is not reported"
 }
 
 // describeSelect describes an INSERT … SELECT.
-func (in *PlannedInsert) describeSelect() string {
+func describeSelect(in *rewrite.Insert) string {
 	query := strings.TrimSpace(in.Select)
 	switch in.Rows[0].Key {
-	case "generated":
+	case rewrite.Generated:
 		return "the query is read to its end, and each of its rows is inserted with a key: " + query
-	case "statement":
+	case rewrite.Literal:
 		return "sent unchanged: the query gives the keys, and explicitKeys is keep: " + query
 	}
 	return "the query is read to its end, and its rows are inserted, " +

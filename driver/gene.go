@@ -84,15 +84,16 @@ type rowGene struct {
 // geneOf returns the shard bits of a row.
 func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGene, err error) {
 	in, t := k.in, k.table
-	kind, param, value := e.plan.Given(in, k.geneAt, row)
-	switch kind {
-	case rewrite.GivenUnknown:
+	v := e.plan.Value(in, k.geneAt, row)
+	value := v.Literal
+	switch v.From {
+	case rewrite.Unknown:
 		return g, t.noGene(in, row, "it is missing, DEFAULT or an expression", nil)
-	case rewrite.GivenParam:
-		if e.user[param].Value == (unknownArg{}) {
+	case rewrite.Argument:
+		if e.user[v.Arg].Value == (unknownArg{}) {
 			return g, errUndecided
 		}
-		if value, err = geneArg(e.user[param].Value); err != nil {
+		if value, err = geneArg(e.user[v.Arg].Value); err != nil {
 			return g, t.noGene(in, row, err.Error(), nil)
 		}
 	}
@@ -135,11 +136,11 @@ func (t *table) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) 
 
 func (t *table) noGene(in *rewrite.Insert, row int, reason string, cause error) error {
 	column := t.rule.Gene.Column
-	return &StatementError{
-		Reason: reasonNoGene, Table: nameOf(in), Row: row + 1, Column: column, Err: cause,
+	return refuse(reasonNoGene, StatementError{
+		Table: nameOf(in), Row: row + 1, Column: column, Err: cause,
 		Message: fmt.Sprintf("cannot take the key's shard bits from column %s: %s; set %s to an integer or a string, or set the key",
 			column, reason, column),
-	}
+	})
 }
 
 // nameOf returns the table's name in the statement.
@@ -150,7 +151,7 @@ func geneArg(bound driver.Value) (any, error) {
 	if value, ok := shardValue(bound); ok {
 		return value, nil
 	}
-	if text, ok := plainKey(bound).([]byte); ok && utf8.Valid(text) {
+	if text, ok := rewrite.PlainKey(bound).([]byte); ok && utf8.Valid(text) {
 		return string(text), nil
 	}
 	return nil, fmt.Errorf("a %T has no shard bits", bound)
@@ -187,7 +188,7 @@ func (x *shard) checkGene(ctx context.Context, logger *slog.Logger, row int, g r
 func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRows, error) {
 	x := k.shard
 	rows := k.table.newGeneRows(nameOf(k.in), n)
-	for row := range k.in.Rows() {
+	for row := range k.in.Rows {
 		if !k.isGenerated(row) {
 			continue
 		}

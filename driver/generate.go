@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ import (
 // check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
 // shard bits, genes are the rows that need a key.
 func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
-	if n = k.in.Rows(); !k.in.AllFilled() {
+	if n = len(k.in.Rows); !k.in.AllGenerated {
 		if n, err = e.decide(ctx, k); err != nil {
 			return n, nil, err
 		}
@@ -93,19 +92,18 @@ func (t *target) isPlain(keys *rewrite.Keys) bool {
 
 // decide counts the rows that need a key. For bound keys it checks whether the key is missing.
 func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error) {
-	for i := range k.in.Rows() {
-		kind, param := k.in.Slot(i)
-		switch kind {
-		case rewrite.SlotFill, rewrite.SlotExpression:
+	for i := range k.in.Rows {
+		switch r := k.in.Rows[i]; r.Key {
+		case rewrite.Generated, rewrite.Expression:
 			n++
-		case rewrite.SlotParam:
+		case rewrite.Argument:
 			if k.filled == nil {
-				k.filled = make([]bool, k.in.Rows())
+				k.filled = make([]bool, len(k.in.Rows))
 			}
 			if k.in.Table.KeepExplicit {
 				continue
 			}
-			if k.filled[i], err = k.table.isMissing(ctx, e.session, e.user[param].Value, k.in, i); err != nil {
+			if k.filled[i], err = k.table.isMissing(ctx, e.session, e.user[r.Arg].Value, k.in, i); err != nil {
 				return 0, err
 			}
 			if k.filled[i] {
@@ -118,10 +116,10 @@ func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error)
 
 // isGenerated reports whether row i's key was generated.
 func (k *insertion) isGenerated(i int) bool {
-	switch kind, _ := k.in.Slot(i); kind {
-	case rewrite.SlotFill, rewrite.SlotExpression:
+	switch k.in.Rows[i].Key {
+	case rewrite.Generated, rewrite.Expression:
 		return true
-	case rewrite.SlotParam:
+	case rewrite.Argument:
 		return k.filled[i]
 	}
 	return false
@@ -167,10 +165,10 @@ func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 	case len(values) != n:
 		return nil, fmt.Errorf("expected %d keys, found %d", n, len(values))
 	}
-	kind := rewrite.KindUnknown
+	kind := kindUnknown
 	for i, v := range values {
 		var found string
-		if values[i] = plainKey(v); values[i] == nil {
+		if values[i] = rewrite.PlainKey(v); values[i] == nil {
 			return nil, notAKey(i, n, "nil")
 		}
 		if kind, found = kindOf(values[i]); found != "" {
@@ -182,20 +180,20 @@ func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 }
 
 // kindOf returns the kind of a key. If the value isn't one, found describes it.
-func kindOf(key any) (kind rewrite.Kind, found string) {
+func kindOf(key any) (kind keyKind, found string) {
 	switch k := key.(type) {
 	case int64, uint64:
 		if k == int64(0) || k == uint64(0) {
 			found = "0"
 		}
-		return rewrite.KindInteger, found
+		return kindInteger, found
 	case string, []byte:
 		if text, _ := textOf(k); text == "" {
 			found = "an empty one"
 		}
-		return rewrite.KindText, found
+		return kindText, found
 	}
-	return rewrite.KindUnknown, fmt.Sprintf("a %T", key)
+	return kindUnknown, fmt.Sprintf("a %T", key)
 }
 
 // generated finishes a call of the generator for n keys. Callers defer it.
@@ -215,31 +213,10 @@ func (t *table) noKey(err error) error {
 	if errors.Is(err, spi.ErrNoFittingKey) {
 		reason = reasonNoFittingKey
 	}
-	return &StatementError{
-		Reason: reason, Table: t.rule.Logical, Column: t.rule.Column,
+	return refuse(reason, StatementError{
+		Table: t.rule.Logical, Column: t.rule.Column,
 		Err: &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err},
-	}
-}
-
-// plainKey converts a key as database/sql converts an argument. Integers become int64 or uint64, and
-// a driver.Valuer becomes its value. A key that needs the underlying driver's conversion stays
-// unchanged. A nil []byte becomes nil.
-func plainKey(key any) any {
-	switch k := key.(type) {
-	case int64, string, uint64:
-		return key
-	case uint:
-		return uint64(k)
-	}
-	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
-		key = v
-	} else if rv := reflect.ValueOf(key); rv.CanUint() {
-		return rv.Uint() // above the largest int64
-	}
-	if text, ok := key.([]byte); ok && text == nil {
-		return nil
-	}
-	return key
+	})
 }
 
 // checkConsecutive checks the keys of one statement for callers that add to LastInsertId, for
@@ -250,11 +227,11 @@ func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.
 		return nil
 	}
 	if t.rule.Consecutive {
-		return &StatementError{
-			Reason: reasonNotConsecutive, Table: t.rule.Logical, Column: t.rule.Column,
+		return refuse(reasonNotConsecutive, StatementError{
+			Table: t.rule.Logical, Column: t.rule.Column,
 			Message: fmt.Sprintf("the rule has batchKeys: consecutive for the %d keys of column %s; insert fewer rows at a time, "+
 				"or read each row's key with WithKeys", keys.Len(), t.rule.Column),
-		}
+		})
 	}
 	if !t.warned.Swap(true) {
 		r.logger.WarnContext(ctx, "shardkey: keys of an INSERT are not consecutive, use WithKeys",
@@ -284,18 +261,13 @@ func areConsecutive(keys *rewrite.Keys) bool {
 func (t *table) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
-	mode := func() (sqltoken.Mode, error) { mode, _, err := s.Mode(ctx); return mode, err }
+	mode := func() (string, error) { mode, _, err := s.Mode(ctx); return mode.String(), err }
 	column := func() (strings, unsigned bool, err error) { return s.KeyColumn(in).Kind(ctx, s) }
-	asks, reason, err := in.AsksForKey(plainKey(bound), row, mode, column)
-	if err == nil && reason != "" {
-		err = uncertainKey(t, row, reason)
+	asks, err := in.AsksForKey(bound, row, mode, column)
+	if refused, ok := err.(*StatementError); ok {
+		refused.Table = t.rule.Logical
 	}
 	return asks, err
-}
-
-// uncertainKey returns the error for a bound key that the server may convert in an unknown way.
-func uncertainKey(t *table, row int, reason string) error {
-	return &StatementError{Reason: reasonUnsupported, Table: t.rule.Logical, Row: row + 1, Column: t.rule.Column, Message: reason}
 }
 
 // checkKeys returns an error if generated keys don't fit in the key column.
@@ -305,11 +277,11 @@ func (t *table) checkKeys(ctx context.Context, s *session.Session, column *sessi
 		return err
 	}
 	table, name := column.Table(), column.Name()
-	return &StatementError{
-		Reason: reasonNarrowColumn, Table: unquoted(table), Column: name,
+	return refuse(reasonNarrowColumn, StatementError{
+		Table: unquoted(table), Column: name,
 		Message: fmt.Sprintf("column %s of type %s cannot store a key of generator %s; ALTER TABLE %s MODIFY %s %s",
 			name, known.Text, t.rule.GeneratorName, table, sqltoken.QuoteIdentifier(name), typeFor(keys.At(i))),
-	}
+	})
 }
 
 // typeFor returns a column type that can store the key.
@@ -340,12 +312,12 @@ func textOf(bound any) (text string, ok bool) {
 }
 
 // boundKey returns a bound key as the table stores it, nil if only the server knows it.
-func boundKey(kind rewrite.Kind, bound driver.Value) any {
+func boundKey(kind keyKind, bound driver.Value) any {
 	switch v := bound.(type) {
 	case int64, uint64:
 		return v
 	case []byte:
-		if kind != rewrite.KindInteger {
+		if kind != kindInteger {
 			return append([]byte(nil), v...)
 		}
 	}
@@ -353,7 +325,7 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 	switch {
 	case !ok:
 		return nil
-	case kind == rewrite.KindInteger:
+	case kind == kindInteger:
 		return sqltoken.ParseInteger(text, 10)
 	}
 	return text
@@ -374,7 +346,7 @@ func boundInteger(bound driver.Value) any {
 	}
 	text, ok := textOf(bound)
 	if !ok {
-		return boundKey(rewrite.KindInteger, bound)
+		return boundKey(kindInteger, bound)
 	}
 	whole, fraction, _ := strings.Cut(strings.Trim(text, " \t\n\v\f\r"), ".")
 	if strings.Trim(fraction, "0") != "" {

@@ -20,7 +20,7 @@ func refuseSource(in *rewrite.Insert, message string, err error) error {
 	if err != nil {
 		message += ": " + plainText(err, "")
 	}
-	return &StatementError{Reason: reasonUnsupported, Table: nameOf(in), Message: "INSERT … SELECT: " + message, Err: err}
+	return refuse(reasonUnsupported, StatementError{Table: nameOf(in), Message: "INSERT … SELECT: " + message, Err: err})
 }
 
 // executeSource executes an INSERT … SELECT.
@@ -33,7 +33,7 @@ func (p *plan) executeSource(
 		// The query is sent first, and would use up SET TRANSACTION.
 		return base.Reply{}, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
 			"or use SET SESSION TRANSACTION", nil)
-	case t.in.KeepsSource():
+	case t.in.Rows[0].Key == rewrite.Literal:
 		return p.executeKeptSource(ctx, s, args, want)
 	}
 	keys := &sourceKeys{target: t, rules: p.rules, session: s, alone: out == nil}
@@ -78,7 +78,7 @@ func (p *plan) executeKeptSource(
 
 // checkSource returns the error with which every execution of an INSERT … SELECT is refused.
 func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
-	if p.targets[0].in.KeepsSource() {
+	if p.targets[0].in.Rows[0].Key == rewrite.Literal {
 		return nil
 	}
 	s.ForInsert = ""
@@ -154,4 +154,4 @@ func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error
 }
 
 // AreText implements copyrows.Keys.
-func (k *sourceKeys) AreText() bool { return k.table.kind() == rewrite.KindText }
+func (k *sourceKeys) AreText() bool { return k.table.kind() == kindText }

@@ -2,9 +2,9 @@ package driver
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // In a session, LAST_INSERT_ID() returns the same value as with AUTO_INCREMENT columns. The
@@ -15,7 +15,7 @@ import (
 // changes it, prepareLastID first queries the value.
 func (e *execution) prepareLastID(ctx context.Context) error {
 	in := &e.plan.Inserts[0]
-	told, reads := in.InText || in.Guarded, in.MentionsLastID
+	told, reads := in.ReportsFirstKey || in.ReportsExistingKey, in.ReadsLastID
 	if e.plan.Statements > 1 || e.first.column.Facts().ReadsLastID {
 		told, reads = true, true
 	}
@@ -36,7 +36,7 @@ func (e *execution) prepareLastID(ctx context.Context) error {
 func (e *execution) carry() bool {
 	for i := range e.inserts() {
 		k := e.insert(i)
-		if k.carries = k.in.InText; !k.carries {
+		if k.carries = k.in.ReportsFirstKey; !k.carries {
 			continue
 		}
 		if !k.plain && (k.isNegative() || k.column.Facts().ReadsLastID) {
@@ -81,15 +81,15 @@ func (e *execution) checkLastIDRead() error {
 	for i := range e.inserts() {
 		k := e.insert(i)
 		if untold && k.column.Facts().ReadsLastID {
-			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a trigger of the table reads " +
-				"LAST_INSERT_ID(), which an earlier statement of the string changes; send the statements one by one"}
+			return refuse(reasonUnsupported, StatementError{Table: nameOf(k.in), Message: "a trigger of the table reads " +
+				"LAST_INSERT_ID(), which an earlier statement of the string changes; send the statements one by one"})
 		}
-		if k.in.Refused || k.keys.Len() == 0 || k.carries || k.table.kind() == rewrite.KindText {
+		if k.in.Invalid || k.keys.Len() == 0 || k.carries || k.table.kind() == kindText {
 			continue
 		}
 		if untold = true; k.in.ReadLater {
-			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a later statement of the string " +
-				"reads LAST_INSERT_ID() before the server has the generated key; send the statements one by one"}
+			return refuse(reasonUnsupported, StatementError{Table: nameOf(k.in), Message: "a later statement of the string " +
+				"reads LAST_INSERT_ID() before the server has the generated key; send the statements one by one"})
 		}
 	}
 	return nil
@@ -99,20 +99,20 @@ func (e *execution) checkLastIDRead() error {
 // generated key that was inserted, if any.
 func (e *execution) keepLastID(k *insertion, report insertReport, verdict verdict, key int64, inserted bool) {
 	l, first := &e.session.LastID, uint64(key)
-	inserted = inserted && k.table.kind() != rewrite.KindText
+	inserted = inserted && k.table.kind() != kindText
 	switch {
-	case k.in.MentionsLastID:
+	case k.in.ReadsLastID:
 		// The statement may have changed it, as with an AUTO_INCREMENT column.
 		if l.Lost(); inserted {
 			l.Set(first)
 		}
 	case k.carries && (inserted || !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore)):
 		l.Carried(uint64(k.carriedKey()), first, inserted)
-	case k.in.Guarded && verdict == oneExists:
+	case k.in.ReportsExistingKey && verdict == oneExists:
 		l.Carried(uint64(report.id), first, inserted)
 	case inserted:
 		l.Set(first)
-	case k.carries, k.in.Guarded && (verdict != allInserted || k.rows != nil || e.session.Client().FoundRows):
+	case k.carries, k.in.ReportsExistingKey && (verdict != allInserted || k.rows != nil || e.session.Client().FoundRows):
 		l.Moved() // a row with an explicit key may have existed
 	}
 }
@@ -123,10 +123,10 @@ func (e *execution) keepBeside(k *insertion, report insertReport, verdict verdic
 	l := &e.session.LastID
 	switch {
 	case verdict == oneExists || verdict == noneInserted:
-		if k.carries || k.in.Guarded {
+		if k.carries || k.in.ReportsExistingKey {
 			l.Moved()
 		}
-	case verdict == allInserted && !k.in.Returning && !k.in.MentionsLastID:
+	case verdict == allInserted && !k.in.Returning && !k.in.ReadsLastID:
 		l.Told(uint64(report.id))
 	default:
 		l.Lost()
@@ -151,13 +151,13 @@ func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 			}
 			continue
 		}
-		if k.inserted && k.table.kind() != rewrite.KindText {
+		if k.inserted && k.table.kind() != kindText {
 			if l.Set(uint64(k.first)); k.carries {
 				l.Told(uint64(k.first))
 			}
 			return
 		}
-		if k.in.MentionsLastID { // it may have called LAST_INSERT_ID(expr)
+		if k.in.ReadsLastID { // it may have called LAST_INSERT_ID(expr)
 			return
 		}
 	}
@@ -191,9 +191,9 @@ func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
 	switch {
 	case e.plan.Statements > 1:
 		e.keepLastIDOfSome(ctx)
-	case in.MentionsLastID:
+	case in.ReadsLastID:
 		e.session.LastID.Lost()
-	case in.InText, in.Guarded:
+	case in.ReportsFirstKey, in.ReportsExistingKey:
 		e.session.LastID.Moved()
 	}
 }
@@ -212,11 +212,11 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 	changed, next := !carried && now != before.Value(), e.plan.Statements-1
 	for i := e.inserts() - 1; i >= 0; i-- {
 		k := e.insert(i)
-		if changed && (e.plan.InsertsElsewhere(k.in.Statement, next) || k.column.Facts().OtherHasAutoIncrement) {
+		if changed && (e.plan.insertsElsewhere(k.in.Statement, next) || k.column.Facts().OtherHasAutoIncrement) {
 			return // it may be the value of another table's AUTO_INCREMENT column
 		}
 		next = k.in.Statement
-		if k.in.Refused || k.column.Facts().OtherHasAutoIncrement || k.keys.Len() == 0 || k.table.kind() == rewrite.KindText {
+		if k.in.Invalid || k.column.Facts().OtherHasAutoIncrement || k.keys.Len() == 0 || k.table.kind() == kindText {
 			continue
 		}
 		report := returned
@@ -234,11 +234,18 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 	}
 }
 
+// insertsElsewhere reports whether a statement after from and before to is an INSERT into a table
+// that isn't sharded.
+func (p *plan) insertsElsewhere(from, to int) bool {
+	i, _ := slices.BinarySearch(p.Elsewhere, from+1)
+	return i < len(p.Elsewhere) && p.Elsewhere[i] < to
+}
+
 // given returns the explicit values of the statement's rows; nil if p is nil.
 func (p *plan) given() *session.Given {
 	if p == nil {
 		return nil
 	}
-	p.givenOnce.Do(func() { p.givenValues.Numbers, p.givenValues.Plain = p.GivenNumbers() })
+	p.givenOnce.Do(func() { p.givenValues.Numbers, p.givenValues.Plain = p.ExplicitNumbers() })
 	return &p.givenValues
 }

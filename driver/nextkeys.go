@@ -99,7 +99,7 @@ func (t *table) nextGeneKeys(
 	var g rowGene
 	for i := range n {
 		if i < len(values) {
-			v, err := geneArg(plainKey(values[i]))
+			v, err := geneArg(rewrite.PlainKey(values[i]))
 			if err == nil {
 				g.value = v
 				g.gene, err = t.gene.Of(v)
@@ -147,7 +147,7 @@ func noKeys(table, message string, err error) error {
 	if err != nil {
 		message += ": " + plainText(err, "")
 	}
-	return &StatementError{Reason: reasonNoKey, Table: table, Message: message, Err: err}
+	return refuse(reasonNoKey, StatementError{Table: table, Message: message, Err: err})
 }
 
 // connectorFor returns the connector of a database. If another driver wraps this one, it opens a

@@ -12,6 +12,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -85,7 +86,7 @@ func (t *target) drawsByRow() bool {
 
 func (p *plan) anyRefused() bool {
 	for i := range p.Inserts {
-		if p.Inserts[i].Refused {
+		if p.Inserts[i].Invalid {
 			return true
 		}
 	}
@@ -103,7 +104,7 @@ type table struct {
 	warnedKeys atomic.Bool
 	// warnedUpdate: a warning about an expression for a sharding column was logged.
 	warnedUpdate atomic.Bool
-	kinds        atomic.Uint32 // a rewrite.Kind
+	kinds        atomic.Uint32 // a keyKind
 	counts       *tableCounts
 
 	gene       *rule.Gene // the shard bits in keys; nil for none
@@ -115,33 +116,53 @@ type table struct {
 func newTable(r *rule.Table, of *tableCounts, ofGenerator turns) *table {
 	t := &table{rule: r, counts: of, turns: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
-		t.setKind(rewrite.KindInteger)
+		t.setKind(kindInteger)
 		t.gene = r.Gene // an ambiguous name has a generator that refuses all calls
 	}
 	return t
 }
 
+// keyKind returns the kind of keys that the plan was made for.
+func (t *target) keyKind() keyKind {
+	switch {
+	case t.in.Table.Strings:
+		return kindText
+	case t.in.Table.Untyped:
+		return kindUnknown
+	}
+	return kindInteger
+}
+
+// keyKind is the kind of a generator's keys.
+type keyKind uint8
+
+const (
+	kindUnknown keyKind = iota // neither the generator nor the key column shows the kind
+	kindInteger
+	kindText // strings or bytes
+)
+
 // kind returns the kind of the generator's keys. It is unknown before the first key of a generator
 // that isn't an [spi.Int64KeyGenerator].
-func (t *table) kind() rewrite.Kind     { return rewrite.Kind(t.kinds.Load()) }
-func (t *table) setKind(k rewrite.Kind) { t.kinds.Store(uint32(k)) }
+func (t *table) kind() keyKind     { return keyKind(t.kinds.Load()) }
+func (t *table) setKind(k keyKind) { t.kinds.Store(uint32(k)) }
 
 // kindIn returns the kind of a table's keys. Before the first key of a generator that may return any
 // kind, the type of the key column decides.
-func (t *table) kindIn(ctx context.Context, s *session.Session, column *session.Column) (rewrite.Kind, error) {
-	if kind := t.kind(); kind != rewrite.KindUnknown {
+func (t *table) kindIn(ctx context.Context, s *session.Session, column *session.Column) (keyKind, error) {
+	if kind := t.kind(); kind != kindUnknown {
 		return kind, nil
 	}
 	known, err := column.Learn(ctx, s)
 	switch {
 	case err != nil:
-		return rewrite.KindUnknown, err
+		return kindUnknown, err
 	case known.Form == columntype.Integer:
-		return rewrite.KindInteger, nil
+		return kindInteger, nil
 	case known.Text != "" || s.IsAssumed():
-		return rewrite.KindText, nil
+		return kindText, nil
 	}
-	return rewrite.KindUnknown, nil
+	return kindUnknown, nil
 }
 
 func (t *table) column() spi.Column {
@@ -154,7 +175,7 @@ func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*
 	modeKnown := false
 	key.mode, key.charset, modeKnown = s.KnownMode()
 	p, err := r.planAs(ctx, s, key)
-	if modeKnown || session.IsFatal(ctx, err) || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
+	if modeKnown || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
 		return p, err
 	}
 	// The statement depends on the sql_mode or character set: query them.
@@ -164,7 +185,7 @@ func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*
 		return nil, err // the refusal is more useful
 	case askErr != nil:
 		return nil, askErr
-	case same && mode == key.mode, err == nil && mode&p.Consulted == 0 && (same || !p.ConsultedCharset):
+	case same && mode == key.mode, err == nil && p.SameIn(mode.String(), charset.String()):
 		return p, err
 	}
 	key.mode, key.charset = mode, charset
@@ -194,7 +215,12 @@ func (p *plan) isCurrentWithout(rules *ruleSet, s *session.Session) bool {
 	if mode, charset, known := s.KnownMode(); known {
 		return p.key.mode == mode && p.key.charset == charset
 	}
-	return p.Consulted == 0 && !p.ConsultedCharset
+	return p.InAnySession()
+}
+
+// sameIn reports whether the plan is the same for another sql_mode.
+func (p *plan) sameIn(mode sqltoken.Mode) bool {
+	return p.SameIn(mode.String(), p.key.charset.String())
 }
 
 // isCurrent reports whether a plan is valid in the session. An unqualified table name depends on
@@ -234,7 +260,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 		}
 	}
 	r.plans.see(key)
-	if p.lasting && (seen || p.Params() > 0) {
+	if p.lasting && (seen || p.NumArgs > 0) {
 		r.plans.put(key, p)
 	}
 	return p, nil
@@ -270,14 +296,11 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.report(ctx, parsed); err != nil {
-		return nil, err
-	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, targets: make([]target, len(parsed.Inserts))}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.NumKeys, columns: g.columns, targets: make([]target, len(parsed.Inserts))}
 	for i := range p.targets {
 		p.targets[i] = g.target(&p.Inserts[i])
 	}
-	p.reads = p.fills() && (p.Statements > 1 || p.Inserts[0].MentionsLastID)
+	p.reads = p.fills() && (p.Statements > 1 || p.Inserts[0].ReadsLastID)
 	p.several = strings.IndexByte(key.text, ';') >= 0
 	p.cacheable = p.Statements == 1 && p.fills() && p.source() == nil && base.Cacheable(key.text)
 	return p, nil
@@ -286,9 +309,9 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 func (g *reading) target(in *rewrite.Insert) target {
 	table := g.tables[in.Table]
 	t := target{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
-	t.single = in.Source == nil && in.Rows() == 1 && in.AllFilled() && !in.OnDuplicate && !in.Returning && !in.MentionsLastID && !in.Refused
+	t.single = in.Source == nil && len(in.Rows) == 1 && in.AllGenerated && !in.OnDuplicate && !in.Returning && !in.ReadsLastID && !in.Invalid
 	if table.gene != nil {
-		_, t.geneAt = withGene(in.Table.Sharding, table.rule.Gene)
+		_, t.geneAt = withGene(in.Table.Recorded, table.rule.Gene)
 		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.Gene.Column)
 	}
 	return t
@@ -297,21 +320,21 @@ func (g *reading) target(in *rewrite.Insert) target {
 // options returns the parser's options.
 func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 	return rewrite.Options{
-		Mode:    key.mode,
-		Charset: key.charset,
-		Dialect: func() (rewrite.Dialect, error) {
+		SQLMode: key.mode.String(),
+		Charset: key.charset.String(),
+		AskServer: func() (rewrite.Server, error) {
 			server, err := g.session.Server(ctx)
 			if err != nil {
-				return rewrite.DialectUnknown, err
+				return rewrite.Server{}, err
 			}
-			return server.Dialect, nil
+			return server.SQL, nil
 		},
-		Tables: func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
+		Table: func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
 
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
 
-		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
-		KeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
+		AskColumns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
+		AskKeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
 			g.typed = true
 			return g.session.KeyColumn(in).Kind(ctx, g.session)
 		},
@@ -334,12 +357,13 @@ func (g *reading) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	if err != nil {
 		g.failed = cmp.Or(g.failed, err)
 	}
-	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: kind, KeepExplicit: r.ExplicitKeys == "keep", Unguarded: t.unguarded.Load()}
+	parsed := &rewrite.Table{Key: r.Column, Strings: kind == kindText, Untyped: kind == kindUnknown,
+		KeepExplicit: r.ExplicitKeys == "keep", NoReport: t.unguarded.Load()}
 	if x := t.shard(schema, name); x != nil {
-		parsed.Sharding = x.Columns
+		parsed.Recorded = x.Columns
 	}
 	if r.Gene != nil {
-		parsed.Sharding, _ = withGene(parsed.Sharding, r.Gene)
+		parsed.Recorded, _ = withGene(parsed.Recorded, r.Gene)
 	}
 	if r.Sharding != nil && r.ShardGuard != "off" {
 		parsed.Fixed = r.Sharding.Columns
@@ -354,7 +378,7 @@ func (g *reading) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 // kindsKnown reports whether the generators have shown the kinds of their keys.
 func (g *reading) kindsKnown() bool {
 	for _, t := range g.tables {
-		if t.kind() == rewrite.KindUnknown {
+		if t.kind() == kindUnknown {
 			return false
 		}
 	}
@@ -383,18 +407,4 @@ func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string
 	g.cached = g.cached || cached
 	g.columns[key] = columns
 	return columns, nil
-}
-
-// report adapts the plan to the server's way of reporting keys.
-func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
-	if !slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool {
-		return !in.Refused && in.Table.Kind == rewrite.KindInteger
-	}) {
-		return nil
-	}
-	server, err := g.session.Server(ctx)
-	if err == nil {
-		server.Report(p)
-	}
-	return err
 }

@@ -229,9 +229,9 @@ func (a *agreement) compare(s step, cold, warm *Plan, coldErr, warmErr, err erro
 		a.assumed++
 	case coldErr != nil && err == nil:
 		a.Errorf("%s %v\nplan: %v\nexec: no error", s.text, s.args, coldErr)
-	case coldErr == nil && reasonOf(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Query != "" &&
+	case coldErr == nil && reasonOf(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Sent() != "" &&
 		len(cold.Assumes) == 0:
-		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.text, err, cold.Query)
+		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.text, err, cold.Sent())
 	}
 	switch {
 	case errors.Is(warmErr, ErrNoConnection) && err != nil:
@@ -240,14 +240,14 @@ func (a *agreement) compare(s step, cold, warm *Plan, coldErr, warmErr, err erro
 		a.Errorf("%s %v\nplan: %v\nexec: %v", s.text, s.args, warmErr, err)
 	case warmErr != nil:
 		a.refused++
-	case isOfKeys(err), reasonOf(err) != "" && (len(s.args) > 0 || warm.Query == ""):
+	case isOfKeys(err), reasonOf(err) != "" && (len(s.args) > 0 || warm.Sent() == ""):
 		a.undecided++
 	case reasonOf(err) != "":
-		a.Errorf("%s\nplan: %q\nexec: %v", s.text, warm.Query, err)
-	case warm.Query != "":
+		a.Errorf("%s\nplan: %q\nexec: %v", s.text, warm.Sent(), err)
+	case warm.Sent() != "":
 		a.sent++
-		if len(executed) > 0 && !isSent(warm.Query, executed[len(executed)-1]) {
-			a.Errorf("%s %v\nplan: %q\nsent: %q", s.text, s.args, warm.Query, executed)
+		if len(executed) > 0 && !isSent(warm.Sent(), executed[len(executed)-1]) {
+			a.Errorf("%s %v\nplan: %q\nsent: %q", s.text, s.args, warm.Sent(), executed)
 		}
 	}
 }
@@ -377,7 +377,7 @@ func TestPlanCache_bounds(t *testing.T) {
 	}
 	entries, bytes := c.size()
 	equal(t, [2]int{entries, bytes}, [2]int{})
-	c.bytes = maxPlansBytes - 1 - p.Size()
+	c.bytes = maxPlansBytes - 1 - p.size()
 	if c.put(planKey{text: "x"}, p); !has("x") {
 		t.Error("a plan that just fits is dropped")
 	}

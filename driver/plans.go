@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -81,6 +82,19 @@ func (c *planCache) table(r *rule.Table) *table {
 	return t.(*table)
 }
 
+// size returns the approximate size of a plan in bytes, without its key.
+func (p *plan) size() int {
+	n := 1000 * (1 + len(p.Inserts))
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		n += len(in.Rows) * (int(unsafe.Sizeof(rewrite.Row{})) + 8*(1+len(in.Table.Recorded)))
+	}
+	if p.NumArgs > 0 {
+		n += len(p.key.text)
+	}
+	return n
+}
+
 func (c *planCache) get(key planKey) *plan {
 	if len(key.text) > maxPlanBytes {
 		return nil
@@ -114,7 +128,7 @@ func (c *planCache) see(key planKey) {
 
 // holds reports whether a plan is small enough for the cache.
 func (c *planCache) holds(key planKey, p *plan) bool {
-	return len(key.text)+p.Size() <= maxPlanBytes && (p.Params() > 0 || len(key.text) <= maxLiteralBytes)
+	return len(key.text)+p.size() <= maxPlanBytes && (p.NumArgs > 0 || len(key.text) <= maxLiteralBytes)
 }
 
 // put adds a plan. The caller has checked it with holds.
@@ -122,7 +136,7 @@ func (c *planCache) put(key planKey, p *plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(c.entries[key])
-	size := len(key.text) + p.Size()
+	size := len(key.text) + p.size()
 	c.entries[key] = c.order.PushFront(&planEntry{key, p, size})
 	c.bytes += size
 	for len(c.entries) > c.most || c.bytes > maxPlansBytes {
@@ -207,7 +221,7 @@ func (p *plan) explainColumn(err error) error {
 	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if column := in.Table.KeyColumn; session.ContainsName(my.Message, column+"'") && !session.ContainsName(p.key.text, column) {
+		if column := in.Table.Key; session.ContainsName(my.Message, column+"'") && !session.ContainsName(p.key.text, column) {
 			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
 				"correct the rule or the table: %w", nameOf(in), column, err)
 		}
@@ -219,7 +233,7 @@ func (p *plan) explainColumn(err error) error {
 // false if the plan has no guarded upsert.
 func (p *plan) unguard() (guarded bool) {
 	for i := range p.Inserts {
-		if p.Inserts[i].Guarded {
+		if p.Inserts[i].ReportsExistingKey {
 			p.targets[i].table.unguarded.Store(true)
 			guarded = true
 		}
@@ -293,7 +307,7 @@ func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan) er
 	switch {
 	case err != nil:
 		v.refused.Add(1)
-		return refusalAt(reasonUnverified, err)
+		return err
 	case known:
 		v.agreed.Add(1)
 	default:

@@ -84,7 +84,7 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	r.Result = base
 	report := reportOf(base)
 	switch {
-	case e.plan.several || k.in.Refused:
+	case e.plan.several || k.in.Invalid:
 		e.settleEach(ctx, base)
 		r.of = e.keep()
 	case k.plain && report.affected == 1: // exactly one row was inserted
@@ -110,7 +110,7 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	affected, ids := e.perStatement(base)
 	for i := range e.inserts() {
 		k := e.insert(i)
-		if k.in.Refused {
+		if k.in.Invalid {
 			continue
 		}
 		at := k.in.Statement
@@ -153,7 +153,7 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 			return
 		}
 		for i := range kept.inserts() {
-			if k := kept.insert(i); !k.in.Refused {
+			if k := kept.insert(i); !k.in.Invalid {
 				_ = kept.settleInsert(ctx, k, returned)
 			}
 		}
@@ -169,7 +169,7 @@ func (e *execution) values() []any {
 	var values []any
 	for i := range e.inserts() {
 		k := e.insert(i)
-		if k.in.Refused {
+		if k.in.Invalid {
 			continue
 		}
 		keys := e.rowKeys(k)
@@ -193,7 +193,7 @@ func (e *execution) values() []any {
 // rowKeys returns the key of each row of an insertion, generated or explicit. A key is nil if only
 // the server has it.
 func (e *execution) rowKeys(k *insertion) []any {
-	keys, next := make([]any, k.in.Rows()), 0
+	keys, next := make([]any, len(k.in.Rows)), 0
 	for row := range keys {
 		if k.isGenerated(row) {
 			keys[row], next = k.keys.At(next), next+1
@@ -213,15 +213,15 @@ func (e *execution) storedKey(k *insertion, row int) any {
 }
 
 func (e *execution) givenKey(k *insertion, row int) any {
-	switch kind, param := k.in.Slot(row); kind {
-	case rewrite.SlotParam:
-		bound := e.user[param].Value
-		if k.in.Table.Kind == rewrite.KindInteger && k.column.Facts().Stores == session.StoresIntegers {
+	switch r := k.in.Rows[row]; r.Key {
+	case rewrite.Argument:
+		bound := e.user[r.Arg].Value
+		if k.keyKind() == kindInteger && k.column.Facts().Stores == session.StoresIntegers {
 			return boundInteger(bound)
 		}
-		return boundKey(k.in.Table.Kind, bound)
-	case rewrite.SlotKept:
-		return e.plan.Kept(k.in, row)
+		return boundKey(k.keyKind(), bound)
+	case rewrite.Literal:
+		return e.plan.LiteralKey(k.in, row)
 	}
 	return nil
 }

@@ -284,5 +284,5 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		}
 		return nil
 	}
-	return &StatementError{Reason: reasonUnlisted, Table: e.Table, Err: e}
+	return refuse(reasonUnlisted, StatementError{Table: e.Table, Err: e})
 }

@@ -451,10 +451,10 @@ func (s *serverScript) plan(query string) []string {
 	if err != nil {
 		return []string{"error " + scriptError(err)}
 	}
-	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Query, p.Literal, p.Verified)}
-	for _, in := range p.Inserts {
-		out = append(out, fmt.Sprintf("table %s, strings %v", in.Table, in.Text))
-		out = append(append(out, in.Describe(5)...), in.Notes...)
+	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Sent(), p.KeysInText, p.Verified)}
+	for i, in := range p.Inserts {
+		out = append(out, fmt.Sprintf("table %s, strings %v", p.Details[i].Table, in.Table.Strings))
+		out = append(append(out, p.Describe(i, 5)...), p.Details[i].Notes...)
 	}
 	for _, fact := range p.Assumes {
 		out = append(out, "assumes that "+fact)

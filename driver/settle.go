@@ -37,7 +37,7 @@ func (s *rowStates) of(i int) rowState {
 
 // mark sets the state of all rows.
 func (k *insertion) mark(state rowState) {
-	k.rows = &rowStates{states: make([]rowState, k.in.Rows())}
+	k.rows = &rowStates{states: make([]rowState, len(k.in.Rows))}
 	for i := range k.rows.states {
 		k.rows.states[i] = state
 	}
@@ -45,7 +45,7 @@ func (k *insertion) mark(state rowState) {
 
 // count returns the number of rows with a state.
 func (k *insertion) count(state rowState) (n int) {
-	for i := range k.in.Rows() {
+	for i := range k.in.Rows {
 		if k.rows.of(i) == state {
 			n++
 		}
@@ -98,11 +98,11 @@ func (e *execution) insertID(k *insertion, report insertReport, verdict verdict,
 		return 0 // the ID is the key, not the other column's value
 	case otherID:
 		return report.id // the other column's value, as without a rule
-	case k.table.kind() == rewrite.KindText:
+	case k.table.kind() == kindText:
 		return 0
 	case k.inserted:
 		return k.first
-	case k.in.MentionsLastID && report.id != 0:
+	case k.in.ReadsLastID && report.id != 0:
 		return report.id
 	case !k.changed(report, e.session.Client().FoundRows):
 		return 0
@@ -112,7 +112,7 @@ func (e *execution) insertID(k *insertion, report insertReport, verdict verdict,
 
 // judge returns the verdict on an insertion's rows. It clears an insert ID that isn't a key.
 func (e *execution) judge(ctx context.Context, k *insertion, report *insertReport, otherID bool) verdict {
-	facts := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace, rows: int64(k.in.Rows()), otherID: otherID}
+	facts := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace, rows: int64(len(k.in.Rows)), otherID: otherID}
 	if facts.upsert {
 		e.addUpsert(&facts, k)
 		if facts.unsure && report.id != 0 && !e.isKey(ctx, k, report.id) {
@@ -120,7 +120,7 @@ func (e *execution) judge(ctx context.Context, k *insertion, report *insertRepor
 		}
 	}
 	v := judge(facts, *report)
-	if (v == allInserted || v == laterReplaced) && (!k.in.AllFilled() && k.hasExpressions() || !k.plain && k.column.Facts().Triggered) {
+	if (v == allInserted || v == laterReplaced) && (!k.in.AllGenerated && k.hasExpressions() || !k.plain && k.column.Facts().Triggered) {
 		return unclear // only the table shows which key a row has
 	}
 	return v
@@ -151,7 +151,7 @@ type insertFacts struct {
 
 // addUpsert adds the facts for ON DUPLICATE KEY UPDATE.
 func (e *execution) addUpsert(f *insertFacts, k *insertion) {
-	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.Client().FoundRows
+	f.guarded, f.carries, f.foundRows = k.in.ReportsExistingKey, k.carries, e.session.Client().FoundRows
 	facts := k.column.Facts()
 	f.autoIncrement = facts.AutoIncrement || facts.Stores == session.StoresUnknown
 	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
@@ -162,7 +162,7 @@ func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	switch {
 	case k.carries:
 		f.key = k.carriedKey()
-	case f.guarded && k.isGenerated(k.in.Rows()-1):
+	case f.guarded && k.isGenerated(len(k.in.Rows)-1):
 		f.key = k.generated(k.keys.Len() - 1)
 	case f.guarded && f.rows == 1:
 		f.key = toInt64(e.storedKey(k, 0))
@@ -244,7 +244,7 @@ func judge(f insertFacts, report insertReport) verdict {
 // THD::cleanup_after_query (MySQL's and MariaDB's sql/sql_class.cc), which clears
 // arg_of_last_insert_id_function. The function LAST_INSERT_ID() keeps its value.
 func (e *execution) mayResetID(k *insertion) bool {
-	return k.column.Facts().HasTriggers || k.in.Rows() > 1 && mayCallFunctions(e.plan.key.text)
+	return k.column.Facts().HasTriggers || len(k.in.Rows) > 1 && mayCallFunctions(e.plan.key.text)
 }
 
 // mayCallFunctions reports whether an upsert of several rows may call a stored function, perhaps in
@@ -287,7 +287,7 @@ const builtIn = "  VALUES VALUE ROW UPDATE IN AND OR NOT XOR INTERVAL CASE WHEN 
 // changed reports whether the statement inserted or changed a row. With clientFoundRows, an
 // existing row that stays unchanged counts as one affected row.
 func (k *insertion) changed(report insertReport, foundRows bool) bool {
-	rows := k.in.Rows()
+	rows := len(k.in.Rows)
 	if !k.in.OnDuplicate || k.count(rowInserted) > 0 || !foundRows && rows > 1 {
 		return report.affected != 0
 	}
@@ -296,11 +296,11 @@ func (k *insertion) changed(report insertReport, foundRows bool) bool {
 
 // firstInserted returns the first generated key that was inserted.
 func (k *insertion) firstInserted() (first int64, ok bool) {
-	if k.in.Refused {
+	if k.in.Invalid {
 		return 0, false
 	}
 	next := 0
-	for i := range k.in.Rows() {
+	for i := range k.in.Rows {
 		if !k.isGenerated(i) {
 			continue
 		}
@@ -315,7 +315,7 @@ func (k *insertion) firstInserted() (first int64, ok bool) {
 // lastRowsKey returns the key of the last row: the explicit key, or the existing row's key. It
 // returns 0 if only the server has the key.
 func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
-	last := k.in.Rows() - 1
+	last := len(k.in.Rows) - 1
 	switch {
 	case k.rows != nil && k.rows.lastPresent:
 	case k.isGenerated(last) && report.id == k.generated(k.keys.Len()-1):
@@ -347,7 +347,7 @@ func (e *execution) settleReplaced(ctx context.Context, k *insertion, report *in
 func (e *execution) verify(ctx context.Context, k *insertion, report *insertReport) verdict {
 	keys := e.rowKeys(k)
 	k.mark(rowUncertain)
-	reports := k.in.Guarded && e.session.ReportsInsertIDs()
+	reports := k.in.ReportsExistingKey && e.session.ReportsInsertIDs()
 	found, err := e.session.PresentKeys(ctx, k.in, keys, reports)
 	if err == nil {
 		n := k.compare(keys, found)
@@ -408,7 +408,7 @@ func (k *insertion) isPossible(n rowCounts, affected int64, foundRows bool) bool
 	case affected == unknownCount, k.column.Facts().Triggered:
 		return true
 	case k.in.Replace: // the last row isn't replaced
-		return k.rows.of(k.in.Rows()-1) != rowNotInserted
+		return k.rows.of(len(k.in.Rows)-1) != rowNotInserted
 	case !k.in.OnDuplicate:
 		return n.inserted <= affected && affected <= n.inserted+n.given
 	}
@@ -426,7 +426,7 @@ func (e *execution) warnUnknownKeys(ctx context.Context, k *insertion, err error
 		}
 	}
 	if !k.table.warnedKeys.Swap(true) {
-		e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(k.in), "rows", k.in.Rows(), "error", err)
+		e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(k.in), "rows", len(k.in.Rows), "error", err)
 	}
 }
 
@@ -450,15 +450,15 @@ func (k *insertion) findExisting(report *insertReport, others map[string]bool) {
 // matched reports whether a row certainly existed, so that LAST_INSERT_ID() is the key of the last
 // such row. IGNORE may have skipped a row instead, and a trigger may have changed a new row's key.
 func (k *insertion) matched(report *insertReport) bool {
-	facts, updated := k.column.Facts(), report.affected == 2*int64(k.in.Rows())
+	facts, updated := k.column.Facts(), report.affected == 2*int64(len(k.in.Rows))
 	return k.count(rowNotInserted) > 0 && (updated || !k.in.Ignore && !facts.Triggered) &&
-		!(facts.OtherHasAutoIncrement && k.in.Rows() > 1) // LAST_INSERT_ID() may be that column's value
+		!(facts.OtherHasAutoIncrement && len(k.in.Rows) > 1) // LAST_INSERT_ID() may be that column's value
 }
 
 // verdict returns the verdict on an upsert of one row from the row's state.
 func (k *insertion) verdict() verdict {
 	switch {
-	case !k.in.OnDuplicate || k.in.Rows() > 1 || k.rows.of(0) == rowUncertain:
+	case !k.in.OnDuplicate || len(k.in.Rows) > 1 || k.rows.of(0) == rowUncertain:
 		return unclear
 	case k.rows.of(0) == rowInserted:
 		return allInserted
@@ -477,15 +477,14 @@ func (e *execution) isKey(ctx context.Context, k *insertion, id int64) bool {
 
 // isExpression reports whether an expression may have replaced row i's generated key.
 func (k *insertion) isExpression(i int) bool {
-	kind, _ := k.in.Slot(i)
-	return kind == rewrite.SlotExpression
+	return k.in.Rows[i].Key == rewrite.Expression
 }
 
 func (k *insertion) hasExpressions() bool {
-	if k.in.AllFilled() {
+	if k.in.AllGenerated {
 		return false
 	}
-	for i := range k.in.Rows() {
+	for i := range k.in.Rows {
 		if k.isExpression(i) {
 			return true
 		}
@@ -499,7 +498,7 @@ func (k *insertion) settleGiven(inserted int64) {
 	state := rowUncertain
 	switch {
 	case k.column.Facts().Triggered: // a generated key that the trigger changed looks as if it was skipped
-	case inserted == int64(k.in.Rows()-k.keys.Len()):
+	case inserted == int64(len(k.in.Rows)-k.keys.Len()):
 		state = rowInserted
 	case inserted == 0:
 		state = rowNotInserted

@@ -90,12 +90,13 @@ func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, 
 			to = append(to, nil)
 			continue
 		}
-		kind, param, value := e.plan.Given(k.in, i, row)
-		switch kind {
-		case rewrite.GivenUnknown:
+		v := e.plan.Value(k.in, i, row)
+		value := v.Literal
+		switch v.From {
+		case rewrite.Unknown:
 			return nil, false
-		case rewrite.GivenParam:
-			if value, ok = shardValue(e.user[param].Value); !ok {
+		case rewrite.Argument:
+			if value, ok = shardValue(e.user[v.Arg].Value); !ok {
 				return nil, false
 			}
 		}
@@ -107,7 +108,7 @@ func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, 
 // shardValue returns a bound value as the column stores it. ok is false if only the server knows
 // it.
 func shardValue(bound driver.Value) (value any, ok bool) {
-	switch v := plainKey(bound).(type) {
+	switch v := rewrite.PlainKey(bound).(type) {
 	case nil, int64, uint64, string, time.Time:
 		return v, true
 	case bool:
@@ -159,7 +160,7 @@ func (e *execution) guard(ctx context.Context, k *insertion) error {
 		return nil
 	}
 	var buf [4]any
-	for row := range k.in.Rows() {
+	for row := range k.in.Rows {
 		values, ok := e.shardValues(buf[:0], k, row)
 		if !ok {
 			continue
@@ -202,19 +203,19 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	t, x := p.targets[of].table, p.targets[of].shard
 	set := map[string]any{} // by the column's name in lower case
 	for c, column := range u.Table.Fixed {
-		kind, param, value := p.Set(u, c)
-		switch kind {
-		case rewrite.GivenExpression:
+		v, assigned := p.Assigned(u, c)
+		value := v.Literal
+		switch {
+		case !assigned, v.From == rewrite.Unknown:
+			continue
+		case v.From == rewrite.Expression:
 			wrong := wrongShard(tableName(u.Schema, u.Name), &WrongShardError{Columns: []string{column}, Err: errExpression})
 			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, inUpdate(wrong))
-		case rewrite.GivenParam:
+		case v.From == rewrite.Argument:
 			var ok bool
-			if value, ok = shardValue(args[param].Value); !ok {
+			if value, ok = shardValue(args[v.Arg].Value); !ok {
 				continue
 			}
-		case rewrite.GivenLiteral:
-		default:
-			continue
 		}
 		set[strings.ToLower(column)] = value
 	}
@@ -275,7 +276,7 @@ func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.K
 func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []any) (func(K) bool, int, error)) error {
 	var last []any
 	next := 0
-	for row := range k.in.Rows() {
+	for row := range k.in.Rows {
 		if !k.isGenerated(row) {
 			continue
 		}
@@ -367,10 +368,10 @@ func wrongShard(table string, e *WrongShardError) *StatementError {
 	case e.Err != nil:
 		remedy = "use a value that the rule has a table for"
 	}
-	return &StatementError{
-		Reason: reasonWrongShard, Table: table, Err: e,
+	return refuse(reasonWrongShard, StatementError{
+		Table: table, Err: e,
 		Message: plainText(e, "") + "; " + remedy,
-	}
+	})
 }
 
 // inUpdate changes the message for a row to one for an ON DUPLICATE KEY UPDATE. wrong may be nil.

@@ -266,10 +266,10 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 // Each reason has a sentinel. Errors begin with its text, and wrap it.
 func TestStatementError_sentinels(t *testing.T) {
 	for reason, sentinel := range sentinels {
-		for _, e := range []*StatementError{
-			{Reason: reason}, {Reason: reason, Err: fakedb.Err}, {Reason: reason, Err: fmt.Errorf("%w: %w", sentinel, fakedb.Err)},
-			{Reason: reason, Table: "t", Row: 3, Message: "it is wrong", Err: fakedb.Err},
+		for _, of := range []StatementError{
+			{}, {Err: fakedb.Err}, {Err: fmt.Errorf("%w: %w", sentinel, fakedb.Err)}, {Table: "t", Row: 3, Message: "it is wrong", Err: fakedb.Err},
 		} {
+			e := refuse(reason, of)
 			begins := strings.HasPrefix(e.Error(), sentinel.Error()) && strings.Count(e.Error(), sentinel.Error()) == 1
 			if !begins || !errors.Is(e, sentinel) || errors.Is(e, fakedb.Err) != (e.Err != nil) {
 				t.Errorf("%+v\nhave: %v\nwant: %v", e, e, sentinel)

@@ -8,6 +8,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // stmt is a prepared statement as the program wrote it. Its base is the underlying driver's
@@ -71,7 +72,7 @@ func (s *stmt) set(rules *ruleSet, p *plan) {
 	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added
 	}
-	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&modesOfEach != 0)
+	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.sameIn(p.key.mode^modesOfEach))
 }
 
 // modesOfEach are the modes that the server reads for each execution of a prepared statement. They
@@ -85,11 +86,11 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 	}
 	text, added := s.query, 0
 	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
-		text, added = p.BindText(), p.added
+		text, added = p.Query(), p.added
 	}
-	want := p.Params() + added
+	want := p.NumArgs + added
 	if want > base.MaxPlaceholders {
-		return base.Stmt{}, base.TooManyPlaceholders(p.Params(), added)
+		return base.Stmt{}, base.TooManyPlaceholders(p.NumArgs, added)
 	}
 	prepared, err := s.conn.base.Prepare(ctx, text)
 	if err != nil {
@@ -114,12 +115,12 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 			return use, err
 		}
 	}
-	if current && s.plan != nil && s.plan.Consulted&modesOfEach != 0 {
+	if current && s.plan != nil && !s.plan.sameIn(s.plan.key.mode^modesOfEach) {
 		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
 			return use, err
 		}
-		current = (mode^s.plan.key.mode)&s.plan.Consulted&modesOfEach == 0
+		current = s.plan.sameIn(mode&modesOfEach | s.plan.key.mode&^modesOfEach)
 	}
 	if !current {
 		if err := s.prepare(ctx); err != nil {
@@ -195,7 +196,14 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 // placeholders for keys too.
 func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 	if s.plan.fills() && s.plan.source() == nil {
-		idx += s.plan.FillsBefore(idx)
+		before := idx
+		for i := range s.plan.Inserts {
+			for _, r := range s.plan.Inserts[i].Rows {
+				if r.Arg >= 0 && r.Arg <= before && r.Key != rewrite.Argument && !s.plan.Inserts[i].Invalid {
+					idx++
+				}
+			}
+		}
 	}
 	return s.base.ColumnConverter(idx)
 }

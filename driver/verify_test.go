@@ -45,11 +45,11 @@ func TestVerify_refusesFaults(t *testing.T) {
 	}{
 		{"wrong table", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Name = "other"; return p }},
 		{"wrong column", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan {
-			p.Inserts[0].Table = &rewrite.Table{KeyColumn: "a"}
+			p.Inserts[0].Table = &rewrite.Table{Key: "a"}
 			return p
 		}},
 		{"no insert", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts = nil; return p }},
-		{"wrong number of values", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Refused = true; return p }},
+		{"wrong number of values", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Invalid = true; return p }},
 		{"wrong place of the key", anotherText("INSERT INTO ruled (id, a) VALUES (?, NULL), (?, ?) /* c */")},
 		{"lost comment", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?)")},
 		{"swapped keys", anotherText("INSERT INTO ruled (a, id) VALUES (?, ?), (?, NULL) /* c */")},

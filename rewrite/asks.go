@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"database/sql/driver"
 	"math"
 	"strconv"
 	"strings"
@@ -12,27 +13,62 @@ import (
 // uncertainKey is the reason for refusing a key.
 const uncertainKey = "the server may store the key as 0; write an integer that the column can hold, or leave the key out"
 
-// AsksForKey reports whether a value for the key of a row requests a generated key. The value is an
-// argument of the statement: nil, int64, uint64, float64, bool, string, []byte or time.Time. As with
-// AUTO_INCREMENT, an integer key does if it is nil, or if the server stores the value as 0. A string
-// key does if it is nil or empty. If that is uncertain, AsksForKey returns the reason.
+// AsksForKey reports whether an argument that is the key of a row, counted from 0, requests a
+// generated key. As with AUTO_INCREMENT, an integer key does if it is nil, or if the server stores
+// the value as 0. A string key does if it is nil or empty. The result of a [driver.Valuer] counts. If
+// that is uncertain, the error is a [*StatementError].
 //
 // The function mode returns the session's sql_mode. The function column reports whether the key
 // column stores strings, in which only '0' is a zero, or whether it is unsigned. AsksForKey calls
-// them only if they matter.
+// them only if they matter, and returns their errors.
 func (in *Insert) AsksForKey(
+	value any, row int, sqlMode func() (string, error), column func() (strings, unsigned bool, err error),
+) (bool, error) {
+	mode := func() (sqltoken.Mode, error) {
+		text, err := sqlMode()
+		return sqltoken.ParseMode(text), err
+	}
+	asks, reason, err := in.asksForKey(PlainKey(value), row, mode, column)
+	if err == nil && reason != "" {
+		err = &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Table: in.Name, Row: row + 1,
+			Column: in.Table.Key, Message: reason}
+	}
+	return asks, err
+}
+
+// PlainKey converts a key as database/sql converts an argument: integers become int64, or uint64 if
+// they are larger, and a [driver.Valuer] becomes its value. A key that only the underlying driver can
+// convert stays unchanged. A nil []byte becomes nil.
+func PlainKey(key any) any {
+	switch k := key.(type) {
+	case int64, string, uint64:
+		return key
+	case uint:
+		return uint64(k)
+	}
+	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
+		key = v
+	}
+	if text, ok := key.([]byte); ok && text == nil {
+		return nil
+	}
+	return key
+}
+
+// asksForKey is AsksForKey for a plain value, or a literal. It returns the reason if it is uncertain.
+func (in *Insert) asksForKey(
 	value any, row int, mode func() (sqltoken.Mode, error), column func() (strings, unsigned bool, err error),
 ) (asks bool, reason string, err error) {
 	text, isText := textOf(value)
 	isEmpty := isText && text == ""
 	signed := storing(value, false, true)
 	switch {
-	case value == nil, isEmpty && in.Table.Kind != KindInteger:
+	case value == nil, isEmpty && (in.Table.Strings || in.Table.Untyped):
 		return true, "", nil
-	case in.Table.Kind == KindText, signed == storesOther && storing(value, true, false) == storesOther:
+	case in.Table.Strings, signed == storesOther && storing(value, true, false) == storesOther:
 		return false, "", nil
 	}
-	keepsStrings, unsigned := in.Table.Kind == KindUnknown, false
+	keepsStrings, unsigned := in.Table.Untyped, false
 	isZero := signed == storesZero && storing(value, true, true) == storesZero
 	if !isZero && !keepsStrings {
 		if keepsStrings, unsigned, err = column(); err != nil || signed == storesOther && !unsigned {

@@ -22,8 +22,8 @@ func rowsText(size int) string {
 }
 
 func benchmarkOptions() Options {
-	table := &Table{KeyColumn: "id", Kind: KindInteger}
-	return Options{Tables: func(_, name string) *Table {
+	table := &Table{Key: "id"}
+	return Options{Table: func(_, name string) *Table {
 		if name != "t" {
 			return nil
 		}
@@ -32,7 +32,7 @@ func benchmarkOptions() Options {
 }
 
 func benchmarkKeys(p *Plan) []Keys {
-	keys := []Keys{{Ints: make([]int64, p.Fills())}}
+	keys := []Keys{{Ints: make([]int64, p.NumKeys)}}
 	for i := range keys[0].Ints {
 		keys[0].Ints[i] = 1_000_000_000_000_000_000 + int64(i)
 	}
@@ -95,7 +95,7 @@ func BenchmarkLiteralText(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				plan.LiteralText(keys)
+				plan.Literal(keys)
 			}
 			perByte(b, text)
 		})

@@ -24,12 +24,10 @@ func TestPlan_consultedCharset(t *testing.T) {
 		"INSERT INTO free (s) VALUES ('é'); REPLACE x":   true,
 		"/* é */ INSERT INTO free (s) VALUES ('é')":      true,
 		"INSERT INTO t (a) VALUES (1234567, 'abcdefg')é": true,
-		"ANALYZE SELECT 'é'":                             true,
-		"ANALYZE SELECT 'e'":                             false,
 	} {
 		p, err := Parse(text, goldenOptions(0))
-		if err == nil && p.ConsultedCharset != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, p.ConsultedCharset, want)
+		if err == nil && p.anyText != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, p.anyText, want)
 		}
 	}
 }
@@ -37,37 +35,31 @@ func TestPlan_consultedCharset(t *testing.T) {
 // Placeholders are counted as far as the text is read.
 func TestParse_params(t *testing.T) {
 	for text, want := range map[string]int{
-		"?": 1, "CREATE PROCEDURE p() SELECT ?; ANALYZE SELECT ?": 2, "INSERT INTO t (a) VALUES (?), (?)": 2,
+		"SELECT ?": 0, "INSERT INTO t (a) VALUES (?), (?)": 2,
 		"INSERT INTO t (a) SELECT ? FROM x WHERE b = ? ON DUPLICATE KEY UPDATE a = ?": 3,
 	} {
-		if have := mustParse(t, text, Options{}).Params(); have != want {
+		if have := mustParse(t, text, Options{}).NumArgs; have != want {
 			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
 		}
 	}
 }
 
 // A query that gives the key itself is left alone where explicit keys are kept.
-func TestInsert_keepsSource(t *testing.T) {
-	for text, want := range map[string]bool{
-		"INSERT INTO k (id, a) SELECT 1, 2": true, "INSERT INTO k (a, id) SELECT 1, 2": true, "INSERT INTO k (a) SELECT 2": false,
-		"INSERT INTO t (id, a) SELECT 1, 2": false, "INSERT INTO k (id, a) VALUES (1, 2)": false,
+func TestInsert_keysOfQueries(t *testing.T) {
+	for text, want := range map[string]KeySource{
+		"INSERT INTO k (id, a) SELECT 1, 2": Literal, "INSERT INTO k (a, id) SELECT 1, 2": Literal, "INSERT INTO k (a) SELECT 2": Generated,
+		"INSERT INTO t (id, a) SELECT 1, 2": Expression, "INSERT INTO t (a) SELECT 2": Generated,
 	} {
-		if have := mustParse(t, text, Options{}).Inserts[0].KeepsSource(); have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
+		if in := mustParse(t, text, Options{}).Inserts[0]; len(in.Rows) != 1 || in.Rows[0] != (Row{want, -1}) || in.AllGenerated != (want == Generated) {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, in.Rows, want)
 		}
 	}
 }
 
-// INSERTs into other tables are those between two statements.
-func TestPlan_insertsElsewhere(t *testing.T) {
+func TestPlan_elsewhere(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (1); COMMIT; INSERT INTO t (a) VALUES (1)", Options{})
-	for _, tt := range []struct {
-		from, to int
-		want     bool
-	}{{0, 3, true}, {0, 2, true}, {0, 1, false}, {1, 3, false}, {-1, 1, false}, {-1, 9, true}} {
-		if have := p.InsertsElsewhere(tt.from, tt.to); have != tt.want {
-			t.Errorf("after %d and before %d\nhave: %v\nwant: %v", tt.from, tt.to, have, tt.want)
-		}
+	if len(p.Elsewhere) != 1 || p.Elsewhere[0] != 1 {
+		t.Errorf("have: %v\nwant: the second statement", p.Elsewhere)
 	}
 }
 
@@ -78,28 +70,23 @@ func TestPlan_reportUpserts(t *testing.T) {
 		"INSERT INTO t (a) VALUES (1)" + update: true, "INSERT INTO t (a) VALUES (1), (2)" + update: false,
 		"INSERT INTO t (a) VALUES (1)": false, "COMMIT; INSERT INTO t (a) VALUES (1)" + update: false,
 	} {
-		p := mustParse(t, text, Options{})
-		if p.ReportUpserts(); p.Inserts[0].Guarded != want || p.Inserts[0].InText {
-			t.Errorf("%s\nhave: guarded %v, in the text %v\nwant: %v, not", text, p.Inserts[0].Guarded, p.Inserts[0].InText, want)
+		p := mustParse(t, text, Options{Server: serverVitess, ReportKeys: true})
+		if p.Inserts[0].ReportsExistingKey != want || p.Inserts[0].ReportsFirstKey {
+			t.Errorf("%s\nhave: guarded %v, in the text %v\nwant: %v, not", text, p.Inserts[0].ReportsExistingKey, p.Inserts[0].ReportsFirstKey, want)
 		}
 	}
 }
 
 // Methods return the zero value for rows beyond the plan's.
 func TestPlan_beyondItsRows(t *testing.T) {
-	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Tables: shardedByA})
+	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Table: shardedByA})
 	in := &p.Inserts[0]
-	for _, i := range []int{-1, 2, math.MaxInt} {
-		if kind, param := in.Slot(i); kind != SlotFill || param != 0 {
-			t.Errorf("row %d\nhave: %d, %d\nwant: the zero value", i, kind, param)
-		}
-	}
-	if kind, param := in.Slot(1); kind != SlotParam || param != 1 {
-		t.Errorf("have: %d, %d\nwant: the second argument", kind, param)
+	if have := in.Rows[1]; have != (Row{Argument, 1}) {
+		t.Errorf("have: %v\nwant: the second argument", have)
 	}
 	for _, at := range [][2]int{{0, 2}, {1, 0}} {
-		if kind, _, _ := p.Given(in, at[0], at[1]); kind != GivenUnknown {
-			t.Errorf("column %d of row %d\nhave: %d\nwant: unknown", at[0], at[1], kind)
+		if have := p.Value(in, at[0], at[1]); have.From != Unknown {
+			t.Errorf("column %d of row %d\nhave: %v\nwant: unknown", at[0], at[1], have)
 		}
 	}
 }
@@ -108,36 +95,36 @@ func shardedByA(_, name string) *Table {
 	if name != "t" {
 		return nil
 	}
-	return &Table{KeyColumn: "id", Kind: KindInteger, Sharding: []string{"a"}, Fixed: []string{"a"}, Columns: []string{"id", "a"}}
+	return &Table{Key: "id", Recorded: []string{"a"}, Fixed: []string{"a"}, Columns: []string{"id", "a"}}
 }
 
 // A string with letters beyond ASCII is known in UTF-8 only.
 func TestGiven_charsets(t *testing.T) {
 	for _, tt := range []struct {
 		text    string
-		charset sqltoken.Charset
-		want    GivenKind
+		charset string
+		want    KeySource
 	}{
-		{"'ä'", sqltoken.UTF8, GivenLiteral}, {"'ä'", sqltoken.ParseCharset("latin1"), GivenUnknown},
-		{"'a'", sqltoken.UTF8, GivenLiteral}, {"'a'", sqltoken.ParseCharset("latin1"), GivenLiteral}, {"5", sqltoken.ParseCharset("latin1"), GivenLiteral},
-		{"f(a)", sqltoken.UTF8, GivenUnknown},
+		{"'ä'", "utf8mb4", Literal}, {"'ä'", "latin1", Unknown},
+		{"'a'", "", Literal}, {"'a'", "latin1", Literal}, {"5", "latin1", Literal},
+		{"f(a)", "utf8mb3", Unknown},
 	} {
-		p := mustParse(t, "INSERT INTO t (id, a) VALUES (1, "+tt.text+")", Options{Tables: shardedByA, Charset: tt.charset})
-		if kind, _, _ := p.Given(&p.Inserts[0], 0, 0); kind != tt.want {
-			t.Errorf("%s in charset %d\nhave: %d\nwant: %d", tt.text, tt.charset, kind, tt.want)
+		p := mustParse(t, "INSERT INTO t (id, a) VALUES (1, "+tt.text+")", Options{Table: shardedByA, Charset: tt.charset})
+		if have := p.Value(&p.Inserts[0], 0, 0); have.From != tt.want {
+			t.Errorf("%s in charset %s\nhave: %v\nwant: %s", tt.text, tt.charset, have, tt.want)
 		}
 	}
 }
 
 // x'41' is a number or a string, depending on the server and on the column.
 func TestGiven_hexadecimal(t *testing.T) {
-	for dialect := range DialectVitess + 1 {
+	for _, server := range append(goldenServers, "") {
 		for _, text := range []string{"x'41'", "X'41'", "(x'41')", "0x41", "b'1'"} {
-			tables := func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindText, Sharding: []string{"a"}} }
-			opts := Options{Tables: tables, Dialect: func() (Dialect, error) { return dialect, nil }}
+			tables := func(string, string) *Table { return &Table{Key: "id", Strings: true, Recorded: []string{"a"}} }
+			opts := Options{Table: tables, Server: server}
 			p := mustParse(t, "INSERT INTO t (id, a) VALUES (X'41', "+text+")", opts)
-			if kind, _, value := p.Given(&p.Inserts[0], 0, 0); kind != GivenUnknown {
-				t.Errorf("%s in dialect %d\nhave: %d, %v\nwant: unknown", text, dialect, kind, value)
+			if have := p.Value(&p.Inserts[0], 0, 0); have.From != Unknown {
+				t.Errorf("%s for server %q\nhave: %v\nwant: unknown", text, server, have)
 			}
 		}
 	}
@@ -147,8 +134,8 @@ func TestGiven_hexadecimal(t *testing.T) {
 func TestGivenNumbers_longest(t *testing.T) {
 	const text = "INSERT INTO free VALUES (7, '')"
 	for _, more := range []int{0, 1} {
-		long := strings.Replace(text, "''", "'"+strings.Repeat("x", maxGiven-len(text)+more)+"'", 1)
-		numbers, plain := mustParse(t, long, Options{}).GivenNumbers()
+		long := strings.Replace(text, "''", "'"+strings.Repeat("x", maxExplicit-len(text)+more)+"'", 1)
+		numbers, plain := mustParse(t, long, Options{}).ExplicitNumbers()
 		if want := more == 0; plain != want || (len(numbers) == 1) != want {
 			t.Errorf("%d bytes\nhave: %v, plain: %v\nwant: %v", len(long), numbers, plain, want)
 		}
@@ -157,11 +144,11 @@ func TestGivenNumbers_longest(t *testing.T) {
 
 // A key column whose name has letters beyond ASCII is known in UTF-8 only.
 func TestParse_keyColumnBeyondASCII(t *testing.T) {
-	tables := func(string, string) *Table { return &Table{KeyColumn: "ключ", Kind: KindInteger} }
-	for charset, refused := range map[sqltoken.Charset]bool{sqltoken.UTF8: false, sqltoken.ParseCharset("latin1"): true, sqltoken.ParseCharset("gbk"): true} {
-		_, err := Parse("INSERT INTO t (a) VALUES (1)", Options{Tables: tables, Charset: charset})
+	tables := func(string, string) *Table { return &Table{Key: "ключ"} }
+	for charset, refused := range map[string]bool{"": false, "utf8mb3": false, "latin1": true, "gbk": true} {
+		_, err := Parse("INSERT INTO t (a) VALUES (1)", Options{Table: tables, Charset: charset})
 		if errors.Is(err, ErrUnsupportedStatement) != refused || !refused && err != nil {
-			t.Errorf("charset %d\nhave: %v\nwant: refused: %v", charset, err, refused)
+			t.Errorf("charset %s\nhave: %v\nwant: refused: %v", charset, err, refused)
 		}
 	}
 }
@@ -170,13 +157,13 @@ func TestParse_keyColumnBeyondASCII(t *testing.T) {
 func TestParse_answersThatAreErrors(t *testing.T) {
 	away := errors.New("the server is gone")
 	opts := Options{
-		Tables:    func(string, string) *Table { return &Table{KeyColumn: "id"} },
-		Columns:   func(*Insert) ([]string, error) { return nil, away },
-		Dialect:   func() (Dialect, error) { return 0, away },
-		KeyColumn: func(*Insert) (bool, bool, error) { return false, false, away },
+		Table:        func(string, string) *Table { return &Table{Key: "id"} },
+		AskColumns:   func(*Insert) ([]string, error) { return nil, away },
+		AskServer:    func() (Server, error) { return Server{}, away },
+		AskKeyColumn: func(*Insert) (bool, bool, error) { return false, false, away },
 	}
 	integer := opts
-	integer.Tables = func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindInteger} }
+	integer.Table = func(string, string) *Table { return &Table{Key: "id"} }
 	for text, o := range map[string]Options{
 		"INSERT INTO t (id) VALUES (-1)":          integer,
 		"INSERT INTO t VALUES (5)":                opts,
@@ -281,8 +268,8 @@ func TestAsksForKey_values(t *testing.T) {
 		{literal{"-0x00", true}, of{mode: sqltoken.Strict, unsigned: true}, true},
 		{literal{"5", true}, of{unsigned: true}, false},
 	} {
-		in := Insert{Table: &Table{Kind: KindInteger}, Ignore: tt.of.ignore}
-		asks, reason, err := in.AsksForKey(tt.value, tt.of.row,
+		in := Insert{Table: &Table{}, Ignore: tt.of.ignore}
+		asks, reason, err := in.asksForKey(tt.value, tt.of.row,
 			func() (sqltoken.Mode, error) { return tt.of.mode, nil },
 			func() (strings, unsigned bool, err error) { return tt.of.strings, tt.of.unsigned, nil })
 		have := any(asks)
@@ -298,18 +285,19 @@ func TestAsksForKey_values(t *testing.T) {
 // A key of a kind other than an integer needs no fact about the server.
 func TestAsksForKey_otherKinds(t *testing.T) {
 	none := func() (strings, unsigned bool, err error) { panic("asks for the column") }
+	strings, untyped := &Table{Strings: true}, &Table{Untyped: true}
 	for _, tt := range []struct {
-		kind  Kind
+		table *Table
 		value any
 		want  bool
 	}{
-		{KindText, nil, true}, {KindText, "", true}, {KindText, []byte{}, true}, {KindText, "0", false}, {KindText, int64(0), false}, {KindText, "x", false},
-		{KindUnknown, nil, true}, {KindUnknown, "", true}, {KindUnknown, "0", true}, {KindUnknown, int64(0), true}, {KindUnknown, "x", false}, {KindUnknown, int64(-1), false},
+		{strings, nil, true}, {strings, "", true}, {strings, []byte{}, true}, {strings, "0", false}, {strings, int64(0), false}, {strings, "x", false},
+		{untyped, nil, true}, {untyped, "", true}, {untyped, "0", true}, {untyped, int64(0), true}, {untyped, "x", false}, {untyped, int64(-1), false},
 	} {
-		in := Insert{Table: &Table{Kind: tt.kind}}
-		have, reason, err := in.AsksForKey(tt.value, 0, func() (sqltoken.Mode, error) { return 0, nil }, none)
-		if have != tt.want || reason != "" || err != nil {
-			t.Errorf("kind %d, %#v\nhave: %v, %q, %v\nwant: %v", tt.kind, tt.value, have, reason, err, tt.want)
+		in := Insert{Table: tt.table}
+		have, err := in.AsksForKey(tt.value, 0, func() (string, error) { return "", nil }, none)
+		if have != tt.want || err != nil {
+			t.Errorf("%+v, %#v\nhave: %v, %v\nwant: %v", *tt.table, tt.value, have, err, tt.want)
 		}
 	}
 }
@@ -323,7 +311,7 @@ func TestKept_numbers(t *testing.T) {
 		"18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES ("+text+", 1)", Options{})
-		if have := p.Kept(&p.Inserts[0], 0); have != want {
+		if have := p.LiteralKey(&p.Inserts[0], 0); have != want {
 			t.Errorf("%s\nhave: %#v\nwant: %#v", text, have, want)
 		}
 	}
@@ -337,7 +325,7 @@ func TestInsert_firstFill(t *testing.T) {
 		"(5), (NULL), (1 + 1)": 1, "(5), (1 + 1), (NULL)": -1, "(NULL), (?)": -1, "(?), (NULL)": -1, "(NULL), (1 + 1), (?)": -1,
 	} {
 		p := mustParse(t, "INSERT INTO t (id) VALUES "+rows, Options{})
-		if have := p.Inserts[0].firstFill(); have != want {
+		if have := p.Inserts[0].firstGenerated(); have != want {
 			t.Errorf("%s\nhave: %d\nwant: %d", rows, have, want)
 		}
 	}
@@ -359,8 +347,8 @@ func TestParse_consulted(t *testing.T) {
 		`INSERT INTO t (id) VALUES (1 + 1)`:                   sqltoken.NoAutoValueOnZero,
 	} {
 		p := mustParse(t, text, Options{})
-		if p.Consulted != want {
-			t.Errorf("%s\nhave:%s\nwant:%s", text, namesOf(p.Consulted), namesOf(want))
+		if p.consulted != want {
+			t.Errorf("%s\nhave:%s\nwant:%s", text, namesOf(p.consulted), namesOf(want))
 		}
 	}
 }
@@ -372,7 +360,7 @@ func TestParse_errorsNameTheirPlace(t *testing.T) {
 		"INSERT INTO t\n(a)\nVALUES (1) wha": "line 3, column 12",
 		"INSERT INTO t what":                 "line 1, column 15",
 	} {
-		if _, err := Parse(text, Options{Tables: goldenTables}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(text, Options{Table: goldenTables}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q\nhave: %v\nwant: %s", text, err, want)
 		}
 	}

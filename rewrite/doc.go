@@ -1,6 +1,6 @@
 // Package rewrite parses INSERT and REPLACE statements of MySQL and MariaDB and adds keys to them.
 //
-// [Parse] returns a [Plan] for a string. [Plan.BindText] and [Plan.LiteralText] return the
+// [Parse] returns a [Plan] for a string. [Plan.Query] and [Plan.Literal] return the
 // statement with keys. The package performs no I/O and has no state. A plan can be used for any
 // number of executions.
 //

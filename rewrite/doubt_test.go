@@ -45,15 +45,15 @@ func TestParse_whatServersReadDifferently(t *testing.T) {
 		tables := func(_, name string) *Table {
 			switch strings.ToLower(name) {
 			case "t":
-				return &Table{KeyColumn: "id", Kind: KindInteger, Sharding: []string{"a"}}
+				return &Table{Key: "id", Recorded: []string{"a"}}
 			case "ikt":
-				return &Table{KeyColumn: "id", Kind: KindInteger}
+				return &Table{Key: "id"}
 			case "kt":
-				return &Table{KeyColumn: "id", Kind: KindInteger, Sharding: []string{"user"}, Fixed: []string{"user"}}
+				return &Table{Key: "id", Recorded: []string{"user"}, Fixed: []string{"user"}}
 			}
 			return nil
 		}
-		p, err := Parse(c.query, Options{Tables: tables})
+		p, err := Parse(c.query, Options{Table: tables})
 		have := passes
 		switch {
 		case errors.Is(err, ErrUnsupportedStatement):

@@ -12,41 +12,72 @@ import (
 // table that can't get keys. Such a statement is not sent to the server.
 var ErrUnsupportedStatement = errors.New("shardkey: cannot add keys to the statement")
 
-// StatementError is the error for a statement that can't get keys.
+// StatementError is the error for an INSERT or REPLACE into a sharded table that is refused. No row
+// was inserted. The chain has Sentinel and Err. The message contains no value of a row.
 type StatementError struct {
-	Table  string // the table in the statement
-	Reason string // the problem and the fix
-	Offset int    // position in the string, in bytes from 0
-	Line   int    // line of the position, from 1
-	Column int    // byte in the line, from 1
-	Near   string // the statement at the position, without literals
+	// Reason is a word for the kind of refusal. [Parse] and [Plan.Rewrite] use unsupported; package
+	// driver has others.
+	Reason string
+	// Sentinel is the error of that kind, such as [ErrUnsupportedStatement].
+	Sentinel error
+	Table    string // the name in the statement, or the logical table; may be empty
+	Row      int    // the row in its INSERT, from 1; 0 if the error isn't about one row
+	Column   string // the table's column; empty if the error isn't about one column
+	// Line and Char are the position in the statement, from 1: the line, and the byte in the line.
+	// They are 0 if unknown. Near quotes the statement there, without literals.
+	Line, Char int
+	Near       string
+	// Message describes the problem and the fix. If it is empty, Err describes them.
+	Message string
+	// Err is the cause. It may be nil.
+	Err error
 }
+
+const unsupported = "unsupported"
 
 func (e *StatementError) Error() string {
-	msg := ErrUnsupportedStatement.Error()
+	begin := "shardkey: the statement was refused"
+	if e.Sentinel != nil {
+		begin = e.Sentinel.Error()
+	}
+	switch {
+	case e.Message == "" && e.Err == nil:
+		return begin
+	case e.Message == "":
+		return begin + ": " + strings.TrimPrefix(strings.TrimPrefix(e.Err.Error(), begin+": "), "shardkey: ")
+	}
+	var b strings.Builder
+	b.WriteString(begin)
 	if e.Table != "" {
-		msg += ": table " + e.Table
+		b.WriteString(": table " + e.Table)
 	}
-	msg += fmt.Sprintf(": line %d, column %d", e.Line, e.Column)
-	if e.Near != "" {
-		msg += " near " + e.Near
+	if e.Row > 0 {
+		fmt.Fprintf(&b, ": row %d", e.Row)
 	}
-	return msg + ": " + e.Reason
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ": line %d, column %d near %s", e.Line, e.Char, e.Near)
+	}
+	b.WriteString(": " + e.Message)
+	return b.String()
 }
 
-func (e *StatementError) Unwrap() error { return ErrUnsupportedStatement }
-
-// NewStatementError returns the error for a statement at an offset in text. opts are the options
-// that text is parsed with.
-func NewStatementError(text string, opts Options, offset int, table, reason string) *StatementError {
-	offset = min(offset, len(text))
-	line, column := sqltoken.Position(text, offset)
-	return &StatementError{
-		Table:  strings.ToValidUTF8(table, "\uFFFD"),
-		Reason: reason,
-		Offset: offset,
-		Line:   line,
-		Column: column,
-		Near:   sqltoken.Near(text[offset:], opts.Mode, opts.Charset),
+func (e *StatementError) Unwrap() []error {
+	var chain []error
+	for _, err := range []error{e.Sentinel, e.Err} {
+		if err != nil {
+			chain = append(chain, err)
+		}
 	}
+	return chain
+}
+
+// refuse returns the error for a statement at an offset in the string.
+func (p *parser) refuse(offset int, table, reason string) *StatementError {
+	text := p.plan.text
+	offset = min(offset, len(text))
+	e := &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Message: reason,
+		Table: strings.ToValidUTF8(table, "\uFFFD")}
+	e.Line, e.Char = sqltoken.Position(text, offset)
+	e.Near = sqltoken.Near(text[offset:], p.plan.mode, p.plan.charset)
+	return e
 }

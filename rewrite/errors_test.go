@@ -7,16 +7,17 @@ import (
 )
 
 func TestStatementError_text(t *testing.T) {
-	_, err := Parse("INSERT INTO t\n  (a) VALUES (1) x 'secret'", Options{Tables: goldenTables})
+	_, err := Parse("INSERT INTO t\n  (a) VALUES (1) x 'secret'", Options{Table: goldenTables})
 	var have *StatementError
 	if !errors.As(err, &have) || !errors.Is(err, ErrUnsupportedStatement) {
 		t.Fatalf("have: %#v\nwant: *StatementError", err)
 	}
-	want := StatementError{"`t`", "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement", 31, 2, 18, `"x ?"`}
+	want := StatementError{Reason: "unsupported", Sentinel: ErrUnsupportedStatement, Table: "t", Line: 2, Char: 18, Near: `"x ?"`,
+		Message: "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"}
 	if *have != want {
 		t.Errorf("have: %+v\nwant: %+v", *have, want)
 	}
-	text := "shardkey: cannot add keys to the statement: table `t`: line 2, column 18 near \"x ?\": expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"
+	text := "shardkey: cannot add keys to the statement: table t: line 2, column 18 near \"x ?\": expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"
 	if have.Error() != text {
 		t.Errorf("have: %s\nwant: %s", have, text)
 	}
@@ -34,7 +35,7 @@ func TestErrors_showNoLiterals(t *testing.T) {
 	for _, text := range texts {
 		for end := range len(text) {
 			for _, cut := range []string{text[:end], text[:end] + ")" + text[end:], text[:end] + "'" + text[end:]} {
-				_, err := Parse(cut, Options{Tables: goldenTables})
+				_, err := Parse(cut, Options{Table: goldenTables})
 				if err == nil {
 					continue
 				}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -33,7 +34,7 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 
 // CountPlaceholders counts the placeholders that the lexer finds in a statement.
 func CountPlaceholders(text string, opts Options) int {
-	lx, n := sqltoken.NewLexer(text, opts.Mode, opts.Charset), 0
+	lx, n := sqltoken.NewLexer(text, sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(cmp.Or(opts.Charset, "utf8mb4"))), 0
 	for {
 		switch t := lx.Next(); t.Kind {
 		case sqltoken.EOF, sqltoken.Bad:
@@ -48,7 +49,7 @@ func CountPlaceholders(text string, opts Options) int {
 func (p *Plan) SetSent(text string) { p.bind.Store(&text) }
 
 // SetParams sets the number of the user's placeholders in a plan.
-func (p *Plan) SetParams(n int) { p.params = n }
+func (p *Plan) SetParams(n int) { p.NumArgs = n }
 
 // SetHead moves and replaces the addition to the column list.
 func (in *Insert) SetHead(at int, text string) { in.headAt, in.headText = at, text }
@@ -57,21 +58,20 @@ func (in *Insert) SetHead(at int, text string) { in.headAt, in.headText = at, te
 func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
 
 // SetSlot sets the bytes that the key of a row replaces.
-func (in *Insert) SetSlot(row, at, end int) {
-	in.slots[row].at, in.slots[row].end = uint32(at), uint32(end)
-}
+func (in *Insert) SetSlot(row, at, end int) { in.places[row] = place{uint32(at), uint32(end)} }
 
 // SwapSlots exchanges the kinds of key and the arguments of two rows.
 func (in *Insert) SwapSlots(a, b int) {
-	one, other := &in.slots[a], &in.slots[b]
-	one.kind, other.kind, one.before, other.before = other.kind, one.kind, other.before, one.before
+	in.Rows[a], in.Rows[b] = in.Rows[b], in.Rows[a]
 }
 
 // SetArgument makes another argument decide about the key of a row.
-func (in *Insert) SetArgument(row, param int) { in.slots[row].before = uint32(param) }
+func (in *Insert) SetArgument(row, param int) { in.Rows[row].Arg = param }
 
 // DropRow forgets the last row.
-func (in *Insert) DropRow() { in.slots = in.slots[:len(in.slots)-1] }
+func (in *Insert) DropRow() {
+	in.Rows, in.places = in.Rows[:len(in.Rows)-1], in.places[:len(in.places)-1]
+}
 
 // CheckStatementError checks that an error is complete.
 func CheckStatementError(t *testing.T, text string, err error) {
@@ -80,7 +80,7 @@ func CheckStatementError(t *testing.T, text string, err error) {
 	switch {
 	case !errors.As(err, &failed), !errors.Is(err, ErrUnsupportedStatement):
 		t.Fatalf("%q\nhave: %#v\nwant: *StatementError", text, err)
-	case failed.Offset < 0, failed.Offset > len(text), failed.Line < 1, failed.Column < 1, failed.Near == "", failed.Reason == "":
+	case failed.Line < 1, failed.Char < 1, failed.offset(text) > len(text), failed.Near == "", failed.Message == "":
 		t.Fatalf("%q\n%#v", text, failed)
 	}
 }

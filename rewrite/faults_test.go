@@ -28,7 +28,7 @@ var faults = []struct {
 }{
 	{"wrong table", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Name = "inv" }},
 	{"wrong schema", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Schema = "other" }},
-	{"wrong column in the rule's table", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Table = &rewrite.Table{KeyColumn: "uid"} }},
+	{"wrong column in the rule's table", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Table = &rewrite.Table{Key: "uid"} }},
 	{"wrong column in the text", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {
 		in.SetHead(strings.Index(faultOne, ")"), ", `uid`")
 	}},
@@ -38,7 +38,7 @@ var faults = []struct {
 	}},
 	{"a value too many", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetKeyPrefix(", 1, ") }},
 	{"a value too few", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetKeyPrefix(" + ") }},
-	{"wrong number of values", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Refused = true }},
+	{"wrong number of values", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Invalid = true }},
 	{"the key of a row before its end", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) {
 		at := strings.Index(faultOne, "?")
 		in.SetSlot(0, at, at)
@@ -81,7 +81,7 @@ var faults = []struct {
 	{"all inserts lost", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts = nil }},
 	{"an insert too many", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {
 		p.Inserts = append(p.Inserts, *in)
-		p.Inserts[1].Refused = true
+		p.Inserts[1].Invalid = true
 	}},
 	{"no REPLACE", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts[1].Replace = false }},
 	{"IGNORE", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Ignore = true }},
@@ -92,16 +92,16 @@ var faults = []struct {
 	}},
 	{"wrong columns of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Columns = []string{"s"} }},
 	{"wrong key of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.KeyIndex = 0 }},
-	{"a query that ends late", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.QueryParams, in.Source.TailParams = 2, 0 }},
+	{"a query that ends late", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.QueryArgs, in.Source.TailArgs = 2, 0 }},
 	{"a query for another table", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Head = "INSERT INTO s" }},
-	{"another query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Query = "SELECT a FROM s" }},
+	{"another query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Select = "SELECT a FROM s" }},
 	{"a query with its tail lost", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Tail = "" }},
 }
 
 // TestCheck_agreesWithCommentsBefore: a statement begins after the comments.
 func TestCheck_agreesWithCommentsBefore(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
-	opts.Mode = 0
+	opts.SQLMode = ""
 	for _, before := range []string{"# y '\n", "/* c */ ", "-- x\n\n/* */", "SELECT 1;\n# y\n"} {
 		for _, statement := range []string{"INSERT t/* c */ (a) SELECT a FROM s WHERE a > ? # end ?", "INSERT INTO t (a) VALUES (?)"} {
 			text := before + statement
@@ -119,11 +119,11 @@ func TestCheck_agreesWithCommentsBefore(t *testing.T) {
 // TestCheck_agreesWithMarksInStrings: a comment mark in a string that asks for a key isn't a comment.
 func TestCheck_agreesWithMarksInStrings(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
-	opts.Mode = 0 // lax: the server would store 0
+	opts.SQLMode = "" // lax: the server would store 0
 	for _, key := range []string{`'-- 0'`, `'a# '`, `'x/*'`, `'*/'`, `'# '`, `' '`, `"it's -- "`, `'it''s #'`, `'\'# '`, `'a' '-- b'`, `N'#'`, `_latin1'-- '`, `('-- 0')`} {
 		text := "INSERT INTO t (id, a) VALUES (" + key + ", 1)"
 		plan, err := rewrite.Parse(text, opts)
-		if err != nil || plan.Fills() != 1 {
+		if err != nil || plan.NumKeys != 1 {
 			t.Errorf("%s\nhave: %v\nwant: a generated key", text, err)
 			continue
 		}
@@ -135,7 +135,7 @@ func TestCheck_agreesWithMarksInStrings(t *testing.T) {
 
 func TestCheck_refusesFaults(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
-	opts.Mode = 0
+	opts.SQLMode = ""
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			plan, err := rewrite.Parse(f.text, opts)
@@ -145,10 +145,11 @@ func TestCheck_refusesFaults(t *testing.T) {
 			if outcome, err := tidb.Check(f.text, opts, plan); err != nil || outcome != tidb.OutcomeAgreed {
 				t.Fatalf("without the fault\nhave: %d, %v\nwant: agreed", outcome, err)
 			}
-			if plan, err = rewrite.Parse(f.text, opts); err != nil {
+			reporting := opts
+			reporting.ReportKeys = true
+			if plan, err = rewrite.Parse(f.text, reporting); err != nil {
 				t.Fatal(err)
 			}
-			plan.Report()
 			f.plant(plan, &plan.Inserts[0])
 			outcome, err := tidb.Check(f.text, opts, plan)
 			var disagreement *tidb.DisagreementError
@@ -170,7 +171,7 @@ func TestCheckKeys_seesSwappedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := []rewrite.Keys{{Ints: []int64{5, 6}}}
-	plan.BindText()
+	plan.Query()
 	if outcome, err := tidb.CheckKeys(text, opts, plan, keys); outcome != tidb.OutcomeAgreed {
 		t.Errorf("have: %d, %v\nwant: agreed", outcome, err)
 	}

@@ -9,52 +9,53 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// GivenKind is the form in which a row has the value of a column in [Table.Sharding].
-type GivenKind uint8
-
-const (
-	// GivenUnknown: only the server knows the value. It is an expression or DEFAULT, or the
-	// statement doesn't list the column.
-	GivenUnknown GivenKind = iota
-	// GivenLiteral: the value is a literal.
-	GivenLiteral
-	// GivenParam: the value is an argument.
-	GivenParam
-	// GivenExpression: an UPDATE assigns an expression; see [Plan.Set].
-	GivenExpression
-	// GivenNot: an UPDATE doesn't change the column.
-	GivenNot
-)
+// Value is a value of a row, or of an assignment. [Unknown] is that of an expression or DEFAULT, or
+// of a column that the statement doesn't list.
+type Value struct {
+	From KeySource // Argument, Literal or Unknown; for an assignment also Expression
+	Arg  int       // the index of the argument
+	// Literal is an int64, uint64, *big.Int or string, or nil for NULL.
+	Literal any
+}
 
 // given is the form of a value. Its field at is the index of the argument or the position of the
 // literal. It has 32 bits, since servers accept no statement of 2 GiB.
 type given struct {
-	kind GivenKind
+	form givenForm
 	at   int32
 }
 
-// Given returns the form of a row's value of the column Table.Sharding[column]. For an argument,
-// param is its index. For a literal, value is an int64, uint64, *big.Int or string, or nil for
-// NULL.
-func (p *Plan) Given(in *Insert, column, row int) (kind GivenKind, param int, value any) {
+type givenForm uint8
+
+const (
+	givenUnknown givenForm = iota
+	givenLiteral
+	givenArgument
+	givenExpression // assigned in ON DUPLICATE KEY UPDATE
+	givenNot        // not assigned there
+)
+
+// Value returns a row's value of the column [Table].Recorded[column].
+func (p *Plan) Value(in *Insert, column, row int) Value {
 	if column >= len(in.given) || row >= len(in.given[column]) {
-		return GivenUnknown, 0, nil
+		return Value{From: Unknown}
 	}
 	return p.resolve(in.given[column][row], inSet)
 }
 
-// resolve returns the form of a value within a clause; see [Plan.Given].
-func (p *Plan) resolve(g given, in clause) (kind GivenKind, param int, value any) {
-	switch g.kind {
-	case GivenParam:
-		return GivenParam, int(g.at), nil
-	case GivenLiteral:
+// resolve returns a value within a clause.
+func (p *Plan) resolve(g given, in clause) Value {
+	switch g.form {
+	case givenArgument:
+		return Value{From: Argument, Arg: int(g.at)}
+	case givenLiteral:
 		if value, ok := p.literalAt(int(g.at), in); ok {
-			return GivenLiteral, 0, value
+			return Value{From: Literal, Literal: value}
 		}
-		return GivenUnknown, 0, nil
+	case givenExpression:
+		return Value{From: Expression}
 	}
-	return g.kind, 0, nil
+	return Value{From: Unknown}
 }
 
 // literalAt parses the literal at a position within a clause.
@@ -83,9 +84,9 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	return n, ok
 }
 
-// noted returns the index in Table.Sharding of a column in the rows' list, −1 if it isn't there.
+// noted returns the index in Table.Recorded of a column in the rows' list, −1 if it isn't there.
 func (p *parser) noted(in *Insert, column string) int {
-	for i, name := range in.Table.Sharding {
+	for i, name := range in.Table.Recorded {
 		if p.same(name, column) {
 			return i
 		}
@@ -96,7 +97,7 @@ func (p *parser) noted(in *Insert, column string) int {
 // note records the form of a row's value.
 func (p *parser) note(in *Insert, column int, v *value) {
 	if in.given == nil {
-		in.given = make([][]given, len(in.Table.Sharding))
+		in.given = make([][]given, len(in.Table.Recorded))
 	}
 	in.given[column] = append(in.given[column], p.givenBy(v))
 }
@@ -105,22 +106,22 @@ func (p *parser) note(in *Insert, column int, v *value) {
 func (p *parser) givenBy(v *value) given {
 	switch tokens := p.inner(v); {
 	case len(tokens) == 1 && tokens[0].Kind == sqltoken.Param:
-		return given{GivenParam, int32(v.params)}
+		return given{givenArgument, int32(v.params)}
 	case len(tokens) > 0:
-		return given{GivenLiteral, int32(v.start)}
+		return given{givenLiteral, int32(v.start)}
 	}
 	return given{}
 }
 
-// maxGiven is the maximum length of a statement for GivenNumbers.
-const maxGiven = 8 << 10
+// maxExplicit is the maximum length of a statement for ExplicitNumbers.
+const maxExplicit = 8 << 10
 
-// GivenNumbers returns the numbers among the values of an INSERT or REPLACE into another table. The
+// ExplicitNumbers returns the numbers among the values of an INSERT or REPLACE into another table. The
 // result plain is set if all values are literals, placeholders, NULL, DEFAULT or functions without
 // arguments. For a plain statement, an insert ID that isn't among the values was generated. A long
 // statement, or one without VALUES, isn't plain.
-func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
-	if len(p.text) > maxGiven || p.charset.Readable(p.text) != p.text {
+func (p *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
+	if len(p.text) > maxExplicit || p.charset.Readable(p.text) != p.text {
 		return nil, false
 	}
 	r := &parser{Lexer: sqltoken.Lexer{Text: p.text, Mode: p.mode, Charset: p.charset}}
@@ -182,7 +183,7 @@ func (p *parser) plainWord(t sqltoken.Token) bool {
 	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
 }
 
-// Update has the assignments of an INSERT's ON DUPLICATE KEY UPDATE to the columns [Table.Fixed].
+// Update has the assignments of an INSERT's ON DUPLICATE KEY UPDATE to the columns [Table].Fixed.
 // There is no Update if each of them keeps its value or gets the INSERT's value.
 type Update struct {
 	Schema, Name string // the table in the statement, without quotes
@@ -191,9 +192,10 @@ type Update struct {
 	set []given // in the order of Table.Fixed
 }
 
-// Set returns the form of the value for the column Table.Fixed[column]; see [Plan.Given].
-func (p *Plan) Set(u *Update, column int) (kind GivenKind, param int, value any) {
-	return p.resolve(u.set[column], inUpdate)
+// Assigned returns the value that an update assigns to the column [Table].Fixed[column]. ok is false
+// if it doesn't change the column.
+func (p *Plan) Assigned(u *Update, column int) (v Value, ok bool) {
+	return p.resolve(u.set[column], inUpdate), u.set[column].form != givenNot
 }
 
 // assigns parses the = or := of an assignment.
@@ -211,12 +213,12 @@ func (p *parser) assigned(v *value, column string, own func(name) bool) given {
 	g, tokens := p.givenBy(v), p.inner(v)
 	_, literal := p.literal(tokens)
 	switch {
-	case g.kind == GivenParam, literal, len(tokens) == 1 && p.Is(tokens[0], "NULL"), p.isTemporal(tokens):
+	case g.form == givenArgument, literal, len(tokens) == 1 && p.Is(tokens[0], "NULL"), p.isTemporal(tokens):
 		return g
 	case p.isOwn(tokens, column, own):
-		return given{kind: GivenNot}
+		return given{form: givenNot}
 	}
-	return given{kind: GivenExpression}
+	return given{form: givenExpression}
 }
 
 // isOwn reports whether a value is the column itself: user_id, t.user_id, or
@@ -293,7 +295,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	own := func(of name) bool { return of.parts == 1 || p.same(of.qualifier, in.Name) }
 	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table, set: make([]given, len(in.Table.Fixed))}
 	for i := range u.set {
-		u.set[i].kind = GivenNot
+		u.set[i].form = givenNot
 	}
 	for {
 		column, ok := p.name(p.Next())
@@ -311,7 +313,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		}
 		p.Next()
 	}
-	if slices.ContainsFunc(u.set, func(g given) bool { return g.kind != GivenNot }) {
+	if slices.ContainsFunc(u.set, func(g given) bool { return g.form != givenNot }) {
 		p.plan.Updates = append(p.plan.Updates, u)
 	}
 }

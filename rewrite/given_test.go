@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 func TestGiven_values(t *testing.T) {
@@ -27,8 +25,8 @@ func TestGiven_values(t *testing.T) {
 		{"INSERT INTO t (u, id) VALUES (1)", ""}, // the server refuses the row
 		{"INSERT INTO t (u, v) VALUES (1, 2) /* c */, (-- c\n3, /* c */ 4)", "[1 2] [3 4]"},
 	} {
-		plan, err := Parse(tt.text, Options{Charset: sqltoken.UTF8, Tables: func(_, _ string) *Table {
-			return &Table{KeyColumn: "id", Kind: KindInteger, Sharding: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
+		plan, err := Parse(tt.text, Options{Table: func(_, _ string) *Table {
+			return &Table{Key: "id", Recorded: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
 		}})
 		if err != nil {
 			t.Errorf("%s: %v", tt.text, err)
@@ -36,11 +34,11 @@ func TestGiven_values(t *testing.T) {
 		}
 		have := ""
 		in := &plan.Inserts[0]
-		for row := range in.Rows() {
+		for row := range in.Rows {
 			var cells [2]string
 			for i := range cells {
-				kind, param, value := plan.Given(in, i, row)
-				cells[i] = [...]string{"-", fmt.Sprint(value), fmt.Sprint("?", param)}[kind]
+				v := plan.Value(in, i, row)
+				cells[i] = map[KeySource]string{Unknown: "-", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg)}[v.From]
 			}
 			if row > 0 {
 				have += " "

@@ -25,21 +25,21 @@ func goldenTables(schema, name string) *Table {
 	}
 	switch strings.ToLower(name) {
 	case "t":
-		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"id", "a", "s"}}
+		return &Table{Key: "id", Columns: []string{"id", "a", "s"}}
 	case "u":
-		return &Table{KeyColumn: "uid", Kind: KindText, Columns: []string{"a", "uid"}}
+		return &Table{Key: "uid", Strings: true, Columns: []string{"a", "uid"}}
 	case "v":
-		return &Table{KeyColumn: "id"}
+		return &Table{Key: "id", Untyped: true}
 	case "k":
-		return &Table{KeyColumn: "id", Kind: KindInteger, KeepExplicit: true, Columns: []string{"id", "a"}}
+		return &Table{Key: "id", KeepExplicit: true, Columns: []string{"id", "a"}}
 	case "n":
-		return &Table{KeyColumn: "id", Kind: KindInteger}
+		return &Table{Key: "id"}
 	case "inv":
-		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"a", "s"}}
+		return &Table{Key: "id", Columns: []string{"a", "s"}}
 	case "we`ird":
-		return &Table{KeyColumn: "k`ey", Kind: KindInteger, Columns: []string{"k`ey", "select"}}
+		return &Table{Key: "k`ey", Columns: []string{"k`ey", "select"}}
 	case "表", "1e":
-		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"id", "a"}}
+		return &Table{Key: "id", Columns: []string{"id", "a"}}
 	}
 	return nil
 }
@@ -47,10 +47,10 @@ func goldenTables(schema, name string) *Table {
 // goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
 func goldenOptions(mode sqltoken.Mode) Options {
 	return Options{
-		Mode:      mode,
-		Tables:    goldenTables,
-		Columns:   func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
-		KeyColumn: func(in *Insert) (strings, unsigned bool, err error) { return false, in.Name == "n", nil },
+		SQLMode:      mode.String(),
+		Table:        goldenTables,
+		AskColumns:   func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
+		AskKeyColumn: func(in *Insert) (strings, unsigned bool, err error) { return false, in.Name == "n", nil },
 	}
 }
 
@@ -72,7 +72,7 @@ var (
 		"ansi": sqltoken.ANSIQuotes, "noescapes": sqltoken.NoBackslashEscapes, "nozero": sqltoken.NoAutoValueOnZero,
 		"mssql": sqltoken.MSSQL, "emptynull": sqltoken.EmptyStringIsNull, "strict": sqltoken.Strict,
 	}
-	goldenDialects = map[string]Dialect{"mysql": DialectMySQL, "vitess": DialectVitess, "mariadb": DialectMariaDB}
+	goldenServers = []string{serverMySQL, serverMariaDB, serverVitess}
 )
 
 func readGolden(t testing.TB, file string) (cases []goldenCase) {
@@ -91,14 +91,13 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 		_, flags, _ := strings.Cut(title, "[")
 		for flag := range strings.FieldsSeq(strings.TrimSuffix(flags, "]")) {
 			mode, isMode := goldenModes[flag]
-			dialect, isDialect := goldenDialects[flag]
 			switch {
 			case isMode:
-				c.opts.Mode |= mode
-			case isDialect:
-				c.opts.Dialect = func() (Dialect, error) { return dialect, nil }
+				c.opts.SQLMode = (sqltoken.ParseMode(c.opts.SQLMode) | mode).String()
+			case slices.Contains(goldenServers, flag):
+				c.opts.Server = flag
 			case slices.Contains([]string{"gbk", "big5", "sjis", "latin1", "strange"}, flag):
-				c.opts.Charset = sqltoken.ParseCharset(flag)
+				c.opts.Charset = flag
 			case flag == "beyond":
 				c.opts.NamesBeyondASCII = true
 			case flag == "quoted":
@@ -150,7 +149,7 @@ func (c *goldenCase) see() string {
 	var failed *StatementError
 	switch {
 	case errors.As(err, &failed):
-		return fmt.Sprintf("--- error: %s\noffset %d, line %d, column %d", failed, failed.Offset, failed.Line, failed.Column)
+		return fmt.Sprintf("--- error: %s\noffset %d, line %d, column %d", failed, failed.offset(c.text), failed.Line, failed.Char)
 	case err != nil:
 		return "--- " + err.Error()
 	}
@@ -159,14 +158,20 @@ func (c *goldenCase) see() string {
 	if len(plan.Inserts) == 0 {
 		return "--- passes"
 	}
-	if bind := plan.BindText(); bind != c.text {
+	if bind := plan.Query(); bind != c.text {
 		show("--- bind\n%s", c.shown(bind))
 	}
-	plan.Report()
-	if literal := plan.LiteralText(goldenKeys(plan)); literal != c.text {
+	opts := c.opts
+	if opts.ReportKeys = true; opts.Server == serverVitess {
+		opts.AskServer = func() (Server, error) { return Server{Name: serverVitess, ReportsKeys: true}, nil }
+	}
+	if plan, err = Parse(c.text, opts); err != nil {
+		return "--- with reports: " + err.Error()
+	}
+	if literal, _ := plan.Literal(goldenKeys(plan)); literal != c.text {
 		show("--- literal\n%s", c.shown(literal))
 	}
-	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), namesOf(plan.Consulted))
+	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.NumArgs, plan.NumKeys, namesOf(plan.consulted))
 	for i := range plan.Inserts {
 		show("%s", plan.showInsert(&plan.Inserts[i]))
 	}
@@ -193,8 +198,8 @@ func namesOf(m sqltoken.Mode) string {
 func goldenKeys(p *Plan) []Keys {
 	keys, next := make([]Keys, len(p.Inserts)), int64(101)
 	for i := range p.Inserts {
-		for range p.Inserts[i].fills() {
-			if p.Inserts[i].Table.Kind == KindText {
+		for range countAdded(p.Inserts[i].Rows) {
+			if p.Inserts[i].Table.Strings {
 				keys[i].Values = append(keys[i].Values, fmt.Sprintf("k%d", next))
 			} else {
 				keys[i].Ints = append(keys[i].Ints, next)
@@ -211,29 +216,35 @@ func (p *Plan) showInsert(in *Insert) string {
 		name string
 		on   bool
 	}{{"replace", in.Replace}, {"ignore", in.Ignore}, {"on duplicate", in.OnDuplicate}, {"returning", in.Returning},
-		{"mentions LAST_INSERT_ID", in.MentionsLastID}, {"guarded", in.Guarded}, {"left to the server's error", in.Refused}} {
+		{"mentions LAST_INSERT_ID", in.ReadsLastID}, {"guarded", in.ReportsExistingKey}, {"left to the server's error", in.Invalid}} {
 		if f.on {
 			out += ", " + f.name
 		}
 	}
 	if s := in.Source; s != nil {
 		return out + fmt.Sprintf("\nquery of %v, key %d, placeholders %d + %d\nhead  %s\nquery %s\ntail  %s\ntext  %s", s.Columns, s.KeyIndex,
-			s.QueryParams, s.TailParams, s.Head, s.Query, s.Tail, in.Text("SELECT …"))
+			s.QueryArgs, s.TailArgs, s.Head, in.Select, s.Tail, in.WithQuery("SELECT …"))
 	}
 	out += ":"
-	for i := range in.Rows() {
-		switch kind, param := in.Slot(i); kind {
-		case SlotFill:
+	for i, r := range in.Rows {
+		switch param := r.Arg; r.Key {
+		case Generated:
 			out += " fill"
-		case SlotParam:
+		case Argument:
 			out += fmt.Sprintf(" argument(%d)", param)
-		case SlotKept:
-			out += fmt.Sprintf(" kept(%#v)", p.Kept(in, i))
-		case SlotUnknown:
+		case Literal:
+			out += fmt.Sprintf(" kept(%#v)", p.LiteralKey(in, i))
+		case Unknown:
 			out += " unknown"
-		case SlotExpression:
+		case Expression:
 			out += fmt.Sprintf(" expression(%d)", param)
 		}
 	}
 	return out
+}
+
+// offset returns the position of an error in the string, in bytes from 0.
+func (e *StatementError) offset(text string) int {
+	lines := strings.SplitAfter(text, "\n")
+	return len(strings.Join(lines[:e.Line-1], "")) + e.Char - 1
 }

@@ -14,7 +14,7 @@ func (p *parser) insert(verb sqltoken.Token) (done bool, err error) {
 	p.fitting = in.end > 0 && p.listsValues()
 	if !ruled {
 		if p.fitting {
-			p.plan.elsewhere = append(p.plan.elsewhere, p.plan.Statements-1)
+			p.plan.Elsewhere = append(p.plan.Elsewhere, p.plan.Statements-1)
 		}
 		p.plan.drop()
 		return err == nil && p.skipStatement(), err
@@ -28,7 +28,7 @@ func (p *parser) insert(verb sqltoken.Token) (done bool, err error) {
 	if err := p.body(in); err != nil {
 		return false, err
 	}
-	in.MentionsLastID = p.last
+	in.ReadsLastID = p.last
 	return false, nil
 }
 
@@ -56,14 +56,14 @@ func (p *parser) target(verb sqltoken.Token, in *Insert) (ruled bool, err error)
 // lookup returns the sharded table for the name at a position. It refuses a name that the server
 // may read differently, if it may be a sharded table.
 func (p *parser) lookup(in *Insert, at int) (*Table, error) {
-	if p.opts.Tables == nil {
+	if p.opts.Table == nil {
 		return nil, nil
 	}
-	if t := p.opts.Tables(in.Schema, in.Name); t != nil {
-		if !isBeyondASCII(t.KeyColumn) && !slices.ContainsFunc(t.Sharding, isBeyondASCII) {
+	if t := p.opts.Table(in.Schema, in.Name); t != nil {
+		if !isBeyondASCII(t.Key) && !slices.ContainsFunc(t.Recorded, isBeyondASCII) {
 			return t, nil
 		}
-		p.plan.ConsultedCharset = true
+		p.plan.anyText = true
 		if p.Charset != sqltoken.UTF8 {
 			return nil, p.fail(at, in, "the key column or a sharding column has non-ASCII letters; SET NAMES utf8mb4")
 		}
@@ -74,16 +74,16 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 	}
 	if p.Charset != sqltoken.UTF8 {
 		// Its letters differ from the rule's. (Unquoted, the name is doubtful already.)
-		if p.opts.NamesBeyondASCII || p.opts.Tables("", in.Name) != nil {
+		if p.opts.NamesBeyondASCII || p.opts.Table("", in.Name) != nil {
 			return nil, p.fail(at, in, "names with non-ASCII letters are supported in UTF-8 only; SET NAMES utf8mb4")
 		}
 		return nil, nil
 	}
-	if p.opts.Tables(sqltoken.FoldName(in.Schema), sqltoken.FoldName(in.Name)) != nil {
+	if p.opts.Table(sqltoken.FoldName(in.Schema), sqltoken.FoldName(in.Name)) != nil {
 		return nil, p.fail(at, in, "servers differ in whether the name is a sharded table's; write it with ASCII letters")
 	}
 	schema, name := sqltoken.ValidPrefix(in.Schema), sqltoken.ValidPrefix(in.Name)
-	if (schema != in.Schema || name != in.Name) && p.opts.Tables(schema, name) != nil {
+	if (schema != in.Schema || name != in.Name) && p.opts.Table(schema, name) != nil {
 		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "expected UTF-8 after the table's name, found invalid bytes")
 	}
 	return nil, nil
@@ -238,7 +238,7 @@ func (p *parser) same(a, b string) bool {
 // keyIndex returns the index of the key column in a list of columns, −1 if it is missing.
 func (p *parser) keyIndex(in *Insert, list []string) int {
 	for i, column := range list {
-		if p.same(column, in.Table.KeyColumn) {
+		if p.same(column, in.Table.Key) {
 			return i
 		}
 	}
@@ -253,11 +253,11 @@ func (p *parser) values(in *Insert, cols columns) error {
 	switch {
 	case cols.listed:
 		if rows.key = p.keyIndex(in, cols.list); rows.key < 0 {
-			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.KeyColumn), ", ", true
+			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.Key), ", ", true
 		}
 	case empty:
 		in.keyAdded = true
-		p.listColumns(in, cols, []string{in.Table.KeyColumn})
+		p.listColumns(in, cols, []string{in.Table.Key})
 	default:
 		var err error
 		if cols.list, err = p.tableColumns(in); err != nil {
@@ -269,7 +269,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 		names := cols.list
 		if rows.key = p.keyIndex(in, names); rows.key < 0 {
 			in.keyPrefix, in.keyAdded = ", ", true // an invisible key column
-			names = append(slices.Clip(names), in.Table.KeyColumn)
+			names = append(slices.Clip(names), in.Table.Key)
 		}
 		p.listColumns(in, cols, names)
 	}
@@ -279,13 +279,13 @@ func (p *parser) values(in *Insert, cols columns) error {
 	}
 	if p.continuesQuery(p.Peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
-		in.slots, in.others, in.given, in.Refused = nil, 0, nil, false
+		in.Rows, in.places, in.given, in.Invalid, in.AllGenerated = nil, nil, nil, false, true
 		in.headText, in.keyPrefix, in.keyAdded = "", "", false
 		p.rewind(verb)
 		p.params = params
 		return p.source(in, cols, p.Next())
 	}
-	if in.Refused {
+	if in.Invalid {
 		rows.refuse()
 	}
 	return p.tail(in, cols.list)
@@ -310,13 +310,13 @@ func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 	switch {
 	case in.Table.Columns != nil:
 		columns = in.Table.Columns
-	case p.opts.Columns == nil:
+	case p.opts.AskColumns == nil:
 		return nil, p.fail(in.end, in, "the table's columns are unknown; list the columns in the statement")
 	default:
-		columns, err = p.opts.Columns(in)
+		columns, err = p.opts.AskColumns(in)
 	}
 	if slices.ContainsFunc(columns, isBeyondASCII) {
-		p.plan.ConsultedCharset = true
+		p.plan.anyText = true
 	}
 	in.TableColumns = columns
 	return columns, err
@@ -343,7 +343,7 @@ func (p *parser) assignments(in *Insert) error {
 		if !p.assigns() {
 			return p.fail(p.Prev.Start, in, "expected =")
 		}
-		isKey := !found && p.same(column.last, in.Table.KeyColumn)
+		isKey := !found && p.same(column.last, in.Table.Key)
 		v := p.expression(inSet)
 		if v.isEmpty() {
 			return p.fail(p.Pos, in, "expected a value")
@@ -364,8 +364,8 @@ func (p *parser) assignments(in *Insert) error {
 		p.Next()
 	}
 	if !found {
-		in.keyPrefix, in.keyAdded = ", "+sqltoken.QuoteIdentifier(in.Table.KeyColumn)+" = ", true
-		p.addSlot(in, slot{at: uint32(end), end: uint32(end), before: uint32(p.params)})
+		in.keyPrefix, in.keyAdded = ", "+sqltoken.QuoteIdentifier(in.Table.Key)+" = ", true
+		p.addRow(in, Row{Generated, p.params}, place{uint32(end), uint32(end)})
 	}
 	return p.tail(in, nil)
 }

@@ -24,7 +24,7 @@ func (v *value) isEmpty() bool { return v.start == v.end }
 func (r *rowReader) keyValue() error {
 	v := r.expression(inRow)
 	if v.isEmpty() {
-		r.in.Refused = true // no value between the commas
+		r.in.Invalid = true // no value between the commas
 		return nil
 	}
 	return r.addKey(r.in, &v)
@@ -79,43 +79,46 @@ func (p *parser) add(v *value, t sqltoken.Token, depth int) {
 
 // addKey determines how a row's key is handled.
 func (p *parser) addKey(in *Insert, v *value) error {
-	kind, err := p.keySlot(in, v)
-	before := v.params
-	if kind == SlotExpression {
-		before = p.params // the key's placeholder follows the expression's
+	source, err := p.keySource(in, v)
+	arg := v.params
+	switch source {
+	case Expression:
+		arg = p.params // the key's placeholder follows the expression's
+	case Literal, Unknown:
+		arg = -1
 	}
-	p.addSlot(in, slot{uint32(v.start), uint32(v.end), uint32(before), kind})
+	p.addRow(in, Row{source, arg}, place{uint32(v.start), uint32(v.end)})
 	return err
 }
 
-func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
+func (p *parser) keySource(in *Insert, v *value) (KeySource, error) {
 	tokens := p.inner(v)
 	if len(tokens) == 1 && tokens[0].Kind == sqltoken.Param {
-		return SlotParam, p.modeKnown(in, v) // for a bound 0, the execution checks the session's sql_mode
+		return Argument, p.modeKnown(in, v) // for a bound 0, the execution checks the session's sql_mode
 	}
 	l, ok := p.literal(tokens)
 	switch null := p.isNull(tokens); {
 	case null && len(tokens) > 1 && p.isMySQL():
-		return SlotUnknown, p.fail(v.start, in, "MySQL 8 and later refuse \\N; write NULL")
+		return Unknown, p.fail(v.start, in, "MySQL 8 and later refuse \\N; write NULL")
 	case null && !in.Table.KeepExplicit:
-		return SlotFill, nil
+		return Generated, nil
 	case null:
-		return SlotUnknown, nil
+		return Unknown, nil
 	case !ok:
-		return p.expressionSlot(in, v)
+		return p.expressionKey(in, v)
 	case in.Table.KeepExplicit:
-		return SlotKept, nil
+		return Literal, nil
 	}
-	return p.literalSlot(in, v, l)
+	return p.literalKey(in, v, l)
 }
 
-// literalSlot determines how a literal key is handled.
-func (p *parser) literalSlot(in *Insert, v *value, l literal) (SlotKind, error) {
+// literalKey determines how a literal key is handled.
+func (p *parser) literalKey(in *Insert, v *value, l literal) (KeySource, error) {
 	given, number, consulted := any(l), readNumber(l.text), sqltoken.Mode(0)
 	if !l.number {
 		given = l.text
 	}
-	asks, reason, err := in.AsksForKey(given, in.Rows(),
+	asks, reason, err := in.asksForKey(given, len(in.Rows),
 		func() (sqltoken.Mode, error) {
 			if consulted |= sqltoken.NoAutoValueOnZero; given == "" {
 				consulted |= sqltoken.EmptyStringIsNull
@@ -129,39 +132,39 @@ func (p *parser) literalSlot(in *Insert, v *value, l literal) (SlotKind, error) 
 			}
 			return strings, unsigned, err
 		})
-	p.plan.Consulted |= consulted
+	p.plan.consulted |= consulted
 	switch {
 	case err != nil:
-		return SlotUnknown, err
+		return Unknown, err
 	case reason != "":
-		return SlotUnknown, p.fail(v.start, in, reason)
+		return Unknown, p.fail(v.start, in, reason)
 	case consulted == 0 && asks:
-		return SlotFill, nil
+		return Generated, nil
 	case consulted == 0:
-		return SlotKept, nil
+		return Literal, nil
 	case asks:
-		return SlotFill, p.modeKnown(in, v)
+		return Generated, p.modeKnown(in, v)
 	case l.number || number.whole:
-		return SlotKept, p.modeKnown(in, v)
+		return Literal, p.modeKnown(in, v)
 	}
-	return SlotUnknown, p.modeKnown(in, v) // the server converts or refuses it
+	return Unknown, p.modeKnown(in, v) // the server converts or refuses it
 }
 
 // keyColumn reports whether the key column stores strings, and whether it is unsigned.
 func (p *parser) keyColumn(in *Insert) (strings, unsigned bool, err error) {
-	if p.opts.KeyColumn == nil {
-		return false, false, nil
+	if p.opts.AskKeyColumn == nil {
+		return false, in.Table.Unsigned, nil
 	}
-	return p.opts.KeyColumn(in)
+	return p.opts.AskKeyColumn(in)
 }
 
 // modeKnown refuses a key that may be 0 in a statement that sets sql_mode for itself, since
 // sql_mode decides whether 0 requests a key.
 func (p *parser) modeKnown(in *Insert, v *value) error {
-	if !p.modeSet || in.Table.KeepExplicit || in.Table.Kind == KindText {
+	if !p.modeSet || in.Table.KeepExplicit || in.Table.Strings {
 		return nil
 	}
-	return p.fail(v.start, in, "SET STATEMENT changes sql_mode, which decides whether 0 requests a key; set it for the session, or leave the key out")
+	return p.fail(v.start, in, "the statement changes sql_mode, which decides whether 0 requests a key; set it for the session, or leave the key out")
 }
 
 // inner returns the tokens of a value without brackets around them: (NULL) is NULL. For (DEFAULT)
@@ -185,68 +188,68 @@ func (p *parser) isNull(tokens []sqltoken.Token) bool {
 	return false
 }
 
-// wrapper is SQL that evaluates to an expression's value, or to a generated key if the expression
+// fallback is SQL that evaluates to an expression's value, or to a generated key if the expression
 // requests one: before expression between key after. The server evaluates the expression once and
 // in place. (NULLIF would evaluate it twice.)
-type wrapper struct{ before, between, after string }
+type fallback struct{ before, between, after string }
 
 var (
-	// wrapZero is for integer keys, which 0 and NULL request. It builds a list of the number,
+	// fallbackZero is for integer keys, which 0 and NULL request. It builds a list of the number,
 	// rounded as the column would and without leading zeros, and the key. For 0 the list's first
 	// element is empty and its comma is trimmed. The first element of the list is the key:
 	//
 	//	7.5 → 8 → 8,KEY → 8      0.4 → 0 → ,KEY → KEY      NULL → KEY
 	//
 	// All values are strings of digits, which lose no digits as floats would.
-	wrapZero = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((", ") AS DECIMAL(20))), ", ")), ',', 1)"}
-	// wrapBelow is wrapZero for an unsigned column that stores negative numbers as 0.
-	wrapBelow = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM GREATEST(CAST((", ") AS DECIMAL(20)), 0)), ", ")), ',', 1)"}
-	// wrapNull is for integer keys if 0 is a valid key.
-	wrapNull = wrapper{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
-	// wrapEmpty is for string keys, which NULL and '' request. LENGTH distinguishes '' from blanks
+	fallbackZero = fallback{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((", ") AS DECIMAL(20))), ", ")), ',', 1)"}
+	// fallbackBelow is fallbackZero for an unsigned column that stores negative numbers as 0.
+	fallbackBelow = fallback{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM GREATEST(CAST((", ") AS DECIMAL(20)), 0)), ", ")), ',', 1)"}
+	// fallbackNull is for integer keys if 0 is a valid key.
+	fallbackNull = fallback{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
+	// fallbackEmpty is for string keys, which NULL and '' request. LENGTH distinguishes '' from blanks
 	// in every collation. CONCAT is for MySQL 5.6, where a placeholder can't have an alias.
-	wrapEmpty = wrapper{
+	fallbackEmpty = fallback{
 		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT (",
 		") AS `shardkey_given`, CONCAT(", ") AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
 	}
 )
 
-// expressionSlot determines how a key that is an expression is handled.
-func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
-	if in.Table.KeepExplicit || p.dialect() == DialectVitess {
-		return SlotUnknown, nil // Vitess evaluates only plain expressions for a sharding column
+// expressionKey determines how a key that is an expression is handled.
+func (p *parser) expressionKey(in *Insert, v *value) (KeySource, error) {
+	if in.Table.KeepExplicit || p.dialect() == serverVitess {
+		return Unknown, nil // Vitess evaluates only plain expressions for a sharding column
 	}
-	switch in.Table.Kind {
-	case KindUnknown:
-		return SlotUnknown, nil
-	case KindText:
-		in.wrapper = &wrapEmpty
-		return SlotExpression, nil
+	switch {
+	case in.Table.Untyped:
+		return Unknown, nil
+	case in.Table.Strings:
+		in.fallback = &fallbackEmpty
+		return Expression, nil
 	}
 	if !p.isExact(v) {
-		return SlotUnknown, p.fail(v.start, in, "the key is an expression of unknown type, "+
+		return Unknown, p.fail(v.start, in, "the key is an expression of unknown type, "+
 			"which the server may round in another way; write CAST(expression AS SIGNED) or a value")
 	}
 	_, unsigned, err := p.keyColumn(in)
 	if err != nil {
-		return SlotUnknown, err
+		return Unknown, err
 	}
-	p.plan.Consulted |= sqltoken.NoAutoValueOnZero
+	p.plan.consulted |= sqltoken.NoAutoValueOnZero
 	if unsigned {
-		p.plan.Consulted |= sqltoken.Strict
+		p.plan.consulted |= sqltoken.Strict
 	}
 	switch {
 	case p.Mode&sqltoken.NoAutoValueOnZero != 0:
-		in.wrapper = &wrapNull
+		in.fallback = &fallbackNull
 	case unsigned && (in.Ignore || p.Mode&sqltoken.Strict == 0):
-		in.wrapper = &wrapBelow
+		in.fallback = &fallbackBelow
 	default:
-		in.wrapper = &wrapZero
+		in.fallback = &fallbackZero
 	}
-	return SlotExpression, p.modeKnown(in, v)
+	return Expression, p.modeKnown(in, v)
 }
 
-// isExact reports whether an expression is certainly an integer or a decimal, which the wrapper
+// isExact reports whether an expression is certainly an integer or a decimal, which the fallback
 // converts as the column does. It accepts arithmetic with such numbers, CAST and CONVERT to an
 // integer, LAST_INSERT_ID and UUID_SHORT. The syntax is the server's concern.
 func (p *parser) isExact(v *value) bool {

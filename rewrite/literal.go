@@ -67,9 +67,9 @@ func (p *parser) hexadecimal(tokens []sqltoken.Token) (literal, bool) {
 		return literal{}, false
 	}
 	switch p.dialect() {
-	case DialectMySQL, DialectVitess:
+	case serverMySQL, serverVitess:
 		return literal{"0x" + digits.text, true}, true
-	case DialectMariaDB:
+	case serverMariaDB:
 		return literal{text: string(text)}, true
 	}
 	return literal{}, false
@@ -143,19 +143,19 @@ func (l literal) string() any {
 	return l.text
 }
 
-// Kept returns the literal key of row i: an int64, uint64 or string. It returns nil if the key
-// isn't a literal, or if only the server knows its value.
-func (p *Plan) Kept(in *Insert, i int) any {
-	if in.slots[i].kind != SlotKept {
+// LiteralKey returns the [Literal] key of a row: an int64, uint64 or string. It returns nil if only
+// the server knows its value.
+func (p *Plan) LiteralKey(in *Insert, row int) any {
+	if in.Rows[row].Key != Literal || in.Source != nil {
 		return nil
 	}
-	r := p.reader(int(in.slots[i].at), int(in.slots[i].end))
+	r := p.reader(int(in.places[row].at), int(in.places[row].end))
 	v := r.expression(inRow)
 	l, ok := r.literal(r.inner(&v))
 	switch {
 	case !ok:
 		return nil
-	case in.Table.Kind == KindInteger:
+	case !in.Table.Strings && !in.Table.Untyped:
 		return l.integer()
 	}
 	return l.string()
@@ -164,5 +164,5 @@ func (p *Plan) Kept(in *Insert, i int) any {
 // reader returns a parser for a part of the string.
 func (p *Plan) reader(start, end int) *parser {
 	of := sqltoken.Lexer{Text: p.text[:end], Pos: start, Mode: p.mode, Charset: p.charset}
-	return &parser{answered: true, server: p.dialect, Lexer: of, plan: &Plan{}}
+	return &parser{server: &Server{Name: p.dialect}, Lexer: of, plan: &Plan{}}
 }

@@ -21,11 +21,11 @@ func TestMemory_planAndFill(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			if plan, err = Parse(text, benchmarkOptions()); err == nil {
-				plan.LiteralText(keys)
+				plan.Literal(keys)
 			}
 			runtime.ReadMemStats(&after)
 			if have, want := after.TotalAlloc-before.TotalAlloc, 2*uint64(len(text)); have > want {
-				t.Errorf("bytes allocated for %d rows, %d bytes of text\nhave: %d\nwant: at most %d", plan.Inserts[0].Rows(), len(text), have, want)
+				t.Errorf("bytes allocated for %d rows, %d bytes of text\nhave: %d\nwant: at most %d", len(plan.Inserts[0].Rows), len(text), have, want)
 			}
 		})
 	}

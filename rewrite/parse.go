@@ -3,6 +3,7 @@ package rewrite
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,22 +13,29 @@ import (
 // Parse parses a string. It returns a plan without inserts for a string that is passed through. It
 // returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys.
 // Other errors come from the functions in opts.
-func Parse(text string, opts Options) (*Plan, error) {
-	if uint64(len(text)) > math.MaxUint32 {
-		return nil, NewStatementError(text[:64], opts, 0, "", "the statement is longer than 4 GiB")
+func Parse(query string, opts Options) (*Plan, error) {
+	if !sqltoken.Classify(query).MustParse() {
+		return &Plan{text: query, Statements: 1}, nil
+	}
+	mode, charset := sqltoken.ParseMode(opts.SQLMode), sqltoken.UTF8
+	if opts.Charset != "" {
+		charset = sqltoken.ParseCharset(opts.Charset)
 	}
 	p := &parser{
-		Lexer: sqltoken.NewLexer(text, opts.Mode, opts.Charset),
+		Lexer: sqltoken.NewLexer(query, mode, charset),
 		opts:  opts,
-		plan:  &Plan{text: text, mode: opts.Mode, charset: opts.Charset},
+		plan:  &Plan{text: query, mode: mode, charset: charset},
 
 		mention: -1,
 	}
+	if uint64(len(query)) > math.MaxUint32 {
+		return nil, p.refuse(0, "", "the statement is longer than 4 GiB")
+	}
 	err := p.script()
 	p.readUnsettled()
-	p.plan.Consulted |= p.Lexer.Consulted
-	p.plan.params, p.plan.dialect = p.params, p.server
-	p.plan.ConsultedCharset = p.plan.ConsultedCharset || !sqltoken.IsASCII(text[:p.readTo()])
+	p.plan.consulted |= p.Lexer.Consulted
+	p.plan.NumArgs = p.params
+	p.plan.anyText = p.plan.anyText || !sqltoken.IsASCII(query[:p.readTo()])
 	if err == nil {
 		err = p.later
 	}
@@ -35,10 +43,26 @@ func Parse(text string, opts Options) (*Plan, error) {
 	if p.Unsure != "" {
 		return p.doubted(err)
 	}
+	if err == nil {
+		err = p.report()
+	}
 	if err != nil {
 		return nil, err
 	}
+	p.plan.finish()
 	return p.plan, nil
+}
+
+// report asks for the server's reports of keys, if the plan has keys that it can report.
+func (p *parser) report() error {
+	if !slices.ContainsFunc(p.plan.Inserts, func(in Insert) bool { return in.hasIntegerKeys() }) {
+		return nil
+	}
+	server, err := p.askServer()
+	if err == nil && (server.ReportsKeys || server.ReportsUpserts) {
+		p.plan.report(server)
+	}
+	return err
 }
 
 // readTo returns the position up to which the string must be read.
@@ -60,20 +84,20 @@ func (p *parser) doubted(err error) (*Plan, error) {
 	case err != nil:
 		return nil, err
 	case len(inserts) > 0:
-		table = sqltoken.QuoteTable(inserts[0].Schema, inserts[0].Name)
+		table = inserts[0].target()
 	default:
 		if table = p.mayInsertInto(); table == "" {
 			return p.plan, nil
 		}
 	}
-	return nil, NewStatementError(p.plan.text, p.opts, p.UnsureAt, table, p.Unsure)
+	return nil, p.refuse(p.UnsureAt, table, p.Unsure)
 }
 
 // mayInsertInto returns a sharded table that is named after INSERT, REPLACE or LOAD. It is empty if
 // there is none.
 func (p *parser) mayInsertInto() string {
 	text := p.plan.text[indexVerb(p.plan.text):]
-	if p.opts.Tables == nil {
+	if p.opts.Table == nil {
 		return ""
 	}
 	if p.opts.NamesBeyondASCII && (p.Charset != sqltoken.UTF8 || p.unsettled > 0) && !sqltoken.IsASCII(text) {
@@ -101,8 +125,8 @@ func (p *parser) mayInsertInto() string {
 			i++
 		}
 		for _, name := range names {
-			if p.opts.Tables("", name) != nil {
-				return sqltoken.QuoteIdentifier(name)
+			if p.opts.Table("", name) != nil {
+				return name
 			}
 		}
 	}
@@ -148,9 +172,7 @@ type parser struct {
 	unread int
 	// modeSet: the current statement sets sql_mode for itself.
 	modeSet bool
-	// answered and server cache the result of Options.Dialect.
-	answered bool
-	server   Dialect
+	server  *Server // the answer of Options.AskServer; nil before it was asked
 	// fitting: the current statement may be in a string with an INSERT that gets keys. unfit:
 	// another one may not.
 	fitting, unfit bool
@@ -165,9 +187,9 @@ type parser struct {
 func (p *parser) fail(at int, in *Insert, reason string) error {
 	table := ""
 	if in != nil {
-		table = sqltoken.QuoteTable(in.Schema, in.Name)
+		table = in.target()
 	}
-	return NewStatementError(p.Text, p.opts, at, table, reason)
+	return p.refuse(at, table, reason)
 }
 
 // failLater sets the error to return after the string was read.
@@ -177,22 +199,42 @@ func (p *parser) failLater(err error) {
 	}
 }
 
-// dialect returns the server's dialect.
-func (p *parser) dialect() Dialect {
-	if !p.answered && p.opts.Dialect != nil {
-		var err error
-		if p.server, err = p.opts.Dialect(); err != nil {
-			p.failLater(err)
-		}
+// askServer returns what is known about the server.
+func (p *parser) askServer() (s Server, err error) {
+	switch {
+	case p.server != nil:
+		return *p.server, nil
+	case p.opts.AskServer != nil:
+		s, err = p.opts.AskServer()
+	default:
+		vitess := p.opts.Server == serverVitess
+		s = Server{Name: p.opts.Server, ReportsKeys: p.opts.ReportKeys && !vitess, ReportsUpserts: p.opts.ReportKeys && vitess}
 	}
-	p.answered = true
-	return p.server
+	p.server = &s
+	return s, err
+}
+
+// The names of servers whose SQL differs. MySQL's is also that of engines compatible with it.
+const (
+	serverMySQL   = "mysql"   // RETURNING is a name, and IGNORE isn't a value
+	serverMariaDB = "mariadb" // RETURNING is reserved, and IGNORE means DEFAULT
+	serverVitess  = "vitess"  // like MySQL, but a key can't be an added expression
+)
+
+// dialect returns the name of the server whose SQL the string is, empty if it is unknown.
+func (p *parser) dialect() string {
+	server, err := p.askServer()
+	if err != nil {
+		p.failLater(err)
+	}
+	p.plan.dialect = server.Name
+	return server.Name
 }
 
 // isMySQL reports whether the server parses statements as MySQL does.
 func (p *parser) isMySQL() bool {
 	d := p.dialect()
-	return d == DialectMySQL || d == DialectVitess
+	return d == serverMySQL || d == serverVitess
 }
 
 // noteWord detects that the statement reads LAST_INSERT_ID(), @@last_insert_id or @@identity.

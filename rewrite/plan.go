@@ -2,294 +2,226 @@ package rewrite
 
 import (
 	"slices"
-	"sort"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// Kind is the kind of a generator's keys.
-type Kind uint8
-
-const (
-	// KindUnknown: neither the generator nor the key column shows the kind.
-	KindUnknown Kind = iota
-	// KindInteger: integer keys, which NULL, DEFAULT and 0 request.
-	KindInteger
-	// KindText: strings or bytes, which NULL, DEFAULT and '' request.
-	KindText
-)
-
 // Table describes a sharded table.
 type Table struct {
-	// KeyColumn is the column of generated keys.
-	KeyColumn string
-	Kind      Kind
-	// Unguarded: ON DUPLICATE KEY UPDATE must not assign the key, not even to itself; see
-	// [Insert.Guarded].
-	Unguarded bool
+	// Key is the column of generated keys.
+	Key string
+	// Strings: keys are strings or bytes, which NULL, DEFAULT and '' request. Otherwise keys are
+	// integers, which NULL, DEFAULT and 0 request.
+	Strings bool
+	// Unsigned: the key column is unsigned, so that servers without a strict sql_mode store 0 for
+	// negative keys.
+	Unsigned bool
+	// Untyped: it isn't known whether keys are strings or integers. NULL, DEFAULT, 0 and '' request
+	// one, and the server decides about other literals and expressions.
+	Untyped bool
 	// KeepExplicit: explicit NULL, DEFAULT, 0 and '' stay unchanged; keys are generated only if the
 	// key column is missing.
 	KeepExplicit bool
-	// Sharding are the columns whose values the plan records; see [Plan.Given].
-	Sharding []string
-	// Fixed are the columns whose assignments in ON DUPLICATE KEY UPDATE the plan records; see
-	// [Update].
-	Fixed []string
-	// Columns are the table's columns in order, without invisible ones. If Columns is nil, the
-	// parser calls [Options.Columns] for a statement without a column list.
+	// Columns are the table's columns in order, without invisible ones. They are needed only for a
+	// statement without a column list. If they are nil, [Parse] calls [Options].AskColumns.
 	Columns []string
+	// Recorded are the columns whose values the plan records; see [Plan.Value].
+	Recorded []string
+	// Fixed are the columns whose assignments in ON DUPLICATE KEY UPDATE the plan records; see
+	// [Plan].Updates.
+	Fixed []string
+	// NoReport: ON DUPLICATE KEY UPDATE must not assign the key, not even to itself; see
+	// [Insert].ReportsExistingKey.
+	NoReport bool
 }
 
-// Options configure [Parse]. It calls their functions only if the statement depends on them, and
-// returns their errors.
+// Options are what the meaning of a statement depends on. Only Table is required. [Parse] calls the
+// functions that ask only if the statement depends on the answer, and returns their errors.
 type Options struct {
-	Mode    sqltoken.Mode
-	Charset sqltoken.Charset
-	// Tables returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
+	// Table returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
 	// the name isn't qualified.
-	Tables func(schema, name string) *Table
-	// KeyColumn reports whether the key column of an insert's table stores strings, so that a string
-	// which isn't an integer is a valid key, and whether it is unsigned. Nil means neither.
-	KeyColumn func(in *Insert) (strings, unsigned bool, err error)
-	// Dialect returns the server's dialect, which a few rare words depend on. Nil means unknown.
-	Dialect func() (Dialect, error)
+	Table func(schema, name string) *Table
+	// SQLMode is the session's sql_mode, as SELECT @@sql_mode returns it. Empty is no mode; if the
+	// mode is unknown, use [DefaultSQLMode].
+	SQLMode string
+	// Charset is the session's @@character_set_client. Empty is utf8mb4.
+	Charset string
+	// Server is "mysql", "mariadb" or "vitess". If it is empty, [Parse] calls AskServer; without
+	// both, the server is either MySQL or MariaDB, and what differs is refused or left to the
+	// server.
+	Server    string
+	AskServer func() (Server, error)
+	// ReportKeys: write the first generated key of a statement as LAST_INSERT_ID(key), so that the
+	// server reports it as it reports a value of AUTO_INCREMENT. MySQL and MariaDB do; see
+	// [Insert].ReportsFirstKey. With AskServer, its answer decides.
+	ReportKeys bool
+	// AskColumns returns [Table].Columns for an insert. Without columns, a statement that depends on
+	// them is refused.
+	AskColumns func(in *Insert) ([]string, error)
+	// AskKeyColumn reports whether the key column of an insert's table, whose keys are integers,
+	// stores strings, so that a string that isn't an integer is a valid key, and whether it is
+	// unsigned. Nil means that it stores integers, and [Table].Unsigned.
+	AskKeyColumn func(in *Insert) (strings, unsigned bool, err error)
 	// NamesBeyondASCII: a sharded table's name has non-ASCII letters, which are supported in UTF-8
 	// only. In another Charset, names with such letters are refused.
 	NamesBeyondASCII bool
-	// Columns returns the columns of an insert's table; see [Table].Columns. If both are nil, a
-	// statement that depends on them is refused.
-	Columns func(in *Insert) ([]string, error)
 }
 
-// Dialect is the SQL dialect of a server.
-type Dialect uint8
+// DefaultSQLMode is the sql_mode of a new MySQL server, for a session whose mode is unknown.
+const DefaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
+	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
-const (
-	// DialectUnknown: the server is either MySQL or MariaDB.
-	DialectUnknown Dialect = iota
-	// DialectMySQL: RETURNING is a name, and IGNORE isn't a value. Engines compatible with MySQL
-	// have it too.
-	DialectMySQL
-	// DialectMariaDB: RETURNING is reserved, and IGNORE means DEFAULT.
-	DialectMariaDB
-	// DialectVitess: like MySQL, but a key can't be an added expression.
-	DialectVitess
-)
+// Server describes a server for [Options].AskServer.
+type Server struct {
+	Name string // as [Options].Server
+	// ReportsKeys: the server reports the argument of LAST_INSERT_ID(expr) in an INSERT as the
+	// statement's insert ID. ReportsUpserts: only in ON DUPLICATE KEY UPDATE of one row, as Vitess.
+	ReportsKeys, ReportsUpserts bool
+}
 
 // Plan is a parsed string with the places of its keys. It is safe for concurrent use.
 type Plan struct {
 	// Inserts are the INSERTs and REPLACEs into sharded tables, in order. If there are none, the
 	// string is passed through.
 	Inserts []Insert
-	// Updates are the assignments of ON DUPLICATE KEY UPDATE to fixed columns.
+	// Updates are the assignments of ON DUPLICATE KEY UPDATE to [Table].Fixed columns.
 	Updates []Update
 	// Statements is the number of statements in the string, without empty ones.
 	Statements int
-	// Consulted are the sql_mode bits that this plan depends on. A session with other bits needs
-	// another plan.
-	Consulted sqltoken.Mode
-	// ConsultedCharset: the plan depends on the session's character set.
-	ConsultedCharset bool
+	// NumArgs is the number of placeholders in the string, and NumKeys the number that
+	// [Plan.Query] adds.
+	NumArgs, NumKeys int
+	// Elsewhere are the indexes of the statements that insert into a table that isn't sharded, in a
+	// string of several statements.
+	Elsewhere []int
 
-	text    string
-	mode    sqltoken.Mode
-	charset sqltoken.Charset
-	dialect Dialect // DialectUnknown if no statement depended on it
-	params  int     // number of placeholders in the string
-
-	elsewhere []int // indexes of the INSERTs into other tables
+	text      string
+	mode      sqltoken.Mode
+	charset   sqltoken.Charset
+	consulted sqltoken.Mode // the bits of sql_mode that the plan depends on
+	anyText   bool          // the plan depends on the character set
+	dialect   string        // the server's name; empty if no statement depended on it
 
 	first [1]Insert              // a buffer for Inserts, since there is usually one
-	bind  atomic.Pointer[string] // a cache for BindText
+	bind  atomic.Pointer[string] // a cache for Query
 }
 
 // Insert is one INSERT or REPLACE into a sharded table.
 type Insert struct {
+	// Statement is the index of the insert among the string's statements.
+	Statement    int
 	Schema, Name string // the table in the statement, without quotes
 	Table        *Table
 	Replace      bool
 	Ignore       bool
 	OnDuplicate  bool
 	Returning    bool
-	// Source is set for INSERT … SELECT, TABLE and WITH.
+	// Rows has an element for each row of values, or the one element that describes the rows of
+	// Select.
+	Rows []Row
+	// AllGenerated: the key of every row is [Generated].
+	AllGenerated bool
+	// Select is the query of an INSERT … SELECT, TABLE or WITH: read its rows and insert them as
+	// values. Source is its surroundings.
+	Select string
 	Source *Source
+	// Invalid: the server will refuse the statement, since a row has the wrong number of values. It
+	// gets no keys, and is sent for the server's error in a form that every server refuses.
+	Invalid bool
 	// TableColumns are the table's columns if the statement has no column list and depends on them.
 	TableColumns []string
-	// MentionsLastID: the statement reads LAST_INSERT_ID().
-	MentionsLastID bool
-	// Statement is the index of the insert among the string's statements.
-	Statement int
-	// ReadLater: a later statement of the same string reads LAST_INSERT_ID().
-	ReadLater bool
+
+	// ReadsLastID: the statement reads LAST_INSERT_ID(). ReadLater: a later statement of the same
+	// string does.
+	ReadsLastID, ReadLater bool
 	// RolledBack: a later statement of the same string is a ROLLBACK, which may undo the insert.
 	RolledBack bool
-	// InText: the first generated key is written as LAST_INSERT_ID(key); see
-	// [Plan.Report].
-	InText bool
-	// Guarded: ON DUPLICATE KEY UPDATE makes the key of an existing row the statement's insert ID;
-	// see [Plan.Report]. LAST_INSERT_ID() then returns that key, and the caller must restore it.
-	Guarded bool
-	// Refused: the server will refuse the statement, since a row has the wrong number of values. It
-	// gets no keys, and is sent for the server's error in a form that every server refuses.
-	Refused bool
+	// ReportsFirstKey: the first generated key is written as LAST_INSERT_ID(key).
+	ReportsFirstKey bool
+	// ReportsExistingKey: ON DUPLICATE KEY UPDATE makes the key of an existing row the statement's
+	// insert ID. LAST_INSERT_ID() then returns that key, and the caller must restore it.
+	ReportsExistingKey bool
 
 	start, end  int
 	delayedAt   int // position of DELAYED; 0 if it is missing
 	delayedEnd  int
-	slots       []slot    // one for each row
-	others      int       // number of rows that are not SlotFill
-	given       [][]given // by row, in the order of Table.Sharding; nil if the statement lists none of them
+	places      []place   // of the rows' keys
+	given       [][]given // by row, in the order of Table.Recorded; nil if the statement lists none of them
 	headAt      int       // position for headText, −1 for none
 	headText    string    // the addition to the column list
 	keyPrefix   string    // the prefix of a key that is added to a row
 	keyAdded    bool      // the key is added to each row
 	aliasAt     int       // position for another column of the row alias, −1 for none
 	duplicateAt int       // the end of ON DUPLICATE KEY UPDATE's assignments
-	refuseAt    int       // position for refuseText in a refused statement
+	refuseAt    int       // position for refuseText in an invalid statement
 	refuseText  string
-	wrapper     *wrapper // around the expressions of SlotExpression rows
-	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key), with InText
+	fallback    *fallback // around the expressions of Expression rows
+	reportRow   int       // the row whose key is written as LAST_INSERT_ID(key), with ReportsFirstKey
 }
 
-// Source is the query of an INSERT … SELECT.
+// Row is the source of one row's key.
+type Row struct {
+	Key KeySource
+	// Arg is the index of the argument that is the key, or before which a generated key is added;
+	// −1 for the others.
+	Arg int
+}
+
+// KeySource is where a row's key comes from.
+type KeySource string
+
+const (
+	// Generated: a key is generated.
+	Generated KeySource = "generated"
+	// Argument: the key is an argument, for which a key is generated if it is nil, zero or "".
+	Argument KeySource = "argument"
+	// Literal: the key is written in the statement, or the query's, and kept.
+	Literal KeySource = "literal"
+	// Expression: the key is an expression, or a column of the query. If it is NULL or 0 (string
+	// keys: ''), it becomes a generated key. Only the table shows which of both it is.
+	Expression KeySource = "expression"
+	// Unknown: the key is explicit, and only the server knows its value.
+	Unknown KeySource = "unknown"
+)
+
+// Source is what surrounds the query of an INSERT … SELECT.
 type Source struct {
 	// Columns are the target's columns, listed or from the table.
 	Columns []string
 	// KeyIndex is the index of the key column in Columns, −1 if it is missing.
 	KeyIndex int
-	// Head is the statement up to the table's name and partitions, Query is the query, and Tail is
-	// the rest (ON DUPLICATE KEY UPDATE, RETURNING).
-	Head, Query, Tail string
-	// QueryParams and TailParams are the numbers of placeholders in Query and Tail.
-	QueryParams, TailParams int
+	// Head is the statement up to the table's name and partitions, and Tail is what follows the
+	// query (ON DUPLICATE KEY UPDATE, RETURNING).
+	Head, Tail string
+	// QueryArgs and TailArgs are the numbers of placeholders in the query and in Tail.
+	QueryArgs, TailArgs int
 	// Lockable: the query is one SELECT from tables without a locking clause, so LOCK IN SHARE MODE
 	// can follow it.
 	Lockable bool
 	// Unlimited: the query has ORDER BY, and a LIMIT can follow it.
 	Unlimited bool
 
-	columns string // Columns, quoted
-	guardAt int    // position of the guard in Tail
+	columns  string // Columns, quoted
+	reportAt int    // position of the report of an existing row's key in Tail
 }
 
-// SlotKind is the way in which a row's key is handled.
-type SlotKind uint8
-
-const (
-	// SlotFill: a key is generated.
-	SlotFill SlotKind = iota
-	// SlotParam: the key is an argument, which requests a key if it is nil, zero or "".
-	SlotParam
-	// SlotKept: the key is a literal.
-	SlotKept
-	// SlotUnknown: the key is explicit, but only the server knows its value.
-	SlotUnknown
-	// SlotExpression: the key is an expression. If it evaluates to NULL or 0 (string keys: ''), the
-	// server uses a generated key. Only the table shows which of both it used.
-	SlotExpression
-)
-
-// Rows returns the number of the statement's rows; 0 for a Source.
-func (in *Insert) Rows() int { return len(in.slots) }
-
-// Slot returns how row i's key is handled and, for SlotParam, the index of its argument. It returns
-// zero values if there is no row i.
-func (in *Insert) Slot(i int) (kind SlotKind, param int) {
-	if i < 0 || i >= len(in.slots) {
-		return
-	}
-	return in.slots[i].kind, int(in.slots[i].before)
+// SameIn reports whether the string has the same plan in a session with another sql_mode and
+// character set; see [Options].
+func (p *Plan) SameIn(sqlMode, charset string) bool {
+	other := sqltoken.ParseMode(sqlMode)
+	return (other^p.mode)&p.consulted == 0 && (!p.anyText || sqltoken.ParseCharset(charset) == p.charset)
 }
 
-// AllFilled reports whether every row's key is generated.
-func (in *Insert) AllFilled() bool { return in.others == 0 }
+// InAnySession reports whether the string has the same plan in all sessions.
+func (p *Plan) InAnySession() bool { return p.consulted == 0 && !p.anyText }
 
-// fills returns the number of rows for which a key is generated, even if it may be unused.
-func (in *Insert) fills() int { return countFills(in.slots) }
-
-func countFills(slots []slot) (n int) {
-	for _, s := range slots {
-		if s.takesKey() {
-			n++
-		}
+// target returns the table in the statement, for errors.
+func (in *Insert) target() string {
+	if in.Schema == "" {
+		return in.Name
 	}
-	return n
-}
-
-// fillsBefore returns the number of rows whose generated key precedes the user's placeholder i.
-func (in *Insert) fillsBefore(i int) int {
-	rows := sort.Search(len(in.slots), func(row int) bool { return int(in.slots[row].before) > i })
-	if in.AllFilled() {
-		return rows
-	}
-	return countFills(in.slots[:rows])
-}
-
-// Params returns the number of placeholders in the program's statement.
-func (p *Plan) Params() int { return p.params }
-
-// Fills returns the number of placeholders that BindText adds: the keys to generate without
-// SlotParam rows.
-func (p *Plan) Fills() (n int) {
-	for i := range p.Inserts {
-		if !p.Inserts[i].Refused {
-			n += p.Inserts[i].fills()
-		}
-	}
-	return n
-}
-
-// FillsBefore returns the number of added placeholders before the user's placeholder i in BindText.
-func (p *Plan) FillsBefore(i int) (n int) {
-	for k := range p.Inserts {
-		if !p.Inserts[k].Refused {
-			n += p.Inserts[k].fillsBefore(i)
-		}
-	}
-	return n
-}
-
-// InsertsElsewhere reports whether a statement after from and before to is an INSERT into a table
-// that isn't sharded.
-func (p *Plan) InsertsElsewhere(from, to int) bool {
-	i, _ := slices.BinarySearch(p.elsewhere, from+1)
-	return i < len(p.elsewhere) && p.elsewhere[i] < to
-}
-
-// Size returns the approximate size of the plan in bytes, without its string but with BindText.
-func (p *Plan) Size() int {
-	n := 1000 * (1 + len(p.Inserts))
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		n += in.Rows() * (int(unsafe.Sizeof(slot{})) + 8*len(in.given))
-	}
-	if p.params > 0 {
-		n += len(p.text)
-	}
-	return n
-}
-
-// Report changes the plan for a server that reports the argument of LAST_INSERT_ID(expr) in an
-// INSERT as the statement's insert ID. MySQL and MariaDB do. The argument is the first generated
-// key ([Insert.InText]) or the key of an existing row ([Insert.Guarded]). Call Report before the
-// plan is used.
-func (p *Plan) Report() {
-	for i := range p.Inserts {
-		p.Inserts[i].report(p.Statements <= 1)
-	}
-}
-
-// ReportUpserts is Report for a server that reports only LAST_INSERT_ID(expr) in ON DUPLICATE KEY
-// UPDATE of one row, such as Vitess.
-func (p *Plan) ReportUpserts() {
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		in.report(p.Statements <= 1)
-		in.InText = false
-		in.Guarded = in.Guarded && in.Rows() == 1
-	}
+	return in.Schema + "." + in.Name
 }
 
 // add adds an insert.
@@ -297,7 +229,7 @@ func (p *Plan) add() *Insert {
 	if p.Inserts == nil {
 		p.Inserts = p.first[:0]
 	}
-	p.Inserts = append(p.Inserts, Insert{headAt: -1, aliasAt: -1})
+	p.Inserts = append(p.Inserts, Insert{headAt: -1, aliasAt: -1, AllGenerated: true})
 	return &p.Inserts[len(p.Inserts)-1]
 }
 
@@ -308,50 +240,109 @@ func (p *Plan) drop() {
 	}
 }
 
-// report determines how the server learns the key for LAST_INSERT_ID(). alone reports whether the
-// statement is the string's only one.
-func (in *Insert) report(alone bool) {
-	if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
-		return
-	}
-	in.Guarded = in.OnDuplicate && !in.Returning && !in.Table.Unguarded && alone
-	if in.Source != nil {
-		return
-	}
-	in.inTextSlot = in.firstFill()
-	in.InText = in.inTextSlot >= 0
-	switch {
-	case !alone && !in.ReadLater:
-		in.InText = false // if it failed, it would hide the LAST_INSERT_ID() of an earlier statement
-	case in.Returning && in.Ignore:
-		in.InText = false // the row's state is known too late
-	case in.OnDuplicate && !(in.Guarded && in.Rows() == 1):
-		in.InText = false // it would hide the key of an existing row
+// report determines how the server learns the keys for LAST_INSERT_ID().
+func (p *Plan) report(by Server) {
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		switch in.report(p.Statements <= 1); {
+		case by.ReportsKeys:
+		case by.ReportsUpserts:
+			in.ReportsFirstKey = false
+			in.ReportsExistingKey = in.ReportsExistingKey && len(in.Rows) == 1
+		}
 	}
 }
 
-// Plain returns the same plan without [Insert.InText], for a first key that LAST_INSERT_ID(key)
-// would change, such as a negative one.
-func (p *Plan) Plain() *Plan {
-	r := &Plan{Statements: p.Statements, Consulted: p.Consulted, ConsultedCharset: p.ConsultedCharset,
-		text: p.text, mode: p.mode, charset: p.charset, dialect: p.dialect, params: p.params}
+// report determines how the server learns the key for LAST_INSERT_ID(). alone reports whether the
+// statement is the string's only one.
+func (in *Insert) report(alone bool) {
+	if !in.hasIntegerKeys() || in.ReadsLastID {
+		return
+	}
+	in.ReportsExistingKey = in.OnDuplicate && !in.Returning && !in.Table.NoReport && alone
+	if in.Source != nil {
+		return
+	}
+	in.reportRow = in.firstGenerated()
+	in.ReportsFirstKey = in.reportRow >= 0
+	switch {
+	case !alone && !in.ReadLater:
+		in.ReportsFirstKey = false // if it failed, it would hide the LAST_INSERT_ID() of an earlier statement
+	case in.Returning && in.Ignore:
+		in.ReportsFirstKey = false // the row's state is known too late
+	case in.OnDuplicate && !(in.ReportsExistingKey && len(in.Rows) == 1):
+		in.ReportsFirstKey = false // it would hide the key of an existing row
+	}
+}
+
+// hasIntegerKeys reports whether the insert gets keys that LAST_INSERT_ID() can return.
+func (in *Insert) hasIntegerKeys() bool {
+	return !in.Table.Strings && !in.Table.Untyped && !in.Invalid
+}
+
+// WithoutReport returns the same plan without [Insert].ReportsFirstKey, for a first key that
+// LAST_INSERT_ID(key) would change, such as a negative one.
+func (p *Plan) WithoutReport() *Plan {
+	r := &Plan{Statements: p.Statements, NumArgs: p.NumArgs, NumKeys: p.NumKeys, Elsewhere: p.Elsewhere,
+		text: p.text, mode: p.mode, charset: p.charset, consulted: p.consulted, anyText: p.anyText, dialect: p.dialect}
 	for i := range p.Inserts {
 		in := r.add()
 		*in = p.Inserts[i]
-		in.InText = false
+		in.ReportsFirstKey = false
 	}
 	return r
 }
 
-// firstFill returns the first row whose key is certainly generated. It returns −1 if there is none,
-// or if an argument or expression before it may request a key.
-func (in *Insert) firstFill() int {
+// finish completes the plan after the string was read.
+func (p *Plan) finish() {
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		if in.Source != nil {
+			in.Rows = []Row{{Key: in.Source.key(in.Table), Arg: -1}}
+			in.AllGenerated = in.Rows[0].Key == Generated
+			continue
+		}
+		if !in.Invalid {
+			p.NumKeys += countAdded(in.Rows)
+		}
+	}
+}
+
+// key returns the source of the keys of the query's rows.
+func (s *Source) key(t *Table) KeySource {
+	switch {
+	case s.KeyIndex < 0:
+		return Generated
+	case t.KeepExplicit:
+		return Literal
+	}
+	return Expression
+}
+
+// isAdded reports whether a key is added for the row, even if it may be unused.
+func (r Row) isAdded() bool { return r.Key == Generated || r.Key == Expression }
+
+func countAdded(rows []Row) (n int) {
+	for _, r := range rows {
+		if r.isAdded() {
+			n++
+		}
+	}
+	return n
+}
+
+// firstGenerated returns the first row whose key is certainly generated. It returns −1 if there is
+// none, or if an argument or expression before it may request a key.
+func (in *Insert) firstGenerated() int {
+	if in.AllGenerated {
+		return min(0, len(in.Rows)-1)
+	}
 	first := -1
-	for i, s := range in.slots {
+	for i, r := range in.Rows {
 		switch {
-		case s.kind == SlotParam, s.kind == SlotExpression && first < 0:
+		case r.Key == Argument, r.Key == Expression && first < 0:
 			return -1
-		case s.kind == SlotFill && first < 0:
+		case r.Key == Generated && first < 0:
 			first = i
 		}
 	}
@@ -363,18 +354,18 @@ func (in *Insert) isTold() bool {
 	if in.Ignore || in.OnDuplicate {
 		return false
 	}
-	return in.Table.Kind == KindText || in.keepsAll() || !in.MentionsLastID && in.firstFill() >= 0
+	return in.Table.Strings || in.keepsAll() || !in.ReadsLastID && in.firstGenerated() >= 0
 }
 
 // keepsAll reports whether no row's key is generated.
 func (in *Insert) keepsAll() bool {
-	return !slices.ContainsFunc(in.slots, func(s slot) bool {
-		return s.takesKey() || s.kind == SlotParam && !in.Table.KeepExplicit
+	return !slices.ContainsFunc(in.Rows, func(r Row) bool {
+		return r.isAdded() || r.Key == Argument && !in.Table.KeepExplicit
 	})
 }
 
 // isUncertain reports whether only the table shows which rows were inserted with which keys.
 func (in *Insert) isUncertain() bool {
-	return in.Rows() > 1 && (in.Ignore || in.OnDuplicate) ||
-		slices.ContainsFunc(in.slots, func(s slot) bool { return s.kind == SlotExpression })
+	return len(in.Rows) > 1 && (in.Ignore || in.OnDuplicate) ||
+		slices.ContainsFunc(in.Rows, func(r Row) bool { return r.Key == Expression })
 }

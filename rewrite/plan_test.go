@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -9,8 +10,8 @@ import (
 
 func mustParse(t testing.TB, text string, opts Options) *Plan {
 	t.Helper()
-	if opts.Tables == nil {
-		opts.Tables = goldenTables
+	if opts.Table == nil {
+		opts.Table = goldenTables
 	}
 	p, err := Parse(text, opts)
 	if err != nil {
@@ -26,8 +27,8 @@ func TestParse_withoutTables(t *testing.T) {
 	}
 }
 
-// TestPlan_fillsBefore compares the count with the bind text.
-func TestPlan_fillsBefore(t *testing.T) {
+// TestMerge_order compares the order of merged arguments with the placeholders of the query.
+func TestMerge_order(t *testing.T) {
 	for _, text := range []string{
 		"INSERT INTO t (a, s) VALUES (?, 1), (2, ?), (?, ?), (3, 4), (?, 5)",
 		"INSERT INTO t (id, a) VALUES (NULL, ?), (?, ?), (5, ?), (0, ?), (CAST(@x AS SIGNED), ?), (DEFAULT, ?)",
@@ -36,26 +37,10 @@ func TestPlan_fillsBefore(t *testing.T) {
 		"INSERT INTO t SET a = ?, s = ? ON DUPLICATE KEY UPDATE a = ?",
 	} {
 		p := mustParse(t, text, Options{})
-		// The added and the user's placeholders in the order of the bind text.
-		ours := placeholdersOfOurs(text, p)
-		user := 0
-		for _, our := range ours {
-			if our {
-				continue
-			}
-			want := 0
-			for _, o := range ours[:user+p.FillsBefore(user)] {
-				if o {
-					want++
-				}
-			}
-			if at := user + p.FillsBefore(user); at >= len(ours) || ours[at] || want != p.FillsBefore(user) {
-				t.Errorf("%s\nplaceholder %d\nhave: %d before it\nwant: %v", text, user, p.FillsBefore(user), ours)
-			}
-			user++
-		}
-		if user != p.Params() {
-			t.Errorf("%s\nhave: %d placeholders\nwant: %d", text, p.Params(), user)
+		args := make([]bool, p.NumArgs)
+		have := Merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
+		if want := placeholdersOfOurs(text, p); !slices.Equal(have, want) {
+			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}
 }
@@ -63,8 +48,8 @@ func TestPlan_fillsBefore(t *testing.T) {
 // placeholdersOfOurs reports for each placeholder of the bind text whether it was added. Added ones
 // are missing in the statement with literals.
 func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
-	literal := p.LiteralText(goldenKeys(p))
-	bind := sqltoken.Lexer{Text: p.BindText()}
+	literal, _ := p.Literal(goldenKeys(p))
+	bind := sqltoken.Lexer{Text: p.Query()}
 	other := sqltoken.Lexer{Text: literal}
 	for {
 		b, l := bind.Next(), other.Next()
@@ -77,35 +62,18 @@ func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 	}
 }
 
-func TestPlan_size(t *testing.T) {
-	const bound = "INSERT INTO t (a) VALUES (?)"
-	for text, want := range map[string]int{
-		"SELECT ?; SELECT 1":                          1000,
-		"INSERT INTO t (id) VALUES (5)":               2016,
-		"INSERT INTO t (id, a) VALUES (5, 6), (7, 8)": 2000 + 2*24,
-		bound: 2024 + len(bound),
-		"INSERT INTO t (id) VALUES (5); COMMIT; INSERT INTO t (id) VALUES (6)": 3032,
-	} {
-		p := mustParse(t, text, Options{Tables: shardedByA})
-		if have := p.Size(); have != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
-		}
-	}
-}
-
 // TestPlan_isShared: many goroutines use one plan.
 func TestPlan_isShared(t *testing.T) {
-	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{})
-	p.Report()
+	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{ReportKeys: true})
 	want := "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(?), ?), (7, ?)"
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if have := p.BindText(); have != want {
+			if have := p.Query(); have != want {
 				t.Errorf("have: %s\nwant: %s", have, want)
 			}
-			p.LiteralText(goldenKeys(p))
-			if have := p.Kept(&p.Inserts[0], 1); have != int64(7) {
+			p.Literal(goldenKeys(p))
+			if have := p.LiteralKey(&p.Inserts[0], 1); have != int64(7) {
 				t.Errorf("have: %v\nwant: 7", have)
 			}
 		})
@@ -117,17 +85,17 @@ func TestPlan_keys(t *testing.T) {
 	ints := Keys{Ints: []int64{5, 6}}
 	values := Keys{Values: []any{"a", []byte{1}, uint64(7)}}
 	odd := Keys{Values: []any{"a", 1.5}}
-	if ints.Len() != 2 || ints.At(1) != int64(6) || !ints.HaveLiterals() {
+	if ints.Len() != 2 || ints.At(1) != int64(6) || !ints.haveLiterals() {
 		t.Errorf("%+v", ints)
 	}
-	if values.Len() != 3 || values.At(0) != "a" || !values.HaveLiterals() {
+	if values.Len() != 3 || values.At(0) != "a" || !values.haveLiterals() {
 		t.Errorf("%+v", values)
 	}
-	if odd.HaveLiterals() {
+	if odd.haveLiterals() {
 		t.Errorf("have: literals for %v\nwant: none", odd.Values)
 	}
 	p := mustParse(t, "INSERT INTO u (a) VALUES (1), (2), (3)", Options{})
-	have := p.LiteralText([]Keys{values})
+	have, _ := p.Literal([]Keys{values})
 	if want := "INSERT INTO u (a, `uid`) VALUES (1, 'a'), (2, X'01'), (3, 7)"; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
@@ -145,12 +113,12 @@ func TestSource_text(t *testing.T) {
 		"INSERT INTO t (a) SELECT b FROM s ON DUPLICATE KEY UPDATE returning=1": "INSERT INTO t (`a`, `id`) VALUES (1, 2) ON DUPLICATE KEY UPDATE returning=1",
 	} {
 		p, err := Parse(query, Options{
-			Tables:  func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindInteger} },
-			Dialect: func() (Dialect, error) { return DialectMariaDB, nil },
+			Table:  func(string, string) *Table { return &Table{Key: "id"} },
+			Server: serverMariaDB,
 		})
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
-		} else if have := p.Inserts[0].Text("VALUES (1, 2)"); have != want {
+		} else if have := p.Inserts[0].WithQuery("VALUES (1, 2)"); have != want {
 			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
 		}
 	}
@@ -178,7 +146,7 @@ func TestSource_formOfTheQuery(t *testing.T) {
 		"SELECT `for`, s.lock FROM s":               {true, false},
 		"SELECT a FROM s ON DUPLICATE KEY UPDATE a = (SELECT 1 FROM x UNION SELECT 2 LIMIT 1)": {true, false},
 	} {
-		p, err := Parse("INSERT INTO t (a) "+query, Options{Tables: func(string, string) *Table { return &Table{KeyColumn: "id", Kind: KindInteger} }})
+		p, err := Parse("INSERT INTO t (a) "+query, Options{Table: func(string, string) *Table { return &Table{Key: "id"} }})
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
 			continue

@@ -26,8 +26,8 @@ func (k *Keys) At(i int) any {
 	return k.Values[i]
 }
 
-// HaveLiterals reports whether all keys can be written as literals.
-func (k *Keys) HaveLiterals() bool {
+// haveLiterals reports whether all keys can be written as literals.
+func (k *Keys) haveLiterals() bool {
 	for _, v := range k.Values {
 		switch v.(type) {
 		case int64, uint64, string, []byte:
@@ -46,9 +46,10 @@ func (k *Keys) appendLiteral(dst []byte, i int) []byte {
 	return dst
 }
 
-// BindText returns the statement with a placeholder for each key to generate. It depends only on
-// the string, so the server gets no more different prepared statements than without keys.
-func (p *Plan) BindText() string {
+// Query returns the statement with a placeholder for each key that is generated whatever the
+// arguments are. It depends only on the string, so the server gets no more different prepared
+// statements than without keys.
+func (p *Plan) Query() string {
 	if text := p.bind.Load(); text != nil {
 		return *text
 	}
@@ -57,9 +58,15 @@ func (p *Plan) BindText() string {
 	return text
 }
 
-// LiteralText returns the statement with literal keys. keys[i] are the keys of the SlotFill and
-// SlotExpression rows of Inserts[i].
-func (p *Plan) LiteralText(keys []Keys) string {
+// Literal returns the statement with literal keys. keys[i] are the keys of the [Generated] and
+// [Expression] rows of Inserts[i]. ok is false if a key has no literal: it isn't an integer, string
+// or []byte.
+func (p *Plan) Literal(keys []Keys) (query string, ok bool) {
+	for i := range keys {
+		if !keys[i].haveLiterals() {
+			return "", false
+		}
+	}
 	var digits [24]byte // a buffer for an integer
 	longest := 0        // the last key, since keys ascend; another length is rare
 	for i := range keys {
@@ -67,7 +74,7 @@ func (p *Plan) LiteralText(keys []Keys) string {
 			longest = max(longest, len(keys[i].appendLiteral(digits[:0], n-1)))
 		}
 	}
-	return p.render(keys, longest)
+	return p.render(keys, longest), true
 }
 
 // render returns the statement with its splices, with placeholders if keys is nil.
@@ -75,8 +82,8 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	size := len(p.text)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		size += len(in.headText) + in.Rows()*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
-		if in.OnDuplicate || in.wrapper != nil || in.Refused {
+		size += len(in.headText) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
+		if in.OnDuplicate || in.fallback != nil || in.Invalid {
 			size += 256
 		}
 	}
@@ -116,7 +123,7 @@ type Splice struct {
 	HasKey        bool
 }
 
-// Splices yields all changes that BindText and LiteralText make, in order.
+// Splices yields all changes that Query and Literal make, in order.
 func (p *Plan) Splices() iter.Seq[Splice] {
 	return func(yield func(Splice) bool) {
 		for i := range p.Inserts {
@@ -133,24 +140,24 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		return yield(Splice{Insert: insert, At: at, End: at, Before: more})
 	}
 	switch {
-	case in.Refused:
+	case in.Invalid:
 		return added(in.refuseAt, in.refuseText)
 	case in.Source != nil:
 		return true
 	case in.headText != "" && !added(in.headAt, in.headText):
 		return false
 	}
-	for row, slot := range in.slots {
-		s := Splice{Insert: insert, At: int(slot.at), End: int(slot.end), Before: in.keyPrefix, HasKey: true}
-		switch {
-		case slot.kind == SlotExpression:
-			if !added(s.At, in.wrapper.before) {
+	for row, place := range in.places {
+		s := Splice{Insert: insert, At: int(place.at), End: int(place.end), Before: in.keyPrefix, HasKey: true}
+		switch key := in.Rows[row].Key; {
+		case key == Expression:
+			if !added(s.At, in.fallback.before) {
 				return false
 			}
-			s.At, s.Before, s.After = s.End, in.wrapper.between, in.wrapper.after
-		case slot.kind != SlotFill:
+			s.At, s.Before, s.After = s.End, in.fallback.between, in.fallback.after
+		case key != Generated:
 			continue
-		case in.InText && row == in.inTextSlot:
+		case in.ReportsFirstKey && row == in.reportRow:
 			s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
 		case s.End < len(p.text) && sqltoken.IsWordByte(p.text[s.End]):
 			s.After = " " // separate the key from the next word
@@ -160,13 +167,13 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		}
 	}
 	return (in.aliasAt < 0 || added(in.aliasAt, ", `shardkey_key`")) &&
-		(!in.Guarded || added(in.duplicateAt, ", "+in.guard()))
+		(!in.ReportsExistingKey || added(in.duplicateAt, ", "+in.reportExisting()))
 }
 
-// guard returns the assignment for a guarded ON DUPLICATE KEY UPDATE. It doesn't change the key,
-// and makes it the last insert ID.
-func (in *Insert) guard() string {
-	column := sqltoken.QuoteTable(in.Schema, in.Name) + "." + sqltoken.QuoteIdentifier(in.Table.KeyColumn)
+// reportExisting returns the assignment for ON DUPLICATE KEY UPDATE that reports an existing row's
+// key. It doesn't change the key, and makes it the last insert ID.
+func (in *Insert) reportExisting() string {
+	column := sqltoken.QuoteTable(in.Schema, in.Name) + "." + sqltoken.QuoteIdentifier(in.Table.Key)
 	// Both branches assign the key to itself; only the condition matters. (LAST_INSERT_ID(column)
 	// as the value would be unsigned, and out of range for a negative key.)
 	return column + " = IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + ")"

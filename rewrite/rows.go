@@ -30,7 +30,7 @@ type rowReader struct {
 // find determines the indexes of the values to examine.
 func (r *rowReader) find(list []string) {
 	r.most = r.key
-	if len(r.in.Table.Sharding) == 0 {
+	if len(r.in.Table.Recorded) == 0 {
 		return
 	}
 	for place, column := range list {
@@ -51,7 +51,7 @@ func (r *rowReader) noteValue(column int) {
 // noteRow adds notes for the last row. A row whose commas don't all separate values has unknown
 // values.
 func (r *rowReader) noteRow(misread bool) {
-	rows := r.in.Rows()
+	rows := len(r.in.Rows)
 	for i := range r.in.given {
 		g := r.in.given[i]
 		if misread && len(g) == rows {
@@ -139,15 +139,15 @@ func (r *rowReader) row() error {
 		// MATCH a, b AGAINST (…) contains a comma within a value. The row gets its key, and the
 		// server counts its values.
 	default:
-		r.in.Refused = true
+		r.in.Invalid = true
 	}
-	if r.in.Refused && r.wrong < 0 {
+	if r.in.Invalid && r.wrong < 0 {
 		r.wrong, r.values = start, n
 	}
 	if r.key < 0 {
-		r.addSlot(r.in, slot{at: uint32(closing), end: uint32(closing), before: uint32(r.params)})
+		r.addRow(r.in, Row{Generated, r.params}, place{uint32(closing), uint32(closing)})
 	}
-	if r.in.given != nil && !r.in.Refused {
+	if r.in.given != nil && !r.in.Invalid {
 		r.noteRow(misread)
 	}
 	return nil
@@ -269,37 +269,29 @@ func (r *rowReader) noteVariable(at int) {
 	}
 }
 
-// slot is the place of one row's key.
-type slot struct {
-	at, end uint32 // the replaced bytes; equal if the key is added
-	before  uint32 // number of the user's placeholders before it
-	kind    SlotKind
-}
+// place has the bytes that a row's key replaces; they are equal if the key is added.
+type place struct{ at, end uint32 }
 
-// takesKey reports whether a key is generated for the row, even if it may be unused.
-func (s slot) takesKey() bool { return s.kind == SlotFill || s.kind == SlotExpression }
-
-// addSlot adds the key of the next row.
-func (p *parser) addSlot(in *Insert, s slot) {
-	if len(in.slots) == reserveAfter {
+// addRow adds the next row, whose key has a place.
+func (p *parser) addRow(in *Insert, r Row, at place) {
+	if len(in.Rows) == reserveAfter {
 		p.reserve(in)
 	}
-	in.slots = append(in.slots, s)
-	if s.kind != SlotFill {
-		in.others++
-	}
+	in.Rows, in.places = append(in.Rows, r), append(in.places, at)
+	in.AllGenerated = in.AllGenerated && r.Key == Generated
 }
 
 // reserveAfter is the number of rows after which reserve estimates their total number.
 const reserveAfter = 64
 
-// reserve allocates slots for the remaining rows, assuming that they are as long as the rows so
+// reserve allocates memory for the remaining rows, assuming that they are as long as the rows so
 // far. So long statements don't reallocate repeatedly.
 func (p *parser) reserve(in *Insert) {
 	rest := p.Text[p.Pos:]
 	if semicolon := strings.IndexByte(rest, ';'); semicolon >= 0 {
 		rest = rest[:semicolon]
 	}
-	length := (p.Pos - int(in.slots[0].at)) / reserveAfter
-	in.slots = slices.Grow(in.slots, len(rest)/length/16*17+reserveAfter)
+	length := (p.Pos - int(in.places[0].at)) / reserveAfter
+	more := len(rest)/length/16*17 + reserveAfter
+	in.Rows, in.places = slices.Grow(in.Rows, more), slices.Grow(in.places, more)
 }

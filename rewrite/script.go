@@ -83,7 +83,7 @@ func (p *parser) readUnsettled() {
 // It also refuses the statement t if it reads LAST_INSERT_ID() or removes rows, and the results of
 // earlier INSERTs are known only after the string.
 func (p *parser) together(t sqltoken.Token) error {
-	elsewhere := slices.Contains(p.plan.elsewhere[max(0, len(p.plan.elsewhere)-1):], p.plan.Statements-1)
+	elsewhere := slices.Contains(p.plan.Elsewhere[max(0, len(p.plan.Elsewhere)-1):], p.plan.Statements-1)
 	mixed := p.mixed.follow(elsewhere, p.plan)
 	if len(p.plan.Inserts) == 0 || p.plan.Statements == 1 {
 		return nil
@@ -432,7 +432,7 @@ func (p *parser) load(verb sqltoken.Token) (done bool, err error) {
 	if in == nil {
 		return false, err
 	}
-	wayOut := "LOAD DATA has no values for key column " + in.Table.KeyColumn + "; " +
+	wayOut := "LOAD DATA has no values for key column " + in.Table.Key + "; " +
 		"add the column to the file and the column list, or INSERT the rows"
 	switch given, listed := p.loadsKey(in); {
 	case given:

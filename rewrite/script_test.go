@@ -153,13 +153,13 @@ func TestStrings_whichGetKeys(t *testing.T) {
 		{"SELECT 'INSERT INTO t (a) VALUES (1)'; SELECT 1", passes},
 	} {
 		plan, err := Parse(c.query, Options{
-			Tables: func(_, name string) *Table {
+			Table: func(_, name string) *Table {
 				if !strings.EqualFold(name, "t") {
 					return nil
 				}
-				return &Table{KeyColumn: "id", Kind: KindInteger}
+				return &Table{Key: "id"}
 			},
-			Columns: func(*Insert) ([]string, error) {
+			AskColumns: func(*Insert) ([]string, error) {
 				if c.want == refused {
 					t.Errorf("%s\nhave: the table's columns are asked for\nwant: refused before that", c.query)
 				}

@@ -29,18 +29,18 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	if err := p.tail(in, list); err != nil {
 		return err
 	}
+	in.Select = p.Text[t.Start:queryEnd]
 	in.Source = &Source{
-		columns:     p.quoteAll(list),
-		Columns:     list,
-		KeyIndex:    p.keyIndex(in, list),
-		Head:        head,
-		Query:       p.Text[t.Start:queryEnd],
-		Tail:        p.Text[end:p.Prev.Start],
-		guardAt:     max(in.duplicateAt-end, 0),
-		QueryParams: after - before,
-		TailParams:  p.params - after,
-		Lockable:    form.selects && form.from && !form.special,
-		Unlimited:   form.ordered && !form.limited && !form.special,
+		columns:   p.quoteAll(list),
+		Columns:   list,
+		KeyIndex:  p.keyIndex(in, list),
+		Head:      head,
+		Tail:      p.Text[end:p.Prev.Start],
+		reportAt:  max(in.duplicateAt-end, 0),
+		QueryArgs: after - before,
+		TailArgs:  p.params - after,
+		Lockable:  form.selects && form.from && !form.special,
+		Unlimited: form.ordered && !form.limited && !form.special,
 	}
 	return nil
 }
@@ -87,27 +87,21 @@ func (p *parser) query(form *queryForm) (next, end int) {
 	}
 }
 
-// Text returns the statement with another query. The query returns the listed columns and then,
-// unless it is listed, the key.
-func (in *Insert) Text(query string) string {
+// WithQuery returns an INSERT … SELECT with another query. The query returns the listed columns and
+// then, unless it is listed, the key.
+func (in *Insert) WithQuery(query string) string {
 	s := in.Source
 	columns, tail := s.columns, s.Tail
 	if s.KeyIndex < 0 {
-		columns += ", " + sqltoken.QuoteIdentifier(in.Table.KeyColumn)
+		columns += ", " + sqltoken.QuoteIdentifier(in.Table.Key)
 	}
-	if in.Guarded {
-		tail = tail[:s.guardAt] + ", " + in.guard() + tail[s.guardAt:]
+	if in.ReportsExistingKey {
+		tail = tail[:s.reportAt] + ", " + in.reportExisting() + tail[s.reportAt:]
 	}
 	// The servers ignore DELAYED in front of a query, but MariaDB not in front of VALUES (MariaDB
 	// manual, "INSERT DELAYED").
 	delayed := max(in.delayedAt-in.start, 0)
 	return s.Head[:delayed] + s.Head[max(in.delayedEnd-in.start, 0):] + " (" + columns + ") " + query + " " + tail
-}
-
-// KeepsSource reports whether an INSERT … SELECT lists the key of a table with KeepExplicit. It
-// then needs no generated keys.
-func (in *Insert) KeepsSource() bool {
-	return in.Source != nil && in.Source.KeyIndex >= 0 && in.Table.KeepExplicit
 }
 
 // quoteAll returns a list of quoted names.

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // updateOptions read upserts of the tables t and s, whose columns u and v are fixed.
@@ -15,9 +13,9 @@ func updateOptions() Options {
 		if !strings.EqualFold(name, "t") && !strings.EqualFold(name, "s") {
 			return nil
 		}
-		return &Table{KeyColumn: "id", Kind: KindInteger, Fixed: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
+		return &Table{Key: "id", Fixed: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
 	}
-	return Options{Charset: sqltoken.UTF8, Tables: tables}
+	return Options{Table: tables}
 }
 
 // shownUpdates shows the assignments to fixed columns: - for an unchanged column, ! for an
@@ -31,8 +29,12 @@ func shownUpdates(p *Plan) string {
 			have = u.Schema + "." + have
 		}
 		for c := range u.Table.Fixed {
-			kind, param, value := p.Set(u, c)
-			have += " " + [...]string{"#", fmt.Sprint(value), fmt.Sprint("?", param), "!", "-"}[kind]
+			v, ok := p.Assigned(u, c)
+			if !ok {
+				have += " -"
+				continue
+			}
+			have += " " + map[KeySource]string{Unknown: "#", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg), Expression: "!"}[v.From]
 		}
 		all = append(all, have)
 	}

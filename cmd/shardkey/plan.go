@@ -11,6 +11,7 @@ import (
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/spf13/cobra"
 )
 
@@ -158,8 +159,8 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 
 // explainPlan describes the plan of a statement that inserts into sharded tables.
 func explainPlan(plan *driver.Plan) planned {
-	v := planned{Verified: plan.Verified, Sent: plan.Query, KeysInText: plan.Literal, Assumes: plan.Assumes}
-	several := slices.ContainsFunc(plan.Inserts, func(in driver.PlannedInsert) bool { return in.Statement > 0 })
+	v := planned{Verified: plan.Verified, Sent: plan.Sent(), KeysInText: plan.KeysInText, Assumes: plan.Assumes}
+	several := slices.ContainsFunc(plan.Inserts, func(in rewrite.Insert) bool { return in.Statement > 0 })
 	for i := range plan.Inserts {
 		in := &plan.Inserts[i]
 		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {
@@ -173,8 +174,8 @@ func explainPlan(plan *driver.Plan) planned {
 			verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
 		}
 		v.Inserts = append(v.Inserts, plannedInsert{
-			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: in.Table, KeyColumn: in.Column,
-			Generator: in.Generator, Keys: append(in.Describe(0), in.Notes...), verb: verb,
+			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: plan.Details[i].Table, KeyColumn: in.Table.Key,
+			Generator: plan.Details[i].Generator, Keys: append(plan.Describe(i, 0), plan.Details[i].Notes...), verb: verb,
 		})
 	}
 	return v

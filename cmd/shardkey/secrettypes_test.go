@@ -20,12 +20,12 @@ import (
 // numbers, times, and a program's clock, logger and random source.
 var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
-	driver.Config driver.Driver driver.Filled driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.Filled driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.InsertDetail driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
-	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update
+	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Row rewrite.Server rewrite.Source rewrite.Splice rewrite.Table rewrite.Update rewrite.Value
 	spi.ClockHealth spi.Column spi.KeyParts spi.LeaseHealth spi.SegmentHealth spi.WorkerID spi.WorkerIDs
 `)
 
@@ -109,7 +109,7 @@ func secretValues(t *testing.T) map[string][]any {
 		"driver.Connector":            {opened, overOld, struct{ c any }{wrapped}, wrapped},
 		"driver.DSNError":             {dsnErr},
 		"driver.GeneratorError":       {generatorErr},
-		"driver.StatementError":       {generatorErr, keysErr},
+		"rewrite.StatementError":      {generatorErr, keysErr},
 		"driver.GeneratorStats":       {stats.Generators, asJSON(t, stats.Generators)},
 		"driver.NotReadyError":        {driver.ConnectorOf(opened).Ready(t.Context())},
 		"driver.RuleStats":            {stats.Rule},

@@ -42,6 +42,20 @@ func ParseMode(sqlMode string) Mode {
 	return m
 }
 
+// modeNames are the names of the bits, as @@sql_mode has them.
+var modeNames = [...]string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT_TRANS_TABLES"}
+
+// String returns a value of @@sql_mode with these bits.
+func (m Mode) String() string {
+	var words []string
+	for i, name := range modeNames {
+		if m&(1<<i) != 0 {
+			words = append(words, name)
+		}
+	}
+	return strings.Join(words, ",")
+}
+
 // Charset is the character set in which the server reads a session's statements
 // (@@character_set_client). It determines the ends of words and strings. The zero value is UTF-8;
 // [ParseCharset] returns the others.
@@ -74,6 +88,11 @@ func ParseCharset(name string) Charset {
 		return latin1
 	}
 	return other
+}
+
+// String returns the name of a character set of this kind.
+func (c Charset) String() string {
+	return [...]string{UTF8: "utf8mb4", latin1: "latin1", other: "other"}[c]
 }
 
 // Readable returns the part of a string whose tokens are certain. In an unknown character set it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -31,7 +32,7 @@ const (
 //
 // Check is safe for concurrent use.
 func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) {
-	if p.Params() == 0 && p.Fills() > 0 {
+	if p.NumArgs == 0 && p.NumKeys > 0 {
 		return CheckKeys(text, opts, p, probes(p))
 	}
 	return CheckKeys(text, opts, p, nil)
@@ -108,7 +109,7 @@ func (c *check) run() error {
 		return nil
 	}
 	c.markers = markersOf(stmts...)
-	if have, want := c.plan.Params(), len(c.markers); have != want {
+	if have, want := c.plan.NumArgs, len(c.markers); have != want {
 		return c.disagree(0, nil, fact{"the number of placeholders", have, want})
 	}
 	for i := range trees {
@@ -150,7 +151,7 @@ func (c *check) inserts(text string, stmts []ast.StmtNode) (found []tree, err er
 		if err != nil {
 			return nil, err
 		}
-		if c.opts.Tables == nil || c.opts.Tables(t.schema, t.table) == nil {
+		if c.opts.Table == nil || c.opts.Table(t.schema, t.table) == nil {
 			continue
 		}
 		if ast.StmtNode(runs) != stmt {
@@ -256,12 +257,15 @@ func (c *check) agree(at int, in *rewrite.Insert, facts ...fact) error {
 // disagree returns the error for a fact that differs at a position.
 func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	e := &DisagreementError{What: f.what, Scanner: fmt.Sprint(f.scanner), Parser: fmt.Sprint(f.parser)}
-	table := ""
+	e.At = &rewrite.StatementError{Reason: "unverified", Sentinel: rewrite.ErrUnsupportedStatement}
 	if in != nil {
-		table = sqltoken.QuoteTable(in.Schema, in.Name)
+		e.At.Table = strings.TrimPrefix(in.Schema+"."+in.Name, ".")
 	}
-	reason := fmt.Sprintf("two parsers disagree about %s: shardkey's found %s, TiDB's found %s; "+
+	e.At.Message = fmt.Sprintf("two parsers disagree about %s: shardkey's found %s, TiDB's found %s; "+
 		"please report the statement, and write it in a simpler form", e.What, e.Scanner, e.Parser)
-	e.At = rewrite.NewStatementError(c.text, c.opts, at, table, reason)
+	at = min(at, len(c.text))
+	e.At.Line, e.At.Char = sqltoken.Position(c.text, at)
+	mode, charset := session(c.opts)
+	e.At.Near = sqltoken.Near(c.text[at:], mode, charset)
 	return e
 }

@@ -14,8 +14,8 @@ import (
 
 // options have a rule for table t with the columns id, a and s.
 func options(mode sqltoken.Mode) rewrite.Options {
-	table := &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Columns: []string{"id", "a", "s"}}
-	return rewrite.Options{Mode: mode, Tables: func(_, name string) *rewrite.Table {
+	table := &rewrite.Table{Key: "id", Columns: []string{"id", "a", "s"}}
+	return rewrite.Options{SQLMode: mode.String(), Table: func(_, name string) *rewrite.Table {
 		if name == "t" {
 			return table
 		}

@@ -14,15 +14,15 @@ import (
 // original compares the plan of an insert with its tree.
 func (c *check) original(t tree, in *rewrite.Insert) error {
 	key := ""
-	if table := c.opts.Tables(t.schema, t.table); table != nil {
-		key = table.KeyColumn
+	if table := c.opts.Table(t.schema, t.table); table != nil {
+		key = table.Key
 	}
 	if in.Returning && strings.Contains(strings.ToUpper(c.text), "RETURNING") {
 		return ErrUnknown // TiDB has no such clause, and parsed the word as a name
 	}
 	err := c.agree(t.at, in,
 		fact{"the table", in.Schema + "." + in.Name, t.schema + "." + t.table},
-		fact{"the key column", in.Table.KeyColumn, key},
+		fact{"the key column", in.Table.Key, key},
 		fact{"REPLACE", in.Replace, t.IsReplace},
 		fact{"IGNORE", in.Ignore, t.IgnoreErr},
 		fact{"ON DUPLICATE KEY UPDATE", in.OnDuplicate, t.OnDuplicate != nil},
@@ -39,41 +39,41 @@ func (c *check) original(t tree, in *rewrite.Insert) error {
 
 // rows compares the rows of an insert with its tree.
 func (c *check) rows(t tree, in *rewrite.Insert) error {
-	if have, want := in.Rows(), len(t.Lists); have != want && !in.Refused {
+	if have, want := len(in.Rows), len(t.Lists); have != want && !in.Invalid {
 		return c.disagree(t.at, in, fact{"the number of rows", have, want})
 	}
 	columns := columnsOf(t, in)
 	refused := slices.ContainsFunc(t.Lists, func(row []ast.ExprNode) bool { return len(row) != len(columns) })
-	if in.Refused != refused {
-		return c.disagree(t.at, in, fact{"whether each row has a value for each column", !in.Refused, !refused})
+	if in.Invalid != refused {
+		return c.disagree(t.at, in, fact{"whether each row has a value for each column", !in.Invalid, !refused})
 	}
 	if refused {
 		return nil
 	}
 	key := keyIndex(columns, in)
 	for n, row := range t.Lists {
-		if err := c.slot(t, in, n, row, key); err != nil {
+		if err := c.key(t, in, n, row, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// slot compares the plan for a row's key with the row.
-func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key int) error {
-	kind, param := in.Slot(n)
-	want, at := kinds(1<<rewrite.SlotFill), t.at
+// key compares the plan for a row's key with the row.
+func (c *check) key(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key int) error {
+	have := in.Rows[n]
+	want, at := generated, t.at
 	if key >= 0 {
 		want, at = c.kindsOf(row[key], in), row[key].OriginTextPosition()
 	}
-	if want&(1<<kind) == 0 {
-		return c.disagree(at, in, fact{"the key of a row", kinds(1 << kind), want})
+	if want&only(have.Key) == 0 {
+		return c.disagree(at, in, fact{"the key of a row", only(have.Key), want})
 	}
-	if kind != rewrite.SlotParam {
+	if have.Key != rewrite.Argument {
 		return nil
 	}
-	if index, ok := slices.BinarySearch(c.markers, unwrapped(row[key]).OriginTextPosition()); ok && index != param {
-		return c.disagree(at, in, fact{"the number of the argument with the key", param + 1, index + 1})
+	if index, ok := slices.BinarySearch(c.markers, unwrapped(row[key]).OriginTextPosition()); ok && index != have.Arg {
+		return c.disagree(at, in, fact{"the number of the argument with the key", have.Arg + 1, index + 1})
 	}
 	return nil
 }
@@ -97,11 +97,16 @@ func listed(t tree) []string {
 
 // keyIndex returns the index of the key column among columns, −1 if it is missing.
 func keyIndex(columns []string, in *rewrite.Insert) int {
-	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.KeyColumn) })
+	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) })
 }
 
-// kinds is a set of slot kinds, with one bit each.
+// kinds is a set of sources of a key, with one bit each.
 type kinds uint8
+
+var sources = []rewrite.KeySource{rewrite.Generated, rewrite.Argument, rewrite.Literal, rewrite.Unknown, rewrite.Expression}
+
+// only returns the set of one source.
+func only(s rewrite.KeySource) kinds { return 1 << slices.Index(sources, s) }
 
 func (k kinds) String() string {
 	var names []string
@@ -115,10 +120,10 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
-const (
-	fill    = kinds(1 << rewrite.SlotFill)
-	kept    = kinds(1 << rewrite.SlotKept)
-	unknown = kinds(1<<rewrite.SlotUnknown | 1<<rewrite.SlotExpression)
+var (
+	generated = only(rewrite.Generated)
+	kept      = only(rewrite.Literal)
+	unknown   = only(rewrite.Unknown) | only(rewrite.Expression)
 )
 
 // kindsOf returns the possible kinds of a key's value.
@@ -126,29 +131,29 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 	inner, keep := unwrapped(e), in.Table.KeepExplicit
 	switch v := inner.(type) {
 	case ast.ParamMarkerExpr:
-		return 1 << rewrite.SlotParam
+		return only(rewrite.Argument)
 	case *ast.DefaultExpr:
 		if v.Name == nil && inner == e && !keep {
-			return fill
+			return generated
 		}
 	case ast.ValueExpr:
 		switch {
 		case v.GetValue() != nil:
 			return c.kindsOfConstant(v.GetValue(), in)
 		case !keep:
-			return fill
+			return generated
 		}
 	case *ast.SetCollationExpr:
-		return fill | kept | unknown
+		return generated | kept | unknown
 	case *ast.UnaryOperationExpr:
 		operand, ok := v.V.(ast.ValueExpr)
 		switch {
 		case !ok || v.Op != opcode.Minus && v.Op != opcode.Plus:
-			return fill | kept | unknown
+			return generated | kept | unknown
 		case v.Op == opcode.Plus && isInteger(operand.GetValue()) && !isZero(operand.GetValue()):
 			return kept | unknown
 		}
-		return fill | kept | unknown
+		return generated | kept | unknown
 	}
 	return unknown
 }
@@ -156,25 +161,26 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 // kindsOfConstant returns the possible kinds of a number or string. Only the scanner knows how the
 // servers read unusual spellings of zero.
 func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
-	isText := in.Table.Kind == rewrite.KindText
+	isText := in.Table.Strings
+	mode, _ := session(c.opts)
 	switch s, ok := v.(string); {
 	case in.Table.KeepExplicit:
 		return kept | unknown
-	case in.Table.Kind == rewrite.KindUnknown && (v == "" || isZero(v)):
-		return fill | kept | unknown
-	case ok && s == "" && (isText || c.opts.Mode&sqltoken.EmptyStringIsNull != 0):
-		return fill | unknown
+	case in.Table.Untyped && (v == "" || isZero(v)):
+		return generated | kept | unknown
+	case ok && s == "" && (isText || mode&sqltoken.EmptyStringIsNull != 0):
+		return generated | unknown
 	case ok && isText:
 		return kept | unknown
 	case isInteger(v) && isZero(v) && !isText:
-		if c.opts.Mode&sqltoken.NoAutoValueOnZero == 0 {
-			return fill
+		if mode&sqltoken.NoAutoValueOnZero == 0 {
+			return generated
 		}
 		return kept
 	case isInteger(v):
 		return kept
 	}
-	return fill | kept | unknown
+	return generated | kept | unknown
 }
 
 func isInteger(v any) bool {
@@ -202,28 +208,29 @@ func unwrapped(e ast.ExprNode) ast.ExprNode {
 func (c *check) source(t tree, in *rewrite.Insert) error {
 	s, columns := in.Source, columnsOf(t, in)
 	err := c.agree(t.at, in,
-		fact{"the parts of the statement", true, c.hasParts(t.at, s)},
+		fact{"the parts of the statement", true, c.hasParts(t.at, in)},
 		fact{"the columns", strings.Join(s.Columns, ", "), strings.Join(columns, ", ")},
 		fact{"the key's column", s.KeyIndex, keyIndex(columns, in)},
-		fact{"the placeholders of the query", s.QueryParams, len(markersOf(t.Select))},
-		fact{"the placeholders after the query", s.TailParams, len(markersOf(t.OnDuplicate...))})
+		fact{"the placeholders of the query", s.QueryArgs, len(markersOf(t.Select))},
+		fact{"the placeholders after the query", s.TailArgs, len(markersOf(t.OnDuplicate...))})
 	if err != nil {
 		return err
 	}
 	if s.KeyIndex < 0 {
-		columns = append(slices.Clone(columns), in.Table.KeyColumn)
+		columns = append(slices.Clone(columns), in.Table.Key)
 	}
 	return c.sentSource(t, in, columns)
 }
 
 // hasParts reports whether the statement at a position consists of the parts of a source, with its
 // columns between the first two.
-func (c *check) hasParts(at int, s *rewrite.Source) bool {
+func (c *check) hasParts(at int, in *rewrite.Insert) bool {
+	s := in.Source
 	rest, ok := strings.CutPrefix(c.text[at:], s.Head)
 	if !ok {
 		return false
 	}
-	if _, rest, ok = strings.Cut(rest, s.Query); !ok {
+	if _, rest, ok = strings.Cut(rest, in.Select); !ok {
 		return false
 	}
 	return strings.Contains(rest, s.Tail)
@@ -232,7 +239,7 @@ func (c *check) hasParts(at int, s *rewrite.Source) bool {
 // sentSource compares the statement with listed columns with the original.
 func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
 	notOne := fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"}
-	stmts, err := Parse(in.Text(in.Source.Query), c.opts)
+	stmts, err := Parse(in.WithQuery(in.Select), c.opts)
 	if errors.Is(err, ErrUnknown) {
 		return err // for example the table's columns in another character set
 	}
@@ -244,7 +251,7 @@ func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
 		return c.disagree(t.at, in, notOne)
 	}
 	assigned := len(t.OnDuplicate)
-	if in.Guarded {
+	if in.ReportsExistingKey {
 		assigned++
 	}
 	return c.agree(t.at, in,
@@ -252,6 +259,6 @@ func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
 		fact{"REPLACE", t.IsReplace, sent.IsReplace},
 		fact{"IGNORE", t.IgnoreErr, sent.IgnoreErr},
 		fact{"the columns to send", strings.Join(columns, ", "), strings.Join(listed(sent), ", ")},
-		fact{"the placeholders of the query to send", in.Source.QueryParams, len(markersOf(sent.Select))},
+		fact{"the placeholders of the query to send", in.Source.QueryArgs, len(markersOf(sent.Select))},
 		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)})
 }

@@ -69,9 +69,18 @@ func (r *reader) parse(text string, opts rewrite.Options) (stmts []ast.StmtNode,
 		}
 		r.parsers = append(r.parsers, p)
 	}()
-	p.SetSQLMode(sqlMode(opts.Mode))
+	mode, _ := session(opts)
+	p.SetSQLMode(sqlMode(mode))
 	stmts, _, err = p.ParseSQL(text)
 	return slices.Clone(stmts), err
+}
+
+// session returns how the session of the options reads strings.
+func session(opts rewrite.Options) (mode sqltoken.Mode, charset sqltoken.Charset) {
+	if opts.Charset != "" {
+		charset = sqltoken.ParseCharset(opts.Charset)
+	}
+	return sqltoken.ParseMode(opts.SQLMode), charset
 }
 
 func sqlMode(mode sqltoken.Mode) (m mysql.SQLMode) {
@@ -93,8 +102,9 @@ func sqlMode(mode sqltoken.Mode) (m mysql.SQLMode) {
 //   - It replaces invalid characters by '?'.
 //   - With ANSI_QUOTES it sees escapes in "names\"".
 func comparable(text string, opts rewrite.Options) bool {
-	mode, bracketed := opts.Mode, strings.IndexByte(text, '[') >= 0
-	if mode&sqltoken.MSSQL != 0 && bracketed || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
+	mode, charset := session(opts)
+	bracketed := strings.IndexByte(text, '[') >= 0
+	if mode&sqltoken.MSSQL != 0 && bracketed || strings.IndexByte(text, 0) >= 0 || !readable(text, charset) {
 		return false
 	}
 	comments := strings.Contains(text, "--") || strings.Contains(text, "/*")

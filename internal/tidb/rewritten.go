@@ -2,6 +2,7 @@ package tidb
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ func (c *check) rewritten(trees []tree) error {
 
 // sentInsert compares an insert to send with the original, and records the placeholders of keys.
 func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) error {
-	if in.Refused || in.Source != nil {
+	if in.Invalid || in.Source != nil {
 		return nil
 	}
 	columns := columnsOf(t, in)
@@ -47,11 +48,11 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 	key := keyIndex(columns, in)
 	added := key < 0
 	if added {
-		want = append(slices.Clone(columns), in.Table.KeyColumn)
+		want = append(slices.Clone(columns), in.Table.Key)
 		key = len(columns)
 	}
 	assigned := len(t.OnDuplicate)
-	if in.Guarded {
+	if in.ReportsExistingKey {
 		assigned++
 	}
 	err := c.agree(t.at, in,
@@ -61,11 +62,11 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 	if err != nil {
 		return err
 	}
-	if in.Guarded {
+	if in.ReportsExistingKey {
 		const what = "the last assignment of ON DUPLICATE KEY UPDATE"
 		last := sent.OnDuplicate[assigned-1].Column.Name.O
-		if !strings.EqualFold(last, in.Table.KeyColumn) {
-			return c.disagree(t.at, in, fact{what, in.Table.KeyColumn, last})
+		if !strings.EqualFold(last, in.Table.Key) {
+			return c.disagree(t.at, in, fact{what, in.Table.Key, last})
 		}
 	}
 	for n, row := range sent.Lists {
@@ -76,9 +77,9 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 		if len(row) != values {
 			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row to send", values, len(row)})
 		}
-		switch kind, _ := in.Slot(n); kind {
-		case rewrite.SlotFill:
-		case rewrite.SlotExpression:
+		switch in.Rows[n].Key {
+		case rewrite.Generated:
+		case rewrite.Expression:
 			c.noteLast(row[key], ours)
 			continue
 		default:
@@ -133,16 +134,23 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 	if c.keys != nil {
 		return nil
 	}
-	user, before := 0, 0
-	for _, at := range markers {
+	const key = -1
+	args := make([]int, len(c.markers))
+	for i := range args {
+		args[i] = i
+	}
+	merged := rewrite.Merge(c.plan, nil, args, true, func(int, int) bool { return false }, func(int, int) int { return key })
+	user := 0
+	for i, at := range markers {
+		want := user
 		if ours[at] {
-			before++
-			continue
+			want = key
+		} else {
+			user++
 		}
-		if have := c.plan.FillsBefore(user); have != before {
-			return c.disagree(c.markers[user], nil, fact{"the number of keys before a placeholder", have, before})
+		if i >= len(merged) || merged[i] != want {
+			return c.disagree(first.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(merged), want})
 		}
-		user++
 	}
 	return nil
 }
@@ -153,9 +161,10 @@ func (c *check) sent() string {
 	case len(c.plan.Inserts) == 0:
 		return c.text
 	case c.keys == nil:
-		return c.plan.BindText()
+		return c.plan.Query()
 	}
-	return c.plan.LiteralText(c.keys)
+	query, _ := c.plan.Literal(c.keys)
+	return query
 }
 
 // keyWriter writes the keys of splices in order.
@@ -245,7 +254,8 @@ const odd = "'\"\\#*-\x00"
 // endsInComment reports whether a replaced value includes a comment or blank at its end or
 // beginning.
 func (c *check) endsInComment(replaced string) bool {
-	lx, end := sqltoken.NewLexer(replaced, c.opts.Mode, c.opts.Charset), 0
+	mode, charset := session(c.opts)
+	lx, end := sqltoken.NewLexer(replaced, mode, charset), 0
 	for {
 		t := lx.Next()
 		switch {

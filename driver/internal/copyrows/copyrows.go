@@ -172,12 +172,12 @@ type keys struct {
 func (s *Statement) carriesKey(ctx context.Context, first any) (bool, error) {
 	in := s.Insert
 	key, _ := first.(int64)
-	if key < 0 || s.Keys.AreText() || in.Ignore || in.OnDuplicate || in.MentionsLastID ||
+	if key < 0 || s.Keys.AreText() || in.Ignore || in.OnDuplicate || in.ReadsLastID ||
 		s.Key.Facts().ReadsLastID {
 		return false, nil
 	}
 	server, err := s.Session.Server(ctx)
-	return err == nil && server.InsertIDs, err
+	return err == nil && server.SQL.ReportsKeys, err
 }
 
 // end commits the rows and returns the statement's result.

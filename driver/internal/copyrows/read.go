@@ -22,10 +22,10 @@ type query struct {
 
 // read runs the query and returns its rows.
 func (s *Statement) read(ctx context.Context, t *session.Transport) (found *rows, err error) {
-	if s.Insert.MentionsLastID {
+	if s.Insert.ReadsLastID {
 		defer s.Session.LastID.Moved() // the query may call LAST_INSERT_ID(expr)
 	}
-	q := query{text: s.Insert.Source.Query}
+	q := query{text: s.Insert.Select}
 	if t.ParsesTime {
 		if q, err = s.datesAsText(ctx, q); err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (s *Statement) openLocking(ctx context.Context, q query) (driver.Rows, erro
 }
 
 func (s *Statement) open(ctx context.Context, query string) (driver.Rows, error) {
-	args := renumbered(s.Args[:s.Insert.Source.QueryParams], 0)
+	args := renumbered(s.Args[:s.Insert.Source.QueryArgs], 0)
 	reply, err := s.Session.Base.SendBinary(ctx, query, args, base.WantRows)
 	return reply.Rows, err
 }
@@ -195,8 +195,8 @@ func (s *Statement) readRows(ctx context.Context, t *session.Transport, q query)
 // wrongColumns returns the server's error for a query with another number of columns.
 func (s *Statement) wrongColumns(ctx context.Context, found int) error {
 	source := s.Insert.Source
-	args := renumbered(s.Args[source.QueryParams:], 0)
-	_, err := s.Session.Base.SendBinary(ctx, s.Insert.Text(s.noRows(found)), args, base.WantResult)
+	args := renumbered(s.Args[source.QueryArgs:], 0)
+	_, err := s.Session.Base.SendBinary(ctx, s.Insert.WithQuery(s.noRows(found)), args, base.WantResult)
 	message := fmt.Sprintf("expected %d columns of the query, found %d", len(source.Columns), found)
 	return cmp.Or(err, error(&Refusal{message, nil}))
 }

@@ -29,7 +29,7 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 	switch {
 	case first != nil:
 		r.id = toInt64(first)
-	case s.Insert.MentionsLastID && s.Insert.OnDuplicate:
+	case s.Insert.ReadsLastID && s.Insert.OnDuplicate:
 		r.id = w.insertID // of LAST_INSERT_ID(expr)
 	case r.affected > 0 && r.dropped == nil && !w.existed:
 		r.id = toInt64(rows.last)
@@ -91,9 +91,9 @@ func (s *Statement) keepLastID(r *Result, w *written) {
 		last.Told(uint64(toInt64(r.keys.At(0))))
 	case first != nil:
 		last.Set(uint64(toInt64(first)))
-	case s.Insert.MentionsLastID && w.insertID != 0:
+	case s.Insert.ReadsLastID && w.insertID != 0:
 		last.Set(uint64(w.insertID)) // it called LAST_INSERT_ID(expr)
-	case s.Insert.Guarded, s.Insert.MentionsLastID:
+	case s.Insert.ReportsExistingKey, s.Insert.ReadsLastID:
 		last.Moved()
 	}
 }

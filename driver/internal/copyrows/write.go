@@ -52,7 +52,7 @@ func (s *Statement) write(
 		w.closeStmt()
 	}
 	if err != nil {
-		if keys.carried || s.Insert.Guarded || s.Insert.MentionsLastID {
+		if keys.carried || s.Insert.ReportsExistingKey || s.Insert.ReadsLastID {
 			s.Session.LastID.Moved()
 		}
 		err = w.explain(err)
@@ -106,7 +106,7 @@ func (w *writer) nextValues() (string, []driver.NamedValue) {
 	}
 	w.from, w.made = w.to, w.at
 	row := make([]value, w.rows.width())
-	most := min(w.s.rowsAtOnce(), max((base.MaxPlaceholders-source.TailParams)/len(row), 1))
+	most := min(w.s.rowsAtOnce(), max((base.MaxPlaceholders-source.TailArgs)/len(row), 1))
 	query, null := []byte("VALUES "), false
 	args := w.sent.Args[:0]
 	for bytes := 0; w.to < w.rows.n && w.to-w.from < most; w.to++ {
@@ -160,8 +160,8 @@ func (w *writer) appendValue(query []byte, args []driver.NamedValue, v *value) (
 // insert sends one INSERT whose source is values or another query.
 func (w *writer) insert(ctx context.Context, source string, args []driver.NamedValue, want base.Want) (err error) {
 	s := w.s
-	query, former := s.Insert.Text(source), w.sent.Query
-	w.sent.Query, w.sent.Args = query, append(args, renumbered(s.Args[s.Insert.Source.QueryParams:], len(args))...)
+	query, former := s.Insert.WithQuery(source), w.sent.Query
+	w.sent.Query, w.sent.Args = query, append(args, renumbered(s.Args[s.Insert.Source.QueryArgs:], len(args))...)
 	if w.to-w.from <= 1 {
 		w.reply, err = s.Session.Base.SendBinary(ctx, query, w.sent.Args, want)
 	} else {
@@ -206,12 +206,12 @@ func (w *writer) count(res driver.Result) {
 	if id != 0 {
 		w.insertID = id
 	}
-	existed := in.Guarded && id != 0
+	existed := in.ReportsExistingKey && id != 0
 	w.existed = w.existed || existed || in.OnDuplicate && err == nil && affected != rows
 	switch {
 	case in.Replace && affected != rows: // this INSERT may have replaced rows of earlier ones
 		w.doubt, w.unsure = 0, true
-	case in.Ignore && affected != rows, in.OnDuplicate && (w.existed || !in.Guarded || w.s.Key.Facts().HasTriggers),
+	case in.Ignore && affected != rows, in.OnDuplicate && (w.existed || !in.ReportsExistingKey || w.s.Key.Facts().HasTriggers),
 		w.s.Key.Facts().Triggered:
 		w.doubt, w.unsure = min(w.doubt, w.made), true
 	}

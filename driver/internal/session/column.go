@@ -63,7 +63,7 @@ const (
 
 // KeyColumn returns the key column of an insert's table.
 func (s *Session) KeyColumn(in *rewrite.Insert) *Column {
-	return s.tables.column(in.Schema, in.Name, in.Table.KeyColumn)
+	return s.tables.column(in.Schema, in.Name, in.Table.Key)
 }
 
 // Column returns a column of a table as statements name it.

@@ -153,7 +153,7 @@ func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []an
 
 // presentKeys returns the query for the keys that are in an insert's table.
 func presentKeys(in *rewrite.Insert, keys []any, last bool) string {
-	column := sqltoken.QuoteIdentifier(in.Table.KeyColumn)
+	column := sqltoken.QuoteIdentifier(in.Table.Key)
 	query := []byte("SELECT " + column + " FROM " + sqltoken.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
 	for _, key := range keys {
 		if key != nil {
@@ -181,7 +181,7 @@ func (s *Session) onPrimary(query string, in *rewrite.Insert) string {
 	if s.IsVitess() {
 		return query
 	}
-	return "SELECT " + sqltoken.QuoteIdentifier(in.Table.KeyColumn) + " FROM (" + query + ") AS shardkey_keys" + AllRows + " FOR UPDATE"
+	return "SELECT " + sqltoken.QuoteIdentifier(in.Table.Key) + " FROM (" + query + ") AS shardkey_keys" + AllRows + " FOR UPDATE"
 }
 
 // AskCacheLimit queries how many statements the connector may cache. It does so once, before the

@@ -26,15 +26,10 @@ const (
 type Server struct {
 	Kind    string
 	Version string // the server's version; empty if it wasn't queried
-	// Dialect determines the meaning of a few rare words in statements.
-	Dialect rewrite.Dialect
-	// InsertIDs: LAST_INSERT_ID(expr) in an INSERT's values sets the statement's insert ID and
-	// LAST_INSERT_ID(). Other engines may not do so, or may refuse an expression for a sharding
-	// column.
-	InsertIDs bool
-	// UpsertIDs: ON DUPLICATE KEY UPDATE of one row can return the key of an existing row in that
-	// way.
-	UpsertIDs bool
+	// SQL is what plans of statements depend on: the name of the dialect, and whether
+	// LAST_INSERT_ID(expr) sets the statement's insert ID and LAST_INSERT_ID(). Other engines may not
+	// do so, or may refuse an expression for a sharding column.
+	SQL rewrite.Server
 	// ShareLocks: LOCK IN SHARE MODE locks rows as INSERT … SELECT does.
 	ShareLocks bool
 }
@@ -42,18 +37,18 @@ type Server struct {
 // servers are the known kinds of servers. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and Vitess 23 were
 // tested. TiDB follows its documentation. Nothing is assumed about other servers.
 var servers = [...]Server{
-	{Kind: ServerMySQL, Dialect: rewrite.DialectMySQL, InsertIDs: true, UpsertIDs: true, ShareLocks: true},
-	{Kind: ServerMariaDB, Dialect: rewrite.DialectMariaDB, InsertIDs: true, UpsertIDs: true, ShareLocks: true},
-	{Kind: ServerVitess, Dialect: rewrite.DialectVitess, UpsertIDs: true, ShareLocks: true},
-	{Kind: ServerTiDB, Dialect: rewrite.DialectMySQL},
-	{Kind: ServerOther, Dialect: rewrite.DialectMySQL},
+	{Kind: ServerMySQL, SQL: rewrite.Server{Name: "mysql", ReportsKeys: true, ReportsUpserts: true}, ShareLocks: true},
+	{Kind: ServerMariaDB, SQL: rewrite.Server{Name: "mariadb", ReportsKeys: true, ReportsUpserts: true}, ShareLocks: true},
+	{Kind: ServerVitess, SQL: rewrite.Server{Name: "vitess", ReportsUpserts: true}, ShareLocks: true},
+	{Kind: ServerTiDB, SQL: rewrite.Server{Name: "mysql"}},
+	{Kind: ServerOther, SQL: rewrite.Server{Name: "mysql"}},
 }
 
 func newServer(kind, version string) *Server {
 	for _, s := range servers {
 		if s.Kind == kind {
 			if s.Version = version; kind == ServerOther && version == "" {
-				s.Dialect = rewrite.DialectUnknown
+				s.SQL.Name = ""
 			}
 			return &s
 		}
@@ -73,16 +68,6 @@ func (s *Server) String() string {
 		return s.Kind
 	}
 	return fmt.Sprintf("%s (%.64q)", s.Kind, s.Version)
-}
-
-// Report changes a plan so that its statement reports the keys to this server.
-func (s *Server) Report(p *rewrite.Plan) {
-	switch {
-	case s.InsertIDs:
-		p.Report()
-	case s.UpsertIDs:
-		p.ReportUpserts()
-	}
 }
 
 // Describe returns a description of the server, as far as known.
@@ -180,7 +165,7 @@ func (s *Session) IsVitess() bool {
 // INSERT its insert id.
 func (s *Session) ReportsInsertIDs() bool {
 	known := s.cache.server.Load()
-	return known != nil && known.InsertIDs
+	return known != nil && known.SQL.ReportsKeys
 }
 
 // Client has the facts about connections from the underlying driver's DSN.

@@ -32,7 +32,7 @@ func entries(t *testing.T) []entry {
 		}},
 		{"Parse", func(_ *testing.T, statement string) {
 			if p, err := rewrite.Parse(statement, options()); err == nil {
-				p.BindText()
+				p.Query()
 			}
 		}},
 		{"Classify", func(_ *testing.T, statement string) {
@@ -66,8 +66,8 @@ func entries(t *testing.T) []entry {
 }
 
 func options() rewrite.Options {
-	table := &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Sharding: []string{"a"}, Fixed: []string{"a"}, Columns: []string{"id", "a"}}
-	return rewrite.Options{Tables: func(_, name string) *rewrite.Table {
+	table := &rewrite.Table{Key: "id", Recorded: []string{"a"}, Fixed: []string{"a"}, Columns: []string{"id", "a"}}
+	return rewrite.Options{Table: func(_, name string) *rewrite.Table {
 		if name != "t_1" {
 			return nil
 		}

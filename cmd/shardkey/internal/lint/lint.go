@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Outcome is what happens to a statement.
@@ -153,34 +154,37 @@ func (l *Linter) Targets(text string) (names []string) {
 }
 
 // OutcomeOf returns the outcome of a planned INSERT.
-func OutcomeOf(in *driver.PlannedInsert) Outcome { return insertFinding(in).Outcome }
+func OutcomeOf(in *rewrite.Insert) Outcome { return insertFinding(in).Outcome }
 
 // insertFinding returns the finding for a planned INSERT.
-func insertFinding(in *driver.PlannedInsert) Finding {
+func insertFinding(in *rewrite.Insert) Finding {
 	f := Finding{Outcome: Passed, Table: sqltoken.QuoteTable(in.Schema, in.Name)}
 	if in.Invalid {
 		f.Outcome, f.Reason = Refused, "a row has the wrong number of values, so the server will refuse it"
 		return f
 	}
-	n := map[string]int{}
+	n := map[rewrite.KeySource]int{}
 	for _, row := range in.Rows {
-		key := row.Key
-		if row.Argument > 0 {
-			key = "argument"
-		}
-		n[key]++
-		if row.Key != "statement" && row.Key != "server" {
+		n[row.Key]++
+		kept := row.Key == rewrite.Literal || row.Key == rewrite.Unknown || row.Key == rewrite.Argument && in.Table.KeepExplicit
+		if !kept {
 			f.Outcome = Filled
 		}
 	}
+	expression := "an expression is the key; a key is generated if it is NULL or 0"
+	if in.Select != "" {
+		expression = "a key is generated where the query gives NULL or 0"
+	}
 	var reasons []string
-	for _, r := range []struct{ key, one string }{
-		{"generated", "a key is generated"},
-		{"query", "a key is generated where the query gives NULL or 0"},
-		{"argument", "an argument is the key"},
-		{"statement", "the key is explicit"},
-		{"server", "the server chooses the key"},
-		{"expression", "an expression is the key; a key is generated if it is NULL or 0"},
+	for _, r := range []struct {
+		key rewrite.KeySource
+		one string
+	}{
+		{rewrite.Generated, "a key is generated"},
+		{rewrite.Argument, "an argument is the key"},
+		{rewrite.Literal, "the key is explicit"},
+		{rewrite.Unknown, "the server chooses the key"},
+		{rewrite.Expression, expression},
 	} {
 		switch {
 		case n[r.key] == 0:
@@ -194,7 +198,7 @@ func insertFinding(in *driver.PlannedInsert) Finding {
 	switch {
 	case in.Select != "" && f.Outcome == Passed:
 		f.Reason = "the query returns the keys, and explicitKeys is keep"
-	case in.Select != "" && n["generated"] > 0:
+	case in.Select != "" && n[rewrite.Generated] > 0:
 		f.Reason = "a key is generated for each row of the query"
 	}
 	return f

@@ -22,8 +22,8 @@ func main() {
 
 // check prints the second parser's result for two statements, one of which has another's plan.
 func check() {
-	opts := rewrite.Options{Tables: func(_, name string) *rewrite.Table {
-		return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
+	opts := rewrite.Options{Table: func(_, name string) *rewrite.Table {
+		return &rewrite.Table{Key: "id"}
 	}}
 	text := "INSERT INTO t (id, a) VALUES (0, x'41'), (NULL, 1.5), (?, b'1'), (18446744073709551615, 'x')"
 	plan, err := rewrite.Parse(text, opts)

@@ -1,0 +1,106 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Rewrite returns the statement and its arguments with keys. It calls generate once for each insert
+// that needs keys, with their number n, and doesn't change args. A statement with arguments gets its
+// keys as arguments. Without arguments it gets them as literals, if they are integers, strings or
+// []byte. A wrong number of arguments or keys is an error, and so is an INSERT … SELECT, whose rows
+// must be read and inserted as values.
+func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, error)) (string, []any, error) {
+	if len(p.Inserts) == 0 {
+		return p.text, args, nil
+	}
+	if len(args) != p.NumArgs {
+		return "", nil, fmt.Errorf("shardkey: expected %d arguments, found %d", p.NumArgs, len(args))
+	}
+	keys, asks := make([]Keys, len(p.Inserts)), make([][]bool, len(p.Inserts))
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		var n int
+		var err error
+		if asks[i], n, err = p.asking(in, args); err != nil {
+			return "", nil, err
+		}
+		if n == 0 {
+			continue
+		}
+		if keys[i].Values, err = generate(in, n); err != nil {
+			return "", nil, err
+		}
+		if found := len(keys[i].Values); found != n {
+			return "", nil, fmt.Errorf("shardkey: expected %d keys, found %d", n, found)
+		}
+	}
+	if len(args) == 0 {
+		if query, ok := p.Literal(keys); ok {
+			return query, nil, nil
+		}
+	}
+	out := make([]any, 0, len(args)+p.NumKeys)
+	out = Merge(p, out, args, true, func(insert, row int) bool { return asks[insert][row] },
+		func(insert, i int) any { return keys[insert].Values[i] })
+	return p.Query(), out, nil
+}
+
+// errSelect is the error of Rewrite for an INSERT … SELECT.
+var errSelect = errors.New("shardkey: read the rows of an INSERT … SELECT, and insert them as values")
+
+// asking returns the rows that a key is generated for, and their number.
+func (p *Plan) asking(in *Insert, args []any) (asks []bool, n int, err error) {
+	if in.Source != nil && in.Rows[0].Key != Literal {
+		return nil, 0, errSelect
+	}
+	if in.Source != nil || in.Invalid {
+		return nil, 0, nil
+	}
+	mode := func() (string, error) { return p.mode.String(), nil }
+	column := func() (strings, unsigned bool, err error) { return false, in.Table.Unsigned, nil }
+	asks = make([]bool, len(in.Rows))
+	for row, r := range in.Rows {
+		asks[row] = r.isAdded()
+		if r.Key == Argument && !in.Table.KeepExplicit {
+			if asks[row], err = in.AsksForKey(args[r.Arg], row, mode, column); err != nil {
+				return nil, 0, err
+			}
+		}
+		if asks[row] {
+			n++
+		}
+	}
+	return asks, n, nil
+}
+
+// Merge appends to out the arguments of a statement with keys: args, in which a key replaces each
+// [Argument] for which generated reports true. If placeholders is set, it also has a key for each
+// placeholder that [Plan.Query] adds. key returns the insert's key i, counted in the order of the
+// rows that get one.
+func Merge[A any](p *Plan, out, args []A, placeholders bool, generated func(insert, row int) bool, key func(insert, i int) A) []A {
+	copied := 0
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		if in.Invalid || in.Source != nil {
+			continue
+		}
+		next := 0
+		for row := range in.Rows {
+			r := &in.Rows[row]
+			added := in.AllGenerated || r.isAdded()
+			if !added && (r.Key != Argument || !generated(i, row)) {
+				continue
+			}
+			if placeholders || !added {
+				out = append(append(out, args[copied:r.Arg]...), key(i, next))
+				copied = r.Arg
+			}
+			if !added {
+				copied++ // the key replaces it
+			}
+			next++
+		}
+	}
+	return append(out, args[copied:]...)
+}
