@@ -180,16 +180,17 @@ func TestWatch_loggers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 6))
-		var logs [2]jsonLog
+		var logs [2]logLines
 		for i := range logs {
-			db, _, err := Open("u:p@tcp(127.0.0.1:1)/app?shardkeyReload=1s&shardkeyRule="+path, WithLogger(logs[i].logger()))
+			logger := slog.New(slog.NewTextHandler(&logs[i], nil))
+			db, _, err := Open("u:p@tcp(127.0.0.1:1)/app?shardkeyReload=1s&shardkeyRule="+path, WithLogger(logger))
 			noError(t, err)
 			defer db.Close()
 		}
 		write(t, path, "rules: [")
 		time.Sleep(5 * time.Second)
 		for i := range logs {
-			equal(t, strings.Count(logs[i].String(), "changed rule not loaded"), 1, "log", i)
+			logs[i].want(t, "broken", "changed rule not loaded", 1)
 		}
 	})
 }
