@@ -5,8 +5,12 @@
 MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/test/tools/*" -not -path "./internal/test/engines/vtcombo/*" -not -path "*/testdata/*"))))
 # The modules for programs.
 RELEASED := $(filter-out ./bench ./examples ./internal/%,$(MODULES))
-# The modules whose tests "make test" runs completely. test-engines runs the rest.
+# The modules whose tests "make ci" runs completely. test-engines runs the rest.
 TESTED := $(filter-out ./internal/test/engines,$(MODULES))
+# The modules whose tests "make test" runs.
+NEWCOMERS := $(filter-out ./internal/test/release,$(TESTED))
+# The packages with goroutines, which "make test" also runs with -race -short.
+RACE ?= ./driver ./rule ./keygen/snowflake ./keygen/workerid
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
@@ -33,24 +37,41 @@ module = cd $*
 # git refuses to read a checkout of another user, so builds don't record its version.
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
+SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help release release-check test test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help release release-check test ci prepare prepare-ci two-servers test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit race-short race check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 	@echo
 	@echo 'variables: TESTFLAGS="$(TESTFLAGS)" BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME) SOAKTIME=$(SOAKTIME)'
 
-# What is downloaded is downloaded at once, while the tool is built.
-test: ## run all tests with -race on private servers, and all checks
-	@$(MAKE) --no-print-directory -j 3 servers downloads tools
-	@failed=; for step in unit repository fmt vet bits32 staticcheck tidy workflows vuln; do \
-		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
-	done; \
-	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
-	@[ -n "$(TESTFLAGS)$$(git status --porcelain 2>&1)" ] || { mkdir -p bin; git rev-parse 'HEAD^{tree}' >bin/passed; }
+# Runs targets one after the other, each with its description and duration, and fails at the end
+# when one has failed.
+steps = began=$$SECONDS; failed=; for step in $(1); do \
+		echo "== $$step: $$(sed -n "s/^$$step:.*\#\# //p" Makefile)"; start=$$SECONDS; \
+		$(MAKE) --no-print-directory $$step || failed="$$failed $$step"; echo "== $$step took $$((SECONDS - start)) s"; \
+	done; if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo "passed in $$((SECONDS - began)) s:"
 
-# The tests run unless they have passed for the same tree, which test notes in bin/passed.
+test: ## run the tests on MySQL 9.7 and MariaDB 10.11, gofmt and go vet
+	@$(call steps,prepare fmt vet unit $(if $(RACE),race-short)) \
+		'the tests that need no other server than MySQL and MariaDB, gofmt, go vet$(if $(RACE),; with -race $(RACE))'
+	@echo 'make ci adds: older and newer SQL servers, Redis, ZooKeeper, etcd, a browser, all tests with -race, those of the'
+	@echo 'repository and of go-sql-driver, 386, staticcheck, go mod tidy, workflows, vulnerabilities.'
+
+ci: ## run what "make test" leaves out: all servers, -race, other checks
+	@$(call steps,prepare-ci race repository bits32 staticcheck tidy workflows vuln) 'all servers, -race and checks'
+
+prepare: ## install the two SQL servers, download modules
+	@$(MAKE) --no-print-directory -j 2 two-servers downloads
+
+prepare-ci: ## install all servers and the tools, download modules
+	@$(MAKE) --no-print-directory -j 3 servers downloads tools
+
+two-servers:
+	@bash .ci/install-servers --two
+
+# .ci/run runs unless it has passed for the same tree, which it notes in bin/passed.
 release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
 	@bash .ci/release $(VERSION)
 
@@ -101,17 +122,25 @@ servers-up: servers ## start servers for tests on demand, and keep them running
 servers-down: ## stop the servers of servers-up
 	@$(SERVERS) -down
 
+unit: ## run the tests on MySQL 9.7 and MariaDB 10.11
+	@SHARDKEY_TEST_REQUIRE=mysql,mariadb $(SERVERS) $(call each,unit,$(NEWCOMERS))
+
+# make ci runs the tests of the repository and of go-sql-driver.
+unit/%:
+	@$(module) && go test -vet=off $(TESTFLAGS) $$(go list ./... | grep -vE 'internal/test/(repository|basesuite)')
+
+race-short: ## run the short tests of the packages with goroutines, with -race
+	@SHARDKEY_TEST_REQUIRE=mysql,mariadb $(SERVERS) env CGO_ENABLED=1 go test -race -short -vet=off $(TESTFLAGS) $(RACE)
+
 # The slowest packages start first.
-unit: ## run the tests of all modules with -race on private servers
-	@$(SERVERS) $(call each,unit)
-	@go test -vet=off -run 'Alloc|Fleet|Simulation' ./keygen/uuid ./keygen/workerid # what is skipped with -race
+race: ## run the tests of all modules with -race on all servers
+	@$(SERVERS) $(call each,race)
 
 # Of the engines' module: processes that are killed, over the stores that need no engine.
-unit/./internal/test/engines:
-	@cd $(@:unit/%=%) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
+race/./internal/test/engines:
+	@cd $(@:race/%=%) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
 
-# The target vet runs go vet.
-unit/%:
+race/%:
 	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/test/basesuite 2>/dev/null) ./...
 
 check: fmt vet bits32 staticcheck tidy repository workflows vuln ## everything that test does but the tests of 64 bits
@@ -122,9 +151,8 @@ fmt: ## fail if gofmt -s would change a file
 vet: ## run go vet
 	@$(call each,vet)
 
-# With -race, the packages are in the build cache of the tests.
 vet/%:
-	@$(module) && CGO_ENABLED=1 go vet -race ./...
+	@$(module) && go vet ./...
 
 # Most amd64 machines also run programs for 386. On others, this only compiles and vets the
 # tests.
@@ -147,7 +175,7 @@ staticcheck/%:
 tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy WRITE=-w writes them
 	@bash .ci/tidy $(WRITE)
 
-# unit skips these tests, which take five times as long with -race.
+# race skips these tests, which take five times as long with -race.
 repository: ## test the API list, imports, modules, links and sizes of the repository
 	@go test $(TESTFLAGS) ./internal/test/repository
 

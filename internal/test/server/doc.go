@@ -32,8 +32,9 @@
 // need one of another kind that isn't named, are skipped.
 //
 // Without a server a test is skipped, and says how to get one. With
-// SHARDKEY_TEST_REQUIRE=1, which run sets, it fails instead. With -short every test that
-// would start a server is skipped.
+// SHARDKEY_TEST_REQUIRE=1, which run sets, it fails instead. With a list of servers,
+// SHARDKEY_TEST_REQUIRE=mysql,mariadb, tests use those only: without one of them a test fails,
+// and a test of another is skipped. With -short every test that would start a server is skipped.
 //
 // # Private servers
 //

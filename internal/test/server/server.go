@@ -112,6 +112,7 @@ func startServer(t testing.TB, r Recipe, fast bool, args []string) (*Server, err
 func forTest(t testing.TB, r Recipe, args []string) *Server {
 	t.Helper()
 	MayStart(t)
+	skipUnwanted(t, r.Name)
 	s, err := startServer(t, r, false, args)
 	Started(t, r.Name, err)
 	t.Cleanup(s.Close)
@@ -136,7 +137,7 @@ func Started(t testing.TB, name string, err error) {
 	case usesOther(err):
 		t.Skip(err) // who runs the tests has chosen to do without
 	case NotInstalled(err):
-		Missing(t, err)
+		missing(t, name, err)
 	case err != nil:
 		t.Fatalf("start %s: %v", name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,9 +25,27 @@ const (
 
 	// envSupervisor names the socket of the supervisor.
 	envSupervisor = "SHARDKEY_TEST_SUPERVISOR"
-	// envRequire turns skipped tests into failed ones.
+	// envRequire turns skipped tests into failed ones: all of them if it is 1. A list such as
+	// mysql,mariadb names the servers that tests use, and the tests of others are skipped.
 	envRequire = "SHARDKEY_TEST_REQUIRE"
 )
+
+// wanted reports whether tests use a server.
+func wanted(name string) bool { return required(name) || os.Getenv(envRequire) == "" }
+
+// required reports whether tests fail without a server.
+func required(name string) bool {
+	list := os.Getenv(envRequire)
+	return list == "1" || name != "" && slices.Contains(strings.Split(list, ","), name)
+}
+
+// skipUnwanted skips a test of a server that the environment doesn't list.
+func skipUnwanted(t testing.TB, name string) {
+	t.Helper()
+	if !wanted(name) {
+		t.Skip(name + " isn't among the servers of make test: make ci runs this test")
+	}
+}
 
 // SQL returns the DSN for go-sql-driver/mysql, without a database, of the shared
 // server that [Each] runs the test on: "root@tcp(127.0.0.1:3306)/". Its user has all
@@ -89,9 +108,10 @@ func shared(t testing.TB, name string) string {
 		return value
 	}
 	MayStart(t)
+	skipUnwanted(t, name)
 	value, err := request(name)
 	if errors.Is(err, errNoSupervisor) {
-		Missing(t, fmt.Errorf("%w; or set %s to a server that tests may use", err, env))
+		missing(t, name, fmt.Errorf("%w; or set %s to a server that tests may use", err, env))
 	}
 	Started(t, name, err)
 	return value
@@ -101,7 +121,12 @@ func shared(t testing.TB, name string) string {
 // tests are required to run.
 func Missing(t testing.TB, err error) {
 	t.Helper()
-	if os.Getenv(envRequire) == "1" {
+	missing(t, "", err)
+}
+
+func missing(t testing.TB, name string, err error) {
+	t.Helper()
+	if required(name) {
 		t.Fatal(err)
 	}
 	t.Skip(err)

@@ -80,10 +80,21 @@ func TestMissingServerSkipsOrFails(t *testing.T) {
 	if !strings.Contains(r.skipped, envRedis) || !strings.Contains(r.skipped, "make servers-up") || r.failed != "" {
 		t.Errorf("have: skipped %q, failed %q\nwant: skipped with the variable and the command", r.skipped, r.failed)
 	}
-	t.Setenv(envRequire, "1")
-	r = record(func(t testing.TB) { Redis(t) })
-	if r.skipped != "" || !strings.Contains(r.failed, envRedis) {
-		t.Errorf("have: skipped %q, failed %q\nwant: failed", r.skipped, r.failed)
+	for _, require := range []string{"1", "mysql,redis"} {
+		t.Setenv(envRequire, require)
+		r = record(func(t testing.TB) { Redis(t) })
+		if r.skipped != "" || !strings.Contains(r.failed, envRedis) {
+			t.Errorf("%s=%s\nhave: skipped %q, failed %q\nwant: failed", envRequire, require, r.skipped, r.failed)
+		}
+	}
+	t.Setenv(envRequire, "mysql,mariadb")
+	for name, use := range map[string]func(testing.TB){
+		"shared": func(t testing.TB) { Redis(t) }, "private": func(t testing.TB) { StartRedis(t) },
+		"program": func(t testing.TB) { Missing(t, errors.New("make ci")) },
+	} {
+		if r = record(use); !strings.Contains(r.skipped, "make ci") || r.failed != "" {
+			t.Errorf("%s\nhave: skipped %q, failed %q\nwant: skipped, with make ci", name, r.skipped, r.failed)
+		}
 	}
 }
 

@@ -102,8 +102,11 @@ func (s *Supervisor) Env(names ...string) ([]string, error) {
 	return env, nil
 }
 
-// Env returns the environment variables by which tests find a supervisor at a socket.
-func Env(socket string) []string { return []string{envSupervisor + "=" + socket, envRequire + "=1"} }
+// Env returns the environment variables by which tests find a supervisor at a socket. A list of
+// required servers stays as it is.
+func Env(socket string) []string {
+	return []string{envSupervisor + "=" + socket, envRequire + "=" + cmp.Or(os.Getenv(envRequire), "1")}
+}
 
 // Close ends the servers and removes what they wrote.
 func (s *Supervisor) Close() {
