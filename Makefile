@@ -76,7 +76,7 @@ release: ## test, commit VERSION and print its tags: make release VERSION=v0.1.0
 	@bash .ci/release $(VERSION)
 
 release-check: servers ## rehearse two releases in a copy, with a module proxy in a directory
-	@$(SERVERS) go test -count=1 -v -timeout 30m $(TESTFLAGS) -run TestRehearsal ./internal/test/release
+	@$(SERVERS) env SHARDKEY_RELEASES=2 go test -count=1 -v -timeout 30m $(TESTFLAGS) -run TestRehearsal ./internal/test/release
 
 test-short: ## run the tests that need no server, without -race
 	@$(call each,test-short,$(TESTED))
