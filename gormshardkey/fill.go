@@ -129,6 +129,24 @@ func (m *memory) forget() {
 	}
 }
 
+// unreadable returns a FieldError for the first key that the field can't store as GORM reads it. It
+// returns nil if GORM's error has another cause.
+func (m *memory) unreadable(column string, keys []any) *FieldError {
+	field := m.field(column)
+	if field == nil || !field.Readable {
+		return nil
+	}
+	set, element := setterOf(m.stmt.Context, field), reflect.New(m.stmt.Schema.ModelType).Elem()
+	for _, key := range keys {
+		if key != nil {
+			if err := set.read(element, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // missing returns pointers to the elements whose primary field is the integer key column and still
 // zero. It returns nil for a single element.
 func (m *memory) missing(column string) (pointers []any) {
