@@ -33,8 +33,12 @@ func (c *creator) create(db *gorm.DB) {
 	var keys driver.Keys
 	withKeys(stmt, &keys, func() { run(db) })
 	switch values := keys.Values(); {
-	case db.Error != nil && reads && c.rules.fills(stmt):
-		before.forget() // undo the rows that GORM read before the error
+	case db.Error != nil && (values != nil || reads && c.rules.fills(stmt)):
+		before.forget() // undo the keys that GORM has set before the error
+		if err := before.unreadable(keys.Column(), values); err != nil {
+			db.Error = nil // it may quote the key
+			db.AddError(err)
+		}
 	case db.Error == nil && values != nil:
 		before.fill(db, filled{column: keys.Column(), keys: values, affected: db.RowsAffected, returned: reads})
 		if isAssociation(db) {

@@ -1,6 +1,8 @@
 package gormshardkey
 
 import (
+	"cmp"
+	"iter"
 	"reflect"
 	"strings"
 
@@ -15,6 +17,14 @@ type filled struct {
 	keys     []any // one for each row; nil if unknown
 	affected int64 // affected rows, or returned ones
 	returned bool  // GORM has read the rows of RETURNING
+}
+
+// key returns the key of a row, nil if it is unknown.
+func (f *filled) key(row int) any {
+	if row < len(f.keys) {
+		return f.keys[row]
+	}
+	return nil
 }
 
 // memory is the state of a statement's destination before it ran.
@@ -41,17 +51,23 @@ func remember(stmt *gorm.Statement) *memory {
 	returned := returnedFields(stmt)
 	for _, element := range elements(stmt.ReflectValue) {
 		for _, field := range returned {
-			if _, zero := field.ValueOf(stmt.Context, element); !zero {
-				m.skipped = true
-			}
+			m.skipped = m.skipped || !m.isZero(field, element)
 		}
-		zero := false
-		if m.primary != nil {
-			_, zero = m.primary.ValueOf(stmt.Context, element)
-		}
-		m.zero = append(m.zero, zero)
+		m.zero = append(m.zero, m.primary != nil && m.isZero(m.primary, element))
 	}
 	return m
+}
+
+// isZero reports whether an element's field is zero. The field's ValueOf reports that too, but
+// allocates a copy of the value.
+func (m *memory) isZero(field *schema.Field, element reflect.Value) bool {
+	for _, index := range field.StructField.Index {
+		if index < 0 { // an embedded pointer; if it is nil, ReflectValueOf would set it
+			_, zero := field.ValueOf(m.stmt.Context, element)
+			return zero
+		}
+	}
+	return field.ReflectValueOf(m.stmt.Context, element).IsZero()
 }
 
 // fill sets each element's key. Row i belongs to element i, since GORM writes one row for each
@@ -65,29 +81,70 @@ func (m *memory) fill(db *gorm.DB, f filled) {
 	if f.returned && returnsAll(m.stmt) {
 		return // GORM has created an element for each row
 	}
-	elements := elements(m.stmt.ReflectValue)
-	if m.wrong(elements, field, f) {
-		m.restore(elements)
+	wrong := m.wrong(field, f)
+	var set *setter
+	if field != nil && field.Readable {
+		set = setterOf(m.stmt.Context, field)
 	}
-	if field == nil || !field.Readable {
+	var failed error
+	for i, element := range elements(m.stmt.ReflectValue) {
+		if element.CanAddr() { // not in an array that was passed by value
+			failed = cmp.Or(failed, m.fillOne(set, i, element, f.key(i), wrong))
+		}
+	}
+	db.AddError(failed)
+}
+
+// fillOne sets the key of an element, and removes the value that GORM has set if it is wrong.
+func (m *memory) fillOne(set *setter, i int, element reflect.Value, key any, wrong bool) (err error) {
+	if set != nil && key != nil && m.lacksKey(set.field, i, element) {
+		err = set.set(element, key)
+		if set.field == m.primary {
+			wrong = err != nil // the key has replaced GORM's value
+		}
+	}
+	if wrong {
+		m.restore(i, element)
+	}
+	return err
+}
+
+// lacksKey reports whether the key of an element has to be set. GORM may have set a primary field
+// that was zero.
+func (m *memory) lacksKey(field *schema.Field, i int, element reflect.Value) bool {
+	if field == m.primary && m.zero[i] {
+		return true
+	}
+	value, zero := field.ValueOf(m.stmt.Context, element)
+	return zero || isMissing(value)
+}
+
+// forget removes the values that GORM has set before an error.
+func (m *memory) forget() {
+	if m.maps != nil || returnsAll(m.stmt) {
 		return
 	}
-	for i, element := range elements {
-		if i >= len(f.keys) || f.keys[i] == nil || !settable(element) {
-			continue
-		}
-		primary := field == m.primary && m.zero[i]
-		if value, zero := field.ValueOf(m.stmt.Context, element); primary || zero || isMissing(value) {
-			db.AddError(setKey(m.stmt.Context, field, element, f.keys[i]))
-		}
+	for i, element := range elements(m.stmt.ReflectValue) {
+		m.restore(i, element)
 	}
 }
 
-// forget removes the values that GORM has read from a failed statement.
-func (m *memory) forget() {
-	if m.maps == nil && m.primary != nil && !returnsAll(m.stmt) {
-		m.restore(elements(m.stmt.ReflectValue))
+// unreadable returns a FieldError for the first key that the field can't store as GORM reads it. It
+// returns nil if GORM's error has another cause.
+func (m *memory) unreadable(column string, keys []any) *FieldError {
+	field := m.field(column)
+	if field == nil || !field.Readable {
+		return nil
 	}
+	set, element := setterOf(m.stmt.Context, field), reflect.New(m.stmt.Schema.ModelType).Elem()
+	for _, key := range keys {
+		if key != nil {
+			if err := set.read(element, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // missing returns pointers to the elements whose primary field is the integer key column and still
@@ -100,8 +157,8 @@ func (m *memory) missing(column string) (pointers []any) {
 		return nil // an upsert doesn't report a string
 	}
 	for _, element := range elements(m.stmt.ReflectValue) {
-		if _, zero := m.primary.ValueOf(m.stmt.Context, element); zero && settable(element) {
-			pointers = append(pointers, reflect.Indirect(element).Addr().Interface())
+		if m.isZero(m.primary, element) && element.CanAddr() {
+			pointers = append(pointers, element.Addr().Interface())
 		}
 	}
 	return pointers
@@ -124,7 +181,7 @@ func (m *memory) field(column string) *schema.Field {
 }
 
 // wrong reports whether the values that GORM has set in the primary fields may be wrong.
-func (m *memory) wrong(elements []reflect.Value, field *schema.Field, f filled) bool {
+func (m *memory) wrong(field *schema.Field, f filled) bool {
 	switch {
 	case m.primary == nil || !m.primary.Readable:
 		return false // GORM has set no value
@@ -135,7 +192,7 @@ func (m *memory) wrong(elements []reflect.Value, field *schema.Field, f filled) 
 	}
 	// GORM has counted here too. If the primary column has AUTO_INCREMENT, it has counted from the
 	// server's value.
-	for i, element := range elements {
+	for i, element := range elements(m.stmt.ReflectValue) {
 		if value, zero := m.primary.ValueOf(m.stmt.Context, element); m.zero[i] && !zero {
 			return isKey(value, f.keys)
 		}
@@ -177,37 +234,26 @@ func returnsAll(stmt *gorm.Statement) bool {
 	return ok && (len(returning.Columns) == 0 || len(returning.Columns) == 1 && returning.Columns[0].Name == "*")
 }
 
-// restore sets the primary fields back to zero if they were zero before.
-func (m *memory) restore(elements []reflect.Value) {
-	for i, element := range elements {
-		if !m.zero[i] || !settable(element) {
-			continue
-		}
-		if _, zero := m.primary.ValueOf(m.stmt.Context, element); !zero {
-			m.primary.ReflectValueOf(m.stmt.Context, element).SetZero()
-		}
+// restore sets an element's primary field back to zero if it was zero before.
+func (m *memory) restore(i int, element reflect.Value) {
+	if m.zero[i] && element.CanAddr() && !m.isZero(m.primary, element) {
+		m.primary.ReflectValueOf(m.stmt.Context, element).SetZero()
 	}
 }
 
-// elements returns the structs for which GORM writes one row each.
-func elements(v reflect.Value) []reflect.Value {
-	switch v.Kind() {
-	case reflect.Struct:
-		return []reflect.Value{v}
-	case reflect.Slice, reflect.Array:
-		all := make([]reflect.Value, 0, v.Len())
-		for i := range v.Len() {
-			element := v.Index(i)
-			if reflect.Indirect(element).Kind() != reflect.Struct {
-				return nil
+// elements returns the structs for which GORM writes one row each. GORM refuses a nil pointer.
+func elements(v reflect.Value) iter.Seq2[int, reflect.Value] {
+	return func(yield func(int, reflect.Value) bool) {
+		switch v.Kind() {
+		case reflect.Struct:
+			yield(0, v)
+		case reflect.Slice, reflect.Array:
+			for i := range v.Len() {
+				element := reflect.Indirect(v.Index(i))
+				if element.Kind() != reflect.Struct || !yield(i, element) {
+					return
+				}
 			}
-			all = append(all, element)
 		}
-		return all
 	}
-	return nil
 }
-
-// settable reports whether an element can be changed. An element of an array that was passed by
-// value can't.
-func settable(element reflect.Value) bool { return reflect.Indirect(element).CanAddr() }

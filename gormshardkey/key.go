@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 
@@ -32,22 +33,58 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// setKey sets the key in an element's field.
-func setKey(ctx context.Context, field *schema.Field, element reflect.Value, key any) error {
-	fail := &FieldError{Model: field.Schema.Name, Field: field.Name, Type: field.FieldType.String(), Column: field.DBName, Key: key}
-	if !fits(field.IndirectFieldType, key) {
-		return fail
+// setter sets keys in a field.
+type setter struct {
+	ctx   context.Context
+	field *schema.Field
+	scans bool   // the field has a Scan method
+	low   int64  // the least integer that the field stores unchanged
+	high  uint64 // the greatest one
+}
+
+func setterOf(ctx context.Context, field *schema.Field) *setter {
+	low, high := bounds(field.IndirectFieldType)
+	return &setter{ctx, field, isScanner(field.FieldType), low, high}
+}
+
+// set sets the key in an element's field. A Scan method that refuses the key as read passes it gets
+// the other form of the key.
+func (s *setter) set(element reflect.Value, key any) error {
+	err := s.read(element, key)
+	if err == nil || s.scans && err.Err != nil && s.field.Set(s.ctx, element, converted(key)) == nil {
+		return nil
 	}
-	forms := []any{own(key)}
-	if isScanner(field.FieldType) {
-		forms = scanned(key)
+	return err
+}
+
+// read sets the key in an element's field as go-sql-driver returns it from the column. Most Scan
+// methods expect this form.
+func (s *setter) read(element reflect.Value, key any) *FieldError {
+	if !s.fits(key) {
+		return s.failed(key, nil)
 	}
-	for _, form := range forms {
-		if fail.Err = field.Set(ctx, element, form); fail.Err == nil {
-			return nil
-		}
+	form := own(key)
+	if text, ok := key.(string); ok && s.scans {
+		form = []byte(text)
 	}
-	return fail
+	if err := s.field.Set(s.ctx, element, form); err != nil {
+		return s.failed(key, err)
+	}
+	return nil
+}
+
+// fits reports whether the field stores the key unchanged, if the key is a number.
+func (s *setter) fits(key any) bool {
+	n, ok := integer(reflect.ValueOf(key))
+	if n.negative {
+		return int64(n.magnitude) >= s.low
+	}
+	return !ok || n.magnitude <= s.high
+}
+
+func (s *setter) failed(key any, err error) *FieldError {
+	f := s.field
+	return &FieldError{Model: f.Schema.Name, Field: f.Name, Type: f.FieldType.String(), Column: f.DBName, Key: key, Err: err}
 }
 
 var scanner = reflect.TypeFor[sql.Scanner]()
@@ -56,38 +93,34 @@ func isScanner(t reflect.Type) bool {
 	return t.Implements(scanner) || reflect.PointerTo(t).Implements(scanner)
 }
 
-// scanned returns the forms of a key to pass to a Scan method. The first is the form that
-// go-sql-driver returns for the column, since most Scan methods expect it.
-func scanned(key any) []any {
+// converted returns the other form of the key.
+func converted(key any) any {
 	switch key := key.(type) {
-	case string:
-		return []any{[]byte(key), key}
 	case []byte:
-		return []any{own(key), string(key)}
+		return string(key)
 	case int64:
-		return []any{key, strconv.AppendInt(nil, key, 10)}
+		return strconv.AppendInt(nil, key, 10)
 	case uint64:
-		return []any{key, strconv.AppendUint(nil, key, 10)}
+		return strconv.AppendUint(nil, key, 10)
 	}
-	return []any{key}
+	return key
 }
 
-// fits reports whether a number fits in a numeric field. GORM would truncate it otherwise.
-func fits(t reflect.Type, key any) bool {
-	n, ok := integer(reflect.ValueOf(key))
-	if !ok {
-		return true
+// bounds returns the least and the greatest integer that a type stores unchanged. GORM would
+// truncate others.
+func bounds(t reflect.Type) (low int64, high uint64) {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		high = math.MaxUint64 >> (65 - t.Bits())
+		return -int64(high) - 1, high
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return 0, math.MaxUint64 >> (64 - t.Bits())
+	case reflect.Float32:
+		return -1 << 24, 1 << 24
+	case reflect.Float64:
+		return -1 << 53, 1 << 53
 	}
-	v := reflect.New(t).Elem()
-	switch {
-	case v.CanInt():
-		return (n.negative || n.magnitude <= 1<<63-1) && !v.OverflowInt(int64(n.magnitude))
-	case v.CanUint():
-		return !n.negative && !v.OverflowUint(n.magnitude)
-	case v.CanFloat():
-		return n.magnitude <= 1<<24 || t.Kind() == reflect.Float64 && n.magnitude <= 1<<53
-	}
-	return true
+	return math.MinInt64, math.MaxUint64
 }
 
 // number is an integer of any type.

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/gormshardkey"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // row is a model of one kind of key.
@@ -196,27 +199,80 @@ func TestKeyTypes_pointersToZero(t *testing.T) {
 	})
 }
 
+// refused checks that a Create fails with a FieldError, and that no row is left.
+func (w *world) refused(t *testing.T, table string, rows any, clauses ...clause.Expression) {
+	t.Helper()
+	err := w.Table(table).Clauses(clauses...).Create(rows).Error
+	var e *gormshardkey.FieldError
+	if !errors.As(err, &e) || e.Field != "ID" || e.Column != "id" {
+		t.Errorf("%s %T: have %v, want a FieldError", table, rows, err)
+	} else if have := err.Error(); have != e.Error() || strings.Contains(have, fmt.Sprint(e.Key)) {
+		t.Errorf("%s %T: have %s, want one error without the key", table, rows, have)
+	}
+	if have := w.key(t, table, "COUNT(*)", "small"); have != "0" {
+		t.Errorf("%s %T: %s rows are left", table, rows, have)
+	}
+}
+
+// testSmall creates rows whose key field can't store the key. With a default, GORM reads the key by
+// RETURNING.
+func testSmall[K comparable](t *testing.T, w *world, table string) {
+	t.Helper()
+	sent, one := []*plainRow[K]{{Name: "small"}, {Name: "b"}}, row[K]{Name: "small"}
+	many := []row[K]{{Name: "small"}, {Name: "b"}, {Name: "c"}}
+	w.refused(t, table, sent)
+	w.refused(t, table, &one)
+	w.refused(t, table, &many)
+	var zero K
+	for _, have := range []K{sent[0].ID, sent[1].ID, one.ID, many[0].ID, many[2].ID} {
+		if have != zero {
+			t.Errorf("%s %T: have %v, want zero", table, zero, have)
+		}
+	}
+}
+
 func TestKeyTypes_tooSmallAField(t *testing.T) {
 	each(t, TestKeyTypes_tooSmallAField, "kinds negatives texts unsigneds", func(t *testing.T, w *world) {
-		check := func(table string, rows any) {
-			t.Helper()
-			err := w.Table(table).Create(rows).Error
-			var e *gormshardkey.FieldError
-			if !errors.As(err, &e) || e.Field != "ID" || e.Column != "id" {
-				t.Errorf("%T: have %v, want a FieldError", rows, err)
-			}
-			if have := w.key(t, table, "COUNT(*)", "small"); have != "0" {
-				t.Errorf("%T: %s rows are left", rows, have)
-			}
+		testSmall[int32](t, w, "kinds")
+		testSmall[uint16](t, w, "kinds")
+		testSmall[float32](t, w, "kinds")
+		testSmall[sql.NullInt32](t, w, "kinds")
+		testSmall[uint64](t, w, "negatives")
+		testSmall[int64](t, w, "unsigneds")
+		w.refused(t, "texts", &row[number]{Name: "small"}) // its Scan accepts an integer only
+		w.refused(t, "texts", &[]row[int64]{{Name: "small"}, {Name: "b"}})
+	})
+}
+
+// GORM reads the rows of RETURNING into values of the field's type, for maps and whole rows too.
+func TestKeyTypes_unreadableByReturning(t *testing.T) {
+	each(t, TestKeyTypes_unreadableByReturning, "kinds texts orders_37", func(t *testing.T, w *world) {
+		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
+			return
 		}
-		check("kinds", &[]plainRow[int32]{{Name: "small"}, {Name: "b"}})
-		check("kinds", &plainRow[uint16]{Name: "small"})
-		check("kinds", &plainRow[int32]{Name: "small"})
-		check("kinds", &plainRow[float32]{Name: "small"})
-		check("negatives", &plainRow[uint64]{Name: "small"})
-		check("unsigneds", &plainRow[int64]{Name: "small"})
-		if !w.returning {
-			check("texts", &row[number]{Name: "small"}) // its Scan accepts an integer only
+		w.refused(t, "texts", &[]row[stringOnly]{{Name: "small"}})
+		w.refused(t, "kinds", &[]row[int32]{{Name: "small"}}, clause.Returning{})
+		w.DB = w.Model(&row[int32]{}).Session(&gorm.Session{})
+		w.refused(t, "kinds", &[]map[string]any{{"name": "small"}}, clause.Returning{Columns: []clause.Column{{Name: "id"}}})
+	})
+}
+
+// An error of another column is GORM's.
+func TestKeyTypes_anotherUnreadableColumn(t *testing.T) {
+	each(t, TestKeyTypes_anotherUnreadableColumn, "orders_37", func(t *testing.T, w *world) {
+		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
+			return
+		}
+		type order struct {
+			ID     int64
+			Name   string
+			Amount stringOnly `gorm:"default:(-)"`
+		}
+		orders := []order{{Name: "a"}, {Name: "b"}}
+		err := w.Table("orders_37").Create(&orders).Error
+		var e *gormshardkey.FieldError
+		if err == nil || errors.As(err, &e) || orders[0].ID != 0 || orders[1].ID != 0 {
+			t.Errorf("have %v and keys %v, want another error than FieldError and no keys", err, orders)
 		}
 	})
 }
@@ -279,6 +335,10 @@ func TestKeyTypes_whereTheFieldIs(t *testing.T) {
 		must(t, kinds().Create(&d))
 		for _, r := range d {
 			w.has(t, "kinds", r.Name, r.ID)
+		}
+		ignored := []embeddedPointer{{Name: "d1"}, {Name: "d2"}}
+		if must(t, kinds().Clauses(ignore).Create(&ignored)); ignored[0].Base != nil || ignored[1].Base != nil {
+			t.Errorf("rows that were ignored have structs for a key: %v, %v", ignored[0].Base, ignored[1].Base)
 		}
 		e := []readOnly{{Name: "e1"}, {Name: "e2"}}
 		must(t, kinds().Create(&e))
