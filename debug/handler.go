@@ -89,7 +89,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // page returns the current content of the page. chosen is the number of the connector that
 // the forms use.
 func (h handler) page(chosen int, key, statement string) *page {
-	p := &page{Time: time.Now().UTC(), Chosen: chosen, Key: key, Statement: statement}
+	p := &page{Time: time.Now().UTC(), Version: driver.Version(), Chosen: chosen, Key: key, Statement: statement}
 	host, _ := os.Hostname()
 	p.Process = fmt.Sprintf("%s, process %d, %s", host, os.Getpid(), runtime.Version())
 	for i, c := range h {
@@ -123,6 +123,8 @@ var (
 	pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 		"css":     func() template.CSS { return template.CSS(pageCSS) },
 		"columns": func(names ...string) []string { return names },
+		"grouped": grouped,
+		"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") },
 		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
 	}).Parse(pageHTML))
 )

@@ -404,3 +404,44 @@ func TestHandler_concurrently(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestHandler_figures(t *testing.T) {
+	lease := func(left time.Duration) *spi.LeaseHealth {
+		return &spi.LeaseHealth{Limit: time.Now().Add(left), Length: 10 * time.Second}
+	}
+	segment := func(left, size int64) *spi.SegmentHealth { return &spi.SegmentHealth{Left: new(left), Size: size} }
+	for _, c := range []struct {
+		name   string
+		health func() spi.Health
+		shown  string
+	}{
+		{"two segments", func() spi.Health { return spi.Health{Segment: segment(1584, 1000)} }, ">1,584 (1,000 per fetch)<"},
+		{"no fetch yet", func() spi.Health { return spi.Health{Segment: segment(0, 0)} }, `title="Segment left">0<`},
+		{"many keys", func() spi.Health { return spi.Health{Segment: segment(12345678, 0), Issued: 100} }, ">12,345,678<"},
+		{"renewed", func() spi.Health { return spi.Health{Lease: lease(8 * time.Second)} }, `title="Renewed">04:04:58<`},
+		{"starts later", func() spi.Health { return spi.Health{Lease: lease(25 * time.Second)} }, `title="Renewed"><`},
+		{"no lease", func() spi.Health { return spi.Health{Lease: new(spi.LeaseHealth)} }, `title="Renewed"><`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
+				w := newWorld(t)
+				w.leased.set(c.health())
+				w.segment.set(spi.Health{})
+				body := get(t, debug.Handler(w.connector)).Body.String()
+				if row, _, _ := strings.Cut(body[strings.Index(body, ">leased<"):], "</tr>"); !strings.Contains(row, c.shown) {
+					t.Errorf("have: %s\nwant: %s", row, c.shown)
+				}
+			})
+		})
+	}
+}
+
+func TestHandler_version(t *testing.T) {
+	h := debug.Handler(newWorld(t).connector)
+	for _, format := range []string{"", "json"} {
+		if body := get(t, h, "format", format).Body.String(); !strings.Contains(body, driver.Version()) {
+			t.Errorf("format %q\nhave: no %s", format, driver.Version())
+		}
+	}
+}

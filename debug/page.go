@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 type page struct {
 	Time           time.Time   `json:"time"`
 	Process        string      `json:"process"`
+	Version        string      `json:"version"` // of shardkey
 	State          state       `json:"state"`
 	Connectors     []connector `json:"connectors"`
 	Chosen         int         `json:"-"` // number of the connector that the forms use
@@ -53,6 +55,37 @@ type connector struct {
 type generator struct {
 	driver.GeneratorStats
 	State state
+}
+
+// Renewed returns the time of the last renewal, which follows from the lease's limit. It is zero
+// without a lease, and for one that starts in the future.
+func (g generator) Renewed() time.Time {
+	lease := g.Health.Lease
+	if lease == nil || lease.Limit.IsZero() || lease.Length <= 0 || g.LeaseLeft > lease.Length {
+		return time.Time{}
+	}
+	return lease.Limit.Add(-lease.Length)
+}
+
+// Segment returns how many keys are in memory, which may be those of two fetches.
+func (g generator) Segment() string {
+	segment := g.Health.Segment
+	switch {
+	case segment == nil || segment.Left == nil:
+		return ""
+	case segment.Size == 0:
+		return grouped(*segment.Left)
+	}
+	return grouped(*segment.Left) + " (" + grouped(segment.Size) + " per fetch)"
+}
+
+// grouped returns a number with commas between groups of three digits.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // maxTables and maxWarnings limit the size of the page. It lists the tables with the most keys.

@@ -58,8 +58,8 @@ type Config struct {
 	Reload time.Duration
 }
 
-// param describes a DSN parameter. The parser, the check of a [Config] and the table in
-// docs/reference/configuration.md use these descriptions.
+// param describes a DSN parameter. The parser, the check of a [Config] and the table in the
+// page about configuration use these descriptions.
 type param struct {
 	name   string
 	values []string // the default first; nil if the parameter isn't an enumeration

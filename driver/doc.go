@@ -76,6 +76,9 @@
 // errors. (*sql.Conn).Raw receives this package's connection, and its Unwrap method returns the
 // underlying one. After a SET or USE on the underlying connection, repeat it on this one.
 //
-// See docs/reference/sql.md for statements, docs/reference/configuration.md for parameters, and
-// docs/reference/errors.md for errors.
+// See also the pages [SQL behaviour], [configuration] and [errors].
+//
+// [SQL behaviour]: https://github.com/shardkey/shardkey/blob/main/docs/reference/sql.md
+// [configuration]: https://github.com/shardkey/shardkey/blob/main/docs/reference/configuration.md
+// [errors]: https://github.com/shardkey/shardkey/blob/main/docs/reference/errors.md
 package driver

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	_ "embed"
+	"errors"
 	"expvar"
 	"fmt"
 	"log/slog"
@@ -193,6 +194,134 @@ func ExampleOpen() {
 	// table t_order: column order_id from snowflake (SNOWFLAKE), actual tables: t_order_0, t_order_1
 	// true
 }
+
+// A rule that the program embeds with //go:embed is parsed once and registered under a name for DSNs.
+func ExampleRegisterRule() {
+	r, err := rule.Parse("embedded.yaml", embeddedRule) // of //go:embed testdata/embedded.yaml
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := driver.RegisterRule("shop", r); err != nil {
+		fmt.Println(err)
+		return
+	}
+	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=shop")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	fmt.Println(driver.ConnectorOf(db).Rule() == r)
+	// Output:
+	// true
+}
+
+// A router computes the table of a row from the value of its sharding column.
+func ExampleConnector_Lookup() {
+	r, err := rule.Parse("router.yaml", []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_0.t_order_${0..3}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: by_user}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}
+  keyGenerators:
+    counter: {type: COUNTER}
+  shardingAlgorithms:
+    by_user: {type: MOD, props: {sharding-count: 4}}
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	connector, err := driver.NewConnector(&fakedb.Server{}, r) // sql.Open("shardkey", dsn)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+
+	orders := driver.ConnectorOf(db).Lookup("", "t_order")
+	for _, user := range []int64{7, 8} {
+		place, err := orders.Sharding.Place([]any{user})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_, err = db.Exec("INSERT INTO "+place.Table+" (user_id) VALUES (?)", user)
+		fmt.Println(place.Table, err)
+	}
+	// Output:
+	// t_order_3 <nil>
+	// t_order_0 <nil>
+}
+
+// The error of a refused statement has the place and the reason.
+func ExampleStatementError() {
+	db, done := exampleServer() // sql.Open("shardkey", dsn)
+	defer done()
+
+	_, err := db.Exec("INSERT INTO t_order (user_id) VALUES (7),\n  (8")
+	if refused, ok := errors.AsType[*driver.StatementError](err); ok {
+		fmt.Println(refused.Reason, refused.Table, "line", refused.Line, "char", refused.Char)
+	}
+	fmt.Println(errors.Is(err, driver.ErrUnsupportedStatement))
+	// Output:
+	// unsupported t_order line 2 char 5
+	// true
+}
+
+// sqlmock's driver opens the connections of the base connector.
+func ExampleNewConnector() {
+	server, mock, err := sqlmock.NewWithDSN("new_connector")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	mock.ExpectExec("INSERT INTO t_order").WithArgs(7, 1001).WillReturnResult(sqlmock.NewResult(0, 1))
+
+	r, err := rule.Parse("mocked.yaml", []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}}
+  keyGenerators:
+    counter: {type: COUNTER} # registered with spi.RegisterKeyGenerator
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	connector, err := driver.NewConnector(mocked{server.Driver(), "new_connector"}, r)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+
+	res, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 7)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(res.LastInsertId())
+	// Output:
+	// 1001 <nil>
+}
+
+// mocked is a connector for a driver that has none.
+type mocked struct {
+	driver sqldriver.Driver
+	dsn    string
+}
+
+func (m mocked) Connect(context.Context) (sqldriver.Conn, error) { return m.driver.Open(m.dsn) }
+func (m mocked) Driver() sqldriver.Driver                        { return m.driver }
 
 // A program serves a readiness probe and the connector's statistics over HTTP.
 func ExampleConnector_Stats() {

@@ -11,11 +11,13 @@
 //	defer metrics.Unregister()
 //
 // It reads [driver.Connector.Stats] when metrics are collected, and costs nothing in between.
-// docs/reference/metrics.md lists the metrics. A dashboard for Grafana and alerts for
+// The page about [metrics] lists them. A dashboard for Grafana and alerts for
 // Prometheus are in examples/observability. Names follow OpenTelemetry's semantic
 // conventions.
 //
 // You choose readers and exporters.
+//
+// [metrics]: https://github.com/shardkey/shardkey/blob/main/docs/reference/metrics.md
 package otelshardkey
 
 import (

@@ -86,7 +86,8 @@
 // # Sharding
 //
 // [Table.Sharding] computes the place of a row from the values of its sharding columns, with the
-// same result as ShardingSphere. See docs/reference/sharding.md for the supported algorithms.
+// same result as ShardingSphere. The page [sharding algorithms] lists those that are
+// supported.
 // [Table.Gene] computes the shard bits of keys, which the properties gene-column and gene-bits of a
 // generator request.
 //
@@ -96,4 +97,6 @@
 // environment variable, which must be set. ${NAME::default} has a default, also as
 // $${NAME::default}. \${ stands for the characters "${". Errors and descriptions never contain the
 // value of a variable. In YAML's flow style ({a: b}), a value with ${…} must be in quotes.
+//
+// [sharding algorithms]: https://github.com/shardkey/shardkey/blob/main/docs/reference/sharding.md
 package rule

@@ -10,10 +10,14 @@ import (
 	"image/color/palette"
 	"image/draw"
 	"image/png"
+	"io"
+	"log/slog"
+	"net"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +27,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/examples/internal/embedded"
@@ -147,6 +152,7 @@ type measured struct {
 	Unnamed     int      // form fields without a label, tables without headers
 	Headings    string   // levels of the headings, in order
 	Width       int
+	Hidden      int // tables that are wider than the window
 }
 
 const measure = `(() => {
@@ -175,6 +181,7 @@ const measure = `(() => {
 			[...document.querySelectorAll("table")].filter((t) => !t.querySelector("th[scope=col]")).length,
 		Headings: [...document.querySelectorAll("h1, h2, h3")].map((h) => h.tagName[1]).join(""),
 		Width: document.documentElement.scrollWidth,
+		Hidden: [...document.querySelectorAll("[role=region]")].filter((r) => r.scrollWidth > r.clientWidth).length,
 	};
 })()`
 
@@ -191,7 +198,7 @@ func TestPage_inBrowser(t *testing.T) {
 				if dark := page.Background == "rgb(15, 18, 22)"; dark != (theme == "dark") {
 					t.Errorf("the background is %s", page.Background)
 				}
-				if len(page.LowContrast) > 0 || page.Unnamed > 0 || page.Width > int(width) || page.Headings != "123333233332233" {
+				if len(page.LowContrast) > 0 || page.Unnamed > 0 || page.Width > int(width) || page.Hidden > 0 || page.Headings != "123333233332233" {
 					t.Errorf("%+v", page)
 				}
 				tab.check()
@@ -241,50 +248,134 @@ func TestPage_runsNothing(t *testing.T) {
 	tab.check()
 }
 
-var update = flag.Bool("update", false, "write docs/debug-page.png")
+var update = flag.Bool("update", false, "write docs/debug-page.png and docs/debug-page-dark.png")
 
-// rename replaces the names of this machine and of the test's database in the page. It returns
-// the positions of the tables of caches and errors.
+// rename replaces the names of this machine, of the test's database and of its addresses in the
+// page. It returns the position of the table of caches.
 const rename = `(() => {
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	while (walk.nextNode()) {
-		walk.currentNode.data = walk.currentNode.data.replace(/^.*, process \d+,/, "shop-1, process 1,")
-			.replace(/[\w.]+:\d+(\)?)\/shardkey_test_\w+/, "db1:3306$1/shop");
+		walk.currentNode.data = walk.currentNode.data.replace(/ · [^·]*, process \d+,/, " · shop-1, process 1,")
+			.replace(/[\w.]+:\d+(\)?)\/shardkey_test_\w+/g, "db1:3306$1/shop").replace(/127\.0\.0\.1:\d+/g, "db1:3306");
 	}
 	return document.querySelectorAll("h3")[2].getBoundingClientRect().top;
 })()`
 
-// TestPage_picture checks the picture of the page in the READMEs. Run it with -update to write
-// the picture.
+// TestPage_picture checks the pictures of the page in the READMEs, during an outage of the store. Run
+// it with -update to write them.
 func TestPage_picture(t *testing.T) {
-	browser, shop := browser(t), mustOpen(t, testserver.Database(t), ruleText)
+	browser, dsn := browser(t), testserver.Database(t)
+	store, cut := cuttable(t, dsn)
+	failed := renewalFails(t)
+	rule := strings.Replace(ruleText, "{type: SQL}", "{type: SQL, props: {lease: 30s, dsn: "+strconv.Quote(store)+"}}", 1)
+	shop, err := openShop(t.Context(), io.Discard, dsn, rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = shop.close() }) // the worker ID can't be released
 	for user := range int64(40) {
 		if err := shop.order(t.Context(), user); err != nil {
 			t.Fatal(err)
 		}
 	}
+	cut()
+	<-failed
 	s := httptest.NewServer(debug.Handler(shop.connector))
 	defer s.Close()
-	tab := openTab(t, browser, s.URL)
-	tab.prefer("light")
-	tab.do(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.URL))
+	for theme, file := range map[string]string{"light": "../../docs/debug-page.png", "dark": "../../docs/debug-page-dark.png"} {
+		picture := takePicture(openTab(t, browser, s.URL), s.URL, theme)
+		if *update {
+			if err := os.WriteFile(file, picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// takePicture returns a picture of the page down to its tables of generators and tables.
+func takePicture(tab *tab, address, theme string) []byte {
+	tab.t.Helper()
+	tab.prefer(theme)
+	tab.do(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(address))
+	if title := read(tab, chromedp.Title()); title != "shardkey: warning" {
+		tab.t.Errorf("the title is %q", title)
+	}
 	height := read(tab, chromedp.Evaluate[float64](rename))
 	tab.do(chromedp.EmulateViewport(1000, int64(height)))
 	screen, err := png.Decode(bytes.NewReader(read(tab, chromedp.CaptureScreenshot())))
 	if err != nil {
-		t.Fatal(err)
+		tab.t.Fatal(err)
 	}
 	small := image.NewPaletted(screen.Bounds(), palette.Plan9)
 	draw.Draw(small, small.Rect, screen, screen.Bounds().Min, draw.Src)
 	var picture bytes.Buffer
 	compress := png.Encoder{CompressionLevel: png.BestCompression}
 	if err := compress.Encode(&picture, small); err != nil || small.Rect.Dx() != 1000 || picture.Len() > 150_000 {
-		t.Errorf("have: %d bytes, %s, %v\nwant: at most 150,000 bytes, 1,000 wide", picture.Len(), small.Rect, err)
+		tab.t.Errorf("have: %d bytes, %s, %v\nwant: at most 150,000 bytes, 1,000 wide", picture.Len(), small.Rect, err)
 	}
 	tab.check()
-	if *update {
-		if err := os.WriteFile("../../docs/debug-page.png", picture.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	return picture.Bytes()
+}
+
+// cuttable returns a DSN that leads to the same database through a listener, and a function that
+// closes the listener and its connections.
+func cuttable(t *testing.T, dsn string) (through string, cut func()) {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
 	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	network, address := config.Net, config.Addr
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial(network, address)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
+			go func() { _, _ = io.Copy(client, server) }()
+			go func() { _, _ = io.Copy(server, client) }()
+		}
+	}()
+	config.Net, config.Addr = "tcp", l.Addr().String()
+	return config.FormatDSN(), cancel
+}
+
+// failures closes a channel when a renewal fails.
+type failures struct {
+	slog.Handler
+	once   sync.Once
+	failed chan struct{}
+}
+
+func (f *failures) Enabled(context.Context, slog.Level) bool { return true }
+func (f *failures) WithAttrs([]slog.Attr) slog.Handler       { return f }
+
+func (f *failures) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "shardkey: lease renewal failed" {
+		f.once.Do(func() { close(f.failed) })
+	}
+	return nil
+}
+
+// renewalFails returns a channel that is closed when a lease renewal fails. It replaces slog's
+// default logger until the end of the test.
+func renewalFails(t *testing.T) <-chan struct{} {
+	t.Helper()
+	earlier := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(earlier) })
+	f := &failures{Handler: slog.DiscardHandler, failed: make(chan struct{})}
+	slog.SetDefault(slog.New(f))
+	return f.failed
 }

@@ -1,5 +1,5 @@
 // Package etcd leases worker IDs in an etcd cluster. Importing it registers the worker-ID assigner
-// type ETCD. See docs/understand/leases.md for its properties.
+// type ETCD. The page about [leases] describes it.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/etcd"
 //
@@ -15,4 +15,6 @@
 // (https://etcd.io/docs/latest/learning/api_guarantees/). The leases need no other guarantee. A
 // cluster without a majority acknowledges nothing. Keys can then be generated up to the limits of
 // the leases, and again when the cluster is back.
+//
+// [leases]: https://github.com/shardkey/shardkey/blob/main/docs/understand/leases.md
 package etcd

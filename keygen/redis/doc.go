@@ -1,6 +1,6 @@
 // Package redis generates keys and leases worker IDs with a Redis server. Importing it registers the
-// key generator type REDIS and the worker-ID assigner type REDIS. See
-// docs/reference/generators.md and docs/understand/leases.md for their properties.
+// key generator type REDIS and the worker-ID assigner type REDIS. The pages about [generators
+// that share a server] and about [leases] describe them.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/redis"
 //
@@ -27,13 +27,16 @@
 // last position, at the rate of the clock, until the clock has caught up. A server that lost its
 // state starts after all positions that it can have handed out, which its clock limits. If the state
 // is lost and the clock has gone back too, running generators know the minimum position. A process
-// that starts then doesn't know it. docs/reference/generators.md lists the faults that the generator
-// survives.
+// that starts then doesn't know it. The page about [generators that share a server]
+// lists the faults that the generator survives.
 //
 // # The assigner
 //
 // The assigner stores the records of the leases of keygen/workerid in Redis, and changes them with a
-// compare-and-set in Lua. Unlike the generator's state, these records must not be lost. See
-// docs/reference/generators.md for the server settings that this requires
+// compare-and-set in Lua. Unlike the generator's state, these records must not be lost,
+// which requires some server settings
 // (https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/).
+//
+// [leases]: https://github.com/shardkey/shardkey/blob/main/docs/understand/leases.md
+// [generators that share a server]: https://github.com/shardkey/shardkey/blob/main/docs/reference/generators.md
 package redis

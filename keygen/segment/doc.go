@@ -1,7 +1,7 @@
 // Package segment has the key generators LEAF_SEGMENT and TICKET. LEAF_SEGMENT claims numbers from
 // the table leaf_alloc of Meituan's Leaf. TICKET claims numbers from the AUTO_INCREMENT columns of
-// ticket servers. Importing the package registers both types, and the driver imports it. See
-// docs/reference/generators.md for the tables and properties.
+// ticket servers. Importing the package registers both types, and the driver imports it. The
+// page about [generators that share a server] has the tables and properties.
 //
 //	keyGenerators:
 //	  leaf: {type: LEAF_SEGMENT, props: {leaf.key: order, leaf.jdbc.url: "jdbc:mysql://10.0.0.1:3306/leaf"}}
@@ -67,4 +67,6 @@
 //  3. Each number is checked. It must be above the server's last number, which it isn't after a
 //     restored backup. It must be ≡ the offset modulo N, and below the column's end. At the end,
 //     REPLACE would return the same number forever. The last number of a block is checked too.
+//
+// [generators that share a server]: https://github.com/shardkey/shardkey/blob/main/docs/reference/generators.md
 package segment

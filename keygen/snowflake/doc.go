@@ -19,14 +19,14 @@
 //	  ring:      {type: SNOWFLAKE_RING, props: {worker-id: 124, ring-size: 200}}
 //	  safe:      {type: SNOWFLAKE, props: {worker-id-assigner: cluster}}
 //
-// docs/reference/configuration.md has their properties.
+// The page about [configuration] has their properties.
 //
 // # Why keys are unique
 //
 // The state of a worker ID is one 64-bit word: the first unused pair of time and sequence. The word
-// only rises (see state.go for the proof). The clock determines the time of new keys, but not
-// whether they are new, so a step of the clock can't repeat a key. Generators of one process with
-// the same layout, epoch, worker ID and clock share the word, and it outlives them.
+// only rises (the file state.go of this package has the proof). The clock determines the time of new
+// keys, but not whether they are new, so a step of the clock can't repeat a key. Generators of one
+// process with the same layout, epoch, worker ID and clock share the word, and it outlives them.
 //
 // Across processes and restarts, uniqueness depends on the worker ID. With a leased worker ID, keys
 // stay within a time interval that no other process has. With a fixed worker-id, the operator must
@@ -43,4 +43,6 @@
 //
 // A call for more keys than a tick has takes several whole ticks. Keys of one call are consecutive
 // within a tick.
+//
+// [configuration]: https://github.com/shardkey/shardkey/blob/main/docs/reference/configuration.md#snowflake
 package snowflake

@@ -28,7 +28,7 @@ const (
 	minClockAhead = time.Second
 )
 
-// config has the properties of lease assigners. docs/understand/leases.md describes them.
+// config has the properties of lease assigners, which the page about leases describes.
 type config struct {
 	Namespace     string // the store's namespace, for messages
 	Lease         time.Duration

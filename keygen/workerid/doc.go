@@ -1,6 +1,5 @@
 // Package workerid leases worker IDs to snowflake-like generators, so that no two keys are equal
-// whatever the machines' clocks show. See docs/understand/leases.md for the assigners and their
-// properties.
+// whatever the machines' clocks show. The page about [leases] describes the assigners.
 //
 // # Leases of time intervals
 //
@@ -17,7 +16,7 @@
 // # Why no key repeats
 //
 // Each lease of a worker ID has an interval [floor, limit). It is enough to show that the intervals
-// of different leases never overlap. rules.go has the rules. The proof:
+// of different leases never overlap. The file rules.go of this package has the rules. The proof:
 //
 //  1. A record only changes by an atomic compare-and-set of the record that was read. Each write has
 //     a new random owner token. So no record is ever written twice, and a write that is delayed
@@ -132,4 +131,6 @@
 // FILE and SQL are in this package, and REDIS, ETCD and ZOOKEEPER in their own packages. They lease
 // worker IDs with a [Store]. STATIC, IP and HOSTNAME have a worker ID without a lease. They check
 // nothing, so the configuration must ensure that worker IDs are unique.
+//
+// [leases]: https://github.com/shardkey/shardkey/blob/main/docs/understand/leases.md
 package workerid

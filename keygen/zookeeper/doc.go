@@ -1,7 +1,6 @@
 // Package zookeeper leases worker IDs in a ZooKeeper ensemble, and can take over those of Leaf.
 // Importing it registers the worker-ID assigner type ZOOKEEPER and the key generator type
-// LEAF_SNOWFLAKE. See docs/understand/leases.md and docs/reference/generators.md for their
-// properties.
+// LEAF_SNOWFLAKE. The pages about [leases] and about [generators that share a server] describe them.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/zookeeper"
 //
@@ -35,5 +34,9 @@
 // The node's data is Leaf's JSON, {"ip":…,"port":…,"timestamp":…}, and a second line with the lease's
 // record, which Leaf's parser ignores. timestamp is the end of the reserved time. It is later than
 // the time in keys, where Leaf's is earlier. So a process that crashed, or whose clock went back,
-// doesn't repeat its keys. docs/reference/generators.md lists the differences.
+// doesn't repeat its keys. See also
+// [generators that share a server].
+//
+// [leases]: https://github.com/shardkey/shardkey/blob/main/docs/understand/leases.md
+// [generators that share a server]: https://github.com/shardkey/shardkey/blob/main/docs/reference/generators.md
 package zookeeper

@@ -65,7 +65,7 @@ func TestStandardSuite(t *testing.T) {
 
 // TestPage_numbers compares the page about the servers with the numbers of tests that must pass.
 func TestPage_numbers(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/internals/compatibility.md")
+	page, err := os.ReadFile("../../../docs/understand/tests.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func files(t *testing.T, match func(name string) bool) map[string]string {
 var (
 	block   = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link    = regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"\s]+)[)"]`)
 )
 
 // prose returns a page without its code blocks.
@@ -107,13 +107,38 @@ func TestDocs_linksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestDocs_areInTheIndex checks that docs/README.md links to every page for users, and
+// TestDocs_linksOfComments checks the links to pages in doc comments. pkg.go.dev shows a path in the
+// repository as text.
+func TestDocs_linksOfComments(t *testing.T) {
+	page := regexp.MustCompile(`^\s*//.*?(https://github.com/shardkey/shardkey/blob/main/)?(docs/[\w/-]+\.md)`)
+	links := 0
+	for file, text := range files(t, func(name string) bool { return filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") }) {
+		if dir, _, _ := strings.Cut(file, "/"); slices.Contains([]string{"bench", "cmd", "examples", "internal"}, dir) {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			m := page.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			links++
+			if _, err := os.Stat(m[2]); err != nil || m[1] == "" {
+				t.Errorf("%s: have: %swant: a link of the comment to a page", file, line)
+			}
+		}
+	}
+	if links < 10 {
+		t.Errorf("have: %d links\nwant: more", links)
+	}
+}
+
+// TestDocs_areInTheIndex checks that docs/README.md links to every page, and
 // examples/README.md to every example.
 func TestDocs_areInTheIndex(t *testing.T) {
 	all := pages(t)
 	for path := range all {
 		to, ok := strings.CutPrefix(path, "docs/")
-		if ok && to != "README.md" && !strings.HasPrefix(to, "internals/") && !strings.Contains(all["docs/README.md"], "]("+to+")") {
+		if ok && to != "README.md" && !strings.Contains(all["docs/README.md"], "]("+to+")") {
 			t.Errorf("docs/README.md does not lead to %s", path)
 		}
 	}

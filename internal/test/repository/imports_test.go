@@ -19,7 +19,7 @@ import (
 var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/test/engines", "internal/test/migrations", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "otelshardkey"}
 
 // mayImport lists the packages of this repository that each package may import, as drawn in
-// doc.go. A directory includes its subdirectories.
+// CONTRIBUTING.md. A directory includes its subdirectories.
 var mayImport = map[string][]string{
 	"":                       {},
 	"spi":                    {"internal/guard", "internal/registry", "internal/secrets"},
@@ -94,7 +94,7 @@ func TestImportDirections(t *testing.T) {
 	for _, p := range listImports(t) {
 		allowed, known := mayImport[owner(p.name())]
 		if !known {
-			t.Errorf("package %s has no line in mayImport, nor a place in doc.go's picture", p.name())
+			t.Errorf("package %s has no line in mayImport, nor a place in the picture of CONTRIBUTING.md", p.name())
 		}
 		for _, path := range p.Imports {
 			ours, ok := strings.CutPrefix(path, module+"/")
