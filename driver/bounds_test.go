@@ -27,10 +27,10 @@ import (
 // eight for each target. With more than 256 keys it has its turn.
 func TestDraw_ends(t *testing.T) {
 	for targets, want := range map[int]int{0: 4096, 1: 5120, 200: 5704, 2000: 20480} {
-		d := draw[int64]{name: "t"}
+		d := keySearch[int64]{name: "t"}
 		d.start(func(int64) bool { return false }, targets)
 		d.add(0)
-		drawn, of := 0, make(turns, 1)
+		drawn, of := 0, make(searchLock, 1)
 		err := d.run(t.Context(), of, make([]int64, 1), func(_ context.Context, n int) ([]int64, error) {
 			if drawn += n; len(of) > 0 != (drawn > maxFree) {
 				t.Errorf("one of %d, %d keys\nhave: %d turns", targets, drawn, len(of))
@@ -40,14 +40,14 @@ func TestDraw_ends(t *testing.T) {
 		equal(t, fmt.Sprint(err), fmt.Sprintf("none of the last %d keys belongs in t", want), "one of", targets)
 		equal(t, len(of), 0, "turns at the end")
 	}
-	var none draw[int64]
+	var none keySearch[int64]
 	check(t, none.run(t.Context(), nil, nil, func(context.Context, int) ([]int64, error) { return nil, fakedb.Err }))
 }
 
 // Rows with the same shard bits form a lot, unless a single row was expected.
 func TestGeneRows_lots(t *testing.T) {
 	for n, want := range map[int]int{1: 5, 2: 3} {
-		r := (&table{gene: &rule.Gene{Bits: 4}}).newGeneRows("t", n)
+		r := (&keyedTable{gene: &rule.ShardBits{Bits: 4}}).newGeneRows("t", n)
 		for _, gene := range []int64{0, 5, 0, 15, 5} {
 			r.add(gene)
 		}
@@ -138,7 +138,7 @@ func TestJudge_reports(t *testing.T) {
 		name         string
 		facts        insertFacts
 		affected, id int64
-		want         verdict
+		want         rowsOutcome
 	}{
 		{"REPLACE of a row", insertFacts{replace: true, rows: 1}, 2, 0, allInserted},
 		{"REPLACE, perhaps of its own row", insertFacts{replace: true, rows: 2}, 3, 0, laterReplaced},

@@ -175,15 +175,15 @@ func reloadError(value string) error {
 		Reason: fmt.Sprintf("expected off or a duration from %[2]v to %[3]v such as 5s, found %[1]q", value, minReload, maxReload)}
 }
 
-// An Option configures a connector: a [Config], [WithLogger], [WithClock] or [WithFilled]. If
+// An Option configures a connector: a [Config], [WithLogger], [WithClock] or [WithKeyHook]. If
 // several options set the same property, the last one wins.
 type Option interface{ apply(*options) }
 
 type options struct {
 	Config
-	clock  spi.Clock
-	logger *slog.Logger
-	filled func(context.Context, Filled)
+	clock   spi.Clock
+	logger  *slog.Logger
+	keyHook func(context.Context, GeneratedKeys)
 }
 
 func (c Config) apply(o *options) {
@@ -390,8 +390,8 @@ func configOf(dsn string) *mysql.Config {
 	return cfg
 }
 
-// Filled describes an INSERT with generated keys that is about to be sent.
-type Filled struct {
+// GeneratedKeys describes an INSERT with generated keys that is about to be sent.
+type GeneratedKeys struct {
 	Table     string // the logical table
 	Column    string // its key column
 	Generator string // the generator's name in the rule
@@ -400,23 +400,23 @@ type Filled struct {
 	FirstKey  any    // the first generated key
 }
 
-// WithFilled makes the driver call f for each INSERT with generated keys, before it is sent. The
+// WithKeyHook makes the driver call f for each INSERT with generated keys, before it is sent. The
 // context is that of the execution, so f can add the keys to a trace span or a log. The keys of
 // [NextKeys] aren't reported.
 //
 // Many goroutines call f at once, each in the goroutine of its caller, so f should return soon. If
 // f panics, the statement returns an error.
-func WithFilled(f func(ctx context.Context, filled Filled)) Option {
-	return optionFunc(func(o *options) { o.filled = f })
+func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
+	return optionFunc(func(o *options) { o.keyHook = f })
 }
 
-// tellFilled calls the function of WithFilled.
-func (r *ruleSet) tellFilled(ctx context.Context, t *table, rows int, keys *rewrite.Keys) error {
-	if r.filled == nil {
+// callKeyHook calls the function of WithKeyHook.
+func (r *ruleVersion) callKeyHook(ctx context.Context, t *keyedTable, rows int, keys *rewrite.Keys) error {
+	if r.keyHook == nil {
 		return nil
 	}
-	return hideBadConn(guard.Call("the function of WithFilled", func() error {
-		r.filled(ctx, Filled{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
+	return hideBadConn(guard.Call("the function of WithKeyHook", func() error {
+		r.keyHook(ctx, GeneratedKeys{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
 		return nil
 	}))
 }

@@ -17,7 +17,7 @@ type conn struct {
 	base      base.Conn
 	session   session.Session
 	connector *Connector
-	recent    recentTexts
+	recent    recentQueries
 	closed    bool
 	stale     int // how often the current statement was planned again because of its columns
 	onClose   func() error
@@ -109,9 +109,9 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 	return p, use, err
 }
 
-// recentTexts are the last statements that a connection sent, since programs repeat statements. The
+// recentQueries are the last statements that a connection sent, since programs repeat statements. The
 // zero value is empty.
-type recentTexts struct {
+type recentQueries struct {
 	texts [8]string
 	plans [8]*plan // nil for a statement that is passed through under any rule
 	found uint8    // the statement that was found last, which is often the next one
@@ -122,7 +122,7 @@ type recentTexts struct {
 const maxRecent = 8 << 10
 
 // find returns the plan of a statement and reports whether it has one. The plan may be outdated.
-func (r *recentTexts) find(text string) (p *plan, known bool) {
+func (r *recentQueries) find(text string) (p *plan, known bool) {
 	if at := r.found % uint8(len(r.texts)); r.texts[at] == text {
 		return r.plans[at], len(text) > 0
 	}
@@ -135,7 +135,7 @@ func (r *recentTexts) find(text string) (p *plan, known bool) {
 	return nil, false
 }
 
-func (r *recentTexts) add(text string, p *plan) {
+func (r *recentQueries) add(text string, p *plan) {
 	if len(text) == 0 || len(text) > maxRecent {
 		return
 	}
@@ -166,7 +166,7 @@ const maxStale = 3
 // upsert's guard. This ends, since an open connection keeps the current rule's generators open.
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
-		c.recent = recentTexts{} // a plan was outdated
+		c.recent = recentQueries{} // a plan was outdated
 		if c.stale++; c.stale <= maxStale && stale.plan.columnsChanged(ctx, &c.session) {
 			return true, stale.error
 		}
@@ -177,7 +177,7 @@ func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if err != errReplan || c.closed {
 		return false, err
 	}
-	c.recent = recentTexts{}
+	c.recent = recentQueries{}
 	return true, err
 }
 

@@ -34,13 +34,13 @@ type Connector struct {
 	unlisted unlisted
 	cache    *base.Cache // of prepared statements
 	counts   counts
-	filled   func(context.Context, Filled) // nil: no function was passed to WithFilled
+	keyHook  func(context.Context, GeneratedKeys) // nil: no function was passed to WithKeyHook
 	refusals refusals
 	// database is the network address and database of the DSN; empty if unknown.
 	database string
 
 	// rules is the current rule; not nil in a connector that NewConnector returned.
-	rules atomic.Pointer[ruleSet]
+	rules atomic.Pointer[ruleVersion]
 
 	watcher *watcher // guarded by watchers.mu; nil if the rule isn't reloaded
 
@@ -79,7 +79,7 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 	if cfg == nil {
 		dsn = "" // the name of another driver's data source
 	}
-	c := &Connector{base: under, host: o.host(dsn), config: o.Config, filled: o.filled}
+	c := &Connector{base: under, host: o.host(dsn), config: o.Config, keyHook: o.keyHook}
 	if cfg != nil {
 		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 	}
@@ -231,7 +231,7 @@ func (c *Connector) Ready(ctx context.Context) error {
 }
 
 // ready calls isReady for all generators of tables, concurrently.
-func (r *ruleSet) ready(ctx context.Context) error {
+func (r *ruleVersion) ready(ctx context.Context) error {
 	var all []*NotReadyError
 	byName := map[string]*NotReadyError{}
 	for _, t := range r.rule.Tables() {

@@ -45,7 +45,7 @@
 // A statement may name an actual table of a logical one, for example t_order_3. If the key is the
 // sharding column, generated keys belong in that table. If a row belongs in another table, the
 // driver refuses the statement with [ErrWrongShard] before it sends anything. The rule's shardGuard
-// configures this check. Keys can also contain shard bits of another column ([rule.Gene]).
+// configures this check. Keys can also contain shard bits of another column ([rule.ShardBits]).
 //
 // # INSERT … SELECT
 //

@@ -168,7 +168,7 @@ func pageByGene(t *rule.Table, userID, orderID int64) (places [2]rule.Place, err
 		return places, err
 	}
 	places[0] = place
-	gene, err = t.Gene.Of(userID)
+	gene, err = t.ShardBits.Of(userID)
 	if err != nil {
 		return places, err
 	}
@@ -182,7 +182,7 @@ func TestDocs_shardingGenes(t *testing.T) {
 			continue
 		}
 		of := mustParseRule(t, text).Tables()[0]
-		gene := must(of.Gene.Of(int64(12345)))(t)
+		gene := must(of.ShardBits.Of(int64(12345)))(t)
 		places, err := pageByGene(&of, 12345, 1<<40|gene)
 		if err != nil || places[0] != places[1] || places[0].Table == "" {
 			t.Errorf("have: %v, %v\nwant: one place", places, err)

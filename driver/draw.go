@@ -23,37 +23,37 @@ const (
 	perTarget = 8
 )
 
-// turns lets one large draw at a time use a generator. So an ordinary caller of the generator waits
+// searchLock lets one large draw at a time use a generator. So an ordinary caller of the generator waits
 // for at most one large draw.
-type turns chan struct{}
+type searchLock chan struct{}
 
-// lot is a group of rows that need keys with the same property.
-type lot[K any] struct {
+// keyGroup is a group of rows that need keys with the same property.
+type keyGroup[K any] struct {
 	belongs func(key K) bool
 	rows    []int // rows without a key, in order
 }
 
-// draw is the rows of one statement, grouped into lots.
-type draw[K any] struct {
-	lots    []lot[K]
+// keySearch is the rows of one statement, grouped by the property of their keys.
+type keySearch[K any] struct {
+	lots    []keyGroup[K]
 	targets int // about one of targets keys matches a lot
 	// lotOf returns the index of a key's lot, −1 for none. It is an optimization and may be nil.
 	lotOf func(key K) int
 	name  string // the table's name, for errors
 
-	oneLot [1]lot[K] // buffers for lots and their rows, since most statements have one
+	oneLot [1]keyGroup[K] // buffers for lots and their rows, since most statements have one
 	oneRow [1]int
 }
 
 // add adds a row to the last lot.
-func (d *draw[K]) add(row int) {
+func (d *keySearch[K]) add(row int) {
 	last := &d.lots[len(d.lots)-1]
 	last.rows = append(last.rows, row)
 }
 
 // start begins another lot.
-func (d *draw[K]) start(belongs func(K) bool, targets int) {
-	of := lot[K]{belongs: belongs}
+func (d *keySearch[K]) start(belongs func(K) bool, targets int) {
+	of := keyGroup[K]{belongs: belongs}
 	if d.lots == nil {
 		d.lots, of.rows = d.oneLot[:0], d.oneRow[:0]
 	}
@@ -61,7 +61,7 @@ func (d *draw[K]) start(belongs func(K) bool, targets int) {
 }
 
 // longest returns the number of rows in the largest lot.
-func (d *draw[K]) longest() (n int) {
+func (d *keySearch[K]) longest() (n int) {
 	for i := range d.lots {
 		n = max(n, len(d.lots[i].rows))
 	}
@@ -69,7 +69,7 @@ func (d *draw[K]) longest() (n int) {
 }
 
 // keep assigns a key to a row that it matches, and reports whether there was one.
-func (d *draw[K]) keep(key K, to []K) bool {
+func (d *keySearch[K]) keep(key K, to []K) bool {
 	if d.lotOf != nil {
 		i := d.lotOf(key)
 		return i >= 0 && d.lots[i].keep(key, to)
@@ -82,7 +82,7 @@ func (d *draw[K]) keep(key K, to []K) bool {
 	return false
 }
 
-func (l *lot[K]) keep(key K, to []K) bool {
+func (l *keyGroup[K]) keep(key K, to []K) bool {
 	if len(l.rows) == 0 || l.belongs != nil && !l.belongs(key) {
 		return false
 	}
@@ -93,7 +93,7 @@ func (l *lot[K]) keep(key K, to []K) bool {
 // batch returns the number of keys to draw next: enough for the remaining rows if keys are spread
 // evenly, rounded to an odd number. After an even number the next draw would begin at the same
 // remainder. The rows of one table would then not spread when the number of tables is doubled.
-func (d *draw[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
+func (d *keySearch[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
 
 // noFitError is the error for a draw without a match.
 type noFitError struct {
@@ -112,8 +112,8 @@ func (e *noFitError) Unwrap() error { return spi.ErrNoFittingKey }
 
 // run draws keys until each row has one, and stores them in to. The function generate generates n
 // candidates, in a slice that is valid until its next call.
-func (d *draw[K]) run(
-	ctx context.Context, of turns, to []K, generate func(ctx context.Context, n int) ([]K, error),
+func (d *keySearch[K]) run(
+	ctx context.Context, of searchLock, to []K, generate func(ctx context.Context, n int) ([]K, error),
 ) error {
 	held := false
 	defer func() {
@@ -164,7 +164,7 @@ var batches = sync.Pool{New: func() any { return new([maxBatch]int64) }}
 
 // drawInts draws the n keys of the rows and counts them. If n is 1, it uses the array one unless
 // that is nil.
-func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
+func (t *keyedTable) drawInts(ctx context.Context, d *keySearch[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
 	defer t.generated(start, n, &err)
 	if n == 1 && one != nil {
@@ -180,37 +180,37 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 }
 
 // drawValues is drawInts for keys of another type than int64.
-func (t *table) drawValues(ctx context.Context, d *draw[any], n int) (keys rewrite.Keys, err error) {
+func (t *keyedTable) drawValues(ctx context.Context, d *keySearch[any], n int) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
 	defer t.generated(start, n, &err)
 	keys.Values = make([]any, n)
 	return keys, d.run(ctx, t.turns, keys.Values, t.makeValues)
 }
 
-// misfit records that draws for a table had no match, while the generator had a worker ID. The
+// noMatch records that draws for a table had no match, while the generator had a worker ID. The
 // worker ID may have changed during the first of them, so the second one proves it.
-type misfit struct {
+type noMatch struct {
 	worker int64
 	proved bool
 }
 
 // workerID returns the generator's worker ID, nil if it doesn't report one.
-func (t *table) workerID() *int64 {
+func (t *keyedTable) workerID() *int64 {
 	if g, ok := t.rule.Generator.(spi.HealthReporter); ok {
 		return g.Health().WorkerID
 	}
 	return nil
 }
 
-func (x *shard) noteMisfit() {
+func (x *actualTable) noteMisfit() {
 	if worker := x.table.workerID(); worker != nil {
 		before := x.misfit.Load()
-		x.misfit.Store(&misfit{*worker, before != nil && before.worker == *worker})
+		x.misfit.Store(&noMatch{*worker, before != nil && before.worker == *worker})
 	}
 }
 
 // isMisfit reports whether no key with the current worker ID belongs in the table.
-func (x *shard) isMisfit() bool {
+func (x *actualTable) isMisfit() bool {
 	noted := x.misfit.Load()
 	if noted == nil || !noted.proved {
 		return false

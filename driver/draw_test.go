@@ -164,7 +164,7 @@ func (g *workers) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int6
 }
 
 func (g *workers) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, c, n)
+	return spi.KeysFromInts(ctx, g, c, n)
 }
 
 func (g *workers) Health() spi.Health { return spi.Health{WorkerID: new(g.worker.Load())} }

@@ -190,21 +190,21 @@ func (e *NotReadyError) Unwrap() error { return e.Err }
 // statement again.
 func hideBadConn(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
-		return goodConnError{err}
+		return hiddenBadConn{err}
 	}
 	return err
 }
 
-// goodConnError hides driver.ErrBadConn in the chain of an error.
-type goodConnError struct{ err error }
+// hiddenBadConn hides driver.ErrBadConn in the chain of an error.
+type hiddenBadConn struct{ err error }
 
-func (e goodConnError) Error() string { return e.err.Error() }
+func (e hiddenBadConn) Error() string { return e.err.Error() }
 
-func (e goodConnError) Is(target error) bool {
+func (e hiddenBadConn) Is(target error) bool {
 	return target != driver.ErrBadConn && errors.Is(e.err, target)
 }
 
-func (e goodConnError) As(target any) bool { return errors.As(e.err, target) }
+func (e hiddenBadConn) As(target any) bool { return errors.As(e.err, target) }
 
 // refused counts and logs a refused statement, and returns its error.
 func (c *Connector) refused(err error) error {

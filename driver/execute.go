@@ -23,7 +23,7 @@ import (
 // returns driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
 func (p *plan) execute(
-	ctx context.Context, s *session.Session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue, want base.Want,
+	ctx context.Context, s *session.Session, stmt *base.Stmt, out *keysList, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
 	if !p.rules.generators.Acquire() {
 		return base.Reply{}, errReplan
@@ -74,10 +74,10 @@ func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *bas
 type execution struct {
 	plan    *plan
 	session *session.Session
-	out     *keysRing // receives the keys for the caller; may be nil
+	out     *keysList // receives the keys for the caller; may be nil
 	user    []driver.NamedValue
 	result  *result
-	sent    sending
+	sent    message
 
 	first insertion   // usually the only one
 	more  []insertion // the others
@@ -102,10 +102,10 @@ func (e *execution) keep() *execution {
 
 // insertion is one INSERT of the statement, in one execution.
 type insertion struct {
-	*target
-	keys   rewrite.Keys // the generated keys, in the order of their rows
-	filled []bool       // for each SlotParam row whether its key was generated; nil without such rows
-	one    *[1]int64    // a buffer for a single key
+	*plannedInsert
+	keys      rewrite.Keys // the generated keys, in the order of their rows
+	generated []bool       // for each SlotParam row whether its key was generated; nil without such rows
+	one       *[1]int64    // a buffer for a single key
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
 	plain   bool       // see target.isPlain
@@ -116,8 +116,8 @@ type insertion struct {
 	inserted bool
 }
 
-// sending is the query or prepared statement to send, with its arguments.
-type sending struct {
+// message is the query or prepared statement to send, with its arguments.
+type message struct {
 	stmt   *base.Stmt // nil: the query is sent
 	text   string
 	args   []driver.NamedValue
@@ -164,7 +164,7 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 	e.first.one = &e.result.one
 	for i := range e.plan.targets {
 		k := e.insert(i)
-		if k.target = &e.plan.targets[i]; k.in.Invalid {
+		if k.plannedInsert = &e.plan.targets[i]; k.in.Invalid {
 			continue
 		}
 		if k.one == nil {
@@ -228,7 +228,7 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 func (e *execution) addedKeys(all []rewrite.Keys) []rewrite.Keys {
 	for i := range e.inserts() {
 		k := e.insert(i)
-		if k.filled == nil {
+		if k.generated == nil {
 			all = append(all, k.keys)
 			continue
 		}
@@ -258,7 +258,7 @@ func (e *execution) bindArgs(placeholders bool) (args []driver.NamedValue, err e
 		args = make([]driver.NamedValue, 0, n)
 	}
 	args = rewrite.Merge(e.plan.Plan, args, e.user, placeholders,
-		func(insert, row int) bool { return e.insert(insert).filled[row] },
+		func(insert, row int) bool { return e.insert(insert).generated[row] },
 		func(insert, i int) driver.NamedValue {
 			key := e.insert(insert).keys.At(i)
 			if _, ok := key.(int64); !ok && err == nil { // an int64 needs no conversion
@@ -284,7 +284,7 @@ func (e *execution) convert(key any) (any, error) {
 
 func (e *execution) anyFilledParam() bool {
 	for i := range e.inserts() {
-		if slices.Contains(e.insert(i).filled, true) {
+		if slices.Contains(e.insert(i).generated, true) {
 			return true
 		}
 	}
@@ -302,7 +302,7 @@ func (e *execution) keyCount() (n int) {
 // maxLogged is the maximum length of a logged statement, in bytes.
 const maxLogged = 4 << 10
 
-func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Duration, err error) {
+func logSent(ctx context.Context, p *plan, sent *message, keys int, took time.Duration, err error) {
 	text := sent.text
 	if text == "" {
 		text = p.Query() // a prepared statement

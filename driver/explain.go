@@ -99,7 +99,7 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 	}
 	for i := range p.targets {
 		k := e.insert(i)
-		if k.target = &p.targets[i]; k.in.Invalid {
+		if k.plannedInsert = &p.targets[i]; k.in.Invalid {
 			continue
 		}
 		n, _, err := e.check(ctx, k)
@@ -334,9 +334,9 @@ func (r *assumedRows) Next(to []driver.Value) error {
 
 // withoutEffect returns a ruleSet for planning. It doesn't count, log or cache in r, and generates
 // no key.
-func (r *ruleSet) withoutEffect() *ruleSet {
+func (r *ruleVersion) withoutEffect() *ruleVersion {
 	unused, quiet := new(counts), slog.New(slog.DiscardHandler)
-	return &ruleSet{
+	return &ruleVersion{
 		rule: r.rule, generators: r.generators, plans: newPlanCache(unused), inUse: r.plans, counts: unused, logger: quiet,
 		verifier: &verifier{read: r.verifier.read},
 		unlisted: &unlisted{logger: quiet},
@@ -344,10 +344,10 @@ func (r *ruleSet) withoutEffect() *ruleSet {
 }
 
 // assume copies the facts that executions have learned about a table.
-func (t *table) assume(inUse *planCache) {
+func (t *keyedTable) assume(inUse *planCache) {
 	if known, ok := inUse.tables.Load(t.rule); ok {
-		t.unguarded.Store(known.(*table).unguarded.Load())
-		t.setKind(known.(*table).kind())
+		t.unguarded.Store(known.(*keyedTable).unguarded.Load())
+		t.setKind(known.(*keyedTable).kind())
 	}
 }
 

@@ -91,7 +91,7 @@ func (g *zeros) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64)
 }
 
 func (g *zeros) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, c, n)
+	return spi.KeysFromInts(ctx, g, c, n)
 }
 
 // The key 0 of a generator is refused everywhere, since an AUTO_INCREMENT column would replace it.
@@ -114,7 +114,7 @@ rules:
 	} {
 		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
 		told := false
-		db := sql.OpenDB(must(NewConnector(base, mustParseRule(t, byKey), WithFilled(func(context.Context, Filled) { told = true })))(t))
+		db := sql.OpenDB(must(NewConnector(base, mustParseRule(t, byKey), WithKeyHook(func(context.Context, GeneratedKeys) { told = true })))(t))
 		_, err := db.Exec(query)
 		var failed *GeneratorError
 		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "found 0") || told {

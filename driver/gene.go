@@ -18,24 +18,24 @@ import (
 )
 
 // The keys of some tables have shard bits: their lowest bits are the shard of another column of the
-// row. Identifiers call them a gene, after 基因法 ("gene method"); see [rule.Gene]. The driver draws
+// row. Identifiers call them a gene, after 基因法 ("gene method"); see [rule.ShardBits]. The driver draws
 // keys until one has the row's shard bits.
 
-// far is above all remainders and offsets of expressions, and its shard bits are 0. A key with the
-// shard bits b is far | b.
-const far = 1 << 52
+// shardBitsBase is above all remainders and offsets of expressions, and its shard bits are 0. A key with the
+// shard bits b is shardBitsBase | b.
+const shardBitsBase = 1 << 52
 
 // geneRows draws keys for rows by their shard bits.
 type geneRows struct {
-	draw[int64]
+	keySearch[int64]
 	bits int
 	rows int
 	at   []int32 // the lot for each value of the shard bits, from 1; nil for a single row
 }
 
 // newGeneRows returns a geneRows for about n rows.
-func (t *table) newGeneRows(name string, n int) *geneRows {
-	r := &geneRows{draw: draw[int64]{name: name}, bits: t.gene.Bits}
+func (t *keyedTable) newGeneRows(name string, n int) *geneRows {
+	r := &geneRows{keySearch: keySearch[int64]{name: name}, bits: t.gene.Bits}
 	if n > 1 {
 		r.at = make([]int32, 1<<r.bits)
 	}
@@ -55,20 +55,20 @@ func (r *geneRows) add(gene int64) {
 	}
 	mask := int64(1)<<r.bits - 1
 	r.start(func(key int64) bool { return key >= 0 && key&mask == gene }, 1<<r.bits)
-	r.draw.add(row)
+	r.keySearch.add(row)
 }
 
 // make draws the keys.
-func (r *geneRows) make(ctx context.Context, t *table, one *[1]int64) (rewrite.Keys, error) {
+func (r *geneRows) make(ctx context.Context, t *keyedTable, one *[1]int64) (rewrite.Keys, error) {
 	if mask := int64(1)<<r.bits - 1; r.at != nil {
 		r.lotOf = func(key int64) int { return int(r.at[key&mask]) - 1 }
 	}
-	return t.drawInts(ctx, &r.draw, r.rows, one)
+	return t.drawInts(ctx, &r.keySearch, r.rows, one)
 }
 
 // withGene returns the columns whose values a plan must know, with the column of the shard bits
 // added, and the index of that column.
-func withGene(columns []string, gene *rule.Gene) ([]string, int) {
+func withGene(columns []string, gene *rule.ShardBits) ([]string, int) {
 	if i := indexOf(columns, gene.Column); i >= 0 {
 		return columns, i
 	}
@@ -122,8 +122,8 @@ func textIn(column *session.ColumnFacts, text string) any {
 }
 
 // geneOf returns the shard bits of a value.
-func (t *table) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) {
-	gene, err := t.rule.Gene.Of(value)
+func (t *keyedTable) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) {
+	gene, err := t.rule.ShardBits.Of(value)
 	if err != nil {
 		reason := err.Error()
 		if cause := errors.Unwrap(err); cause != nil {
@@ -134,8 +134,8 @@ func (t *table) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) 
 	return rowGene{gene, value}, nil
 }
 
-func (t *table) noGene(in *rewrite.Insert, row int, reason string, cause error) error {
-	column := t.rule.Gene.Column
+func (t *keyedTable) noGene(in *rewrite.Insert, row int, reason string, cause error) error {
+	column := t.rule.ShardBits.Column
 	return refuse(reasonNoGene, StatementError{
 		Table: nameOf(in), Row: row + 1, Column: column, Err: cause,
 		Message: fmt.Sprintf("cannot take the key's shard bits from column %s: %s; set %s to an integer or a string, or set the key",
@@ -159,25 +159,25 @@ func geneArg(bound driver.Value) (any, error) {
 
 // checkGene returns the error for a row whose shard bits belong to another table. It returns nil if
 // the rule only logs such rows. values are the row's values of Columns, nil if one is unknown.
-func (x *shard) checkGene(ctx context.Context, logger *slog.Logger, row int, g rowGene, values []any) error {
+func (x *actualTable) checkGene(ctx context.Context, logger *slog.Logger, row int, g rowGene, values []any) error {
 	switch {
 	case x == nil || x.key < 0 || !x.looks():
 		return nil
 	case x.belongs != nil:
-		if x.belongs(far | g.gene) {
+		if x.belongs(shardBitsBase | g.gene) {
 			return nil
 		}
 		values = make([]any, 1)
 	case values == nil:
 		return nil
 	}
-	values[x.key] = far | g.gene
+	values[x.key] = shardBitsBase | g.gene
 	place, here, err := x.Place(values)
 	if cause, ok := errors.AsType[*rule.PlaceError](err); here || ok && cause.Unknown {
 		return nil
 	}
 	wrong := wrongShard(x.name, &WrongShardError{
-		Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Meant: place, Err: err,
+		Columns: []string{x.table.rule.ShardBits.Column}, Values: []any{g.value}, Meant: place, Err: err,
 	})
 	wrong.Row = row + 1
 	return x.table.judge(ctx, logger, &x.warned, wrong)
@@ -217,7 +217,7 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 // geneIndex returns the index of the shard bits' column in a query's rows, and learns the column's
 // type.
 func (k *sourceKeys) geneIndex(ctx context.Context) (int, error) {
-	at := indexOf(k.in.Source.Columns, k.table.rule.Gene.Column)
+	at := indexOf(k.in.Source.Columns, k.table.rule.ShardBits.Column)
 	if at < 0 {
 		return 0, k.table.noGene(k.in, -1, "the query does not select it", nil)
 	}
@@ -247,5 +247,5 @@ func (k *sourceKeys) addGene(ctx context.Context, shown driver.Value) error {
 		return err
 	}
 	k.drawn.add(g.gene)
-	return k.target.shard.checkGene(ctx, k.rules.logger, row, g, nil)
+	return k.plannedInsert.shard.checkGene(ctx, k.rules.logger, row, g, nil)
 }

@@ -23,7 +23,7 @@ import (
 // shard bits, genes are the rows that need a key.
 func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
 	if n = len(k.in.Rows); !k.in.AllGenerated {
-		if n, err = e.decide(ctx, k); err != nil {
+		if n, err = e.countRowsToFill(ctx, k); err != nil {
 			return n, nil, err
 		}
 	}
@@ -52,7 +52,7 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	case k.drawsByRow():
 		k.keys, err = e.fitting(ctx, k, n)
 	default:
-		k.keys, err = k.target.generate(ctx, n, k.one)
+		k.keys, err = k.plannedInsert.generate(ctx, n, k.one)
 	}
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 
 // accept counts the keys of one statement, and checks that the table can store them. alone reports
 // whether the caller sees only the first key.
-func (t *target) accept(ctx context.Context, rules *ruleSet, s *session.Session, keys *rewrite.Keys, alone bool) error {
+func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, alone bool) error {
 	n := keys.Len()
 	if n > 1 && alone {
 		if err := rules.checkConsecutive(ctx, t.table, keys); err != nil {
@@ -77,36 +77,36 @@ func (t *target) accept(ctx context.Context, rules *ruleSet, s *session.Session,
 			return err
 		}
 	}
-	if rules.filled == nil {
+	if rules.keyHook == nil {
 		return nil
 	}
-	return rules.tellFilled(ctx, t.table, n, keys)
+	return rules.callKeyHook(ctx, t.table, n, keys)
 }
 
 // isPlain reports whether the insert has one row with a generated key that fits the column. It
 // returns false if the statement or a trigger can change the key.
-func (t *target) isPlain(keys *rewrite.Keys) bool {
+func (t *plannedInsert) isPlain(keys *rewrite.Keys) bool {
 	facts := t.column.Known()
 	return t.single && facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
 }
 
-// decide counts the rows that need a key. For bound keys it checks whether the key is missing.
-func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error) {
+// countRowsToFill counts the rows that need a key. For bound keys it checks whether the key is missing.
+func (e *execution) countRowsToFill(ctx context.Context, k *insertion) (n int, err error) {
 	for i := range k.in.Rows {
 		switch r := k.in.Rows[i]; r.Key {
 		case rewrite.Generated, rewrite.Expression:
 			n++
 		case rewrite.Argument:
-			if k.filled == nil {
-				k.filled = make([]bool, len(k.in.Rows))
+			if k.generated == nil {
+				k.generated = make([]bool, len(k.in.Rows))
 			}
 			if k.in.Table.KeepExplicit {
 				continue
 			}
-			if k.filled[i], err = k.table.isMissing(ctx, e.session, e.user[r.Arg].Value, k.in, i); err != nil {
+			if k.generated[i], err = k.table.isMissing(ctx, e.session, e.user[r.Arg].Value, k.in, i); err != nil {
 				return 0, err
 			}
-			if k.filled[i] {
+			if k.generated[i] {
 				n++
 			}
 		}
@@ -120,14 +120,14 @@ func (k *insertion) isGenerated(i int) bool {
 	case rewrite.Generated, rewrite.Expression:
 		return true
 	case rewrite.Argument:
-		return k.filled[i]
+		return k.generated[i]
 	}
 	return false
 }
 
 // generate generates n keys in one call and counts them. If n is 1, it uses the array one, which
 // saves an allocation.
-func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
+func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
 	defer t.generated(start, n, &err)
 	if t.ints == nil {
@@ -141,7 +141,7 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 }
 
 // makeInts generates int64 keys.
-func (t *table) makeInts(ctx context.Context, keys []int64) error {
+func (t *keyedTable) makeInts(ctx context.Context, keys []int64) error {
 	if err := t.ints.GenerateInt64Keys(ctx, t.column(), keys); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func notAKey(i, n int, found string) error {
 }
 
 // makeValues generates n keys of another type than int64.
-func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
+func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
 	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
 	switch {
 	case err != nil:
@@ -197,7 +197,7 @@ func kindOf(key any) (kind keyKind, found string) {
 }
 
 // generated finishes a call of the generator for n keys. Callers defer it.
-func (t *table) generated(start time.Time, n int, err *error) {
+func (t *keyedTable) generated(start time.Time, n int, err *error) {
 	if p := recover(); p != nil {
 		*err = &guard.PanicError{What: "it", Value: p}
 	}
@@ -208,7 +208,7 @@ func (t *table) generated(start time.Time, n int, err *error) {
 }
 
 // noKey returns the error for a failed generator.
-func (t *table) noKey(err error) error {
+func (t *keyedTable) noKey(err error) error {
 	reason := reasonNoKey
 	if errors.Is(err, spi.ErrNoFittingKey) {
 		reason = reasonNoFittingKey
@@ -222,7 +222,7 @@ func (t *table) noKey(err error) error {
 // checkConsecutive checks the keys of one statement for callers that add to LastInsertId, for
 // example ORMs. For keys that aren't consecutive it returns an error if the rule requires
 // consecutive keys. Otherwise it logs a warning once.
-func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.Keys) error {
+func (r *ruleVersion) checkConsecutive(ctx context.Context, t *keyedTable, keys *rewrite.Keys) error {
 	if areConsecutive(keys) {
 		return nil
 	}
@@ -258,7 +258,7 @@ func areConsecutive(keys *rewrite.Keys) bool {
 
 // isMissing reports whether the bound key of a row requests a generated key; see
 // [rewrite.Insert.AsksForKey]. The error wraps [ErrUnsupportedStatement] if this is uncertain.
-func (t *table) isMissing(
+func (t *keyedTable) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
 	mode := func() (string, error) { mode, _, err := s.Mode(ctx); return mode.String(), err }
@@ -271,7 +271,7 @@ func (t *table) isMissing(
 }
 
 // checkKeys returns an error if generated keys don't fit in the key column.
-func (t *table) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
+func (t *keyedTable) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
 	i, known, err := column.Unfit(ctx, s, keys)
 	if i < 0 || err != nil {
 		return err

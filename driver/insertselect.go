@@ -25,7 +25,7 @@ func refuseSource(in *rewrite.Insert, message string, err error) error {
 
 // executeSource executes an INSERT … SELECT.
 func (p *plan) executeSource(
-	ctx context.Context, s *session.Session, out *keysRing, args []driver.NamedValue, want base.Want,
+	ctx context.Context, s *session.Session, out *keysList, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
 	t := &p.targets[0]
 	switch {
@@ -36,7 +36,7 @@ func (p *plan) executeSource(
 	case t.in.Rows[0].Key == rewrite.Literal:
 		return p.executeKeptSource(ctx, s, args, want)
 	}
-	keys := &sourceKeys{target: t, rules: p.rules, session: s, alone: out == nil}
+	keys := &sourceKeys{plannedInsert: t, rules: p.rules, session: s, alone: out == nil}
 	if err := keys.learn(ctx, p.key.text); err != nil {
 		return base.Reply{}, err
 	}
@@ -56,7 +56,7 @@ func (p *plan) executeSource(
 		err = p.failed(err)
 	}
 	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
-		logSent(ctx, p, &sending{text: sent.Query, args: sent.Args}, sent.Keys, time.Since(start), err)
+		logSent(ctx, p, &message{text: sent.Query, args: sent.Args}, sent.Keys, time.Since(start), err)
 	}
 	return reply, err
 }
@@ -82,13 +82,13 @@ func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
 		return nil
 	}
 	s.ForInsert = ""
-	return (&sourceKeys{target: &p.targets[0], session: s}).learn(ctx, p.key.text)
+	return (&sourceKeys{plannedInsert: &p.targets[0], session: s}).learn(ctx, p.key.text)
 }
 
 // sourceKeys generates the keys of an INSERT … SELECT; see [copyrows.Keys].
 type sourceKeys struct {
-	*target
-	rules   *ruleSet
+	*plannedInsert
+	rules   *ruleVersion
 	session *session.Session
 	alone   bool // the caller sees only the first key
 
@@ -145,7 +145,7 @@ func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error
 	if k.drawn != nil {
 		keys, err = k.drawn.make(ctx, k.table, &k.one)
 	} else {
-		keys, err = k.target.generate(ctx, k.n, &k.one)
+		keys, err = k.plannedInsert.generate(ctx, k.n, &k.one)
 	}
 	if err == nil {
 		err = k.accept(ctx, k.rules, k.session, &keys, k.alone)

@@ -63,11 +63,11 @@ func (k *insertion) carriedKey() int64 {
 	if !k.carries {
 		return 0
 	}
-	return k.generated(0)
+	return k.idOf(0)
 }
 
-// generated returns generated key i as an insert ID.
-func (k *insertion) generated(i int) int64 {
+// idOf returns generated key i as an insert ID.
+func (k *insertion) idOf(i int) int64 {
 	if k.keys.Ints != nil {
 		return k.keys.Ints[i]
 	}
@@ -97,7 +97,7 @@ func (e *execution) checkLastIDRead() error {
 
 // keepLastID records the value that LAST_INSERT_ID() must return after an insertion: the first
 // generated key that was inserted, if any.
-func (e *execution) keepLastID(k *insertion, report insertReport, verdict verdict, key int64, inserted bool) {
+func (e *execution) keepLastID(k *insertion, report insertReport, verdict rowsOutcome, key int64, inserted bool) {
 	l, first := &e.session.LastID, uint64(key)
 	inserted = inserted && k.table.kind() != kindText
 	switch {
@@ -119,7 +119,7 @@ func (e *execution) keepLastID(k *insertion, report insertReport, verdict verdic
 
 // keepBeside is keepLastID for a table where another column has AUTO_INCREMENT. LAST_INSERT_ID()
 // then returns a new row's value of that column.
-func (e *execution) keepBeside(k *insertion, report insertReport, verdict verdict) {
+func (e *execution) keepBeside(k *insertion, report insertReport, verdict rowsOutcome) {
 	l := &e.session.LastID
 	switch {
 	case verdict == oneExists || verdict == noneInserted:

@@ -22,7 +22,7 @@ const maxNextKeys = 1_000_000
 // The parameter table is the name of a logical or an actual table, with or without a schema. n is 1
 // to 1,000,000. The keys of an actual table belong in that table, if the key determines the table.
 //
-// If keys have shard bits of another column ([rule.Gene]), pass values of that column: one value
+// If keys have shard bits of another column ([rule.ShardBits]), pass values of that column: one value
 // for all rows, or one for each row. Pass an integer for an integer column and a string for a
 // string column. Pass no values for other tables.
 //
@@ -59,7 +59,7 @@ func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...an
 	return c.NextKeys(ctx, table, n, values...)
 }
 
-func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any) ([]any, error) {
+func (r *ruleVersion) nextKeys(ctx context.Context, name string, n int, values []any) ([]any, error) {
 	t, x, err := r.find(name)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 	case len(values) > 0:
 		err = noKeys(name, "its keys have no shard bits; pass no values", nil)
 	default:
-		made, err = (&target{table: t, shard: x}).generate(ctx, n, &one)
+		made, err = (&plannedInsert{table: t, shard: x}).generate(ctx, n, &one)
 	}
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 }
 
 // nextGeneKeys draws keys with the shard bits of the given values.
-func (t *table) nextGeneKeys(
-	ctx context.Context, logger *slog.Logger, name string, x *shard, n int, values []any,
+func (t *keyedTable) nextGeneKeys(
+	ctx context.Context, logger *slog.Logger, name string, x *actualTable, n int, values []any,
 ) (rewrite.Keys, error) {
 	wrong := func(err error, format string, args ...any) (rewrite.Keys, error) {
 		return rewrite.Keys{}, noKeys(name, fmt.Sprintf(format, args...), err)
@@ -117,7 +117,7 @@ func (t *table) nextGeneKeys(
 }
 
 // find returns the table for a name in an INSERT.
-func (r *ruleSet) find(name string) (*table, *shard, error) {
+func (r *ruleVersion) find(name string) (*keyedTable, *actualTable, error) {
 	schema, unqualified := "", name
 	ruled := r.generators.Lookup("", name)
 	if before, after, ok := strings.Cut(name, "."); ruled == nil && ok {

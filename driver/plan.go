@@ -22,10 +22,10 @@ import (
 // statement, and many connections use it concurrently.
 type plan struct {
 	*rewrite.Plan
-	rules   *ruleSet
+	rules   *ruleVersion
 	key     planKey
-	targets []target // one for each of Inserts; empty for a statement that is passed through
-	added   int      // the number of placeholders for keys in the statement to bind
+	targets []plannedInsert // one for each of Inserts; empty for a statement that is passed through
+	added   int             // the number of placeholders for keys in the statement to bind
 	// several: there may be several results, since the query has a semicolon.
 	several bool
 	// reads: the statement may read LAST_INSERT_ID().
@@ -54,12 +54,12 @@ func (p *plan) source() *rewrite.Insert {
 // be nil.
 func (p *plan) fills() bool { return p != nil && len(p.targets) > 0 }
 
-// target is the table of an INSERT in a plan.
-type target struct {
+// plannedInsert is the table of an INSERT in a plan.
+type plannedInsert struct {
 	in     *rewrite.Insert
-	table  *table
+	table  *keyedTable
 	column *session.Column
-	shard  *shard // the actual table that the INSERT names; nil if it names none
+	shard  *actualTable // the actual table that the INSERT names; nil if it names none
 	// single: the INSERT has one row of values with a generated key, and no clause that affects the
 	// key.
 	single bool
@@ -71,7 +71,7 @@ type target struct {
 
 // generate generates n keys of the table, independent of the rows' values. If n is 1, it uses the
 // array one.
-func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+func (t *plannedInsert) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	if t.shard != nil && t.shard.belongs != nil && t.table.ints != nil {
 		return t.shard.generate(ctx, n, one)
 	}
@@ -79,7 +79,7 @@ func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Ke
 }
 
 // drawsByRow reports whether keys must be drawn for each row's values.
-func (t *target) drawsByRow() bool {
+func (t *plannedInsert) drawsByRow() bool {
 	x := t.shard
 	return x != nil && x.key >= 0 && (x.belongs == nil || t.table.ints == nil)
 }
@@ -93,8 +93,8 @@ func (p *plan) anyRefused() bool {
 	return false
 }
 
-// table is a sharded table, as one connector uses it.
-type table struct {
+// keyedTable is a sharded table, as one connector uses it.
+type keyedTable struct {
 	rule   *rule.Table
 	ints   spi.Int64KeyGenerator // the generator if its keys are int64, otherwise nil
 	warned atomic.Bool           // a warning about keys that aren't consecutive was logged
@@ -107,23 +107,23 @@ type table struct {
 	kinds        atomic.Uint32 // a keyKind
 	counts       *tableCounts
 
-	gene       *rule.Gene // the shard bits in keys; nil for none
-	turns      turns      // shared by the tables of a generator
-	shards     sync.Map   // *shard by schema and name
+	gene       *rule.ShardBits // the shard bits in keys; nil for none
+	turns      searchLock      // shared by the tables of a generator
+	shards     sync.Map        // *shard by schema and name
 	shardCount atomic.Int64
 }
 
-func newTable(r *rule.Table, of *tableCounts, ofGenerator turns) *table {
-	t := &table{rule: r, counts: of, turns: ofGenerator}
+func newTable(r *rule.Table, of *tableCounts, ofGenerator searchLock) *keyedTable {
+	t := &keyedTable{rule: r, counts: of, turns: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(kindInteger)
-		t.gene = r.Gene // an ambiguous name has a generator that refuses all calls
+		t.gene = r.ShardBits // an ambiguous name has a generator that refuses all calls
 	}
 	return t
 }
 
 // keyKind returns the kind of keys that the plan was made for.
-func (t *target) keyKind() keyKind {
+func (t *plannedInsert) keyKind() keyKind {
 	switch {
 	case t.in.Table.Strings:
 		return kindText
@@ -144,12 +144,12 @@ const (
 
 // kind returns the kind of the generator's keys. It is unknown before the first key of a generator
 // that isn't an [spi.Int64KeyGenerator].
-func (t *table) kind() keyKind     { return keyKind(t.kinds.Load()) }
-func (t *table) setKind(k keyKind) { t.kinds.Store(uint32(k)) }
+func (t *keyedTable) kind() keyKind     { return keyKind(t.kinds.Load()) }
+func (t *keyedTable) setKind(k keyKind) { t.kinds.Store(uint32(k)) }
 
 // kindIn returns the kind of a table's keys. Before the first key of a generator that may return any
 // kind, the type of the key column decides.
-func (t *table) kindIn(ctx context.Context, s *session.Session, column *session.Column) (keyKind, error) {
+func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, column *session.Column) (keyKind, error) {
 	if kind := t.kind(); kind != kindUnknown {
 		return kind, nil
 	}
@@ -165,12 +165,12 @@ func (t *table) kindIn(ctx context.Context, s *session.Session, column *session.
 	return kindUnknown, nil
 }
 
-func (t *table) column() spi.Column {
+func (t *keyedTable) column() spi.Column {
 	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
 }
 
 // plan returns the plan of a statement in a session, from the cache or a new one.
-func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*plan, error) {
+func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string) (*plan, error) {
 	key := planKey{text: query}
 	modeKnown := false
 	key.mode, key.charset, modeKnown = s.KnownMode()
@@ -193,7 +193,7 @@ func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*
 }
 
 // planAs returns the plan of a statement for a certain sql_mode and character set.
-func (r *ruleSet) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
+func (r *ruleVersion) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	p := r.plans.get(key)
 	if p == nil {
 		r.counts.planMisses.Add(1)
@@ -208,7 +208,7 @@ func (r *ruleSet) planAs(ctx context.Context, s *session.Session, key planKey) (
 
 // isCurrentWithout reports whether a plan is valid in the session under the current rule, without
 // querying the server. If it returns false, the plan may still be valid.
-func (p *plan) isCurrentWithout(rules *ruleSet, s *session.Session) bool {
+func (p *plan) isCurrentWithout(rules *ruleVersion, s *session.Session) bool {
 	if p.rules != rules || len(p.columns) > 0 {
 		return false
 	}
@@ -236,14 +236,14 @@ func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) 
 
 // newPlan parses a statement. If columns from the cache don't match it, newPlan reads the columns
 // again, since they may have changed.
-func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
+func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	g := reading{session: s, rules: r}
+	g := planner{session: s, rules: r}
 	p, err := g.read(ctx, key)
 	if err == nil && g.cached && p.anyRefused() && !s.IsAssumed() {
-		g = reading{session: s, rules: r, fresh: true}
+		g = planner{session: s, rules: r, fresh: true}
 		p, err = g.read(ctx, key)
 	}
 	if err != nil {
@@ -272,10 +272,10 @@ func (p *plan) isSameAgain() bool {
 	return len(p.columns) == 0 && !slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.OnDuplicate })
 }
 
-// reading is the context of parsing one statement.
-type reading struct {
+// planner is the context of parsing one statement.
+type planner struct {
 	session *session.Session
-	rules   *ruleSet
+	rules   *ruleVersion
 	fresh   bool // read columns from the server, not from the cache
 	cached  bool // some columns came from the cache
 	columns map[session.Table][]string
@@ -283,11 +283,11 @@ type reading struct {
 	// failed is the error of lookup, for example for a table that isn't in the rule.
 	failed error
 	// tables are the sharded tables that the parser looked up.
-	tables map[*rewrite.Table]*table
+	tables map[*rewrite.Table]*keyedTable
 }
 
 // read returns the plan of a statement.
-func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
+func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	g.rules.plans.parses.Add(1)
 	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
 	if err == nil {
@@ -296,7 +296,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.NumKeys, columns: g.columns, targets: make([]target, len(parsed.Inserts))}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.NumKeys, columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
 	for i := range p.targets {
 		p.targets[i] = g.target(&p.Inserts[i])
 	}
@@ -306,19 +306,19 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	return p, nil
 }
 
-func (g *reading) target(in *rewrite.Insert) target {
+func (g *planner) target(in *rewrite.Insert) plannedInsert {
 	table := g.tables[in.Table]
-	t := target{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
+	t := plannedInsert{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
 	t.single = in.Source == nil && len(in.Rows) == 1 && in.AllGenerated && !in.OnDuplicate && !in.Returning && !in.ReadsLastID && !in.Invalid
 	if table.gene != nil {
-		_, t.geneAt = withGene(in.Table.Recorded, table.rule.Gene)
-		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.Gene.Column)
+		_, t.geneAt = withGene(in.Table.Recorded, table.rule.ShardBits)
+		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.ShardBits.Column)
 	}
 	return t
 }
 
 // options returns the parser's options.
-func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
+func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
 	return rewrite.Options{
 		SQLMode: key.mode.String(),
 		Charset: key.charset.String(),
@@ -341,7 +341,7 @@ func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 	}
 }
 
-func (g *reading) lookup(ctx context.Context, schema, name string) *rewrite.Table {
+func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
 	r := g.rules.generators.Lookup(schema, name)
 	if r == nil {
 		if err := g.rules.unlisted.check(g.rules.generators, schema, name); err != nil {
@@ -362,21 +362,21 @@ func (g *reading) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	if x := t.shard(schema, name); x != nil {
 		parsed.Recorded = x.Columns
 	}
-	if r.Gene != nil {
-		parsed.Recorded, _ = withGene(parsed.Recorded, r.Gene)
+	if r.ShardBits != nil {
+		parsed.Recorded, _ = withGene(parsed.Recorded, r.ShardBits)
 	}
 	if r.Sharding != nil && r.ShardGuard != "off" {
 		parsed.Fixed = r.Sharding.Columns
 	}
 	if g.tables == nil {
-		g.tables = map[*rewrite.Table]*table{}
+		g.tables = map[*rewrite.Table]*keyedTable{}
 	}
 	g.tables[parsed] = t
 	return parsed
 }
 
 // kindsKnown reports whether the generators have shown the kinds of their keys.
-func (g *reading) kindsKnown() bool {
+func (g *planner) kindsKnown() bool {
 	for _, t := range g.tables {
 		if t.kind() == kindUnknown {
 			return false
@@ -386,7 +386,7 @@ func (g *reading) kindsKnown() bool {
 }
 
 // readColumns returns the columns of an insert's table, from the cache if possible.
-func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
+func (g *planner) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
 	key, err := g.session.Table(ctx, in.Schema, in.Name)
 	if err != nil {
 		return nil, err

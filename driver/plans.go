@@ -73,13 +73,13 @@ var planSeed = maphash.MakeSeed()
 
 func (k planKey) hash() uint64 { return maphash.Comparable(planSeed, k) }
 
-func (c *planCache) table(r *rule.Table) *table {
+func (c *planCache) table(r *rule.Table) *keyedTable {
 	if t, ok := c.tables.Load(r); ok {
-		return t.(*table)
+		return t.(*keyedTable)
 	}
-	of, _ := c.turns.LoadOrStore(r.GeneratorName, make(turns, 1))
-	t, _ := c.tables.LoadOrStore(r, newTable(r, c.counts.table(r), of.(turns)))
-	return t.(*table)
+	of, _ := c.turns.LoadOrStore(r.GeneratorName, make(searchLock, 1))
+	t, _ := c.tables.LoadOrStore(r, newTable(r, c.counts.table(r), of.(searchLock)))
+	return t.(*keyedTable)
 }
 
 // size returns the approximate size of a plan in bytes, without its key.
@@ -268,8 +268,8 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 	return true, nil
 }
 
-// Verification counts the statements that the second parser has read; see Config.Verify.
-type Verification struct {
+// SecondParserStats counts the statements that the second parser has read; see Config.Verify.
+type SecondParserStats struct {
 	Agreed  int64 `json:"agreed"`  // both parsers agreed
 	Unknown int64 `json:"unknown"` // TiDB's parser doesn't support the statement
 	Refused int64 `json:"refused"` // the parsers disagreed, and the statement was refused
@@ -294,8 +294,8 @@ func (v *verifier) set(mode string) {
 	}
 }
 
-func (v *verifier) stats() Verification {
-	return Verification{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
+func (v *verifier) stats() SecondParserStats {
+	return SecondParserStats{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
 }
 
 // verify checks a new plan.

@@ -266,29 +266,29 @@ func WithKeys(ctx context.Context, keys *Keys) context.Context {
 	if keys == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, keysKey{}, &keysRing{keys, keysOf(ctx)})
+	return context.WithValue(ctx, keysKey{}, &keysList{keys, keysOf(ctx)})
 }
 
 type keysKey struct{}
 
-// keysRing is a linked list of the Keys in a context. A nil keysRing is empty.
-type keysRing struct {
+// keysList is a linked list of the Keys in a context. A nil keysRing is empty.
+type keysList struct {
 	keys  *Keys
-	outer *keysRing
+	outer *keysList
 }
 
-func keysOf(ctx context.Context) *keysRing {
-	r, _ := ctx.Value(keysKey{}).(*keysRing)
+func keysOf(ctx context.Context) *keysList {
+	r, _ := ctx.Value(keysKey{}).(*keysList)
 	return r
 }
 
-func (r *keysRing) reset() {
+func (r *keysList) reset() {
 	for ; r != nil; r = r.outer {
 		*r.keys = Keys{}
 	}
 }
 
-func (r *keysRing) set(p *plan, values []any) {
+func (r *keysList) set(p *plan, values []any) {
 	for ; r != nil; r = r.outer {
 		*r.keys = Keys{values, p.targets[0].table.rule.Column}
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// ruleSet is a rule that a connector uses, with its live generators and its plans. To replace its
+// ruleVersion is a rule that a connector uses, with its live generators and its plans. To replace its
 // rule, a connector replaces the ruleSet, so the three always match.
 //
 // Reading a ruleSet needs no lock. A caller that generates keys first acquires the generators
 // ([rule.Live.Acquire]) and releases them afterwards.
-type ruleSet struct {
+type ruleVersion struct {
 	rule       *rule.Rule
 	generators *rule.Live
 	plans      *planCache
@@ -30,7 +30,7 @@ type ruleSet struct {
 	verifier   *verifier
 	unlisted   *unlisted
 	counts     *counts
-	filled     func(context.Context, Filled)
+	keyHook    func(context.Context, GeneratedKeys)
 	// generation is the rule's number among the connector's rules, from 1. since is the time when
 	// the rule came into use. Both are set before that.
 	generation int64
@@ -43,7 +43,7 @@ type ruleSet struct {
 
 // install opens the rule's generators and makes the rule the current one. It returns the old
 // ruleSet, for the caller to close.
-func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
+func (c *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
 	next, err := c.open(r)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 }
 
 // open opens the rule's generators. It reuses current generators with the same configuration.
-func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
+func (c *Connector) open(r *rule.Rule) (*ruleVersion, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
 	}
@@ -69,24 +69,24 @@ func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ruleSet{rule: r, generators: generators, plans: newPlanCache(&c.counts), logger: c.host.Logger,
-		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, filled: c.filled}, nil
+	return &ruleVersion{rule: r, generators: generators, plans: newPlanCache(&c.counts), logger: c.host.Logger,
+		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, keyHook: c.keyHook}, nil
 }
 
 // set makes next the current rule.
-func (c *Connector) set(next *ruleSet) {
+func (c *Connector) set(next *ruleVersion) {
 	next.generation, next.since = c.counts.generation.Add(1), c.now()
 	c.rules.Store(next)
 }
 
 // noRules is the ruleSet of a zero Connector.
-var noRules = &ruleSet{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
+var noRules = &ruleVersion{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
 
 // current returns the current rule.
-func (c *Connector) current() *ruleSet { return cmp.Or(c.rules.Load(), noRules) }
+func (c *Connector) current() *ruleVersion { return cmp.Or(c.rules.Load(), noRules) }
 
 // use returns the current rule, with its generators acquired.
-func (c *Connector) use() (*ruleSet, error) {
+func (c *Connector) use() (*ruleVersion, error) {
 	for {
 		rules := c.rules.Load()
 		if rules == nil {
@@ -119,7 +119,7 @@ func (c *Connector) SetRule(r *rule.Rule) error {
 
 // change replaces old with next. It returns false if another rule replaced old before, or if the
 // connector was closed; the caller then closes next.
-func (c *Connector) change(old, next *ruleSet) bool {
+func (c *Connector) change(old, next *ruleVersion) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.rules.Load() != old { // mu guards all changes
@@ -129,7 +129,7 @@ func (c *Connector) change(old, next *ruleSet) bool {
 	return true
 }
 
-func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
+func (c *Connector) replace(r *rule.Rule) (old *ruleVersion, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.rules.Load() == nil {
@@ -146,7 +146,7 @@ func (c *Connector) Rule() *rule.Rule { return c.current().rule }
 
 // takeRule makes next the rule of all connectors, or of none if it returns an error.
 func takeRule(connectors []*Connector, next *rule.Rule) error {
-	old, opened := make([]*ruleSet, len(connectors)), make([]*ruleSet, 0, len(connectors))
+	old, opened := make([]*ruleVersion, len(connectors)), make([]*ruleVersion, 0, len(connectors))
 	for i, c := range connectors {
 		old[i] = c.rules.Load()
 		set, err := c.open(next)

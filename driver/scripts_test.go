@@ -84,7 +84,7 @@ func (s *serverScript) GenerateInt64Keys(_ context.Context, _ spi.Column, keys [
 }
 
 func (s *serverScript) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, s, c, n)
+	return spi.KeysFromInts(ctx, s, c, n)
 }
 
 func (s *serverScript) reply(query string) (r scriptReply, ok bool) {

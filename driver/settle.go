@@ -90,7 +90,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 }
 
 // insertID returns the insert ID of an insertion; see settleInsert.
-func (e *execution) insertID(k *insertion, report insertReport, verdict verdict, otherID bool) int64 {
+func (e *execution) insertID(k *insertion, report insertReport, verdict rowsOutcome, otherID bool) int64 {
 	switch {
 	case k.in.Returning:
 		return 0 // the server reports no ID with rows
@@ -111,7 +111,7 @@ func (e *execution) insertID(k *insertion, report insertReport, verdict verdict,
 }
 
 // judge returns the verdict on an insertion's rows. It clears an insert ID that isn't a key.
-func (e *execution) judge(ctx context.Context, k *insertion, report *insertReport, otherID bool) verdict {
+func (e *execution) judge(ctx context.Context, k *insertion, report *insertReport, otherID bool) rowsOutcome {
 	facts := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace, rows: int64(len(k.in.Rows)), otherID: otherID}
 	if facts.upsert {
 		e.addUpsert(&facts, k)
@@ -163,17 +163,17 @@ func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	case k.carries:
 		f.key = k.carriedKey()
 	case f.guarded && k.isGenerated(len(k.in.Rows)-1):
-		f.key = k.generated(k.keys.Len() - 1)
+		f.key = k.idOf(k.keys.Len() - 1)
 	case f.guarded && f.rows == 1:
 		f.key = toInt64(e.storedKey(k, 0))
 	}
 }
 
-// verdict is the conclusion about an insertion's rows from the server's report.
-type verdict uint8
+// rowsOutcome is the conclusion about an insertion's rows from the server's report.
+type rowsOutcome uint8
 
 const (
-	allInserted verdict = iota
+	allInserted rowsOutcome = iota
 	noneInserted
 	// oneExists: the only row existed already, and the insert ID is its key.
 	oneExists
@@ -188,7 +188,7 @@ const (
 // The insert ID of a guarded upsert is the key of the last existing row. If no row existed, it is
 // the key that the statement carries. Otherwise it is 0 or, for a column with AUTO_INCREMENT, the
 // last key that the statement set. It is also 0 if it was reset; see mayResetID.
-func judge(f insertFacts, report insertReport) verdict {
+func judge(f insertFacts, report insertReport) rowsOutcome {
 	all, none := report.affected == f.rows, report.affected == 0
 	changed := none || report.affected == 2 // the only row existed
 	switch {
@@ -305,7 +305,7 @@ func (k *insertion) firstInserted() (first int64, ok bool) {
 			continue
 		}
 		if k.rows.of(i) == rowInserted {
-			return k.generated(next), true
+			return k.idOf(next), true
 		}
 		next++
 	}
@@ -318,7 +318,7 @@ func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
 	last := len(k.in.Rows) - 1
 	switch {
 	case k.rows != nil && k.rows.lastPresent:
-	case k.isGenerated(last) && report.id == k.generated(k.keys.Len()-1):
+	case k.isGenerated(last) && report.id == k.idOf(k.keys.Len()-1):
 		return 0 // the key of an ignored row: the server returns the last key of an AUTO_INCREMENT column
 	case k.rows.of(last) != rowInserted:
 		return report.id
@@ -344,7 +344,7 @@ func (e *execution) settleReplaced(ctx context.Context, k *insertion, report *in
 // matched last. If the query fails, or if its result contradicts the affected rows, the other rows
 // stay uncertain, since the statement has succeeded. verify returns the verdict on an upsert of one
 // row.
-func (e *execution) verify(ctx context.Context, k *insertion, report *insertReport) verdict {
+func (e *execution) verify(ctx context.Context, k *insertion, report *insertReport) rowsOutcome {
 	keys := e.rowKeys(k)
 	k.mark(rowUncertain)
 	reports := k.in.ReportsExistingKey && e.session.ReportsInsertIDs()
@@ -456,7 +456,7 @@ func (k *insertion) matched(report *insertReport) bool {
 }
 
 // verdict returns the verdict on an upsert of one row from the row's state.
-func (k *insertion) verdict() verdict {
+func (k *insertion) verdict() rowsOutcome {
 	switch {
 	case !k.in.OnDuplicate || len(k.in.Rows) > 1 || k.rows.of(0) == rowUncertain:
 		return unclear

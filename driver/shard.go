@@ -17,18 +17,18 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// shard is an actual table that a statement names. It decides which rows belong in the table. It is
+// actualTable is an actual table that a statement names. It decides which rows belong in the table. It is
 // nil if the rule has no sharding strategy, or if the statement names the logical table.
-type shard struct {
+type actualTable struct {
 	*rule.Shard
-	table *table
+	table *keyedTable
 	name  string // the name in the statement
 	key   int    // the key's index in Columns, −1 if the key isn't a sharding column
 	// belongs reports whether a key belongs in the table. It is nil if other columns decide too.
 	// About one of targets keys belongs in the table.
 	belongs        func(key int64) bool
 	targets        int
-	misfit         atomic.Pointer[misfit]
+	misfit         atomic.Pointer[noMatch]
 	warned         atomic.Bool
 	schema, actual string
 	columns        atomic.Pointer[[]*session.Column] // in the order of Columns; nil: not loaded yet
@@ -38,13 +38,13 @@ type shard struct {
 const maxShards = 1 << 16
 
 // shard returns the actual table that a statement names, nil for none.
-func (t *table) shard(schema, name string) *shard {
+func (t *keyedTable) shard(schema, name string) *actualTable {
 	if t.rule.Sharding == nil {
 		return nil
 	}
 	id := schema + "\x00" + name // not in lower case: errors show the name in the statement
 	if x, ok := t.shards.Load(id); ok {
-		return x.(*shard)
+		return x.(*actualTable)
 	}
 	x := t.newShard(schema, name)
 	if t.shardCount.Add(1) <= maxShards {
@@ -53,12 +53,12 @@ func (t *table) shard(schema, name string) *shard {
 	return x
 }
 
-func (t *table) newShard(schema, name string) *shard {
+func (t *keyedTable) newShard(schema, name string) *actualTable {
 	of := t.rule.Sharding.Shard(schema, name)
 	if of == nil {
 		return nil
 	}
-	x := &shard{Shard: of, table: t, name: tableName(schema, name), schema: schema, actual: name}
+	x := &actualTable{Shard: of, table: t, name: tableName(schema, name), schema: schema, actual: name}
 	x.key = indexOf(x.Columns, t.rule.Column)
 	if len(x.Columns) == 1 {
 		x.belongs, x.targets, _ = x.Keys(t.rule.Column, []any{nil})
@@ -72,7 +72,7 @@ func indexOf(columns []string, name string) int {
 }
 
 // looks reports whether shardGuard checks rows against the table.
-func (x *shard) looks() bool { return x.table.rule.ShardGuard != "off" }
+func (x *actualTable) looks() bool { return x.table.rule.ShardGuard != "off" }
 
 // tableName returns a table's name for errors.
 func tableName(schema, name string) string {
@@ -126,7 +126,7 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 
 // check returns the error for a row that doesn't belong in the table. It returns nil if the rule
 // only logs such rows. Rows count from 0.
-func (x *shard) check(ctx context.Context, s *session.Session, logger *slog.Logger, row int, values []any) error {
+func (x *actualTable) check(ctx context.Context, s *session.Session, logger *slog.Logger, row int, values []any) error {
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (x *shard) check(ctx context.Context, s *session.Session, logger *slog.Logg
 }
 
 // judge returns wrong, or logs it once if the rule's shardGuard is warn. wrong may be nil.
-func (t *table) judge(ctx context.Context, logger *slog.Logger, warned *atomic.Bool, wrong *StatementError) error {
+func (t *keyedTable) judge(ctx context.Context, logger *slog.Logger, warned *atomic.Bool, wrong *StatementError) error {
 	switch {
 	case wrong == nil:
 		return nil
@@ -237,8 +237,8 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 
 // checkGeneUpdate returns the error for an update of the column behind the key's shard bits, if the
 // new value has other shard bits. A lookup by the new value would search another table.
-func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set map[string]any) error {
-	gene := x.table.rule.Gene
+func (x *actualTable) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set map[string]any) error {
+	gene := x.table.rule.ShardBits
 	if gene == nil || x.belongs == nil {
 		return nil
 	}
@@ -257,13 +257,13 @@ func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set ma
 func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.Keys, error) {
 	x, t := k.shard, k.table
 	if t.ints == nil {
-		d := draw[any]{name: x.name}
+		d := keySearch[any]{name: x.name}
 		if err := addRows(&d, e, k, x.test); err != nil {
 			return rewrite.Keys{}, err
 		}
 		return t.drawValues(ctx, &d, n)
 	}
-	d := draw[int64]{name: x.name}
+	d := keySearch[int64]{name: x.name}
 	test := func(values []any) (func(int64) bool, int, error) { return x.Keys(t.rule.Column, values) }
 	if err := addRows(&d, e, k, test); err != nil {
 		return rewrite.Keys{}, err
@@ -273,7 +273,7 @@ func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.K
 
 // addRows adds the rows that need a key. Adjacent rows with equal values form one lot. A row with
 // unknown values accepts any key.
-func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []any) (func(K) bool, int, error)) error {
+func addRows[K any](d *keySearch[K], e *execution, k *insertion, test func(values []any) (func(K) bool, int, error)) error {
 	var last []any
 	next := 0
 	for row := range k.in.Rows {
@@ -301,11 +301,11 @@ func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []a
 
 // generate draws n int64 keys for the table's rows and counts them. If n is 1, it uses the array
 // one.
-func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+func (x *actualTable) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	if x.isMisfit() {
 		return rewrite.Keys{}, x.table.noKey(&noFitError{table: x.name})
 	}
-	d := draw[int64]{name: x.name}
+	d := keySearch[int64]{name: x.name}
 	d.start(x.belongs, x.targets)
 	for row := range n {
 		d.add(row)
@@ -318,7 +318,7 @@ func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Key
 }
 
 // test returns a function that tests keys of any type, given a row's other values.
-func (x *shard) test(values []any) (belongs func(key any) bool, targets int, err error) {
+func (x *actualTable) test(values []any) (belongs func(key any) bool, targets int, err error) {
 	values = slices.Clone(values)
 	_, targets, _ = x.Keys(x.Columns[x.key], values)
 	return func(key any) bool {
@@ -389,7 +389,7 @@ func inUpdate(wrong *StatementError) *StatementError {
 
 // wrong returns the error for values of a row that doesn't belong in the table. It returns nil for
 // other values, and if that is unknown.
-func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *StatementError {
+func (x *actualTable) wrong(ctx context.Context, s *session.Session, values []any) *StatementError {
 	columns := x.columnsIn(s)
 	asked := false
 	for _, c := range columns {
@@ -413,7 +413,7 @@ func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *St
 }
 
 // columnsIn returns the sharding columns of the table.
-func (x *shard) columnsIn(s *session.Session) []*session.Column {
+func (x *actualTable) columnsIn(s *session.Session) []*session.Column {
 	if known := x.columns.Load(); known != nil {
 		return *known
 	}
@@ -430,7 +430,7 @@ const maxStored = 4096
 
 // misplaced returns the error for values that belong in another table, whichever of their possible
 // forms the server stores. The columns' types are known.
-func (x *shard) misplaced(
+func (x *actualTable) misplaced(
 	ctx context.Context, s *session.Session, values []any, columns []*session.Column,
 ) (wrong *StatementError) {
 	var room [2][1]any

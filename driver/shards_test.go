@@ -98,7 +98,7 @@ func (g *shardCounter) GenerateInt64Keys(_ context.Context, _ spi.Column, keys [
 }
 
 func (g *shardCounter) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, c, n)
+	return spi.KeysFromInts(ctx, g, c, n)
 }
 
 // shardTexts generates strings.

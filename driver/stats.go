@@ -35,7 +35,7 @@ type Stats struct {
 	Plans          PlanStats           `json:"plans"`
 	StatementCache StatementCacheStats `json:"statementCache"`
 	// Verification counts the results of the second parser.
-	Verification Verification `json:"verification"`
+	Verification SecondParserStats `json:"verification"`
 	// Refused counts the refused statements by [StatementError.Reason]. It has an entry for each
 	// reason.
 	Refused map[string]int64 `json:"refused"`
@@ -190,7 +190,7 @@ func (c *Connector) Stats() Stats {
 	return s
 }
 
-func (c *Connector) ruleStats(rules *ruleSet) RuleStats {
+func (c *Connector) ruleStats(rules *ruleVersion) RuleStats {
 	file, _ := rules.rule.Source()
 	s := RuleStats{Name: rules.rule.Name(), File: file, Generation: rules.generation, Since: rules.since,
 		Watched: watchers.watches(c), ReloadErrors: c.counts.reloadErrors.Load()}

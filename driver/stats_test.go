@@ -340,20 +340,20 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		args       []any
-		want       []Filled
+		want       []GeneratedKeys
 	}{
-		{"one row", "INSERT INTO t_user (name) VALUES (?)", []any{1}, []Filled{{"t_user", "id", "snowflake", "SNOWFLAKE", 1, nil}}},
-		{"several rows", "INSERT INTO t_order (user_id) VALUES (?), (?), (?)", []any{1, 2, 3}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 3, nil}}},
-		{"some with a key", "INSERT INTO t_order (order_id, user_id) VALUES (NULL, ?), (?, ?)", []any{1, 5, 1}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 1, nil}}},
+		{"one row", "INSERT INTO t_user (name) VALUES (?)", []any{1}, []GeneratedKeys{{"t_user", "id", "snowflake", "SNOWFLAKE", 1, nil}}},
+		{"several rows", "INSERT INTO t_order (user_id) VALUES (?), (?), (?)", []any{1, 2, 3}, []GeneratedKeys{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 3, nil}}},
+		{"some with a key", "INSERT INTO t_order (order_id, user_id) VALUES (NULL, ?), (?, ?)", []any{1, 5, 1}, []GeneratedKeys{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 1, nil}}},
 		{"all with a key", "INSERT INTO t_order (order_id, user_id) VALUES (?, ?)", []any{5, 1}, nil},
-		{"texts as keys", "INSERT INTO t_token (name) VALUES (?), (?)", []any{1, 2}, []Filled{{"t_token", "id", "uuid", "UUID", 2, nil}}},
-		{"a query", "INSERT INTO t_user (name) SELECT name FROM src", nil, []Filled{{"t_user", "id", "snowflake", "SNOWFLAKE", 2, nil}}},
+		{"texts as keys", "INSERT INTO t_token (name) VALUES (?), (?)", []any{1, 2}, []GeneratedKeys{{"t_token", "id", "uuid", "UUID", 2, nil}}},
+		{"a query", "INSERT INTO t_user (name) SELECT name FROM src", nil, []GeneratedKeys{{"t_user", "id", "snowflake", "SNOWFLAKE", 2, nil}}},
 		{"no INSERT", "UPDATE t_order SET user_id = ?", []any{1}, nil},
 		{"another table", "INSERT INTO other (a) VALUES (?)", []any{1}, nil},
 		{"refused", "INSERT INTO t_order_9 (user_id) VALUES (?)", []any{1}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var told []Filled
+			var told []GeneratedKeys
 			var first []any
 			base := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
 				if !strings.Contains(query, "src") {
@@ -361,7 +361,7 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 				}
 				return &fakedb.Rows{Names: []string{"name"}, Values: [][]driver.Value{{"a"}, {"b"}}}, nil
 			}}
-			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(ctx context.Context, f Filled) {
+			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithKeyHook(func(ctx context.Context, f GeneratedKeys) {
 				equal(t, ctx.Value(spanKey{}), "span", "the context is another one")
 				first = append(first, f.FirstKey)
 				f.FirstKey = nil
@@ -387,7 +387,7 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 func TestWithFilled_panicIsAnError(t *testing.T) {
 	for _, text := range []string{"INSERT INTO t_order (user_id) VALUES (?)", "INSERT INTO t_order (user_id) VALUES (?), (2)"} {
 		base := &fakedb.Server{}
-		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(context.Context, Filled) { panic("boom") })))
+		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithKeyHook(func(context.Context, GeneratedKeys) { panic("boom") })))
 		for range 2 {
 			var panicked *guard.PanicError
 			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, &panicked) {

@@ -20,8 +20,8 @@ type stmt struct {
 	class sqltoken.Class
 	// free: the statement neither reads nor changes the session.
 	free   bool
-	rules  *ruleSet // the rule of the plan
-	plan   *plan    // nil for a statement that can't insert
+	rules  *ruleVersion // the rule of the plan
+	plan   *plan        // nil for a statement that can't insert
 	base   base.Stmt
 	inputs int // the result of NumInput
 	// asks: the session has work to do before each execution.
@@ -67,7 +67,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 	}
 }
 
-func (s *stmt) set(rules *ruleSet, p *plan) {
+func (s *stmt) set(rules *ruleVersion, p *plan) {
 	s.rules, s.plan = rules, p
 	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added

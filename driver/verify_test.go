@@ -88,11 +88,11 @@ func TestVerify_countsTexts(t *testing.T) {
 	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxLiteralBytes/5+1)
 	for _, of := range []struct {
 		mode string
-		want Verification
+		want SecondParserStats
 	}{
-		{"", Verification{Agreed: 3, Unknown: 1}},
-		{"on", Verification{Agreed: 3, Unknown: 1}},
-		{"off", Verification{}},
+		{"", SecondParserStats{Agreed: 3, Unknown: 1}},
+		{"on", SecondParserStats{Agreed: 3, Unknown: 1}},
+		{"off", SecondParserStats{}},
 	} {
 		t.Run(of.mode, func(t *testing.T) {
 			db, _, c := verified(t, of.mode)

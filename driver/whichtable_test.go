@@ -46,7 +46,7 @@ func insertByKey(ctx context.Context, db *sql.DB, amount int64) error {
 
 func insertByBits(ctx context.Context, db *sql.DB, userID, amount int64) error {
 	table := driver.ConnectorOf(db).Lookup("", "t_order")
-	bits, err := table.Gene.Of(userID)
+	bits, err := table.ShardBits.Of(userID)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ type fake struct {
 }
 
 func (f *fake) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, f, column, n)
+	return spi.KeysFromInts(ctx, f, column, n)
 }
 
 func (f *fake) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {

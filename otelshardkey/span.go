@@ -22,7 +22,7 @@ import (
 // otelsql.Open("shardkey", …). If a query has several INSERTs, the attributes describe the last
 // one.
 func SpanAttributes() driver.Option {
-	return driver.WithFilled(func(ctx context.Context, f driver.Filled) {
+	return driver.WithKeyHook(func(ctx context.Context, f driver.GeneratedKeys) {
 		span := trace.SpanFromContext(ctx)
 		if !span.IsRecording() {
 			return

@@ -180,7 +180,7 @@ type parser struct {
 	// results.
 	judged            int
 	untold, uncertain bool
-	mixed             mixture
+	mixed             insertOrder
 	rolledBack        int // the number of inserts that are RolledBack
 }
 

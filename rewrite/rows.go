@@ -153,16 +153,16 @@ func (r *rowReader) row() error {
 	return nil
 }
 
-// tooMuch is a value that the servers refuse even with IGNORE (1690, BIGINT UNSIGNED value is out
+// outOfRange is a value that the servers refuse even with IGNORE (1690, BIGINT UNSIGNED value is out
 // of range).
-const tooMuch = "~0 + 1"
+const outOfRange = "~0 + 1"
 
 // refuse makes the server refuse the statement in any case: it replaces the values of the first
 // wrong row by tooMuch. Their number stays wrong, so the server reports its usual error for that.
 func (r *rowReader) refuse() {
-	more := tooMuch
+	more := outOfRange
 	if r.values+1 == r.arity {
-		more += ", " + tooMuch
+		more += ", " + outOfRange
 	}
 	if r.values > 0 {
 		more += ", "

@@ -119,18 +119,18 @@ func (p *parser) together(t sqltoken.Token) error {
 	return nil
 }
 
-// mixture is the order of INSERTs into sharded and other tables in a string.
-type mixture uint8
+// insertOrder is the order of INSERTs into sharded and other tables in a string.
+type insertOrder uint8
 
 const (
-	oneKind mixture = iota
+	oneKind insertOrder = iota
 	otherFirst
 	keyAfterOther
 	otherAfterKey
 )
 
 // follow adds the current statement and returns the mixture before it.
-func (m *mixture) follow(elsewhere bool, p *Plan) mixture {
+func (m *insertOrder) follow(elsewhere bool, p *Plan) insertOrder {
 	before := *m
 	sharded := len(p.Inserts) > 0 && p.Inserts[len(p.Inserts)-1].Statement == p.Statements-1
 	switch {

@@ -23,7 +23,7 @@ type builder struct {
 	sources map[string]bool  // data sources of tables with a key; "" for nodes without
 	source  string           // the last of sources, as the rule spells it
 	specs   []*tableSpec     // parallel to rule.tables
-	ways    map[string]sharding.GeneWay
+	ways    map[string]sharding.ShardBitsWay
 	uses    map[string][]columnUse // by column in lower case; nil until usesOf
 }
 
@@ -36,7 +36,7 @@ func build(f *file, s spec) (*Rule, error) {
 			assignerAt: map[string]int{}},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
-		ways:    map[string]sharding.GeneWay{},
+		ways:    map[string]sharding.ShardBitsWay{},
 	}
 	if err := b.makers(); err != nil {
 		return nil, err

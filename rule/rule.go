@@ -54,7 +54,7 @@ type Table struct {
 	// INSERT names: "refuse", "warn" or "off".
 	ShardGuard string
 	// Gene describes the shard bits of the keys. It is nil if the keys have none.
-	Gene *Gene
+	ShardBits *ShardBits
 	// Actual are the names of the first 16 actual tables, in the rule's order. ActualCount is the
 	// number of all actual tables.
 	Actual      []string
@@ -128,8 +128,8 @@ func (t Table) String() string {
 	if t.ShardGuard == "warn" || t.ShardGuard == "off" {
 		s += ", shardGuard: " + t.ShardGuard
 	}
-	if t.Gene != nil {
-		s += fmt.Sprintf(", shard bits: lowest %d, %s", t.Gene.Bits, t.Gene)
+	if t.ShardBits != nil {
+		s += fmt.Sprintf(", shard bits: lowest %d, %s", t.ShardBits.Bits, t.ShardBits)
 	}
 	for _, p := range t.Patterns {
 		s += ", actual tables like " + p

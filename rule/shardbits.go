@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Gene describes the shard bits of a table's keys (基因法, "gene method"): the lowest bits of each
+// ShardBits describes the shard bits of a table's keys (基因法, "gene method"): the lowest bits of each
 // key. They carry the shard of another column of the row. The key then selects the same shard as
 // the column does. A Gene never changes and may be used by multiple goroutines at once.
 //
@@ -24,14 +24,14 @@ import (
 // none, it uses MOD for integers and HASH_MOD for strings.
 //
 // With 2^k shards, k ≤ Bits, the number of a row's shard is its shard bits modulo 2^k.
-type Gene struct {
+type ShardBits struct {
 	// Column is the column that determines the shard bits, as the rule spells it.
 	Column string
 	// Bits is the number of shard bits, 1 to 16.
 	Bits int
 
 	table string
-	of    *sharding.Gene
+	of    *sharding.ShardBits
 }
 
 // maxGeneBits bounds the number of shard bits.
@@ -41,7 +41,7 @@ const maxGeneBits = 16
 // any type, a string, or a bool, which counts as 0 or 1. The error is a [*PlaceError] for nil, for
 // other types, and for values that the column's algorithm would place elsewhere, for example a
 // negative number with INLINE.
-func (g *Gene) Of(value any) (int64, error) {
+func (g *ShardBits) Of(value any) (int64, error) {
 	if b, ok := value.(bool); ok {
 		value = 0
 		if b {
@@ -59,13 +59,13 @@ func (g *Gene) Of(value any) (int64, error) {
 	return gene, nil
 }
 
-func (g *Gene) none(err error) error {
+func (g *ShardBits) none(err error) error {
 	return &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("cannot compute the shard bits for %s: %v",
 		g.Column, err), Err: err}
 }
 
 // String returns the formula of the shard bits, for example "user_id modulo 16".
-func (g *Gene) String() string {
+func (g *ShardBits) String() string {
 	if g.of == nil {
 		return g.Column
 	}
@@ -147,24 +147,24 @@ func (b *builder) gene(t *Table, own *tableSpec, m *componentSpec) error {
 	if reason != "" {
 		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
 	}
-	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
-	if err := b.agree(t, own); err != nil || t.Gene.of != nil {
+	t.ShardBits = &ShardBits{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
+	if err := b.agree(t, own); err != nil || t.ShardBits.of != nil {
 		return err
 	}
-	key := fmt.Sprint(strings.ToLower(t.Gene.Column), " ", t.Gene.Bits)
+	key := fmt.Sprint(strings.ToLower(t.ShardBits.Column), " ", t.ShardBits.Bits)
 	way, known := b.ways[key]
 	if !known {
-		way = b.wayElsewhere(t.Gene)
+		way = b.wayElsewhere(t.ShardBits)
 		b.ways[key] = way
 	}
 	var err error
-	t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, way)
+	t.ShardBits.of, err = sharding.NewShardBits(t.ShardBits.Column, t.ShardBits.Bits, way)
 	return err
 }
 
 // wayElsewhere returns how the rule's other tables use a column with the name of g.Column. The
 // shard bits then match all of these tables.
-func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
+func (b *builder) wayElsewhere(g *ShardBits) (way sharding.ShardBitsWay) {
 	var first *tableSpec
 	for _, u := range b.usesOf(g.Column) {
 		has, modulo := u.by.geneWay(g.Column)
@@ -218,12 +218,12 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 		}
 		switch {
 		case of.isBy(t.Column):
-			if err := s.CheckGeneKey(t.Gene.Bits); err != nil {
+			if err := s.CheckGeneKey(t.ShardBits.Bits); err != nil {
 				return b.disagrees(t, of, err)
 			}
-		case of.isBy(t.Gene.Column):
+		case of.isBy(t.ShardBits.Column):
 			own = append(own, s)
-			if t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, sharding.GeneWay{}, own...); err != nil {
+			if t.ShardBits.of, err = sharding.NewShardBits(t.ShardBits.Column, t.ShardBits.Bits, sharding.ShardBitsWay{}, own...); err != nil {
 				return b.disagrees(t, of, err)
 			}
 		}
@@ -245,7 +245,7 @@ func (s *Sharding) strategyFor(spec *tableSpec, of *shardingStrategy) *sharding.
 func (b *builder) disagrees(t *Table, of *shardingStrategy, err error) error {
 	e := b.file.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
 		"%[3]s in its keys: %[5]v",
-		of.key.text, t.Logical, t.Gene.Column, t.Gene.Bits, err))
+		of.key.text, t.Logical, t.ShardBits.Column, t.ShardBits.Bits, err))
 	e.Err = err
 	return e
 }

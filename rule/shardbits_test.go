@@ -76,7 +76,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		have := ""
 		switch {
 		case err == nil:
-			gene := r.Tables()[0].Gene
+			gene := r.Tables()[0].ShardBits
 			warnings := slices.DeleteFunc(r.Warnings(), func(w *rule.Error) bool { return strings.Contains(w.Error(), "get no rows") })
 			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
 				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", tt.settings, tt.algorithms, have, r.Warnings(), tt.want)
@@ -113,7 +113,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Tables()[0].Gene.String() != tt.want || (len(r.Warnings()) > 0) != (tt.warning != "") || tt.warning != "" && !strings.Contains(r.Warnings()[0].Error(), tt.warning) {
+		if r.Tables()[0].ShardBits.String() != tt.want || (len(r.Warnings()) > 0) != (tt.warning != "") || tt.warning != "" && !strings.Contains(r.Warnings()[0].Error(), tt.warning) {
 			t.Errorf("%s\nhave: %v, %v, %v\nwant: %s", tt.users, r, err, r.Warnings(), tt.want)
 		}
 	}
@@ -124,7 +124,7 @@ func TestGene_of(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gene := r.Tables()[0].Gene
+	gene := r.Tables()[0].ShardBits
 	type name string
 	for _, tt := range []struct {
 		value any
@@ -172,7 +172,7 @@ func TestGene_properties(t *testing.T) {
     g: {type: `+tt.generator+`}
 `))
 		if tt.want == "" {
-			if err != nil || r.Tables()[0].Gene == nil || r.Tables()[0].Gene.Column != "user_id" || r.Tables()[0].Gene.Bits%8 != 4 {
+			if err != nil || r.Tables()[0].ShardBits == nil || r.Tables()[0].ShardBits.Column != "user_id" || r.Tables()[0].ShardBits.Bits%8 != 4 {
 				t.Errorf("%s\nhave: %v\nwant: the bits of user_id", tt.generator, err)
 			}
 			continue
@@ -204,7 +204,7 @@ func TestGene_ofAGeneratorBuiltInGo(t *testing.T) {
 			Tables:     []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 			Generators: map[string]rule.GeneratorConfig{"g": {Generator: unseen{}, Props: tt.props}},
 		})
-		if tt.want == "" && (err != nil || r.Tables()[0].Gene == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if tt.want == "" && (err != nil || r.Tables()[0].ShardBits == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%v\nhave: %v\nwant: %s", tt.props, err, tt.want)
 		}
 	}
@@ -276,7 +276,7 @@ func TestGene_foundByEither(t *testing.T) {
 		table := parsed.Tables()[0]
 		for range rows {
 			row := rr.Row()
-			gene, err := table.Gene.Of(row[user])
+			gene, err := table.ShardBits.Of(row[user])
 			if err != nil {
 				if n, isNumber := row[user].(int64); !isNumber || n >= 0 && n < 1<<31 {
 					t.Fatalf("%s\n%v\nhave: %v", rr.text, row[user], err)

@@ -206,9 +206,9 @@ func (a algorithm) wordOf(err error) word {
 	return a.name
 }
 
-// geneWay is [sharding.Strategy.GeneWay] of a strategy whose only column is this one. It returns
+// geneWay is [sharding.Strategy.ShardBitsWay] of a strategy whose only column is this one. It returns
 // zeros for other strategies, and if s is nil.
-func (s *shardingStrategy) geneWay(column string) (way sharding.GeneWay, modulo int64) {
+func (s *shardingStrategy) geneWay(column string) (way sharding.ShardBitsWay, modulo int64) {
 	if !s.isBy(column) {
 		return way, 0
 	}
@@ -216,7 +216,7 @@ func (s *shardingStrategy) geneWay(column string) (way sharding.GeneWay, modulo 
 	if err != nil {
 		return way, 0
 	}
-	return a.Over(nil, sharding.Naming{}, s.class).GeneWay()
+	return a.Over(nil, sharding.Naming{}, s.class).ShardBitsWay()
 }
 
 // autoTables returns the number of actual tables that ShardingSphere creates for an auto table with

@@ -26,7 +26,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		if strategy == nil {
 			continue
 		}
-		way, count := strategy.GeneWay()
+		way, count := strategy.ShardBitsWay()
 		if count == 0 {
 			return
 		}
@@ -40,7 +40,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	if len(all) > 1 && same && first.way != last.way {
 		return // the number and its hash differ for large numbers only
 	}
-	byGene := len(all) > 1 && t.Gene != nil && t.isByKey(first.of) && t.isByKey(last.of)
+	byGene := len(all) > 1 && t.ShardBits != nil && t.isByKey(first.of) && t.isByKey(last.of)
 	together := len(all) == 1 || same || byGene
 	reached, absent := map[Place]bool{}, ""
 	values := make([]expr.Value, len(s.Columns))
@@ -109,14 +109,14 @@ const maxRemainders = 1 << 14
 type remainder struct {
 	of     *shardingStrategy
 	column int // index in Sharding.Columns
-	way    sharding.GeneWay
+	way    sharding.ShardBitsWay
 	count  int64 // the strategy depends on the remainder modulo count
 }
 
 // isByKey reports whether the only column of a strategy is the key, or the column whose shard bits
 // the key has.
 func (t *Table) isByKey(of *shardingStrategy) bool {
-	return of.isBy(t.Column) || of.isBy(t.Gene.Column)
+	return of.isBy(t.Column) || of.isBy(t.ShardBits.Column)
 }
 
 // value returns a value of the column with remainder n. For a hash it is a character, whose hash is

@@ -43,9 +43,9 @@ type Int64KeyGenerator interface {
 	GenerateInt64Keys(ctx context.Context, column Column, keys []int64) error
 }
 
-// BoxedKeys implements GenerateKeys for an [Int64KeyGenerator] by calling its GenerateInt64Keys. If
+// KeysFromInts implements GenerateKeys for an [Int64KeyGenerator] by calling its GenerateInt64Keys. If
 // n is negative, it returns no keys.
-func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {
+func KeysFromInts(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {
 	n = max(n, 0)
 	ints := make([]int64, n)
 	if err := g.GenerateInt64Keys(ctx, column, ints); err != nil {

@@ -106,8 +106,8 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 		l.keyBits = untimedLayout{name}
 	}
 	for _, t := range r.Tables() {
-		if t.GeneratorName == name && t.Gene != nil {
-			l.shardBits = t.Gene.Bits
+		if t.GeneratorName == name && t.ShardBits != nil {
+			l.shardBits = t.ShardBits.Bits
 		}
 	}
 	return nil

@@ -20,11 +20,11 @@ import (
 // numbers, times, and a program's clock, logger and random source.
 var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
-	driver.Config driver.Driver driver.Filled driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.InsertDetail driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.GeneratedKeys driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.InsertDetail driver.PlanStats driver.TableStats driver.SecondParserStats driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
-	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
+	rule.ShardBits rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Row rewrite.Server rewrite.Source rewrite.Splice rewrite.Table rewrite.Update rewrite.Value
 	spi.ClockHealth spi.Column spi.KeyParts spi.LeaseHealth spi.SegmentHealth spi.WorkerID spi.WorkerIDs
 `)

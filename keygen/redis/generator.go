@@ -98,7 +98,7 @@ func checkEpoch(epoch, now time.Time) error {
 
 // GenerateKeys returns n keys. Each is an int64.
 func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, column, n)
+	return spi.KeysFromInts(ctx, g, column, n)
 }
 
 // GenerateInt64Keys sets keys to new keys. It calls the server once for each 65,536 keys. The keys

@@ -79,7 +79,7 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 	if n < 1 || n > maxKeys {
 		return nil, g.badCount(n)
 	}
-	return spi.BoxedKeys(ctx, g, column, n)
+	return spi.KeysFromInts(ctx, g, column, n)
 }
 
 // GenerateInt64Keys sets keys to ascending numbers. Their distance is 1 for LEAF_SEGMENT, and the

@@ -313,7 +313,7 @@ func TestQueue_crowdNap(t *testing.T) {
 				want = 0
 			}
 			g.waiting.Store(waiting)
-			equal(t, fmt.Sprintf("%d wait", waiting), g.crowdNap(), want)
+			equal(t, fmt.Sprintf("%d wait", waiting), g.crowdDelay(), want)
 		}
 		g.waiting.Store(0)
 	}

@@ -36,7 +36,7 @@ func (g *generator) timeError(t time.Time) error {
 
 // leaseError returns the error for the end of s's lease. why is the error of its renewal, or of
 // leasing another worker ID after this one was lost.
-func (g *generator) leaseError(s *slot, why error) error {
+func (g *generator) leaseError(s *workerSlot, why error) error {
 	if errors.Is(why, spi.ErrLeaseLost) {
 		return fmt.Errorf("%w: lost the lease on worker ID %d and could not get another: %w", spi.ErrLeaseLimit, s.id, why)
 	}

@@ -34,8 +34,8 @@ type generator struct {
 	catchUp  int64  // number of ticks that keys may lag behind the clock while saturated
 	longTick bool   // ticks are too long to check the lease once for each tick
 
-	slot    atomic.Pointer[slot] // nil before the first key and after Close
-	waiting atomic.Int32         // number of callers in the queue
+	slot    atomic.Pointer[workerSlot] // nil before the first key and after Close
+	waiting atomic.Int32               // number of callers in the queue
 
 	vibration atomic.Int64 // offset that the next fresh tick starts with
 
@@ -100,16 +100,16 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 
 // GenerateKeys is like GenerateInt64Keys. Each key is an int64.
 func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, column, n)
+	return spi.KeysFromInts(ctx, g, column, n)
 }
 
 // key returns the key of a position, with the worker ID between tick and sequence.
-func (g *generator) key(s *slot, pos uint64) int64 {
+func (g *generator) key(s *workerSlot, pos uint64) int64 {
 	return int64(pos>>g.seqBits<<(g.seqBits+g.cfg.Layout.WorkerBits)|pos&g.seqMask) | s.worker
 }
 
 // fill sets keys to the keys of consecutive positions in one tick.
-func (g *generator) fill(s *slot, keys []int64, start uint64) {
+func (g *generator) fill(s *workerSlot, keys []int64, start uint64) {
 	key := g.key(s, start)
 	for i := range keys {
 		keys[i] = key + int64(i)

@@ -20,7 +20,7 @@ type figures struct {
 }
 
 // retire adds the figures of a slot that is replaced or closed. mu is held.
-func (g *generator) retire(s *slot) {
+func (g *generator) retire(s *workerSlot) {
 	if s != nil {
 		g.figures.Issued += s.state.issued()
 		g.figures.steps += s.state.steps.Load()
@@ -49,7 +49,7 @@ func (g *generator) Health() spi.Health {
 	return h
 }
 
-func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
+func (g *generator) slotHealth(h *spi.Health, s *workerSlot, lost int64) {
 	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
 	*h.Clock.Steps += s.state.steps.Load()
@@ -149,7 +149,7 @@ func (g *generator) Ready(ctx context.Context) error {
 
 // serveProbe checks whether a key is available for a waiter. If it returns the zero outcome and the
 // waiter isn't done, the lease was extended and the caller tries again.
-func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
+func (g *generator) serveProbe(w *waiter, s *workerSlot, now int64) (outcome, error) {
 	need, v := g.probe(s, now)
 	if v == behind {
 		now, ns := g.clock.Read()
@@ -176,7 +176,7 @@ func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 
 // probe returns the verdict of take for one key: taken, behind, atLimit or ended. If the clock's
 // tick is full, it returns the verdict for the next tick.
-func (g *generator) probe(s *slot, now int64) (need int64, v verdict) {
+func (g *generator) probe(s *workerSlot, now int64) (need int64, v takeResult) {
 	for {
 		_, need, v = g.take(s, request{now: now, n: 1, dry: true})
 		if v != full {

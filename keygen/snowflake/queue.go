@@ -254,8 +254,8 @@ type outcome struct {
 
 func (o outcome) waits() bool { return o.nap > 0 || o.ask != nil }
 
-// asking returns the outcome of replacing s by the slot that ask returns.
-func (g *generator) asking(s *slot, ask func(context.Context) (*slot, error)) outcome {
+// inBackground returns the outcome of replacing s by the slot that ask returns.
+func (g *generator) inBackground(s *workerSlot, ask func(context.Context) (*workerSlot, error)) outcome {
 	return outcome{ask: func(ctx context.Context) error {
 		next, err := ask(ctx)
 		if err != nil {
@@ -279,7 +279,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		}
 	}
 	if s == nil {
-		return g.asking(nil, func(ctx context.Context) (*slot, error) { return g.leasedSlot(ctx, 0) }), nil
+		return g.inBackground(nil, func(ctx context.Context) (*workerSlot, error) { return g.leasedSlot(ctx, 0) }), nil
 	}
 	for w := g.first(); w != nil; w = g.first() {
 		if w.probe {
@@ -307,7 +307,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 			w.waited = true
 			g.crossed(s.state, now)
 			need -= s.state.ahead.Load()
-			return outcome{nap: max(time.Duration(need*g.clock.Length()-ns)+g.crowdNap(), 1)}, nil
+			return outcome{nap: max(time.Duration(need*g.clock.Length()-ns)+g.crowdDelay(), 1)}, nil
 		case behind:
 			// Another goroutine may have read the clock later than this one. Only a reading after
 			// the word was loaded shows a clock step.
@@ -330,10 +330,10 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 	return outcome{}, nil
 }
 
-// crowdNap returns extra sleep beyond the next tick if many callers wait. Waking many callers each
+// crowdDelay returns extra sleep beyond the next tick if many callers wait. Waking many callers each
 // millisecond costs more than their keys. The skipped ticks are used later. If they can't be used
 // later, crowdNap returns zero.
-func (g *generator) crowdNap() time.Duration {
+func (g *generator) crowdDelay() time.Duration {
 	if g.catchUp == 0 {
 		return 0
 	}
@@ -342,19 +342,19 @@ func (g *generator) crowdNap() time.Duration {
 
 // pastLimit returns the next step for keys in tick need, which the slot's limit doesn't cover. The
 // lease has to be renewed, unless it was renewed in the meantime.
-func (g *generator) pastLimit(s *slot, need int64) (outcome, error) {
+func (g *generator) pastLimit(s *workerSlot, need int64) (outcome, error) {
 	switch {
 	case need > g.lastTick:
 		return outcome{}, g.timeError(g.clock.At(need))
 	case g.extend(s):
 		return outcome{}, nil
 	}
-	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need) }), nil
+	return g.inBackground(s, func(ctx context.Context) (*workerSlot, error) { return g.renew(ctx, s, need) }), nil
 }
 
 // change replaces s by next, unless s is no longer the current slot because the generator was
 // closed.
-func (g *generator) change(s, next *slot) error {
+func (g *generator) change(s, next *workerSlot) error {
 	if next == s {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// slot is the right to generate the keys of one worker ID. It has the state that reserves
+// workerSlot is the right to generate the keys of one worker ID. It has the state that reserves
 // positions, and the limit that they must stay below.
 //
 // A leased slot has its own state, which starts at the lease's floor. Its limit is a copy of the
@@ -22,7 +22,7 @@ import (
 // generator checks whether the lease is over. The reserved interval would normally still belong to
 // it. But if the store lost the lease, or this machine is a copy of another, another process may
 // generate the same keys.
-type slot struct {
+type workerSlot struct {
 	state  *state
 	worker int64  // shifted to its place in a key
 	from   uint64 // first position of the state
@@ -35,19 +35,19 @@ type slot struct {
 }
 
 // fixedSlot returns a slot for a worker ID that has no limit.
-func (g *generator) fixedSlot(id int64, from uint64) (*slot, error) {
+func (g *generator) fixedSlot(id int64, from uint64) (*workerSlot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
 		return nil, err
 	}
-	s := &slot{state: st, id: id, worker: id << g.seqBits, leave: leave}
+	s := &workerSlot{state: st, id: id, worker: id << g.seqBits, leave: leave}
 	s.limit.Store(g.end)
 	return s, nil
 }
 
 // takeSlot returns a slot for the configured worker ID. now is the clock's tick: the ring must not
 // use ticks before this process started.
-func (g *generator) takeSlot(now int64) (*slot, error) {
+func (g *generator) takeSlot(now int64) (*workerSlot, error) {
 	s, err := g.fixedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (g *generator) takeSlot(now int64) (*slot, error) {
 const unsetWorker = "shardkey: no worker ID set, using 0; set worker-id or worker-id-assigner"
 
 // leasedSlot returns a slot for a worker ID from the assigner. No key is below from.
-func (g *generator) leasedSlot(ctx context.Context, from uint64) (*slot, error) {
+func (g *generator) leasedSlot(ctx context.Context, from uint64) (*workerSlot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
@@ -93,7 +93,7 @@ func (g *generator) leasedSlot(ctx context.Context, from uint64) (*slot, error) 
 		}
 		return s, err
 	}
-	s := &slot{id: id, worker: id << g.seqBits, from: from, lease: lease, delay: delay}
+	s := &workerSlot{id: id, worker: id << g.seqBits, from: from, lease: lease, delay: delay}
 	s.state = newState(g.cfg.RingSize, from, g.seqBits)
 	g.extend(s)
 	// The lease's interval belongs to this generator alone, so keys may start ahead of the clock.
@@ -131,11 +131,11 @@ func delayOf(lease spi.WorkerIDLease) time.Duration {
 
 // replaceable reports whether s is a leased worker ID. If it was used with a clock that was far
 // ahead, it can be replaced by another one.
-func (s *slot) replaceable() bool { return s.lease != nil && s.leave == nil }
+func (s *workerSlot) replaceable() bool { return s.lease != nil && s.leave == nil }
 
 // replace leases a worker ID to replace s, whose keys are ahead of the clock. back is the error for
 // that.
-func (g *generator) replace(ctx context.Context, s *slot, back error) (*slot, error) {
+func (g *generator) replace(ctx context.Context, s *workerSlot, back error) (*workerSlot, error) {
 	next, err := g.leasedSlot(ctx, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", back, err)
@@ -146,10 +146,10 @@ func (g *generator) replace(ctx context.Context, s *slot, back error) (*slot, er
 }
 
 // over reports whether the lease was lost or released.
-func (s *slot) over() bool { return s.lease != nil && s.lease.Limit() == 0 }
+func (s *workerSlot) over() bool { return s.lease != nil && s.lease.Limit() == 0 }
 
 // extend copies the lease's current limit, and reports whether it grew.
-func (g *generator) extend(s *slot) bool {
+func (g *generator) extend(s *workerSlot) bool {
 	if s.lease == nil {
 		return false
 	}
@@ -171,7 +171,7 @@ func (g *generator) extend(s *slot) bool {
 
 // renew reserves the interval up to the end of tick. If the worker ID was lost, it leases another
 // one.
-func (g *generator) renew(ctx context.Context, s *slot, tick int64) (*slot, error) {
+func (g *generator) renew(ctx context.Context, s *workerSlot, tick int64) (*workerSlot, error) {
 	err := s.lease.Renew(ctx, g.lastMilli(tick))
 	if err == nil {
 		g.extend(s)
@@ -194,7 +194,7 @@ func (g *generator) renew(ctx context.Context, s *slot, tick int64) (*slot, erro
 }
 
 // release ends a slot. A leased worker ID is released with the highest time that was used.
-func (g *generator) release(s *slot) error {
+func (g *generator) release(s *workerSlot) error {
 	var lastUsed int64
 	if s.leave != nil {
 		s.leave()

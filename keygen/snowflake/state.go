@@ -105,15 +105,15 @@ func (s *state) raiseHigh(tick int64) {
 	}
 }
 
-// verdict is the result of one attempt to reserve positions.
-type verdict int
+// takeResult is the result of one attempt to reserve positions.
+type takeResult int
 
 const (
-	taken   verdict = iota
-	full            // the tick's sequence is used up; wait for tick need
-	behind          // the clock is behind tick need, which was used
-	atLimit         // tick need is not below the slot's limit, or the lease is over
-	ended           // the state was closed
+	taken   takeResult = iota
+	full               // the tick's sequence is used up; wait for tick need
+	behind             // the clock is behind tick need, which was used
+	atLimit            // tick need is not below the slot's limit, or the lease is over
+	ended              // the state was closed
 )
 
 // request is a request for n positions in one tick. n is at most the number of sequences in a tick.
@@ -131,7 +131,7 @@ type request struct {
 
 // take reserves r.n positions in one tick. start is the first of them. need is the tick that the
 // verdict refers to.
-func (g *generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
+func (g *generator) take(s *workerSlot, r request) (start uint64, need int64, v takeResult) {
 	switch {
 	case r.now < 0:
 		return 0, 0, behind
@@ -179,7 +179,7 @@ func (g *generator) take(s *slot, r request) (start uint64, need int64, v verdic
 
 // takeRing is take for a ring. Each tick has its own word, so an earlier tick continues where it
 // stopped.
-func (g *generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
+func (g *generator) takeRing(s *workerSlot, r request) (start uint64, need int64, v takeResult) {
 	st := s.state
 	high, ahead := st.high.Load(), st.ahead.Load()
 	tick := r.now
@@ -296,7 +296,7 @@ func (g *generator) lags(st *state, tick, now int64) bool {
 
 // steppedBack handles a clock that is behind tick need. It returns how long to wait, another worker
 // ID to lease, or an error. A wait of zero means to try again. mu is held.
-func (g *generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
+func (g *generator) steppedBack(s *workerSlot, need, now, ns int64) (outcome, error) {
 	g.countStep(s, need)
 	if g.borrows(s, need, now) {
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
@@ -306,17 +306,17 @@ func (g *generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 }
 
 // borrows reports whether keys may be generated in tick need, ahead of the clock.
-func (g *generator) borrows(s *slot, need, now int64) bool {
+func (g *generator) borrows(s *workerSlot, need, now int64) bool {
 	return g.cfg.ClockBack == clockBackBorrow && (g.begins(need, now) || !s.replaceable())
 }
 
 // waitOrReplace returns the wait for tick need. If that is too long, it returns an error. If the
 // worker ID was used with a clock that was far ahead, it leases another one instead.
-func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
+func (g *generator) waitOrReplace(s *workerSlot, need, now, ns int64) (outcome, error) {
 	need -= s.state.ahead.Load()
 	nap, back := g.toWait(need, ns)
 	if back != nil && s.replaceable() && !g.begins(need, now) {
-		return g.asking(s, func(ctx context.Context) (*slot, error) { return g.replace(ctx, s, back) }), nil
+		return g.inBackground(s, func(ctx context.Context) (*workerSlot, error) { return g.replace(ctx, s, back) }), nil
 	}
 	return outcome{nap: nap}, back
 }
@@ -332,7 +332,7 @@ func (g *generator) toWait(need, ns int64) (time.Duration, error) {
 }
 
 // countStep counts a step of the clock once, even if several callers notice it.
-func (g *generator) countStep(s *slot, need int64) {
+func (g *generator) countStep(s *workerSlot, need int64) {
 	if len(s.state.ring) != 0 {
 		if s.state.stepped.CompareAndSwap(false, true) {
 			s.state.steps.Add(1)

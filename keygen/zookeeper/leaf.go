@@ -157,7 +157,7 @@ func (l *leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []
 
 // GenerateKeys returns n keys. Each is an int64.
 func (l *leaf) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, l, column, n)
+	return spi.KeysFromInts(ctx, l, column, n)
 }
 
 // Ready returns nil if a key can be generated now.

@@ -19,18 +19,18 @@ import (
 //
 // If the column has no algorithm, MOD is used for numbers and HASH_MOD for strings. With 2^k
 // tables, k ≤ bits, the number of a row's table is its shard bits modulo 2^k. A Gene never changes.
-type Gene struct {
+type ShardBits struct {
 	column    string
 	bits      int
-	way       GeneWay
+	way       ShardBitsWay
 	mod       mod
 	hash      hashMod
 	templates []*expr.Template // expressions whose only column is this one
 }
 
-// GeneWay specifies how shard bits are computed from a value. The zero GeneWay is for a column
+// ShardBitsWay specifies how shard bits are computed from a value. The zero ShardBitsWay is for a column
 // without an algorithm.
-type GeneWay struct {
+type ShardBitsWay struct {
 	how       geneHow
 	class     expr.Class // Java class of the column; Null means the class of the value
 	normalize bool       // the property of HASH_MOD
@@ -45,9 +45,9 @@ const (
 )
 
 // IsHash reports whether the shard bits are computed from the hash of the value.
-func (w GeneWay) IsHash() bool { return w.how == geneOfHash }
+func (w ShardBitsWay) IsHash() bool { return w.how == geneOfHash }
 
-func (w GeneWay) String() string {
+func (w ShardBitsWay) String() string {
 	s := "number"
 	if w.how == geneOfHash {
 		s = "hash"
@@ -61,14 +61,14 @@ func (w GeneWay) String() string {
 	return s
 }
 
-// NewGene returns the Gene of a column with 1 to 62 shard bits. strategies are the strategies whose
+// NewShardBits returns the ShardBits of a column with 1 to 62 shard bits. strategies are the strategies whose
 // only column it is. If there are none, way specifies how shard bits are computed. The error is a
 // [*GeneError] about the last of the strategies.
-func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
+func NewShardBits(column string, bits int, way ShardBitsWay, strategies ...*Strategy) (*ShardBits, error) {
 	count := int64(1) << bits
-	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
+	g := &ShardBits{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
 	for i, s := range strategies {
-		way, modulo := s.GeneWay()
+		way, modulo := s.ShardBitsWay()
 		if err := s.checkGeneCount(bits, modulo); err != nil {
 			return nil, err
 		}
@@ -85,15 +85,15 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 	return g, nil
 }
 
-// GeneWay returns how the target depends on the strategy's only column: on the remainder of the
+// ShardBitsWay returns how the target depends on the strategy's only column: on the remainder of the
 // value, or of its absolute hash, modulo modulo. Both are zero if the target depends on more, or if
 // that isn't known.
-func (s *Strategy) GeneWay() (way GeneWay, modulo int64) {
+func (s *Strategy) ShardBitsWay() (way ShardBitsWay, modulo int64) {
 	way.class = s.class
 	switch n := s.numbers.(type) {
 	case *mod:
 		if n.start > 0 || n.stop > 0 {
-			return GeneWay{}, 0 // it uses some of the value's characters
+			return ShardBitsWay{}, 0 // it uses some of the value's characters
 		}
 		way.how = geneOfNumber
 		return way, n.count
@@ -104,7 +104,7 @@ func (s *Strategy) GeneWay() (way GeneWay, modulo int64) {
 	names := s.period()
 	switch {
 	case names == nil:
-		return GeneWay{}, 0
+		return ShardBitsWay{}, 0
 	case s.isHash(names):
 		way.how = geneOfHash
 	default:
@@ -138,7 +138,7 @@ func (s *Strategy) period() []string {
 	return nil
 }
 
-// maxModulus bounds the moduli that GeneWay tries for an expression.
+// maxModulus bounds the moduli that ShardBitsWay tries for an expression.
 const maxModulus = 1 << 12
 
 // nameOf evaluates the expression for a value.
@@ -214,7 +214,7 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 // CheckGeneKey returns a [*GeneError] if the strategy, whose only column is the key, depends on
 // more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
-	way, modulo := s.GeneWay()
+	way, modulo := s.ShardBitsWay()
 	if way.IsHash() && modulo > 1 {
 		return s.geneError("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
 			"uses HASH_MOD")
@@ -222,18 +222,18 @@ func (s *Strategy) CheckGeneKey(bits int) error {
 	return s.checkGeneCount(bits, modulo)
 }
 
-// GeneError is the error for a strategy that doesn't match the shard bits.
-type GeneError struct{ Reason string }
+// ShardBitsError is the error for a strategy that doesn't match the shard bits.
+type ShardBitsError struct{ Reason string }
 
-func (e *GeneError) Error() string { return e.Reason }
+func (e *ShardBitsError) Error() string { return e.Reason }
 
 func (s *Strategy) geneError(format string, args ...any) error {
-	return &GeneError{fmt.Sprintf(format, args...)}
+	return &ShardBitsError{fmt.Sprintf(format, args...)}
 }
 
 // Of returns the shard bits for a value. The error message continues a sentence that begins with
 // the value.
-func (g *Gene) Of(v expr.Value) (int64, error) {
+func (g *ShardBits) Of(v expr.Value) (int64, error) {
 	if v.Class() == expr.Null {
 		return 0, errors.New("the value is NULL")
 	}
@@ -259,7 +259,7 @@ func (g *Gene) Of(v expr.Value) (int64, error) {
 	return gene, nil
 }
 
-func (g *Gene) number(v expr.Value) (int64, error) {
+func (g *ShardBits) number(v expr.Value) (int64, error) {
 	switch class := v.Class(); {
 	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == expr.String:
 		return g.hash.number(v)
@@ -277,7 +277,7 @@ func (g *Gene) number(v expr.Value) (int64, error) {
 }
 
 // String returns the formula of the shard bits, for example "user_id modulo 16".
-func (g *Gene) String() string {
+func (g *ShardBits) String() string {
 	switch g.way.how {
 	case geneOfNumber:
 		return fmt.Sprintf("%s modulo %d", g.column, g.mod.count)

@@ -31,7 +31,7 @@ func TestGene_vectors(t *testing.T) {
 		t.Fatal(len(file.GeneKeys), err)
 	}
 	for _, v := range file.GeneKeys {
-		g, err := NewGene("user_id", v.GeneBits, GeneWay{})
+		g, err := NewShardBits("user_id", v.GeneBits, ShardBitsWay{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 					targets = append(targets, fmt.Sprintf("t_%d", i))
 				}
 				s := a.Over(targets, NamingOf("t", targets), class)
-				g, err := NewGene("x", bits, GeneWay{}, s)
+				g, err := NewShardBits("x", bits, ShardBitsWay{}, s)
 				if err != nil {
 					t.Fatalf("%s %s, %d bits: %v", tt.typ, props, bits, err)
 				}

@@ -40,7 +40,7 @@ func TestStrategy_geneWay(t *testing.T) {
 		{"t_${k ^ 3}", 0},
 	} {
 		s := newInlineStrategy(t, c.text, expr.Null)
-		if way, have := s.GeneWay(); have != c.want || way.IsHash() && have > 1 {
+		if way, have := s.ShardBitsWay(); have != c.want || way.IsHash() && have > 1 {
 			t.Errorf("%s\nhave: %d, %v\nwant: %d", c.text, have, way, c.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestStrategy_geneWay(t *testing.T) {
 		class expr.Class
 		want  int64
 	}{{"t_${k % 8}", expr.Integer, 8}, {"t_${k % 8}", expr.String, 0}, {"t_${Math.abs(k.hashCode()) % 8}", expr.String, 8}} {
-		if _, have := newInlineStrategy(t, c.text, c.class).GeneWay(); have != c.want {
+		if _, have := newInlineStrategy(t, c.text, c.class).ShardBitsWay(); have != c.want {
 			t.Errorf("%s of a %s\nhave: %d\nwant: %d", c.text, c.class, have, c.want)
 		}
 	}

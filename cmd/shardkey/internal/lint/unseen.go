@@ -140,7 +140,7 @@ func effectOf(a *ast.Assignment, t *rule.Table) string {
 	values, ok := a.Expr.(*ast.ValuesExpr)
 	isInserted := ok && values.Column.Name.Name.L == column.L // VALUES(column)
 	switch decides := t.Sharding != nil && slices.ContainsFunc(t.Sharding.Columns, isColumn) ||
-		t.Gene != nil && isColumn(t.Gene.Column); {
+		t.ShardBits != nil && isColumn(t.ShardBits.Column); {
 	case keeps(a):
 	case isColumn(t.Column):
 		return "changes the key of a row"
