@@ -907,6 +907,30 @@ var copiedForms = []copiedForm{
 	{query: "INSERT INTO ruled (id, u) SELECT '0x', u FROM src WHERE u = 1"},
 }
 
+// An INSERT … RETURNING that fails while its rows are read leaves LAST_INSERT_ID() as it was.
+func TestInsertSelect_returningFails(t *testing.T) { onEach(t, testInsertSelect_returningFails) }
+
+func testInsertSelect_returningFails(t *testing.T) {
+	if !hasReturning(t) {
+		t.Skip("the server has no RETURNING")
+	}
+	ours, plain := one(t)
+	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
+	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (7001, 5)")
+	for query, args := range map[string][]any{
+		"INSERT INTO ruled (a) SELECT 5 RETURNING *":                                   {},
+		"INSERT INTO ruled (a) SELECT 1 UNION ALL SELECT 5 RETURNING id":               {},
+		"INSERT INTO ruled (a) WITH c AS (SELECT ? AS x) SELECT x FROM c RETURNING *":  {5},
+		"INSERT INTO ruled (a) SELECT 5 ON DUPLICATE KEY UPDATE id = NULL RETURNING *": {},
+	} {
+		mustExec(t, ours, "DO LAST_INSERT_ID(77)")
+		if err := drain(ours.Query(query, args...)); err == nil {
+			t.Errorf("%s: no error", query)
+		}
+		equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), 77, query)
+	}
+}
+
 // An explicit key isn't reported if its row may have been dropped.
 func TestInsertSelect_keysOfDroppedRows(t *testing.T) { onEach(t, testInsertSelect_keysOfDroppedRows) }
 
@@ -920,11 +944,16 @@ func testInsertSelect_keysOfDroppedRows(t *testing.T) {
 		"REPLACE INTO ruled (id, a) SELECT 8003, 5 UNION ALL SELECT 8004, 5":                                  "[<nil> <nil>]",
 		"INSERT IGNORE INTO ruled (id, a) SELECT 8005, 6 UNION ALL SELECT 8006, 7":                            "[8005 8006]",
 		"INSERT IGNORE INTO ruled (id, a) SELECT 8007, 1 UNION ALL SELECT 8008, 1 UNION ALL SELECT NULL, 100": "[<nil> <nil> 1]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8009, 1 RETURNING id":                                        "[<nil>]",
+		"INSERT INTO ruled (id, a) SELECT 8010, 1 ON DUPLICATE KEY UPDATE a = 1 RETURNING id":                 "[<nil>]",
+		"INSERT INTO ruled (id, a) SELECT 8011, 8 RETURNING id":                                               "[8011]",
 	} {
+		if strings.Contains(query, "RETURNING") && !hasReturning(t) {
+			continue
+		}
 		var keys Keys
 		mustExec(t, plain, "DELETE FROM ruled WHERE a > 1")
-		_, err := ours.ExecContext(WithKeys(t.Context(), &keys), query)
-		noError(t, err)
+		noError(t, drain(ours.QueryContext(WithKeys(t.Context(), &keys), query)))
 		equal(t, fmt.Sprint(keys.Values()), want, query)
 	}
 }
