@@ -61,6 +61,8 @@ type Keys interface {
 	Add(ctx context.Context, row []driver.Value) error
 	// Generate returns the keys for the added rows.
 	Generate(ctx context.Context) (rewrite.Keys, error)
+	// Unknown is called if a query for the generated keys of a statement's rows failed.
+	Unknown(ctx context.Context, rows int, err error)
 	// AreText reports whether keys are strings.
 	AreText() bool
 }
