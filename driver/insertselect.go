@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -126,10 +125,10 @@ func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key
 	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
 		return nil, missing, err
 	}
-	if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		v = int64(f)
+	if key = k.boundKey(k.table.kind(), v); !k.column.Holds(key) {
+		key = nil
 	}
-	return boundKey(k.table.kind(), v), false, nil
+	return key, false, nil
 }
 
 // Add implements copyrows.Keys.
@@ -151,6 +150,11 @@ func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error
 		err = k.accept(ctx, k.rules, k.session, &keys, k.alone)
 	}
 	return keys, err
+}
+
+// Unknown implements copyrows.Keys.
+func (k *sourceKeys) Unknown(ctx context.Context, rows int, err error) {
+	k.warnUnknownKeys(ctx, k.rules.logger, rows, err)
 }
 
 // AreText implements copyrows.Keys.
