@@ -149,9 +149,7 @@ func (r *recentTexts) add(text string, p *plan) {
 
 // planFor returns the plan of a statement that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
-	c.session.ForInsert = query
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
-	c.session.ForInsert = ""
 	if err == nil && p.fills() && p.lasting {
 		c.recent.add(query, p)
 	}

@@ -32,21 +32,20 @@ func (p *plan) execute(
 	if len(args) != p.NumArgs {
 		return p.executeUnbound(ctx, s, stmt, args, want)
 	}
+	before := s.Before(p.readsCounts)
 	if len(p.Updates) > 0 {
-		if err := p.checkUpdates(ctx, s, args); err != nil {
+		if err := p.checkUpdates(ctx, before, args); err != nil {
 			return base.Reply{}, err
 		}
 	}
 	if p.source() != nil {
-		return p.executeSource(ctx, s, out, args, want)
+		return p.executeSource(ctx, before, out, args, want)
 	}
-	e := execution{plan: p, session: s, out: out, user: args, result: &result{}}
-	s.ForInsert = p.key.text
-	err := e.prepare(ctx, stmt)
-	s.ForInsert = ""
-	if err != nil {
+	e := execution{plan: p, session: before, out: out, user: args, result: &result{}}
+	if err := e.prepare(ctx, stmt); err != nil {
 		return base.Reply{}, err
 	}
+	e.session = s
 	if !p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		return e.send(ctx, want)
 	}

@@ -37,7 +37,7 @@ func (p *plan) executeSource(
 		return p.executeKeptSource(ctx, s, args, want)
 	}
 	keys := &sourceKeys{target: t, rules: p.rules, session: s, alone: out == nil}
-	if err := keys.learn(ctx, p.key.text); err != nil {
+	if err := keys.learn(ctx); err != nil {
 		return base.Reply{}, err
 	}
 	copying := copyrows.Statement{
@@ -66,9 +66,8 @@ func (p *plan) executeSource(
 func (p *plan) executeKeptSource(
 	ctx context.Context, s *session.Session, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
-	s.ForInsert = p.key.text
 	use, err := s.BeforePass(ctx, p.key.text, sqltoken.ClassMayInsert, nil, true)
-	if s.ForInsert = ""; err != nil {
+	if err != nil {
 		return base.Reply{}, err
 	}
 	r, err := s.Base.Send(ctx, p.key.text, args, 0, want)
@@ -81,8 +80,7 @@ func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
 	if p.targets[0].in.Rows[0].Key == rewrite.Literal {
 		return nil
 	}
-	s.ForInsert = ""
-	return (&sourceKeys{target: &p.targets[0], session: s}).learn(ctx, p.key.text)
+	return (&sourceKeys{target: &p.targets[0], session: s}).learn(ctx)
 }
 
 // sourceKeys generates the keys of an INSERT … SELECT; see [copyrows.Keys].
@@ -102,8 +100,8 @@ var _ copyrows.Keys = (*sourceKeys)(nil)
 
 // learn queries the facts that depend on the rows' values. The connection can't run other queries
 // while rows are read.
-func (k *sourceKeys) learn(ctx context.Context, query string) (err error) {
-	if err := k.session.CheckAsk(query); err != nil {
+func (k *sourceKeys) learn(ctx context.Context) (err error) {
+	if err := k.session.CheckAsk(); err != nil {
 		return err
 	}
 	if k.in.Source.KeyIndex >= 0 {

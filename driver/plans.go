@@ -259,6 +259,7 @@ func (p *plan) columnsChanged(ctx context.Context, s *session.Session) bool {
 
 // columnsHold reports whether the tables still have the columns that a plan depends on.
 func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error) {
+	s = s.Before(p.readsCounts)
 	for t, old := range p.columns {
 		columns, _, err := s.Columns(ctx, t)
 		if err != nil || !slices.Equal(columns, old) {

@@ -108,15 +108,12 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil && len(s.plan.columns) > 0 {
-		s.conn.session.ForInsert = s.query
-		current, err = s.plan.columnsHold(ctx, &s.conn.session)
-		s.conn.session.ForInsert = ""
-		if err != nil {
+		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
 			return use, err
 		}
 	}
 	if current && s.plan != nil && !s.plan.sameIn(s.plan.key.mode^modesOfEach) {
-		mode, _, err := s.conn.session.Mode(ctx)
+		mode, _, err := s.conn.session.Before(s.plan.readsCounts).Mode(ctx)
 		if err != nil {
 			return use, err
 		}
