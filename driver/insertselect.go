@@ -26,19 +26,20 @@ func refuseSource(in *rewrite.Insert, message string, err error) error {
 // executeSource executes an INSERT … SELECT.
 func (p *plan) executeSource(
 	ctx context.Context, s *session.Session, out *keysRing, args []driver.NamedValue, want base.Want,
-) (base.Reply, error) {
+) (r base.Reply, next followUp, err error) {
 	t := &p.targets[0]
 	switch {
 	case s.PendingTransaction():
 		// The query is sent first, and would use up SET TRANSACTION.
-		return base.Reply{}, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
+		return r, done, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
 			"or use SET SESSION TRANSACTION", nil)
 	case t.in.Rows[0].Key == rewrite.Literal:
-		return p.executeKeptSource(ctx, s, args, want)
+		r, err = p.executeKeptSource(ctx, s, args, want)
+		return r, done, err
 	}
 	keys := &sourceKeys{target: t, rules: p.rules, session: s, alone: out == nil}
 	if err := keys.learn(ctx); err != nil {
-		return base.Reply{}, err
+		return r, done, err
 	}
 	copying := copyrows.Statement{
 		Session: s, Insert: t.in, Key: t.column, Args: args, Keys: keys, RowsAtOnce: p.rules.rowsAtOnce,
@@ -49,16 +50,16 @@ func (p *plan) executeSource(
 		},
 	}
 	start := time.Now()
-	reply, sent, err := copying.Run(ctx, want)
+	r, sent, err := copying.Run(ctx, want)
 	if cause, ok := errors.AsType[*copyrows.Refusal](err); ok {
 		err = refuseSource(t.in, cause.Reason, cause.Err)
 	} else if err != nil {
-		err = p.failed(err)
+		next, err = p.failed(err)
 	}
 	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		logSent(ctx, p, &sending{text: sent.Query, args: sent.Args}, sent.Keys, time.Since(start), err)
 	}
-	return reply, err
+	return r, next, err
 }
 
 // executeKeptSource executes an INSERT … SELECT whose rows all have keys. It sends the statement
