@@ -149,7 +149,7 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	return base.OnClose(sent, func(err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
-			_ = kept.failed(ctx, err)
+			_, _ = kept.failed(ctx, err)
 			return
 		}
 		for i := range kept.inserts() {
