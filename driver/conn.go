@@ -19,7 +19,6 @@ type conn struct {
 	connector *Connector
 	recent    recentQueries
 	closed    bool
-	stale     int // how often the current statement was planned again because of its columns
 	onClose   func() error
 }
 
@@ -64,7 +63,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
-	for {
+	for attempt := 1; ; attempt++ {
 		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
 			return base.Reply{}, c.refused(ctx, err)
@@ -74,12 +73,11 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, err := p.execute(ctx, &c.session, nil, out, c.convertLate(args), want)
+		r, next, err := p.execute(ctx, &c.session, nil, out, c.convertLate(args), want)
 		if err == nil {
-			c.stale = 0
 			return r, nil
 		}
-		if again, err := c.again(ctx, err); !again {
+		if !c.again(ctx, p, next, attempt) {
 			return base.Reply{}, c.refused(ctx, err)
 		}
 	}
@@ -118,7 +116,7 @@ type recentQueries struct {
 	next  uint8
 }
 
-// maxRecent is the maximum length of a statement in recentTexts, in bytes.
+// maxRecent is the maximum length of a statement in recentQueries, in bytes.
 const maxRecent = 8 << 10
 
 // find returns the plan of a statement and reports whether it has one. The plan may be outdated.
@@ -149,9 +147,7 @@ func (r *recentQueries) add(text string, p *plan) {
 
 // planFor returns the plan of a statement that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
-	c.session.ForInsert = query
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
-	c.session.ForInsert = ""
 	if err == nil && p.fills() && p.lasting {
 		c.recent.add(query, p)
 	}
@@ -161,24 +157,17 @@ func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 // maxStale limits how often a statement is planned again because a table's columns have changed.
 const maxStale = 3
 
-// again reports whether to plan a failed statement again, and otherwise returns the error for the
-// caller. It plans again if the rule was replaced, or if the server refused outdated columns or an
-// upsert's guard. This ends, since an open connection keeps the current rule's generators open.
-func (c *conn) again(ctx context.Context, err error) (bool, error) {
-	if stale, ok := err.(*staleError); ok {
-		c.recent = recentQueries{} // a plan was outdated
-		if c.stale++; c.stale <= maxStale && stale.plan.columnsChanged(ctx, &c.session) {
-			return true, stale.error
-		}
-		c.stale = 0
-		return false, stale.error
+// again reports whether to plan a failed statement again. attempt counts its plans, from 1. The
+// attempts end, since an open connection keeps the current rule's generators open.
+func (c *conn) again(ctx context.Context, p *plan, next followUp, attempt int) bool {
+	if next == done {
+		return false
 	}
-	c.stale = 0
-	if err != errReplan || c.closed {
-		return false, err
+	c.recent = recentQueries{} // a plan was outdated
+	if next == replanColumns {
+		return attempt <= maxStale && p.columnsChanged(ctx, &c.session)
 	}
-	c.recent = recentQueries{}
-	return true, err
+	return !c.closed
 }
 
 // refused counts and logs a refused statement, and returns its error. It replaces driver.ErrBadConn

@@ -147,7 +147,7 @@ func pageByKey(db *sql.DB) error {
 }
 
 func pageByUser(db *sql.DB, users *rule.Sharding) error {
-	place, err := users.Place([]any{int64(7)}) // users is the Sharding of one of rule.Tables()
+	place, err := users.Place([]any{int64(7)}) // users is the Sharding of the table t_user
 	if err != nil {
 		return err
 	}
@@ -161,18 +161,18 @@ func pageByTime(db *sql.DB) error {
 	return err
 }
 
-func pageByGene(t *rule.Table, userID, orderID int64) (places [2]rule.Place, err error) {
-	gene := orderID % 16                                 // its lowest 4 bits
-	place, err := t.Sharding.Place([]any{gene, orderID}) // Columns are user_id, order_id
+func pageByGene(table *rule.Table, userID, orderID int64) (places [2]rule.Place, err error) {
+	gene := orderID % 16                                     // its lowest 4 bits
+	place, err := table.Sharding.Place([]any{gene, orderID}) // Columns are user_id, order_id
 	if err != nil {
 		return places, err
 	}
 	places[0] = place
-	gene, err = t.ShardBits.Of(userID)
+	gene, err = table.ShardBits.Of(userID)
 	if err != nil {
 		return places, err
 	}
-	place, err = t.Sharding.Place([]any{userID, gene})
+	place, err = table.Sharding.Place([]any{userID, gene})
 	return [2]rule.Place{places[0], place}, err
 }
 

@@ -56,10 +56,9 @@ func (e *DSNError) Error() string {
 
 func (e *DSNError) Unwrap() error { return e.Err }
 
-// errReplan is the error of run if nothing was executed and the statement must be planned again.
-// Either the rule was replaced, or the server refused an addition to the statement. Only a caller
-// that uses a closed connection sees this error.
-var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
+// errRuleClosed is the error for a plan whose rule was replaced. Only a caller that uses a closed
+// connection sees it, since the statement is planned again.
+var errRuleClosed = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 
 // The sentinels of refused statements. Each is in the chain of a [*StatementError].
 var (

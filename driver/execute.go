@@ -19,41 +19,41 @@ import (
 // execute executes a plan: it generates the keys, sends the statement and determines the result. If
 // stmt is nil, it sends the query itself. The keys for the caller go to out.
 //
-// If the rule was replaced, execute returns errReplan, and nothing was generated or sent. It
-// returns driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
+// If next isn't done, nothing was executed, and the statement may have to be planned again. The
+// error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
 func (p *plan) execute(
 	ctx context.Context, s *session.Session, stmt *base.Stmt, out *keysList, args []driver.NamedValue, want base.Want,
-) (base.Reply, error) {
+) (r base.Reply, next followUp, err error) {
 	if !p.rules.generators.Acquire() {
-		return base.Reply{}, errReplan
+		return r, replan, errRuleClosed
 	}
 	defer p.rules.generators.Release()
 	if len(args) != p.NumArgs {
-		return p.executeUnbound(ctx, s, stmt, args, want)
+		r, err = p.executeUnbound(ctx, s, stmt, args, want)
+		return r, done, err
 	}
+	before := s.Before(p.readsCounts)
 	if len(p.Updates) > 0 {
-		if err := p.checkUpdates(ctx, s, args); err != nil {
-			return base.Reply{}, err
+		if err := p.checkUpdates(ctx, before, args); err != nil {
+			return r, done, err
 		}
 	}
 	if p.source() != nil {
-		return p.executeSource(ctx, s, out, args, want)
+		return p.executeSource(ctx, before, out, args, want)
 	}
-	e := execution{plan: p, session: s, out: out, user: args, result: &result{}}
-	s.ForInsert = p.key.text
-	err := e.prepare(ctx, stmt)
-	s.ForInsert = ""
-	if err != nil {
-		return base.Reply{}, err
+	e := execution{plan: p, session: before, out: out, user: args, result: &result{}}
+	if err := e.prepare(ctx, stmt); err != nil {
+		return r, done, err
 	}
+	e.session = s
 	if !p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		return e.send(ctx, want)
 	}
 	start := time.Now()
-	r, err := e.send(ctx, want)
+	r, next, err = e.send(ctx, want)
 	logSent(ctx, p, &e.sent, e.keyCount(), time.Since(start), err)
-	return r, err
+	return r, next, err
 }
 
 // executeUnbound is execute for a wrong number of arguments.
@@ -126,7 +126,7 @@ type message struct {
 }
 
 // send sends the statement and determines its result.
-func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, err error) {
+func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, next followUp, err error) {
 	switch sent := &e.sent; {
 	case sent.stmt != nil:
 		r, err = sent.stmt.Send(ctx, sent.args, want)
@@ -137,20 +137,21 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, err
 	}
 	switch {
 	case err != nil:
-		return base.Reply{}, e.failed(ctx, err)
+		next, err = e.failed(ctx, err)
+		return base.Reply{}, next, err
 	case want == base.WantRows:
 		r.Rows = e.settleRows(r.Rows)
 	case r.Result == nil:
-		return base.Reply{}, e.failed(ctx, base.ErrNoAnswer)
+		next, err = e.failed(ctx, base.ErrNoAnswer)
+		return base.Reply{}, next, err
 	default:
 		r.Result = e.settle(ctx, r.Result)
 	}
-	return r, nil
+	return r, done, nil
 }
 
-// failed updates the session after the server refused the statement, and returns the error for the
-// caller.
-func (e *execution) failed(ctx context.Context, err error) error {
+// failed updates the session after the server refused the statement; see plan.failed.
+func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.session.FollowTransaction(e.plan.key.text, err)
 	e.keepLastIDAfterFailure(ctx)
 	return e.plan.failed(err)

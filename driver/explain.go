@@ -62,7 +62,6 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 	}
 	ctx, rules := context.Background(), live.withoutEffect()
 	s, a := c.assume(columns)
-	s.ForInsert = statement
 	p, err := rules.plan(ctx, s, statement)
 	if err == nil && p.fills() {
 		err = p.check(ctx, s)
@@ -83,6 +82,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 
 // check returns the error with which all executions are refused, whatever the arguments are.
 func (p *plan) check(ctx context.Context, s *session.Session) error {
+	s = s.Before(p.readsCounts)
 	args := make([]driver.NamedValue, p.NumArgs)
 	for i := range args {
 		args[i].Value = unknownArg{}

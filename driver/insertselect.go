@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -26,19 +25,20 @@ func refuseSource(in *rewrite.Insert, message string, err error) error {
 // executeSource executes an INSERT … SELECT.
 func (p *plan) executeSource(
 	ctx context.Context, s *session.Session, out *keysList, args []driver.NamedValue, want base.Want,
-) (base.Reply, error) {
+) (r base.Reply, next followUp, err error) {
 	t := &p.targets[0]
 	switch {
 	case s.PendingTransaction():
 		// The query is sent first, and would use up SET TRANSACTION.
-		return base.Reply{}, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
+		return r, done, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
 			"or use SET SESSION TRANSACTION", nil)
 	case t.in.Rows[0].Key == rewrite.Literal:
-		return p.executeKeptSource(ctx, s, args, want)
+		r, err = p.executeKeptSource(ctx, s, args, want)
+		return r, done, err
 	}
 	keys := &sourceKeys{plannedInsert: t, rules: p.rules, session: s, alone: out == nil}
-	if err := keys.learn(ctx, p.key.text); err != nil {
-		return base.Reply{}, err
+	if err := keys.learn(ctx); err != nil {
+		return r, done, err
 	}
 	copying := copyrows.Statement{
 		Session: s, Insert: t.in, Key: t.column, Args: args, Keys: keys, RowsAtOnce: p.rules.rowsAtOnce,
@@ -49,16 +49,16 @@ func (p *plan) executeSource(
 		},
 	}
 	start := time.Now()
-	reply, sent, err := copying.Run(ctx, want)
+	r, sent, err := copying.Run(ctx, want)
 	if cause, ok := errors.AsType[*copyrows.Refusal](err); ok {
 		err = refuseSource(t.in, cause.Reason, cause.Err)
 	} else if err != nil {
-		err = p.failed(err)
+		next, err = p.failed(err)
 	}
 	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		logSent(ctx, p, &message{text: sent.Query, args: sent.Args}, sent.Keys, time.Since(start), err)
 	}
-	return reply, err
+	return r, next, err
 }
 
 // executeKeptSource executes an INSERT … SELECT whose rows all have keys. It sends the statement
@@ -66,9 +66,8 @@ func (p *plan) executeSource(
 func (p *plan) executeKeptSource(
 	ctx context.Context, s *session.Session, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
-	s.ForInsert = p.key.text
 	use, err := s.BeforePass(ctx, p.key.text, sqltoken.ClassMayInsert, nil, true)
-	if s.ForInsert = ""; err != nil {
+	if err != nil {
 		return base.Reply{}, err
 	}
 	r, err := s.Base.Send(ctx, p.key.text, args, 0, want)
@@ -81,8 +80,7 @@ func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
 	if p.targets[0].in.Rows[0].Key == rewrite.Literal {
 		return nil
 	}
-	s.ForInsert = ""
-	return (&sourceKeys{plannedInsert: &p.targets[0], session: s}).learn(ctx, p.key.text)
+	return (&sourceKeys{plannedInsert: &p.targets[0], session: s}).learn(ctx)
 }
 
 // sourceKeys generates the keys of an INSERT … SELECT; see [copyrows.Keys].
@@ -102,8 +100,8 @@ var _ copyrows.Keys = (*sourceKeys)(nil)
 
 // learn queries the facts that depend on the rows' values. The connection can't run other queries
 // while rows are read.
-func (k *sourceKeys) learn(ctx context.Context, query string) (err error) {
-	if err := k.session.CheckAsk(query); err != nil {
+func (k *sourceKeys) learn(ctx context.Context) (err error) {
+	if err := k.session.CheckAsk(); err != nil {
 		return err
 	}
 	if k.in.Source.KeyIndex >= 0 {
@@ -126,10 +124,10 @@ func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key
 	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
 		return nil, missing, err
 	}
-	if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		v = int64(f)
+	if key = k.boundKey(k.table.kind(), v); !k.column.Holds(key) {
+		key = nil
 	}
-	return boundKey(k.table.kind(), v), false, nil
+	return key, false, nil
 }
 
 // Add implements copyrows.Keys.
@@ -151,6 +149,11 @@ func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error
 		err = k.accept(ctx, k.rules, k.session, &keys, k.alone)
 	}
 	return keys, err
+}
+
+// Unknown implements copyrows.Keys.
+func (k *sourceKeys) Unknown(ctx context.Context, rows int, err error) {
+	k.warnUnknownKeys(ctx, k.rules.logger, rows, err)
 }
 
 // AreText implements copyrows.Keys.

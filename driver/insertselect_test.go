@@ -1,11 +1,13 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"regexp"
@@ -248,6 +250,11 @@ func testInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 		if refused := !testserver.Has(t, testserver.Newest, "WITH") && params != "parseTime=false"; refused != errors.Is(err, ErrUnsupportedStatement) || !refused && err != nil {
 			t.Errorf("%s: %v", params, err)
 		}
+		for _, query := range []string{"INSERT INTO ruled (a, dt) SELECT dt FROM src", "INSERT INTO ruled (a) SELECT a, dt FROM src"} {
+			if _, err := ours.Exec(query); !base.IsServerError(err, 1136) {
+				t.Errorf("%s: %s: %v", params, query, err)
+			}
+		}
 	}
 }
 
@@ -453,6 +460,12 @@ func testInsertSelect_leastPrivileges(t *testing.T) {
 	ours, _ := openAs(t, plain, "INSERT ON ruled", "SELECT ON src")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM src")
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 1, "rows")
+	// Without SELECT on the table, the keys stay unknown, and a warning is logged.
+	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
+	var log bytes.Buffer
+	ConnectorOf(ours).rules.Load().logger = slog.New(slog.NewTextHandler(&log, nil))
+	mustExec(t, ours, "INSERT IGNORE INTO ruled (a) SELECT a FROM src UNION ALL SELECT 2")
+	equal(t, strings.Count(log.String(), "keys of an INSERT are unknown"), 1, log.String())
 }
 
 // columnTypesOf lists columns of every type, each with expressions of values. The servers convert
@@ -907,6 +920,30 @@ var copiedForms = []copiedForm{
 	{query: "INSERT INTO ruled (id, u) SELECT '0x', u FROM src WHERE u = 1"},
 }
 
+// An INSERT … RETURNING that fails while its rows are read leaves LAST_INSERT_ID() as it was.
+func TestInsertSelect_returningFails(t *testing.T) { onEach(t, testInsertSelect_returningFails) }
+
+func testInsertSelect_returningFails(t *testing.T) {
+	if !hasReturning(t) {
+		t.Skip("the server has no RETURNING")
+	}
+	ours, plain := one(t)
+	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
+	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (7001, 5)")
+	for query, args := range map[string][]any{
+		"INSERT INTO ruled (a) SELECT 5 RETURNING *":                                   {},
+		"INSERT INTO ruled (a) SELECT 1 UNION ALL SELECT 5 RETURNING id":               {},
+		"INSERT INTO ruled (a) WITH c AS (SELECT ? AS x) SELECT x FROM c RETURNING *":  {5},
+		"INSERT INTO ruled (a) SELECT 5 ON DUPLICATE KEY UPDATE id = NULL RETURNING *": {},
+	} {
+		mustExec(t, ours, "DO LAST_INSERT_ID(77)")
+		if err := drain(ours.Query(query, args...)); err == nil {
+			t.Errorf("%s: no error", query)
+		}
+		equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), 77, query)
+	}
+}
+
 // An explicit key isn't reported if its row may have been dropped.
 func TestInsertSelect_keysOfDroppedRows(t *testing.T) { onEach(t, testInsertSelect_keysOfDroppedRows) }
 
@@ -914,17 +951,25 @@ func testInsertSelect_keysOfDroppedRows(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
 	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (7001, 1)")
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (0)") // the kind of the keys is known
 	for query, want := range map[string]string{
 		"INSERT IGNORE INTO ruled (id, a) SELECT 8000, 1 UNION ALL SELECT 8001, 2":                            "[<nil> <nil>]",
 		"INSERT INTO ruled (id, a) SELECT 8002, 1 ON DUPLICATE KEY UPDATE a = 1":                              "[<nil>]",
 		"REPLACE INTO ruled (id, a) SELECT 8003, 5 UNION ALL SELECT 8004, 5":                                  "[<nil> <nil>]",
 		"INSERT IGNORE INTO ruled (id, a) SELECT 8005, 6 UNION ALL SELECT 8006, 7":                            "[8005 8006]",
-		"INSERT IGNORE INTO ruled (id, a) SELECT 8007, 1 UNION ALL SELECT 8008, 1 UNION ALL SELECT NULL, 100": "[<nil> <nil> 1]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8007, 1 UNION ALL SELECT 8008, 1 UNION ALL SELECT NULL, 100": "[<nil> <nil> 2]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 8009, 1 RETURNING id":                                        "[<nil>]",
+		"INSERT INTO ruled (id, a) SELECT 8010, 1 ON DUPLICATE KEY UPDATE a = 1 RETURNING id":                 "[<nil>]",
+		"INSERT IGNORE INTO ruled (id, a) SELECT 9223372036854775808, 9":                                      "[<nil>]",
+		"INSERT INTO ruled (id, a) SELECT 8012.0, 10":                                                         "[8012]",
+		"INSERT INTO ruled (id, a) SELECT 8011, 8 RETURNING id":                                               "[8011]",
 	} {
+		if strings.Contains(query, "RETURNING") && !hasReturning(t) {
+			continue
+		}
 		var keys Keys
 		mustExec(t, plain, "DELETE FROM ruled WHERE a > 1")
-		_, err := ours.ExecContext(WithKeys(t.Context(), &keys), query)
-		noError(t, err)
+		noError(t, drain(ours.QueryContext(WithKeys(t.Context(), &keys), query)))
 		equal(t, fmt.Sprint(keys.Values()), want, query)
 	}
 }

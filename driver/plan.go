@@ -30,6 +30,8 @@ type plan struct {
 	several bool
 	// reads: the statement may read LAST_INSERT_ID().
 	reads bool
+	// readsCounts: see [session.ReadsCounts].
+	readsCounts bool
 	// cacheable: the prepared statement may be cached.
 	cacheable bool
 	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
@@ -109,7 +111,7 @@ type keyedTable struct {
 
 	gene       *rule.ShardBits // the shard bits in keys; nil for none
 	turns      searchLock      // shared by the tables of a generator
-	shards     sync.Map        // *shard by schema and name
+	shards     sync.Map        // *actualTable by schema and name
 	shardCount atomic.Int64
 }
 
@@ -179,7 +181,7 @@ func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string
 		return p, err
 	}
 	// The statement depends on the sql_mode or character set: query them.
-	mode, charset, askErr := s.Mode(ctx)
+	mode, charset, askErr := s.Before(session.ReadsCounts(query, key.mode)).Mode(ctx)
 	switch same := charset == key.charset; {
 	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
 		return nil, err // the refusal is more useful
@@ -226,6 +228,7 @@ func (p *plan) sameIn(mode sqltoken.Mode) bool {
 // isCurrent reports whether a plan is valid in the session. An unqualified table name depends on
 // the current database.
 func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) {
+	s = s.Before(p.readsCounts)
 	for t := range p.columns {
 		if named, err := s.Names(ctx, t); !named || err != nil {
 			return false, err
@@ -240,6 +243,8 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	readsCounts := session.ReadsCounts(key.text, key.mode)
+	s = s.Before(readsCounts)
 	g := planner{session: s, rules: r}
 	p, err := g.read(ctx, key)
 	if err == nil && g.cached && p.anyRefused() && !s.IsAssumed() {
@@ -249,6 +254,7 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	if err != nil {
 		return nil, err
 	}
+	p.readsCounts = readsCounts
 	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.anyRefused())
 	if !r.plans.holds(key, p) {
 		return p, nil

@@ -167,25 +167,26 @@ func (c *planCache) size() (entries, bytes int) {
 	return len(c.entries), c.bytes
 }
 
-// staleError is a server error that outdated columns in a plan may have caused. The caller reads
-// the columns again; see conn.again.
-type staleError struct {
-	plan *plan
-	error
-}
+// followUp is what follows an execution of a plan, or its preparation.
+type followUp uint8
+
+const (
+	done          followUp = iota // the result or the error is the caller's
+	replan                        // plan again: the rule was replaced, or the server refused an upsert's guard
+	replanColumns                 // plan again if the columns have changed, which may have caused the error
+)
 
 const (
 	columnDenied = 1143
 	notSupported = 1235
 )
 
-// failed converts a server error about a statement that wasn't executed. It returns a staleError
-// for wrong columns, and errReplan if the server refused to assign the key to itself, but not for
-// several statements in one string, since the first of them ran. It returns other errors unchanged,
-// except for the error that the table lacks the key column.
-func (p *plan) failed(err error) error {
+// failed decides what follows a server error about a statement that wasn't executed. Several
+// statements in one string aren't planned again, since the first of them ran. failed returns the
+// error for the caller, which explains that the table lacks the key column.
+func (p *plan) failed(err error) (followUp, error) {
 	if p.Statements > 1 {
-		return p.explainColumn(err)
+		return done, p.explainColumn(err)
 	}
 	const (
 		columnNotNull   = 1048
@@ -200,15 +201,15 @@ func (p *plan) failed(err error) error {
 	switch {
 	case base.IsServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
 		if len(p.columns) > 0 {
-			return &staleError{p, err}
+			return replanColumns, err
 		}
 	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
 		// notSupported comes from Vitess, for a sharding column.
 		if p.unguard() {
-			return errReplan
+			return replan, err
 		}
 	}
-	return p.explainColumn(err)
+	return done, p.explainColumn(err)
 }
 
 // explainColumn adds to the server's error about an unknown column that the rule names the column,
@@ -259,6 +260,7 @@ func (p *plan) columnsChanged(ctx context.Context, s *session.Session) bool {
 
 // columnsHold reports whether the tables still have the columns that a plan depends on.
 func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error) {
+	s = s.Before(p.readsCounts)
 	for t, old := range p.columns {
 		columns, _, err := s.Columns(ctx, t)
 		if err != nil || !slices.Equal(columns, old) {

@@ -149,7 +149,7 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	return base.OnClose(sent, func(err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
-			_ = kept.failed(ctx, err)
+			_, _ = kept.failed(ctx, err)
 			return
 		}
 		for i := range kept.inserts() {
@@ -215,15 +215,19 @@ func (e *execution) storedKey(k *insertion, row int) any {
 func (e *execution) givenKey(k *insertion, row int) any {
 	switch r := k.in.Rows[row]; r.Key {
 	case rewrite.Argument:
-		bound := e.user[r.Arg].Value
-		if k.keyKind() == kindInteger && k.column.Facts().Stores == session.StoresIntegers {
-			return boundInteger(bound)
-		}
-		return boundKey(k.keyKind(), bound)
+		return k.boundKey(k.keyKind(), e.user[r.Arg].Value)
 	case rewrite.Literal:
 		return e.plan.LiteralKey(k.in, row)
 	}
 	return nil
+}
+
+// boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
+func (t *plannedInsert) boundKey(kind keyKind, bound driver.Value) any {
+	if kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers {
+		return boundInteger(bound)
+	}
+	return boundKey(kind, bound)
 }
 
 // Keys receives the keys of an execution's rows; see [WithKeys]. The zero value is ready to use. A

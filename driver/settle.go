@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"unicode"
 
@@ -360,7 +361,7 @@ func (e *execution) verify(ctx context.Context, k *insertion, report *insertRepo
 		}
 	}
 	if err != nil {
-		e.warnUnknownKeys(ctx, k, err)
+		e.doubt(ctx, k, err)
 		return unclear
 	}
 	k.findExisting(report, found)
@@ -417,16 +418,20 @@ func (k *insertion) isPossible(n rowCounts, affected int64, foundRows bool) bool
 	return n.inserted <= affected && affected <= n.inserted+2*(n.missing+n.given) && even
 }
 
-// warnUnknownKeys logs that the keys of a statement's rows weren't found, once for each table. The
-// rows whose keys are missing become uncertain.
-func (e *execution) warnUnknownKeys(ctx context.Context, k *insertion, err error) {
+// doubt makes the rows whose keys are missing uncertain, and logs that.
+func (e *execution) doubt(ctx context.Context, k *insertion, err error) {
 	for i, state := range k.rows.states {
 		if state == rowNotInserted {
 			k.rows.states[i] = rowUncertain
 		}
 	}
-	if !k.table.warnedKeys.Swap(true) {
-		e.plan.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(k.in), "rows", len(k.in.Rows), "error", err)
+	k.warnUnknownKeys(ctx, e.plan.rules.logger, len(k.in.Rows), err)
+}
+
+// warnUnknownKeys logs that the keys of a statement's rows weren't found, once for each table.
+func (t *plannedInsert) warnUnknownKeys(ctx context.Context, logger *slog.Logger, rows int, err error) {
+	if !t.table.warnedKeys.Swap(true) {
+		logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(t.in), "rows", rows, "error", err)
 	}
 }
 
@@ -492,13 +497,18 @@ func (k *insertion) hasExpressions() bool {
 	return false
 }
 
-// settleGiven sets the state of the rows with explicit keys of an IGNORE, given how many of them were
-// inserted. An explicit key in the table may be another row's.
+// settleGiven sets the state of the rows with explicit keys of an IGNORE, given how many rows without
+// a generated key were inserted. An explicit key in the table may be another row's.
 func (k *insertion) settleGiven(inserted int64) {
-	state := rowUncertain
+	state, others := rowUncertain, int64(0)
+	for i := range k.rows.states {
+		if !k.isGenerated(i) || k.isExpression(i) && k.rows.of(i) != rowInserted {
+			others++
+		}
+	}
 	switch {
 	case k.column.Facts().Triggered: // a generated key that the trigger changed looks as if it was skipped
-	case inserted == int64(len(k.in.Rows)-k.keys.Len()):
+	case inserted == others:
 		state = rowInserted
 	case inserted == 0:
 		state = rowNotInserted

@@ -130,7 +130,10 @@ func (x *actualTable) check(ctx context.Context, s *session.Session, logger *slo
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
 	}
-	wrong := x.wrong(ctx, s, values)
+	wrong, err := x.wrong(ctx, s, values)
+	if err != nil {
+		return err
+	}
 	if wrong != nil {
 		wrong.Row = row + 1
 	}
@@ -232,7 +235,11 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 			return nil // other columns decide too, or alone
 		}
 	}
-	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(x.wrong(ctx, s, row)))
+	wrong, err := x.wrong(ctx, s, row)
+	if err != nil {
+		return err
+	}
+	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(wrong))
 }
 
 // checkGeneUpdate returns the error for an update of the column behind the key's shard bits, if the
@@ -388,28 +395,37 @@ func inUpdate(wrong *StatementError) *StatementError {
 // the stored value, or if the rule's algorithm can't be computed for it.
 
 // wrong returns the error for values of a row that doesn't belong in the table. It returns nil for
-// other values, and if that is unknown.
-func (x *actualTable) wrong(ctx context.Context, s *session.Session, values []any) *StatementError {
+// other values, and if that is unknown. err is set if the server can't be asked.
+func (x *actualTable) wrong(ctx context.Context, s *session.Session, values []any) (wrong *StatementError, err error) {
 	columns := x.columnsIn(s)
 	asked := false
 	for _, c := range columns {
 		if c.Known() == nil {
 			asked = true
-			if _, err := c.Learn(ctx, s); err != nil {
-				return nil // the statement fails with the same error
+			if _, err = c.Learn(ctx, s); err != nil {
+				return nil, x.unchecked(err)
 			}
 		}
 	}
-	wrong := x.misplaced(ctx, s, values, columns)
+	wrong = x.misplaced(ctx, s, values, columns)
 	if wrong == nil || asked || s.IsAssumed() {
-		return wrong
+		return wrong, nil
 	}
 	for _, c := range columns { // the table may have changed
-		if _, err := c.Refresh(ctx, s); err != nil {
-			return nil
+		if _, err = c.Refresh(ctx, s); err != nil {
+			return nil, x.unchecked(err)
 		}
 	}
-	return x.misplaced(ctx, s, values, columns)
+	return x.misplaced(ctx, s, values, columns), nil
+}
+
+// unchecked returns the error for a row that couldn't be checked. A guard that only warns lets it
+// through.
+func (x *actualTable) unchecked(err error) error {
+	if x.table.rule.ShardGuard == "warn" {
+		return nil
+	}
+	return err
 }
 
 // columnsIn returns the sharding columns of the table.

@@ -38,7 +38,7 @@ var (
 // prepare plans the statement with the current rule, prepares the result and closes the previous
 // prepared statement.
 func (s *stmt) prepare(ctx context.Context) error {
-	for {
+	for attempt := 1; ; attempt++ {
 		rules := s.conn.connector.rules.Load()
 		var p *plan
 		var err error
@@ -51,10 +51,11 @@ func (s *stmt) prepare(ctx context.Context) error {
 			s.set(rules, p) // the same statement under both rules
 			return nil
 		}
-		prepared, err := s.prepareBase(ctx, p)
-		if again, err := s.conn.again(ctx, err); again {
+		prepared, next, err := s.prepareBase(ctx, p)
+		if s.conn.again(ctx, p, next, attempt) {
 			continue
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 		old := s.base.Stmt
@@ -80,9 +81,10 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 const modesOfEach = sqltoken.NoAutoValueOnZero | sqltoken.Strict
 
 // prepareBase prepares the statement unchanged, or with placeholders for its keys.
-func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
+func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, next followUp, err error) {
 	if !p.fills() {
-		return s.conn.base.Prepare(ctx, s.query)
+		prepared, err = s.conn.base.Prepare(ctx, s.query)
+		return prepared, done, err
 	}
 	text, added := s.query, 0
 	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
@@ -90,17 +92,17 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 	}
 	want := p.NumArgs + added
 	if want > base.MaxPlaceholders {
-		return base.Stmt{}, base.TooManyPlaceholders(p.NumArgs, added)
+		return base.Stmt{}, done, base.TooManyPlaceholders(p.NumArgs, added)
 	}
-	prepared, err := s.conn.base.Prepare(ctx, text)
-	if err != nil {
-		return base.Stmt{}, p.failed(err)
+	if prepared, err = s.conn.base.Prepare(ctx, text); err != nil {
+		next, err = p.failed(err)
+		return base.Stmt{}, next, err
 	}
 	if n := prepared.NumInput(); n >= 0 && n != want {
 		_ = prepared.Close()
-		return base.Stmt{}, fmt.Errorf("%w: expected %d placeholders, the server found %d", ErrUnsupportedStatement, want, n)
+		return base.Stmt{}, done, fmt.Errorf("%w: expected %d placeholders, the server found %d", ErrUnsupportedStatement, want, n)
 	}
-	return prepared, nil
+	return prepared, done, nil
 }
 
 // ready prepares the statement again if the rule was replaced. It prepares the session for a
@@ -108,15 +110,12 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil && len(s.plan.columns) > 0 {
-		s.conn.session.ForInsert = s.query
-		current, err = s.plan.columnsHold(ctx, &s.conn.session)
-		s.conn.session.ForInsert = ""
-		if err != nil {
+		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
 			return use, err
 		}
 	}
 	if current && s.plan != nil && !s.plan.sameIn(s.plan.key.mode^modesOfEach) {
-		mode, _, err := s.conn.session.Mode(ctx)
+		mode, _, err := s.conn.session.Before(s.plan.readsCounts).Mode(ctx)
 		if err != nil {
 			return use, err
 		}
@@ -146,7 +145,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
-	for {
+	for attempt := 1; ; attempt++ {
 		var use session.Use
 		if s.asks || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
 			var err error
@@ -159,12 +158,11 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, err := s.plan.execute(ctx, &s.conn.session, &s.base, out, args, want)
+		r, next, err := s.plan.execute(ctx, &s.conn.session, &s.base, out, args, want)
 		if err == nil {
-			s.conn.stale = 0
 			return r, nil
 		}
-		if again, err := s.conn.again(ctx, err); !again {
+		if !s.conn.again(ctx, s.plan, next, attempt) {
 			return r, s.conn.refused(ctx, err)
 		}
 		s.rules = nil

@@ -27,8 +27,9 @@ import (
 // imports are the packages that a fragment may use, by name.
 var imports = map[string]string{
 	"context": "context", "sql": "database/sql", "errors": "errors", "expvar": "expvar", "fmt": "fmt", "log": "log", "http": "net/http",
-	"slog": "log/slog", "os": "os", "time": "time", "json": "encoding/json", "embed": "embed",
+	"slog": "log/slog", "os": "os", "testing": "testing", "time": "time", "json": "encoding/json", "embed": "embed",
 	"driver": "github.com/shardkey/shardkey/driver", "rule": "github.com/shardkey/shardkey/rule", "spi": "github.com/shardkey/shardkey/spi",
+	"rewrite": "github.com/shardkey/shardkey/rewrite", "strings": "strings",
 	"snowflake":    "github.com/shardkey/shardkey/keygen/snowflake",
 	"gormshardkey": "github.com/shardkey/shardkey/gormshardkey", "debug": "github.com/shardkey/shardkey/debug", "otelshardkey": "github.com/shardkey/shardkey/otelshardkey",
 	"otel": "go.opentelemetry.io/otel", "metric": "go.opentelemetry.io/otel/sdk/metric", "prometheus": "go.opentelemetry.io/otel/exporters/prometheus",
@@ -45,12 +46,22 @@ var (
 	connector *driver.Connector
 	logger    *slog.Logger
 	r         *rule.Rule
-	t         rule.Table
+	t         *testing.T
 	table     *rule.Table
 	users     *rule.Sharding
 	shards    []*sql.DB
 	orderID, userID, amount int64
 	a, b      *driver.Connector
+
+	query    string
+	args     []any
+	opts     rewrite.Options
+	cache    map[string]*rewrite.Plan
+	session  struct{ Mode, Charset string }
+	options  func(any) rewrite.Options
+	generate func(*rewrite.Insert, int) ([]any, error)
+	report   func(line, char int, message string)
+	ids      interface{ Next(int) ([]any, error) }
 )
 `
 
@@ -145,7 +156,7 @@ func whole(text string) string {
 	text = regexp.MustCompile(`(?m)^\s*…$`).ReplaceAllString(text, "")
 	var b strings.Builder
 	b.WriteString("package page\n")
-	used := map[string]bool{"context": true, "sql": true, "slog": true, "driver": true, "rule": true}
+	used := map[string]bool{"context": true, "sql": true, "slog": true, "driver": true, "rule": true, "rewrite": true, "testing": true}
 	for _, m := range regexp.MustCompile(`\b([a-z]\w*)\.[A-Z]`).FindAllStringSubmatch(text, -1) {
 		used[m[1]] = true
 	}

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// TestPages_everyKeyIsNamed checks that docs/reference/configuration.md names every key of a rule
+// TestPages_everyKeyIsNamed checks that docs/reference/rule-files.md names every key of a rule
 // file, including ignored keys.
 func TestPages_everyKeyIsNamed(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/configuration.md")
+	page, err := os.ReadFile("../docs/reference/rule-files.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n## Rule file\n")
-	text, _, ok := strings.Cut(text, "\n### Values\n")
+	_, text, _ := strings.Cut(string(page), "\n## Keys\n")
+	text, _, ok := strings.Cut(text, "\n## Check it\n")
 	if !ok {
-		t.Fatal("docs/reference/configuration.md has no Rule file")
+		t.Fatal("docs/reference/rule-files.md has no Keys")
 	}
 	var named []string
 	for _, m := range regexp.MustCompile("`([A-Za-z]+):?`").FindAllStringSubmatch(text, -1) {
@@ -42,7 +42,7 @@ func TestPages_everyKeyIsNamed(t *testing.T) {
 	}
 	for _, key := range want {
 		if !slices.Contains(named, key) {
-			t.Errorf("docs/reference/configuration.md, Rule file, does not name %s", key)
+			t.Errorf("docs/reference/rule-files.md, Keys, does not name %s", key)
 		}
 	}
 	if len(want) < 70 {

@@ -61,6 +61,8 @@ type Keys interface {
 	Add(ctx context.Context, row []driver.Value) error
 	// Generate returns the keys for the added rows.
 	Generate(ctx context.Context) (rewrite.Keys, error)
+	// Unknown is called if a query for the generated keys of a statement's rows failed.
+	Unknown(ctx context.Context, rows int, err error)
 	// AreText reports whether keys are strings.
 	AreText() bool
 }
@@ -85,19 +87,19 @@ type Sent struct {
 func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, error) {
 	t, err := s.transport(ctx)
 	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(nil, err)
+		return base.Reply{}, Sent{}, s.failed(nil, keys{}, err)
 	}
 	tx, err := s.begin(ctx, t)
 	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(tx, err)
+		return base.Reply{}, Sent{}, s.failed(tx, keys{}, err)
 	}
 	rows, err := s.read(ctx, t)
 	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(tx, err)
+		return base.Reply{}, Sent{}, s.failed(tx, keys{}, err)
 	}
 	keys, err := s.generate(ctx, rows)
 	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(tx, err)
+		return base.Reply{}, Sent{}, s.failed(tx, keys, err)
 	}
 	if !s.Insert.Returning {
 		want = base.WantResult
@@ -105,7 +107,7 @@ func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, 
 	w, err := s.write(ctx, t, rows, keys, want)
 	switch {
 	case err != nil:
-		return base.Reply{}, w.sent, s.failed(tx, err)
+		return base.Reply{}, w.sent, s.failed(tx, keys, err)
 	case want == base.WantRows:
 		// The context may have ended when the caller closes the rows.
 		w.reply.Rows = base.OnClose(w.reply.Rows, func(err error) {
@@ -114,14 +116,14 @@ func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, 
 				_, err = s.end(context.Background(), tx, rows, keys, w)
 			}
 			if err != nil {
-				_ = s.failed(tx, err)
+				_ = s.failed(tx, keys, err)
 			}
 		})
 		return w.reply, w.sent, nil
 	}
 	result, err := s.end(ctx, tx, rows, keys, w)
 	if err != nil {
-		return base.Reply{}, w.sent, s.failed(tx, err)
+		return base.Reply{}, w.sent, s.failed(tx, keys, err)
 	}
 	return base.Reply{Result: result, Rows: base.NoRows{}}, w.sent, nil
 }
@@ -192,9 +194,13 @@ func (s *Statement) end(ctx context.Context, tx *transaction, rows *rows, keys k
 	return r, nil
 }
 
-// failed undoes the statement and returns the error for the caller.
-func (s *Statement) failed(tx *transaction, err error) error {
+// failed undoes the statement and returns the error for the caller. The server may have evaluated the
+// LAST_INSERT_ID(key) in it.
+func (s *Statement) failed(tx *transaction, keys keys, err error) error {
 	tx.undo()
+	if keys.carried || s.Insert.ReportsExistingKey || s.Insert.ReadsLastID {
+		s.Session.LastID.Moved()
+	}
 	_ = s.Session.SyncLastID(context.Background())
 	return err
 }

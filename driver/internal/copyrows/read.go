@@ -65,10 +65,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	}
 	// Vitess can't name the columns of WITH, and MySQL before 8.0 has no WITH.
 	ownNames := s.Session.IsVitess() || server.IsBeforeMySQL8()
-	names := make([]string, len(s.Insert.Source.Columns))
-	for i, name := range s.Insert.Source.Columns { // as the server's errors name them
-		names[i] = sqltoken.QuoteIdentifier(name)
-	}
+	names := quoted(s.Insert.Source.Columns) // as the server's errors name them
 	around := func(columns string) (before, after string) {
 		if ownNames {
 			return "SELECT " + columns + " FROM (", ") AS shardkey_rows"
@@ -87,12 +84,11 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		return q, nil // the query itself returns the error
 	}
 	types := columnTypes(found)
+	matches := len(types) == len(names)
 	if ownNames {
-		for i, name := range found.Columns() {
-			names[i] = sqltoken.QuoteIdentifier(name)
-		}
+		names = quoted(found.Columns())
 	}
-	if err := found.Close(); err != nil || len(types) != len(names) ||
+	if err := found.Close(); err != nil || !matches ||
 		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
 		return q, err // readRows refuses the remaining dates
 	}
@@ -108,6 +104,15 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		q.text += session.AllRows
 	}
 	return q, nil
+}
+
+// quoted returns quoted column names.
+func quoted(names []string) []string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = sqltoken.QuoteIdentifier(name)
+	}
+	return all
 }
 
 // haveDuplicate reports whether two column names are equal for the server.

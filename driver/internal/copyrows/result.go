@@ -40,7 +40,7 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 const keysAtOnce = 1000 // keys in one query for existing keys
 
 // look queries which of the doubtful generated keys are in the table. If the query fails, it treats
-// them as missing.
+// them as missing, since the statement has succeeded.
 func (r *Result) look(ctx context.Context, s *Statement, doubt int) {
 	n := r.keys.Len()
 	if doubt < n {
@@ -52,6 +52,9 @@ func (r *Result) look(ctx context.Context, s *Statement, doubt int) {
 			keys[i] = r.keys.At(from + i)
 		}
 		present, err := s.Session.PresentKeys(ctx, s.Insert, keys, false)
+		if err != nil {
+			s.Keys.Unknown(ctx, r.rows, err)
+		}
 		for i, key := range keys {
 			r.dropped[from+i] = err != nil || !present[session.Text(key)]
 		}

@@ -44,20 +44,16 @@ func (s *Statement) write(
 		return new(written), err
 	}
 	w := writer{s: s, transport: t, emptyIsNull: mode&sqltoken.EmptyStringIsNull != 0, rows: rows, keys: keys, rest: rows.data}
-	if w.sent.Keys = keys.Len(); !s.Insert.Returning { // whose rows don't show how many were inserted
+	if w.sent.Keys = keys.Len(); s.Insert.Returning { // whose rows don't show how many were inserted
+		w.unsure = s.Insert.Ignore || s.Insert.OnDuplicate || s.Insert.Replace || s.Key.Facts().Triggered
+	} else {
 		w.doubt = keys.Len()
 	}
 	err = w.write(ctx, want)
 	if err != nil || want == base.WantResult {
 		w.closeStmt()
 	}
-	if err != nil {
-		if keys.carried || s.Insert.ReportsExistingKey || s.Insert.ReadsLastID {
-			s.Session.LastID.Moved()
-		}
-		err = w.explain(err)
-	}
-	return &w.written, err
+	return &w.written, w.explain(err)
 }
 
 // writer sends the INSERTs.

@@ -112,10 +112,10 @@ func callsLastInsertID(text string, pos int) bool {
 	}
 }
 
-// readsCounts reports whether a string calls FOUND_ROWS() or ROW_COUNT(). They return counts of the
+// ReadsCounts reports whether a string calls FOUND_ROWS() or ROW_COUNT(). They return counts of the
 // session's previous statement, so a statement in between changes them.
-func readsCounts(text string, mode sqltoken.Mode) bool {
-	if !sqltoken.Contains(text, "FOUND_ROWS") && !sqltoken.Contains(text, "ROW_COUNT") {
+func ReadsCounts(text string, mode sqltoken.Mode) bool {
+	if !mentionsCounts(text) {
 		return false
 	}
 	lx := sqltoken.Lexer{Text: text, Mode: mode}
@@ -129,6 +129,23 @@ func readsCounts(text string, mode sqltoken.Mode) bool {
 		}
 	}
 	return false
+}
+
+// mentionsCounts reports whether the string contains FOUND_ROWS or ROW_COUNT. It looks for the
+// underscore, since it is fast to find and is rare in a long string.
+func mentionsCounts(text string) bool {
+	const before, after = len("FOUND"), len("_COUNT")
+	for pos := 0; ; pos++ {
+		next := strings.IndexByte(text[pos:], '_')
+		if next < 0 {
+			return false
+		}
+		pos += next
+		around := text[max(0, pos-before):min(len(text), pos+after)]
+		if sqltoken.Contains(around, "FOUND_ROWS") || sqltoken.Contains(around, "ROW_COUNT") {
+			return true
+		}
+	}
 }
 
 // nextTransaction returns the statements that apply only to the next transaction and are still in

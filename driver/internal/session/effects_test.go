@@ -90,7 +90,7 @@ func TestReadsCounts_statements(t *testing.T) {
 		"SELECT FOUND_ROWS, ROW_COUNT()": true, "SELECT ROW_COUNT(1), FOUND_ROWS()": true, "SELECT 'ROW_COUNT": false,
 		"SELECT a FROM row_count": false, "SELECT \"FOUND_ROWS()\"": false,
 	} {
-		if have := readsCounts(text, 0); have != want {
+		if have := ReadsCounts(text, 0); have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}

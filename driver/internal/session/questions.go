@@ -25,10 +25,9 @@ import (
 var errReadsCounts = fmt.Errorf("%w: it calls ROW_COUNT() or FOUND_ROWS(), which shardkey's metadata query would "+
 	"change; read the value in a separate SELECT and pass it as an argument", rewrite.ErrUnsupportedStatement)
 
-// CheckAsk returns an error if no metadata query may precede a statement, because it calls
-// FOUND_ROWS() or ROW_COUNT(). A metadata query changes both.
-func (s *Session) CheckAsk(query string) error {
-	if query != "" && readsCounts(query, s.mode) {
+// CheckAsk returns an error if metadata queries are refused; see [Session.Before].
+func (s *Session) CheckAsk() error {
+	if s.noQueries {
 		return errReadsCounts
 	}
 	return nil
@@ -36,7 +35,7 @@ func (s *Session) CheckAsk(query string) error {
 
 // ask sends a metadata query.
 func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
-	if err := s.CheckAsk(s.ForInsert); err != nil {
+	if err := s.CheckAsk(); err != nil {
 		return nil, err
 	}
 	r, err := s.Base.Send(ctx, query, nil, 0, base.WantRows)
@@ -105,7 +104,7 @@ func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }
 // IsFatal reports whether a query's error comes from the connection or the context, or whether the
 // query was refused. Otherwise the error is an answer of the server or a mock.
 func IsFatal(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || err == errReadsCounts ||
+	return ctx.Err() != nil || errors.Is(err, errReadsCounts) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
@@ -188,7 +187,7 @@ func (s *Session) onPrimary(query string, in *rewrite.Insert) string {
 // second INSERT that needs the limit. It skips an INSERT that reads the previous statement's
 // counts.
 func (s *Session) AskCacheLimit(ctx context.Context) error {
-	if !s.Base.NeedsLimit() || s.CheckAsk(s.ForInsert) != nil {
+	if !s.Base.NeedsLimit() || s.noQueries {
 		return nil
 	}
 	row, err := s.QueryRow(ctx, "SELECT @@max_prepared_stmt_count LIMIT 1")

@@ -21,12 +21,16 @@ import (
 // reset the server's session. For example, sql_mode keeps the last user's value. One goroutine at a
 // time uses a Session.
 type Session struct {
+	*state
+	noQueries bool // see Before
+}
+
+// state is what all Sessions of one connection share.
+type state struct {
 	// Base is the connection.
 	Base *base.Conn
 	// LastID is the value that LAST_INSERT_ID() must return.
 	LastID LastID
-	// ForInsert is the INSERT that metadata queries currently precede, otherwise empty.
-	ForInsert string
 
 	cache  *Cache
 	tables *tables // shared by the cache, until the session may have temporary tables
@@ -61,7 +65,19 @@ type Cache struct {
 
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
-	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables, own: new(tables)}
+	return Session{state: &state{
+		Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables, own: new(tables),
+	}}
+}
+
+// Before returns the Session for metadata queries that precede a statement. readsCounts is the
+// result of [ReadsCounts] for the statement. If it is true, the queries are refused, since they
+// would change the counts.
+func (s *Session) Before(readsCounts bool) *Session {
+	if readsCounts == s.noQueries {
+		return s
+	}
+	return &Session{s.state, readsCounts}
 }
 
 // Assume returns a copy for sessions without a server, whose connections answer queries with

@@ -152,17 +152,18 @@ func TestSession_transactionSetAgain(t *testing.T) {
 // No metadata query precedes an INSERT that reads a value which the query would change.
 func TestSession_questionsBeforeCounts(t *testing.T) {
 	s, conn := newScripted(nil, new(Cache))
-	s.ForInsert = "INSERT INTO t (a) VALUES (ROW_COUNT())"
-	_, _, err := s.Mode(t.Context())
+	before := s.Before(true)
+	_, _, err := before.Mode(t.Context())
 	if !errors.Is(err, rewrite.ErrUnsupportedStatement) || len(conn.asked) > 0 {
 		t.Errorf("have: %v, asked %q\nwant: refused", err, conn.asked)
 	}
-	if err := s.AskCacheLimit(t.Context()); err != nil {
+	if err := before.AskCacheLimit(t.Context()); err != nil {
 		t.Errorf("have: %v\nwant: no question", err)
 	}
-	s.ForInsert = ""
-	if _, err := s.QueryRow(t.Context(), "SELECT 1"); err != nil {
-		t.Error(err)
+	for _, other := range []*Session{s, s.Before(false), before.Before(false)} {
+		if _, err := other.QueryRow(t.Context(), "SELECT 1"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

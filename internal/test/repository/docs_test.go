@@ -248,6 +248,35 @@ func TestDocs_commandsExist(t *testing.T) {
 	}
 }
 
+// TestDocs_testsExist checks that the tests that the pages run are in the package that they name.
+func TestDocs_testsExist(t *testing.T) {
+	command := regexp.MustCompile(`(?m)\bgo test .*$`)
+	dir, run := regexp.MustCompile(` \./([\w/]+)`), regexp.MustCompile(`-run '?([\w|]+)`)
+	seen := 0
+	tests := files(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	for path, text := range pages(t) {
+		for _, line := range command.FindAllString(text, -1) {
+			in, names := dir.FindStringSubmatch(line), run.FindStringSubmatch(line)
+			if in == nil || names == nil || names[1] == "XXX" {
+				continue
+			}
+			for name := range strings.SplitSeq(names[1], "|") {
+				seen++
+				is := regexp.MustCompile(`(?m)^func \w*` + name)
+				found := slices.ContainsFunc(slices.Collect(maps.Keys(tests)), func(file string) bool {
+					return filepath.ToSlash(filepath.Dir(file)) == strings.TrimSuffix(in[1], "/") && is.MatchString(tests[file])
+				})
+				if !found {
+					t.Errorf("%s: %s\nhave: no test %s in %s", path, line, name, in[1])
+				}
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("have: %d tests\nwant: more", seen)
+	}
+}
+
 // TestDocs_errorsAreInOperating checks that the table of docs/reference/errors.md has a row for
 // each exported error, and no others.
 func TestDocs_errorsAreInOperating(t *testing.T) {
