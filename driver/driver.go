@@ -7,18 +7,16 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/shardkey/shardkey/rule"
-)
-
-// The generator and assigner types that every rule can use. Programs import the types that need a
-// client library (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) themselves.
-import (
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/segment"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	_ "github.com/shardkey/shardkey/keygen/uuid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/rule"
 )
+
+// The generator and assigner types that every rule can use. Programs import the types that need a
+// client library (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) themselves.
 
 func init() { sql.Register("shardkey", Driver{}) }
 

@@ -1,15 +1,10 @@
 package driver
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
@@ -204,104 +199,3 @@ func (e hiddenBadConn) Is(target error) bool {
 }
 
 func (e hiddenBadConn) As(target any) bool { return errors.As(e.err, target) }
-
-// refused counts and logs a refused statement, and returns its error.
-func (c *Connector) refused(err error) error {
-	err = refusal(err)
-	var e *StatementError
-	if errors.As(err, &e) {
-		c.refusals.add(c.host.Logger, e)
-	}
-	return err
-}
-
-// refusals counts refused statements and logs them, at most once a minute for each reason and
-// table.
-type refusals struct {
-	mu       sync.Mutex
-	byReason map[string]int64
-	seen     map[refusedKey]*refusedLog
-}
-
-type refusedKey struct{ reason, table string }
-
-type refusedLog struct {
-	logged  time.Time
-	leftOut int
-}
-
-const (
-	refusedEvery = time.Minute
-	// maxRefused limits the number of entries, since table names in statements are arbitrary.
-	maxRefused = 256
-)
-
-// counts returns the number of statements for each reason.
-func (r *refusals) counts() map[string]int64 {
-	all := map[string]int64{}
-	for reason := range sentinels {
-		all[reason] = 0
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.Copy(all, r.byReason)
-	return all
-}
-
-func (r *refusals) add(logger *slog.Logger, e *StatementError) {
-	ended := errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) // by the caller
-	leftOut, due := r.due(refusedKey{e.Reason, e.Table}, ended)
-	if !due {
-		return
-	}
-	attrs := []any{"reason", e.Reason}
-	if e.Table != "" {
-		attrs = append(attrs, "table", e.Table)
-	}
-	if e.Row > 0 {
-		attrs = append(attrs, "row", e.Row)
-	}
-	if e.Column != "" {
-		attrs = append(attrs, "column", e.Column)
-	}
-	if e.Line > 0 {
-		attrs = append(attrs, "line", e.Line, "char", e.Char, "near", e.Near)
-	}
-	var failed *GeneratorError
-	if errors.As(e, &failed) {
-		attrs = append(attrs, "generator", failed.Generator, "error", failed.Err)
-	}
-	if leftOut > 0 {
-		attrs = append(attrs, "suppressed", leftOut)
-	}
-	logger.Warn("shardkey: statement refused", attrs...)
-}
-
-// due counts a statement. It reports whether to log a line now, and how many lines were suppressed
-// since the last one. A statement whose caller ended it is not logged.
-func (r *refusals) due(key refusedKey, ended bool) (leftOut int, due bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seen == nil {
-		r.seen, r.byReason = map[refusedKey]*refusedLog{}, map[string]int64{}
-	}
-	r.byReason[key.reason]++
-	if ended {
-		return 0, false
-	}
-	if r.seen[key] == nil && len(r.seen) >= maxRefused {
-		key.table = ""
-	}
-	last := r.seen[key]
-	if last == nil {
-		last = new(refusedLog)
-		r.seen[key] = last
-	}
-	now := time.Now()
-	if !last.logged.IsZero() && now.Sub(last.logged) < refusedEvery {
-		last.leftOut++
-		return 0, false
-	}
-	leftOut, last.leftOut, last.logged = last.leftOut, 0, now
-	return leftOut, true
-}

@@ -2,9 +2,6 @@ package driver
 
 import (
 	"context"
-	"slices"
-
-	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
 // In a session, LAST_INSERT_ID() returns the same value as with AUTO_INCREMENT columns. The
@@ -232,20 +229,4 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 		*l = before
 		l.Moved()
 	}
-}
-
-// insertsElsewhere reports whether a statement after from and before to is an INSERT into a table
-// that isn't sharded.
-func (p *plan) insertsElsewhere(from, to int) bool {
-	i, _ := slices.BinarySearch(p.Elsewhere, from+1)
-	return i < len(p.Elsewhere) && p.Elsewhere[i] < to
-}
-
-// given returns the explicit values of the statement's rows; nil if p is nil.
-func (p *plan) given() *session.Given {
-	if p == nil {
-		return nil
-	}
-	p.givenOnce.Do(func() { p.givenValues.Numbers, p.givenValues.Plain = p.ExplicitNumbers() })
-	return &p.givenValues
 }

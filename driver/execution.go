@@ -330,3 +330,81 @@ func errorType(err error) string {
 	}
 	return fmt.Sprintf("%T", err)
 }
+
+// check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
+// shard bits, genes are the rows that need a key.
+func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
+	if n = len(k.in.Rows); !k.in.AllGenerated {
+		if n, err = e.countRowsToFill(ctx, k); err != nil {
+			return n, nil, err
+		}
+	}
+	if err := e.guard(ctx, k); err != nil {
+		return n, nil, err
+	}
+	if n > 0 && k.geneColumn != nil {
+		genes, err = e.geneRows(ctx, k, n)
+	}
+	return n, genes, err
+}
+
+// generate generates the keys of an insert's rows and checks them.
+func (e *execution) generate(ctx context.Context, k *insertion) error {
+	n, genes, err := e.check(ctx, k)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		_, err = k.column.Learn(ctx, e.session)
+		return err
+	}
+	switch {
+	case k.geneColumn != nil:
+		k.keys, err = genes.make(ctx, k.table, k.one)
+	case k.drawsByRow():
+		k.keys, err = e.fitting(ctx, k, n)
+	default:
+		k.keys, err = k.plannedInsert.generate(ctx, n, k.one)
+	}
+	if err != nil {
+		return err
+	}
+	err = k.accept(ctx, e.plan.rules, e.session, &k.keys, e.out == nil)
+	k.plain = k.isPlain(&k.keys)
+	return err
+}
+
+// countRowsToFill counts the rows that need a key. For bound keys it checks whether the key is missing.
+func (e *execution) countRowsToFill(ctx context.Context, k *insertion) (n int, err error) {
+	for i := range k.in.Rows {
+		switch r := k.in.Rows[i]; r.Key {
+		case rewrite.Generated, rewrite.Expression:
+			n++
+		case rewrite.Argument:
+			if k.generated == nil {
+				k.generated = make([]bool, len(k.in.Rows))
+			}
+			if k.in.Table.KeepExplicit {
+				continue
+			}
+			if k.generated[i], err = k.table.isMissing(ctx, e.session, e.user[r.Arg].Value, k.in, i); err != nil {
+				return 0, err
+			}
+			if k.generated[i] {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
+// isGenerated reports whether row i's key was generated.
+func (k *insertion) isGenerated(i int) bool {
+	switch k.in.Rows[i].Key {
+	case rewrite.Generated, rewrite.Expression:
+		return true
+	case rewrite.Argument:
+		return k.generated[i]
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+package driver
+
+import (
+	"context"
+
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// GeneratedKeys describes an INSERT with generated keys that is about to be sent.
+type GeneratedKeys struct {
+	Table     string // the logical table
+	Column    string // its key column
+	Generator string // the generator's name in the rule
+	Type      string // the generator's type in upper case; empty for a generator built in Go
+	Rows      int    // the number of rows with a generated key
+	FirstKey  any    // the first generated key
+}
+
+// WithKeyHook makes the driver call f for each INSERT with generated keys, before it is sent. The
+// context is that of the execution, so f can add the keys to a trace span or a log. The keys of
+// [NextKeys] aren't reported.
+//
+// Many goroutines call f at once, each in the goroutine of its caller, so f should return soon. If
+// f panics, the statement returns an error.
+func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
+	return optionFunc(func(o *options) { o.keyHook = f })
+}
+
+// callKeyHook calls the function of WithKeyHook.
+func (r *ruleVersion) callKeyHook(ctx context.Context, t *keyedTable, rows int, keys *rewrite.Keys) error {
+	if r.keyHook == nil {
+		return nil
+	}
+	return hideBadConn(guard.Call("the function of WithKeyHook", func() error {
+		r.keyHook(ctx, GeneratedKeys{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
+		return nil
+	}))
+}

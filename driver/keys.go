@@ -1,0 +1,73 @@
+package driver
+
+import (
+	"context"
+)
+
+// Keys receives the keys of an execution's rows; see [WithKeys]. The zero value is ready to use. A
+// Keys must not be read while an execution with it is running.
+type Keys struct {
+	values []any
+	column string
+}
+
+// Values returns one entry for each row of the last execution, in the order of the rows. An entry
+// is the key of the row in the table. It is nil if the key is unknown, as for an expression or an
+// existing row of ON DUPLICATE KEY UPDATE. It is also nil if IGNORE skipped the row. Generated
+// integer keys are int64. An explicit key is the bound or written value.
+//
+// Values returns nil if the execution failed, or if it inserted into no sharded table. The keys of
+// a statement that returns rows are available after the rows are closed.
+func (k *Keys) Values() []any { return k.values }
+
+// Int64s returns Values as int64. It returns nil and false if a key is unknown, not inserted or not
+// an int64.
+func (k *Keys) Int64s() ([]int64, bool) {
+	ints := make([]int64, len(k.values))
+	for i, v := range k.values {
+		var ok bool
+		if ints[i], ok = v.(int64); !ok {
+			return nil, false
+		}
+	}
+	return ints, k.values != nil
+}
+
+// Column returns the name of the key column in the rule. For several INSERTs in one string it is
+// the column of the first. It is empty if Values is nil.
+func (k *Keys) Column() string { return k.column }
+
+// WithKeys returns a context that makes an execution store its rows' keys in keys, for direct and
+// for prepared statements. Each execution replaces the keys. If ctx already has a Keys, both
+// receive the same keys. If keys is nil, WithKeys returns ctx.
+func WithKeys(ctx context.Context, keys *Keys) context.Context {
+	if keys == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, keysKey{}, &keysList{keys, keysOf(ctx)})
+}
+
+type keysKey struct{}
+
+// keysList is a linked list of the Keys in a context. A nil keysRing is empty.
+type keysList struct {
+	keys  *Keys
+	outer *keysList
+}
+
+func keysOf(ctx context.Context) *keysList {
+	r, _ := ctx.Value(keysKey{}).(*keysList)
+	return r
+}
+
+func (r *keysList) reset() {
+	for ; r != nil; r = r.outer {
+		*r.keys = Keys{}
+	}
+}
+
+func (r *keysList) set(p *plan, values []any) {
+	for ; r != nil; r = r.outer {
+		*r.keys = Keys{values, p.targets[0].table.rule.Column}
+	}
+}

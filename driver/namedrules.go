@@ -1,0 +1,99 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// namedRules are the rules for names in a DSN, similar to mysql.RegisterTLSConfig.
+var namedRules = registeredRules{rules: map[string]*rule.Rule{}}
+
+type registeredRules struct {
+	sync.RWMutex
+	rules map[string]*rule.Rule
+}
+
+// RegisterRule registers a rule under a name, so that a DSN can have shardkeyRule=name instead of a
+// file's path. If the name is registered already, connectors opened later get the new rule. The
+// error is for an empty name or a nil rule.
+//
+// RegisterRule is safe for concurrent use.
+func RegisterRule(name string, r *rule.Rule) error {
+	switch {
+	case name == "":
+		return errors.New("shardkey: register rule: the name is empty")
+	case r == nil:
+		return fmt.Errorf("shardkey: register rule %q: %w", name, ErrNoRule)
+	}
+	namedRules.Lock()
+	defer namedRules.Unlock()
+	namedRules.rules[name] = r
+	return nil
+}
+
+// DeregisterRule removes a registered rule. Open connectors keep it. It does nothing for an unknown
+// name, and is safe for concurrent use.
+func DeregisterRule(name string) {
+	namedRules.Lock()
+	defer namedRules.Unlock()
+	delete(namedRules.rules, name)
+}
+
+// renew replaces all registered rules that were loaded from file with next.
+func (n *registeredRules) renew(file string, next *rule.Rule) {
+	n.Lock()
+	defer n.Unlock()
+	for name, r := range n.rules {
+		if of, _ := r.Source(); of == file {
+			n.rules[name] = next
+		}
+	}
+}
+
+func (n *registeredRules) get(name string) *rule.Rule {
+	n.RLock()
+	defer n.RUnlock()
+	return n.rules[name]
+}
+
+func (n *registeredRules) list() string {
+	n.RLock()
+	defer n.RUnlock()
+	if len(n.rules) == 0 {
+		return "none is registered"
+	}
+	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
+}
+
+// ruleOf returns the rule of a shardkeyRule parameter. It tries the value as a registered name, and
+// then the decoded value as a registered name or a path.
+func ruleOf(value string) (*rule.Rule, error) {
+	path := unescape(value)
+	for _, name := range []string{value, path} {
+		if r := namedRules.get(name); r != nil {
+			return r, nil
+		}
+	}
+	r, err := rule.Load(path)
+	var failed *fs.PathError
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.As(err, &failed) && strings.Contains(path, "@"):
+		// It may be the end of a password that contains "@/?". Systems return several errors for the
+		// name of no file.
+		return nil, &DSNError{Param: paramRule, Err: failed.Err,
+			Reason: "the value is neither a registered rule nor a readable file; it isn't shown because it contains an @"}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &DSNError{Param: paramRule, Err: err,
+			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, namedRules.list())}
+	}
+	return nil, &DSNError{Param: paramRule, Reason: "cannot load the rule", Err: err}
+}

@@ -1,0 +1,221 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// planner is the context of parsing one statement.
+type planner struct {
+	session *session.Session
+	rules   *ruleVersion
+	fresh   bool // read columns from the server, not from the cache
+	cached  bool // some columns came from the cache
+	columns map[session.Table][]string
+	typed   bool // the type of a key column decided about a value
+	// failed is the error of lookup, for example for a table that isn't in the rule.
+	failed error
+	// tables are the sharded tables that the parser looked up.
+	tables map[*rewrite.Table]*keyedTable
+}
+
+// read returns the plan of a statement.
+func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
+	g.rules.plans.parses.Add(1)
+	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
+	if err == nil {
+		err = g.failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.NumKeys, columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
+	for i := range p.targets {
+		p.targets[i] = g.target(&p.Inserts[i])
+	}
+	p.reads = p.fills() && (p.Statements > 1 || p.Inserts[0].ReadsLastID)
+	p.several = strings.IndexByte(key.text, ';') >= 0
+	p.cacheable = p.Statements == 1 && p.fills() && p.source() == nil && base.Cacheable(key.text)
+	return p, nil
+}
+
+func (g *planner) target(in *rewrite.Insert) plannedInsert {
+	table := g.tables[in.Table]
+	t := plannedInsert{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
+	t.single = in.Source == nil && len(in.Rows) == 1 && in.AllGenerated && !in.OnDuplicate && !in.Returning && !in.ReadsLastID && !in.Invalid
+	if table.gene != nil {
+		_, t.geneAt = withGene(in.Table.Recorded, table.rule.ShardBits)
+		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.ShardBits.Column)
+	}
+	return t
+}
+
+// options returns the parser's options.
+func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
+	return rewrite.Options{
+		SQLMode: key.mode.String(),
+		Charset: key.charset.String(),
+		AskServer: func() (rewrite.Server, error) {
+			server, err := g.session.Server(ctx)
+			if err != nil {
+				return rewrite.Server{}, err
+			}
+			return server.SQL, nil
+		},
+		Table: func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
+
+		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
+
+		AskColumns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
+		AskKeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
+			g.typed = true
+			return g.session.KeyColumn(in).Kind(ctx, g.session)
+		},
+	}
+}
+
+func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
+	r := g.rules.generators.Lookup(schema, name)
+	if r == nil {
+		if err := g.rules.unlisted.check(g.rules.generators, schema, name); err != nil {
+			g.failed = cmp.Or(g.failed, err)
+		}
+		return nil
+	}
+	t := g.rules.plans.table(r)
+	if inUse := g.rules.inUse; inUse != nil {
+		t.assume(inUse)
+	}
+	kind, err := t.kindIn(ctx, g.session, g.session.Column(schema, name, r.Column))
+	if err != nil {
+		g.failed = cmp.Or(g.failed, err)
+	}
+	parsed := &rewrite.Table{Key: r.Column, Strings: kind == kindText, Untyped: kind == kindUnknown,
+		KeepExplicit: r.ExplicitKeys == "keep", NoReport: t.unguarded.Load()}
+	if x := t.shard(schema, name); x != nil {
+		parsed.Recorded = x.Columns
+	}
+	if r.ShardBits != nil {
+		parsed.Recorded, _ = withGene(parsed.Recorded, r.ShardBits)
+	}
+	if r.Sharding != nil && r.ShardGuard != "off" {
+		parsed.Fixed = r.Sharding.Columns
+	}
+	if g.tables == nil {
+		g.tables = map[*rewrite.Table]*keyedTable{}
+	}
+	g.tables[parsed] = t
+	return parsed
+}
+
+// kindsKnown reports whether the generators have shown the kinds of their keys.
+func (g *planner) kindsKnown() bool {
+	for _, t := range g.tables {
+		if t.kind() == kindUnknown {
+			return false
+		}
+	}
+	return true
+}
+
+// readColumns returns the columns of an insert's table, from the cache if possible.
+func (g *planner) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
+	key, err := g.session.Table(ctx, in.Schema, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if columns := g.columns[key]; columns != nil {
+		return columns, nil
+	}
+	if g.fresh {
+		g.session.ForgetColumns(key)
+	}
+	columns, cached, err := g.session.Columns(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if g.columns == nil {
+		g.columns = map[session.Table][]string{}
+	}
+	g.cached = g.cached || cached
+	g.columns[key] = columns
+	return columns, nil
+}
+
+// plan returns the plan of a statement in a session, from the cache or a new one.
+func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string) (*plan, error) {
+	key := planKey{text: query}
+	modeKnown := false
+	key.mode, key.charset, modeKnown = s.KnownMode()
+	p, err := r.planAs(ctx, s, key)
+	if modeKnown || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
+		return p, err
+	}
+	// The statement depends on the sql_mode or character set: query them.
+	mode, charset, askErr := s.Before(session.ReadsCounts(query, key.mode)).Mode(ctx)
+	switch same := charset == key.charset; {
+	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
+		return nil, err // the refusal is more useful
+	case askErr != nil:
+		return nil, askErr
+	case same && mode == key.mode, err == nil && p.SameIn(mode.String(), charset.String()):
+		return p, err
+	}
+	key.mode, key.charset = mode, charset
+	return r.planAs(ctx, s, key)
+}
+
+// planAs returns the plan of a statement for a certain sql_mode and character set.
+func (r *ruleVersion) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
+	p := r.plans.get(key)
+	if p == nil {
+		r.counts.planMisses.Add(1)
+	} else {
+		r.counts.planHits.Add(1)
+		if current, err := p.isCurrent(ctx, s); current || err != nil {
+			return p, err
+		}
+	}
+	return r.newPlan(ctx, s, key)
+}
+
+// newPlan parses a statement. If columns from the cache don't match it, newPlan reads the columns
+// again, since they may have changed.
+func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	readsCounts := session.ReadsCounts(key.text, key.mode)
+	s = s.Before(readsCounts)
+	g := planner{session: s, rules: r}
+	p, err := g.read(ctx, key)
+	if err == nil && g.cached && p.anyRefused() && !s.IsAssumed() {
+		g = planner{session: s, rules: r, fresh: true}
+		p, err = g.read(ctx, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.readsCounts = readsCounts
+	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.anyRefused())
+	if !r.plans.holds(key, p) {
+		return p, nil
+	}
+	seen := r.plans.isSeen(key)
+	if !seen || !p.isSameAgain() { // otherwise a plan of this key was verified before the cache dropped it
+		if err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan); err != nil {
+			return nil, err
+		}
+	}
+	r.plans.see(key)
+	if p.lasting && (seen || p.NumArgs > 0) {
+		r.plans.put(key, p)
+	}
+	return p, nil
+}

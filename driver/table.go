@@ -1,0 +1,276 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// keyedTable is a sharded table, as one connector uses it.
+type keyedTable struct {
+	rule   *rule.Table
+	ints   spi.Int64KeyGenerator // the generator if its keys are int64, otherwise nil
+	warned atomic.Bool           // a warning about keys that aren't consecutive was logged
+	// unguarded: the server refused an upsert that assigns the key to itself.
+	unguarded atomic.Bool
+	// warnedKeys: a warning about keys that couldn't be found in the table was logged.
+	warnedKeys atomic.Bool
+	// warnedUpdate: a warning about an expression for a sharding column was logged.
+	warnedUpdate atomic.Bool
+	kinds        atomic.Uint32 // a keyKind
+	counts       *tableCounts
+
+	gene       *rule.ShardBits // the shard bits in keys; nil for none
+	turns      searchLock      // shared by the tables of a generator
+	shards     sync.Map        // *actualTable by schema and name
+	shardCount atomic.Int64
+}
+
+func newTable(r *rule.Table, of *tableCounts, ofGenerator searchLock) *keyedTable {
+	t := &keyedTable{rule: r, counts: of, turns: ofGenerator}
+	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
+		t.setKind(kindInteger)
+		t.gene = r.ShardBits // an ambiguous name has a generator that refuses all calls
+	}
+	return t
+}
+
+// keyKind is the kind of a generator's keys.
+type keyKind uint8
+
+const (
+	kindUnknown keyKind = iota // neither the generator nor the key column shows the kind
+	kindInteger
+	kindText // strings or bytes
+)
+
+// kind returns the kind of the generator's keys. It is unknown before the first key of a generator
+// that isn't an [spi.Int64KeyGenerator].
+func (t *keyedTable) kind() keyKind { return keyKind(t.kinds.Load()) }
+
+func (t *keyedTable) setKind(k keyKind) { t.kinds.Store(uint32(k)) }
+
+// kindIn returns the kind of a table's keys. Before the first key of a generator that may return any
+// kind, the type of the key column decides.
+func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, column *session.Column) (keyKind, error) {
+	if kind := t.kind(); kind != kindUnknown {
+		return kind, nil
+	}
+	known, err := column.Learn(ctx, s)
+	switch {
+	case err != nil:
+		return kindUnknown, err
+	case known.Form == columntype.Integer:
+		return kindInteger, nil
+	case known.Text != "" || s.IsAssumed():
+		return kindText, nil
+	}
+	return kindUnknown, nil
+}
+
+func (t *keyedTable) column() spi.Column {
+	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
+}
+
+// plannedInsert is the table of an INSERT in a plan.
+type plannedInsert struct {
+	in     *rewrite.Insert
+	table  *keyedTable
+	column *session.Column
+	shard  *actualTable // the actual table that the INSERT names; nil if it names none
+	// single: the INSERT has one row of values with a generated key, and no clause that affects the
+	// key.
+	single bool
+	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
+	// geneColumn is that column; nil if keys have no shard bits.
+	geneAt     int
+	geneColumn *session.Column
+}
+
+// generate generates n keys of the table, independent of the rows' values. If n is 1, it uses the
+// array one.
+func (t *plannedInsert) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+	if t.shard != nil && t.shard.belongs != nil && t.table.ints != nil {
+		return t.shard.generate(ctx, n, one)
+	}
+	return t.table.generate(ctx, n, one)
+}
+
+// drawsByRow reports whether keys must be drawn for each row's values.
+func (t *plannedInsert) drawsByRow() bool {
+	x := t.shard
+	return x != nil && x.key >= 0 && (x.belongs == nil || t.table.ints == nil)
+}
+
+// keyKind returns the kind of keys that the plan was made for.
+func (t *plannedInsert) keyKind() keyKind {
+	switch {
+	case t.in.Table.Strings:
+		return kindText
+	case t.in.Table.Untyped:
+		return kindUnknown
+	}
+	return kindInteger
+}
+
+// accept counts the keys of one statement, and checks that the table can store them. alone reports
+// whether the caller sees only the first key.
+func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, alone bool) error {
+	n := keys.Len()
+	if n > 1 && alone {
+		if err := rules.checkConsecutive(ctx, t.table, keys); err != nil {
+			return err
+		}
+	}
+	t.table.counts.filled(n)
+	if !t.isPlain(keys) {
+		if err := t.table.checkKeys(ctx, s, t.column, keys); err != nil {
+			return err
+		}
+	}
+	if rules.keyHook == nil {
+		return nil
+	}
+	return rules.callKeyHook(ctx, t.table, n, keys)
+}
+
+// isPlain reports whether the insert has one row with a generated key that fits the column. It
+// returns false if the statement or a trigger can change the key.
+func (t *plannedInsert) isPlain(keys *rewrite.Keys) bool {
+	facts := t.column.Known()
+	return t.single && facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
+}
+
+// generate generates n keys in one call and counts them. If n is 1, it uses the array one, which
+// saves an allocation.
+func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
+	start := t.counts.start()
+	defer t.generated(start, n, &err)
+	if t.ints == nil {
+		keys.Values, err = t.makeValues(ctx, n)
+		return keys, err
+	}
+	if keys.Ints = one[:]; n > 1 {
+		keys.Ints = make([]int64, n)
+	}
+	return keys, t.makeInts(ctx, keys.Ints)
+}
+
+// makeInts generates int64 keys.
+func (t *keyedTable) makeInts(ctx context.Context, keys []int64) error {
+	if err := t.ints.GenerateInt64Keys(ctx, t.column(), keys); err != nil {
+		return err
+	}
+	if i := slices.Index(keys, 0); i >= 0 {
+		return notAKey(i, len(keys), "0")
+	}
+	return nil
+}
+
+// makeValues generates n keys of another type than int64.
+func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
+	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(values) != n:
+		return nil, fmt.Errorf("expected %d keys, found %d", n, len(values))
+	}
+	kind := kindUnknown
+	for i, v := range values {
+		var found string
+		if values[i] = rewrite.PlainKey(v); values[i] == nil {
+			return nil, notAKey(i, n, "nil")
+		}
+		if kind, found = kindOf(values[i]); found != "" {
+			return nil, notAKey(i, n, found)
+		}
+	}
+	t.setKind(kind)
+	return values, nil
+}
+
+// generated finishes a call of the generator for n keys. Callers defer it.
+func (t *keyedTable) generated(start time.Time, n int, err *error) {
+	if p := recover(); p != nil {
+		*err = &guard.PanicError{What: "it", Value: p}
+	}
+	if *err != nil {
+		*err = t.noKey(hideBadConn(*err))
+	}
+	t.counts.made(start, n, *err)
+}
+
+// noKey returns the error for a failed generator.
+func (t *keyedTable) noKey(err error) error {
+	reason := reasonNoKey
+	if errors.Is(err, spi.ErrNoFittingKey) {
+		reason = reasonNoFittingKey
+	}
+	return refuse(reason, StatementError{
+		Table: t.rule.Logical, Column: t.rule.Column,
+		Err: &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err},
+	})
+}
+
+// isMissing reports whether the bound key of a row requests a generated key; see
+// [rewrite.Insert.AsksForKey]. The error wraps [ErrUnsupportedStatement] if this is uncertain.
+func (t *keyedTable) isMissing(
+	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
+) (bool, error) {
+	mode := func() (string, error) { mode, _, err := s.Mode(ctx); return mode.String(), err }
+	column := func() (strings, unsigned bool, err error) { return s.KeyColumn(in).Kind(ctx, s) }
+	asks, err := in.AsksForKey(bound, row, mode, column)
+	if refused, ok := err.(*StatementError); ok {
+		refused.Table = t.rule.Logical
+	}
+	return asks, err
+}
+
+// checkKeys returns an error if generated keys don't fit in the key column.
+func (t *keyedTable) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
+	i, known, err := column.Unfit(ctx, s, keys)
+	if i < 0 || err != nil {
+		return err
+	}
+	table, name := column.Table(), column.Name()
+	return refuse(reasonNarrowColumn, StatementError{
+		Table: unquoted(table), Column: name,
+		Message: fmt.Sprintf("column %s of type %s cannot store a key of generator %s; ALTER TABLE %s MODIFY %s %s",
+			name, known.Text, t.rule.GeneratorName, table, sqltoken.QuoteIdentifier(name), typeFor(keys.At(i))),
+	})
+}
+
+// checkConsecutive checks the keys of one statement for callers that add to LastInsertId, for
+// example ORMs. For keys that aren't consecutive it returns an error if the rule requires
+// consecutive keys. Otherwise it logs a warning once.
+func (r *ruleVersion) checkConsecutive(ctx context.Context, t *keyedTable, keys *rewrite.Keys) error {
+	if areConsecutive(keys) {
+		return nil
+	}
+	if t.rule.Consecutive {
+		return refuse(reasonNotConsecutive, StatementError{
+			Table: t.rule.Logical, Column: t.rule.Column,
+			Message: fmt.Sprintf("the rule has batchKeys: consecutive for the %d keys of column %s; insert fewer rows at a time, "+
+				"or read each row's key with WithKeys", keys.Len(), t.rule.Column),
+		})
+	}
+	if !t.warned.Swap(true) {
+		r.logger.WarnContext(ctx, "shardkey: keys of an INSERT are not consecutive, use WithKeys",
+			"table", t.rule.Logical, "column", t.rule.Column, "keys", keys.Len())
+	}
+	return nil
+}
