@@ -74,8 +74,8 @@ func (c *Cache) Stats() CacheStats {
 }
 
 // SetLimit sets the limit to an eighth of the server's max_prepared_stmt_count, at most 2,048. The
-// parameter server is that variable as a string. TiDB's -1 means no limit. If server isn't a
-// number, the limit is 256.
+// parameter server is that variable as a string. In TiDB a negative number means no limit
+// (SessionVars.AddPreparedStmt). If server isn't a number, the limit is 256.
 func (c *Cache) SetLimit(server string) {
 	limit := int64(totalOfUnknown)
 	if n, err := strconv.ParseInt(server, 10, 64); err == nil && n >= 0 {
@@ -132,7 +132,7 @@ func (c *Conn) NeedsLimit() bool { return c.Caches() && c.cached.cache.wanted.Lo
 
 // ClearCache closes the cached statements. Call it if the server may interpret their queries in
 // another way from now on. Changed tables don't matter, since the server checks them at each
-// execution.
+// execution (MySQL manual, "Caching of Prepared Statements and Stored Programs").
 func (c *Conn) ClearCache() { c.cached.clear() }
 
 // SendCached is Send with a statement that is cached for the next execution. The query must be

@@ -18,7 +18,7 @@ import (
 )
 
 // MaxPlaceholders is the maximum number of placeholders in a prepared statement, which has 16 bits
-// in the protocol.
+// in the protocol (num_params of COM_STMT_PREPARE_OK).
 const MaxPlaceholders = 65535
 
 // ErrTooManyPlaceholders is in the chain of the error for a statement with more than
@@ -241,8 +241,8 @@ func (c *Conn) Ping(ctx context.Context) error {
 }
 
 // noted returns err, and retires the connection if its session can't be used any more. After a
-// failed transaction, Vitess answers each statement with VT09032 until a ROLLBACK, which a program
-// outside a transaction doesn't send.
+// failed transaction, Vitess answers each statement with VT09032 until a ROLLBACK (pull request
+// 17669), which a program outside a transaction doesn't send.
 func (c *Conn) noted(err error) error {
 	if err != nil {
 		c.note(err)

@@ -135,7 +135,8 @@ func (f *ColumnFacts) setType(shown string) {
 
 // askTriggers queries whether the table has triggers, whether a trigger before INSERT may change the
 // column, which it names, and whether a trigger reads LAST_INSERT_ID(). Triggers that the user can't
-// see are missed.
+// see are missed: the server shows them to users with the TRIGGER privilege (MySQL manual, "The
+// INFORMATION_SCHEMA TRIGGERS Table").
 func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts) error {
 	const event, body, timing = 1, 3, 4
 	from := ""

@@ -241,9 +241,9 @@ func (s *Session) ForgetColumns(t Table) {
 }
 
 // readColumns queries the columns of an INSERT without a column list: all in order, with generated
-// columns and without invisible ones. A SELECT returns these, also for temporary tables. SHOW
-// returns them for a user without the SELECT privilege. For a missing table the error is the
-// server's.
+// columns and without invisible ones. A SELECT returns these (MySQL and MariaDB, "Invisible
+// Columns"), also for temporary tables. SHOW returns them for a user with another privilege than
+// SELECT (MySQL manual, "SHOW COLUMNS Statement"). For a missing table the error is the server's.
 func (s *Session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	const tableDenied, columnDenied = 1142, 1143
 	table := sqltoken.QuoteTable(schema, name)

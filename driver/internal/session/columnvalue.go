@@ -113,7 +113,7 @@ func storesAll(ctx context.Context, s *Session, text, collation string) bool {
 }
 
 // storedTimes appends the times that a column may store. Depending on sql_mode, servers round or
-// truncate a fraction with too many digits.
+// truncate a fraction with too many digits (MySQL manual, "Fractional Seconds in Time Values").
 func storedTimes(to []any, v any, places int, zones []*time.Location) []any {
 	switch v := v.(type) {
 	case time.Time:
@@ -188,7 +188,7 @@ func storedTime(text string) (t time.Time, ok bool) {
 	} else if len(date) > len(layout) {
 		layout += "150405"
 	}
-	switch {
+	switch { // MySQL manual, "2-Digit Years in Dates"
 	case isShort && date < "70":
 		date = "20" + date
 	case isShort:

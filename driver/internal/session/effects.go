@@ -113,7 +113,8 @@ func callsLastInsertID(text string, pos int) bool {
 }
 
 // ReadsCounts reports whether a string calls FOUND_ROWS() or ROW_COUNT(). They return counts of the
-// session's previous statement, so a statement in between changes them.
+// session's previous statement (MySQL manual, "Information Functions"), so a statement in between
+// changes them.
 func ReadsCounts(text string, mode sqltoken.Mode) bool {
 	if !mentionsCounts(text) {
 		return false

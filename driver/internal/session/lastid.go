@@ -155,6 +155,7 @@ func (s *Session) passed(ctx context.Context, u Use, args []driver.NamedValue, r
 	case u.changes:
 		s.LastID.Lost()
 	case err != nil:
+		// The value is undefined after an error (MySQL manual, "Information Functions").
 		if s.LastID.synced {
 			s.LastID.Lost()
 		}
@@ -165,7 +166,7 @@ func (s *Session) passed(ctx context.Context, u Use, args []driver.NamedValue, r
 
 // passedInsert updates LAST_INSERT_ID() from the result of an INSERT into another table. Its insert
 // ID is either a generated value, which LAST_INSERT_ID() now returns, or an explicit value, which
-// changes nothing.
+// changes nothing (MySQL C API, mysql_insert_id).
 func (s *Session) passedInsert(ctx context.Context, given *Given, args []driver.NamedValue, res driver.Result) {
 	if res == nil { // a mock may return nil
 		s.LastID.Lost()

@@ -27,10 +27,11 @@ type Server struct {
 	Kind    string
 	Version string // the server's version; empty if it wasn't queried
 	// SQL is what plans of statements depend on: the name of the dialect, and whether
-	// LAST_INSERT_ID(expr) sets the statement's insert ID and LAST_INSERT_ID(). Other engines may not
-	// do so, or may refuse an expression for a sharding column.
+	// LAST_INSERT_ID(expr) sets the statement's insert ID and LAST_INSERT_ID(). Other engines may
+	// not do so (Vitess issue 6087), or may refuse an expression for a sharding column.
 	SQL rewrite.Server
-	// ShareLocks: LOCK IN SHARE MODE locks rows as INSERT … SELECT does.
+	// ShareLocks: LOCK IN SHARE MODE locks rows as INSERT … SELECT does (MySQL manual, "Locks Set
+	// by Different SQL Statements in InnoDB").
 	ShareLocks bool
 }
 
@@ -100,7 +101,8 @@ func (s *Session) Server(ctx context.Context) (*Server, error) {
 }
 
 // askServer queries the server's kind and version. If they are inconclusive, it queries the
-// server's shards, which only Vitess has, since vtgate shows a configurable version.
+// server's shards, which only Vitess has, since vtgate shows a configurable version (Vitess,
+// go/vt/servenv/mysql.go, mysql_server_version).
 func (s *Session) askServer(ctx context.Context) (kind, version string, err error) {
 	row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // forgets it when a statement may have changed it. Most connections never query one.
 //
 // Facts stay valid as long as the connection, since the underlying driver's ResetSession doesn't
-// reset the server's session. For example, sql_mode keeps the last user's value. One goroutine at a
-// time uses a Session.
+// reset the server's session (go-sql-driver/mysql issue 1273). For example, sql_mode keeps the last
+// user's value. One goroutine at a time uses a Session.
 type Session struct {
 	*state
 	noQueries bool // see Before
@@ -47,7 +47,7 @@ type state struct {
 	transport *Transport // nil: not queried yet
 
 	// transaction are statements such as SET TRANSACTION READ ONLY that apply only to the next
-	// transaction.
+	// transaction (MySQL manual, "SET TRANSACTION Statement").
 	transaction []string
 }
 
@@ -207,8 +207,9 @@ func (s *Session) FollowTransaction(query string, err error) {
 
 // failedEarly reports whether a statement failed before it was a transaction. The servers reset the
 // characteristics of the next transaction when they roll back a statement that has opened a table
-// (sql/transaction.cc, trans_rollback_stmt), or by an implicit COMMIT. MySQL checks the names of
-// columns before it opens the tables for reading. A test runs such statements on each server.
+// (sql/transaction.cc, trans_rollback_stmt), or by an implicit COMMIT (MySQL manual, "Statements
+// That Cause an Implicit Commit"). MySQL checks the names of columns before it opens the tables for
+// reading. A test runs such statements on each server.
 func (s *Session) failedEarly(query string, err error) bool {
 	const (
 		syntaxError, readOnly                   = 1064, 1792
@@ -242,7 +243,8 @@ func (s *Session) failedEarly(query string, err error) bool {
 func (s *Session) setTransactionAgain(ctx context.Context) error {
 	const inTransaction = 1568
 	for _, query := range s.transaction {
-		// With autocommit off, the query began the transaction with these characteristics.
+		// With autocommit off, the query began the transaction with these characteristics, and
+		// the server refuses to set them in it (MySQL manual, "SET TRANSACTION Statement").
 		_, err := s.Base.Send(ctx, query, nil, 0, base.WantResult)
 		if err != nil && !base.IsServerError(err, inTransaction) {
 			return err

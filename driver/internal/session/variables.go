@@ -233,7 +233,8 @@ func (s *Session) Transport(ctx context.Context) (*Transport, error) {
 	_, t.ParsesTime = row[6].(time.Time)
 	charset, limit := cmp.Or(Text(row[2]), "NULL"), Text(row[3])
 	rows, err := strconv.ParseUint(limit, 10, 64)
-	isLimited := err == nil && rows < math.MaxInt64 && !(rows == 0 && s.IsVitess()) // 0 means no limit in Vitess
+	// In Vitess 0 means no limit (pull request 8944).
+	isLimited := err == nil && rows < math.MaxInt64 && !(rows == 0 && s.IsVitess())
 	switch {
 	case isUTF8(row[2]) && !isLimited:
 	case !plainName.MatchString(charset):

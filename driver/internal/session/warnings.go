@@ -14,9 +14,11 @@ type Warning struct {
 }
 
 // Warnings returns the warnings of the last statement, and their number. The server keeps only
-// max_error_count of them. A server that doesn't show them has none.
+// max_error_count of them (MySQL manual, "The MySQL Diagnostics Area"). A server that doesn't show
+// them has none.
 func (s *Session) Warnings(ctx context.Context) (kept []Warning, n int, err error) {
-	row, err := s.QueryRow(ctx, "SHOW COUNT(*) WARNINGS") // SELECT would clear the warnings
+	// SELECT @@warning_count would clear the warnings (MySQL manual, "SHOW WARNINGS Statement").
+	row, err := s.QueryRow(ctx, "SHOW COUNT(*) WARNINGS")
 	if err == nil && len(row) == 1 {
 		n, _ = strconv.Atoi(Text(row[0]))
 	}
