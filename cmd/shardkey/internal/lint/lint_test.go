@@ -126,6 +126,17 @@ func TestSplit_asTheClientDoes(t *testing.T) {
 	}
 }
 
+// Of a generated file without SQL, only the declarations are read.
+func TestLoad_generatedFiles(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Chdir(filepath.Join("..", "..", "testdata", "lint", "app"))
+	l := linter(t, plainTable)
+	if err := l.Packages([]string{"./native"}, false); err != nil || len(l.Summary().Warnings) > 0 {
+		t.Errorf("have: %v, %q\nwant: no errors", err, l.Summary().Warnings)
+	}
+}
+
 func FuzzStatement(f *testing.F) {
 	for _, text := range []string{
 		"INSERT INTO t (a) VALUES (1)", "PREPARE s FROM '", "EXECUTE IMMEDIATE \"INSERT INTO t (a) VALUES (1)\"", "CREATE TABLE t AS SELECT 1",

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"go/types"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,7 +94,11 @@ func (l *loader) load(p *packages.Package) *types.Package {
 		return t
 	}
 	l.loaded[p] = types.NewPackage(p.PkgPath, p.Name) // for an import cycle
-	fail := func(err error) { l.errs[p] = cmp.Or(l.errs[p], err) }
+	fail := func(err error) {
+		if failed := (types.Error{}); !errors.As(err, &failed) || !failed.Soft {
+			l.errs[p] = cmp.Or(l.errs[p], err)
+		}
+	}
 	for _, e := range p.Errors {
 		fail(e)
 	}
@@ -130,19 +136,31 @@ func (l *loader) add(info *types.Info) {
 
 func (l *loader) parse(p *packages.Package, fset *token.FileSet, fail func(error)) (files []*ast.File) {
 	for _, name := range p.GoFiles {
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		content, err := os.ReadFile(name)
+		if err != nil {
+			fail(err)
+			continue
+		}
+		file, err := parser.ParseFile(fset, name, content, parser.SkipObjectResolution)
 		if err != nil {
 			fail(err)
 		}
 		if file == nil {
 			continue
 		}
-		if !l.own(p) {
+		if !l.own(p) || isGenerated(content) && !mentionsSQL.Match(content) {
 			reduce(file, p)
 		}
 		files = append(files, file)
 	}
 	return files
+}
+
+var mentionsSQL = regexp.MustCompile(`(?i)\b(insert|replace)\b|\.(exec|query|prepare|raw|table|into)\w*\(`)
+
+// isGenerated reports whether a file is generated, for example by protoc. Such files are large.
+func isGenerated(content []byte) bool {
+	return bytes.Contains(content, []byte("// Code generated ")) && bytes.Contains(content, []byte(" DO NOT EDIT.\n"))
 }
 
 // importer imports the packages that a package imports.

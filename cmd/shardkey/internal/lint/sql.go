@@ -194,6 +194,8 @@ func (s script) dialect() string {
 			return "ON CONFLICT is PostgreSQL's and SQLite's, and MySQL refuses it"
 		case s.is(i, "DEFAULT") && s.is(i+1, "VALUES"):
 			return "DEFAULT VALUES is PostgreSQL's and SQLite's, and MySQL refuses it"
+		case s.is(i, "USING") && s.is(i+1, "TTL"), s.word(i) == ")" && s.is(i+1, "IF") && s.is(i+2, "NOT"):
+			return s.word(i+1) + " after the values is Cassandra's, and MySQL refuses it"
 		case dollar.MatchString(s.word(i)):
 			return s.word(i) + " is a placeholder of PostgreSQL, and MySQL refuses it"
 		case s.word(i) == ":" && s.word(i+1) == ":" && s.tokens[i+1].Start == t.End:

@@ -57,6 +57,8 @@ func dialects(db *sql.DB, d dialect, store interface{ Run(string, ...any) }, ses
 	db.Exec("INSERT INTO t_order (user_id) VALUES (?::bigint)")                           // foreign
 	db.Exec("INSERT INTO t_order DEFAULT VALUES")                                         // foreign
 	db.Exec("INSERT INTO t_order (user_id, a) VALUES (?, 'ON CONFLICT $1::x')")           // filled
+	db.Exec("INSERT INTO t_order (user_id) VALUES (?) IF NOT EXISTS")                     // foreign
+	db.Exec("INSERT INTO t_order (user_id) VALUES (?) USING TTL ?")                       // foreign
 	now := "NOW()"
 	if d.sqlite {
 		now = "datetime()"
