@@ -179,7 +179,37 @@ func (d *database) look() (err error) {
 		}
 	}
 	d.unlisted(listed)
+	d.narrow(listed)
 	return nil
+}
+
+// narrow reports the columns that may hold a key and are too small for it.
+func (d *database) narrow(listed map[string][]*schema.Table) {
+	var keys []futureKeys
+	known := map[schema.ColumnOf]bool{}
+	for _, t := range d.rule.Tables() {
+		for _, actual := range listed[t.Logical] {
+			known[schema.ColumnOf{Table: actual, Column: actual.Column(t.Column)}] = true
+			for _, c := range d.schema.ReferringByName(actual, t.Logical, t.Column) {
+				known[c] = true
+			}
+		}
+		if len(listed[t.Logical]) > 0 {
+			keys = append(keys, d.futureKeys(&t))
+		}
+	}
+	columns := d.schema.Narrow(func(c schema.ColumnOf) bool {
+		return known[c] || !slices.ContainsFunc(keys, func(k futureKeys) bool {
+			unfit, _ := k.unfit(c.Column.Holds())
+			return k.isInteger && unfit != nil
+		})
+	})
+	if names := d.schema.Names(columns); len(names) > 0 {
+		d.add(Finding{Severity: Info, Check: "reference",
+			What: fmt.Sprintf("integer columns below BIGINT whose names refer to no key: %s", strings.Join(names, ", ")),
+			Why:  "if one of them holds a key of the rule, new keys cannot be stored there, or are truncated",
+			Fix:  "-- make those that hold a key BIGINT"})
+	}
 }
 
 // schemas are those that the rule names.

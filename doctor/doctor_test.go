@@ -123,7 +123,7 @@ func run(t *testing.T, dsn, text string) {
 const healthy = `
 CREATE TABLE t_order_0 (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT);
 CREATE TABLE t_order_1 (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT);
-CREATE TABLE t_order_item (item_id INT NOT NULL PRIMARY KEY, order_id BIGINT NOT NULL);
+CREATE TABLE t_order_item (item_id BIGINT NOT NULL PRIMARY KEY, order_id BIGINT NOT NULL);
 INSERT INTO t_order_0 VALUES (1095292305367040001, 1), (17, 2);
 `
 
@@ -174,6 +174,8 @@ func TestExamine_findsEach(t *testing.T) {
 		{"AUTO_INCREMENT elsewhere", snowflakes, "ALTER TABLE t_order_1 ADD n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "info: auto-increment t_order.order_id (t_order_1): column n", "", false},
 		{"a narrow column by name", snowflakes, "ALTER TABLE t_order_item MODIFY order_id INT NOT NULL", "warning: reference t_order.order_id (t_order_0, t_order_1): from its name a reference to the key: column order_id of t_order_item is int",
 			"ALTER TABLE `t_order_item` MODIFY `order_id` bigint NOT NULL", true},
+		{"narrow columns of other names", snowflakes, "ALTER TABLE t_order_item ADD actor INT UNSIGNED, ADD flag TINYINT, ADD big BIGINT; CREATE TABLE t_log_1 (link MEDIUMINT); CREATE TABLE t_log_2 (link MEDIUMINT)",
+			"info: reference: integer columns below BIGINT whose names refer to no key: t_log_….link (mediumint", "make those that hold a key BIGINT", false},
 		{"a narrow foreign key", snowflakes, "SET foreign_key_checks = 0; ALTER TABLE t_order_0 MODIFY order_id INT NOT NULL; CREATE TABLE t_child (a INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id))",
 			"error: key-type t_order.order_id (t_order_0)", "ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `t_order_0` (`order_id`)", true},
 		{"a foreign key of another type", snowflakes, "DROP TABLE t_order_0; SET foreign_key_checks = 0; CREATE TABLE t_child (a INT DEFAULT 3, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id) ON DELETE CASCADE); CREATE TABLE t_order_0 LIKE t_order_1",

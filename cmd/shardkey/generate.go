@@ -90,10 +90,9 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 			err = closeErr // a worker ID could not be released
 		}
 	}()
-	t := lookup(live, f.table)
-	if t == nil {
-		return fmt.Errorf("%s has no table %s; its tables are %s%s",
-			r.Name(), quoted(f.table), list(tableNames(r)), didYouMean(f.table, allTableNames(r)))
+	t, err := f.find(r, live)
+	if err != nil {
+		return err
 	}
 	v, err := f.keys(ctx, t)
 	if f.verbose {
@@ -133,8 +132,25 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 	if err != nil {
 		return nil, nil, err
 	}
+	// A wrong name is reported before a missing DSN.
+	if named, err := p.open(r, offlineDSN); err == nil {
+		_, err = f.find(r, named)
+		_ = named.Close() // can't fail: it has leased nothing
+		if err != nil {
+			return nil, nil, err
+		}
+	}
 	live, err = p.openWith(r, f.dsns)
 	return r, live, err
+}
+
+// find returns the table of --table.
+func (f *generateFlags) find(r *rule.Rule, live *rule.Live) (*rule.Table, error) {
+	if t := lookup(live, f.table); t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("%s has no table %s; its tables are %s%s",
+		r.Name(), quoted(f.table), list(tableNames(r)), didYouMean(f.table, allTableNames(r)))
 }
 
 // typedRule returns a rule with one table, whose generator has the type and properties of

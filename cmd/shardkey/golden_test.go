@@ -100,6 +100,7 @@ func TestGolden(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	t.Setenv("GOWORK", "off") // the packages in testdata/lint/app are a module
 	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("CGO_ENABLED", "1") // also on machines without a C compiler
 	writtenByOwner(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "*.golden"))
 	if err != nil || len(files) != 10 {
@@ -205,7 +206,7 @@ func TestDocs_names(t *testing.T) {
 	_, fields, _ := strings.Cut(text, "## JSON")
 	for _, v := range []any{
 		decodedKeys{}, decoded{}, guess{}, interval{}, checkedRules{}, checkedRule{}, component{}, checkedTable{}, problem{},
-		planned{}, plannedInsert{}, planFinding{}, lintFindings{}, lint.Finding{}, generatedKeys{}, workerStores{},
+		planned{}, plannedInsert{}, planFinding{}, lintFindings{}, lint.Finding{}, lint.Summary{}, generatedKeys{}, workerStores{},
 		workerStore{}, storeUser{}, workerIDRecord{}, doctorReport{}, newRule{}, version{},
 	} {
 		typ := reflect.TypeOf(v)

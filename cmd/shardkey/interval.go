@@ -28,6 +28,9 @@ func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
 	if err != nil {
 		return usagef("--range: %v", err)
 	}
+	if !from.Before(until) {
+		return usagef("--range: expected an end after the start %s, found %s", formatTime(from, zone), formatTime(until, zone))
+	}
 	first, last, err := layout.KeyRange(from, until)
 	if err != nil {
 		return err

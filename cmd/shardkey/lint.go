@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/spf13/cobra"
@@ -28,8 +30,9 @@ the go command. If an argument is -, or if there is none and input is piped, it 
 from standard input.
 
 In Go packages it checks the strings that reach Exec, Query, Prepare and similar methods
-of database/sql, sqlx, GORM and bun, and the tables that query builders insert into. It
-connects to no server, and reads a table's columns from CREATE TABLE in the files.
+of database/sql, sqlx, GORM, xorm and bun, and the computed tables that query builders
+insert into. It compiles nothing and connects to no server. It reads a table's columns from
+CREATE TABLE in the files.
 
 It prints each statement with its place, outcome and reason. The outcomes are
   filled    keys are generated, or arguments decide whether they are
@@ -37,10 +40,14 @@ It prints each statement with its place, outcome and reason. The outcomes are
   refused   shardkey doesn't send it, or the server is certain to refuse it
   unfilled  the server stores rows without a generated key
   changed   an UPDATE changes a key
-  unknown   the statement is computed at run time
+  foreign   the statement is another database's, such as SQLite's, and MySQL refuses it
+  unknown   the statement is computed at run time, or reaches no function that lint knows
+
+At the end it reports on standard error what it has read. It counts, but doesn't check,
+calls that store models of GORM or xorm, and query builders with a constant table.
 
 The exit status is 1 if a statement is refused, unfilled or changed, or if its table is
-computed at run time. It is 2 if a file or package can't be read.`,
+computed at run time. It is 2 if a file or package can't be read, or a package has errors.`,
 		Example: `  shardkey lint --problems ./... migrations/
   shardkey lint --rule rule.yaml < schema.sql`,
 		RunE: func(c *cobra.Command, args []string) error { return p.lint(c, f, p.arguments(args)) },
@@ -57,6 +64,7 @@ computed at run time. It is 2 if a file or package can't be read.`,
 // lintFindings is the output of lint.
 type lintFindings struct {
 	Findings []lint.Finding `json:"findings"`
+	Summary  lint.Summary   `json:"summary"`
 }
 
 func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
@@ -73,6 +81,8 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	}
 	defer o.Close()
 	l := o.linter()
+	show := &progress{warn: p.warn}
+	l.Progress = show.step
 	if slices.Contains(args, "-") {
 		content, err := p.readAll()
 		if err != nil {
@@ -81,16 +91,22 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 		l.Text(stdinName, string(content))
 		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "-" })
 	}
-	if err := lintAll(l, args, f.tests); err != nil {
+	err = lintAll(l, args, f.tests)
+	if show.stop(); err != nil {
 		return usagef("%v", err)
 	}
-	v := lintFindings{Findings: []lint.Finding{}}
+	v := lintFindings{Findings: []lint.Finding{}, Summary: l.Summary()}
 	for _, found := range l.Findings() {
 		if !f.problems || found.IsProblem() {
 			v.Findings = append(v.Findings, found)
 		}
 	}
-	return p.answer(v, v.print, slices.ContainsFunc(v.Findings, lint.Finding.IsProblem))
+	err = p.answer(v, v.print, slices.ContainsFunc(v.Findings, lint.Finding.IsProblem))
+	p.warn(v.Summary.String())
+	if w := v.Summary.Warnings; len(w) > 0 {
+		return usagef("%s", strings.Join(w, "\n"))
+	}
+	return err
 }
 
 func (v lintFindings) print(w io.Writer) {
@@ -142,4 +158,44 @@ func asPattern(dir string) string {
 		return dir
 	}
 	return "./" + dir
+}
+
+// progress prints the steps of a command that takes longer than two seconds.
+type progress struct {
+	warn func(string)
+
+	mu    sync.Mutex
+	timer *time.Timer
+	slow  bool
+	last  string
+}
+
+func (p *progress) step(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch p.last = text; {
+	case p.slow:
+		p.warn(text)
+	case p.timer == nil:
+		p.timer = time.AfterFunc(2*time.Second, p.begin)
+	}
+}
+
+// begin prints the step that is running.
+func (p *progress) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last != "" {
+		p.slow = true
+		p.warn(p.last)
+	}
+}
+
+// stop ends the last step. Nothing is printed after it.
+func (p *progress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last = ""; p.timer != nil {
+		p.timer.Stop()
+	}
 }

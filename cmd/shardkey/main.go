@@ -201,8 +201,21 @@ func addBuiltins(root *cobra.Command) {
 		switch c.Name() {
 		case "help":
 			c.Short = "show the help of a command"
+			c.Args = func(_ *cobra.Command, args []string) error {
+				if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+					return usagef("there is no command %s", quoted(strings.Join(args, " ")))
+				}
+				return nil
+			}
 		case "completion":
 			c.Short = "print the completion script of a shell"
+			c.Args = cobra.ArbitraryArgs
+			c.RunE = func(c *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return c.Help()
+				}
+				return usagef("expected one of bash, zsh, fish, powershell, found %s", quoted(args[0]))
+			}
 		}
 	}
 }

@@ -136,6 +136,13 @@ func (t *Table) Uniqueness(column string) (alone bool, with []string) {
 	return false, with
 }
 
+// IsState reports whether the table has the columns of one in which generators and worker-ID
+// assigners keep their state. Its name is configurable.
+func (t *Table) IsState() bool {
+	has := func(a, b string) bool { return t.Column(a) != nil && t.Column(b) != nil }
+	return has("namespace", "worker_id") || has("biz_tag", "max_id") || has("id", "stub") && len(t.Columns) == 2
+}
+
 // Leads reports whether an index begins with the column, so that its maximum is found
 // at once.
 func (t *Table) Leads(column string) bool {
@@ -239,6 +246,46 @@ func (d *Database) ReferringByName(t *Table, logical, key string) (list []Column
 		}
 	}
 	return list
+}
+
+// Narrow returns the integer columns that are smaller than BIGINT and may hold a key of another
+// table, although neither a foreign key nor AUTO_INCREMENT shows what they hold. TINYINT is left out
+// as too small. skip reports the columns that are known.
+func (d *Database) Narrow(skip func(ColumnOf) bool) (list []ColumnOf) {
+	for _, t := range d.Tables {
+		if t.Outside || t.IsView || t.IsState() {
+			continue
+		}
+		for _, c := range t.Columns {
+			of, most := ColumnOf{t, c}, c.Holds().High
+			isSmall := c.IsInteger() && !c.AutoIncrement && c.Generated == "" && most > 1<<8 && most < 1<<62
+			if isSmall && !d.IsLinked(of) && !skip(of) {
+				list = append(list, of)
+			}
+		}
+	}
+	return list
+}
+
+// Names returns the names of columns with their types, once for tables that differ in the numbers at
+// the end of their names.
+func (d *Database) Names(columns []ColumnOf) (names []string) {
+	for _, c := range columns {
+		of := func(table string) string { return fmt.Sprintf("%s.%s (%s)", table, c.Column.Name, c.Column.Type) }
+		base := strings.TrimRight(d.Shown(c.Table), "0123456789")
+		isSibling := func(o ColumnOf) bool {
+			return o.Table != c.Table && strings.TrimRight(d.Shown(o.Table), "0123456789") == base &&
+				strings.EqualFold(o.Column.Name, c.Column.Name)
+		}
+		name := of(d.Shown(c.Table))
+		if slices.ContainsFunc(columns, isSibling) {
+			name = of(base + "…")
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Widen returns the statements that give columns other types, with those that foreign

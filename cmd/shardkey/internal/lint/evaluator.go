@@ -41,9 +41,13 @@ type evaluator struct {
 	*source
 	// first means that the string begins a statement. Each value of a variable is then a
 	// statement.
-	first  bool
-	bound  map[*types.Var]string // arguments of the function that is evaluated
-	within []types.Object        // variables and functions that are evaluated, outermost first
+	first bool
+	// choice selects one of several values of a variable, or results of a function, in other parts
+	// of a string. choices is raised to their number.
+	choice  int
+	choices *int
+	bound   map[*types.Var]string // arguments of the function that is evaluated
+	within  []types.Object        // variables and functions that are evaluated, outermost first
 }
 
 // enter returns the evaluator for a variable's values or a function's results. ok is false if
@@ -56,10 +60,20 @@ func (v evaluator) enter(o types.Object) (inner evaluator, ok bool) {
 	return v, true
 }
 
-// text returns an expression's only candidate, or a hole if there are several.
+// text returns the chosen candidate of an expression.
 func (v evaluator) text(e ast.Expr) string {
 	v.first = false
-	return only(v.candidates(e))
+	return v.chosen(v.candidates(e))
+}
+
+// chosen returns the chosen string of a list, or a hole if one of several is unknown.
+func (v evaluator) chosen(list []candidate) string {
+	isUnknown := func(c candidate) bool { return c.text == hole }
+	if v.choices == nil || len(list) < 2 || slices.ContainsFunc(list, isUnknown) {
+		return only(list)
+	}
+	*v.choices = max(*v.choices, len(list))
+	return list[v.choice%len(list)].text
 }
 
 // only returns the only string of a list, or a hole if there are several.
@@ -92,6 +106,7 @@ func (v evaluator) candidates(e ast.Expr) (list []candidate) {
 	e = ast.Unparen(e)
 	v.used[e] = true
 	if value := v.info.Types[e].Value; value != nil {
+		v.use(e)
 		switch value.Kind() {
 		case constant.String:
 			return here(constant.StringVal(value))
@@ -115,10 +130,27 @@ func (v evaluator) candidates(e ast.Expr) (list []candidate) {
 	case *ast.CallExpr:
 		list = v.call(e)
 	}
-	if list == nil || !v.first && len(list) > 1 {
-		return here(only(list))
+	switch {
+	case list == nil:
+		return here(hole)
+	case !v.first && len(list) > 1:
+		return here(v.chosen(list))
 	}
 	return list
+}
+
+// use marks a constant expression, its parts, and the constants that it names as used.
+func (v evaluator) use(e ast.Expr) {
+	for n := range ast.Preorder(e) {
+		if part, ok := n.(ast.Expr); ok {
+			v.used[part] = true
+		}
+		id, _ := n.(*ast.Ident)
+		if of := v.info.Uses[id]; v.constants[of] != nil && !v.sent[of] {
+			v.sent[of] = true
+			v.use(v.constants[of])
+		}
+	}
 }
 
 func extend(list []candidate, text string) {
@@ -155,7 +187,7 @@ func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
 	case len(values) == 0 && v.declared[of] && len(added) > 0:
 		list = here("")
 	case !v.first:
-		list = here(only(list))
+		list = here(v.chosen(list))
 	}
 	extend(list, inner.joined(added, ""))
 	return list
@@ -192,7 +224,7 @@ func (v evaluator) returns(call *ast.CallExpr, result int) (list []candidate) {
 		if result < len(results) {
 			text = inner.text(results[result])
 		} else if passed, ok := ast.Unparen(results[0]).(*ast.CallExpr); ok {
-			text = only(inner.returns(passed, result))
+			text = inner.chosen(inner.returns(passed, result))
 		}
 		if text != "" && !slices.Contains(list, candidate{text: text}) {
 			list = append(list, candidate{text: text})

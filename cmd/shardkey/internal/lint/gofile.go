@@ -3,35 +3,35 @@ package lint
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
-
-	"golang.org/x/tools/go/packages"
 )
+
+// maxMemory is the memory in bytes above which Packages collects garbage more often.
+const maxMemory = 288 << 20
 
 // Packages checks the statements of Go packages: the strings that reach the methods of
 // database/sql, sqlx, GORM and bun, and the tables that query builders insert into. It
 // includes the packages' tests if tests is set.
 func (l *Linter) Packages(patterns []string, tests bool) error {
-	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
-		packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps | packages.NeedModule
-	loaded, err := packages.Load(&packages.Config{Mode: mode, Tests: tests}, patterns...)
+	// Statements need few of the many objects that the type checker makes.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(maxMemory))
+	loaded, err := load(patterns, tests, l.Progress)
 	if err != nil {
 		return err
 	}
-	for _, p := range loaded {
-		for _, e := range p.Errors {
-			return fmt.Errorf("package %s: %w", p.PkgPath, e)
-		}
-	}
+	l.summary.Packages += len(loaded.roots)
+	l.summary.Warnings = append(l.summary.Warnings, loaded.warnings()...)
 	g := &goCode{l, evaluator{source: newSource(loaded)}}
 	for _, visit := range []func(ast.Node){g.node, g.unsent} {
-		for _, p := range loaded {
+		for _, p := range loaded.roots {
 			for _, file := range p.Syntax {
 				for n := range ast.Preorder(file) {
 					visit(n)
@@ -62,6 +62,9 @@ var (
 	inserts = regexp.MustCompile(`^(Insert|InsertInto|ReplaceInto|Into)$`)
 )
 
+// maxChoices limits the variants of a statement that are checked.
+const maxChoices = 8
+
 func (g *goCode) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -74,6 +77,10 @@ func (g *goCode) node(n ast.Node) {
 		name := g.name(n)
 		if sends.MatchString(name) {
 			g.query(n)
+		}
+		switch {
+		case stores.MatchString(name) && g.storesModel(n), name == "NewInsert":
+			g.uncheck(n)
 		}
 		switch {
 		case stores.MatchString(name):
@@ -91,8 +98,32 @@ func (g *goCode) node(n ast.Node) {
 		}
 		if table := g.tableOf(n); table != nil && inserts.MatchString(name) {
 			g.builderTable(table)
+			if len(g.lookup("", plain(g.text(table)))) > 0 {
+				g.uncheck(n)
+			}
 		}
 	}
+}
+
+// storesModel reports whether a call passes a model to a parameter of any type.
+func (g *goCode) storesModel(call *ast.CallExpr) bool {
+	params := g.function(call).Signature().Params()
+	if len(call.Args) == 0 || params.Len() == 0 || params.Len() > 2 {
+		return false
+	}
+	typ, arg := params.At(params.Len()-1).Type(), g.info.TypeOf(call.Args[min(params.Len(), len(call.Args))-1])
+	if list, ok := typ.(*types.Slice); ok && g.function(call).Signature().Variadic() {
+		typ = list.Elem()
+	}
+	return types.IsInterface(typ) && !isString(arg) && (arg == nil || !types.IsInterface(arg))
+}
+
+// uncheck counts a call that may store rows and isn't checked.
+func (g *goCode) uncheck(call *ast.CallExpr) {
+	if g.unchecked == nil {
+		g.unchecked = map[token.Position]bool{}
+	}
+	g.unchecked[g.position(call)] = true
 }
 
 // tableOf returns the first argument of a call if it is a string.
@@ -148,45 +179,89 @@ func (g *goCode) inspect(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 // query checks the statements that a call may send.
 func (g *goCode) query(call *ast.CallExpr) {
 	fn := g.function(call)
-	params := fn.Type().(*types.Signature).Params()
+	params := fn.Signature().Params()
 	for i := range min(params.Len(), len(call.Args)) {
-		if !isString(params.At(i).Type()) {
+		isQuery := isString(params.At(i).Type())
+		if i == 0 && fn.Signature().Variadic() { // xorm's Exec(sqlOrArgs ...any)
+			isQuery = isQuery || isString(g.info.TypeOf(call.Args[0]))
+		}
+		if !isQuery {
 			continue
 		}
-		first := g.evaluator
-		first.first = true
-		for _, c := range first.candidates(call.Args[i]) {
-			at := c.at
-			if at == nil {
-				at = call.Args[i]
-			}
-			plain := plain(c.text)
-			text := arguments(plain, fn)
-			if plain != c.text || strings.Contains(text, hole) {
-				g.found(at, "", g.composed(text))
-			} else {
-				g.found(at, plain, g.Statement(text))
+		first, choices := g.evaluator, 1
+		first.first, first.choices = true, &choices
+		for ; first.choice < min(choices, maxChoices); first.choice++ {
+			for _, c := range first.candidates(call.Args[i]) {
+				g.send(c, call.Args[i], fn)
 			}
 		}
 		return
 	}
 }
 
-// unsent checks an INSERT with a computed table that reaches no known function. An unknown
-// function may send it.
+// send checks one statement that a call of fn sends. arg is the argument of the call.
+func (g *goCode) send(c candidate, arg ast.Expr, fn *types.Func) {
+	if c.at != nil {
+		arg = c.at
+	}
+	plain := plain(c.text)
+	text := arguments(plain, fn)
+	g.count(g.position(arg), text)
+	if plain != c.text || strings.Contains(text, hole) {
+		g.found(arg, "", g.composed(text))
+	} else {
+		g.found(arg, plain, g.Statement(text))
+	}
+}
+
+// unsent checks an INSERT that reaches no known function. An unknown function may send it. Of
+// INSERTs that are computed, only those with a computed table are reported.
 func (g *goCode) unsent(n ast.Node) {
+	if call, ok := n.(*ast.CallExpr); ok && g.prints(call) {
+		for _, arg := range call.Args {
+			g.used[ast.Unparen(arg)] = true
+		}
+	}
 	e, ok := n.(ast.Expr)
 	switch n.(type) {
-	case *ast.BinaryExpr, *ast.CallExpr:
+	case *ast.BinaryExpr, *ast.CallExpr, *ast.BasicLit, *ast.Ident:
 	default:
 		return
 	}
 	if !ok || g.used[e] || !isString(g.info.TypeOf(e)) {
 		return
 	}
-	if text := plain(g.text(e)); g.read(text).isInsert() {
-		g.found(e, "", slices.DeleteFunc(g.composed(text), func(f Finding) bool { return !f.computed }))
+	isConstant := g.info.Types[e].Value != nil
+	if id, ok := e.(*ast.Ident); ok {
+		value := g.constants[g.info.Uses[id]]
+		if value == nil || g.sent[g.info.Uses[id]] {
+			return
+		}
+		e = value
 	}
+	text := plain(g.text(e))
+	if !g.read(text).isInsert() {
+		return
+	}
+	if !isConstant {
+		g.found(e, "", slices.DeleteFunc(g.composed(text), func(f Finding) bool { return !f.computed }))
+		return
+	}
+	found := g.Statement(text)
+	for i, f := range found {
+		if f.Outcome != Foreign {
+			found[i].Outcome = Unknown
+			found[i].Reason = fmt.Sprintf("reaches no function that lint knows; if it is sent: %s, %s", f.Outcome, f.Reason)
+		}
+	}
+	g.found(e, text, found)
+}
+
+// prints reports whether a call can't send its arguments.
+func (g *goCode) prints(call *ast.CallExpr) bool {
+	fn := g.function(call)
+	return fn != nil && fn.Pkg() != nil &&
+		slices.Contains([]string{"errors", "fmt", "log", "log/slog", "testing"}, fn.Pkg().Path())
 }
 
 // table checks the table that a query builder inserts into.
@@ -204,11 +279,17 @@ func (g *goCode) builderTable(e ast.Expr) {
 	}
 }
 
+// position returns the place of an expression, relative to the working directory.
+func (g *goCode) position(e ast.Expr) token.Position {
+	at := g.fset.Position(e.Pos())
+	at.Filename = relative(at.Filename)
+	return at
+}
+
 // found reports findings about a string expression. If it is a raw string with content text,
 // findings have their place in it. Other findings have the place of the expression.
 func (g *goCode) found(e ast.Expr, text string, found []Finding) {
-	start := g.fset.Position(e.Pos())
-	start.Filename = relative(start.Filename)
+	start := g.position(e)
 	if literal, ok := ast.Unparen(e).(*ast.BasicLit); ok && strings.HasPrefix(literal.Value, "`") {
 		start.Column++
 	} else {

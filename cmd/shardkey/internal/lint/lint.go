@@ -29,6 +29,8 @@ const (
 	Unfilled Outcome = "unfilled"
 	// Changed: an UPDATE changes the key of a row.
 	Changed Outcome = "changed"
+	// Foreign: the statement is written for another database, and MySQL refuses it.
+	Foreign Outcome = "foreign"
 	// Unknown: the statement, or the name of its table, is computed at run time.
 	Unknown Outcome = "unknown"
 )
@@ -59,6 +61,37 @@ func (f Finding) IsProblem() bool {
 	return f.computed || f.Outcome == Refused || f.Outcome == Unfilled || f.Outcome == Changed
 }
 
+// Summary counts what a Linter has read and judged.
+type Summary struct {
+	Packages   int `json:"packages"`   // of Go, without those that they import
+	Files      int `json:"files"`      // of SQL
+	Statements int `json:"statements"` // on sharded tables
+	// OtherInserts are the INSERTs into tables that the rule doesn't have.
+	OtherInserts int `json:"otherInserts"`
+	// Unchecked are the calls of ORMs and query builders that may store rows of such tables.
+	Unchecked int `json:"unchecked"`
+	// Warnings are packages with errors. Statements in them may be missing.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// String returns the summary in one line, without the warnings.
+func (s Summary) String() string {
+	text := fmt.Sprintf("read %s and %s: %s on tables of the rule, %s into other tables",
+		counted(s.Packages, "Go package"), counted(s.Files, "SQL file"),
+		counted(s.Statements, "statement"), counted(s.OtherInserts, "INSERT"))
+	if s.Unchecked > 0 {
+		text += fmt.Sprintf("; not checked: %s of ORMs and query builders that may store rows", counted(s.Unchecked, "call"))
+	}
+	return text
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // Linter checks statements and collects findings. It is not safe for concurrent use.
 type Linter struct {
 	// Connector plans the statements.
@@ -67,10 +100,41 @@ type Linter struct {
 	Names []string
 	// Mode is the sql_mode of the sessions.
 	Mode sqltoken.Mode
+	// Progress is called with each step of Packages before it begins.
+	Progress func(step string)
 
 	columns  map[string][]string // from CREATE TABLE, by the table's name in lower case
 	findings []Finding
 	seen     map[Finding]bool // a package and its test variant share files
+	summary  Summary
+	others   map[token.Position]int // INSERTs into other tables
+	// unchecked are the calls of ORMs and query builders that may store rows.
+	unchecked map[token.Position]bool
+}
+
+// Summary returns the counts so far.
+func (l *Linter) Summary() Summary {
+	s := l.summary
+	places := map[string]bool{} // a statement that is built in several ways has several findings
+	for _, f := range l.findings {
+		places[fmt.Sprint(f.File, f.Line, f.Column)] = true
+	}
+	s.Statements, s.Unchecked = len(places), len(l.unchecked)
+	for _, n := range l.others {
+		s.OtherInserts += n
+	}
+	return s
+}
+
+// count records the INSERTs into other tables in a query at a position.
+func (l *Linter) count(at token.Position, text string) {
+	inserts := l.read(text).inserts()
+	if n := len(inserts) - len(l.ruled(inserts)); n > 0 {
+		if l.others == nil {
+			l.others = map[token.Position]int{}
+		}
+		l.others[at] = n
+	}
 }
 
 // Findings returns the findings so far, ordered by file, line and column.
@@ -86,6 +150,9 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	s := l.read(text)
 	inserts := s.inserts()
 	places := l.ruled(inserts)
+	if dialect := s.dialect(); dialect != "" {
+		return l.only(inserts, Foreign, dialect)
+	}
 	plan, err := l.plan(text, places)
 	switch {
 	case errors.Is(err, driver.ErrNoConnection):

@@ -4,10 +4,8 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"maps"
 	"strings"
 
-	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/go/types/typeutil"
 )
 
@@ -20,6 +18,8 @@ type source struct {
 	written   map[*types.Var][]*ast.CallExpr // the calls that write to a strings.Builder or bytes.Buffer
 	declared  map[*types.Var]bool            // the variables declared without a value
 	params    map[*types.Var]bool
+	constants map[types.Object]ast.Expr // their values
+	sent      map[types.Object]bool     // the constants of queries that were checked
 	functions map[types.Object]function
 	// loose are the calls and assignments in conditions and loops, which may run never or
 	// several times.
@@ -40,30 +40,18 @@ type function struct {
 	results [][]ast.Expr // of each return
 }
 
-// newSource reads packages, and the packages of the same module that they import.
-func newSource(loaded []*packages.Package) *source {
+// newSource reads the files of packages.
+func newSource(l *loader) *source {
 	s := &source{
-		info: types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
-			Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}},
+		fset: l.fset, info: l.info,
 		values: map[*types.Var][]value{}, added: map[*types.Var][]ast.Expr{}, written: map[*types.Var][]*ast.CallExpr{},
-		declared: map[*types.Var]bool{}, params: map[*types.Var]bool{}, functions: map[types.Object]function{},
-		loose: map[ast.Node]bool{}, used: map[ast.Expr]bool{},
+		declared: map[*types.Var]bool{}, params: map[*types.Var]bool{}, constants: map[types.Object]ast.Expr{}, sent: map[types.Object]bool{},
+		functions: map[types.Object]function{},
+		loose:     map[ast.Node]bool{}, used: map[ast.Expr]bool{},
 	}
-	var files []*ast.File
-	packages.Visit(loaded, nil, func(p *packages.Package) {
-		if p.Module == nil || !p.Module.Main || p.TypesInfo == nil {
-			return
-		}
-		s.fset = p.Fset
-		maps.Copy(s.info.Types, p.TypesInfo.Types)
-		maps.Copy(s.info.Defs, p.TypesInfo.Defs)
-		maps.Copy(s.info.Uses, p.TypesInfo.Uses)
-		maps.Copy(s.info.Selections, p.TypesInfo.Selections)
-		files = append(files, p.Syntax...)
-	})
 	// The second pass needs the functions of all files, for their calls.
 	for _, read := range []func(ast.Node) bool{s.declaration, s.statement} {
-		for _, file := range files {
+		for _, file := range l.files {
 			ast.Inspect(file, read)
 		}
 	}
@@ -84,9 +72,22 @@ func (s *source) declaration(n ast.Node) bool {
 	case *ast.ValueSpec:
 		for i, right := range n.Values {
 			s.literal(n.Names[i], right)
+			s.constant(n.Names[i], right)
 		}
 	}
 	return true
+}
+
+// constant records the value of a constant. What counts is where the constant is used.
+func (s *source) constant(name *ast.Ident, value ast.Expr) {
+	if c, ok := s.info.Defs[name].(*types.Const); ok {
+		s.constants[c] = value
+		for n := range ast.Preorder(value) {
+			if part, ok := n.(ast.Expr); ok {
+				s.used[part] = true
+			}
+		}
+	}
 }
 
 // literal records a function literal that a variable is set to.

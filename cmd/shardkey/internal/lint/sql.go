@@ -159,6 +159,9 @@ func (s script) inserts() (found []target) {
 			if s.word(next) == hole && s.is(next+1, "INTO") {
 				next++
 			}
+			if s.is(next, "OR") { // of SQLite
+				next += 2
+			}
 			if next == i+1 && verb != word && !s.is(next, "INTO") {
 				continue
 			}
@@ -177,6 +180,29 @@ func (s script) inserts() (found []target) {
 		}
 	}
 	return found
+}
+
+var dollar = regexp.MustCompile(`^\$\d+$`)
+
+// dialect reports what an INSERT has that MySQL and MariaDB refuse and other databases accept, or "".
+func (s script) dialect() string {
+	for i, t := range s.tokens {
+		switch {
+		case s.is(i, "INSERT") && s.is(i+1, "OR"):
+			return "INSERT OR " + strings.ToUpper(s.word(i+2)) + " is SQLite's, and MySQL refuses it"
+		case s.is(i, "ON") && s.is(i+1, "CONFLICT"):
+			return "ON CONFLICT is PostgreSQL's and SQLite's, and MySQL refuses it"
+		case s.is(i, "DEFAULT") && s.is(i+1, "VALUES"):
+			return "DEFAULT VALUES is PostgreSQL's and SQLite's, and MySQL refuses it"
+		case s.is(i, "USING") && s.is(i+1, "TTL"), s.word(i) == ")" && s.is(i+1, "IF") && s.is(i+2, "NOT"):
+			return s.word(i+1) + " after the values is Cassandra's, and MySQL refuses it"
+		case dollar.MatchString(s.word(i)):
+			return s.word(i) + " is a placeholder of PostgreSQL, and MySQL refuses it"
+		case s.word(i) == ":" && s.word(i+1) == ":" && s.tokens[i+1].Start == t.End:
+			return "the operator :: is PostgreSQL's, and MySQL refuses it"
+		}
+	}
+	return ""
 }
 
 // isInsert reports whether a string is a complete INSERT, not a text that mentions one.
@@ -247,6 +273,9 @@ const computedTable = "table computed at run time"
 // composed returns the findings for a query with holes.
 func (l *Linter) composed(text string) (found []Finding) {
 	s := l.read(text)
+	if dialect := s.dialect(); dialect != "" {
+		return l.only(s.inserts(), Foreign, dialect)
+	}
 	for _, t := range append(s.inserts(), s.loads()...) {
 		rules := l.lookup(t.schema, t.name)
 		if len(rules) == 0 {

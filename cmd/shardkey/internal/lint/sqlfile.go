@@ -28,6 +28,8 @@ func (l *Linter) Text(name, text string) {
 
 func (l *Linter) statements(name, text string) {
 	var all []Finding
+	l.summary.Files++
+	l.count(token.Position{Filename: name}, text)
 	for _, s := range l.split(text) {
 		statement := sqlcArguments(text[s.start:s.end])
 		found := l.Statement(statement)

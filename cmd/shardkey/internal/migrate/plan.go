@@ -83,6 +83,7 @@ type migration struct {
 	d    *schema.Database
 	live *rule.Live
 	keys []key
+	wide []schema.Change // the columns that become BIGINT
 	plan *Plan
 }
 
@@ -197,6 +198,7 @@ func (m *migration) widen() (err error) {
 			}
 		}
 	}
+	m.wide = changes
 	m.plan.Widen, err = m.d.Widen(m.ctx, m.q, changes)
 	return err
 }
@@ -215,7 +217,8 @@ func computed(t *schema.Table, from string) (list []*schema.Column) {
 func (m *migration) auto() error {
 	linked := false
 	for _, k := range m.keys {
-		maximum := fmt.Sprintf("SELECT MAX(%s) FROM %s", sqltoken.QuoteIdentifier(k.Column.Name), m.d.Quoted(k.Table))
+		maximum := fmt.Sprintf("SELECT MAX(%s) AS %s FROM %s", sqltoken.QuoteIdentifier(k.Column.Name),
+			sqltoken.QuoteIdentifier(shortened(k.Table.Name+"_"+k.Column.Name)), m.d.Quoted(k.Table))
 		m.plan.Maxima = append(m.plan.Maxima, maximum)
 		if !k.Column.AutoIncrement {
 			continue
@@ -231,6 +234,14 @@ func (m *migration) auto() error {
 		m.plan.Auto = append(slices.Insert(m.plan.Auto, 0, "SET foreign_key_checks = 0"), "SET foreign_key_checks = 1")
 	}
 	return nil
+}
+
+// shortened cuts a name to the 64 characters that an alias of a column is safe with.
+func shortened(name string) string {
+	if r := []rune(name); len(r) > 64 {
+		return string(r[:64])
+	}
+	return name
 }
 
 var (
@@ -288,10 +299,19 @@ func (m *migration) notes() error {
 	if n := len(m.d.Shards); n > 1 {
 		m.note("vtgate shows the tables of one shard; the other %d shards were not examined", n-1)
 	}
+	if names := m.d.Names(m.d.Narrow(m.isKnown)); len(names) > 0 {
+		m.note("these integer columns below BIGINT are left as they are; if one of them holds a key, "+
+			"make it BIGINT too: %s", strings.Join(names, ", "))
+	}
 	m.note("also change stored programs and triggers with keys in INT variables, and programs that read keys into 32 bits; " +
-		"JavaScript rounds keys above 2^53 (docs/help/faq.md)")
+		"JavaScript rounds keys above 2^53 (https://github.com/shardkey/shardkey/blob/main/docs/help/faq.md)")
 	m.note("foreign keys that the user of --dsn can't see are not included")
 	return nil
+}
+
+// isKnown reports whether the plan makes a column BIGINT.
+func (m *migration) isKnown(c schema.ColumnOf) bool {
+	return slices.ContainsFunc(m.wide, func(w schema.Change) bool { return w.ColumnOf == c })
 }
 
 //go:embed plan.sql.tmpl

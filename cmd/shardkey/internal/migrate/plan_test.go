@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,5 +260,35 @@ func TestPlan_tables(t *testing.T) {
 	plan, err := NewPlan(t.Context(), conn, source, nil, "customer")
 	if err != nil || len(plan.Widen) != 4 || fmt.Sprint(plan.Keys) != "[customer.id]" || strings.Contains(plan.Rule, "orders") {
 		t.Errorf("have: %v, %v\nwant: a foreign key dropped, two columns changed, the key made again", plan, err)
+	}
+}
+
+// A column whose name refers to no key may hold one. Its type is left, and a note names it.
+func TestPlan_narrowColumns(t *testing.T) {
+	if testserver.EachAndOldest(t, TestPlan_narrowColumns) {
+		return
+	}
+	dsn := testserver.Database(t)
+	exec(t, connect(t, dsn), `
+CREATE TABLE customer (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, city_id SMALLINT, flag TINYINT UNSIGNED, since BIGINT);
+CREATE TABLE country (id INT PRIMARY KEY);
+CREATE TABLE audit_log_1 (n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, actor INT UNSIGNED, customer_id INT UNSIGNED);
+CREATE TABLE visitor (link INT, FOREIGN KEY (link) REFERENCES country (id));
+CREATE TABLE audit_log_2 LIKE audit_log_1;
+CREATE TABLE leases (namespace VARCHAR(9), worker_id INT);
+CREATE VIEW v AS SELECT city_id FROM customer;
+`)
+	conn, source := read(t, dsn)
+	plan, err := NewPlan(t.Context(), conn, source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := regexp.MustCompile(`\(\d+\)`) // of MySQL before 8.0.19 and MariaDB
+	have := typ.ReplaceAllString(strings.Join(plan.Notes, "\n"), "")
+	if want := "make it BIGINT too: audit_log_….actor (int unsigned), customer.city_id (smallint)\n"; !strings.Contains(have, want) {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+	if want := "SELECT MAX(`n`) AS `audit_log_1_n` FROM `audit_log_1`"; plan.Maxima[0] != want {
+		t.Errorf("have: %s\nwant: %s", plan.Maxima[0], want)
 	}
 }

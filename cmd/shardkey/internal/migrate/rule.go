@@ -58,9 +58,6 @@ type Rule struct {
 	tables  []ruleTable
 }
 
-// ownTables are those of generators and worker-ID assigners.
-var ownTables = []string{"shardkey_worker", "leaf_alloc", "tickets64"}
-
 // NewRule finds the logical tables of the sources and their key columns: families of tables
 // whose names differ in their numbers or dates only, and tables with AUTO_INCREMENT.
 // With names, which are those of tables or of families, it looks at these only.
@@ -135,8 +132,7 @@ func group(sources []Source) (list []*family) {
 	numbers, names := families{byKey: map[string]*family{}}, families{byKey: map[string]*family{}}
 	for _, s := range sources {
 		for _, t := range s.schema.Tables {
-			isOwn := slices.Contains(ownTables, strings.ToLower(t.Name))
-			if t.IsView || t.Outside || t.Schema != s.schema.Name || isOwn {
+			if t.IsView || t.Outside || t.Schema != s.schema.Name || t.IsState() {
 				continue
 			}
 			m := member{source: s.Name, table: t}

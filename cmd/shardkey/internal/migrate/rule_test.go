@@ -19,8 +19,12 @@ func source(name string, tables ...string) Source {
 		if typ == "" {
 			typ = "bigint"
 		}
+		columns := []*schema.Column{{Name: "id", Type: typ, AutoIncrement: auto}, {Name: "x", Type: "text"}}
+		if typ == "state" { // of worker IDs
+			columns[0], columns[1] = &schema.Column{Name: "namespace"}, &schema.Column{Name: "worker_id"}
+		}
 		d.Tables = append(d.Tables, &schema.Table{
-			Schema: "shop", Name: table, Columns: []*schema.Column{{Name: "id", Type: typ, AutoIncrement: auto}, {Name: "x", Type: "text"}},
+			Schema: "shop", Name: table, Columns: columns,
 			Indexes: []*schema.Index{{Name: "PRIMARY", Unique: true, Columns: []string{"id"}}},
 		})
 	}
@@ -56,7 +60,7 @@ func TestNew_dataNodes(t *testing.T) {
 		{"a key of text", []Source{source("", "t_0 char(36)", "t_1 char(36)", "u bigint auto")}, "u: ; left out t…"},
 		{"no AUTO_INCREMENT and alone", []Source{source("", "t bigint", "u bigint auto")}, "u: ; left out t"},
 		{"a narrow key", []Source{source("", "t_0 int auto", "t_1 int auto")}, "t: t_${0..1} (int)"},
-		{"our own tables", []Source{source("", "shardkey_worker", "Tickets64 bigint auto", "u bigint auto")}, "u: "},
+		{"our own tables", []Source{source("", "leases_1 state", "leases_2 state", "u bigint auto")}, "u: "},
 		{"a name that no rule takes", []Source{source("", "we*ird bigint auto", "u bigint auto")}, "u: ; left out we*ird"},
 		{"a word of YAML's", []Source{source("", "on bigint auto")}, "on: "},
 	} {

@@ -95,8 +95,8 @@ func Concatenated(ctx context.Context, db *sql.DB, n int, s string) {
 	if n > 0 {
 		table = "t_order_1"
 	}
-	db.Exec(into + table + values)                                  // computed
-	if stmt, err := db.Prepare(into + table + values); err == nil { // computed
+	db.Exec(into + table + values)                                  // filled filled
+	if stmt, err := db.Prepare(into + table + values); err == nil { // filled filled
 		stmt.Exec(1)
 	}
 }
