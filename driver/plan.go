@@ -134,7 +134,7 @@ func (p *plan) failed(err error) (followUp, error) {
 		}
 	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
 		// notSupported comes from Vitess, for a sharding column.
-		if p.unguard() {
+		if !p.readsCounts && p.unguard() {
 			return replan, err
 		}
 	}
