@@ -15,11 +15,11 @@ import (
 
 // ShardBits describes the shard bits of a table's keys (基因法, "gene method"): the lowest bits of each
 // key. They carry the shard of another column of the row. The key then selects the same shard as
-// the column does. A Gene never changes and may be used by multiple goroutines at once.
+// the column does. A ShardBits never changes and may be used by multiple goroutines at once.
 //
 // The shard bits are the number of the table that the column's sharding algorithm would select out
 // of 2^Bits tables. MOD, and INLINE with a remainder, give the value modulo 2^Bits. HASH_MOD gives
-// the absolute hash modulo 2^Bits. If the table isn't sharded by the column, Gene uses the
+// the absolute hash modulo 2^Bits. If the table isn't sharded by the column, ShardBits uses the
 // algorithm of the rule's other tables that are sharded by a column of that name. If there are
 // none, it uses MOD for integers and HASH_MOD for strings.
 //
@@ -72,7 +72,7 @@ func (g *ShardBits) String() string {
 	return g.of.String()
 }
 
-// genes sets the Gene of each table, and returns an error if a strategy of the table doesn't match
+// genes sets the ShardBits of each table, and returns an error if a strategy of the table doesn't match
 // it. It also warns about strategies that leave tables empty, because shard bits can make two
 // strategies depend on each other. The generators must have been made.
 func (b *builder) genes() error {
@@ -207,7 +207,7 @@ func (b *builder) usesOf(column string) []columnUse {
 	return b.uses[strings.ToLower(column)]
 }
 
-// agree computes the table's Gene from its strategies. It returns an error if a strategy by the
+// agree computes the table's ShardBits from its strategies. It returns an error if a strategy by the
 // key, or by the column of the shard bits, depends on more than the shard bits.
 func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	var own []*sharding.Strategy

@@ -20,21 +20,6 @@ type seededRule struct {
 	kind kind
 }
 
-func (b seededRule) steps() int {
-	if b.kind.failovers {
-		return failoverSteps
-	}
-	return simSteps
-}
-
-// worlds is the number of worlds in which the bug must be found. Bugs of failovers are rare.
-func (b seededRule) worlds() int {
-	if b.kind.failovers {
-		return 6000
-	}
-	return 3000
-}
-
 var seededRules = []seededRule{
 	{"reserved_until may fall", "rules.go", "func raised(prev Record, want int64) int64 {", "return want", kind{}},
 	{"successor starts at its clock", "rules.go", "func floorAfter(prev Record, now int64, length time.Duration) int64 {",

@@ -17,3 +17,18 @@ func TestSimulation_seededRules(t *testing.T) {
 		})
 	}
 }
+
+func (b seededRule) steps() int {
+	if b.kind.failovers {
+		return failoverSteps
+	}
+	return simSteps
+}
+
+// worlds is the number of worlds in which the bug must be found. Bugs of failovers are rare.
+func (b seededRule) worlds() int {
+	if b.kind.failovers {
+		return 6000
+	}
+	return 3000
+}

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Gene computes the shard bits of keys: the lowest bits of a key, which carry the shard of another
+// ShardBits computes the shard bits of keys: the lowest bits of a key, which carry the shard of another
 // column of the row. The shard bits are a number from 0 to 2^bits−1. It is the number of the table
 // that the column's algorithm selects out of 2^bits tables:
 //
@@ -18,7 +18,7 @@ import (
 //	HASH_MOD, INLINE … hash   the absolute hash modulo 2^bits
 //
 // If the column has no algorithm, MOD is used for numbers and HASH_MOD for strings. With 2^k
-// tables, k ≤ bits, the number of a row's table is its shard bits modulo 2^k. A Gene never changes.
+// tables, k ≤ bits, the number of a row's table is its shard bits modulo 2^k. A ShardBits never changes.
 type ShardBits struct {
 	column    string
 	bits      int
