@@ -974,6 +974,33 @@ func testInsertSelect_keysOfDroppedRows(t *testing.T) {
 	}
 }
 
+// An explicit key of the query is reported as the column stores it, and not at all if the column
+// can't store it.
+func TestInsertSelect_keysThatChange(t *testing.T) {
+	onEachAndOldest(t, testInsertSelect_keysThatChange)
+}
+
+func testInsertSelect_keysThatChange(t *testing.T) {
+	ours, plain := one(t, "sql_mode=%27%27")
+	for _, c := range []struct {
+		key   string
+		bound any
+		want  string
+	}{
+		{"7.0", nil, "7 [7]"}, {"8e0", nil, "8 [8]"}, {"'9'", nil, "9 [9]"}, {"-5", nil, "-5 [-5]"}, {"10.5", nil, "0 [<nil>]"},
+		{"9223372036854775807", nil, "9223372036854775807 [9223372036854775807]"},
+		{"9223372036854775808", nil, "0 [<nil>]"}, {"?", uint64(1 << 63), "0 [<nil>]"}, {"-9223372036854775809", nil, "0 [<nil>]"},
+		{"'99999999999999999999'", nil, "0 [<nil>]"}, {"99999999999999999999", nil, "0 [<nil>]"}, {"1e30", nil, "0 [<nil>]"},
+	} {
+		mustExec(t, plain, "DELETE FROM ruled")
+		args := []any{c.bound}[:strings.Count(c.key, "?")]
+		var keys Keys
+		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a, id) SELECT 1, "+c.key, args...))(t)
+		id, _ := res.LastInsertId()
+		equal(t, fmt.Sprint(id, " ", keys.Values()), c.want, c.key)
+	}
+}
+
 // An INSERT … SELECT is refused if a SET TRANSACTION would apply to its query. The characteristics
 // then apply to the next statement.
 func TestInsertSelect_afterSetTransaction(t *testing.T) {
