@@ -149,6 +149,9 @@ var casesWithParams = map[string][]differentialCase{
 		{"duplicate rows", []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 1), (2, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 		{"IGNORE some", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1), (2)")}},
 	},
+	"parseTime=true": {
+		{"SELECT wrong count", []step{q("INSERT INTO t (a) SELECT 1, 2"), q("INSERT INTO t (a, s) SELECT 1"), q("INSERT INTO t (a, s) SELECT NOW() FROM src"), q("INSERT INTO t (s) SELECT NOW(), a FROM src")}},
+	},
 	"sql_mode=%27ANSI_QUOTES,NO_BACKSLASH_ESCAPES%27": {},
 }
 
