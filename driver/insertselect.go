@@ -41,7 +41,8 @@ func (p *plan) executeSource(
 		return r, done, err
 	}
 	copying := copyrows.Statement{
-		Session: s, Insert: t.in, Key: t.column, Args: args, Keys: keys, RowsAtOnce: p.rules.rowsAtOnce,
+		Session: s, Text: p.key.text, Insert: t.in, Key: t.column, Args: args, Keys: keys,
+		RowsAtOnce: p.rules.rowsAtOnce,
 		Done: func(r *copyrows.Result) {
 			if out != nil {
 				out.set(p, r.Keys())
