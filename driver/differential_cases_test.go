@@ -69,6 +69,8 @@ var cases = []differentialCase{
 	{"IGNORE last", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u, a) VALUES (2, ?), (1, ?)", 1, 2)}},
 	{"IGNORE bound", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (id, u) VALUES (?, 1), (?, 2), (?, 3)", nil, 0, nil)}},
 	{"IGNORE last, keys given before", []step{q("INSERT IGNORE INTO t (id, u) VALUES (38, 5), (?, NULL), (DEFAULT, 5)", 28), q("INSERT INTO t (a) VALUES (1)")}},
+	{"IGNORE expression and keys", []step{q("INSERT IGNORE INTO t (u, id) VALUES (1, NULL), (2, 1 + 1), (3, 235), (3, 273)"),
+		q("INSERT IGNORE INTO t (u, id) VALUES (4, 3 + 1), (5, 236)"), q("INSERT IGNORE INTO t (u, id) VALUES (5, 5 + 1), (6, 237), (6, 7 + 1), (7, 238)")}},
 	{"duplicate new", []step{q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 	{"duplicate changed", []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 	{"duplicate unchanged", []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
@@ -120,6 +122,10 @@ var cases = []differentialCase{
 	{"RETURNING", []step{q("INSERT INTO t (a) VALUES (1) RETURNING id, a")}},
 	{"RETURNING rows", []step{q("INSERT INTO t (a) VALUES (?), (?) RETURNING id", 1, 2)}},
 	{"RETURNING *", []step{q("REPLACE INTO t (a) VALUES (1) RETURNING *")}},
+	{"RETURNING SELECT of existing rows", []step{q("INSERT INTO t (id, u) VALUES (500, 5)"),
+		q("INSERT INTO t (id, a, u) SELECT id, a, 2 + a / 10 FROM src ORDER BY a ON DUPLICATE KEY UPDATE t.a = 1 RETURNING id, a"),
+		q("INSERT IGNORE INTO t (id, a, u) SELECT id + 10, a, 2 + a / 10 FROM src ORDER BY a RETURNING id, a"),
+		q("REPLACE INTO t (id, u) SELECT a, 5 FROM src ORDER BY a RETURNING id")}},
 	{"RETURNING SELECT", []step{q("INSERT INTO t (a) SELECT a FROM src ORDER BY a RETURNING id, a")}},
 
 	// Errors.
@@ -148,6 +154,9 @@ var casesWithParams = map[string][]differentialCase{
 		{"duplicate new", []step{q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 		{"duplicate rows", []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 1), (2, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 		{"IGNORE some", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1), (2)")}},
+	},
+	"parseTime=true": {
+		{"SELECT wrong count", []step{q("INSERT INTO t (a) SELECT 1, 2"), q("INSERT INTO t (a, s) SELECT 1"), q("INSERT INTO t (a, s) SELECT NOW() FROM src"), q("INSERT INTO t (s) SELECT NOW(), a FROM src")}},
 	},
 	"sql_mode=%27ANSI_QUOTES,NO_BACKSLASH_ESCAPES%27": {},
 }

@@ -41,7 +41,8 @@ func (p *plan) executeSource(
 		return r, done, err
 	}
 	copying := copyrows.Statement{
-		Session: s, Insert: t.in, Key: t.column, Args: args, Keys: keys, RowsAtOnce: p.rules.rowsAtOnce,
+		Session: s, Text: p.key.text, Insert: t.in, Key: t.column, Args: args, Keys: keys,
+		RowsAtOnce: p.rules.rowsAtOnce,
 		Done: func(r *copyrows.Result) {
 			if out != nil {
 				out.set(p, r.Keys())
@@ -124,7 +125,7 @@ func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key
 	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
 		return nil, missing, err
 	}
-	if key = k.boundKey(k.table.kind(), v); !k.column.Holds(key) {
+	if key = k.boundKey(k.keyKind(), v); !k.column.Holds(key) {
 		key = nil
 	}
 	return key, false, nil

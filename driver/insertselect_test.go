@@ -820,6 +820,52 @@ func testInsertSelect_eachTypeIntoEach(t *testing.T) {
 	}
 }
 
+// MariaDB has types that it doesn't convert to each other. INSERT … SELECT then fails as in the
+// server, in a lax sql_mode too.
+func TestInsertSelect_typesWithoutConversion(t *testing.T) {
+	onEach(t, testInsertSelect_typesWithoutConversion)
+}
+
+func testInsertSelect_typesWithoutConversion(t *testing.T) {
+	testserver.Needs(t, testserver.MariaDB, "UUID and INET6")
+	ours, plain := one(t)
+	plain.SetMaxOpenConns(1)
+	columns := []string{"INT", "DOUBLE", "DATE", "TIME", "YEAR", "BIT(8)", "VARCHAR(60)", "TEXT", "ENUM('x')", "UUID", "INET4", "GEOMETRY"}
+	mustExec(t, plain, "CREATE TABLE auto (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+	for i, typ := range columns {
+		mustExec(t, plain, fmt.Sprintf("ALTER TABLE auto ADD c%d %s", i, typ))
+		mustExec(t, plain, fmt.Sprintf("ALTER TABLE ruled ADD c%d %s", i, typ))
+	}
+	mustExec(t, plain, "CREATE TABLE src (u UUID, i4 INET4, i6 INET6, pt POINT, c CHAR(9), n INT)")
+	mustExec(t, plain, "INSERT INTO src VALUES ('00000000-0000-0000-0000-000000000005', '1.2.3.4', '::1', POINT(1, 1), '7', 1), (NULL, NULL, NULL, NULL, NULL, 2)")
+	outcome := func(db *sql.DB, table string, c int, query string, args ...any) string {
+		mustExec(t, db, "DELETE FROM "+table)
+		_, err := db.Exec(fmt.Sprintf("INSERT INTO %s (c%d) %s", table, c, query), args...)
+		var my *mysql.MySQLError
+		switch {
+		case errors.Is(err, ErrUnsupportedStatement):
+			return err.Error()
+		case errors.As(err, &my):
+			return fmt.Sprint("error ", my.Number)
+		}
+		noError(t, err)
+		return fmt.Sprintf("%q", column(t, db, fmt.Sprintf("SELECT HEX(c%d) FROM %s", c, table)))
+	}
+	for _, mode := range []string{"", "STRICT_ALL_TABLES"} {
+		mustExec(t, plain, "SET sql_mode = '"+mode+"'")
+		mustExec(t, ours, "SET sql_mode = '"+mode+"'")
+		for i, typ := range columns {
+			for _, e := range []string{"u", "i4", "i6", "pt", "c", "COALESCE(u, u)", "IF(n, u, NULL)"} {
+				for _, query := range []string{"SELECT " + e + " FROM src WHERE n = ?", "WITH q AS (SELECT " + e + " AS x FROM src WHERE n = ?) SELECT x FROM q"} {
+					for n := range 3 {
+						equal(t, outcome(ours, "ruled", i, query, n), outcome(plain, "auto", i, query, n), mode, query, n, typ)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Statements of unusual forms do the same as with AUTO_INCREMENT.
 func TestInsertSelect_forms(t *testing.T) { onEachAndOldest(t, testInsertSelect_forms) }
 
@@ -971,6 +1017,33 @@ func testInsertSelect_keysOfDroppedRows(t *testing.T) {
 		mustExec(t, plain, "DELETE FROM ruled WHERE a > 1")
 		noError(t, drain(ours.QueryContext(WithKeys(t.Context(), &keys), query)))
 		equal(t, fmt.Sprint(keys.Values()), want, query)
+	}
+}
+
+// An explicit key of the query is reported as the column stores it, and not at all if the column
+// can't store it.
+func TestInsertSelect_keysThatChange(t *testing.T) {
+	onEachAndOldest(t, testInsertSelect_keysThatChange)
+}
+
+func testInsertSelect_keysThatChange(t *testing.T) {
+	ours, plain := one(t, "sql_mode=%27%27")
+	for _, c := range []struct {
+		key   string
+		bound any
+		want  string
+	}{
+		{"7.0", nil, "7 [7]"}, {"8e0", nil, "8 [8]"}, {"'9'", nil, "9 [9]"}, {"-5", nil, "-5 [-5]"}, {"10.5", nil, "0 [<nil>]"},
+		{"9223372036854775807", nil, "9223372036854775807 [9223372036854775807]"},
+		{"9223372036854775808", nil, "0 [<nil>]"}, {"?", uint64(1 << 63), "0 [<nil>]"}, {"-9223372036854775809", nil, "0 [<nil>]"},
+		{"'99999999999999999999'", nil, "0 [<nil>]"}, {"99999999999999999999", nil, "0 [<nil>]"}, {"1e30", nil, "0 [<nil>]"},
+	} {
+		mustExec(t, plain, "DELETE FROM ruled")
+		args := []any{c.bound}[:strings.Count(c.key, "?")]
+		var keys Keys
+		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a, id) SELECT 1, "+c.key, args...))(t)
+		id, _ := res.LastInsertId()
+		equal(t, fmt.Sprint(id, " ", keys.Values()), c.want, c.key)
 	}
 }
 

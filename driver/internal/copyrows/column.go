@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -149,32 +151,69 @@ func (c *column) suits() kinds {
 	return suited
 }
 
+// castable returns the kinds of targets to which MariaDB certainly converts the type. It sends UUID,
+// INET4 and INET6 as CHAR.
+func (c *column) castable() kinds {
+	if c.typ == "CHAR" || c.typ == "GEOMETRY" {
+		return strs
+	}
+	return every
+}
+
 // checkTypes returns an error if a column would get another value than from INSERT … SELECT. It
 // queries the target's types if they matter.
 func (s *Statement) checkTypes(ctx context.Context, columns []column) error {
+	server, err := s.Session.Server(ctx)
+	if err != nil {
+		return err
+	}
 	var types map[string]string
+	doubtful := false
 	for i := range columns {
 		c := &columns[i]
 		if c.digits && !c.bits {
 			return refuseColumn(c, "the server may have sent a number or its bits; select CAST(… AS UNSIGNED)")
 		}
-		suited := c.suits()
-		if suited == every || !c.hasValue {
+		suited, castable := kinds(every), kinds(every)
+		if c.hasValue {
+			suited = c.suits()
+		}
+		if server.Kind == session.ServerMariaDB {
+			castable = c.castable()
+		}
+		if suited&castable == every {
 			continue
 		}
 		if types == nil {
-			var err error
 			if types, err = s.Session.ColumnTypes(ctx, s.Insert.Schema, s.Insert.Name); err != nil {
 				return err
 			}
 		}
 		shown, known := types[strings.ToLower(c.name)]
-		if to := targetOf(shown); known && suited&to.kind == 0 {
+		to := targetOf(shown)
+		if known && suited&to.kind == 0 {
 			return refuseColumn(c, fmt.Sprintf("the server may convert it to type %s in another way; select CAST(… AS %s)",
 				shown, to.cast))
 		}
+		doubtful = doubtful || known && castable&to.kind == 0
+	}
+	if doubtful {
+		return s.checkCasts(ctx)
 	}
 	return nil
+}
+
+// checkCasts returns the server's error if INSERT … SELECT can't convert a type to that of its
+// target. MariaDB doesn't check that in PREPARE, and does in EXPLAIN.
+func (s *Statement) checkCasts(ctx context.Context) error {
+	reply, err := s.Session.Base.SendBinary(ctx, "EXPLAIN "+s.Text, renumbered(s.Args, 0), base.WantRows)
+	switch {
+	case err == nil:
+		return s.Session.Base.ReadRows(reply.Rows, func([]driver.Value) {})
+	case base.IsServerError(err, cannotCast), session.IsFatal(ctx, err):
+		return err
+	}
+	return nil // the INSERT itself returns the error
 }
 
 func refuseColumn(c *column, reason string) error {

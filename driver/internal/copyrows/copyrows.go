@@ -35,11 +35,13 @@ const (
 	noSavepoint   = 1305
 	inXA          = 1399
 	inTransaction = 1568
+	cannotCast    = 4078
 )
 
 // Statement is one execution of an INSERT … SELECT.
 type Statement struct {
 	Session *session.Session
+	Text    string // of the statement
 	Insert  *rewrite.Insert
 	Key     *session.Column
 	Args    []driver.NamedValue
