@@ -31,7 +31,9 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 		r.id = toInt64(first)
 	case s.Insert.ReadsLastID && s.Insert.OnDuplicate:
 		r.id = w.insertID // of LAST_INSERT_ID(expr)
-	case r.affected > 0 && r.dropped == nil && !w.existed:
+	case r.affected > 0 && r.dropped == nil && !s.Insert.OnDuplicate && !s.Key.Facts().HasTriggers:
+		// Otherwise the servers restore the row's default values before they read the insert ID
+		// (sql/sql_insert.cc, Query_result_insert::send_data and select_insert::send_data).
 		r.id = toInt64(rows.last)
 	}
 	return r
