@@ -341,6 +341,13 @@ func testReports_keysAndReaders(t *testing.T) {
 	} {
 		cs = append(cs, differentialCase{reader, []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1)"), q(reader)}})
 	}
+	for _, query := range []string{
+		"INSERT INTO t (id, a) SELECT 9, LAST_INSERT_ID(5)", "INSERT INTO t (a) SELECT LAST_INSERT_ID(5)", "INSERT INTO t (id, a) SELECT 9, LAST_INSERT_ID()",
+		"INSERT INTO t (a) SELECT LAST_INSERT_ID(5) FROM t WHERE id > 60", "INSERT INTO t (a, u) SELECT LAST_INSERT_ID(6), 1", "INSERT IGNORE INTO t (a, u) SELECT LAST_INSERT_ID(6), 1",
+		"INSERT INTO t (a, u) SELECT LAST_INSERT_ID(6), 1 ON DUPLICATE KEY UPDATE a = 8", "INSERT INTO t (a, u) SELECT 3, 1 ON DUPLICATE KEY UPDATE a = LAST_INSERT_ID(7)",
+	} {
+		cs = append(cs, differentialCase{query, []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("DO LAST_INSERT_ID(77)"), q(query), q("SELECT LAST_INSERT_ID()")}})
+	}
 	both := sides(t, "", shapes[0])
 	for _, c := range cs {
 		for _, prepared := range []bool{false, true} {
