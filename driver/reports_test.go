@@ -100,6 +100,9 @@ var reportCases = []step{
 
 	// INSERT … SELECT.
 	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2"),
+	q("INSERT INTO t (id, u) SELECT 20, 11 UNION ALL SELECT 21.0, 12"),
+	q("INSERT INTO t (id, u) SELECT 20, 11 ON DUPLICATE KEY UPDATE a = 9"),
+	q("INSERT INTO t (id, u) SELECT 5, 11 ON DUPLICATE KEY UPDATE a = 9"),
 	q("INSERT IGNORE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
 	q("REPLACE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
 	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
@@ -337,6 +340,13 @@ func testReports_keysAndReaders(t *testing.T) {
 		"SHOW VARIABLES LIKE 'iden%'",
 	} {
 		cs = append(cs, differentialCase{reader, []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1)"), q(reader)}})
+	}
+	for _, query := range []string{
+		"INSERT INTO t (id, a) SELECT 9, LAST_INSERT_ID(5)", "INSERT INTO t (a) SELECT LAST_INSERT_ID(5)", "INSERT INTO t (id, a) SELECT 9, LAST_INSERT_ID()",
+		"INSERT INTO t (a) SELECT LAST_INSERT_ID(5) FROM t WHERE id > 60", "INSERT INTO t (a, u) SELECT LAST_INSERT_ID(6), 1", "INSERT IGNORE INTO t (a, u) SELECT LAST_INSERT_ID(6), 1",
+		"INSERT INTO t (a, u) SELECT LAST_INSERT_ID(6), 1 ON DUPLICATE KEY UPDATE a = 8", "INSERT INTO t (a, u) SELECT 3, 1 ON DUPLICATE KEY UPDATE a = LAST_INSERT_ID(7)",
+	} {
+		cs = append(cs, differentialCase{query, []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("DO LAST_INSERT_ID(77)"), q(query), q("SELECT LAST_INSERT_ID()")}})
 	}
 	both := sides(t, "", shapes[0])
 	for _, c := range cs {

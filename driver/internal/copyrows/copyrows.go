@@ -51,6 +51,8 @@ type Statement struct {
 	// Done is called with the result after all rows were inserted. With RETURNING that is when the
 	// caller closes the rows.
 	Done func(*Result)
+
+	lastID uint64 // LAST_INSERT_ID() before the statement
 }
 
 // Keys decides which rows need a key, and generates the keys. Its methods that read rows must not
@@ -89,7 +91,7 @@ type Sent struct {
 func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, error) {
 	t, err := s.transport(ctx)
 	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(nil, keys{}, err)
+		return base.Reply{}, Sent{}, err
 	}
 	tx, err := s.begin(ctx, t)
 	if err != nil {
@@ -138,6 +140,7 @@ func (s *Statement) transport(ctx context.Context) (*session.Transport, error) {
 	if err := s.Session.KnowLastID(ctx); err != nil {
 		return nil, err
 	}
+	s.lastID = s.Session.LastID.Value()
 	if err := s.Session.SyncLastID(ctx); err != nil {
 		return nil, err
 	}
@@ -190,18 +193,18 @@ func (s *Statement) end(ctx context.Context, tx *transaction, rows *rows, keys k
 	if err := tx.commit(ctx); err != nil {
 		return nil, err
 	}
-	s.keepLastID(r, w)
+	s.keepLastID(r)
 	_ = s.Session.SyncLastID(ctx) // otherwise it is synchronized before a statement that reads it
 	s.Done(r)
 	return r, nil
 }
 
-// failed undoes the statement and returns the error for the caller. The server may have evaluated the
-// LAST_INSERT_ID(key) in it.
+// failed undoes the statement and returns the error for the caller. The server may have evaluated
+// LAST_INSERT_ID(expr).
 func (s *Statement) failed(tx *transaction, keys keys, err error) error {
 	tx.undo()
 	if keys.carried || s.Insert.ReportsExistingKey || s.Insert.ReadsLastID {
-		s.Session.LastID.Moved()
+		s.Session.LastID.Set(s.lastID)
 	}
 	_ = s.Session.SyncLastID(context.Background())
 	return err

@@ -23,7 +23,7 @@ type query struct {
 // read runs the query and returns its rows.
 func (s *Statement) read(ctx context.Context, t *session.Transport) (found *rows, err error) {
 	if s.Insert.ReadsLastID {
-		defer s.Session.LastID.Moved() // the query may call LAST_INSERT_ID(expr)
+		defer s.Session.LastID.Lost() // the query may call LAST_INSERT_ID(expr)
 	}
 	q := query{text: s.Insert.Select}
 	if t.ParsesTime {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Result is the result of all INSERTs of a statement.
@@ -29,9 +30,14 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 	switch {
 	case first != nil:
 		r.id = toInt64(first)
-	case s.Insert.ReadsLastID && s.Insert.OnDuplicate:
+	case s.Insert.ReadsLastID && s.Insert.OnDuplicate && w.insertID != 0:
 		r.id = w.insertID // of LAST_INSERT_ID(expr)
-	case r.affected > 0 && r.dropped == nil && !w.existed:
+	case s.Insert.ReadsLastID && rows.n > 0 && session.SetsLastInsertID(s.Insert.Select, sqltoken.ClassPass):
+		_ = s.Session.KnowLastID(ctx) // otherwise the ID is unknown
+		r.id = int64(s.Session.LastID.Value())
+	case r.affected > 0 && r.dropped == nil && !s.Insert.OnDuplicate && !s.Key.Facts().HasTriggers:
+		// Otherwise the servers restore the row's default values before they read the insert ID
+		// (sql/sql_insert.cc, Query_result_insert::send_data and select_insert::send_data).
 		r.id = toInt64(rows.last)
 	}
 	return r
@@ -87,16 +93,14 @@ func (r *Result) firstInserted() any {
 }
 
 // keepLastID records the value that LAST_INSERT_ID() must return after the statement.
-func (s *Statement) keepLastID(r *Result, w *written) {
+func (s *Statement) keepLastID(r *Result) {
 	last := &s.Session.LastID
 	switch first := r.firstInserted(); {
 	case r.keys.carried:
 		last.Told(uint64(toInt64(r.keys.At(0))))
 	case first != nil:
 		last.Set(uint64(toInt64(first)))
-	case s.Insert.ReadsLastID && w.insertID != 0:
-		last.Set(uint64(w.insertID)) // it called LAST_INSERT_ID(expr)
-	case s.Insert.ReportsExistingKey, s.Insert.ReadsLastID:
+	case s.Insert.ReportsExistingKey:
 		last.Moved()
 	}
 }
