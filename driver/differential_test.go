@@ -1,19 +1,18 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -56,9 +55,13 @@ func (v variant) String() string {
 type step struct {
 	text string
 	args []any
+	// read is a query that runs right after the statement, instead of SELECT LAST_INSERT_ID().
+	read string
+	// marks are words for what the statement has, for knownDifferences.
+	marks string
 }
 
-func q(text string, args ...any) step { return step{text, args} }
+func q(text string, args ...any) step { return step{text: text, args: args} }
 
 func TestDifferential_cases(t *testing.T) { onEachAndOldest(t, testDifferential_cases) }
 
@@ -132,93 +135,314 @@ type differentialCase struct {
 
 // run runs the case on both sides and returns the differences.
 func (c differentialCase) run(t *testing.T, both [2]side, v variant) (wrong []string) {
-	var have [2][]string
-	for i, s := range both {
-		var untrue []string
-		have[i], untrue = s.observe(t, c, v)
-		wrong = append(wrong, untrue...)
-	}
-	if slices.ContainsFunc(have[0], func(s string) bool { return strings.HasPrefix(s, "error 1869 ") }) {
-		return nil // MySQL treats the updated ID as generated and refuses; shardkey has no key from the server there
-	}
-	for i := range have[0] {
-		if ignored := fmt.Sprintf(" id %d,", ignoredID); strings.Contains(have[0][i], ignored) {
-			have[1][i] = insertID.ReplaceAllString(have[1][i], ignored)
-		}
-		if have[0][i] != have[1][i] {
-			wrong = append(wrong, fmt.Sprintf("%s\n  %s\nhave: %s\nwant: %s", c.name, observed(c, i), have[1][i], have[0][i]))
-		}
+	d := &duel{t: t, sides: both, variant: v}
+	d.open()
+	defer d.close()
+	// (1869: MySQL takes the updated key for a generated one and refuses. shardkey has no key of the server there.)
+	if diff := d.run(c.steps); diff != nil && errorNumber(diff.plain.err) != 1869 {
+		wrong = append(wrong, c.name+"\n"+diff.String())
 	}
 	return wrong
 }
 
-func observed(c differentialCase, i int) string {
-	if i < len(c.steps) {
-		return fmt.Sprint(c.steps[i].text, " ", c.steps[i].args)
-	}
-	return "rows at the end"
+// duel runs statements on both sides, one by one, and compares everything that a client sees.
+type duel struct {
+	t       *testing.T
+	sides   [2]side
+	variant variant
+	conns   [2]*sql.Conn
+	runs    [2]runner
+	txs     [2]*sql.Tx
+	pairs   keyPairs
+	session [2]string // LAST_INSERT_ID()
+	tally   *tally    // nil: a refused statement is a difference, and so are known ones
+	// each compares the tables after each statement.
+	each bool
+	// dirty: a statement had an explicit key after which AUTO_INCREMENT may be at its end.
+	dirty bool
+	// control is a connection to empty and read the tables of both sides at once; nil: by their own.
+	control *sql.Conn
 }
 
-// ignoredID stands for the insert ID of an ignored row.
-const ignoredID = -1
+// The indexes of the sides.
+const (
+	plainSide = iota
+	shardkeySide
+)
 
-var insertID = regexp.MustCompile(` id [g0-9]+,`)
-
-// observe runs a case on one side and records everything that a client can see. It replaces
-// generated keys with their rank. untrue are the reported keys that are in no table.
-func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue []string) {
-	t.Helper()
-	conn, err := s.db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
+// open gets a connection for each side.
+func (d *duel) open() {
+	for i, s := range d.sides {
+		d.conns[i] = must(s.db.Conn(d.t.Context()))(d.t)
 	}
-	defer conn.Close()
-	s.emptyTables(t, conn)
-	var run runner = conn
-	var tx *sql.Tx
-	if v.tx {
-		if tx, err = conn.BeginTx(t.Context(), nil); err != nil {
-			t.Fatal(err)
+}
+
+func (d *duel) close() {
+	for i, conn := range d.conns {
+		_ = conn.Close()
+		if d.control != nil {
+			_ = d.sides[i].db.Close()
 		}
-		run = tx
 	}
-	session := firstInsertID // LAST_INSERT_ID() after the latest statement
-	for _, st := range c.steps {
-		step, keys := s.observeStep(t, run, st, v)
-		untrue = append(untrue, keys...)
-		if !s.shape.noID && !strings.HasPrefix(step, "prepare: ") {
-			read := "SELECT LAST_INSERT_ID()"
-			if s.plain && strings.HasPrefix(step, "error") {
-				// By MySQL's manual, LAST_INSERT_ID() is undefined after an error. With shardkey
-				// it doesn't change.
-				read = "SELECT LAST_INSERT_ID(" + strings.Trim(session, "[]") + ")"
+	if d.control != nil {
+		_ = d.control.Close()
+	}
+}
+
+// begin resets the sessions and the tables.
+func (d *duel) begin() {
+	d.pairs = keyPairs{map[string]string{}, map[string]string{}}
+	if d.control != nil {
+		mustExec(d.t, d.control, d.ofBoth("DELETE FROM %s;"))
+	}
+	if d.dirty {
+		d.restart()
+	}
+	for i, s := range d.sides {
+		d.session[i] = firstInsertID
+		s.empty(d.t, d.conns[i], d.control == nil)
+		if d.runs[i], d.txs[i] = d.conns[i], nil; d.variant.tx {
+			d.txs[i] = must(d.conns[i].BeginTx(d.t.Context(), nil))(d.t)
+			d.runs[i] = d.txs[i]
+		}
+	}
+}
+
+// run runs statements until the first difference, and returns it.
+func (d *duel) run(steps []step) *difference {
+	d.begin()
+	diff := d.runSteps(steps)
+	for i, tx := range d.txs {
+		switch {
+		case tx != nil && diff == nil:
+			noError(d.t, tx.Commit())
+		case tx != nil:
+			_ = tx.Rollback()
+		case diff == nil:
+			mustExec(d.t, d.conns[i], "COMMIT")
+		default:
+			mustExec(d.t, d.conns[i], "ROLLBACK")
+		}
+		if slices.ContainsFunc(steps, func(st step) bool { return strings.Contains(st.text, "SET TRANSACTION") }) {
+			mustExec(d.t, d.conns[i], "BEGIN") // uses it up
+			mustExec(d.t, d.conns[i], "COMMIT")
+		}
+	}
+	if diff == nil {
+		diff = d.compareTables(steps, [2]runner{d.conns[0], d.conns[1]})
+	}
+	return diff
+}
+
+func (d *duel) runSteps(steps []step) *difference {
+	for i, st := range steps {
+		ours := d.observe(shardkeySide, st)
+		if ours.refused && d.tally != nil {
+			d.tally.refuse(ours.err)
+			continue
+		}
+		plain := d.observe(plainSide, st)
+		d.dirty = d.dirty || st.has("dirty")
+		if ours.err != nil && plain.err != nil && setsLastID.MatchString(st.text) {
+			return nil // LAST_INSERT_ID() is undefined
+		}
+		if d.tally != nil {
+			d.tally.compared++
+		}
+		if d.each && d.sameErrors(plain.err, ours.err) {
+			if diff := d.compareTables(steps[:i+1], d.runs); diff != nil {
+				return diff
 			}
-			session = readAll(t, run, read)
-			step += ", session " + session
 		}
-		seen = append(seen, step)
-	}
-	if tx != nil {
-		if err := tx.Commit(); err != nil {
-			seen = append(seen, "commit: "+err.Error())
+		if field := d.compare(st, &plain, &ours); field != "" {
+			return &difference{steps: steps[:i+1], field: field, plain: plain, ours: ours, variant: d.variant}
 		}
 	}
-	for _, table := range []string{"t", "child", "`we``ird`"} {
-		seen = append(seen, readAll(t, conn, "SELECT * FROM "+table+" ORDER BY 1"))
+	return nil
+}
+
+// compareTables compares the rows at the end.
+func (d *duel) compareTables(steps []step, runs [2]runner) *difference {
+	var both [2][]string
+	if d.control != nil && !d.each {
+		all := readResults(d.t, d.control, d.ofBoth("SELECT * FROM %s ORDER BY 1;"))
+		both[0], both[1] = all[:len(all)/2], all[len(all)/2:]
+	} else {
+		both[0], both[1] = d.sides[0].readTables(d.t, runs[0]), d.sides[1].readTables(d.t, runs[1])
 	}
-	return rank(seen), untrue
+	for i, table := range d.sides[0].tables {
+		if !d.pairs.equal(both[0][i], both[1][i]) && !(d.dirty && rowsWithoutKeys(both[0][i]) == rowsWithoutKeys(both[1][i])) {
+			return &difference{steps: steps, field: "table " + table, plain: seen{rows: both[0][i]}, ours: seen{rows: both[1][i]}, variant: d.variant}
+		}
+	}
+	return nil
+}
+
+// rowsWithoutKeys returns the rows in another order, without their keys: explicit keys may stand
+// before the generated keys of one side and behind those of the other.
+func rowsWithoutKeys(rows string) string {
+	all := strings.Split(anyNumber.ReplaceAllStringFunc(rows, func(number string) string {
+		if plainTable(number) > 0 || ourTable(number) > 0 {
+			return "key"
+		}
+		return number
+	}), "] [")
+	for i, row := range all {
+		_, all[i], _ = strings.Cut(strings.Trim(row, "[]"), "|")
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// ofBoth returns a string of statements, with one for each table of each side.
+func (d *duel) ofBoth(format string) string {
+	var b strings.Builder
+	for _, s := range d.sides {
+		for _, table := range s.tables {
+			fmt.Fprintf(&b, format, s.database+"."+table)
+		}
+	}
+	return b.String()
+}
+
+// readResults returns the rows of each result of a string of queries.
+func readResults(t *testing.T, run runner, queries string) (all []string) {
+	t.Helper()
+	rows := must(run.QueryContext(t.Context(), queries))(t)
+	defer rows.Close()
+	for next := true; next; next = rows.NextResultSet() {
+		text, err := showResult(t, rows)
+		noError(t, err)
+		all = append(all, text)
+	}
+	return all
+}
+
+// readTables returns the rows of each table.
+func (s side) readTables(t *testing.T, run runner) (all []string) {
+	t.Helper()
+	for _, table := range s.tables {
+		all = append(all, readAll(t, run, "SELECT * FROM "+table+" ORDER BY 1"))
+	}
+	return all
+}
+
+// difference is the first difference of a case: in what the last of its steps showed, or in a
+// table.
+type difference struct {
+	steps       []step
+	field       string
+	plain, ours seen
+	variant     variant
+	ddl         []string
+}
+
+func (d *difference) last() step { return d.steps[len(d.steps)-1] }
+
+func (d *difference) String() string {
+	var b strings.Builder
+	for _, ddl := range d.ddl {
+		b.WriteString("  " + ddl + "\n")
+	}
+	for _, st := range d.steps {
+		fmt.Fprintf(&b, "  %s", st.text)
+		for _, arg := range st.args {
+			fmt.Fprintf(&b, " [%T %[1]v]", arg)
+		}
+		if st.read != "" {
+			b.WriteString(" -- then " + st.read)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s\nhave: %s\nwant: %s", d.field, d.ours.of(d.field), d.plain.of(d.field))
+	return b.String()
+}
+
+// seen is everything that a client sees of a statement.
+type seen struct {
+	err          error
+	refused      bool // by shardkey
+	affected, id int64
+	rows         string
+	read         string   // result of the step's query
+	session      string   // LAST_INSERT_ID() afterwards
+	wrongKeys    []string // what is wrong in WithKeys
+}
+
+// of returns a field's value.
+func (s *seen) of(field string) string {
+	switch field {
+	case "LAST_INSERT_ID()":
+		return s.session + " after " + s.short()
+	case "WithKeys":
+		return strings.Join(s.wrongKeys, "; ")
+	case "read":
+		return s.read
+	}
+	return s.short()
+}
+
+func (s *seen) short() string {
+	if s.err != nil {
+		return plainError(s.err)
+	}
+	return fmt.Sprintf("affected %d, id %d, rows %s", s.affected, s.id, s.rows)
+}
+
+// compare compares what the sides showed. It returns the field that differs.
+func (d *duel) compare(st step, plain, ours *seen) string {
+	noID := d.variant.shape.noID
+	switch {
+	case !d.sameErrors(plain.err, ours.err):
+		return "error"
+	case len(ours.wrongKeys) > 0:
+		return "WithKeys"
+	case plain.affected != ours.affected:
+		return "affected"
+	case !noID && !d.sameIDs(st, plain.id, ours.id):
+		return "LastInsertId"
+	case !d.pairs.equal(plain.rows, ours.rows):
+		return "rows"
+	case !noID && !d.pairs.equal(plain.read, ours.read):
+		return "read"
+	case !noID && !d.pairs.equal(plain.session, ours.session):
+		return "LAST_INSERT_ID()"
+	}
+	return ""
+}
+
+// sameErrors compares two errors: by their numbers for random statements, otherwise by their
+// messages too.
+func (d *duel) sameErrors(plain, ours error) bool {
+	if d.tally != nil && plain != nil && ours != nil {
+		return errorNumber(plain) == errorNumber(ours)
+	}
+	return plainError(plain) == plainError(ours)
+}
+
+// sameIDs compares two insert IDs. The server reports the key of an ignored row if it is the last
+// row and another row was inserted. shardkey never reports such a generated key.
+func (d *duel) sameIDs(st step, plain, ours int64) bool {
+	if d.pairs.equal(strconv.FormatInt(plain, 10), strconv.FormatInt(ours, 10)) {
+		return true
+	}
+	return strings.Contains(st.text, "IGNORE") && !d.inTable(plainSide, plain) && (ours < generatedFrom || d.inTable(shardkeySide, ours))
 }
 
 // firstInsertID is LAST_INSERT_ID() before the first statement, in the format of readAll.
 const firstInsertID = "[77]"
 
-// emptyTables resets the session and the tables, but not AUTO_INCREMENT. It is faster than
-// creating the tables.
-func (s side) emptyTables(t *testing.T, conn *sql.Conn) {
+// empty resets the session and the tables, but not AUTO_INCREMENT. It is faster than creating the
+// tables.
+func (s side) empty(t *testing.T, conn *sql.Conn, tables bool) {
 	t.Helper()
-	for _, query := range []string{"SET SESSION sql_mode = DEFAULT", "DELETE FROM t", "DELETE FROM child", "DELETE FROM `we``ird`", "DELETE FROM free", "DO LAST_INSERT_ID(" + strings.Trim(firstInsertID, "[]") + ")"} {
-		mustExec(t, conn, query)
+	mustExec(t, conn, "SET SESSION sql_mode = "+cmp.Or(s.mode, "DEFAULT")+", autocommit = "+cmp.Or(s.autocommit, "1"))
+	if tables {
+		for _, table := range append(s.tables, "free") {
+			mustExec(t, conn, "DELETE FROM "+table)
+		}
 	}
+	mustExec(t, conn, "DO LAST_INSERT_ID("+strings.Trim(firstInsertID, "[]")+")")
 }
 
 // runner is implemented by *sql.Conn and *sql.Tx.
@@ -228,83 +452,131 @@ type runner interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-var returnsRows = regexp.MustCompile(`(?is)^\s*(SELECT|SHOW)|\bRETURNING\b`)
+// observe executes a step on one side.
+func (d *duel) observe(i int, st step) seen {
+	s := d.execute(i, st)
+	if s.refused || d.variant.shape.noID {
+		return s
+	}
+	run := d.runs[i]
+	if s.err != nil && i == plainSide && !isString(st.text) {
+		// By MySQL's manual, LAST_INSERT_ID() is undefined after an error. With shardkey it
+		// doesn't change.
+		mustExec(d.t, run, "DO LAST_INSERT_ID("+strings.Trim(d.session[i], "[]")+")")
+	}
+	if st.read != "" && (s.err == nil || !readsCounts.MatchString(st.read)) {
+		s.read = readAll(d.t, run, st.read)
+	}
+	if st.read == "" || i == plainSide {
+		s.session = readAll(d.t, run, "SELECT LAST_INSERT_ID()")
+		d.session[i] = s.session
+	}
+	if st.read != "" {
+		s.session = "" // shardkey isn't asked, since this query could correct it
+	}
+	return s
+}
 
-func (s side) observeStep(t *testing.T, run runner, st step, v variant) (seen string, untrue []string) {
+// isString reports whether a text may be a string of several statements.
+func isString(text string) bool { return strings.Contains(strings.TrimRight(text, "; "), ";") }
+
+// setsLastID matches a statement that may call LAST_INSERT_ID(expr).
+var setsLastID = regexp.MustCompile(`(?i)LAST_INSERT_ID\s*\(\s*[^) ]|\bfs\(`)
+
+var returnsRows = regexp.MustCompile(`(?is)^\s*(SELECT|SHOW|WITH|TABLE|HANDLER \w+ READ)\b|\bRETURNING\b`)
+
+func (d *duel) execute(i int, st step) (s seen) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	var keys Keys
+	run, t := d.runs[i], d.t
 	ctx := WithKeys(t.Context(), &keys)
 	exec := func() (sql.Result, error) { return run.ExecContext(ctx, st.text, st.args...) }
 	query := func() (*sql.Rows, error) { return run.QueryContext(ctx, st.text, st.args...) }
-	if v.prepared && !strings.Contains(strings.TrimRight(st.text, "; "), ";") {
+	fail := func(err error) seen {
+		s.err, s.refused = err, i == shardkeySide && errors.As(err, new(*StatementError))
+		return s
+	}
+	if d.variant.prepared && !isString(st.text) {
 		stmt, err := run.PrepareContext(ctx, st.text)
 		if err != nil {
-			return "prepare: " + plainError(err), nil
+			return fail(err)
 		}
 		defer stmt.Close()
 		exec = func() (sql.Result, error) { return stmt.ExecContext(ctx, st.args...) }
 		query = func() (*sql.Rows, error) { return stmt.QueryContext(ctx, st.args...) }
 	}
-	var out strings.Builder
 	if returnsRows.MatchString(st.text) {
 		rows, err := query()
-		if err != nil {
-			return plainError(err), nil
+		if err == nil {
+			s.rows, err = show(t, rows)
 		}
-		out.WriteString(show(t, rows))
-		if strings.HasPrefix(out.String(), "error") {
-			return out.String(), s.untrue(t, run, st, &keys)
+		if err != nil {
+			return fail(err)
 		}
 	} else {
 		res, err := exec()
 		if err != nil {
-			return plainError(err), nil
+			return fail(err)
 		}
-		affected, _ := res.RowsAffected()
-		id, err := res.LastInsertId()
-		if strings.Contains(st.text, "IGNORE") && !s.inTable(t, run, id) {
-			// The server reports the key of an ignored row if it is the last row and another row
-			// was inserted. shardkey never reports such a generated key.
-			if s.plain {
-				id = ignoredID
-			} else if id >= generatedFrom && !s.shape.noID {
-				untrue = append(untrue, fmt.Sprintf("%s %v\nid %d is in no table", st.text, st.args, id))
-			}
-		}
-		if s.shape.noID {
-			id = 0
-		}
-		fmt.Fprintf(&out, "affected %d, id %d, %v", affected, id, err)
+		s.affected, _ = res.RowsAffected()
+		s.id, _ = res.LastInsertId()
 	}
-	return out.String(), append(untrue, s.untrue(t, run, st, &keys)...)
+	if i == shardkeySide {
+		s.wrongKeys = d.wrongKeys(st, keys.Values())
+	}
+	return s
 }
 
-func (s side) inTable(t *testing.T, run runner, id int64) bool {
-	t.Helper()
-	return readAll(t, run, fmt.Sprintf("SELECT id FROM t WHERE id = %d UNION SELECT id FROM child WHERE id = %[1]d", id)) != ""
+func (d *duel) inTable(i int, id int64) bool {
+	return readAll(d.t, d.runs[i], fmt.Sprintf("SELECT id FROM t WHERE id = %d UNION SELECT id FROM child WHERE id = %[1]d", id)) != ""
 }
 
-// untrue returns the keys that WithKeys reported but that are in no table.
-func (s side) untrue(t *testing.T, run runner, st step, keys *Keys) (untrue []string) {
-	t.Helper()
-	reported := keys.Values()
+// wrongKeys returns what is wrong in the keys that WithKeys reported: a key that is in no table, or
+// is another row's.
+func (d *duel) wrongKeys(st step, reported []any) (wrong []string) {
 	if !slices.ContainsFunc(reported, func(key any) bool { return key != nil }) {
 		return nil
 	}
-	in := strings.Fields(readAll(t, run, "SELECT id FROM t UNION ALL SELECT id FROM child UNION ALL SELECT `k``ey` FROM `we``ird`"))
+	tags := rowTag.FindAllStringSubmatch(st.text, -1)
+	in := readAll(d.t, d.runs[shardkeySide], d.sides[shardkeySide].allKeys)
 	for i, key := range reported {
 		if b, ok := key.([]byte); ok {
 			key = string(b)
 		}
-		if key != nil && !slices.Contains(in, fmt.Sprintf("[%v]", key)) {
-			untrue = append(untrue, fmt.Sprintf("%s %v\nkey %d of %v is in no table: %v", st.text, st.args, i, reported, in))
+		if key != nil && !strings.Contains(in, fmt.Sprintf("[%v|", key)) {
+			wrong = append(wrong, fmt.Sprintf("key %d of %v is in no table: %v", i, reported, in))
+		}
+		if key != nil && len(tags) == len(reported) {
+			tag := "|" + tags[i][1] + "]"
+			if strings.Contains(in, tag) && !strings.Contains(in, fmt.Sprintf("[%v%s", key, tag)) {
+				wrong = append(wrong, fmt.Sprintf("key %d of %v is another row's: %v", i, reported, in))
+			}
 		}
 	}
-	return untrue
+	return wrong
+}
+
+// rowTag matches a value of column s that only one row has.
+var rowTag = regexp.MustCompile(`'(r\d+)'`)
+
+func errorNumber(err error) int {
+	var my *mysql.MySQLError
+	if errors.As(err, &my) {
+		return int(my.Number)
+	}
+	return 0
 }
 
 func plainError(err error) string {
 	var my *mysql.MySQLError
-	if errors.As(err, &my) {
+	switch {
+	case err == nil:
+		return "no error"
+	case errors.As(err, &my):
 		return fmt.Sprintf("error %d %s", my.Number, ownDatabase.ReplaceAllString(nearText.ReplaceAllString(my.Message, "near …"), "db"))
 	}
 	return "error " + err.Error()
@@ -316,18 +588,29 @@ var ownDatabase = regexp.MustCompile(`shardkey_test_[a-z0-9]+`)
 // nearText matches the quotation in a syntax error, which differs by the key.
 var nearText = regexp.MustCompile(`(?s)near '.*' at line \d+`)
 
+// readAll returns the rows of a query, or its error.
 func readAll(t *testing.T, run runner, query string) string {
 	t.Helper()
 	rows, err := run.QueryContext(t.Context(), query)
+	text := ""
+	if err == nil {
+		text, err = show(t, rows)
+	}
 	if err != nil {
 		return plainError(err)
 	}
-	return show(t, rows)
+	return text
 }
 
-func show(t *testing.T, rows *sql.Rows) string {
+// show returns the rows as text.
+func show(t *testing.T, rows *sql.Rows) (string, error) {
 	t.Helper()
 	defer rows.Close()
+	return showResult(t, rows)
+}
+
+func showResult(t *testing.T, rows *sql.Rows) (string, error) {
+	t.Helper()
 	columns := must(rows.Columns())(t)
 	var lines []string
 	for rows.Next() {
@@ -346,52 +629,78 @@ func show(t *testing.T, rows *sql.Rows) string {
 		}
 		lines = append(lines, "["+strings.Join(cells, "|")+"]")
 	}
-	if err := rows.Err(); err != nil {
-		return plainError(err)
+	return strings.Join(lines, " "), rows.Err()
+}
+
+// keyPairs has the generated keys of the two sides that were seen in the same place.
+type keyPairs struct{ ours, plain map[string]string }
+
+// anyNumber matches a number, which may be an integer key, or a string key: k and an integer with
+// leading zeros.
+var anyNumber = regexp.MustCompile(`(\bk0*)?\d+`)
+
+// equal reports whether two texts are the same but for generated keys, and each key of one side
+// always stands where the same key of the other side does.
+func (p keyPairs) equal(plain, ours string) bool {
+	if plain == ours {
+		return true
 	}
-	return strings.Join(lines, " ")
+	inPlain, inOurs := anyNumber.FindAllStringIndex(plain, -1), anyNumber.FindAllStringIndex(ours, -1)
+	if len(inPlain) != len(inOurs) {
+		return false
+	}
+	endPlain, endOurs := 0, 0
+	for i := range inPlain {
+		a, b := inPlain[i], inOurs[i]
+		if plain[endPlain:a[0]] != ours[endOurs:b[0]] || !p.match(plain[a[0]:a[1]], ours[b[0]:b[1]]) {
+			return false
+		}
+		endPlain, endOurs = a[1], b[1]
+	}
+	return plain[endPlain:] == ours[endOurs:]
 }
 
-// generatedKey matches an integer key, or a string key: k and an integer with leading zeros.
-var generatedKey = regexp.MustCompile(`\b(k0*)?\d{7,19}\b`)
-
-func keyNumber(key string) (int64, error) {
-	return strconv.ParseInt(strings.TrimLeft(key, "k0"), 10, 64)
+// match reports whether two numbers are equal, or a pair of generated keys.
+func (p keyPairs) match(plain, ours string) bool {
+	table := plainTable(plain)
+	switch {
+	case table == 0 || table != ourTable(ours):
+		return plain == ours
+	case p.ours[plain] == "" && p.plain[ours] == "":
+		p.ours[plain], p.plain[ours] = ours, plain
+	}
+	return p.ours[plain] == ours && p.plain[ours] == plain
 }
 
-// rank replaces each generated key with its rank.
-func rank(seen []string) []string {
-	all := map[int64]bool{}
-	for _, s := range seen {
-		for _, k := range generatedKey.FindAllString(s, -1) {
-			if n, err := keyNumber(k); err == nil && n >= generatedFrom {
-				all[n] = true
-			}
+// plainTable returns the number in tableRange of the table whose AUTO_INCREMENT generated a key; 0
+// for another number.
+func plainTable(key string) int64 {
+	if n := keyNumber(key); n < 7*generatedFrom {
+		return n / generatedFrom
+	}
+	return 0
+}
+
+// ourTable is plainTable for keys of type ascending. Tables without a rule have AUTO_INCREMENT.
+func ourTable(key string) int64 {
+	n := keyNumber(key)
+	for _, first := range []int64{wideRange, narrowRange} {
+		if n >= first {
+			return n / first
 		}
 	}
-	var keys []int64
-	for k := range all {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	ranked := make([]string, len(seen))
-	for i, s := range seen {
-		ranked[i] = generatedKey.ReplaceAllStringFunc(s, func(k string) string {
-			n, err := keyNumber(k)
-			if err != nil || n < generatedFrom {
-				return k
-			}
-			at, _ := slices.BinarySearch(keys, n)
-			return fmt.Sprintf("g%d", at+1)
-		})
-	}
-	return ranked
+	return plainTable(key)
 }
 
-// shape describes the sharded key column. The plain side's column is always BIGINT AUTO_INCREMENT
-// PRIMARY KEY.
+func keyNumber(key string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimLeft(key, "k0"), 10, 64)
+	return n
+}
+
+// shape describes the sharded key column.
 type shape struct {
 	name        string
+	plain       string // type of the plain side's column, which has AUTO_INCREMENT; BIGINT if empty
 	column      string // type and attributes of the key column
 	moreColumns string // more columns
 	keys        string // kind of the generator's keys
@@ -406,7 +715,7 @@ type shape struct {
 var shapes = []shape{
 	{name: "BIGINT", column: "BIGINT NOT NULL PRIMARY KEY", keys: "wide", twice: true},
 	{name: "AUTO_INCREMENT", column: "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", keys: "wide", once: true},
-	{name: "INT", column: "INT NOT NULL PRIMARY KEY", keys: "narrow"},
+	{name: "INT", plain: "INT", column: "INT NOT NULL PRIMARY KEY", keys: "narrow"},
 	{name: "VARCHAR", column: "VARCHAR(40) NOT NULL PRIMARY KEY", keys: "text", noID: true},
 	{name: "CHAR(36)", column: "CHAR(36) NOT NULL PRIMARY KEY", keys: "long text", noID: true},
 	{name: "BINARY(16)", column: "BINARY(16) NOT NULL PRIMARY KEY", keys: "bytes", noID: true},
@@ -459,17 +768,23 @@ type ascending struct {
 }
 
 // tableRange is the order of the tables' key ranges.
-var tableRange = map[string]int64{"t": 1, "child": 2, "we`ird": 3}
+var tableRange = map[string]int64{"t": 1, "child": 2, "we`ird": 3, "d": 4}
+
+// The number of keys in a range, of BIGINT and of INT.
+const (
+	wideRange   = 1_000_000_000_000
+	narrowRange = 500_000_000
+)
 
 func (g *ascending) GenerateKeys(_ context.Context, c spi.Column, n int) ([]any, error) {
 	keys := make([]any, n)
 	for i, first := 0, g.n.Add(int64(n))-int64(n); i < n; i++ {
 		at := first + int64(i)
-		switch wide := tableRange[c.Table]*1_000_000_000_000 + at; g.kind {
+		switch wide := tableRange[c.Table]*wideRange + at; g.kind {
 		case "wide":
 			keys[i] = wide
 		case "narrow":
-			keys[i] = tableRange[c.Table]*500_000_000 + at
+			keys[i] = tableRange[c.Table]*narrowRange + at
 		case "text":
 			keys[i] = fmt.Sprintf("k%013d", wide)
 		case "long text":
@@ -507,6 +822,7 @@ rules:
 - !SHARDING
   tables:
     t: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
+    d: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
     child: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
     "we` + "`" + `ird": {keyGenerateStrategy: {column: "k` + "`" + `ey", keyGeneratorName: asc}}
   keyGenerators:
@@ -515,437 +831,70 @@ rules:
 
 // side is one of the two ways to the server.
 type side struct {
-	name  string
-	db    *sql.DB
-	shape shape
-	plain bool
+	db       *sql.DB
+	database string
+	shape    shape
+	plain    bool
+	// tables are compared and emptied. allKeys is a query for the keys of the sharded ones, with the
+	// tags of the rows of table t.
+	tables  []string
+	allKeys string
+	// sql_mode at the beginning, if it isn't the server's, and autocommit, if it isn't 1
+	mode, autocommit string
 }
 
 // sides opens both ways, each with its own database, with more DSN parameters.
 func sides(t testing.TB, params string, sh shape) [2]side {
 	t.Helper()
-	r := must(rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys)))(t)
-	name := "differential-" + strings.ReplaceAll(sh.keys, " ", "-")
-	noError(t, RegisterRule(name, r))
-	open := func(name, dsn string) *sql.DB {
-		db := must(sql.Open(name, dsn))(t)
-		t.Cleanup(func() { db.Close() })
-		return db
-	}
-	plain := testserver.Database(t) + "?" + params
-	ours := testserver.Database(t) + "?" + strings.TrimPrefix(params+"&shardkeyRule="+name, "&")
-	both := [2]side{
-		{"plain", open("mysql", strings.TrimSuffix(plain, "?")), sh, true},
-		{"shardkey", open("shardkey", ours), sh, false},
-	}
+	both := openSides(t, [2]string{testserver.Database(t), testserver.Database(t)}, params, sh)
 	for _, s := range both {
+		t.Cleanup(func() { s.db.Close() })
 		s.createTables(t)
 	}
 	return both
 }
 
+// openSides opens both ways to two databases.
+func openSides(t testing.TB, dsns [2]string, params string, sh shape) [2]side {
+	t.Helper()
+	r := must(rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys)))(t)
+	name := "differential-" + strings.ReplaceAll(sh.keys, " ", "-")
+	noError(t, RegisterRule(name, r))
+	plain := strings.TrimSuffix(dsns[0]+"?"+params, "?")
+	ours := dsns[1] + "?" + strings.TrimPrefix(params+"&shardkeyRule="+name, "&")
+	s := side{shape: sh, tables: []string{"t", "child", "`we``ird`"},
+		allKeys: "SELECT id, s FROM t UNION ALL SELECT id, NULL FROM child UNION ALL SELECT `k``ey`, NULL FROM `we``ird`"}
+	both := [2]side{s, s}
+	both[0].plain, both[0].db = true, must(sql.Open("mysql", plain))(t)
+	both[1].db = must(sql.Open("shardkey", ours))(t)
+	for i := range both {
+		both[i].database = must(mysql.ParseDSN(dsns[i]))(t).DBName
+	}
+	return both
+}
+
+// keyColumn returns the type and attributes of the key column.
+func (s side) keyColumn() string {
+	if s.plain {
+		return cmp.Or(s.shape.plain, "BIGINT") + " NOT NULL AUTO_INCREMENT PRIMARY KEY"
+	}
+	return s.shape.column
+}
+
 func (s side) createTables(t testing.TB) {
 	t.Helper()
-	column, moreColumns := "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", ""
+	column, moreColumns := s.keyColumn(), ""
 	if !s.plain {
-		column, moreColumns = s.shape.column, s.shape.moreColumns
+		moreColumns = s.shape.moreColumns
 	}
 	for _, ddl := range []string{
 		"CREATE TABLE t (id " + column + ", a INT, u INT UNIQUE, s VARCHAR(60)" + moreColumns + ") AUTO_INCREMENT = 1000000",
 		"CREATE TABLE child (id " + column + ", t_id BIGINT, a INT" + moreColumns + ") AUTO_INCREMENT = 2000000",
 		"CREATE TABLE `we``ird` (`k``ey` " + column + ", `select` INT" + moreColumns + ") AUTO_INCREMENT = 3000000",
-		"CREATE TABLE free (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500",
+		"CREATE TABLE free (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a BIGINT) AUTO_INCREMENT = 5000000",
 		"CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60))",
 		"INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y'), (3, 30, NULL), (0, 40, '')",
 	} {
 		mustExec(t, s.db, ddl)
 	}
 }
-
-// seeds are the seeds of every run: the first ones, and those that once found a bug. make soak
-// uses others.
-var seeds = []uint64{1, 2, 3, 4}
-
-// randomStatements is the number of statements per server in every run.
-const randomStatements = 8_000
-
-// randomVariants are the ways to run generated statements.
-var randomVariants = []variant{
-	{shape: shapes[0]},
-	{shape: shapes[0], prepared: true},
-	{shape: shapes[0], params: "clientFoundRows=true"},
-	{shape: shapes[1], params: "interpolateParams=true"},
-	{shape: shapes[1], tx: true},
-	{shape: shapes[1], prepared: true, params: "clientFoundRows=true"},
-	{shape: shapes[2], prepared: true, tx: true},
-	{shape: shapes[3]},
-	{shape: shapes[4], prepared: true},
-	{shape: shapes[5], params: "interpolateParams=true"},
-	{shape: shapes[6]},
-	{shape: shapes[3], prepared: true, params: "parseTime=true"},
-}
-
-// TestDifferential_random runs random statements on both sides. A failure reports the seed that
-// reproduces it.
-func TestDifferential_random(t *testing.T) { onEachAndOldest(t, testDifferential_random) }
-
-func testDifferential_random(t *testing.T) {
-	variants := slices.DeleteFunc(slices.Clone(randomVariants), func(v variant) bool { return !v.shape.runs(t) })
-	each, seeds := randomStatements/len(seeds)/len(randomVariants), seeds
-	if testserver.IsOldest(t) {
-		seeds = seeds[:1]
-	}
-	t.Logf("%d generated statements compared with AUTO_INCREMENT", each*len(variants)*len(seeds))
-	for i, v := range variants {
-		t.Run(v.String(), func(t *testing.T) {
-			both := sides(t, v.params, v.shape)
-			for _, seed := range seeds {
-				runRandom(t, both, v, i, seed, each)
-			}
-		})
-	}
-}
-
-// TestDifferential_soak runs TestDifferential_random with new seeds for the duration of
-// SHARDKEY_SOAK, or once with the seed of SHARDKEY_SEED.
-func TestDifferential_soak(t *testing.T) {
-	text, seed := os.Getenv("SHARDKEY_SOAK"), os.Getenv("SHARDKEY_SEED")
-	if text == "" && seed == "" {
-		t.Skip("SHARDKEY_SOAK is not set: make soak runs this")
-	}
-	if testserver.Each(t, TestDifferential_soak) {
-		return
-	}
-	var soak time.Duration
-	if text != "" {
-		var err error
-		if soak, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	began := time.Now()
-	for round := 0; ; round++ {
-		next := rand.Uint64() >> 1
-		if seed != "" {
-			var err error
-			if next, err = strconv.ParseUint(seed, 10, 64); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i, v := range randomVariants {
-			if !v.shape.runs(t) {
-				continue
-			}
-			t.Run(fmt.Sprintf("%d/%s", next, v), func(t *testing.T) {
-				runRandom(t, sides(t, v.params, v.shape), v, i, next, 500)
-			})
-		}
-		if seed != "" || t.Failed() || time.Since(began) > soak {
-			return
-		}
-	}
-}
-
-// runRandom runs statements of a seed.
-func runRandom(t *testing.T, both [2]side, v variant, i int, seed uint64, statements int) {
-	t.Helper()
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape,
-		returning: testserver.Has(t, testserver.MariaDB, "RETURNING"), aliases: testserver.Has(t, testserver.MySQL8, "row aliases")}
-	for n := 0; n < statements; {
-		c := g.statements()
-		n += len(c.steps)
-		if wrong := c.run(t, both, v); wrong != nil {
-			report(t, append(wrong, fmt.Sprintf("seed %d", seed)))
-			return
-		}
-	}
-}
-
-// generator generates random statements.
-type generator struct {
-	*rand.Rand
-	shape     shape
-	returning bool   // features of the server
-	aliases   bool   // also VALUES ROW, which came with aliases
-	modes     string // sql_mode that earlier statements have set
-	// keys selects the keys of the current statement. MariaDB confuses an existing key with a
-	// generated one in a REPLACE that has both, and refuses it. So a REPLACE has either explicit
-	// or generated keys.
-	keys givenKeys
-}
-
-type givenKeys int
-
-const (
-	anyKeys givenKeys = iota
-	missingKeys
-	explicitKeys
-)
-
-func (g *generator) statements() differentialCase {
-	c := differentialCase{name: "generated"}
-	g.modes = ""
-	for range 4 + g.IntN(5) {
-		c.steps = append(c.steps, g.statement())
-	}
-	return c
-}
-
-func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
-
-// one returns true with probability 1/n.
-func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
-
-func (g *generator) statement() step {
-	if st, ok := g.around(); ok {
-		return st
-	}
-	return g.insert()
-}
-
-// insert returns an INSERT or REPLACE into table t.
-func (g *generator) insert() step {
-	st := step{}
-	verb := g.pick("INSERT", "INSERT", "insert", "INSERT", "REPLACE")
-	insert := strings.EqualFold(verb, "INSERT")
-	if g.keys = anyKeys; !insert {
-		g.keys = missingKeys + givenKeys(g.IntN(2))
-	}
-	if g.shape.noID {
-		g.keys = missingKeys
-	}
-	b := &strings.Builder{}
-	b.WriteString(g.comment())
-	b.WriteString(verb + " ")
-	if insert {
-		b.WriteString(g.pick("", "", "", "IGNORE ", "IGNORE "))
-	}
-	b.WriteString(g.pick("INTO ", "INTO ", "into/**/", ""))
-	b.WriteString(g.pick("t", "`t`", "t ") + g.comment())
-	form := g.source(b, &st)
-	if insert && g.one(3) {
-		g.onDuplicate(b, &st, form)
-	}
-	if g.returning && g.one(12) {
-		b.WriteString(" RETURNING " + g.pick("id, a", "a", "*"))
-	}
-	b.WriteString(g.pick("", "", "", ";", " -- end", " # end ?", "/* ) */"))
-	st.text = b.String()
-	return st
-}
-
-// around returns a statement between a table's INSERTs.
-func (g *generator) around() (step, bool) {
-	switch g.IntN(24) {
-	case 0:
-		return q("SELECT COUNT(*) FROM t" + g.ifID(" WHERE id > LAST_INSERT_ID()")), true
-	case 1, 2:
-		return q("INSERT INTO child (t_id, a) VALUES (" + g.ifID("LAST_INSERT_ID() + ") + "0, " + strconv.Itoa(g.IntN(9)) + ")"), true
-	case 3:
-		return q("INSERT INTO free (a) VALUES (1)"), true
-	case 4:
-		return q("UPDATE t SET a = a + 1 WHERE u = " + g.unique() + g.ifID(" OR id = LAST_INSERT_ID()")), true
-	case 5:
-		return q("DELETE FROM t WHERE u = " + g.unique()), true
-	case 6:
-		g.modes = g.pick("", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "STRICT_ALL_TABLES", "STRICT_ALL_TABLES,ANSI_QUOTES")
-		if !g.shape.noID && g.one(5) {
-			g.modes = "NO_AUTO_VALUE_ON_ZERO"
-		}
-		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = '" + g.modes + "'"), true
-	case 7:
-		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
-	case 8: // it fails, and the next statement may read LAST_INSERT_ID()
-		return q(g.pick(
-			"INSERT INTO t (a, u) VALUES (1, 7), (2, 7)",
-			"INSERT INTO t (nope) VALUES (1)",
-			"INSERT INTO t (a) SELECT nope FROM src",
-			"INSERT INTO t (a, u) SELECT 1, 8 UNION ALL SELECT 2, 8",
-			"INSERT INTO t (a) VALUES (1), ((SELECT a FROM src))",
-			"INSERT INTO t (s) VALUES ('x'), (REPEAT('x', 70))")), true
-	}
-	return step{}, false
-}
-
-// ifID returns text if insert IDs are compared.
-func (g *generator) ifID(text string) string {
-	if g.shape.noID {
-		return ""
-	}
-	return text
-}
-
-// form is the source of an INSERT's rows.
-type form int
-
-const (
-	fromValues form = iota
-	fromRows        // VALUES with all columns listed; an alias may follow
-	fromQuery
-)
-
-// source writes the columns and the source of their values.
-func (g *generator) source(b *strings.Builder, st *step) form {
-	switch {
-	case g.one(6):
-		b.WriteString(" SET ")
-		for i, column := range g.columns() {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(column + " = " + g.value(column, st))
-		}
-		return fromValues
-	case g.one(8):
-		b.WriteString(" VALUES ")
-		g.rows(b, st, []string{"id", "a", "u", "s"}, "")
-		return fromValues
-	case g.one(15):
-		b.WriteString(g.pick(" () VALUES ()", " VALUES ()", " () VALUES (), ()"))
-		return fromValues
-	case g.one(8):
-		b.WriteString(" (a, u, s) SELECT a, " + g.unique() + " + a, s FROM src WHERE a > " + strconv.Itoa(10*g.IntN(5)) + " ORDER BY a")
-		return fromQuery
-	case !g.shape.noID && !strings.Contains(g.modes, "ZERO") && g.keys == anyKeys && g.one(8): // keys NULL and 0 together with explicit ones
-		b.WriteString(" (id, a, u) SELECT id, a, " + g.unique() + " + a / 10 FROM src WHERE a > " + strconv.Itoa(10*g.IntN(4)) + " ORDER BY a")
-		return fromQuery
-	case g.one(12):
-		b.WriteString(" (a, u) " + g.pick("(SELECT 5, ?)", "SELECT ?, 9 UNION ALL SELECT 6, 10", "WITH c AS (SELECT ? AS x) SELECT x, x FROM c"))
-		st.args = append(st.args, g.IntN(6))
-		return fromQuery
-	}
-	columns := g.columns()
-	row := ""
-	verb := g.pick("VALUES ", "VALUE", "values")
-	if g.aliases && g.one(6) {
-		verb, row = "VALUES ", "ROW"
-	}
-	b.WriteString(g.pick(" (", "(") + strings.Join(columns, g.pick(",", ", ", " /*c*/,")) + ") " + verb)
-	g.rows(b, st, columns, row)
-	return fromRows
-}
-
-func (g *generator) onDuplicate(b *strings.Builder, st *step, from form) {
-	if from == fromRows && g.aliases && g.one(3) {
-		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u"))
-		return
-	}
-	b.WriteString(" ON DUPLICATE KEY UPDATE ")
-	forms := 4
-	if from == fromQuery {
-		forms = 2 // an unqualified column would be ambiguous
-	} else if g.shape.noID {
-		forms = 3
-	}
-	switch g.IntN(forms) {
-	case 0:
-		b.WriteString("t.a = VALUES(a)")
-	case 1:
-		b.WriteString("t.a = COALESCE(t.a, 0) + 1")
-	case 2:
-		b.WriteString("a = ?, s = 'on dup?'")
-		st.args = append(st.args, g.IntN(5))
-	case 3:
-		b.WriteString("id = LAST_INSERT_ID(id), a = 5")
-	}
-}
-
-func (g *generator) comment() string {
-	return g.pick("", "", "", " ", "/* c */", "/* ( ' */ ", "-- x\n", "# y '\n", "/*+ hint */ ")
-}
-
-func (g *generator) columns() []string {
-	all := []string{"a", "u", "s"}
-	if g.one(2) {
-		all = append(all, g.pick("id", "`id`", "ID", "t.id"))
-	}
-	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:1+g.IntN(len(all))]
-}
-
-func (g *generator) rows(b *strings.Builder, st *step, columns []string, row string) {
-	for i := range 1 + g.IntN(4) {
-		if i > 0 {
-			b.WriteString(g.pick(",", ", ", " ,/* , */"))
-		}
-		b.WriteString(row + g.pick("(", "( ", "(/**/"))
-		for j, column := range columns {
-			if j > 0 {
-				b.WriteString(g.pick(",", ", "))
-			}
-			b.WriteString(g.value(column, st))
-		}
-		if g.one(60) {
-			b.WriteString(", 1") // wrong number of values
-		}
-		b.WriteString(g.pick(")", " )"))
-	}
-}
-
-func (g *generator) value(column string, st *step) string {
-	bind := func(v any) string { st.args = append(st.args, v); return "?" }
-	switch column {
-	case "a":
-		if g.one(2) {
-			return bind(g.IntN(100))
-		}
-		return g.pick("1", "1 + 1", "NULL", "DEFAULT", "ABS(-3)", "(2)", "'7'", "LENGTH('a,b)')")
-	case "u":
-		if g.one(3) {
-			return bind(g.IntN(6))
-		}
-		return g.pick(g.unique(), "NULL")
-	case "s":
-		if g.one(2) {
-			return bind(g.pick("it's", "a\\b", "?", "", `"`, "ключ"))
-		}
-		texts := []string{`'it''s'`, `'),('`, "NULL", "CONCAT('a', ',')", "_utf8mb4'z'", "'?'", "X'41'"}
-		if !strings.Contains(g.modes, "ANSI_QUOTES") {
-			texts = append(texts, `"x'y"`)
-		}
-		if strings.Contains(g.modes, "NO_BACKSLASH_ESCAPES") {
-			return g.pick(append(texts, `'\'`)...)
-		}
-		return g.pick(append(texts, `'a\'b'`, `'\\'`)...)
-	}
-	if g.shape.noID {
-		if g.one(2) {
-			return bind(nil)
-		}
-		return g.pick("NULL", "DEFAULT")
-	}
-	form := g.IntN(12)
-	switch g.keys {
-	case missingKeys:
-		form = g.IntN(8)
-	case explicitKeys:
-		form = 8 + g.IntN(4)
-	}
-	switch form {
-	case 0, 1:
-		return "NULL"
-	case 2, 3:
-		if strings.Contains(g.modes, "ZERO") {
-			return "NULL" // the servers store 0 for DEFAULT
-		}
-		return "DEFAULT"
-	case 4:
-		return g.pick("0", "'0'", "00", "(0)", "(NULL)")
-	case 5, 6:
-		return bind(nil)
-	case 7:
-		return bind(g.zero())
-	case 8:
-		return bind(g.given())
-	case 9:
-		return bind(strconv.Itoa(g.given()))
-	}
-	return g.pick(strconv.Itoa(g.given()), fmt.Sprintf("'%d'", g.given()))
-}
-
-func (g *generator) zero() any {
-	return []any{0, int64(0), uint64(0), "0", false, 0.0}[g.IntN(6)]
-}
-
-func (g *generator) given() int     { return 100 + g.IntN(400) }
-func (g *generator) unique() string { return strconv.Itoa(g.IntN(6)) }

@@ -367,7 +367,7 @@ func testReports_execReturning(t *testing.T) {
 		for _, query := range []string{"INSERT INTO t (u) VALUES (1) RETURNING id", "INSERT INTO t (u) VALUES (2); INSERT INTO child (a) VALUES (3) RETURNING id"} {
 			id, err := mustExec(t, s.db, query).LastInsertId()
 			check(t, err)
-			equal(t, id, 0, s.name, query)
+			equal(t, id, 0, s.plain, query)
 		}
 	}
 }

@@ -513,7 +513,11 @@ func keptRows(t *testing.T, conn *sql.Conn, query string, args ...any) string {
 	if err != nil {
 		return plainError(err)
 	}
-	return show(t, rows)
+	text, err := show(t, rows)
+	if err != nil {
+		return plainError(err)
+	}
+	return text
 }
 
 // wire counts the commands that connections send to a server.

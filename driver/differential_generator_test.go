@@ -1,0 +1,537 @@
+package driver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// generator generates random statements.
+type generator struct {
+	*rand.Rand
+	shape     shape
+	returning bool   // features of the server
+	aliases   bool   // also VALUES ROW, which came with aliases
+	modes     string // sql_mode that earlier statements have set
+	// keys selects the keys of the current statement. MariaDB confuses an existing key with a
+	// generated one in a REPLACE that has both, and refuses it. So a REPLACE has either explicit
+	// or generated keys.
+	keys givenKeys
+	// world is nil for INSERTs of other tests.
+	world *world
+	tags  int  // of rows, see rowTag
+	dirty bool // a statement had an explicit key that isn't an ordinary one
+}
+
+func newGenerator(r *rand.Rand, w *world) *generator {
+	return &generator{Rand: r, shape: w.shape, returning: w.features.mariaDB, aliases: w.features.mySQL8, world: w}
+}
+
+type givenKeys int
+
+const (
+	anyKeys givenKeys = iota
+	missingKeys
+	explicitKeys
+)
+
+func (g *generator) statements() differentialCase {
+	c := differentialCase{name: "generated"}
+	g.modes, g.tags, g.dirty = g.world.mode, 0, false
+	for range 4 + g.IntN(5) {
+		st := g.statement()
+		if g.one(5) {
+			st.read = g.reader()
+		}
+		c.steps = append(c.steps, st)
+		if g.dirty { // AUTO_INCREMENT may be at its end
+			break
+		}
+	}
+	return c
+}
+
+func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
+
+// one returns true with probability 1/n.
+func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
+
+func (g *generator) statement() step {
+	if st, ok := g.around(); ok {
+		return st
+	}
+	switch {
+	case g.one(4):
+		return g.typedInsert()
+	case g.one(8):
+		return g.withObjects()
+	case g.one(12):
+		return g.inTransaction()
+	case g.one(5) && strings.Contains(g.world.params, "multiStatements"):
+		return g.several()
+	}
+	return g.insert()
+}
+
+// insert returns an INSERT or REPLACE into table t.
+func (g *generator) insert() step {
+	st := step{}
+	verb := g.pick("INSERT", "INSERT", "insert", "INSERT", "REPLACE")
+	insert := strings.EqualFold(verb, "INSERT")
+	if g.keys = anyKeys; !insert {
+		g.keys = missingKeys + givenKeys(g.IntN(2))
+	}
+	if g.shape.noID {
+		g.keys = missingKeys
+	}
+	b := &strings.Builder{}
+	b.WriteString(g.comment())
+	b.WriteString(verb + " ")
+	if insert {
+		b.WriteString(g.pick("", "", "", "IGNORE ", "IGNORE "))
+	}
+	b.WriteString(g.pick("INTO ", "INTO ", "into/**/", ""))
+	b.WriteString(g.pick("t", "`t`", "t ") + g.comment())
+	form := g.source(b, &st)
+	if insert && g.one(3) {
+		g.onDuplicate(b, &st, form)
+	}
+	if g.returning && g.one(12) {
+		b.WriteString(" RETURNING " + g.pick("id, a", "a", "*"))
+	}
+	b.WriteString(g.pick("", "", "", ";", " -- end", " # end ?", "/* ) */"))
+	st.text = b.String()
+	return st
+}
+
+// around returns a statement between a table's INSERTs.
+func (g *generator) around() (step, bool) {
+	switch g.IntN(24) {
+	case 0:
+		return q("SELECT COUNT(*) FROM t" + g.ifID(" WHERE id = LAST_INSERT_ID()")), true
+	case 1, 2:
+		return q("INSERT INTO child (t_id, a) VALUES (" + g.ifID("LAST_INSERT_ID() + ") + "0, " + strconv.Itoa(g.IntN(9)) + ")"), true
+	case 3:
+		return q("INSERT INTO free (a) VALUES (1)"), true
+	case 4:
+		return q("UPDATE t SET a = a + 1 WHERE u = " + g.unique() + g.ifID(" OR id = LAST_INSERT_ID()")), true
+	case 5:
+		return q("DELETE FROM t WHERE u = " + g.unique()), true
+	case 6:
+		g.modes = randomMode(g.Rand, g.world.features, g.shape.noID)
+		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = " + g.modes), true
+	case 7:
+		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
+	case 8: // it fails, and the next statement may read LAST_INSERT_ID()
+		return q(g.pick(
+			"INSERT INTO t (a, u) VALUES (1, 7), (2, 7)",
+			"INSERT INTO t (nope) VALUES (1)",
+			"INSERT INTO t (a) SELECT nope FROM src",
+			"INSERT INTO t (a, u) SELECT 1, 8 UNION ALL SELECT 2, 8",
+			"INSERT INTO t (a) VALUES (1), ((SELECT a FROM src))",
+			"INSERT INTO t (s) VALUES ('x'), (REPEAT('x', 70))")), true
+	}
+	return step{}, false
+}
+
+// ifID returns text if insert IDs are compared.
+func (g *generator) ifID(text string) string {
+	if g.shape.noID {
+		return ""
+	}
+	return text
+}
+
+// form is the source of an INSERT's rows.
+type form int
+
+const (
+	fromValues form = iota
+	fromRows        // VALUES with all columns listed; an alias may follow
+	fromQuery
+)
+
+// source writes the columns and the source of their values.
+func (g *generator) source(b *strings.Builder, st *step) form {
+	switch {
+	case g.one(6):
+		b.WriteString(" SET ")
+		for i, column := range g.columns() {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(column + " = " + g.value(column, st))
+		}
+		return fromValues
+	case g.one(8):
+		b.WriteString(" VALUES ")
+		g.rows(b, st, []string{"id", "a", "u", "s"}, "")
+		return fromValues
+	case g.one(15):
+		b.WriteString(g.pick(" () VALUES ()", " VALUES ()", " () VALUES (), ()"))
+		return fromValues
+	case g.one(8):
+		b.WriteString(" (a, u, s) SELECT a, " + g.unique() + " + a, s FROM src WHERE a > " + strconv.Itoa(10*g.IntN(5)) + " ORDER BY a")
+		return fromQuery
+	case !g.shape.noID && !strings.Contains(g.modes, "ZERO") && g.keys == anyKeys && g.one(8): // keys NULL and 0 together with explicit ones
+		b.WriteString(" (id, a, u) SELECT id, a, " + g.unique() + " + a / 10 FROM src WHERE a > " + strconv.Itoa(10*g.IntN(4)) + " ORDER BY a")
+		return fromQuery
+	case g.one(12):
+		b.WriteString(" (a, u) " + g.pick("(SELECT 5, ?)", "SELECT ?, 9 UNION ALL SELECT 6, 10", "WITH c AS (SELECT ? AS x) SELECT x, x FROM c"))
+		st.args = append(st.args, g.IntN(6))
+		return fromQuery
+	}
+	columns := g.columns()
+	row := ""
+	verb := g.pick("VALUES ", "VALUE", "values")
+	if g.aliases && g.one(6) {
+		verb, row = "VALUES ", "ROW"
+	}
+	b.WriteString(g.pick(" (", "(") + strings.Join(columns, g.pick(",", ", ", " /*c*/,")) + ") " + verb)
+	g.rows(b, st, columns, row)
+	return fromRows
+}
+
+func (g *generator) onDuplicate(b *strings.Builder, st *step, from form) {
+	if from == fromRows && g.aliases && g.one(3) {
+		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u"))
+		return
+	}
+	b.WriteString(" ON DUPLICATE KEY UPDATE ")
+	if g.world != nil && g.one(2) {
+		g.updateList(b, from)
+		return
+	}
+	forms := 4
+	if from == fromQuery {
+		forms = 2 // an unqualified column would be ambiguous
+	} else if g.shape.noID {
+		forms = 3
+	}
+	switch g.IntN(forms) {
+	case 0:
+		b.WriteString("t.a = VALUES(a)")
+	case 1:
+		b.WriteString("t.a = COALESCE(t.a, 0) + 1")
+	case 2:
+		b.WriteString("a = ?, s = 'on dup?'")
+		st.args = append(st.args, g.IntN(5))
+	case 3:
+		b.WriteString("id = LAST_INSERT_ID(id), a = 5")
+	}
+}
+
+func (g *generator) comment() string {
+	return g.pick("", "", "", " ", "/* c */", "/* ( ' */ ", "-- x\n", "# y '\n", "/*+ hint */ ")
+}
+
+func (g *generator) columns() []string {
+	all := []string{"a", "u", "s"}
+	if g.one(2) {
+		all = append(all, g.pick("id", "`id`", "ID", "t.id"))
+	}
+	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+g.IntN(len(all))]
+}
+
+func (g *generator) rows(b *strings.Builder, st *step, columns []string, row string) {
+	for i := range 1 + g.IntN(4) {
+		if i > 0 {
+			b.WriteString(g.pick(",", ", ", " ,/* , */"))
+		}
+		b.WriteString(row + g.pick("(", "( ", "(/**/"))
+		for j, column := range columns {
+			if j > 0 {
+				b.WriteString(g.pick(",", ", "))
+			}
+			b.WriteString(g.value(column, st))
+		}
+		if g.one(60) {
+			b.WriteString(", 1") // wrong number of values
+		}
+		b.WriteString(g.pick(")", " )"))
+	}
+}
+
+func (g *generator) value(column string, st *step) string {
+	bind := func(v any) string { st.args = append(st.args, v); return "?" }
+	if g.world != nil {
+		if text := g.worldValue(column, st, bind); text != "" {
+			return text
+		}
+	}
+	switch column {
+	case "a":
+		if g.one(2) {
+			return bind(g.IntN(100))
+		}
+		return g.pick("1", "1 + 1", "NULL", "DEFAULT", "ABS(-3)", "(2)", "'7'", "LENGTH('a,b)')")
+	case "u":
+		if g.one(3) {
+			return bind(g.IntN(6))
+		}
+		return g.pick(g.unique(), "NULL")
+	case "s":
+		if g.one(2) {
+			return bind(g.pick("it's", "a\\b", "?", "", `"`, "ключ"))
+		}
+		texts := []string{`'it''s'`, `'),('`, "NULL", "CONCAT('a', ',')", "_utf8mb4'z'", "'?'", "X'41'"}
+		if !strings.Contains(g.modes, "ANSI_QUOTES") {
+			texts = append(texts, `"x'y"`)
+		}
+		if strings.Contains(g.modes, "NO_BACKSLASH_ESCAPES") {
+			return g.pick(append(texts, `'\'`)...)
+		}
+		return g.pick(append(texts, `'a\'b'`, `'\\'`)...)
+	}
+	if g.shape.noID {
+		if g.one(2) {
+			return bind(nil)
+		}
+		return g.pick("NULL", "DEFAULT")
+	}
+	form := g.IntN(12)
+	switch g.keys {
+	case missingKeys:
+		form = g.IntN(8)
+	case explicitKeys:
+		form = 8 + g.IntN(4)
+	}
+	switch form {
+	case 0, 1:
+		return "NULL"
+	case 2, 3:
+		if strings.Contains(g.modes, "ZERO") {
+			return "NULL" // the servers store 0 for DEFAULT
+		}
+		return "DEFAULT"
+	case 4:
+		return g.pick("0", "'0'", "00", "(0)", "(NULL)")
+	case 5, 6:
+		return bind(nil)
+	case 7:
+		return bind(g.zero())
+	case 8:
+		return bind(g.given())
+	case 9:
+		return bind(strconv.Itoa(g.given()))
+	}
+	return g.pick(strconv.Itoa(g.given()), fmt.Sprintf("'%d'", g.given()))
+}
+
+func (g *generator) zero() any {
+	return []any{0, int64(0), uint64(0), "0", false, 0.0}[g.IntN(6)]
+}
+
+func (g *generator) given() int     { return 100 + g.IntN(400) }
+func (g *generator) unique() string { return strconv.Itoa(g.IntN(6)) }
+
+// worldValue returns a value with the objects of a world, or "".
+func (g *generator) worldValue(column string, st *step, bind func(any) string) string {
+	switch column {
+	case "a":
+		if g.one(6) {
+			return g.pick("f1(2)", "fi(4)", "(SELECT a FROM vs WHERE a = 10)", "(SELECT COUNT(*) FROM vl)", "13", "fm()", "fs(6)", "(SELECT MAX(a) FROM src)", "LAST_INSERT_ID(9)")
+		}
+		if g.one(20) {
+			return g.pick("'x'", "99999999999", "1/0", "'5x' + 0", "-1.5", "TRUE", "X'41'", "b'1'", "'2'", "1e1")
+		}
+	case "s":
+		switch {
+		case g.one(3):
+			g.tags++
+			return "'r" + strconv.Itoa(g.tags) + "'"
+		case g.one(12):
+			return g.ifID(g.pick("fl()", "LAST_INSERT_ID()", "(SELECT l FROM vl)", "(SELECT l FROM vf)"))
+		case g.one(30):
+			return g.pick("REPEAT('x', 61)", "fi(1)", "1.50", "DATE '2026-01-02'", "NOW() IS NULL")
+		}
+	case "u":
+		if g.one(30) {
+			return g.pick("fi(5)", "'3'", "f1(1)", "-1")
+		}
+	default:
+		if !g.shape.noID && g.keys == anyKeys && g.one(5) {
+			g.dirty = true
+			st.marks += " dirty key"
+			return g.dirtyKey(bind)
+		}
+	}
+	return ""
+}
+
+// dirtyKey returns an explicit key that isn't an ordinary one.
+func (g *generator) dirtyKey(bind func(any) string) string {
+	switch g.IntN(4) {
+	case 0:
+		return bind([]any{-3, "-4", "5x", "abc", "", " 12", "1e2", 1.5, -0.7, 0.4, []byte("15"), []byte("x"), true, uint64(42), "0x10", "12 ", "+7",
+			"-0", "00", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), int64(-1), "0.0", " ", "\t8", float32(9), "9.5"}[g.IntN(26)])
+	case 1:
+		return g.pick("1 + 1", "0 * 5", "CAST('21' AS SIGNED)", "CAST(NULL AS UNSIGNED)", "LAST_INSERT_ID()", "-(-8)", "- 5", "10 DIV 3", "7 MOD 4", "NULL + 1",
+			"CAST('abc' AS SIGNED)", "CAST(-1 AS UNSIGNED)", "1 - 2", "f1(3)", "(SELECT 5)", "@nope", "ABS(-3)", "COALESCE(NULL, 6)", "FLOOR(2.5)", "2 / 3", "1 = 1")
+	case 2:
+		return g.pick("'5x'", "'abc'", "''", "' 12'", "'1e2'", "1.5", "-0.7", "'-3'", "-4", "0.4", "2.5e0", "1e1", "X'41'", "0x41", "b'1'", "TRUE", "'0x10'", "'12 '", "-0", "'-0'",
+			"'0.4'", "'-0.7'", "DATE '2026-01-02'", "N'17'", "_utf8mb4'18'", "'1' '9'", "+ 7", "\"16\"", "FALSE", "0.0", "00021")
+	}
+	return g.pick("-1", "-9223372036854775808", "-9223372036854775809", "-99999999999999999999999", "-2147483649", "-128", "-0.5", "-1e30", "'-99999999999999999999'")
+}
+
+// updateList writes the assignments of ON DUPLICATE KEY UPDATE.
+func (g *generator) updateList(b *strings.Builder, from form) {
+	texts := []string{"t.a = fi(6)", "t.a = f1(1)", "t.a = VALUES(a) + f1(1)", "t.s = 'dup'", "t.a = t.a", "t.u = t.u + 1", "t.a = fs(5)", "t.a = fm()", "t.a = 13", "t.s = REPEAT('x', 61)", "t.a = 1/0", "t.a = VALUES(u)"}
+	if !g.shape.noID {
+		texts = append(texts, "t.s = fl()", "t.s = LAST_INSERT_ID()", "id = LAST_INSERT_ID(t.id)", "t.id = LAST_INSERT_ID(t.id), t.a = 4", "t.id = t.id", "t.id = 600", "t.s = t.id", "t.s = VALUES(id)", "t.s = (SELECT l FROM vl)")
+	}
+	b.WriteString(g.pick(texts...))
+	if g.one(4) {
+		b.WriteString(", " + g.pick(texts...))
+	}
+}
+
+// reader returns a query that reads LAST_INSERT_ID() or what else a statement leaves.
+func (g *generator) reader() string {
+	return g.pick("SELECT @@identity", "SELECT LAST_INSERT_ID() + 0", "SHOW VARIABLES LIKE 'last_insert_id'", "SELECT fl()", "SELECT * FROM vl", "SELECT * FROM vf", "SELECT ROW_COUNT()",
+		"SELECT COUNT(*) FROM t WHERE id = LAST_INSERT_ID()", "SHOW COUNT(*) WARNINGS", "SELECT @@warning_count", "SHOW VARIABLES WHERE Variable_name = 'identity'", "SELECT COUNT(*) FROM t WHERE id = fl()",
+		"SELECT @@sql_mode", "SELECT (SELECT LAST_INSERT_ID())", "SELECT l FROM vl, (SELECT 1) x")
+}
+
+// withObjects returns a statement that isn't an INSERT into a sharded table, with functions and views.
+func (g *generator) withObjects() step {
+	all := []string{"SELECT f1(1), fi(2), fm()", "SELECT a FROM vs ORDER BY a", "UPDATE t SET a = fi(7) WHERE u < 3", "CALL pf()", "INSERT INTO free (a) VALUES (fi(1)), (2)", "INSERT INTO free (a) SELECT a FROM vs",
+		"UPDATE t SET a = 13 WHERE u = 1", "UPDATE free SET a = a + 1", "DELETE FROM t WHERE a > fm()", "INSERT INTO child (t_id, a) SELECT a, fi(1) FROM src ORDER BY a", "INSERT INTO free (a) SELECT COUNT(*) FROM t",
+		"INSERT INTO log (what) VALUES ('direct')", "REPLACE INTO free (id, a) VALUES (5, 1)", "INSERT IGNORE INTO free (id, a) VALUES (5, 2)", "SELECT a, u, s FROM vt ORDER BY u, a, s", "SET @v = 3", "DO f1(1)"}
+	if !g.shape.noID {
+		all = append(all, "SELECT fl()", "SELECT * FROM vl", "SELECT * FROM vf", "UPDATE t SET s = 'seen' WHERE id = fl()", "DELETE FROM t WHERE id = fl()", "UPDATE t SET s = 'view' WHERE id = (SELECT l FROM vl)", "CALL pl()",
+			"INSERT INTO free (a) VALUES (LAST_INSERT_ID())", "INSERT INTO free (a) VALUES (fl())", "INSERT INTO child (t_id) VALUES (fl())", "INSERT INTO child (t_id) SELECT l FROM vl", "INSERT INTO child (t_id) SELECT fl()",
+			"SET @v = fl()", "SELECT fs(44)", "UPDATE t SET a = LAST_INSERT_ID(3) WHERE u = 2", "DO LAST_INSERT_ID(55)", "INSERT INTO log (what, k) SELECT 'sel', LAST_INSERT_ID()", "UPDATE child SET t_id = LAST_INSERT_ID()",
+			"INSERT INTO t (id, u) SELECT id, u + 10 FROM vt WHERE id < 1000 ORDER BY id", "INSERT INTO t (u, s) SELECT fi(3), fl()", "INSERT INTO t (a) SELECT f1(a) FROM vs WHERE a > f1(15) ORDER BY a", "INSERT INTO t (s) SELECT LAST_INSERT_ID() FROM vs",
+			"INSERT INTO t (a, u) SELECT a, a FROM vs ORDER BY a ON DUPLICATE KEY UPDATE t.a = fi(2)", "INSERT INTO t (u, a) SELECT 3, 1 ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(t.id)",
+			"INSERT IGNORE INTO t (u) SELECT a / 10 FROM src ORDER BY a", "REPLACE INTO t (u, a) SELECT a / 10, fi(a) FROM src ORDER BY a", "INSERT INTO t (u, a) SELECT u + 1, a FROM t ORDER BY id", "INSERT INTO t (s) TABLE vl", "INSERT INTO t (s) SELECT s FROM src UNION SELECT 'x' ORDER BY 1",
+			"INSERT INTO t (u) SELECT a FROM src ORDER BY a FOR UPDATE", "INSERT INTO t (u) SELECT a FROM src ORDER BY a LIMIT 2", "INSERT INTO t (a) SELECT 1 WHERE FALSE", "INSERT INTO t SELECT NULL, a, NULL, s FROM src ORDER BY a",
+			"UPDATE t SET id = id WHERE u = 1", "INSERT DELAYED INTO t (a) VALUES (1)", "INSERT INTO t (u, a) SELECT a, 1 FROM src ORDER BY a ON DUPLICATE KEY UPDATE a = a + 1", "INSERT INTO t (a, s) SELECT a, s FROM src WHERE id IS NULL")
+	}
+	return q(g.pick(all...))
+}
+
+// inTransaction returns a statement about transactions and locks.
+func (g *generator) inTransaction() step {
+	all := []string{"SAVEPOINT sp", "ROLLBACK TO SAVEPOINT sp", "RELEASE SAVEPOINT sp"}
+	if !g.world.tx {
+		all = append(all, "BEGIN", "START TRANSACTION", "START TRANSACTION READ ONLY", "COMMIT", "ROLLBACK", "COMMIT", "ROLLBACK", "SET autocommit = 0", "SET autocommit = 1", "COMMIT AND CHAIN",
+			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET TRANSACTION READ ONLY")
+	}
+	return q(g.pick(all...))
+}
+
+// several returns a string of several statements.
+func (g *generator) several() step {
+	var st step
+	for i := range 2 + g.IntN(3) {
+		part := g.insert()
+		if g.one(3) {
+			part = q(g.pick("BEGIN", "COMMIT", "SAVEPOINT sp", "ROLLBACK", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET NAMES latin1", "SELECT 1",
+				"INSERT INTO free (a) VALUES (1)", g.ifID("SELECT LAST_INSERT_ID()"), "INSERT INTO child (t_id) VALUES ("+g.ifID("LAST_INSERT_ID() + ")+"0)", "DO 1", "UPDATE t SET a = 1 WHERE u = 1",
+				"INSERT INTO \"t\" (a) VALUES (1)", "INSERT INTO t (s) VALUES ('\\'); INSERT INTO t (a) VALUES (1); -- '", "CALL pf()", "INSERT INTO child (t_id) VALUES ("+g.ifID("fl() + ")+"0)"))
+		}
+		if i > 0 {
+			st.text += g.pick("; ", ";\n", " ; ")
+		}
+		text := strings.TrimSuffix(strings.TrimSuffix(part.text, " -- end"), " # end ?")
+		st.text, st.args = st.text+strings.TrimSuffix(text, ";"), append(st.args, part.args...)
+	}
+	return st
+}
+
+// typedInsert returns an INSERT … SELECT, or an INSERT of values, with values of any type.
+func (g *generator) typedInsert() step {
+	st := step{}
+	bind := func(v any) string { st.args = append(st.args, v); return "?" }
+	verb := g.pick("INSERT", "INSERT", "INSERT", "INSERT IGNORE", "REPLACE")
+	columns := []string{"v", "w"}[g.IntN(2):][:1]
+	if g.one(3) {
+		columns = []string{"v", "w"}
+	}
+	table := "d"
+	if g.one(3) {
+		table, columns = "t", []string{g.pick("a", "s", "u")}
+	}
+	if !g.shape.noID && g.one(10) && verb != "REPLACE" {
+		columns = append(columns, "id")
+		g.dirty = true
+	}
+	if g.one(5) {
+		if slices.Contains(columns, "id") {
+			st.marks += " dirty key"
+		}
+		values := make([]string, len(columns))
+		for i := range values {
+			values[i] = g.literal(bind)
+		}
+		st.text = fmt.Sprintf("%s INTO %s (%s) VALUES (%s)", verb, table, strings.Join(columns, ", "), strings.Join(values, ", "))
+		return st
+	}
+	c := g.world.typed[g.IntN(len(g.world.typed))]
+	st.marks = " typed " + c.name + " into " + table + "." + strings.Join(columns, ",") + " as " + g.world.columns[0] + "," + g.world.columns[1]
+	if slices.Contains(columns, "id") {
+		st.marks += " dirty key"
+	}
+	exprs, one := make([]string, len(columns)), false
+	for i := range exprs {
+		if exprs[i] = g.typedExpression(c); g.one(4) {
+			exprs[i] = g.literal(bind)
+		}
+		one = one || strings.Contains(exprs[i], "MAX(") || strings.Contains(exprs[i], "MIN(") || strings.Contains(exprs[i], "GROUP_CONCAT(") || strings.Contains(exprs[i], "SUM(")
+	}
+	from := g.pick(" FROM ty", " FROM ty", " FROM ty", " FROM (SELECT * FROM ty) x")
+	switch {
+	case one:
+		from += g.pick("", " WHERE n < 3", " GROUP BY n ORDER BY n")
+	default:
+		from += g.pick(" WHERE n = 2", " WHERE n = 3", " WHERE n = 4", " WHERE n = 5", " WHERE n < 4 ORDER BY n", " ORDER BY n", " WHERE n IN (1, 5) ORDER BY n", " WHERE "+c.name+" IS NULL ORDER BY n", " WHERE n = f1(1)")
+	}
+	if g.one(15) {
+		from += " UNION ALL SELECT " + strings.Repeat("NULL, ", len(columns)-1) + g.pick("NULL", "1", "'x'")
+		from = strings.Replace(from, " ORDER BY n", "", 1)
+	}
+	st.text = fmt.Sprintf("%s INTO %s (%s) SELECT %s%s", verb, table, strings.Join(columns, ", "), strings.Join(exprs, ", "), from)
+	if verb == "INSERT" && table == "t" && g.one(4) {
+		st.text += " ON DUPLICATE KEY UPDATE t.a = VALUES(a), t.s = VALUES(s)"
+	}
+	return st
+}
+
+// typedExpression returns an expression of a column of table ty.
+func (g *generator) typedExpression(c typedColumn) string {
+	if g.one(2) {
+		return c.name
+	}
+	all := []string{"COALESCE(?, ?)", "IFNULL(?, NULL)", "MAX(?)", "MIN(?)", "(SELECT MIN(y.?) FROM ty y)", "CASE WHEN n > 1 THEN ? END", "IF(n > 1, ?, NULL)", "IF(n > 1, ?, 0)", "NULLIF(?, 5)", "GREATEST(?, ?)", "LEAST(?, 1)",
+		"CAST(? AS SIGNED)", "CAST(? AS UNSIGNED)", "CAST(? AS CHAR)", "CAST(? AS BINARY)", "CAST(? AS DECIMAL(20,3))", "CAST(? AS DATE)", "CAST(? AS DATETIME)", "CAST(? AS TIME)", "CAST(? AS CHAR(2))",
+		"? + 0", "CONCAT(?)", "CONCAT(?, '')", "-?", "? * 1.0", "HEX(?)", "LENGTH(?)", "? IS NULL", "? DIV 2", "ROUND(?)", "ABS(?)", "? | 0", "LEFT(?, 2)", "UPPER(?)", "TRIM(?)", "GROUP_CONCAT(? ORDER BY n)", "SUM(?)",
+		"? = 0", "? / 0", "DATE_ADD(?, INTERVAL 1 DAY)", "DATE(?)", "CONVERT(? USING utf8mb4)", "CONVERT(? USING latin1)", "IFNULL(?, 1)", "IFNULL(?, 'x')", "NOT ?", "BINARY ?", "SUBSTRING(?, 1, 3)", "ELT(1, ?)", "fm() + n"}
+	if g.world.features.newer {
+		all = append(all, "JSON_OBJECT('a', ?)", "JSON_ARRAY(?)")
+	}
+	if g.world.features.newest {
+		all = append(all, "LAG(?) OVER (ORDER BY n)", "FIRST_VALUE(?) OVER (ORDER BY n)")
+	}
+	if g.world.features.mySQL8 {
+		all = append(all, "ANY_VALUE(?)", "CAST(? AS DOUBLE)", "CAST(? AS YEAR)")
+	}
+	return strings.ReplaceAll(g.pick(all...), "?", c.name)
+}
+
+// literal returns a literal, an argument, or an expression that may warn.
+func (g *generator) literal(bind func(any) string) string {
+	if g.one(4) {
+		return bind([]any{1, "abc", "12", []byte("12"), []byte{0, 255}, 1.5, float32(0.1), true, nil, uint64(1 << 63), int64(-1), time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC), "2026-01-02", "", "é", "5x"}[g.IntN(16)])
+	}
+	return g.pick("0x41", "X'41'", "b'1'", "x''", "0x", "TRUE", "1e0", "1.10", "'abc'", "'5x'", "''", "NULL", "DATE '2026-01-01'", "TIMESTAMP '2026-01-01 01:02:03.456'", "TIME '01:02:03'", "N'x'", "_latin1 X'E9'", "1/0", "1/3",
+		"CAST('abc' AS SIGNED)", "'5x' + 0", "STR_TO_DATE('x', '%Y')", "DATE_ADD('9999-12-31', INTERVAL 1 DAY)", "CAST('2026-13-01' AS DATE)", "SQRT(-1)", "LOG(0)", "18446744073709551615", "9223372036854775808", "-9223372036854775809",
+		"POW(10, 400)", "'a' = 0", "INET_ATON('x')", "CONVERT('x' USING latin1)", "CHAR(65)", "CHAR(255)", "DATE('x')", "DATEDIFF('x', '2026-01-01')", "UNIX_TIMESTAMP('x')", "LAST_DAY('x')", "CAST(-1 AS UNSIGNED)", "CAST(1e30 AS SIGNED)",
+		"CAST('2026-01-01' AS DATETIME)", "CONVERT('abcdef', CHAR(2))", "0b101", "_binary'x'", "'a' 'b'", "5 MOD 0", "0 = 'x'", "1 AND 'y'", "HEX(255)", "REPEAT('x', 70)", "1 IN ('a', 'b')", "DATE '2026-01-01' + 0", "TIME '01:02:03' + 0",
+		"f1('x')", "EXTRACT(DAY FROM 'x')", "MAKEDATE(2026, 400)", "SEC_TO_TIME(99999999)", "1 + 'a'", "CAST('12:99' AS TIME)", "CAST(300 AS CHAR(1))", "BINARY 'q'", "1.5e-400", "- - 3", "FORMAT(1234.5, 1)", "YEAR('x')", "TIMEDIFF('x', '1')", "LPAD('x', 3, 'é')")
+}

@@ -1,0 +1,228 @@
+package driver
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// seeds are the seeds of every run: the first ones, and those that once found a bug. make soak
+// uses others.
+var seeds = []uint64{1, 2, 3, 4}
+
+// The number of worlds of a seed, and the number of statements that are compared in each.
+const (
+	worldsPerSeed      = 12
+	statementsPerWorld = 166
+)
+
+// TestDifferential_random runs random statements on both sides. A failure reports the seed that
+// reproduces it.
+func TestDifferential_random(t *testing.T) { onEachAndOldest(t, testDifferential_random) }
+
+func testDifferential_random(t *testing.T) {
+	sum, seeds := newTally(t), seeds
+	if testserver.IsOldest(t) {
+		seeds = seeds[:1]
+	}
+	for _, seed := range seeds {
+		runWorlds(t, sum, seed, worldsPerSeed)
+	}
+	sum.report(t)
+}
+
+// TestDifferential_soak runs TestDifferential_random with new seeds: for the duration of
+// SHARDKEY_SOAK, or until it has compared as many statements if that is a number, or once with the
+// seed of SHARDKEY_SEED.
+func TestDifferential_soak(t *testing.T) {
+	limit, one := os.Getenv("SHARDKEY_SOAK"), os.Getenv("SHARDKEY_SEED")
+	if limit == "" && one == "" {
+		t.Skip("SHARDKEY_SOAK is not set: make soak runs this")
+	}
+	onEachAndOldest(t, func(t *testing.T) { soakDifferential(t, limit, one) })
+}
+
+func soakDifferential(t *testing.T, limit, one string) {
+	statements, notNumber := strconv.Atoi(limit)
+	duration, err := time.ParseDuration(limit)
+	if one == "" && notNumber != nil && err != nil {
+		t.Fatal(err)
+	}
+	sum, began := newTally(t), time.Now()
+	sum.mostFound, sum.perWorld = 1000, 4*statementsPerWorld
+	for round := 0; ; round++ {
+		seed := rand.Uint64() >> 1
+		if one != "" {
+			seed = must(strconv.ParseUint(one, 10, 64))(t)
+		}
+		runWorlds(t, sum, seed, worldsPerSeed)
+		if one != "" || sum.compared >= statements && time.Since(began) > duration {
+			break
+		}
+	}
+	sum.report(t)
+}
+
+// runWorlds compares random statements in random worlds.
+func runWorlds(t *testing.T, sum *tally, seed uint64, worlds int) {
+	t.Helper()
+	for i := range worlds {
+		t.Run(fmt.Sprintf("%d/%d", seed, i), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			newWorld(r, featuresOf(t), i).run(t, r, sum)
+		})
+	}
+}
+
+// run compares random statements in the world. It ends early after some differences.
+func (w *world) run(t *testing.T, r *rand.Rand, sum *tally) {
+	t.Helper()
+	d := w.open(t, sum)
+	defer func() { d.close() }()
+	g := newGenerator(r, w)
+	most := sum.compared + sum.perWorld
+	for cases := 0; sum.compared < most && cases < sum.perWorld; cases++ {
+		c := g.statements()
+		diff := d.run(c.steps)
+		if diff != nil {
+			diff = cmp.Or(d.again(c.steps), diff)
+		}
+		if diff != nil && w.judge(t, d, diff) {
+			d.close()
+			d = w.open(t, sum)
+		}
+	}
+}
+
+// again runs statements again, to find the one after which the tables differ. It counts nothing.
+func (d *duel) again(steps []step) *difference {
+	compared, refused := d.tally.compared, maps.Clone(d.tally.refused)
+	d.each = true
+	diff := d.run(steps)
+	d.each, d.tally.compared, d.tally.refused = false, compared, refused
+	return diff
+}
+
+// judge counts a difference, and fails the test if it isn't known. It reports whether it has
+// changed the world's triggers.
+func (w *world) judge(t *testing.T, d *duel, diff *difference) bool {
+	t.Helper()
+	if class := knownClass(w, diff); class != "" {
+		d.tally.known[class]++
+		return false
+	}
+	class := diff.class()
+	if d.tally.found[class]++; d.tally.found[class] > 1 || len(d.tally.found) > d.tally.mostFound {
+		t.Fail()
+		return false
+	}
+	w.minimize(t, d, diff)
+	return true
+}
+
+// place is the databases of a shape, which its worlds share.
+type place struct {
+	dsns    [2]string
+	control *sql.DB
+}
+
+// place returns the databases for the shape, which live until the end of the whole test.
+func (sum *tally) place(t *testing.T, w *world) *place {
+	t.Helper()
+	p := sum.places[w.shape.name]
+	if p == nil {
+		p = &place{dsns: [2]string{testserver.Database(sum.t), testserver.Database(sum.t)}}
+		for _, s := range openSides(t, p.dsns, "", w.shape) {
+			createCommon(t, s, w.features)
+			_ = s.db.Close()
+		}
+		p.control = must(sql.Open("mysql", p.dsns[0]+"?multiStatements=true"))(t)
+		sum.t.Cleanup(func() { p.control.Close() })
+		sum.places[w.shape.name] = p
+	}
+	return p
+}
+
+// open creates the world on both sides.
+func (w *world) open(t *testing.T, sum *tally) *duel {
+	t.Helper()
+	p := sum.place(t, w)
+	d := &duel{t: t, sides: openSides(t, p.dsns, w.params, w.shape), variant: w.variant, tally: sum, dirty: true}
+	d.control = must(p.control.Conn(t.Context()))(t)
+	for i := range d.sides {
+		s := &d.sides[i]
+		w.create(t, *s, d.control)
+		if s.mode = w.mode; strings.Contains(w.params, "autocommit=0") {
+			s.autocommit = "0"
+		}
+		s.tables = append(s.tables, "d", "free", "log")
+		s.allKeys += " UNION ALL SELECT id, NULL FROM d"
+	}
+	d.open()
+	return d
+}
+
+// restart lets AUTO_INCREMENT start again, after explicit keys.
+func (d *duel) restart() {
+	name := d.sides[0].database
+	d.dirty = false
+	mustExec(d.t, d.control, "ALTER TABLE "+name+".t AUTO_INCREMENT = 1000000; ALTER TABLE "+name+".d AUTO_INCREMENT = 4000000")
+}
+
+// tally counts what the random statements did.
+type tally struct {
+	compared              int
+	refused, known, found map[string]int
+	mostFound             int // classes that are minimized
+	perWorld              int // statements
+	t                     *testing.T
+	places                map[string]*place
+}
+
+func newTally(t *testing.T) *tally {
+	return &tally{t: t, perWorld: statementsPerWorld, places: map[string]*place{},
+		refused: map[string]int{}, known: map[string]int{}, found: map[string]int{}, mostFound: 5}
+}
+
+// changing matches the parts of a refusal that differ from statement to statement.
+var changing = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|[0-9]+|near .*?:")
+
+func (s *tally) refuse(err error) {
+	var e *StatementError
+	errors.As(err, &e)
+	text := cmp.Or(e.Message, fmt.Sprint(e.Err))
+	s.refused[e.Reason+": "+changing.ReplaceAllString(text, "…")]++
+}
+
+// mostRefused is the part of the statements that shardkey may refuse, in percent.
+const mostRefused = 20
+
+// report logs the counts, and fails if shardkey refused too many statements.
+func (s *tally) report(t *testing.T) {
+	t.Helper()
+	refused := 0
+	for _, n := range s.refused {
+		refused += n
+	}
+	t.Logf("%d generated statements compared with AUTO_INCREMENT, %d refused", s.compared, refused)
+	for what, counts := range map[string]map[string]int{"refused": s.refused, "known difference": s.known, "found": s.found} {
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			t.Logf("%s: %d × %s", what, counts[name], name)
+		}
+	}
+	if refused*100 > mostRefused*(s.compared+refused) {
+		t.Errorf("have: %d of %d statements refused; want: at most %d %%", refused, s.compared+refused, mostRefused)
+	}
+}
