@@ -199,30 +199,30 @@ func newTally(t *testing.T) *tally {
 // changing matches the parts of a refusal that differ from statement to statement.
 var changing = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|[0-9]+|near .*?:")
 
-func (s *tally) refuse(err error) {
+func (sum *tally) refuse(err error) {
 	var e *StatementError
 	errors.As(err, &e)
 	text := cmp.Or(e.Message, fmt.Sprint(e.Err))
-	s.refused[e.Reason+": "+changing.ReplaceAllString(text, "…")]++
+	sum.refused[e.Reason+": "+changing.ReplaceAllString(text, "…")]++
 }
 
 // mostRefused is the part of the statements that shardkey may refuse, in percent.
 const mostRefused = 20
 
 // report logs the counts, and fails if shardkey refused too many statements.
-func (s *tally) report(t *testing.T) {
+func (sum *tally) report(t *testing.T) {
 	t.Helper()
 	refused := 0
-	for _, n := range s.refused {
+	for _, n := range sum.refused {
 		refused += n
 	}
-	t.Logf("%d generated statements compared with AUTO_INCREMENT, %d refused", s.compared, refused)
-	for what, counts := range map[string]map[string]int{"refused": s.refused, "known difference": s.known, "found": s.found} {
+	t.Logf("%d generated statements compared with AUTO_INCREMENT, %d refused", sum.compared, refused)
+	for what, counts := range map[string]map[string]int{"refused": sum.refused, "known difference": sum.known, "found": sum.found} {
 		for _, name := range slices.Sorted(maps.Keys(counts)) {
 			t.Logf("%s: %d × %s", what, counts[name], name)
 		}
 	}
-	if refused*100 > mostRefused*(s.compared+refused) {
-		t.Errorf("have: %d of %d statements refused; want: at most %d %%", refused, s.compared+refused, mostRefused)
+	if refused*100 > mostRefused*(sum.compared+refused) {
+		t.Errorf("have: %d of %d statements refused; want: at most %d %%", refused, sum.compared+refused, mostRefused)
 	}
 }
