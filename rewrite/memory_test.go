@@ -1,3 +1,5 @@
+//go:build !race
+
 package rewrite
 
 import (
@@ -8,6 +10,7 @@ import (
 
 // TestMemory_planAndFill checks that planning a long statement and writing its keys allocates at
 // most twice the statement's length, including the result.
+// With -race, the compiler allocates what slices.Grow appends, so the test is left out.
 func TestMemory_planAndFill(t *testing.T) {
 	absent := rowsText(4 << 20)
 	given := strings.Replace(strings.ReplaceAll(absent, "), (", "), (NULL, "), "(a, s) VALUES (", "(id, a, s) VALUES (NULL, ", 1)
