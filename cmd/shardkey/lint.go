@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
 )
 
@@ -81,7 +83,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	}
 	defer o.Close()
 	l := o.linter()
-	show := &progress{warn: p.warn}
+	show := &progress{warn: p.warn, clock: p.clock}
 	l.Progress = show.step
 	if slices.Contains(args, "-") {
 		content, err := p.readAll()
@@ -162,12 +164,13 @@ func asPattern(dir string) string {
 
 // progress prints the steps of a command that takes longer than two seconds.
 type progress struct {
-	warn func(string)
+	warn  func(string)
+	clock spi.Clock
 
-	mu    sync.Mutex
-	timer *time.Timer
-	slow  bool
-	last  string
+	mu   sync.Mutex
+	end  context.CancelFunc
+	slow bool
+	last string
 }
 
 func (p *progress) step(text string) {
@@ -176,13 +179,18 @@ func (p *progress) step(text string) {
 	switch p.last = text; {
 	case p.slow:
 		p.warn(text)
-	case p.timer == nil:
-		p.timer = time.AfterFunc(2*time.Second, p.begin)
+	case p.end == nil:
+		var ctx context.Context
+		ctx, p.end = context.WithCancel(context.Background())
+		go p.begin(ctx)
 	}
 }
 
-// begin prints the step that is running.
-func (p *progress) begin() {
+// begin prints the step that is running after two seconds.
+func (p *progress) begin(ctx context.Context) {
+	if p.clock.Sleep(ctx, 2*time.Second) != nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last != "" {
@@ -195,7 +203,7 @@ func (p *progress) begin() {
 func (p *progress) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last = ""; p.timer != nil {
-		p.timer.Stop()
+	if p.last = ""; p.end != nil {
+		p.end()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // A command shows its steps once it has taken two seconds, and nothing after its end.
@@ -21,7 +23,7 @@ func TestProgress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var have []string
-				p := &progress{warn: func(step string) { have = append(have, step) }}
+				p := &progress{warn: func(step string) { have = append(have, step) }, clock: spi.SystemClock}
 				for i, takes := range c.steps {
 					p.step(string(rune('a' + i)))
 					time.Sleep(takes)
