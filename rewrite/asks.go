@@ -18,7 +18,7 @@ const uncertainKey = "the server may store the key as 0; write an integer that t
 // the value as 0. A string key does if it is nil or empty. The result of a [driver.Valuer] counts. If
 // that is uncertain, the error is a [*StatementError].
 //
-// The function mode returns the session's sql_mode. The function column reports whether the key
+// The function sqlMode returns the session's sql_mode, as [Options].SQLMode. The function column reports whether the key
 // column stores strings, in which only '0' is a zero, or whether it is unsigned. AsksForKey calls
 // them only if they matter, and returns their errors.
 func (in *Insert) AsksForKey(

@@ -88,7 +88,7 @@
 // [Table.Sharding] computes the place of a row from the values of its sharding columns, with the
 // same result as ShardingSphere. The page [sharding algorithms] lists those that are
 // supported.
-// [Table.Gene] computes the shard bits of keys, which the properties gene-column and gene-bits of a
+// [Table.ShardBits] computes the shard bits of keys, which the properties gene-column and gene-bits of a
 // generator request.
 //
 // # Properties

@@ -53,7 +53,7 @@ type Table struct {
 	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names: "refuse", "warn" or "off".
 	ShardGuard string
-	// Gene describes the shard bits of the keys. It is nil if the keys have none.
+	// ShardBits describes the shard bits of the keys. It is nil if the keys have none.
 	ShardBits *ShardBits
 	// Actual are the names of the first 16 actual tables, in the rule's order. ActualCount is the
 	// number of all actual tables.

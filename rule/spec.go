@@ -111,7 +111,7 @@ type componentSpec struct {
 	ownMeant    bool  // the property own-database is set
 	used        bool  // it generates the keys of a table
 	geneColumn  string
-	geneBits    int // number of shard bits of its keys; see Gene
+	geneBits    int // number of shard bits of its keys; see Table.ShardBits
 }
 
 // propSpec is one property. value or list has environment variables expanded, and written is the

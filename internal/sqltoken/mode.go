@@ -62,12 +62,12 @@ func (m Mode) String() string {
 type Charset uint8
 
 const (
-	// CharsetUTF8 is utf8mb4 or utf8mb3.
+	// UTF8 is utf8mb4 or utf8mb3.
 	UTF8 Charset = iota
-	// charsetLatin1 is latin1 or ascii, with one byte for each character. Outside of quotes, bytes
+	// latin1 is latin1 or ascii, with one byte for each character. Outside of quotes, bytes
 	// above 0x7F may be letters, signs or blanks.
 	latin1
-	// charsetOther is any other character set. The second byte of a character may be a quote or a
+	// other is any other character set. The second byte of a character may be a quote or a
 	// backslash, so nothing after the first byte above 0x7F is read.
 	other
 )

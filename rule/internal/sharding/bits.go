@@ -63,7 +63,7 @@ func (w ShardBitsWay) String() string {
 
 // NewShardBits returns the ShardBits of a column with 1 to 62 shard bits. strategies are the strategies whose
 // only column it is. If there are none, way specifies how shard bits are computed. The error is a
-// [*GeneError] about the last of the strategies.
+// [*ShardBitsError] about the last of the strategies.
 func NewShardBits(column string, bits int, way ShardBitsWay, strategies ...*Strategy) (*ShardBits, error) {
 	count := int64(1) << bits
 	g := &ShardBits{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
@@ -211,7 +211,7 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	return nil
 }
 
-// CheckGeneKey returns a [*GeneError] if the strategy, whose only column is the key, depends on
+// CheckGeneKey returns a [*ShardBitsError] if the strategy, whose only column is the key, depends on
 // more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
 	way, modulo := s.ShardBitsWay()
