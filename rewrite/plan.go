@@ -244,9 +244,8 @@ func (p *Plan) drop() {
 func (p *Plan) report(by Server) {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		switch in.report(p.Statements <= 1); {
-		case by.ReportsKeys:
-		case by.ReportsUpserts:
+		in.report(p.Statements <= 1)
+		if !by.ReportsKeys { // only in upserts of one row
 			in.ReportsFirstKey = false
 			in.ReportsExistingKey = in.ReportsExistingKey && len(in.Rows) == 1
 		}
