@@ -65,7 +65,9 @@ func (e *entry) measure(t *testing.T, statement string) [2]float64 {
 	runtime.ReadMemStats(&before)
 	n := steps.N
 	e.read(t, statement)
-	n = steps.N - n
+	if n = steps.N - n; n == 0 {
+		t.Error("no steps were counted")
+	}
 	runtime.ReadMemStats(&after)
 	const fewSteps, fewBytes = 1000, 2 << 20 // of which growth doesn't matter
 	return [2]float64{float64(n) + fewSteps, float64(after.TotalAlloc-before.TotalAlloc) + fewBytes}
