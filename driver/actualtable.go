@@ -158,9 +158,6 @@ func (t *keyedTable) judge(ctx context.Context, logger *slog.Logger, warned *ato
 // rows whose table depends on a generated key.
 func (e *execution) guard(ctx context.Context, k *insertion) error {
 	x := k.shard
-	if x == nil || !x.looks() {
-		return nil
-	}
 	var buf [4]any
 	for row := range k.in.Rows {
 		values, ok := e.shardValues(buf[:0], k, row)
@@ -302,7 +299,7 @@ func addRows[K any](d *keySearch[K], e *execution, k *insertion, test func(value
 	return nil
 }
 
-// generate draws n int64 keys for the table's rows and counts them. If n is 1, it uses the array
+// generate draws n int64 keys for the table's rows. If n is 1, it uses the array
 // one.
 func (x *actualTable) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	if x.isMisfit() {

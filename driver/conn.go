@@ -18,8 +18,15 @@ type conn struct {
 	session   session.Session
 	connector *Connector
 	recent    recentQueries
-	closed    bool
-	onClose   func() error
+
+	executions uint8 // counts executions; see logs
+	logged     bool  // executions are logged
+	reusesArgs bool  // the underlying driver doesn't keep arguments after an execution
+	key        [1]int64
+	args       []driver.NamedValue // a buffer, if reusesArgs
+
+	closed  bool
+	onClose func() error
 }
 
 var (
@@ -39,7 +46,7 @@ func newConn(c *Connector, under driver.Conn) *conn {
 	if c.config.Statements == statementsOff {
 		cache = nil
 	}
-	conn := &conn{connector: c, base: base.New(under, cache)}
+	conn := &conn{connector: c, base: base.New(under, cache), reusesArgs: base.IsMySQL(under)}
 	conn.session = session.New(&conn.base, &c.known)
 	return conn
 }
@@ -64,7 +71,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 	out := keysOf(ctx)
 	out.reset()
 	for attempt := 1; ; attempt++ {
-		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
+		p, repeated, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
 			return base.Reply{}, c.refused(ctx, err)
 		}
@@ -73,7 +80,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, next, err := p.execute(ctx, &c.session, nil, out, c.convertLate(args), want)
+		r, next, err := c.execute(ctx, p, nil, out, c.convertLate(args), repeated, want)
 		if err == nil {
 			return r, nil
 		}
@@ -85,64 +92,78 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 
 // planOrPass returns the plan of a statement that may insert, and nil for other statements. It
 // prepares the session for a statement that is passed through unchanged. rows reports whether the
-// caller reads rows.
-func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use session.Use, err error) {
+// caller reads rows. The result repeated reports whether the connection executes the statement often.
+func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, repeated bool, use session.Use, err error) {
 	nothing := c.session.Settled() // nothing to do for a statement that leaves the session as it is
-	if p, known := c.recent.find(query); known {
-		if p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
-			return p, use, nil
+	if q := c.recent.find(query); q != nil {
+		if p := q.plan; p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
+			return p, q.isRepeated(), use, nil
 		}
 	}
 	class := c.session.Client().Classify(query)
 	if nothing && class == sqltoken.ClassPass && !session.SetsLastInsertID(query, class) {
 		c.recent.add(query, nil)
-		return nil, use, nil
+		return nil, false, use, nil
 	}
 	if class.MustParse() {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills() {
-			return p, use, err
+			return p, false, use, err
 		}
 	}
 	use, err = c.session.BeforePass(ctx, query, class, p.given(), rows)
-	return p, use, err
+	return p, false, use, err
 }
 
 // recentQueries are the last statements that a connection sent, since programs repeat statements. The
 // zero value is empty.
 type recentQueries struct {
-	texts [8]string
-	plans [8]*plan // nil for a statement that is passed through under any rule
-	found uint8    // the statement that was found last, which is often the next one
-	next  uint8
+	all  [8]recentQuery
+	last uint8 // the statement that was found last, which is often the next one
+	next uint8
+}
+
+type recentQuery struct {
+	text string
+	plan *plan // nil for a statement that is passed through under any rule
+	uses uint8 // the number of executions so far, up to 3
+}
+
+// isRepeated reports whether the query is executed for at least the third time.
+func (q *recentQuery) isRepeated() bool {
+	const often = 3
+	if q.uses < often {
+		q.uses++
+	}
+	return q.uses == often
 }
 
 // maxRecent is the maximum length of a statement in recentQueries, in bytes.
-const maxRecent = 8 << 10
+const maxRecent = 16 << 10
 
-// find returns the plan of a statement and reports whether it has one. The plan may be outdated.
-func (r *recentQueries) find(text string) (p *plan, known bool) {
-	if at := r.found % uint8(len(r.texts)); r.texts[at] == text {
-		return r.plans[at], len(text) > 0
+// find returns a statement, nil if it isn't a recent one. Its plan may be outdated.
+func (r *recentQueries) find(text string) *recentQuery {
+	if q := &r.all[r.last%uint8(len(r.all))]; q.text == text && len(text) > 0 {
+		return q
 	}
-	for i := range r.texts {
-		if r.texts[i] == text {
-			r.found = uint8(i)
-			return r.plans[i], len(text) > 0
+	for i := range r.all {
+		if q := &r.all[i]; q.text == text && len(text) > 0 {
+			r.last = uint8(i)
+			return q
 		}
 	}
-	return nil, false
+	return nil
 }
 
 func (r *recentQueries) add(text string, p *plan) {
 	if len(text) == 0 || len(text) > maxRecent {
 		return
 	}
-	at := slices.Index(r.texts[:], text)
-	if at < 0 {
-		at = int(r.next) % len(r.texts)
-		r.next++
+	if q := r.find(text); q != nil {
+		q.plan = p
+		return
 	}
-	r.texts[at], r.plans[at] = text, p
+	r.all[r.next%uint8(len(r.all))] = recentQuery{text, p, 1}
+	r.next++
 }
 
 // planFor returns the plan of a statement that may insert.
@@ -243,6 +264,28 @@ func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
 		}
 	}
 	return args
+}
+
+// newResult returns the result of an execution, and a buffer for its arguments. The buffer is the
+// connection's, if the underlying driver allows that. Otherwise one allocation has both.
+func (c *conn) newResult() (*result, []driver.NamedValue) {
+	if c.reusesArgs {
+		return new(result), c.args[:0]
+	}
+	r := new(struct {
+		result
+		args [4]driver.NamedValue
+	})
+	return &r.result, r.args[:0]
+}
+
+// reuse makes a buffer with arguments available to the next execution.
+func (c *conn) reuse(args []driver.NamedValue) {
+	const most = 4096
+	if c.reusesArgs && cap(args) <= most {
+		clear(args)
+		c.args = args
+	}
 }
 
 // closeWith makes Close call f, which closes the objects that were opened for this connection

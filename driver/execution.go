@@ -17,43 +17,57 @@ import (
 )
 
 // execute executes a plan: it generates the keys, sends the statement and determines the result. If
-// stmt is nil, it sends the query itself. The keys for the caller go to out.
+// stmt is nil, it sends the query itself. The keys for the caller go to out. repeated reports whether
+// the connection executes the query often.
 //
 // If next isn't done, nothing was executed, and the statement may have to be planned again. The
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
-func (p *plan) execute(
-	ctx context.Context, s *session.Session, stmt *base.Stmt, out *keysList, args []driver.NamedValue, want base.Want,
+func (c *conn) execute(
+	ctx context.Context, p *plan, stmt *base.Stmt, out *keysList, args []driver.NamedValue, repeated bool, want base.Want,
 ) (r base.Reply, next followUp, err error) {
 	if !p.rules.generators.Acquire() {
 		return r, replan, errRuleClosed
 	}
 	defer p.rules.generators.Release()
 	if len(args) != p.NumArgs {
-		r, err = p.executeUnbound(ctx, s, stmt, args, want)
+		r, err = p.executeUnbound(ctx, &c.session, stmt, args, want)
 		return r, done, err
 	}
-	before := s.Before(p.readsCounts)
-	if len(p.Updates) > 0 {
+	before := c.session.Before(p.readsCounts)
+	if p.steps&(checksUpdates|copiesRows) != 0 {
 		if err := p.checkUpdates(ctx, before, args); err != nil {
 			return r, done, err
 		}
+		if p.steps&copiesRows != 0 {
+			return p.executeSource(ctx, before, out, args, want)
+		}
 	}
-	if p.source() != nil {
-		return p.executeSource(ctx, before, out, args, want)
-	}
-	e := execution{plan: p, session: before, out: out, user: args, result: &result{}}
+	e := execution{plan: p, session: before, out: out, user: args, repeated: repeated}
+	e.first.one = &c.key
+	e.result, e.bound = c.newResult()
 	if err := e.prepare(ctx, stmt); err != nil {
 		return r, done, err
 	}
-	e.session = s
-	if !p.rules.logger.Enabled(ctx, slog.LevelDebug) {
-		return e.send(ctx, want)
+	e.session = &c.session
+	if !c.logs(ctx) {
+		r, next, err = e.send(ctx, want)
+	} else {
+		start := time.Now()
+		r, next, err = e.send(ctx, want)
+		logSent(ctx, p, &e.sent, e.keyCount(), time.Since(start), err)
 	}
-	start := time.Now()
-	r, next, err = e.send(ctx, want)
-	logSent(ctx, p, &e.sent, e.keyCount(), time.Since(start), err)
+	c.reuse(e.bound)
 	return r, next, err
+}
+
+// logs reports whether executions are logged. The connection asks the logger for each 16th.
+func (c *conn) logs(ctx context.Context) bool {
+	if c.executions%16 == 0 {
+		c.logged = c.connector.host.Logger.Enabled(ctx, slog.LevelDebug)
+	}
+	c.executions++
+	return c.logged
 }
 
 // executeUnbound is execute for a wrong number of arguments.
@@ -72,15 +86,18 @@ func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *bas
 // execution is one execution of a plan with rows of values. It lives on the stack until its result
 // needs it.
 type execution struct {
-	plan    *plan
-	session *session.Session
-	out     *keysList // receives the keys for the caller; may be nil
-	user    []driver.NamedValue
-	result  *result
-	sent    message
+	plan     *plan
+	session  *session.Session
+	out      *keysList // receives the keys for the caller; may be nil
+	user     []driver.NamedValue
+	bound    []driver.NamedValue // a buffer for arguments with keys
+	repeated bool                // the connection executes the query often
+	result   *result
+	sent     message
 
 	first insertion   // usually the only one
 	more  []insertion // the others
+	ids   []int64     // the insert ID of each statement; nil for a single statement
 }
 
 // insert returns insertion i.
@@ -94,9 +111,13 @@ func (e *execution) insert(i int) *insertion {
 // inserts returns the number of insertions.
 func (e *execution) inserts() int { return 1 + len(e.more) }
 
-// keep returns a copy on the heap.
+// keep returns a copy on the heap, without the connection's buffers.
 func (e *execution) keep() *execution {
 	kept := *e
+	kept.bound, kept.sent = nil, message{}
+	if k := &kept.first; len(k.keys.Ints) == 1 {
+		k.keys.Ints = slices.Clone(k.keys.Ints)
+	}
 	return &kept
 }
 
@@ -104,7 +125,7 @@ func (e *execution) keep() *execution {
 type insertion struct {
 	*plannedInsert
 	keys      rewrite.Keys // the generated keys, in the order of their rows
-	generated []bool       // for each SlotParam row whether its key was generated; nil without such rows
+	generated []bool       // for each row with a bound key whether its key was generated; nil without such rows
 	one       *[1]int64    // a buffer for a single key
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
@@ -131,7 +152,7 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 	case sent.stmt != nil:
 		r, err = sent.stmt.Send(ctx, sent.args, want)
 	case sent.cached:
-		r, err = e.session.Base.SendCached(ctx, sent.text, sent.args, sent.added, want)
+		r, err = e.session.Base.SendCached(ctx, sent.text, sent.args, sent.added, e.prefersPrepared(want), want)
 	default:
 		r, err = e.session.Base.Send(ctx, sent.text, sent.args, sent.added, want)
 	}
@@ -150,6 +171,14 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 	return r, done, nil
 }
 
+// prefersPrepared reports whether to prepare the statement on a connection that interpolates; see
+// [base.Conn.SendCached]. The values of rows from prepared statements have other types. Whoever sets
+// interpolateParams for another engine avoids prepared statements.
+func (e *execution) prefersPrepared(want base.Want) bool {
+	return e.repeated && want == base.WantResult && e.session.Base.Interpolates() &&
+		e.session.ReportsInsertIDs() && e.plan.given().Plain
+}
+
 // failed updates the session after the server refused the statement; see plan.failed.
 func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.session.FollowTransaction(e.plan.key.text, err)
@@ -162,7 +191,6 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 	if more := len(e.plan.targets) - 1; more > 0 {
 		e.more = make([]insertion, more)
 	}
-	e.first.one = &e.result.one
 	for i := range e.plan.targets {
 		k := e.insert(i)
 		if k.plannedInsert = &e.plan.targets[i]; k.in.Invalid {
@@ -175,7 +203,7 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 			return err
 		}
 	}
-	if !e.first.plain || !e.session.LastID.Known() || e.plan.reads {
+	if !e.first.plain || !e.session.LastID.Known() || e.plan.steps&syncsLastID != 0 {
 		if err := e.prepareLastID(ctx); err != nil {
 			return err
 		}
@@ -195,7 +223,7 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 func (e *execution) bind(stmt *base.Stmt) (err error) {
 	text := e.plan.Plan
 	if k := &e.first; k.plain && e.more == nil {
-		k.carries = k.in.ReportsFirstKey
+		k.carries = k.steps&reportsKey != 0
 	} else if !e.carry() {
 		text, stmt = text.WithoutReport(), nil
 	}
@@ -219,7 +247,7 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
 	default:
 		sent.text = text.Query()
-		sent.cached = e.plan.cacheable && e.session.Base.Caches()
+		sent.cached = e.plan.steps&isCacheable != 0 && e.session.Base.Caches()
 	}
 	return nil
 }
@@ -254,20 +282,21 @@ func (e *execution) bindArgs(placeholders bool) (args []driver.NamedValue, err e
 	if placeholders = placeholders && e.plan.added > 0; !placeholders && !e.anyFilledParam() {
 		return e.user, nil
 	}
-	args = e.result.room[:0]
-	if n := len(e.user) + e.plan.added; n > len(e.result.room) {
-		args = make([]driver.NamedValue, 0, n)
-	}
-	args = rewrite.Merge(e.plan.Plan, args, e.user, placeholders,
+	var boxed boxedKeys
+	args = rewrite.Merge(e.plan.Plan, slices.Grow(e.bound, len(e.user)+e.plan.added), e.user, placeholders,
 		func(insert, row int) bool { return e.insert(insert).generated[row] },
 		func(insert, i int) driver.NamedValue {
-			key := e.insert(insert).keys.At(i)
-			if _, ok := key.(int64); !ok && err == nil { // an int64 needs no conversion
+			keys := &e.insert(insert).keys
+			if keys.Ints != nil { // an int64 needs no conversion
+				return driver.NamedValue{Value: boxed.at(keys.Ints, i)}
+			}
+			key := keys.Values[i]
+			if err == nil {
 				key, err = e.convert(key)
 			}
 			return driver.NamedValue{Value: key}
 		})
-	if err != nil {
+	if e.bound = args; err != nil {
 		return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 	}
 	for i := range args {
@@ -334,15 +363,18 @@ func errorType(err error) string {
 // check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
 // shard bits, genes are the rows that need a key.
 func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
-	if n = len(k.in.Rows); !k.in.AllGenerated {
+	n = k.rowCount
+	if k.steps&countsRows != 0 {
 		if n, err = e.countRowsToFill(ctx, k); err != nil {
 			return n, nil, err
 		}
 	}
-	if err := e.guard(ctx, k); err != nil {
-		return n, nil, err
+	if k.steps&guardsRows != 0 {
+		if err := e.guard(ctx, k); err != nil {
+			return n, nil, err
+		}
 	}
-	if n > 0 && k.geneColumn != nil {
+	if n > 0 && k.steps&addsShardBits != 0 {
 		genes, err = e.geneRows(ctx, k, n)
 	}
 	return n, genes, err
@@ -354,14 +386,13 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	if err != nil {
 		return err
 	}
-	if n == 0 {
-		_, err = k.column.Learn(ctx, e.session)
-		return err
-	}
 	switch {
-	case k.geneColumn != nil:
+	case n == 0:
+		_, err := k.column.Learn(ctx, e.session)
+		return err
+	case genes != nil:
 		k.keys, err = genes.make(ctx, k.table, k.one)
-	case k.drawsByRow():
+	case k.steps&drawsByRow != 0:
 		k.keys, err = e.fitting(ctx, k, n)
 	default:
 		k.keys, err = k.plannedInsert.generate(ctx, n, k.one)
@@ -369,9 +400,8 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	if err != nil {
 		return err
 	}
-	err = k.accept(ctx, e.plan.rules, e.session, &k.keys, e.out == nil)
 	k.plain = k.isPlain(&k.keys)
-	return err
+	return k.accept(ctx, e.plan.rules, e.session, &k.keys, k.plain, e.out == nil)
 }
 
 // countRowsToFill counts the rows that need a key. For bound keys it checks whether the key is missing.

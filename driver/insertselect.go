@@ -147,7 +147,7 @@ func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error
 		keys, err = k.plannedInsert.generate(ctx, k.n, &k.one)
 	}
 	if err == nil {
-		err = k.accept(ctx, k.rules, k.session, &keys, k.alone)
+		err = k.accept(ctx, k.rules, k.session, &keys, false, k.alone)
 	}
 	return keys, err
 }

@@ -162,11 +162,10 @@ func (d *keySearch[K]) run(
 // batches are buffers for candidate keys.
 var batches = sync.Pool{New: func() any { return new([maxBatch]int64) }}
 
-// drawInts draws the n keys of the rows and counts them. If n is 1, it uses the array one unless
+// drawInts draws the n keys of the rows. If n is 1, it uses the array one unless
 // that is nil.
 func (t *keyedTable) drawInts(ctx context.Context, d *keySearch[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
-	start := t.counts.start()
-	defer t.generated(start, n, &err)
+	defer t.generated(t.counts.start(), &err)
 	if n == 1 && one != nil {
 		keys.Ints = one[:]
 	} else {
@@ -181,8 +180,7 @@ func (t *keyedTable) drawInts(ctx context.Context, d *keySearch[int64], n int, o
 
 // drawValues is drawInts for keys of another type than int64.
 func (t *keyedTable) drawValues(ctx context.Context, d *keySearch[any], n int) (keys rewrite.Keys, err error) {
-	start := t.counts.start()
-	defer t.generated(start, n, &err)
+	defer t.generated(t.counts.start(), &err)
 	keys.Values = make([]any, n)
 	return keys, d.run(ctx, t.turns, keys.Values, t.makeValues)
 }

@@ -77,6 +77,7 @@ func (r *ruleVersion) nextKeys(ctx context.Context, name string, n int, values [
 	if err != nil {
 		return nil, err
 	}
+	t.counts.notInserted(n)
 	keys := make([]any, n)
 	for i := range keys {
 		keys[i] = made.At(i)

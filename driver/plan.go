@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -20,17 +21,12 @@ import (
 type plan struct {
 	*rewrite.Plan
 	rules   *ruleVersion
-	key     planKey
 	targets []plannedInsert // one for each of Inserts; empty for a statement that is passed through
 	added   int             // the number of placeholders for keys in the statement to bind
-	// several: there may be several results, since the query has a semicolon.
-	several bool
-	// reads: the statement may read LAST_INSERT_ID().
-	reads bool
+	steps   planSteps
 	// readsCounts: see [session.ReadsCounts].
 	readsCounts bool
-	// cacheable: the prepared statement may be cached.
-	cacheable bool
+	key         planKey
 	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
 	// table's keys, if a row didn't match the columns, or if the key's type decided about a value.
 	lasting bool
@@ -39,6 +35,35 @@ type plan struct {
 
 	givenOnce   sync.Once
 	givenValues session.Given // for a statement that is passed through
+}
+
+// planSteps are the parts of a plan's execution that only some plans have.
+type planSteps uint8
+
+const (
+	checksUpdates  planSteps = 1 << iota // an upsert assigns to a sharding column
+	copiesRows                           // INSERT … SELECT
+	settlesResults                       // there may be several results, since the query has a semicolon
+	syncsLastID                          // the statement may read LAST_INSERT_ID()
+	isCacheable                          // the prepared statement may be cached
+)
+
+// setSteps determines the steps of a plan with generated keys.
+func (p *plan) setSteps() {
+	copies := p.source() != nil
+	p.steps = when(len(p.Updates) > 0, checksUpdates) |
+		when(copies, copiesRows) |
+		when(strings.IndexByte(p.key.text, ';') >= 0 || p.Inserts[0].Invalid, settlesResults) |
+		when(p.Statements > 1 || p.Inserts[0].ReadsLastID, syncsLastID) |
+		when(p.Statements == 1 && !copies && base.Cacheable(p.key.text), isCacheable)
+}
+
+// when returns the step if it is needed, otherwise none.
+func when[S ~uint8](needed bool, step S) S {
+	if needed {
+		return step
+	}
+	return 0
 }
 
 // source returns the INSERT … SELECT, nil if the statement isn't one.

@@ -29,7 +29,7 @@ func TestPlan_parsesOnce(t *testing.T) {
 	base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
 	c, connector := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "mysql"})
 	c.SetMaxOpenConns(1)
-	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxLiteralBytes/5+1)
+	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxRecent/5+1)
 	for _, of := range []struct {
 		name, query string
 		args        []any

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -39,20 +37,26 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	for i := range p.targets {
 		p.targets[i] = g.target(&p.Inserts[i])
 	}
-	p.reads = p.fills() && (p.Statements > 1 || p.Inserts[0].ReadsLastID)
-	p.several = strings.IndexByte(key.text, ';') >= 0
-	p.cacheable = p.Statements == 1 && p.fills() && p.source() == nil && base.Cacheable(key.text)
+	if p.fills() {
+		p.setSteps()
+	}
 	return p, nil
 }
 
 func (g *planner) target(in *rewrite.Insert) plannedInsert {
 	table := g.tables[in.Table]
-	t := plannedInsert{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
-	t.single = in.Source == nil && len(in.Rows) == 1 && in.AllGenerated && !in.OnDuplicate && !in.Returning && !in.ReadsLastID && !in.Invalid
+	t := plannedInsert{in: in, rowCount: len(in.Rows), table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
 	if table.gene != nil {
 		_, t.geneAt = withGene(in.Table.Recorded, table.rule.ShardBits)
 		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.ShardBits.Column)
 	}
+	x := t.shard
+	t.steps = when(!in.AllGenerated, countsRows) |
+		when(x != nil && x.looks(), guardsRows) |
+		when(x != nil && x.key >= 0 && (x.belongs == nil || table.ints == nil), drawsByRow) |
+		when(table.gene != nil, addsShardBits) |
+		when(in.Source != nil || len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
+		when(in.ReportsFirstKey, reportsKey)
 	return t
 }
 

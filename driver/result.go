@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"math"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -12,15 +13,12 @@ import (
 )
 
 // result is the result of an execution. The underlying driver's result has the affected rows.
-// result adds the insert IDs, and buffers, so that an INSERT of one row allocates nothing else.
+// result adds the insert IDs.
 type result struct {
 	driver.Result
-	id  int64
-	one [1]int64
-	// of is the execution with the keys. If it is nil, one row was inserted, with the key in one.
-	of   *execution
-	ids  []int64 // one for each statement; nil for a single statement
-	room [4]driver.NamedValue
+	id int64
+	// of is the execution with the keys. If it is nil, one row was inserted, with the key id.
+	of *execution
 }
 
 var _ mysql.Result = (*result)(nil)
@@ -31,16 +29,16 @@ func (r *result) LastInsertId() (int64, error) { return r.id, nil }
 // Keys returns one entry for each row; see [Keys.Values].
 func (r *result) Keys() []any {
 	if r.of == nil {
-		return []any{r.one[0]}
+		return []any{r.id}
 	}
 	return r.of.values()
 }
 
 func (r *result) AllLastInsertIds() []int64 {
-	if r.ids == nil {
+	if r.of == nil || r.of.ids == nil {
 		return []int64{r.id}
 	}
-	return append([]int64(nil), r.ids...)
+	return slices.Clone(r.of.ids)
 }
 
 // AllRowsAffected returns the affected rows of each statement, as far as the underlying driver
@@ -84,7 +82,7 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	r.Result = base
 	report := reportOf(base)
 	switch {
-	case e.plan.several || k.in.Invalid:
+	case e.plan.steps&settlesResults != 0:
 		e.settleEach(ctx, base)
 		r.of = e.keep()
 	case k.plain && report.affected == 1: // exactly one row was inserted
@@ -119,7 +117,7 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	if e.plan.Statements > 1 {
 		e.keepLastIDOfAll(ctx, ids)
 	}
-	e.result.id, e.result.ids = ids[len(ids)-1], ids
+	e.result.id, e.ids = ids[len(ids)-1], ids
 }
 
 // perStatement returns the affected rows and insert IDs of each statement. If the underlying driver

@@ -94,7 +94,7 @@ func TestStatements_cachedOnTheirConnection(t *testing.T) {
 	}{
 		{"", false, 1, 10, 10},
 		{"auto", false, 1, 10, 10},
-		{"auto", true, 0, 0, 0},
+		{"auto", true, 1, 0, 0}, // from the third execution
 		{"always", true, 1, 0, 0},
 		{"always", false, 1, 10, 10},
 		{"off", false, 10, 10, 10},
@@ -550,3 +550,67 @@ rules:
   tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
 `
+
+// On a connection that interpolates, a text is prepared for its third execution, if its arguments have
+// the same meaning in both protocols.
+func TestStatements_interpolated(t *testing.T) {
+	const insert = "INSERT INTO t_order (a) VALUES (?)"
+	refused, notInCharset := &mysql.MySQLError{Number: 1295}, &mysql.MySQLError{Number: 3988}
+	for _, of := range []struct {
+		name, query string
+		arg         any
+		fail        []fakedb.Fault
+		statements  int // max_prepared_stmt_count
+		prepared    int // of 6 executions
+		inText      int
+	}{
+		{name: "integer", query: insert, arg: 1, prepared: 1, inText: 2},
+		{name: "string", query: insert, arg: "text", prepared: 1, inText: 2},
+		{name: "calls without arguments", query: "INSERT INTO t_order (a, b) VALUES (?, NOW()), (DEFAULT, 1)", arg: nil, prepared: 1, inText: 2},
+		{name: "float", query: insert, arg: 1.5, inText: 6},
+		{name: "bytes", query: insert, arg: []byte("x"), inText: 6},
+		{name: "string with an exponent", query: insert, arg: "1e5", inText: 6},
+		{name: "invalid UTF-8", query: insert, arg: "\xff", inText: 6},
+		{name: "large integer", query: insert, arg: uint64(1 << 63), inText: 6},
+		{name: "expression", query: "INSERT INTO t_order (a) VALUES (? + 1)", arg: 1, inText: 6},
+		{name: "placeholder in an upsert", query: "INSERT INTO t_order (a) VALUES (1) ON DUPLICATE KEY UPDATE a = ?", arg: 1, inText: 6},
+		{name: "refused when prepared", query: insert, arg: 1, fail: []fakedb.Fault{{At: "prepare", Err: refused, Times: -1}}, inText: 6},
+		{name: "no room", query: insert, arg: 1, statements: 8, fail: []fakedb.Fault{{At: "prepare", Err: &mysql.MySQLError{Number: 1461}, Times: -1}}, inText: 6},
+		{name: "refused when executed", query: insert, arg: "x", fail: []fakedb.Fault{{At: "stmt exec", Err: notInCharset}}, prepared: 1, inText: 6},
+		{name: "forgotten by the server", query: insert, arg: 1, fail: []fakedb.Fault{{At: "stmt exec", Err: &mysql.MySQLError{Number: 1243}, Skip: 1}}, prepared: 2, inText: 2},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			k := newKeeping(t, &fakedb.Server{Statements: max(of.statements, 1000)}, "auto").warmInText()
+			k.base.Faults = of.fail
+			for range 6 {
+				k.exec(of.query, of.arg)
+			}
+			k.check("prepared", k.base.Prepared, of.prepared)
+			k.check("sent as text", k.base.Count("execContext INSERT"), of.inText)
+			k.check("executed", len(k.base.Sent), 6)
+		})
+	}
+}
+
+// warmInText executes a text until the limit of prepared statements is known.
+func (k *keeping) warmInText() *keeping {
+	k.Helper()
+	for range 4 {
+		k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
+	}
+	k.conn.base.ClearCache()
+	k.base.Forget()
+	return k
+}
+
+// A proxy that closes the connection when it gets a prepared statement costs no INSERT, and the
+// connector soon prepares no more of them.
+func TestStatements_proxyWithoutPreparedStatements(t *testing.T) {
+	server := &fakedb.Server{Statements: 1000, Faults: []fakedb.Fault{{At: "prepareContext", Err: mysql.ErrInvalidConn, Times: -1}}}
+	db, _ := openFake(t, server, benchRule(t), Config{Server: "mysql"})
+	for i := range 100 {
+		mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", i)
+	}
+	equal(t, len(server.Sent), 100)
+	equal(t, server.Count("prepareContext"), 2)
+}

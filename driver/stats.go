@@ -210,11 +210,11 @@ func (c *Connector) now() time.Time {
 
 // stats returns the counts of a table.
 func (t *tableCounts) stats(of *rule.Table) TableStats {
-	errors, statements := t.errors.Load(), t.statements.Load()
+	single, rows := t.single.Load(), t.rows.Load()
 	return TableStats{
 		Table: of.Logical, Column: of.Column, Generator: of.GeneratorName, Type: of.GeneratorType,
-		Keys: t.calls.Load() - errors + t.moreKeys.Load(), Statements: statements, Rows: statements + t.moreRows.Load(),
-		Errors: errors, Generate: t.generate.stats(),
+		Keys: single + rows + t.unsent.Load(), Statements: single + t.batches.Load(), Rows: single + rows,
+		Errors: t.errors.Load(), Generate: t.generate.stats(),
 	}
 }
 
@@ -260,45 +260,53 @@ func (c *counts) reloaded(err error) {
 }
 
 // tableCounts are the counters of a table. An atomic addition that all connections share takes
-// longer than generating a key. So an INSERT of one row needs only two.
+// longer than generating a key. So an INSERT of one row needs only one.
 type tableCounts struct {
-	calls      atomic.Int64 // calls of the generator, including running ones
-	errors     atomic.Int64 // calls that failed
-	moreKeys   atomic.Int64 // keys after the first of each call
-	statements atomic.Int64
-	moreRows   atomic.Int64 // rows after the first of each statement
-	generate   histogram
+	single   atomic.Int64 // INSERTs of one row with a generated key
+	batches  atomic.Int64 // INSERTs of several such rows
+	rows     atomic.Int64 // rows of batches
+	calls    atomic.Int64 // successful calls of the generator for keys that no INSERT got
+	unsent   atomic.Int64 // such keys
+	errors   atomic.Int64 // failed calls of the generator
+	generate histogram
 }
 
 // timedOneIn is the sampling rate of durations, since reading the clock takes longer than
 // generating a key.
 const timedOneIn = 64
 
-// start counts a call of the generator. It returns the time if the call is sampled, otherwise zero.
+// start returns the time if a call of the generator is sampled, otherwise zero.
 func (t *tableCounts) start() (start time.Time) {
-	if t.calls.Add(1)%timedOneIn == 1 {
+	if (t.single.Load()+t.batches.Load()+t.calls.Load()+t.errors.Load())%timedOneIn == 0 {
 		start = time.Now()
 	}
 	return start
 }
 
-// made records the result of a call for n keys.
-func (t *tableCounts) made(start time.Time, n int, err error) {
+// made records the result of a call of the generator.
+func (t *tableCounts) made(start time.Time, err error) {
 	if err != nil {
 		t.errors.Add(1)
-	} else if n != 1 {
-		t.moreKeys.Add(int64(n - 1))
 	}
 	if !start.IsZero() {
 		t.generate.add(time.Since(start))
 	}
 }
 
-// filled counts an execution with generated keys for this number of rows.
-func (t *tableCounts) filled(rows int) {
-	if t.statements.Add(1); rows != 1 {
-		t.moreRows.Add(int64(rows - 1))
+// inserted counts an INSERT with generated keys for this number of rows.
+func (t *tableCounts) inserted(rows int) {
+	if rows == 1 {
+		t.single.Add(1)
+		return
 	}
+	t.batches.Add(1)
+	t.rows.Add(int64(rows))
+}
+
+// notInserted counts a call of the generator for n keys that no INSERT gets.
+func (t *tableCounts) notInserted(n int) {
+	t.calls.Add(1)
+	t.unsent.Add(int64(n))
 }
 
 // bounds are the bounds of all histograms. A key from memory takes less than a microsecond. A key

@@ -158,7 +158,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, next, err := s.plan.execute(ctx, &s.conn.session, &s.base, out, args, want)
+		r, next, err := s.conn.execute(ctx, s.plan, &s.base, out, args, false, want)
 		if err == nil {
 			return r, nil
 		}

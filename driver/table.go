@@ -21,9 +21,12 @@ import (
 
 // keyedTable is a sharded table, as one connector uses it.
 type keyedTable struct {
-	rule   *rule.Table
 	ints   spi.Int64KeyGenerator // the generator if its keys are int64, otherwise nil
-	warned atomic.Bool           // a warning about keys that aren't consecutive was logged
+	column spi.Column
+	counts *tableCounts
+
+	rule   *rule.Table
+	warned atomic.Bool // a warning about keys that aren't consecutive was logged
 	// unguarded: the server refused an upsert that assigns the key to itself.
 	unguarded atomic.Bool
 	// warnedKeys: a warning about keys that couldn't be found in the table was logged.
@@ -31,7 +34,6 @@ type keyedTable struct {
 	// warnedUpdate: a warning about an expression for a sharding column was logged.
 	warnedUpdate atomic.Bool
 	kinds        atomic.Uint32 // a keyKind
-	counts       *tableCounts
 
 	gene       *rule.ShardBits // the shard bits in keys; nil for none
 	turns      searchLock      // shared by the tables of a generator
@@ -40,7 +42,7 @@ type keyedTable struct {
 }
 
 func newTable(r *rule.Table, of *tableCounts, ofGenerator searchLock) *keyedTable {
-	t := &keyedTable{rule: r, counts: of, turns: ofGenerator}
+	t := &keyedTable{rule: r, column: spi.Column{Table: r.Logical, Name: r.Column}, counts: of, turns: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(kindInteger)
 		t.gene = r.ShardBits // an ambiguous name has a generator that refuses all calls
@@ -81,24 +83,31 @@ func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, column *ses
 	return kindUnknown, nil
 }
 
-func (t *keyedTable) column() spi.Column {
-	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
-}
-
-// plannedInsert is the table of an INSERT in a plan.
+// plannedInsert is an INSERT of a plan, with its table.
 type plannedInsert struct {
-	in     *rewrite.Insert
-	table  *keyedTable
-	column *session.Column
-	shard  *actualTable // the actual table that the INSERT names; nil if it names none
-	// single: the INSERT has one row of values with a generated key, and no clause that affects the
-	// key.
-	single bool
+	table    *keyedTable
+	column   *session.Column
+	steps    insertSteps
+	rowCount int // the number of rows of values
+	in       *rewrite.Insert
+	shard    *actualTable // the actual table that the INSERT names; nil if it names none
 	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
 	// geneColumn is that column; nil if keys have no shard bits.
 	geneAt     int
 	geneColumn *session.Column
 }
+
+// insertSteps are the parts of an INSERT's execution that only some INSERTs have.
+type insertSteps uint8
+
+const (
+	countsRows    insertSteps = 1 << iota // a row may have an explicit key
+	guardsRows                            // shardGuard checks the rows
+	drawsByRow                            // each row needs a key for its values
+	addsShardBits                         // keys have shard bits of another column
+	settlesRows                           // there may be several rows, or a clause affects the key
+	reportsKey                            // the statement passes the first key to LAST_INSERT_ID()
+)
 
 // generate generates n keys of the table, independent of the rows' values. If n is 1, it uses the
 // array one.
@@ -107,12 +116,6 @@ func (t *plannedInsert) generate(ctx context.Context, n int, one *[1]int64) (rew
 		return t.shard.generate(ctx, n, one)
 	}
 	return t.table.generate(ctx, n, one)
-}
-
-// drawsByRow reports whether keys must be drawn for each row's values.
-func (t *plannedInsert) drawsByRow() bool {
-	x := t.shard
-	return x != nil && x.key >= 0 && (x.belongs == nil || t.table.ints == nil)
 }
 
 // keyKind returns the kind of keys that the plan was made for.
@@ -126,17 +129,18 @@ func (t *plannedInsert) keyKind() keyKind {
 	return kindInteger
 }
 
-// accept counts the keys of one statement, and checks that the table can store them. alone reports
-// whether the caller sees only the first key.
-func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, alone bool) error {
+// accept counts the keys of one statement, and checks that the table can store them. plain is the
+// result of isPlain for them. alone reports whether the caller sees only the first key.
+func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, plain, alone bool) error {
 	n := keys.Len()
 	if n > 1 && alone {
 		if err := rules.checkConsecutive(ctx, t.table, keys); err != nil {
+			t.table.counts.notInserted(n)
 			return err
 		}
 	}
-	t.table.counts.filled(n)
-	if !t.isPlain(keys) {
+	t.table.counts.inserted(n)
+	if !plain {
 		if err := t.table.checkKeys(ctx, s, t.column, keys); err != nil {
 			return err
 		}
@@ -150,15 +154,17 @@ func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *sessi
 // isPlain reports whether the insert has one row with a generated key that fits the column. It
 // returns false if the statement or a trigger can change the key.
 func (t *plannedInsert) isPlain(keys *rewrite.Keys) bool {
+	if t.steps&settlesRows != 0 {
+		return false
+	}
 	facts := t.column.Known()
-	return t.single && facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
+	return facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
 }
 
-// generate generates n keys in one call and counts them. If n is 1, it uses the array one, which
-// saves an allocation.
+// generate generates n keys in one call. If n is 1, it uses the array one, which saves an
+// allocation.
 func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
-	start := t.counts.start()
-	defer t.generated(start, n, &err)
+	defer t.generated(t.counts.start(), &err)
 	if t.ints == nil {
 		keys.Values, err = t.makeValues(ctx, n)
 		return keys, err
@@ -171,7 +177,7 @@ func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys r
 
 // makeInts generates int64 keys.
 func (t *keyedTable) makeInts(ctx context.Context, keys []int64) error {
-	if err := t.ints.GenerateInt64Keys(ctx, t.column(), keys); err != nil {
+	if err := t.ints.GenerateInt64Keys(ctx, t.column, keys); err != nil {
 		return err
 	}
 	if i := slices.Index(keys, 0); i >= 0 {
@@ -182,7 +188,7 @@ func (t *keyedTable) makeInts(ctx context.Context, keys []int64) error {
 
 // makeValues generates n keys of another type than int64.
 func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
-	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
+	values, err := t.rule.Generator.GenerateKeys(ctx, t.column, n)
 	switch {
 	case err != nil:
 		return nil, err
@@ -203,15 +209,15 @@ func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
 	return values, nil
 }
 
-// generated finishes a call of the generator for n keys. Callers defer it.
-func (t *keyedTable) generated(start time.Time, n int, err *error) {
+// generated finishes a call of the generator. Callers defer it.
+func (t *keyedTable) generated(start time.Time, err *error) {
 	if p := recover(); p != nil {
 		*err = &guard.PanicError{What: "it", Value: p}
 	}
 	if *err != nil {
 		*err = t.noKey(hideBadConn(*err))
 	}
-	t.counts.made(start, n, *err)
+	t.counts.made(start, *err)
 }
 
 // noKey returns the error for a failed generator.

@@ -114,7 +114,7 @@ func (p *parser) givenBy(v *value) given {
 }
 
 // maxExplicit is the maximum length of a statement for ExplicitNumbers.
-const maxExplicit = 8 << 10
+const maxExplicit = 16 << 10
 
 // ExplicitNumbers returns the numbers among the values of an INSERT or REPLACE into another table. The
 // result plain is set if all values are literals, placeholders, NULL, DEFAULT or functions without

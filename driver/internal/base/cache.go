@@ -3,11 +3,17 @@ package base
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // Limits of the cached statements. The server keeps a parse tree for each of them. A longer query
@@ -32,9 +38,11 @@ type Cache struct {
 	// limit is the maximum number of statements. It is unknown at first, and 0 after the server ran
 	// out of statements.
 	limit  atomic.Int64
-	wanted atomic.Bool // a connection needs the unknown limit
 	open   atomic.Int64
 	clears atomic.Uint32 // how many times all connections had to clear their statements
+	// broken counts connections in a row that broke while they prepared a query that the driver can
+	// execute directly.
+	broken atomic.Int32
 
 	hits, misses, dropped atomic.Int64
 }
@@ -84,7 +92,6 @@ func (c *Cache) SetLimit(server string) {
 		limit = maxTotal
 	}
 	c.limit.CompareAndSwap(unknown, limit)
-	c.wanted.Store(false)
 }
 
 // statements are the cached statements of one connection, most recently used first.
@@ -93,6 +100,12 @@ type statements struct {
 	all    []*cachedStmt
 	clears uint32 // the value of cache.clears that was applied last
 	hits   int64  // hits not yet added to cache.hits
+	// wanted: a statement needed the unknown limit.
+	wanted bool
+	// interpolates: the driver executed a query with arguments directly, and did so last time.
+	interpolates bool
+	// refused: a query that the driver can execute directly was refused as a prepared statement.
+	refused bool
 }
 
 type cachedStmt struct {
@@ -127,8 +140,11 @@ func (s *cachedStmt) takes(args []driver.NamedValue) bool {
 // Caches reports whether the connection caches statements.
 func (c *Conn) Caches() bool { return c.cached.cache != nil }
 
+// Interpolates reports whether the driver executed the last query with arguments directly.
+func (c *Conn) Interpolates() bool { return c.cached.interpolates }
+
 // NeedsLimit reports whether Cache.SetLimit must be called before the next SendCached.
-func (c *Conn) NeedsLimit() bool { return c.Caches() && c.cached.cache.wanted.Load() }
+func (c *Conn) NeedsLimit() bool { return c.cached.wanted && c.cached.cache.limit.Load() == unknown }
 
 // ClearCache closes the cached statements. Call it if the server may interpret their queries in
 // another way from now on. Changed tables don't matter, since the server checks them at each
@@ -137,23 +153,72 @@ func (c *Conn) ClearCache() { c.cached.clear() }
 
 // SendCached is Send with a statement that is cached for the next execution. The query must be
 // Cacheable, and the connection must cache.
-func (c *Conn) SendCached(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (Reply, error) {
+//
+// A driver that interpolates executes the query directly, unless repeated is set. This reports that
+// the query is executed often and returns no rows, and that its values are placeholders, literals
+// and calls without arguments. If the arguments have the same meaning in both protocols, a cached
+// statement is faster, since the server doesn't parse it again. After a refusal of such a statement
+// the connection prepares no more of them.
+func (c *Conn) SendCached(
+	ctx context.Context, query string, args []driver.NamedValue, added int, repeated bool, want Want,
+) (r Reply, err error) {
 	k := &c.cached
 	k.follow()
 	s := k.find(query, args)
-	if s == nil && !k.cache.always {
-		if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
+	if !k.cache.always && (s == nil || k.interpolates) && !(k.interpolates && repeated && !k.refused && areSameInText(args)) {
+		r, err = c.Direct(ctx, query, args, want)
+		if k.interpolates = err != driver.ErrSkip; k.interpolates {
 			return r, err
 		}
 	}
-	r, err := c.sendStatement(ctx, s, query, args, added, want)
-	switch {
+	const notInCharset = 3988 // MySQL stores a question mark for a character in the query
+	switch r, err = c.sendStatement(ctx, s, query, args, added, want); {
+	case k.interpolates && IsServerError(err, notInCharset):
+		k.refused = true
 	case err != driver.ErrSkip:
 		return r, err
-	case k.cache.always:
-		return c.Send(ctx, query, args, added, want)
 	}
-	return c.SendPrepared(ctx, query, args, added, want)
+	if !k.cache.always && !k.interpolates {
+		return c.SendPrepared(ctx, query, args, added, want)
+	}
+	r, err = c.Send(ctx, query, args, added, want)
+	k.refused = k.refused && err == nil // otherwise the query itself is wrong
+	return r, err
+}
+
+// areSameInText reports whether a server stores the arguments of a prepared statement as it stores
+// literals in a query, in columns of every type. It doesn't in these cases, which TestProtocols finds:
+// []byte into JSON and into text of another character set, a float64 (rounded as DECIMAL in the text), an
+// integer above 1<<63 into a time, invalid UTF-8, and some numbers in a string into BIT or YEAR.
+func areSameInText(args []driver.NamedValue) bool {
+	for i := range args {
+		switch v := args[i].Value.(type) {
+		case nil, int64, bool, time.Time:
+		case uint64:
+			if v > math.MaxInt64 {
+				return false
+			}
+		case string:
+			if mayBeOtherNumber(v) || !utf8.ValidString(v) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// mayBeOtherNumber reports whether a string may be a number with a sign, a fraction without an integer, an
+// exponent, blanks or many digits.
+func mayBeOtherNumber(s string) bool {
+	const most = 18
+	if s == "" || s[0] > '9' {
+		return false
+	}
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	rest := strings.TrimLeft(strings.TrimPrefix(s[digits:], "."), "0123456789")
+	return digits == 0 || digits > most || strings.HasPrefix(rest, "e") || strings.HasPrefix(rest, "E") || s[len(s)-1] <= ' '
 }
 
 // SendBinary is SendPrepared with a statement that is cached for the next execution, if the query
@@ -214,12 +279,9 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 	}
 	if err != nil || full {
 		k.cache.open.Add(-1)
-		const notInProtocol = 1295
-		if k.cache.always && IsServerError(err, notInProtocol) {
-			return nil, nil // the server supports direct execution only
-		}
-		return nil, err
+		return nil, k.unprepared(err)
 	}
+	k.cache.broken.Store(0)
 	s := &cachedStmt{Stmt: prepared, query: query, types: make([]reflect.Type, len(args))}
 	for i := range args {
 		s.types[i] = typeOf(args[i].Value)
@@ -227,6 +289,38 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 	k.all = slices.Insert(k.all, 0, s)
 	k.cache.misses.Add(1)
 	return s, nil
+}
+
+// unprepared returns the error for a query that was not prepared, nil if the driver can execute it
+// directly.
+func (k *statements) unprepared(err error) error {
+	const notInProtocol = 1295
+	switch {
+	case k.cache.always && IsServerError(err, notInProtocol):
+		return nil // the server supports direct execution only
+	case err == nil || !k.interpolates || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case !isBroken(err):
+		k.refused = true
+		return nil
+	}
+	// Perhaps a proxy that doesn't know prepared statements. Nothing was executed, so database/sql
+	// may use another connection.
+	const most = 2
+	if k.cache.broken.Add(1) >= most {
+		k.cache.limit.Store(0)
+	}
+	return driver.ErrBadConn
+}
+
+// isBroken reports whether an error of go-sql-driver means that the connection can't be used any more.
+func isBroken(err error) bool {
+	for _, broken := range []error{driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
 }
 
 // isUnprepared reports whether the server executed nothing because it has dropped the prepared
@@ -269,7 +363,7 @@ func (k *statements) reportHits() {
 func (k *statements) admit(query string) bool {
 	limit := k.cache.limit.Load()
 	if limit == unknown {
-		k.cache.wanted.Store(true)
+		k.wanted = true
 	}
 	if limit <= 0 {
 		return false
@@ -326,7 +420,6 @@ func (k *statements) follow() {
 // cache off. Other connections close theirs before their next SendCached.
 func (k *statements) full() {
 	k.cache.limit.Store(0)
-	k.cache.wanted.Store(false)
 	k.clears = k.cache.clears.Add(1)
 	k.clear()
 }

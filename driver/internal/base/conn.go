@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -93,6 +94,13 @@ func New(conn driver.Conn, cache *Cache) Conn {
 	c.valid, _ = conn.(driver.Validator)
 	c.preparesAll = c.execCtx == nil && c.exec == nil && c.queryCtx == nil && c.query == nil
 	return c
+}
+
+// IsMySQL reports whether a connection is go-sql-driver's, which writes the arguments of a statement
+// to the network before it returns. Another driver, for example one that logs statements, may keep them.
+func IsMySQL(conn driver.Conn) bool {
+	t := reflect.TypeOf(conn)
+	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == reflect.TypeFor[mysql.MySQLDriver]().PkgPath()
 }
 
 // Unwrap returns the underlying driver's connection.
@@ -368,8 +376,11 @@ func withoutContext[T any](
 
 // IsServerError reports whether err is a server error with one of these numbers.
 func IsServerError(err error, numbers ...uint16) bool {
+	if err == nil {
+		return false // without an allocation for errors.As
+	}
 	var my *mysql.MySQLError
-	return err != nil && errors.As(err, &my) && slices.Contains(numbers, my.Number)
+	return errors.As(err, &my) && slices.Contains(numbers, my.Number)
 }
 
 // Named numbers the arguments of a deprecated method.

@@ -233,6 +233,10 @@ func (quietStmt) Exec([]driver.Value) (driver.Result, error) { return driver.Row
 func (quietStmt) Query([]driver.Value) (driver.Rows, error)  { return noRows{}, nil }
 func (quietStmt) CheckNamedValue(*driver.NamedValue) error   { return nil }
 
+func (quietStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
+	return driver.RowsAffected(1), nil
+}
+
 func (quietStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
 	return noRows{}, nil
 }
