@@ -30,7 +30,7 @@ const gormBatch = 100
 // gormCreate opens programs that create rows with GORM, with its default transaction or without it.
 func gormCreate(withoutTransaction bool) func(*program) (call, error) {
 	return func(p *program) (call, error) {
-		config := &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: withoutTransaction}
+		config := &gorm.Config{Logger: logger.Discard, PrepareStmt: p.prepared, SkipDefaultTransaction: withoutTransaction}
 		dialector := mysql.New(mysql.Config{Conn: p.db})
 		if variants[p.variant].byHand {
 			db, err := gorm.Open(dialector, config)

@@ -79,19 +79,16 @@ func workloads() (all []workload) {
 		add("INSERT", workload{variants: inserts, open: insert})
 		add("INSERT in 8 goroutines", workload{variants: inserts, open: insert, goroutines: 8})
 		add("INSERT in 64 goroutines", workload{variants: inserts, open: insert, goroutines: 64})
-		add("SELECT by key", workload{variants: others, open: selectByKey})
-		add("SELECT after an INSERT", workload{variants: others, open: selectByKey, before: insert})
-		add("UPDATE by key", workload{variants: others, open: updateByKey})
-		add("UPDATE after an INSERT", workload{variants: others, open: updateByKey, before: insert})
-		if mode.prepared {
-			continue // programs prepare INSERTs of one row, and GORM prepares nothing by default
-		}
 		add("INSERT of 10 rows", workload{variants: inserts, open: insert, rows: 10})
 		add("INSERT of 100 rows", workload{variants: inserts, open: insert, rows: 100})
 		add("INSERT of 1000 rows", workload{variants: inserts, open: insert, rows: 1000})
 		add("GORM Create", workload{variants: byGORM, open: gormCreate(false)})
 		add("GORM Create without transaction", workload{variants: byGORM, open: gormCreate(true)})
 		add("GORM CreateInBatches", workload{variants: byGORM, open: gormCreate(false), rows: 2 * gormBatch})
+		add("SELECT by key", workload{variants: others, open: selectByKey})
+		add("SELECT after an INSERT", workload{variants: others, open: selectByKey, before: insert})
+		add("UPDATE by key", workload{variants: others, open: updateByKey})
+		add("UPDATE after an INSERT", workload{variants: others, open: updateByKey, before: insert})
 	}
 	return all
 }
@@ -223,8 +220,7 @@ func (o options) measure(s subject, w workload) ([]figure, error) {
 		}
 		programs = append(programs, p)
 	}
-	// Large statements and many goroutines make shorter loops.
-	calls := max(2, o.calls/max(w.goroutines, min(w.rows, 100)))
+	calls := max(1, o.calls/max(w.goroutines, min(w.rows, 20)))
 	took, err := bench.Rounds(o.rounds, len(programs), func(i int) (bench.Times, error) {
 		t, err := programs[i].turn(s.pid, calls)
 		if err != nil {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the figures of bench/figures.jsonl to the pages")
+
+// All figures in the pages are of one run, the one in bench/figures.jsonl.
+func TestPages_figures(t *testing.T) {
+	r, err := readRecord("../figures.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, content := range map[string]func(figures) string{
+		"../../README.md":                      figures.readme,
+		"../../README.zh.md":                   figures.readmeZh,
+		"../../docs/understand/performance.md": figures.performance,
+		"../README.md":                         figures.all,
+	} {
+		const begin, end = "<!-- figures: written by make bench-note -->\n", "<!-- end of figures -->"
+		text := read(t, page)
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, ok2 := strings.Cut(rest, end)
+		if !ok || !ok2 {
+			t.Fatalf("%s has no %q … %q", page, begin, end)
+		}
+		indent := before[strings.LastIndex(before, "\n")+1:]
+		if want := before + begin + content(figures{t, r}) + indent + end + after; text == want {
+			continue
+		} else if !*update {
+			t.Errorf("%s differs from bench/figures.jsonl: run go test ./bench/inserts -run Pages -update", page)
+		} else if err := os.WriteFile(page, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type figures struct {
+	t *testing.T
+	record
+}
+
+// of returns a figure, and false if the workload doesn't have it.
+func (r figures) of(server, workload, variant string) (figure, bool) {
+	want := figure{Server: server, Workload: workload, Variant: variant}.name()
+	i := slices.IndexFunc(r.Figures, func(f figure) bool { return f.name() == want })
+	if i < 0 {
+		return figure{}, false
+	}
+	return r.Figures[i], true
+}
+
+var (
+	servers = []string{"MySQL", "MariaDB"}
+	modes   = []string{"default DSN", "prepared", "interpolateParams"}
+)
+
+// speed returns shardkey's speed.
+func (r figures) speed(server, workload string) float64 {
+	r.t.Helper()
+	f, ok := r.of(server, workload, "shardkey")
+	if !ok {
+		r.t.Fatalf("bench/figures.jsonl has no figure of shardkey on %s: %s", server, workload)
+	}
+	return f.Speed.Median
+}
+
+// span returns the least and the greatest speed of an INSERT on all servers, in some modes.
+func (r figures) span(modes ...string) (least, most float64) {
+	var all []float64
+	for _, server := range servers {
+		for _, mode := range modes {
+			all = append(all, r.speed(server, "INSERT, "+mode))
+		}
+	}
+	return slices.Min(all), slices.Max(all)
+}
+
+func (r figures) readme() string {
+	least, most := r.span(modes[0])
+	low, high := r.span(modes[1:]...)
+	return fmt.Sprintf("- **Fast**: [%.2f to %.2f times as fast as go-sql-driver's default](docs/understand/performance.md), and\n"+
+		"  %.2f to %.2f times where you already prepare statements or set `interpolateParams`. If each commit\n"+
+		"  waits for the disk, you notice neither.\n", least, most, low, high)
+}
+
+func (r figures) readmeZh() string {
+	least, most := r.span(modes[0])
+	low, high := r.span(modes[1:]...)
+	return fmt.Sprintf("- **快**：[速度是 go-sql-driver 默认方式的 %.2f 至 %.2f 倍](docs/understand/performance.md)；如果程序本来就复用预处理语句，"+
+		"或者设置了 `interpolateParams`，则为 %.2f 至 %.2f 倍。如果每次提交都要等待写盘，则看不出差别。\n", least, most, low, high)
+}
+
+// performance returns a table with a row for each kind of workload, and a column for each mode.
+func (r figures) performance() string {
+	text := "| | MySQL 9.7: default DSN | prepared | `interpolateParams` | MariaDB 10.11: default DSN | prepared | `interpolateParams` |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- |\n"
+	for _, w := range workloads() {
+		kind, mode, _ := strings.Cut(w.name, ", ")
+		if mode != modes[0] {
+			continue // each kind once
+		}
+		text += "| " + kind + " |"
+		for _, server := range servers {
+			for _, mode := range modes {
+				text += fmt.Sprintf(" %.2f |", r.speed(server, kind+", "+mode))
+			}
+		}
+		text += "\n"
+	}
+	return text
+}
+
+// all returns a table for each server with all workloads and variants.
+func (r figures) all() string {
+	text := r.Run + ".\n"
+	for _, server := range servers {
+		text += "\n**" + server + "**\n\n| | go-sql-driver, µs (client + server) | do-nothing wrapper | shardkey's query | shardkey, µs (client + server) |" +
+			" shardkey | its processor time | WithKeys, compared with shardkey |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+		for _, w := range workloads() {
+			cell := func(variant int, of func(figure) string) string {
+				if f, ok := r.of(server, w.name, variants[variant].name); ok {
+					return of(f) + " |"
+				}
+				return " |"
+			}
+			times := func(f figure) string { return fmt.Sprintf(" %.1f (%.1f + %.1f)", f.Wall, f.Client, f.ServerTime) }
+			speed := func(f figure) string { return fmt.Sprintf(" %.2f ± %.2f", f.Speed.Median, f.Speed.Error) }
+			processor := func(f figure) string { return fmt.Sprintf(" %.2f ± %.2f", f.Processor.Median, f.Processor.Error) }
+			text += "| " + w.name + " |" + cell(plain, times) + cell(doNothing, speed) + cell(sameQuery, speed) +
+				cell(shardkey, times) + cell(shardkey, speed) + cell(shardkey, processor) + cell(withKeys, speed) + "\n"
+		}
+	}
+	return text
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
