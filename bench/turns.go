@@ -18,19 +18,21 @@ import (
 // Times are the wall time of a turn, and the processor time that the client and the server used.
 type Times struct{ Wall, Client, Server time.Duration }
 
-// Processor returns the processor time of client and server.
-func (t Times) Processor() time.Duration { return t.Client + t.Server }
+// Processor returns the processor time of client and server, or 0 if the server's is unknown.
+func (t Times) Processor() time.Duration {
+	if t.Server == 0 {
+		return 0
+	}
+	return t.Client + t.Server
+}
 
 // Meter adds up the times between Start and Stop.
 type Meter struct {
 	Times
-	server int // process ID
+	PID    int // the server's process; 0 if it is unknown
 	start  time.Time
 	before Times
 }
-
-// NewMeter returns a meter for this process and a server's. The server's time is 0 if its process ID is 0.
-func NewMeter(server int) *Meter { return &Meter{server: server} }
 
 // Start starts the meter.
 func (m *Meter) Start() { m.start, m.before = time.Now(), m.processors() }
@@ -44,8 +46,8 @@ func (m *Meter) Stop() {
 }
 
 func (m *Meter) processors() (t Times) {
-	if m.server != 0 {
-		t.Server = ProcessorTime(m.server)
+	if m.PID != 0 {
+		t.Server = ProcessorTime(m.PID)
 	}
 	t.Client = ProcessorTime(0)
 	return t

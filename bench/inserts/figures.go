@@ -21,8 +21,8 @@ type figure struct {
 	Server, Workload, Variant string
 	Wall, Client, ServerTime  float64
 	// Speed and Processor are ratios to the variant To: how many times as fast this variant is, and
-	// how many times as much processor time To needs.
-	To               string `json:",omitempty"`
+	// how many times as much processor time To needs, 0 if that is unknown.
+	To               string
 	Speed, Processor estimate
 }
 
@@ -71,6 +71,9 @@ func estimateOf(n int, value func(i int) float64) estimate {
 		all[i] = value(i)
 	}
 	slices.Sort(all)
+	if math.IsNaN(all[0]) { // the first in this order
+		return estimate{}
+	}
 	d := int(math.Ceil(math.Sqrt(float64(n)) / 2))
 	round := func(v float64) float64 { return math.Round(1000*v) / 1000 }
 	low, high := all[max(0, n/2-d)], all[min(n-1, n/2+d)]
@@ -98,70 +101,73 @@ func (r record) write(path string) error {
 }
 
 func readRecord(path string) (r record, err error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return r, err
 	}
-	defer file.Close()
-	from := json.NewDecoder(file)
-	if err = from.Decode(&r.Run); err == nil {
-		for err == nil {
-			var f figure
-			if err = from.Decode(&f); err == nil && !(f.Speed.Median > 0) {
-				err = fmt.Errorf("%s: expected a speed, found %v", f.name(), f.Speed.Median)
-			}
-			r.Figures = append(r.Figures, f)
+	from := json.NewDecoder(bytes.NewReader(text))
+	err = from.Decode(&r.Run)
+	for err == nil && from.More() {
+		var f figure
+		if err = from.Decode(&f); err == nil && !(f.Speed.Median > 0) {
+			err = fmt.Errorf("%s: expected a speed, found %v", f.name(), f.Speed.Median)
 		}
-		r.Figures = r.Figures[:len(r.Figures)-1]
+		r.Figures = append(r.Figures, f)
 	}
-	if len(r.Figures) == 0 || err != io.EOF {
+	switch {
+	case err != nil:
 		return r, fmt.Errorf("%s: %w", path, err)
+	case len(r.Figures) == 0:
+		return r, fmt.Errorf("%s: expected figures, found none", path)
 	}
 	return r, nil
 }
 
 func (f figure) name() string { return f.Server + ", " + f.Workload + ": " + f.Variant }
 
-// compare compares the speeds of shardkey's variants with the recorded ones. It fails if one of them
-// differs in two runs.
+// compare compares the measured speeds of shardkey's variants with the recorded ones. It fails if
+// one of them differs in two runs.
 func (r record) compare(out io.Writer, run func() ([]figure, error)) error {
-	recorded := slices.DeleteFunc(slices.Clone(r.Figures), func(f figure) bool { return !strings.HasPrefix(f.Variant, "shardkey") })
-	for range 2 {
+	var suspects []string
+	for round := range 2 {
 		have, err := run()
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "\nrecorded: %s\n", r.Run)
-		if recorded = different(out, have, recorded); len(recorded) == 0 {
+		have = slices.DeleteFunc(have, func(f figure) bool {
+			return !strings.HasPrefix(f.Variant, "shardkey") || round > 0 && !slices.Contains(suspects, f.name())
+		})
+		if suspects = r.different(out, have); len(suspects) == 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d speeds differ from the recorded ones in two runs, for example %s", len(recorded), recorded[0].name())
+	return fmt.Errorf("%d speeds differ from the recorded ones in two runs, for example %s", len(suspects), suspects[0])
 }
 
 // Two runs differ by more than the errors of their medians, so a difference counts if it is more than
 // three errors and more than leastNoise.
 const leastNoise = 0.05
 
-// different returns the recorded figures whose measured speed differs, higher or lower. It ignores
-// workloads that weren't measured.
-func different(out io.Writer, have, recorded []figure) (all []figure) {
-	for _, want := range recorded {
-		i := slices.IndexFunc(have, func(f figure) bool { return f.name() == want.name() })
-		if i < 0 {
-			continue
+// different returns the names of figures whose speed differs from the recorded one, or isn't recorded.
+func (r record) different(out io.Writer, have []figure) (names []string) {
+	for _, f := range have {
+		want, verdict := estimate{}, "ok"
+		if i := slices.IndexFunc(r.Figures, func(f2 figure) bool { return f2.name() == f.name() }); i >= 0 {
+			want = r.Figures[i].Speed
 		}
-		now, verdict := have[i].Speed, "ok"
-		switch noise := max(leastNoise, 3*math.Hypot(now.Error, want.Speed.Error)); {
-		case now.Median < want.Speed.Median-noise:
+		switch noise := max(leastNoise, 3*math.Hypot(f.Speed.Error, want.Error)); {
+		case want == estimate{}:
+			verdict = "NEW"
+		case f.Speed.Median < want.Median-noise:
 			verdict = "SLOWER"
-		case now.Median > want.Speed.Median+noise:
+		case f.Speed.Median > want.Median+noise:
 			verdict = "FASTER"
 		}
 		if verdict != "ok" {
-			all = append(all, want)
+			names = append(names, f.name())
 		}
-		fmt.Fprintf(out, "%-6s %v, recorded %v: %s\n", verdict, now, want.Speed, want.name())
+		fmt.Fprintf(out, "%-6s %v, recorded %v: %s\n", verdict, f.Speed, want, f.name())
 	}
-	return all
+	return names
 }

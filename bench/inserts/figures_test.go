@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,17 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// Processor times that can't be read are no ratio.
+func TestFigures_withoutProcessorTime(t *testing.T) {
+	turn := []bench.Times{{Wall: time.Second, Client: time.Second}}
+	w := workload{goroutines: 1, variants: []int{plain, shardkey}}
+	for _, f := range w.figures("MySQL", [][]bench.Times{turn, turn}, 1) {
+		if want := (estimate{}); f.Processor != want || f.Speed.Median != 1 {
+			t.Errorf("have: %+v\nwant: no ratio of processor times", f)
+		}
+	}
+}
+
 func TestEstimateOf(t *testing.T) {
 	have := estimateOf(100, func(i int) float64 { return float64((i * 37) % 100) }) // 0 to 99
 	if want := (estimate{50, 5}); have != want {
@@ -50,6 +62,7 @@ func speedsOf(values ...float64) (all []figure) {
 // A comparison passes if the first or the second run has the recorded figures.
 func TestCompare(t *testing.T) {
 	recorded := record{Figures: append(speedsOf(2.0, 0.95), figure{Server: "MySQL", Workload: "INSERT", Variant: "go-sql-driver", Speed: estimate{1, 0}})}
+	newWorkload := []figure{{Server: "MySQL", Workload: "DELETE", Variant: "shardkey", Speed: estimate{1, 0.02}}}
 	for _, test := range []struct {
 		name string
 		runs [][]figure
@@ -60,11 +73,12 @@ func TestCompare(t *testing.T) {
 		{"slower once", [][]figure{speedsOf(1.5, 0.95), speedsOf(2.0, 0.95)}, ""},
 		{"each slower once", [][]figure{speedsOf(1.5, 0.95), speedsOf(2.0, 0.5)}, ""},
 		{"another workload only", [][]figure{speedsOf(2.0)}, ""},
+		{"a new workload", [][]figure{newWorkload, newWorkload}, "1 speeds differ from the recorded ones in two runs, for example MySQL, DELETE: shardkey"},
 		{"slower", [][]figure{speedsOf(1.5, 0.95), speedsOf(1.5, 0.95)}, "1 speeds differ from the recorded ones in two runs, for example MySQL, INSERT: shardkey"},
 		{"faster", [][]figure{speedsOf(2.0, 1.5), speedsOf(2.0, 1.5)}, "1 speeds differ from the recorded ones in two runs, for example MySQL, UPDATE: shardkey"},
 	} {
 		next := 0
-		err := recorded.compare(new(strings.Builder), func() ([]figure, error) { next++; return test.runs[next-1], nil })
+		err := recorded.compare(new(strings.Builder), func() ([]figure, error) { next++; return slices.Clone(test.runs[next-1]), nil })
 		have := ""
 		if err != nil {
 			have = err.Error()

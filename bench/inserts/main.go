@@ -1,7 +1,7 @@
 // Command inserts compares shardkey with go-sql-driver on MySQL and MariaDB servers, which it
 // starts, and prints a Markdown table:
 //
-//	go run -C bench ./inserts -only '^prepared'
+//	go run -C bench ./inserts -only '^INSERT, '
 //
 // ../README.md describes how it measures.
 package main
@@ -57,7 +57,7 @@ func main() {
 		return err
 	})
 	flag.StringVar(&o.servers, "servers", "", "servers to start, separated by commas; "+
-		"without it those of "+envDSN+", or if that isn't set mysql,mariadb")
+		"without it those of SHARDKEY_TEST_DSN, or if that isn't set mysql,mariadb")
 	flag.StringVar(&o.params, "params", "", "more DSN parameters for shardkey, such as shardkeyStatements=off")
 	flag.StringVar(&o.note, "note", "", "output `file` for the figures")
 	flag.StringVar(&o.check, "check", "", "`file` of figures to compare with; the command fails if a ratio differs twice")
@@ -107,12 +107,10 @@ func run(o options) error {
 	return err
 }
 
-const envDSN = "SHARDKEY_TEST_DSN"
-
 // start starts the servers, unless the environment names them.
 func (o options) start() (servers []testserver.NamedServer, stop func(), err error) {
 	stop = func() {}
-	if o.servers != "" || os.Getenv(envDSN) == "" {
+	if o.servers != "" || os.Getenv("SHARDKEY_TEST_DSN") == "" {
 		s, err := testserver.Supervise("")
 		if err != nil {
 			return nil, nil, err
@@ -182,7 +180,7 @@ func (o options) pin(s *subject) string {
 	}
 	switch {
 	case err != nil:
-		return fmt.Sprintf("not pinned to one processor (%v): the figures depend on the processors that run client and server", err)
+		return fmt.Sprintf("client and server not pinned: %v", err)
 	case o.cpu < 0:
 		return "client and server not pinned"
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -151,13 +152,10 @@ func selectByKey(p *program) (call, error) {
 
 func updateByKey(p *program) (call, error) {
 	exec, err := p.exec("UPDATE t_order SET amount = ? WHERE id = ?")
-	if err == nil {
-		err = p.store()
-	}
 	return func(n int64) error {
 		_, err := exec(context.Background(), n+1, 1+n%storedRows)
 		return err
-	}, err
+	}, cmp.Or(err, p.store())
 }
 
 // exec returns a function that executes the query, which is prepared if the workload says so.
@@ -222,11 +220,7 @@ func (o options) measure(s subject, w workload) ([]figure, error) {
 	}
 	calls := max(1, o.calls/max(w.goroutines, min(w.rows, 20)))
 	took, err := bench.Rounds(o.rounds, len(programs), func(i int) (bench.Times, error) {
-		t, err := programs[i].turn(s.pid, calls)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", variants[programs[i].variant].name, err)
-		}
-		return t, err
+		return programs[i].turn(s.pid, calls)
 	})
 	if err != nil {
 		return nil, err
@@ -266,12 +260,8 @@ func (o options) startProgram(s subject, p *program) error {
 // connector returns the connector of a program's driver.
 func (o options) connector(p *program, cfg *mysql.Config) (sqldriver.Connector, error) {
 	if p.variant >= shardkey {
-		dsn := cfg.FormatDSN()
-		separator := "?"
-		if strings.Contains(dsn, "?") {
-			separator = "&"
-		}
-		return driver.Driver{}.OpenConnector(dsn + separator + "shardkeyRule=bench&" + o.params)
+		cfg.Params = map[string]string{"shardkeyRule": "bench"}
+		return driver.Driver{}.OpenConnector(cfg.FormatDSN() + "&" + o.params)
 	}
 	c, err := mysql.NewConnector(cfg)
 	if err == nil && p.variant == doNothing {
@@ -282,7 +272,7 @@ func (o options) connector(p *program, cfg *mysql.Config) (sqldriver.Connector, 
 
 // turn runs one turn of a program, with that many calls in each goroutine.
 func (p *program) turn(server, calls int) (bench.Times, error) {
-	m := bench.NewMeter(server)
+	m := bench.Meter{PID: server}
 	first := p.calls
 	p.calls += int64(calls)
 	m.Start()
