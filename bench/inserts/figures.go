@@ -31,11 +31,13 @@ type estimate struct{ Median, Error float64 }
 
 func (e estimate) String() string { return fmt.Sprintf("%.3f ± %.3f", e.Median, e.Error) }
 
-const figuresHead = "| workload | variant | µs | client | server | speed | processor |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+const figuresHead = "| workload | variant | µs | client | server | speed | processor |\n" +
+	"| --- | --- | --- | --- | --- | --- | --- |\n"
 
 // String returns the figure's row in the printed table.
 func (f figure) String() string {
-	return fmt.Sprintf("| %s | %s | %.1f | %.1f | %.1f | %v | %v |\n", f.Workload, f.Variant, f.Wall, f.Client, f.ServerTime, f.Speed, f.Processor)
+	return fmt.Sprintf("| %s | %s | %.1f | %.1f | %.1f | %v | %v |\n",
+		f.Workload, f.Variant, f.Wall, f.Client, f.ServerTime, f.Speed, f.Processor)
 }
 
 // figures returns the figures of a workload's variants from the times of their turns.

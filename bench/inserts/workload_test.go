@@ -53,7 +53,7 @@ func rowsOf(t *testing.T, s subject, p *program) string {
 		}
 	}
 	var rows, small, sum, least int64
-	err := s.admin.QueryRow("SELECT COUNT(*), COALESCE(SUM(id <= 1000), 0), COALESCE(SUM(user_id + amount), 0), MIN(CHAR_LENGTH(note)) FROM "+
+	err := s.admin.QueryRow("SELECT COUNT(*), SUM(id <= 1000), SUM(user_id + amount), MIN(CHAR_LENGTH(note)) FROM "+
 		schema(p.variant)+".t_order").Scan(&rows, &small, &sum, &least)
 	if err != nil {
 		t.Fatal(err)
