@@ -24,10 +24,8 @@ MUTATED   ?= rewrite driver keygen/snowflake keygen/workerid keygen/segment
 # More arguments of go test: make test TESTFLAGS='-run Lease -v'
 TESTFLAGS ?=
 
-# Runs a command whose tests start the servers that they use, which end with it; the second
-# one starts two first, for programs.
-SERVERS     := go run ./internal/test/server/run
-SQL_SERVERS := $(SERVERS) -servers mysql,mariadb
+# Runs a command whose tests start the servers that they use, which end with it.
+SERVERS := go run ./internal/test/server/run
 
 # Makes a target such as vet/./keygen/redis for each module, two modules at a time, and
 # fails at the end when one has failed. go.work joins the modules.
@@ -192,14 +190,14 @@ vuln/%:
 bench: servers ## run the benchmarks of the driver, generators, INSERTs and growth
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@$(SERVERS) go test -C bench -run '^$$' -bench . -benchtime $(BENCHTIME) $(TESTFLAGS)
-	@$(SQL_SERVERS) go run -C bench ./inserts
+	@go run -C bench ./inserts
 
 # After a change that improves a ratio: make bench-note
-bench-check: servers ## fail if a ratio of INSERTs differs from bench/ratios.json
-	@$(SQL_SERVERS) go run -C bench ./inserts -check ratios.json
+bench-check: servers ## fail if a ratio of INSERTs differs from bench/figures.jsonl
+	@go run -C bench ./inserts -rounds 300 -check figures.jsonl
 
-bench-note: servers ## measure these ratios several times, on an idle machine, and write the file
-	@$(SQL_SERVERS) go run -C bench ./inserts -note ratios.json
+bench-note: servers ## measure these ratios on an idle machine, and write them to the file and to the pages
+	@go run -C bench ./inserts -rounds 300 -note figures.jsonl
 	@go test ./bench/inserts -run Pages -update
 
 fuzz: ## run each fuzz target for FUZZTIME

@@ -90,7 +90,7 @@ func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch in
 	defer done()
 	time.Sleep(100 * time.Millisecond) // unused ticks of the previous run would count
 	var mu sync.Mutex
-	cpu, start := ProcessorTime(), time.Now()
+	cpu, start := ProcessorTime(0), time.Now()
 	err = AtOnce(goroutines, func(int) error {
 		for last := time.Now(); last.Before(start.Add(d)); {
 			for range batch {
@@ -110,7 +110,7 @@ func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch in
 		t.Fatalf("%s: %v", s.name, err)
 	}
 	took := time.Since(start).Seconds()
-	return keys / took, (ProcessorTime() - cpu).Seconds() / took, stall
+	return keys / took, (ProcessorTime(0) - cpu).Seconds() / took, stall
 }
 
 // Every subject generates keys, so that no benchmark measures an error.

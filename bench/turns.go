@@ -4,38 +4,68 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 )
 
-// Median sorts the durations and returns the middle one.
-func Median(all []time.Duration) time.Duration {
-	slices.Sort(all)
-	return all[len(all)/2]
+// Times are the wall time of a turn, and the processor time that the client and the server used.
+type Times struct{ Wall, Client, Server time.Duration }
+
+// Processor returns the processor time of client and server, or 0 if the server's is unknown.
+func (t Times) Processor() time.Duration {
+	if t.Server == 0 {
+		return 0
+	}
+	return t.Client + t.Server
 }
 
-// Rounds runs the subjects in turn, each round in another order, and returns the time of each
+// Meter adds up the times between Start and Stop.
+type Meter struct {
+	Times
+	PID    int // the server's process; 0 if it is unknown
+	start  time.Time
+	before Times
+}
+
+// Start starts the meter.
+func (m *Meter) Start() { m.start, m.before = time.Now(), m.processors() }
+
+// Stop stops the meter.
+func (m *Meter) Stop() {
+	now := m.processors()
+	m.Wall += time.Since(m.start)
+	m.Client += now.Client - m.before.Client
+	m.Server += now.Server - m.before.Server
+}
+
+func (m *Meter) processors() (t Times) {
+	if m.PID != 0 {
+		t.Server = ProcessorTime(m.PID)
+	}
+	t.Client = ProcessorTime(0)
+	return t
+}
+
+// Rounds runs the subjects in turn, each round in another order, and returns the times of each
 // turn. A first round warms up.
-func Rounds(rounds, subjects int, turn func(i int) (time.Duration, error)) ([][]time.Duration, error) {
-	took := make([][]time.Duration, subjects)
+func Rounds(rounds, subjects int, turn func(i int) (Times, error)) ([][]Times, error) {
+	took := make([][]Times, subjects)
+	order := rand.New(rand.NewPCG(1, 1))
 	for round := range rounds + 1 {
-		for at := range subjects {
-			i := (at + round) % subjects
-			d, err := turn(i)
+		for _, i := range order.Perm(subjects) {
+			t, err := turn(i)
 			if err != nil {
 				return nil, err
 			}
 			if round > 0 {
-				took[i] = append(took[i], d)
+				took[i] = append(took[i], t)
 			}
 		}
 	}
@@ -56,70 +86,37 @@ func AtOnce(goroutines int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Pin pins this process and the server of admin to one processor, and reports whether that was
-// possible. On a virtual machine, a statement takes two or three times as long if two processors
-// have to wake each other. Pin needs taskset, and a server on this machine with permission to
-// change its process.
-func Pin(cpu int, admin *sql.DB) string {
-	if cpu < 0 {
-		return "client and server not pinned"
-	}
-	if err := pin(cpu, admin); err != nil {
-		return fmt.Sprintf("client and server not pinned to one processor (%v): "+
-			"the figures depend on the processors that run them", err)
-	}
-	return fmt.Sprintf("client and server pinned to processor %d", cpu)
-}
-
-func pin(cpu int, admin *sql.DB) error {
+// ServerPID returns the process ID of the server of admin, which must run on this machine.
+func ServerPID(admin *sql.DB) (int, error) {
 	var file, dir, host string
 	if err := admin.QueryRow("SELECT @@pid_file, @@datadir, @@hostname").Scan(&file, &dir, &host); err != nil {
-		return err
+		return 0, err
 	}
 	if own, err := os.Hostname(); err != nil || own != host {
-		return fmt.Errorf("the server is on another machine, %s", host)
+		return 0, fmt.Errorf("the server is on another machine, %s", host)
 	}
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(dir, file)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, pid := range []string{strings.TrimSpace(string(text)), strconv.Itoa(os.Getpid())} {
-		if out, err := exec.Command("taskset", "-apc", strconv.Itoa(cpu), pid).CombinedOutput(); err != nil {
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// Pin pins this process and a server to one processor. On a virtual machine, a statement takes two
+// or three times as long if two processors have to wake each other. Pin needs taskset, and the
+// permission to change the server's process.
+func Pin(cpu, server int) error {
+	for _, pid := range []int{server, os.Getpid()} {
+		out, err := exec.Command("taskset", "-apc", strconv.Itoa(cpu), strconv.Itoa(pid)).CombinedOutput()
+		if err != nil {
 			return fmt.Errorf("taskset: %w %s", err, strings.TrimSpace(string(out)))
 		}
 	}
 	runtime.GOMAXPROCS(1) // with more threads, they would wake each other
 	return nil
-}
-
-// Database creates an empty database with tables. It returns the DSN of the server with that
-// database and more parameters.
-func Database(admin *sql.DB, dsn, name, params string, tables ...string) (string, error) {
-	queries := []string{"DROP DATABASE IF EXISTS " + name, "CREATE DATABASE " + name}
-	for _, table := range tables {
-		queries = append(queries, "CREATE TABLE "+name+"."+table)
-	}
-	for _, query := range queries {
-		if _, err := admin.Exec(query); err != nil {
-			return "", err
-		}
-	}
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return "", err
-	}
-	cfg.DBName = name
-	dsn = cfg.FormatDSN()
-	switch {
-	case params == "":
-		return dsn, nil
-	case strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?"):
-		return dsn + "&" + params, nil
-	}
-	return dsn + "?" + params, nil
 }
 
 // Machine describes this machine and the Go version.

@@ -1,19 +1,21 @@
-// Command inserts compares INSERTs through shardkey with the same INSERTs through
-// go-sql-driver, and prints a Markdown table:
+// Command inserts compares shardkey with go-sql-driver on MySQL and MariaDB servers, which it
+// starts, and prints a Markdown table:
 //
-//	go run ./internal/test/server/run -servers mysql,mariadb go run -C bench ./inserts
+//	go run -C bench ./inserts -only '^INSERT, '
 //
 // ../README.md describes how it measures.
 package main
 
 import (
+	"cmp"
 	"database/sql"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/bench"
@@ -29,24 +31,37 @@ rules:
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
 `
 
+func registerRule() error {
+	r, err := rule.Parse("bench.yaml", []byte(ruleText))
+	if err != nil {
+		return err
+	}
+	return driver.RegisterRule("bench", r)
+}
+
 // options are the options of the command line.
 type options struct {
-	rounds, calls, cpu, runs int
-	scene, note, check       string
-	out                      io.Writer
+	rounds, calls, cpu           int
+	only                         *regexp.Regexp
+	servers, params, note, check string
+	out                          io.Writer
 }
 
 func main() {
-	var o options
-	flag.IntVar(&o.rounds, "rounds", 100, "number of turns of each variant")
-	flag.IntVar(&o.calls, "calls", 40, "INSERTs of a turn; a quarter of it on sixteen connections and for batches")
+	o := options{out: os.Stdout, only: regexp.MustCompile("")}
+	flag.IntVar(&o.rounds, "rounds", 60, "number of turns of each variant")
+	flag.IntVar(&o.calls, "calls", 50, "calls of a turn in all goroutines; less for batches")
 	flag.IntVar(&o.cpu, "cpu", runtime.NumCPU()-1, "processor for client and server, or -1 for no pinning")
-	flag.IntVar(&o.runs, "runs", 5, "number of runs for -note")
-	flag.StringVar(&o.scene, "scene", "", "only row of the table to measure")
-	flag.StringVar(&o.note, "note", "", "output `file` for ratios and their noise, measured several times")
-	flag.StringVar(&o.check, "check", "", "`file` of ratios to compare with; the command fails if a ratio differs")
+	flag.Func("only", "`regexp` of the workloads to measure", func(s string) (err error) {
+		o.only, err = regexp.Compile(s)
+		return err
+	})
+	flag.StringVar(&o.servers, "servers", "", "servers to start, separated by commas; "+
+		"without it those of SHARDKEY_TEST_DSN, or if that isn't set mysql,mariadb")
+	flag.StringVar(&o.params, "params", "", "more DSN parameters for shardkey, such as shardkeyStatements=off")
+	flag.StringVar(&o.note, "note", "", "output `file` for the figures")
+	flag.StringVar(&o.check, "check", "", "`file` of figures to compare with; the command fails if a ratio differs twice")
 	flag.Parse()
-	o.out = os.Stdout
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "inserts:", err)
 		os.Exit(1)
@@ -54,82 +69,120 @@ func main() {
 }
 
 func run(o options) error {
-	r, err := rule.Parse("bench.yaml", []byte(ruleText))
-	if err == nil {
-		err = driver.RegisterRule("bench", r)
+	var recorded record
+	if o.check != "" {
+		var err error
+		if recorded, err = readRecord(o.check); err != nil {
+			return err
+		}
 	}
+	if err := registerRule(); err != nil {
+		return err
+	}
+	servers, stop, err := o.start()
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.note != "":
-		return note(o)
-	case o.check != "":
-		return check(o)
+	defer stop()
+	heading := fmt.Sprintf("%s; medians of %d rounds of %d calls", bench.Machine(), o.rounds, o.calls)
+	measure := func() (all []figure, err error) {
+		fmt.Fprintln(o.out, heading)
+		for _, s := range servers {
+			if all, err = o.server(all, s); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.Kind, err)
+			}
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("-only %q: no such workload", o.only)
+		}
+		return all, nil
 	}
-	_, err = servers(o)
+	if o.check != "" {
+		return recorded.compare(o.out, measure)
+	}
+	all, err := measure()
+	if err == nil && o.note != "" {
+		err = record{heading, all}.write(o.note)
+	}
 	return err
 }
 
-// servers measures all servers that the environment specifies.
-func servers(o options) (ratios []ratio, err error) {
-	fmt.Fprintf(o.out, "%s, medians of %d rounds; µs an INSERT statement\n", bench.Machine(), o.rounds)
-	named, err := testserver.Named()
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range named {
-		all, err := server(o, string(s.Kind), s.DSN)
+// start starts the servers, unless the environment names them.
+func (o options) start() (servers []testserver.NamedServer, stop func(), err error) {
+	stop = func() {}
+	if o.servers != "" || os.Getenv("SHARDKEY_TEST_DSN") == "" {
+		s, err := testserver.Supervise("")
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Kind, err)
+			return nil, nil, err
 		}
-		ratios = append(ratios, all...)
+		stop = s.Close
+		env, err := s.Env(strings.Split(cmp.Or(o.servers, "mysql,mariadb"), ",")...)
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		for _, variable := range env {
+			name, value, _ := strings.Cut(variable, "=")
+			os.Setenv(name, value)
+		}
 	}
-	switch {
-	case len(named) == 0:
-		return nil, errors.New("no server: set SHARDKEY_TEST_DSN, or run it by internal/test/server/run")
-	case len(ratios) == 0:
-		return nil, fmt.Errorf("-scene %q: no such row", o.scene)
+	if servers, err = testserver.Named(); err != nil {
+		stop()
 	}
-	return ratios, nil
+	return servers, stop, err
 }
 
-const database = "shardkey_bench"
+// subject is a server that is measured.
+type subject struct {
+	name  string
+	admin *sql.DB
+	cfg   *mysql.Config
+	pid   int // 0 if its processor time can't be read
+}
 
-// server measures one server and prints its table.
-func server(o options, name, dsn string) (ratios []ratio, err error) {
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
+// server measures one server, prints its table and adds its figures.
+func (o options) server(all []figure, named testserver.NamedServer) ([]figure, error) {
+	s := subject{name: string(named.Kind)}
+	var err error
+	if s.cfg, err = mysql.ParseDSN(named.DSN); err != nil {
 		return nil, err
 	}
-	admin, err := sql.Open("mysql", dsn)
-	if err != nil {
+	if s.admin, err = sql.Open("mysql", named.DSN); err != nil {
 		return nil, err
 	}
-	defer admin.Close()
+	defer s.admin.Close()
 	var version string
-	if err := admin.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+	if err := s.admin.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(o.out, "\n## %s, %s\n\n", version, bench.Pin(o.cpu, admin))
-	printHead(o.out)
-	defer func() {
-		for i := range variants {
-			_, _ = admin.Exec("DROP DATABASE IF EXISTS " + schema(i))
-		}
-	}()
-	for _, s := range scenes {
-		if o.scene != "" && s.name != o.scene {
+	fmt.Fprintf(o.out, "\n## %s, %s\n\n%s", version, o.pin(&s), figuresHead)
+	for _, w := range workloads() {
+		if !o.only.MatchString(w.name) {
 			continue
 		}
-		all, err := o.measure(s, admin, cfg)
+		figures, err := o.measure(s, w)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
+			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
-		for i := range all {
-			all[i].Server = name
+		for _, f := range figures {
+			fmt.Fprint(o.out, f)
 		}
-		ratios = append(ratios, all...)
+		all = append(all, figures...)
 	}
-	return ratios, nil
+	return all, nil
+}
+
+// pin pins client and server to one processor, and reports whether that was possible.
+func (o options) pin(s *subject) string {
+	var err error
+	if s.pid, err = bench.ServerPID(s.admin); err == nil && o.cpu >= 0 {
+		err = bench.Pin(o.cpu, s.pid)
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf("client and server not pinned: %v", err)
+	case o.cpu < 0:
+		return "client and server not pinned"
+	}
+	return fmt.Sprintf("client and server pinned to processor %d", o.cpu)
 }

@@ -9,67 +9,135 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the ratios of bench/ratios.json to docs/understand/performance.md")
+var update = flag.Bool("update", false, "write the figures of bench/figures.jsonl to the pages")
 
-// TestPages_ratios compares the figures in the README and in docs/understand/performance.md with
-// bench/ratios.json.
-func TestPages_ratios(t *testing.T) {
-	file, err := readNoted("../ratios.json")
+// All figures in the pages are of one run, the one in bench/figures.jsonl.
+func TestPages_figures(t *testing.T) {
+	r, err := readRecord("../figures.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ratioOf := func(server, scene string) float64 {
-		for _, r := range file.Ratios {
-			if r.Server == server && r.Scene == scene && r.To == "go-sql-driver" {
-				return r.Ratio
-			}
-		}
-		t.Fatalf("no ratio of %s: %s", server, scene)
-		return 0
-	}
-
-	const page, begin, end = "../../docs/understand/performance.md", "<!-- ratios: written by make bench-note -->\n", "<!-- end of ratios -->"
-	text := read(t, page)
-	before, rest, ok := strings.Cut(text, begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no %q … %q", page, begin, end)
-	}
-	table := "| your program | shardkey's speed, MySQL 9.7 | MariaDB 10.11 |\n| --- | --- | --- |\n"
-	for _, row := range []struct{ scene, name string }{
-		{"default DSN", "default DSN, one connection"},
-		{"default DSN, 16 connections", "default DSN, 16 connections"},
-		{"default DSN, batches of 100", "default DSN, batches of 100 rows"},
-		{"prepared once", "prepares its statements once"},
-		{"interpolateParams", "`interpolateParams=true`"},
-		{"interpolateParams, shardkeyStatements=always", "the same, with `shardkeyStatements=always`"},
+	for page, content := range map[string]func(figures) string{
+		"../../README.md":                      figures.readme,
+		"../../README.zh.md":                   figures.readmeZh,
+		"../../docs/understand/performance.md": figures.performance,
+		"../README.md":                         figures.all,
 	} {
-		table += fmt.Sprintf("| %s | %.2f | %.2f |\n", row.name, ratioOf("MySQL", row.scene), ratioOf("MariaDB", row.scene))
-	}
-	if want := before + begin + table + end + after; text != want {
-		if !*update {
-			t.Errorf("%s differs from bench/ratios.json: run go test ./bench/inserts -update", page)
+		const begin, end = "<!-- figures: written by make bench-note -->\n", "<!-- end of figures -->"
+		text := read(t, page)
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, ok2 := strings.Cut(rest, end)
+		if !ok || !ok2 {
+			t.Fatalf("%s has no %q … %q", page, begin, end)
+		}
+		indent := before[strings.LastIndex(before, "\n")+1:]
+		if want := before + begin + content(figures{t, r}) + indent + end + after; text == want {
+			continue
+		} else if !*update {
+			t.Errorf("%s differs from bench/figures.jsonl: run go test ./bench/inserts -run Pages -update", page)
 		} else if err := os.WriteFile(page, []byte(want), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
 
-	var level []float64 // ratios for programs that prepare or interpolate
-	for _, server := range []string{"MySQL", "MariaDB"} {
-		level = append(level, ratioOf(server, "prepared once"), ratioOf(server, "interpolateParams"))
-		if r := ratioOf(server, "default DSN"); r < 1.75 || r > 2.5 {
-			t.Errorf("%s: the default DSN is %.2f times as fast, and the README says twice", server, r)
+type figures struct {
+	t *testing.T
+	record
+}
+
+// of returns a figure, and false if the workload doesn't have it.
+func (r figures) of(server, workload, variant string) (figure, bool) {
+	want := figure{Server: server, Workload: workload, Variant: variant}.name()
+	i := slices.IndexFunc(r.Figures, func(f figure) bool { return f.name() == want })
+	if i < 0 {
+		return figure{}, false
+	}
+	return r.Figures[i], true
+}
+
+var (
+	servers = []string{"MySQL", "MariaDB"}
+	modes   = []string{"default DSN", "prepared", "interpolateParams"}
+)
+
+// speed returns shardkey's speed.
+func (r figures) speed(server, workload string) float64 {
+	r.t.Helper()
+	f, ok := r.of(server, workload, "shardkey")
+	if !ok {
+		r.t.Fatalf("bench/figures.jsonl has no figure of shardkey on %s: %s", server, workload)
+	}
+	return f.Speed.Median
+}
+
+// span returns the least and the greatest speed of an INSERT on all servers, in some modes.
+func (r figures) span(modes ...string) (least, most float64) {
+	var all []float64
+	for _, server := range servers {
+		for _, mode := range modes {
+			all = append(all, r.speed(server, "INSERT, "+mode))
 		}
 	}
-	least, most := slices.Min(level), slices.Max(level)
-	for page, sentence := range map[string]string{
-		"../../README.md":    fmt.Sprintf("(%.2f to %.2f of the speed)", least, most),
-		"../../README.zh.md": fmt.Sprintf("（%.2f 至 %.2f 倍）", least, most),
-	} {
-		if !strings.Contains(read(t, page), sentence) {
-			t.Errorf("%s\nhave: another figure\nwant: %s", page, sentence)
+	return slices.Min(all), slices.Max(all)
+}
+
+func (r figures) readme() string {
+	least, most := r.span(modes[0])
+	low, high := r.span(modes[1:]...)
+	return fmt.Sprintf("- **Fast**: [%.2f to %.2f times as fast as go-sql-driver's default](docs/understand/performance.md), and\n"+
+		"  %.2f to %.2f times where you already prepare statements or set `interpolateParams`. If each commit\n"+
+		"  waits for the disk, you notice neither.\n", least, most, low, high)
+}
+
+func (r figures) readmeZh() string {
+	least, most := r.span(modes[0])
+	low, high := r.span(modes[1:]...)
+	return fmt.Sprintf("- **快**：[速度是 go-sql-driver 默认方式的 %.2f 至 %.2f 倍](docs/understand/performance.md)；如果程序本来就复用预处理语句，"+
+		"或者设置了 `interpolateParams`，则为 %.2f 至 %.2f 倍。如果每次提交都要等待写盘，则看不出差别。\n", least, most, low, high)
+}
+
+// performance returns a table with a row for each kind of workload, and a column for each mode.
+func (r figures) performance() string {
+	text := "| | MySQL 9.7: default DSN | prepared | `interpolateParams` | MariaDB 10.11: default DSN | prepared | `interpolateParams` |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- |\n"
+	for _, w := range workloads() {
+		kind, mode, _ := strings.Cut(w.name, ", ")
+		if mode != modes[0] {
+			continue // each kind once
+		}
+		text += "| " + kind + " |"
+		for _, server := range servers {
+			for _, mode := range modes {
+				text += fmt.Sprintf(" %.2f |", r.speed(server, kind+", "+mode))
+			}
+		}
+		text += "\n"
+	}
+	return text
+}
+
+// all returns a table for each server with all workloads and variants.
+func (r figures) all() string {
+	text := r.Run + ".\n"
+	for _, server := range servers {
+		text += "\n**" + server + "**\n\n| | go-sql-driver, µs (client + server) | do-nothing wrapper | shardkey's query | shardkey, µs (client + server) |" +
+			" shardkey | its processor time | WithKeys, compared with shardkey |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+		for _, w := range workloads() {
+			cell := func(variant int, of func(figure) string) string {
+				if f, ok := r.of(server, w.name, variants[variant].name); ok {
+					return of(f) + " |"
+				}
+				return " |"
+			}
+			times := func(f figure) string { return fmt.Sprintf(" %.1f (%.1f + %.1f)", f.Wall, f.Client, f.ServerTime) }
+			speed := func(f figure) string { return fmt.Sprintf(" %.2f ± %.2f", f.Speed.Median, f.Speed.Error) }
+			processor := func(f figure) string { return fmt.Sprintf(" %.2f ± %.2f", f.Processor.Median, f.Processor.Error) }
+			text += "| " + w.name + " |" + cell(plain, times) + cell(doNothing, speed) + cell(sameQuery, speed) +
+				cell(shardkey, times) + cell(shardkey, speed) + cell(shardkey, processor) + cell(withKeys, speed) + "\n"
 		}
 	}
+	return text
 }
 
 func read(t *testing.T, path string) string {

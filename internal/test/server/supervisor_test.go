@@ -54,6 +54,18 @@ func TestSupervisor_startsAServerOnce(t *testing.T) {
 	}
 }
 
+func TestSupervisor_namesServers(t *testing.T) {
+	StartRedis(t) // skips if there is none
+	s := supervise(t)
+	env, err := s.Env("redis")
+	if i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, envRedis+"=127.0.0.1:") }); err != nil || i < 0 {
+		t.Errorf("have: %q, %v\nwant: %s", env, err, envRedis)
+	}
+	if env, err := s.Env("oracle"); err == nil {
+		t.Errorf("unknown server\nhave: %q\nwant: an error", env)
+	}
+}
+
 func TestSupervisor_reportsErrors(t *testing.T) {
 	failing := Recipe{Name: "redis", Prepare: makeData, Command: func(s *Server) (*exec.Cmd, error) {
 		return exec.Command("sh", "-c", "echo bad option; exit 3"), nil

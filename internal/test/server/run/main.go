@@ -6,10 +6,7 @@
 //	go run ./internal/test/server/run go test ./...
 //
 // With -up the servers stay in the background until -down ends them. Other runs then use
-// them, and so do tests that are run without this command. With -servers, servers of its own
-// are started and named to the command, for programs that can't ask for them:
-//
-//	go run ./internal/test/server/run -servers mysql,mariadb go run -C bench ./inserts
+// them, and so do tests that are run without this command.
 //
 // Signals go to the command, whose exit code becomes that of run.
 package main
@@ -34,7 +31,6 @@ func main() {
 	up := flag.Bool("up", false, "start a supervisor in the background")
 	down := flag.Bool("down", false, "end the supervisor in the background, and its servers")
 	serve := flag.Bool("serve", false, "be the supervisor of the background")
-	servers := flag.String("servers", "", "servers to start and to name, such as mysql,redis")
 	flag.Parse()
 	var code int
 	var err error
@@ -46,9 +42,9 @@ func main() {
 	case *serve:
 		err = serveBackground()
 	case flag.NArg() > 0:
-		code, err = run(flag.Args(), strings.FieldsFunc(*servers, func(r rune) bool { return r == ',' }))
+		code, err = run(flag.Args())
 	default:
-		fmt.Fprintln(os.Stderr, "usage: run [-servers name,...] command [argument ...] | -up | -down")
+		fmt.Fprintln(os.Stderr, "usage: run command [argument ...] | -up | -down")
 		os.Exit(2)
 	}
 	if err != nil {
@@ -58,7 +54,7 @@ func main() {
 	os.Exit(code)
 }
 
-func run(args, servers []string) (code int, err error) {
+func run(args []string) (code int, err error) {
 	// Taken before a server starts, so that no signal leaves one behind.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -69,13 +65,13 @@ func run(args, servers []string) (code int, err error) {
 		return 1, err
 	}
 	env := testserver.Env(background)
-	if len(servers) > 0 || !testserver.Answers(background) {
+	if !testserver.Answers(background) {
 		s, err := testserver.Supervise("")
 		if err != nil {
 			return 1, err
 		}
 		defer s.Close()
-		if env, err = s.Env(servers...); err != nil {
+		if env, err = s.Env(); err != nil {
 			return 1, err
 		}
 	}

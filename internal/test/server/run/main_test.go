@@ -72,7 +72,7 @@ func TestBackground(t *testing.T) {
 	if other := testserver.Redis(t); other != addr {
 		t.Errorf("servers at %s and %s\nwant: one", addr, other)
 	}
-	code, err := run([]string{"sh", "-c", "test $SHARDKEY_TEST_SUPERVISOR = " + socket}, nil)
+	code, err := run([]string{"sh", "-c", "test $SHARDKEY_TEST_SUPERVISOR = " + socket})
 	if code != 0 || err != nil {
 		t.Errorf("run does not use it\nhave: %d, %v", code, err)
 	}
@@ -81,17 +81,5 @@ func TestBackground(t *testing.T) {
 	}
 	if testserver.Answers(socket) {
 		t.Error("the supervisor answers after its end")
-	}
-}
-
-// The command finds the servers that it names in its environment.
-func TestRun_namesServers(t *testing.T) {
-	testserver.StartRedis(t) // skips if there is none
-	t.Setenv("SHARDKEY_TEST_REDIS_ADDR", "")
-	if code, err := run([]string{"sh", "-c", "test -n \"$SHARDKEY_TEST_REDIS_ADDR\""}, []string{"redis"}); code != 0 || err != nil {
-		t.Errorf("have: %d, %v\nwant: 0", code, err)
-	}
-	if code, err := run([]string{"true"}, []string{"oracle"}); code != 1 || err == nil {
-		t.Errorf("unknown server\nhave: %d, %v\nwant: 1 and an error", code, err)
 	}
 }

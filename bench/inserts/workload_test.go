@@ -1,0 +1,80 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// Every variant of a workload inserts the same number of rows, with keys of its own.
+func TestWorkloads(t *testing.T) {
+	withRule(t)
+	cfg, err := mysql.ParseDSN(testserver.SQL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close() })
+	for _, w := range workloads() {
+		if w.interpolate {
+			continue // the same programs
+		}
+		counts := map[string]string{}
+		for _, i := range w.variants {
+			counts[variants[i].name] = rowsOf(t, subject{admin: admin, cfg: cfg}, &program{workload: w, variant: i})
+		}
+		for name, have := range counts {
+			if want := counts[variants[plain].name]; have != want {
+				t.Errorf("%s, %s\nhave: %s\nwant: %s", w.name, name, have, want)
+			}
+		}
+	}
+}
+
+// rowsOf runs two turns of a program and returns a description of the table's rows.
+func rowsOf(t *testing.T, s subject, p *program) string {
+	t.Helper()
+	if err := (options{}).startProgram(s, p); err != nil {
+		t.Fatalf("%s, %s: %v", p.name, variants[p.variant].name, err)
+	}
+	defer s.admin.Exec("DROP DATABASE " + schema(p.variant))
+	defer p.db.Close()
+	for range 2 {
+		if _, err := p.turn(0, 3); err != nil {
+			t.Fatalf("%s, %s: %v", p.name, variants[p.variant].name, err)
+		}
+	}
+	var rows, small, sum, least int64
+	err := s.admin.QueryRow("SELECT COUNT(*), SUM(id <= 1000), SUM(user_id + amount), MIN(CHAR_LENGTH(note)) FROM "+
+		schema(p.variant)+".t_order").Scan(&rows, &small, &sum, &least)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d rows, %d with stored keys, sum of values %d, notes of %d", rows, small, sum, least)
+}
+
+func TestSentQuery(t *testing.T) {
+	withRule(t)
+	have, err := sentQuery(2)
+	want := strings.Replace(insertQuery(2, true), "(?, ?, ?, ?)", "(?, ?, ?, LAST_INSERT_ID(?))", 1)
+	fold := func(s string) string { return strings.NewReplacer(" ", "", "`", "").Replace(s) }
+	if err != nil || fold(have) != fold(want) {
+		t.Errorf("have: %s, %v\nwant: %s", have, err, want)
+	}
+}
+
+func withRule(t *testing.T) {
+	t.Helper()
+	if err := registerRule(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { driver.DeregisterRule("bench") })
+}
