@@ -43,7 +43,8 @@ func (c *conn) execute(
 			return p.executeSource(ctx, before, out, args, want)
 		}
 	}
-	e := execution{plan: p, session: before, out: out, user: args, repeated: repeated}
+	var e execution // a composite literal would be copied
+	e.plan, e.session, e.out, e.user, e.repeated = p, before, out, args, repeated
 	e.first.one = &c.key
 	e.result, e.bound = c.newResult()
 	if err := e.prepare(ctx, stmt); err != nil {
@@ -278,31 +279,52 @@ func (e *execution) addedKeys(all []rewrite.Keys) []rewrite.Keys {
 
 // bindArgs merges the keys into the user's arguments. Keys replace missing arguments and, if
 // placeholders is set, are added for their placeholders.
-func (e *execution) bindArgs(placeholders bool) (args []driver.NamedValue, err error) {
+func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 	if placeholders = placeholders && e.plan.added > 0; !placeholders && !e.anyFilledParam() {
 		return e.user, nil
 	}
-	var boxed boxedKeys
-	args = rewrite.Merge(e.plan.Plan, slices.Grow(e.bound, len(e.user)+e.plan.added), e.user, placeholders,
-		func(insert, row int) bool { return e.insert(insert).generated[row] },
-		func(insert, i int) driver.NamedValue {
-			keys := &e.insert(insert).keys
-			if keys.Ints != nil { // an int64 needs no conversion
-				return driver.NamedValue{Value: boxed.at(keys.Ints, i)}
+	args, copied := slices.Grow(e.bound, len(e.user)+e.plan.added), 0
+	for i := range e.inserts() {
+		k := e.insert(i)
+		if k.in.Invalid {
+			continue
+		}
+		var boxed boxedKeys
+		next := 0
+		for row := range k.in.Rows {
+			if k.steps&countsRows != 0 && !k.isGenerated(row) {
+				continue
 			}
-			key := keys.Values[i]
-			if err == nil {
-				key, err = e.convert(key)
+			r := &k.in.Rows[row]
+			replaces := r.Key == rewrite.Argument
+			if replaces || placeholders {
+				key, err := e.boundKey(k, &boxed, next)
+				if err != nil {
+					return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
+				}
+				args = append(append(args, e.user[copied:r.Arg]...), driver.NamedValue{Value: key})
+				copied = r.Arg
 			}
-			return driver.NamedValue{Value: key}
-		})
-	if e.bound = args; err != nil {
-		return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
+			if replaces {
+				copied++
+			}
+			next++
+		}
 	}
+	args = append(args, e.user[copied:]...)
 	for i := range args {
 		args[i].Ordinal = i + 1
 	}
+	e.bound = args
 	return args, nil
+}
+
+// boundKey returns generated key i of an insertion as an argument.
+func (e *execution) boundKey(k *insertion, boxed *boxedKeys, i int) (driver.Value, error) {
+	if k.keys.Ints == nil {
+		return e.convert(k.keys.Values[i])
+	}
+	return boxed.at(k.keys.Ints, i), nil // an int64 needs no conversion
 }
 
 // convert converts a generated key as an argument.
@@ -363,8 +385,7 @@ func errorType(err error) string {
 // check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
 // shard bits, genes are the rows that need a key.
 func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
-	n = k.rowCount
-	if k.steps&countsRows != 0 {
+	if n = k.rowCount; k.steps&countsRows != 0 {
 		if n, err = e.countRowsToFill(ctx, k); err != nil {
 			return n, nil, err
 		}
@@ -382,9 +403,13 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 
 // generate generates the keys of an insert's rows and checks them.
 func (e *execution) generate(ctx context.Context, k *insertion) error {
-	n, genes, err := e.check(ctx, k)
-	if err != nil {
-		return err
+	var genes *geneRows
+	var err error
+	n := k.rowCount
+	if k.steps&(countsRows|guardsRows|addsShardBits) != 0 {
+		if n, genes, err = e.check(ctx, k); err != nil {
+			return err
+		}
 	}
 	switch {
 	case n == 0:

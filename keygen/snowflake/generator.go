@@ -25,17 +25,19 @@ var (
 // generator generates keys of time, worker ID and sequence. Its methods may be called by multiple
 // goroutines at once. It has no goroutine of its own.
 type generator struct {
-	cfg      config
-	clock    tick.Clock
+	// These fields are read for each key, so they are next to each other.
+	slot     atomic.Pointer[workerSlot] // nil before the first key and after Close
 	seqBits  int
 	seqMask  uint64
+	timeBits int          // place of the time field in a key
+	catchUp  int64        // number of ticks that keys may lag behind the clock while saturated
+	waiting  atomic.Int32 // number of callers in the queue
+	longTick bool         // ticks are too long to check the lease once for each tick
+	clock    tick.Clock
+
+	cfg      config
 	lastTick int64  // last value of the time field
 	end      uint64 // first position that doesn't fit the time field
-	catchUp  int64  // number of ticks that keys may lag behind the clock while saturated
-	longTick bool   // ticks are too long to check the lease once for each tick
-
-	slot    atomic.Pointer[workerSlot] // nil before the first key and after Close
-	waiting atomic.Int32               // number of callers in the queue
 
 	vibration atomic.Int64 // offset that the next fresh tick starts with
 
@@ -56,6 +58,7 @@ func newGenerator(cfg config) *generator {
 		cfg:      cfg,
 		seqBits:  cfg.Layout.SequenceBits,
 		seqMask:  uint64(cfg.Layout.MaxSequence()),
+		timeBits: cfg.Layout.SequenceBits + cfg.Layout.WorkerBits,
 		lastTick: maxTick(cfg.Layout),
 	}
 	g.figures.Waits = new(int64)
@@ -105,7 +108,7 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 
 // key returns the key of a position, with the worker ID between tick and sequence.
 func (g *generator) key(s *workerSlot, pos uint64) int64 {
-	return int64(pos>>g.seqBits<<(g.seqBits+g.cfg.Layout.WorkerBits)|pos&g.seqMask) | s.worker
+	return int64(pos>>g.seqBits<<g.timeBits|pos&g.seqMask) | s.worker
 }
 
 // fill sets keys to the keys of consecutive positions in one tick.

@@ -192,7 +192,11 @@ func (s *Session) forgetTables(query string) {
 func (s *Session) PendingTransaction() bool { return s.transaction != nil }
 
 // TransactionBegan is called after the next transaction has begun, or was a single statement.
-func (s *Session) TransactionBegan() { s.transaction = nil }
+func (s *Session) TransactionBegan() {
+	if s.transaction != nil { // usually it isn't, and writing it would cost a cache line
+		s.transaction = nil
+	}
+}
 
 // FollowTransaction is called after a statement of the program, with its error. The statement may
 // have set the characteristics of the next transaction, or may have been that transaction.

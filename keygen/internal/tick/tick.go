@@ -19,15 +19,15 @@ import (
 // readings of two goroutines may be out of order, so the uniqueness of keys must not depend on
 // their order.
 type Clock struct {
-	clock  spi.Clock
-	system bool // whether clock is the system's clock
-	epoch  time.Time
-	tick   int64 // in nanoseconds
-	most   int64 // later ticks are reported as this one
-
-	base   time.Time    // origin of the monotonic readings
-	offset atomic.Int64 // wall clock since the epoch minus monotonic clock since base, in ns
+	system bool         // whether clock is the system's clock
+	tick   int64        // in nanoseconds
 	last   atomic.Int64 // tick of the newest reading of the wall clock
+	offset atomic.Int64 // wall clock since the epoch minus monotonic clock since base, in ns
+	base   time.Time    // origin of the monotonic readings
+
+	clock spi.Clock
+	epoch time.Time
+	most  int64 // later ticks are reported as this one
 }
 
 // Init sets the clock, the time of tick 0, the length of a tick, and the last tick. Later times are
