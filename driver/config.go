@@ -31,12 +31,12 @@ type Config struct {
 	// default) a connection caches the statements that the underlying driver would prepare for each
 	// execution. For go-sql-driver these are the statements with arguments unless interpolateParams
 	// is set. With interpolateParams, a connection caches a statement from its third execution, if
-	// the server is MySQL or MariaDB and stores the same rows: the values must be placeholders,
-	// literals, NULL, DEFAULT or calls without arguments, and each argument nil, an integer below
-	// 1<<63, a bool, a time.Time, or a string in UTF-8 that isn't a number with a sign, an exponent,
-	// blanks or more than 18 digits. Other arguments stay in the text. If the server refuses such a
-	// statement, the connection sends it as text, and caches no more of them. "always" caches all
-	// INSERTs, and "off" none.
+	// the server is MySQL or MariaDB and stores the same rows. The values must be placeholders,
+	// literals, NULL, DEFAULT or calls without arguments, followed at most by RETURNING with the key
+	// column. Each argument must be nil, an integer below 1<<63, a bool, a time.Time, or a string in
+	// UTF-8 that isn't a number with a sign, an exponent, blanks or more than 18 digits. Other
+	// arguments stay in the text. If the server refuses such a statement, the connection sends it as
+	// text, and caches no more of them. "always" caches all INSERTs, and "off" none.
 	//
 	// A statement is cached if it has arguments, at most 16 KiB, and no user variable (@). A
 	// connection caches up to 16 statements. A connector caches up to an eighth of the server's

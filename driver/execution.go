@@ -173,10 +173,10 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 }
 
 // prefersPrepared reports whether to prepare the statement on a connection that interpolates; see
-// [base.Conn.SendCached]. The values of rows from prepared statements have other types. Whoever sets
-// interpolateParams for another engine avoids prepared statements.
+// [base.Conn.SendCached]. go-sql-driver returns some values of rows with another type, for example
+// FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
 func (e *execution) prefersPrepared(want base.Want) bool {
-	return e.repeated && want == base.WantResult && e.session.Base.Interpolates() &&
+	return e.repeated && (want == base.WantRows) == e.plan.Inserts[0].ReturnsKey && e.session.Base.Interpolates() &&
 		e.session.ReportsInsertIDs() && e.plan.given().Plain
 }
 

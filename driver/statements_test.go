@@ -573,6 +573,7 @@ func TestStatements_interpolated(t *testing.T) {
 		{name: "invalid UTF-8", query: insert, arg: "\xff", inText: 6},
 		{name: "large integer", query: insert, arg: uint64(1 << 63), inText: 6},
 		{name: "expression", query: "INSERT INTO t_order (a) VALUES (? + 1)", arg: 1, inText: 6},
+		{name: "key returned to Exec", query: "INSERT INTO t_order (a) VALUES (?) RETURNING `order_id`", arg: 1, inText: 6},
 		{name: "placeholder in an upsert", query: "INSERT INTO t_order (a) VALUES (1) ON DUPLICATE KEY UPDATE a = ?", arg: 1, inText: 6},
 		{name: "refused when prepared", query: insert, arg: 1, fail: []fakedb.Fault{{At: "prepare", Err: refused, Times: -1}}, inText: 6},
 		{name: "no room", query: insert, arg: 1, statements: 8, fail: []fakedb.Fault{{At: "prepare", Err: &mysql.MySQLError{Number: 1461}, Times: -1}}, inText: 6},
@@ -613,4 +614,18 @@ func TestStatements_proxyWithoutPreparedStatements(t *testing.T) {
 	}
 	equal(t, len(server.Sent), 100)
 	equal(t, server.Count("prepareContext"), 2)
+}
+
+// GORM reads the keys of MariaDB by RETURNING. Such a query is prepared too, unless it returns other
+// columns, which may have other types then.
+func TestStatements_interpolatedReturning(t *testing.T) {
+	for returning, prepared := range map[string]int{"`order_id`": 1, "ORDER_ID /* c */": 1, "order_id, a": 0, "a": 0, "*": 0, "order_id + 1": 0} {
+		k := newKeeping(t, &fakedb.Server{Statements: 1000}, "auto").warmInText()
+		for range 6 {
+			args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
+			rows := must(k.conn.QueryContext(t.Context(), "INSERT INTO t_order (a) VALUES (?) RETURNING "+returning, args))(t)
+			noError(t, rows.Close())
+		}
+		k.check("prepared with RETURNING "+returning, k.base.Prepared, prepared)
+	}
 }

@@ -116,15 +116,19 @@ func (p *parser) givenBy(v *value) given {
 // maxExplicit is the maximum length of a statement for ExplicitNumbers.
 const maxExplicit = 16 << 10
 
-// ExplicitNumbers returns the numbers among the values of an INSERT or REPLACE into another table. The
-// result plain is set if all values are literals, placeholders, NULL, DEFAULT or functions without
-// arguments. For a plain statement, an insert ID that isn't among the values was generated. A long
+// ExplicitNumbers returns the numbers among the values of an INSERT or REPLACE. The result plain is set
+// if all values are literals, placeholders, NULL, DEFAULT or functions without arguments, and nothing
+// follows them but RETURNING with the key column. For a plain statement, an insert ID that isn't among the values was generated. A long
 // statement, or one without VALUES, isn't plain.
 func (p *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
 	if len(p.text) > maxExplicit || p.charset.Readable(p.text) != p.text {
 		return nil, false
 	}
-	r := &parser{Lexer: sqltoken.Lexer{Text: p.text, Mode: p.mode, Charset: p.charset}}
+	text := p.text
+	if len(p.Inserts) > 0 && p.Inserts[0].ReturnsKey {
+		text = text[:p.Inserts[0].returningAt]
+	}
+	r := &parser{Lexer: sqltoken.Lexer{Text: text, Mode: p.mode, Charset: p.charset}}
 	return r.givenNumbers()
 }
 

@@ -408,7 +408,9 @@ func (p *parser) tail(in *Insert, columns []string) error {
 		t = p.skipTo(true, &in.duplicateAt)
 	}
 	if p.Is(t, "RETURNING") {
-		in.Returning = true
+		if in.Returning = true; p.returnsOnly(in.Table.Key) {
+			in.ReturnsKey, in.returningAt = true, t.Start
+		}
 		t = p.skipTo(false, new(int))
 	}
 	switch {
@@ -418,6 +420,13 @@ func (p *parser) tail(in *Insert, columns []string) error {
 		return p.fail(t.Start, in, "unterminated string, name or comment")
 	}
 	return p.fail(t.Start, in, "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement")
+}
+
+// returnsOnly reports whether the last clause, RETURNING, consists of a column.
+func (p *parser) returnsOnly(column string) bool {
+	defer p.LookAhead()()
+	n, ok := p.name(p.Next())
+	return ok && p.same(n.last, column) && p.Next().Kind == sqltoken.EOF
 }
 
 // onDuplicate reports whether t begins ON DUPLICATE KEY.

@@ -117,6 +117,8 @@ type Insert struct {
 	Ignore       bool
 	OnDuplicate  bool
 	Returning    bool
+	// ReturnsKey: the statement is the only one, and RETURNING has only the key column.
+	ReturnsKey bool
 	// Rows has an element for each row of values, or the one element that describes the rows of
 	// Select.
 	Rows []Row
@@ -153,6 +155,7 @@ type Insert struct {
 	keyPrefix   string    // the prefix of a key that is added to a row
 	keyAdded    bool      // the key is added to each row
 	aliasAt     int       // position for another column of the row alias, −1 for none
+	returningAt int       // position of RETURNING, with ReturnsKey
 	duplicateAt int       // the end of ON DUPLICATE KEY UPDATE's assignments
 	refuseAt    int       // position for refuseText in an invalid statement
 	refuseText  string
