@@ -4,7 +4,7 @@
 # because it takes longest.
 MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/test/tools/*" -not -path "./internal/test/engines/vtcombo/*" -not -path "*/testdata/*"))))
 # The modules for programs.
-RELEASED := $(filter-out ./bench ./examples ./internal/%,$(MODULES))
+RELEASED := $(filter-out ./bench ./examples ./examples/% ./internal/%,$(MODULES))
 # The modules whose tests "make ci" runs completely. test-engines runs the rest.
 TESTED := $(filter-out ./internal/test/engines,$(MODULES))
 # The modules whose tests "make test" runs.
@@ -122,6 +122,9 @@ servers-down: ## stop the servers of servers-up
 
 unit: ## run the tests on MySQL 9.7 and MariaDB 10.11
 	@SHARDKEY_TEST_REQUIRE=mysql,mariadb $(SERVERS) $(call each,unit,$(NEWCOMERS))
+
+# The examples' tests run the server of the quickstart, compiled by its tests.
+unit/./examples: unit/./examples/quickstart
 
 # make ci runs the tests of the repository and of go-sql-driver.
 unit/%:
