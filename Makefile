@@ -53,9 +53,9 @@ steps = began=$$SECONDS; failed=; for step in $(1); do \
 
 test: ## run the tests on MySQL 9.7 and MariaDB 10.11, gofmt and go vet
 	@$(call steps,prepare fmt vet unit $(if $(RACE),race-short)) \
-		'the tests that need no other server than MySQL and MariaDB, gofmt, go vet$(if $(RACE),; with -race $(RACE))'
-	@echo 'make ci adds: older and newer SQL servers, Redis, ZooKeeper, etcd, a browser, all tests with -race, those of the'
-	@echo 'repository and of go-sql-driver, 386, staticcheck, go mod tidy, workflows, vulnerabilities.'
+		'the tests that need no other server than MySQL and MariaDB, gofmt, go vet$(if $(RACE),; with -race $(RACE)).' \
+		'make ci adds older and newer SQL servers, Redis, ZooKeeper, etcd, a browser, all tests with -race, those of the' \
+		'repository and of go-sql-driver, 386, staticcheck, go mod tidy, workflows, vulnerabilities.'
 
 ci: ## run what "make test" leaves out: all servers, -race, other checks
 	@$(call steps,prepare-ci race repository bits32 staticcheck tidy workflows vuln) 'all servers, -race and checks'
