@@ -15,6 +15,7 @@ import (
 // for go-sql-driver/mysql, and a function that stops the server and drops its data. The server
 // also stops when this process ends.
 func Start() (dsn string, stop func() error, err error) {
+	fmt.Fprintln(os.Stderr, "starting the quickstart's server, which takes a minute the first time")
 	cmd := exec.Command("go", "run", "github.com/shardkey/shardkey/examples/quickstart", "-serve")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
