@@ -4,7 +4,7 @@
 # because it takes longest.
 MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/test/tools/*" -not -path "./internal/test/engines/vtcombo/*" -not -path "*/testdata/*"))))
 # The modules for programs.
-RELEASED := $(filter-out ./bench ./examples ./internal/%,$(MODULES))
+RELEASED := $(filter-out ./bench ./examples ./examples/% ./internal/%,$(MODULES))
 # The modules whose tests "make ci" runs completely. test-engines runs the rest.
 TESTED := $(filter-out ./internal/test/engines,$(MODULES))
 # The modules whose tests "make test" runs.
@@ -53,9 +53,9 @@ steps = began=$$SECONDS; failed=; for step in $(1); do \
 
 test: ## run the tests on MySQL 9.7 and MariaDB 10.11, gofmt and go vet
 	@$(call steps,prepare fmt vet unit $(if $(RACE),race-short)) \
-		'the tests that need no other server than MySQL and MariaDB, gofmt, go vet$(if $(RACE),; with -race $(RACE))'
-	@echo 'make ci adds: older and newer SQL servers, Redis, ZooKeeper, etcd, a browser, all tests with -race, those of the'
-	@echo 'repository and of go-sql-driver, 386, staticcheck, go mod tidy, workflows, vulnerabilities.'
+		'the tests that need no other server than MySQL and MariaDB, gofmt, go vet$(if $(RACE),; with -race $(RACE)).' \
+		'make ci adds older and newer SQL servers, Redis, ZooKeeper, etcd, a browser, all tests with -race, those of the' \
+		'repository and of go-sql-driver, 386, staticcheck, go mod tidy, workflows, vulnerabilities.'
 
 ci: ## run what "make test" leaves out: all servers, -race, other checks
 	@$(call steps,prepare-ci race repository bits32 staticcheck tidy workflows vuln) 'all servers, -race and checks'
@@ -122,6 +122,9 @@ servers-down: ## stop the servers of servers-up
 
 unit: ## run the tests on MySQL 9.7 and MariaDB 10.11
 	@SHARDKEY_TEST_REQUIRE=mysql,mariadb $(SERVERS) $(call each,unit,$(NEWCOMERS))
+
+# The examples' tests run the server of the quickstart, compiled by its tests.
+unit/./examples: unit/./examples/quickstart
 
 # make ci runs the tests of the repository and of go-sql-driver.
 unit/%:

@@ -334,8 +334,11 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 			if of.Unlisted == "warn" {
 				f.Why = "INSERTs into it are sent without a generated key"
 			}
-			f.Fix = fmt.Sprintf("add it to actualDataNodes of %s, with ${*} for tables created at run time; "+
-				"if it is unrelated, add unlisted: pass next to column", of.Logical)
+			fix := "add it to actualDataNodes of %s, with ${*} for tables created at run time"
+			if len(of.Patterns) > 0 {
+				fix = "correct the name, which no pattern of %s matches, or add it to actualDataNodes"
+			}
+			f.Fix = fmt.Sprintf(fix+"; if it is unrelated, add unlisted: pass next to column", of.Logical)
 		case of != nil && !slices.Contains(listed[of.Logical], t):
 			f.Severity, f.What = Info, "the rule does not list this table in this database"
 			f.Why = "INSERTs into it get keys like the tables of the rule"

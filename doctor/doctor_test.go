@@ -139,6 +139,21 @@ func TestExamine_healthySchemaHasNoRemarks(t *testing.T) {
 	}
 }
 
+// A pattern for tables that come at run time doesn't help a table whose name isn't a date of it.
+func TestExamine_nameThatNoPatternMatches(t *testing.T) {
+	if testserver.Each(t, TestExamine_nameThatNoPatternMatches) {
+		return
+	}
+	dsn := database(t)
+	run(t, dsn, healthy+"CREATE TABLE t_log_202613 LIKE t_order_0; CREATE TABLE t_log_202612 LIKE t_order_0")
+	const logs = "    t_log: {actualDataNodes: 't_log_${yyyyMM}', keyGenerateStrategy: {column: order_id, keyGeneratorName: g}}\n"
+	for _, f := range examine(t, ruleOf(snowflakes, logs), dsn) {
+		if f.Check == "unlisted" && (f.Actual[0] != "t_log_202613" || !strings.HasPrefix(f.Fix, "correct the name, which no pattern of t_log matches")) {
+			t.Errorf("%v\nhave: %s\nwant: the advice to correct the name", f, f.Fix)
+		}
+	}
+}
+
 // TestExamine_findsEach provokes each finding about tables, and, where the fix is SQL,
 // runs it and looks again.
 func TestExamine_findsEach(t *testing.T) {

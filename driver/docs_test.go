@@ -77,26 +77,23 @@ func testSemantics_documented(t *testing.T) {
 	}
 }
 
-// shardingPages returns the code blocks of a language in the pages about sharding.
-func shardingPages(t *testing.T, language string) (blocks []string) {
+const algorithms = "reference/sharding.md"
+
+// blocks returns the code blocks of a language in a page.
+func blocks(t *testing.T, page, language string) (blocks []string) {
 	t.Helper()
-	for _, path := range []string{"../docs/guides/shard-bits.md", "../docs/reference/sharding.md"} {
-		page := must(os.ReadFile(path))(t)
-		for _, after := range strings.Split(string(page), "```"+language+"\n")[1:] {
-			block, _, _ := strings.Cut(after, "```")
-			blocks = append(blocks, block)
-		}
+	text := must(os.ReadFile("../docs/" + page))(t)
+	for _, after := range strings.Split(string(text), "```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(after, "```")
+		blocks = append(blocks, block)
 	}
 	return blocks
 }
 
-// openPage opens the rule in the pages about sharding that has a table.
+// openPage opens the rule in the page about algorithms that has a table.
 func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Sharding) {
 	t.Helper()
-	for _, text := range shardingPages(t, "yaml") {
-		if strings.Contains(text, "gene-column") && table == "t_order" {
-			continue // use the first rule with the table
-		}
+	for _, text := range blocks(t, algorithms, "yaml") {
 		r := mustParseRule(t, text)
 		for _, of := range r.Tables() {
 			if of.Logical == table {
@@ -109,18 +106,13 @@ func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Shardi
 	return nil, nil, nil
 }
 
-// TestDocs_shardingStatements executes the statements in the pages about sharding.
+// TestDocs_shardingStatements executes the statements in the page about shards.
 func TestDocs_shardingStatements(t *testing.T) {
-	blocks := shardingPages(t, "sql")
 	lines := 0
-	for _, block := range blocks {
+	for _, block := range blocks(t, "guides/shards.md", "sql") {
 		for line := range strings.Lines(block) {
 			query, outcome, ok := strings.Cut(strings.TrimSpace(line), "-- ")
-			table := "t_user"
-			if strings.Contains(query, "t_order") {
-				table = "t_order"
-			}
-			db, _, _ := openPage(t, table)
+			db, _, _ := openPage(t, "t_user")
 			_, err := db.Exec(strings.TrimRight(query, "; "))
 			refused := strings.HasPrefix(outcome, "refused")
 			if !ok || refused != errors.Is(err, ErrWrongShard) || !refused && (err != nil || !strings.HasPrefix(outcome, "sent")) {
@@ -132,19 +124,13 @@ func TestDocs_shardingStatements(t *testing.T) {
 			lines++
 		}
 	}
-	if lines < 6 {
-		t.Errorf("have: %d statements\nwant: 6", lines)
+	if lines < 5 {
+		t.Errorf("have: %d statements\nwant: 5", lines)
 	}
 }
 
-// The following functions contain the Go code of the pages about sharding.
+// The following functions contain the Go code of the page about algorithms.
 // TestDocs_shardingIsTested compares them.
-
-func pageByKey(db *sql.DB) error {
-	res, err := db.Exec("INSERT INTO t_order_3 (user_id) VALUES (?), (?)", 7, 8) // keys whose remainder by 4 is 3
-	_ = res
-	return err
-}
 
 func pageByUser(db *sql.DB, users *rule.Sharding) error {
 	place, err := users.Place([]any{int64(7)}) // users is the Sharding of the table t_user
@@ -161,38 +147,8 @@ func pageByTime(db *sql.DB) error {
 	return err
 }
 
-func pageByGene(table *rule.Table, userID, orderID int64) (places [2]rule.Place, err error) {
-	gene := orderID % 16                                     // its lowest 4 bits
-	place, err := table.Sharding.Place([]any{gene, orderID}) // Columns are user_id, order_id
-	if err != nil {
-		return places, err
-	}
-	places[0] = place
-	gene, err = table.ShardBits.Of(userID)
-	if err != nil {
-		return places, err
-	}
-	place, err = table.Sharding.Place([]any{userID, gene})
-	return [2]rule.Place{places[0], place}, err
-}
-
-func TestDocs_shardingGenes(t *testing.T) {
-	for _, text := range shardingPages(t, "yaml") {
-		if !strings.Contains(text, "gene-column") {
-			continue
-		}
-		of := mustParseRule(t, text).Tables()[0]
-		gene := must(of.ShardBits.Of(int64(12345)))(t)
-		places, err := pageByGene(&of, 12345, 1<<40|gene)
-		if err != nil || places[0] != places[1] || places[0].Table == "" {
-			t.Errorf("have: %v, %v\nwant: one place", places, err)
-		}
-	}
-}
-
 func TestDocs_shardingRuns(t *testing.T) {
 	for table, run := range map[string]func(*sql.DB, *rule.Sharding) error{
-		"t_order": func(db *sql.DB, _ *rule.Sharding) error { return pageByKey(db) },
 		"t_user":  pageByUser,
 		"t_event": func(db *sql.DB, _ *rule.Sharding) error { return pageByTime(db) },
 	} {
@@ -203,19 +159,19 @@ func TestDocs_shardingRuns(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsTested checks that each line of Go in these pages is in this file.
+// TestDocs_shardingIsTested checks that each line of Go in this page is in this file.
 func TestDocs_shardingIsTested(t *testing.T) {
 	own := must(os.ReadFile("docs_test.go"))(t)
-	blocks := shardingPages(t, "go")
-	for _, block := range blocks {
+	code := blocks(t, algorithms, "go")
+	for _, block := range code {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(line, "//")
 			if !strings.Contains(string(own), strings.TrimSpace(code)) {
-				t.Errorf("a page has Go that no test runs: %s", line)
+				t.Errorf("the page has Go that no test runs: %s", line)
 			}
 		}
 	}
-	equal(t, len(blocks), 4)
+	equal(t, len(code), 2)
 }
 
 // TestDocs_generatedStatements compares the numbers in the pages with the numbers of statements

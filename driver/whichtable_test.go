@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// These functions are shown in docs/guides/sharding-by-key.md. TestDocs_whichTable compares the
+// These functions are shown in docs/guides/shards.md. TestDocs_whichTable compares the
 // page with this file.
 
 func insertByColumn(ctx context.Context, db *sql.DB, userID, amount int64) error {
@@ -69,7 +69,7 @@ func keyFirstByBits(ctx context.Context, db *sql.DB, userID int64) (rule.Place, 
 
 func whichTablePage(t *testing.T, language string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/guides/sharding-by-key.md")
+	page, err := os.ReadFile("../docs/guides/shards.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestDocs_whichTable(t *testing.T) {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(line, "//")
 			if code = strings.TrimPrefix(strings.TrimSpace(code), "place, err := table.Sharding.Place([]any{keys[0]})"); !strings.Contains(string(own), code) {
-				t.Errorf("docs/guides/sharding-by-key.md has Go that no test runs: %s", line)
+				t.Errorf("docs/guides/shards.md has Go that no test runs: %s", line)
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func TestGolden_statements(t *testing.T) {
 			for _, c := range readGolden(t, file) {
 				seen := c.see()
 				if seen != c.seen && !*update {
-					t.Errorf("%s\ntext: %s\nhave:\n%s\nwant:\n%s", c.title, c.text, seen, c.seen)
+					t.Errorf("%s\ntext: %s\nhave:\n%s\nwant:\n%s\nif that is right: go test ./rewrite -run Golden -update", c.title, c.text, seen, c.seen)
 				}
 				text := c.text
 				if c.quoted {

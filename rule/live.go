@@ -175,9 +175,12 @@ func (e *UnlistedTableError) Error() string {
 	if like.ActualCount > 3 {
 		known += ", …"
 	}
-	return fmt.Sprintf("shardkey: table %q isn't in the rule, but its name is similar to the actual tables of %q (%s); add it to "+
-		"actualDataNodes, with ${*} for tables created at run time; write unlisted: pass only if it is unrelated",
-		e.Table, like.Logical, known)
+	fix := "add it to actualDataNodes, with ${*} for tables created at run time"
+	if len(like.Patterns) > 0 {
+		fix = "correct the name, which no pattern matches, or add it to actualDataNodes"
+	}
+	return fmt.Sprintf("shardkey: table %q isn't in the rule, but its name is similar to the actual tables of %q (%s); %s; "+
+		"write unlisted: pass only if it is unrelated", e.Table, like.Logical, known, fix)
 }
 
 // Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] doesn't find, but whose

@@ -127,6 +127,10 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 	if e := (*rule.UnlistedTableError)(nil); !errors.As(err, &e) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("have: %v\nwant: %s", err, want)
 	}
+	// A pattern for new tables doesn't help if the name has no month of it.
+	if have := live.Unlisted("", "t_log_202613").Error(); strings.Contains(have, "${*}") || !strings.Contains(have, "correct the name") {
+		t.Errorf("have: %s\nwant: the advice to correct the name", have)
+	}
 }
 
 // TestLive_unlistedKnowsWhatIsListed has names that differ from a sharded table's in

@@ -153,10 +153,10 @@ func compare(t *testing.T, file, have, want string) {
 	haveLines, wantLines := strings.Split(have, "\n"), strings.Split(want, "\n")
 	for i, line := range haveLines {
 		if i >= len(wantLines) || line != wantLines[i] {
-			t.Fatalf("%s:%d\nhave: %s\nwant: %s", file, i+1, line, wantLines[min(i, len(wantLines)-1)])
+			t.Fatalf("%s:%d\nhave: %s\nwant: %s\nif that is right: go test . -run 'Golden|Docs' -update", file, i+1, line, wantLines[min(i, len(wantLines)-1)])
 		}
 	}
-	t.Fatalf("%s ends at line %d\nwant: more lines", file, len(haveLines))
+	t.Fatalf("%s ends at line %d\nwant: more lines, or run go test . -run 'Golden|Docs' -update", file, len(haveLines))
 }
 
 // TestDocs_sessions runs the sessions in docs/reference/cli.md with the rule of that page.

@@ -14,7 +14,9 @@
 // Commands that need a rule read the file that --rule or the environment variable
 // SHARDKEY_RULE names, or else ./rule.yaml. Only generate, workers, doctor, migrate and
 // init connect to servers. The exit status is 0 for success, 1 if the command found a
-// problem or failed, and 2 if the command line is wrong. See docs/reference/cli.md.
+// problem or failed, and 2 if the command line is wrong. The [documentation] has sessions.
+//
+// [documentation]: https://github.com/shardkey/shardkey/blob/main/docs/reference/cli.md
 package main
 
 import (

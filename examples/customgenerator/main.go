@@ -16,7 +16,7 @@ import (
 	"os"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/internal/server"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -32,18 +32,17 @@ rules:
 `
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	dsn, stop, err := server.Start()
+	if err == nil {
+		err = errors.Join(run(context.Background(), os.Stdout, dsn), stop())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "customgenerator:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) (err error) {
-	dsn, stop, err := embedded.Start()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 
 	// In production, create this table together with the sharded tables.
 	admin, err := sql.Open("mysql", dsn)

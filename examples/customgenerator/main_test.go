@@ -1,18 +1,26 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
+	"strings"
+	"testing"
+
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
-func Example() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Println(err)
+func TestRun(t *testing.T) {
+	if testserver.Each(t, TestRun) {
+		return
 	}
-	// Output:
-	// t_order_0 ('tea') got the keys [1]
-	// t_order_0 ('milk'), ('sugar'), ('lemon') got the keys [2 3 4]
-	// t_order_1 ('tea') got the keys [5]
-	// t_order_1 ('milk'), ('sugar'), ('lemon') got the keys [6 7 8]
+	var out strings.Builder
+	if err := run(t.Context(), &out, testserver.Database(t)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `t_order_0 ('tea') got the keys [1]
+t_order_0 ('milk'), ('sugar'), ('lemon') got the keys [2 3 4]
+t_order_1 ('tea') got the keys [5]
+t_order_1 ('milk'), ('sugar'), ('lemon') got the keys [6 7 8]
+`
+	if out.String() != want {
+		t.Errorf("have: %s\nwant: %s", out.String(), want)
+	}
 }

@@ -16,7 +16,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/internal/server"
 	"github.com/shardkey/shardkey/gormshardkey"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -40,18 +40,17 @@ type Order struct {
 }
 
 func main() {
-	if err := run(os.Stdout); err != nil {
+	dsn, stop, err := server.Start()
+	if err == nil {
+		err = errors.Join(run(os.Stdout, dsn), stop())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gorm:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer) (err error) {
-	dsn, stop, err := embedded.Start()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func run(out io.Writer, dsn string) (err error) {
 	r, err := rule.Parse("gorm", []byte(ruleText))
 	if err != nil {
 		return err

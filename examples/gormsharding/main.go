@@ -24,7 +24,7 @@ import (
 	"gorm.io/sharding"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/internal/server"
 	"github.com/shardkey/shardkey/gormshardkey"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -67,18 +67,17 @@ type Line struct {
 }
 
 func main() {
-	if err := run(os.Stdout); err != nil {
+	dsn, stop, err := server.Start()
+	if err == nil {
+		err = errors.Join(run(os.Stdout, dsn), stop())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gormsharding:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer) (err error) {
-	dsn, stop, err := embedded.Start()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+func run(out io.Writer, dsn string) (err error) {
 	db, err := open(dsn, &gorm.Config{})
 	if err != nil {
 		return err

@@ -13,8 +13,11 @@ import (
 )
 
 func TestRun(t *testing.T) {
+	if testserver.Each(t, TestRun) {
+		return
+	}
 	var out strings.Builder
-	if err := run(&out); err != nil {
+	if err := run(&out, testserver.Database(t)); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "8 orders found by user, and by key") {

@@ -22,7 +22,7 @@ func exported(t *testing.T) (metrics, labels map[string]bool) {
 	t.Helper()
 	text := strings.Replace(ruleText, "  keyGenerators:\n", "    t_missing:\n      keyGenerateStrategy: {column: id, keyGeneratorName: missing}\n"+
 		"  keyGenerators:\n    missing: {type: LEAF_SEGMENT, props: {leaf.key: missing}}\n", 1)
-	s := openEmbedded(t, text)
+	s := mustOpen(t, testserver.Database(t), text)
 	if err := s.order(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestFiles_promtool(t *testing.T) {
 // promtool reports no problem with the names and types of the metrics.
 func TestFiles_promtoolChecksTheMetrics(t *testing.T) {
 	promtool := promtool(t)
-	s := openEmbedded(t, ruleText)
+	s := mustOpen(t, testserver.Database(t), ruleText)
 	if err := s.order(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}

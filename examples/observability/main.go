@@ -9,7 +9,7 @@
 //	http://127.0.0.1:8080/debug/vars        the same figures as expvar
 //	http://127.0.0.1:8080/readyz            200 while keys can be generated
 //
-// Without -dsn it starts a MySQL-compatible server in the process. With -dsn it creates its
+// Without -dsn it starts the MySQL-compatible server of the quickstart. With -dsn it creates its
 // tables in that database, and doesn't drop them. Stop the server for a while to see an
 // outage on the debug page, in the metrics and at /readyz.
 //
@@ -29,13 +29,13 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/internal/server"
 )
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "listen `address`")
 	dsn := flag.String("dsn", "",
-		"`DSN` of a MySQL or MariaDB database (default: a server in this process)")
+		"`DSN` of a MySQL or MariaDB database (default: the server of the quickstart)")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -51,11 +51,11 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 	rule := ruleText
 	if dsn == "" {
 		var stop func() error
-		if dsn, stop, err = embedded.Start(); err != nil {
+		if dsn, stop, err = server.Start(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		// The embedded server can't store worker IDs, so they are in a directory.
+		// That server can't store worker IDs, so they are in a directory.
 		dir, err := os.MkdirTemp("", "shardkey-workers-")
 		if err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/examples/internal/embedded"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -52,27 +51,12 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestShop_onServer(t *testing.T) {
-	if testserver.Each(t, TestShop_onServer) {
+func TestShop(t *testing.T) {
+	if testserver.Each(t, TestShop) {
 		return
 	}
 	// These servers don't sync at commit, which the page warns of.
 	checkShop(t, mustOpen(t, testserver.Database(t), ruleText), "warning", "innodb_flush_log_at_trx_commit")
-}
-
-func TestShop_embedded(t *testing.T) {
-	checkShop(t, openEmbedded(t, ruleText), "ok", "keys can be generated")
-}
-
-// openEmbedded opens a shop on the embedded server, with worker IDs in a directory.
-func openEmbedded(t *testing.T, rule string) *shop {
-	t.Helper()
-	dsn, stop, err := embedded.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = stop() })
-	return mustOpen(t, dsn, inDirectory(rule, t.TempDir()))
 }
 
 func mustOpen(t *testing.T, dsn, rule string) *shop {
@@ -135,15 +119,17 @@ func checkShop(t *testing.T, s *shop, state, message string) {
 	}
 }
 
-// Without a worker ID, all addresses report the reason. The embedded server can't store worker
-// IDs.
+// withoutStore returns a rule whose worker IDs are on a server that doesn't exist.
+func withoutStore(rule string) string {
+	return strings.Replace(rule, "{type: SQL}", "{type: SQL, props: {dsn: 'root@tcp(127.0.0.1:1)/app'}}", 1)
+}
+
+// Without a worker ID, all addresses report the reason.
 func TestShop_withoutWorkerIDs(t *testing.T) {
-	dsn, stop, err := embedded.Start()
-	if err != nil {
-		t.Fatal(err)
+	if testserver.Each(t, TestShop_withoutWorkerIDs) {
+		return
 	}
-	defer func() { _ = stop() }()
-	s := mustOpen(t, dsn, ruleText)
+	s := mustOpen(t, testserver.Database(t), withoutStore(ruleText))
 	if err := s.order(t.Context(), 1); err == nil {
 		t.Fatal("a key without a worker ID")
 	}

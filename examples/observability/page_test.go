@@ -30,7 +30,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/debug"
-	"github.com/shardkey/shardkey/examples/internal/embedded"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -128,12 +127,8 @@ func (tab *tab) check() {
 // It returns the address.
 func pages(t *testing.T) (address string) {
 	t.Helper()
-	dsn, stop, err := embedded.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = stop() })
-	failing, good := mustOpen(t, dsn, ruleText), openEmbedded(t, ruleText)
+	dsn := testserver.Database(t)
+	failing, good := mustOpen(t, dsn, withoutStore(ruleText)), mustOpen(t, dsn, inDirectory(ruleText, t.TempDir()))
 	if err := failing.order(t.Context(), 1); err == nil {
 		t.Fatal("a key without a worker ID")
 	}

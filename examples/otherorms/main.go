@@ -17,7 +17,7 @@ import (
 	"slices"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/internal/server"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -50,7 +50,7 @@ var libraries = []struct {
 }
 
 func main() {
-	dsn, stop, err := embedded.Start()
+	dsn, stop, err := server.Start()
 	if err == nil {
 		err = errors.Join(run(context.Background(), os.Stdout, dsn), stop())
 	}

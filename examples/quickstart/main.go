@@ -19,22 +19,31 @@ import (
 	"os/signal"
 
 	"github.com/go-sql-driver/mysql"
-
-	"github.com/shardkey/shardkey/examples/internal/embedded"
 )
 
 func main() {
 	dsn := flag.String("dsn", "",
 		"`DSN` of a MySQL or MariaDB database (default: a server in this process)")
+	only := flag.Bool("serve", false,
+		"only start that server, print its DSN, and stop it when standard input ends")
 	flag.Parse()
 
+	if *only {
+		signal.Ignore(os.Interrupt) // an example that this serves may still need it
+		exit(serve(os.Stdin, os.Stdout))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Stdout, *dsn)
 	stop()
+	exit(err)
+}
+
+func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // ruleFile returns the path of the rule next to this program, which may run in examples or in
@@ -52,11 +61,11 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	where := "the server of -dsn"
 	if dsn == "" {
 		var stop func() error
-		if dsn, stop, err = embedded.Start(); err != nil {
+		if dsn, stop, err = startServer(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		where = embedded.Name
+		where = "go-mysql-server, in this process"
 	}
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

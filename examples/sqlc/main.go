@@ -17,7 +17,7 @@ import (
 	"os"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/internal/server"
 	"github.com/shardkey/shardkey/examples/sqlc/orders"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -37,7 +37,7 @@ rules:
 `
 
 func main() {
-	dsn := flag.String("dsn", "", "`DSN` of an empty database (default: a server in this process)")
+	dsn := flag.String("dsn", "", "`DSN` of an empty database (default: the server of the quickstart)")
 	flag.Parse()
 	if err := start(context.Background(), *dsn); err != nil {
 		fmt.Fprintln(os.Stderr, "sqlc:", err)
@@ -48,7 +48,7 @@ func main() {
 func start(ctx context.Context, dsn string) (err error) {
 	if dsn == "" {
 		var stop func() error
-		if dsn, stop, err = embedded.Start(); err != nil {
+		if dsn, stop, err = server.Start(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()

@@ -7,14 +7,8 @@ import (
 )
 
 // start returns an error if a key is not the key of its row.
-func TestStart_embedded(t *testing.T) {
-	if err := start(t.Context(), ""); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestStart_onServer(t *testing.T) {
-	if testserver.Each(t, TestStart_onServer) {
+func TestStart(t *testing.T) {
+	if testserver.Each(t, TestStart) {
 		return
 	}
 	if err := start(t.Context(), testserver.Database(t)); err != nil {

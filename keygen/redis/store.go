@@ -150,7 +150,7 @@ func (s *store) warnings(ctx context.Context) ([]string, error) {
 	}
 	if found.refused != nil {
 		warn("cannot check whether the server keeps them (%v); "+
-			"permit +config|get and +info to the user, and see docs/reference/generators.md for the required settings", found.refused)
+			"permit +config|get and +info to the user, or check that appendonly is yes and appendfsync always", found.refused)
 	}
 	return all, nil
 }

@@ -163,7 +163,7 @@ var translations = map[string]string{
 	"README.md":                          "README.zh.md",
 	"docs/start/quickstart.md":           "docs/zh/quickstart.md",
 	"docs/guides/from-shardingsphere.md": "docs/zh/from-shardingsphere.md",
-	"docs/guides/from-leaf.md":           "docs/zh/from-leaf.md",
+	"docs/guides/from-generators.md":     "docs/zh/from-generators.md",
 	"docs/help/faq.md":                   "docs/zh/faq.md",
 }
 

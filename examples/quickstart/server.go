@@ -1,8 +1,7 @@
-// Package embedded starts a MySQL-compatible server in the process, so that the examples need
-// nothing but Go.
-package embedded
+package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -13,13 +12,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Name describes the server.
-const Name = "go-mysql-server, in this process"
-
-// Start starts go-mysql-server on a free port of 127.0.0.1 with one empty database. It returns
-// the DSN of the database, for go-sql-driver/mysql, and a function that stops the server and
-// drops its data.
-func Start() (dsn string, stop func() error, err error) {
+// startServer starts go-mysql-server on a free port of 127.0.0.1 with one empty database. It
+// returns the DSN of the database, for go-sql-driver/mysql, and a function that stops the server
+// and drops its data.
+func startServer() (dsn string, stop func() error, err error) {
 	logrus.SetOutput(io.Discard) // silences the server's log
 	databases := memory.NewDBProvider(memory.NewDatabase("app"))
 	s, err := server.NewServer(
@@ -38,4 +34,15 @@ func Start() (dsn string, stop func() error, err error) {
 		return <-ended
 	}
 	return "root@tcp(" + s.Listener.Addr().String() + ")/app", stop, nil
+}
+
+// serve starts the server, writes its DSN to out, and stops the server when in ends.
+func serve(in io.Reader, out io.Writer) error {
+	dsn, stop, err := startServer()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, dsn)
+	_, err = io.Copy(io.Discard, in)
+	return errors.Join(err, stop())
 }
