@@ -1,0 +1,148 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// TestSteps: a plan has the steps that its statement and rule need, and no others.
+func TestSteps(t *testing.T) {
+	r := mustParseRule(t, `
+rules:
+- !SHARDING
+  tables:
+    plain: {keyGenerateStrategy: {column: id, keyGeneratorName: ids}}
+    byuser:
+      actualDataNodes: ds.byuser_${0..1}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: m2}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: ids}
+    byid:
+      actualDataNodes: ds.byid_${0..1}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: m2id}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: ids}
+    bytext:
+      actualDataNodes: ds.bytext_${0..3}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: h4}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: texts}
+    bits: {keyGenerateStrategy: {column: id, keyGeneratorName: bits}}
+  shardingAlgorithms:
+    m2: {type: INLINE, props: {algorithm-expression: "byuser_${user_id % 2}"}}
+    m2id: {type: INLINE, props: {algorithm-expression: "byid_${id % 2}"}}
+    h4: {type: HASH_MOD, props: {sharding-count: 4}}
+  keyGenerators:
+    ids: {type: SNOWFLAKE, props: {worker-id: 1}}
+    texts: {type: UUID}
+    bits: {type: SNOWFLAKE, props: {worker-id: 1, gene-column: user_id, gene-bits: 2}}
+`)
+	connector := must(NewConnector(&fakedb.Server{Quiet: true}, r, Config{Server: "mariadb"}))(t)
+	t.Cleanup(func() { connector.Close() })
+	c := must(connector.Connect(t.Context()))(t).(*conn)
+	for _, of := range []struct {
+		query  string
+		plan   planSteps
+		insert insertSteps
+	}{
+		{"INSERT INTO plain (a) VALUES (?)", isCacheable, reportsKey},
+		{"INSERT INTO plain (a) VALUES (1)", isCacheable, reportsKey},
+		{"INSERT INTO plain (a) VALUES (?), (?)", isCacheable, reportsKey | settlesRows},
+		{"INSERT INTO plain (id, a) VALUES (?, ?)", isCacheable, countsRows | settlesRows},
+		{"INSERT INTO plain (id, a) VALUES (NULL, ?)", isCacheable, reportsKey},
+		{"INSERT INTO plain (a) VALUES (@a)", 0, reportsKey},
+		{"INSERT IGNORE INTO plain (a) VALUES (?)", isCacheable, reportsKey},
+		{"INSERT INTO plain (a) VALUES (?) RETURNING a", isCacheable, reportsKey | settlesRows},
+		{"INSERT INTO plain (a) VALUES (LAST_INSERT_ID())", isCacheable | syncsLastID, settlesRows},
+		{"INSERT INTO plain (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 1", isCacheable, reportsKey | settlesRows},
+		{"INSERT INTO plain (a) VALUES (?); INSERT INTO plain (a) VALUES (?)", settlesResults | syncsLastID, 0},
+		{"INSERT INTO plain (a) VALUES (?);", isCacheable | settlesResults, reportsKey},
+		{"INSERT INTO plain (a) VALUES (?, ?)", isCacheable | settlesResults, settlesRows},
+		{"INSERT INTO plain (a) SELECT a FROM t", copiesRows, settlesRows},
+		{"INSERT INTO byuser_1 (user_id) VALUES (?)", isCacheable, reportsKey | guardsRows},
+		{"INSERT INTO byuser_1 (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = ?", isCacheable | checksUpdates, reportsKey | guardsRows | settlesRows},
+		{"INSERT INTO byid_1 (user_id) VALUES (?)", isCacheable, reportsKey | guardsRows},
+		{"INSERT INTO bytext_1 (user_id) VALUES (?)", isCacheable, guardsRows | drawsByRow},
+		{"INSERT INTO bits (user_id) VALUES (?)", isCacheable, reportsKey | addsShardBits},
+	} {
+		p := must(c.planFor(t.Context(), of.query))(t)
+		equal(t, fmt.Sprintf("%b", p.steps), fmt.Sprintf("%b", of.plan), of.query, "steps of the plan")
+		equal(t, fmt.Sprintf("%b", p.targets[0].steps), fmt.Sprintf("%b", of.insert), of.query, "steps of the insert")
+	}
+}
+
+// keepingArgs is a driver that keeps the arguments of all executions, as one that logs them later does.
+type keepingArgs struct {
+	driver.Connector
+	args *[][]driver.NamedValue
+}
+
+func (k keepingArgs) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := k.Connector.Connect(ctx)
+	return keepingConn{c, k.args}, err
+}
+
+type keepingConn struct {
+	driver.Conn
+	args *[][]driver.NamedValue
+}
+
+func (c keepingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	*c.args = append(*c.args, args)
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+// TestArguments_kept: arguments that a driver keeps don't change later. go-sql-driver keeps none, so a
+// connection gives it the same buffer again.
+func TestArguments_kept(t *testing.T) {
+	var kept [][]driver.NamedValue
+	c := must(NewConnector(keepingArgs{&fakedb.Server{}, &kept}, benchRule(t), Config{Server: "mysql", Statements: "off"}))(t)
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { _ = db.Close() })
+	var want []any
+	for i, rows := range []int{1, 5, 1, 100, 2} {
+		var keys Keys
+		args := slices.Repeat([]any{i}, rows)
+		_ = must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_order (a) VALUES (?)"+strings.Repeat(", (?)", rows-1), args...))(t)
+		for _, key := range keys.Values() {
+			want = append(want, int64(i), key)
+		}
+	}
+	var have []any
+	for _, args := range kept {
+		for _, arg := range args {
+			have = append(have, arg.Value)
+		}
+	}
+	if !slices.Equal(have, want) {
+		t.Errorf("have: %v\nwant: %v", have, want)
+	}
+}
+
+// TestArguments_buffer: a connection of go-sql-driver has its buffer, and doesn't keep the values in it.
+func TestArguments_buffer(t *testing.T) {
+	under := must(mysql.MySQLDriver{}.OpenConnector(testserver.Database(t)))(t)
+	connector := must(NewConnector(under, benchRule(t)))(t)
+	t.Cleanup(func() { connector.Close() })
+	c := must(connector.Connect(t.Context()))(t).(*conn)
+	defer c.Close()
+	exec := func(query string, args ...driver.NamedValue) {
+		if _, err := c.ExecContext(t.Context(), query, args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, user_id INT, amount INT)")
+	exec(benchInsert, benchArgs(2)...)
+	equal(t, cap(c.args) >= 3, true, "the connection has a buffer")
+	equal(t, slices.ContainsFunc(c.args[:cap(c.args)], func(arg driver.NamedValue) bool { return arg.Value != nil }), false, "it keeps values")
+	buffer := &c.args[:1][0]
+	exec(benchInsert, benchArgs(2)...)
+	equal(t, &c.args[:1][0], buffer)
+}
