@@ -189,70 +189,78 @@ func (r *rowReader) blank(start, end int) bool {
 // skipValues moves to the closing bracket of the row, or after the next comma if one is set. It
 // returns the number of skipped commas.
 func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
-	text, pos, depth := r.Text, r.Pos, 0
-	values := r.Charset.ValueBytes()
-	for pos < len(text) {
-		c := text[pos]
-		if !values[c] {
-			pos++
-			continue
-		}
-		switch c {
+	depth, values := 0, r.Charset.ValueBytes()
+	for r.Pos = indexOf(values, r.Text, r.Pos); r.Pos < len(r.Text); r.Pos = indexOf(values, r.Text, r.Pos) {
+		start := r.Pos
+		switch c := r.Text[start]; c {
 		case '\'', '"', '`':
-			start, ok := pos, false
-			if pos, ok = r.SkipQuoted(pos, c); !ok {
+			var ok bool
+			if r.Pos, ok = r.SkipQuoted(start, c); !ok {
 				return 0, false, r.fail(start, r.in, "unterminated string or name")
 			}
 			continue
 		case '(':
-			r.noteCall(pos)
+			r.noteCall(start)
 			depth++
 		case ')':
 			if depth == 0 {
-				r.Pos = pos
 				return commas, true, nil
 			}
 			depth--
 		case ',':
-			if depth == 0 {
-				commas++
-				if one {
-					r.Pos = pos + 1
-					return commas, false, nil
-				}
+			if depth > 0 {
+				break
+			}
+			if commas++; one {
+				r.Pos++
+				return commas, false, nil
 			}
 		case ';':
-			return 0, false, r.fail(pos, r.in, "unterminated row of values")
+			return 0, false, r.fail(start, r.in, "unterminated row of values")
 		case '?':
 			r.params++
 		case '@':
-			r.noteVariable(pos)
+			r.noteVariable(start)
 		case '[':
-			r.Pos = pos
 			if t := r.Bracketed(); t.Kind == sqltoken.Bad {
-				return 0, false, r.fail(pos, r.in, "unterminated name")
+				return 0, false, r.fail(start, r.in, "unterminated name")
 			}
-			pos = r.Pos
 			continue
 		default: // possibly a comment, or a letter
-			if c >= 0x80 {
-				r.Doubt(pos, sqltoken.ReasonLatin1)
-				break
-			}
-			r.Pos = pos
-			skipped, ok := r.SkipComment()
-			if !ok {
-				return 0, false, r.fail(pos, r.in, "unterminated comment")
+			skipped, err := r.skipOther(c)
+			if err != nil {
+				return 0, false, err
 			}
 			if skipped {
-				r.commented = true
-				pos = r.Pos
 				continue
 			}
 		}
+		r.Pos++
+	}
+	return 0, false, r.fail(len(r.Text), r.in, "unterminated row of values")
+}
+
+// indexOf returns the position of the next byte that is set, from pos on, or the text's length.
+func indexOf(set *[256]bool, text string, pos int) int {
+	for pos < len(text) && !set[text[pos]] {
 		pos++
 	}
-	return 0, false, r.fail(len(text), r.in, "unterminated row of values")
+	return pos
+}
+
+// skipOther moves after a comment, if there is one, and doubts a letter beyond ASCII.
+func (r *rowReader) skipOther(c byte) (skipped bool, err error) {
+	if c >= 0x80 {
+		r.Doubt(r.Pos, sqltoken.ReasonLatin1)
+		return false, nil
+	}
+	start := r.Pos
+	skipped, ok := r.SkipComment()
+	if !ok {
+		return false, r.fail(start, r.in, "unterminated comment")
+	}
+	r.commented = r.commented || skipped
+	return skipped, nil
 }
 
 // noteCall detects LAST_INSERT_ID in front of a bracket.
