@@ -155,9 +155,6 @@ var knownSelects = []known{
 	{"a bound []byte that is invalid in the character set", func(_ *world, d *difference) bool {
 		return d.isSelect() && strings.Contains(fmt.Sprint(d.last().args), "[0 255]")
 	}},
-	{"names of columns with parseTime on MySQL 5.6", func(w *world, d *difference) bool {
-		return errorNumber(d.ours.err) == 1054 && d.plain.err == nil && !w.features.newer && strings.Contains(w.params, "parseTime")
-	}},
 	{"unsigned columns on MySQL 5.6", func(w *world, d *difference) bool {
 		return !w.features.newer && (d.last().has("typed ubig ") || d.last().has("typed unum "))
 	}},

@@ -73,7 +73,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		return "WITH shardkey_rows (" + strings.Join(names, ", ") + ") AS (", ") SELECT " + columns + " FROM shardkey_rows"
 	}
 	before, after := "(", ")"
-	if startsWith.MatchString(q.text) || s.Session.IsVitess() {
+	if startsWith.MatchString(q.text) || ownNames {
 		before, after = around("*")
 	}
 	found, err := s.open(ctx, before+q.text+after+" LIMIT 0")
@@ -89,7 +89,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		names = quoted(found.Columns())
 	}
 	if err := found.Close(); err != nil || !matches ||
-		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
+		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) || slices.Contains(names, "`?`") {
 		return q, err // readRows refuses the remaining dates
 	}
 	columns := slices.Clone(names)
@@ -106,11 +106,11 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	return q, nil
 }
 
-// quoted returns quoted column names.
+// quoted returns quoted column names, without the table that columnsWithAlias=true puts before them.
 func quoted(names []string) []string {
 	all := make([]string, len(names))
 	for i, name := range names {
-		all[i] = sqltoken.QuoteIdentifier(name)
+		all[i] = sqltoken.QuoteIdentifier(strings.TrimPrefix(name, "shardkey_rows."))
 	}
 	return all
 }
