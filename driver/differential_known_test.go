@@ -120,10 +120,6 @@ var knownSelects = []known{
 		return d.isSelect() && d.has(" OVER (") && (d.isTable("d", "t") || errorNumber(d.plain.err) == 1292)
 	}},
 	{"invalid UTF-8: 1300", func(_ *world, d *difference) bool { return errorNumber(d.ours.err) == 1300 && d.isSelect() }},
-	{"a bound float into BIT", func(w *world, d *difference) bool {
-		return d.ours.err == nil && (errorNumber(d.plain.err) == 1406 || d.isTable("d")) && d.isSelect() &&
-			strings.Contains(w.columns[0]+w.columns[1], "BIT") && strings.Contains(fmt.Sprint(d.last().args), ".")
-	}},
 	{"a date with a zero month or day, with parseTime", func(w *world, d *difference) bool {
 		return d.isTable("d", "t") && d.last().has("typed dt6 ") && strings.Contains(w.params, "parseTime")
 	}},

@@ -869,6 +869,42 @@ func testInsertSelect_typesWithoutConversion(t *testing.T) {
 	}
 }
 
+// Arguments have the types that the underlying driver gives them: interpolateParams=true writes a
+// float as a DECIMAL and bytes as a binary string, unless the program has prepared the statement.
+func TestInsertSelect_argumentTypes(t *testing.T) {
+	onEachAndOldest(t, testInsertSelect_argumentTypes)
+}
+
+func testInsertSelect_argumentTypes(t *testing.T) {
+	columns := []string{"BIT(16)", "BIT(1)", "YEAR", "VARBINARY(2)", "INT", "DOUBLE"}
+	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
+		both := sides(t, params, shapes[0])
+		for _, s := range both {
+			for i, typ := range columns {
+				mustExec(t, s.db, fmt.Sprintf("ALTER TABLE t ADD c%d %s", i, typ))
+			}
+			// shardkey changes a prepared statement for the trigger.
+			mustExec(t, s.db, "CREATE TRIGGER tr BEFORE UPDATE ON t FOR EACH ROW SET @last = LAST_INSERT_ID()")
+		}
+		var steps []step
+		for i := range columns {
+			for _, query := range []string{"SELECT ?", "SELECT ? FROM src", "VALUES (?)"} {
+				for _, arg := range []any{1.5, 0.1, []byte("12"), []byte{0, 0xFF}} {
+					steps = append(steps, q(fmt.Sprintf("INSERT INTO t (c%d) %s", i, query), arg))
+				}
+			}
+		}
+		for _, prepared := range []bool{false, true} {
+			d := &duel{t: t, sides: both, variant: variant{shape: shapes[0], params: params, prepared: prepared}, tally: newTally(t)}
+			d.open()
+			if diff := d.run(steps); diff != nil {
+				t.Error(diff.String())
+			}
+			d.close()
+		}
+	}
+}
+
 // Statements of unusual forms do the same as with AUTO_INCREMENT.
 func TestInsertSelect_forms(t *testing.T) { onEachAndOldest(t, testInsertSelect_forms) }
 

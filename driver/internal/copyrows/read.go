@@ -161,8 +161,25 @@ func (s *Statement) openLocking(ctx context.Context, q query) (driver.Rows, erro
 
 func (s *Statement) open(ctx context.Context, query string) (driver.Rows, error) {
 	args := renumbered(s.Args[:s.Insert.Source.QueryArgs], 0)
+	if !s.Prepared && slices.ContainsFunc(args, isTypedByProtocol) {
+		reply, err := s.Session.Base.Direct(ctx, query, args, base.WantRows)
+		if err != nil && err != driver.ErrSkip || err == nil && !slices.Contains(columnTypes(reply.Rows), "FLOAT") {
+			return reply.Rows, err
+		}
+		if err == nil { // as text, a FLOAT has six digits
+			err = reply.Rows.Close()
+		}
+	}
 	reply, err := s.Session.Base.SendBinary(ctx, query, args, base.WantRows)
 	return reply.Rows, err
+}
+
+// isTypedByProtocol reports whether go-sql-driver with interpolateParams=true writes an argument as a
+// literal of another type than it binds: a DECIMAL for a float, and _binary for bytes.
+func isTypedByProtocol(arg driver.NamedValue) bool {
+	_, isFloat := arg.Value.(float64)
+	bytes, _ := arg.Value.([]byte)
+	return isFloat || !sqltoken.IsASCII(string(bytes))
 }
 
 // readRows reads all rows of the query.
