@@ -823,6 +823,38 @@ func testInsertSelect_eachTypeIntoEach(t *testing.T) {
 	}
 }
 
+// The servers send an expression of type BIT as bits, as digits, or as latin1 text in UTF-8.
+func TestInsertSelect_bitExpressions(t *testing.T) {
+	onEachAndOldest(t, testInsertSelect_bitExpressions)
+}
+
+func testInsertSelect_bitExpressions(t *testing.T) {
+	ours, plain := one(t)
+	mustExec(t, plain, "CREATE TABLE src (n INT, b BIT(16), b64 BIT(64))")
+	mustExec(t, plain, "INSERT INTO src VALUES (1, 255, -1), (2, 489, 255), (3, 12597, 5), (4, 0, -9)")
+	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, d DECIMAL(20), b BIT(64))")
+	mustExec(t, plain, "ALTER TABLE ruled ADD d DECIMAL(20), ADD b BIT(64)")
+	for _, query := range []string{
+		"b", "b64", "IF(n > 0, b, NULL)", "IF(n > 0, b64, NULL)", "CASE WHEN n > 0 THEN b END", "COALESCE(b, b)", "GREATEST(b64, b64)", "(SELECT b)", "CASE WHEN n > 1 THEN b64 END",
+	} {
+		for n := range 5 {
+			where := fmt.Sprintf("SELECT %s FROM src WHERE n = %d OR %d = 0 ORDER BY n", query, n, n)
+			for _, column := range []string{"d", "b"} {
+				outcome := func(db *sql.DB, table string) string {
+					mustExec(t, db, "DELETE FROM "+table)
+					if _, err := db.Exec("INSERT INTO " + table + " (" + column + ") " + where); err != nil {
+						return fmt.Sprint(errors.Is(err, ErrUnsupportedStatement))
+					}
+					return readAll(t, plain, "SELECT "+column+" + 0 FROM "+table+" ORDER BY id")
+				}
+				if have := outcome(ours, "ruled"); have != "true" { // refused
+					equal(t, have, outcome(plain, "auto"), where, column)
+				}
+			}
+		}
+	}
+}
+
 // MariaDB has types that it doesn't convert to each other. INSERT … SELECT then fails as in the
 // server, in a lax sql_mode too.
 func TestInsertSelect_typesWithoutConversion(t *testing.T) {
