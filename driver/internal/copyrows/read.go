@@ -73,7 +73,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		return "WITH shardkey_rows (" + strings.Join(names, ", ") + ") AS (", ") SELECT " + columns + " FROM shardkey_rows"
 	}
 	before, after := "(", ")"
-	if startsWith.MatchString(q.text) || ownNames {
+	if startsWith.MatchString(q.text) || s.Session.IsVitess() {
 		before, after = around("*")
 	}
 	found, err := s.open(ctx, before+q.text+after+" LIMIT 0")
@@ -89,7 +89,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		names = quoted(found.Columns())
 	}
 	if err := found.Close(); err != nil || !matches ||
-		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) || slices.Contains(names, "`?`") {
+		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) || ownNames && slices.ContainsFunc(names, unusable.MatchString) {
 		return q, err // readRows refuses the remaining dates
 	}
 	columns := slices.Clone(names)
@@ -106,11 +106,11 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	return q, nil
 }
 
-// quoted returns quoted column names, without the table that columnsWithAlias=true puts before them.
+// quoted returns quoted column names.
 func quoted(names []string) []string {
 	all := make([]string, len(names))
 	for i, name := range names {
-		all[i] = sqltoken.QuoteIdentifier(strings.TrimPrefix(name, "shardkey_rows."))
+		all[i] = sqltoken.QuoteIdentifier(name)
 	}
 	return all
 }
@@ -123,6 +123,10 @@ func haveDuplicate(names []string) bool {
 	}
 	return len(known) < len(names)
 }
+
+// unusable matches names that a column doesn't have in a derived table: MySQL 5.6 shows ? for an
+// argument, and with columnsWithAlias=true the driver puts the table before the name.
+var unusable = regexp.MustCompile(`^.(\?|\w+\.\w+).$`)
 
 var startsWith = regexp.MustCompile(`(?i)^with\b`)
 
@@ -163,11 +167,11 @@ func (s *Statement) open(ctx context.Context, query string) (driver.Rows, error)
 	args := renumbered(s.Args[:s.Insert.Source.QueryArgs], 0)
 	if !s.Prepared && slices.ContainsFunc(args, isTypedByProtocol) {
 		reply, err := s.Session.Base.Direct(ctx, query, args, base.WantRows)
-		if err != nil && err != driver.ErrSkip || err == nil && !slices.Contains(columnTypes(reply.Rows), "FLOAT") {
+		switch {
+		case err == nil && slices.Contains(columnTypes(reply.Rows), "FLOAT"): // as text, it has six digits
+			return nil, cmp.Or(reply.Rows.Close(), error(&Refusal{"interpolateParams=true would round its FLOAT; prepare the statement", nil}))
+		case err != driver.ErrSkip:
 			return reply.Rows, err
-		}
-		if err == nil { // as text, a FLOAT has six digits
-			err = reply.Rows.Close()
 		}
 	}
 	reply, err := s.Session.Base.SendBinary(ctx, query, args, base.WantRows)
