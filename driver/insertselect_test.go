@@ -932,7 +932,7 @@ func testInsertSelect_argumentTypes(t *testing.T) {
 				}
 			}
 		}
-		steps = append(steps, q("INSERT INTO t (c6) SELECT f FROM src WHERE a > ?", 1.5))
+		steps = append(steps, q("INSERT INTO t (c5) SELECT f FROM src WHERE a > ?", 1.5))
 		for _, prepared := range []bool{false, true} {
 			d := &duel{t: t, sides: both, variant: variant{shape: shapes[0], params: params, prepared: prepared}, tally: newTally(t)}
 			d.open()
