@@ -31,7 +31,7 @@ var knownKeys = []known{
 	}},
 	{"an explicit key above all others", func(_ *world, d *difference) bool {
 		number := errorNumber(d.plain.err)
-		return d.last().has("dirty key") && (number == 167 || number == 1467 ||
+		return d.last().has("dirty key") && (number == 167 || number == 1467 || d.isSelect() && d.plain.id >= 7*generatedFrom ||
 			(d.field != "error" || number == 1062) && (hugeKey.MatchString(d.last().text) || bigColumn.MatchString(d.last().marks)))
 	}},
 	{"an upsert that changes the key of a row that it has inserted", func(_ *world, d *difference) bool {
@@ -56,7 +56,7 @@ var hugeKey = regexp.MustCompile(`-1 AS UNSIGNED|1e30|18446744073709551615|92233
 // knownInsertIDs are about LastInsertId and LAST_INSERT_ID().
 var knownInsertIDs = []known{
 	{"LastInsertId of an expression, or of a key that the server changes", func(_ *world, d *difference) bool {
-		return d.field == "LastInsertId" && d.ours.id == 0 && d.last().has("dirty key")
+		return d.field == "LastInsertId" && (d.ours.id == 0 || d.has("DUPLICATE") && d.ours.id < generatedFrom) && d.last().has("dirty key")
 	}},
 	{"INSERT … SELECT of explicit keys, with ON DUPLICATE KEY UPDATE, IGNORE or triggers", func(w *world, d *difference) bool {
 		return d.field == "LastInsertId" && d.isSelect() && d.plain.id == 0 && (len(w.triggers) > 0 || d.has("DUPLICATE") || d.has("IGNORE"))
@@ -77,10 +77,11 @@ var knownReads = []known{
 	{"a view or function that reads LAST_INSERT_ID()", func(_ *world, d *difference) bool {
 		return d.field == "read" && readsInside.MatchString(d.last().read) && (d.onlyIDsDiffer() || strings.Contains(d.last().read, "COUNT")) ||
 			readsInside.MatchString(d.last().text) && (d.field == "rows" || d.isTable("t", "child", "free", "log")) && d.onlyIDsDiffer() ||
-			whereInside.MatchString(d.last().text) && (d.field == "affected" || d.isTable("t"))
+			whereInside.MatchString(d.last().text) && (d.field == "affected" || d.isTable("t")) || d.has("t.s = fl()") && d.field == "affected"
 	}},
-	{"a trigger of a table without a rule that reads LAST_INSERT_ID()", func(w *world, d *difference) bool {
-		return d.isTable("free", "log") && w.hasTrigger("ON free", "LAST_INSERT_ID()", "fl()") && d.onlyIDsDiffer()
+	{"a trigger of a table without a rule, or of UPDATE or DELETE, that reads LAST_INSERT_ID()", func(w *world, d *difference) bool {
+		return d.isTable("free", "log") && d.onlyIDsDiffer() &&
+			(w.hasTrigger("ON free", "LAST_INSERT_ID()", "fl()") || w.hasTrigger("DELETE ON", "LAST_INSERT_ID()", "fl()") || w.hasTrigger("UPDATE ON", "LAST_INSERT_ID()", "fl()"))
 	}},
 	{"a trigger that reads LAST_INSERT_ID() during an upsert of several rows", func(w *world, d *difference) bool {
 		return d.isTable("free", "log") && d.has("DUPLICATE") && w.hasTrigger("ON t", "LAST_INSERT_ID()", "fl()") && d.onlyIDsDiffer()
@@ -124,29 +125,47 @@ var knownSelects = []known{
 		failed := d.plain.err == nil && slices.Contains([]int{1265, 1292, 1366}, errorNumber(d.ours.err))
 		return (failed || d.isTable("d", "t")) && (d.last().has("typed st ") || d.last().has("typed en ")) && d.has("UNION")
 	}},
-	{"zero dates in a window", func(w *world, d *difference) bool {
-		return d.has(" OVER (") && dateColumn.MatchString(d.last().marks) && (d.isTable("d", "t") || errorNumber(d.plain.err) == 1292 && d.ours.err == nil)
+	{"zero dates in a window or aggregate", func(w *world, d *difference) bool {
+		fails := errorNumber(d.plain.err) == 1292 && (d.ours.err == nil || errorNumber(d.ours.err) == 1265)
+		return (d.has(" OVER (") || aggregate.MatchString(d.last().text)) && dateColumn.MatchString(d.last().marks) && (d.isTable("d", "t") || fails)
+	}},
+	{"the error value of an ENUM, into an ENUM", func(w *world, d *difference) bool {
+		return d.plain.err == nil && errorNumber(d.ours.err) == 1265 && w.hasColumn("ENUM") && d.last().has("typed en ")
+	}},
+	{"CAST(d AS UNSIGNED) of a DECIMAL(10,0) UNSIGNED", func(w *world, d *difference) bool {
+		return w.features.mariaDB && d.last().has("typed deci0 ") && d.has("AS UNSIGNED") && (d.isTable("d", "t") || errorNumber(d.plain.err) == 1264)
+	}},
+	{"LEAST or GREATEST of a time and a number, on MySQL 5.6", func(w *world, d *difference) bool {
+		return !w.features.newer && d.isTable("d", "t") && timeColumn.MatchString(d.last().marks) && (d.has("LEAST(") || d.has("GREATEST("))
+	}},
+	{"a string that can't be converted into a column's character set", func(w *world, d *difference) bool {
+		return errorNumber(d.plain.err) == 3988 && len(d.last().args) > 0
 	}},
 	{"zero dates with parseTime", func(w *world, d *difference) bool {
 		return d.isSelect() && strings.Contains(w.params, "parseTime") && (dateColumn.MatchString(d.last().marks) || d.has(" AS DATE")) &&
-			(d.isTable("d", "t") || errorNumber(d.ours.err) == 1292 && strings.Contains(d.ours.err.Error(), "value: '0000-00-00") && d.plain.err == nil)
+			(d.isTable("d", "t") || errorNumber(d.ours.err) == 1292 && d.plain.err == nil && (d.has("NULLIF(") || strings.Contains(d.ours.err.Error(), "value: '0000-00-00")))
 	}},
 	{"an argument in a UNION", func(_ *world, d *difference) bool {
-		failed := d.plain.err == nil && slices.Contains([]int{1264, 1265, 1366, 1406}, errorNumber(d.ours.err))
-		return (failed || d.isTable("d", "t")) && d.has("UNION") && len(d.last().args) > 0
+		differs := d.isTable("d", "t") || (d.plain.err == nil) != (d.ours.err == nil) || errorNumber(d.ours.err) == 3854
+		number := max(errorNumber(d.plain.err), errorNumber(d.ours.err))
+		return differs && d.has("UNION") && len(d.last().args) > 0 && slices.Contains([]int{0, 1264, 1265, 1366, 1406, 3854}, number)
 	}},
 	{"an expression of BIT mixed with another type", func(w *world, d *difference) bool {
 		failed := slices.Contains([]int{1264, 1406}, errorNumber(d.plain.err)) || slices.Contains([]int{1264, 1406}, errorNumber(d.ours.err))
 		return d.isSelect() && (bitColumn.MatchString(d.last().marks) || w.hasColumn("BIT")) && mixes.MatchString(d.last().text) && (failed || d.isTable("d", "t"))
 	}},
-	{"a constant next to an aggregate, into BIT", func(w *world, d *difference) bool {
-		return d.isTable("d") && w.hasColumn("BIT") && d.has("'abc' AS SIGNED)")
+	{"a number that is too large for a BIT", func(w *world, d *difference) bool {
+		return d.isSelect() && w.hasColumn("BIT") && errorNumber(d.plain.err) == 1264 && errorNumber(d.ours.err) == 1406
+	}},
+	{"a constant next to an aggregate, into BIT or INET", func(w *world, d *difference) bool {
+		return d.isTable("d") && (w.hasColumn("BIT") || w.hasColumn("INET")) && w.features.mariaDB && aggregate.MatchString(d.last().text)
 	}},
 	{"a []byte into JSON, with interpolateParams", func(w *world, d *difference) bool {
 		return errorNumber(d.plain.err) == 3144 && d.ours.err == nil && strings.Contains(w.params, "interpolateParams") && len(d.last().args) > 0
 	}},
 	{"UUID, INET4 and INET6 into another type", func(_ *world, d *difference) bool {
-		return (d.isTable("d", "t") || d.plain.err == nil && errorNumber(d.ours.err) == 1406) && inetColumn.MatchString(d.last().marks)
+		fails := max(errorNumber(d.plain.err), errorNumber(d.ours.err)) == 1406
+		return (d.isTable("d", "t") || fails) && inetColumn.MatchString(d.last().marks)
 	}},
 	{"a quotient of DECIMAL", func(w *world, d *difference) bool {
 		return d.isTable("d", "t") && !w.features.mySQL8 && d.isSelect() && d.has("/")
@@ -156,11 +175,11 @@ var knownSelects = []known{
 		return slices.Contains(columnErrors, errorNumber(d.plain.err)) && slices.Contains(expressionErrors, errorNumber(d.ours.err)) && d.isSelect()
 	}},
 	{"the query's error in a READ ONLY transaction", func(_ *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1792 && (errorNumber(d.ours.err) == 1054 || slices.Contains(expressionErrors, errorNumber(d.ours.err))) && d.isSelect()
+		return errorNumber(d.plain.err) == 1792 && (slices.Contains([]int{1054, 4078, 4079}, errorNumber(d.ours.err)) || slices.Contains(expressionErrors, errorNumber(d.ours.err))) && d.isSelect()
 	}},
 	{"IGNORE … SELECT of an expression that fails", func(_ *world, d *difference) bool {
 		return d.plain.err == nil && d.has("IGNORE") && d.isSelect() &&
-			(errorNumber(d.ours.err) == 1690 && d.has("POW(") || errorNumber(d.ours.err) == 1366 && d.has("f1('x')"))
+			(errorNumber(d.ours.err) == 1690 || errorNumber(d.ours.err) == 1366 && d.has("f1('x')"))
 	}},
 	{"IGNORE … SELECT into JSON or geometry", func(w *world, d *difference) bool {
 		return d.plain.err == nil && d.has("IGNORE") && d.isSelect() &&
@@ -180,7 +199,7 @@ var knownSelects = []known{
 		return errorNumber(d.plain.err) == 1292 && d.ours.err == nil && w.features.mySQL8 && (d.has(" IN ('a'") || d.has("NULLIF(") && dateColumn.MatchString(d.last().marks))
 	}},
 	{"NULL of an aggregate's other column as the key", func(w *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1265 && d.ours.err == nil && !w.features.mySQL8 && d.last().has("dirty key") && aggregate.MatchString(d.last().text)
+		return errorNumber(d.plain.err) == 1265 && !w.features.mySQL8 && d.last().has("dirty key") && aggregate.MatchString(d.last().text)
 	}},
 	{"bytes as text that is invalid in the character set", func(_ *world, d *difference) bool {
 		return d.isSelect() && asText.MatchString(d.last().text) && setsNames.MatchString(d.texts()) &&
@@ -197,7 +216,7 @@ var knownSelects = []known{
 // The errors of a query's expressions in strict mode, and of the columns that get their values.
 var (
 	expressionErrors = []int{1264, 1292, 1300, 1365, 1366, 1411, 1416, 1441, 1690, 3020, 3156}
-	columnErrors     = []int{1062, 1264, 1265, 1292, 1366, 1406, 1416, 3140, 4025, 4078}
+	columnErrors     = []int{1062, 1264, 1265, 1292, 1366, 1406, 1416, 3140, 3156, 4025, 4078}
 )
 
 var (
@@ -206,6 +225,7 @@ var (
 	selects    = regexp.MustCompile(`(?i)\b(SELECT|TABLE)\b`)
 	inetColumn = regexp.MustCompile(`typed (ui|i4|i6) `)
 	dateColumn = regexp.MustCompile(`typed (dat|dt|dt6|ts) `)
+	timeColumn = regexp.MustCompile(`typed (tim6?|ts3?|dat|dt6?|yr) `)
 	bitColumn  = regexp.MustCompile(`typed bit\d+ `)
 	bigColumn  = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
 	mixes      = regexp.MustCompile(`\b(IF|IFNULL|GREATEST|LEAST|ELT)\(|\bUNION\b`)

@@ -88,8 +88,8 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	if ownNames {
 		names = quoted(found.Columns())
 	}
-	if err := found.Close(); err != nil || !matches ||
-		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) || ownNames && slices.ContainsFunc(names, unusable.MatchString) {
+	if err := found.Close(); err != nil || !matches || !slices.ContainsFunc(types, isDate) ||
+		haveDuplicate(names) || ownNames && slices.ContainsFunc(names, unusable.MatchString) {
 		return q, err // readRows refuses the remaining dates
 	}
 	columns := slices.Clone(names)
@@ -169,7 +169,8 @@ func (s *Statement) open(ctx context.Context, query string) (driver.Rows, error)
 		reply, err := s.Session.Base.Direct(ctx, query, args, base.WantRows)
 		switch {
 		case err == nil && slices.Contains(columnTypes(reply.Rows), "FLOAT"): // as text, it has six digits
-			return nil, cmp.Or(reply.Rows.Close(), error(&Refusal{"interpolateParams=true would round its FLOAT; prepare the statement", nil}))
+			return nil, cmp.Or(reply.Rows.Close(), error(&Refusal{"interpolateParams=true would round its FLOAT; " +
+				"prepare the statement", nil}))
 		case err != driver.ErrSkip:
 			return reply.Rows, err
 		}
