@@ -209,7 +209,7 @@ var knownSelects = []known{
 		return d.isSelect() && strings.Contains(fmt.Sprint(d.last().args), "[0 255]") && setsNames.MatchString(d.texts())
 	}},
 	{"unsigned columns on MySQL 5.6", func(w *world, d *difference) bool {
-		return !w.features.newer && (d.last().has("typed ubig ") || d.last().has("typed unum "))
+		return !w.features.newer && d.isTable("d", "t") && unsigned.MatchString(d.last().marks)
 	}},
 }
 
@@ -226,6 +226,7 @@ var (
 	inetColumn = regexp.MustCompile(`typed (ui|i4|i6) `)
 	dateColumn = regexp.MustCompile(`typed (dat|dt|dt6|ts) `)
 	timeColumn = regexp.MustCompile(`typed (tim6?|ts3?|dat|dt6?|yr) `)
+	unsigned   = regexp.MustCompile(`typed (ubig|unum|utiny|medium) `)
 	bitColumn  = regexp.MustCompile(`typed bit\d+ `)
 	bigColumn  = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
 	mixes      = regexp.MustCompile(`\b(IF|IFNULL|GREATEST|LEAST|ELT)\(|\bUNION\b`)
