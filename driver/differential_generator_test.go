@@ -441,6 +441,7 @@ func (g *generator) several() step {
 		}
 		text := strings.TrimSuffix(strings.TrimSuffix(part.text, " -- end"), " # end ?")
 		st.text, st.args = st.text+strings.TrimSuffix(text, ";"), append(st.args, part.args...)
+		st.marks += part.marks
 	}
 	return st
 }

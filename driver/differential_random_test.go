@@ -159,7 +159,10 @@ func (sum *tally) place(t *testing.T, w *world) *place {
 func (w *world) open(t *testing.T, sum *tally) *duel {
 	t.Helper()
 	p := sum.place(t, w)
-	d := &duel{t: t, sides: openSides(t, p.dsns, w.params, w.shape), variant: w.variant, tally: sum, dirty: true}
+	d := &duel{t: t, sides: openSides(t, p.dsns, w.params, w.shape), variant: w.variant, tally: sum, dirty: true, names: "utf8mb4"}
+	if charset := setsCharset.FindStringSubmatch(w.params); charset != nil {
+		d.names = charset[1]
+	}
 	d.control = must(p.control.Conn(t.Context()))(t)
 	for i := range d.sides {
 		s := &d.sides[i]
@@ -173,6 +176,9 @@ func (w *world) open(t *testing.T, sum *tally) *duel {
 	d.open()
 	return d
 }
+
+// setsCharset matches a character set in the parameters of a DSN.
+var setsCharset = regexp.MustCompile(`(?:charset|collation)=([a-z0-9]+)`)
 
 // restart lets AUTO_INCREMENT start again, after explicit keys.
 func (d *duel) restart() {

@@ -40,7 +40,7 @@ func (c *conn) execute(
 			return r, done, err
 		}
 		if p.steps&copiesRows != 0 {
-			return p.executeSource(ctx, before, out, args, want)
+			return p.executeSource(ctx, before, stmt != nil, out, args, want)
 		}
 	}
 	var e execution // a composite literal would be copied
@@ -145,6 +145,7 @@ type message struct {
 	args   []driver.NamedValue
 	added  int  // the number of generated keys in args
 	cached bool // the underlying prepared statement is cached
+	bound  bool // the program has prepared the statement, so interpolateParams doesn't apply
 }
 
 // send sends the statement and determines its result.
@@ -152,6 +153,8 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 	switch sent := &e.sent; {
 	case sent.stmt != nil:
 		r, err = sent.stmt.Send(ctx, sent.args, want)
+	case sent.bound:
+		r, err = e.session.Base.SendBinary(ctx, sent.text, sent.args, want)
 	case sent.cached:
 		r, err = e.session.Base.SendCached(ctx, sent.text, sent.args, sent.added, e.prefersPrepared(want), want)
 	default:
@@ -222,7 +225,7 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 // bound, since literals would defeat the server's cache of prepared statements. If there are too
 // many placeholders, the keys are literals.
 func (e *execution) bind(stmt *base.Stmt) (err error) {
-	text := e.plan.Plan
+	text, bound := e.plan.Plan, stmt != nil
 	if k := &e.first; k.plain && e.more == nil {
 		k.carries = k.steps&reportsKey != 0
 	} else if !e.carry() {
@@ -247,7 +250,7 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 		var room [1]rewrite.Keys
 		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
 	default:
-		sent.text = text.Query()
+		sent.text, sent.bound = text.Query(), bound
 		sent.cached = e.plan.steps&isCacheable != 0 && e.session.Base.Caches()
 	}
 	return nil

@@ -24,7 +24,7 @@ func refuseSource(in *rewrite.Insert, message string, err error) error {
 
 // executeSource executes an INSERT … SELECT.
 func (p *plan) executeSource(
-	ctx context.Context, s *session.Session, out *keysList, args []driver.NamedValue, want base.Want,
+	ctx context.Context, s *session.Session, prepared bool, out *keysList, args []driver.NamedValue, want base.Want,
 ) (r base.Reply, next followUp, err error) {
 	t := &p.targets[0]
 	switch {
@@ -42,7 +42,7 @@ func (p *plan) executeSource(
 	}
 	copying := copyrows.Statement{
 		Session: s, Text: p.key.text, Insert: t.in, Key: t.column, Args: args, Keys: keys,
-		RowsAtOnce: p.rules.rowsAtOnce,
+		Prepared: prepared, RowsAtOnce: p.rules.rowsAtOnce,
 		Done: func(r *copyrows.Result) {
 			if out != nil {
 				out.set(p, r.Keys())

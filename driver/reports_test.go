@@ -290,6 +290,7 @@ func testReports_behindSplittingProxy(t *testing.T) {
 	}{
 		{"IGNORE", query, "INSERT IGNORE INTO ruled (u) VALUES (11), (12), (1)", "[1001 1002 <nil>]", false},
 		{"upsert", query, "INSERT INTO ruled (u, a) VALUES (11, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[1001 7]", false},
+		{"upsert of its own row", query, "INSERT INTO ruled (u, a) VALUES (11, 1), (11, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[1001 <nil>]", false},
 		{"REPLACE", query, "REPLACE INTO ruled (u, a) VALUES (11, 1), (1, 2)", "[1001 1002]", false},
 		{"IGNORE on a replica", none, "INSERT IGNORE INTO ruled (u) VALUES (11), (12), (1)", "[<nil> <nil> <nil>]", true},
 		{"upsert on a replica", none, "INSERT INTO ruled (u, a) VALUES (11, 1), (12, 1), (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", "[<nil> <nil> <nil>]", true},

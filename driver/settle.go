@@ -351,8 +351,9 @@ func (e *execution) verify(ctx context.Context, k *insertion, report *insertRepo
 	reports := k.in.ReportsExistingKey && e.session.ReportsInsertIDs()
 	found, err := e.session.PresentKeys(ctx, k.in, keys, reports)
 	if err == nil {
+		own := report.id == 0 || found[session.Text(report.id)] // the matched row may be one of the statement's
 		n := k.compare(keys, found)
-		lost := reports && len(found) == 0 && n.given == 0 && k.matched(report)
+		lost := reports && len(found) == 0 && n.given == 0 && k.matched(report) && !(own && n.inserted > 0)
 		if lost || !k.isPossible(n, report.affected, e.session.Client().FoundRows) {
 			err = errContradiction
 		}

@@ -20,6 +20,7 @@ func (p *parser) script() error {
 		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad && len(p.plan.Inserts) == 0:
 			return nil
 		case p.IsPunct(t, ';'):
+			p.plan.Statements = max(p.plan.Statements, 1) // the servers refuse an empty one in front of others
 			continue
 		}
 		p.plan.Statements++

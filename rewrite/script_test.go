@@ -100,6 +100,7 @@ func TestStrings_whichGetKeys(t *testing.T) {
 		{"INSERT INTO t () VALUES (); COMMIT", refused},
 		{"INSERT INTO t SET a = 1; COMMIT", refused},
 		{"COMMIT; INSERT INTO t (a) SELECT 1", refused},
+		{"; INSERT INTO t (a) SELECT 1", refused},
 		{"INSERT INTO x VALUES (1); INSERT INTO t (a) VALUES (1)", refused},
 		{"INSERT INTO x (a) SELECT 1; INSERT INTO t (a) VALUES (1)", refused},
 		{"INSERT INTO x SET a = 1; INSERT INTO t (a) VALUES (1)", refused},

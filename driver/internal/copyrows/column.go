@@ -22,6 +22,8 @@ type column struct {
 	// bits: the values of a BIT column are certainly bits. The servers send an expression of type
 	// BIT, such as COALESCE(bit, bit), as decimal digits, and a column as bits.
 	bits, digits bool
+	// MySQL sends IF(c, bit, NULL) as latin1 text in UTF-8, which raw bits seldom are.
+	raw, latin1 bool
 }
 
 // read checks a value, and returns it as the target's column gets it.
@@ -54,12 +56,13 @@ func (c *column) isText() bool {
 
 func (c *column) readBits(bits []byte) (driver.Value, error) {
 	const size = 8
-	number, digits := uint64(0), len(bits) > 0
+	number, digits := uint64(0), isDecimal(string(bits))
 	for _, b := range bits {
 		number = number<<size | uint64(b)
-		digits = digits && '0' <= b && b <= '9'
 	}
 	c.digits, c.bits = c.digits || digits, c.bits || !digits
+	c.raw = c.raw || !utf8.Valid(bits)
+	c.latin1 = c.latin1 || !sqltoken.IsASCII(string(bits))
 	if len(bits) > size && !digits {
 		return nil, fmt.Errorf("expected at most %d bytes of type BIT, found %d", size, len(bits))
 	}
@@ -94,7 +97,7 @@ var copied = map[string]kinds{
 	"DECIMAL":   every &^ (char | text | bytes | blob), // a function's value may have more or fewer digits than its type
 	"FLOAT":     every &^ (text | blob),
 	"BIT":       numeric | bit | year | char | bytes,
-	"YEAR":      every &^ (text | blob),
+	"YEAR":      every &^ (bit | text | blob),
 	"DATE":      date | strs,
 	"DATETIME":  date | clock | strs,
 	"TIMESTAMP": date | clock | strs,
@@ -171,7 +174,7 @@ func (s *Statement) checkTypes(ctx context.Context, columns []column) error {
 	doubtful := false
 	for i := range columns {
 		c := &columns[i]
-		if c.digits && !c.bits {
+		if c.digits && !c.bits || c.latin1 && !c.raw && server.Kind == session.ServerMySQL {
 			return refuseColumn(c, "the server may have sent a number or its bits; select CAST(… AS UNSIGNED)")
 		}
 		suited, castable := kinds(every), kinds(every)

@@ -46,6 +46,8 @@ type Statement struct {
 	Key     *session.Column
 	Args    []driver.NamedValue
 	Keys    Keys
+	// Prepared: the program has prepared the statement, so its arguments are bound.
+	Prepared bool
 	// RowsAtOnce is the number of rows of one INSERT; 0 means 5,000.
 	RowsAtOnce int
 	// Done is called with the result after all rows were inserted. With RETURNING that is when the

@@ -88,8 +88,8 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	if ownNames {
 		names = quoted(found.Columns())
 	}
-	if err := found.Close(); err != nil || !matches ||
-		!slices.ContainsFunc(types, isDate) || haveDuplicate(names) {
+	if err := found.Close(); err != nil || !matches || !slices.ContainsFunc(types, isDate) ||
+		haveDuplicate(names) || ownNames && slices.ContainsFunc(names, unusable.MatchString) {
 		return q, err // readRows refuses the remaining dates
 	}
 	columns := slices.Clone(names)
@@ -123,6 +123,10 @@ func haveDuplicate(names []string) bool {
 	}
 	return len(known) < len(names)
 }
+
+// unusable matches names that a column doesn't have in a derived table: MySQL 5.6 shows ? for an
+// argument, and with columnsWithAlias=true the driver puts the table before the name.
+var unusable = regexp.MustCompile(`^.(\?|\w+\.\w+).$`)
 
 var startsWith = regexp.MustCompile(`(?i)^with\b`)
 
@@ -161,8 +165,26 @@ func (s *Statement) openLocking(ctx context.Context, q query) (driver.Rows, erro
 
 func (s *Statement) open(ctx context.Context, query string) (driver.Rows, error) {
 	args := renumbered(s.Args[:s.Insert.Source.QueryArgs], 0)
+	if !s.Prepared && slices.ContainsFunc(args, isTypedByProtocol) {
+		reply, err := s.Session.Base.Direct(ctx, query, args, base.WantRows)
+		switch {
+		case err == nil && slices.Contains(columnTypes(reply.Rows), "FLOAT"): // as text, it has six digits
+			return nil, cmp.Or(reply.Rows.Close(), error(&Refusal{"interpolateParams=true would round its FLOAT; " +
+				"prepare the statement", nil}))
+		case err != driver.ErrSkip:
+			return reply.Rows, err
+		}
+	}
 	reply, err := s.Session.Base.SendBinary(ctx, query, args, base.WantRows)
 	return reply.Rows, err
+}
+
+// isTypedByProtocol reports whether go-sql-driver with interpolateParams=true writes an argument as a
+// literal of another type than it binds: a DECIMAL for a float, and _binary for bytes.
+func isTypedByProtocol(arg driver.NamedValue) bool {
+	_, isFloat := arg.Value.(float64)
+	bytes, _ := arg.Value.([]byte)
+	return isFloat || !sqltoken.IsASCII(string(bytes))
 }
 
 // readRows reads all rows of the query.

@@ -22,7 +22,9 @@ var raised = map[uint16]string{
 
 // raisedByOthers has more of them. MariaDB and MySQL before 5.7 raise any warning
 // (THD::raise_condition in sql/sql_class.cc), except for some conversions of a string to a number.
-var raisedByOthers = map[uint16]string{1259: "HY000", 1300: "HY000", 1958: "HY000", 1977: "HY000", 4038: "HY000"}
+var raisedByOthers = map[uint16]string{
+	1105: "HY000", 1259: "HY000", 1300: "HY000", 1916: "22003", 1958: "HY000", 1977: "HY000", 4038: "HY000",
+}
 
 // isStrict reports whether the server raises warnings of the statement.
 func (s *Statement) isStrict(ctx context.Context) (bool, error) {
