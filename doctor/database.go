@@ -20,7 +20,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// database is the examination of one database.
 type database struct {
 	*examination
 	db    *sql.DB
@@ -118,7 +117,6 @@ func (d *database) now() time.Time {
 	return d.host.Clock.Now()
 }
 
-// open opens the rule for the database.
 func (d *database) open() {
 	if d.conn == nil {
 		return
@@ -212,7 +210,6 @@ func (d *database) narrow(listed map[string][]*schema.Table) {
 	}
 }
 
-// schemas are those that the rule names.
 func (d *database) schemas() (names []string) {
 	for _, t := range d.rule.Tables() {
 		for p := range d.rule.Places(t.Logical) {
@@ -308,7 +305,6 @@ func (d *database) missing(logical string, p rule.Place, siblings []*schema.Tabl
 	d.add(f)
 }
 
-// missing is the finding about a table that does not exist.
 func missing(logical string, p rule.Place) Finding {
 	f := Finding{Severity: Error, Check: "table", Table: logical, Actual: []string{p.Table},
 		What: "the table does not exist", Why: "INSERTs into it fail"}
@@ -350,7 +346,6 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 	}
 }
 
-// table examines the actual tables of a logical one.
 func (d *database) table(t *rule.Table, actual []*schema.Table) error {
 	before, remote := len(d.found), false
 	var names []string

@@ -145,7 +145,6 @@ type newestKey struct {
 	columnHoldsUpTo uint64
 }
 
-// add adds a database for a data source of the rule.
 func (e *examination) add(name string, db *sql.DB, host spi.Host) error {
 	isNamed := func(source string) bool { return strings.EqualFold(source, name) || isPattern(source) }
 	sources := e.rule.DataSources()

@@ -24,7 +24,6 @@ type futureKeys struct {
 	generator   string
 }
 
-// laterKey is a key of a later time.
 type laterKey struct {
 	key  int64
 	from string
@@ -85,7 +84,6 @@ func (w futureKeys) sqlType() string {
 	return textType(nil, w.now)
 }
 
-// change gives a column the type that holds the keys.
 func (w futureKeys) change(t *schema.Table, c *schema.Column) schema.Change {
 	typ := textType(c, w.now)
 	if _, isInt := w.now.(int64); isInt && c.Holds().Form == columntype.Chars {

@@ -24,7 +24,6 @@ type server struct {
 	isVitess  bool
 }
 
-// shownVariables are those that findings are about.
 const shownVariables = "'version', 'version_comment', 'sql_mode', 'read_only', 'innodb_flush_log_at_trx_commit', " +
 	"'sync_binlog', 'log_bin', 'wsrep_on', 'group_replication_single_primary_mode'"
 

@@ -313,7 +313,6 @@ func (s *stateCheck) counter(next uint64, what string, raise func(next uint64) s
 
 var autoIncrementOption = regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
 
-// tickets examines a ticket table.
 func (s *stateCheck) tickets(t *schema.Table) error {
 	column := t.AutoIncrement()
 	if column == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// tableCheck is the examination of one actual table.
 type tableCheck struct {
 	*database
 	logical *rule.Table
@@ -34,7 +33,6 @@ func (x *tableCheck) alter(format string, args ...any) string {
 	return "ALTER TABLE " + x.quoted() + " " + fmt.Sprintf(format, args...) + ";"
 }
 
-// grant returns the statement that gives the user a right on the table.
 func (x *tableCheck) grant(rights string) string {
 	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(x.actual.Schema, x.actual.Name), x.server.user)
 }

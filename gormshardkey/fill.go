@@ -19,7 +19,6 @@ type filled struct {
 	returned bool  // GORM has read the rows of RETURNING
 }
 
-// key returns the key of a row, nil if it is unknown.
 func (f *filled) key(row int) any {
 	if row < len(f.keys) {
 		return f.keys[row]

@@ -33,7 +33,6 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// setter sets keys in a field.
 type setter struct {
 	ctx   context.Context
 	field *schema.Field

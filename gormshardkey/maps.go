@@ -28,7 +28,6 @@ func rememberMaps(maps []map[string]any, primary *schema.Field) *mapMemory {
 	return m
 }
 
-// fill sets each map's key.
 func (m *mapMemory) fill(stmt *gorm.Statement, field *schema.Field, f filled) {
 	if many, ok := stmt.Dest.(*[]map[string]any); ok {
 		*many = (*many)[:len(m.maps)] // GORM has appended the rows of RETURNING
@@ -124,7 +123,6 @@ func own(key any) any {
 	return key
 }
 
-// isKey reports whether a value, of any integer type, is one of the keys.
 func isKey(value any, keys []any) bool {
 	n, ok := integer(reflect.ValueOf(value))
 	if !ok {

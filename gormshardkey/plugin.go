@@ -64,7 +64,6 @@ func (Plugin) Initialize(db *gorm.DB) error {
 	return processor.Replace(createCallback, c.create)
 }
 
-// isOurs reports whether a callback belongs to the plugin.
 func isOurs(callback func(*gorm.DB)) bool {
 	return reflect.ValueOf(callback).Pointer() == reflect.ValueOf((*creator)(nil).create).Pointer()
 }

@@ -48,7 +48,6 @@ var tableMetrics = []definition[tableStats]{
 		func(t *tableStats) points { return one(t.Errors) }},
 }
 
-// healthMetrics are the metrics of both generators and worker-ID assigners.
 var healthMetrics = []definition[generatorStats]{
 	{gauge, "shardkey.generator.healthy", "{flag}",
 		"1 while the generator reports no error, otherwise 0. It has keys while a lease or segment lasts.", "",
@@ -187,7 +186,6 @@ type instrument[T any] struct {
 	metric.Observable
 }
 
-// create creates the instruments of metrics, and appends them to all.
 func create[T any](m metric.Meter, of []definition[T], all *[]metric.Observable) (list []instrument[T], err error) {
 	for _, d := range of {
 		var o metric.Observable
@@ -208,7 +206,6 @@ func create[T any](m metric.Meter, of []definition[T], all *[]metric.Observable)
 	return list, err
 }
 
-// observe reports metrics of a T.
 func observe[T any](to metric.Observer, metrics []instrument[T], of *T, attrs ...attribute.KeyValue) {
 	for _, m := range metrics {
 		for value, n := range m.points(of) {

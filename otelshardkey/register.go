@@ -78,7 +78,6 @@ func nameOf(c *driver.Connector, attrs []attribute.KeyValue) string {
 	return cmp.Or(given.AsString(), stats.Database, stats.Rule.Name)
 }
 
-// registration is the result of one call of [Register].
 type registration struct {
 	metric.Registration
 	connector *driver.Connector
@@ -129,7 +128,6 @@ func (r *registration) with(more ...attribute.KeyValue) []attribute.KeyValue {
 	return append(slices.Clone(r.attrs), more...)
 }
 
-// names are the names of the registered connectors.
 var names nameSet
 
 type nameSet struct {

@@ -14,7 +14,6 @@ import (
 // shownTables is how many names of actual tables [Table.Actual] holds.
 const shownTables = 16
 
-// builder builds a Rule from a spec.
 type builder struct {
 	file    *file
 	spec    spec
@@ -111,7 +110,6 @@ func (b *builder) checkComponent(m componentSpec, kind registry.Kind) error {
 	return nil
 }
 
-// keyed returns an error if no table of the rule has a key.
 func (b *builder) keyed() error {
 	if len(b.rule.tables) > 0 {
 		return nil
@@ -131,7 +129,6 @@ func (b *builder) keyed() error {
 	return b.file.errorAt(w, reason)
 }
 
-// finish sets the data sources and the warnings of the rule.
 func (b *builder) finish() {
 	delete(b.sources, "")
 	b.rule.sources = slices.Sorted(maps.Keys(b.sources))

@@ -63,7 +63,6 @@ func (r *Rule) check() error {
 	return l.Close()
 }
 
-// openGenerator opens the rule's generator i.
 func (l *Live) openGenerator(i int, earlier map[componentKey]*component) error {
 	m := l.rule.generators[i]
 	if m.ready != nil {
@@ -129,7 +128,6 @@ func (r *Rule) undefinedAssigner(m componentSpec, name string) error {
 	return undefined(r.file, assignerKind, "workerIdAssigners", w, r.assigners)
 }
 
-// undefined returns the error for a name that none of the components has.
 func undefined(file, kind, list string, name word, makers []componentSpec) error {
 	var defined []string
 	for _, m := range makers {

@@ -13,7 +13,6 @@ import (
 	"github.com/shardkey/shardkey/internal/nearest"
 )
 
-// document reads one YAML document of a file.
 func (rd *reader) document(root *yaml.Node) error {
 	pairs, err := rd.pairs(root, "the rule file")
 	if err != nil {
@@ -162,7 +161,6 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	return nil
 }
 
-// defaultGenerator reads a defaultKeyGenerator.
 func (r *ruleReader) defaultGenerator(p pair) (err error) {
 	def, err := r.rd.keyGenerator(p, p.key.text)
 	if r.scope.def = def; def != nil {

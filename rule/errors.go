@@ -90,7 +90,6 @@ func clipReason(reason string) string {
 	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
-// componentError adds the place in the rule to an error of a factory.
 func (r *Rule) componentError(kind string, m componentSpec, err error) error {
 	if inner := (*Error)(nil); errors.As(err, &inner) {
 		return inner // an assigner's error, which already has a place

@@ -140,7 +140,6 @@ type files struct {
 	rules map[fileKey]*sharedRule
 }
 
-// fileKey has all that a rule depends on.
 type fileKey struct {
 	name        string
 	source      source
@@ -180,7 +179,6 @@ func (f *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
 	return r, nil
 }
 
-// remove removes a rule that is no longer in use.
 func (f *files) remove(key fileKey, s *sharedRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -39,7 +39,6 @@ type componentKey struct {
 	database   string // the connector's own database, without user and parameters; "" if unused
 }
 
-// inAnyScope returns the key without its scope.
 func (k componentKey) inAnyScope() componentKey {
 	k.scope = nil
 	return k
@@ -52,7 +51,6 @@ type databaseKey struct {
 	kind, typ string
 }
 
-// component is an open generator or assigner.
 type component struct {
 	kind  string
 	spec  componentSpec
@@ -99,7 +97,6 @@ func (p *pool) open(l *Live, kind string, m componentSpec, earlier map[component
 	}
 }
 
-// add adds a key of e.
 func (p *pool) add(key componentKey, e *component) {
 	if p.components[key] == e {
 		return

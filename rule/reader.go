@@ -23,7 +23,6 @@ type reader struct {
 // maxMerges bounds the maps that "<<" merges. Their number grows exponentially if they are nested.
 const maxMerges = 10_000
 
-// pair is one entry of a map.
 type pair struct {
 	key   word
 	value *yaml.Node

@@ -88,7 +88,6 @@ func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 	return x.of.nodes[[2]int{-1, i}], false, nil
 }
 
-// is reports whether the place is this table.
 func (x *Shard) is(p Place) bool {
 	return strings.EqualFold(p.Table, x.table) &&
 		(x.schema == "" || p.Schema == "" || strings.EqualFold(p.Schema, x.schema)) &&

@@ -34,7 +34,6 @@ type ShardBits struct {
 	of    *sharding.ShardBits
 }
 
-// maxGeneBits bounds the number of shard bits.
 const maxGeneBits = 16
 
 // Of returns the shard bits for a value of Column, from 0 to 2^Bits − 1. The value is an integer of

@@ -165,7 +165,6 @@ func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 	}
 }
 
-// notUnderstood returns an error for Sharding.Err.
 func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
 	e := b.file.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 	e.Err = cause
@@ -212,7 +211,6 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 	return b.targets(spec, s, nodes, what)
 }
 
-// describe returns the columns and the algorithm.
 func (s *shardingStrategy) describe(a *sharding.Algorithm) string {
 	columns := s.columns[0].text
 	if s.class != expr.Null {
@@ -340,7 +338,6 @@ func (r *Rule) Places(logical string) iter.Seq[Place] {
 	}
 }
 
-// indexOf returns the index of a logical table, or none.
 func (r *Rule) indexOf(logical string) int32 {
 	for _, o := range r.index.all(strings.ToLower(logical)) {
 		if o.table != none && int(o.table) < len(r.tables) && strings.EqualFold(r.tables[o.table].Logical, logical) {

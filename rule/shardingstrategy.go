@@ -36,7 +36,6 @@ type shardingStrategy struct {
 	compileErr error
 }
 
-// algorithms returns the rule's shardingAlgorithms by name.
 func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 	all := map[string]algorithm{}
 	for _, p := range rd.below(rule, "shardingAlgorithms") {
@@ -186,7 +185,6 @@ func (s *shardingStrategy) isBy(column string) bool {
 	return s != nil && s.unknown == "" && len(s.columns) == 1 && strings.EqualFold(s.columns[0].text, column)
 }
 
-// texts returns the values of the properties by name.
 func (a algorithm) texts() map[string]string {
 	props := make(map[string]string, len(a.props))
 	for name, w := range a.props {

@@ -76,7 +76,6 @@ type scope struct {
 	defMaker *componentSpec // 4.x: the defaultKeyGenerator
 }
 
-// tableSpec is one logical table.
 type tableSpec struct {
 	name      word
 	nodes     word  // actualDataNodes expression; empty if missing

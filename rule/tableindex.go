@@ -153,7 +153,6 @@ type patternKey struct {
 	text string
 }
 
-// add adds a pattern, and reports whether it is new.
 func (ps *patterns) add(p *pattern) bool {
 	if ps.byPrefix == nil {
 		ps.byPrefix, ps.known = map[string][]*pattern{}, map[patternKey]bool{}
@@ -273,7 +272,6 @@ func shown(name string) string {
 	return b.String()
 }
 
-// newPattern compiles the pattern of a node.
 func newPattern(n node, table int32) *pattern {
 	p := &pattern{owner: owner{strings.ToLower(n.schema), table}, text: shown(n.table)}
 	expr := "^"

@@ -114,7 +114,6 @@ func (b *builder) checkColumn(spec *tableSpec, own *keyStrategySpec, column word
 	return nil
 }
 
-// wrongColumn is wrongIdentifier for a column.
 func wrongColumn(name string) string {
 	if reason := wrongIdentifier(name); reason != "" || !strings.Contains(name, ".") {
 		return reason

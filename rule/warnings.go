@@ -154,7 +154,6 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			why))
 }
 
-// maker returns the generator of a table's keys.
 func (b *builder) maker(t *Table) *componentSpec {
 	return &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
 }

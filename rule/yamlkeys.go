@@ -108,7 +108,6 @@ func (rd *reader) others(pairs []pair, what string, o keyTree) error {
 // first.
 var alphaWords = []string{"keyGenerator", "defaultKeyGenerator"}
 
-// olderForm returns the error for a file that has to be converted first.
 func (rd *reader) olderForm(w word, form string) error {
 	return rd.file.errorAt(w, form+" must be converted first: shardkey init --from FILE > rule.yaml")
 }

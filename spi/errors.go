@@ -70,7 +70,6 @@ func (e *PropError) Error() string {
 	return text
 }
 
-// clip shortens a string for an error.
 func clip(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -324,7 +324,6 @@ func isOdd(r rune) bool {
 	return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_')
 }
 
-// isList reports whether the value is a list.
 func (p Props) isList(name string) bool { return p.values[propKey(name)].list != nil }
 
 func (p Props) get(name string) (string, bool) {

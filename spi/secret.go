@@ -82,7 +82,6 @@ func (p Props) redacted(err error) error {
 	return &shown
 }
 
-// secrets returns the values of the properties that are secrets.
 func (p Props) secrets() (forms secrets.Forms) {
 	for key, given := range p.values {
 		if !p.IsSecret(key) {

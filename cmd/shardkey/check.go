@@ -62,7 +62,6 @@ func (e *problem) print(w io.Writer, file, kind string) {
 	fmt.Fprintf(w, "%s: %s: %s\n", place, kind, strings.TrimPrefix(e.Message, file+": "))
 }
 
-// checkedRules is the output of check.
 type checkedRules struct {
 	Rules []*checkedRule `json:"rules"`
 }

@@ -72,7 +72,6 @@ the rule can't be read.`,
 	return c
 }
 
-// decoded is a decoded key.
 type decoded struct {
 	Key       string  `json:"key"`
 	Time      string  `json:"time,omitempty"` // RFC 3339
@@ -84,7 +83,6 @@ type decoded struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// decodedKeys is the output of decode.
 type decodedKeys struct {
 	Keys []decoded `json:"keys"`
 }

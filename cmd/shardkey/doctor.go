@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doctorFlags are the flags of doctor.
 type doctorFlags struct {
 	dsns    []string
 	timeout duration
@@ -86,7 +85,6 @@ func examine(p *program, c *cobra.Command, f *doctorFlags) error {
 	return p.answer(v, func(w io.Writer) { v.print(w, f.verbose) }, len(report.Problems()) > 0)
 }
 
-// doctorReport is the output of doctor.
 type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 }

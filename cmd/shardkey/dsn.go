@@ -26,7 +26,6 @@ func dsnFlag(fs *pflag.FlagSet, value *[]string) {
 		"DATA_SOURCE=database for one data source of the rule; repeatable\n(default env:"+dsnVariable+")")
 }
 
-// database is one value of --dsn.
 type database struct {
 	name      string // data source of the rule, or ""
 	dsn       string // without shardkey's parameters
@@ -101,7 +100,6 @@ func (p *program) referred(reference string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// parse parses a DSN and drops shardkey's parameters.
 func (d *database) parse(text string) (err error) {
 	if text == "" {
 		return errors.New("empty") // go-sql-driver would connect to its default address
@@ -143,7 +141,6 @@ func parseDSN(text string) (cfg *mysql.Config, err error) {
 	return mysql.ParseDSN(text)
 }
 
-// someDatabases is like databases, but returns an error if there is none.
 func (p *program) someDatabases(given []string) ([]database, error) {
 	list, err := p.databases(given)
 	if err == nil && len(list) == 0 {
@@ -183,7 +180,6 @@ func (d *database) address() string {
 	return fmt.Sprintf("%s(%s)/%s", d.config.Net, d.config.Addr, d.config.DBName)
 }
 
-// withoutPassword returns the DSN without its password.
 func (d *database) withoutPassword() string { return d.config.User + "@" + d.address() }
 
 // read reads the schema of the database, and of the others on its server. It passes the

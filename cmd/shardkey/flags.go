@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// choice is a flag value that must be one of words.
 type choice struct {
 	words  []string
 	chosen string
@@ -63,7 +62,6 @@ func timeoutFlag(fs *pflag.FlagSet, value *duration, most time.Duration) {
 	fs.Var(value, "timeout", "time limit, a `duration` such as 30s")
 }
 
-// zone is a flag value that names a time zone.
 type zone struct{ *time.Location }
 
 func (z *zone) Type() string { return "zone" }
@@ -73,7 +71,6 @@ func (z *zone) Set(name string) (err error) {
 	return err
 }
 
-// zoneFlag declares --tz.
 func zoneFlag(fs *pflag.FlagSet, value *zone, usage string) {
 	fs.Var(value, "tz", "time `zone` "+usage+", such as Asia/Shanghai, +08:00, UTC or Local")
 }
@@ -130,7 +127,6 @@ var rewordings = []struct {
 	{regexp.MustCompile(`strconv\.ParseBool: parsing .*$`), "expected true or false"},
 }
 
-// list joins names, at most the first 10.
 func list(names []string) string {
 	const most = 10
 	if len(names) > most {
@@ -257,14 +253,12 @@ func didYouMean(wrong string, right []string) string {
 	return ""
 }
 
-// ruleFiles completes with rule files and directories.
 var ruleFiles = cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt)
 
 func words(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeFlags registers the completions of a command's flags.
 func completeFlags(c *cobra.Command) {
 	for name, values := range map[string]cobra.CompletionFunc{
 		"rule":   ruleFiles,

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// generateFlags are the flags of generate.
 type generateFlags struct {
 	table   string
 	dsns    []string
@@ -67,7 +66,6 @@ The exit status is 1 if there are no keys, or the worker ID can't be released.`,
 	return c
 }
 
-// generatedKeys is the output of generate.
 type generatedKeys struct {
 	Keys []string `json:"keys"`
 }
@@ -120,7 +118,6 @@ func (f *generateFlags) keys(ctx context.Context, t *rule.Table) (v generatedKey
 	return v, err
 }
 
-// open opens the rule file, or a rule for --type and --prop.
 func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *rule.Live, err error) {
 	if f.typ != "" {
 		r, err = f.typedRule()
@@ -144,7 +141,6 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 	return r, live, err
 }
 
-// find returns the table of --table.
 func (f *generateFlags) find(r *rule.Rule, live *rule.Live) (*rule.Table, error) {
 	if t := lookup(live, f.table); t != nil {
 		return t, nil
@@ -180,7 +176,6 @@ func (f *generateFlags) typedRule() (*rule.Rule, error) {
 	return r, err
 }
 
-// lookup returns the table called name or schema.name.
 func lookup(live *rule.Live, name string) *rule.Table {
 	if schema, table, ok := strings.Cut(name, "."); ok {
 		return live.Lookup(schema, table)

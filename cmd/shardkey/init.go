@@ -65,14 +65,12 @@ the converted rule doesn't load.`,
 	return c
 }
 
-// newRule is the output of init.
 type newRule struct {
 	Rule    string            `json:"rule"` // content of a rule file
 	LeftOut []migrate.LeftOut `json:"leftOut,omitempty"`
 	Error   string            `json:"error,omitempty"` // why the rule doesn't load yet
 }
 
-// ruleOf returns a rule for the tables of databases.
 func ruleOf(ctx context.Context, databases []database, tables []string) (v newRule, err error) {
 	var sources []migrate.Source
 	var addresses []string

@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// stdinName is shown as the file name of standard input.
 const stdinName = "<stdin>"
 
 // maxInput is the largest standard input that readAll accepts, in bytes.
@@ -23,7 +22,6 @@ func isPiped(stdin *os.File) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// arguments returns args, or "-" if there are none and standard input is piped.
 func (p *program) arguments(args []string) []string {
 	if len(args) == 0 && p.piped {
 		return []string{"-"}
@@ -31,7 +29,6 @@ func (p *program) arguments(args []string) []string {
 	return args
 }
 
-// readOnce returns standard input. The second call returns an error.
 func (p *program) readOnce() (io.Reader, error) {
 	if p.read {
 		return nil, usagef("standard input can be read only once")
@@ -42,7 +39,6 @@ func (p *program) readOnce() (io.Reader, error) {
 
 var errNoInput = usagef("standard input is empty")
 
-// readAll reads all of standard input.
 func (p *program) readAll() ([]byte, error) {
 	stdin, err := p.readOnce()
 	if err != nil {

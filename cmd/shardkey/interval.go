@@ -21,7 +21,6 @@ func (v interval) print(w io.Writer) {
 	fmt.Fprintf(w, "first  %s\nlast   %s\nfrom   %s\nuntil  %s\nsql    %s\n", v.First, v.Last, v.From, v.Until, v.SQL)
 }
 
-// keyRange prints the keys of the interval of --range.
 func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
 	zone := f.zone.Location
 	from, until, err := parseInterval(f.interval, p.clock.Now().In(zone))
@@ -43,7 +42,6 @@ func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
 	return p.answer(v, v.print, false)
 }
 
-// parseInterval parses FROM or FROM..UNTIL.
 func parseInterval(text string, now time.Time) (from, until time.Time, err error) {
 	start, end, hasEnd := strings.Cut(text, "..")
 	from, isDay, err := parseTime(start, now, now)

@@ -45,7 +45,6 @@ type keyBits interface {
 	spi.KeyRanger
 }
 
-// keyLayout is the layout of keys.
 type keyLayout struct {
 	keyBits
 	shardBits int        // number of shard bits, the lowest bits of a key

@@ -63,7 +63,6 @@ computed at run time. It is 2 if a file or package can't be read, or a package h
 	return c
 }
 
-// lintFindings is the output of lint.
 type lintFindings struct {
 	Findings []lint.Finding `json:"findings"`
 	Summary  lint.Summary   `json:"summary"`

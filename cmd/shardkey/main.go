@@ -154,7 +154,6 @@ func (p *program) warn(message string) {
 	fmt.Fprintln(p.stderr, "shardkey:", message)
 }
 
-// rootCommand returns the command shardkey with its subcommands.
 func (p *program) rootCommand() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
@@ -222,7 +221,6 @@ func addBuiltins(root *cobra.Command) {
 	}
 }
 
-// outputFlag declares --output.
 func (p *program) outputFlag(fs *pflag.FlagSet) {
 	fs.VarP(&p.output, "output", "o", "output `format`: text, or json for one JSON object")
 }

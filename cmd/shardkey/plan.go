@@ -54,7 +54,6 @@ The exit status is 1 if the statement is refused, or if lint would report a prob
 	return c
 }
 
-// planned is the output of plan.
 type planned struct {
 	Outcome lint.Outcome `json:"outcome"` // filled, passed or refused
 	Reason  string       `json:"reason,omitempty"`

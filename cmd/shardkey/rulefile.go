@@ -40,7 +40,6 @@ func ruleFlag(fs *pflag.FlagSet) {
 	fs.String("rule", "", "rule `file`, or - for standard input (default $"+ruleVariable+", then ./"+ruleDefault+")")
 }
 
-// ruleFile returns the rule file that --rule names, or the default.
 func ruleFile(c *cobra.Command) (string, error) {
 	if f := c.Flag("rule"); f.Changed {
 		return f.Value.String(), nil
@@ -114,7 +113,6 @@ func (p *program) openWith(r *rule.Rule, dsns []string) (*rule.Live, error) {
 	return live, err
 }
 
-// generatorNames returns the generators of the rule's tables without duplicates.
 func generatorNames(r *rule.Rule) (names []string) {
 	for _, t := range r.Tables() {
 		if !slices.Contains(names, t.GeneratorName) {
@@ -214,7 +212,6 @@ var modeWords = strings.Fields(`
 	STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL
 	TRADITIONAL`)
 
-// parseMode parses the value of --sql-mode.
 func parseMode(text string) (sqltoken.Mode, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)

@@ -56,7 +56,6 @@ The exit status is 1 if a store can't be read.`,
 	return c
 }
 
-// workerStores is the output of workers.
 type workerStores struct {
 	Stores []*workerStore `json:"stores"`
 	Errors []string       `json:"errors,omitempty"` // one for each store that can't be read

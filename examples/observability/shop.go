@@ -137,7 +137,6 @@ func (s *shop) sell(ctx context.Context) {
 	}
 }
 
-// order inserts the rows of one order.
 func (s *shop) order(ctx context.Context, user int64) error {
 	_, err := s.db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", user%2), user)
 	if err != nil {

@@ -59,7 +59,6 @@ func (f *firstSpans) ExportSpans(_ context.Context, spans []trace.ReadOnlySpan) 
 
 func (*firstSpans) Shutdown(context.Context) error { return nil }
 
-// statement returns the statement of a span, or "".
 func statement(span trace.ReadOnlySpan) string {
 	for _, attribute := range span.Attributes() {
 		if attribute.Key == "db.query.text" || attribute.Key == "db.statement" {

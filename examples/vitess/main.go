@@ -142,7 +142,6 @@ func run(ctx context.Context, out, progress io.Writer, over string) error {
 	return nil
 }
 
-// find returns the shard and the key of a row.
 func find(ctx context.Context, v *engines.Vitess, row order) (shard string, key int64, err error) {
 	for _, shard := range shards {
 		db, err := sql.Open("mysql", v.ShardDSN("app", shard))

@@ -312,7 +312,6 @@ func withType(definition, typ string) string {
 	return definition
 }
 
-// withoutAutoIncrement returns a column's definition without AUTO_INCREMENT.
 func withoutAutoIncrement(definition string) string {
 	outside := inTexts.ReplaceAllStringFunc(definition, func(text string) string { return strings.Repeat("x", len(text)) })
 	if at := autoWord.FindStringIndex(outside); at != nil {

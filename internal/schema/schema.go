@@ -99,7 +99,6 @@ func (t *Table) Column(name string) *Column {
 	return first(t.Columns, func(c *Column) bool { return strings.EqualFold(c.Name, name) })
 }
 
-// first returns the first of a list that is as wanted, nil when there is none.
 func first[T any](list []*T, is func(*T) bool) *T {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i]
@@ -344,7 +343,6 @@ func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string
 		withoutAutoIncrement(definition), nil
 }
 
-// has reports whether a column is one of the foreign key's.
 func (fk *ForeignKey) has(c ColumnOf) bool {
 	isName := func(name string) bool { return strings.EqualFold(name, c.Column.Name) }
 	named := func(t *Table, columns []string) bool { return t == c.Table && slices.ContainsFunc(columns, isName) }

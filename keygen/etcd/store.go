@@ -25,7 +25,6 @@ func init() {
 	})
 }
 
-// defaultPrefix is the default prefix of the records' keys.
 const defaultPrefix = "/shardkey/"
 
 // store keeps each record under its own key.

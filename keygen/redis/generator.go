@@ -116,7 +116,6 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 	return nil
 }
 
-// fill sets keys to the keys of one reservation.
 func (g *generator) fill(ctx context.Context, keys []int64) error {
 	first, err := g.reserve(ctx, len(keys))
 	for i := range keys {
@@ -196,7 +195,6 @@ func (g *generator) pause(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// refusal returns the error for a reply without keys.
 func (g *generator) refusal(r reply) error {
 	if r.kind == "clock" {
 		return storeError(g.server.addr, fmt.Errorf("the server's clock shows %s, and this machine's %s; correct the clock that is wrong",

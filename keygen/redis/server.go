@@ -208,7 +208,6 @@ func storeError(server string, cause error) *spi.StoreError {
 	return &spi.StoreError{Store: "REDIS at " + server, Cause: cause}
 }
 
-// wrapError returns the error of a call to the server.
 func wrapError(server string, err error) error {
 	switch {
 	case err == nil:

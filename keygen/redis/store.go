@@ -54,7 +54,6 @@ func (s *store) info() workerid.Info {
 
 func (s *store) Close() error { return s.server.Close() }
 
-// now returns the time of the server's clock.
 func (s *store) now(ctx context.Context) (time.Time, error) {
 	return do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (time.Time, error) {
 		return c.Time(ctx).Result()

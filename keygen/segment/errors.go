@@ -31,7 +31,6 @@ var (
 	errExhausted = errors.New("shardkey: no numbers are left")
 )
 
-// kinds are the names of errors in Health.
 var kinds = []stats.Kind{
 	{Err: errUnknownKey, Name: "unknown-key"},
 	{Err: errBadRow, Name: "bad-row"},

@@ -166,7 +166,6 @@ func (g *generator) size(base int64, requests []*request) int64 {
 	return max(sum+ahead, g.step)
 }
 
-// bounds returns the bounds of the step.
 func (g *generator) bounds() (low, high int64) {
 	low, high = g.minStep, g.maxStep
 	if low == 0 {
@@ -206,7 +205,6 @@ func (g *generator) deliver(requests []*request, got run, err error, took time.D
 	g.figures.Err = err
 }
 
-// keep keeps the rest of a segment that was fetched.
 func (g *generator) keep(s *segment, ahead bool) {
 	switch rest := s.left() > 0 && g.next == nil; {
 	case rest && ahead:
@@ -221,7 +219,6 @@ func (g *generator) keep(s *segment, ahead bool) {
 	}
 }
 
-// promote makes a segment the current one.
 func (g *generator) promote(s *segment) {
 	old, now := g.current.Load(), g.clock.Now()
 	handedOut := old.retire()

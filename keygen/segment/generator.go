@@ -151,7 +151,6 @@ func (g *generator) Close() error {
 	return g.servers.close()
 }
 
-// segments returns the segments in memory.
 func (g *generator) segments() []*segment {
 	if g.next == nil {
 		return []*segment{g.current.Load()}

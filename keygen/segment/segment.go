@@ -64,7 +64,6 @@ func (s *segment) cut(n int64) (run, bool) {
 	return run{s.at(offset), n, s.stride}, ok
 }
 
-// left returns how many numbers the segment has left.
 func (s *segment) left() int64 {
 	return s.count - min(s.used.Load(), s.count)
 }

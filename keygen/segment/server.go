@@ -100,7 +100,6 @@ func (s *server) try(ctx context.Context, do func(context.Context) error) error 
 	}
 }
 
-// fetch claims numbers.
 func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, error) {
 	if err := s.connect(ctx); err != nil {
 		return run{}, err

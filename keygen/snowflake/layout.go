@@ -171,7 +171,6 @@ func maxTick(l Layout) int64 {
 	return min(1<<l.TimeBits-1, int64((math.MaxInt64-l.Tick)/l.Tick))
 }
 
-// tickTime returns the beginning of a tick.
 func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
 	return epoch.Add(time.Duration(tick) * l.Tick).UTC()
 }

@@ -167,7 +167,6 @@ func (g *generator) trouble() error {
 // errNoAnswer is the reason for a wait if the store hasn't answered a first request yet.
 var errNoAnswer = error(&spi.StoreError{Store: "worker IDs", Detail: "no answer yet"})
 
-// begin records that w has to wait.
 func (g *generator) begin(w *waiter, ns int64) {
 	if !w.slept && !w.probe {
 		w.slept, w.since = true, ns

@@ -34,7 +34,6 @@ type workerSlot struct {
 	leave func()            // releases a shared state; nil for a leased slot
 }
 
-// fixedSlot returns a slot for a worker ID that has no limit.
 func (g *generator) fixedSlot(id int64, from uint64) (*workerSlot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {

@@ -191,7 +191,6 @@ func (a *assigner) opTimeout() time.Duration {
 // now returns the clock's time in milliseconds since the Unix epoch.
 func (a *assigner) now() int64 { return a.config.Clock.Now().UnixMilli() }
 
-// storeError adds the store's name and the operation to an error of the store.
 func (a *assigner) storeError(op string, err error) error {
 	if err == nil || errors.Is(err, spi.ErrStore) {
 		return err

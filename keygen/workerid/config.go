@@ -65,7 +65,6 @@ func configFromProps(p spi.Props) (config, error) {
 	return c, nil
 }
 
-// renewFor returns the default of renew for a lease.
 func renewFor(lease time.Duration) time.Duration { return min(defaultRenew, lease/3) }
 
 const maxNamespace = 64

@@ -49,7 +49,6 @@ func wrongClock(now time.Time, what string, other time.Time) error {
 		errClock, now.UTC().Format(time.RFC3339), what, other.UTC().Format(time.RFC3339))
 }
 
-// kindOf returns the name of an error in Health.
 func kindOf(err error) string {
 	kind := stats.KindOf(err,
 		stats.Kind{Err: spi.ErrLeaseLost, Name: "lease-lost"},

@@ -299,7 +299,6 @@ func syncDir(dir string) error {
 // fsync is a variable because tests can't cut the power.
 var fsync = (*os.File).Sync
 
-// errLocked is the error if another process holds the lock.
 var errLocked = errors.New("locked")
 
 // lock takes the lock of a worker ID. It is held until the file is closed or the process ends. Both

@@ -72,7 +72,6 @@ func (l *lease) tried(err error, callerEnded bool) {
 	}
 }
 
-// released logs a release or its error.
 func (a *assigner) released(l *lease, until int64, err error) {
 	if err != nil {
 		a.config.Logger.Warn("shardkey: worker ID not released",
@@ -160,7 +159,6 @@ func (a *assigner) askWarnings(ctx context.Context) {
 	}
 }
 
-// storeWarnings returns the warnings about the store.
 func (a *assigner) storeWarnings() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,7 +227,6 @@ func (a *assigner) clockAhead(ctx context.Context) (*time.Duration, error) {
 	return new(asked.Add(answered.Sub(asked) / 2).Sub(other)), nil
 }
 
-// listed returns the list entry of a record.
 func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	id := spi.WorkerID{ID: e.WorkerID, Err: e.Err, Holder: e.Record.Holder}
 	for _, t := range []struct {

@@ -255,7 +255,6 @@ func (a *assigner) SQLState() []sqlstate.Table {
 	}}
 }
 
-// defaultTable is the default name of the table.
 const defaultTable = "shardkey_worker"
 
 // columns are the columns of a record, in the order of recordRow.fields.
@@ -349,7 +348,6 @@ func (s *sqlStore) keyError(what string) error {
 	return &tableError{Table: s.table, DDL: ddl, Err: errors.New(what)}
 }
 
-// doubled returns the error for several rows of one worker ID.
 func (s *sqlStore) doubled(workerID int64) error {
 	s.keyed.Store(false)
 	return s.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so several processes use it; "+

@@ -250,7 +250,6 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	return server, retryStart
 }
 
-// node is the data of a node with its version.
 type node struct {
 	name string // relative to its path, if it was listed
 	data []byte

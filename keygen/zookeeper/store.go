@@ -80,7 +80,6 @@ func (s *store) Close() error { return s.ensemble.Close() }
 
 func (s *store) node(workerID int64) string { return s.path + "/" + s.name(workerID) }
 
-// now returns the time of the ensemble's clock.
 func (s *store) now(ctx context.Context) (time.Time, error) { return s.ensemble.now(ctx, s.path) }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
@@ -102,7 +101,6 @@ func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error
 	return r, err
 }
 
-// get reads a record and its node.
 func (s *store) get(ctx context.Context, workerID int64) (workerid.Record, node, error) {
 	n, err := s.ensemble.get(ctx, s.node(workerID))
 	if err != nil || n.stat == nil {

@@ -53,7 +53,6 @@ func (c *Cluster) startAll(kind testserver.Kind, args ...[]string) ([]*testserve
 	return servers, errors.Join(errs...)
 }
 
-// startOne starts one server.
 func (c *Cluster) startOne(r testserver.Recipe, args ...string) (*testserver.Server, error) {
 	s, err := testserver.Launch(r, args...)
 	if err == nil {

@@ -192,7 +192,6 @@ func (v *Vitess) topology() string {
 	return b.String() + `cells:"test"`
 }
 
-// answers returns nil if each shard answers.
 func (v *Vitess) answers(ctx context.Context, s *testserver.Server) error {
 	for _, k := range v.keyspaces {
 		for _, shard := range k.Shards {

@@ -107,7 +107,6 @@ func (r Result) LastInsertId() (int64, error) { return r.ID, nil }
 // RowsAffected implements driver.Result.
 func (r Result) RowsAffected() (int64, error) { return r.Affected, r.AffectedErr }
 
-// note records a call and returns its fault, if any.
 func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,7 +109,6 @@ const (
 	Newest  Servers = "MySQL 8.0, MariaDB"
 )
 
-// have reports whether a product is one of the servers.
 func (s Servers) have(p *product) bool {
 	for one := range strings.SplitSeq(string(s), ", ") {
 		kind, from, _ := strings.Cut(one, " ")

@@ -269,7 +269,6 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	return p, <-started
 }
 
-// kill ends the process at once.
 func (p *process) kill() error {
 	_ = p.cmd.Process.Kill() // fails only when it has ended
 	<-p.done

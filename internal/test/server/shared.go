@@ -30,10 +30,8 @@ const (
 	envRequire = "SHARDKEY_TEST_REQUIRE"
 )
 
-// wanted reports whether tests use a server.
 func wanted(name string) bool { return required(name) || os.Getenv(envRequire) == "" }
 
-// required reports whether tests fail without a server.
 func required(name string) bool {
 	list := os.Getenv(envRequire)
 	return list == "1" || name != "" && slices.Contains(strings.Split(list, ","), name)
@@ -87,7 +85,6 @@ func execute(t testing.TB, cfg *mysql.Config, statement string) {
 	}
 }
 
-// shared returns the DSN of the product's shared server.
 func (p *product) shared(t testing.TB) string {
 	t.Helper()
 	switch {
@@ -178,7 +175,6 @@ func Named() (all []NamedServer, err error) {
 
 var seriesIn = regexp.MustCompile(`^\d+\.\d+`)
 
-// askVersion asks a SQL server for its kind and series.
 func askVersion(dsn string) (kind Kind, series string, err error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

@@ -227,7 +227,6 @@ func (s *Server) AnswersSQL(ctx context.Context, database string) error {
 	return with(cfg, func(db *sql.DB) error { _, err := db.ExecContext(ctx, "SELECT 1"); return err })
 }
 
-// with opens a SQL server for a moment.
 func with(cfg *mysql.Config, use func(*sql.DB) error) error {
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -346,7 +345,6 @@ func cached(p *product) *installation {
 	return &installation{root: root, command: []string{loaders[0], "--library-path", strings.Join(dirs, ":"), path}}
 }
 
-// program is the server's program.
 func (in *installation) program() string { return in.command[len(in.command)-1] }
 
 // share is where the server's messages and system tables are.

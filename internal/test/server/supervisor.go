@@ -21,7 +21,6 @@ type Supervisor struct {
 	remove   func()
 }
 
-// service is a server that tests share.
 type service struct {
 	env    string // names a server to use instead
 	recipe Recipe
@@ -44,7 +43,6 @@ func services() []*service {
 	return all
 }
 
-// find returns the service of a name, or nil.
 func find(services []*service, name string) *service {
 	for _, s := range services {
 		if s.recipe.Name == name {

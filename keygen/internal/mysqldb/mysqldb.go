@@ -159,7 +159,6 @@ func ServerID(ctx context.Context, q Querier) (string, error) {
 	return serverID(v), nil
 }
 
-// serverID returns the name for the values of the server's variables.
 func serverID(v map[string]string) string {
 	version := strings.ToLower(v["version"] + " " + v["version_comment"])
 	name := ""

@@ -360,7 +360,6 @@ func testLeasesDiffer(t testing.TB, n Namespace) {
 	}
 }
 
-// assigner returns an assigner as in another process.
 func (n Namespace) assigner(t testing.TB) spi.WorkerIDAssigner {
 	t.Helper()
 	props, err := spi.NewProps(nil, spi.Host{Logger: slog.New(slog.DiscardHandler)})

@@ -68,7 +68,6 @@ func (s *scope) text(parts ...string) Value {
 	return OfString(text)
 }
 
-// eval returns the value of the expression.
 func (n *node) eval(s *scope) Value {
 	switch n.op {
 	case constant:
@@ -273,7 +272,6 @@ func (n *node) arg(s *scope, i int) Value {
 	return n.args[i].eval(s)
 }
 
-// call calls a method of v.
 func (n *node) call(s *scope, v Value) Value {
 	one := n.arg(s, 1)
 	switch {
@@ -339,10 +337,8 @@ func (n *node) callString(s *scope, text string, one, two Value) Value {
 	return n.noMethod(s, OfString(text))
 }
 
-// trimmed implements String.trim().
 func trimmed(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
 
-// static calls a static method of a class.
 func (n *node) static(s *scope, v Value) Value {
 	other := n.arg(s, 1)
 	class := Long

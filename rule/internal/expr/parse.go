@@ -52,7 +52,6 @@ var names = [...]string{and: "&&", or: "||", bitOr: "|", bitXor: "^", bitAnd: "&
 	less: "<", lessEqual: "<=", greater: ">", greaterEqual: ">=", shiftLeft: "<<", shiftRight: ">>", shiftRightZero: ">>>",
 	to: "..", until: "..<", plus: "+", minus: "-", times: "*", slash: "/", percent: "%"}
 
-// node is an expression.
 type node struct {
 	op    op
 	class Class
@@ -113,7 +112,6 @@ type parser struct {
 	foreign   *Error // the first part of Groovy that the package doesn't evaluate
 }
 
-// error returns an error at the next token.
 func (p *parser) error(format string, args ...any) *Error {
 	reason := fmt.Sprintf(format, args...)
 	return &Error{Reason: fmt.Sprintf("%s at character %d", reason, p.at+1), Offset: p.at}

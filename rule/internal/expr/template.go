@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// maxParts bounds the parts of a template.
 const maxParts = 100
 
 // Template is a string with expressions in ${…}. It never changes and may be used by multiple
@@ -16,7 +15,6 @@ type Template struct {
 	column bool
 }
 
-// part is either a string or an expression.
 type part struct {
 	text string
 	expr *node

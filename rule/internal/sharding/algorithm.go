@@ -117,7 +117,6 @@ func secondsTables(p *properties) (int64, error) {
 	return between/seconds + 2, nil
 }
 
-// time parses the first most bytes of a property as a time.
 func (p *properties) time(name string, most int, layout string) time.Time {
 	text := p.values[name]
 	t, err := time.Parse(layout, text[:min(len(text), most)])

@@ -9,7 +9,6 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// numbering maps each value to the number of its table.
 type numbering interface {
 	// number returns the number of the table, from 0 to tables()-1. The error is an [*expr.Error].
 	number(v expr.Value) (int64, error)

@@ -97,7 +97,6 @@ func (s *Strategy) matchEnds() {
 	}
 }
 
-// name returns the name with number n.
 func (s *Strategy) name(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	return s.naming.Prefix + strings.Repeat("0", max(0, max(s.width, s.naming.Digits)-len(digits))) + digits

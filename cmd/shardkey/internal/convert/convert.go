@@ -41,7 +41,6 @@ func File(path string) (out []byte, left []string, err error) {
 	return out, c.left, err
 }
 
-// conversion is a file that is being converted.
 type conversion struct {
 	file  string
 	rules []*yaml.Node // with their places in the file
@@ -60,7 +59,6 @@ func (c *conversion) leave(n *yaml.Node, what, why string) {
 
 const notKeys = "shardkey reads the sharding rule only"
 
-// yaml reads the rules of each document.
 func (c *conversion) yaml(data []byte) error {
 	documents, err := decode(data)
 	if err != nil {
@@ -94,7 +92,6 @@ func (c *conversion) yaml(data []byte) error {
 
 var directive = regexp.MustCompile(`(?m)^%YAML\b`)
 
-// decode returns the documents in data that are not empty.
 func decode(data []byte) (roots []*yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -108,7 +108,6 @@ func index(m *yaml.Node, key string) int {
 	return -1
 }
 
-// get returns the value of a key, or nil if the key is missing.
 func get(m *yaml.Node, key string) *yaml.Node {
 	if i := index(m, key); i >= 0 {
 		return m.Content[i+1]
@@ -127,17 +126,14 @@ func take(m *yaml.Node, key string) (k, value *yaml.Node) {
 	return k, value
 }
 
-// put adds a key with the place of at.
 func put(m *yaml.Node, key string, at, value *yaml.Node) {
 	m.Content = append(m.Content, text(key, at), value)
 }
 
-// text returns a string node with the place of at.
 func text(value string, at *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
 }
 
-// mapping returns an empty map with the place of at.
 func mapping(at *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: at.Line, Column: at.Column}
 }

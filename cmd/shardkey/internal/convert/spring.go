@@ -101,7 +101,6 @@ func (s setting) has(prefix string) bool {
 	return true
 }
 
-// name returns at most the first most words of a setting, joined by dots.
 func (s setting) name(most int) string {
 	var words []string
 	for _, w := range s.words[:min(most, len(s.words))] {
@@ -250,7 +249,6 @@ func letters(word string) string {
 // two colons there.
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][\w.-]*):((?:[^:}][^}]*)?)\}`)
 
-// placeholders converts Spring's placeholders in the values of properties.
 func placeholders(n *yaml.Node) {
 	if n == nil {
 		return

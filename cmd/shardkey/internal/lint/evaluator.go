@@ -36,7 +36,6 @@ func here(text string) []candidate { return []candidate{{text: text}} }
 // maxWithin limits the depth of variables and functions that refer to one another.
 const maxWithin = 8
 
-// evaluator evaluates string expressions.
 type evaluator struct {
 	*source
 	// first means that the string begins a statement. Each value of a variable is then a
@@ -60,7 +59,6 @@ func (v evaluator) enter(o types.Object) (inner evaluator, ok bool) {
 	return v, true
 }
 
-// text returns the chosen candidate of an expression.
 func (v evaluator) text(e ast.Expr) string {
 	v.first = false
 	return v.chosen(v.candidates(e))
@@ -193,7 +191,6 @@ func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
 	return list
 }
 
-// result returns the candidates of one value of a variable.
 func (v evaluator) result(set value) []candidate {
 	call, ok := ast.Unparen(set.expr).(*ast.CallExpr)
 	switch {

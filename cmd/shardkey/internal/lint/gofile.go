@@ -42,7 +42,6 @@ func (l *Linter) Packages(patterns []string, tests bool) error {
 	return nil
 }
 
-// goCode checks Go code.
 type goCode struct {
 	*Linter
 	evaluator
@@ -126,7 +125,6 @@ func (g *goCode) uncheck(call *ast.CallExpr) {
 	g.unchecked[g.position(call)] = true
 }
 
-// tableOf returns the first argument of a call if it is a string.
 func (g *goCode) tableOf(call *ast.CallExpr) ast.Expr {
 	if len(call.Args) > 0 && isString(g.info.TypeOf(call.Args[0])) {
 		return call.Args[0]

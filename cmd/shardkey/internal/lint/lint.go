@@ -223,7 +223,6 @@ func (l *Linter) Targets(text string) (names []string) {
 // OutcomeOf returns the outcome of a planned INSERT.
 func OutcomeOf(in *rewrite.Insert) Outcome { return insertFinding(in).Outcome }
 
-// insertFinding returns the finding for a planned INSERT.
 func insertFinding(in *rewrite.Insert) Finding {
 	f := Finding{Outcome: Passed, Table: sqltoken.QuoteTable(in.Schema, in.Name)}
 	if in.Invalid {

@@ -61,7 +61,6 @@ func load(patterns []string, tests bool, progress func(string)) (*loader, error)
 	return l, nil
 }
 
-// missing returns the error for a package that has no files.
 func missing(p *packages.Package) error {
 	if _, err := os.Stat(p.PkgPath); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s: no such file, directory or package; the path of a directory begins with ./", p.PkgPath)
@@ -163,7 +162,6 @@ func isGenerated(content []byte) bool {
 	return bytes.Contains(content, []byte("// Code generated ")) && bytes.Contains(content, []byte(" DO NOT EDIT.\n"))
 }
 
-// importer imports the packages that a package imports.
 type importer struct {
 	l *loader
 	p *packages.Package
@@ -225,7 +223,6 @@ func unname(list *ast.FieldList) {
 	}
 }
 
-// nameOf returns the name of an import in its file.
 func nameOf(i *ast.ImportSpec, p *packages.Package) string {
 	if i.Name != nil {
 		return i.Name.Name

@@ -28,7 +28,6 @@ type source struct {
 	used map[ast.Expr]bool
 }
 
-// value is a value of a variable.
 type value struct {
 	expr   ast.Expr // nil if the value is unknown
 	result int      // index of the result, if expr is a call with several results
@@ -58,7 +57,6 @@ func newSource(l *loader) *source {
 	return s
 }
 
-// declaration records the functions that n declares.
 func (s *source) declaration(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -90,7 +88,6 @@ func (s *source) constant(name *ast.Ident, value ast.Expr) {
 	}
 }
 
-// literal records a function literal that a variable is set to.
 func (s *source) literal(left, right ast.Expr) {
 	literal, ok := right.(*ast.FuncLit)
 	if v := s.variable(left); ok && v != nil {
@@ -179,7 +176,6 @@ func (s *source) statement(n ast.Node) bool {
 	return true
 }
 
-// unknown records that a variable is set to an unknown value.
 func (s *source) unknown(e ast.Expr) {
 	if v := s.variable(e); v != nil {
 		s.values[v] = append(s.values[v], value{})
@@ -308,13 +304,11 @@ func (s *source) callee(call *ast.CallExpr) types.Object {
 	return o
 }
 
-// function returns the called function or method, or nil.
 func (s *source) function(call *ast.CallExpr) *types.Func {
 	fn, _ := s.callee(call).(*types.Func)
 	return fn
 }
 
-// name returns the name of the called function, or "".
 func (s *source) name(call *ast.CallExpr) string {
 	if fn := s.function(call); fn != nil {
 		return fn.Name()
@@ -332,7 +326,6 @@ func isString(t types.Type) bool {
 	return ok && basic.Info()&types.IsString != 0
 }
 
-// isList reports whether a type is a slice or an array of strings.
 func isList(t types.Type) bool {
 	switch t := t.Underlying().(type) {
 	case *types.Slice:

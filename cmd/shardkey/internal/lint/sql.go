@@ -113,7 +113,6 @@ func (s script) after(i int, words ...string) int {
 	return i
 }
 
-// target is the table of a statement.
 type target struct {
 	at           int // offset of the statement's verb
 	end          int // index of the token after the name
@@ -211,7 +210,6 @@ func (s script) isInsert() bool {
 	return len(t) > 0 && t[0].at == s.tokens[0].Start && s.is(t[0].end, "(", "SET", "VALUES", "VALUE", "SELECT")
 }
 
-// loads returns the table of LOAD DATA and LOAD XML.
 func (s script) loads() []target {
 	if s.is(0, "LOAD") && s.is(1, "DATA", "XML") {
 		for i := 2; i < len(s.tokens) && s.word(i) != ";"; i++ {
@@ -223,7 +221,6 @@ func (s script) loads() []target {
 	return nil
 }
 
-// creates returns the table of CREATE TABLE.
 func (s script) creates() []target {
 	i := s.after(s.after(s.after(1, "OR"), "REPLACE"), "TEMPORARY")
 	if !s.is(0, "CREATE") || !s.is(i, "TABLE") {
@@ -345,7 +342,6 @@ func shown(schema, name string) string {
 	return strings.ReplaceAll(sqltoken.QuoteTable(schema, name), hole, "…")
 }
 
-// ruled returns the targets that are sharded tables.
 func (l *Linter) ruled(targets []target) (found []target) {
 	for _, t := range targets {
 		if l.Connector.Lookup(t.schema, t.name) != nil {

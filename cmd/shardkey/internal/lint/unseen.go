@@ -45,7 +45,6 @@ func (l *Linter) prepared(text string, inner sqltoken.Token) (found []Finding) {
 	return found
 }
 
-// createSelect checks CREATE TABLE … SELECT.
 func (l *Linter) createSelect(s script) (found []Finding) {
 	for _, t := range l.ruled(s.creates()) {
 		if s.index("SELECT") >= t.end {

@@ -37,7 +37,6 @@ type Plan struct {
 	Keys []string `json:"keys"`
 }
 
-// key is a table with its key column.
 type key struct {
 	schema.ColumnOf
 	logical string
@@ -321,7 +320,6 @@ var planTemplate = template.Must(template.New("plan.sql").Funcs(template.FuncMap
 	"join": strings.Join, "comment": comment,
 }).Parse(planSQL))
 
-// comment makes each line a comment.
 func comment(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

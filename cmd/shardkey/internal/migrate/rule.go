@@ -31,7 +31,6 @@ func Read(ctx context.Context, conn *sql.Conn, others ...string) (s Source, err 
 	return s, err
 }
 
-// ruleTable is a logical table of a new rule.
 type ruleTable struct {
 	logical string
 	column  string
@@ -93,14 +92,12 @@ func NewRule(sources []Source, only ...string) Rule {
 
 func (r *Rule) leaveOut(name, why string) { r.LeftOut = append(r.LeftOut, LeftOut{name, why}) }
 
-// member is an actual table.
 type member struct {
 	source string
 	table  *schema.Table
 	parts  []part // of its name
 }
 
-// family is a logical table.
 type family struct {
 	logical string
 	members []member
@@ -157,7 +154,6 @@ func group(sources []Source) (list []*family) {
 	return append(list, names.list...)
 }
 
-// first is a table of the family.
 func (f *family) first() *schema.Table { return f.members[0].table }
 
 // names are those of the family's tables, each once.
@@ -170,7 +166,6 @@ func (f *family) names() (list []string) {
 	return list
 }
 
-// alike reports whether all tables have columns of the same names.
 func (f *family) alike() bool {
 	columns := func(t *schema.Table) (list []string) {
 		for _, c := range t.Columns {
@@ -223,7 +218,6 @@ var plainName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_-]*$`)
 // wrongName reports whether a name cannot stand in a rule as it is.
 func wrongName(name string) bool { return !plainName.MatchString(name) }
 
-// table is the family in the rule.
 func (f *family) table(column *schema.Column) ruleTable {
 	t := ruleTable{logical: f.logical, column: column.Name, count: len(f.members), names: map[string][]string{}}
 	for _, m := range f.members {

@@ -43,19 +43,16 @@ func found(s string, at int) int {
 	return at
 }
 
-// foundLast counts the bytes from a position.
 func foundLast(s string, at int) int {
 	steps.N += int64(len(s) - max(at, 0))
 	return at
 }
 
-// trimmed counts the bytes that are cut from s.
 func trimmed(s, rest string) string {
 	steps.N += int64(len(s)-len(rest)) + 1
 	return rest
 }
 
-// all counts the bytes of s.
 func all(s string) string {
 	steps.N += int64(len(s)) + 1
 	return s
