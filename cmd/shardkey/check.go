@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"
 )
@@ -133,9 +134,9 @@ func check(p *program, files []string, strict bool) error {
 		if nErrors == len(all.Rules) {
 			return // there is nothing but errors
 		}
-		fmt.Fprintf(w, "%s, %s", counted(nErrors, "error"), counted(nWarnings, "warning"))
+		fmt.Fprintf(w, "%s, %s", lint.Counted(nErrors, "error"), lint.Counted(nWarnings, "warning"))
 		if nNotes > 0 {
-			fmt.Fprintf(w, ", %s", counted(nNotes, "note"))
+			fmt.Fprintf(w, ", %s", lint.Counted(nNotes, "note"))
 		}
 		fmt.Fprintln(w)
 	}, failed)

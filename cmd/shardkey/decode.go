@@ -54,8 +54,7 @@ the rule can't be read.`,
   shardkey decode --range yesterday
   shardkey decode --range '2026-02-01 10:00..+30m' --tz Asia/Shanghai
   mysql -N -e 'SELECT order_id FROM t_order' | shardkey decode --rule rule.yaml`,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, args []string) error { return decode(p, c, f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return decode(p, c, f, args) },
 	}
 	f.declare(c)
 	fs := c.Flags()

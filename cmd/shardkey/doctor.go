@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/doctor"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
@@ -40,9 +41,8 @@ all of them. A database that doesn't answer is an error; doctor still checks the
 The exit status is 1 if there is an error or a warning.`,
 		Example: `  shardkey doctor --dsn env:SHOP_DSN
   shardkey doctor --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 -o json`,
-		Args:              cobra.ExactArgs(0),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return examine(p, c, f) },
+		Args: cobra.ExactArgs(0),
+		RunE: func(c *cobra.Command, _ []string) error { return examine(p, c, f) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
@@ -58,11 +58,7 @@ func examine(p *program, c *cobra.Command, f *doctorFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := ruleFile(c)
-	if err != nil {
-		return err
-	}
-	r, err := p.loadRule(file)
+	r, err := p.rule(c)
 	if err != nil {
 		return err
 	}
@@ -111,13 +107,6 @@ func (v doctorReport) print(w io.Writer, verbose bool) {
 		}
 		fmt.Fprintf(w, "  fix: %s\n", strings.Join(lines, "\n       "))
 	}
-	fmt.Fprintf(w, "%s, %s, %s; %s passed\n", counted(n[doctor.Error], "error"),
-		counted(n[doctor.Warning], "warning"), counted(n[doctor.Info], "info"), counted(n[doctor.OK], "check"))
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	fmt.Fprintf(w, "%s, %s, %s; %s passed\n", lint.Counted(n[doctor.Error], "error"),
+		lint.Counted(n[doctor.Warning], "warning"), lint.Counted(n[doctor.Info], "info"), lint.Counted(n[doctor.OK], "check"))
 }

@@ -64,7 +64,7 @@ func (p *program) database(text string) (d database, err error) {
 		d.name, text = m[1], m[2]
 	}
 	where := "--dsn"
-	if isReference(text) {
+	if strings.HasPrefix(text, "@") || variableDSN.MatchString(text) {
 		where += " " + text
 		if text, err = p.referred(text); err != nil {
 			return d, err
@@ -74,10 +74,6 @@ func (p *program) database(text string) (d database, err error) {
 		return d, usagef("%s: expected a DSN in go-sql-driver's form, user:password@tcp(127.0.0.1:3306)/shop", where)
 	}
 	return d, nil
-}
-
-func isReference(text string) bool {
-	return strings.HasPrefix(text, "@") || variableDSN.MatchString(text)
 }
 
 // referred reads the DSN from an environment variable, a file, or standard input.
@@ -180,8 +176,6 @@ func (d *database) address() string {
 	return fmt.Sprintf("%s(%s)/%s", d.config.Net, d.config.Addr, d.config.DBName)
 }
 
-func (d *database) withoutPassword() string { return d.config.User + "@" + d.address() }
-
 // read reads the schema of the database, and of the others on its server. It passes the
 // schema to use, with the connection.
 func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn, migrate.Source) error) error {
@@ -199,6 +193,6 @@ func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn
 	case d.config.DBName == "":
 		return usagef("--dsn: expected a database name after the last slash, found %s", d.address())
 	}
-	read.DSN = d.withoutPassword()
+	read.DSN = d.config.User + "@" + d.address() // without the password
 	return use(conn, read)
 }

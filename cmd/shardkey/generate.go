@@ -46,9 +46,8 @@ The exit status is 1 if there are no keys, or the worker ID can't be released.`,
 		Example: `  shardkey generate --table t_order -n 5
   shardkey generate --type UUID --prop version=7
   shardkey generate --table t_order | shardkey decode --rule rule.yaml`,
-		Args:              cobra.ExactArgs(0),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return generate(p, c, f) },
+		Args: cobra.ExactArgs(0),
+		RunE: func(c *cobra.Command, _ []string) error { return generate(p, c, f) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
@@ -121,10 +120,8 @@ func (f *generateFlags) keys(ctx context.Context, t *rule.Table) (v generatedKey
 func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *rule.Live, err error) {
 	if f.typ != "" {
 		r, err = f.typedRule()
-	} else if file, fileErr := ruleFile(c); fileErr != nil {
-		err = fileErr
 	} else {
-		r, err = p.loadRule(file)
+		r, err = p.rule(c)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -142,7 +139,11 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 }
 
 func (f *generateFlags) find(r *rule.Rule, live *rule.Live) (*rule.Table, error) {
-	if t := lookup(live, f.table); t != nil {
+	schema, table, qualified := strings.Cut(f.table, ".")
+	if !qualified {
+		schema, table = "", f.table
+	}
+	if t := live.Lookup(schema, table); t != nil {
 		return t, nil
 	}
 	return nil, fmt.Errorf("%s has no table %s; its tables are %s%s",
@@ -174,11 +175,4 @@ func (f *generateFlags) typedRule() (*rule.Rule, error) {
 		return nil, usagef("%s", trimPrefix(prop)) // without the place: the user has no rule file
 	}
 	return r, err
-}
-
-func lookup(live *rule.Live, name string) *rule.Table {
-	if schema, table, ok := strings.Cut(name, "."); ok {
-		return live.Lookup(schema, table)
-	}
-	return live.Lookup("", name)
 }

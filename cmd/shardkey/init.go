@@ -38,7 +38,6 @@ the converted rule doesn't load.`,
 		Example: `  shardkey init --dsn env:SHOP_DSN > rule.yaml
   shardkey init --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 > rule.yaml
   shardkey init --from application.yml > rule.yaml`,
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	fs := c.Flags()
 	dsnFlag(fs, &dsns)

@@ -17,10 +17,6 @@ type interval struct {
 	SQL   string `json:"sql"`
 }
 
-func (v interval) print(w io.Writer) {
-	fmt.Fprintf(w, "first  %s\nlast   %s\nfrom   %s\nuntil  %s\nsql    %s\n", v.First, v.Last, v.From, v.Until, v.SQL)
-}
-
 func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
 	zone := f.zone.Location
 	from, until, err := parseInterval(f.interval, p.clock.Now().In(zone))
@@ -39,7 +35,9 @@ func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
 		From: formatTime(from, zone), Until: formatTime(until, zone),
 		SQL: fmt.Sprintf("BETWEEN %d AND %d", first, last),
 	}
-	return p.answer(v, v.print, false)
+	return p.answer(v, func(w io.Writer) {
+		fmt.Fprintf(w, "first  %s\nlast   %s\nfrom   %s\nuntil  %s\nsql    %s\n", v.First, v.Last, v.From, v.Until, v.SQL)
+	}, false)
 }
 
 func parseInterval(text string, now time.Time) (from, until time.Time, err error) {

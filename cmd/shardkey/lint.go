@@ -52,7 +52,8 @@ The exit status is 1 if a statement is refused, unfilled or changed, or if its t
 computed at run time. It is 2 if a file or package can't be read, or a package has errors.`,
 		Example: `  shardkey lint --problems ./... migrations/
   shardkey lint --rule rule.yaml < schema.sql`,
-		RunE: func(c *cobra.Command, args []string) error { return p.lint(c, f, p.arguments(args)) },
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE:              func(c *cobra.Command, args []string) error { return p.lint(c, f, p.arguments(args)) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
@@ -72,11 +73,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	if len(args) == 0 {
 		return usagef("expected .sql files, directories or Go packages as arguments, found none")
 	}
-	file, err := ruleFile(c)
-	if err != nil {
-		return err
-	}
-	o, err := p.openOffline(file, "other", f.sqlMode) // the statements may be for any server
+	o, err := p.openOffline(c, "other", f.sqlMode) // the statements may be for any server
 	if err != nil {
 		return err
 	}
@@ -102,18 +99,16 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 			v.Findings = append(v.Findings, found)
 		}
 	}
-	err = p.answer(v, v.print, slices.ContainsFunc(v.Findings, lint.Finding.IsProblem))
+	err = p.answer(v, func(w io.Writer) {
+		for _, found := range v.Findings {
+			fmt.Fprintln(w, found)
+		}
+	}, slices.ContainsFunc(v.Findings, lint.Finding.IsProblem))
 	p.warn(v.Summary.String())
 	if w := v.Summary.Warnings; len(w) > 0 {
 		return usagef("%s", strings.Join(w, "\n"))
 	}
 	return err
-}
-
-func (v lintFindings) print(w io.Writer) {
-	for _, found := range v.Findings {
-		fmt.Fprintln(w, found)
-	}
 }
 
 // lintAll checks the files, directories and packages in args. It first reads the columns
@@ -132,7 +127,10 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 			}
 			files = append(files, found...)
 			if source, _ := filepath.Glob(filepath.Join(arg, "*.go")); len(source) > 0 {
-				patterns = append(patterns, asPattern(arg))
+				if !filepath.IsAbs(arg) && !strings.HasPrefix(arg, ".") {
+					arg = "./" + arg // as the go command wants it
+				}
+				patterns = append(patterns, arg)
 			} else if len(found) == 0 {
 				return fmt.Errorf("%s has no .sql files and no Go package", arg)
 			}
@@ -151,14 +149,6 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 		return nil
 	}
 	return l.Packages(patterns, tests)
-}
-
-// asPattern returns the go command's pattern for the package in a directory.
-func asPattern(dir string) string {
-	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
-		return dir
-	}
-	return "./" + dir
 }
 
 // progress prints the steps of a command that takes longer than two seconds.

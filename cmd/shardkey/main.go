@@ -185,6 +185,9 @@ rewritten, and checks databases against a rule.`,
 	root.AddCommand(versionCommand(p))
 	for _, c := range root.Commands() {
 		completeFlags(c)
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
 		run := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			p.running = true
@@ -289,9 +292,8 @@ func versionCommand(p *program) *cobra.Command {
 		Short: "print the version",
 		Long: `Use version in bug reports. It prints the version of shardkey and the version of Go that
 built it.`,
-		Example:           "  shardkey version -o json",
-		Args:              cobra.ExactArgs(0),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  shardkey version -o json",
+		Args:    cobra.ExactArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
 			return p.answer(v, func(w io.Writer) { fmt.Fprintln(w, v) }, false)

@@ -39,8 +39,7 @@ TABLE is a table, or the common name of tables that differ in the numbers after 
 default is the tables of --rule, or all tables with AUTO_INCREMENT.
 
 The exit status is 1 if the database or the rule can't be read.`,
-		Example:           "  shardkey migrate --dsn env:SHOP_DSN orders customer > migrate.sql",
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  shardkey migrate --dsn env:SHOP_DSN orders customer > migrate.sql",
 	}
 	fs := c.Flags()
 	dsnFlag(fs, &f.dsns)

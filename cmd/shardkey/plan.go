@@ -40,9 +40,8 @@ plan connects to no server. Flags replace the metadata that a program would quer
 The exit status is 1 if the statement is refused, or if lint would report a problem.`,
 		Example: `  shardkey plan 'INSERT INTO t_order (user_id) VALUES (?)'
   shardkey plan --rule rule.yaml < insert.sql`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, args []string) error { return plan(p, c, f, p.arguments(args)) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return plan(p, c, f, p.arguments(args)) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
@@ -101,11 +100,7 @@ func plan(p *program, c *cobra.Command, f *planFlags, args []string) error {
 		}
 		statement = strings.TrimSuffix(string(content), "\n")
 	}
-	file, err := ruleFile(c)
-	if err != nil {
-		return err
-	}
-	o, err := p.openOffline(file, f.server.chosen, f.sqlMode)
+	o, err := p.openOffline(c, f.server.chosen, f.sqlMode)
 	if err != nil {
 		return err
 	}

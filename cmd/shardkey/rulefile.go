@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -55,6 +56,15 @@ func defaultRuleFile() (string, error) {
 		return ruleDefault, nil
 	}
 	return "", usagef("no rule file: $%s is not set and ./%s does not exist", ruleVariable, ruleDefault)
+}
+
+// rule reads the rule file of a command.
+func (p *program) rule(c *cobra.Command) (*rule.Rule, error) {
+	file, err := ruleFile(c)
+	if err != nil {
+		return nil, err
+	}
+	return p.loadRule(file)
 }
 
 // loadRule reads a rule file. "-" is standard input.
@@ -154,8 +164,8 @@ func allTableNames(r *rule.Rule) (names []string) {
 // end. It returns "" if no table is similar, or if the names differ only in that number.
 func nearestTable(r *rule.Rule, name string) string {
 	base := strings.TrimRight(name, "0123456789_-")
-	word, distance := nearest(base, tableNames(r))
-	if word != "" && !strings.EqualFold(word, base) && distance <= max(1, len(base)/8) {
+	word := nearest.Word(base, tableNames(r))
+	if word != "" && !strings.EqualFold(word, base) && nearest.Distance(base, word) <= max(1, len(base)/8) {
 		return word + name[len(base):]
 	}
 	return ""
@@ -170,12 +180,12 @@ type offline struct {
 }
 
 // openOffline opens a rule file for a kind of server and a sql_mode. Both may be empty.
-func (p *program) openOffline(file, server, sqlMode string) (*offline, error) {
-	mode, err := parseMode(sqlMode)
+func (p *program) openOffline(c *cobra.Command, server, sqlMode string) (*offline, error) {
+	r, err := p.rule(c)
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.loadRule(file)
+	mode, err := parseMode(sqlMode)
 	if err != nil {
 		return nil, err
 	}
@@ -189,11 +199,11 @@ func (p *program) openOffline(file, server, sqlMode string) (*offline, error) {
 		dsn += "&sql_mode=" + url.QueryEscape("'"+sqlMode+"'")
 	}
 	quiet := driver.WithLogger(slog.New(slog.DiscardHandler))
-	db, c, err := driver.Open(dsn, driver.Config{Server: server}, driver.WithClock(p.clock), quiet)
+	db, connector, err := driver.Open(dsn, driver.Config{Server: server}, driver.WithClock(p.clock), quiet)
 	if err != nil {
 		return nil, err
 	}
-	return &offline{db, c, r, mode}, nil
+	return &offline{db, connector, r, mode}, nil
 }
 
 func (o *offline) linter() *lint.Linter {

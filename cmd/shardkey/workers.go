@@ -91,11 +91,7 @@ type workerIDRecord struct {
 }
 
 func workers(p *program, c *cobra.Command, f *workersFlags, args []string) error {
-	file, err := ruleFile(c)
-	if err != nil {
-		return err
-	}
-	r, err := p.loadRule(file)
+	r, err := p.rule(c)
 	if err != nil {
 		return err
 	}

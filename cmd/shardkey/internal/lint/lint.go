@@ -77,15 +77,16 @@ type Summary struct {
 // String returns the summary in one line, without the warnings.
 func (s Summary) String() string {
 	text := fmt.Sprintf("read %s and %s: %s on tables of the rule, %s into other tables",
-		counted(s.Packages, "Go package"), counted(s.Files, "SQL file"),
-		counted(s.Statements, "statement"), counted(s.OtherInserts, "INSERT"))
+		Counted(s.Packages, "Go package"), Counted(s.Files, "SQL file"),
+		Counted(s.Statements, "statement"), Counted(s.OtherInserts, "INSERT"))
 	if s.Unchecked > 0 {
-		text += fmt.Sprintf("; not checked: %s of ORMs and query builders that may store rows", counted(s.Unchecked, "call"))
+		text += fmt.Sprintf("; not checked: %s of ORMs and query builders that may store rows", Counted(s.Unchecked, "call"))
 	}
 	return text
 }
 
-func counted(n int, what string) string {
+// Counted returns a number with its unit, such as "2 errors".
+func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
