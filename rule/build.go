@@ -70,44 +70,36 @@ func (b *builder) makers() error {
 		}
 	}
 	for _, a := range b.spec.assigners {
-		if err := b.checkComponent(a, assignerKind); err != nil {
+		if _, err := b.add(a, assignerKind, &b.rule.assigners, b.rule.assignerAt); err != nil {
 			return err
 		}
-		key := strings.ToLower(a.name.text)
-		if other, dup := b.rule.assignerAt[key]; dup {
-			also := b.rule.assigners[other].name.position.also()
-			return b.file.errorAt(a.name, fmt.Sprintf("worker-ID assigner %q is defined twice%s", a.name.text, also))
-		}
-		b.rule.assignerAt[key] = len(b.rule.assigners)
-		b.rule.assigners = append(b.rule.assigners, a)
 	}
 	return nil
 }
 
 func (b *builder) addGenerator(g componentSpec) (int, error) {
-	if err := b.checkComponent(g, generatorKind); err != nil {
-		return 0, err
-	}
-	key := strings.ToLower(g.name.text)
-	if other, dup := b.rule.generatorAt[key]; dup {
-		also := b.rule.generators[other].name.position.also()
-		return 0, b.file.errorAt(g.name, fmt.Sprintf("key generator %q is defined twice%s; names are case-insensitive",
-			g.name.text, also))
-	}
-	b.rule.generators = append(b.rule.generators, g)
-	b.rule.generatorAt[key] = len(b.rule.generators) - 1
-	return b.rule.generatorAt[key], nil
+	return b.add(g, generatorKind, &b.rule.generators, b.rule.generatorAt)
 }
 
-func (b *builder) checkComponent(m componentSpec, kind registry.Kind) error {
+func (b *builder) add(m componentSpec, kind registry.Kind, list *[]componentSpec, at map[string]int) (int, error) {
+	key, name := strings.ToLower(m.name.text), m.name.text
+	other, dup := at[key]
 	switch {
-	case strings.TrimSpace(m.name.text) == "":
-		return b.file.errorAt(m.name, "expected a name, found an empty string")
+	case strings.TrimSpace(name) == "":
+		return 0, b.file.errorAt(m.name, "expected a name, found an empty string")
 	case m.typ.text == "" && m.ready == nil:
 		types := strings.Join(registry.Types(kind), ", ")
-		return b.file.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", m.name.text, types))
+		return 0, b.file.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", name, types))
+	case dup:
+		reason := fmt.Sprintf("%s %q is defined twice%s", kind, name, (*list)[other].name.position.also())
+		if kind == generatorKind {
+			reason += "; names are case-insensitive"
+		}
+		return 0, b.file.errorAt(m.name, reason)
 	}
-	return nil
+	at[key] = len(*list)
+	*list = append(*list, m)
+	return at[key], nil
 }
 
 func (b *builder) keyed() error {

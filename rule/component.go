@@ -101,17 +101,23 @@ func (l *Live) makeGenerator(i int, earlier map[componentKey]*component, e *comp
 		e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a)
 		return used.value.(spi.WorkerIDAssigner), nil
 	}
-	props, err := r.props(generatorKind, m, host)
+	defer func() { done = true }()
+	return makeComponent(r, generatorKind, m, host, e, spi.NewKeyGenerator)
+}
+
+// makeComponent sets e.value with the factory of a type.
+func makeComponent[T any](r *Rule, kind string, m componentSpec, host spi.Host, e *component,
+	factory func(typ string, props spi.Props) (T, error)) error {
+	props, err := r.props(kind, m, host)
 	if err != nil {
 		return err
 	}
-	generator, err := spi.NewKeyGenerator(m.typ.text, props)
-	done = true
+	value, err := factory(m.typ.text, props)
 	if err != nil {
-		return r.componentError(generatorKind, m, err)
+		return r.componentError(kind, m, err)
 	}
-	e.value = generator
-	return r.note(generatorKind, props, e)
+	e.value = value
+	return r.note(kind, props, e)
 }
 
 // undefinedAssigner returns an error at the property of the generator whose value is name.
@@ -141,17 +147,7 @@ func undefined(file, kind, list string, name word, makers []componentSpec) error
 }
 
 func (r *Rule) makeAssigner(i int, host spi.Host, e *component) error {
-	m := r.assigners[i]
-	props, err := r.props(assignerKind, m, host)
-	if err != nil {
-		return err
-	}
-	assigner, err := spi.NewWorkerIDAssigner(m.typ.text, props)
-	if err != nil {
-		return r.componentError(assignerKind, m, err)
-	}
-	e.value = assigner
-	return r.note(assignerKind, props, e)
+	return makeComponent(r, assignerKind, r.assigners[i], host, e, spi.NewWorkerIDAssigner)
 }
 
 // namedLogger returns a logger that adds the name in the rule to each record.
@@ -193,7 +189,9 @@ func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, er
 		if kind == generatorKind && p.isGene() {
 			continue
 		}
-		values[p.name.text] = p.given()
+		if values[p.name.text] = p.value; p.list != nil {
+			values[p.name.text] = p.list
+		}
 	}
 	props, err := spi.NewProps(values, host)
 	if err != nil {

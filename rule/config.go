@@ -162,7 +162,7 @@ func New(cfg Config) (*Rule, error) {
 		}
 		s.assigners = append(s.assigners, m)
 	}
-	return build(&file{name: "rule"}, s)
+	return build(newFile("rule", source{}), s)
 }
 
 func (k KeyConfig) strategy(at position) (*keyStrategySpec, error) {

@@ -81,7 +81,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 	for _, item := range list.Content {
 		rule := resolve(item)
 		switch tag := rule.ShortTag(); {
-		case isSharding(tag):
+		case strings.EqualFold(tag, "!SHARDING"), strings.HasSuffix(tag, ".YamlShardingRuleConfiguration"):
 			if err := rd.sharding(rule, form5); err != nil {
 				return err
 			}
@@ -95,10 +95,6 @@ func (rd *reader) rules(n *yaml.Node) error {
 		}
 	}
 	return nil
-}
-
-func isSharding(tag string) bool {
-	return strings.EqualFold(tag, "!SHARDING") || strings.HasSuffix(tag, ".YamlShardingRuleConfiguration")
 }
 
 // form is one of the formats of a sharding rule.

@@ -26,7 +26,7 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	rd := &reader{file: &file{name: name, source: from}, json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
+	rd := &reader{file: newFile(name, from), json: bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))}
 	if who := writers(mode); who != "" {
 		rd.file.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
 			"sent; run chmod go-w", who))

@@ -19,8 +19,8 @@ type node struct {
 // "dataSource.table" or "dataSource.schema.table".
 func dataNodes(text string, yield func(node) error) error {
 	literal := false
-	if kind, rest, ok := rowExpressionKind(text); ok {
-		switch kind {
+	if kind, rest, ok := strings.Cut(strings.TrimSpace(text), ">"); ok && strings.HasPrefix(kind, "<") {
+		switch kind = strings.ToUpper(kind[1:]); kind {
 		case "GROOVY", "ESPRESSO":
 		case "LITERAL":
 			literal = true
@@ -54,16 +54,6 @@ func dataNodes(text string, yield func(node) error) error {
 		}
 	}
 	return nil
-}
-
-// rowExpressionKind splits an expression that begins with <KIND> into the kind and the rest.
-func rowExpressionKind(text string) (kind, rest string, ok bool) {
-	text = strings.TrimSpace(text)
-	if !strings.HasPrefix(text, "<") {
-		return "", text, false
-	}
-	kind, rest, ok = strings.Cut(text[1:], ">")
-	return strings.ToUpper(kind), rest, ok
 }
 
 func parseNode(text string) (node, error) {
@@ -213,8 +203,9 @@ var wildcards = regexp.MustCompile(`\$\{\s*(\*|[-_yMdHms]+)\s*\}`)
 // inlineParts returns the strings of each part of an item.
 func inlineParts(item string) ([][]string, error) {
 	marked := wildcards.ReplaceAllStringFunc(item, func(expr string) string {
-		if inner := strings.TrimSpace(expr[2 : len(expr)-1]); isWildcard(inner) {
-			return wildcard(inner)
+		inner := strings.TrimSpace(expr[2 : len(expr)-1])
+		if _, isDate := dateExpr(inner); inner == "*" || isDate && inner[0] != '_' {
+			return wildMark + inner + wildMark
 		}
 		return expr
 	})

@@ -268,15 +268,11 @@ func (r *Rule) checkDatabases() error {
 	if reason == "" {
 		return nil
 	}
-	for _, a := range r.assigners {
-		if a.needsOneDatabase() {
-			return r.ownDatabaseError(assignerKind, a, reason)
-		}
+	if i := slices.IndexFunc(r.assigners, componentSpec.needsOneDatabase); i >= 0 {
+		return r.ownDatabaseError(assignerKind, r.assigners[i], reason)
 	}
-	for _, g := range r.generators {
-		if g.needsOneDatabase() {
-			return r.ownDatabaseError(generatorKind, g, reason)
-		}
+	if i := slices.IndexFunc(r.generators, componentSpec.needsOneDatabase); i >= 0 {
+		return r.ownDatabaseError(generatorKind, r.generators[i], reason)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	lines := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if isMerge(key) {
+		if key.ShortTag() == "!!merge" {
 			more, err := rd.merge(value)
 			if err != nil {
 				return nil, err
@@ -204,11 +204,6 @@ func resolve(n *yaml.Node) *yaml.Node {
 		n = n.Alias
 	}
 	return n
-}
-
-func isMerge(key *yaml.Node) bool {
-	return key.Kind == yaml.ScalarNode && key.Value == "<<" &&
-		key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
 // isNull reports whether n is null, also with a tag, for example an item "- !SHARDING" without a

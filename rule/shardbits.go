@@ -77,7 +77,7 @@ func (g *ShardBits) String() string {
 func (b *builder) genes() error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
-		m := b.maker(t)
+		m := &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
 		if m.geneColumn != "" {
 			if err := b.gene(t, b.specs[i], m); err != nil {
 				return err
@@ -103,7 +103,7 @@ func (m *componentSpec) readGene(g spi.KeyGenerator) error {
 		return nil
 	}
 	most := maxGeneBits
-	if m.isSnowflake() {
+	if slices.Contains([]string{"SNOWFLAKE", "SNOWFLAKE_RING", "LEAF_SNOWFLAKE"}, strings.ToUpper(m.typ.text)) {
 		most = min(most, mathbits.Len64(uint64(m.sequences()))-1)
 	}
 	m.geneColumn = strings.TrimSpace(column.value.Reveal())
@@ -127,11 +127,6 @@ func (m *componentSpec) readGene(g spi.KeyGenerator) error {
 	}
 	m.geneBits = n
 	return nil
-}
-
-// isSnowflake reports whether the keys have a layout with a sequence.
-func (m *componentSpec) isSnowflake() bool {
-	return slices.Contains([]string{"SNOWFLAKE", "SNOWFLAKE_RING", "LEAF_SNOWFLAKE"}, strings.ToUpper(m.typ.text))
 }
 
 func (b *builder) gene(t *Table, own *tableSpec, m *componentSpec) error {

@@ -157,14 +157,6 @@ func (s *Sharding) String() string {
 	return s.text
 }
 
-// shard sets the Sharding of a table that has these actual tables.
-func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
-	t.Sharding = &Sharding{logical: t.Logical}
-	if err := b.sharding(spec, t, t.Sharding, nodes); err != nil {
-		t.Sharding = &Sharding{logical: t.Logical, Err: err}
-	}
-}
-
 func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
 	e := b.file.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 	e.Err = cause

@@ -25,6 +25,10 @@ type file struct {
 	compared int             // words that warnings were compared with, to suggest the nearest
 }
 
+func newFile(name string, from source) *file {
+	return &file{name: name, source: from, warned: map[string]bool{}}
+}
+
 func (f *file) errorAt(w word, reason string, right ...string) *Error {
 	return errorAt(f.name, w, reason, right...)
 }
@@ -43,11 +47,7 @@ func (f *file) warn(w word, reason string, right ...string) {
 // warnOnce is like warn, but records a warning about the same place only once. Many tables may use
 // the same default.
 func (f *file) warnOnce(w word, reason string, right ...string) {
-	key := fmt.Sprintf("%v %s", w.position, reason)
-	if !f.warned[key] {
-		if f.warned == nil {
-			f.warned = map[string]bool{}
-		}
+	if key := fmt.Sprintf("%v %s", w.position, reason); !f.warned[key] {
 		f.warned[key] = true
 		f.warn(w, reason, right...)
 	}
@@ -56,15 +56,10 @@ func (f *file) warnOnce(w word, reason string, right ...string) {
 // warnOf records e as a warning, unless there is one of the same place. Many tables may use the same
 // algorithm.
 func (f *file) warnOf(e *Error) {
-	key := fmt.Sprintf("%d:%d %s", e.Line, e.Column, e.Path)
-	if f.warned[key] {
-		return
+	if key := fmt.Sprintf("%d:%d %s", e.Line, e.Column, e.Path); !f.warned[key] {
+		f.warned[key] = true
+		f.warnings = append(f.warnings, e)
 	}
-	if f.warned == nil {
-		f.warned = map[string]bool{}
-	}
-	f.warned[key] = true
-	f.warnings = append(f.warnings, e)
 }
 
 // scope is one sharding rule. Its default strategy applies to its own tables. Generators and
@@ -123,12 +118,4 @@ type propSpec struct {
 	written  spi.Secret
 	fromEnv  bool
 	plain    bool // a Config has it as a string, which package fmt can print
-}
-
-// given returns the property's value for [spi.NewProps].
-func (p propSpec) given() any {
-	if p.list != nil {
-		return p.list
-	}
-	return p.value
 }

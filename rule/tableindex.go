@@ -38,11 +38,6 @@ type owner struct {
 // none is the index of a table without a key column.
 const none int32 = -1
 
-// newTableIndex returns empty names with space for this number of tables.
-func newTableIndex(tables int) tableIndex {
-	return tableIndex{first: make(map[string]owner, tables), more: map[string][]owner{}, bySchema: map[[2]string]int32{}, shapes: map[string]owner{}}
-}
-
 // add adds an owner of a name, and reports whether it is new. If a statement that uses the name
 // could also mean another owner, add returns that owner, and clash is true.
 func (n *tableIndex) add(schema, name string, table int32) (other owner, clash, isNew bool) {
@@ -240,23 +235,12 @@ var dateDigits = map[string]string{
 
 var dateParts = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
 
-// isWildcard reports whether the expression between ${ and } is a wildcard: "*" or a date pattern.
-func isWildcard(expr string) bool {
-	if expr == "*" {
-		return true
-	}
-	_, isDate := dateExpr(expr)
-	return isDate && expr[0] != '_'
-}
-
 // dateExpr translates a date pattern to a regular expression.
 func dateExpr(letters string) (expr string, ok bool) {
 	_, ok = sharding.DateLayout(letters)
 	expr = dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] })
 	return expr, ok && letters != ""
 }
-
-func wildcard(expr string) string { return wildMark + expr + wildMark }
 
 func isPattern(name string) bool { return strings.Contains(name, wildMark) }
 

@@ -17,7 +17,8 @@ func (b *builder) tables() error {
 	}
 	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
 	b.rule.nodes = make([]written, 0, count)
-	b.rule.index = newTableIndex(count)
+	b.rule.index = tableIndex{first: make(map[string]owner, count), more: map[string][]owner{},
+		bySchema: map[[2]string]int32{}, shapes: map[string]owner{}}
 	b.logical = make(map[string]*word, count)
 	for _, sc := range b.spec.scopes {
 		if sc.defMaker != nil {
@@ -179,7 +180,10 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		return b.file.errorAt(spec.nodesOrName(), fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, err))
 	}
 	if sharded {
-		b.shard(spec, t, nodes)
+		t.Sharding = &Sharding{logical: t.Logical}
+		if err := b.sharding(spec, t, t.Sharding, nodes); err != nil {
+			t.Sharding = &Sharding{logical: t.Logical, Err: err}
+		}
 	}
 	if len(schemas) == 0 {
 		return b.claimLogical(spec, index, claim)

@@ -154,10 +154,6 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			why))
 }
 
-func (b *builder) maker(t *Table) *componentSpec {
-	return &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
-}
-
 // sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
 // determines.
 func (m *componentSpec) sequences() int64 {

@@ -141,7 +141,9 @@ func (p *parser) expected(want string) *node {
 	switch token := p.peek(); {
 	case token == "":
 		return p.wrong("expected } after ${")
-	case want != "a value" && slices.Contains(foreignOperators, token), want == "a value" && isForeignValue(token):
+	case want != "a value" && slices.Contains(foreignOperators, token),
+		// Groovy's names may have letters beyond ASCII.
+		want == "a value" && (slices.Contains(foreignValues, token) || token[0] >= utf8.RuneSelf):
 		return p.fail("%q is not supported", Clip(token))
 	default:
 		return p.wrong("expected %s, found %q", want, Clip(token))
@@ -304,12 +306,6 @@ func (p *parser) arguments(name string, count [2]int) []*node {
 		p.fail("%s() with %d arguments is not supported", name, len(args))
 	}
 	return args
-}
-
-// isForeignValue reports whether a token begins a value that isn't supported. Groovy's names may have
-// letters beyond ASCII.
-func isForeignValue(token string) bool {
-	return slices.Contains(foreignValues, token) || token[0] >= utf8.RuneSelf
 }
 
 // list reads expressions separated by commas, up to the closing bracket end.
