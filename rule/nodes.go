@@ -224,8 +224,7 @@ func notExpanded(item string, err error) error {
 	if errors.Is(err, expr.ErrTooMany) {
 		return errTooManyNodes
 	}
-	var e *expr.Error
-	if errors.As(err, &e) && e.Offset >= 0 {
+	if e, ok := errors.AsType[*expr.Error](err); ok && e.Offset >= 0 {
 		return fmt.Errorf("cannot expand %q: %w; write a range (${0..15}), a list (${['a','b']}), a quoted string (${'x'}), "+
 			"${*} for any number or a date (${yyyyMM})", expr.Clip(shown(item)), err)
 	}

@@ -195,8 +195,7 @@ func (a algorithm) texts() map[string]string {
 
 // wordOf returns the property that err is about, or the algorithm's name if err names no property.
 func (a algorithm) wordOf(err error) word {
-	var e *sharding.NotUnderstoodError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sharding.NotUnderstoodError](err); ok {
 		if w, ok := a.props[e.Prop]; ok {
 			return w
 		}

@@ -278,8 +278,7 @@ func (a *assigner) put(ctx context.Context, workerID int64, prev, next Record) (
 	bounded, cancel := context.WithTimeout(ctx, a.opTimeout())
 	defer cancel()
 	swapped, err := a.store.CompareAndSet(bounded, workerID, prev, next)
-	var foreign *ForeignRecordError
-	if errors.As(err, &foreign) {
+	if isForeign(err) {
 		a.addWarning(workerID, err.Error())
 		return false, false, nil
 	}

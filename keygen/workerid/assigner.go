@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -21,6 +22,8 @@ var (
 	_ spi.WorkerIDAssigner = (*assigner)(nil)
 	_ spi.Describer        = (*assigner)(nil)
 	_ spi.HealthReporter   = (*assigner)(nil)
+	_ spi.WorkerIDLister   = (*assigner)(nil)
+	_ sqlstate.Keeper      = (*assigner)(nil)
 )
 
 // assigner leases worker IDs from a [Store]. Each lease renews itself in its own goroutine until it
@@ -166,6 +169,9 @@ func (a *assigner) forget(l *lease) {
 	defer a.mu.Unlock()
 	delete(a.leases, l)
 }
+
+// Store returns the store, for tests of databases of several servers.
+func (a *assigner) Store() Store { return a.store }
 
 // Describe returns the store, the namespace, the intervals and the held worker IDs.
 func (a *assigner) Describe() string {

@@ -36,7 +36,7 @@ func (l *lease) sleep(ctx context.Context, d time.Duration) error {
 			return err
 		}
 		now := clock.Now()
-		if l.copied() != nil || clockWasSet(last, now) {
+		if l.copied() != nil || wasSet(now.Round(0).Sub(last.Round(0)), now.Sub(last)) {
 			return nil
 		}
 		last = now
@@ -44,9 +44,5 @@ func (l *lease) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// clockWasSet compares the time that passed by the wall clock with the monotonic clock.
-func clockWasSet(from, to time.Time) bool {
-	return wasSet(to.Round(0).Sub(from.Round(0)), to.Sub(from))
-}
-
+// wasSet compares the time that passed by the wall clock with the monotonic clock.
 func wasSet(wall, passed time.Duration) bool { return (wall - passed).Abs() > stepMost }

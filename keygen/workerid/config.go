@@ -130,6 +130,6 @@ func newSQL(p spi.Props) (spi.WorkerIDAssigner, error) {
 		return nil, &spi.PropError{Name: "dsn", Want: want}
 	}
 	return NewAssigner(p, func(namespace string) (Store, Info, error) {
-		return NewSQLStore(dsn.Reveal(), table, namespace)
+		return newSQLStore(dsn.Reveal(), table, namespace)
 	})
 }

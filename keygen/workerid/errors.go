@@ -32,6 +32,11 @@ func (e *ForeignRecordError) Error() string {
 
 func (e *ForeignRecordError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 
+func isForeign(err error) bool {
+	_, is := errors.AsType[*ForeignRecordError](err)
+	return is
+}
+
 // leaseLost returns the error if another owner may have the worker ID. It wraps
 // [spi.ErrLeaseLost] and why.
 func leaseLost(workerID int64, why error) error {
@@ -55,8 +60,7 @@ func kindOf(err error) string {
 		stats.Kind{Err: spi.ErrNoWorkerID, Name: "no-worker-id"},
 		stats.Kind{Err: errClock, Name: "clock"},
 		stats.Kind{Err: spi.ErrStore, Name: "store"})
-	var foreign *ForeignRecordError
-	if kind == "store" && errors.As(err, &foreign) {
+	if kind == "store" && isForeign(err) {
 		return "foreign-record"
 	}
 	return kind

@@ -24,6 +24,7 @@ type (
 
 var (
 	NewFileStore = newFileStore
+	NewSQLStore  = newSQLStore
 	TableDDL     = tableDDL
 	ErrClock     = errClock
 )

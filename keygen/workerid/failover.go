@@ -188,8 +188,7 @@ func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string
 
 // isNotNoted reports whether the error of a note is permanent. Health then has a warning.
 func (a *assigner) isNotNoted(err error) bool {
-	var foreign *ForeignRecordError
-	if errors.Is(err, errNotNoted) || errors.As(err, &foreign) || mysqldb.IsRefused(err) {
+	if errors.Is(err, errNotNoted) || isForeign(err) || mysqldb.IsRefused(err) {
 		a.notNoted.Store(&err)
 		return true
 	}

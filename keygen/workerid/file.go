@@ -50,8 +50,8 @@ var errNotRegular = errors.New("expected a regular file")
 // isn't regular, or belongs to another user. Other worker IDs are available then. If the file
 // doesn't exist, the error is about the directory, and all worker IDs have it.
 func (s *fileStore) odd(workerID int64, err error) error {
-	var at *fs.PathError
-	if !errors.As(err, &at) {
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
 		return err
 	}
 	_, statErr := os.Lstat(at.Path)
@@ -150,8 +150,7 @@ func (s *fileStore) List(ctx context.Context) ([]Entry, error) {
 			continue
 		}
 		r, err := s.read(id)
-		var foreign *ForeignRecordError
-		if err != nil && !errors.As(err, &foreign) {
+		if err != nil && !isForeign(err) {
 			return nil, err
 		}
 		entries = append(entries, Entry{WorkerID: id, Record: r, Err: err})

@@ -189,10 +189,6 @@ func (a *assigner) Health() spi.Health {
 	return h
 }
 
-var (
-	_ spi.WorkerIDLister = (*assigner)(nil)
-)
-
 // ListWorkerIDs reads the records of the namespace.
 func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
 	defer guard.Recover(&err, "the store of worker IDs")

@@ -345,8 +345,7 @@ func (l *lease) checkClocks(ctx context.Context, until int64) error {
 
 // readError returns the error of a lost lease for a foreign record, because it can't be renewed.
 func (l *lease) readError(op string, err error) error {
-	var foreign *ForeignRecordError
-	if errors.As(err, &foreign) {
+	if isForeign(err) {
 		return leaseLost(l.workerID, err)
 	}
 	return l.storeError(op, err)

@@ -39,11 +39,11 @@ const maxConns = 4
 // renew, thousands of processes hold no idle connections.
 const maxIdle = 15 * time.Second
 
-// NewSQLStore returns a [Store] that keeps records in a table of the database that dsn names, in
+// newSQLStore returns a [Store] that keeps records in a table of the database that dsn names, in
 // the form of go-sql-driver/mysql. The table may be qualified with a schema, and is created if it
 // is missing. The store has its own small connection pool, so its writes are never part of the
 // application's transactions. The error is a [*spi.PropError].
-func NewSQLStore(dsn, table, namespace string) (Store, Info, error) {
+func newSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	config, err := mysqldb.ParseDSN("dsn", dsn, "user:pass@tcp(127.0.0.1:3306)/app")
 	if err != nil {
 		return nil, Info{}, err
@@ -112,7 +112,7 @@ func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry
 	for rows.Next() {
 		var id int64
 		var row recordRow
-		if err := rows.Scan(append([]any{&id}, row.fields()...)...); err != nil {
+		if err := rows.Scan(&id, &row.owner, &row.reservedUntil, &row.freeFrom, &row.holder, &row.since); err != nil {
 			return nil, err
 		}
 		if seen[id] {
@@ -226,10 +226,6 @@ type recordRow struct {
 	reservedUntil, freeFrom, since sql.NullInt64
 }
 
-func (r *recordRow) fields() []any {
-	return []any{&r.owner, &r.reservedUntil, &r.freeFrom, &r.holder, &r.since}
-}
-
 func (r *recordRow) record(workerID int64) (Record, error) {
 	record := Record{
 		Owner: r.owner.String, ReservedUntil: r.reservedUntil.Int64, FreeFrom: r.freeFrom.Int64,
@@ -240,8 +236,6 @@ func (r *recordRow) record(workerID int64) (Record, error) {
 	}
 	return record, nil
 }
-
-var _ sqlstate.Keeper = (*assigner)(nil)
 
 // SQLState returns the table of a SQL store.
 func (a *assigner) SQLState() []sqlstate.Table {
@@ -257,7 +251,7 @@ func (a *assigner) SQLState() []sqlstate.Table {
 
 const defaultTable = "shardkey_worker"
 
-// columns are the columns of a record, in the order of recordRow.fields.
+// columns are the columns of a record, in the order in which query scans them.
 const columns = "owner, reserved_until, free_from, holder, since"
 
 // tableDDL returns the statement that creates the table. It doesn't quote the name.
@@ -316,8 +310,7 @@ func (s *sqlStore) columnError(err error) error {
 		mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
 		return s.tableError(err)
 	case mysqldb.ErrTableDenied, mysqldb.ErrColumnDenied:
-		var known *tableError
-		if !errors.As(err, &known) {
+		if _, known := errors.AsType[*tableError](err); !known {
 			return &tableError{Table: s.table, Grant: true, Err: err}
 		}
 	}

@@ -68,8 +68,7 @@ func (c *Cluster) open(start func() error) error {
 		return nil
 	}
 	c.Close()
-	var m *testserver.MissingError
-	if errors.As(err, &m) {
+	if m, ok := errors.AsType[*testserver.MissingError](err); ok {
 		return &testserver.MissingError{Program: m.Program, Remedy: m.Remedy} // a server elsewhere doesn't help
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/shardkey/shardkey/internal/test/engines"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // swaps records the swaps of the records of a few worker IDs. The n-th record of each, counted
@@ -150,10 +152,14 @@ func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
 }
 
 func (r *swapRace) open(node *testserver.Server, params string) workerid.Store {
-	store, _, err := workerid.NewSQLStore(node.DSN()+"ids"+params, "shardkey_worker", "orders")
+	props, err := spi.NewProps(map[string]any{
+		"dsn": spi.NewSecret(node.DSN() + "ids" + params), "namespace": "orders",
+	}, spi.Host{})
+	r.must("make the properties", err)
+	assigner, err := spi.NewWorkerIDAssigner("SQL", props)
 	r.must("open the store", err)
-	r.t.Cleanup(func() { store.Close() })
-	return store
+	r.t.Cleanup(func() { assigner.(io.Closer).Close() })
+	return assigner.(interface{ Store() workerid.Store }).Store()
 }
 
 func (r *swapRace) list(node int, params string) []workerid.Entry {

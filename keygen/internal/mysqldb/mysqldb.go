@@ -183,8 +183,7 @@ func serverID(v map[string]string) string {
 
 // Number returns the number of the server error in err's chain, or 0 if there is none.
 func Number(err error) uint16 {
-	var server *mysql.MySQLError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return server.Number
 	}
 	return 0

@@ -154,8 +154,7 @@ func (c *conversion) print() ([]byte, error) {
 		return nil, &rule.Error{File: c.file, Line: 1, Column: 1, Reason: err.Error(), Err: err}
 	}
 	_, err := rule.Parse("rule.yaml", out.Bytes())
-	var e *rule.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*rule.Error](err); ok {
 		return out.Bytes(), c.inFile(*e, root, out.Bytes())
 	}
 	return out.Bytes(), err
