@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	_ "github.com/go-sql-driver/mysql"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -85,17 +85,29 @@ func (c *Cluster) openForTest(t testing.TB, name string, start func() error) {
 	t.Cleanup(c.Close)
 }
 
+// await calls ready until it returns nil, for as long as patience.
+func await(ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %w", patience, err)
+		}
+	}
+}
+
 // Run runs statements one by one on a SQL server or proxy. The DSN is in go-sql-driver's form.
 func Run(dsn string, statements ...string) error {
-	cfg, err := mysql.ParseDSN(dsn)
+	db, err := sql.Open("mysql", dsn)
 	if err != nil {
 		return err
 	}
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return err
-	}
-	db := sql.OpenDB(connector)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, statement := range statements {
@@ -124,14 +136,6 @@ func StartHAProxy(t testing.TB, backends ...*testserver.Server) *HAProxy {
 	t.Cleanup(s.Close)
 	h.Server = s
 	return h
-}
-
-// haproxy starts haproxy as a server of the cluster. check is a configuration line with the
-// health check of the back ends.
-func (c *Cluster) haproxy(check string, backends ...*testserver.Server) (h *HAProxy, err error) {
-	h = &HAProxy{backends: backends}
-	h.Server, err = c.startOne(h.recipe(check))
-	return h, err
 }
 
 // Enable enables or disables a back end. Disabling cuts its connections.
@@ -182,6 +186,8 @@ func (h *HAProxy) say(command string) error {
 
 func (h *HAProxy) socket(s *testserver.Server) string { return filepath.Join(s.Dir(), "admin") }
 
+// recipe returns the recipe of a haproxy. check is a configuration line with the health check of the
+// back ends.
 func (h *HAProxy) recipe(check string) testserver.Recipe {
 	return testserver.Recipe{
 		Name:    "haproxy",

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
@@ -66,7 +65,8 @@ func (g *Galera) start(nodes int) error {
 		return err
 	}
 	var err error
-	g.Proxy, err = g.haproxy("option mysql-check user haproxy", g.Nodes...)
+	g.Proxy = &HAProxy{backends: g.Nodes}
+	g.Proxy.Server, err = g.startOne(g.Proxy.recipe("option mysql-check user haproxy"))
 	return err
 }
 
@@ -88,34 +88,19 @@ func (g *Galera) AwaitAll() error { return g.await(nil) }
 func (g *Galera) AwaitWithout(away *testserver.Server) error { return g.await(away) }
 
 func (g *Galera) await(away *testserver.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	size := len(g.Nodes)
 	if away != nil {
 		size--
 	}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		var err error
-		var missing *testserver.Server
-		for i, node := range g.Nodes {
-			if node == away {
-				continue
-			}
-			if e := isSynced(ctx, node, size); e != nil {
-				err, missing = fmt.Errorf("node %d: %w", i, e), node
-			}
+	for i, node := range g.Nodes {
+		if node == away {
+			continue
 		}
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%d nodes are not together within %v: %w; its log ends with\n%s", size, patience, err, missing.LogTail())
+		if err := await(func(ctx context.Context) error { return isSynced(ctx, node, size) }); err != nil {
+			return fmt.Errorf("node %d isn't together with %d others: %w; its log ends with\n%s", i, size-1, err, node.LogTail())
 		}
 	}
+	return nil
 }
 
 // galeraTransfer is the state transfer method, a script that the server runs on both sides. The

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
@@ -71,29 +70,18 @@ func (r *Replication) Promote() error {
 
 // awaitApplied returns when the replica has applied everything that it received.
 func (r *Replication) awaitApplied() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	db, err := sql.Open("mysql", r.Replica.DSN())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
+	return await(func(ctx context.Context) error {
 		status, err := row(ctx, db, "SHOW REPLICA STATUS")
-		if err != nil {
-			return err
+		if err == nil && !strings.Contains(status["Replica_SQL_Running_State"], "has read all relay log") {
+			err = fmt.Errorf("the replica has not applied what it received: %s", status["Last_SQL_Error"])
 		}
-		if strings.Contains(status["Replica_SQL_Running_State"], "has read all relay log") {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the replica has not applied what it received within %v: %s", patience, status["Last_SQL_Error"])
-		}
-	}
+		return err
+	})
 }
 
 // row returns the only row of a query's result, by column name.

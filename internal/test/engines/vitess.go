@@ -124,8 +124,12 @@ func (v *Vitess) prepare(s *testserver.Server, program string) error {
 		}
 	}
 	// The cache is in a home directory that the user may not have access to.
-	if err := copyProgram(filepath.Join(s.Dir(), "vtcombo"), program); err != nil || os.Getuid() != 0 {
-		return err
+	out, err := exec.Command("install", "-m", "755", program, filepath.Join(s.Dir(), "vtcombo")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("install vtcombo: %w\n%s", err, out)
+	}
+	if os.Getuid() != 0 {
+		return nil
 	}
 	if err := os.Chmod(s.Dir(), 0o711); err != nil {
 		return err
@@ -136,25 +140,6 @@ func (v *Vitess) prepare(s *testserver.Server, program string) error {
 		}
 		return err
 	})
-}
-
-func copyProgram(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(out, in); err == nil {
-		err = out.Chmod(0o755) // with any umask
-	}
-	if closeErr := out.Close(); err == nil {
-		err = closeErr
-	}
-	return err
 }
 
 func (v *Vitess) command(s *testserver.Server) (*exec.Cmd, error) {
@@ -216,13 +201,13 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 	if path := os.Getenv(envVTCombo); path != "" {
 		return path, nil
 	}
-	cache, err := os.UserCacheDir()
+	cache, err := testserver.CacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "shardkey", "servers", "vitess-"+vitessVersion)
+	dir := filepath.Join(cache, "vitess-"+vitessVersion)
 	path = filepath.Join(dir, "vtcombo")
-	if executable(path) {
+	if testserver.Executable(path) {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -234,7 +219,7 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 		return "", err
 	}
 	defer unlock()
-	if executable(path) {
+	if testserver.Executable(path) {
 		return path, nil
 	}
 	if err := compileVTCombo(path+".new", progress); err != nil {
@@ -265,8 +250,3 @@ func compileVTCombo(path string, progress io.Writer) error {
 }
 
 var downloading = regexp.MustCompile(`(?m)^go: downloading .*\n`)
-
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&0o111 != 0
-}

@@ -101,10 +101,8 @@ type Result struct {
 	AffectedErr  error
 }
 
-// LastInsertId implements driver.Result.
 func (r Result) LastInsertId() (int64, error) { return r.ID, nil }
 
-// RowsAffected implements driver.Result.
 func (r Result) RowsAffected() (int64, error) { return r.Affected, r.AffectedErr }
 
 func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
@@ -177,7 +175,6 @@ func (s *Server) add(n *int, by int) {
 	*n += by
 }
 
-// Connect implements driver.Connector.
 func (s *Server) Connect(context.Context) (driver.Conn, error) {
 	c := &conn{s}
 	if s.Quiet {
@@ -205,13 +202,11 @@ func (s *Server) Connect(context.Context) (driver.Conn, error) {
 // Driver returns a driver without OpenConnector. Its connections are connections of the server.
 func (s *Server) Driver() driver.Driver { return Driver{s} }
 
-// Close implements io.Closer.
 func (s *Server) Close() error { s.add(&s.Closed, 1); return nil }
 
 // Driver opens connections of a server, with any name.
 type Driver struct{ Server *Server }
 
-// Open implements driver.Driver.
 func (d Driver) Open(name string) (driver.Conn, error) {
 	_, _ = d.Server.note("open %s", name)
 	return d.Server.Connect(context.Background())
@@ -318,7 +313,6 @@ type Rows struct {
 // Row returns a result of one row with these values.
 func Row(values ...driver.Value) *Rows { return &Rows{Values: [][]driver.Value{values}} }
 
-// Columns implements driver.Rows.
 func (r *Rows) Columns() []string {
 	if r.Names == nil && len(r.Values) > 0 {
 		return make([]string, len(r.Values[0]))
@@ -326,7 +320,6 @@ func (r *Rows) Columns() []string {
 	return r.Names
 }
 
-// Close implements driver.Rows.
 func (r *Rows) Close() error {
 	if r.OnClose != nil {
 		r.OnClose()
@@ -334,7 +327,6 @@ func (r *Rows) Close() error {
 	return nil
 }
 
-// Next implements driver.Rows.
 func (r *Rows) Next(dest []driver.Value) error {
 	if r.read == len(r.Values) {
 		return io.EOF
@@ -344,10 +336,8 @@ func (r *Rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// HasNextResultSet implements driver.RowsNextResultSet.
 func (r *Rows) HasNextResultSet() bool { return r.Another != nil }
 
-// NextResultSet implements driver.RowsNextResultSet.
 func (r *Rows) NextResultSet() error {
 	if r.Another == nil {
 		return io.EOF
@@ -358,7 +348,6 @@ func (r *Rows) NextResultSet() error {
 	return nil
 }
 
-// ColumnTypeDatabaseTypeName implements driver.RowsColumnTypeDatabaseTypeName.
 func (r *Rows) ColumnTypeDatabaseTypeName(int) string { return "FAKE" }
 
 type noRows struct{}

@@ -133,10 +133,10 @@ func MayStart(t testing.TB) {
 // Started skips or fails the test if err, of starting servers, is not nil.
 func Started(t testing.TB, name string, err error) {
 	t.Helper()
-	switch {
-	case usesOther(err):
-		t.Skip(err) // who runs the tests has chosen to do without
-	case NotInstalled(err):
+	switch m, isMissing := errors.AsType[*MissingError](err); {
+	case isMissing && os.Getenv(m.Env) != "":
+		t.Skip(err) // who runs the tests has chosen a server elsewhere
+	case isMissing:
 		missing(t, name, err)
 	case err != nil:
 		t.Fatalf("start %s: %v", name, err)

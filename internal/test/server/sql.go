@@ -24,8 +24,8 @@ type product struct {
 	dsn     string // if SHARDKEY_TEST_DSN names it
 	oldest  bool   // only some tests run on it
 	program string
-	make    func(in *installation, data string) error
-	args    func(in *installation) []string
+	make    func(p *product, in *installation, data string) error
+	options []string
 }
 
 // Kind is what SQL servers differ by: a syntax, functions, bugs.
@@ -39,14 +39,15 @@ const (
 
 // products are the SQL servers that shardkey's tests start, in Each's order.
 var products = []*product{
-	{name: "mysql", kind: KindMySQL, series: "9.7", program: "mysqld",
-		make: makeMySQL, args: mySQLArgs},
-	{name: "mariadb", kind: KindMariaDB, series: "10.11", program: "mariadbd",
-		make: makeMariaDB, args: mariaDBArgs},
-	{name: "mariadb-11.8", kind: KindMariaDB, series: "11.8", program: "mariadbd",
-		make: makeMariaDB, args: mariaDBArgs},
-	{name: "mysql-5.6", kind: KindMySQL, series: "5.6", oldest: true, program: "mysqld",
-		make: makeMySQL56, args: mySQL56Args},
+	{name: "mysql", kind: KindMySQL, series: "9.7", program: "mysqld", make: makeMySQL,
+		options: []string{"--mysqlx=0", "--innodb-redo-log-capacity=64M"}},
+	{name: "mariadb", kind: KindMariaDB, series: "10.11", program: "mariadbd", make: makeMariaDB,
+		options: []string{"--innodb-log-file-size=32M"}},
+	{name: "mariadb-11.8", kind: KindMariaDB, series: "11.8", program: "mariadbd", make: makeMariaDB,
+		options: []string{"--innodb-log-file-size=32M"}},
+	// Linux limits how much native asynchronous I/O all processes have together.
+	{name: "mysql-5.6", kind: KindMySQL, series: "5.6", oldest: true, program: "mysqld", make: makeMySQL56,
+		options: []string{"--innodb-log-file-size=32M", "--innodb-use-native-aio=0"}},
 }
 
 var (
@@ -84,7 +85,8 @@ func StartSQL(t testing.TB, args ...string) *Server {
 }
 
 func (p *product) recipe() Recipe {
-	return Recipe{Name: p.name, Prepare: p.prepare, Command: p.command, Answers: p.answers}
+	return Recipe{Name: p.name, Prepare: p.prepare, Command: p.command,
+		Answers: func(ctx context.Context, s *Server) error { return s.AnswersSQL(ctx, "") }}
 }
 
 func (p *product) prepare(s *Server) error {
@@ -113,7 +115,7 @@ func (p *product) template() (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +133,7 @@ func (p *product) template() (dir string, err error) {
 	for _, name := range old {
 		_ = os.RemoveAll(name)
 	}
-	if err := p.make(in, dir+".new"); err != nil {
+	if err := p.make(p, in, dir+".new"); err != nil {
 		return "", err
 	}
 	return dir, os.Rename(dir+".new", dir)
@@ -143,7 +145,7 @@ func (p *product) command(s *Server) (*exec.Cmd, error) {
 		return nil, err
 	}
 	in := func(name string) string { return filepath.Join(s.dir, name) }
-	args := append(p.args(installed),
+	args := append(installed.args(p),
 		"--datadir="+s.Data(), "--socket="+in("sock"), "--pid-file="+in("pid"), "--tmpdir="+s.dir,
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--skip-name-resolve",
 		"--ssl-cert="+in("cert.pem"), "--ssl-key="+in("key.pem"),
@@ -158,41 +160,32 @@ func (p *product) command(s *Server) (*exec.Cmd, error) {
 
 // makeMySQL makes a data directory by mysqld itself, whose root is one of
 // localhost by name: names are not resolved.
-func makeMySQL(in *installation, data string) error {
+func makeMySQL(p *product, in *installation, data string) error {
 	init := data + "-init.sql"
 	if err := os.WriteFile(init, []byte("RENAME USER root@localhost TO root@'%';\n"), 0o600); err != nil {
 		return err
 	}
 	defer os.Remove(init)
-	return in.run("", append(mySQLArgs(in), "--datadir="+data, "--initialize-insecure", "--init-file="+init)...)
-}
-
-func mySQLArgs(in *installation) []string {
-	return append(in.args(), "--mysqlx=0", "--innodb-redo-log-capacity=64M")
+	return in.run("", append(in.args(p), "--datadir="+data, "--initialize-insecure", "--init-file="+init)...)
 }
 
 // makeMySQL56 makes a data directory out of the statements that come with the server, which
 // can't make one by itself. Its only user is root, from any address.
-func makeMySQL56(in *installation, data string) error {
-	return bootstrap(in, data, mySQL56Args, "", []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"},
+func makeMySQL56(p *product, in *installation, data string) error {
+	return p.bootstrap(in, data, "", []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"},
 		"DELETE FROM user WHERE User <> 'root' OR Host <> 'localhost';\nUPDATE user SET Host = '%';\n")
-}
-
-// Linux limits how much native asynchronous I/O all processes have together.
-func mySQL56Args(in *installation) []string {
-	return append(in.args(), "--innodb-log-file-size=32M", "--innodb-use-native-aio=0")
 }
 
 // makeMariaDB makes a data directory as MariaDB's own script does, which knows only
 // installed servers.
-func makeMariaDB(in *installation, data string) error {
-	return bootstrap(in, data, mariaDBArgs, "SET @auth_root_socket=NULL;\n", []string{"m*_system_tables.sql",
+func makeMariaDB(p *product, in *installation, data string) error {
+	return p.bootstrap(in, data, "SET @auth_root_socket=NULL;\n", []string{"m*_system_tables.sql",
 		"m*_performance_tables.sql", "m*_system_tables_data.sql", "maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"}, "")
 }
 
 // bootstrap makes a data directory out of the files with statements that come with a server,
 // and the statements before and after them.
-func bootstrap(in *installation, data string, args func(*installation) []string, before string, patterns []string, after string) error {
+func (p *product) bootstrap(in *installation, data, before string, patterns []string, after string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
@@ -210,14 +203,8 @@ func bootstrap(in *installation, data string, args func(*installation) []string,
 		script.Write(text)
 	}
 	script.WriteString(after)
-	return in.run(script.String(), append(args(in), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
+	return in.run(script.String(), append(in.args(p), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
 }
-
-func mariaDBArgs(in *installation) []string {
-	return append(in.args(), "--innodb-log-file-size=32M")
-}
-
-func (p *product) answers(ctx context.Context, s *Server) error { return s.AnswersSQL(ctx, "") }
 
 // AnswersSQL is nil if a database of the server answers a query.
 func (s *Server) AnswersSQL(ctx context.Context, database string) error {
@@ -253,15 +240,8 @@ func (e *MissingError) Error() string {
 
 // NotInstalled reports whether an error says that a server's program is not there.
 func NotInstalled(err error) bool {
-	var m *MissingError
-	return errors.As(err, &m)
-}
-
-// usesOther reports whether a program is not installed and the environment
-// names a server elsewhere in its place.
-func usesOther(err error) bool {
-	var m *MissingError
-	return errors.As(err, &m) && os.Getenv(m.Env) != ""
+	_, is := errors.AsType[*MissingError](err)
+	return is
 }
 
 // Program finds a program on the PATH or where Debian keeps servers, which is
@@ -271,14 +251,15 @@ func Program(name, debian, env string) (string, error) {
 		return path, nil
 	}
 	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} {
-		if path := filepath.Join(dir, name); executable(path) {
+		if path := filepath.Join(dir, name); Executable(path) {
 			return path, nil
 		}
 	}
 	return "", &MissingError{Program: name, Remedy: "apt-get install " + debian, Env: env}
 }
 
-func executable(path string) bool {
+// Executable reports whether a file is a program.
+func Executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode()&0o111 != 0
 }
@@ -290,8 +271,8 @@ type installation struct {
 	command []string // what starts it
 }
 
-// cacheDir makes and returns the directory with what outlasts a run of tests.
-func cacheDir() (string, error) {
+// CacheDir makes and returns the directory with what outlasts a run of tests.
+func CacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -320,7 +301,7 @@ func (p *product) installed() (*installation, error) {
 // the system's, so that the loader among them starts it. If there is none, the
 // libraries that it lacks are the system's.
 func cached(p *product) *installation {
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return nil
 	}
@@ -333,7 +314,7 @@ func cached(p *product) *installation {
 	if len(loaders) == 0 {
 		loaders, _ = filepath.Glob("/lib64/ld-linux*.so.*")
 	}
-	if len(loaders) == 0 || !executable(path) {
+	if len(loaders) == 0 || !Executable(path) {
 		return nil
 	}
 	triplet := filepath.Base(filepath.Dir(loaders[0]))
@@ -349,14 +330,14 @@ func (in *installation) program() string { return in.command[len(in.command)-1] 
 
 // share is where the server's messages and system tables are.
 func (in *installation) share() string {
-	if dir := filepath.Join(in.root, "/usr/share/mariadb"); executable(dir) {
+	if dir := filepath.Join(in.root, "/usr/share/mariadb"); Executable(dir) {
 		return dir
 	}
 	return filepath.Join(in.root, "/usr/share/mysql")
 }
 
-// args are the arguments that say where the installation is.
-func (in *installation) args() []string {
+// args are the options of a product, after those that say where the installation is.
+func (in *installation) args(p *product) []string {
 	args := []string{"--no-defaults"}
 	if os.Getuid() == 0 {
 		args = append(args, "--user=root") // which it wants to hear before it runs as root
@@ -365,7 +346,7 @@ func (in *installation) args() []string {
 		args = append(args, "--basedir="+filepath.Join(in.root, "usr"), "--lc-messages-dir="+in.share(),
 			"--plugin-dir="+filepath.Join(in.root, "usr/lib/mysql/plugin"))
 	}
-	return args
+	return append(args, p.options...)
 }
 
 func (in *installation) cmd(args ...string) *exec.Cmd {

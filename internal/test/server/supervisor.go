@@ -169,7 +169,7 @@ func (s *service) close() {
 // Background returns the file that the user's supervisor in the background uses with an
 // extension: "sock", "pid" or "log".
 func Background(extension string) (string, error) {
-	dir, err := cacheDir()
+	dir, err := CacheDir()
 	return filepath.Join(dir, "supervisor."+extension), err
 }
 
