@@ -302,16 +302,11 @@ type memory struct {
 func (g *generator) args(now time.Time, n int, run string) []any {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return []any{n, int64(g.memory.floor), g.memory.reach(now), g.epoch.UnixMilli(), now.UnixMilli(), run}
-}
-
-// reach returns the minimum current position of the time line. It uses only differences of the
-// local clock. Differences of the system clock are monotonic.
-func (m *memory) reach(now time.Time) int64 {
-	if m.local.IsZero() {
-		return 0
+	m, reach := &g.memory, int64(0) // the minimum current position of the time line
+	if !m.local.IsZero() {
+		reach = m.line + max(0, now.Sub(m.local).Milliseconds()) // monotonic with the system's clock
 	}
-	return m.line + max(0, now.Sub(m.local).Milliseconds())
+	return []any{n, int64(m.floor), reach, g.epoch.UnixMilli(), now.UnixMilli(), run}
 }
 
 // answered records the reply to a request for n positions that was sent at start.

@@ -41,8 +41,6 @@ var kinds = []stats.Kind{
 	{Err: spi.ErrStore, Name: "store"},
 }
 
-func kindOf(err error) string { return stats.KindOf(err, kinds...) }
-
 // words are the parts of a type's error messages.
 type words struct {
 	title   string // type and table, for example "TICKET Tickets64"

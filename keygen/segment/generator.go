@@ -165,13 +165,14 @@ func (g *generator) observe(s *server, err error) {
 	if g.closed {
 		return
 	}
-	if err == nil {
-		s.up()
+	if s.failed = err; err == nil {
+		s.pause = 0
 		return
 	}
 	now := g.clock.Now()
-	s.down(now, err)
-	g.figures.Error(kindOf(err), err, now)
+	s.pause = min(max(2*s.pause, firstPause), maxPause)
+	s.until = now.Add(s.pause)
+	g.figures.Error(stats.KindOf(err, kinds...), err, now)
 }
 
 // Health returns the generator's figures. Err is set as soon as a fetch has failed, even if there

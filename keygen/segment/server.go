@@ -64,13 +64,6 @@ func newServer(prop string, cfg *mysql.Config, w words, clock spi.Clock) (*serve
 	return &server{words: w, name: mysqldb.Name(cfg), connector: connector, clock: clock}, nil
 }
 
-func (s *server) up() { s.pause, s.failed = 0, nil }
-
-func (s *server) down(now time.Time, err error) {
-	s.pause = min(max(2*s.pause, firstPause), maxPause)
-	s.until, s.failed = now.Add(s.pause), err
-}
-
 // try calls do. It calls it again if another client interfered, or if the claim was the victim of a
 // deadlock. If the connection broke or the server became read-only, it calls it again on a new
 // connection.
@@ -160,8 +153,7 @@ func (s *server) storeError(kind error, format string, args ...any) *spi.StoreEr
 // explain adds the failed operation and the advice to the database's error. It doesn't change
 // errors that are already explained.
 func (s *server) explain(ctx context.Context, err error) error {
-	var known *spi.StoreError
-	if err == nil || errors.As(err, &known) {
+	if _, known := errors.AsType[*spi.StoreError](err); known || err == nil {
 		return err
 	}
 	e := s.storeError(nil, "cannot claim numbers")

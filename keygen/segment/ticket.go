@@ -297,7 +297,9 @@ func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64)
 		"REPLACE INTO {table} (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); "+
 		"REPLACE INTO {table} ({id}, stub) VALUES (@shardkey_first + {jump}, 'a'); "+
 		"REPLACE INTO {table} (stub) VALUES ('a'); COMMIT; UNLOCK TABLES; SET autocommit = 1"))
-	if lockRefused(err) {
+	switch mysqldb.Number(err) {
+	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied, mysqldb.ErrNotSupported:
+		// LOCK TABLES, the first statement, isn't permitted, so nothing has been changed.
 		t.noLock = true
 		return t.replaceRows(ctx, conn, n)
 	}
@@ -313,16 +315,6 @@ func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64)
 			"set batch to 1, and insert one row per statement", first, last)
 	}
 	return run{int64(first), n, t.increment}, nil
-}
-
-// lockRefused reports whether the user isn't permitted to lock tables. LOCK TABLES is the first
-// statement of the block, so nothing has been changed then.
-func lockRefused(err error) bool {
-	switch mysqldb.Number(err) {
-	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied, mysqldb.ErrNotSupported:
-		return true
-	}
-	return false
 }
 
 // maxRows limits the rows of a REPLACE, because its time grows with their square.

@@ -35,7 +35,8 @@ type workerSlot struct {
 }
 
 func (g *generator) fixedSlot(id int64, from uint64) (*workerSlot, error) {
-	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
+	own := identity{layout: g.cfg.Layout, epoch: g.cfg.Epoch.UnixNano(), worker: id, clock: g.cfg.Clock}
+	st, leave, err := join(own, g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
 		return nil, err
 	}
@@ -277,10 +278,6 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 		defer shared.Unlock()
 		entry.users--
 	}), nil
-}
-
-func (c config) identity(worker int64) identity {
-	return identity{layout: c.Layout, epoch: c.Epoch.UnixNano(), worker: worker, clock: c.Clock}
 }
 
 // closeTimeout is the maximum time that Close waits for the store to release a lease.

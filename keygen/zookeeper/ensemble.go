@@ -161,18 +161,15 @@ func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
 		case e.failed >= enough:
 			return nil, e.dialErr
 		case e.conn == nil:
-			if err := e.connect(); err != nil {
+			// The client connects in its own goroutines until Close.
+			var err error
+			e.conn, _, err = zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
+				zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
-}
-
-// connect creates the client, which connects in its own goroutines until Close.
-func (e *ensemble) connect() (err error) {
-	e.conn, _, err = zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
-		zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
-	return err
 }
 
 // logIn sends the credentials once. The client repeats them on each new connection.

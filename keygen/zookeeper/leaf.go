@@ -128,7 +128,8 @@ func readLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLeafStore(e, name, leafLayout{leafReport{IP: ip, Port: strconv.FormatInt(port, 10)}, grace}), nil
+	root, layout := "/snowflake/"+name, leafLayout{leafReport{IP: ip, Port: strconv.FormatInt(port, 10)}, grace}
+	return &leafStore{store{e, root + "/forever", layout}, layout, root}, nil
 }
 
 // machineIP returns this machine's address, selected as Leaf does. It returns 127.0.0.1 if other

@@ -24,11 +24,6 @@ type leafStore struct {
 	root string // /snowflake/<name>
 }
 
-func newLeafStore(e *ensemble, name string, l leafLayout) *leafStore {
-	root := "/snowflake/" + name
-	return &leafStore{store{e, root + "/forever", l}, l, root}
-}
-
 // leafMax is the highest worker ID with 10 bits.
 const leafMax = 1<<10 - 1
 
