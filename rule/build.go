@@ -55,7 +55,12 @@ func build(f *file, s spec) (*Rule, error) {
 	if err := b.genes(); err != nil {
 		return nil, err
 	}
-	b.finish()
+	delete(b.sources, "")
+	b.rule.sources = slices.Sorted(maps.Keys(b.sources))
+	b.rule.warnings = b.file.warnings
+	slices.SortStableFunc(b.rule.warnings, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 	if err := b.rule.checkDatabases(); err != nil {
 		return nil, err
 	}
@@ -121,15 +126,6 @@ func (b *builder) keyed() error {
 	return b.file.errorAt(w, reason)
 }
 
-func (b *builder) finish() {
-	delete(b.sources, "")
-	b.rule.sources = slices.Sorted(maps.Keys(b.sources))
-	b.rule.warnings = b.file.warnings
-	slices.SortStableFunc(b.rule.warnings, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-}
-
 // also formats the place of another definition for an error message. It returns "" if the place is
 // unknown.
 func (p position) also() string {
@@ -158,17 +154,12 @@ func (b *builder) generator(sc *scope, st *keyStrategySpec) (int, error) {
 	case sc.def != nil && sc.def.generator.text != "":
 		return b.generator(sc, sc.def)
 	}
-	return b.standard(st.position)
+	// ShardingSphere's default: a SNOWFLAKE without properties.
+	if i, ok := b.rule.generatorAt[strings.ToLower(standardName)]; ok {
+		return i, nil
+	}
+	return b.addGenerator(componentSpec{name: word{standardName, st.position}, typ: word{"SNOWFLAKE", st.position}})
 }
 
 // standardName is the name of the generator for strategies that name no generator.
 const standardName = "default SNOWFLAKE"
-
-// standard returns the index of a SNOWFLAKE without properties, which it adds first if needed.
-// ShardingSphere has the same default.
-func (b *builder) standard(at position) (int, error) {
-	if i, ok := b.rule.generatorAt[strings.ToLower(standardName)]; ok {
-		return i, nil
-	}
-	return b.addGenerator(componentSpec{name: word{standardName, at}, typ: word{"SNOWFLAKE", at}})
-}

@@ -150,15 +150,6 @@ func (r *Rule) makeAssigner(i int, host spi.Host, e *component) error {
 	return makeComponent(r, assignerKind, r.assigners[i], host, e, spi.NewWorkerIDAssigner)
 }
 
-// namedLogger returns a logger that adds the name in the rule to each record.
-func namedLogger(kind string, m componentSpec, logger *slog.Logger) *slog.Logger {
-	attr := "generator"
-	if kind == assignerKind {
-		attr = "assigner"
-	}
-	return cmp.Or(logger, slog.Default()).With(attr, m.name.text)
-}
-
 // note records whether the factory used the connector's own database. It returns an error if a
 // Config has a secret property as a string instead of an spi.Secret.
 func (r *Rule) note(kind string, props spi.Props, e *component) (err error) {
@@ -178,7 +169,8 @@ func (r *Rule) note(kind string, props spi.Props, e *component) (err error) {
 }
 
 func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, error) {
-	host.Logger = namedLogger(kind, m, host.Logger)
+	attr := map[string]string{generatorKind: "generator", assignerKind: "assigner"}[kind]
+	host.Logger = cmp.Or(host.Logger, slog.Default()).With(attr, m.name.text)
 	values, seen := make(map[string]any, len(m.props)), make(map[string]word, len(m.props))
 	for _, p := range m.props {
 		if other, dup := seen[propKey(p.name.text)]; dup {

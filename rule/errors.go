@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,19 +76,14 @@ func (p position) named(name string) position {
 // errorAt returns an error about the word w. The known words in right that are most similar to w
 // become its Nearest.
 func errorAt(file string, w word, reason string, right ...string) *Error {
+	const most = 2000 // of a reason that quotes the file
+	if len(reason) > most {
+		reason = strings.ToValidUTF8(reason[:most], "") + "…"
+	}
 	return &Error{
 		File: file, Line: w.position.line, Column: w.position.column, Path: w.position.path,
-		Word: w.text, Reason: clipReason(reason), Nearest: nearest.Words(w.text[:min(len(w.text), maxName)], right),
+		Word: w.text, Reason: reason, Nearest: nearest.Words(w.text[:min(len(w.text), maxName)], right),
 	}
-}
-
-// clipReason shortens a reason that quotes too much of a file.
-func clipReason(reason string) string {
-	const most = 2000
-	if len(reason) <= most {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
 func (r *Rule) componentError(kind string, m componentSpec, err error) error {
@@ -174,8 +170,10 @@ func (r *Rule) propError(subject string, m componentSpec, prop *spi.PropError) e
 			shown.Value, w.text = p.written.Reveal(), p.written.Reveal()
 		}
 		right = nil
-	} else if slip, ok := m.slipOf(prop.Name); ok && !prop.Unknown {
-		w, right = slip, []string{prop.Name}
+	} else if i := slices.IndexFunc(m.props, func(p propSpec) bool {
+		return nearest.Distance(p.name.text, prop.Name) <= 2
+	}); i >= 0 && !prop.Unknown {
+		w, right = m.props[i].name, []string{prop.Name} // probably a misspelling of the missing one
 	}
 	e := errorAt(r.file, w, subject+plain(&shown), right...)
 	e.Err = &shown
@@ -202,16 +200,6 @@ func shownName(name string) string {
 		return name[:i]
 	}
 	return name
-}
-
-// slipOf returns the property that is probably a misspelling of the missing one.
-func (m componentSpec) slipOf(missing string) (word, bool) {
-	for _, p := range m.props {
-		if nearest.Distance(p.name.text, missing) <= 2 {
-			return p.name, true
-		}
-	}
-	return word{}, false
 }
 
 func propKey(name string) string {

@@ -56,20 +56,14 @@ func (r *Rule) Source() (file string, sum [sha256.Size]byte) {
 	return r.source.path, r.source.text
 }
 
-// scope returns a value that is equal for two rules that share generators: the file, or the rule
-// itself if it wasn't loaded from a file.
-func (r *Rule) scope() any {
-	if r.source.path != "" {
-		return source{path: r.source.path}
-	}
-	return r
-}
-
 // readFile reads a regular file. Other files can be endless, or block whoever opens or reads them.
 func readFile(path string) (data []byte, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, 0, renamed(err, path)
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			e.Op = "open" // whose name users know
+		}
+		return nil, 0, err
 	}
 	if err := checkRegular(path, info); err != nil {
 		return nil, 0, err
@@ -92,14 +86,6 @@ func readFile(path string) (data []byte, mode fs.FileMode, err error) {
 		err = fmt.Errorf("longer than %d bytes", maxFile)
 	}
 	return data, info.Mode(), err
-}
-
-// renamed returns an error of [os.Stat] as one of [os.Open], whose name users know.
-func renamed(err error, path string) error {
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		return &fs.PathError{Op: "open", Path: path, Err: e.Err}
-	}
-	return err
 }
 
 func checkRegular(path string, info fs.FileInfo) error {

@@ -32,7 +32,7 @@ func newPool() *pool {
 
 // componentKey identifies a generator or assigner. Rules share those with equal keys.
 type componentKey struct {
-	scope      any    // scope of the rule: its file, or the *Rule
+	scope      any    // equal for two rules that share generators: the file, or the *Rule without one
 	kind, name string // generatorKind or assignerKind; name in lower case
 	config     string // type, properties and assigners
 	clock      any
@@ -215,7 +215,10 @@ func (p *pool) otherDatabase(key componentKey, m componentSpec) string {
 
 // keyOf returns the key of a generator or assigner for a host.
 func (r *Rule) keyOf(kind string, m componentSpec, host spi.Host) componentKey {
-	key := componentKey{scope: r.scope(), kind: kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
+	key := componentKey{scope: r, kind: kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
+	if r.source.path != "" {
+		key.scope = source{path: r.source.path}
+	}
 	if key.clock == nil {
 		key.clock = spi.SystemClock
 	}

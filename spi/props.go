@@ -222,7 +222,7 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 		return def, nil
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-	if p.isList(name) {
+	if p.values[propKey(name)].list != nil {
 		err = strconv.ErrSyntax
 	}
 	if err != nil || n < min || n > max {
@@ -323,8 +323,6 @@ func (p Props) wrong(name, want string) *PropError {
 func isOdd(r rune) bool {
 	return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_')
 }
-
-func (p Props) isList(name string) bool { return p.values[propKey(name)].list != nil }
 
 func (p Props) get(name string) (string, bool) {
 	key := propKey(name)
