@@ -52,11 +52,7 @@ func (d *database) add(f Finding) {
 // guarded runs a part of the examination, unless an earlier one has found that the database
 // cannot be examined.
 func (d *database) guarded(part func() error) {
-	err := func() (err error) {
-		defer guard.Recover(&err, "the examination")
-		return part()
-	}()
-	if err != nil {
+	if err := guard.Call("the examination", part); err != nil {
 		d.add(unavailable("reachable", err))
 		d.release()
 	}
@@ -106,8 +102,8 @@ const ownNetwork = "examined"
 
 // refused reports whether the server answered with an error, so that others can be asked.
 func refused(err error) bool {
-	answer := (*mysql.MySQLError)(nil)
-	return errors.As(err, &answer)
+	_, answered := errors.AsType[*mysql.MySQLError](err)
+	return answered
 }
 
 func (d *database) now() time.Time {

@@ -110,14 +110,13 @@ func (s *stateCheck) add(severity Severity, what, why, fix string) {
 func (s *stateCheck) isOwn() bool { return strings.HasPrefix(s.Server, ownNetwork+"(") }
 
 func (s *stateCheck) examine() {
-	if err := s.connect(); err != nil {
+	if err := guard.Call("the examination", s.connect); err != nil {
 		f := unavailable("", err)
 		s.add(f.Severity, f.What, "no keys can be generated when those in memory are used up", "")
 	}
 }
 
-func (s *stateCheck) connect() (err error) {
-	defer guard.Recover(&err, "the examination")
+func (s *stateCheck) connect() error {
 	db := s.database.db
 	if !s.isOwn() {
 		db = sql.OpenDB(sharedConnector{s.Connector})
@@ -352,7 +351,11 @@ func (e *examination) workerIDs(ctx context.Context) (found []Finding) {
 				continue
 			}
 			inSQL := d.leasesInSQL()
-			list, err := listWorkerIDs(ctx, lister)
+			var list spi.WorkerIDs
+			err := guard.Call("the generator's ListWorkerIDs", func() (err error) {
+				list, err = lister.ListWorkerIDs(ctx)
+				return err
+			})
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
 			case err != nil && inSQL:
@@ -379,11 +382,6 @@ func (d *database) leasesInSQL() bool {
 		}
 	}
 	return false
-}
-
-func listWorkerIDs(ctx context.Context, lister spi.WorkerIDLister) (list spi.WorkerIDs, err error) {
-	defer guard.Recover(&err, "the generator's ListWorkerIDs")
-	return lister.ListWorkerIDs(ctx)
 }
 
 // listed examines the worker IDs of one store. Those of SQL that are reserved too far ahead have been
