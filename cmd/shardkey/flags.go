@@ -103,14 +103,7 @@ func quoted(word string) string {
 	return strconv.Quote(word[:end] + "…")
 }
 
-// reworded replaces messages of package cobra and package strconv about flags and arguments.
-func reworded(message string) string {
-	for _, r := range rewordings {
-		message = r.form.ReplaceAllString(message, r.text)
-	}
-	return message
-}
-
+// rewordings replace messages of package cobra and package strconv about flags and arguments.
 var rewordings = []struct {
 	form *regexp.Regexp
 	text string

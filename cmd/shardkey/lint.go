@@ -111,8 +111,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	return err
 }
 
-// lintAll checks the files, directories and packages in args. It first reads the columns
-// of the tables from all SQL files.
+// lintAll checks the files, directories and packages in args.
 func lintAll(l *lint.Linter, args []string, tests bool) error {
 	var files, patterns []string
 	for _, arg := range args {
@@ -138,15 +137,8 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 			patterns = append(patterns, arg)
 		}
 	}
-	for _, read := range []func(string) error{l.Columns, l.File} {
-		for _, file := range files {
-			if err := read(file); err != nil {
-				return err
-			}
-		}
-	}
-	if len(patterns) == 0 {
-		return nil
+	if err := l.Files(files...); err != nil || len(patterns) == 0 {
+		return err
 	}
 	return l.Packages(patterns, tests)
 }

@@ -120,7 +120,10 @@ func (p *program) report(c *cobra.Command, args []string, err error) int {
 	case err == nil, errors.Is(err, errOutput):
 		return statusOK
 	case !p.running, errors.As(err, &usage):
-		message := reworded(redact(trimPrefix(err), args))
+		message := redact(trimPrefix(err), args)
+		for _, r := range rewordings {
+			message = r.form.ReplaceAllString(message, r.text)
+		}
 		p.warn(fmt.Sprintf("%s\nRun '%s --help' for usage.", message, c.CommandPath()))
 		return statusUsage
 	case errors.Is(err, errFound):

@@ -9,18 +9,24 @@ import (
 	"strings"
 )
 
-// File checks the statements of an SQL file.
-func (l *Linter) File(name string) error {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return err
+// Files checks the statements of SQL files, with the columns of the tables that they create.
+func (l *Linter) Files(names ...string) error {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		texts[i] = string(data)
+		l.learnAll(texts[i])
 	}
-	l.statements(name, string(data))
+	for i, name := range names {
+		l.statements(name, texts[i])
+	}
 	return nil
 }
 
-// Text checks text like the content of an SQL file called name, and records the columns of
-// the tables that it creates.
+// Text checks text like the content of an SQL file called name.
 func (l *Linter) Text(name, text string) {
 	l.learnAll(text)
 	l.statements(name, text)
@@ -42,16 +48,6 @@ func (l *Linter) statements(name, text string) {
 		all = append(all, found...)
 	}
 	l.report(token.Position{Filename: name, Line: 1, Column: 1}, text, all)
-}
-
-// Columns records the columns of the tables that an SQL file creates.
-func (l *Linter) Columns(name string) error {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	l.learnAll(string(data))
-	return nil
 }
 
 func (l *Linter) learnAll(text string) {

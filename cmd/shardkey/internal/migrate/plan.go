@@ -298,7 +298,10 @@ func (m *migration) notes() error {
 	if n := len(m.d.Shards); n > 1 {
 		m.note("vtgate shows the tables of one shard; the other %d shards were not examined", n-1)
 	}
-	if names := m.d.Names(m.d.Narrow(m.isKnown)); len(names) > 0 {
+	isWide := func(c schema.ColumnOf) bool {
+		return slices.ContainsFunc(m.wide, func(w schema.Change) bool { return w.ColumnOf == c })
+	}
+	if names := m.d.Names(m.d.Narrow(isWide)); len(names) > 0 {
 		m.note("these integer columns below BIGINT are left as they are; if one of them holds a key, "+
 			"make it BIGINT too: %s", strings.Join(names, ", "))
 	}
@@ -306,11 +309,6 @@ func (m *migration) notes() error {
 		"JavaScript rounds keys above 2^53 (https://github.com/shardkey/shardkey/blob/main/docs/help/faq.md)")
 	m.note("foreign keys that the user of --dsn can't see are not included")
 	return nil
-}
-
-// isKnown reports whether the plan makes a column BIGINT.
-func (m *migration) isKnown(c schema.ColumnOf) bool {
-	return slices.ContainsFunc(m.wide, func(w schema.Change) bool { return w.ColumnOf == c })
 }
 
 //go:embed plan.sql.tmpl
