@@ -70,7 +70,9 @@ var generatorMetrics = []definition[generatorStats]{
 	{gauge, "shardkey.clock.ahead", "s", "How far the time of the newest key is ahead of the clock.", "",
 		inClock(func(c *spi.ClockHealth) points { return seconds(c.Ahead) })},
 	{gauge, "shardkey.lease.remaining", "s", "Time until the worker ID's lease ends; negative once it has ended.", "",
-		func(g *generatorStats) points { return seconds(g.LeaseLeft).when(hasLimit(g)) }},
+		func(g *generatorStats) points {
+			return seconds(g.LeaseLeft).when(g.Health.Lease != nil && !g.Health.Lease.Limit.IsZero())
+		}},
 	{gauge, "shardkey.lease.length", "s", "The time that remains right after a renewal.", "",
 		inLease(func(l *spi.LeaseHealth) points { return seconds(l.Length).when(!l.Limit.IsZero()) })},
 	{counter, "shardkey.lease.renewals", "{renewal}", "Renewals of leases.", "",
@@ -106,8 +108,6 @@ func of[T any](part *T, f func(*T) points) points {
 	}
 	return f(part)
 }
-
-func hasLimit(g *generatorStats) bool { return g.Health.Lease != nil && !g.Health.Lease.Limit.IsZero() }
 
 var connectorMetrics = []definition[driver.Stats]{
 	{counter, "shardkey.refused", "{statement}", "Statements that were refused before they were sent.", attrReason,

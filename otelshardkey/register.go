@@ -61,21 +61,15 @@ func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attri
 	if provider == nil {
 		provider = otel.GetMeterProvider()
 	}
-	r := &registration{connector: c}
-	r.name = names.take(nameOf(c, attrs))
+	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
+	stats := c.Stats()
+	r := &registration{connector: c, name: names.take(cmp.Or(given.AsString(), stats.Database, stats.Rule.Name))}
 	r.attrs = append(slices.Clone(attrs), poolName.String(r.name))
 	if err := r.report(provider.Meter(scope, metric.WithInstrumentationVersion(driver.Version()))); err != nil {
 		names.release(r.name)
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}
 	return r, nil
-}
-
-// nameOf returns the name for a connector: that in attrs, its database's, or its rule's.
-func nameOf(c *driver.Connector, attrs []attribute.KeyValue) string {
-	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
-	stats := c.Stats()
-	return cmp.Or(given.AsString(), stats.Database, stats.Rule.Name)
 }
 
 type registration struct {
