@@ -2,7 +2,6 @@ package expr
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -10,6 +9,8 @@ import (
 var ErrTooMany = errors.New("an expression stands for more than 1048576 values")
 
 const maxItems = 1 << 20
+
+var errZero = &Error{Reason: "division by zero", Offset: -1, Wrong: true}
 
 // scope is the state of one evaluation.
 type scope struct {
@@ -22,18 +23,7 @@ type scope struct {
 
 // fail records the error and returns null. No operator or method has a result for null.
 func (s *scope) fail(format string, args ...any) Value {
-	if s.err == nil {
-		s.err = &Error{Reason: fmt.Sprintf(format, args...), Offset: -1}
-	}
-	return Value{}
-}
-
-// wrong records a mistake and returns null.
-func (s *scope) wrong(reason string) Value {
-	if s.err == nil {
-		s.err = &Error{Reason: reason, Offset: -1, Wrong: true}
-	}
-	return Value{}
+	return s.result(Value{}, fail(format, args...))
 }
 
 // result returns v, and records err if it is the first error.
@@ -154,6 +144,9 @@ func (n *node) binary(s *scope, a, b Value) Value {
 // The result of a shift has the class of its left operand.
 func (n *node) integers(s *scope, a, b Value) Value {
 	class, x, y := max(a.class, b.class), a.n, b.n
+	if y == 0 && (n.op == percent || n.op == slash) {
+		return s.result(Value{}, errZero)
+	}
 	switch n.op {
 	case plus:
 		return wrapped(class, x+y)
@@ -162,16 +155,10 @@ func (n *node) integers(s *scope, a, b Value) Value {
 	case times:
 		return wrapped(class, x*y)
 	case percent:
-		if y == 0 {
-			return s.wrong("division by zero")
-		}
 		return wrapped(class, x%y)
 	case slash:
 		// Groovy's quotient has ten digits after the decimal point. With a larger divisor, Groovy
 		// may round it up to an integer.
-		if y == 0 {
-			return s.wrong("division by zero")
-		}
 		if y > 1e9 || y < -1e9 {
 			return s.fail("a quotient by %d is not supported", y)
 		}
@@ -302,7 +289,7 @@ func (n *node) callInteger(s *scope, v, arg Value) Value {
 		return absolute(v)
 	case n.name == "intdiv" && arg.IsInteger():
 		if arg.n == 0 {
-			return s.wrong("division by zero")
+			return s.result(Value{}, errZero)
 		}
 		return wrapped(max(v.class, arg.class), v.n/arg.n)
 	}
@@ -362,7 +349,7 @@ func (n *node) static(s *scope, v Value) Value {
 // floored implements Math.floorDiv and Math.floorMod.
 func (n *node) floored(s *scope, a, b Value) Value {
 	if b.n == 0 {
-		return s.wrong("division by zero")
+		return s.result(Value{}, errZero)
 	}
 	result, rest := a.n/b.n, a.n%b.n
 	if rest != 0 && (rest < 0) != (b.n < 0) {

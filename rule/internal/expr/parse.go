@@ -105,7 +105,6 @@ type parser struct {
 	text      string
 	at        int
 	names     []string // names of variables, by slot
-	used      bool     // reports whether the expression uses the column
 	depth     int
 	operators int
 	err       *Error
@@ -426,7 +425,6 @@ func (p *parser) number(token string) *node {
 func (p *parser) name(name string) *node {
 	for slot, known := range slices.Backward(p.names) {
 		if known == name {
-			p.used = p.used || slot == 0
 			p.at += len(name)
 			return &node{op: variable, slot: slot}
 		}

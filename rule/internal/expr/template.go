@@ -10,10 +10,7 @@ const maxParts = 100
 
 // Template is a string with expressions in ${…}. It never changes and may be used by multiple
 // goroutines at once.
-type Template struct {
-	parts  []part
-	column bool
-}
+type Template struct{ parts []part }
 
 type part struct {
 	text string
@@ -56,7 +53,6 @@ func Compile(text, column string) (*Template, error) {
 		}
 		foreign = p.foreign
 		t.parts = append(t.parts, part{expr: n})
-		t.column = t.column || p.used
 		at = p.at
 	}
 	if foreign != nil {
@@ -77,7 +73,6 @@ func (p *parser) outside() *node {
 		if name != p.names[0] {
 			return p.undefined(name)
 		}
-		p.used = true
 		return p.skip("$" + name)
 	case rest[0] == '\\' && len(rest) > 1:
 		return p.skip(rest[:2])
@@ -86,7 +81,7 @@ func (p *parser) outside() *node {
 }
 
 // Uses reports whether an expression uses the column.
-func (t *Template) Uses() bool { return t.column }
+func (t *Template) Uses() bool { return slices.ContainsFunc(t.parts, part.uses) }
 
 // IsPlain reports whether the template has no expression.
 func (t *Template) IsPlain() bool {

@@ -153,45 +153,44 @@ func (s *Strategy) nameOf(v expr.Value) string {
 // isNumber reports whether the names repeat for non-negative numbers of every length. It leaves out
 // the longest ones, whose sums and products may overflow.
 func (s *Strategy) isNumber(names []string) bool {
-	if s.class == expr.String {
-		return false
-	}
 	longest := 62
-	if s.class == expr.Integer {
+	switch s.class {
+	case expr.String:
+		return false
+	case expr.Integer:
 		longest = 30
 	}
+	var samples []expr.Value
 	random := uint64(0)
 	for i := range 4 * longest {
 		random += 0x9e3779b97f4a7c15
-		n := int64(random * random >> (63 - i/4))
-		v, _ := expr.OfLong(n).Convert(s.class)
-		if s.nameOf(v) != names[n%int64(len(names))] {
-			return false
-		}
+		samples = append(samples, expr.OfLong(int64(random*random>>(63-i/4))))
 	}
-	return true
+	return s.agrees(names, &mod{count: int64(len(names))}, samples)
 }
 
 // isHash reports whether the expression depends on the absolute hash only. It compares them for
 // sample values with all remainders. If the class isn't known, the samples are strings.
 func (s *Strategy) isHash(names []string) bool {
-	samples := []string{"", "polygenelubricants"} // the latter has the hash −2^31
+	samples := []expr.Value{expr.OfString(""), expr.OfString("polygenelubricants")} // the latter has the hash −2^31
 	for i := range int64(256) {
-		samples = append(samples, fmt.Sprintf("u%d-%d", i, i*i*7919), strconv.FormatInt(i*i*7919<<(i%40), 10),
-			strconv.FormatInt(-i*7919, 10))
+		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)),
+			expr.OfString(strconv.FormatInt(i*i*7919<<(i%40), 10)), expr.OfString(strconv.FormatInt(-i*7919, 10)))
 	}
-	hash := hashMod{count: int64(len(names))}
-	for _, sample := range samples {
-		v, err := expr.OfString(sample).Convert(s.class)
+	return s.agrees(names, &hashMod{count: int64(len(names))}, samples)
+}
+
+// agrees reports whether the expression selects the names by number for those samples that the column
+// can have.
+func (s *Strategy) agrees(names []string, by numbering, samples []expr.Value) bool {
+	return !slices.ContainsFunc(samples, func(v expr.Value) bool {
+		v, err := v.Convert(s.class)
 		if err != nil {
-			continue
-		}
-		n, _ := hash.number(v)
-		if s.nameOf(v) != names[n] {
 			return false
 		}
-	}
-	return true
+		n, _ := by.number(v)
+		return s.nameOf(v) != names[n]
+	})
 }
 
 // checkGeneCount returns an error if the lowest bits of a key don't determine the table among count
@@ -237,11 +236,9 @@ func (g *ShardBits) Of(v expr.Value) (int64, error) {
 	if v.Class() == expr.Null {
 		return 0, errors.New("the value is NULL")
 	}
-	if g.way.class != expr.Null {
-		var err error
-		if v, err = v.Convert(g.way.class); err != nil {
-			return 0, err
-		}
+	v, err := v.Convert(g.way.class)
+	if err != nil {
+		return 0, err
 	}
 	gene, err := g.number(v)
 	if err != nil {

@@ -141,13 +141,19 @@ func (s *Strategy) placeName(v expr.Value) (int, error) {
 	if err != nil {
 		return 0, s.valueError(v, err)
 	}
-	i, ok := s.byName[string(name)]
+	i, ok := s.named(name)
 	if !ok {
-		if i, ok = s.byName[strings.ToLower(string(name))]; !ok {
-			return 0, &NoTargetError{Type: s.typ, Name: expr.Clip(string(name))}
-		}
+		return 0, &NoTargetError{Type: s.typ, Name: expr.Clip(string(name))}
 	}
 	return i, nil
+}
+
+// named returns the index of a name that the expression has computed.
+func (s *Strategy) named(name []byte) (i int, ok bool) {
+	if i, ok = s.byName[string(name)]; !ok {
+		i, ok = s.byName[strings.ToLower(string(name))]
+	}
+	return i, ok
 }
 
 func (s *Strategy) placeStep(v expr.Value) (int, error) {
