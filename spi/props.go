@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -391,11 +392,4 @@ func (p Props) WrongAddress(name, want string) error {
 }
 
 // isAddress reports whether text only has characters that occur in hosts and ports.
-func isAddress(text string) bool {
-	for _, r := range text {
-		if r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".:-_[]%", r)) {
-			return false
-		}
-	}
-	return true
-}
+var isAddress = regexp.MustCompile(`^[a-zA-Z0-9.:_\[\]%\x{80}-\x{10FFFF}-]*$`).MatchString

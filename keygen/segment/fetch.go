@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -147,12 +148,9 @@ func (g *generator) nextRequests() (requests []*request) {
 func (g *generator) size(base int64, requests []*request) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.step == 0 {
-		g.step = base
-	}
 	g.base = base
 	low, high := g.bounds()
-	g.step = clamp(g.step, low, high)
+	g.step = clamp(cmp.Or(g.step, base), low, high)
 	var sum, ahead int64
 	for _, r := range requests {
 		sum += r.n
@@ -167,11 +165,7 @@ func (g *generator) size(base int64, requests []*request) int64 {
 }
 
 func (g *generator) bounds() (low, high int64) {
-	low, high = g.minStep, g.maxStep
-	if low == 0 {
-		low = min(max(g.base, 1), high)
-	}
-	return low, high
+	return cmp.Or(g.minStep, min(max(g.base, 1), g.maxStep)), g.maxStep
 }
 
 func (g *generator) deliver(requests []*request, got run, err error, took time.Duration) {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -226,15 +227,11 @@ func (g *generator) Describe() string {
 	for _, s := range g.servers.all {
 		names = append(names, s.name)
 	}
-	at := strings.Join(names, ", ")
-	if at == "" {
-		at = "no database"
-	}
 	sizes := g.sizes
 	if sizes == "" {
 		sizes = g.describeStep()
 	}
-	return fmt.Sprintf("%s at %s, %s", g.title, at, sizes)
+	return fmt.Sprintf("%s at %s, %s", g.title, cmp.Or(strings.Join(names, ", "), "no database"), sizes)
 }
 
 func (g *generator) describeStep() string {

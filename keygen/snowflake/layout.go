@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -81,13 +82,10 @@ func (l Layout) MaxSequence() int64 { return 1<<l.orDefault().SequenceBits - 1 }
 func (l Layout) orDefault() Layout {
 	if l.TimeBits == 0 && l.WorkerBits == 0 && l.SequenceBits == 0 {
 		tick := l.Tick
-		if l = Classic; tick != 0 {
-			l.Tick = tick
-		}
+		l = Classic
+		l.Tick = cmp.Or(tick, l.Tick)
 	}
-	if l.Tick == 0 {
-		l.Tick = time.Millisecond
-	}
+	l.Tick = cmp.Or(l.Tick, time.Millisecond)
 	return l
 }
 

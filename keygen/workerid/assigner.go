@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -146,10 +147,7 @@ func (a *assigner) Close() error {
 		return nil
 	}
 	a.closed = true
-	var held []*lease
-	for l := range a.leases {
-		held = append(held, l)
-	}
+	held := slices.Collect(maps.Keys(a.leases))
 	a.mu.Unlock()
 
 	a.stop()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -71,17 +72,7 @@ const maxNamespace = 64
 
 const namespaceWant = "1..64 letters, digits, '.', '_' or '-', not beginning with '.'"
 
-func validNamespace(s string) bool {
-	if s == "" || len(s) > maxNamespace || s[0] == '.' {
-		return false
-	}
-	for _, r := range s {
-		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '_' || r == '-') {
-			return false
-		}
-	}
-	return true
-}
+var validNamespace = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,63}$`).MatchString
 
 func init() {
 	spi.RegisterWorkerIDAssigner("STATIC", newStatic)

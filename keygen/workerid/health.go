@@ -182,9 +182,7 @@ func (a *assigner) Health() spi.Health {
 		if h.Lease.Limit.IsZero() || one.Lease.Limit.Before(h.Lease.Limit) {
 			h.WorkerID, h.Lease.Limit, h.Lease.Length = one.WorkerID, one.Lease.Limit, one.Lease.Length
 		}
-		if h.Err == nil {
-			h.Err = one.Err
-		}
+		h.Err = cmp.Or(h.Err, one.Err)
 	}
 	return h
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -215,10 +216,6 @@ func IsRefused(err error) bool {
 // IsBroken reports whether the connection was lost, so that the outcome isn't known. It returns
 // false for an error that the server returned.
 func IsBroken(err error) bool {
-	for _, e := range []error{driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, io.ErrUnexpectedEOF, sql.ErrConnDone} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	broken := []error{driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, io.ErrUnexpectedEOF, sql.ErrConnDone}
+	return slices.ContainsFunc(broken, func(e error) bool { return errors.Is(err, e) })
 }
