@@ -2,6 +2,7 @@ package expr
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -201,10 +202,8 @@ func Substring(s string, begin, end int64) (string, error) {
 		return s[begin:end], nil
 	}
 	part := utf16.Decode(utf16.Encode([]rune(s))[begin:end])
-	for _, r := range part {
-		if r == utf8.RuneError {
-			return "", fail("half of a character is not supported")
-		}
+	if slices.Contains(part, utf8.RuneError) {
+		return "", fail("half of a character is not supported")
 	}
 	return string(part), nil
 }
