@@ -3,6 +3,7 @@ package gormshardkey
 import (
 	"bytes"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -125,13 +126,8 @@ func own(key any) any {
 
 func isKey(value any, keys []any) bool {
 	n, ok := integer(reflect.ValueOf(value))
-	if !ok {
-		return false
-	}
-	for _, key := range keys {
-		if k, ok := integer(reflect.ValueOf(key)); ok && k == n {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(keys, func(key any) bool {
+		k, ok := integer(reflect.ValueOf(key))
+		return ok && k == n
+	})
 }

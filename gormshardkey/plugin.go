@@ -1,6 +1,7 @@
 package gormshardkey
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,9 +85,7 @@ func Open(dsn string) gorm.Dialector { return New(mysql.Config{DSN: dsn}) }
 // New is [Open] with the options of mysql.Config. DriverName is "shardkey" by default. To use a
 // driver that wraps shardkey, for example for tracing, set its name.
 func New(config mysql.Config) gorm.Dialector {
-	if config.DriverName == "" {
-		config.DriverName = "shardkey"
-	}
+	config.DriverName = cmp.Or(config.DriverName, "shardkey")
 	return dialector{mysql.New(config).(*mysql.Dialector)}
 }
 
