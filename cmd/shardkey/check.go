@@ -31,7 +31,6 @@ The exit status is 1 if there is an error, or with --strict a warning.`,
 		RunE:              func(_ *cobra.Command, args []string) error { return check(p, args, strict) },
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
-	p.outputFlag(c.Flags())
 	return c
 }
 

@@ -62,7 +62,6 @@ the rule can't be read.`,
 	fs.IntVar(&f.shardBits, "gene-bits", 0, "`number` of shard bits, 1 to 16, the gene-bits of the rule")
 	fs.StringVar(&f.interval, "range", "", "print the keys of the `time` FROM or FROM..UNTIL")
 	zoneFlag(fs, &f.zone, "of --range and the output")
-	p.outputFlag(fs)
 	for _, other := range []string{"rule", "generator", "guess", "range"} {
 		c.MarkFlagsMutuallyExclusive(other, "gene-bits")
 	}
@@ -376,9 +375,7 @@ func (u uuid) decode(word string, zone *time.Location) decoded {
 	case uuidKinds[version] != "":
 		v.Layout = fmt.Sprintf("UUIDv%d (%s)", version, uuidKinds[version])
 	}
-	if v.Layout == "" {
-		v.Layout = fmt.Sprintf("UUIDv%d", version)
-	}
+	v.Layout = cmp.Or(v.Layout, fmt.Sprintf("UUIDv%d", version))
 	return v
 }
 

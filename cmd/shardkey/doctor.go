@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -49,12 +50,11 @@ The exit status is 1 if there is an error or a warning.`,
 	dsnFlag(fs, &f.dsns)
 	timeoutFlag(fs, &f.timeout, 30*time.Second)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the checks that passed")
-	p.outputFlag(fs)
 	return c
 }
 
 func examine(p *program, c *cobra.Command, f *doctorFlags) error {
-	databases, err := p.someDatabases(f.dsns)
+	databases, err := p.databases(f.dsns, 1, math.MaxInt)
 	if err != nil {
 		return err
 	}

@@ -38,9 +38,9 @@ var (
 	variableDSN = regexp.MustCompile(`^env:([A-Za-z_][A-Za-z0-9_]*)$`)
 )
 
-// databases parses the values of --dsn, or of SHARDKEY_DSN if there are none. The result
-// may be empty. Errors show no part of a DSN, since it may contain a password.
-func (p *program) databases(given []string) (list []database, err error) {
+// databases parses least to most values of --dsn, or SHARDKEY_DSN if there are none. Errors show no
+// part of a DSN, since it may contain a password.
+func (p *program) databases(given []string, least, most int) (list []database, err error) {
 	if len(given) == 0 && os.Getenv(dsnVariable) != "" {
 		given = []string{"env:" + dsnVariable}
 	}
@@ -53,6 +53,12 @@ func (p *program) databases(given []string) (list []database, err error) {
 			return nil, usagef("--dsn %s=… is given twice", d.name)
 		}
 		list = append(list, d)
+	}
+	switch {
+	case len(list) < least:
+		return nil, usagef("no database: use --dsn, such as --dsn env:SHOP_DSN, or set %s", dsnVariable)
+	case len(list) > most:
+		return nil, usagef("expected one --dsn: run the command once for each database")
 	}
 	return list, nil
 }
@@ -135,21 +141,6 @@ func parseDSN(text string) (cfg *mysql.Config, err error) {
 		}
 	}()
 	return mysql.ParseDSN(text)
-}
-
-func (p *program) someDatabases(given []string) ([]database, error) {
-	list, err := p.databases(given)
-	if err == nil && len(list) == 0 {
-		err = usagef("no database: use --dsn, such as --dsn env:SHOP_DSN, or set %s", dsnVariable)
-	}
-	return list, err
-}
-
-func onlyOne(list []database) error {
-	if len(list) > 1 {
-		return usagef("expected one --dsn: run the command once for each database")
-	}
-	return nil
 }
 
 // checkSources returns an error if a database's name is no data source of the rule.

@@ -58,7 +58,6 @@ The exit status is 1 if there are no keys, or the worker ID can't be released.`,
 	dsnFlag(fs, &f.dsns)
 	timeoutFlag(fs, &f.timeout, 10*time.Second)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the state of the generators, on standard error")
-	p.outputFlag(fs)
 	c.MarkFlagsOneRequired("table", "type")
 	c.MarkFlagsMutuallyExclusive("table", "type")
 	c.MarkFlagsMutuallyExclusive("rule", "type")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -43,13 +44,12 @@ the converted rule doesn't load.`,
 	dsnFlag(fs, &dsns)
 	timeoutFlag(fs, &timeout, time.Minute)
 	fs.StringVar(&from, "from", "", "YAML `file` to convert")
-	p.outputFlag(fs)
 	c.MarkFlagsMutuallyExclusive("from", "dsn")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if from != "" {
 			return p.convert(from, args)
 		}
-		databases, err := p.someDatabases(dsns)
+		databases, err := p.databases(dsns, 1, math.MaxInt)
 		if err != nil {
 			return err
 		}

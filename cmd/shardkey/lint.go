@@ -60,7 +60,6 @@ computed at run time. It is 2 if a file or package can't be read, or a package h
 	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the sessions: `modes` separated by commas")
 	fs.BoolVar(&f.problems, "problems", false, "print only statements that make the exit status 1")
 	fs.BoolVar(&f.tests, "tests", false, "also check the tests of Go packages")
-	p.outputFlag(fs)
 	return c
 }
 

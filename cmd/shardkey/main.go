@@ -41,7 +41,6 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // The exit statuses.
@@ -187,6 +186,7 @@ rewritten, and checks databases against a rule.`,
 	}
 	root.AddCommand(versionCommand(p))
 	for _, c := range root.Commands() {
+		c.Flags().VarP(&p.output, "output", "o", "output `format`: text, or json for one JSON object")
 		completeFlags(c)
 		if c.ValidArgsFunction == nil {
 			c.ValidArgsFunction = cobra.NoFileCompletions
@@ -225,10 +225,6 @@ func addBuiltins(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-func (p *program) outputFlag(fs *pflag.FlagSet) {
-	fs.VarP(&p.output, "output", "o", "output `format`: text, or json for one JSON object")
 }
 
 func (p *program) json() bool { return p.output.chosen == "json" }
@@ -290,7 +286,7 @@ func buildVersion() version { return version{driver.Version(), runtime.Version()
 func (v version) String() string { return "shardkey " + v.Version + " " + v.Go }
 
 func versionCommand(p *program) *cobra.Command {
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Long: `Use version in bug reports. It prints the version of shardkey and the version of Go that
@@ -302,6 +298,4 @@ built it.`,
 			return p.answer(v, func(w io.Writer) { fmt.Fprintln(w, v) }, false)
 		},
 	}
-	p.outputFlag(c.Flags())
-	return c
 }

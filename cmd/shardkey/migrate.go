@@ -47,12 +47,8 @@ The exit status is 1 if the database or the rule can't be read.`,
 	fs.BoolVar(&f.dropAuto, "drop-auto-increment", false,
 		"print the removal of AUTO_INCREMENT as statements, not comments")
 	timeoutFlag(fs, &f.timeout, time.Minute)
-	p.outputFlag(fs)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		databases, err := p.someDatabases(f.dsns)
-		if err == nil {
-			err = onlyOne(databases)
-		}
+		databases, err := p.databases(f.dsns, 1, 1)
 		if err != nil {
 			return err
 		}

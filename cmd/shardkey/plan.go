@@ -49,7 +49,6 @@ The exit status is 1 if the statement is refused, or if lint would report a prob
 	fs.StringVar(&f.columns, "columns", "", "columns of the table in order: `names` separated by commas;\n"+
 		"required for a statement without a column list")
 	fs.Var(&f.server, "server", "`kind` of server: "+strings.Join(serverKinds, ", ")+"; auto assumes mysql")
-	p.outputFlag(fs)
 	return c
 }
 

@@ -102,10 +102,7 @@ func (p *program) host(dsn string) spi.Host {
 
 // openWith opens a rule's generators with the application's database from --dsn, if given.
 func (p *program) openWith(r *rule.Rule, dsns []string) (*rule.Live, error) {
-	databases, err := p.databases(dsns)
-	if err == nil {
-		err = onlyOne(databases)
-	}
+	databases, err := p.databases(dsns, 0, 1)
 	if err == nil {
 		err = checkSources(r, databases)
 	}

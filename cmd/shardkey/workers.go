@@ -52,7 +52,6 @@ The exit status is 1 if a store can't be read.`,
 	dsnFlag(fs, &f.dsns)
 	timeoutFlag(fs, &f.timeout, 10*time.Second)
 	zoneFlag(fs, &f.zone, "of the output")
-	p.outputFlag(fs)
 	return c
 }
 

@@ -90,15 +90,9 @@ func (c *conversion) elsewhere(settings []setting, prefix string) error {
 // digits.
 func (s setting) has(prefix string) bool {
 	words := strings.Split(prefix, ".")
-	if len(s.words) <= len(words) {
-		return false
-	}
-	for i, want := range words {
-		if letters(s.words[i].Value) != want {
-			return false
-		}
-	}
-	return true
+	return len(s.words) > len(words) && slices.EqualFunc(s.words[:len(words)], words, func(n *yaml.Node, want string) bool {
+		return letters(n.Value) == want
+	})
 }
 
 func (s setting) name(most int) string {

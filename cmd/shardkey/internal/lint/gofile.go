@@ -327,13 +327,10 @@ func arguments(text string, fn *types.Func) string {
 
 // relative returns a file's name relative to the working directory, if the file is below it.
 func relative(name string) string {
-	wd, err := os.Getwd()
-	if err != nil {
-		return name
+	if wd, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(wd, name); err == nil && !strings.HasPrefix(short, "..") {
+			return short
+		}
 	}
-	short, err := filepath.Rel(wd, name)
-	if err != nil || strings.HasPrefix(short, "..") {
-		return name
-	}
-	return short
+	return name
 }

@@ -194,19 +194,17 @@ func (l *Linter) plan(text string, places []target) (*driver.Plan, error) {
 
 // refused returns the finding for an error of plan. inserts are the tables of the INSERTs.
 func refused(text string, err error, inserts []target) Finding {
-	if failed := (*driver.StatementError)(nil); errors.As(err, &failed) && failed.Line > 0 {
-		schema, name, found := strings.Cut(failed.Table, ".")
-		if !found {
-			schema, name = "", schema
-		}
+	if failed, ok := errors.AsType[*driver.StatementError](err); ok && failed.Line > 0 {
 		f := Finding{Outcome: Refused, Reason: failed.Message, offset: offsetOf(text, failed.Line, failed.Char)}
-		if name != "" {
+		if schema, name, found := strings.Cut(failed.Table, "."); found {
 			f.Table = sqltoken.QuoteTable(schema, name)
+		} else if failed.Table != "" {
+			f.Table = sqltoken.QuoteTable("", failed.Table)
 		}
 		return f
 	}
-	f := Finding{Outcome: Refused, Reason: strings.TrimPrefix(err.Error(), driver.ErrUnsupportedStatement.Error()+": ")}
-	f.Reason = strings.TrimPrefix(f.Reason, "shardkey: ")
+	reason := strings.TrimPrefix(err.Error(), driver.ErrUnsupportedStatement.Error()+": ")
+	f := Finding{Outcome: Refused, Reason: strings.TrimPrefix(reason, "shardkey: ")}
 	if len(inserts) > 0 {
 		f.Table, f.offset = sqltoken.QuoteTable(inserts[0].schema, inserts[0].name), inserts[0].at
 	}

@@ -37,8 +37,9 @@ func (l *Linter) statements(name, text string) {
 	l.summary.Files++
 	l.count(token.Position{Filename: name}, text)
 	for _, s := range l.split(text) {
-		statement := sqlcArguments(text[s.start:s.end])
-		found := l.Statement(statement)
+		found := l.Statement(sqlcArgument.ReplaceAllStringFunc(text[s.start:s.end], func(arg string) string {
+			return "?" + strings.Repeat(" ", len(arg)-1) // of the same length
+		}))
 		if s.copies {
 			found = copies(found)
 		}
@@ -76,6 +77,7 @@ type span struct {
 }
 
 var (
+	sqlcArgument  = regexp.MustCompile(`\bsqlc\.n?arg\(\s*'?\w+'?\s*\)`)
 	delimiterLine = regexp.MustCompile(`(?i)^\s*DELIMITER[ \t]+(\S+)[^\n]*`)
 	copyFrom      = regexp.MustCompile(`(?m)^\s*(?:--|#|/\*)\s*name:\s*\w+\s+:copyfrom\b`)
 	program       = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+[^;(]*?\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b`)
@@ -127,15 +129,6 @@ func openBlocks(body string) (n int) {
 		}
 	}
 	return n
-}
-
-var sqlcArgument = regexp.MustCompile(`\bsqlc\.n?arg\(\s*'?\w+'?\s*\)`)
-
-// sqlcArguments replaces sqlc's named arguments with placeholders of the same length.
-func sqlcArguments(text string) string {
-	return sqlcArgument.ReplaceAllStringFunc(text, func(arg string) string {
-		return "?" + strings.Repeat(" ", len(arg)-1)
-	})
 }
 
 // copies adjusts the findings for a query that sqlc turns into LOAD DATA LOCAL INFILE.

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +14,7 @@ import (
 // unseen returns findings for a statement that stores rows but isn't a plain INSERT, so the
 // driver doesn't see the INSERT.
 func (l *Linter) unseen(s script) []Finding {
-	inserts := s.inserts()
-	kind := s.program()
+	inserts, creates, kind := s.inserts(), s.creates(), s.program()
 	inner, isPrepared := s.prepared()
 	switch {
 	case kind != "":
@@ -27,8 +27,11 @@ func (l *Linter) unseen(s script) []Finding {
 		return l.only(inserts, Passed, "EXPLAIN doesn't run the statement")
 	case s.loads() != nil:
 		return l.only(s.loads(), Passed, "the file contains the keys")
-	case s.creates() != nil:
-		return l.createSelect(s)
+	case len(creates) > 0 && s.index("SELECT") < creates[0].end:
+		return nil
+	case len(creates) > 0:
+		return l.only(creates, Unfilled, "CREATE TABLE … SELECT stores rows without generated keys; "+
+			"create the table, then INSERT … SELECT")
 	}
 	return l.only(inserts, Unfilled,
 		"not recognised as an INSERT, so it is passed through unchanged; send the INSERT by itself")
@@ -41,17 +44,6 @@ func (l *Linter) prepared(text string, inner sqltoken.Token) (found []Finding) {
 	for _, f := range l.only(l.read(text[inner.Start+1:inner.End-1]).inserts(), Unfilled, why) {
 		f.offset += inner.Start + 1
 		found = append(found, f)
-	}
-	return found
-}
-
-func (l *Linter) createSelect(s script) (found []Finding) {
-	for _, t := range l.ruled(s.creates()) {
-		if s.index("SELECT") >= t.end {
-			const why = "CREATE TABLE … SELECT stores rows without generated keys; " +
-				"create the table, then INSERT … SELECT"
-			found = append(found, l.only([]target{t}, Unfilled, why)...)
-		}
 	}
 	return found
 }
@@ -172,11 +164,7 @@ func (v *tableVisitor) Enter(n ast.Node) (ast.Node, bool) {
 		return n, true
 	case *ast.TableSource:
 		if name, ok := n.Source.(*ast.TableName); ok {
-			alias := n.AsName.O
-			if alias == "" {
-				alias = name.Name.O
-			}
-			v.found = append(v.found, aliased{name.Schema.O, name.Name.O, alias})
+			v.found = append(v.found, aliased{name.Schema.O, name.Name.O, cmp.Or(n.AsName.O, name.Name.O)})
 		}
 	}
 	return n, false

@@ -18,13 +18,6 @@ var (
 	digits   = regexp.MustCompile(`\d+`)
 )
 
-func partsOf(suffix string) (parts []part) {
-	for _, m := range partForm.FindAllStringSubmatch(suffix, -1) {
-		parts = append(parts, part{m[1], m[2]})
-	}
-	return parts
-}
-
 // nodes writes the family's data nodes. Sources with the same tables share an item.
 func (f *family) nodes() string {
 	var sources []string

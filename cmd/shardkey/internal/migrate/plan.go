@@ -56,8 +56,7 @@ func NewPlan(ctx context.Context, conn *sql.Conn, source Source, live *rule.Live
 	if err := m.choose(names); err != nil {
 		return nil, err
 	}
-	steps := []func() error{m.widen, m.partitions, m.auto, m.notes}
-	for _, step := range steps {
+	for _, step := range []func() error{m.widen, m.partitions, m.auto, m.notes} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -216,8 +215,9 @@ func computed(t *schema.Table, from string) (list []*schema.Column) {
 func (m *migration) auto() error {
 	linked := false
 	for _, k := range m.keys {
+		alias := []rune(k.Table.Name + "_" + k.Column.Name) // of at most 64 characters
 		maximum := fmt.Sprintf("SELECT MAX(%s) AS %s FROM %s", sqltoken.QuoteIdentifier(k.Column.Name),
-			sqltoken.QuoteIdentifier(shortened(k.Table.Name+"_"+k.Column.Name)), m.d.Quoted(k.Table))
+			sqltoken.QuoteIdentifier(string(alias[:min(len(alias), 64)])), m.d.Quoted(k.Table))
 		m.plan.Maxima = append(m.plan.Maxima, maximum)
 		if !k.Column.AutoIncrement {
 			continue
@@ -233,14 +233,6 @@ func (m *migration) auto() error {
 		m.plan.Auto = append(slices.Insert(m.plan.Auto, 0, "SET foreign_key_checks = 0"), "SET foreign_key_checks = 1")
 	}
 	return nil
-}
-
-// shortened cuts a name to the 64 characters that an alias of a column is safe with.
-func shortened(name string) string {
-	if r := []rune(name); len(r) > 64 {
-		return string(r[:64])
-	}
-	return name
 }
 
 var (

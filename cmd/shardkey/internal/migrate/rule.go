@@ -134,7 +134,9 @@ func group(sources []Source) (list []*family) {
 			}
 			m := member{source: s.Name, table: t}
 			if match := numbered.FindStringSubmatch(t.Name); match != nil {
-				m.parts = partsOf(match[2])
+				for _, p := range partForm.FindAllStringSubmatch(match[2], -1) {
+					m.parts = append(m.parts, part{p[1], p[2]})
+				}
 				numbers.add(strings.ToLower(match[1])+digits.ReplaceAllString(match[2], "#"), match[1], m)
 			} else {
 				names.add(strings.ToLower(t.Name), t.Name, m)
