@@ -120,9 +120,7 @@ type checkConn struct{ directConn }
 
 func (c *checkConn) CheckNamedValue(nv *driver.NamedValue) error { return c.s.check("conn", nv) }
 
-type fullConn struct{ directConn }
-
-func (c *fullConn) CheckNamedValue(nv *driver.NamedValue) error { return c.s.check("conn", nv) }
+type fullConn struct{ checkConn }
 
 func (c *fullConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	return c.prepare("prepareContext", query)

@@ -10,6 +10,7 @@
 package fakedb
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -188,7 +189,7 @@ func (s *Server) Connect(context.Context) (driver.Conn, error) {
 	case Legacy:
 		return &legacyConn{c}, nil
 	case Direct, Skipping:
-		return &fullConn{directConn{c}}, nil
+		return &fullConn{checkConn{directConn{c}}}, nil
 	case ConnCheck:
 		return &checkConn{directConn{c}}, nil
 	case Resetter:
@@ -230,10 +231,7 @@ func (s *Server) exec(method, query string, args any) (driver.Result, error) {
 			return r, err
 		}
 	}
-	if s.Result == (Result{}) {
-		return Result{Affected: 1}, nil
-	}
-	return s.Result, nil
+	return cmp.Or(s.Result, Result{Affected: 1}), nil
 }
 
 func (s *Server) query(method, query string, args any) (driver.Rows, error) {

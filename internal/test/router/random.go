@@ -163,12 +163,9 @@ func (rr *Rule) Uses(column string) bool {
 
 // Numeric reports whether a strategy interprets a column's value as a number or a time.
 func (rr *Rule) Numeric(column string) bool {
-	for _, s := range []*Strategy{rr.Router.Database, rr.Router.Table} {
-		if s.uses(column) && s.Type != "HASH_MOD" && s.Expression == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]*Strategy{rr.Router.Database, rr.Router.Table}, func(s *Strategy) bool {
+		return s.uses(column) && s.Type != "HASH_MOD" && s.Expression == nil
+	})
 }
 
 func (s *Strategy) uses(column string) bool { return s != nil && slices.Contains(s.Columns, column) }

@@ -6,7 +6,6 @@ package testrouter
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -36,9 +35,9 @@ type Strategy struct {
 	Integer map[string]bool
 	Type    string
 	Props   map[string]string
-	// Expression is the INLINE expression between Prefix and Suffix.
-	Expression     *Expression
-	Prefix, Suffix string
+	// Expression is the INLINE expression after Prefix.
+	Expression *Expression
+	Prefix     string
 }
 
 // ErrNowhere means that the algorithms succeeded but the row belongs to no table. Other errors
@@ -102,11 +101,10 @@ func (s *Strategy) choose(row map[string]any, logic string, all, available []str
 		if err != nil {
 			return "", err
 		}
-		return one(available, func(name string) bool { return name == s.Prefix+text+s.Suffix })
+		return one(available, func(name string) bool { return name == s.Prefix+text })
 	}
 	value := row[s.Columns[0]]
-	switch s.Type {
-	case "INTERVAL":
+	if s.Type == "INTERVAL" {
 		suffix, err := s.step(value)
 		if err != nil {
 			return "", err
@@ -122,38 +120,33 @@ func (s *Strategy) choose(row map[string]any, logic string, all, available []str
 	if logic != "" && strings.HasPrefix(first, logic) {
 		prefix = logic + strings.TrimRight(strings.TrimPrefix(first, logic), "0123456789")
 	}
-	shortest := math.MaxInt
-	for _, name := range all {
-		shortest = min(shortest, len(name)-len(prefix))
-	}
-	for len(n) < shortest {
-		n = "0" + n
-	}
+	shortest := len(slices.MinFunc(all, func(a, b string) int { return len(a) - len(b) })) - len(prefix)
+	n = strings.Repeat("0", max(0, shortest-len(n))) + n
 	return one(available, func(name string) bool { return name == prefix+n })
 }
 
 func one(names []string, is func(string) bool) (string, error) {
-	found := ""
-	for _, name := range names {
-		if is(name) {
-			if found != "" {
-				return "", errors.New("several")
-			}
-			found = name
-		}
-	}
-	if found == "" {
+	i := slices.IndexFunc(names, is)
+	if i < 0 {
 		return "", ErrNowhere
 	}
-	return found, nil
+	if slices.ContainsFunc(names[i+1:], is) {
+		return "", errors.New("several")
+	}
+	return names[i], nil
 }
 
+// number returns a property, or 0 if it has none.
 func (s *Strategy) number(name string) *big.Int {
-	n, ok := new(big.Int).SetString(s.Props[name], 10)
-	if !ok {
-		return new(big.Int)
-	}
+	n, _ := integer(s.Props[name])
 	return n
+}
+
+func integer(value any) (*big.Int, error) {
+	if n, ok := new(big.Int).SetString(fmt.Sprint(value), 10); ok {
+		return n, nil
+	}
+	return new(big.Int), errors.New("no number")
 }
 
 // partition returns the suffix that an automatic sharding algorithm chooses.
@@ -165,25 +158,23 @@ func (s *Strategy) partition(value any) (string, error) {
 		if len(text)-stop <= start {
 			return "", errors.New("offset")
 		}
-		n, ok := new(big.Int).SetString(text[start:len(text)-stop], 10)
-		if !ok {
-			return "", errors.New("no number")
+		n, err := integer(text[start : len(text)-stop])
+		if err != nil {
+			return "", err
 		}
 		suffix := n.Mod(n, s.number("sharding-count")).String() // Euclidean
 		if s.Props["zero-padding"] == "true" {
 			last := new(big.Int).Sub(s.number("sharding-count"), big.NewInt(1)).String()
-			for len(suffix) < len(last) {
-				suffix = "0" + suffix
-			}
+			suffix = strings.Repeat("0", max(0, len(last)-len(suffix))) + suffix
 		}
 		return suffix, nil
 	case "HASH_MOD":
 		hash := hashOf(value, s.Integer[s.Columns[0]])
 		return strconv.FormatInt(max(hash, -hash)%s.number("sharding-count").Int64(), 10), nil
 	case "VOLUME_RANGE":
-		n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
-		if !ok {
-			return "", errors.New("no number")
+		n, err := integer(value)
+		if err != nil {
+			return "", err
 		}
 		lower, upper, volume := s.number("range-lower"), s.number("range-upper"), s.number("sharding-volume")
 		// (-∞, lower), [lower, lower+volume) … [?, upper), [upper, ∞)
@@ -201,14 +192,13 @@ func (s *Strategy) partition(value any) (string, error) {
 			}
 		}
 	case "BOUNDARY_RANGE":
-		n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
-		if !ok {
-			return "", errors.New("no number")
+		n, err := integer(value)
+		if err != nil {
+			return "", err
 		}
 		partition := 0
 		for bound := range strings.SplitSeq(s.Props["sharding-ranges"], ",") {
-			b, _ := new(big.Int).SetString(strings.TrimSpace(bound), 10)
-			if n.Cmp(b) >= 0 {
+			if b, _ := integer(strings.TrimSpace(bound)); n.Cmp(b) >= 0 {
 				partition++
 			}
 		}
@@ -246,7 +236,7 @@ func timeOf(value any) (time.Time, error) {
 	return time.Parse(dateTime, text[:len(dateTime)])
 }
 
-// step returns the suffix of the step that contains a value. Steps are months or days.
+// step returns the suffix of the step that contains a value. Steps are months.
 func (s *Strategy) step(value any) (string, error) {
 	at, err := timeOf(value)
 	lower, err1 := time.Parse(dateTime, s.Props["datetime-lower"])
@@ -256,17 +246,9 @@ func (s *Strategy) step(value any) (string, error) {
 	}
 	amount := int(s.number("datetime-interval-amount").Int64())
 	for from := lower; !from.After(upper); {
-		to := from.AddDate(0, 0, amount)
-		if s.Props["datetime-interval-unit"] == "MONTHS" {
-			to = from.AddDate(0, amount, 0)
-		}
+		to := from.AddDate(0, amount, 0)
 		if !at.Before(from) && at.Before(to) {
-			year, month, day := from.Date()
-			suffix := fmt.Sprintf("%04d%02d", year, month)
-			if s.Props["sharding-suffix-pattern"] == "yyyyMMdd" {
-				suffix += fmt.Sprintf("%02d", day)
-			}
-			return suffix, nil
+			return from.Format("200601"), nil
 		}
 		from = to
 	}
