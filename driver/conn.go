@@ -69,6 +69,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
+	if out.answer(c.connector) {
+		return base.Reply{Result: driver.ResultNoRows}, nil
+	}
 	out.reset()
 	for attempt := 1; ; attempt++ {
 		p, repeated, use, err := c.planOrPass(ctx, query, want == base.WantRows)
@@ -202,6 +205,7 @@ func (c *conn) refused(ctx context.Context, err error) error {
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	keysOf(ctx).answer(c.connector)
 	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
 	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {

@@ -6,7 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
+	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/segment"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
@@ -172,14 +174,66 @@ func asConnector(c *Connector, err error) (driver.Connector, error) {
 // (*sql.Conn).Raw passes to its function, or a [*Connector]. It returns nil if v isn't of this
 // driver.
 //
-// ConnectorOf looks through other wrappers that have a method Unwrap, or Raw as otelsql has. If
-// such a wrapper is around the driver of a *sql.DB, pass a *sql.Conn instead.
-func ConnectorOf(v any) (c *Connector) {
-	defer func() {
-		if recover() != nil { // for example from a zero sql.DB
-			c = nil
+// ConnectorOf looks through other drivers that wrap this one. For a *sql.DB that is opened with such
+// a driver it needs a connection, for which it waits a few seconds at most.
+func ConnectorOf(v any) *Connector {
+	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
+	defer cancel()
+	c, _ := findConnector(ctx, v)
+	return c
+}
+
+// maxWait limits how long ConnectorOf waits for a connection.
+const maxWait = 5 * time.Second
+
+// findConnector returns the connector behind v. The error is about the connection that it needs.
+func findConnector(ctx context.Context, v any) (c *Connector, err error) {
+	err = guard.Call("the database", func() (err error) { // for example a zero sql.DB
+		if c = unwrap(v); c != nil {
+			return nil
 		}
-	}()
+		if pool, ok := v.(interface {
+			Conn(context.Context) (*sql.Conn, error)
+		}); ok {
+			conn, err := pool.Conn(ctx)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			v = conn
+		}
+		if of, ok := v.(interface{ Raw(func(any) error) error }); ok {
+			return of.Raw(func(conn any) error { c = ask(ctx, conn); return nil })
+		}
+		c = ask(ctx, v)
+		return nil
+	})
+	return c, err
+}
+
+// ask returns the connector of a connection. Drivers that wrap this one pass the context on, so it
+// asks for the connector. This driver answers without a message to the server.
+func ask(ctx context.Context, conn any) *Connector {
+	c := unwrap(conn)
+	if c != nil || isNil(conn) {
+		return c
+	}
+	ctx = context.WithValue(ctx, keysKey{}, &keysList{keys: new(Keys), asks: &c})
+	const nothing = "DO 0" // for another driver's server
+	switch of := conn.(type) {
+	case driver.ExecerContext:
+		_, _ = of.ExecContext(ctx, nothing, nil)
+	case driver.ConnPrepareContext:
+		if s, err := of.PrepareContext(ctx, nothing); err == nil {
+			_ = s.Close()
+		}
+	}
+	return c
+}
+
+// unwrap returns the connector behind v if v and its wrappers show what they wrap. Such a wrapper has
+// a method Unwrap, or Raw as otelsql has.
+func unwrap(v any) *Connector {
 	const most = 100 // wrappers; a wrapper may unwrap to itself
 	for range most {
 		if isNil(v) {
@@ -200,10 +254,6 @@ func ConnectorOf(v any) (c *Connector) {
 			v = of.Raw()
 		case interface{ Driver() driver.Driver }:
 			v = of.Driver()
-		case interface{ Raw(func(any) error) error }:
-			var inner any
-			_ = of.Raw(func(conn any) error { inner = conn; return nil })
-			v = inner
 		default:
 			return nil
 		}

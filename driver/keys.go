@@ -44,20 +44,30 @@ func WithKeys(ctx context.Context, keys *Keys) context.Context {
 	if keys == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, keysKey{}, &keysList{keys, keysOf(ctx)})
+	return context.WithValue(ctx, keysKey{}, &keysList{keys: keys, outer: keysOf(ctx)})
 }
 
 type keysKey struct{}
 
-// keysList is a linked list of the Keys in a context. A nil keysRing is empty.
+// keysList is a linked list of the Keys in a context. A nil keysList is empty.
 type keysList struct {
 	keys  *Keys
 	outer *keysList
+	asks  **Connector // not nil: the statement asks for the connector; see ask
 }
 
 func keysOf(ctx context.Context) *keysList {
 	r, _ := ctx.Value(keysKey{}).(*keysList)
 	return r
+}
+
+// answer stores the connector if the statement asks for it, and reports whether it does.
+func (r *keysList) answer(c *Connector) bool {
+	if r == nil || r.asks == nil {
+		return false
+	}
+	*r.asks = c
+	return true
 }
 
 func (r *keysList) reset() {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -52,11 +51,14 @@ func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ..
 // NextKeys calls [Connector.NextKeys] of a database of this driver. It opens a connection only if
 // another driver wraps this one. In a transaction, pass the *sql.DB.
 func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...any) ([]any, error) {
-	c, err := connectorFor(ctx, db)
-	if err != nil {
+	c, err := findConnector(ctx, db)
+	switch {
+	case c != nil:
+		return c.NextKeys(ctx, table, n, values...)
+	case err != nil && db != nil:
 		return nil, err
 	}
-	return c.NextKeys(ctx, table, n, values...)
+	return nil, noKeys("", "the *sql.DB does not use this driver; pass one that was opened with it", nil)
 }
 
 func (r *ruleVersion) nextKeys(ctx context.Context, name string, n int, values []any) ([]any, error) {
@@ -149,24 +151,4 @@ func noKeys(table, message string, err error) error {
 		message += ": " + plainText(err, "")
 	}
 	return refuse(reasonNoKey, StatementError{Table: table, Message: message, Err: err})
-}
-
-// connectorFor returns the connector of a database. If another driver wraps this one, it opens a
-// connection to find it.
-func connectorFor(ctx context.Context, db *sql.DB) (*Connector, error) {
-	if c := ConnectorOf(db); c != nil {
-		return c, nil
-	}
-	if db != nil {
-		var conn *sql.Conn
-		err := guard.Call("its Conn", func() (err error) { conn, err = db.Conn(ctx); return err })
-		if err != nil {
-			return nil, err
-		}
-		defer conn.Close()
-		if c := ConnectorOf(conn); c != nil {
-			return c, nil
-		}
-	}
-	return nil, noKeys("", "the *sql.DB does not use this driver; pass one that was opened with it", nil)
 }

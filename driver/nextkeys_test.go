@@ -149,31 +149,60 @@ func TestNextKeys_refuses(t *testing.T) {
 	}
 }
 
-// NextKeys finds this driver below a wrapper that exposes it on a connection.
-func TestNextKeys_belowAWrapper(t *testing.T) {
-	connector := mustConnector(t, &fakedb.Server{}, mustParseRule(t, nextRule))
-	defer connector.Close()
-	below := sql.OpenDB(veil{connector})
-	defer below.Close()
-	if ConnectorOf(below) != nil {
-		t.Fatal("have: the connector without a connection")
-	}
-	keys, err := NextKeys(t.Context(), below, "t_order", 1)
-	if err != nil || keys[0] != int64(1001) {
-		t.Errorf("have: %v, %v\nwant: 1001", keys, err)
+// ConnectorOf and NextKeys find this driver below other drivers, without a message to the server.
+func TestConnectorOf_belowAWrapper(t *testing.T) {
+	for name, wrap := range map[string]func(driver.Conn) driver.Conn{
+		"Unwrap":   func(c driver.Conn) driver.Conn { return nilWrapper{c} },
+		"executes": func(c driver.Conn) driver.Conn { return executing{preparing{c}} },
+		"prepares": func(c driver.Conn) driver.Conn { return preparing{c} },
+		"twice":    func(c driver.Conn) driver.Conn { return executing{preparing{executing{preparing{c}}}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &fakedb.Server{}
+			connector := mustConnector(t, server, mustParseRule(t, nextRule))
+			defer connector.Close()
+			db := sql.OpenDB(veil{connector, wrap})
+			defer db.Close()
+			equal(t, ConnectorOf(db), connector, "of the sql.DB")
+			conn := must(db.Conn(t.Context()))(t)
+			equal(t, ConnectorOf(conn), connector, "of the sql.Conn")
+			noError(t, conn.Raw(func(c any) error { equal(t, ConnectorOf(c), connector, "of the raw connection"); return nil }))
+			noError(t, conn.Close())
+			keys, err := NextKeys(t.Context(), db, "t_order", 1)
+			if err != nil || keys[0] != int64(1001) {
+				t.Errorf("have: %v, %v\nwant: 1001", keys, err)
+			}
+			for _, call := range server.Calls {
+				if strings.Contains(call, "DO 0") && name != "prepares" {
+					t.Errorf("sent: %s", call)
+				}
+			}
+		})
 	}
 }
 
-// veil wraps a connector, like otelsql.
-type veil struct{ of driver.Connector }
-
-type veiledConn struct{ driver.Conn }
-
-func (c veiledConn) Unwrap() driver.Conn { return c.Conn }
+// veil is a connector whose driver shows nothing of the wrapped one, like otelsql's.
+type veil struct {
+	of   driver.Connector
+	wrap func(driver.Conn) driver.Conn
+}
 
 func (v veil) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := v.of.Connect(ctx)
-	return veiledConn{conn}, err
+	return v.wrap(conn), err
 }
 
 func (v veil) Driver() driver.Driver { return mysql.MySQLDriver{} }
+
+// preparing is a connection that wraps another one without a method Unwrap, as sqlhooks does.
+type preparing struct{ driver.Conn }
+
+func (c preparing) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+type executing struct{ preparing }
+
+func (c executing) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}

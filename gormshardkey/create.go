@@ -1,7 +1,6 @@
 package gormshardkey
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -99,27 +98,16 @@ func hasClause(stmt *gorm.Statement, name string) bool {
 	return ok
 }
 
-// rules has the connector of a database. The zero value is for a database of another driver, or
-// with a layer between GORM and the driver that hides it.
+// rules has the connector of a database. The zero value is for a database of another driver.
 type rules struct{ connector *driver.Connector }
 
-// rulesOf returns the rules of the database, from a connection of its pool.
+// rulesOf returns the rules of the database.
 func rulesOf(db *gorm.DB) rules {
 	pool, err := db.DB()
 	if err != nil {
 		return rules{}
 	}
-	conn, err := pool.Conn(context.Background())
-	if err != nil {
-		return rules{} // the statement itself returns the database's error
-	}
-	defer conn.Close()
-	var r rules
-	_ = conn.Raw(func(c any) error {
-		r.connector = driver.ConnectorOf(c)
-		return nil
-	})
-	return r
+	return rules{driver.ConnectorOf(pool)}
 }
 
 // fills reports whether the statement's table is sharded. All databases of a resolver are assumed
