@@ -68,8 +68,8 @@ func TestTracing_bothOrders(t *testing.T) {
 			if err := connector.Ready(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if have := driver.ConnectorOf(db); (have != nil) != test.withKeys { // nil if otelsql hides the connector
-				t.Errorf("connector of the sql.DB: %p", have)
+			if have := driver.ConnectorOf(db); have != connector {
+				t.Errorf("connector of the sql.DB\nhave: %p\nwant: %p", have, connector)
 			}
 			use(t, db, connector)
 			if text := statements(recorder); text == "" || strings.Contains(text, "order_id") != test.withKeys {
