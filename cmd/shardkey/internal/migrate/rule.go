@@ -67,7 +67,8 @@ func NewRule(sources []Source, only ...string) Rule {
 			return slices.ContainsFunc(only, func(o string) bool { return strings.EqualFold(o, name) })
 		})
 	}
-	for _, f := range group(sources) {
+	all := group(sources)
+	for _, f := range all {
 		if !wanted(append(f.names(), f.logical)...) {
 			continue
 		}
@@ -76,14 +77,18 @@ func NewRule(sources []Source, only ...string) Rule {
 			why = "it has no AUTO_INCREMENT, and its name is not one of several with numbers"
 		}
 		switch same := func(o ruleTable) bool { return strings.EqualFold(o.logical, f.logical) }; {
+		case slices.ContainsFunc(r.tables, same):
+			r.leaveOut(f.logical, "its name is the common name of numbered tables, and INSERTs into it get their keys")
 		case why != "" && f.isNumbered():
 			r.leaveOut(f.logical+"…", why)
 		case why != "":
 			r.leaveOut(f.logical, why)
-		case slices.ContainsFunc(r.tables, same):
-			r.leaveOut(f.logical, "its name is the common name of numbered tables")
 		default:
-			r.tables = append(r.tables, f.table(column))
+			t := f.table(column)
+			if f.clashes(all) {
+				t.logical = f.names()[0]
+			}
+			r.tables = append(r.tables, t)
 		}
 	}
 	slices.SortFunc(r.tables, func(a, b ruleTable) int { return cmp.Compare(a.logical, b.logical) })
@@ -107,6 +112,15 @@ var numbered = regexp.MustCompile(`^(.*?[^0-9_-])((?:[_-]?\d+)+)$`)
 
 // isNumbered reports whether the names of the tables differ in numbers.
 func (f *family) isNumbered() bool { return f.members[0].parts != nil }
+
+// clashes reports whether a table with other columns has the common name of numbered tables. As
+// their logical name, it would make the rule generate keys for that table too.
+func (f *family) clashes(all []*family) bool {
+	return f.isNumbered() && slices.ContainsFunc(all, func(o *family) bool {
+		both := &family{members: append(slices.Clone(f.members), o.members...)}
+		return !o.isNumbered() && strings.EqualFold(o.logical, f.logical) && !both.alike()
+	})
+}
 
 // families are in the order in which their first tables were added.
 type families struct {

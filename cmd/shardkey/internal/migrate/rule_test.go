@@ -23,6 +23,9 @@ func source(name string, tables ...string) Source {
 		if typ == "state" { // of worker IDs
 			columns[0], columns[1] = &schema.Column{Name: "namespace"}, &schema.Column{Name: "worker_id"}
 		}
+		if typ == "other" { // columns
+			columns[0], columns[1] = &schema.Column{Name: "id", Type: "bigint"}, &schema.Column{Name: "y", Type: "text"}
+		}
 		d.Tables = append(d.Tables, &schema.Table{
 			Schema: "shop", Name: table, Columns: columns,
 			Indexes: []*schema.Index{{Name: "PRIMARY", Unique: true, Columns: []string{"id"}}},
@@ -57,6 +60,8 @@ func TestNew_dataNodes(t *testing.T) {
 		{"one with a number", []Source{source("", "t_2026 bigint auto")}, "t_2026: "},
 		{"two of other columns", []Source{source("", "t_0 bigint auto", "t_1 bigint auto")}, "t: t_${0..1}"},
 		{"the logical table too", []Source{source("", "t bigint auto", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
+		{"the logical table too, without AUTO_INCREMENT", []Source{source("", "t", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
+		{"another table of that name", []Source{source("", "t other", "t_0", "t_1")}, "t_0: t_${0..1}; left out t"},
 		{"a key of text", []Source{source("", "t_0 char(36)", "t_1 char(36)", "u bigint auto")}, "u: ; left out t…"},
 		{"no AUTO_INCREMENT and alone", []Source{source("", "t bigint", "u bigint auto")}, "u: ; left out t"},
 		{"a narrow key", []Source{source("", "t_0 int auto", "t_1 int auto")}, "t: t_${0..1} (int)"},
