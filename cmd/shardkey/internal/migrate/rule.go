@@ -203,6 +203,8 @@ func (f *family) key() (column *schema.Column, why string) {
 	case !column.IsInteger():
 		return nil, fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID",
 			column.Name, column.Type)
+	case slices.ContainsFunc(f.members, func(m member) bool { return m.table.Column(column.Name) == nil }):
+		return nil, fmt.Sprintf("one of its tables, of several databases or spellings, lacks column %s", column.Name)
 	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
 		return nil, "a rule cannot contain its name"
 	}

@@ -24,7 +24,7 @@ func source(name string, tables ...string) Source {
 			columns[0], columns[1] = &schema.Column{Name: "namespace"}, &schema.Column{Name: "worker_id"}
 		}
 		if typ == "other" { // columns
-			columns[0], columns[1] = &schema.Column{Name: "id", Type: "bigint"}, &schema.Column{Name: "y", Type: "text"}
+			columns[0].Name, columns[1].Name = "y", "z"
 		}
 		d.Tables = append(d.Tables, &schema.Table{
 			Schema: "shop", Name: table, Columns: columns,
@@ -62,6 +62,9 @@ func TestNew_dataNodes(t *testing.T) {
 		{"the logical table too", []Source{source("", "t bigint auto", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
 		{"the logical table too, without AUTO_INCREMENT", []Source{source("", "t", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
 		{"another table of that name", []Source{source("", "t other", "t_0", "t_1")}, "t_0: t_${0..1}; left out t"},
+		{"spellings of a name", []Source{source("", "T bigint auto", "t other", "u bigint auto")}, "u: ; left out T"},
+		{"other columns elsewhere", []Source{source("ds_0", "t bigint auto", "u bigint auto"), source("ds_1", "t other", "u bigint auto")},
+			"u: ds_${0..1}.u; left out t"},
 		{"a key of text", []Source{source("", "t_0 char(36)", "t_1 char(36)", "u bigint auto")}, "u: ; left out t…"},
 		{"no AUTO_INCREMENT and alone", []Source{source("", "t bigint", "u bigint auto")}, "u: ; left out t"},
 		{"a narrow key", []Source{source("", "t_0 int auto", "t_1 int auto")}, "t: t_${0..1} (int)"},
