@@ -5,8 +5,8 @@
 MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/test/tools/*" -not -path "./internal/test/engines/vtcombo/*" -not -path "*/testdata/*"))))
 # The modules for programs.
 RELEASED := $(filter-out ./bench ./examples ./examples/% ./internal/%,$(MODULES))
-# The modules whose tests "make ci" runs completely. test-engines runs the rest.
-TESTED := $(filter-out ./internal/test/engines,$(MODULES))
+# The modules whose tests "make ci" runs completely. test-engines and applications run the rest.
+TESTED := $(filter-out ./internal/test/engines ./internal/test/applications,$(MODULES))
 # The modules whose tests "make test" runs.
 NEWCOMERS := $(filter-out ./internal/test/release,$(TESTED))
 # The packages with goroutines, which "make test" also runs with -race -short.
@@ -37,7 +37,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help release release-check test ci prepare prepare-ci two-servers test-short test-engines soak-engines gorm-suite servers downloads tools servers-up servers-down unit race-short race check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help release release-check test ci prepare prepare-ci two-servers test-short test-engines soak-engines gorm-suite applications servers downloads tools servers-up servers-down unit race-short race check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -98,6 +98,11 @@ gorm-suite: servers ## run GORM's own tests through shardkey: make gorm-suite SH
 	@[ -d '$(SHARDKEY_GORM_DIR)/tests' ] || { echo 'set SHARDKEY_GORM_DIR to a checkout of go-gorm/gorm'; exit 2; }
 	@cd gormshardkey && SHARDKEY_GORM_DIR='$(abspath $(SHARDKEY_GORM_DIR))' SHARDKEY_TEST_REQUIRE=1 \
 		go test -count=1 -v -timeout 60m -run 'GORMSuite|SuiteRecord' . $(TESTFLAGS)
+
+# Each takes minutes to build. make applications TESTFLAGS='-programs xorm'
+applications: servers ## run the tests of public programs and libraries through shardkey
+	@$(SERVERS) env SHARDKEY_APPLICATIONS=1 SHARDKEY_TEST_REQUIRE=mysql,mariadb \
+		go test -count=1 -v -timeout 120m ./internal/test/applications $(TESTFLAGS)
 
 servers: ## install the servers for the tests (Debian, as root), or report those that are missing
 	@bash .ci/install-servers

@@ -1,0 +1,10 @@
+module github.com/shardkey/shardkey/internal/test/applications
+
+go 1.26.0
+
+require (
+	github.com/go-sql-driver/mysql v1.10.1
+	github.com/shardkey/shardkey v0.0.0
+)
+
+require filippo.io/edwards25519 v1.2.0 // indirect
