@@ -12,6 +12,7 @@ import (
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/internal/tidb"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rewrite"
@@ -77,19 +78,13 @@ func options() rewrite.Options {
 
 func newConnector(t *testing.T) *driver.Connector {
 	t.Helper()
-	r, err := rule.Parse("rule.yaml", []byte(`rules: [!SHARDING {
+	r := must.Get(rule.Parse("rule.yaml", []byte(`rules: [!SHARDING {
   tables: {t: {actualDataNodes: 'ds.t_${0..1}', tableStrategy: {standard: {shardingColumn: a, shardingAlgorithmName: mod}},
     keyGenerateStrategy: {column: id, keyGeneratorName: keys}}},
   keyGenerators: {keys: {type: SNOWFLAKE, props: {worker-id: 1}}},
-  shardingAlgorithms: {mod: {type: MOD, props: {sharding-count: 2}}}}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+  shardingAlgorithms: {mod: {type: MOD, props: {sharding-count: 2}}}}]`)))(t)
 	server := &fakedb.Server{Quiet: true, Version: "9.7.4", Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
-	c, err := driver.NewConnector(server, r, driver.Config{}, driver.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(driver.NewConnector(server, r, driver.Config{}, driver.WithLogger(slog.New(slog.DiscardHandler))))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

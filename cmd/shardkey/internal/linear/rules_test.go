@@ -1,31 +1,43 @@
-package rule_test
+package linear
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// hostile are rules of n parts, which must be read in time linear to n.
-var hostile = []struct {
+// readRule parses and opens a rule, and looks each of its tables up.
+func readRule(t *testing.T, text string) {
+	r, err := rule.Parse("rule.yaml", []byte(text))
+	if err != nil {
+		return
+	}
+	live, err := r.Open(spi.Host{DSN: spi.NewSecret("u:p@tcp(127.0.0.1:1)/app")})
+	if err != nil {
+		return
+	}
+	for _, table := range r.Tables() {
+		live.Lookup("", table.Logical)
+	}
+	must.Do(t, live.Close())
+}
+
+// rules are rules of n parts.
+var rules = []struct {
 	name string
 	rule func(n int) string
 }{
 	{"generators", func(n int) string { return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: UUID}") }},
 	{"generators with assigners", func(n int) string {
-		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: UUID, props: {worker-id-assigner: a%[1]d}}") +
+		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: SNOWFLAKE, props: {worker-id-assigner: a%[1]d}}") +
 			list(n, "workerIdAssigners", "a%d: {type: FILE, props: {path: x}}")
 	}},
 	{"generators with state in their own database", func(n int) string {
-		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: OWN}")
+		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: TICKET}")
 	}},
 	{"generators without tables", func(n int) string { return tables(1, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: UUID}") }},
 	{"undefined generators", func(n int) string {
@@ -93,13 +105,13 @@ var hostile = []struct {
 	{"broadcast tables", func(n int) string { return tables(1, "t%d: {%s}") + "  broadcastTables: [" + repeat(n, "b%d,") + "]\n" }},
 	{"auto tables", func(n int) string {
 		return tables(1, "t%d: {%s}") + list(n, "autoTables", "a%d: {actualDataSources: ds, shardingStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: m}}, "+
-			"%s}") + "  shardingAlgorithms: {m: {type: MOD, props: {sharding-count: 2}}}\n"
+			"keyGenerateStrategy: {column: id}}") + "  shardingAlgorithms: {m: {type: MOD, props: {sharding-count: 2}}}\n"
 	}},
 	{"auto tables without algorithm", func(n int) string {
-		return tables(1, "t%d: {%s}") + list(n, "autoTables", "a%d: {actualDataSources: ds, %s}")
+		return tables(1, "t%d: {%s}") + list(n, "autoTables", "a%d: {actualDataSources: ds, keyGenerateStrategy: {column: id}}")
 	}},
 	{"shard bits", func(n int) string {
-		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: UNSEEN, props: {gene-column: u%[1]d, gene-bits: 2}}")
+		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: SNOWFLAKE, props: {gene-column: u%[1]d, gene-bits: 2}}")
 	}},
 	{"merges", func(n int) string {
 		return tables(n, "t%d: {<<: {actualDataNodes: d.t%[1]d}, %s}")
@@ -129,7 +141,7 @@ func tables(n int, table string) string {
 
 // withProps returns a rule whose generator has these properties.
 func withProps(props string) string {
-	return tables(1, "t%d: {%k}") + "  keyGenerators: {g0: {type: UUID, props: {" + props + "}}}\n"
+	return tables(1, "t%d: {%k}") + "  keyGenerators: {g0: {type: SNOWFLAKE, props: {" + props + "}}}\n"
 }
 
 // list returns a map of n entries under a key.
@@ -142,83 +154,4 @@ func repeat(n int, text string) string {
 		b.WriteString(strings.TrimSuffix(fmt.Sprintf(text, i), fmt.Sprintf("%%!(EXTRA int=%d)", i)))
 	}
 	return b.String()
-}
-
-const workVariable = "SHARDKEY_TEST_WORK"
-
-// TestWork_ofRule reads one hostile rule, in the process that TestWork_isLinear counts.
-func TestWork_ofRule(t *testing.T) {
-	var i, n int
-	if _, err := fmt.Sscanf(os.Getenv(workVariable), "%d,%d", &i, &n); err != nil {
-		t.Skip("TestWork_isLinear runs it")
-	}
-	r, err := rule.Parse("rule.yaml", []byte(hostile[i].rule(n)))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	live, err := r.Open(spi.Host{DSN: spi.NewSecret("u:p@tcp(127.0.0.1:1)/app")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range r.Tables() {
-		live.Lookup("", table.Logical)
-	}
-	if err := live.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestWork_isLinear counts the statements that are executed to read hostile rules. Twice the rule
-// must not take more than 2.5 times the work.
-func TestWork_isLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles the package with counters")
-	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "counted.test")
-	const counted = "./...,github.com/shardkey/shardkey/spi,github.com/shardkey/shardkey/internal/nearest"
-	build := exec.Command("go", "test", "-c", "-cover", "-covermode=count", "-coverpkg="+counted, "-o", program, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for i, h := range hostile {
-		t.Run(h.name, func(t *testing.T) {
-			const n = 500
-			if once, twice := work(t, program, i, n), work(t, program, i, 2*n); once == 0 || twice > once*5/2 {
-				t.Errorf("%d statements for %d parts, %d for %d", once, n, twice, 2*n)
-			} else {
-				t.Logf("%d statements for %d parts, %d for %d", once, n, twice, 2*n)
-			}
-		})
-	}
-}
-
-// work returns the number of statements that reading a rule of n parts executes.
-func work(t *testing.T, program string, i, n int) (sum int) {
-	t.Helper()
-	profile := filepath.Join(t.TempDir(), "profile")
-	run := exec.Command(program, "-test.run=^TestWork_ofRule$", "-test.coverprofile="+profile)
-	run.Env = append(os.Environ(), fmt.Sprintf("%s=%d,%d", workVariable, i, n))
-	out, err := run.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if testing.Verbose() {
-		t.Logf("%.300s", out)
-	}
-	f, err := os.Open(profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		// file:line.column,line.column statements count
-		if fields := strings.Fields(lines.Text()); len(fields) == 3 {
-			statements, _ := strconv.Atoi(fields[1])
-			count, _ := strconv.Atoi(fields[2])
-			sum += statements * count
-		}
-	}
-	return sum
 }
