@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/doctor"
 	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -36,15 +37,9 @@ const snowflakes = "{type: SNOWFLAKE, props: {worker-id: 7}}"
 // open opens a database with go-sql-driver.
 func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	cfg.Logger = &mysql.NopLogger{}
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must.Get(mysql.NewConnector(cfg))(t)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -73,14 +68,8 @@ func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB, opts ...docto
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := rule.Parse("rule.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := doctor.ExamineAll(ctx, dbs, r, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
+	report := must.Get(doctor.ExamineAll(ctx, dbs, r, opts...))(t)
 	return report.Findings
 }
 
@@ -105,15 +94,9 @@ func database(t *testing.T) string {
 // run executes statements, separated by semicolons at the ends of lines.
 func run(t *testing.T, dsn, text string) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	cfg.MultiStatements = true
-	db, err := sql.Open("mysql", cfg.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
 	defer db.Close()
 	if _, err := db.Exec(text); err != nil {
 		t.Fatalf("%v\n%s", err, text)

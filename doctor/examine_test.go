@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/doctor"
 	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -43,27 +44,14 @@ func TestExamine_ownState(t *testing.T) {
 				t.Errorf("without a host\nhave: %q\nwant: %s", found, c.want)
 			}
 			file := filepath.Join(t.TempDir(), "rule.yaml")
-			if err := os.WriteFile(file, []byte(c.rule), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			db, err := sql.Open("shardkey", dsn+"&shardkeyRule="+file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(c.rule), 0o600))
+			db := must.Get(sql.Open("shardkey", dsn+"&shardkeyRule="+file))(t)
 			defer db.Close()
-			r, err := rule.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(rule.Load(file))(t)
 			if c.name == "leases" {
-				if _, err := db.Exec("INSERT INTO t_order_0 (user_id) VALUES (1)"); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(db.Exec("INSERT INTO t_order_0 (user_id) VALUES (1)"))(t)
 			}
-			cfg, err := mysql.ParseDSN(dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(mysql.ParseDSN(dsn))(t)
 			c.want = fmt.Sprintf(c.want, fmt.Sprintf(" at tcp(%s)/%s", cfg.Addr, cfg.DBName))
 			hosts := map[string]spi.Host{"": {DSN: spi.NewSecret(dsn)}}
 			report, err := doctor.Examine(t.Context(), db, r, doctor.Options{Hosts: hosts})
@@ -102,9 +90,7 @@ func TestExamine_leavesThePool(t *testing.T) {
 	db := open(t, dsn)
 	db.SetMaxOpenConns(1)
 	mode := func() (mode string) {
-		if err := db.QueryRow("SELECT @@SESSION.sql_mode").Scan(&mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.QueryRow("SELECT @@SESSION.sql_mode").Scan(&mode))
 		return mode
 	}
 	before := mode()
@@ -115,14 +101,8 @@ func TestExamine_leavesThePool(t *testing.T) {
 }
 
 func TestExamine_wrongArguments(t *testing.T) {
-	r, err := rule.Parse("rule.yaml", []byte(strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, err := mysql.NewConnector(mysql.NewConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1))))(t)
+	connector := must.Get(mysql.NewConnector(mysql.NewConfig()))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	for _, c := range []struct {

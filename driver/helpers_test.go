@@ -123,9 +123,7 @@ func openScriptedOn(t *testing.T, dsn string, r *rule.Rule) (ours, plain *sql.DB
 	cfg := must(mysql.ParseDSN(dsn))(t)
 	base := must(mysql.NewConnector(cfg))(t)
 	ours, plain = sql.OpenDB(mustConnector(t, base, r)), sql.OpenDB(base)
-	t.Cleanup(func() {
-		check(t, errors.Join(ours.Close(), plain.Close()))
-	})
+	t.Cleanup(func() { check(t, errors.Join(ours.Close(), plain.Close())) })
 	return ours, plain
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"gorm.io/gorm"
 )
 
@@ -24,9 +25,9 @@ func TestCreate_oneAndMany(t *testing.T) {
 		w.orders(t, many...)
 
 		pointers := []*Order{{Name: "p"}, {Name: "q"}, {Name: "r"}}
-		must(t, w.Create(pointers))
+		ok(t, w.Create(pointers))
 		array := [3]Order{{Name: "x"}, {Name: "y"}, {Name: "z"}}
-		must(t, w.Create(&array))
+		ok(t, w.Create(&array))
 		for _, o := range append(array[:], *pointers[0], *pointers[1], *pointers[2]) {
 			w.orders(t, o)
 		}
@@ -44,20 +45,18 @@ func TestCreate_hooksAndColumns(t *testing.T) {
 	each(t, TestCreate_hooksAndColumns, "orders_37", func(t *testing.T, w *world) {
 		orders := named("a", "b", "c")
 		orders[1].hook = func(o *Order) { o.ID = 77 }
-		must(t, w.Create(&orders))
+		ok(t, w.Create(&orders))
 		w.orders(t, orders...)
 		for _, o := range orders {
 			if o.seen != o.ID || o.ID == 0 {
 				t.Errorf("AfterCreate of %s\nhave: %d\nwant: %d", o.Name, o.seen, o.ID)
 			}
 		}
-		if orders[1].ID != 77 {
-			t.Errorf("the key of BeforeCreate\nhave: %d\nwant: 77", orders[1].ID)
-		}
+		must.Equal(t, orders[1].ID, 77, "the key of BeforeCreate")
 		selected := Order{Name: "s", Amount: 9}
-		must(t, w.Select("Name").Create(&selected))
+		ok(t, w.Select("Name").Create(&selected))
 		omitted := Order{ID: 12, Name: "o", Amount: 9}
-		must(t, w.Omit("ID").Create(&omitted))
+		ok(t, w.Omit("ID").Create(&omitted))
 		w.orders(t, selected)
 		if w.key(t, "orders_37", "id", "o") == "12" {
 			t.Error("Omit has not left the key out")
@@ -68,25 +67,23 @@ func TestCreate_hooksAndColumns(t *testing.T) {
 func TestCreate_saveAndFirstOrCreate(t *testing.T) {
 	each(t, TestCreate_saveAndFirstOrCreate, "orders_37", func(t *testing.T, w *world) {
 		saved := Order{Name: "saved"}
-		must(t, w.Save(&saved))
+		ok(t, w.Save(&saved))
 		own := Order{ID: 4, Name: "own"}
-		must(t, w.Save(&own))
+		ok(t, w.Save(&own))
 		w.orders(t, saved, own)
 
 		saved.Amount = 3
 		mixed := []Order{{Name: "n1"}, saved, {Name: "n2"}, {ID: 6, Name: "n3"}}
-		must(t, w.Save(&mixed))
+		ok(t, w.Save(&mixed))
 		w.orders(t, mixed...)
-		if have := w.key(t, "orders_37", "amount", "saved"); have != "3" {
-			t.Errorf("saved amount\nhave: %s\nwant: 3", have)
-		}
+		must.Equal(t, w.key(t, "orders_37", "amount", "saved"), "3", "saved amount")
 		for range 2 {
 			var o Order
-			must(t, w.Where(Order{Name: "foc"}).Attrs(Order{Amount: 2}).FirstOrCreate(&o))
+			ok(t, w.Where(Order{Name: "foc"}).Attrs(Order{Amount: 2}).FirstOrCreate(&o))
 			w.orders(t, o)
 		}
 		again := Order{Name: "saved"}
-		must(t, w.Where(Order{Name: "saved"}).Assign(Order{Amount: 8}).FirstOrCreate(&again))
+		ok(t, w.Where(Order{Name: "saved"}).Assign(Order{Amount: 8}).FirstOrCreate(&again))
 		w.orders(t, again)
 	})
 }
@@ -95,14 +92,14 @@ func TestCreate_transactions(t *testing.T) {
 	each(t, TestCreate_transactions, "orders_37", func(t *testing.T, w *world) {
 		var outer, inner []Order
 		undone := errors.New("undone")
-		mustDo(t, w.Transaction(func(tx *gorm.DB) error {
+		must.Do(t, w.Transaction(func(tx *gorm.DB) error {
 			outer = named("a", "b")
 			if err := tx.Create(&outer).Error; err != nil {
 				return err
 			}
 			err := tx.Transaction(func(tx *gorm.DB) error { // a savepoint
 				lost := named("lost1", "lost2")
-				mustDo(t, tx.Create(&lost).Error)
+				must.Do(t, tx.Create(&lost).Error)
 				if lost[1].ID-lost[0].ID != 7 {
 					t.Errorf("keys within the transaction: %d, %d", lost[0].ID, lost[1].ID)
 				}
@@ -115,16 +112,14 @@ func TestCreate_transactions(t *testing.T) {
 			return tx.Create(&inner).Error
 		}))
 		w.orders(t, append(outer, inner...)...)
-		if have := w.key(t, "orders_37", "id", "lost1"); have != "no row" {
-			t.Errorf("row of the savepoint: %s", have)
-		}
+		must.Equal(t, w.key(t, "orders_37", "id", "lost1"), "no row", "row of the savepoint")
 		skipped := named("k1", "k2")
-		must(t, w.Session(&gorm.Session{SkipDefaultTransaction: true, PrepareStmt: !w.prepare}).Create(&skipped))
+		ok(t, w.Session(&gorm.Session{SkipDefaultTransaction: true, PrepareStmt: !w.prepare}).Create(&skipped))
 		w.orders(t, skipped...)
-		tx := must(t, w.Begin())
+		tx := ok(t, w.Begin())
 		manual := named("m1", "m2")
-		must(t, tx.Create(&manual))
-		must(t, tx.Commit())
+		ok(t, tx.Create(&manual))
+		ok(t, tx.Commit())
 		w.orders(t, manual...)
 	})
 }
@@ -132,12 +127,12 @@ func TestCreate_transactions(t *testing.T) {
 func TestCreate_withoutRow(t *testing.T) {
 	each(t, TestCreate_withoutRow, "orders_37", func(t *testing.T, w *world) {
 		dry := named("d1", "d2")
-		must(t, w.Session(&gorm.Session{DryRun: true}).Create(&dry))
+		ok(t, w.Session(&gorm.Session{DryRun: true}).Create(&dry))
 		text := w.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Create(&dry) })
 		if !strings.Contains(text, "d2") || dry[0].ID != 0 || dry[1].ID != 0 {
 			t.Errorf("a dry run: %s, keys %d %d", text, dry[0].ID, dry[1].ID)
 		}
-		must(t, w.Create(&Order{Name: "there"}))
+		ok(t, w.Create(&Order{Name: "there"}))
 		conflict := named("new", "there")
 		if err := w.Create(&conflict).Error; err == nil || conflict[0].ID != 0 || conflict[1].ID != 0 {
 			t.Errorf("a conflict: %v, keys %d %d", err, conflict[0].ID, conflict[1].ID)
@@ -157,14 +152,14 @@ func TestCreate_withoutRow(t *testing.T) {
 func TestCreate_generics(t *testing.T) {
 	each(t, TestCreate_generics, "orders_37", func(t *testing.T, w *world) {
 		one := Order{Name: "one"}
-		mustDo(t, gorm.G[Order](w.DB).Create(t.Context(), &one))
+		must.Do(t, gorm.G[Order](w.DB).Create(t.Context(), &one))
 		many := named("a", "b", "c", "d", "e")
-		mustDo(t, gorm.G[Order](w.DB).CreateInBatches(t.Context(), &many, 2))
+		must.Do(t, gorm.G[Order](w.DB).CreateInBatches(t.Context(), &many, 2))
 		w.orders(t, append(many, one)...)
 
 		result := gorm.WithResult()
 		with := Order{Name: "with"}
-		mustDo(t, gorm.G[Order](w.DB, result).Create(t.Context(), &with))
+		must.Do(t, gorm.G[Order](w.DB, result).Create(t.Context(), &with))
 		if w.orders(t, with); result.RowsAffected != 1 {
 			t.Errorf("rows affected: %d", result.RowsAffected)
 		}
@@ -177,12 +172,12 @@ func TestCreate_callersKeys(t *testing.T) {
 		var keys driver.Keys
 		ctx := driver.WithKeys(t.Context(), &keys)
 		orders := named("a", "b")
-		must(t, w.WithContext(ctx).Create(&orders))
+		ok(t, w.WithContext(ctx).Create(&orders))
 		if have, _ := keys.Int64s(); len(have) != 2 || have[0] != orders[0].ID || have[1] != orders[1].ID {
 			t.Errorf("the caller's keys\nhave: %v\nwant: %d %d", have, orders[0].ID, orders[1].ID)
 		}
 		with := Order{Name: "c", Items: []Item{{Name: "c1"}, {Name: "c2"}}}
-		must(t, w.WithContext(ctx).Create(&with))
+		ok(t, w.WithContext(ctx).Create(&with))
 		if have, _ := keys.Int64s(); len(have) != 2 || uint64(have[1]) != with.Items[1].ID {
 			t.Errorf("the caller's keys\nhave: %v\nwant: those of %v", have, with.Items)
 		}
@@ -198,10 +193,10 @@ func TestCreate_contextIsPutBack(t *testing.T) {
 		type own struct{}
 		ctx := context.WithValue(t.Context(), own{}, 1)
 		var before, after context.Context
-		mustDo(t, w.Callback().Create().Before("gorm:create").Register("test:before", func(db *gorm.DB) { before = db.Statement.Context }))
-		mustDo(t, w.Callback().Create().After("gorm:create").Register("test:after", func(db *gorm.DB) { after = db.Statement.Context }))
+		must.Do(t, w.Callback().Create().Before("gorm:create").Register("test:before", func(db *gorm.DB) { before = db.Statement.Context }))
+		must.Do(t, w.Callback().Create().After("gorm:create").Register("test:after", func(db *gorm.DB) { after = db.Statement.Context }))
 		o := Order{Name: "a"}
-		must(t, w.WithContext(ctx).Create(&o))
+		ok(t, w.WithContext(ctx).Create(&o))
 		if before != ctx || after != ctx {
 			t.Errorf("the statement's context\nhave: %v, %v\nwant: %v", before, after, ctx)
 		}

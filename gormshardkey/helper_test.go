@@ -12,6 +12,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -162,14 +163,9 @@ func newWorld(t *testing.T, m mode, names []string) *world {
 
 func registerRule(t *testing.T) string {
 	t.Helper()
-	r, err := rule.Parse("gormshardkey", []byte(ruleText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("gormshardkey", []byte(ruleText)))(t)
 	name := strings.NewReplacer("/", ".", ",", ".", "=", "").Replace(t.Name())
-	if err := driver.RegisterRule(name, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.RegisterRule(name, r))
 	t.Cleanup(func() { driver.DeregisterRule(name) })
 	return name
 }
@@ -200,19 +196,13 @@ func (w *world) open(t *testing.T, config *gorm.Config) *gorm.DB {
 
 func closeAtEnd(t *testing.T, db *gorm.DB) {
 	t.Helper()
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(db.DB())(t)
 	t.Cleanup(func() { pool.Close() })
 }
 
 func openPlain(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -251,7 +241,7 @@ func (w *world) orders(t *testing.T, orders ...Order) {
 	}
 }
 
-func must(t *testing.T, db *gorm.DB) *gorm.DB {
+func ok(t *testing.T, db *gorm.DB) *gorm.DB {
 	t.Helper()
 	if db.Error != nil {
 		t.Fatal(db.Error)
@@ -259,16 +249,9 @@ func must(t *testing.T, db *gorm.DB) *gorm.DB {
 	return db
 }
 
-func mustDo(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func affected(t *testing.T, db *gorm.DB, want int64) {
 	t.Helper()
-	if must(t, db).RowsAffected != want {
+	if ok(t, db).RowsAffected != want {
 		t.Errorf("rows affected\nhave: %d\nwant: %d", db.RowsAffected, want)
 	}
 }

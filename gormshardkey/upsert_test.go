@@ -28,14 +28,14 @@ func TestUpsert_oneRow(t *testing.T) {
 	each(t, TestUpsert_oneRow, "orders_37 texts", func(t *testing.T, w *world) {
 		for _, conflict := range []clause.Expression{doNothing, updateAll} {
 			fresh := Order{Name: "new", Amount: 1}
-			must(t, w.Clauses(conflict).Create(&fresh))
+			ok(t, w.Clauses(conflict).Create(&fresh))
 			again := Order{Name: "new", Amount: 2}
-			must(t, w.Clauses(conflict).Create(&again))
+			ok(t, w.Clauses(conflict).Create(&again))
 			w.orders(t, fresh, again)
-			must(t, w.Unscoped().Delete(&fresh))
+			ok(t, w.Unscoped().Delete(&fresh))
 		}
 		text := map[string]any{"name": "a"}
-		must(t, w.Table("texts").Create(text))
+		ok(t, w.Table("texts").Create(text))
 		w.has(t, "texts", "a", text["@id"])
 	})
 }
@@ -43,8 +43,8 @@ func TestUpsert_oneRow(t *testing.T) {
 func TestUpsert_manyRows(t *testing.T) {
 	each(t, TestUpsert_manyRows, "orders_37", func(t *testing.T, w *world) {
 		there := named("a", "b")
-		must(t, w.Create(&there))
-		must(t, w.Create(&Order{ID: 5, Name: "c"}))
+		ok(t, w.Create(&there))
+		ok(t, w.Create(&Order{ID: 5, Name: "c"}))
 
 		some := []Order{{Name: "new1"}, {Name: "a"}, {Name: "new2"}, {ID: 5, Name: "c"}, {Name: "new3"}}
 		affected(t, w.Clauses(doNothing).Create(&some), 3)
@@ -55,7 +55,7 @@ func TestUpsert_manyRows(t *testing.T) {
 		w.rightOrZero(t, all)
 
 		two := []Order{{Name: "new6", Amount: 6}, {Name: "a", Amount: 6}, {Name: "b", Amount: 6}, {Name: "new7", Amount: 6}}
-		must(t, w.Clauses(updateAll).Create(&two))
+		ok(t, w.Clauses(updateAll).Create(&two))
 		w.rightOrZero(t, two)
 
 		fresh := named("new8", "new9")
@@ -66,7 +66,7 @@ func TestUpsert_manyRows(t *testing.T) {
 
 func TestUpsert_ignore(t *testing.T) {
 	each(t, TestUpsert_ignore, "orders_37", func(t *testing.T, w *world) {
-		must(t, w.Create(named("a", "b")))
+		ok(t, w.Create(named("a", "b")))
 		some := named("a", "new1", "b", "new2")
 		affected(t, w.Clauses(ignore).Create(&some), 2)
 		w.orders(t, some[1], some[3])
@@ -86,19 +86,19 @@ func TestUpsert_ignore(t *testing.T) {
 func TestUpsert_keyNextToThePrimary(t *testing.T) {
 	each(t, TestUpsert_keyNextToThePrimary, "other_key numbered", func(t *testing.T, w *world) {
 		rows := []OtherKey{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-		must(t, w.Create(&rows))
+		ok(t, w.Create(&rows))
 		for _, r := range rows {
 			w.has(t, "other_key", r.Name, r.ID)
 			w.hasIn(t, "other_key", "order_no", r.Name, r.OrderNo)
 		}
 		// UpdateAll sets the row's key to the new one, as the SQL specifies.
 		again := OtherKey{Name: "a"}
-		must(t, w.Clauses(updateAll).Create(&again))
+		ok(t, w.Clauses(updateAll).Create(&again))
 		if w.hasIn(t, "other_key", "order_no", "a", again.OrderNo); again.OrderNo == rows[0].OrderNo {
 			t.Errorf("UpdateAll has kept %d", again.OrderNo)
 		}
 		numbered := []Numbered{{Name: "a"}, {Name: "b"}, {ID: 3, Name: "c"}}
-		must(t, w.Create(&numbered))
+		ok(t, w.Create(&numbered))
 		for _, r := range numbered {
 			w.has(t, "numbered", r.Name, r.ID)
 			w.hasIn(t, "numbered", "order_no", r.Name, r.OrderNo)
@@ -109,9 +109,9 @@ func TestUpsert_keyNextToThePrimary(t *testing.T) {
 // A table without rule is GORM's business, with or without the plugin.
 func TestUpsert_unlistedTableAsWithoutPlugin(t *testing.T) {
 	each(t, TestUpsert_unlistedTableAsWithoutPlugin, "unlisted", func(t *testing.T, w *world) {
-		must(t, w.Create(&[]Unlisted{{Name: "a"}, {Name: "b"}}))
+		ok(t, w.Create(&[]Unlisted{{Name: "a"}, {Name: "b"}}))
 		rows := []Unlisted{{Name: "new1"}, {Name: "b", Amount: 4}, {Name: "new2"}}
-		tx := must(t, w.Clauses(updateAll).Create(&rows))
+		tx := ok(t, w.Clauses(updateAll).Create(&rows))
 		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
 			return // GORM has counted
 		}
@@ -124,31 +124,31 @@ func TestUpsert_unlistedTableAsWithoutPlugin(t *testing.T) {
 
 func TestReturning_requested(t *testing.T) {
 	each(t, TestReturning_requested, "orders_37", func(t *testing.T, w *world) {
-		must(t, w.Create(named("a", "b")))
+		ok(t, w.Create(named("a", "b")))
 		all := named("r1", "r2")
-		must(t, w.Clauses(clause.Returning{}).Create(&all))
+		ok(t, w.Clauses(clause.Returning{}).Create(&all))
 		w.orders(t, all...)
 		column := clause.Returning{Columns: []clause.Column{{Name: "id"}}}
 		some := named("r3", "r4")
-		must(t, w.Clauses(column).Create(&some))
+		ok(t, w.Clauses(column).Create(&some))
 		w.orders(t, some...)
 		ignored := named("a", "new1", "b", "new2")
-		must(t, w.Clauses(column, ignore).Create(&ignored))
+		ok(t, w.Clauses(column, ignore).Create(&ignored))
 		w.rightOrZero(t, ignored)
 		mixed := []Order{{Name: "new3"}, {Name: "a"}, {ID: 9, Name: "new4"}, {Name: "new5"}}
-		must(t, w.Clauses(column, doNothing).Create(&mixed))
+		ok(t, w.Clauses(column, doNothing).Create(&mixed))
 		w.rightOrZero(t, mixed)
 		updated := []Order{{Name: "new6"}, {Name: "a", Amount: 9}, {Name: "new7"}, {Name: "b", Amount: 9}}
-		must(t, w.Clauses(column, updateAll).Create(&updated))
+		ok(t, w.Clauses(column, updateAll).Create(&updated))
 		w.rightOrZero(t, updated)
 		if w.returning && testserver.Has(t, testserver.MariaDB, "RETURNING") {
 			w.orders(t, updated...) // those that existed too
 		}
 		whole := named("a", "new8")
-		must(t, w.Clauses(clause.Returning{}, ignore).Create(&whole))
+		ok(t, w.Clauses(clause.Returning{}, ignore).Create(&whole))
 		w.rightOrZero(t, whole)
 		maps := []map[string]any{{"name": "new9"}, {"name": "new10"}}
-		must(t, w.Model(&Order{}).Clauses(column).Create(&maps))
+		ok(t, w.Model(&Order{}).Clauses(column).Create(&maps))
 		if len(maps) != 2 {
 			t.Fatalf("maps have grown: %v", maps)
 		}

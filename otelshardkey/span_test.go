@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/otelshardkey"
 )
 
@@ -17,9 +18,7 @@ func TestSpanAttributes_inTheSpanOfTheContext(t *testing.T) {
 	db := sql.OpenDB(newConnector(t, new(fake), otelshardkey.SpanAttributes()))
 	defer db.Close()
 	ctx, span := tracer.Start(t.Context(), "order")
-	if _, err := db.ExecContext(ctx, "INSERT INTO t_order (a) VALUES (?), (?)", 1, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ExecContext(ctx, "INSERT INTO t_order (a) VALUES (?), (?)", 1, 2))(t)
 	span.End()
 	have := map[string]string{}
 	for _, a := range recorder.Ended()[0].Attributes() {
@@ -31,7 +30,5 @@ func TestSpanAttributes_inTheSpanOfTheContext(t *testing.T) {
 		t.Errorf("have: %v\nwant: %v", have, want)
 	}
 	// Without a span there are no attributes and no error.
-	if _, err := db.ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", 1); err != nil {
-		t.Error(err)
-	}
+	must.Get(db.ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", 1))(t)
 }

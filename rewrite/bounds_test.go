@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // TestPlan_consultedCharset: a plan depends on the character set only if the part of the statement
@@ -38,9 +39,7 @@ func TestParse_params(t *testing.T) {
 		"SELECT ?": 0, "INSERT INTO t (a) VALUES (?), (?)": 2,
 		"INSERT INTO t (a) SELECT ? FROM x WHERE b = ? ON DUPLICATE KEY UPDATE a = ?": 3,
 	} {
-		if have := mustParse(t, text, Options{}).NumArgs; have != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
-		}
+		must.Equal(t, mustParse(t, text, Options{}).NumArgs, want, text)
 	}
 }
 
@@ -325,9 +324,7 @@ func TestInsert_firstFill(t *testing.T) {
 		"(5), (NULL), (1 + 1)": 1, "(5), (1 + 1), (NULL)": -1, "(NULL), (?)": -1, "(?), (NULL)": -1, "(NULL), (1 + 1), (?)": -1,
 	} {
 		p := mustParse(t, "INSERT INTO t (id) VALUES "+rows, Options{})
-		if have := p.Inserts[0].firstGenerated(); have != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", rows, have, want)
-		}
+		must.Equal(t, p.Inserts[0].firstGenerated(), want, rows)
 	}
 }
 

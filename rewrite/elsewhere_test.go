@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestGivenNumbers_statements(t *testing.T) {
@@ -49,15 +51,9 @@ func TestGivenNumbers_statements(t *testing.T) {
 
 func TestReport_plain(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{ReportKeys: true})
-	if have, want := p.Query(), "INSERT INTO t (a, `id`) VALUES (?, LAST_INSERT_ID(?))"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	if have, want := p.WithoutReport().Query(), "INSERT INTO t (a, `id`) VALUES (?, ?)"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, LAST_INSERT_ID(?))")
+	must.Equal(t, p.WithoutReport().Query(), "INSERT INTO t (a, `id`) VALUES (?, ?)")
 	unguarded := Options{Table: func(string, string) *Table { return &Table{Key: "id", NoReport: true} }, ReportKeys: true}
 	p = mustParse(t, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 2", unguarded)
-	if have, want := p.Query(), "INSERT INTO t (a, `id`) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = 2"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = 2")
 }

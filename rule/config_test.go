@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -29,10 +30,7 @@ func config() rule.Config {
 }
 
 func TestNew_equalsTheSameYAML(t *testing.T) {
-	r, err := rule.New(config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.New(config()))(t)
 	const want = `rule rule
   table t_order: column order_id from snowflake (SNOWFLAKE), actual tables: t_order_0, t_order_1
   table t_item: column item_id from uuid (UUID), explicit keys kept
@@ -40,9 +38,7 @@ func TestNew_equalsTheSameYAML(t *testing.T) {
 	if have := r.String(); have != want {
 		t.Errorf("have:\n%s\nwant:\n%s", have, want)
 	}
-	if r.Name() != "rule" {
-		t.Errorf("have: %s\nwant: rule", r.Name())
-	}
+	must.Equal(t, r.Name(), "rule")
 	g := mustOpen(t, r)
 	if f := g.Generator("snowflake").(*fake); f.worker != 5 || f.assigner == nil {
 		t.Errorf("have: worker %d, assigner %v\nwant: 5 and one", f.worker, f.assigner)
@@ -99,9 +95,7 @@ func TestNew_acceptsGoValuesAsProperties(t *testing.T) {
 		"int": int8(-3), "uint": uint64(1 << 63), "bool": true, "duration": 90 * time.Second,
 		"time": at, "list": list, "text": text("x"), "env": "${HOME}",
 	}}
-	if _, err := rule.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(rule.New(cfg))(t)
 	list[0] = "changed afterwards"
 	have := made.props
 	n, err := have.Int("int", 0, -10, 10)
@@ -131,10 +125,7 @@ func TestNew_leavesReadyGeneratorsOpen(t *testing.T) {
 	ready := &fake{typ: "READY"}
 	cfg := config()
 	cfg.Generators["uuid"] = rule.GeneratorConfig{Generator: ready}
-	r, err := rule.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.New(cfg))(t)
 	g := mustOpen(t, r)
 	if g.Lookup("", "t_log").Generator != ready {
 		t.Error("have: another generator\nwant: the one given")
@@ -152,17 +143,12 @@ func TestNew_settingsOverrideTheDefaults(t *testing.T) {
 	c := config()
 	c.Default.Column, c.Default.ExplicitKeys, c.Default.ShardGuard, c.Default.Unlisted = "id", "keep", "off", "pass"
 	c.Tables[1].KeyConfig = rule.KeyConfig{ExplicitKeys: "Fill", ShardGuard: "refuse", Unlisted: "warn"}
-	r, err := rule.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.New(c))(t)
 	for i, want := range []string{1: "fill refuse warn", 2: "keep off pass"} {
 		if want == "" {
 			continue
 		}
 		table := r.Tables()[i]
-		if have := table.ExplicitKeys + " " + table.ShardGuard + " " + table.Unlisted; have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", table.Logical, have, want)
-		}
+		must.Equal(t, table.ExplicitKeys+" "+table.ShardGuard+" "+table.Unlisted, want, table.Logical)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -109,13 +110,8 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 func TestOpen_oneRuleForTwoDatabasesRenamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	load := func(text string) *rule.Rule {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r, err := rule.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		r := must.Get(rule.Load(file))(t)
 		return r
 	}
 	text := withAssigner("t_${0..3}", own)

@@ -5,15 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 )
 
 // TestDocs_rulesLoad parses the rule files in docs/reference/rule-files.md.
 func TestDocs_rulesLoad(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/rule-files.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/reference/rule-files.md"))(t)
 	_, after, _ := strings.Cut(string(text), "```yaml\n")
 	file, _, ok := strings.Cut(after, "```")
 	// Replace the types that this package's tests don't register; see fakes_test.go.
@@ -28,10 +26,7 @@ func TestDocs_rulesLoad(t *testing.T) {
 func TestDocs_shardingIsUnderstood(t *testing.T) {
 	var files []string
 	for _, path := range []string{"../docs/guides/shards.md", "../docs/reference/sharding.md"} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		files = append(files, strings.Split(string(text), "```yaml\n")[1:]...)
 	}
 	for _, file := range files {

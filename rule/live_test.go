@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -104,10 +105,7 @@ func TestLive_oneInstanceOfEachName(t *testing.T) {
 
 // TestLive_closeOrder checks that generators are closed before their assigners, and once.
 func TestLive_closeOrder(t *testing.T) {
-	g, err := mustParse(t, shop).Open(spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(mustParse(t, shop).Open(spi.Host{}))(t)
 	snowflake := g.Generator("snowflake").(*fake)
 	snowflake.closeErr = errors.New("no way")
 	made.Lock()
@@ -155,9 +153,7 @@ func TestParse_leavesNothingOpen(t *testing.T) {
 func TestLive_healthAndDescribe(t *testing.T) {
 	t.Setenv("SK_PASSWORD", "tops3cret")
 	g := mustOpen(t, mustParse(t, strings.Replace(shop, "worker-id: 5", `worker-id: 5, password: "${SK_PASSWORD}"`, 1)))
-	if _, err := g.Generator("snowflake").GenerateKeys(t.Context(), spi.Column{}, 3); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(g.Generator("snowflake").GenerateKeys(t.Context(), spi.Column{}, 3))(t)
 	status := g.Status()
 	if len(status) != 3 || status[2].Name != "files" || !status[2].Assigner {
 		t.Fatalf("have: %v\nwant: two generators and the assigner in use", status)
@@ -191,10 +187,7 @@ rules:
   keyGenerators: {u: {type: UUID}}
 `)
 	open := func(dsn string) *rule.Live {
-		g, err := r.Open(spi.Host{DSN: spi.NewSecret(dsn)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(r.Open(spi.Host{DSN: spi.NewSecret(dsn)}))(t)
 		t.Cleanup(func() { _ = g.Close() })
 		return g
 	}
@@ -242,10 +235,7 @@ func TestRule_zeroIsRefused(t *testing.T) {
 func TestLive_closedByItsLastUser(t *testing.T) {
 	first := opened(t, mustParse(t, shop), spi.Host{})
 	snowflake, uuid := first.Generator("snowflake").(*fake), first.Generator("uuid").(*fake)
-	next, err := first.Replace(mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(first.Replace(mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1))))(t)
 	want := func(when string, snowflakes, uuids int64) {
 		t.Helper()
 		if s, u := snowflake.closed.Load(), uuid.closed.Load(); s != snowflakes || u != uuids {
@@ -306,17 +296,11 @@ func TestLive_usedAndClosedAtOnce(t *testing.T) {
 
 // A table is made at the first lookup. Later lookups return the same pointer.
 func TestLiveLookup_oneTableForAll(t *testing.T) {
-	r, err := rule.New(rule.Config{
+	r := must.Get(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t_order", ActualDataNodes: "t_order_${0..1}", KeyConfig: rule.KeyConfig{Column: "id", Generator: "ids"}}},
 		Generators: map[string]rule.GeneratorConfig{"ids": {Type: "UUID"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	live, err := r.Open(spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	live := must.Get(r.Open(spi.Host{}))(t)
 	defer live.Close()
 	found := make([]*rule.Table, 16)
 	var all sync.WaitGroup
@@ -330,7 +314,5 @@ func TestLiveLookup_oneTableForAll(t *testing.T) {
 		}
 	}
 	found[0].Actual[0] = "other"
-	if have := r.Tables()[0].Actual[0]; have != "t_order_0" {
-		t.Errorf("the rule's own table, after a change of a live one\nhave: %s\nwant: t_order_0", have)
-	}
+	must.Equal(t, r.Tables()[0].Actual[0], "t_order_0", "the rule's own table, after a change of a live one")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -24,10 +25,7 @@ func TestParse_golden(t *testing.T) {
 	rules := sections(t, "testdata/rules.txt")
 	files, _ := filepath.Glob("testdata/*.yaml")
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		rules = append(rules, section{filepath.Base(file), string(data)})
 	}
 	if *update {
@@ -35,9 +33,7 @@ func TestParse_golden(t *testing.T) {
 		for _, s := range rules {
 			b.WriteString("-- " + s.name + " --\n" + meaning(s.text))
 		}
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, []byte(b.String()), 0o644))
 	}
 	want := sections(t, golden)
 	if len(files) < 4 || len(want) != len(rules) {
@@ -57,10 +53,7 @@ type section struct{ name, text string }
 
 func sections(t testing.TB, file string) (all []section) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	for _, part := range strings.Split("\n"+strings.TrimSuffix(string(data), "\n"), "\n-- ")[1:] {
 		name, text, _ := strings.Cut(part+"\n", " --\n")
 		all = append(all, section{name, text})
@@ -155,24 +148,14 @@ func TestParse_encodings(t *testing.T) {
 
 func mustParse(t testing.TB, yaml string) *rule.Rule {
 	t.Helper()
-	r, err := rule.Parse("rule.yaml", []byte(yaml))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(yaml)))(t)
 	return r
 }
 
 func mustOpen(t testing.TB, r *rule.Rule) *rule.Live {
 	t.Helper()
-	g, err := r.Open(spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	g := must.Get(r.Open(spi.Host{}))(t)
+	t.Cleanup(func() { must.Do(t, g.Close()) })
 	return g
 }
 

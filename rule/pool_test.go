@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -15,10 +16,7 @@ import (
 // opened opens a rule for a data source. The test closes it.
 func opened(t *testing.T, r *rule.Rule, host spi.Host) *rule.Live {
 	t.Helper()
-	l, err := r.Open(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(r.Open(host))(t)
 	return l
 }
 
@@ -33,18 +31,13 @@ func mustClose(t *testing.T, lives ...*rule.Live) {
 
 func writeRule(t *testing.T, path, text string) *rule.Rule {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	return mustLoad(t, path)
 }
 
 func mustLoad(t *testing.T, path string) *rule.Rule {
 	t.Helper()
-	r, err := rule.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Load(path))(t)
 	return r
 }
 
@@ -66,13 +59,10 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 	g := first.Generator("g").(*fake)
 	t.Chdir(filepath.Dir(path))
 	built := func() *rule.Rule {
-		r, err := rule.New(rule.Config{
+		r := must.Get(rule.New(rule.Config{
 			Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 			Generators: map[string]rule.GeneratorConfig{"g": {Type: "SNOWFLAKE", Props: map[string]any{"worker-id": 3, "password": spi.NewSecret("a")}}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		return r
 	}
 	for _, c := range []struct {
@@ -129,10 +119,7 @@ func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
 	next := mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1))
 	var replaced []*rule.Live
 	for _, l := range []*rule.Live{first, second} {
-		r, err := l.Replace(next)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Replace(next))(t)
 		replaced = append(replaced, r)
 	}
 	third := opened(t, next, spi.Host{})
@@ -161,10 +148,7 @@ func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
 func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
 	text := oneTable("t", "{type: SNOWFLAKE, props: {worker-id: 5, worker-id-assigner: files}}") + "  workerIdAssigners:\n    files: {type: FILE, props: {path: /kept}}\n"
 	first := opened(t, mustParse(t, text), spi.Host{})
-	next, err := first.Replace(mustParse(t, strings.Replace(text, "worker-id: 5", "worker-id: 6", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(first.Replace(mustParse(t, strings.Replace(text, "worker-id: 5", "worker-id: 6", 1))))(t)
 	was, is := first.Generator("g").(*fake), next.Generator("g").(*fake)
 	if was == is || was.assigner != is.assigner {
 		t.Errorf("have: the same generator %v, the same assigner %v\nwant: another generator with the same assigner", was == is, was.assigner == is.assigner)

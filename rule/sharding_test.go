@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -16,10 +17,7 @@ import (
 // shardingOf parses a rule and returns the sharding of its first table.
 func shardingOf(t testing.TB, text string) *rule.Sharding {
 	t.Helper()
-	r, err := rule.Parse("rule.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
 	s := r.Tables()[0].Sharding
 	if s == nil {
 		t.Fatalf("have: no sharding of %s", text)
@@ -236,11 +234,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: t}}`
 		`d: {type: HASH_MOD, props: {sharding-count: 2}}
 t: {type: INLINE, props: {algorithm-expression: 't_order_${order_id % 4}'}}`))
 	values := []any{"user", int64(931430767001669673)}
-	n := testing.AllocsPerRun(100, func() {
-		if _, err := s.Place(values); err != nil {
-			t.Fatal(err)
-		}
-	})
+	n := testing.AllocsPerRun(100, func() { must.Get(s.Place(values))(t) })
 	if n != 0 {
 		t.Errorf("have: %v allocations\nwant: none", n)
 	}
@@ -289,7 +283,7 @@ func TestNew_sharding(t *testing.T) {
 }
 
 func TestPlaces_ofEachKindOfTable(t *testing.T) {
-	r, err := rule.Parse("places.yaml", []byte(`
+	r := must.Get(rule.Parse("places.yaml", []byte(`
 rules:
 - !SHARDING
   tables:
@@ -312,10 +306,7 @@ rules:
     mod: {type: MOD, props: {sharding-count: 3}}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 1, max-vibration-offset: 2}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	for table, want := range map[string]string{
 		"T_ORDER":    "[ds_0.t_order_0 ds_0.t_order_1 ds_1.t_order_0 ds_1.t_order_1 ds_9.other.t_order_x]",
 		"t_log":      "[ds_0.t_log_${yyyyMM}]",
@@ -324,9 +315,7 @@ rules:
 		"t_auto":     "[ds_0.t_auto_0 ds_1.t_auto_1 ds_0.t_auto_2]",
 		"t_none":     "[]",
 	} {
-		if have := fmt.Sprint(slices.Collect(r.Places(table))); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", table, have, want)
-		}
+		must.Equal(t, fmt.Sprint(slices.Collect(r.Places(table))), want, table)
 	}
 	for p := range r.Places("t_order") {
 		if p.Table != "t_order_0" {

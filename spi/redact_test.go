@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // A factory's error is returned unchanged or replaced completely. If only the password were cut
@@ -77,18 +79,12 @@ func TestRedacted_passwordOfAnAddress(t *testing.T) {
 func TestRedacted_gettersErrors(t *testing.T) {
 	p := ask(t, map[string]any{"password": "integer", "db": "x", "token": "1023"})
 	_, err := p.Int("db", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023, found "x"`; got != want {
-		t.Errorf("\nhave: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023, found "x"`)
 	p = ask(t, map[string]any{"password": "zz", "db": "u:zz@h"})
 	_, err = p.Int("db", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023`; got != want {
-		t.Errorf("\nhave: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023`)
 	_, err = p.Int("password", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "password": expected an integer in 0..1023`; got != want {
-		t.Errorf("\nhave: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, p.redacted(err).Error(), `shardkey: property "password": expected an integer in 0..1023`)
 }
 
 // ask makes properties whose factory has asked for all of them, for dsn and dsns as

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -39,10 +40,7 @@ func TestNewKeyGenerator_errorsHaveOnePrefix(t *testing.T) {
 		{"t_nil_pointer", "n", "1", "shardkey: key generator T_NIL_POINTER: the factory returned nil"},
 		{"t_broken", "n", "1", "shardkey: key generator T_BROKEN: layout: too wide"},
 	} {
-		props, err := spi.NewProps(map[string]any{c.prop: c.value}, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		props := must.Get(spi.NewProps(map[string]any{c.prop: c.value}, spi.Host{}))(t)
 		g, err := spi.NewKeyGenerator(c.typ, props)
 		if g != nil || err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Count(err.Error(), "shardkey:") != 1 {
 			t.Errorf("%s\nhave: %v, %v\nwant: %s", c.typ, g, err, c.want)
@@ -55,20 +53,14 @@ func TestNewKeyGenerator_errorsHaveOnePrefix(t *testing.T) {
 
 func TestProps_workerIDAssignersComeFromTheRule(t *testing.T) {
 	values, asked := map[string]any{"worker.id.assigner": "cluster"}, ""
-	props, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	props := must.Get(spi.NewProps(values, spi.Host{}))(t)
 	if _, err := props.WorkerIDAssigner("worker-id-assigner"); err == nil || !strings.Contains(err.Error(), "no workerIdAssigners") {
 		t.Errorf("have: %v\nwant: an error without assigners", err)
 	}
-	props, err = spi.NewProps(values, spi.Host{WorkerIDAssigner: func(name string) (spi.WorkerIDAssigner, error) {
+	props = must.Get(spi.NewProps(values, spi.Host{WorkerIDAssigner: func(name string) (spi.WorkerIDAssigner, error) {
 		asked = name
 		return nil, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	if _, err := props.WorkerIDAssigner("worker-id-assigner"); err != nil || asked != "cluster" {
 		t.Errorf("have: %q, %v\nwant: cluster", asked, err)
 	}

@@ -9,16 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // readTLS reads the TLS properties, and the files that they name.
 func readTLS(t *testing.T, values map[string]any) (config *tls.Config, on bool, err error) {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
 	open, err := p.TLS()
 	if err != nil || open == nil {
 		return nil, false, err
@@ -48,9 +46,7 @@ func TestTLS_modes(t *testing.T) {
 
 func TestTLS_refused(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no PEM"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(text, []byte("no PEM"), 0o600))
 	for _, c := range []struct {
 		values map[string]any
 		want   string
@@ -89,11 +85,8 @@ func TestProps_wrongAddress(t *testing.T) {
 		"host:6379?password=hidden":    {false, false},
 		"https://user:hidden@host:1/x": {false, false},
 	} {
-		p, err := spi.NewProps(map[string]any{"addr": address}, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = p.WrongAddress("addr", "host:port")
+		p := must.Get(spi.NewProps(map[string]any{"addr": address}, spi.Host{}))(t)
+		err := p.WrongAddress("addr", "host:port")
 		var bad *spi.PropError
 		if spi.IsHostPort(address) != c.valid || !errors.As(err, &bad) || (bad.Value == address) != c.shown ||
 			strings.Contains(err.Error(), "hidden") {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -31,10 +32,7 @@ func TestMain(m *testing.M) {
 // toolCommand returns a command that runs shardkey in another process, with pipes.
 func toolCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), "SHARDKEY_TEST_RUNS_TOOL=1")
 	return c
@@ -56,9 +54,7 @@ func runWith(t *testing.T, stdin io.Reader, args ...string) (status int, stdout,
 func write(t *testing.T, text string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -120,14 +116,8 @@ func TestRun_wrongInput(t *testing.T) {
 // TestRule_default checks that each command that needs a rule finds it by --rule, by
 // SHARDKEY_RULE, or as rule.yaml.
 func TestRule_default(t *testing.T) {
-	full, err := filepath.Abs(filepath.Join("testdata", "rule.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := must.Get(filepath.Abs(filepath.Join("testdata", "rule.yaml")))(t)
+	content := must.Get(os.ReadFile(full))(t)
 	for _, args := range [][]string{
 		{"check"}, {"plan", "SELECT 1"}, {"lint", "."}, {"generate", "--table", "t_order"}, {"workers"},
 		{"decode", "--generator", "snowflake", "1"},
@@ -135,9 +125,7 @@ func TestRule_default(t *testing.T) {
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("schema.sql", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile("schema.sql", nil, 0o600))
 			t.Setenv(ruleVariable, "")
 			status, stdout, stderr := runTool(t, args...)
 			if status != statusUsage || stdout != "" ||
@@ -155,9 +143,7 @@ func TestRule_default(t *testing.T) {
 			t.Setenv(ruleVariable, full)
 			loads("SHARDKEY_RULE")
 			t.Setenv(ruleVariable, "")
-			if err := os.WriteFile("rule.yaml", content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile("rule.yaml", content, 0o600))
 			loads("rule.yaml")
 			t.Setenv(ruleVariable, "absent.yaml")
 			if status, _, _ := runTool(t, args...); status != statusError {
@@ -230,13 +216,8 @@ func TestPipe_readerGoes(t *testing.T) {
 			c.Stdin = strings.NewReader(strings.Repeat("1095292305367040001\n", 200_000))
 			var errs bytes.Buffer
 			c.Stderr = &errs
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(c.StdoutPipe())(t)
+			must.Do(t, c.Start())
 			line, err := bufio.NewReader(out).ReadString('\n')
 			_ = out.Close()
 			_ = c.Wait() // may return an error of copying to Stdin, since shardkey stops reading it
@@ -251,17 +232,9 @@ func TestPipe_readerGoes(t *testing.T) {
 // reads the next. It doesn't read /dev/null.
 func TestPipe_isRead(t *testing.T) {
 	c := toolCommand(t, "decode")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	lines := bufio.NewScanner(out)
 	next := func(want string) {
 		t.Helper()

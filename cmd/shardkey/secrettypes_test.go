@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardkey/shardkey/doctor"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -37,10 +38,7 @@ func (oldDriver) Open(string) (dbdriver.Conn, error) { return nil, errors.New("r
 // openConnector opens a connector as sql.Open does.
 func openConnector(t *testing.T, d dbdriver.Driver, dsn string) dbdriver.Connector {
 	t.Helper()
-	c, err := d.(dbdriver.DriverContext).OpenConnector(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(d.(dbdriver.DriverContext).OpenConnector(dsn))(t)
 	t.Cleanup(func() { _ = c.(*driver.Connector).Close() })
 	return c
 }
@@ -63,25 +61,14 @@ func secretValues(t *testing.T) map[string][]any {
 		},
 	}
 	delete(cfg.Generators["r"].Props, "worker-id")
-	r, err := rule.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.New(cfg))(t)
 	host := spi.Host{DSN: spi.NewSecret(dsn)}
 	// The generators of r are printed by reflection, so no goroutine of theirs may run: keys are
 	// asked of those of used.
-	used, err := rule.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	used := must.Get(rule.New(cfg))(t)
 	live := openRule(t, r, host)
-	props, err := spi.NewProps(map[string]any{"password": canary, "dsns": []string{canary}, "token": spi.NewSecret(canary)}, host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := driver.RegisterRule(t.Name(), used); err != nil {
-		t.Fatal(err)
-	}
+	props := must.Get(spi.NewProps(map[string]any{"password": canary, "dsns": []string{canary}, "token": spi.NewSecret(canary)}, host))(t)
+	must.Do(t, driver.RegisterRule(t.Name(), used))
 	_, ruleErr := rule.New(rule.Config{
 		Tables:     cfg.Tables,
 		Generators: map[string]rule.GeneratorConfig{"g": {Type: "TICKET", Props: rule.Props{"dsns": spi.NewSecret(canary)}}},
@@ -133,20 +120,14 @@ func secretValues(t *testing.T) map[string][]any {
 
 func openRule(t *testing.T, r *rule.Rule, host spi.Host) *rule.Live {
 	t.Helper()
-	live, err := r.Open(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := must.Get(r.Open(host))(t)
 	t.Cleanup(func() { _ = live.Close() })
 	return live
 }
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -192,10 +173,7 @@ func TestSecrets_exportedTypes(t *testing.T) {
 // exportedStructs returns the structs of the recorded API, such as "spi.Host".
 func exportedStructs(t *testing.T) (names []string) {
 	t.Helper()
-	api, err := os.ReadFile(filepath.Join("..", "..", "testdata", "api.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(os.ReadFile(filepath.Join("..", "..", "testdata", "api.txt")))(t)
 	pkg := ""
 	for line := range strings.Lines(string(api)) {
 		words := strings.Fields(line)

@@ -3,6 +3,8 @@ package sqltoken
 import (
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // Each byte has its classes, in UTF-8 and in the character sets where one above 0x7F may
@@ -61,16 +63,10 @@ func TestValidPrefix_cutsWhatIsNoUTF8(t *testing.T) {
 func TestASCIIEnd_findsTheFirst(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 31, 32, 33, 64, 100} {
 		ascii := strings.Repeat("a", n)
-		if have := asciiEnd(ascii); have != n {
-			t.Errorf("have: %d\nwant: %d", have, n)
-		}
-		if have := asciiEnd(ascii + "\x80" + strings.Repeat("é", 20)); have != n {
-			t.Errorf("have: %d\nwant: %d", have, n)
-		}
+		must.Equal(t, asciiEnd(ascii), n)
+		must.Equal(t, asciiEnd(ascii+"\x80"+strings.Repeat("é", 20)), n)
 		for at := range n { // one alone, at each place
-			if have := asciiEnd(ascii[:at] + "\x80" + ascii[at:]); have != at {
-				t.Errorf("have: %d\nwant: %d", have, at)
-			}
+			must.Equal(t, asciiEnd(ascii[:at]+"\x80"+ascii[at:]), at)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package sqltoken
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
+)
 
 func TestClassify_classes(t *testing.T) {
 	for text, want := range map[string]Class{
@@ -91,9 +95,7 @@ func TestClassifyOne_classes(t *testing.T) {
 		"INSERT INTO t (a) VALUES (1)":                                  ClassMayInsert,
 		"CREATE TABLE t (a INT)":                                        ClassDDL,
 	} {
-		if have := ClassifyOne(text); have != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", text, have, want)
-		}
+		must.Equal(t, ClassifyOne(text), want, text)
 	}
 }
 
@@ -119,8 +121,6 @@ func TestMentions_functions(t *testing.T) {
 		"":                                {false, false},
 		"SELECT LAST_INSERT_I":            {false, false},
 	} {
-		if have := [2]bool{MentionsLastInsertID(text), MentionsSQLMode(text)}; have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.Equal(t, [2]bool{MentionsLastInsertID(text), MentionsSQLMode(text)}, want, text)
 	}
 }

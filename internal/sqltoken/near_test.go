@@ -3,6 +3,8 @@ package sqltoken
 import (
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestNear_cuts(t *testing.T) {
@@ -35,14 +37,10 @@ func TestWithoutLiterals_forms(t *testing.T) {
 		{text: "/* c */ SELECT(1)", want: "SELECT(?)"},
 		{text: "INSERT INTO t2 (a1) VALUES (1),(2)", want: "INSERT INTO t2 (a1) VALUES (?),(?)"},
 	} {
-		if have := WithoutLiterals(c.text, c.mode, UTF8, 1000); have != c.want {
-			t.Errorf("%s\nhave: %s\nwant: %s", c.text, have, c.want)
-		}
+		must.Equal(t, WithoutLiterals(c.text, c.mode, UTF8, 1000), c.want, c.text)
 	}
 	for most, want := range map[int]string{7: "abc def", 6: "abc …", 3: "abc …", 2: "…"} {
-		if have := WithoutLiterals("abc def", 0, UTF8, most); have != want {
-			t.Errorf("at most %d bytes\nhave: %s\nwant: %s", most, have, want)
-		}
+		must.Equal(t, WithoutLiterals("abc def", 0, UTF8, most), want, "at most", most, "bytes")
 	}
 	long := "INSERT INTO t (a) VALUES " + strings.Repeat("(1),", 1000)
 	if have := WithoutLiterals(long, 0, UTF8, 50); len(have) > 60 || !strings.HasSuffix(have, "…") {

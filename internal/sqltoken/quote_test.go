@@ -1,6 +1,10 @@
 package sqltoken
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
+)
 
 func TestUnquoteString_literals(t *testing.T) {
 	for _, c := range []struct {
@@ -15,9 +19,7 @@ func TestUnquoteString_literals(t *testing.T) {
 		{`'日''本'`, 0, `日'本`},
 		{"'\xff\x00'", 0, "\xff\x00"},
 	} {
-		if have := UnquoteString(c.text, c.mode); have != c.want {
-			t.Errorf("%s mode %d\nhave: %q\nwant: %q", c.text, c.mode, have, c.want)
-		}
+		must.Equal(t, UnquoteString(c.text, c.mode), c.want, c.text, "mode", c.mode)
 	}
 }
 
@@ -25,9 +27,7 @@ func TestUnquoteIdentifier_undoesQuotes(t *testing.T) {
 	for text, want := range map[string]string{
 		"`id`": "id", "``": "", "`we``ird`": "we`ird", `"a""b"`: `a"b`,
 	} {
-		if have := UnquoteIdentifier(text); have != want {
-			t.Errorf("%s\nhave: %q\nwant: %q", text, have, want)
-		}
+		must.Equal(t, UnquoteIdentifier(text), want, text)
 	}
 }
 
@@ -39,12 +39,8 @@ func TestQuoteIdentifier_doublesBackquotes(t *testing.T) {
 			t.Errorf("%q\nhave: %s\nwant: %s", name, have, want)
 		}
 	}
-	if have, want := QuoteTable("a.b", "c"), "`a.b`.`c`"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	if have, want := QuoteTable("", "c"), "`c`"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	must.Equal(t, QuoteTable("a.b", "c"), "`a.b`.`c`")
+	must.Equal(t, QuoteTable("", "c"), "`c`")
 }
 
 func TestAppendLiteral_meansTheSameInEveryMode(t *testing.T) {

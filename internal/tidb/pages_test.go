@@ -6,22 +6,17 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
 // TestPages_sqlParses parses the SQL in the docs.
 func TestPages_sqlParses(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../docs/*/*.md"))(t)
 	blocks := 0
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for _, m := range regexp.MustCompile("(?ms)^ *```sql\n(.*?)^ *```").FindAllStringSubmatch(string(text), -1) {
 			blocks++
 			if stmts, err := tidb.Parse(m[1], rewrite.Options{}); err != nil || len(stmts) == 0 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
@@ -64,9 +65,7 @@ func TestGenerator_whatIsSent(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g, c := open(t, s.Addr()), client(t, s.Addr())
 	mustKeys(t, g, 1)
-	if err := c.ConfigResetStat(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.ConfigResetStat(t.Context()).Err())
 	mustKeys(t, g, 10_000)
 	info := c.InfoMap(t.Context(), "commandstats", "server").Val()
 	commands := info["Commandstats"]
@@ -156,9 +155,7 @@ func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
 		s.Kill()
 		s.Start()
 		all = append(all, mustKeys(t, g, 70_000)...)
-		if err := client(t, s.Addr()).FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client(t, s.Addr()).FlushAll(t.Context()).Err())
 		all = append(all, mustKeys(t, open(t, s.Addr()), 10)...)
 	}
 	all = append(all, mustKeys(t, idle, 10)...)
@@ -283,19 +280,13 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 func TestGenerator_ready(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g := open(t, s.Addr())
-	if err := g.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Ready(t.Context()))
 	mustKeys(t, g, 1)
 	state := client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val()
 	for range 3 {
-		if err := g.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Ready(t.Context()))
 	}
-	if have := client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val(); have != state {
-		t.Errorf("the last position reserved\nhave: %s\nwant: %s", have, state)
-	}
+	must.Equal(t, client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val(), state, "the last position reserved")
 	s.Stop()
 	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrStore) {
 		t.Errorf("server away\nhave: %v\nwant: spi.ErrStore", err)
@@ -356,13 +347,8 @@ func TestProperties_refused(t *testing.T) {
 func TestGenerator_decodeAndRange(t *testing.T) {
 	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1", "shard-id": "5"})
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
-	key, err := g.key(position(at.UnixMilli()<<10 | 1023))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (at.UnixMilli()-snowflake.DefaultEpoch.UnixMilli())<<22 | 5<<10 | 1023; key != want {
-		t.Errorf("key\nhave: %d\nwant: %d", key, want)
-	}
+	key := must.Get(g.key(position(at.UnixMilli()<<10 | 1023)))(t)
+	must.Equal(t, key, (at.UnixMilli()-snowflake.DefaultEpoch.UnixMilli())<<22|5<<10|1023, "key")
 	parts, err := g.DecodeKey(key)
 	if want := (spi.KeyParts{Time: at, WorkerID: 5, Sequence: 1023, Layout: "41-12-10"}); err != nil || parts != want {
 		t.Errorf("DecodeKey\nhave: %+v, %v\nwant: %+v", parts, err, want)

@@ -12,6 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
@@ -20,10 +21,7 @@ import (
 // props returns the properties of a test's generator or assigner.
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)}))(t)
 	return p
 }
 
@@ -39,10 +37,7 @@ var started = time.Now().UnixNano()
 func open(t testing.TB, addr string, more ...any) *generator {
 	t.Helper()
 	namespace := fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)
-	g, err := spi.NewKeyGenerator("redis", props(t, values(append(more, "addr", addr, "namespace", namespace)...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(spi.NewKeyGenerator("redis", props(t, values(append(more, "addr", addr, "namespace", namespace)...))))(t)
 	t.Cleanup(func() { _ = g.(*generator).Close() })
 	return g.(*generator)
 }
@@ -59,14 +54,8 @@ func values(pairs ...any) map[string]any {
 // newOffline returns a generator that is never connected, with a clock.
 func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := newGenerator(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(values, spi.Host{Clock: clock}))(t)
+	g := must.Get(newGenerator(p))(t)
 	return g
 }
 
@@ -86,18 +75,13 @@ func makeKeys(t testing.TB, g *generator, n int) ([]int64, error) {
 
 func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
-	keys, err := makeKeys(t, g, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(makeKeys(t, g, n))(t)
 	return keys
 }
 
 func wantApart(t testing.TB, keys []int64) {
 	t.Helper()
-	if n := len(slices.Compact(slices.Sorted(slices.Values(keys)))); n != len(keys) {
-		t.Errorf("different keys\nhave: %d\nwant: %d", n, len(keys))
-	}
+	must.Equal(t, len(slices.Compact(slices.Sorted(slices.Values(keys)))), len(keys), "different keys")
 }
 
 // wantErr checks that a server's error contains part, or that it is nil if part is "".
@@ -139,9 +123,7 @@ func TestServer_password(t *testing.T) {
 
 func setUser(t *testing.T, c *goredis.Client, user string, rules ...string) {
 	t.Helper()
-	if err := c.ACLSetUser(t.Context(), user, rules...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.ACLSetUser(t.Context(), user, rules...).Err())
 }
 
 // An assigner's user needs only the privileges in docs/reference/generators.md. Health reports
@@ -159,10 +141,7 @@ func TestServer_privilegesOfTheAssigner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			setUser(t, client(t, s.Addr()), "app", c.rules...)
 			values := map[string]any{"addr": s.Addr(), "username": "app", "password": "pa55", "namespace": "orders"}
-			a, err := spi.NewWorkerIDAssigner("REDIS", props(t, values))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(spi.NewWorkerIDAssigner("REDIS", props(t, values)))(t)
 			defer a.(io.Closer).Close()
 			if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
 				t.Errorf("have: %v\nwant: no error", err)
@@ -210,9 +189,7 @@ func TestServer_tls(t *testing.T) {
 func TestServer_cluster(t *testing.T) {
 	s := testserver.StartRedis(t, "--cluster-enabled", "yes")
 	c := client(t, s.Addr())
-	if err := c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
 	for !strings.Contains(c.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
 	}
 	nodes := s.Addr() + ", " + s.Addr()

@@ -15,6 +15,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -25,10 +26,7 @@ var aRecord = workerid.Record{Owner: "a", ReservedUntil: 1}
 
 func openStore(t testing.TB, addr, namespace string, more ...any) *store {
 	t.Helper()
-	server, err := newServer(props(t, values(append(more, "addr", addr)...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(newServer(props(t, values(append(more, "addr", addr)...))))(t)
 	s := newStore(server, namespace)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -83,10 +81,7 @@ func TestStore_outages(t *testing.T) {
 // and fail.
 func TestStore_swapIsSentOnce(t *testing.T) {
 	var sent atomic.Int32
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		for {
@@ -135,9 +130,7 @@ func TestStore_warnsOfAServerThatForgets(t *testing.T) {
 		master := testserver.StartRedis(t)
 		testserver.StartRedis(t, "--replicaof", strings.Replace(master.Addr(), ":", " ", 1))
 		c := client(t, master.Addr())
-		if err := c.Set(t.Context(), "x", 1, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Set(t.Context(), "x", 1, 0).Err())
 		if n, err := c.Wait(t.Context(), 1, time.Minute).Result(); n != 1 || err != nil {
 			t.Fatalf("replicas\nhave: %d, %v\nwant: 1", n, err)
 		}
@@ -148,20 +141,11 @@ func TestStore_warnsOfAServerThatForgets(t *testing.T) {
 func wantWarnings(t *testing.T, addr, want string) {
 	t.Helper()
 	var log bytes.Buffer
-	p, err := spi.NewProps(map[string]any{"addr": addr}, spi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := spi.NewWorkerIDAssigner("REDIS", p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(map[string]any{"addr": addr}, spi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+	a := must.Get(spi.NewWorkerIDAssigner("REDIS", p))(t)
 	defer a.(io.Closer).Close()
 	for range 2 { // the second is not logged again
-		l, err := a.AcquireWorkerID(t.Context(), 1023)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(a.AcquireWorkerID(t.Context(), 1023))(t)
 		wantWarning(t, "assigner", a, want)
 		wantWarning(t, "lease", l, want)
 	}

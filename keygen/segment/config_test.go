@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -89,10 +90,7 @@ func pairs(list []any) map[string]any {
 func TestProperties_session(t *testing.T) {
 	strict := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
 	const options = "?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true"
-	p, err := spi.NewProps(nil, spi.Host{DSN: spi.NewSecret("app:pw@tcp(db:3306)/app" + options)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(nil, spi.Host{DSN: spi.NewSecret("app:pw@tcp(db:3306)/app" + options)}))(t)
 	_, cfg, err := leafAddress(p)
 	if err != nil || !maps.Equal(cfg.Params, strict) || cfg.MultiStatements || cfg.User != "app" || cfg.DBName != "app" {
 		t.Errorf("connector's database\nhave: %+v, %v\nwant: %v", cfg, err, strict)
@@ -110,9 +108,7 @@ func TestProperties_session(t *testing.T) {
 	for timeout, want := range map[time.Duration]int64{
 		time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 2 * time.Second: 2, 1<<63 - 1: 31536000,
 	} {
-		if have := lockWait(timeout); have != want {
-			t.Errorf("a timeout of %v\nhave: %d s\nwant: %d s", timeout, have, want)
-		}
+		must.Equal(t, lockWait(timeout), want, "a timeout of", timeout, "s", "s")
 	}
 }
 
@@ -126,10 +122,7 @@ func TestProperties_user(t *testing.T) {
 		if i&2 != 0 {
 			props["leaf.jdbc.password"], pass = "q", "q"
 		}
-		p, err := spi.NewProps(props, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(spi.NewProps(props, spi.Host{}))(t)
 		if _, cfg, err := leafAddress(p); err != nil || cfg.User != user || cfg.Passwd != pass {
 			t.Errorf("%v\nhave: %+v, %v\nwant: %s, %s", props, cfg, err, user, pass)
 		}
@@ -149,9 +142,7 @@ func TestProperties_failoverGap(t *testing.T) {
 		{map[string]any{"failover-gap": "0"}, 0},
 	} {
 		g := newGen(t, "LEAF_SEGMENT", with(types[0].props, tt.props))
-		if have := g.servers.all[0].claim.(*leafRow).gap; have != tt.want {
-			t.Errorf("%v\nhave: %d\nwant: %d", tt.props, have, tt.want)
-		}
+		must.Equal(t, g.servers.all[0].claim.(*leafRow).gap, tt.want, tt.props)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // The call that takes the number at a segment's check checks the segment, not an earlier one.
@@ -66,9 +68,7 @@ func TestFetch_postpone(t *testing.T) {
 			s.used.Store(tt.used)
 			g.current.Store(s)
 			g.postpone()
-			if have := s.check.Load(); have != tt.want {
-				t.Errorf("%d of 100 used\nhave: %d\nwant: %d", tt.used, have, tt.want)
-			}
+			must.Equal(t, s.check.Load(), tt.want, tt.used, "of 100 used")
 		})
 	}
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, _ []*fake) {
@@ -137,9 +137,7 @@ func TestFetch_firstCheck(t *testing.T) {
 			want int64
 		}{{0, 100}, {1, 470}, {10, 200}, {100, 0}} {
 			g.rate.last = tt.rate / 1e9
-			if have := g.firstCheck(newSegment(run{1, 1000, 1})); have != tt.want {
-				t.Errorf("at %v a second\nhave: %d\nwant: %d", tt.rate, have, tt.want)
-			}
+			must.Equal(t, g.firstCheck(newSegment(run{1, 1000, 1})), tt.want, "at", tt.rate, "a second")
 		}
 		g.rate.last = 0
 		g.current.Store(newSegment(run{1, 1000, 1}))
@@ -193,9 +191,7 @@ func TestFetch_size(t *testing.T) {
 			for _, n := range tt.requests {
 				requests = append(requests, &request{n: n})
 			}
-			if have := g.size(100, requests); have != tt.want {
-				t.Errorf("for %d, a next segment: %v\nhave: %d\nwant: %d", tt.requests, tt.next, have, tt.want)
-			}
+			must.Equal(t, g.size(100, requests), tt.want, "for", tt.requests, "a next segment", tt.next)
 		})
 	}
 }

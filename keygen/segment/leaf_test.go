@@ -6,6 +6,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -29,9 +30,7 @@ func TestLeaf_oneStatementAFetch(t *testing.T) {
 		var name string
 		var n int64
 		row := g.servers.all[0].conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'")
-		if err := row.Scan(&name, &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, row.Scan(&name, &n))
 		return n
 	}
 	before := questions()
@@ -75,10 +74,7 @@ func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(db.Conn(t.Context()))(t)
 	return &server{words: words{title: "TEST"}, name: "test", db: db, conn: conn}, mock
 }
 
@@ -112,9 +108,7 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 			} else if err != nil || r != (run{tt.want, n, 1}) || l.least != tt.want+n || l.echoes != (name == "right") {
 				t.Errorf("\nhave: %v %v, echoes %v\nwant: from %d", r, err, l.echoes, tt.want)
 			}
-			if err := mock.ExpectationsWereMet(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, mock.ExpectationsWereMet())
 		})
 	}
 }
@@ -168,9 +162,7 @@ func TestLeaf_failoverGap(t *testing.T) {
 	}
 
 	failOver(t, dsn)
-	if first := mustKey(t, process("0")); first != 11 {
-		t.Errorf("without a gap\nhave: %d\nwant: 11", first)
-	}
+	must.Equal(t, mustKey(t, process("0")), 11, "without a gap")
 }
 
 func TestLeaf_failoverPrivileges(t *testing.T) {

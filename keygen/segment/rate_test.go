@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestAdaptStep_followsDuration(t *testing.T) {
@@ -53,9 +55,7 @@ func TestRate_lead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := rate{fetch: tt.fetch}
-		if have := p.lead(tt.rate, tt.reserve, 10_000); have != tt.want {
-			t.Errorf("%s\nhave: %d\nwant: %d", tt.name, have, tt.want)
-		}
+		must.Equal(t, p.lead(tt.rate, tt.reserve, 10_000), tt.want, tt.name)
 	}
 }
 
@@ -92,9 +92,7 @@ func TestRate_nextCheck(t *testing.T) {
 	for _, tt := range []struct{ offset, lead, size, want int64 }{
 		{0, 100, 1000, 450}, {450, 100, 1000, 675}, {899, 100, 1000, 900}, {900, 100, 1000, 901}, {950, 100, 1000, 951},
 	} {
-		if have := nextCheck(tt.offset, tt.lead, tt.size); have != tt.want {
-			t.Errorf("at %d of %d, lead %d\nhave: %d\nwant: %d", tt.offset, tt.size, tt.lead, have, tt.want)
-		}
+		must.Equal(t, nextCheck(tt.offset, tt.lead, tt.size), tt.want, "at", tt.offset, "of", tt.size, "lead", tt.lead)
 	}
 }
 

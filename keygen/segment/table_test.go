@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
@@ -100,10 +101,7 @@ func leafFetch(db *sql.DB, step int64) (first, end int64, err error) {
 
 func openDB(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -203,10 +201,7 @@ func TestTable_keysAreCommitted(t *testing.T) {
 		for i, n := range []int{1, 1, 3, 100, 1, 2, 5000} {
 			own := mustKeys(t, g, n)
 			keys.add(t, "the generator", own...)
-			others, err := tab.claim(db, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			others := must.Get(tab.claim(db, 0))(t)
 			keys.add(t, "another program", others...)
 			if i == 0 && own[0] != 1 || own[n-1] != own[0]+int64(n-1) || others[0] <= own[n-1] {
 				t.Errorf("\nhave: %d … %d of %d, then %d of another program\nwant: from 1, without gaps, and above",
@@ -240,14 +235,9 @@ func TestTable_cancelWhileTheRowIsLocked(t *testing.T) {
 		dsn, db := tab.database(t)
 		g := tab.generator(t, dsn, nil)
 		mustKeys(t, g, 100)
-		tx, err := db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(db.Begin())(t)
 		defer tx.Rollback()
-		if _, err := tx.Exec("SELECT * FROM " + tab.name + " FOR UPDATE"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tx.Exec("SELECT * FROM " + tab.name + " FOR UPDATE"))(t)
 		for _, n := range []int{100, 5000} {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(20*time.Millisecond, cancel)
@@ -329,9 +319,7 @@ func TestTable_idleConnectionKilled(t *testing.T) {
 // connectionValue runs a query on the generator's connection.
 func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 	t.Helper()
-	if err := g.servers.all[0].conn.QueryRowContext(t.Context(), query).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.servers.all[0].conn.QueryRowContext(t.Context(), query).Scan(&v))
 	return v
 }
 
@@ -339,10 +327,7 @@ func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 // database.
 func user(t *testing.T, db *sql.DB, dsn string) (account, userDSN string) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	cfg.User, cfg.Passwd = cfg.DBName[len(cfg.DBName)-12:], "geheim"
 	account = cfg.User + "@'%'"
 	mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'geheim'")

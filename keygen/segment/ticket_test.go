@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -65,9 +66,7 @@ func TestTicket_blockIsOneCommit(t *testing.T) {
 			mustKeys(t, g, n)
 			least = min(least, scan[int](t, db, commits)-before)
 		}
-		if least != 1 {
-			t.Errorf("transactions for %d numbers\nhave: %d\nwant: 1", n, least)
-		}
+		must.Equal(t, least, 1, "transactions for", n, "numbers")
 	}
 }
 
@@ -78,26 +77,17 @@ func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
 	}
 	t.Parallel()
 	dsn, db := tickets64.database(t)
-	other, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(db.Conn(t.Context()))(t)
 	defer other.Close()
-	if _, err := other.ExecContext(t.Context(), "LOCK TABLES Tickets64 WRITE"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = generate(t.Context(), tickets64.generator(t, dsn, map[string]any{"timeout": "1s"}), 10)
+	must.Get(other.ExecContext(t.Context(), "LOCK TABLES Tickets64 WRITE"))(t)
+	_, err := generate(t.Context(), tickets64.generator(t, dsn, map[string]any{"timeout": "1s"}), 10)
 	wantError(t, err, spi.ErrStore)
 	const queue = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'LOCK TABLES%'"
 	for scan[int](t, db, queue) > 0 {
 		runtime.Gosched()
 	}
-	if _, err := other.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
-		t.Fatal(err)
-	}
-	if left := scan[int](t, db, "SELECT COUNT(*) FROM Tickets64"); left != 0 {
-		t.Errorf("rows of the statement that was given up\nhave: %d\nwant: 0", left)
-	}
+	must.Get(other.ExecContext(t.Context(), "UNLOCK TABLES"))(t)
+	must.Equal(t, scan[int](t, db, "SELECT COUNT(*) FROM Tickets64"), 0, "rows of the statement that was given up")
 }
 
 // A user without the LOCK TABLES privilege gets the same numbers with slower statements.
@@ -139,10 +129,7 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	a, dsn := tickets64.server(t, "--auto-increment-increment=2", "--auto-increment-offset=1")
 	clock := &stepClock{}
 	props := map[string]any{"dsns": dsn + "," + ticketServer(t, 2, 2), "timeout": "1m"}
-	made, err := construct(t, "TICKET", props, spi.Host{Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(construct(t, "TICKET", props, spi.Host{Clock: clock}))(t)
 	g := made.(*generator)
 	var keys ledger
 	for step, want := range []struct {
@@ -282,8 +269,6 @@ func TestTicket_columnEnd(t *testing.T) {
 		"tinyint(4)": 127, "tinyint(3) unsigned": 255, "smallint": 32767, "mediumint(8) unsigned": 16777215,
 		"int(11)": 2147483647, "INT UNSIGNED": 4294967295, "bigint(20) unsigned": noEnd, "bigint": noEnd,
 	} {
-		if have := columnEnd(typ); have != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", typ, have, want)
-		}
+		must.Equal(t, columnEnd(typ), want, typ)
 	}
 }

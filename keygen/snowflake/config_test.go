@@ -9,15 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func registered(t *testing.T, typ string, host spi.Host, values map[string]any) (*generator, error) {
 	t.Helper()
-	props, err := spi.NewProps(values, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	props := must.Get(spi.NewProps(values, host))(t)
 	g, err := spi.NewKeyGenerator(typ, props)
 	if err != nil {
 		if g != nil {
@@ -102,10 +100,7 @@ func TestProperties_assigner(t *testing.T) {
 		}
 		return givenID(77), nil
 	}}
-	g, err := registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"}))(t)
 	mustKeys(t, g, 1)
 	equal(t, "worker ID", *g.Health().WorkerID, 77)
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
@@ -119,17 +114,12 @@ func TestProperties_assigner(t *testing.T) {
 func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	g, err := registered(t, "SNOWFLAKE", host, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(registered(t, "SNOWFLAKE", host, nil))(t)
 	if log.Len() != 0 {
 		t.Errorf("\nhave: %s\nwant: nothing before the first key", &log)
 	}
 	for range 3 {
-		if _, err := g.Next(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(g.Next(context.Background()))(t)
 	}
 	equal(t, "warnings", strings.Count(log.String(), "no worker ID set"), 1)
 	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker ID set") {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -76,10 +77,7 @@ func TestGenerator_vectors(t *testing.T) {
 				clock := &fixedClock{now: DefaultEpoch, n: tt.calls}
 				g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration, RingSize: ring})
 				if tt.full {
-					s, err := g.takeSlot(0)
-					if err != nil {
-						t.Fatal(err)
-					}
+					s := must.Get(g.takeSlot(0))(t)
 					s.state.word.Store(4096)
 					if ring > 1 {
 						s.state.ring[0].Store(4096)
@@ -89,10 +87,7 @@ func TestGenerator_vectors(t *testing.T) {
 				for range tt.want {
 					key := int64(0)
 					if boxed {
-						keys, err := g.GenerateKeys(t.Context(), spi.Column{}, 1)
-						if err != nil {
-							t.Fatal(err)
-						}
+						keys := must.Get(g.GenerateKeys(t.Context(), spi.Column{}, 1))(t)
 						key = keys[0].(int64)
 					} else {
 						key = mustKeys(t, g, 1)[0]

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -38,9 +39,7 @@ func (c *handClock) ask() {
 	}
 }
 
-func newHandClock() *handClock {
-	return &handClock{now: DefaultEpoch.AddDate(10, 0, 0)}
-}
+func newHandClock() *handClock { return &handClock{now: DefaultEpoch.AddDate(10, 0, 0)} }
 
 func (c *handClock) Now() time.Time {
 	c.mu.Lock()
@@ -220,9 +219,7 @@ func mustNew(t testing.TB, cfg config) *generator {
 func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
 	keys := make([]int64, n)
-	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.GenerateInt64Keys(context.Background(), spi.Column{}, keys))
 	return keys
 }
 
@@ -236,10 +233,7 @@ func (g *generator) Next(ctx context.Context) (int64, error) {
 // partsOf decodes a generator's key.
 func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 	t.Helper()
-	parts, err := g.DecodeKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := must.Get(g.DecodeKey(key))(t)
 	return parts
 }
 
@@ -273,9 +267,7 @@ func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
 
 func equal[T comparable](t testing.TB, what string, have, want T) {
 	t.Helper()
-	if have != want {
-		t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
-	}
+	must.Equal(t, have, want, what)
 }
 
 // wantErr checks that have wraps want, or that have is nil if want is.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -64,9 +65,7 @@ func TestLayout_everyWorkerHasItsOwnKeys(t *testing.T) {
 		for _, worker := range slices.Compact([]int64{0, l.MaxWorkerID() / 2, l.MaxWorkerID()}) {
 			g := mustNew(t, config{Layout: l, Clock: clock, WorkerID: worker, WorkerIDSet: true, MaxVibrationOffset: -1})
 			for seq, key := range mustKeys(t, g, int(min(5, l.MaxSequence()+1))) {
-				if want := compose(l, clock.now, worker, int64(seq)); key != want {
-					t.Errorf("%v worker %d\nhave: %d\nwant: %d", l, worker, key, want)
-				}
+				must.Equal(t, key, compose(l, clock.now, worker, int64(seq)), l, "worker", worker)
 			}
 		}
 	}
@@ -92,9 +91,7 @@ func TestDecode_parts(t *testing.T) {
 		if err != nil || have != tt.want {
 			t.Errorf("%d\nhave: %+v %v\nwant: %+v", tt.key, have, err, tt.want)
 		}
-		if again := compose(tt.layout, have.Time, have.WorkerID, have.Sequence); again != tt.key {
-			t.Errorf("\nhave: %d\nwant: %d", again, tt.key)
-		}
+		must.Equal(t, compose(tt.layout, have.Time, have.WorkerID, have.Sequence), tt.key)
 	}
 	for _, tt := range []struct {
 		layout Layout

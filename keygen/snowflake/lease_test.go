@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -273,9 +274,7 @@ func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	seen := map[int64]bool{}
 	for range 100 {
 		for _, g := range []*generator{given, static} {
-			if err := takeModel(g, 3, seen); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, takeModel(g, 3, seen))
 		}
 	}
 	if h := given.Health(); *h.WorkerID != 3 || h.Lease != nil {
@@ -314,9 +313,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 		g, _, store := leased(t, config{MaxVibrationOffset: -1})
 		mustKeys(t, g, 4096)
 		store.lose(0)
-		if worker := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; worker != 1 {
-			t.Errorf("worker of the next tick\nhave: %d\nwant: 1", worker)
-		}
+		must.Equal(t, partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, 1, "worker of the next tick")
 	})
 }
 
@@ -470,21 +467,15 @@ func TestLease_floorWithinATick(t *testing.T) {
 func TestLease_tooLateIsReleased(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})
-		first, err := g.leasedSlot(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		late, err := g.leasedSlot(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(g.leasedSlot(t.Context(), 0))(t)
+		late := must.Get(g.leasedSlot(t.Context(), 0))(t)
 		if err := g.change(nil, first); err != nil || g.slot.Load() != first {
 			t.Fatalf("the first slot is not used: %v", err)
 		}
 		if closed {
 			wantErr(t, "close", g.Close(), nil)
 		}
-		err = g.change(nil, late)
+		err := g.change(nil, late)
 		if closed != errors.Is(err, spi.ErrClosed) || !closed && err != nil {
 			t.Errorf("closed: %v\nhave: %v", closed, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -31,10 +32,7 @@ func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workeri
 
 func mustAcquire(t *testing.T, a *workerid.Assigner, maxWorkerID int64) spi.WorkerIDLease {
 	t.Helper()
-	l, err := a.AcquireWorkerID(t.Context(), maxWorkerID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(a.AcquireWorkerID(t.Context(), maxWorkerID))(t)
 	return l
 }
 
@@ -54,9 +52,7 @@ func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 		l := mustAcquire(t, a, 0)
 		limit := l.Limit()
 		for range 2 {
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Close())
 		}
 		if _, err := a.AcquireWorkerID(t.Context(), 0); !errors.Is(err, spi.ErrClosed) {
 			t.Errorf("Acquire after Close\nhave: %v\nwant: spi.ErrClosed", err)
@@ -122,10 +118,7 @@ func TestAssigner_manyStartTogether(t *testing.T) {
 
 func build(t *testing.T, typ string, host spi.Host, props map[string]any) (spi.WorkerIDAssigner, error) {
 	t.Helper()
-	p, err := spi.NewProps(props, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(props, host))(t)
 	a, err := spi.NewWorkerIDAssigner(typ, p)
 	if c, ok := a.(interface{ Close() error }); ok {
 		t.Cleanup(func() { _ = c.Close() })
@@ -225,10 +218,7 @@ func (s *panickyStore) Close() error {
 // fromProps opens an assigner as a custom factory does.
 func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
 	t.Helper()
-	p, err := spi.NewProps(nil, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(nil, host))(t)
 	return workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
 		return store, workerid.Info{Name: "PANICKY"}, nil
 	})
@@ -239,14 +229,8 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 func TestStore_panics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPanickyStore()
-		a, err := fromProps(t, s, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := a.AcquireWorkerID(t.Context(), 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(fromProps(t, s, spi.Host{}))(t)
+		l := must.Get(a.AcquireWorkerID(t.Context(), 7))(t)
 		limit := l.Limit()
 		s.on.Store(true)
 		time.Sleep(time.Hour)

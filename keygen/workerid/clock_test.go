@@ -10,6 +10,7 @@ import (
 	"time"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
@@ -28,9 +29,7 @@ func TestClock_backStillLooks(t *testing.T) {
 		m.Put(0, workerid.Record{Owner: "other", ReservedUntil: limit + 1})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if l.Limit() != 0 {
-			t.Errorf("limit of a lost lease\nhave: %d\nwant: 0", l.Limit())
-		}
+		must.Equal(t, l.Limit(), 0, "limit of a lost lease")
 	})
 }
 
@@ -59,10 +58,7 @@ func openGenerator(t *testing.T, m *workeridtest.Memory, layout map[string]any, 
 func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, clock spi.Clock) workerid.Snowflake {
 	t.Helper()
 	a := workerid.Assign(t, store, workerid.Config{Clock: clock})
-	g, err := workerid.NewSnowflake(a, spi.Host{Clock: clock}, 1, layout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(workerid.NewSnowflake(a, spi.Host{Clock: clock}, 1, layout))(t)
 	t.Cleanup(func() {
 		_ = g.Close()
 		_ = a.Close()
@@ -79,9 +75,7 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 		ahead.Set(3 * time.Hour)
 		wrong := openGenerator(t, m, two, ahead)
 		mustKey(t, wrong)
-		if err := wrong.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, wrong.Close())
 		holder, waiting := openGenerator(t, m, two, nil), openGenerator(t, m, two, nil)
 		mustKey(t, holder)
 		held := *holder.Health().WorkerID
@@ -102,13 +96,9 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if err := holder.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, holder.Close())
 		mustKey(t, waiting)
-		if have := *waiting.Health().WorkerID; have != held {
-			t.Errorf("worker ID\nhave: %d\nwant: %d, which has become free", have, held)
-		}
+		must.Equal(t, *waiting.Health().WorkerID, held, "worker ID", "which has become free")
 	})
 }
 
@@ -129,9 +119,7 @@ func TestAssigner_longTicksDoNotWait(t *testing.T) {
 				}
 				seen[key] = true
 			}
-			if err := g.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, g.Close())
 		}
 		if waited := time.Since(began); waited > time.Second {
 			t.Errorf("waited\nhave: %v\nwant: no wait", waited)

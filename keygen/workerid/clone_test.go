@@ -10,6 +10,7 @@ import (
 	"time"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -50,12 +51,8 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
 
 	clock.ms += 3000
-	if err := original.keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if clone.Limit() != reserved {
-		t.Errorf("the clone's limit\nhave: %d\nwant: %d, what was reserved", clone.Limit(), reserved)
-	}
+	must.Do(t, original.keep(t.Context()))
+	must.Equal(t, clone.Limit(), reserved, "the clone's limit", "what was reserved")
 	if err := clone.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || clone.Limit() != noLimit {
 		t.Errorf("the clone's renewal\nhave: %v, limit %d\nwant: spi.ErrLeaseLost and no limit", err, clone.Limit())
 	}
@@ -69,9 +66,7 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
 	a, original := byHand(t, store, config{Clock: clock, Quarantine: time.Minute})
-	if err := original.Renew(t.Context(), original.Floor()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, original.Renew(t.Context(), original.Floor()))
 	clone := newLease(a)
 	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
 	clock.ms += 3000
@@ -189,10 +184,7 @@ func startMachine(t *testing.T, dir string) *machineState {
 	m.identity.Store("boot 1")
 	m.assigner = assign(m.store, config{})
 	m.assigner.identity = func() string { return m.identity.Load().(string) }
-	g, err := NewSnowflake(m, spi.Host{}, 1, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(NewSnowflake(m, spi.Host{}, 1, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"}))(t)
 	m.generator = g
 	t.Cleanup(func() {
 		_ = g.Close()
@@ -219,15 +211,11 @@ func (m *machineState) AcquireWorkerID(ctx context.Context, most int64) (spi.Wor
 func (m *machineState) copyLease(t *testing.T, other *lease) {
 	t.Helper()
 	l := newLease(m.assigner)
-	if err := other.lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.lock(t.Context()))
 	l.begin(other.workerID, other.floor, other.limit.Load(), other.newest)
 	l.identity = other.identity
 	other.unlock()
-	if err := m.assigner.start(l); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.assigner.start(l))
 	m.lease = l
 }
 
@@ -275,9 +263,7 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 func runCopies(t *testing.T, after time.Duration, tell func(original, clone *machineState)) (last time.Duration, holders int) {
 	dir := t.TempDir()
 	original := startMachine(t, dir)
-	if _, err := original.generator.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(original.generator.Next(t.Context()))(t)
 	time.Sleep(15*time.Second + after + time.Millisecond) // its keys follow the clock
 	clone := startMachine(t, dir)
 	clone.copyLease(t, original.lease)
@@ -337,10 +323,7 @@ func TestLease_copyGivesNothingBack(t *testing.T) {
 	a.manual = true
 	identity := "boot 1"
 	a.identity = func() string { return identity }
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(a.acquire(t.Context(), 0))(t)
 	before := store.record
 	identity = "boot 2"
 	if err := l.Release(t.Context(), 0); err != nil || store.record != before {

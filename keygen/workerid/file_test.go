@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -39,12 +40,8 @@ func TestFileStore_pathIsAFile(t *testing.T) {
 
 func mustWrite(t testing.TB, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
 }
 
 // A foreign value in place of a live lease's record ends the lease. The process leases another
@@ -61,9 +58,7 @@ func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, &foreign) {
 		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)
 	}
-	if next := mustAcquire(t, a, 9); next.WorkerID() != 1 {
-		t.Errorf("the next worker ID\nhave: %d\nwant: 1", next.WorkerID())
-	}
+	must.Equal(t, mustAcquire(t, a, 9).WorkerID(), 1, "the next worker ID")
 	if h := a.Health(); len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "not ours") {
 		t.Errorf("warnings\nhave: %q\nwant: one that shows the value", h.Warnings)
 	}

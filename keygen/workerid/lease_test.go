@@ -12,6 +12,7 @@ import (
 	"time"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
@@ -39,9 +40,7 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
 		first := mustAcquire(t, a, 0)
 		used := first.Floor() + 1234
-		if err := first.Release(t.Context(), used); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Release(t.Context(), used))
 		if first.Limit() > first.Floor() {
 			t.Errorf("limit of a released lease: %d", first.Limit())
 		}
@@ -66,14 +65,10 @@ func TestLease_releaseEndsTheRenewal(t *testing.T) {
 		s := newSlowStore(m.Open(), 0)
 		a := workerid.Assign(t, s, workerid.Config{})
 		l := mustAcquire(t, a, 0)
-		if err := l.Release(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Release(t.Context(), 0))
 		calls := s.calls()
 		time.Sleep(time.Minute)
-		if n := s.calls() - calls; n != 0 {
-			t.Errorf("calls of the store after Release\nhave: %d\nwant: 0", n)
-		}
+		must.Equal(t, s.calls()-calls, 0, "calls of the store after Release")
 	})
 }
 
@@ -172,13 +167,9 @@ func TestLease_logsItsLife(t *testing.T) {
 		time.Sleep(time.Minute)
 		m.SetAway(nil)
 		time.Sleep(time.Minute)
-		if err := l.Release(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Release(t.Context(), 0))
 		mustAcquire(t, a, 0)
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Close())
 		want := []string{
 			`level=ERROR msg="shardkey: no worker ID leased, no keys until one is" namespace=orders error=`,
 			`level=INFO msg="shardkey: worker ID leased" namespace=orders worker_id=0 until=`,
@@ -423,10 +414,7 @@ func mustBeNew(t *testing.T, made map[int64]bool, g workerid.Snowflake, d time.D
 func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Snowflake {
 	t.Helper()
 	a := workerid.Assign(t, m.Open(), workerid.Config{})
-	g, err := workerid.NewSnowflake(a, spi.Host{}, ring, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(workerid.NewSnowflake(a, spi.Host{}, ring, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"}))(t)
 	t.Cleanup(func() {
 		_ = g.Close()
 		_ = a.Close()
@@ -436,9 +424,6 @@ func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Sno
 
 func mustKey(t *testing.T, g workerid.Snowflake) int64 {
 	t.Helper()
-	key, err := g.Next(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(g.Next(context.Background()))(t)
 	return key
 }

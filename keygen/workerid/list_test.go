@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -19,14 +20,8 @@ import (
 // newFromProps returns an assigner as a rule creates it.
 func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDAssigner {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := spi.NewWorkerIDAssigner(typ, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
+	a := must.Get(spi.NewWorkerIDAssigner(typ, p))(t)
 	return a
 }
 
@@ -45,10 +40,7 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(mysql.ParseDSN(dsn))(t)
 	user := "r_" + c.DBName[max(0, len(c.DBName)-14):]
 	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
 	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
@@ -109,12 +101,8 @@ func TestList_states(t *testing.T) {
 // List returns a record that it doesn't understand with an error.
 func TestList_foreign(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "shardkey"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "shardkey", "0003.json"), []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "shardkey"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "shardkey", "0003.json"), []byte("nothing"), 0o600))
 	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].State != "unknown" || list.List[0].Err == nil {
 		t.Errorf("have: %+v, %v\nwant: worker ID 3, unknown", list, err)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // seededRule is a bug in one of the rules. The package is built with the code of all bugs, each
@@ -59,21 +61,12 @@ func TestSimulation_findsSeededRules(t *testing.T) {
 	dir := t.TempDir()
 	replaced := map[string]string{}
 	for name, end := range map[string]string{"rules.go": "\nvar seeded string\n", "lease.go": "", "failover.go": "", "acquire.go": ""} {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(filepath.Abs(name))(t)
+		text := must.Get(os.ReadFile(path))(t)
 		replaced[path] = filepath.Join(dir, name)
 		writeText(t, replaced[path], seed(t, name, string(text))+end)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(json.Marshal(map[string]any{"Replace": replaced}))(t)
 	writeText(t, filepath.Join(dir, "overlay.json"), string(overlay))
 	args := []string{"test", "-tags", "seeded", "-overlay", filepath.Join(dir, "overlay.json"), "-v", "-run", "^TestSimulation_seededRules$"}
 	if raceEnabled() || testing.Short() {
@@ -88,9 +81,7 @@ func TestSimulation_findsSeededRules(t *testing.T) {
 
 func writeText(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // seed returns the text of a file with the code of its bugs.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -66,14 +67,9 @@ func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 
 func mustExec(t testing.TB, dsn, format string, args ...any) {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
-	if _, err := db.Exec(fmt.Sprintf(format, args...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec(fmt.Sprintf(format, args...)))(t)
 }
 
 // A user without the privilege to create the table gets the statement to run.
@@ -82,10 +78,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(mysql.ParseDSN(dsn))(t)
 	user := "u_" + c.DBName[max(0, len(c.DBName)-14):]
 	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
 	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
@@ -93,7 +86,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	c.User, c.Passwd = user, "secret-word"
 
 	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
-	_, err = a.AcquireWorkerID(t.Context(), 1023)
+	_, err := a.AcquireWorkerID(t.Context(), 1023)
 	var table *workerid.TableError
 	if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || strings.Contains(err.Error(), "secret-word") {
 		t.Fatalf("have: %v\nwant: a TableError without the password", err)
@@ -175,18 +168,10 @@ func TestSQLStore_warnings(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t)
-	db, err := sql.Open("mysql", server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", server.DSN()))(t)
 	defer db.Close()
-	if _, err := db.Exec("CREATE DATABASE leases"); err != nil {
-		t.Fatal(err)
-	}
-	c, err := mysql.ParseDSN(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("CREATE DATABASE leases"))(t)
+	c := must.Get(mysql.ParseDSN(server.DSN()))(t)
 	c.DBName = "leases"
 	for _, tt := range []struct {
 		flush, engine, table string
@@ -204,9 +189,7 @@ func TestSQLStore_warnings(t *testing.T) {
 		}
 		var log bytes.Buffer
 		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.AcquireWorkerID(t.Context(), 1023))(t)
 		have := a.Health().Warnings
 		logged := strings.Count(log.String(), "may not be unique")
 		for i, want := range tt.want {
@@ -245,15 +228,10 @@ func TestSQLStore_layoutsOfANamespace(t *testing.T) {
 		a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
 		var last workerid.Snowflake
 		for _, p := range tt.generators {
-			g, err := workerid.NewSnowflake(a, spi.Host{}, 1, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := must.Get(workerid.NewSnowflake(a, spi.Host{}, 1, p))(t)
 			last = g
 		}
-		if _, err := last.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(last.Next(t.Context()))(t)
 		text := ""
 		for _, w := range last.Health().Warnings {
 			if strings.Contains(w, "keys of one column can repeat") {
@@ -272,10 +250,7 @@ func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(mysql.ParseDSN(dsn))(t)
 	schema := c.DBName
 	c.DBName = ""
 	s := mustSQL(t, c.FormatDSN(), schema+".odd`name")
@@ -386,9 +361,7 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 	if ok, err := s.CompareAndSet(t.Context(), 0, r, next); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	again := mustSQL(t, good, "shardkey_worker")
 	defer again.Close()
 	if have, err := again.Get(t.Context(), 0); err != nil || have != next {
@@ -413,10 +386,7 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 // exec runs statements on one connection.
 func exec(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, s := range statements {
@@ -466,10 +436,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 
 // docs/understand/leases.md shows the same statement as errors.
 func TestTableDDL_isInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/understand/leases.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/understand/leases.md"))(t)
 	if ddl := workerid.TableDDL("`shardkey_worker`"); !strings.Contains(string(page), ddl) {
 		t.Errorf("docs/understand/leases.md lacks\n%s", ddl)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -54,10 +55,7 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 			}
 
 			store.apart, store.err, store.record = 0, nil, Record{}
-			l, err := a.acquire(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(a.acquire(t.Context(), 0))(t)
 			limit := l.Limit()
 			store.apart, store.err = c.apart, c.err
 			clock.ms += 2 * horizon.Milliseconds()
@@ -76,9 +74,7 @@ func TestClock_ofTheStoreIsQueriedRarely(t *testing.T) {
 	_, l := byHand(t, counted, config{Clock: clock})
 	for range 200 {
 		clock.ms += 3000
-		if err := l.keep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.keep(t.Context()))
 	}
 	if counted.times > 4 {
 		t.Errorf("the store's clock was asked %d times in 10 minutes\nwant: 3, or one more", counted.times)
@@ -130,10 +126,7 @@ func TestClock_ofSQLWhenSummerTimeEnds(t *testing.T) {
 	}
 	t.Setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3") // the server's SYSTEM zone
 	server := testserver.StartSQL(t)
-	db, err := sql.Open("mysql", server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", server.DSN()))(t)
 	defer db.Close()
 	end := time.Date(2027, 10, 31, 1, 0, 0, 0, time.UTC)
 	for _, row := range []string{
@@ -143,16 +136,11 @@ func TestClock_ofSQLWhenSummerTimeEnds(t *testing.T) {
 		fmt.Sprintf("time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (77, %d, 1), (77, %d, 0)",
 			end.AddDate(0, -6, 0).Unix(), end.Unix()),
 	} {
-		if _, err := db.Exec("INSERT INTO mysql." + row); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Exec("INSERT INTO mysql." + row))(t)
 	}
 	for _, zone := range []string{"SYSTEM", "Berlin", "+05:30"} {
 		for _, at := range []time.Time{end.Add(-2 * time.Hour), end.Add(-time.Millisecond), end, end.Add(30 * time.Minute), end.Add(2 * time.Hour)} {
-			c, err := mysql.ParseDSN(server.DSN())
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(mysql.ParseDSN(server.DSN()))(t)
 			c.DBName = "mysql"
 			c.Params = map[string]string{"time_zone": "'" + zone + "'", "timestamp": fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000)}
 			store, info, err := NewSQLStore(c.FormatDSN(), defaultTable, "ns")

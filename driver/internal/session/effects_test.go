@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestChanges_session(t *testing.T) {
@@ -76,9 +77,7 @@ func TestSetsLastInsertID_statements(t *testing.T) {
 		"LOCK TABLES t WRITE":                             false,
 		"UPDATE t SET last_insert_id = f(1), a = (b + 1)": false,
 	} {
-		if have := SetsLastInsertID(text, sqltoken.Classify(text)); have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.Equal(t, SetsLastInsertID(text, sqltoken.Classify(text)), want, text)
 	}
 }
 
@@ -90,9 +89,7 @@ func TestReadsCounts_statements(t *testing.T) {
 		"SELECT FOUND_ROWS, ROW_COUNT()": true, "SELECT ROW_COUNT(1), FOUND_ROWS()": true, "SELECT 'ROW_COUNT": false,
 		"SELECT a FROM row_count": false, "SELECT \"FOUND_ROWS()\"": false,
 	} {
-		if have := ReadsCounts(text, 0); have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.Equal(t, ReadsCounts(text, 0), want, text)
 	}
 }
 
@@ -159,8 +156,6 @@ func TestNextTransaction_statements(t *testing.T) {
 		"SELECT 1; SET TRANSACTION READ ONLY": true, "SELECT 'TRANSACTION'": false, "START TRANSACTION": false, "CALL transaction()": false,
 		"SELECT 1; SELECT 2": false,
 	} {
-		if have := mayChangeTransaction(text, sqltoken.Classify(text)); have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.Equal(t, mayChangeTransaction(text, sqltoken.Classify(text)), want, text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -76,9 +77,7 @@ func TestSession_mode(t *testing.T) {
 	}
 	pass := func(query string) {
 		t.Helper()
-		if _, err := s.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 	}
 	for _, c := range []struct {
 		query string
@@ -91,9 +90,7 @@ func TestSession_mode(t *testing.T) {
 				t.Errorf("after %s\nhave: %v, %v, %v", c.query, mode, charset, err)
 			}
 		}
-		if len(conn.asked) != c.asked {
-			t.Errorf("after %s\nhave: %d questions\nwant: %d", c.query, len(conn.asked), c.asked)
-		}
+		must.Equal(t, len(conn.asked), c.asked, "after", c.query, "questions")
 	}
 }
 
@@ -132,10 +129,7 @@ func TestSession_tableNames(t *testing.T) {
 func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
 	s, conn := newScripted(nil, new(Cache))
-	use, err := s.BeforePass(t.Context(), set, sqltoken.Classify(set), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	use := must.Get(s.BeforePass(t.Context(), set, sqltoken.Classify(set), nil, false))(t)
 	s.AfterPass(t.Context(), use, nil, nil, nil)
 	if !s.PendingTransaction() || s.Settled() {
 		t.Error("have: nothing is pending")
@@ -177,9 +171,7 @@ func TestSession_temporaryTables(t *testing.T) {
 		t.Error("have: another column\nwant: a shared one")
 	}
 	const query = "CREATE TEMPORARY TABLE t (id INT)"
-	if _, err := first.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 	if first.Column("app", "t", "id") == id || second.Column("app", "t", "id") != id {
 		t.Error("have: the session's own table is shared")
 	}
@@ -192,14 +184,9 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 	s, conn := newScripted(map[string]any{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}, cache)
 	other, _ := newScripted(nil, cache)
 	id := s.Column("app", "t", "id")
-	known, err := id.Learn(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must.Get(id.Learn(t.Context(), s))(t)
 	const query = "ALTER TABLE t MODIFY id BIGINT"
-	if _, err := other.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 	if id.Known() != nil || known.Text != "int" {
 		t.Errorf("have: known %v, a column of type %s", id.Known() != nil, known.Text)
 	}
@@ -208,9 +195,7 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 		t.Errorf("have: %d, %v\nwant: all fit", at, err)
 	}
 	conn.answers["SHOW FULL COLUMNS"] = []driver.Value{"id", "tinyint", nil, "NO"}
-	if _, err := id.Refresh(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(id.Refresh(t.Context(), s))(t)
 	at, known, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 128}})
 	if at != 1 || known.Text != "tinyint" || err != nil {
 		t.Errorf("have: %d, %v\nwant: 1", at, err)
@@ -264,13 +249,8 @@ func TestCache_assume(t *testing.T) {
 	cache := new(Cache)
 	cache.Kind = ServerAuto
 	s, _ := newScripted(answers, cache)
-	if _, err := s.Column("", "t", "id").Learn(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	of, err := s.Table(t.Context(), "", "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Column("", "t", "id").Learn(t.Context(), s))(t)
+	of := must.Get(s.Table(t.Context(), "", "t"))(t)
 	s.tables.putNames(of, []string{"id"})
 
 	assumed := cache.Assume()
@@ -292,10 +272,7 @@ func TestCache_assume(t *testing.T) {
 	if a.tables.clear(); s.Column("", "t", "id").Known() == nil {
 		t.Error("have: forgotten by the others")
 	}
-	other, err := s.Table(t.Context(), "", "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(s.Table(t.Context(), "", "u"))(t)
 	other.schema = "app2"
 	if s.tables.putNames(other, []string{"id"}); cache.Assume().Database() != "" {
 		t.Errorf("have: %q\nwant: none, as there are two", cache.Assume().Database())

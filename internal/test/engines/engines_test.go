@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -34,9 +35,7 @@ func TestVitess_shardsRows(t *testing.T) {
 				}
 				all += n
 			}
-			if all != 8 {
-				t.Errorf("rows\nhave: %d\nwant: 8", all)
-			}
+			must.Equal(t, all, 8, "rows")
 		})
 	}
 }
@@ -55,15 +54,11 @@ func TestReplication_promotes(t *testing.T) {
 				awaitRows(t, r.Replica, "SELECT COUNT(*) FROM app.t", 3)
 			}
 			r.Source.Kill()
-			if err := r.Promote(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Promote())
 			r.Replica.Kill()
 			r.Replica.Start()
 			mustRun(t, r.Replica.DSN(), "INSERT INTO app.t VALUES (4)")
-			if n := count(t, r.Replica.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
-				t.Errorf("rows at the new source\nhave: %d\nwant: 4", n)
-			}
+			must.Equal(t, count(t, r.Replica.DSN(), "SELECT COUNT(*) FROM app.t"), 4, "rows at the new source")
 		})
 	}
 }
@@ -73,9 +68,7 @@ func TestSpider_sharesRowsOut(t *testing.T) {
 	for name, by := range map[string][]string{
 		"hashed": {"HASH (id)"}, "keyed": {"KEY (id)"}, "ranged": {"RANGE (id)", "(10)", "(20)", "MAXVALUE"},
 	} {
-		if err := s.CreateTable(name, "id BIGINT NOT NULL PRIMARY KEY", by[0], by[1:]...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.CreateTable(name, "id BIGINT NOT NULL PRIMARY KEY", by[0], by[1:]...))
 		for i, head := range s.Heads {
 			mustRun(t, head.DSN()+"app", fmt.Sprintf("INSERT INTO %s VALUES (%d), (%d), (%d)", name, 3+i, 13+i, 23+i))
 		}
@@ -87,9 +80,7 @@ func TestSpider_sharesRowsOut(t *testing.T) {
 			}
 			all += n
 		}
-		if all != 6 {
-			t.Errorf("%s: rows\nhave: %d\nwant: 6", name, all)
-		}
+		must.Equal(t, all, 6, name, "rows")
 	}
 }
 
@@ -97,27 +88,19 @@ func TestGalera_nodesComeBack(t *testing.T) {
 	g := engines.StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1)")
 	g.Nodes[2].Kill()
-	if err := g.AwaitWithout(g.Nodes[2]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.AwaitWithout(g.Nodes[2]))
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (2)")
 	g.Nodes[2].Start()
 	g.Nodes[0].Stop()
 	mustRun(t, g.Nodes[2].DSN(), "INSERT INTO app.t VALUES (3)")
 	g.Nodes[0].Start()
-	if err := g.Isolate(g.Nodes[1], true); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.AwaitWithout(g.Nodes[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Isolate(g.Nodes[1], true))
+	must.Do(t, g.AwaitWithout(g.Nodes[1]))
 	if err := engines.Run(g.Nodes[1].DSN(), "INSERT INTO app.t VALUES (9)"); err == nil {
 		t.Error("a node that is cut off is written to")
 	}
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (4)")
-	if err := errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()))
 	for i, node := range g.Nodes {
 		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
 			t.Errorf("node %d\nhave: %d rows\nwant: 4", i, n)
@@ -128,26 +111,15 @@ func TestGalera_nodesComeBack(t *testing.T) {
 func TestHAProxy_cutsAndMoves(t *testing.T) {
 	a, b := testserver.StartMariaDB(t, "--server-id=1"), testserver.StartMariaDB(t, "--server-id=2")
 	h := engines.StartHAProxy(t, a, b)
-	if err := h.Enable(b, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Enable(b, false))
 	db := open(t, "mysql", h.DSN())
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(db.Conn(t.Context()))(t)
 	defer conn.Close()
-	if err := conn.PingContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Cut(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.PingContext(t.Context()))
+	must.Do(t, h.Cut())
 	if err := conn.PingContext(t.Context()); err == nil {
 		t.Error("a connection that was cut answers")
 	}
-	if err := errors.Join(h.Enable(a, false), h.Enable(b, true)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(h.Enable(a, false), h.Enable(b, true)))
 	awaitRows(t, h.Server, "SELECT @@server_id", 2)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // movedAddress is an address that forwards new connections to its current target. Existing
@@ -25,10 +26,7 @@ type movedAddress struct {
 
 func newMovedAddress(t *testing.T, to string) *movedAddress {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	a := &movedAddress{Listener: l}
 	a.to.Store(&to)
 	t.Cleanup(func() { l.Close() })
@@ -97,10 +95,7 @@ func openKeyProcess(t *testing.T, text string) *keyProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := driver.NewConnector(base, mustParse(t, "failover", text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(driver.NewConnector(base, mustParse(t, "failover", text)))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { db.Close() })
 	return &keyProcess{db, c}
@@ -126,9 +121,7 @@ var failoverTables = []string{
 func catchUp(t *testing.T, servers *engines.Replication) {
 	t.Helper()
 	var all string
-	if err := open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all))
 	var timeout bool
 	err := open(t, "mysql", servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
 	if err != nil || timeout {
@@ -166,9 +159,7 @@ func TestFailover_switchover(t *testing.T) {
 	}
 	mustRun(t, servers.Source.DSN(), "SET GLOBAL super_read_only = ON")
 	catchUp(t, servers)
-	if err := servers.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, servers.Promote())
 	address.point(servers.Replica.Addr())
 	for range 40 {
 		for _, table := range tables {

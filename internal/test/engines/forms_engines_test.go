@@ -7,6 +7,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	_ "github.com/shardkey/shardkey/keygen/segment"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
@@ -34,9 +35,7 @@ rules:
   workerIdAssigners:
     leases: {type: SQL, props: {dsn: %[1]q, namespace: forms}}
 `, dsn))
-	if err := driver.RegisterRule(name, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.RegisterRule(name, r))
 }
 
 const leafTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, " +
@@ -101,9 +100,7 @@ func TestForms_vitess(t *testing.T) {
 				{name: "t_lookup", refuses: sharded},
 			}}, name)
 			many := manyRows(40)
-			if _, err := open(t, "shardkey", v.DSN("app")+"?shardkeyRule="+name).Exec(strings.ReplaceAll(many.text, "{t}", "t_id"), many.args...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(open(t, "shardkey", v.DSN("app")+"?shardkeyRule="+name).Exec(strings.ReplaceAll(many.text, "{t}", "t_id"), many.args...))(t)
 			for _, shard := range vitessKeyspaces[0].Shards {
 				if n := count(t, v.ShardDSN("app", shard), "SELECT COUNT(*) FROM t_id"); n == 0 {
 					t.Errorf("shard %s has none of %d rows", shard, many.affected)
@@ -128,9 +125,7 @@ func TestForms_spider(t *testing.T) {
 		{"t_text", columns("VARCHAR(36)") + "PRIMARY KEY (id)", []string{"KEY (id)"}},
 		{"t_range", columns("BIGINT") + "PRIMARY KEY (id)", []string{"RANGE (id)", "(1000000000000000000)", "(2000000000000000000)", "MAXVALUE"}},
 	} {
-		if err := s.CreateTable(table.name, table.columns, table.by[0], table.by[1:]...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.CreateTable(table.name, table.columns, table.by[0], table.by[1:]...))
 	}
 	mustRun(t, s.BackEnds[0].DSN()+"app", leafTable, leafRow)
 	registerForms(t, "forms-spider", s.BackEnds[0].DSN()+"app")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // insertForms are the forms of INSERT for engines that distribute a table over servers. Every
@@ -110,10 +111,7 @@ func tryForms(t *testing.T, e engine, ruleName string) {
 		for _, inTx := range []bool{false, true} {
 			for _, to := range e.targets {
 				t.Run(fmt.Sprintf("%s/prepared=%v,tx=%v", to.name, prepared, inTx), func(t *testing.T) {
-					conn, err := ours.Conn(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
+					conn := must.Get(ours.Conn(t.Context()))(t)
 					defer conn.Close()
 					for _, f := range insertForms {
 						if f.integers && to.texts || f.texts && !to.texts || f.unique && !to.unique {
@@ -147,10 +145,7 @@ func (x *trial) run(t *testing.T, prepared, inTx bool) {
 	before := x.sessionID(t)
 	var run runner = x.conn
 	if inTx {
-		tx, err := x.conn.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(x.conn.BeginTx(t.Context(), nil))(t)
 		defer tx.Rollback()
 		run = tx
 	}
@@ -166,9 +161,7 @@ func (x *trial) run(t *testing.T, prepared, inTx bool) {
 		t.Fatalf("%s: %v", x.text(), err)
 	}
 	if tx, ok := run.(*sql.Tx); ok {
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Commit())
 	}
 	x.check(t, res, keys.Values(), before)
 }
@@ -326,10 +319,7 @@ func plainKey(key any) any {
 // stored returns the keys of the table's rows by column a.
 func (x *trial) stored(t *testing.T) map[int64]any {
 	t.Helper()
-	rows, err := x.plain.Query("SELECT a, id, s FROM " + x.target.name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(x.plain.Query("SELECT a, id, s FROM " + x.target.name))(t)
 	defer rows.Close()
 	keys := map[int64]any{}
 	for rows.Next() {
@@ -340,9 +330,7 @@ func (x *trial) stored(t *testing.T) map[int64]any {
 		if x.target.texts {
 			dest = &text
 		}
-		if err := rows.Scan(&a, dest, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&a, dest, &s))
 		if s.String == "old" && !strings.ContainsAny(x.rows[a-1:a], "ei") {
 			continue // an unchanged row
 		}
@@ -350,17 +338,13 @@ func (x *trial) stored(t *testing.T) map[int64]any {
 			keys[a] = text
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return keys
 }
 
 // sessionID returns LAST_INSERT_ID() of the session.
 func (x *trial) sessionID(t *testing.T) (id int64) {
 	t.Helper()
-	if err := x.conn.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.conn.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&id))
 	return id
 }

@@ -10,16 +10,14 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
 
 func open(t *testing.T, driverName, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(driverName, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open(driverName, dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -27,9 +25,7 @@ func open(t *testing.T, driverName, dsn string) *sql.DB {
 // mustRun runs statements on a database.
 func mustRun(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	if err := engines.Run(dsn, statements...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engines.Run(dsn, statements...))
 }
 
 func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
@@ -82,9 +78,7 @@ func column(t *testing.T, db *sql.DB, query string) string {
 	var all []string
 	for rows.Next() {
 		var s sql.NullString
-		if err := rows.Scan(&s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&s))
 		all = append(all, s.String)
 	}
 	if err := rows.Err(); err != nil {
@@ -96,25 +90,16 @@ func column(t *testing.T, db *sql.DB, query string) string {
 // openRuled opens a database whose table ruled gets keys of SNOWFLAKE.
 func openRuled(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, err := driver.NewConnector(base, mustParse(t, t.Name(), `
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
+	base := must.Get(mysql.NewConnector(cfg))(t)
+	connector := must.Get(driver.NewConnector(base, mustParse(t, t.Name(), `
 rules:
 - !SHARDING
   tables:
     ruled: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { db.Close() })
 	return db
@@ -122,9 +107,6 @@ rules:
 
 func mustParse(t *testing.T, name, text string) *rule.Rule {
 	t.Helper()
-	r, err := rule.Parse(name+".yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse(name+".yaml", []byte(text)))(t)
 	return r
 }

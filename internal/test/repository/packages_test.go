@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 const module = "github.com/shardkey/shardkey"
@@ -71,9 +73,7 @@ func loadSources(t *testing.T) []*source {
 		if s.dir == "" {
 			s.dir = "."
 		}
-		if err := s.check(fset, p, find); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.check(fset, p, find))
 		checked[p.ImportPath] = s.pkg
 		sources = append(sources, s)
 	}
@@ -114,10 +114,7 @@ type listedPackage struct {
 // follows its imports.
 func listPackages(t *testing.T) (packages []listedPackage) {
 	t.Helper()
-	workspace, err := filepath.Abs("go.work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	workspace := must.Get(filepath.Abs("go.work"))(t)
 	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles"}, libraryDirs(t)...)
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK="+workspace, "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")

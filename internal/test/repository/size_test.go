@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // size is a row of the table "Size" in docs/reference/support.md.
@@ -36,26 +38,18 @@ func TestSize(t *testing.T) {
 	}
 	cells := regexp.MustCompile(`(\d+) \| (\d+) \| ([\d.]+) MB`)
 	const page = "docs/reference/support.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	if *update {
 		i := -1
 		text = cells.ReplaceAllFunc(text, func([]byte) []byte { i++; return []byte(have[i].cells()) })
-		if err := os.WriteFile(page, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, text, 0o644))
 	}
 	rows := cells.FindAllStringSubmatch(string(text), -1)
 	if len(rows) != len(have) {
 		t.Fatalf("%s: have: %d rows\nwant: %d", page, len(rows), len(have))
 	}
 	for i, row := range rows {
-		megabytes, err := strconv.ParseFloat(row[3], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		megabytes := must.Get(strconv.ParseFloat(row[3], 64))(t)
 		h := have[i]
 		if row[1] != strconv.Itoa(h.modules) || row[2] != strconv.Itoa(h.packages) || math.Abs(megabytes-h.megabytes) > 0.05*h.megabytes {
 			t.Errorf("%s, row %d\nhave: %s\nwant: %s; -update writes it", page, i+1, row[0], h.cells())
@@ -74,17 +68,12 @@ func newPlainModule(t *testing.T) string {
 			version = r.Version
 		}
 	}
-	main, err := os.ReadFile(filepath.Join(dir, "main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	main := must.Get(os.ReadFile(filepath.Join(dir, "main.go")))(t)
 	for name, text := range map[string]string{
 		"go.mod":  "module example.com/user\n\ngo 1.26.0\n\nrequire " + driver + " " + version + "\n",
 		"main.go": strings.Replace(string(main), module+"/driver", driver, 1),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -99,10 +88,7 @@ func sizeOf(t *testing.T, dir, tags string) (s size) {
 	slices.Sort(modules)
 	s.modules = len(slices.Compact(modules)) - 1
 	runGo(t, dir, env, "build", "-tags", tags, "-ldflags=-s -w", "-o", "program", ".")
-	info, err := os.Stat(filepath.Join(dir, "program"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(dir, "program")))(t)
 	s.megabytes = float64(info.Size()) / 1e6
 	return s
 }

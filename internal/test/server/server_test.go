@@ -12,6 +12,8 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
@@ -35,9 +37,7 @@ func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
 			t.Errorf("after %s and Start\nhave: %d, %v\nwant: 7", name, id, err)
 		}
 	}
-	if s.Addr() != addr {
-		t.Errorf("address moved\nhave: %s\nwant: %s", s.Addr(), addr)
-	}
+	must.Equal(t, s.Addr(), addr, "address moved")
 }
 
 func TestSQLServer_speaksTLS(t *testing.T) {
@@ -78,9 +78,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 			t.Fatal("a thread runs")
 		}
 		s.Resume()
-		if err := etcdAnswers(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, etcdAnswers(t.Context(), s))
 	}
 	s.Pause() // and is ended anyway
 }
@@ -92,31 +90,21 @@ func TestRedisKeepsDataOverKill(t *testing.T) {
 	}
 	s.Kill()
 	s.Start()
-	if got, want := redisSay(t, s, "GET k\r\n"), "$1\r\n7\r\n"; got != want {
-		t.Errorf("after Kill and Start\nhave: %q\nwant: %q", got, want)
-	}
+	must.Equal(t, redisSay(t, s, "GET k\r\n"), "$1\r\n7\r\n", "after Kill and Start")
 }
 
 func TestRedisSpeaksTLS(t *testing.T) {
-	c, err := Certify(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Certify(t.TempDir()))(t)
 	s := StartRedis(t, "--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no",
 		"--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile, "--tls-ca-cert-file", c.CertFile)
-	if err := redisAnswers(t.Context(), s); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, redisAnswers(t.Context(), s))
 }
 
 func TestZooKeeperComesBack(t *testing.T) {
 	s := StartZooKeeper(t, "maxSessionTimeout=61000")
 	s.Kill()
 	s.Start()
-	conn, err := dial(t.Context(), s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(dial(t.Context(), s.Addr()))(t)
 	defer conn.Close()
 	if got, err := ask(conn, "conf"); err != nil || !strings.Contains(got, s.Data()) {
 		t.Errorf("have: %q, %v\nwant: it with %q", got, err, s.Data())
@@ -130,10 +118,7 @@ func TestEtcdComesBack(t *testing.T) {
 		t.Error("after Stop: no error")
 	}
 	s.Start()
-	resp, err := http.Get("http://" + s.Addr() + "/version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + s.Addr() + "/version"))(t)
 	resp.Body.Close()
 }
 
@@ -153,10 +138,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -172,10 +154,7 @@ func redisSay(t *testing.T, s *Server, command string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	conn, err := dial(ctx, s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(dial(ctx, s.Addr()))(t)
 	defer conn.Close()
 	answer, err := ask(conn, command)
 	if err != nil {

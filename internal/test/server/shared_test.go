@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestDatabase_isFreshAndDropped(t *testing.T) {
@@ -35,10 +37,7 @@ func TestDatabase_isFreshAndDropped(t *testing.T) {
 func TestSharedServersAnswer(t *testing.T) {
 	for name, addr := range map[string]func(testing.TB) string{"Redis": Redis, "ZooKeeper": ZooKeeper, "Etcd": Etcd} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := dial(t.Context(), addr(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(dial(t.Context(), addr(t)))(t)
 			conn.Close()
 		})
 	}
@@ -187,10 +186,7 @@ func TestNamed_servers(t *testing.T) {
 	}
 	want := productOf(t)
 	for _, p := range all {
-		cfg, err := mysql.ParseDSN(p.dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(mysql.ParseDSN(p.dsn))(t)
 		if p.kind != want.kind || p.series != want.series || p.name != want.name || cfg.DBName != "" {
 			t.Errorf("have: %+v\nwant: %s %s, no database", p, want.kind, want.series)
 		}
@@ -224,8 +220,6 @@ func TestServers_have(t *testing.T) {
 		"MySQL": {true, true, false}, MariaDB: {false, false, true}, MySQL8: {false, true, false},
 		Newer: {false, true, true}, "MySQL 8.4": {}, "MariaDB 10.9": {false, false, true}, "MariaDB 10.12": {},
 	} {
-		if have := [3]bool{servers.have(old), servers.have(mysql80), servers.have(mariaDB)}; have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", servers, have, want)
-		}
+		must.Equal(t, [3]bool{servers.have(old), servers.have(mysql80), servers.have(mariaDB)}, want, servers)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func evaluate(text string, k Value) string {
@@ -84,9 +86,7 @@ func TestTemplate_Append(t *testing.T) {
 		{"<${k}> {x} }", long, "<-7> {x} }"},
 		{"plain", long, "plain"},
 	} {
-		if have := evaluate(c.text, c.k); have != c.want {
-			t.Errorf("%s of %v\nhave: %s\nwant: %s", c.text, c.k, have, c.want)
-		}
+		must.Equal(t, evaluate(c.text, c.k), c.want, c.text, "of", c.k)
 	}
 }
 
@@ -215,9 +215,7 @@ func TestTemplate_bounds(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: an error", Clip(text), err)
 		}
 	}
-	if have := evaluate("${"+strings.Repeat("!", 900)+"k}", OfLong(1)); have != "true" {
-		t.Errorf("have: %s\nwant: true", have)
-	}
+	must.Equal(t, evaluate("${"+strings.Repeat("!", 900)+"k}", OfLong(1)), "true")
 }
 
 func TestTemplate_Names_nested(t *testing.T) {
@@ -261,9 +259,7 @@ func TestValue_Convert(t *testing.T) {
 		if err != nil {
 			have = ""
 		}
-		if have != c.want {
-			t.Errorf("%v %v as %v\nhave: %s, %v\nwant: %s", c.v.Class(), c.v, c.class, have, err, c.want)
-		}
+		must.Equal(t, have, c.want, c.v.Class(), c.v, "as", c.class, err)
 	}
 }
 

@@ -8,16 +8,14 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // TestGene_vectors computes the shard bits of the vectors' columns, and compares them with the bits
 // in the vectors' keys.
 func TestGene_vectors(t *testing.T) {
-	data, err := os.ReadFile("testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/vectors.json"))(t)
 	var file struct {
 		GeneKeys []struct {
 			ShardColumn       any
@@ -31,10 +29,7 @@ func TestGene_vectors(t *testing.T) {
 		t.Fatal(len(file.GeneKeys), err)
 	}
 	for _, v := range file.GeneKeys {
-		g, err := NewShardBits("user_id", v.GeneBits, ShardBitsWay{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(NewShardBits("user_id", v.GeneBits, ShardBitsWay{}))(t)
 		value, _ := expr.Of(v.ShardColumn)
 		if n, isNumber := v.ShardColumn.(float64); isNumber {
 			value = expr.OfLong(int64(n))
@@ -75,10 +70,7 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 				n := 1 << rnd.IntN(bits+1)
 				props := fmt.Sprintf(tt.value, n)
 				value := map[string]string{tt.prop: props}
-				a, err := Compile(tt.typ, value, []string{"x"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(Compile(tt.typ, value, []string{"x"}))(t)
 				var targets []string
 				for i := range n {
 					targets = append(targets, fmt.Sprintf("t_%d", i))

@@ -5,15 +5,13 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 func mustStrategy(t testing.TB, typ string, props map[string]string, count int) *Strategy {
 	t.Helper()
-	a, err := Compile(typ, props, []string{"id"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Compile(typ, props, []string{"id"}))(t)
 	names := make([]string, count)
 	for i := range names {
 		names[i] = fmt.Sprintf("t_order_%d", i)
@@ -66,11 +64,7 @@ func TestPlace_withoutAllocation(t *testing.T) {
 		{"INLINE", "algorithm-expression", "t_order_${id.intdiv(10) % 4 + 1}", expr.OfLong(123456789)},
 	} {
 		s := mustStrategy(t, c.typ, map[string]string{c.prop: c.value}, 16)
-		n := testing.AllocsPerRun(100, func() {
-			if _, err := s.Place(c.of); err != nil {
-				t.Fatal(err)
-			}
-		})
+		n := testing.AllocsPerRun(100, func() { must.Get(s.Place(c.of))(t) })
 		if n != 0 {
 			t.Errorf("%s %s: have: %v allocations\nwant: none", c.typ, c.value, n)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -23,10 +24,7 @@ func forms(t testing.TB) map[string]string {
 	files := sections(t, "testdata/forms.txt")
 	paths, _ := filepath.Glob("testdata/*.yaml")
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		files[filepath.Base(path)] = string(data)
 	}
 	return files
@@ -35,10 +33,7 @@ func forms(t testing.TB) map[string]string {
 // sections splits a file into named files, each after a line "-- NAME --".
 func sections(t testing.TB, path string) map[string]string {
 	t.Helper()
-	all, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadFile(path))(t)
 	files := map[string]string{}
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(all), "-- "), "\n-- ") {
 		name, content, _ := strings.Cut(part, " --\n")
@@ -52,19 +47,14 @@ func sections(t testing.TB, path string) map[string]string {
 func file(t testing.TB, name, content string) (out []byte, left []string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(content), 0o600))
 	return convert.File(name)
 }
 
 // TestFile_golden converts files of all forms. For each of them, testdata/forms.golden has the
 // meaning of the result, the parts that are left out, and the result.
 func TestFile_golden(t *testing.T) {
-	golden, err := filepath.Abs("testdata/forms.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := must.Get(filepath.Abs("testdata/forms.golden"))(t)
 	want := sections(t, golden)
 	all := forms(t)
 	if len(all) < 18 {
@@ -93,9 +83,7 @@ func TestFile_golden(t *testing.T) {
 		})
 	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(have), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, []byte(have), 0o644))
 	}
 }
 
@@ -234,9 +222,7 @@ func FuzzFile(f *testing.F) {
 	}
 	path := f.TempDir() + "/a.yaml"
 	f.Fuzz(func(t *testing.T, content string) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 		out, _, err := convert.File(path)
 		var e *rule.Error
 		switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -50,19 +51,10 @@ func shopOn(t *testing.T) string {
 
 func connect(t *testing.T, dsn string) *sql.Conn {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	cfg.MultiStatements = true
-	db, err := sql.Open("mysql", cfg.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
+	conn := must.Get(db.Conn(t.Context()))(t)
 	t.Cleanup(func() { _ = conn.Close(); _ = db.Close() })
 	return conn
 }
@@ -88,13 +80,8 @@ func one(t *testing.T, conn *sql.Conn, query string) (text string) {
 func read(t *testing.T, dsn string) (*sql.Conn, Source) {
 	t.Helper()
 	conn := connect(t, dsn)
-	if err := schema.PrepareSession(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	d, err := schema.Read(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.PrepareSession(t.Context(), conn))
+	d := must.Get(schema.Read(t.Context(), conn))(t)
 	return conn, Source{schema: d, DSN: dsn}
 }
 
@@ -133,13 +120,8 @@ func TestPlan_worksOnACopy(t *testing.T) {
 		return one(t, conn, "SELECT id, name FROM customer WHERE id < 100 ORDER BY id") + "|" + one(t, conn, "SELECT id, customer_id, parent_id, total FROM orders WHERE id < 1e10 ORDER BY id") + "|" + one(t, conn, "SELECT order_id, line FROM order_item ORDER BY 1, 2")
 	}
 	rowsBefore := rows()
-	plan, err := NewPlan(t.Context(), conn, source, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if have := fmt.Sprint(plan.Keys); have != "[audit.n customer.id orders.id visit.id]" {
-		t.Errorf("have: %s", have)
-	}
+	plan := must.Get(NewPlan(t.Context(), conn, source, nil))(t)
+	must.Equal(t, fmt.Sprint(plan.Keys), "[audit.n customer.id orders.id visit.id]")
 	if after := shape(t, conn, source.schema); after != before {
 		t.Fatal("making a plan has changed the schema")
 	}
@@ -174,13 +156,9 @@ func TestPlan_worksOnACopy(t *testing.T) {
 			t.Errorf("%s has AUTO_INCREMENT", table)
 		}
 	}
-	if after := rows(); after != rowsBefore {
-		t.Errorf("have: %s\nwant: %s", after, rowsBefore)
-	}
+	must.Equal(t, rows(), rowsBefore)
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(plan.Rule), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(plan.Rule), 0o600))
 	db, err := sql.Open("shardkey", dsn+"?shardkeyRule="+file)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, plan.Rule)
@@ -188,10 +166,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	defer db.Close()
 	insert := func(query string, args ...any) int64 {
 		t.Helper()
-		res, err := db.Exec(query, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(db.Exec(query, args...))(t)
 		id, _ := res.LastInsertId()
 		return id
 	}
@@ -216,9 +191,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	if have := one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"); have != "2 none; 2147483647 2" {
 		t.Errorf("have: %s\nwant: orders deleted with their customer, and parents forgotten", have)
 	}
-	if have := one(t, conn, "SELECT order_id FROM order_item"); have != "2; 2147483647" {
-		t.Errorf("have: %s", have)
-	}
+	must.Equal(t, one(t, conn, "SELECT order_id FROM order_item"), "2; 2147483647")
 }
 
 // TestPlan_ofAMigratedSchemaIsEmpty makes the plan again after it was run.
@@ -230,10 +203,7 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 	exec(t, connect(t, dsn), shopOn(t))
 	for i := range 2 {
 		conn, source := read(t, dsn)
-		plan, err := NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit")
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit"))(t)
 		if i == 1 {
 			text := plan.SQL(true)
 			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(text, "No column needs a change.") || !strings.Contains(text, "No key has AUTO_INCREMENT.") {
@@ -279,16 +249,11 @@ CREATE TABLE leases (namespace VARCHAR(9), worker_id INT);
 CREATE VIEW v AS SELECT city_id FROM customer;
 `)
 	conn, source := read(t, dsn)
-	plan, err := NewPlan(t.Context(), conn, source, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(NewPlan(t.Context(), conn, source, nil))(t)
 	typ := regexp.MustCompile(`\(\d+\)`) // of MySQL before 8.0.19 and MariaDB
 	have := typ.ReplaceAllString(strings.Join(plan.Notes, "\n"), "")
 	if want := "make it BIGINT too: audit_log_….actor (int unsigned), customer.city_id (smallint)\n"; !strings.Contains(have, want) {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
-	if want := "SELECT MAX(`n`) AS `audit_log_1_n` FROM `audit_log_1`"; plan.Maxima[0] != want {
-		t.Errorf("have: %s\nwant: %s", plan.Maxima[0], want)
-	}
+	must.Equal(t, plan.Maxima[0], "SELECT MAX(`n`) AS `audit_log_1_n` FROM `audit_log_1`")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -49,9 +50,7 @@ func startSpider(t *testing.T) *cluster {
 		{"by_token", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (token), KEY (id)", "HASH (token)"},
 		{"by_key", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (id)", "HASH (id)"},
 	} {
-		if err := s.CreateTable(table.name, table.columns, table.by); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.CreateTable(table.name, table.columns, table.by))
 	}
 	c := &cluster{queries: true, pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app", faults: []engineFault{
 		killed("head", 0, s.Heads...), killed("back end", time.Second, s.BackEnds...), stopped("back end", 4*time.Second, s.BackEnds...),
@@ -136,9 +135,7 @@ func sameRows(a, b []record) bool {
 func startSemiSync(t *testing.T) *cluster {
 	r := engines.StartReplication(t, true)
 	h := engines.StartHAProxy(t, r.Source, r.Replica)
-	if err := h.Enable(r.Replica, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Enable(r.Replica, false))
 	mustRun(t, r.Source.DSN(), "CREATE DATABASE app")
 	mustRun(t, r.Source.DSN()+"app", tables()...)
 	c := &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, pause: 2 * time.Second, stores: []string{r.Replica.DSN() + "app"}}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // removers remove all records of a store, as an operator may do by mistake.
@@ -110,18 +112,14 @@ func TestRemovedRecords(t *testing.T) {
 			r := newRun(t, s)
 			r.agents = nil
 			for _, one := range r.slots {
-				if err := one.start(0); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, one.start(0))
 				t.Cleanup(func() { _ = one.cmd.Process.Kill() })
 			}
 			a := newAgent(r, *seed, r.slots)
 			a.recover("start", a.slots...)
 			for end := time.Now().Add(*duration / 2); time.Now().Before(end) && a.stuck == nil; {
 				wait(rand.N(2 * lease))
-				if err := remove(r.where); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, remove(r.where))
 				one := a.slots[a.rng.IntN(len(a.slots))]
 				a.restart(one, "records removed", one.kill, 0)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
 	_ "github.com/shardkey/shardkey/keygen/redis"
@@ -90,13 +91,8 @@ func leased(assigner string, server func(testing.TB) *testserver.Server, propert
 
 func startMariaDB(t testing.TB) *testserver.Server {
 	server := testserver.StartMariaDB(t)
-	db, err := sql.Open("mysql", server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", server.DSN()))(t)
 	defer db.Close()
-	if _, err := db.Exec("CREATE DATABASE chaos"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("CREATE DATABASE chaos"))(t)
 	return server
 }
