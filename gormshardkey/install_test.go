@@ -3,21 +3,23 @@ package gormshardkey_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/gormshardkey"
-	"github.com/shardkey/shardkey/internal/test/must"
-	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 	"gorm.io/plugin/dbresolver"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // Every way in which the plugin gets into a database.
@@ -200,4 +202,19 @@ func TestInstall_autoMigrate(t *testing.T) {
 			w.hasIn(t, "profiles", "customer_id", c.Profile.Name, c.ID)
 		}
 	})
+}
+
+func TestDialector_showsNoPassword(t *testing.T) {
+	d := gormshardkey.Open("u:geheim@tcp(127.0.0.1:1)/d?shardkeyRule=r")
+	for _, v := range []any{d, &d, []gorm.Dialector{d}, struct{ D any }{d}} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shown := range []string{string(text), fmt.Sprint(v), fmt.Sprintf("%+v %#v %s %q %x", v, v, v, v, v)} {
+			if strings.Contains(shown, "geheim") || strings.Contains(shown, fmt.Sprintf("%x", "geheim")) {
+				t.Errorf("%T shows the password: %s", v, shown)
+			}
+		}
+	}
 }

@@ -1,11 +1,16 @@
 package rewrite
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func mustParse(t testing.TB, text string, opts Options) *Plan {
@@ -155,4 +160,199 @@ func TestSource_formOfTheQuery(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: %v", query, have, want)
 		}
 	}
+}
+
+func TestGiven_values(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want string // of each row, of the columns u and v
+	}{
+		{"INSERT INTO t (u, a, v) VALUES (1, 2, 'x'), (?, ?, ?)", "[1 x] [?0 ?2]"},
+		{"INSERT INTO t (a, id, u) VALUES (f(?, 1), ?, (?)), ('(', 2, -5)", "[?2 -] [-5 -]"},
+		{"INSERT INTO t (u, id) VALUES (NULL, 1), (DEFAULT, 1), (\\N, 1), (1 + 1, 1), (@u, 1), (?, 1)", "[<nil> -] [- -] [<nil> -] [- -] [- -] [?0 -]"},
+		{"INSERT INTO t (U, `V`) VALUES ('a' 'b', 'it''s'), (18446744073709551615, 99999999999999999999999)", "[ab it's] [18446744073709551615 99999999999999999999999]"},
+		{"INSERT INTO t (u, v) VALUES (TRUE, 0x41), (x'41', b'1'), (1.5, 1e3), (_latin1'a', DATE'2026-01-01')", "[1 -] [- -] [- -] [a -]"},
+		{"INSERT INTO t (u, v) VALUES (" + strings.Repeat("9", 80) + ", -" + strings.Repeat("9", 80) + ")", "[" + strings.Repeat("9", 80) + " -]"},
+		{"INSERT INTO t VALUES (1, 2, 3)", "[2 3]"},
+		{"INSERT INTO t SET v = ?, a = ?, u = 5 ON DUPLICATE KEY UPDATE v = 1", "[5 ?0]"},
+		{"INSERT INTO t (a) VALUES (1)", "[- -]"},
+		{"INSERT INTO t () VALUES (), ()", "[- -] [- -]"},
+		{"INSERT INTO t (u, a, v) VALUES (1, MATCH b, c AGAINST ('x'), 3), (1, 2, 3)", "[- -] [1 3]"},
+		{"INSERT INTO t (u, id) VALUES (1)", ""}, // the server refuses the row
+		{"INSERT INTO t (u, v) VALUES (1, 2) /* c */, (-- c\n3, /* c */ 4)", "[1 2] [3 4]"},
+	} {
+		plan, err := Parse(tt.text, Options{Table: func(_, _ string) *Table {
+			return &Table{Key: "id", Recorded: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
+		}})
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		have := ""
+		in := &plan.Inserts[0]
+		for row := range in.Rows {
+			var cells [2]string
+			for i := range cells {
+				v := plan.Value(in, i, row)
+				cells[i] = map[KeySource]string{Unknown: "-", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg)}[v.From]
+			}
+			if row > 0 {
+				have += " "
+			}
+			have += fmt.Sprint(cells)
+		}
+		if have != tt.want {
+			t.Errorf("%s\nhave: %s\nwant: %s", tt.text, have, tt.want)
+		}
+	}
+}
+
+// The servers showed which values are zero, with an AUTO_INCREMENT column.
+func TestIsZero_literals(t *testing.T) {
+	for _, c := range []struct {
+		literal literal
+		want    bool
+	}{
+		{literal{"0", true}, true}, {literal{"-0", true}, true}, {literal{"00.00", true}, true}, {literal{".0", true}, true},
+		{literal{"0.", true}, true}, {literal{"0e9", true}, true}, {literal{"0x00", true}, true}, {literal{"0b0", true}, true},
+		{literal{"0.49", true}, true}, {literal{"-0.4", true}, true}, {literal{"1e-9", true}, true},
+		{literal{"0.5", true}, false}, {literal{"1", true}, false}, {literal{"0x1", true}, false}, {literal{"0b01", true}, false},
+		{literal{"0", false}, true}, {literal{" 0 ", false}, true}, {literal{"+0", false}, true}, {literal{"0.4", false}, true},
+		{literal{"0e5", false}, true}, {literal{"0x0", false}, true}, {literal{"0b0", false}, true}, {literal{"", false}, true},
+		{literal{" ", false}, true}, {literal{"--0", false}, true}, {literal{"0abc", false}, true}, {literal{"NaN", false}, true},
+		{literal{"Inf", false}, true}, {literal{"0_0", false}, true}, {literal{"0-0", false}, true}, {literal{"5-0", false}, false},
+		{literal{"0.49999999999999999999", true}, true}, {literal{"4999999999999999999e-19", false}, true}, {literal{"5e-1", false}, false},
+		{literal{"0.5", false}, false}, {literal{"5e-1", true}, true},
+		{literal{"1e-99999999999999999999", false}, true}, {literal{"1e99999999999999999999", false}, false},
+		{literal{"-1e0", true}, false}, {literal{"1e0", true}, false}, {literal{"-5e-1", true}, true}, {literal{"-6e-1", true}, false}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
+		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
+	} {
+		if have := storing(c.literal, false, false) == storesZero; have != c.want {
+			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)
+		}
+	}
+}
+
+// FuzzAppendLiteral holds that a key's literal is one value in every mode, and
+// that plain ones read back as they were.
+func FuzzAppendLiteral(f *testing.F) {
+	for _, key := range []string{"", "a", "it's", `"`, `\`, "\x00\n", "日本", "--", "/*", "?"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		for _, k := range []any{key, []byte(key)} {
+			literal, _ := sqltoken.AppendLiteral([]byte("("), k)
+			literal = append(literal, ')')
+			for mode := range sqltoken.Mode(8) {
+				r := &parser{Lexer: sqltoken.Lexer{Text: string(literal), Mode: mode}, plan: &Plan{}}
+				r.Next()
+				v := r.expression(inRow)
+				if end := r.Next(); !r.IsPunct(end, ')') || end.End != len(literal) || r.Consulted != 0 {
+					t.Fatalf("%q in mode %d is no value: %s", key, mode, literal)
+				}
+				if l, ok := r.literal(r.inner(&v)); ok && l.text != key {
+					t.Fatalf("have: %q\nwant: %q", l.text, key)
+				}
+			}
+			if bytes.ContainsAny(literal, "?\\\"") && literal[1] != '\'' {
+				t.Fatalf("%s", literal)
+			}
+		}
+	})
+}
+
+func TestStatementError_text(t *testing.T) {
+	_, err := Parse("INSERT INTO t\n  (a) VALUES (1) x 'secret'", Options{Table: goldenTables})
+	var have *StatementError
+	if !errors.As(err, &have) || !errors.Is(err, ErrUnsupportedStatement) {
+		t.Fatalf("have: %#v\nwant: *StatementError", err)
+	}
+	want := StatementError{Reason: "unsupported", Sentinel: ErrUnsupportedStatement, Table: "t", Line: 2, Char: 18, Near: `"x ?"`,
+		Message: "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"}
+	if *have != want {
+		t.Errorf("have: %+v\nwant: %+v", *have, want)
+	}
+	text := "shardkey: cannot add keys to the statement: table t: line 2, column 18 near \"x ?\": expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"
+	if have.Error() != text {
+		t.Errorf("have: %s\nwant: %s", have, text)
+	}
+}
+
+// TestErrors_showNoLiterals truncates statements everywhere: no error contains a literal's content.
+func TestErrors_showNoLiterals(t *testing.T) {
+	texts := []string{
+		"INSERT INTO t (a, s) VALUES ('secret', 1), (\"secret's\", 4711), (X'4711', 4711.0) ON DUPLICATE KEY UPDATE a = 'secret'",
+		"INSERT INTO t SET a = 'secret', s = 4711, id = N'secret'",
+		"/*!40000 INSERT INTO t (a) VALUES ('secret', 4711) */",
+		"INSERT INTO t (a) SELECT 'secret' FROM x WHERE b = 4711; SELECT 'secret'",
+	}
+	refused := 0
+	for _, text := range texts {
+		for end := range len(text) {
+			for _, cut := range []string{text[:end], text[:end] + ")" + text[end:], text[:end] + "'" + text[end:]} {
+				_, err := Parse(cut, Options{Table: goldenTables})
+				if err == nil {
+					continue
+				}
+				refused++
+				// A literal that lost its quotes is none.
+				if msg := err.Error(); strings.Contains(msg, "4711") || strings.Contains(msg, "secret") && cut == text[:end] {
+					t.Errorf("%s\n%s", cut, msg)
+				}
+			}
+		}
+	}
+	if refused < 300 {
+		t.Errorf("only %d refusals", refused)
+	}
+}
+
+func TestGivenNumbers_statements(t *testing.T) {
+	for text, want := range map[string]string{
+		"INSERT INTO t (a, b) VALUES (?, 7)":                                "[7] true",
+		"INSERT t VALUES (1, 'x'), (-2, \"30 apples\"), (0x1F, 1e3)":        "[1 30 31 1000] true",
+		"REPLACE INTO t (value) VALUE (NULL, DEFAULT, FALSE, TRUE)":         "[1] true",
+		"INSERT INTO t () VALUES ()":                                        "[] true",
+		"INSERT INTO t VALUES ROW(1), ROW(2)":                               "[1 2] true",
+		"INSERT INTO t VALUES (NOW(), CURRENT_TIMESTAMP, UUID(), ?) ; ":     "[] false",
+		"INSERT INTO t VALUES (NOW(), CURRENT_TIMESTAMP, UUID(), ?)":        "[] true",
+		"INSERT INTO t VALUES (LAST_INSERT_ID(), 5)":                        "[5] true",
+		"INSERT INTO t VALUES (1 + 1)":                                      "[] false",
+		"INSERT INTO t VALUES (ABS(1))":                                     "[] false",
+		"INSERT INTO t VALUES (@a)":                                         "[] false",
+		"INSERT INTO t VALUES ((SELECT 1))":                                 "[] false",
+		"INSERT INTO t VALUES (DEFAULT(a))":                                 "[] false",
+		"INSERT INTO t VALUES ('a' '5')":                                    "[] false",
+		"INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2":            "[] false",
+		"INSERT INTO t VALUES (1) RETURNING id":                             "[] false",
+		"INSERT INTO t SELECT 5":                                            "[] false",
+		"INSERT INTO t SET a = 5":                                           "[] false",
+		"INSERT INTO t VALUES (/*!50000 5 */)":                              "[5] false",
+		"INSERT INTO t VALUES (1":                                           "[1] true",
+		"INSERT INTO t VALUES ('":                                           "[] false",
+		"INSERT INTO free":                                                  "[] false",
+		"INSERT INTO t SET a = b":                                           "[] false",
+		"INSERT INTO t (`":                                                  "[] false",
+		"INSERT INTO t VALUES (010, -5, 3)":                                 "[10 3] true",
+		"INSERT INTO t VALUES (0xFFFFFFFFFFFFFFFFFF, 7)":                    "[7] true",
+		"INSERT INTO t VALUES (0b101)":                                      "[5] true",
+		"INSERT INTO t VALUES ('" + strings.Repeat("x", maxExplicit) + "')": "[] false",
+	} {
+		numbers, plain := mustParse(t, strings.Replace(text, " t ", " free ", 1), Options{}).ExplicitNumbers()
+		if numbers == nil || !plain && len(numbers) > 0 && !strings.Contains(text, "/*!") {
+			numbers = []float64{}
+		}
+		if have := fmt.Sprintf("%v %v", numbers, plain); have != want {
+			t.Errorf("%.80s\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+}
+
+func TestReport_plain(t *testing.T) {
+	p := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{ReportKeys: true})
+	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, LAST_INSERT_ID(?))")
+	must.Equal(t, p.WithoutReport().Query(), "INSERT INTO t (a, `id`) VALUES (?, ?)")
+	unguarded := Options{Table: func(string, string) *Table { return &Table{Key: "id", NoReport: true} }, ReportKeys: true}
+	p = mustParse(t, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 2", unguarded)
+	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = 2")
 }

@@ -1,15 +1,23 @@
 package rule_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/gob"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
@@ -219,5 +227,148 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// head is the beginning of a rule with a key for the table t. The generators follow it.
+const head = `rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+`
+
+// gens completes head. It begins in line 5.
+const gens = `  keyGenerators:
+    snowflake: {type: SNOWFLAKE}
+`
+
+// TestError_showsNoSecrets checks that errors contain no values of environment variables.
+func TestError_showsNoSecrets(t *testing.T) {
+	t.Setenv("SHARDKEY_SECRET", "tops3cret")
+	for _, props := range []string{
+		`what: "${SHARDKEY_SECRET}"`,
+		`worker-id: "${SHARDKEY_SECRET}"`,
+		`worker-id: "1${SHARDKEY_SECRET}"`,
+		`worker-id: ["${SHARDKEY_SECRET}", b]`,
+		`password: "${SHARDKEY_SECRET}", unknown: "${SHARDKEY_SECRET}"`,
+		`password: "${SHARDKEY_SECRET}${SHARDKEY_NOT_SET}"`,
+		`worker-id-assigner: "${SHARDKEY_SECRET}"`,
+	} {
+		_, err := rule.Parse("r", []byte(head+"  keyGenerators: {snowflake: {type: "+typeOf(props)+", props: {"+props+"}}}"))
+		if err == nil {
+			t.Errorf("%s\nhave: no error", props)
+		}
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(fmt.Sprintf("%v %+v", e, e), "tops3cret") {
+				t.Errorf("%s\nhave: %v\nwant: nothing of the variable's value", props, e)
+			}
+		}
+	}
+}
+
+// Replacing a short value in the message would reveal it, so the whole message is left out.
+func TestError_showsNoShortSecrets(t *testing.T) {
+	for _, value := range []string{"p", "is", "wrong", ".*", "1"} {
+		t.Setenv("SHARDKEY_SECRET", value)
+		for _, props := range []string{`what: "${SHARDKEY_SECRET}"`, `what: moon, a: ["${SHARDKEY_SECRET}"], b: "${SHARDKEY_SECRET}"`} {
+			_, err := rule.Parse("r", []byte(head+"  keyGenerators: {snowflake: {type: BROKEN, props: {"+props+"}}}"))
+			const whole = "the moon is wrong"
+			if have := fmt.Sprint(err); strings.Contains(have, "${SHARDKEY_SECRET} is") || !strings.Contains(have, whole) && !strings.Contains(have, "not shown") {
+				t.Errorf("%q, %s\nhave: %v\nwant: the whole reason or none of it", value, props, err)
+			}
+		}
+	}
+}
+
+func typeOf(props string) string {
+	if strings.HasPrefix(props, "what") {
+		return "BROKEN"
+	}
+	return "SNOWFLAKE"
+}
+
+func withSecrets(login, hosts, password any) rule.Config {
+	cfg := config()
+	cfg.Generators["uuid"] = rule.GeneratorConfig{Type: "SECRETS", Props: rule.Props{"login": login, "hosts": hosts, "password": password}}
+	return cfg
+}
+
+// Package fmt prints a string in a map with some verbs, even if the map has a String method.
+func TestNew_refusesSecretsAsStrings(t *testing.T) {
+	s := spi.NewSecret("pw")
+	for name, cfg := range map[string]rule.Config{
+		"login":    withSecrets("pw", s, s),
+		"hosts":    withSecrets(s, []string{"pw"}, s),
+		"password": withSecrets(s, s, 12345),
+	} {
+		_, err := rule.New(cfg)
+		var at *rule.Error
+		if !errors.As(err, &at) || at.Path != fmt.Sprintf("Generators[\"uuid\"].Props[%q]", name) || !strings.Contains(err.Error(), "spi.Secret") || strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s\nhave: %v\nwant: an error at the property that asks for a spi.Secret", name, err)
+		}
+	}
+}
+
+// A Config that New accepts contains no secret that can be printed.
+func TestConfig_printsNoSecrets(t *testing.T) {
+	const canary = "01732654417"
+	s := spi.NewSecret(canary)
+	cfg := withSecrets(s, []spi.Secret{s, s}, s)
+	if _, err := rule.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	var shown bytes.Buffer
+	text, jsonText, structured := slog.NewTextHandler(&shown, nil), slog.NewJSONHandler(&shown, nil), json.NewEncoder(&shown)
+	for _, v := range []any{cfg, &cfg, cfg.Generators, cfg.Generators["uuid"], cfg.Generators["uuid"].Props, cfg.Generators["uuid"].Props["hosts"], s, &s} {
+		for verb := ' '; verb < 0x7f; verb++ {
+			for _, flags := range []string{"", "+", "#", " ", "0", "-9.3"} {
+				fmt.Fprintf(&shown, "%"+flags+string(verb)+"\n", v)
+			}
+		}
+		slog.New(text).Info("x", "v", v)
+		slog.New(jsonText).Info("x", "v", v)
+		_ = structured.Encode(v) // an error contains no value
+		_ = gob.NewEncoder(&shown).Encode(v)
+		if b, err := yaml.Marshal(v); err == nil {
+			shown.Write(b)
+		}
+	}
+	for _, form := range []string{canary, hex.EncodeToString([]byte(canary)), base64.StdEncoding.EncodeToString([]byte(canary))[:12]} {
+		if strings.Contains(strings.ToLower(shown.String()), strings.ToLower(form)) {
+			t.Errorf("a Config shows its secret as %s", form)
+		}
+	}
+}
+
+// TestDocs_rulesLoad parses the rule files in docs/reference/rule-files.md.
+func TestDocs_rulesLoad(t *testing.T) {
+	text := must.Get(os.ReadFile("../docs/reference/rule-files.md"))(t)
+	_, after, _ := strings.Cut(string(text), "```yaml\n")
+	file, _, ok := strings.Cut(after, "```")
+	// Replace the types that this package's tests don't register; see fakes_test.go.
+	file = strings.ReplaceAll(strings.ReplaceAll(file, "type: SQL", "type: FILE"), `dsn: "app:secret@tcp(db:3306)/ids", namespace: shop`, "path: /tmp")
+	r, err := rule.Parse("rule.yaml", []byte(file))
+	if !ok || err != nil || len(r.Warnings()) > 0 {
+		t.Errorf("%s\nhave: %v, %v\nwant: a rule without warnings", file, r, err)
+	}
+}
+
+// TestDocs_shardingIsUnderstood parses the rule files in the pages about sharding.
+func TestDocs_shardingIsUnderstood(t *testing.T) {
+	var files []string
+	for _, path := range []string{"../docs/guides/shards.md", "../docs/reference/sharding.md"} {
+		text := must.Get(os.ReadFile(path))(t)
+		files = append(files, strings.Split(string(text), "```yaml\n")[1:]...)
+	}
+	for _, file := range files {
+		file, _, _ = strings.Cut(file, "```")
+		file = strings.Replace(file, "SNOWFLAKE, props: {worker-id: 17, gene", "UNSEEN, props: {gene", 1) // registered by this package's tests
+		r, err := rule.Parse("rule.yaml", []byte(file))
+		if err != nil || len(r.Warnings()) > 0 || r.Tables()[0].Sharding.Err != nil {
+			t.Errorf("%s\nhave: %v, %v\nwant: a rule that is understood", file, r, err)
+		}
+	}
+	if len(files) != 6 {
+		t.Errorf("have: %d files\nwant: 6", len(files))
 	}
 }

@@ -1,6 +1,9 @@
 package rule
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -43,6 +46,69 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 		}
 		if err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.err)
+		}
+	}
+}
+
+// TestPages_everyKeyIsNamed checks that docs/reference/rule-files.md names every key of a rule
+// file, including ignored keys.
+func TestPages_everyKeyIsNamed(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/rule-files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## Keys\n")
+	text, _, ok := strings.Cut(text, "\n## Check it\n")
+	if !ok {
+		t.Fatal("docs/reference/rule-files.md has no Keys")
+	}
+	var named []string
+	for _, m := range regexp.MustCompile("`([A-Za-z]+):?`").FindAllStringSubmatch(text, -1) {
+		named = append(named, m[1])
+	}
+	want := slices.Concat(strategyKeys, []string{"type", "props", "keyGenerateType", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "shardingRule"})
+	// Java classes, and keys under maps that shardkey doesn't read.
+	below := []string{"auditorNames", "allowHintDisable", "routeCache", "softValues", "initialCapacity", "maximumSize", "allowedMaxSqlLength",
+		"preciseAlgorithmClassName", "rangeAlgorithmClassName", "algorithmClassName"}
+	var add func(o keyTree)
+	add = func(o keyTree) {
+		for key, inner := range o {
+			if key != "*" && !slices.Contains(below, key) {
+				want = append(want, key)
+			}
+			add(inner)
+		}
+	}
+	for _, o := range []keyTree{fileObject, ruleObject, ruleObject4, tableObject, tableObject4, autoTableObject} {
+		add(o)
+	}
+	for _, key := range want {
+		if !slices.Contains(named, key) {
+			t.Errorf("docs/reference/rule-files.md, Keys, does not name %s", key)
+		}
+	}
+	if len(want) < 70 {
+		t.Errorf("have: %d keys\nwant: more", len(want))
+	}
+}
+
+func TestDatabaseName_ofDSNs(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"":                                     "",
+		"/":                                    "tcp(127.0.0.1:3306)/",
+		"/app":                                 "tcp(127.0.0.1:3306)/app",
+		"u@/app":                               "tcp(127.0.0.1:3306)/app",
+		"u:p@tcp/app":                          "tcp(127.0.0.1:3306)/app",
+		"u:p@tcp(DB.example:3306)/App":         "tcp(db.example:3306)/App",
+		"u:p@tcp(db.example)/App?a=b&c=d":      "tcp(db.example:3306)/App",
+		"u:p@ss:w(o)rd/@tcp(db:1)/app":         "tcp(db:1)/app",
+		"u:p@tcp([2001:db8::1]:3307)/app":      "tcp([2001:db8::1]:3307)/app",
+		"u:p@unix(/run/mysqld/Sock)/app":       "unix(/run/mysqld/Sock)/app",
+		"u:p@unix/app":                         "unix(/tmp/mysql.sock)/app",
+		"u:p@cloud(Project:Region:name)/app?x": "cloud(Project:Region:name)/app",
+	} {
+		if have := databaseName(dsn); have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", dsn, have, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -120,10 +121,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 }
 
 func TestGene_of(t *testing.T) {
-	r, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", fourBits)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", fourBits))))(t)
 	gene := r.Tables()[0].ShardBits
 	type name string
 	for _, tt := range []struct {
@@ -269,10 +267,7 @@ func TestGene_foundByEither(t *testing.T) {
 	found, none := 0, 0
 	for range rules {
 		rr, user, bits := newGeneRule(r)
-		parsed, err := rule.Parse("rule.yaml", []byte(rr.text))
-		if err != nil {
-			t.Fatalf("%s\nhave: %v", rr.text, err)
-		}
+		parsed := must.Get(rule.Parse("rule.yaml", []byte(rr.text)))(t, rr.text, "have")
 		table := parsed.Tables()[0]
 		for range rows {
 			row := rr.Row()
@@ -286,10 +281,7 @@ func TestGene_foundByEither(t *testing.T) {
 			}
 			key := rr.Int64()&^(1<<bits-1) | gene
 			row["order_id"] = key
-			want, err := rr.Router.Route(row)
-			if err != nil {
-				t.Fatalf("%s\n%v\nhave: %v", rr.text, row, err)
-			}
+			want := must.Get(rr.Router.Route(row))(t, rr.text, row, "have")
 			for _, alone := range []map[string]any{{"order_id": key, user: key & (1<<bits - 1)}, {"order_id": gene, user: row[user]}} {
 				var values []any
 				for _, c := range table.Sharding.Columns {

@@ -2,8 +2,11 @@ package sqltoken
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // lexed shows the tokens of a string: w(ord), q(uoted), s(tring), n(umber), ?, punctuation
@@ -116,4 +119,146 @@ func TestLexer_consulted(t *testing.T) {
 			t.Errorf("%s, looked at ahead\nhave: %b\nwant: MSSQL as before", text, ahead.Consulted)
 		}
 	}
+}
+
+func TestSameName_letters(t *testing.T) {
+	for _, c := range []struct {
+		a, b          string
+		same, certain bool
+	}{
+		{"id", "id", true, true}, {"id", "ID", true, true}, {"", "", true, true}, {"id", "i", false, false}, {"id", "ix", false, true},
+		{"größe", "GRÖßE", true, true}, {"ключ", "КЛЮЧ", true, true}, {"κλειδί", "ΚΛΕΙΔΊ", true, true}, {"表", "表", true, true},
+		{"größe", "grösse", false, true}, {"größe", "grosse", false, true}, {"é", "e", false, true},
+		{"İd", "id", true, false}, {"ıd", "ID", true, false}, {"uſer", "user", true, false}, {"key", "\u212aey", true, false},
+		{"İd", "İd", true, true}, {"İd", "İD", true, true}, {"\u212b", "å", true, false}, {"Ⴀ", "ⴀ", true, false}, {"ßa", "ẞa", true, false},
+		{"id\xc3", "id", true, false}, {"id", "id\xff", true, false}, {"i\xffd", "id", true, false}, {"a\xff", "id", false, true},
+	} {
+		same, certain := SameName(c.a, c.b)
+		if same != c.same || same && certain != c.certain {
+			t.Errorf("%q and %q\nhave: %v, certain %v\nwant: %v, certain %v", c.a, c.b, same, certain, c.same, c.certain)
+		}
+		if back, sure := SameName(c.b, c.a); back != same || sure != certain {
+			t.Errorf("%q and %q\nhave: %v, certain %v\nwant: as the other way round", c.b, c.a, back, sure)
+		}
+	}
+}
+
+// Names that are equal in Go's folding may be the same to a server, and have the same FoldName.
+func TestSameName_eachLetter(t *testing.T) {
+	for r := rune(1); r < 0x10000; r++ {
+		name := string(r)
+		for _, other := range []string{strings.ToLower(name), strings.ToUpper(name), strings.ToTitle(name)} {
+			if same, _ := SameName(name, other); strings.EqualFold(name, other) && (!same || FoldName(name) != FoldName(other)) {
+				t.Errorf("%q and %q\nhave: different\nwant: perhaps the same", name, other)
+			}
+		}
+	}
+}
+
+func TestParseInteger_takesIntegersOnly(t *testing.T) {
+	for text, want := range map[string]any{
+		"0": int64(0), "7": int64(7), "-7": int64(-7), "+7": int64(7), "007": int64(7),
+		"9223372036854775807": int64(1<<63 - 1), "9223372036854775808": uint64(1 << 63), "18446744073709551615": uint64(1<<64 - 1),
+		"-9223372036854775808": int64(-1 << 63), "18446744073709551616": nil,
+		"": nil, "a": nil, "1.0": nil, "1e3": nil, "0x10": nil, "1_0": nil, " 1": nil, "--1": nil,
+	} {
+		if have := ParseInteger(text, 10); have != want {
+			t.Errorf("%q\nhave: %#v\nwant: %#v", text, have, want)
+		}
+	}
+}
+
+func TestLeadingNumber_strings(t *testing.T) {
+	for text, want := range map[string]float64{
+		"": 0, "abc": 0, "-": 0, ".": 0, "+.e5": 0, "7": 7, " \t-3.5e2x": -350, "+.5": 0.5, "5.": 5, "5.e1": 50, "1e": 1, "1e+": 1, "1-1-1": 1, "1.5.5": 1.5,
+		"1e400": math.Inf(1), "-1e400": math.Inf(-1), "1e-400": 0, "0x10": 0, "1_0": 1, "inf": 0,
+	} {
+		if have := LeadingNumber(text); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+func TestParseMode_names(t *testing.T) {
+	for text, want := range map[string]Mode{
+		"":                      0,
+		"STRICT_TRANS_TABLES":   Strict,
+		"STRICT_ALL_TABLES":     Strict,
+		"ANSI_QUOTES":           ANSIQuotes,
+		"ansi_quotes, strict":   ANSIQuotes,
+		"ANSI":                  ANSIQuotes,
+		"NO_BACKSLASH_ESCAPES":  NoBackslashEscapes,
+		"NO_AUTO_VALUE_ON_ZERO": NoAutoValueOnZero,
+		"REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO": 7,
+		"XANSI_QUOTES": 0,
+		"EMPTY_STRING_IS_NULL,MSSQL,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,TRADITIONAL": 63,
+		"STRICT_ALL_TABLES,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO,MSSQL,EMPTY_STRING_IS_NULL":  63,
+	} {
+		if have := ParseMode(text); have != want {
+			t.Errorf("%s\nhave: %b\nwant: %b", text, have, want)
+		}
+	}
+}
+
+func TestParseCharset_names(t *testing.T) {
+	for name, want := range map[string]Charset{
+		"utf8mb4": UTF8, "UTF8MB3": UTF8, "utf8": UTF8, "latin1": latin1, "ascii": latin1,
+		"binary": other, "gb18030": other, "cp932": other, "big5": other, "cp866": other,
+		"": other, "made_up": other,
+	} {
+		if have := ParseCharset(name); have != want {
+			t.Errorf("%s\nhave: %d\nwant: %d", name, have, want)
+		}
+	}
+}
+
+func TestNear_cuts(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "the end of the statement",
+		" /* c */ ":              "the end of the statement",
+		"a, 'x', 1.5":            `"a, ?, ?"`,
+		"x 'never ended":         `"x …"`,
+		strings.Repeat("a ", 40): `"` + strings.Repeat("a ", 30) + `…"`,
+	} {
+		if have := Near(text, 0, UTF8); have != want {
+			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+}
+
+func TestWithoutLiterals_forms(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		mode       Mode
+	}{
+		{text: "INSERT INTO t (a) VALUES (?, 5)", want: "INSERT INTO t (a) VALUES (?, ?)"},
+		{text: "INSERT  INTO\n\tt\nVALUES ('it''s', \"x\", -1.5e3, 0xFF, x'ab', b'01', NULL)", want: "INSERT INTO t VALUES (?, ?, -?, ?, x?, b?, NULL)"},
+		{text: `INSERT INTO t VALUES ('a\'secret')`, want: "INSERT INTO t VALUES (?)"},
+		{text: `INSERT INTO t VALUES ("secret")`, want: `INSERT INTO t VALUES ("secret")`, mode: ParseMode("ANSI_QUOTES")},
+		{text: "INSERT /* user=secret */ INTO `t 1` VALUES (_utf8mb4'x', DATE '2026-01-01') -- secret", want: "INSERT INTO `t 1` VALUES (_utf8mb4?, DATE ?)"},
+		{text: "INSERT INTO t VALUES ('secret", want: "INSERT INTO t VALUES (…"},
+		{text: "/* secret */", want: ""},
+		{text: " \n SELECT 1", want: "SELECT ?"},
+		{text: "/* c */ SELECT(1)", want: "SELECT(?)"},
+		{text: "INSERT INTO t2 (a1) VALUES (1),(2)", want: "INSERT INTO t2 (a1) VALUES (?),(?)"},
+	} {
+		must.Equal(t, WithoutLiterals(c.text, c.mode, UTF8, 1000), c.want, c.text)
+	}
+	for most, want := range map[int]string{7: "abc def", 6: "abc …", 3: "abc …", 2: "…"} {
+		must.Equal(t, WithoutLiterals("abc def", 0, UTF8, most), want, "at most", most, "bytes")
+	}
+	long := "INSERT INTO t (a) VALUES " + strings.Repeat("(1),", 1000)
+	if have := WithoutLiterals(long, 0, UTF8, 50); len(have) > 60 || !strings.HasSuffix(have, "…") {
+		t.Errorf("have: %s\nwant: at most 50 bytes and …", have)
+	}
+}
+
+func FuzzWithoutLiterals(f *testing.F) {
+	f.Add("INSERT INTO t VALUES ('secret', 5)")
+	f.Add("/*! 'secret' */ -- '\nx")
+	f.Fuzz(func(t *testing.T, text string) {
+		if have := WithoutLiterals(text, 0, UTF8, 100); len(have) > 110 {
+			t.Errorf("%q: %d bytes", text, len(have))
+		}
+	})
 }

@@ -108,16 +108,12 @@ func openDB(t testing.TB, dsn string) *sql.DB {
 
 func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
-	if _, err := db.Exec(query, args...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.Get(db.Exec(query, args...))(t, query)
 }
 
 func scan[V any](t testing.TB, db *sql.DB, query string) (v V) {
 	t.Helper()
-	if err := db.QueryRow(query).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.Do(t, db.QueryRow(query).Scan(&v), query)
 	return v
 }
 

@@ -209,9 +209,7 @@ func mustNew(t testing.TB, cfg config) *generator {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	g := newGenerator(cfg)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		must.Do(t, g.Close(), "Close")
 	})
 	return g
 }
@@ -249,10 +247,7 @@ func soak(t testing.TB) time.Duration {
 	if text == "" {
 		return 0
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("SHARDKEY_SOAK: %v", err)
-	}
+	d := must.Get(time.ParseDuration(text))(t, "SHARDKEY_SOAK")
 	return d / 6
 }
 

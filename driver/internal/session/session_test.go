@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -276,5 +279,179 @@ func TestCache_assume(t *testing.T) {
 	other.schema = "app2"
 	if s.tables.putNames(other, []string{"id"}); cache.Assume().Database() != "" {
 		t.Errorf("have: %q\nwant: none, as there are two", cache.Assume().Database())
+	}
+}
+
+// The names of columns are used for a while.
+func TestTables_namesReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c tables
+		of := Table{schema: "app", name: "t"}
+		c.putNames(of, []string{"id", "a"})
+		time.Sleep(maxNamesAge)
+		if c.names(of) == nil {
+			t.Error("have: too old\nwant: the names")
+		}
+		if time.Sleep(time.Nanosecond); c.names(of) != nil {
+			t.Error("have: the names\nwant: too old")
+		}
+		if c.putNames(of, []string{"id", "b"}); c.names(of)[1] != "b" {
+			t.Errorf("have: %q", c.names(of))
+		}
+		if c.expire(of); c.names(of) != nil {
+			t.Error("have: the names\nwant: expired")
+		}
+	})
+}
+
+// A column is one for all sessions, until there are too many tables.
+func TestTables_columns(t *testing.T) {
+	var c tables
+	id := c.column("", "t", "id")
+	for _, table := range []string{"t", "u"} {
+		for _, name := range []string{"id", "user_id"} {
+			for _, schema := range []string{"", "app"} {
+				same := table == "t" && name == "id" && schema == ""
+				have := c.column(schema, table, name)
+				if have != c.column(schema, table, name) || (have == id) != same {
+					t.Errorf("%s.%s.%s\nhave: another column", schema, table, name)
+				}
+			}
+		}
+	}
+	id.known.Store(&ColumnFacts{})
+	if c.clear(); id.Known() != nil || c.column("", "t", "id") != id {
+		t.Error("have: still known\nwant: the same column, to be asked again")
+	}
+	for i := range 2 * maxTables {
+		c.column("", fmt.Sprint("t_", i), "id")
+		if len(c.known) > maxTables {
+			t.Fatalf("%d tables", len(c.known))
+		}
+	}
+}
+
+func TestServerOf_versionsAndComments(t *testing.T) {
+	for _, c := range []struct {
+		version, comment string
+		want             string
+		told             bool
+	}{
+		{"9.7.0", "MySQL Community Server - GPL", "mysql", true},
+		{"8.0.36", "Source distribution", "mysql", true},
+		{"8.0.36-28", "Percona Server (GPL), Release 28", "mysql", true},
+		{"8.0.45-0ubuntu0.22.04.1", "(Ubuntu)", "mysql", true},
+		{"8.0.31-google", "(Google)", "mysql", true},
+		{"10.11.14-MariaDB-0+deb12u2", "Debian 12", "mariadb", true},
+		{"11.8.3-mariadb", "mariadb.org binary distribution", "mariadb", true},
+		{"8.4.6-Vitess", "Version: 23.0.2 (Git revision  branch '') built on  by @", "vitess", true},
+		{"8.0.40", "Version: 23.0.2 (Git revision abc branch 'main') built on x", "vitess", true},
+		{"8.0.40-vitess", "", "vitess", true},
+		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", "vitess", true},
+		{"8.0.11-TiDB-v8.5.1", "TiDB Server Community Edition, MySQL 8.0 compatible", "tidb", true},
+		{"5.7.25-TDDL-5.4.19-20240927", "", "other", true},
+		{"5.5.8", "MemSQL source distribution (compatible; MySQL Enterprise & MySQL Commercial)", "other", true},
+		{"5.7.25-tddl-5.4.19", "MySQL Community Server", "other", true},
+		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", "other", true},
+		{"8.0.33", "Dolt", "other", true},
+		{"8.0.32", "", "other", false},
+		{"", "", "other", false},
+	} {
+		if have, told := serverOf(c.version, c.comment); have != c.want || told != c.told {
+			t.Errorf("%q, %q\nhave: %s %v\nwant: %s %v", c.version, c.comment, have, told, c.want, c.told)
+		}
+	}
+}
+
+func TestStoredTime_formsOfMySQL(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-02-03":                 "2026-02-03T00:00:00Z",
+		"2026-02-03 04:05:06":        "2026-02-03T04:05:06Z",
+		"2026-02-03T04:05:06":        "2026-02-03T04:05:06Z",
+		"2026-2-3 4:5:6":             "2026-02-03T04:05:06Z",
+		"2026/02/03":                 "2026-02-03T00:00:00Z",
+		"20260203":                   "2026-02-03T00:00:00Z",
+		"20260203040506":             "2026-02-03T04:05:06Z",
+		"260203":                     "2026-02-03T00:00:00Z",
+		"260203040506":               "2026-02-03T04:05:06Z",
+		"99-12-31":                   "1999-12-31T00:00:00Z",
+		"26-02-03 04:05":             "2026-02-03T04:05:00Z",
+		"2026-02-03 04:05:06.7":      "2026-02-03T04:05:06.7Z",
+		"2026-02-03 04:05:06.123456": "2026-02-03T04:05:06.123456Z",
+		"2026-02-03 04:05:06.":       "2026-02-03T04:05:06Z",
+		"2026-02-03 04:05.":          "2026-02-03T04:05:00Z",
+		// Only the server knows the stored values.
+		"2026-02-03 04:05:06+08:00": "", "2026-02-03 04:05:06-05:30": "", "2026-02-03T04:05:06Z": "", "2026@02^03": "", "2026/02-03": "", " 2026-02-03 ": "",
+		"2026/02/03 04.05": "", "2026-02-03  04:05": "", "2026-02-03 04": "", "2026--02-03": "", "2026-02-03 04:05.5": "", "2026-02-03 04:05:06..": "", "2026-02-03.": "", "126-02-03": "", "6-02-03": "",
+		"2026-02-30": "", "2026-13-01": "", "2026-02": "", "abc": "", "": "", "12": "", "2026-02-03 x": "", "2026-02-03 25:00:00": "", "2026-02-03 24:00:00": "",
+		"2026-02-03 23:59:60": "", "-": "", ".": "", "T": "", "2026-02-03 ": "", "20260203 04:05": "",
+	} {
+		at, ok := storedTime(text)
+		have := ""
+		if ok {
+			have = at.Format(time.RFC3339Nano)
+		}
+		if have != want {
+			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+}
+
+// failingOnce is a connection whose first query fails.
+type failingOnce struct {
+	driver.Conn
+	asked []string
+}
+
+func (c *failingOnce) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
+	if c.asked = append(c.asked, query); len(c.asked) == 1 {
+		return nil, errors.New("away")
+	}
+	return noRows{}, nil
+}
+
+type noRows struct{}
+
+func (noRows) Columns() []string         { return nil }
+func (noRows) Close() error              { return nil }
+func (noRows) Next([]driver.Value) error { return io.EOF }
+
+// If setting the server's value fails, the session sets it before the next statement that reads it.
+func TestLastID_setAgainAfterAFailure(t *testing.T) {
+	conn := &failingOnce{}
+	under := base.New(conn, nil)
+	s := New(&under, new(Cache))
+	s.LastID.Set(5)
+	if err := s.SyncLastID(t.Context()); err == nil {
+		t.Error("have: no error\nwant: the server's")
+	}
+	for range 2 {
+		if err := s.SyncLastID(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(conn.asked) != 2 || conn.asked[1] != "SELECT LAST_INSERT_ID(5)" {
+		t.Errorf("have: %q\nwant: the same question twice", conn.asked)
+	}
+}
+
+func TestGivenNumbers_mayBe(t *testing.T) {
+	const id = 5000
+	for _, c := range []struct {
+		bound driver.Value
+		want  bool
+	}{
+		{nil, false}, {int64(5000), true}, {int64(5001), false}, {uint64(5000), true},
+		{5000.4, true}, {4.0, false}, {true, false},
+		{"5000", true}, {" 5e3 ", true}, {"5000 apples", true}, {"apples", false}, {[]byte("5000"), true}, {"", false},
+		{time.Time{}, false}, {struct{}{}, true},
+	} {
+		g := &Given{Plain: true}
+		if have := g.mayBe(id, []driver.NamedValue{{Value: c.bound}}); have != c.want {
+			t.Errorf("%#v\nhave: %v\nwant: %v", c.bound, have, c.want)
+		}
+	}
+	if g := (&Given{Plain: true, Numbers: []float64{1, 5000}}); !g.mayBe(id, nil) || g.mayBe(7000, nil) {
+		t.Error("the text's own numbers are not seen")
 	}
 }

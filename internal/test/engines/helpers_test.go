@@ -30,19 +30,14 @@ func mustRun(t *testing.T, dsn string, statements ...string) {
 
 func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
 	t.Helper()
-	res, err := db.Exec(query, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	res := must.Get(db.Exec(query, args...))(t, query)
 	return res
 }
 
 // count returns the number that a query returns.
 func count(t *testing.T, dsn, query string) (n int) {
 	t.Helper()
-	if err := open(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.Do(t, open(t, "mysql", dsn).QueryRow(query).Scan(&n), query)
 	return n
 }
 
@@ -70,10 +65,7 @@ func awaitRows(t *testing.T, s *testserver.Server, query string, want int) {
 // column returns the values of a query's column, separated by spaces.
 func column(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
-	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	rows := must.Get(db.Query(query))(t, query)
 	defer rows.Close()
 	var all []string
 	for rows.Next() {

@@ -8,20 +8,20 @@ import (
 )
 
 // Get returns the value of a call, and ends the test if the call returned an error:
-// must.Get(os.ReadFile(name))(t).
-func Get[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
+// must.Get(os.ReadFile(name))(t). what describes the call.
+func Get[T any](v T, err error) func(t testing.TB, what ...any) T {
+	return func(t testing.TB, what ...any) T {
 		t.Helper()
-		Do(t, err)
+		Do(t, err, what...)
 		return v
 	}
 }
 
-// Do ends the test if a call returned an error: must.Do(t, db.Close()).
-func Do(t testing.TB, err error) {
+// Do ends the test if a call returned an error: must.Do(t, db.Close()). what describes the call.
+func Do(t testing.TB, err error, what ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(append(what, err)...)
 	}
 }
 

@@ -1,11 +1,17 @@
 package sharding
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
@@ -101,5 +107,231 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	_, err := Compile("MOD", map[string]string{"sharding-count": "2"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "shardingColumn is missing") {
 		t.Errorf("have: %v", err)
+	}
+}
+
+// TestGene_vectors computes the shard bits of the vectors' columns, and compares them with the bits
+// in the vectors' keys.
+func TestGene_vectors(t *testing.T) {
+	data := must.Get(os.ReadFile("testdata/vectors.json"))(t)
+	var file struct {
+		GeneKeys []struct {
+			ShardColumn       any
+			Gene              int64
+			GeneBits          int
+			Key               string
+			KeyMod, ColumnMod map[string]int64
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil || len(file.GeneKeys) < 20 {
+		t.Fatal(len(file.GeneKeys), err)
+	}
+	for _, v := range file.GeneKeys {
+		g := must.Get(NewShardBits("user_id", v.GeneBits, ShardBitsWay{}))(t)
+		value, _ := expr.Of(v.ShardColumn)
+		if n, isNumber := v.ShardColumn.(float64); isNumber {
+			value = expr.OfLong(int64(n))
+		}
+		gene, err := g.Of(value)
+		key, _ := strconv.ParseInt(v.Key, 10, 64)
+		if err != nil || gene != v.Gene || key&(1<<v.GeneBits-1) != gene {
+			t.Errorf("%+v\nhave: %d, %v", v, gene, err)
+		}
+		for text, want := range v.ColumnMod {
+			if n, _ := strconv.ParseInt(text, 10, 64); n <= 1<<v.GeneBits && (gene%n != want || v.KeyMod[text] != want) {
+				t.Errorf("%+v modulo %d\nhave: %d", v, n, gene%n)
+			}
+		}
+	}
+}
+
+// TestGene_asTheAlgorithm compares the shard bits of random values with the table that the
+// algorithm selects, for every number of tables that the shard bits support.
+func TestGene_asTheAlgorithm(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(13, 3))
+	for _, tt := range []struct {
+		typ, prop, value string
+		classes          []expr.Class
+		negative         bool // negative numbers have shard bits
+		texts            bool
+	}{
+		{"MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, false},
+		{"HASH_MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
+		{"INLINE", "algorithm-expression", "t_${x %% %d}", []expr.Class{expr.Null, expr.Long}, false, false},
+		{"INLINE", "algorithm-expression", "t_${Math.floorMod(x, %d)}", []expr.Class{expr.Null, expr.Long}, true, false},
+		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode()) %% %d}", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
+		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode() %% %d)}", []expr.Class{expr.Null, expr.String}, true, true},
+	} {
+		for _, class := range tt.classes {
+			for range 20 {
+				bits := 1 + rnd.IntN(12)
+				n := 1 << rnd.IntN(bits+1)
+				props := fmt.Sprintf(tt.value, n)
+				value := map[string]string{tt.prop: props}
+				a := must.Get(Compile(tt.typ, value, []string{"x"}))(t)
+				var targets []string
+				for i := range n {
+					targets = append(targets, fmt.Sprintf("t_%d", i))
+				}
+				s := a.Over(targets, NamingOf("t", targets), class)
+				g, err := NewShardBits("x", bits, ShardBitsWay{}, s)
+				if err != nil {
+					t.Fatalf("%s %s, %d bits: %v", tt.typ, props, bits, err)
+				}
+				for range 300 {
+					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
+						expr.OfLong(int64(int32(rnd.Uint32()))), expr.OfString(fmt.Sprint("u", rnd.IntN(9999))), expr.OfString(strconv.Itoa(rnd.IntN(9999)))}[rnd.IntN(6)]
+					want, placeErr := s.Place(v)
+					gene, err := g.Of(v)
+					if err != nil {
+						if v.IsInteger() && (v.Int64() >= 0 || tt.negative) && placeErr == nil || tt.texts && v.Class() == expr.String && placeErr == nil {
+							t.Fatalf("%s %s of %v: %v", tt.typ, props, v, err)
+						}
+						continue
+					}
+					if placeErr != nil || gene < 0 || gene >= 1<<bits || int(gene)%n != want {
+						t.Fatalf("%s %s of %v, %s, %d bits\nhave: gene %d\nwant: table %d, %v", tt.typ, props, v, class, bits, gene, want, placeErr)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestStrategy_geneWay(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want int64 // the modulus of the number; 0 means none
+	}{
+		{"t", 1},
+		{"t_${k % 4}", 4},
+		{"t_${k % 4 + 1}", 4},
+		{"t_${(k + 7) % 12}", 12},
+		{"t_${(k - 7) % 12}", 0}, // negative below 7
+		{"t_${(k * 2) % 12}", 6},
+		{"t_${k % 2}_${k % 3}", 6},
+		{"t_${(k % 4).intdiv(2) + 1}", 4},
+		{"t_${k.intdiv(10) % 4}", 40},
+		{"t_${k.intdiv(100) % 4}", 400},
+		{"t_${(k.intdiv(16) + k) % 16}", 256},
+		{"t_${Math.abs(k) % 5}", 5},
+		{"t_${Math.floorMod(k, 6)}", 6},
+		{"t_${k & 6}", 8},
+		{"t_${(k >> 2) & 1}", 8},
+		{"t_${(k >> 3) % 3}", 24},
+		{"t_${k % 4096}", 4096},
+		{"t_${(k % 64).toString().padLeft(2, '0')}", 64},
+		{"t_${k % 2 == 0 ? '' : '_' + k % 2}", 2},
+		{"t_${k > 10 ? k % 4 : 0}", 0},
+		{"t_${k > 1000000000000 ? 1 : 0}", 0},
+		{"t_${k}", 0},
+		{"t_${k.hashCode() % 4}", 0},
+		{"t_${k.toString().substring(1)}", 0},
+		{"t_${-k % 4}", 4},
+		{"t_${k % 2000000}", 0},
+		{"t_${k ^ 3}", 0},
+	} {
+		s := newInlineStrategy(t, c.text, expr.Null)
+		if way, have := s.ShardBitsWay(); have != c.want || way.IsHash() && have > 1 {
+			t.Errorf("%s\nhave: %d, %v\nwant: %d", c.text, have, way, c.want)
+		}
+	}
+	for _, c := range []struct {
+		text  string
+		class expr.Class
+		want  int64
+	}{{"t_${k % 8}", expr.Integer, 8}, {"t_${k % 8}", expr.String, 0}, {"t_${Math.abs(k.hashCode()) % 8}", expr.String, 8}} {
+		if _, have := newInlineStrategy(t, c.text, c.class).ShardBitsWay(); have != c.want {
+			t.Errorf("%s of a %s\nhave: %d\nwant: %d", c.text, c.class, have, c.want)
+		}
+	}
+}
+
+func newInlineStrategy(t *testing.T, expression string, class expr.Class) *Strategy {
+	t.Helper()
+	a, err := Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Over([]string{"t_0"}, Naming{}, class)
+}
+
+func mustStrategy(t testing.TB, typ string, props map[string]string, count int) *Strategy {
+	t.Helper()
+	a := must.Get(Compile(typ, props, []string{"id"}))(t)
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("t_order_%d", i)
+	}
+	return a.Over(names, NamingOf("t_order", names), expr.Null)
+}
+
+func countProps(n int64) map[string]string {
+	return map[string]string{"sharding-count": strconv.FormatInt(n, 10)}
+}
+
+// TestPlace_ofKeys increments the sequence number until a key belongs to the table, as the vectors
+// do.
+func TestPlace_ofKeys(t *testing.T) {
+	const epoch = 1477929600000
+	vectors := loadVectors(t).KeyPick
+	if len(vectors) < 100 {
+		t.Fatal(len(vectors))
+	}
+	for _, v := range vectors {
+		s := mustStrategy(t, v.Algorithm, countProps(v.Count), int(v.Count))
+		base := (v.MS-epoch)<<22 | v.Worker<<12
+		first, fits := "", int64(0)
+		for seq := range int64(4096) {
+			i, err := s.Place(expr.OfLong(base | seq))
+			if err != nil || i != int(v.Want) {
+				continue
+			}
+			if fits++; first == "" && seq >= v.FromSeq {
+				first = strconv.FormatInt(base|seq, 10)
+			}
+		}
+		if first != v.Key || fits != v.SeqsPerMs {
+			t.Errorf("%s %d of %d from %d\nhave: %s, %d of a millisecond\nwant: %s, %d", v.Algorithm, v.Want, v.Count, v.FromSeq, first, fits, v.Key, v.SeqsPerMs)
+		}
+	}
+}
+
+// TestPlace_withoutAllocation checks that placing integers and short strings allocates no memory.
+func TestPlace_withoutAllocation(t *testing.T) {
+	for _, c := range []struct {
+		typ, prop, value string
+		of               expr.Value
+	}{
+		{"MOD", "sharding-count", "16", expr.OfLong(123456789)},
+		{"HASH_MOD", "sharding-count", "16", expr.OfLong(123456789)},
+		{"HASH_MOD", "sharding-count", "16", expr.OfString("order-123456789")},
+		{"INLINE", "algorithm-expression", "t_order_${id % 16}", expr.OfLong(123456789)},
+		{"INLINE", "algorithm-expression", "t_order_${Math.abs(id.hashCode()) % 16}", expr.OfString("order-123456789")},
+		{"INLINE", "algorithm-expression", "t_order_${id.intdiv(10) % 4 + 1}", expr.OfLong(123456789)},
+	} {
+		s := mustStrategy(t, c.typ, map[string]string{c.prop: c.value}, 16)
+		n := testing.AllocsPerRun(100, func() { must.Get(s.Place(c.of))(t) })
+		if n != 0 {
+			t.Errorf("%s %s: have: %v allocations\nwant: none", c.typ, c.value, n)
+		}
+	}
+}
+
+func BenchmarkPlace(b *testing.B) {
+	for _, c := range [][3]string{
+		{"MOD", "sharding-count", "16"}, {"HASH_MOD", "sharding-count", "16"},
+		{"INLINE", "algorithm-expression", "t_order_${id % 16}"},
+		{"INLINE", "algorithm-expression", "t_order_${Math.abs(id.hashCode()) % 16}"},
+	} {
+		s := mustStrategy(b, c[0], map[string]string{c[1]: c[2]}, 16)
+		b.Run(c[0]+" "+c[2], func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				if _, err := s.Place(expr.OfLong(int64(i))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
