@@ -172,10 +172,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	defer st.Close()
 	tx := must(db.Begin())(t)
 	defer tx.Rollback()
-	gone, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must(db.Conn(t.Context()))(t)
 	noError(t, gone.Close())
 	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
 		equal(t, ConnectorOf(not), nil, not)
@@ -184,7 +181,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	closed := sql.OpenDB(shut)
 	noError(t, closed.Close())
 	equal(t, ConnectorOf(closed), shut, "a closed database")
-	err = dbConn.Raw(func(raw any) error {
+	err := dbConn.Raw(func(raw any) error {
 		equal(t, ConnectorOf(raw), c, raw)
 		return nil
 	})
@@ -228,22 +225,19 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	table := func(name, generator string) rule.TableConfig {
 		return rule.TableConfig{Name: name, KeyConfig: rule.KeyConfig{Column: "id", Generator: generator}}
 	}
-	r, err := rule.New(rule.Config{
+	r := must(rule.New(rule.Config{
 		Tables: []rule.TableConfig{table("a", "asked"), table("b", "healthy"), table("c", "ASKED"), table("d", "plain"), table("e", "asked"), table("f", "asked")},
 		Generators: map[string]rule.GeneratorConfig{
 			"asked": {Generator: asked}, "healthy": {Generator: healthy}, "plain": {Generator: textKeys{}},
 			"unused": {Generator: &readyKeys{err: fakedb.Err}},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	db, c := idleDB(t, r)
 	if err := c.Ready(t.Context()); err != nil {
 		t.Errorf("have: %v\nwant: ready", err)
 	}
 	asked.err = spi.ErrLeaseLost
-	err = c.Ready(t.Context())
+	err := c.Ready(t.Context())
 	var not *NotReadyError
 	if !errors.As(err, &not) || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
 		t.Errorf("have: %v\nwant: a NotReadyError for asked", err)

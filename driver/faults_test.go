@@ -360,13 +360,10 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 				if ints {
 					g = brokenInts{broken}
 				}
-				r, ruleErr := rule.New(rule.Config{
+				r := must(rule.New(rule.Config{
 					Tables:     []rule.TableConfig{{Name: "ruled", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 					Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
-				})
-				if ruleErr != nil {
-					t.Fatal(ruleErr)
-				}
+				}))(t)
 				base := &fakedb.Server{}
 				db := sql.OpenDB(mustConnector(t, base, r))
 				if err := db.Ping(); err != nil && !errors.Is(err, fakedb.Err) {
@@ -478,13 +475,10 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 	for _, typ := range []string{"SNOWFLAKE", "SNOWFLAKE_RING"} {
 		for _, at := range []string{"AcquireWorkerID", "nil", "nil pointer", "WorkerID", "Floor", "Limit", "Renew"} {
 			t.Run(typ+"/"+at, func(t *testing.T) {
-				r, err := panicRule(typ, "worker-id-assigner: a", at)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(panicRule(typ, "worker-id-assigner: a", at))(t)
 				base := &fakedb.Server{}
 				db := sql.OpenDB(mustConnector(t, base, r))
-				err = insertTogether(t, db)
+				err := insertTogether(t, db)
 				var generator *GeneratorError
 				if !errors.As(err, &generator) {
 					t.Errorf("\nhave: %v\nwant: a GeneratorError", err)

@@ -256,9 +256,7 @@ func TestGenes_upserts(t *testing.T) {
 	} {
 		base.Forget()
 		_, err := db.Exec("INSERT INTO t_item_3 (order_id, user_id) VALUES (19, 3) ON DUPLICATE KEY UPDATE "+tt.set, tt.args...)
-		if have := wrongUpsert(err); have != tt.want {
-			t.Errorf("%s %v\nhave: %q, %v\nwant: %q", tt.set, tt.args, have, err, tt.want)
-		}
+		equal(t, wrongUpsert(err), tt.want, tt.set, tt.args, err)
 		if sent := len(base.Sent) > 0; sent != (tt.want == "") {
 			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.set, base.Calls)
 		}

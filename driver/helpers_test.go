@@ -15,28 +15,17 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// must returns the result of a call, and ends the test if the call returned an error:
-// must(db.Conn(ctx))(t).
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
+// must is short for must.Get: must(db.Conn(ctx))(t).
+func must[T any](v T, err error) func(t testing.TB, what ...any) T { return testmust.Get(v, err) }
 
-// noError ends the test if err isn't nil.
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// noError is short for must.Do.
+var noError = testmust.Do
 
 // check fails the test if err isn't nil. The test continues.
 func check(t testing.TB, err error) {
@@ -46,12 +35,10 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// equal fails the test unless have == want. what describes the values.
+// equal is short for must.Equal.
 func equal[T comparable](t testing.TB, have, want T, what ...any) {
 	t.Helper()
-	if have != want {
-		t.Errorf("%shave: %v\nwant: %v", fmt.Sprintln(what...), have, want)
-	}
+	testmust.Equal(t, have, want, what...)
 }
 
 // mustExec executes a statement on a *sql.DB, *sql.Conn or *sql.Tx.
@@ -60,10 +47,7 @@ func mustExec(t testing.TB, on interface {
 }, query string, args ...any,
 ) sql.Result {
 	t.Helper()
-	res, err := on.ExecContext(context.Background(), query, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	res := must(on.ExecContext(context.Background(), query, args...))(t, query)
 	return res
 }
 
@@ -315,9 +299,7 @@ func number(t testing.TB, db *sql.DB, query string) (n int64) {
 	if strings.HasPrefix(query, "SHOW") {
 		dest = []any{new(string), &n}
 	}
-	if err := db.QueryRow(query).Scan(dest...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	noError(t, db.QueryRow(query).Scan(dest...), query)
 	return n
 }
 

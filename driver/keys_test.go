@@ -115,9 +115,7 @@ func testKeys_oddCharacters(t *testing.T) {
 			}
 			for i, key := range odd {
 				have := column(t, plain, fmt.Sprintf("SELECT HEX(k) FROM ruled WHERE n = %d", i))
-				if want := fmt.Sprintf("%X", key); have != want {
-					t.Errorf("%s, %s\nhave: %s\nwant: %s", params, way, have, want)
-				}
+				equal(t, have, fmt.Sprintf("%X", key), params, way)
 			}
 		}
 	}

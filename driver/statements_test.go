@@ -55,9 +55,7 @@ func (k *keeping) warm() *keeping {
 
 func (k *keeping) exec(query string, args ...any) {
 	k.Helper()
-	if err := k.try(k.conn, query, args...); err != nil {
-		k.Fatalf("%s %v: %v", query, args, err)
-	}
+	noError(k, k.try(k.conn, query, args...), query, args)
 }
 
 func (k *keeping) try(c *conn, query string, args ...any) error {
@@ -81,9 +79,7 @@ func (k *keeping) try(c *conn, query string, args ...any) error {
 
 func (k *keeping) check(what string, have, want int) {
 	k.Helper()
-	if have != want {
-		k.Errorf("%s\nhave: %d\nwant: %d", what, have, want)
-	}
+	equal(k, have, want, what)
 }
 
 func TestStatements_cachedOnTheirConnection(t *testing.T) {

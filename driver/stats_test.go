@@ -162,9 +162,7 @@ func TestStats_json(t *testing.T) {
 		"generators.0.name": "snowflake", "generators.0.health.workerId": 1.0,
 		"statementCache.mode": "auto", "plans.entries": 1.0,
 	} {
-		if v := at(have, strings.Split(path, ".")); v != want {
-			t.Errorf("%s\nhave: %v\nwant: %v\nin: %s", path, v, want, text)
-		}
+		equal(t, at(have, strings.Split(path, ".")), want, path, "in", text)
 	}
 }
 

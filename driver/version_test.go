@@ -24,9 +24,7 @@ func TestVersion_fromBuildInfo(t *testing.T) {
 		"nothing is recorded":          {debug.BuildInfo{}, "(devel)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if have := versionOf(&c.info); have != c.want {
-				t.Errorf("have: %s\nwant: %s", have, c.want)
-			}
+			equal(t, versionOf(&c.info), c.want)
 		})
 	}
 	if Version() == "" {

@@ -243,11 +243,8 @@ func TestPassThrough_interfacesInRaw(t *testing.T) {
 		base := &fakedb.Server{Kind: kind}
 		connector := must(NewConnector(base, testRule(t)))(t)
 		db := sql.OpenDB(connector)
-		conn, err := db.Conn(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = conn.Raw(func(c any) error {
+		conn := must(db.Conn(context.Background()))(t)
+		err := conn.Raw(func(c any) error {
 			equal(t, ConnectorOf(c), connector, kind, "ConnectorOf is")
 			if _, ok := c.(interface{ Unwrap() driver.Conn }).Unwrap().(interface{ Connector() *Connector }); ok {
 				t.Errorf("%s: Unwrap returns ours", kind)
@@ -645,10 +642,7 @@ func signature(f *ast.FuncType) string {
 // goEnv returns a directory that the go command prints.
 func goEnv(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("go", args...).Output()
-	if err != nil {
-		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
-	}
+	out := must(exec.Command("go", args...).Output())(t, "go", strings.Join(args, " "))
 	return strings.TrimSpace(string(out))
 }
 
