@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // expand returns the data nodes of an expression as "schema.table" or "table".
@@ -24,80 +27,14 @@ func expand(text string) ([]string, error) {
 }
 
 func TestDataNodes_expand(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"t", "t"},
-		{"", ""},
-		{" ds.a , ds.b,, ", "a b"},
-		{"ds.app.t", "app.t"},
-		{"ds_${0..1}.t_${0..2}", "t_0 t_1 t_2 t_0 t_1 t_2"},
-		{`ds.t_${["a", 'b' , 3, 4]}`, "t_a t_b t_3 t_4"},
-		{"ds.t_${[1,2]},ds.u", "t_1 t_2 u"},
-		{"ds.t_${3..1}", "t_3 t_2 t_1"},
-		{"ds.t_${0..<3}", "t_0 t_1 t_2"},
-		{"ds.t_${'x'}", "t_x"},
-		// As in Groovy.
-		{"ds.t_${'00'..'03'}", "t_00 t_01 t_02 t_03"},
-		{"ds.t_${'0a'..<'0c'}", "t_0a t_0b"},
-		{"ds.t_${0x1..0x3}", "t_1 t_2 t_3"},
-		{"ds.t_${[0x1F, 0XA]}", "t_31 t_10"},
-		// Octal in Groovy, which is hardly intended.
-		{"ds.t_${00..03}", "!"},
-		{"ds.t_${[01, 2]}", "!"},
-		{"ds.t{00..03}", "!"},
-		{"ds.t_${'08'..'12'}", "!"},
-		{"ds.t_${'a'..3}", "!"},
-		{"ds.t_${0x}", "!"},
-		{"ds.t_$->{2021..2022}${(9..10).collect{it.toString().padLeft(2, \"0\")}}", "t_202109 t_202110 t_202209 t_202210"},
-		// A missing "$", and the prefixes of ShardingSphere 5.4.
-		{"ds_${0..1}.t{0..1}", "t0 t1 t0 t1"},
-		{"<GROOVY>ds.t_${0..1}", "t_0 t_1"},
-		{"<LITERAL>ds.t_0, ds.t_1", "t_0 t_1"},
-		{"ds.\n  t_0,\n  ds.t_1", "!"},
-		{"ds.t_0,\n  ds.t_1\n", "t_0 t_1"},
-		// Errors.
-		{"ds.t_${0..", "!"},
-		{"ds.t_${}", "!"},
-		{"ds.t_${a..b}", "!"},
-		{"ds.t_${0..<0}", "!"},
-		{"ds.t_${['a',b]}", "!"},
-		{"ds.t_${(1..2).collect{t -> u.toString().padLeft(2,'0')}}", "!"},
-		{"ds.t_${[]}", "!"},
-		{"ds..t", "!"},
-		{"a.b.c.d", "!"},
-		{".", "!"},
-		{"<INTERVAL>P=t_;SP=yyyyMM", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy-Q;DL=2023-1;DU=2023-4", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;DIU=Decades", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;DIA=0", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;X=0", "!"},
-		{"<INTERVAL>P=ds.t_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204", "t_2023_1202 t_2023_1203 t_2023_1204"},
-		{"<INTERVAL>P=t_;SP=yyyyMM;DIA=2;DIU=MONTHS;DL=202311;DU=202403", "t_202311 t_202401 t_202403"},
-		// Closures, steps and letters.
-		{"ds.t_${(1..3)*.toString()*.padLeft(2,'0')}", "t_01 t_02 t_03"},
-		{"ds.t_${(8..10).collect{ String.format('%02d', it) }}", "!"},
-		{"ds.t_${(0..9).step(4)}", "t_0 t_4 t_8"},
-		{"ds.t_${(1..3).collect{ it * 2 - 1 }}", "t_1 t_3 t_5"},
-		{"ds.t_${'a'..'c'}", "t_a t_b t_c"},
-		{"ds.t_${(1..2).collect{}}", "!"},
-		{"ds.t_${[[1],[2]]}", "!"},
-		{"ds.t_${((((((((((((((((((((((((1))))))))))))))))))))))))}", "!"},
-		// Not a name.
-		{"ds.t_order_*", "!"},
-		{"ds.t_[0-9]+", "!"},
-		{"ds.t_${0..1};ds.t_2", "!"},
-		{"ds_0.`t_order_1`", "!"},
-		{"ds.t_\u200b1", "!"},
-		{"ds.t_\x00*\x00", "!"},
-		{"ds.t_${0..99999999999999999999}", "!"},
-	} {
-		all, err := expand(c.text)
+	for _, c := range cases.Read(t, "testdata/nodes.txt", 2) {
+		want, text := c[0], c[1]
+		all, err := expand(text)
 		have := strings.Join(all, " ")
 		if err != nil {
 			have = "!"
 		}
-		if have != c.want {
-			t.Errorf("%s\nhave: %s (%v)\nwant: %s", c.text, have, err, c.want)
-		}
+		must.Equal(t, have, want, text, err)
 	}
 }
 

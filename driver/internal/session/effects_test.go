@@ -1,11 +1,13 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 )
 
@@ -45,39 +47,8 @@ func TestChanges_session(t *testing.T) {
 }
 
 func TestSetsLastInsertID_statements(t *testing.T) {
-	for text, want := range map[string]bool{
-		"":                                     false,
-		"SELECT 1":                             false,
-		"SELECT COUNT(*) FROM t WHERE (a = 1)": false,
-		"SELECT LAST_INSERT_ID()":              false,
-		"SELECT last_insert_id ( )":            false,
-		"SELECT @@last_insert_id":              false,
-		"SELECT LAST_INSERT_ID(5)":             true,
-		"SELECT LAST_INSERT_ID(), last_Insert_id ( 5 )":   true,
-		"UPDATE s SET id = LAST_INSERT_ID(id + 1)":        true,
-		"DO LAST_INSERT_ID(?)":                            true,
-		"DO LAST_INSERT_ID/**/(5)":                        true,
-		"SELECT `LAST_INSERT_ID` FROM t":                  false,
-		"SET identity = 5":                                true,
-		"(SELECT LAST_INSERT_ID(5))":                      true,
-		"(SELECT LAST_INSERT_ID())":                       false,
-		"LAST_INSERT_ID(5)":                               true,
-		"SELECT LAST_INSERT_ID \t(5)":                     true,
-		"SELECT LAST_INSERT_ID(-5)":                       true,
-		"SELECT f(LAST_INSERT_ID)":                        false,
-		"DO `LAST_INSERT_ID`(5)":                          true,
-		"DO `last_insert_id` ()":                          false,
-		"DO laſt_ınsert_id(5)":                            true,
-		"SELECT 1/(2), a/(3)":                             false,
-		"DO LAST_INSERT_ID(/* LAST_INSERT_ID(5) */)":      false,
-		"SET @a = 5":                                      false,
-		"CREATE TABLE t (id INT) SELECT 1":                true,
-		"/* c */ create table t AS SELECT 1":              true,
-		"CREATOR":                                         false,
-		"LOCK TABLES t WRITE":                             false,
-		"UPDATE t SET last_insert_id = f(1), a = (b + 1)": false,
-	} {
-		must.Equal(t, SetsLastInsertID(text, sqltoken.Classify(text)), want, text)
+	for _, c := range cases.Read(t, "testdata/lastid.txt", 2) {
+		must.Equal(t, fmt.Sprint(SetsLastInsertID(c[1], sqltoken.Classify(c[1]))), c[0], c[1])
 	}
 }
 

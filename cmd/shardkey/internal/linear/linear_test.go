@@ -44,7 +44,7 @@ func TestEntries(t *testing.T) {
 		return
 	}
 	for _, e := range entries(t) {
-		for _, shape := range shapes {
+		for _, shape := range shapes(t) {
 			const bytes = 9 << 10 // longer than the statements that a connection remembers
 			t.Run(e.name+"/"+shape.name, func(t *testing.T) { e.grows(t, shape.statement, bytes) })
 		}
