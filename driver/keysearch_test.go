@@ -270,9 +270,7 @@ func TestDraw_failureGivesTheTurnBack(t *testing.T) {
 		}
 	}
 	g.asked = nil
-	if keys, err := c.NextKeys(t.Context(), "t_order_1", 1000); err != nil || len(keys) != 1000 {
-		t.Errorf("have: %d keys, %v", len(keys), err)
-	}
+	equal(t, len(must(c.NextKeys(t.Context(), "t_order_1", 1000))(t)), 1000, "keys")
 }
 
 // Rows with random shard bits share the drawn keys. They use no more keys than the most frequent

@@ -128,7 +128,5 @@ func TestProps_bounds(t *testing.T) {
 			get()
 		}()
 	}
-	if n, err := p.Int("set", 1, 7, 7); n != 7 || err != nil {
-		t.Errorf("have: %d, %v\nwant: 7", n, err)
-	}
+	must.Equal(t, must.Get(p.Int("set", 1, 7, 7))(t), 7)
 }

@@ -206,9 +206,7 @@ func TestParseCharset_names(t *testing.T) {
 		"binary": other, "gb18030": other, "cp932": other, "big5": other, "cp866": other,
 		"": other, "made_up": other,
 	} {
-		if have := ParseCharset(name); have != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", name, have, want)
-		}
+		must.Equal(t, ParseCharset(name), want, name)
 	}
 }
 

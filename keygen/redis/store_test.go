@@ -131,9 +131,7 @@ func TestStore_warnsOfAServerThatForgets(t *testing.T) {
 		testserver.StartRedis(t, "--replicaof", strings.Replace(master.Addr(), ":", " ", 1))
 		c := client(t, master.Addr())
 		must.Do(t, c.Set(t.Context(), "x", 1, 0).Err())
-		if n, err := c.Wait(t.Context(), 1, time.Minute).Result(); n != 1 || err != nil {
-			t.Fatalf("replicas\nhave: %d, %v\nwant: 1", n, err)
-		}
+		must.Equal(t, must.Get(c.Wait(t.Context(), 1, time.Minute).Result())(t), 1, "replicas")
 		wantWarnings(t, master.Addr(), "1 replicas")
 	})
 }

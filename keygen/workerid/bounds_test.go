@@ -331,9 +331,7 @@ func TestAssigner_witness(t *testing.T) {
 		"another process":    {Entry{Record: Record{Owner: "a", ReservedUntil: now.UnixMilli(), Holder: a.holder + "9"}}, false},
 		"nobody's, and then": {Entry{}, false},
 	} {
-		if have, err := a.witness(t.Context(), now, []Entry{{}, tt.entry}, a.isElsewhere); have != tt.want || err != nil {
-			t.Errorf("%s\nhave: %v, %v\nwant: %v", name, have, err, tt.want)
-		}
+		must.Equal(t, must.Get(a.witness(t.Context(), now, []Entry{{}, tt.entry}, a.isElsewhere))(t), tt.want, name)
 	}
 }
 

@@ -229,9 +229,7 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 			t.Errorf("sync of %s fails\nhave: %v, %v\nwant: its error", name, ok, err)
 		}
 		fsync = (*os.File).Sync
-		if r, err := s.Get(t.Context(), 0); err != nil || r.Owner != stands {
-			t.Errorf("sync of %s fails: the record\nhave: %s, %v\nwant: %s", name, r.Owner, err, stands)
-		}
+		must.Equal(t, must.Get(s.Get(t.Context(), 0))(t).Owner, stands, "sync of", name, "fails: the record")
 	}
 }
 

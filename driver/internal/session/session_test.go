@@ -116,9 +116,7 @@ func TestSession_tableNames(t *testing.T) {
 		if _, err := s.BeforePass(t.Context(), "USE x", sqltoken.Classify("USE x"), nil, false); err != nil {
 			t.Error(err)
 		}
-		if have, err := s.Names(t.Context(), plain); have != c.want || err != nil {
-			t.Errorf("in %s\nhave: %v, %v\nwant: %v", c.database, have, err, c.want)
-		}
+		must.Equal(t, must.Get(s.Names(t.Context(), plain))(t), c.want, "in", c.database)
 		if have, err := s.Names(t.Context(), qualified); !have || err != nil {
 			t.Errorf("in %s, with a schema\nhave: %v, %v\nwant: true", c.database, have, err)
 		}

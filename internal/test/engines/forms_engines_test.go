@@ -184,9 +184,7 @@ func TestSpider_oneGenerator(t *testing.T) {
 		t.Errorf("LastInsertId of INSERT … SELECT\nhave: %d, %v\nwant: %d", id, err, first)
 	}
 	const want = 4*5*5 + 3
-	if n := count(t, dsn, "SELECT COUNT(DISTINCT id) FROM ruled WHERE id > 0"); n != want {
-		t.Errorf("rows\nhave: %d\nwant: %d", n, want)
-	}
+	must.Equal(t, count(t, dsn, "SELECT COUNT(DISTINCT id) FROM ruled WHERE id > 0"), want, "rows")
 	for i, b := range s.BackEnds {
 		if n := count(t, b.DSN()+"app", "SELECT COUNT(*) FROM ruled"); n < want/2-10 {
 			t.Errorf("back end %d holds %d rows of %d", i, n, want)

@@ -237,9 +237,7 @@ func execute(ctx context.Context, run runner, prepared bool, text string, args [
 // check compares the reported keys with the rows in the table.
 func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	t.Helper()
-	if n, err := res.RowsAffected(); n != x.affected || err != nil {
-		t.Errorf("rows affected\nhave: %d, %v\nwant: %d", n, err, x.affected)
-	}
+	must.Equal(t, must.Get(res.RowsAffected())(t), x.affected, "rows affected")
 	if len(keys) != len(x.rows) && !(x.query && keys == nil) {
 		t.Fatalf("keys\nhave: %v\nwant: %d", keys, len(x.rows))
 	}

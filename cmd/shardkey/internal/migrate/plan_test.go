@@ -331,9 +331,7 @@ func TestNew_dataNodes(t *testing.T) {
 					t.Errorf("%s is left out without a reason", l.Name)
 				}
 			}
-			if s := strings.Join(have, "; "); s != c.want {
-				t.Errorf("have: %s\nwant: %s", s, c.want)
-			}
+			must.Equal(t, strings.Join(have, "; "), c.want)
 			// What is written is a rule that means the tables that are there.
 			parsed, err := rule.Parse("rule.yaml", []byte(r.YAML()))
 			if err != nil {
