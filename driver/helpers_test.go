@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -49,6 +50,30 @@ func mustExec(t testing.TB, on interface {
 	t.Helper()
 	res := must(on.ExecContext(context.Background(), query, args...))(t, query)
 	return res
+}
+
+// statementCase is a statement with arguments, and its outcome.
+type statementCase struct {
+	query string
+	args  []any
+	want  string
+}
+
+// statementCases returns the cases of a file with the columns want, query and arguments.
+func statementCases(t *testing.T, file string) (all []statementCase) {
+	t.Helper()
+	for _, c := range testcases.Read(t, file, 3) {
+		all = append(all, statementCase{c[1], argsOf(c[2]), c[0]})
+	}
+	return all
+}
+
+// argsOf returns the arguments of a line, which are separated by blanks.
+func argsOf(line string) (args []any) {
+	for arg := range strings.FieldsSeq(line) {
+		args = append(args, scriptValue(arg))
+	}
+	return args
 }
 
 // script is a generator whose keys the test specifies.
