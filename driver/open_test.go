@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -195,45 +196,10 @@ func TestWrap_refuses(t *testing.T) {
 }
 
 func TestParseDSN_parts(t *testing.T) {
-	tests := []struct {
-		in         string
-		base, rule string
-	}{
-		{"/?shardkeyRule=r", "/", "r"},
-		{"u:p@tcp(127.0.0.1:3306)/app?shardkeyRule=rule.yaml", "u:p@tcp(127.0.0.1:3306)/app", "rule.yaml"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=conf/rule.yaml", "u:p@tcp(h:1)/app", "conf/rule.yaml"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=/etc/app/rule.yaml", "u:p@tcp(h:1)/app", "/etc/app/rule.yaml"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=%2Fetc%2Frule.yaml", "u:p@tcp(h:1)/app", "%2Fetc%2Frule.yaml"},
-		{"u:p@tcp(h:1)/app?parseTime=true&shardkeyRule=a/b&loc=UTC", "u:p@tcp(h:1)/app?parseTime=true&loc=UTC", "a/b"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a/b&loc=Asia%2FTokyo", "u:p@tcp(h:1)/app?loc=Asia%2FTokyo", "a/b"},
-		{"u:p@tcp(h:1)/?shardkeyRule=r&&x=1&", "u:p@tcp(h:1)/?&x=1&", "r"},
-		{"u@unix(/run/my/sql.sock)/app?shardkeyRule=./r.yaml", "u@unix(/run/my/sql.sock)/app", "./r.yaml"},
-		{"u@/app?shardkeyRule=../r.yaml", "u@/app", "../r.yaml"},
-		{"u@tcp/app?shardkeyRule=r", "u@tcp/app", "r"},
-		{"u:p@tcp([::1]:3306)/app?shardkeyRule=r", "u:p@tcp([::1]:3306)/app", "r"},
-		{"u:p@cloud(proj:zone)/app?shardkeyRule=r", "u:p@cloud(proj:zone)/app", "r"},
-		// Passwords.
-		{"u:a?b@tcp(h:1)/app?shardkeyRule=x/y", "u:a?b@tcp(h:1)/app", "x/y"},
-		{"u:a/b?c@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c@tcp(h:1)/app", "x/y"},
-		{"u:a/b?c=d&e=f@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c=d&e=f@tcp(h:1)/app", "x/y"},
-		{"u:p@ss/w?rd@tcp(h:1)/app?shardkeyRule=x/y", "u:p@ss/w?rd@tcp(h:1)/app", "x/y"},
-		{"u:x@tcp(g)/y?z@tcp(h:1)/app?shardkeyRule=x/y", "u:x@tcp(g)/y?z@tcp(h:1)/app", "x/y"},
-		{"u:?shardkeyRule=no/&@tcp(h:1)/app?shardkeyRule=yes", "u:?shardkeyRule=no/&@tcp(h:1)/app", "yes"},
-		// Values.
-		{"u:p@tcp(h:1)/app?shardkeyRule=a?b", "u:p@tcp(h:1)/app", "a?b"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a/b?c/d", "u:p@tcp(h:1)/app", "a/b?c/d"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a@b/c?d", "u:p@tcp(h:1)/app", "a@b/c?d"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a=b/c", "u:p@tcp(h:1)/app", "a=b/c"},
-	}
-	for _, tt := range tests {
-		have, err := parseDSN(tt.in, &Config{})
-		if want := (dsn{base: tt.base, rule: tt.rule}); err != nil || have != want {
-			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", tt.in, have, err, want)
-			continue
-		}
-		if _, err := mysql.ParseDSN(have.base); err != nil {
-			t.Errorf("%s: the base refuses %s: %v", tt.in, have.base, err)
-		}
+	for _, c := range testcases.Read(t, "testdata/dsns.txt", 3) {
+		rule, base, in := c[0], c[1], c[2]
+		equal(t, must(parseDSN(in, &Config{}))(t, in), dsn{base: base, rule: rule}, in)
+		must(mysql.ParseDSN(base))(t, in)
 	}
 }
 

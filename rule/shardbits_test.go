@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
@@ -30,63 +31,25 @@ tableStrategy: {standard: {shardingColumn: USER_ID, shardingAlgorithmName: a}}`
 databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}
 tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 	twice := strings.Replace(both, "shardingColumn: order_id", "shardingColumn: user_id", 1)
-	for _, tt := range []struct {
-		settings, algorithms string
-		want                 string // the shard bits, or a part of the error
-	}{
-		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 16}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id & 7}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id % 8).intdiv(2)}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 32}}`, "the tableStrategy of table \"t_order\" doesn't match the 4 shard bits of user_id in its keys: the modulus is 32, but 4 bits only determine 16 shards; set gene-bits to 5 or more"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 10}}`, "expected a power of 2 as modulus, found 10"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 12}"}}`, "expected a power of 2 as modulus, found 12"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id.intdiv(16) % 16}"}}`, "the modulus is 256"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id >> 22) % 16}"}}`, "depends on more than the lowest bits of a key"},
-		{byKey, `a: {type: HASH_MOD, props: {sharding-count: 16}}`, "shard by the key with MOD, even if the other column uses HASH_MOD"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(order_id.hashCode()) % 16}"}}`, "shard by the key with MOD"},
-		{byKey, `a: {type: VOLUME_RANGE, props: {range-lower: 0, range-upper: 140, sharding-volume: 10}}`, "depends on more than the lowest bits of a key"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 16, stop-offset: 1}}`, "depends on more than the lowest bits of a key"},
-
-		{byUser, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID % 4}"}}`, "user_id modulo 16"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 8}}`, "the hash of user_id modulo 16"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 16}"}}`, "the hash of user_id modulo 16"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 12}}`, "expected a power of 2 as modulus, found 12"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 32}}`, "set gene-bits to 5 or more"},
-		{byUser, `a: {type: MOD, props: {sharding-count: 16, start-offset: 1}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: BOUNDARY_RANGE, props: {sharding-ranges: "5,10"}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(USER_ID.hashCode() & Integer.MAX_VALUE) % 16}"}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID.substring(0, 1)}"}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 32}"}}`, "set gene-bits to 5 or more"},
-
-		{both, "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: MOD, props: {sharding-count: 16}}", "the hash of user_id modulo 16"},
-		{both, "d: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}\na: {type: MOD, props: {sharding-count: 16}}", "user_id modulo 16"},
-		{both, "d: {type: MOD, props: {sharding-count: 3}}\na: {type: MOD, props: {sharding-count: 16}}", "the databaseStrategy of table \"t_order\" doesn't match"},
-		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: INLINE, props: {algorithm-expression: 't_order_${user_id % 16}'}}", "user_id modulo 16"},
-		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "the other strategy uses the column's number, and this one its hash"},
-		{strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1), "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "hash, in Java Integer, and this one its hash;"},
-
-		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: INLINE, props: {algorithm-expression: "t_order_${made}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}`, "user_id, or the hash of a string, modulo 16"},
-		{"actualDataNodes: ds.t_order", `a: {type: MOD, props: {sharding-count: 16}}`, "user_id, or the hash of a string, modulo 16"},
-	} {
-		r, err := rule.Parse("rule.yaml", []byte(geneTable(tt.settings, tt.algorithms, fourBits)))
+	settings := map[string]string{"byKey": byKey, "byUser": byUser, "both": both, "twice": twice, "javaType": strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1),
+		"made": strings.Replace(byUser, "USER_ID", "made", 1), "none": "actualDataNodes: ds.t_order"}
+	for _, c := range cases.Read(t, "testdata/shardbits.txt", 3) {
+		settings, algorithms, want := settings[c[0]], c[1], c[2]
+		r, err := rule.Parse("rule.yaml", []byte(geneTable(settings, algorithms, fourBits)))
 		var e *rule.Error
 		have := ""
 		switch {
 		case err == nil:
 			gene := r.Tables()[0].ShardBits
 			warnings := slices.DeleteFunc(r.Warnings(), func(w *rule.Error) bool { return strings.Contains(w.Error(), "get no rows") })
-			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
-				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", tt.settings, tt.algorithms, have, r.Warnings(), tt.want)
+			if have = gene.String(); have != want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
+				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", settings, algorithms, have, r.Warnings(), want)
 			}
-			if s := r.Tables()[0].String(); !strings.Contains(s, "shard bits: lowest 4, "+tt.want) {
+			if s := r.Tables()[0].String(); !strings.Contains(s, "shard bits: lowest 4, "+want) {
 				t.Errorf("have: %s", s)
 			}
-		case !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) || e.Line < 10:
-			t.Errorf("%s\n%s\nhave: %v\nwant: %s", tt.settings, tt.algorithms, err, tt.want)
+		case !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Line < 10:
+			t.Errorf("%s\n%s\nhave: %v\nwant: %s", settings, algorithms, err, want)
 		}
 	}
 }

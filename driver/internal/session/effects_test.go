@@ -67,59 +67,14 @@ func TestReadsCounts_statements(t *testing.T) {
 // What is set for the next transaction stays in force until a statement that reads a table,
 // or begins one.
 func TestNextTransaction_statements(t *testing.T) {
-	const level, only = "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET TRANSACTION READ ONLY"
-	for _, tt := range []struct {
-		before []string
-		text   string
-		want   string // joined by |
-	}{
-		{nil, "", ""},
-		{nil, level, level},
-		{nil, level + "; " + only, level + "|" + only},
-		{[]string{level, only}, level, only + "|" + level},
-		{[]string{level}, "SET SESSION TRANSACTION READ ONLY", ""},
-		{[]string{level}, "SET LOCAL TRANSACTION READ ONLY", ""},
-		{[]string{level}, "SET GLOBAL TRANSACTION READ ONLY", level},
-		{nil, "SET GLOBAL TRANSACTION READ ONLY", ""},
-		{nil, "SET @@transaction_isolation = 'SERIALIZABLE'", "SET @@transaction_isolation = 'SERIALIZABLE'"},
-		{nil, "SET a = 1, @@`tx_read_only` = 1", "SET a = 1, @@`tx_read_only` = 1"},
-		{nil, "SET @@transaction_read_only = 1", "SET @@transaction_read_only = 1"},
-		{nil, "SET @@tx_isolation = 'x'", "SET @@tx_isolation = 'x'"},
-		{nil, "SET @@session.transaction_isolation = 'x'", ""},
-		{nil, "SET transaction_isolation = 'x'", ""},
-		{nil, "SET @transaction_isolation = 'x'", ""},
-		{nil, "SELECT @@transaction_isolation", ""},
-		{nil, "SET a = 1, TRANSACTION = 2", ""},
-		{[]string{level}, "SET a = 1", level},
-		{[]string{level}, "SET SESSION a = 1", level},
-		{[]string{level}, "SET STATEMENT a = 1 FOR SELECT 1", ""},
-		{[]string{level}, "SET a = 1, STATEMENT = 1", level},
-		{[]string{level}, "USE app", level},
-		{[]string{level}, "SELECT 1", level},
-		{[]string{level}, "SELECT 1 FROM DUAL", level},
-		{[]string{level}, "SELECT 1 FROM t", ""},
-		{[]string{level}, "(SELECT 1)", level},
-		{[]string{level}, "(SELECT 1 FROM t)", ""},
-		{[]string{level}, "DO 1", level},
-		{[]string{level}, "VALUES ROW(1)", level},
-		{[]string{level}, "SAVEPOINT a", level},
-		{[]string{level}, "PREPARE s FROM 'SELECT 1'", ""},
-		{[]string{level}, "DEALLOCATE PREPARE s", level},
-		{[]string{level}, "UNLOCK TABLES", level},
-		{[]string{level}, "SHOW WARNINGS", level},
-		{[]string{level}, "SHOW VARIABLES LIKE 'a'", level},
-		{[]string{level}, "SHOW TABLES", ""},
-		{[]string{level}, "SHOW TABLES LIKE 'a' STATUS", ""},
-		{[]string{level}, "BEGIN", ""},
-		{[]string{level}, "UPDATE t SET a = 1", ""},
-		{[]string{level}, "COMMIT; " + only, only},
-		{[]string{level}, only + "; UPDATE t SET a = 1", ""},
-		{[]string{level}, "; ;", level},
-		{[]string{level}, "SELECT 'no end", level},
-	} {
-		before := slices.Clone(tt.before)
-		if have := strings.Join(nextTransaction(tt.before, tt.text, 0, sqltoken.UTF8), "|"); have != tt.want || !slices.Equal(before, tt.before) {
-			t.Errorf("%s after %q\nhave: %q\nwant: %q", tt.text, tt.before, have, tt.want)
+	expand := strings.NewReplacer("<level>", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "<only>", "SET TRANSACTION READ ONLY")
+	split := func(list string) []string { return strings.FieldsFunc(list, func(r rune) bool { return r == '|' }) }
+	for _, c := range cases.Read(t, "testdata/transactions.txt", 3) {
+		before, text, want := split(expand.Replace(c[0])), expand.Replace(c[1]), expand.Replace(c[2])
+		unchanged := slices.Clone(before)
+		have := strings.Join(nextTransaction(before, text, 0, sqltoken.UTF8), "|")
+		if have != want || !slices.Equal(before, unchanged) {
+			t.Errorf("%s after %q\nhave: %q\nwant: %q", text, before, have, want)
 		}
 	}
 	for text, want := range map[string]bool{
