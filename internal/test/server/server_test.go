@@ -8,12 +8,15 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -243,5 +246,212 @@ func TestSupervisor_reportsErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || NotInstalled(err) != test.missing {
 			t.Errorf("%s\nhave: %v\nwant: %q, not installed: %v", test.server, err, test.want, test.missing)
 		}
+	}
+}
+
+func TestDatabase_isFreshAndDropped(t *testing.T) {
+	if EachAndOldest(t, TestDatabase_isFreshAndDropped) {
+		return
+	}
+	var dsn string
+	t.Run("user", func(t *testing.T) {
+		dsn = Database(t)
+		if other := Database(t); other == dsn {
+			t.Errorf("two databases have one name: %s", dsn)
+		}
+		mustExec(t, open(t, dsn), "CREATE TABLE t (id INT)")
+	})
+	if err := open(t, dsn).Ping(); err == nil || !strings.Contains(err.Error(), "1049") {
+		t.Errorf("after the test\nhave: %v\nwant: error 1049, unknown database", err)
+	}
+}
+
+func TestSharedServersAnswer(t *testing.T) {
+	for name, addr := range map[string]func(testing.TB) string{"Redis": Redis, "ZooKeeper": ZooKeeper, "Etcd": Etcd} {
+		t.Run(name, func(t *testing.T) {
+			conn := must.Get(dial(t.Context(), addr(t)))(t)
+			conn.Close()
+		})
+	}
+}
+
+// recorder notes how a test would have ended.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skip(args ...any) {
+	r.skipped = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.failed = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+// record runs f as a test of its own.
+func record(f func(testing.TB)) *recorder {
+	r := &recorder{}
+	var wg sync.WaitGroup
+	wg.Go(func() { f(r) })
+	wg.Wait()
+	return r
+}
+
+func TestMissingServerSkipsOrFails(t *testing.T) {
+	MayStart(t)
+	t.Setenv(envRedis, "")
+	t.Setenv(envSupervisor, filepath.Join(t.TempDir(), "none"))
+	t.Setenv(envRequire, "")
+	r := record(func(t testing.TB) { Redis(t) })
+	if !strings.Contains(r.skipped, envRedis) || !strings.Contains(r.skipped, "make servers-up") || r.failed != "" {
+		t.Errorf("have: skipped %q, failed %q\nwant: skipped with the variable and the command", r.skipped, r.failed)
+	}
+	for _, require := range []string{"1", "mysql,redis"} {
+		t.Setenv(envRequire, require)
+		r = record(func(t testing.TB) { Redis(t) })
+		if r.skipped != "" || !strings.Contains(r.failed, envRedis) {
+			t.Errorf("%s=%s\nhave: skipped %q, failed %q\nwant: failed", envRequire, require, r.skipped, r.failed)
+		}
+	}
+	t.Setenv(envRequire, "mysql,mariadb")
+	for name, use := range map[string]func(testing.TB){
+		"shared": func(t testing.TB) { Redis(t) }, "private": func(t testing.TB) { StartRedis(t) },
+		"program": func(t testing.TB) { Missing(t, errors.New("make ci")) },
+	} {
+		if r = record(use); !strings.Contains(r.skipped, "make ci") || r.failed != "" {
+			t.Errorf("%s\nhave: skipped %q, failed %q\nwant: skipped, with make ci", name, r.skipped, r.failed)
+		}
+	}
+}
+
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	_, err := Program("no-such-server", "some-package", envRedis)
+	if !NotInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
+		t.Errorf("have: %v\nwant: apt-get install some-package", err)
+	}
+}
+
+func TestPrivateServerIsSkippedWithAServerElsewhere(t *testing.T) {
+	MayStart(t)
+	none := Recipe{Name: "none", Prepare: func(*Server) error {
+		_, err := Program("no-such-server", "some-package", envRedis)
+		return err
+	}}
+	for _, test := range []struct{ addr, require, skipped, failed string }{
+		{"elsewhere:6379", "1", "not there", ""},
+		{"", "1", "", "not there"},
+		{"", "", "not there", ""},
+	} {
+		t.Setenv(envRedis, test.addr)
+		t.Setenv(envRequire, test.require)
+		r := record(func(t testing.TB) { forTest(t, none, nil) })
+		if !strings.Contains(r.skipped, test.skipped) || !strings.Contains(r.failed, test.failed) ||
+			(r.skipped == "") != (test.skipped == "") {
+			t.Errorf("%+v\nhave: skipped %q, failed %q", test, r.skipped, r.failed)
+		}
+	}
+}
+
+// TestServerDiesWithItsOwner starts this test binary again, which starts a
+// server and dies of SIGKILL.
+func TestServerDiesWithItsOwner(t *testing.T) {
+	if os.Getenv("TESTSERVER_OWNER") == "1" {
+		s := StartRedis(t)
+		fmt.Println("server", s.Addr(), s.dir)
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Kill()
+		select {}
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a process with its parent")
+	}
+	StartRedis(t) // skips when there is none
+	owner := exec.Command(os.Args[0], "-test.run=^TestServerDiesWithItsOwner$", "-test.v")
+	owner.Env = append(os.Environ(), "TESTSERVER_OWNER=1")
+	out, _ := owner.CombinedOutput()
+	_, line, found := strings.Cut(string(out), "server ")
+	fields := strings.Fields(line)
+	if !found || len(fields) < 2 {
+		t.Fatalf("the owner said %q", out)
+	}
+	awaitSilence(t, fields[0])
+	removeAbandoned()
+	if _, err := os.Stat(fields[1]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", fields[1], err)
+	}
+}
+
+// awaitSilence polls until nobody listens: the kernel's signal comes at once,
+// the end soon after.
+func awaitSilence(t *testing.T, addr string) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	deadline := time.After(stopTimeout)
+	for {
+		conn, err := dial(t.Context(), addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s still answers", addr)
+		}
+	}
+}
+
+func TestNamed_servers(t *testing.T) {
+	if EachAndOldest(t, TestNamed_servers) {
+		return
+	}
+	dsn := Database(t)
+	all, err := parseNamed(dsn + ", " + SQL(t))
+	if err != nil || len(all) != 2 {
+		t.Fatalf("have: %v, %v\nwant: two servers", all, err)
+	}
+	want := productOf(t)
+	for _, p := range all {
+		cfg := must.Get(mysql.ParseDSN(p.dsn))(t)
+		if p.kind != want.kind || p.series != want.series || p.name != want.name || cfg.DBName != "" {
+			t.Errorf("have: %+v\nwant: %s %s, no database", p, want.kind, want.series)
+		}
+	}
+}
+
+func TestNamed_errors(t *testing.T) {
+	for list, want := range map[string]string{
+		"root:geheim@tcp(127.0.0.1:1)/": "SHARDKEY_TEST_DSN: DSN 1, 127.0.0.1:1: ",
+		"root:geheim@tcp":               "SHARDKEY_TEST_DSN: DSN 1: ",
+	} {
+		if _, err := parseNamed(list); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("have: %v\nwant: %s…, without the password", err, want)
+		}
+	}
+	if all, err := parseNamed(""); all != nil || err != nil {
+		t.Errorf("have: %v, %v\nwant: none", all, err)
+	}
+}
+
+func TestMayStart_skipsWithNamedServers(t *testing.T) {
+	t.Setenv(envDSN, "root@tcp(127.0.0.1:1)/")
+	if r := record(func(t testing.TB) { MayStart(t) }); !testing.Short() && !strings.Contains(r.skipped, envDSN) {
+		t.Errorf("have: skipped %q\nwant: skipped because of %s", r.skipped, envDSN)
+	}
+}
+
+func TestServers_have(t *testing.T) {
+	old, mysql80, mariaDB := &product{kind: KindMySQL, series: "5.6"}, &product{kind: KindMySQL, series: "8.0"}, &product{kind: KindMariaDB, series: "10.11"}
+	for servers, want := range map[Servers][3]bool{
+		"MySQL": {true, true, false}, MariaDB: {false, false, true}, MySQL8: {false, true, false},
+		Newer: {false, true, true}, "MySQL 8.4": {}, "MariaDB 10.9": {false, false, true}, "MariaDB 10.12": {},
+	} {
+		must.Equal(t, [3]bool{servers.have(old), servers.have(mysql80), servers.have(mariaDB)}, want, servers)
 	}
 }
