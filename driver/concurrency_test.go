@@ -111,12 +111,8 @@ func TestConn_usedAfterClose(t *testing.T) {
 	const query = "INSERT INTO a (x) VALUES (1)"
 	st := must(c.Prepare(query))(t)
 	noError(t, errors.Join(c.Close(), connector.Close()))
-	if _, err := c.(driver.ExecerContext).ExecContext(t.Context(), query, nil); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("have: %v\nwant: ErrClosed", err)
-	}
-	if _, err := st.(driver.StmtExecContext).ExecContext(t.Context(), nil); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("prepared\nhave: %v\nwant: ErrClosed", err)
-	}
+	isError(t, errOf(c.(driver.ExecerContext).ExecContext(t.Context(), query, nil)), spi.ErrClosed)
+	isError(t, errOf(st.(driver.StmtExecContext).ExecContext(t.Context(), nil)), spi.ErrClosed, "prepared")
 }
 
 // reported collects the keys that executions reported, with their rows.

@@ -42,9 +42,7 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 		liveOf(t, "closed", 1, 0)
 	}
 	equal(t, base.Closed, 1, "the base's connector was closed", "times")
-	if err := c.SetRule(testRule(t)); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("SetRule after Close: %v", err)
-	}
+	isError(t, c.SetRule(testRule(t)), spi.ErrClosed, "SetRule after Close")
 }
 
 // A transaction that is open while its database is closed may still need keys.
@@ -75,9 +73,7 @@ func TestConnector_setRule(t *testing.T) {
 	if running.generators.Acquire() {
 		t.Error("a closed rule can be used")
 	}
-	if err := c.SetRule(nil); !errors.Is(err, ErrNoRule) {
-		t.Errorf("SetRule(nil): %v", err)
-	}
+	isError(t, c.SetRule(nil), ErrNoRule, "SetRule(nil)")
 	equal(t, c.Rule(), next, "a refused rule was taken")
 	noError(t, db.Close())
 	liveOf(t, "all closed", 5, 0)
@@ -134,9 +130,7 @@ func TestConnector_zeroHasNoRule(t *testing.T) {
 	for name, err := range map[string]error{
 		"Ping": sql.OpenDB(c).PingContext(t.Context()), "Plan": planErr, "NextKeys": keysErr, "Ready": c.Ready(t.Context()),
 	} {
-		if !errors.Is(err, ErrNoRule) {
-			t.Errorf("%s\nhave: %v\nwant: %v", name, err, ErrNoRule)
-		}
+		isError(t, err, ErrNoRule, name)
 	}
 }
 
@@ -252,13 +246,9 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	asked.err, healthy.err = nil, nil
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Ready(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v\nwant: the context's error", err)
-	}
+	isError(t, c.Ready(ctx), context.Canceled)
 	noError(t, db.Close())
-	if err := c.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("have: %v\nwant: spi.ErrClosed", err)
-	}
+	isError(t, c.Ready(t.Context()), spi.ErrClosed)
 }
 
 func TestReady_panicIsAnError(t *testing.T) {

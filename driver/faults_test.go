@@ -279,9 +279,7 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 			t.Run(d.name+"/"+query, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() { <-entered; cancel() }()
-				if _, err := d.exec(ctx, db, query, 1); !errors.Is(err, context.Canceled) {
-					t.Errorf("have: %v\nwant: %v", err, context.Canceled)
-				}
+				isError(t, errOf(d.exec(ctx, db, query, 1)), context.Canceled)
 				equal(t, base.Count("connect"), 1, "connections")
 			})
 		}
@@ -307,9 +305,7 @@ func TestContext_endsBetweenQueries(t *testing.T) {
 			var ctx context.Context
 			ctx, cancel = context.WithCancel(t.Context())
 			defer cancel()
-			if _, err := d.exec(ctx, db, "INSERT INTO ruled (a) VALUES (1)"); !errors.Is(err, context.Canceled) {
-				t.Errorf("have: %v\nwant: %v", err, context.Canceled)
-			}
+			isError(t, errOf(d.exec(ctx, db, "INSERT INTO ruled (a) VALUES (1)")), context.Canceled)
 		})
 	}
 }
@@ -483,9 +479,7 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 				if !errors.As(err, &generator) {
 					t.Errorf("\nhave: %v\nwant: a GeneratorError", err)
 				}
-				if err := insertTogether(t, db); err == nil {
-					t.Error("the second time it succeeded")
-				}
+				fails(t, insertTogether(t, db), "the second time it succeeded")
 				check(t, db.Close())
 			})
 		}

@@ -72,9 +72,7 @@ func TestFilled_leavesNoStatement(t *testing.T) {
 			if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 1); err != fakedb.Err {
 				t.Errorf("have: %v\nwant: %v", err, fakedb.Err)
 			}
-			if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?), (?, 1)", 1, 2, 3); err == nil {
-				t.Error("three arguments for two placeholders")
-			}
+			fails(t, errOf(db.Exec("INSERT INTO ruled (a) VALUES (?), (?, 1)", 1, 2, 3)), "three arguments for two placeholders")
 			equal(t, base.Stmts, 0, "statements left")
 		})
 	}

@@ -25,8 +25,15 @@ import (
 // must is short for must.Get: must(db.Conn(ctx))(t).
 func must[T any](v T, err error) func(t testing.TB, what ...any) T { return testmust.Get(v, err) }
 
-// noError is short for must.Do.
-var noError = testmust.Do
+// errOf is short for must.Err.
+func errOf[T any](v T, err error) error { return testmust.Err(v, err) }
+
+// These are short for must.Do, must.Is and must.Fail.
+var (
+	noError = testmust.Do
+	isError = testmust.Is
+	fails   = testmust.Fail
+)
 
 // check fails the test if err isn't nil. The test continues.
 func check(t testing.TB, err error) {

@@ -98,9 +98,7 @@ func TestNextKeys_withoutAServer(t *testing.T) {
 		t.Errorf("have: %v\nwant: the context's error", err)
 	}
 	noError(t, db.Close())
-	if _, err := NextKeys(t.Context(), db, "t_order", 1); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	isError(t, errOf(NextKeys(t.Context(), db, "t_order", 1)), spi.ErrClosed, "closed")
 }
 
 func TestNextKeys_refuses(t *testing.T) {

@@ -156,18 +156,12 @@ func TestOpen_emptyDSN(t *testing.T) {
 	if _, ok := db.Driver().(Driver); !ok {
 		t.Errorf("the driver is %T", db.Driver())
 	}
-	if err := db.Ping(); !errors.Is(err, ErrNoRule) {
-		t.Errorf("have: %v\nwant: ErrNoRule", err)
-	}
+	isError(t, db.Ping(), ErrNoRule)
 }
 
 func TestRegisterRule_refuses(t *testing.T) {
-	if err := RegisterRule("", testRule(t)); err == nil {
-		t.Error("an empty name is taken")
-	}
-	if err := RegisterRule("x", nil); !errors.Is(err, ErrNoRule) {
-		t.Errorf("nil rule: %v", err)
-	}
+	fails(t, RegisterRule("", testRule(t)), "an empty name is taken")
+	isError(t, RegisterRule("x", nil), ErrNoRule, "nil rule")
 }
 
 // TestDriver_openIsOneConnection checks that Driver.Open creates a connector for one connection,
@@ -184,12 +178,8 @@ func TestDriver_openIsOneConnection(t *testing.T) {
 }
 
 func TestWrap_refuses(t *testing.T) {
-	if _, err := Wrap(nil, testRule(t)).Open("x"); err == nil {
-		t.Error("a nil driver opens")
-	}
-	if _, err := Wrap(fakedb.Driver{Server: &fakedb.Server{}}, nil).Open("x"); !errors.Is(err, ErrNoRule) {
-		t.Errorf("nil rule: %v", err)
-	}
+	fails(t, errOf(Wrap(nil, testRule(t)).Open("x")), "a nil driver opens")
+	isError(t, errOf(Wrap(fakedb.Driver{Server: &fakedb.Server{}}, nil).Open("x")), ErrNoRule, "nil rule")
 	if _, err := Wrap(mysql.MySQLDriver{}, testRule(t)).Open("not a DSN"); err == nil || strings.Contains(err.Error(), "shardkey") {
 		t.Errorf("have: %v\nwant: the base's own error", err)
 	}

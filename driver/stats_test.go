@@ -406,9 +406,7 @@ func TestLogSent_attributes(t *testing.T) {
 	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1), (2); INSERT INTO u (a) VALUES (1)")
 	s.Faults = []fakedb.Fault{{At: "INSERT", Err: fakedb.Err}}
-	if _, err := db.Exec("INSERT INTO t (a) VALUES (1)"); !errors.Is(err, fakedb.Err) {
-		t.Errorf("have: %v", err)
-	}
+	isError(t, errOf(db.Exec("INSERT INTO t (a) VALUES (1)")), fakedb.Err)
 	var keys, errorTypes []any
 	for _, line := range log.take(t) {
 		keys, errorTypes = append(keys, line["keys"]), append(errorTypes, line["error_type"])

@@ -427,9 +427,7 @@ func TestRuined_connectionLeavesThePool(t *testing.T) {
 					db.SetMaxOpenConns(1)
 					mustExec(t, db, "UPDATE t SET a = 1")
 					base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: refusal.err}, {At: "uery", Times: -1, Err: refusal.err}}
-					if _, err := d.exec(t.Context(), db, query, 1); !errors.Is(err, refusal.err) {
-						t.Errorf("%v, %s, %s: %v", refusal.err, kind, d.name, err)
-					}
+					isError(t, errOf(d.exec(t.Context(), db, query, 1)), refusal.err, refusal.err, kind, d.name)
 					base.Faults = nil
 					mustExec(t, db, "UPDATE t SET a = 1")
 					equal(t, base.Count("connect"), refusal.connections, refusal.err, kind, d.name, "connections")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,9 +83,7 @@ func TestInstall_forms(t *testing.T) {
 			orders := named(name+"1", name+"2", name+"3")
 			ok(t, db.Create(&orders))
 			w.orders(t, orders...)
-			if err := db.Use(plugin); !errors.Is(err, gorm.ErrRegistered) {
-				t.Errorf("used once more\nhave: %v\nwant: %v", err, gorm.ErrRegistered)
-			}
+			must.Is(t, db.Use(plugin), gorm.ErrRegistered, "used once more")
 		})
 	}
 }
@@ -113,9 +110,7 @@ func TestInstall_databaseThatDoesNotOpen(t *testing.T) {
 			return gorm.Open(gormshardkey.Open("u@tcp(127.0.0.1:1)/db"), &gorm.Config{Logger: logger.Discard})
 		},
 	} {
-		if _, err := open(); !errors.Is(err, driver.ErrNoRule) {
-			t.Errorf("%s\nhave: %v\nwant: %v", name, err, driver.ErrNoRule)
-		}
+		must.Is(t, must.Err(open()), driver.ErrNoRule, name)
 	}
 	if err := (gormshardkey.Plugin{}).Initialize(noCallbacks(t)); err == nil || !strings.Contains(err.Error(), "gorm:create") {
 		t.Errorf("a database without the callback: %v", err)

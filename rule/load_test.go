@@ -111,9 +111,7 @@ func TestParse_syntaxErrorPlaces(t *testing.T) {
 func TestLoad_unreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := rule.Load(filepath.Join(dir, "none.yaml"))
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("have: %v\nwant: fs.ErrNotExist in the chain", err)
-	}
+	must.Is(t, err, fs.ErrNotExist)
 	var e *rule.Error
 	if !errors.As(err, &e) || e.File != filepath.Join(dir, "none.yaml") {
 		t.Errorf("have: %#v\nwant: a *rule.Error with the file's name", err)
@@ -256,9 +254,7 @@ func TestError_showsNoSecrets(t *testing.T) {
 		`worker-id-assigner: "${SHARDKEY_SECRET}"`,
 	} {
 		_, err := rule.Parse("r", []byte(head+"  keyGenerators: {snowflake: {type: "+typeOf(props)+", props: {"+props+"}}}"))
-		if err == nil {
-			t.Errorf("%s\nhave: no error", props)
-		}
+		must.Fail(t, err, props)
 		for e := err; e != nil; e = errors.Unwrap(e) {
 			if strings.Contains(fmt.Sprintf("%v %+v", e, e), "tops3cret") {
 				t.Errorf("%s\nhave: %v\nwant: nothing of the variable's value", props, e)

@@ -422,9 +422,7 @@ func TestOpen_oneRuleForTwoDatabasesRenamed(t *testing.T) {
 	first := opened(t, load(text), spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")})
 	defer mustClose(t, first)
 	renamed := load(strings.ReplaceAll(text, "cluster", "all"))
-	if _, err := renamed.Open(spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")}); !errors.Is(err, rule.ErrOwnDatabase) {
-		t.Errorf("have: %v\nwant: ErrOwnDatabase", err)
-	}
+	must.Is(t, must.Err(renamed.Open(spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")})), rule.ErrOwnDatabase)
 	mustClose(t, opened(t, renamed, spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")}))
 }
 

@@ -404,9 +404,7 @@ func TestDSN_standardInput(t *testing.T) {
 	if err != nil || list[0].name != "ds_0" || list[0].config.User != "u" {
 		t.Errorf("have: %+v, %v", list, err)
 	}
-	if _, err := p.databases([]string{"ds_1=@-"}, 1, 1); err == nil {
-		t.Error("standard input was read twice")
-	}
+	must.Fail(t, must.Err(p.databases([]string{"ds_1=@-"}, 1, 1)), "standard input was read twice")
 }
 
 // TestRun_showsNoPassword runs valid and invalid command lines that contain a password.

@@ -219,9 +219,7 @@ func TestTLS_neverInClear(t *testing.T) {
 			continue
 		}
 		s := newStore(cluster, defaultPrefix, "x")
-		if _, err := s.Get(t.Context(), 1); err == nil {
-			t.Errorf("%v: an answer of nobody", c)
-		}
+		must.Fail(t, must.Err(s.Get(t.Context(), 1)), c, "an answer of nobody")
 		_ = s.Close()
 		if heard := append(heardA(), heardB()...); len(heard) == 0 || bytes.Contains(heard, []byte("PRI")) {
 			t.Errorf("%v\nhave: %q\nwant: a handshake, nothing in clear", c, heard)

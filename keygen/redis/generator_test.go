@@ -86,9 +86,7 @@ func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	for err == nil {
 		err = g.GenerateInt64Keys(ctx, spi.Column{}, make([]int64, 65_536))
 	}
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v\nwant: context.Canceled", err)
-	}
+	must.Is(t, err, context.Canceled)
 }
 
 // shifted is the system's clock with an offset. It calls onSleep, if set, before it sleeps.
@@ -288,13 +286,9 @@ func TestGenerator_ready(t *testing.T) {
 	}
 	must.Equal(t, client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val(), state, "the last position reserved")
 	s.Stop()
-	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("server away\nhave: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, g.Ready(t.Context()), spi.ErrStore, "server away")
 	_ = g.Close()
-	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	must.Is(t, g.Ready(t.Context()), spi.ErrClosed, "closed")
 }
 
 func TestGenerator_closeAndBoxedKeys(t *testing.T) {
@@ -311,9 +305,7 @@ func TestGenerator_closeAndBoxedKeys(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if _, err := makeKeys(t, g, 1); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	must.Is(t, must.Err(makeKeys(t, g, 1)), spi.ErrClosed, "after Close")
 }
 
 func TestProperties_refused(t *testing.T) {
@@ -353,9 +345,7 @@ func TestGenerator_decodeAndRange(t *testing.T) {
 	if want := (spi.KeyParts{Time: at, WorkerID: 5, Sequence: 1023, Layout: "41-12-10"}); err != nil || parts != want {
 		t.Errorf("DecodeKey\nhave: %+v, %v\nwant: %+v", parts, err, want)
 	}
-	if _, err := g.DecodeKey(-1); err == nil {
-		t.Error("DecodeKey(-1)\nhave: no error\nwant: one")
-	}
+	must.Fail(t, must.Err(g.DecodeKey(-1)), "DecodeKey(-1)")
 	for _, c := range []struct {
 		from, until time.Duration // relative to at
 		in          bool

@@ -212,9 +212,7 @@ func TestGenerator_close(t *testing.T) {
 			t.Errorf("\nhave: Close took %v\nwant: no wait for the fetch", took)
 		}
 		for _, n := range []int{1, 2, 1000} {
-			if _, err := generate(t.Context(), g, n); !errors.Is(err, spi.ErrClosed) {
-				t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", n, err)
-			}
+			must.Is(t, must.Err(generate(t.Context(), g, n)), spi.ErrClosed, n, "keys after Close")
 		}
 		h := g.Health()
 		if !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.Segment.Left != 0 || len(h.Errors) != 0 {
@@ -251,9 +249,7 @@ func TestGenerator_counts(t *testing.T) {
 		}
 		// The largest count is not refused for its size.
 		must.Do(t, g.Close())
-		if _, err := g.GenerateKeys(t.Context(), column, maxKeys); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", maxKeys, err)
-		}
+		must.Is(t, must.Err(g.GenerateKeys(t.Context(), column, maxKeys)), spi.ErrClosed, maxKeys, "keys after Close")
 	})
 }
 
@@ -282,13 +278,9 @@ func TestGenerator_readyEnds(t *testing.T) {
 		setAll(fakes, func(f *fake) { f.delay = time.Hour })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := g.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("have: %v\nwant: the context's error", err)
-		}
+		must.Is(t, g.Ready(ctx), context.DeadlineExceeded)
 		must.Do(t, g.Close())
-		if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("have: %v\nwant: spi.ErrClosed", err)
-		}
+		must.Is(t, g.Ready(t.Context()), spi.ErrClosed)
 	})
 }
 

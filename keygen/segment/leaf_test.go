@@ -440,9 +440,7 @@ func TestTicket_accept(t *testing.T) {
 			(table.refused != nil) != (tt.want == errRepeated) { // only this error is permanent: tables can be fixed
 			t.Errorf("%s\nhave: %v, refused for good: %v\nwant: %v", name, err, table.refused, tt.want)
 		}
-		if err := table.accept(tt.run); !errors.Is(err, spi.ErrStore) {
-			t.Errorf("%s, once more\nhave: %v\nwant: an error", name, err)
-		}
+		must.Is(t, table.accept(tt.run), spi.ErrStore, name, "once more")
 	}
 }
 

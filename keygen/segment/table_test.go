@@ -237,9 +237,7 @@ func TestTable_cancelWhileTheRowIsLocked(t *testing.T) {
 		for _, n := range []int{100, 5000} {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(20*time.Millisecond, cancel)
-			if _, err := generate(ctx, g, n); !errors.Is(err, context.Canceled) {
-				t.Errorf("%d keys\nhave: %v\nwant: context.Canceled", n, err)
-			}
+			must.Is(t, must.Err(generate(ctx, g, n)), context.Canceled, n, "keys")
 		}
 		tx.Rollback()
 		mustKey(t, g)
@@ -604,9 +602,7 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 			t.Errorf("after the repair\nhave: %v\nwant: 1 2", keys)
 		}
 		fakes[0].set(func(f *fake) { f.fail = []error{wrong, nil} }) // error for a number that is off its grid
-		if _, err := generate(t.Context(), g, 1); !errors.Is(err, errSettings) {
-			t.Errorf("wrong settings at a claim\nhave: %v\nwant: errSettings, and no number of the other server", err)
-		}
+		must.Is(t, must.Err(generate(t.Context(), g, 1)), errSettings, "wrong settings at a claim")
 		fakes[1].set(func(f *fake) { f.refuse = wrong })
 		time.Sleep(lifetime)
 		failed := 0

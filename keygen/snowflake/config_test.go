@@ -106,9 +106,7 @@ func TestProperties_assigner(t *testing.T) {
 	mustKeys(t, g, 1)
 	equal(t, "worker ID", *g.Health().WorkerID, 77)
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
-		if _, err := registered(t, "SNOWFLAKE", host, props); err == nil {
-			t.Errorf("%v\nhave: no error\nwant: one", props)
-		}
+		must.Fail(t, must.Err(registered(t, "SNOWFLAKE", host, props)), props)
 	}
 }
 
@@ -153,9 +151,7 @@ func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
 			t.Errorf("have: %+v, %v\nwant: %s, %+v", list, err, test.store, test.want)
 		}
 	}
-	if _, err := mustNew(t, config{Assigner: mute{}}).ListWorkerIDs(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("have: %v\nwant: errors.ErrUnsupported", err)
-	}
+	must.Is(t, must.Err(mustNew(t, config{Assigner: mute{}}).ListWorkerIDs(t.Context())), errors.ErrUnsupported)
 }
 
 func TestClockBack_policies(t *testing.T) {

@@ -437,9 +437,7 @@ func TestQueue_closeEndsWaits(t *testing.T) {
 			wantErr(t, "a caller that waits", <-errs, spi.ErrClosed)
 		}
 		equal(t, "closed after", time.Since(start), 0)
-		if _, err := g.Next(context.Background()); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
-		}
+		must.Is(t, must.Err(g.Next(context.Background())), spi.ErrClosed)
 	})
 }
 

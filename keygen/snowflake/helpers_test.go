@@ -3,7 +3,6 @@ package snowflake
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -268,7 +267,5 @@ func equal[T comparable](t testing.TB, what string, have, want T) {
 // wantErr checks that have wraps want, or that have is nil if want is.
 func wantErr(t testing.TB, what string, have, want error) {
 	t.Helper()
-	if !errors.Is(have, want) {
-		t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
-	}
+	must.Is(t, have, want, what)
 }

@@ -389,9 +389,7 @@ func TestReady_leases(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: ready", step.what, err)
 		}
 		for _, want := range step.want {
-			if !errors.Is(err, want) {
-				t.Errorf("%s\nhave: %v\nwant: %v", step.what, err, want)
-			}
+			must.Is(t, err, want, step.what)
 		}
 	}
 	if n := *g.Health().Waits; n != 0 || store.acquired != 1 {

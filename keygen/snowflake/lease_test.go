@@ -100,9 +100,7 @@ func TestLease_lost(t *testing.T) {
 	clock.step(store.interval)
 	_, err := g.Next(context.Background())
 	for _, want := range []error{spi.ErrLeaseLimit, spi.ErrLeaseLost, spi.ErrNoWorkerID} {
-		if !errors.Is(err, want) {
-			t.Errorf("\nhave: %v\nwant: %v in its chain", err, want)
-		}
+		must.Is(t, err, want)
 	}
 }
 
@@ -164,9 +162,7 @@ func TestLease_acquireFails(t *testing.T) {
 
 	store.first = 1000
 	small := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: store})
-	if _, err := small.Next(context.Background()); !errors.Is(err, spi.ErrNoWorkerID) {
-		t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrNoWorkerID)
-	}
+	must.Is(t, must.Err(small.Next(context.Background())), spi.ErrNoWorkerID)
 	for _, id := range []givenID{-1, math.MinInt64} {
 		g := mustNew(t, config{Clock: clock, Assigner: id})
 		if _, err := g.Next(context.Background()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("in 0..1023 from the assigner, found %d", id)) {
@@ -232,9 +228,7 @@ func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := g.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("\nhave: %v\nwant: deadline exceeded", err)
-			}
+			must.Is(t, must.Err(g.Next(ctx)), context.DeadlineExceeded)
 		})
 		synctest.Wait()
 		for range 10 {

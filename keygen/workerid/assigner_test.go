@@ -58,9 +58,7 @@ func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 		for range 2 {
 			must.Do(t, a.Close())
 		}
-		if _, err := a.AcquireWorkerID(t.Context(), 0); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("Acquire after Close\nhave: %v\nwant: spi.ErrClosed", err)
-		}
+		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 0)), spi.ErrClosed, "Acquire after Close")
 		wantMS(t, "floor of the next", mustAcquire(t, newAssigner(t, m, nil), 0).Floor(), limit)
 	})
 }
@@ -242,12 +240,8 @@ func TestStore_panics(t *testing.T) {
 		if err := a.(spi.HealthReporter).Health().Err; !errors.Is(err, errPanic) {
 			t.Errorf("health\nhave: %v\nwant: the panic", err)
 		}
-		if err := l.Renew(t.Context(), time.Now().UnixMilli()); !errors.Is(err, errPanic) {
-			t.Errorf("Renew\nhave: %v\nwant: the panic", err)
-		}
-		if _, err := a.AcquireWorkerID(t.Context(), 7); !errors.Is(err, errPanic) {
-			t.Errorf("AcquireWorkerID\nhave: %v\nwant: the panic", err)
-		}
+		must.Is(t, l.Renew(t.Context(), time.Now().UnixMilli()), errPanic, "Renew")
+		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 7)), errPanic, "AcquireWorkerID")
 		s.on.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -255,12 +249,8 @@ func TestStore_panics(t *testing.T) {
 			t.Error("the renewal did not continue")
 		}
 		s.on.Store(true)
-		if err := l.Release(t.Context(), 0); !errors.Is(err, errPanic) {
-			t.Errorf("Release\nhave: %v\nwant: the panic", err)
-		}
-		if err := a.(interface{ Close() error }).Close(); !errors.Is(err, errPanic) {
-			t.Errorf("Close\nhave: %v\nwant: the panic", err)
-		}
+		must.Is(t, l.Release(t.Context(), 0), errPanic, "Release")
+		must.Is(t, a.(interface{ Close() error }).Close(), errPanic, "Close")
 	})
 }
 

@@ -528,9 +528,7 @@ func TestUnleased_bounds(t *testing.T) {
 	if h := u.Health(); !errors.Is(h.Err, none) || h.WorkerID != nil || u.Describe() != "IP" || len(h.Warnings) != 1 {
 		t.Errorf("have: %+v, %s\nwant: the error", h, u.Describe())
 	}
-	if _, err := u.ListWorkerIDs(t.Context()); !errors.Is(err, none) {
-		t.Errorf("have: %v\nwant: %v", err, none)
-	}
+	must.Is(t, must.Err(u.ListWorkerIDs(t.Context())), none)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := u.AcquireWorkerID(ended, 15); !errors.Is(err, context.Canceled) || errors.Is(err, none) {

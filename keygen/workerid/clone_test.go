@@ -74,9 +74,7 @@ func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
 	if err := original.keep(t.Context()); err != nil || original.Limit() != limit {
 		t.Errorf("have: %v, limit %d\nwant: %d, which is far enough", err, original.Limit(), limit)
 	}
-	if err := clone.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) {
-		t.Errorf("the clone's renewal\nhave: %v\nwant: spi.ErrLeaseLost", err)
-	}
+	must.Is(t, clone.keep(t.Context()), spi.ErrLeaseLost, "the clone's renewal")
 }
 
 // A snapshot is taken while a write is in flight. Both copies find that write and know its token.

@@ -149,9 +149,7 @@ func TestFileStore_unusualFiles(t *testing.T) {
 				}
 				seen[l.workerID] = true
 			}
-			if _, err := a.acquire(t.Context(), 5); !errors.Is(err, spi.ErrNoWorkerID) {
-				t.Errorf("when only odd ones are left\nhave: %v\nwant: spi.ErrNoWorkerID", err)
-			}
+			must.Is(t, must.Err(a.acquire(t.Context(), 5)), spi.ErrNoWorkerID, "when only odd ones are left")
 			if n := strings.Count(log.String(), "worker ID skipped"); c.root && (n != odd || len(a.Health().Warnings) != odd) {
 				t.Errorf("have: %d log lines, %q\nwant: each of them once", n, a.Health().Warnings)
 			}

@@ -45,9 +45,7 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 		if first.Limit() > first.Floor() {
 			t.Errorf("limit of a released lease: %d", first.Limit())
 		}
-		if err := first.Renew(t.Context(), used+1); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("Renew of a released lease\nhave: %v\nwant: spi.ErrClosed", err)
-		}
+		must.Is(t, first.Renew(t.Context(), used+1), spi.ErrClosed, "Renew of a released lease")
 		if err := first.Release(t.Context(), 0); err != nil {
 			t.Errorf("Release again: %v", err)
 		}
@@ -113,9 +111,7 @@ func TestLease_takeoverAfterTheLimit(t *testing.T) {
 		late.Set(10 * time.Second) // by b's clock, the lease has ended
 		l := mustAcquire(t, b, 0)
 		wantMS(t, "floor of the successor", l.Floor(), limit)
-		if err := old.Renew(t.Context(), limit); !errors.Is(err, spi.ErrLeaseLost) {
-			t.Errorf("Renew of the former owner\nhave: %v\nwant: spi.ErrLeaseLost", err)
-		}
+		must.Is(t, old.Renew(t.Context(), limit), spi.ErrLeaseLost, "Renew of the former owner")
 		if old.Limit() > old.Floor() {
 			t.Errorf("limit of a lost lease\nhave: %d\nwant: none", old.Limit())
 		}

@@ -160,9 +160,7 @@ func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
 	old := mustSQL(t, withParams(dsn, variable+"=1"), "shardkey_worker")
 	defer old.Close()
 	_, err := old.CompareAndSet(t.Context(), 0, record, workerid.Record{Owner: "you", ReservedUntil: 10})
-	if !errors.Is(err, driver.ErrBadConn) {
-		t.Errorf("have: %v\nwant: %v, after which another connection is opened", err, driver.ErrBadConn)
-	}
+	must.Is(t, err, driver.ErrBadConn)
 }
 
 // The settings with which the server may lose leases are warnings.
@@ -381,9 +379,7 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 		wantTableError(t, c.narrow, acquire(t, server.DSN()+"narrow?sql_mode=''"))
 	}
 	exec(t, server.DSN()+"narrow", "SET autocommit=1", "DROP TABLE IF EXISTS shardkey_worker", tableWith(t, "reserved_until BIGINT", "reserved_until FLOAT"))
-	if err := acquire(t, server.DSN()+"narrow"); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("reserved_until FLOAT\nhave: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, acquire(t, server.DSN()+"narrow"), spi.ErrStore, "reserved_until FLOAT")
 }
 
 // exec runs statements on one connection.
@@ -417,9 +413,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	if err := l.Renew(t.Context(), limit); !errors.Is(err, spi.ErrStore) || errors.Is(err, spi.ErrLeaseLost) {
 		t.Errorf("Renew while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
 	}
-	if _, err := a.AcquireWorkerID(t.Context(), 1023); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("Acquire while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 1023)), spi.ErrStore, "Acquire while the server is unavailable")
 	wantMS(t, "limit", l.Limit(), limit)
 	if h := a.Health(); h.Err == nil || h.Lease.Limit.UnixMilli() != limit {
 		t.Errorf("health\nhave: %+v\nwant: an error and the limit", h)

@@ -57,9 +57,7 @@ func TestServer_faults(t *testing.T) {
 	}}
 	db := open(t, s)
 	for i, want := range []error{nil, refused, refused, lost, nil, nil} {
-		if _, err := db.Exec("INSERT INTO t VALUES (?)", i); !errors.Is(err, want) {
-			t.Errorf("%d\nhave: %v\nwant: %v", i, err, want)
-		}
+		must.Is(t, must.Err(db.Exec("INSERT INTO t VALUES (?)", i)), want, i)
 	}
 	must.Equal(t, fmt.Sprint(s.Sent[0].Args, s.Sent[1].Args, s.Sent[2].Args, s.Sent[3].Args), "[0] [3] [4] [5]")
 	for range 3 {

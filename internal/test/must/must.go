@@ -1,14 +1,15 @@
-// Package must shortens tests: an unexpected error ends a test, and an unequal value fails it. Don't
-// use it in the loop of a benchmark.
+// Package must shortens tests: Get and Do end a test at an unexpected error, and the other functions
+// fail it. What describes a call or a value. Don't use the package in the loop of a benchmark.
 package must
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
 
 // Get returns the value of a call, and ends the test if the call returned an error:
-// must.Get(os.ReadFile(name))(t). what describes the call.
+// must.Get(os.ReadFile(name))(t).
 func Get[T any](v T, err error) func(t testing.TB, what ...any) T {
 	return func(t testing.TB, what ...any) T {
 		t.Helper()
@@ -17,7 +18,7 @@ func Get[T any](v T, err error) func(t testing.TB, what ...any) T {
 	}
 }
 
-// Do ends the test if a call returned an error: must.Do(t, db.Close()). what describes the call.
+// Do ends the test if a call returned an error: must.Do(t, db.Close()).
 func Do(t testing.TB, err error, what ...any) {
 	t.Helper()
 	if err != nil {
@@ -25,10 +26,29 @@ func Do(t testing.TB, err error, what ...any) {
 	}
 }
 
-// Equal fails the test unless have == want. The test continues. what describes the values.
+// Equal fails the test unless have == want. The test continues.
 func Equal[T comparable](t testing.TB, have, want T, what ...any) {
 	t.Helper()
 	if have != want {
 		t.Errorf("%shave: %v\nwant: %v", fmt.Sprintln(what...), have, want)
+	}
+}
+
+// Err returns the error of a call: must.Is(t, must.Err(db.Exec(query)), sql.ErrConnDone).
+func Err[T any](_ T, err error) error { return err }
+
+// Is fails the test unless errors.Is(err, target). The test continues.
+func Is(t testing.TB, err, target error, what ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%shave: %v\nwant: %v", fmt.Sprintln(what...), err, target)
+	}
+}
+
+// Fail fails the test if err is nil, which is unexpected. The test continues.
+func Fail(t testing.TB, err error, what ...any) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%shave: no error", fmt.Sprintln(what...))
 	}
 }

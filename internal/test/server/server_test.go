@@ -34,9 +34,7 @@ func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
 	addr := s.Addr()
 	for name, end := range map[string]func(){"Kill": s.Kill, "Stop": s.Stop} {
 		end()
-		if err := db.Ping(); err == nil {
-			t.Errorf("after %s: Ping gave no error", name)
-		}
+		must.Fail(t, db.Ping(), "after", name, "Ping gave")
 		s.Start()
 		var id int
 		if err := db.QueryRow("SELECT id FROM app.t").Scan(&id); err != nil || id != 7 {
@@ -71,9 +69,7 @@ func TestPausedServerAnswersAfterResume(t *testing.T) {
 	cancel()
 	s.Pause()
 	s.Kill() // ends a paused server as well
-	if err := redisAnswers(t.Context(), s); err == nil {
-		t.Error("after Kill: no error")
-	}
+	must.Fail(t, redisAnswers(t.Context(), s), "after Kill")
 }
 
 func TestPausedServerIsSilent(t *testing.T) {
@@ -120,9 +116,7 @@ func TestZooKeeperComesBack(t *testing.T) {
 func TestEtcdComesBack(t *testing.T) {
 	s := StartEtcd(t)
 	s.Stop()
-	if err := etcdAnswers(t.Context(), s); err == nil {
-		t.Error("after Stop: no error")
-	}
+	must.Fail(t, etcdAnswers(t.Context(), s), "after Stop")
 	s.Start()
 	resp := must.Get(http.Get("http://" + s.Addr() + "/version"))(t)
 	resp.Body.Close()
@@ -134,12 +128,8 @@ func TestNothingIsLeft(t *testing.T) {
 	if s == nil {
 		t.SkipNow() // as the user was
 	}
-	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s: %v", s.dir, err)
-	}
-	if err := redisAnswers(t.Context(), s); err == nil {
-		t.Error("the server still answers")
-	}
+	must.Is(t, must.Err(os.Stat(s.dir)), os.ErrNotExist, s.dir)
+	must.Fail(t, redisAnswers(t.Context(), s), "the server still answers")
 }
 
 func open(t *testing.T, dsn string) *sql.DB {
@@ -208,9 +198,7 @@ func TestSupervisor_startsAServerOnce(t *testing.T) {
 	}
 	s.Close()
 	awaitSilence(t, addrs[0])
-	if _, err := request("redis"); !errors.Is(err, errNoSupervisor) {
-		t.Errorf("after Close\nhave: %v\nwant: %v", err, errNoSupervisor)
-	}
+	must.Is(t, must.Err(request("redis")), errNoSupervisor, "after Close")
 }
 
 func TestSupervisor_namesServers(t *testing.T) {
@@ -381,9 +369,7 @@ func TestServerDiesWithItsOwner(t *testing.T) {
 	}
 	awaitSilence(t, fields[0])
 	removeAbandoned()
-	if _, err := os.Stat(fields[1]); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left: %v", fields[1], err)
-	}
+	must.Is(t, must.Err(os.Stat(fields[1])), os.ErrNotExist, fields[1], "is left")
 }
 
 // awaitSilence polls until nobody listens: the kernel's signal comes at once,
