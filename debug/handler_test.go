@@ -97,9 +97,7 @@ func TestHandler_headers(t *testing.T) {
 	policy := header.Get("Content-Security-Policy")
 	closed := []string{"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"}
 	for _, want := range closed {
-		if !strings.Contains(policy, want) {
-			t.Errorf("have: %s\nwant: %s", policy, want)
-		}
+		must.Contain(t, policy, want)
 	}
 	for _, open := range []string{"unsafe", "script-src", "http:", "*"} {
 		if strings.Contains(policy, open) {
@@ -188,9 +186,7 @@ func TestHandler_state(t *testing.T) {
 				if p.State != c.state || p.Connectors[0].State != c.state || message != c.message {
 					t.Errorf("have: %s: %s\nwant: %s: %s", p.State, message, c.state, c.message)
 				}
-				if html := get(t, h).Body.String(); !strings.Contains(html, `class="`+c.state+`"><b>`+c.state+`</b>`) {
-					t.Error("the page does not show it")
-				}
+				must.Contain(t, get(t, h).Body.String(), `class="`+c.state+`"><b>`+c.state+`</b>`, "the page does not show it")
 			})
 		})
 	}
@@ -282,9 +278,7 @@ func TestHandler_decode(t *testing.T) {
 		"9223372036854775808":                  "<b>error</b> expected",
 		"1e5":                                  "<b>error</b> expected",
 	} {
-		if body := get(t, h, "key", key).Body.String(); !strings.Contains(body, want) {
-			t.Errorf("%s: the page has no %s", key, want)
-		}
+		must.Contain(t, get(t, h, "key", key).Body.String(), want, key, "the page has no")
 	}
 }
 
@@ -336,9 +330,7 @@ func TestHandler_severalConnectors(t *testing.T) {
 		t.Errorf("%+v", p.Plan)
 	}
 	body := get(t, h, "connector", "2", "key", "1").Body.String()
-	if !strings.Contains(body, `<option value="2" selected>`) {
-		t.Error("the second connector is not selected")
-	}
+	must.Contain(t, body, `<option value="2" selected>`, "the second connector is not selected")
 	must.Do(t, one.connector.SetRule(two.connector.Rule()))
 	p := getJSON(t, h, "statement", statement)
 	if p.Plan.Outcome != "filled" || p.Connectors[0].Stats.Tables[0].Table != "t_bill" {

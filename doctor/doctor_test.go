@@ -344,9 +344,7 @@ func TestExamine_partialPrivileges(t *testing.T) {
 		}
 	}
 	want := []string{"warning rights [t_order_0]", "error key-type [t_order_0 t_order_1]", "info auto-increment [t_order_1]"}
-	if !slices.Equal(have, want) {
-		t.Errorf("have: %q\nwant: %q", have, want)
-	}
+	must.EqualSlices(t, have, want)
 }
 
 // A pool is left as it was: no connection is kept, and none is left with another session.

@@ -256,9 +256,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 		t.Errorf("have: %q", have)
 	}
 	have = remarks(examine(t, strings.Replace(leased(", own-database: yes"), "t_order_${0..1}", "ds_${0..1}.t_order_${0..1}", 1), a, b))
-	if !strings.Contains(strings.Join(have, "\n"), "info: store: a keeps its state in each of 2 databases") {
-		t.Errorf("have: %q", have)
-	}
+	must.Contain(t, strings.Join(have, "\n"), "info: store: a keeps its state in each of 2 databases", have)
 }
 
 // TestExamine_foundNowhere has a table that stands in no data source by name.

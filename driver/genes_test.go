@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,9 +156,7 @@ func TestGenes_errors(t *testing.T) {
 		t.Fatalf("have: %#v", err)
 	}
 	for _, want := range []string{"table app.t_order: row 2", "shard bits from column user_id", "expression"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("have: %v\nwant: %s in it", err, want)
-		}
+		contains(t, err.Error(), want, err)
 	}
 	_, err = db.Exec("INSERT INTO t_inline (user_id) VALUES (?)", -5)
 	var place *rule.PlaceError
@@ -287,9 +284,7 @@ func TestGenes_doubling(t *testing.T) {
 			}
 		}
 		equal(t, len(users), 4*500*20)
-		if _, err := rule.Parse("32.yaml", []byte(doubledRule(32, typ))); err == nil || !strings.Contains(err.Error(), "set gene-bits to 5 or more") {
-			t.Errorf("have: %v", err)
-		}
+		failsWith(t, errOf(rule.Parse("32.yaml", []byte(doubledRule(32, typ)))), "set gene-bits to 5 or more")
 	}
 }
 
@@ -443,9 +438,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	for _, key := range keys.Values() {
 		genes = append(genes, key.(int64)%16)
 	}
-	if want := []int64{3, 2, 1}; !slices.Equal(genes, want) {
-		t.Errorf("have: %v, %v\nwant: %v", keys.Values(), genes, want)
-	}
+	equalSlices(t, genes, []int64{3, 2, 1}, keys.Values())
 	mustExec(t, db, "INSERT INTO g_all (order_id, user_id) SELECT IF(user_id = 1, 11, NULL), user_id + 100 FROM src WHERE user_id > 0 ORDER BY user_id")
 	mustExec(t, db, "INSERT INTO g_all SELECT 0, user_id + 200, 1 FROM src WHERE user_id > 0")
 	mustExec(t, db, "INSERT INTO g_all (user_id) SELECT seq.n FROM (SELECT 1000 + 100 * a.user_id + 10 * b.user_id + c.user_id AS n FROM src a, src b, src c WHERE a.user_id > 0 AND b.user_id > 0 AND c.user_id > 0) AS seq")

@@ -28,11 +28,13 @@ func must[T any](v T, err error) func(t testing.TB, what ...any) T { return test
 // errOf is short for must.Err.
 func errOf[T any](v T, err error) error { return testmust.Err(v, err) }
 
-// These are short for must.Do, must.Is and must.Fail.
+// These are short for must.Do, must.Is, must.Fail, must.FailWith and must.Contain.
 var (
-	noError = testmust.Do
-	isError = testmust.Is
-	fails   = testmust.Fail
+	noError   = testmust.Do
+	isError   = testmust.Is
+	fails     = testmust.Fail
+	failsWith = testmust.FailWith
+	contains  = testmust.Contain
 )
 
 // check fails the test if err isn't nil. The test continues.
@@ -47,6 +49,12 @@ func check(t testing.TB, err error) {
 func equal[T comparable](t testing.TB, have, want T, what ...any) {
 	t.Helper()
 	testmust.Equal(t, have, want, what...)
+}
+
+// equalSlices is short for must.EqualSlices.
+func equalSlices[T comparable](t testing.TB, have, want []T, what ...any) {
+	t.Helper()
+	testmust.EqualSlices(t, have, want, what...)
 }
 
 // mustExec executes a statement on a *sql.DB, *sql.Conn or *sql.Tx.

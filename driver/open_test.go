@@ -279,16 +279,12 @@ func TestServer_queriedForItsShards(t *testing.T) {
 			return nil, driver.ErrSkip
 		}}
 		connector := mustConnector(t, base, taggedSnowflake(t))
-		if text := connector.Describe(); !strings.Contains(text, "server: auto, not asked yet") {
-			t.Errorf("before\nhave: %s", text)
-		}
+		contains(t, connector.Describe(), "server: auto, not asked yet", "before")
 		db := sql.OpenDB(connector)
 		for range 3 {
 			mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
 		}
-		if text := connector.Describe(); !strings.Contains(text, c.want) {
-			t.Errorf("have: %s\nwant: %s", text, c.want)
-		}
+		contains(t, connector.Describe(), c.want)
 		equal(t, base.Count("queryContext SHOW VITESS_SHARDS"), c.asked, c.comment, "asked", "times")
 		_ = db.Close()
 	}

@@ -371,9 +371,7 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 			for range 2 { // the second execution may take another path
 				told, first = nil, nil
 				_, _ = db.ExecContext(ctx, c.text, c.args...)
-				if !slices.Equal(told, c.want) {
-					t.Errorf("have: %+v\nwant: %+v", told, c.want)
-				}
+				equalSlices(t, told, c.want)
 				if len(first) > 0 && first[0] != keys.Values()[0] {
 					t.Errorf("first key\nhave: %v\nwant: %v", first[0], keys.Values()[0])
 				}

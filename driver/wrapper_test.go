@@ -228,9 +228,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 			want = []string{"<nil>", "<nil>"}
 			base.Stmts--
 		}
-		if have := entryPoints(connector); !slices.Equal(have, want) {
-			t.Errorf("%s\nhave: %q\nwant: %q", kind, have, want)
-		}
+		equalSlices(t, entryPoints(connector), want, kind)
 		equal(t, base.Stmts, 0, kind, "statements left")
 		check(t, connector.Close())
 	}

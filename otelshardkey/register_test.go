@@ -348,9 +348,7 @@ func TestRegister_severalConnectors(t *testing.T) {
 		names = append(names, name.AsString())
 	}
 	slices.Sort(names)
-	if want := []string{"orders", "orders#2", "rule", "rule#2"}; !slices.Equal(names, want) {
-		t.Errorf("have: %q\nwant: %q", names, want)
-	}
+	must.EqualSlices(t, names, []string{"orders", "orders#2", "rule", "rule#2"})
 	find(t, points["shardkey.rule.generation"], "team=a", "db.client.connection.pool.name=orders")
 }
 

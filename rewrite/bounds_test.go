@@ -358,9 +358,7 @@ func TestParse_errorsNameTheirPlace(t *testing.T) {
 		"INSERT INTO t\n(a)\nVALUES (1) wha": "line 3, column 12",
 		"INSERT INTO t what":                 "line 1, column 15",
 	} {
-		if _, err := Parse(text, Options{Table: goldenTables}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q\nhave: %v\nwant: %s", text, err, want)
-		}
+		must.FailWith(t, must.Err(Parse(text, Options{Table: goldenTables})), want, text)
 	}
 }
 

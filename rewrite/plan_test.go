@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,9 +45,7 @@ func TestMerge_order(t *testing.T) {
 		p := mustParse(t, text, Options{})
 		args := make([]bool, p.NumArgs)
 		have := Merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
-		if want := placeholdersOfOurs(text, p); !slices.Equal(have, want) {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.EqualSlices(t, have, placeholdersOfOurs(text, p), text)
 	}
 }
 

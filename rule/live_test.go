@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -118,9 +117,7 @@ func TestLive_closeOrder(t *testing.T) {
 	if second := g.Close(); second == nil || second.Error() != first.Error() {
 		t.Errorf("have: %v\nwant: %v", second, first)
 	}
-	if want := []string{"SNOWFLAKE", "UUID", "FILE"}; !slices.Equal(made.order, want) {
-		t.Errorf("have: %v\nwant: %v", made.order, want)
-	}
+	must.EqualSlices(t, made.order, []string{"SNOWFLAKE", "UUID", "FILE"})
 	if n := snowflake.closed.Load(); n != 1 {
 		t.Errorf("have: closed %d times\nwant: once", n)
 	}

@@ -102,9 +102,7 @@ func TestParse_syntaxErrorPlaces(t *testing.T) {
 		{`{"rules": [{"tables": {}}]}`, `rule.yaml:1:12: no sharding rule: JSON has no tags, so write the rule as YAML, with "rules:"`},
 		{`{"rules": [!SHARDING {"tables": {}}]}`, "no table has a key generator"},
 	} {
-		if _, err := rule.Parse("rule.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.want)
-		}
+		must.FailWith(t, must.Err(rule.Parse("rule.yaml", []byte(c.text))), c.want, c.text)
 	}
 }
 
@@ -493,9 +491,7 @@ func TestNew_leavesReadyGeneratorsOpen(t *testing.T) {
 	if err := g.Close(); err != nil || ready.closed.Load() != 0 {
 		t.Errorf("have: closed %d times, %v\nwant: left open", ready.closed.Load(), err)
 	}
-	if !strings.Contains(g.Describe(), "key generator uuid: READY worker 0") {
-		t.Errorf("have: %s", g.Describe())
-	}
+	must.Contain(t, g.Describe(), "key generator uuid: READY worker 0")
 }
 
 // A table's setting overrides the default's, even if it is the value for a missing setting.

@@ -45,9 +45,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 			if have = gene.String(); have != want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
 				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", settings, algorithms, have, r.Warnings(), want)
 			}
-			if s := r.Tables()[0].String(); !strings.Contains(s, "shard bits: lowest 4, "+want) {
-				t.Errorf("have: %s", s)
-			}
+			must.Contain(t, r.Tables()[0].String(), "shard bits: lowest 4, "+want)
 		case !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Line < 10:
 			t.Errorf("%s\n%s\nhave: %v\nwant: %s", settings, algorithms, err, want)
 		}

@@ -182,9 +182,7 @@ func TestSharding_javaType(t *testing.T) {
 	} {
 		text := tableRule(strings.ReplaceAll(nodes, "%s", ", "+javaType), "a: {type: MOD, props: {sharding-count: 4}}")
 		_, err := rule.Parse("rule.yaml", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", javaType, err, want)
-		}
+		must.FailWith(t, err, want, javaType)
 	}
 }
 
@@ -277,9 +275,7 @@ func TestNew_sharding(t *testing.T) {
 	} {
 		other := byID
 		c.change(&other)
-		if _, err := rule.New(config(other)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("have: %v\nwant: %s", err, c.want)
-		}
+		must.FailWith(t, must.Err(rule.New(config(other))), c.want)
 	}
 }
 
@@ -476,14 +472,10 @@ func TestSettings_shards(t *testing.T) {
 		", shardGuard: maybe": `shardGuard: expected refuse, warn or off, found "maybe"`,
 		", shardguard: off":   `did you mean "shardGuard"`,
 	} {
-		if _, err := rule.Parse("rule.yaml", []byte(with(words))); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", words, err, want)
-		}
+		must.FailWith(t, must.Err(rule.Parse("rule.yaml", []byte(with(words)))), want, words)
 	}
 	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: "on"}}}}
-	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), `shardGuard: expected refuse, warn or off, found "on"`) {
-		t.Errorf("have: %v", err)
-	}
+	must.FailWith(t, must.Err(rule.New(config)), `shardGuard: expected refuse, warn or off, found "on"`)
 	config.Tables[0].ShardGuard = "off"
 	if r, err := rule.New(config); err != nil || r.Tables()[0].ShardGuard != "off" {
 		t.Errorf("have: %v, %v", r, err)

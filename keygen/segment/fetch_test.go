@@ -123,9 +123,7 @@ func TestFetch_sizeFollowsTheRow(t *testing.T) {
 			for _, base := range tt.bases {
 				have = append(have, g.size(base, nil))
 			}
-			if !slices.Equal(have, tt.want) {
-				t.Errorf("%v, steps %d of the row\nhave: %d\nwant: %d", tt.props, tt.bases, have, tt.want)
-			}
+			must.EqualSlices(t, have, tt.want, tt.props, "steps", tt.bases, "of the row")
 		})
 	}
 }

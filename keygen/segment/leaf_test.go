@@ -153,9 +153,7 @@ func TestLeaf_failoverGap(t *testing.T) {
 	if first := mustKey(t, after); first <= last {
 		t.Errorf("the first number after the failover\nhave: %d\nwant: above %d", first, last)
 	}
-	if w := strings.Join(after.Health().Warnings, "\n"); !strings.Contains(w, "raised by 1000") {
-		t.Errorf("warnings of the process that saw it: %q", w)
-	}
+	must.Contain(t, strings.Join(after.Health().Warnings, "\n"), "raised by 1000", "warnings of the process that saw it")
 	noted := maxID(t, dsn)
 	mustKey(t, process("1000"))
 	if n := maxID(t, dsn); n >= noted+1000 {
@@ -412,9 +410,7 @@ func TestTicket_settings(t *testing.T) {
 			for range 4 { // whichever server is next
 				_, err := generate(t.Context(), g, 1)
 				wantError(t, err, errSettings)
-				if !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("\nhave: %v\nwant: an error with %q", err, tt.says)
-				}
+				must.Contain(t, err.Error(), tt.says, err)
 			}
 		})
 	}

@@ -397,9 +397,7 @@ func TestTable_contents(t *testing.T) {
 						return
 					}
 					wantError(t, err, tt.want)
-					if !strings.Contains(err.Error(), tt.says) {
-						t.Errorf("\nhave: %v\nwant: an error with %q", err, tt.says)
-					}
+					must.Contain(t, err.Error(), tt.says, err)
 				}
 			})
 		}
@@ -482,9 +480,7 @@ func TestServers_inTurn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ticketBubble(t, tt.dsns, map[string]any{"batch": tt.batch}, func(t *testing.T, g *generator, _ []*fake) {
 				for _, want := range tt.want {
-					if have := mustKeys(t, g, len(want)); !slices.Equal(have, want) {
-						t.Errorf("\nhave: %v\nwant: %v", have, want)
-					}
+					must.EqualSlices(t, mustKeys(t, g, len(want)), want)
 				}
 			})
 		})

@@ -98,9 +98,7 @@ func TestGenerator_vectors(t *testing.T) {
 					have = append(have, key&tt.mask)
 					clock.now = clock.now.Add(tt.step)
 				}
-				if !slices.Equal(have, tt.want) {
-					t.Errorf("\nhave: %v\nwant: %v", have, tt.want)
-				}
+				must.EqualSlices(t, have, tt.want)
 			})
 		}
 	}

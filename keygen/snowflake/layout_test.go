@@ -49,9 +49,7 @@ func TestParseLayout_texts(t *testing.T) {
 	} {
 		have, err := ParseLayout(tt.text, tt.tick)
 		if tt.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%q\nhave: %v\nwant: an error with %q", tt.text, err, tt.err)
-			}
+			must.FailWith(t, err, tt.err, tt.text)
 			continue
 		}
 		if err != nil || have != tt.want || have.String() != tt.str {

@@ -74,9 +74,7 @@ func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
 		t.Fatalf("have: %v\nwant: spi.ErrNoWorkerID", err)
 	}
 	for _, part := range []string{"0..7", "pid ", "and 3 more", "since 2", "next is free at 2"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("message lacks %q: %v", part, err)
-		}
+		must.Contain(t, err.Error(), part, "message lacks", err)
 	}
 	if h := a.Health(); !errors.Is(h.Err, spi.ErrNoWorkerID) || h.Errors["no-worker-id"] != 1 {
 		t.Errorf("health\nhave: %+v\nwant: no-worker-id", h)

@@ -84,9 +84,7 @@ func TestAssigner_prefer(t *testing.T) {
 	for _, c := range free {
 		order = append(order, c.id)
 	}
-	if want := []int64{2, 3, 1, 4, 5, 6, 7, 8, 9}; !slices.Equal(order, want) {
-		t.Errorf("have: %v\nwant: %v", order, want)
-	}
+	must.EqualSlices(t, order, []int64{2, 3, 1, 4, 5, 6, 7, 8, 9})
 }
 
 // If many worker IDs are free, the best are offered in order, and some of the others with equal

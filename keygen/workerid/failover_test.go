@@ -86,9 +86,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			}
 			w := strings.Join(l.assigner.Health().Warnings, "\n")
 			for _, want := range []string{"was replaced", "New leases start 20s later", "clocks agree within 10s", "no process uses the old server"} {
-				if !strings.Contains(w, want) {
-					t.Errorf("warnings after the failover\nhave: %q\nwant: %q", w, want)
-				}
+				must.Contain(t, w, want, "warnings after the failover")
 			}
 		}
 		if taken == 0 {

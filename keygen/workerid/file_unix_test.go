@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -204,9 +203,7 @@ func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 		"0000.tmp with ", "orders with 1",
 		"0000.tmp with 1", "orders with 2",
 	}
-	if !slices.Equal(*seen, want) {
-		t.Errorf("have: %q\nwant: %q", *seen, want)
-	}
+	must.EqualSlices(t, *seen, want)
 }
 
 func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {

@@ -95,9 +95,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 		t.Fatalf("have: %v\nwant: a TableError without the password", err)
 	}
 	for _, want := range []string{"CREATE TABLE", "GRANT SELECT, INSERT, UPDATE ON `shardkey_worker`"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("have: %v\nwant: %s", err, want)
-		}
+		must.Contain(t, err.Error(), want, err)
 	}
 	mustExec(t, dsn, "%s", table.DDL)
 	lease, err := a.AcquireWorkerID(t.Context(), 1023)
@@ -434,9 +432,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 // docs/understand/leases.md shows the same statement as errors.
 func TestTableDDL_isInTheDocs(t *testing.T) {
 	page := must.Get(os.ReadFile("../../docs/understand/leases.md"))(t)
-	if ddl := workerid.TableDDL("`shardkey_worker`"); !strings.Contains(string(page), ddl) {
-		t.Errorf("docs/understand/leases.md lacks\n%s", ddl)
-	}
+	must.Contain(t, string(page), workerid.TableDDL("`shardkey_worker`"), "docs/understand/leases.md lacks")
 }
 
 // newFromProps returns an assigner as a rule creates it.

@@ -250,9 +250,7 @@ func TestLease_renewalsAfterFailures(t *testing.T) {
 			have = append(have, at.Sub(failing))
 		}
 		const s = time.Second
-		if want := []time.Duration{2 * s, 3 * s, 5 * s, 8 * s, 11 * s, 14 * s, 17 * s}; !slices.Equal(have, want) {
-			t.Errorf("have: %v\nwant: %v", have, want)
-		}
+		must.EqualSlices(t, have, []time.Duration{2 * s, 3 * s, 5 * s, 8 * s, 11 * s, 14 * s, 17 * s})
 	})
 }
 

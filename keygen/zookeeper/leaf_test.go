@@ -323,9 +323,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 	} {
 		values := map[string]any{"leaf.key": "orders", "leaf.zk.list": "127.0.0.1:1", c.name: c.value}
 		_, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", props(t, values))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %q\nhave: %v\nwant: an error with %q", c.name, c.value, err, c.want)
-		}
+		must.FailWith(t, err, c.want, c.name, c.value)
 	}
 	leafs.Lock()
 	defer leafs.Unlock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -136,9 +135,7 @@ func TestSession_transactionSetAgain(t *testing.T) {
 		t.Error("have: nothing is pending")
 	}
 	_, _ = s.QueryRow(t.Context(), "SELECT 1")
-	if want := []string{"SELECT 1", set}; !slices.Equal(conn.asked, want) {
-		t.Errorf("have: %q\nwant: %q", conn.asked, want)
-	}
+	must.EqualSlices(t, conn.asked, []string{"SELECT 1", set})
 	if s.TransactionBegan(); s.PendingTransaction() {
 		t.Error("have: still pending")
 	}

@@ -5,6 +5,8 @@ package must
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +36,22 @@ func Equal[T comparable](t testing.TB, have, want T, what ...any) {
 	}
 }
 
+// EqualSlices is Equal for slices.
+func EqualSlices[T comparable](t testing.TB, have, want []T, what ...any) {
+	t.Helper()
+	if !slices.Equal(have, want) {
+		t.Errorf("%shave: %v\nwant: %v", fmt.Sprintln(what...), have, want)
+	}
+}
+
+// Contain fails the test unless a string contains want. The test continues.
+func Contain(t testing.TB, have, want string, what ...any) {
+	t.Helper()
+	if !strings.Contains(have, want) {
+		t.Errorf("%shave: %s\nwant: %s", fmt.Sprintln(what...), have, want)
+	}
+}
+
 // Err returns the error of a call: must.Is(t, must.Err(db.Exec(query)), sql.ErrConnDone).
 func Err[T any](_ T, err error) error { return err }
 
@@ -50,5 +68,13 @@ func Fail(t testing.TB, err error, what ...any) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("%shave: no error", fmt.Sprintln(what...))
+	}
+}
+
+// FailWith fails the test unless there is an error whose text contains want. The test continues.
+func FailWith(t testing.TB, err error, want string, what ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%shave: %v\nwant: an error with %s", fmt.Sprintln(what...), err, want)
 	}
 }

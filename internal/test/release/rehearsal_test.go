@@ -290,9 +290,7 @@ func TestRelease_refuses(t *testing.T) {
 	head := do(t, tree, nil, "git", "rev-parse", "HEAD")
 	refuses := func(version, want string) {
 		t.Helper()
-		if _, err := runRelease(t, tree, version); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q\nhave: %v\nwant: an error with %q", version, err, want)
-		}
+		must.FailWith(t, must.Err(runRelease(t, tree, version)), want, version)
 	}
 	for _, version := range []string{"", "0.1.0", "v0.1", "v2.0.0", "v0.1.0-rc.1"} {
 		refuses(version, "expected a version such as")

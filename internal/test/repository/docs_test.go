@@ -225,9 +225,7 @@ func TestDocs_commandsExist(t *testing.T) {
 		}
 		for _, m := range target.FindAllStringSubmatch(text, -1) {
 			seen++
-			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
-				t.Errorf("%s: make has no target %s", path, m[1])
-			}
+			must.Contain(t, string(makefile), "\n"+m[1]+":", path, "make has no target", m[1])
 		}
 	}
 	if seen < 30 {

@@ -77,9 +77,7 @@ func TestModules_userOfDriver(t *testing.T) {
 		"gopkg.in/natefinch/lumberjack.v2",
 	}
 	have := listModules(t, newUserModule(t, "driver"))
-	if !slices.Equal(have, want) {
-		t.Errorf("go list -m all, %d modules\nhave: %q\nwant: %q", len(have), have, want)
-	}
+	must.EqualSlices(t, have, want, "go list -m all", len(have), "modules")
 }
 
 // newUserModule creates a module that imports a package and finds our modules in this tree,

@@ -106,9 +106,7 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 		}
 	}
 	_, err := Compile("MOD", map[string]string{"sharding-count": "2"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "shardingColumn is missing") {
-		t.Errorf("have: %v", err)
-	}
+	must.FailWith(t, err, "shardingColumn is missing")
 }
 
 // TestGene_vectors computes the shard bits of the vectors' columns, and compares them with the bits

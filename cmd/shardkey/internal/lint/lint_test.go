@@ -115,9 +115,7 @@ func TestSplit_asTheClientDoes(t *testing.T) {
 		for _, s := range linter(t, plainTable).split(c.text) {
 			have = append(have, strings.TrimSpace(c.text[s.start:s.end]))
 		}
-		if !slices.Equal(have, c.want) {
-			t.Errorf("%q\nhave: %q\nwant: %q", c.text, have, c.want)
-		}
+		must.EqualSlices(t, have, c.want, c.text)
 	}
 }
 

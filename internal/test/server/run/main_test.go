@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -61,9 +60,7 @@ func TestBackground(t *testing.T) {
 	for range 2 {
 		must.Do(t, startBackground())
 	}
-	if err := serveBackground(); err == nil || !strings.Contains(err.Error(), "already") {
-		t.Errorf("a second one\nhave: %v", err)
-	}
+	must.FailWith(t, serveBackground(), "already", "a second one")
 	addr := testserver.Redis(t)
 	if other := testserver.Redis(t); other != addr {
 		t.Errorf("servers at %s and %s\nwant: one", addr, other)
