@@ -669,9 +669,7 @@ func (c *readingCase) run(t *testing.T) {
 	conn := must(ours.Conn(ctx))(t)
 	defer conn.Close()
 	for _, query := range setup {
-		if _, err := conn.ExecContext(ctx, query); err != nil {
-			t.Fatalf("%q: %v", query, err)
-		}
+		must(conn.ExecContext(ctx, query))(t, query)
 	}
 	_, err := conn.ExecContext(ctx, c.query, c.args...)
 	if c.want == nil && !errors.Is(err, ErrUnsupportedStatement) {

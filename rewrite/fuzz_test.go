@@ -11,6 +11,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -21,10 +22,7 @@ func seeds(f *testing.F, add func(text string)) {
 	for _, c := range rewrite.GoldenCases(f) {
 		add(c.Text)
 	}
-	source, err := os.ReadFile("../driver/differential_cases_test.go")
-	if err != nil {
-		f.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("../driver/differential_cases_test.go"))(f)
 	for _, m := range regexp.MustCompile("q\\((\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)").FindAllSubmatch(source, -1) {
 		if text, err := strconv.Unquote(string(m[1])); err == nil {
 			add(text)
@@ -77,17 +75,13 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		if len(plan.Inserts) == 0 {
-			if _, err := tidb.Check(text, opts, plan); err != nil {
-				t.Fatalf("%q\npasses: %v", text, err)
-			}
+			must.Get(tidb.Check(text, opts, plan))(t, text, "passes")
 			return
 		}
 		if !sqltoken.Classify(text).MustParse() {
 			t.Fatalf("%q\nis an insert of class %d", text, sqltoken.Classify(text))
 		}
-		if _, err := checkPlan(text, opts, plan); err != nil {
-			t.Fatalf("%q %v\n%v", text, flags, err)
-		}
+		must.Get(checkPlan(text, opts, plan))(t, text, flags)
 		for i := range plan.Inserts {
 			in := &plan.Inserts[i]
 			for row := range in.Rows {

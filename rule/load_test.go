@@ -309,9 +309,7 @@ func TestConfig_printsNoSecrets(t *testing.T) {
 	const canary = "01732654417"
 	s := spi.NewSecret(canary)
 	cfg := withSecrets(s, []spi.Secret{s, s}, s)
-	if _, err := rule.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(rule.New(cfg))(t)
 	var shown bytes.Buffer
 	text, jsonText, structured := slog.NewTextHandler(&shown, nil), slog.NewJSONHandler(&shown, nil), json.NewEncoder(&shown)
 	for _, v := range []any{cfg, &cfg, cfg.Generators, cfg.Generators["uuid"], cfg.Generators["uuid"].Props, cfg.Generators["uuid"].Props["hosts"], s, &s} {

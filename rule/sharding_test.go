@@ -331,10 +331,7 @@ func TestSharding_asTheRouter(t *testing.T) {
 	for range rules {
 		rr := testrouter.RandomRule(r)
 		text := rr.Text("order_id", "{type: UUID}", "")
-		parsed, err := rule.Parse("rule.yaml", []byte(text))
-		if err != nil {
-			t.Fatalf("%s\nhave: %v", text, err)
-		}
+		parsed := must.Get(rule.Parse("rule.yaml", []byte(text)))(t, text)
 		s := parsed.Tables()[0].Sharding
 		if s.Err != nil {
 			t.Fatalf("%s\nhave: %v", text, s.Err)
@@ -374,10 +371,7 @@ func TestShard_asTheRouter(t *testing.T) {
 	for range rules {
 		rr := testrouter.RandomRule(r)
 		text := rr.Text("order_id", "{type: UUID}", "")
-		parsed, err := rule.Parse("rule.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
 		s := parsed.Tables()[0].Sharding
 		for range rows {
 			node := rr.Router.Nodes[rr.IntN(len(rr.Router.Nodes))]

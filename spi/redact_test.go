@@ -92,10 +92,7 @@ func TestRedacted_gettersErrors(t *testing.T) {
 // secrets.
 func ask(t *testing.T, values map[string]any) Props {
 	t.Helper()
-	p, err := NewProps(values, Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewProps(values, Host{}))(t)
 	p.Secret("password")
 	p.Secret("dsn")
 	p.Secrets("dsns")
@@ -110,10 +107,7 @@ func TestRedacted_nilErrorOfAType(t *testing.T) {
 
 // Bounds in the wrong order panic, also while the property isn't set.
 func TestProps_bounds(t *testing.T) {
-	p, err := NewProps(map[string]any{"set": "7", "long": "7s"}, Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewProps(map[string]any{"set": "7", "long": "7s"}, Host{}))(t)
 	for name, get := range map[string]func(){
 		"Int":          func() { _, _ = p.Int("set", 1, 100, 5) },
 		"Int, missing": func() { _, _ = p.Int("missing", 1, 100, 5) },

@@ -178,10 +178,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 					if err := g.Ready(t.Context()); err != nil {
 						t.Errorf("start %d: ready\nhave: %v\nwant: ready", i, err)
 					}
-					key, err := g.Next(t.Context())
-					if err != nil {
-						t.Fatalf("start %d\nhave: %v\nwant: a key", i, err)
-					}
+					key := must.Get(g.Next(t.Context()))(t, "start", i)
 					h := g.Health()
 					if ahead := max(2*c.Lease, c.Quarantine) - 5*time.Second; h.Clock.Ahead < ahead {
 						t.Errorf("start %d: keys are %v ahead\nwant: at least %v", i, h.Clock.Ahead, ahead)
@@ -217,9 +214,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 				ring, map[string]any{"epoch": "1999-01-01"}))(t)
 			defer g.Close()
 			for range 50 {
-				if _, err := g.Next(t.Context()); err != nil {
-					t.Fatalf("ring %d: %v", ring, err)
-				}
+				must.Get(g.Next(t.Context()))(t, "ring", ring)
 				clock.Set(clock.Off() - 2*time.Millisecond)
 			}
 		})

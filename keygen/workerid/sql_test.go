@@ -334,9 +334,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 			}
 			table := wantTableError(t, "Acquire", err)
 			mustExec(t, dsn, "%s", table.DDL)
-			if err := acquire(t, dsn); err != nil {
-				t.Errorf("after running %s\nhave: %v\nwant: a lease", table.DDL, err)
-			}
+			must.Do(t, acquire(t, dsn), "after running", table.DDL)
 		})
 	}
 }
@@ -387,9 +385,7 @@ func exec(t *testing.T, dsn string, statements ...string) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		must.Get(db.Exec(s))(t, s)
 	}
 }
 

@@ -30,9 +30,7 @@ func mockedStore(t *testing.T, keyed bool) (*sqlStore, sqlmock.Sqlmock) {
 	}
 	t.Cleanup(func() {
 		db.Close()
-		if err := mock.ExpectationsWereMet(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, mock.ExpectationsWereMet())
 	})
 	mock.MatchExpectationsInOrder(true)
 	t.Cleanup(func() { mock.ExpectClose() })
@@ -440,10 +438,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				store, clock := newFileStore(t.TempDir(), "x"), testclock.New(c.before)
 				a := assign(store, config{Clock: clock})
 				a.manual = true
-				l, err := a.acquire(t.Context(), 3)
-				if err != nil {
-					t.Fatalf("a first start: %v", err)
-				}
+				l := must.Get(a.acquire(t.Context(), 3))(t, "a first start")
 				c.then(clock, a, l)
 				if c.other {
 					r := Record{Owner: "x", ReservedUntil: a.now() + 5000, Holder: "elsewhere pid 1", Since: a.now()}
@@ -456,9 +451,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				}
 				later := assign(store, config{Clock: testclock.New(clock.Off() + month)})
 				later.manual = true
-				if _, err := later.acquire(t.Context(), 3); err != nil {
-					t.Errorf("a start a month later\nhave: %v\nwant: a worker ID", err)
-				}
+				must.Get(later.acquire(t.Context(), 3))(t, "a start a month later")
 			})
 		})
 	}

@@ -143,9 +143,7 @@ type trial struct {
 
 func (x *trial) run(t *testing.T, prepared, inTx bool) {
 	for _, query := range x.preparation() {
-		if _, err := x.plain.Exec(query); err != nil {
-			t.Fatalf("%s: %v", query, err)
-		}
+		must.Get(x.plain.Exec(query))(t, query)
 	}
 	before := x.sessionID(t)
 	var run runner = x.conn
@@ -494,9 +492,7 @@ func TestForms_galera(t *testing.T) {
 // table has one generator.
 func TestSpider_oneGenerator(t *testing.T) {
 	s := engines.StartSpider(t, 1, 2)
-	if err := s.CreateTable("ruled", "id BIGINT NOT NULL PRIMARY KEY, a INT", "HASH (id)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.CreateTable("ruled", "id BIGINT NOT NULL PRIMARY KEY, a INT", "HASH (id)"))
 	dsn := s.Heads[0].DSN() + "app"
 	ours := openRuled(t, dsn)
 	var users sync.WaitGroup

@@ -81,10 +81,7 @@ func TestRehearsal(t *testing.T) {
 	})
 	t.Run("behind runs", func(t *testing.T) {
 		program := readme.New(t, page, testserver.Database(t))
-		rule, err := os.ReadFile(filepath.Join(program.Dir, "rule.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := must.Get(os.ReadFile(filepath.Join(program.Dir, "rule.yaml")))(t)
 		lease := fmt.Sprintf("{type: REDIS, props: {addr: %q, namespace: %q}}", testserver.Redis(t), rand.Text())
 		if !bytes.Contains(rule, []byte("{type: SQL}")) {
 			t.Fatalf("have: %s\nwant: a worker-ID assigner {type: SQL}", rule)
@@ -267,10 +264,7 @@ func runProgram(t *testing.T, dir, name string, args ...string) string {
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, stderr.Bytes())
-	}
+	out := must.Get(cmd.Output())(t, name, stderr.String())
 	return string(out)
 }
 
@@ -326,7 +320,7 @@ func output(dir string, env []string, name string, args ...string) (string, erro
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out, stderr.Bytes())
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out, stderr.String())
 	}
 	return strings.TrimSuffix(string(out), "\n"), nil
 }

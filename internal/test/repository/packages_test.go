@@ -125,7 +125,7 @@ func listPackages(t *testing.T) (packages []listedPackage) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listedPackage

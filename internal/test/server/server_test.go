@@ -141,9 +141,7 @@ func open(t *testing.T, dsn string) *sql.DB {
 
 func mustExec(t *testing.T, db *sql.DB, query string) {
 	t.Helper()
-	if _, err := db.Exec(query); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.Get(db.Exec(query))(t, query)
 }
 
 func redisSay(t *testing.T, s *Server, command string) string {
@@ -162,10 +160,7 @@ func redisSay(t *testing.T, s *Server, command string) string {
 // supervise starts a supervisor that this test's requests go to.
 func supervise(t *testing.T, replaced ...*service) *Supervisor {
 	t.Helper()
-	s, err := Supervise("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Supervise(""))(t)
 	t.Cleanup(s.Close)
 	if replaced != nil {
 		s.services = replaced

@@ -54,10 +54,7 @@ func TestPlace_more(t *testing.T) {
 			name, value, _ := strings.Cut(one, "=")
 			props[name] = value
 		}
-		a, err := Compile(c.typ, props, []string{"k"})
-		if err != nil {
-			t.Fatalf("%s %s: %v", c.typ, c.props, err)
-		}
+		a := must.Get(Compile(c.typ, props, []string{"k"}))(t, c.typ, c.props)
 		names := strings.Fields(c.names)
 		v, _ := expr.Of(c.value)
 		i, err := a.Over(names, NamingOf("t", names), expr.Null).Place(v)
@@ -173,10 +170,7 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 					targets = append(targets, fmt.Sprintf("t_%d", i))
 				}
 				s := a.Over(targets, NamingOf("t", targets), class)
-				g, err := NewShardBits("x", bits, ShardBitsWay{}, s)
-				if err != nil {
-					t.Fatalf("%s %s, %d bits: %v", tt.typ, props, bits, err)
-				}
+				g := must.Get(NewShardBits("x", bits, ShardBitsWay{}, s))(t, tt.typ, props, bits, "bits")
 				for range 300 {
 					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
 						expr.OfLong(int64(int32(rnd.Uint32()))), expr.OfString(fmt.Sprint("u", rnd.IntN(9999))), expr.OfString(strconv.Itoa(rnd.IntN(9999)))}[rnd.IntN(6)]
@@ -217,10 +211,7 @@ func TestStrategy_geneWay(t *testing.T) {
 
 func newInlineStrategy(t *testing.T, expression string, class expr.Class) *Strategy {
 	t.Helper()
-	a, err := Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"}))(t)
 	return a.Over([]string{"t_0"}, Naming{}, class)
 }
 

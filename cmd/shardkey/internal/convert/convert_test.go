@@ -70,10 +70,7 @@ func TestFile_golden(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			r, err := rule.Parse("rule.yaml", out)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			r := must.Get(rule.Parse("rule.yaml", out))(t, string(out))
 			one := understood(t, r) + strings.Join(append(left, ""), "\n") + string(out)
 			have += "-- " + name + " --\n" + one
 			if one != want[name] && !*update {
@@ -279,10 +276,7 @@ func init() {
 // their places, and their sharding.
 func understood(t *testing.T, r *rule.Rule) string {
 	t.Helper()
-	live, err := r.Open(spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := must.Get(r.Open(spi.Host{}))(t)
 	defer live.Close()
 	_, text, _ := strings.Cut(live.Describe(), "\n")
 	lines := strings.Split(text, "\n")

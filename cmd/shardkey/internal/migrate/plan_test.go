@@ -63,19 +63,14 @@ func connect(t *testing.T, dsn string) *sql.Conn {
 
 func exec(t *testing.T, conn *sql.Conn, text string) {
 	t.Helper()
-	if _, err := conn.ExecContext(t.Context(), text); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	must.Get(conn.ExecContext(t.Context(), text))(t, text)
 }
 
 // one reads the first row of a query as a text.
 func one(t *testing.T, conn *sql.Conn, query string) (text string) {
 	t.Helper()
 	var list []string
-	err := schema.Rows(t.Context(), conn, query, func(row []string) { list = append(list, strings.Join(row, " ")) })
-	if err != nil {
-		t.Fatalf("%v\n%s", err, query)
-	}
+	must.Do(t, schema.Rows(t.Context(), conn, query, func(row []string) { list = append(list, strings.Join(row, " ")) }), query)
 	return strings.Join(list, "; ")
 }
 
@@ -161,10 +156,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	must.Equal(t, rows(), rowsBefore)
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	must.Do(t, os.WriteFile(file, []byte(plan.Rule), 0o600))
-	db, err := sql.Open("shardkey", dsn+"?shardkeyRule="+file)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, plan.Rule)
-	}
+	db := must.Get(sql.Open("shardkey", dsn+"?shardkeyRule="+file))(t, plan.Rule)
 	defer db.Close()
 	insert := func(query string, args ...any) int64 {
 		t.Helper()
@@ -329,10 +321,7 @@ func TestNew_dataNodes(t *testing.T) {
 			}
 			must.Equal(t, strings.Join(have, "; "), c.want)
 			// What is written is a rule that means the tables that are there.
-			parsed, err := rule.Parse("rule.yaml", []byte(r.YAML()))
-			if err != nil {
-				t.Fatalf("%v\n%s", err, r.YAML())
-			}
+			parsed := must.Get(rule.Parse("rule.yaml", []byte(r.YAML())))(t, r.YAML())
 			if len(parsed.Warnings()) > 0 {
 				t.Errorf("%v\n%s", parsed.Warnings(), r.YAML())
 			}
