@@ -341,9 +341,7 @@ func spreadTable(where, generator string) string {
 const twoAlgorithm = "  shardingAlgorithms: {two: {type: MOD, props: {sharding-count: 2}}}\n"
 
 func TestParse_stateInEachDatabase(t *testing.T) {
-	for _, c := range []struct {
-		name, text, want string
-	}{
+	for _, c := range []struct{ name, text, want string }{
 		{"a generator", oneTable(twoShards, own), `rule.yaml:8:5: key generator "g" keeps its state in the connector's own database, but the tables are in several data sources (ds_0, ds_1), and each would generate the same keys; add the property dsn with one database for all of them; own-database: yes permits it where rows never move between the databases`},
 		{"an assigner", withAssigner(twoShards, own), `rule.yaml:11:5: worker-ID assigner "cluster" keeps its state`},
 		{"any number of data sources", oneTable("ds_${*}.t_${0..3}", own), "(ds_${*})"},

@@ -381,9 +381,7 @@ func TestLease_unsureWithoutTheServersName(t *testing.T) {
 // length is used until the last note is as old as its lease.
 func TestAssigner_lengthenedTwice(t *testing.T) {
 	store, clock := newMoving(), &fixedClock{ms: start}
-	for _, c := range []struct {
-		lease, after, want time.Duration
-	}{
+	for _, c := range []struct{ lease, after, want time.Duration }{
 		{10 * time.Second, 0, 10 * time.Second},
 		{time.Minute, time.Minute, 10 * time.Second},
 		{10 * time.Minute, 30 * time.Second, 10 * time.Second},
