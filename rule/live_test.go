@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -33,40 +34,21 @@ rules:
     unused: {type: FILE, props: {path: /tmp/b}}
 `
 
+// lookup looks up the tables of a file, with the columns want, table and schema.
+func lookup(t *testing.T, live *rule.Live, file string) {
+	t.Helper()
+	for _, c := range cases.Read(t, file, 3) {
+		want, table, schema, have := c[0], c[1], c[2], ""
+		if found := live.Lookup(schema, table); found != nil {
+			have = found.Logical
+		}
+		must.Equal(t, have, want, schema, table)
+	}
+}
+
 func TestLive_lookupFindsNames(t *testing.T) {
 	g := mustOpen(t, mustParse(t, shop))
-	for _, c := range []struct{ schema, table, want string }{
-		{"", "t_order", "t_order"},
-		{"", "T_ORDER", "t_order"},
-		{"", "t_order_0", "t_order"},
-		{"", "t_order_16", ""},
-		{"", "", ""},
-		{"", "ds_0", ""},
-		// A data source isn't a schema. Every schema may have the table.
-		{"ds_0", "t_order_3", "t_order"},
-		{"anything", "t_order_3", "t_order"},
-		// If the data node has a schema, a statement's schema must be the same.
-		{"app", "t_item_1", "t_item"},
-		{"", "t_item_1", "t_item"},
-		{"other", "t_item_1", ""},
-		{"app", "t_item", "t_item"},
-		// A logical name with a schema.
-		{"app2", "t_dot", "app2.t_dot"},
-		{"", "t_dot", "app2.t_dot"},
-		{"", "app2.t_dot", "app2.t_dot"},
-		{"app3", "t_dot", ""},
-		// No key, or not in the rule.
-		{"", "t_plain", ""},
-		{"", "t_plain_1", ""},
-	} {
-		have := ""
-		if table := g.Lookup(c.schema, c.table); table != nil {
-			have = table.Logical
-		}
-		if have != c.want {
-			t.Errorf("%s.%s\nhave: %q\nwant: %q", c.schema, c.table, have, c.want)
-		}
-	}
+	lookup(t, g, "testdata/lookup.txt")
 	want := rule.Table{
 		Logical: "t_item", Column: "item_id", GeneratorName: "snowflake", GeneratorType: "SNOWFLAKE",
 		Generator: g.Generator("snowflake"), ExplicitKeys: "keep", Unlisted: "refuse", ShardGuard: "refuse",
@@ -332,30 +314,7 @@ rules:
 
 func TestLive_lookupMatchesPatterns(t *testing.T) {
 	live := mustOpen(t, mustParse(t, patterns))
-	for _, c := range []struct{ schema, table, want string }{
-		{"", "t_order", "t_order"},
-		{"", "t_order_0", "t_order"},
-		{"", "T_ORDER_007", "t_order"},
-		{"any", "t_order_12345678901234567890", "t_order"},
-		{"", "t_order_", ""},
-		{"", "t_order_1a", ""},
-		{"", "t_log_202612", "t_log"},
-		{"", "t_log_old", "t_log"},
-		{"", "t_log_202613", ""},
-		{"app", "t_x_2026_01", "t_visit"},
-		{"", "t_y_2026_31", "t_visit"},
-		{"other", "t_y_2026_31", ""},
-		{"", "t_y_2026_32", ""},
-		{"", "t_fixed_3", "t_fixed"},
-	} {
-		have := ""
-		if table := live.Lookup(c.schema, c.table); table != nil {
-			have = table.Logical
-		}
-		if have != c.want {
-			t.Errorf("%s.%s\nhave: %q\nwant: %q", c.schema, c.table, have, c.want)
-		}
-	}
+	lookup(t, live, "testdata/patterns.txt")
 	if live.Lookup("", "t_order_1") != live.Lookup("", "t_order_2") {
 		t.Error("have: two pointers for one table\nwant: one")
 	}
@@ -392,36 +351,12 @@ func TestPatterns_mustNotMeetOtherTables(t *testing.T) {
 
 func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 	live := mustOpen(t, mustParse(t, patterns))
-	for _, c := range []struct {
-		schema, table string
-		want          string // the sharded table; empty for none
-	}{
-		{"", "t_fixed_4", "t_fixed"},
-		{"any", "T_FIXED_04", "t_fixed"},
-		{"", "t_fixed-4", "t_fixed"},
-		{"", "t_fixed_2026_01", "t_fixed"},
-		{"", "t_open_1", "t_open"},
-		{"", "q_2026_q1", "t_quarter"},
-		{"", "t_log_202613", "t_log"},
-		{"", "t_visit_3", "t_visit"},
-		{"other", "t_visit_3", ""}, // a table of another schema
-		// Listed, or not similar to a listed name.
-		{"", "t_fixed_3", ""},
-		{"", "t_order_99", ""},
-		{"", "t_fixed_x", ""},
-		{"", "t_fixed_4_bak", ""},
-		{"", "q_2026_r1", ""},
-		{"", "t_keyless_1", ""},
-		{"", "", ""},
-	} {
-		have := ""
-		e := live.Unlisted(c.schema, c.table)
-		if e != nil {
+	for _, c := range cases.Read(t, "testdata/unlisted.txt", 3) {
+		want, table, schema, have := c[0], c[1], c[2], ""
+		if e := live.Unlisted(schema, table); e != nil {
 			have = e.Like.Logical
 		}
-		if have != c.want {
-			t.Errorf("%s.%s\nhave: %q\nwant: %q", c.schema, c.table, have, c.want)
-		}
+		must.Equal(t, have, want, schema, table)
 	}
 	for table, want := range map[string]string{"t_fixed_4": "refuse", "q_2026_q1": "warn", "t_open_1": "pass"} {
 		if have := live.Unlisted("", table).Like.Unlisted; have != want {

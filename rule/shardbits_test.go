@@ -100,45 +100,24 @@ func TestGene_of(t *testing.T) {
 // TestGene_properties sets gene-column and gene-bits on every kind of generator. They aren't passed
 // to its factory.
 func TestGene_properties(t *testing.T) {
-	for _, tt := range []struct {
-		generator string
-		want      string // the error; "" means 4 or 12 bits of user_id
-	}{
-		{"UNSEEN, props: {gene-column: user_id, gene-bits: 4}", ""},
-		{"UNSEEN, props: {gene-column: ' user_id ', gene-bits: ' 12 '}", ""},
-		{"UNSEEN, props: {gene.column: user_id, GENE-BITS: 4}", ""},
-		{"UNSEEN, props: {gene-column: user_id, gene-bits: 17}", "an integer in 1..16"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 17, layout: 41-4-18}", "an integer in 1..16"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 13}", "an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 0}", "an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: four}", "an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 9, layout: 41-14-8}", "an integer in 1..8"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 1, layout: 41-10-0}", "no sequence"},
-		{"SNOWFLAKE, props: {gene-column: user_id}", "gene-bits next to it, an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-bits: 4}", "gene-bits needs it"},
-		{"SNOWFLAKE, props: {gene-column: ' ', gene-bits: 4}", "gene-bits needs it"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 4, gene-colum: user_id}", "gene-colum"},
-		{"UUID, props: {gene-column: user_id, gene-bits: 4}", "int64"},
-		{"UNSEEN, props: {gene-column: ORDER_ID, gene-bits: 4}", "found the key of table \"t_order\""},
-		{"UNSEEN, props: {gene-column: t_order.user_id, gene-bits: 4}", "without its table"},
-		{"UNSEEN, props: {gene-column: '`user_id`', gene-bits: 4}", "without quotes"},
-	} {
+	for _, c := range cases.Read(t, "testdata/generators.txt", 2) {
+		want, generator := c[0], c[1]
 		r, err := rule.Parse("rule.yaml", []byte(`rules:
 - !SHARDING
   tables:
     t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: g}}
   keyGenerators:
-    g: {type: `+tt.generator+`}
+    g: {type: `+generator+`}
 `))
-		if tt.want == "" {
+		if want == "" {
 			if err != nil || r.Tables()[0].ShardBits == nil || r.Tables()[0].ShardBits.Column != "user_id" || r.Tables()[0].ShardBits.Bits%8 != 4 {
-				t.Errorf("%s\nhave: %v\nwant: the bits of user_id", tt.generator, err)
+				t.Errorf("%s\nhave: %v\nwant: the bits of user_id", generator, err)
 			}
 			continue
 		}
 		var e *rule.Error
-		if !errors.As(err, &e) || e.Line != 6 || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s\nhave: %v\nwant: %s, on line 6", tt.generator, err, tt.want)
+		if !errors.As(err, &e) || e.Line != 6 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s, on line 6", generator, err, want)
 		}
 	}
 }

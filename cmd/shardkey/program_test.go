@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
@@ -351,39 +352,10 @@ func TestDSN_forms(t *testing.T) {
 	const plainDSN = "u:p@tcp(h:1)/d"
 	t.Setenv("SOME_DSN", " "+plainDSN+"\n")
 	file := write(t, plainDSN+"\n")
-	for _, test := range []struct{ given, name, user, password, dsn string }{
-		{plainDSN, "", "u", "p", plainDSN},
-		{"ds_0=" + plainDSN, "ds_0", "u", "p", plainDSN},
-		{"ds.0-a=" + plainDSN, "ds.0-a", "u", "p", plainDSN},
-		{"库0=" + plainDSN, "库0", "u", "p", plainDSN},
-		{"env:SOME_DSN", "", "u", "p", plainDSN},
-		{"@" + file, "", "u", "p", plainDSN},
-		{"ds_0=env:SOME_DSN", "ds_0", "u", "p", plainDSN},
-		{"ds_0=@" + file, "ds_0", "u", "p", plainDSN},
-		{"/d", "", "", "", "/d"},
-		{"ds_0=/d?x=y", "ds_0", "", "", "/d?x=y"},
-		{"/d?x=y", "", "", "", "/d?x=y"},
-		// The = and the @ of passwords and parameters.
-		{"u:p@ss=w@tcp(h:1)/d?x=y", "", "u", "p@ss=w", "u:p@ss=w@tcp(h:1)/d?x=y"},
-		{"ds_0=u:p@ss=w@tcp(h:1)/d?x=y", "ds_0", "u", "p@ss=w", "u:p@ss=w@tcp(h:1)/d?x=y"},
-		{"ds_0=u:a=b=c@tcp(h:1)/d", "ds_0", "u", "a=b=c", "u:a=b=c@tcp(h:1)/d"},
-		{"u:=@tcp(h:1)/d", "", "u", "=", "u:=@tcp(h:1)/d"},
-		{"u@tcp(h:1)/d?x=env:SOME_DSN", "", "u", "", "u@tcp(h:1)/d?x=env:SOME_DSN"},
-		{"u=v:p@tcp(h:1)/d", "u", "v", "p", "v:p@tcp(h:1)/d"}, // a user u=v needs a name or a reference
-		{"x=u=v:p@tcp(h:1)/d", "x", "u=v", "p", "u=v:p@tcp(h:1)/d"},
-		{"env:p@tcp(h:1)/d", "", "env", "p", "env:p@tcp(h:1)/d"}, // no variable has such a name
-		{"u:env:X@tcp(h:1)/d", "", "u", "env:X", "u:env:X@tcp(h:1)/d"},
-		{"u:\na=b@tcp(h:1)/d", "", "u", "\na=b", "u:\na=b@tcp(h:1)/d"},
-		// Parameters of shardkey.
-		{plainDSN + "?shardkeyRule=/etc/rule.yaml&x=y&ShardkeyServer=auto", "", "u", "p", plainDSN + "?x=y"},
-		{plainDSN + "?shardkeyRule=a?b", "", "u", "p", plainDSN},
-		{"u:p?shardkeyX=1&@tcp(h:1)/d?shardkeyRule=a/b", "", "u", "p?shardkeyX=1&", "u:p?shardkeyX=1&@tcp(h:1)/d"},
-	} {
-		d, err := newProgram(nil, io.Discard, io.Discard, spi.SystemClock).database(test.given)
-		if err != nil || d.name != test.name || d.dsn != test.dsn ||
-			d.config.User != test.user || d.config.Passwd != test.password {
-			t.Errorf("%q\nhave: %q %q %v\nwant: %q %q", test.given, d.name, d.dsn, err, test.name, test.dsn)
-		}
+	for _, c := range cases.Read(t, "testdata/dsns.txt", 5) {
+		given := strings.Replace(c[4], "@file", "@"+file, 1)
+		d := must.Get(newProgram(nil, io.Discard, io.Discard, spi.SystemClock).database(given))(t, given)
+		must.EqualSlices(t, []string{d.dsn, d.name, d.config.User, d.config.Passwd}, c[:4], given)
 	}
 	for _, wrong := range []string{
 		"", "x", canary, "ds_0=", canary + "=x", "ds_0=" + canary, "u:" + canary + "@h:3306", "ds_0=u:" + canary + "@h/d",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -327,68 +328,19 @@ func TestTables_columns(t *testing.T) {
 }
 
 func TestServerOf_versionsAndComments(t *testing.T) {
-	for _, c := range []struct {
-		version, comment string
-		want             string
-		told             bool
-	}{
-		{"9.7.0", "MySQL Community Server - GPL", "mysql", true},
-		{"8.0.36", "Source distribution", "mysql", true},
-		{"8.0.36-28", "Percona Server (GPL), Release 28", "mysql", true},
-		{"8.0.45-0ubuntu0.22.04.1", "(Ubuntu)", "mysql", true},
-		{"8.0.31-google", "(Google)", "mysql", true},
-		{"10.11.14-MariaDB-0+deb12u2", "Debian 12", "mariadb", true},
-		{"11.8.3-mariadb", "mariadb.org binary distribution", "mariadb", true},
-		{"8.4.6-Vitess", "Version: 23.0.2 (Git revision  branch '') built on  by @", "vitess", true},
-		{"8.0.40", "Version: 23.0.2 (Git revision abc branch 'main') built on x", "vitess", true},
-		{"8.0.40-vitess", "", "vitess", true},
-		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", "vitess", true},
-		{"8.0.11-TiDB-v8.5.1", "TiDB Server Community Edition, MySQL 8.0 compatible", "tidb", true},
-		{"5.7.25-TDDL-5.4.19-20240927", "", "other", true},
-		{"5.5.8", "MemSQL source distribution (compatible; MySQL Enterprise & MySQL Commercial)", "other", true},
-		{"5.7.25-tddl-5.4.19", "MySQL Community Server", "other", true},
-		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", "other", true},
-		{"8.0.33", "Dolt", "other", true},
-		{"8.0.32", "", "other", false},
-		{"", "", "other", false},
-	} {
-		if have, told := serverOf(c.version, c.comment); have != c.want || told != c.told {
-			t.Errorf("%q, %q\nhave: %s %v\nwant: %s %v", c.version, c.comment, have, told, c.want, c.told)
-		}
+	for _, c := range cases.Read(t, "testdata/servers.txt", 4) {
+		have, told := serverOf(c[2], c[3])
+		must.EqualSlices(t, []string{have, fmt.Sprint(told)}, c[:2], c[2:])
 	}
 }
 
 func TestStoredTime_formsOfMySQL(t *testing.T) {
-	for text, want := range map[string]string{
-		"2026-02-03":                 "2026-02-03T00:00:00Z",
-		"2026-02-03 04:05:06":        "2026-02-03T04:05:06Z",
-		"2026-02-03T04:05:06":        "2026-02-03T04:05:06Z",
-		"2026-2-3 4:5:6":             "2026-02-03T04:05:06Z",
-		"2026/02/03":                 "2026-02-03T00:00:00Z",
-		"20260203":                   "2026-02-03T00:00:00Z",
-		"20260203040506":             "2026-02-03T04:05:06Z",
-		"260203":                     "2026-02-03T00:00:00Z",
-		"260203040506":               "2026-02-03T04:05:06Z",
-		"99-12-31":                   "1999-12-31T00:00:00Z",
-		"26-02-03 04:05":             "2026-02-03T04:05:00Z",
-		"2026-02-03 04:05:06.7":      "2026-02-03T04:05:06.7Z",
-		"2026-02-03 04:05:06.123456": "2026-02-03T04:05:06.123456Z",
-		"2026-02-03 04:05:06.":       "2026-02-03T04:05:06Z",
-		"2026-02-03 04:05.":          "2026-02-03T04:05:00Z",
-		// Only the server knows the stored values.
-		"2026-02-03 04:05:06+08:00": "", "2026-02-03 04:05:06-05:30": "", "2026-02-03T04:05:06Z": "", "2026@02^03": "", "2026/02-03": "", " 2026-02-03 ": "",
-		"2026/02/03 04.05": "", "2026-02-03  04:05": "", "2026-02-03 04": "", "2026--02-03": "", "2026-02-03 04:05.5": "", "2026-02-03 04:05:06..": "", "2026-02-03.": "", "126-02-03": "", "6-02-03": "",
-		"2026-02-30": "", "2026-13-01": "", "2026-02": "", "abc": "", "": "", "12": "", "2026-02-03 x": "", "2026-02-03 25:00:00": "", "2026-02-03 24:00:00": "",
-		"2026-02-03 23:59:60": "", "-": "", ".": "", "T": "", "2026-02-03 ": "", "20260203 04:05": "",
-	} {
-		at, ok := storedTime(text)
+	for _, c := range cases.Read(t, "testdata/times.txt", 2) {
 		have := ""
-		if ok {
+		if at, ok := storedTime(c[1]); ok {
 			have = at.Format(time.RFC3339Nano)
 		}
-		if have != want {
-			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
-		}
+		must.Equal(t, have, c[0], c[1])
 	}
 }
 

@@ -49,12 +49,7 @@ func TestPlace_more(t *testing.T) {
 		{"INLINE", "algorithm-expression=<LITERAL>t_1", "t_0 t_1 t_2 t_3", 6, "t_1"},
 		{"INLINE", "algorithm-expression=t_${k}", "t_0 t_1", strings.Repeat("x", 1000), "selects a name that does not exist"},
 	} {
-		props := map[string]string{}
-		for one := range strings.SplitSeq(c.props, ",") {
-			name, value, _ := strings.Cut(one, "=")
-			props[name] = value
-		}
-		a := must.Get(Compile(c.typ, props, []string{"k"}))(t, c.typ, c.props)
+		a := must.Get(Compile(c.typ, propsOf(c.props), []string{"k"}))(t, c.typ, c.props)
 		names := strings.Fields(c.names)
 		v, _ := expr.Of(c.value)
 		i, err := a.Over(names, NamingOf("t", names), expr.Null).Place(v)
@@ -70,36 +65,24 @@ func TestPlace_more(t *testing.T) {
 	}
 }
 
-func TestCompile_whatIsNotUnderstood(t *testing.T) {
-	for _, c := range []struct{ typ, props, prop, want string }{
-		{"CLASS_BASED", "", "", "expected the type BOUNDARY_RANGE, "},
-		{"AUTO_INTERVAL", "datetime-lower=2024-01-01 00:00:00", "", "VOLUME_RANGE, found AUTO_INTERVAL"},
-		{"COMPLEX_INLINE", "algorithm-expression=t_${k}", "", "expected the type BOUNDARY_RANGE, "},
-		{"COSID_MOD", "mod=4,logic-name-prefix=t_", "", "expected the type BOUNDARY_RANGE, "},
-		{"mod", "", "sharding-count", "sharding-count is missing"},
-		{"MOD", "sharding-count=4294967296", "sharding-count", "expected at most 2147483647"},
-		{"MOD", "sharding-count=4,start-offset=-1", "start-offset", `expected an integer of at least 0, found "-1"`},
-		{"HASH_MOD", "sharding-count=0", "sharding-count", `sharding-count: expected an integer of at least 1, found "0"`},
-		{"BOUNDARY_RANGE", "sharding-ranges=a;b", "sharding-ranges", "expected integers separated by commas"},
-		{"INTERVAL", "datetime-pattern=EEE", "datetime-pattern", "found \"EEE\""},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=2024", "datetime-upper", "datetime-upper is missing"},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=x", "datetime-lower", `found "x"`},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=2024,datetime-upper=2025,sharding-suffix-pattern=yyyy", "datetime-interval-unit", "a step of DAYS is shorter than"},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=2024,datetime-upper=2025,sharding-suffix-pattern=yyyy,datetime-interval-unit=ERAS", "datetime-interval-unit", "a step of 1 ERAS is not supported"},
-		{"INTERVAL", "datetime-pattern=yyyy-MM-dd HH:mm:ss,datetime-lower=2024-01-01 00:00:00,datetime-upper=2025-01-01 00:00:00,sharding-suffix-pattern=yyyy,datetime-interval-unit=SECONDS", "datetime-upper", "more than 65536 steps"},
-		{"INLINE", "", "algorithm-expression", "algorithm-expression is missing"},
-		{"INLINE", "algorithm-expression=<ESPRESSO>t_${k}", "algorithm-expression", "<ESPRESSO> is not supported"},
-	} {
-		props := map[string]string{}
-		for one := range strings.SplitSeq(c.props, ",") {
-			name, value, _ := strings.Cut(one, "=")
+// propsOf returns the properties of a list like "a=b,c=d".
+func propsOf(list string) map[string]string {
+	props := map[string]string{}
+	for one := range strings.SplitSeq(list, ",") {
+		if name, value, ok := strings.Cut(one, "="); ok {
 			props[name] = value
 		}
-		delete(props, "")
-		_, err := Compile(c.typ, props, []string{"k"})
+	}
+	return props
+}
+
+func TestCompile_whatIsNotUnderstood(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/errors.txt", 4) {
+		typ, props, prop, want := c[0], propsOf(c[1]), c[2], c[3]
+		_, err := Compile(typ, props, []string{"k"})
 		var e *NotUnderstoodError
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &e) || e.Prop != c.prop || !strings.Contains(e.Reason, c.want)) {
-			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", c.typ, c.props, err, c.prop, c.want)
+		if !errors.As(err, &e) || e.Prop != prop || !strings.Contains(e.Reason, want) {
+			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", typ, props, err, prop, want)
 		}
 	}
 	_, err := Compile("MOD", map[string]string{"sharding-count": "2"}, nil)
