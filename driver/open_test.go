@@ -53,47 +53,21 @@ func TestOpen_refuses(t *testing.T) {
 	defer DeregisterRule("orders")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	write(t, bad, "rules:\n- !SHARDING\n  tables: []\n")
-	for _, c := range []struct {
-		dsn, want string
-		is        error
-	}{
-		{"", "shardkey: DSN: it is empty; no sharding rule", ErrNoRule},
-		{"u:s3cr3t@tcp(h:1)/app", "add ?shardkeyRule=", ErrNoRule},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nowhere/rule.yaml", `"nowhere/rule.yaml" is neither a registered rule (registered: orders`, fs.ErrNotExist},
-		{"u:x@/?shardkeyRule=s3cr3t@tcp(h:1)/app", "it isn't shown because it contains an @", fs.ErrNotExist},
-		{"u:x@/?shardkeyRule=s3cr3t@" + strings.Repeat("h", 5000), "it isn't shown because it contains an @", nil}, // too long for a file
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, "bad.yaml:3", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "cannot load the rule", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nobody&shardkeyRul=x", "did you mean shardkeyRule?", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyVerify=maybe&shardkeyRule=x", `expected one of on, off, found "maybe"`, nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it appears twice", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?", nil},
-		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: unknown parameter", nil},
-		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name", nil},
-		{"?shardkeyRule=conf/r.yaml", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t@tcp(h:1/app?shardkeyRule=r", "network address not terminated", nil},
-		{"u:s3cr3t/app?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t/se%zzcret@tcp(h)?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t@udp/app?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t@tcp(h:1)/app?parseTime=maybe&shardkeyRule=r", "parameter parseTime: invalid bool value: maybe", nil},
-		{"u:s3cr3t@tcp(h:1)/app?loc=Asia/Tokyo&shardkeyRule=r", "parameter loc: expected no / in the value; write it as %2F", nil},
-		{"u:x@/?s3cr3t=1@tcp(h:1)/app", "contain an @", nil},
-		{"u:x@/?shardkeys3cr3t@tcp(h:1)/app?shardkeyRule=r&parseTime=s3cr3t@", "contain an @", nil},
-		{"u:x@/?shardkeys3cr3t@tcp(h:1", "contain an @", nil},
-		{"u:s3cr3t@tcp(h:1)/app?tls=nobody&shardkeyRule=r", "parameter tls: ", nil},
-		{"u:s3cr3t@tcp(h:1)/app?strict=true&shardkeyRule=r", "parameter strict: strict mode has been removed", nil},
-	} {
-		t.Run(c.dsn, func(t *testing.T) {
-			db, conn, err := Open(c.dsn)
-			if refusedDSN(t, err, c.want); db != nil || conn != nil || c.is != nil && !errors.Is(err, c.is) {
-				t.Errorf("have: %v, %v, %v\nwant: %v", db, conn, err, c.is)
+	kinds := map[string]error{"ErrNoRule": ErrNoRule, "ErrNotExist": fs.ErrNotExist}
+	for _, c := range append(testcases.Read(t, "testdata/refused.txt", 3), [][]string{
+		{"it isn't shown because it contains an @", "u:x@/?shardkeyRule=s3cr3t@" + strings.Repeat("h", 5000), ""}, // too long for a file
+		{"bad.yaml:3", "u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, ""},
+		{"cannot load the rule", "u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), ""},
+	}...) {
+		want, dsn, is := c[0], c[1], kinds[c[2]]
+		t.Run(dsn, func(t *testing.T) {
+			db, conn, err := Open(dsn)
+			if refusedDSN(t, err, want); db != nil || conn != nil || is != nil && !errors.Is(err, is) {
+				t.Errorf("have: %v, %v, %v\nwant: %v", db, conn, err, is)
 			}
-			if c.dsn != "" { // instrumenting wrappers open an empty DSN
-				_, err := sql.Open("shardkey", c.dsn)
-				refusedDSN(t, err, c.want)
+			if dsn != "" { // instrumenting wrappers open an empty DSN
+				_, err := sql.Open("shardkey", dsn)
+				refusedDSN(t, err, want)
 			}
 		})
 	}

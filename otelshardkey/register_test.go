@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/otelshardkey"
@@ -178,41 +179,10 @@ func TestRegister_whatIsCounted(t *testing.T) {
 		t.Fatal("no error")
 	}
 	points, _ := collect(t, reader)
-	const g, uuid = "shardkey.generator.name=g", "shardkey.generator.name=uuid"
-	for _, want := range []struct {
-		metric string
-		number float64
-		attrs  []string
-	}{
-		{"shardkey.keys", 3, []string{"db.collection.name=t_order", g, "db.client.connection.pool.name=rule"}},
-		{"shardkey.keys", 40, []string{"db.collection.name=t_item", g}},
-		{"shardkey.keys", 2, []string{"db.collection.name=t_token", uuid, "shardkey.generator.type=UUID"}},
-		{"shardkey.generate.errors", 1, []string{"db.collection.name=t_item"}},
-		{"shardkey.generate.errors", 0, []string{"db.collection.name=t_order"}},
-		{"shardkey.generator.healthy", 0, []string{g}},
-		{"shardkey.worker.id", 17, []string{g}},
-		{"shardkey.waits", 4, []string{g}},
-		{"shardkey.wait.time", 1.5, []string{g}},
-		{"shardkey.clock.steps", 2, []string{g}},
-		{"shardkey.clock.ahead", 0.02, []string{g}},
-		{"shardkey.lease.length", 7200, []string{g}},
-		{"shardkey.lease.renewals", 9, []string{g}},
-		{"shardkey.lease.losses", 1, []string{g}},
-		{"shardkey.segment.remaining", 70, []string{g}},
-		{"shardkey.segment.size", 100, []string{g}},
-		{"shardkey.fetches", 5, []string{g}},
-		{"shardkey.fetch.duration", 0.002, []string{g}},
-		{"shardkey.errors", 3, []string{g, "error.type=store"}},
-		{"shardkey.refused", 0, []string{"shardkey.reason=unlisted"}},
-		{"shardkey.verified", 0, []string{"shardkey.outcome=agreed"}},
-		{"shardkey.plan.cache.lookups", 0, []string{"shardkey.result=hit"}},
-		{"shardkey.statement.cache.open", 0, nil},
-		{"shardkey.rule.generation", 1, nil},
-		{"shardkey.rule.outdated", 0, nil},
-	} {
-		if have := find(t, points[want.metric], want.attrs...); have != want.number {
-			t.Errorf("%s %q\nhave: %v\nwant: %v", want.metric, want.attrs, have, want.number)
-		}
+	const g = "shardkey.generator.name=g"
+	for _, c := range cases.Read(t, "testdata/counted.txt", 3) {
+		want, metric, attrs := c[0], c[1], strings.FieldsFunc(c[2], func(r rune) bool { return r == '|' })
+		must.Equal(t, fmt.Sprint(find(t, points[metric], attrs...)), want, metric, attrs)
 	}
 	if left := find(t, points["shardkey.lease.remaining"], g); left < 3000 || left > 3600 {
 		t.Errorf("lease remaining: %v", left)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -60,37 +61,16 @@ func TestProperties_checked(t *testing.T) {
 }
 
 func TestProperties_refused(t *testing.T) {
-	overflow, prop := spi.ErrTimeOverflow, new(spi.PropError)
-	for _, tt := range []struct {
-		typ   string
-		props map[string]any
-		want  error // nil for any error
-	}{
-		{"SNOWFLAKE", map[string]any{"worker-id": "1024"}, prop},
-		{"SNOWFLAKE", map[string]any{"worker-id": "16", "layout": "js53"}, prop},
-		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "4096"}, prop},
-		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "32768", "layout": "js53"}, prop},
-		{"SNOWFLAKE", map[string]any{"max-tolerate-time-difference-milliseconds": "86400001"}, prop},
-		{"SNOWFLAKE", map[string]any{"epoch": "yesterday"}, prop},
-		{"SNOWFLAKE", map[string]any{"tick": "1ns"}, prop},
-		{"SNOWFLAKE", map[string]any{"clock-back": "ignore"}, prop},
-		{"SNOWFLAKE", map[string]any{"ring-size": "5"}, prop},
-		{"SNOWFLAKE", map[string]any{"worker-id-assigner": "cluster"}, prop},
-		{"SNOWFLAKE_RING", map[string]any{"ring-size": "1"}, prop},
-		{"SNOWFLAKE_RING", map[string]any{"ring-size": "65537"}, prop},
-		{"SNOWFLAKE", map[string]any{"layout": "42-10-12"}, nil},
-		{"SNOWFLAKE", map[string]any{"layout": "js54"}, nil},
-		{"SNOWFLAKE", map[string]any{"epoch": "1969-12-31"}, nil},
-		{"SNOWFLAKE", map[string]any{"epoch": "3000-01-01"}, nil},
-		{"SNOWFLAKE", map[string]any{"epoch": "2190-01-01"}, overflow},
-		{"SNOWFLAKE", map[string]any{"layout": "38-10-12"}, overflow},
-		{"SNOWFLAKE", map[string]any{"layout": "41-10-12", "tick": "100us"}, overflow},
-		{"SNOWFLAKE", map[string]any{"layout": "40-10-12", "epoch": "1970-01-01"}, overflow},
-	} {
-		_, err := registered(t, tt.typ, spi.Host{}, tt.props)
-		if err == nil || !strings.HasPrefix(err.Error(), "shardkey: key generator "+tt.typ+": ") ||
-			errors.As(err, new(*spi.PropError)) != (tt.want == prop) || errors.Is(err, overflow) != (tt.want == overflow) {
-			t.Errorf("%v\nhave: %v\nwant: an error as %T", tt.props, err, tt.want)
+	for _, c := range cases.Read(t, "testdata/refused.txt", 3) {
+		want, typ, props := c[0], c[1], map[string]any{}
+		for prop := range strings.SplitSeq(c[2], ",") {
+			name, value, _ := strings.Cut(prop, "=")
+			props[name] = value
+		}
+		err := must.Err(registered(t, typ, spi.Host{}, props))
+		if err == nil || !strings.HasPrefix(err.Error(), "shardkey: key generator "+typ+": ") ||
+			errors.As(err, new(*spi.PropError)) != (want == "property") || errors.Is(err, spi.ErrTimeOverflow) != (want == "overflow") {
+			t.Errorf("%v\nhave: %v\nwant: an error of kind %s", props, err, want)
 		}
 	}
 }
