@@ -53,13 +53,15 @@ func TestOpen_refuses(t *testing.T) {
 	defer DeregisterRule("orders")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	write(t, bad, "rules:\n- !SHARDING\n  tables: []\n")
-	kinds := map[string]error{"ErrNoRule": ErrNoRule, "ErrNotExist": fs.ErrNotExist}
+	kinds := map[string]error{"": nil, "ErrNoRule": ErrNoRule, "ErrNotExist": fs.ErrNotExist}
 	for _, c := range append(testcases.Read(t, "testdata/refused.txt", 3), [][]string{
 		{"it isn't shown because it contains an @", "u:x@/?shardkeyRule=s3cr3t@" + strings.Repeat("h", 5000), ""}, // too long for a file
 		{"bad.yaml:3", "u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, ""},
 		{"cannot load the rule", "u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), ""},
 	}...) {
-		want, dsn, is := c[0], c[1], kinds[c[2]]
+		want, dsn := c[0], c[1]
+		is, known := kinds[c[2]]
+		equal(t, known, true, c[2], "is known:")
 		t.Run(dsn, func(t *testing.T) {
 			db, conn, err := Open(dsn)
 			if refusedDSN(t, err, want); db != nil || conn != nil || is != nil && !errors.Is(err, is) {

@@ -35,6 +35,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		"made": strings.Replace(byUser, "USER_ID", "made", 1), "none": "actualDataNodes: ds.t_order"}
 	for _, c := range cases.Read(t, "testdata/shardbits.txt", 3) {
 		settings, algorithms, want := settings[c[0]], c[1], c[2]
+		must.Equal(t, settings != "", true, c[0], "is known:")
 		r, err := rule.Parse("rule.yaml", []byte(geneTable(settings, algorithms, fourBits)))
 		var e *rule.Error
 		have := ""
