@@ -423,28 +423,11 @@ func TestDSN_wrongUse(t *testing.T) {
 	}
 	l.Close()
 	dsn := "app:" + canary + "@tcp(" + l.Addr().String() + ")/shop" // no server listens there
-	for _, test := range []struct {
-		args   string
-		status int
-		want   string
-	}{
-		{"doctor", 2, "no database: use --dsn"},
-		{"doctor x", 2, "expected no arguments, found 1"},
-		{"doctor --dsn ds_9=$DSN", 2, `no data source "ds_9"; it has ds_0, ds_1; did you mean ds_0?`},
-		{"doctor --dsn ds_0=$DSN --dsn ds_0=$DSN", 2, "--dsn ds_0=… is given twice"},
-		{"doctor --dsn $DSN --dsn $DSN", 2, "such as --dsn ds_0=…"},
-		{"doctor --dsn env:NOT_SET_HERE", 2, "--dsn env:NOT_SET_HERE: the environment variable is not set"},
-		{"doctor --timeout 0s --dsn $DSN", 2, "above 0"},
-		{"generate --table t_order --dsn ds_9=$DSN", 2, `no data source "ds_9"`},
-		{"migrate", 2, "no database: use --dsn"},
-		{"migrate --dsn a=$DSN --dsn b=$DSN", 2, "expected one --dsn"},
-		{"migrate --dsn $DSN", 1, "cannot connect to tcp("},
-		{"init", 2, "no database: use --dsn"},
-		{"init --dsn $DSN", 1, "cannot connect to tcp("},
-	} {
-		status, stdout, stderr := runTool(t, strings.Fields(strings.ReplaceAll(test.args, "$DSN", dsn))...)
-		if status != test.status || stdout != "" || !strings.Contains(stderr, test.want) || strings.Contains(stderr, canary) {
-			t.Errorf("%s\nhave: status %d\n%s%s\nwant: status %d, %s", test.args, status, stdout, stderr, test.status, test.want)
+	for _, c := range cases.Read(t, "testdata/wronguse.txt", 3) {
+		wantStatus, want, args := c[0], c[1], c[2]
+		status, stdout, stderr := runTool(t, strings.Fields(strings.ReplaceAll(args, "$DSN", dsn))...)
+		if fmt.Sprint(status) != wantStatus || stdout != "" || !strings.Contains(stderr, want) || strings.Contains(stderr, canary) {
+			t.Errorf("%s\nhave: status %d\n%s%s\nwant: status %s, %s", args, status, stdout, stderr, wantStatus, want)
 		}
 	}
 }

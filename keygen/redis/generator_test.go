@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/snowflake"
@@ -309,26 +310,12 @@ func TestGenerator_closeAndBoxedKeys(t *testing.T) {
 }
 
 func TestProperties_refused(t *testing.T) {
-	for _, c := range []struct{ name, value, want string }{
-		{"addr", "", "host:port"},
-		{"addr", "localhost", "host:port"},
-		{"addr", "a:1,b", "host:port"},
-		{"shard-id", "4096", "0..4095"},
-		{"shard-id", "-1", "0..4095"},
-		{"db", "x", "integer"},
-		{"timeout", "3", "duration"},
-		{"tls", "", "skip-verify"},
-		{"tls-cert", "cert.pem", "tls-key"},
-		{"tls-key", "key.pem", "tls-cert"},
-		{"epoch", "2999-01-01", "before the current time"},
-		{"epoch", "1960-01-01", "from 1970 on"},
-		{"worker-id", "1", "unknown"},
-	} {
-		values := map[string]any{"addr": "127.0.0.1:1", c.name: c.value}
-		_, err := spi.NewKeyGenerator("REDIS", props(t, values))
+	for _, c := range cases.Read(t, "testdata/refused.txt", 3) {
+		name, value, want := c[0], c[1], c[2]
+		_, err := spi.NewKeyGenerator("REDIS", props(t, map[string]any{"addr": "127.0.0.1:1", name: value}))
 		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, c.name) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", c.name, c.value, err, c.want)
+		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, name) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", name, value, err, want)
 		}
 	}
 	if err := checkEpoch(time.UnixMilli(0), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil {

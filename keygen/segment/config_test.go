@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -147,31 +148,11 @@ func TestProperties_failoverGap(t *testing.T) {
 }
 
 func TestParseJDBC_addresses(t *testing.T) {
-	tests := []struct{ url, addr, db, user, tls string }{
-		{"jdbc:mysql://db:3307/leaf", "db:3307", "leaf", "", "preferred"},
-		{"jdbc:mysql://h:3306/leaf?serverTimezone=UTC&useSSL=false&characterEncoding=utf8", "h:3306", "leaf", "", "false"},
-		{"jdbc:mysql://db/leaf?autoReconnect=true&useUnicode=true&useSSL=true", "db:3306", "leaf", "", "skip-verify"},
-		{"JDBC:MySQL://[::1]:3306/leaf", "[::1]:3306", "leaf", "", "preferred"},
-		{"jdbc:mariadb://db:3306/leaf?sslMode=verify-full", "db:3306", "leaf", "", "true"},
-		{"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&useSSL=false", "db:3306", "leaf", "", "true"},
-		{"jdbc:mysql://db/leaf?useSSL=yes&verifyServerCertificate=YES", "db:3306", "leaf", "", "true"},
-		{"jdbc:mysql://db/leaf?useSSL=Yes&verifyServerCertificate=no", "db:3306", "leaf", "", "skip-verify"},
-		{"jdbc:mysql://db/leaf?requireSSL=yes", "db:3306", "leaf", "", "skip-verify"},
-		{"jdbc:mysql://db/leaf?user=u&password=p@ss", "db:3306", "leaf", "u", "preferred"},
-		{"jdbc:mysql://u:p%40ss@db/leaf", "db:3306", "leaf", "u", "preferred"},
-		{"jdbc:mysql://db/l%C3%A9af", "db:3306", "léaf", "", "preferred"},
-		{"jdbc:mysql://db", "db:3306", "", "", "preferred"},
-	}
-	for _, tt := range tests {
-		cfg, err := parseJDBC(tt.url)
-		if err != nil {
-			t.Errorf("%s: %v", tt.url, err)
-			continue
-		}
-		have := tt
-		have.addr, have.db, have.user, have.tls = cfg.Addr, cfg.DBName, cfg.User, cfg.TLSConfig
-		if have != tt || tt.user != "" && cfg.Passwd != "p@ss" {
-			t.Errorf("\nhave: %+v, password %s\nwant: %+v", have, cfg.Passwd, tt)
+	for _, c := range cases.Read(t, "testdata/jdbc.txt", 5) {
+		cfg := must.Get(parseJDBC(c[4]))(t, c[4])
+		must.EqualSlices(t, []string{cfg.Addr, cfg.DBName, cfg.User, cfg.TLSConfig}, c[:4], c[4])
+		if cfg.User != "" {
+			must.Equal(t, cfg.Passwd, "p@ss", c[4])
 		}
 	}
 }
