@@ -60,8 +60,7 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	for _, table := range tables {
 		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: id, keyGeneratorName: strict}}\n", table)
 	}
-	r := mustParseRule(t, b.String())
-	return r
+	return mustParseRule(t, b.String())
 }
 
 // TestConnector_ruleReplacedWhileInUse replaces the rule while 64 goroutines insert, directly and

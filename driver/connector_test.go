@@ -21,8 +21,7 @@ import (
 
 func mustConnector(t *testing.T, base driver.Connector, r *rule.Rule) *Connector {
 	t.Helper()
-	c := must(NewConnector(base, r))(t)
-	return c
+	return must(NewConnector(base, r))(t)
 }
 
 // liveOf checks the number of open generators with a tag.
@@ -286,15 +285,13 @@ func shardDSN(i int, path string) string {
 
 func openShard(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db := must(sql.Open("shardkey", dsn))(t)
-	return db
+	return must(sql.Open("shardkey", dsn))(t)
 }
 
 // records lists the worker IDs in a FILE store.
 func records(t *testing.T, dir string) []string {
 	t.Helper()
-	files := must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
-	return files
+	return must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
 }
 
 func nextKey(t *testing.T, db *sql.DB) int64 {

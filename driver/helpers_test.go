@@ -63,8 +63,7 @@ func mustExec(t testing.TB, on interface {
 }, query string, args ...any,
 ) sql.Result {
 	t.Helper()
-	res := must(on.ExecContext(context.Background(), query, args...))(t, query)
-	return res
+	return must(on.ExecContext(context.Background(), query, args...))(t, query)
 }
 
 // statementCase is a statement with arguments, and its outcome.

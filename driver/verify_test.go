@@ -171,9 +171,7 @@ func TestVersion_fromBuildInfo(t *testing.T) {
 		"the main module's own commit": {debug.BuildInfo{Main: debug.Module{Path: "github.com/shardkey/shardkeys"}, Deps: dep("", nil), Settings: vcs}, "(devel)"},
 		"nothing is recorded":          {debug.BuildInfo{}, "(devel)"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			equal(t, versionOf(&c.info), c.want)
-		})
+		t.Run(name, func(t *testing.T) { equal(t, versionOf(&c.info), c.want) })
 	}
 	if Version() == "" {
 		t.Error("Version returns nothing")

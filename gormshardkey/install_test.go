@@ -118,8 +118,7 @@ func TestInstall_databaseThatDoesNotOpen(t *testing.T) {
 // noCallbacks opens a database whose dialector registers none.
 func noCallbacks(t *testing.T) *gorm.DB {
 	t.Helper()
-	db := must.Get(gorm.Open(nil, &gorm.Config{Logger: logger.Discard}))(t)
-	return db
+	return must.Get(gorm.Open(nil, &gorm.Config{Logger: logger.Discard}))(t)
 }
 
 // Callbacks of others stay where they are, whether they come before the plugin or

@@ -153,8 +153,7 @@ func TestParse_encodings(t *testing.T) {
 
 func mustParse(t testing.TB, yaml string) *rule.Rule {
 	t.Helper()
-	r := must.Get(rule.Parse("rule.yaml", []byte(yaml)))(t)
-	return r
+	return must.Get(rule.Parse("rule.yaml", []byte(yaml)))(t)
 }
 
 func mustOpen(t testing.TB, r *rule.Rule) *rule.Live {

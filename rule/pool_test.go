@@ -18,8 +18,7 @@ import (
 // opened opens a rule for a data source. The test closes it.
 func opened(t *testing.T, r *rule.Rule, host spi.Host) *rule.Live {
 	t.Helper()
-	l := must.Get(r.Open(host))(t)
-	return l
+	return must.Get(r.Open(host))(t)
 }
 
 func mustClose(t *testing.T, lives ...*rule.Live) {
@@ -39,8 +38,7 @@ func writeRule(t *testing.T, path, text string) *rule.Rule {
 
 func mustLoad(t *testing.T, path string) *rule.Rule {
 	t.Helper()
-	r := must.Get(rule.Load(path))(t)
-	return r
+	return must.Get(rule.Load(path))(t)
 }
 
 // oneTable returns a rule with one table and one generator.
@@ -411,8 +409,7 @@ func TestOpen_oneRuleForTwoDatabasesRenamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	load := func(text string) *rule.Rule {
 		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
-		r := must.Get(rule.Load(file))(t)
-		return r
+		return must.Get(rule.Load(file))(t)
 	}
 	text := withAssigner("t_${0..3}", own)
 	first := opened(t, load(text), spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")})

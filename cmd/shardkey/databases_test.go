@@ -45,8 +45,7 @@ func execute(t *testing.T, dsn, text string) {
 
 func parsed(t *testing.T, dsn string) *mysql.Config {
 	t.Helper()
-	cfg := must.Get(mysql.ParseDSN(dsn))(t)
-	return cfg
+	return must.Get(mysql.ParseDSN(dsn))(t)
 }
 
 // shop returns a database with the tables of the shop.

@@ -33,8 +33,7 @@ func openStore(t testing.TB, values map[string]any, namespace string) *store {
 
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
-	return p
+	return must.Get(spi.NewProps(values, spi.Host{}))(t)
 }
 
 func client(t testing.TB, addr string) *clientv3.Client {

@@ -27,8 +27,7 @@ import (
 // props returns the properties of a test's generator or assigner.
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p := must.Get(spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)}))(t)
-	return p
+	return must.Get(spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)}))(t)
 }
 
 // unique returns a namespace that no other test uses, on a server that may be reused.
@@ -61,8 +60,7 @@ func values(pairs ...any) map[string]any {
 func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator {
 	t.Helper()
 	p := must.Get(spi.NewProps(values, spi.Host{Clock: clock}))(t)
-	g := must.Get(newGenerator(p))(t)
-	return g
+	return must.Get(newGenerator(p))(t)
 }
 
 func client(t testing.TB, addr string) *goredis.Client {
@@ -81,8 +79,7 @@ func makeKeys(t testing.TB, g *generator, n int) ([]int64, error) {
 
 func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
-	keys := must.Get(makeKeys(t, g, n))(t)
-	return keys
+	return must.Get(makeKeys(t, g, n))(t)
 }
 
 func wantApart(t testing.TB, keys []int64) {

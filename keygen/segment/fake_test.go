@@ -206,8 +206,7 @@ func generate(ctx context.Context, g *generator, n int) ([]int64, error) {
 
 func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
-	keys := must.Get(generate(t.Context(), g, n))(t)
-	return keys
+	return must.Get(generate(t.Context(), g, n))(t)
 }
 
 func mustKey(t testing.TB, g *generator) int64 { t.Helper(); return mustKeys(t, g, 1)[0] }

@@ -207,9 +207,7 @@ func mustNew(t testing.TB, cfg config) *generator {
 	cfg.ClockBack, cfg.RingSize = cmp.Or(cfg.ClockBack, clockBackWait), cmp.Or(cfg.RingSize, 1)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	g := newGenerator(cfg)
-	t.Cleanup(func() {
-		must.Do(t, g.Close(), "Close")
-	})
+	t.Cleanup(func() { must.Do(t, g.Close(), "Close") })
 	return g
 }
 
@@ -230,8 +228,7 @@ func (g *generator) Next(ctx context.Context) (int64, error) {
 // partsOf decodes a generator's key.
 func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 	t.Helper()
-	parts := must.Get(g.DecodeKey(key))(t)
-	return parts
+	return must.Get(g.DecodeKey(key))(t)
 }
 
 // compose returns the key that [Decode] decodes to these parts.

@@ -227,9 +227,7 @@ func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 		defer cancel()
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			must.Is(t, must.Err(g.Next(ctx)), context.DeadlineExceeded)
-		})
+		wg.Go(func() { must.Is(t, must.Err(g.Next(ctx)), context.DeadlineExceeded) })
 		synctest.Wait()
 		for range 10 {
 			wg.Go(func() { mustKeys(t, g, 1) })

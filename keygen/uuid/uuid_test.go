@@ -48,8 +48,7 @@ func newUUID(c spi.Clock, pairs ...string) (*generator, error) {
 
 func mustNew(t testing.TB, c spi.Clock, pairs ...string) *generator {
 	t.Helper()
-	g := must.Get(newUUID(c, pairs...))(t)
-	return g
+	return must.Get(newUUID(c, pairs...))(t)
 }
 
 func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {

@@ -36,8 +36,7 @@ func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workeri
 
 func mustAcquire(t *testing.T, a *workerid.Assigner, maxWorkerID int64) spi.WorkerIDLease {
 	t.Helper()
-	l := must.Get(a.AcquireWorkerID(t.Context(), maxWorkerID))(t)
-	return l
+	return must.Get(a.AcquireWorkerID(t.Context(), maxWorkerID))(t)
 }
 
 func nowMS() int64 { return time.Now().UnixMilli() }

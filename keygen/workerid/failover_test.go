@@ -55,8 +55,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		f := newFailoverStores(t)
 		start := func() *lease {
 			t.Helper()
-			l := must.Get(f.assigner(config{}).acquire(t.Context(), workers-1))(t)
-			return l
+			return must.Get(f.assigner(config{}).acquire(t.Context(), workers-1))(t)
 		}
 		start() // known by both servers
 		time.Sleep(20 * time.Second)

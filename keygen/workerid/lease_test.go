@@ -421,8 +421,7 @@ func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Sno
 
 func mustKey(t *testing.T, g workerid.Snowflake) int64 {
 	t.Helper()
-	key := must.Get(g.Next(context.Background()))(t)
-	return key
+	return must.Get(g.Next(context.Background()))(t)
 }
 
 // A clock that stepped back needs no new reservation, but the renewal still checks the lease.

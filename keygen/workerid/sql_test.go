@@ -435,8 +435,7 @@ func TestTableDDL_isInTheDocs(t *testing.T) {
 func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDAssigner {
 	t.Helper()
 	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
-	a := must.Get(spi.NewWorkerIDAssigner(typ, p))(t)
-	return a
+	return must.Get(spi.NewWorkerIDAssigner(typ, p))(t)
 }
 
 // List creates no directory.

@@ -53,8 +53,7 @@ func makeKeys(t testing.TB, l *leaf, n int) ([]int64, error) {
 
 func mustKeys(t testing.TB, l *leaf, n int) []int64 {
 	t.Helper()
-	keys := must.Get(makeKeys(t, l, n))(t)
-	return keys
+	return must.Get(makeKeys(t, l, n))(t)
 }
 
 // wantNoID checks that a generator gets no worker ID for a reason.

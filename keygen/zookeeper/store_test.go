@@ -58,8 +58,7 @@ func mustCreate(t testing.TB, c *zk.Conn, path, data string) {
 
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
-	return p
+	return must.Get(spi.NewProps(values, spi.Host{}))(t)
 }
 
 func TestStore_conforms(t *testing.T) {

@@ -140,8 +140,7 @@ func mustRun(t *testing.T, dsn string, statements ...string) {
 
 func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
 	t.Helper()
-	res := must.Get(db.Exec(query, args...))(t, query)
-	return res
+	return must.Get(db.Exec(query, args...))(t, query)
 }
 
 // count returns the number that a query returns.
@@ -209,6 +208,5 @@ rules:
 
 func mustParse(t *testing.T, name, text string) *rule.Rule {
 	t.Helper()
-	r := must.Get(rule.Parse(name+".yaml", []byte(text)))(t)
-	return r
+	return must.Get(rule.Parse(name+".yaml", []byte(text)))(t)
 }

@@ -180,8 +180,7 @@ func runGo(t *testing.T, dir string, env []string, args ...string) []byte {
 	cmd.Env = append(append(os.Environ(), "GOWORK="+workspace), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out := must.Get(cmd.Output())(t, "in", dir, "go", strings.Join(args, " "), stderr.String())
-	return out
+	return must.Get(cmd.Output())(t, "in", dir, "go", strings.Join(args, " "), stderr.String())
 }
 
 // touchSources reads every source file. The go command doesn't see the files that child processes
