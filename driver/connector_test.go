@@ -102,7 +102,7 @@ func TestConnector_lookupFollowsTheRule(t *testing.T) {
 	if table := c.Lookup("", "T"); table == nil || table.Column != "id" {
 		t.Errorf("t: %+v", table)
 	}
-	equal(t, c.Lookup("", "u"), nil, "u, which has no rule", "v")
+	equal(t, c.Lookup("", "u"), nil, "u, which has no rule")
 	noError(t, c.SetRule(taggedRule(t, "u", 6)))
 	if c.Lookup("", "t") != nil || c.Lookup("any", "u") == nil {
 		t.Error("Lookup goes by the rule that was replaced")

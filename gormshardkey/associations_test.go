@@ -43,7 +43,7 @@ func (w *world) joined(t *testing.T, order, tag int64) {
 	t.Helper()
 	var n int
 	must.Do(t, w.plain.QueryRow("SELECT COUNT(*) FROM order_tags WHERE order_id = ? AND tag_id = ?", order, tag).Scan(&n))
-	must.Equal(t, n, 1, "order", order, "and tag", tag, "are joined", "times")
+	must.Equal(t, n, 1, "order", order, "and tag", tag, "are joined")
 }
 
 func newFamily() []Order {

@@ -109,7 +109,7 @@ func TestProperties_session(t *testing.T) {
 	for timeout, want := range map[time.Duration]int64{
 		time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 2 * time.Second: 2, 1<<63 - 1: 31536000,
 	} {
-		must.Equal(t, lockWait(timeout), want, "a timeout of", timeout, "s", "s")
+		must.Equal(t, lockWait(timeout), want, "lock wait for a timeout of", timeout)
 	}
 }
 

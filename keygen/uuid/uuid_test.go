@@ -168,7 +168,7 @@ func TestVersion7_time(t *testing.T) {
 	}
 	u := uuid.MustParse(mustKeys(t, mustNew(t, &clock{someTime}, "version", "7"), 1)[0].(string))
 	sec, ns := u.Time().UnixTime()
-	must.Equal(t, time.Unix(sec, ns).UnixMilli(), someTime.UnixMilli(), "ms", "ms")
+	must.Equal(t, time.Unix(sec, ns).UnixMilli(), someTime.UnixMilli(), "ms")
 }
 
 func TestGenerator_unique(t *testing.T) {

@@ -506,7 +506,7 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 		}
 		must.Do(t, holder.Close())
 		mustKey(t, waiting)
-		must.Equal(t, *waiting.Health().WorkerID, held, "worker ID", "which has become free")
+		must.Equal(t, *waiting.Health().WorkerID, held, "the worker ID that has become free")
 	})
 }
 

@@ -149,7 +149,7 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	if err != nil || parts.WorkerID != 2 || time.Since(parts.Time).Abs() > time.Minute {
 		t.Errorf("the key\nhave: %+v, %v\nwant: worker 2, now", parts, err)
 	}
-	must.Equal(t, key, (parts.Time.UnixMilli()-1288834974657)<<22|2<<12|parts.Sequence, "the key", "Leaf's layout")
+	must.Equal(t, key, (parts.Time.UnixMilli()-1288834974657)<<22|2<<12|parts.Sequence, "the key in Leaf's layout")
 	path := forever + "/10.1.2.3:8082-0000000002"
 	if r := leafReads(t, c, path); r.IP != "10.1.2.3" || r.Port != "8082" || r.Timestamp <= parts.Time.UnixMilli() {
 		t.Errorf("what Leaf reads while we run\nhave: %+v\nwant: a time after the keys'", r)

@@ -216,7 +216,7 @@ func TestChangelog(t *testing.T) {
 		}
 		dates = append(dates, m[2])
 	}
-	must.Equal(t, newest, version, "the modules require", "as the last version")
+	must.Equal(t, newest, version, "the version that the modules require")
 	if slices.Reverse(dates); !slices.IsSorted(dates) {
 		t.Errorf("have: the dates %v\nwant: the last one first", dates)
 	}
