@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,16 @@ import (
 	"testing"
 	"time"
 
+	bwmarrin "github.com/bwmarrin/snowflake"
+	godruoyi "github.com/godruoyi/go-snowflake"
+	gofrs "github.com/gofrs/uuid/v5"
+	google "github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+	"github.com/sony/sonyflake/v2"
+
+	_ "github.com/shardkey/shardkey/keygen/snowflake"
+	_ "github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -121,3 +132,137 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 }
+
+// subject is a generator to measure.
+type subject struct {
+	name string
+	open open
+}
+
+// open opens a generator. next generates a key, and is safe for concurrent use. done closes the
+// generator.
+type open = func() (next func() error, done func(), err error)
+
+// wide is the layout for measurements below saturation.
+const wide = "40-1-22"
+
+// snowflakes are the generators of integer keys, below saturation.
+var snowflakes = []subject{
+	{"bwmarrin/snowflake", openBwmarrin(1, 22)},
+	{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id": "1"})},
+	{"shardkey SNOWFLAKE, leased",
+		openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
+	{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"layout": wide, "worker-id": "0"})},
+	{"sony/sonyflake v2", openSonyflake(22, 1)},
+}
+
+// saturated are the generators with layout 41-10-12, at most 4,096 keys per millisecond.
+var saturated = []subject{
+	{"bwmarrin/snowflake", openBwmarrin(10, 12)},
+	{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"worker-id": "2"})},
+	{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"worker-id-assigner": "leases"})},
+	{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"worker-id": "3"})},
+	{"sony/sonyflake v2", openSonyflake(12, 10)},
+	{"godruoyi/go-snowflake", openGodruoyi},
+}
+
+// random are the generators of UUIDs and similar keys.
+var random = []subject{
+	{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
+	{"google/uuid v4, pool", openGooglePool},
+	{"google/uuid v7", plain(func() error { _, err := google.NewV7(); return err })},
+	{"shardkey UUID v4", openShardkey("UUID", props{"version": "4"})},
+	{"shardkey UUID v7", openShardkey("UUID", props{"version": "7"})},
+	{"gofrs/uuid v4", plain(func() error { _, err := gofrs.NewV4(); return err })},
+	{"gofrs/uuid v7", plain(func() error { _, err := gofrs.NewV7(); return err })},
+	{"oklog/ulid", plain(func() error { ulid.Make(); return nil })},
+	{"rs/xid", plain(func() error { xid.New(); return nil })},
+}
+
+func plain(next func() error) open {
+	return func() (func() error, func(), error) { return next, func() {}, nil }
+}
+
+type props = map[string]any
+
+// newGenerator returns a generator of a registered type, with leases as its assigner.
+func newGenerator(typ string, values props) (spi.KeyGenerator, error) {
+	host := spi.Host{WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return leases{}, nil }}
+	p, err := spi.NewProps(values, host)
+	if err != nil {
+		return nil, err
+	}
+	return spi.NewKeyGenerator(typ, p)
+}
+
+// openShardkey returns an open function that generates keys one by one: integers into an array,
+// others as values.
+func openShardkey(typ string, values props) open {
+	return func() (func() error, func(), error) {
+		g, err := newGenerator(typ, values)
+		if err != nil {
+			return nil, nil, err
+		}
+		ints, ok := g.(spi.Int64KeyGenerator)
+		if !ok {
+			next := func() error {
+				_, err := g.GenerateKeys(context.Background(), spi.Column{}, 1)
+				return err
+			}
+			return next, func() {}, nil
+		}
+		next := func() error {
+			var key [1]int64
+			return ints.GenerateInt64Keys(context.Background(), spi.Column{}, key[:])
+		}
+		return next, func() { _ = g.(io.Closer).Close() }, nil
+	}
+}
+
+func openBwmarrin(nodeBits, stepBits uint8) open {
+	return func() (func() error, func(), error) {
+		bwmarrin.NodeBits, bwmarrin.StepBits = nodeBits, stepBits
+		node, err := bwmarrin.NewNode(1)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func() error { node.Generate(); return nil }, func() {}, nil
+	}
+}
+
+func openSonyflake(sequence, machine int) open {
+	return func() (func() error, func(), error) {
+		sf, err := sonyflake.New(sonyflake.Settings{
+			BitsSequence: sequence, BitsMachineID: machine, TimeUnit: time.Millisecond,
+			MachineID: func() (int, error) { return 1, nil },
+		})
+		return func() error { _, err := sf.NextID(); return err }, func() {}, err
+	}
+}
+
+func openGodruoyi() (func() error, func(), error) {
+	godruoyi.SetMachineID(1)
+	return func() error { _, err := godruoyi.NextID(); return err }, func() {}, nil
+}
+
+func openGooglePool() (func() error, func(), error) {
+	google.EnableRandPool()
+	return func() error { _, err := google.NewRandom(); return err }, google.DisableRandPool, nil
+}
+
+// leases is an assigner without a store. It grants worker ID 1 for a day, so that benchmarks
+// include the check of the lease's limit.
+type leases struct{}
+
+func (leases) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
+	return lease(time.Now().Add(24 * time.Hour).UnixMilli()), nil
+}
+
+type lease int64
+
+func (lease) WorkerID() int64 { return 1 }
+func (lease) Floor() int64    { return 0 }
+func (l lease) Limit() int64  { return int64(l) }
+
+func (lease) Renew(context.Context, int64) error   { return errors.New("not in a benchmark") }
+func (lease) Release(context.Context, int64) error { return nil }

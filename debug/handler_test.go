@@ -17,6 +17,7 @@ import (
 
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -71,14 +72,8 @@ func TestHandler_methods(t *testing.T) {
 	s := httptest.NewServer(debug.Handler(newWorld(t).connector))
 	defer s.Close()
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"} {
-		r, err := http.NewRequest(method, s.URL+"/?key=1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(method, s.URL+"/?key=1", nil))(t)
+		w := must.Get(http.DefaultClient.Do(r))(t)
 		_ = w.Body.Close()
 		switch {
 		case method == "GET" || method == "HEAD":
@@ -97,16 +92,12 @@ func TestHandler_headers(t *testing.T) {
 		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 	} {
-		if have := header.Get(name); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", name, have, want)
-		}
+		must.Equal(t, header.Get(name), want, name)
 	}
 	policy := header.Get("Content-Security-Policy")
 	closed := []string{"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"}
 	for _, want := range closed {
-		if !strings.Contains(policy, want) {
-			t.Errorf("have: %s\nwant: %s", policy, want)
-		}
+		must.Contain(t, policy, want)
 	}
 	for _, open := range []string{"unsafe", "script-src", "http:", "*"} {
 		if strings.Contains(policy, open) {
@@ -121,9 +112,7 @@ func TestHandler_badParameters(t *testing.T) {
 		t.Errorf("unknown format: %d %s", w.Code, w.Body)
 	}
 	for _, number := range []string{"0", "-1", "2", "x", "99999999999999999999"} {
-		if w := get(t, h, "connector", number, "key", "1"); w.Code != 200 {
-			t.Errorf("connector %s: %d", number, w.Code)
-		}
+		must.Equal(t, get(t, h, "connector", number, "key", "1").Code, 200, "connector", number)
 	}
 }
 
@@ -133,9 +122,7 @@ func TestHandler_longForm(t *testing.T) {
 	const longest = 64 << 10
 	for _, name := range []string{"statement", "key"} {
 		for n, want := range map[int]int{longest: http.StatusOK, longest + 1: http.StatusRequestURITooLong} {
-			if w := get(t, h, name, strings.Repeat("1", n-len(name)-1)); w.Code != want {
-				t.Errorf("%s of %d bytes\nhave: %d\nwant: %d", name, n, w.Code, want)
-			}
+			must.Equal(t, get(t, h, name, strings.Repeat("1", n-len(name)-1)).Code, want, name, "of", n, "bytes")
 		}
 	}
 }
@@ -199,9 +186,7 @@ func TestHandler_state(t *testing.T) {
 				if p.State != c.state || p.Connectors[0].State != c.state || message != c.message {
 					t.Errorf("have: %s: %s\nwant: %s: %s", p.State, message, c.state, c.message)
 				}
-				if html := get(t, h).Body.String(); !strings.Contains(html, `class="`+c.state+`"><b>`+c.state+`</b>`) {
-					t.Error("the page does not show it")
-				}
+				must.Contain(t, get(t, h).Body.String(), `class="`+c.state+`"><b>`+c.state+`</b>`, "the page does not show it")
 			})
 		})
 	}
@@ -212,9 +197,7 @@ func TestHandler_reloadError(t *testing.T) {
 	write := func(generator string) {
 		content := "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}\n" +
 			"  keyGenerators:\n    g: {type: " + generator + "}\n"
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	write("UUID")
 	synctest.Test(t, func(t *testing.T) {
@@ -279,10 +262,7 @@ func TestHandler_showsNoSecrets(t *testing.T) {
 func TestHandler_decode(t *testing.T) {
 	w := newWorld(t)
 	h := debug.Handler(w.connector)
-	keys, err := w.connector.NextKeys(t.Context(), "t_user", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(w.connector.NextKeys(t.Context(), "t_user", 1))(t)
 	key := keys[0].(int64)
 	by := getJSON(t, h, "key", fmt.Sprintf(" %d ", key)).Decoded
 	if len(by) != 1 || by[0].Generator != "snowflake" || by[0].Parts.WorkerID != 6 || by[0].Parts.Layout != "41-10-12" ||
@@ -298,9 +278,7 @@ func TestHandler_decode(t *testing.T) {
 		"9223372036854775808":                  "<b>error</b> expected",
 		"1e5":                                  "<b>error</b> expected",
 	} {
-		if body := get(t, h, "key", key).Body.String(); !strings.Contains(body, want) {
-			t.Errorf("%s: the page has no %s", key, want)
-		}
+		must.Contain(t, get(t, h, "key", key).Body.String(), want, key, "the page has no")
 	}
 }
 
@@ -352,12 +330,8 @@ func TestHandler_severalConnectors(t *testing.T) {
 		t.Errorf("%+v", p.Plan)
 	}
 	body := get(t, h, "connector", "2", "key", "1").Body.String()
-	if !strings.Contains(body, `<option value="2" selected>`) {
-		t.Error("the second connector is not selected")
-	}
-	if err := one.connector.SetRule(two.connector.Rule()); err != nil {
-		t.Fatal(err)
-	}
+	must.Contain(t, body, `<option value="2" selected>`, "the second connector is not selected")
+	must.Do(t, one.connector.SetRule(two.connector.Rule()))
 	p := getJSON(t, h, "statement", statement)
 	if p.Plan.Outcome != "filled" || p.Connectors[0].Stats.Tables[0].Table != "t_bill" {
 		t.Errorf("with another rule: %+v", p)
@@ -372,9 +346,7 @@ func TestHandler_manyTables(t *testing.T) {
 	}
 	c := connect(t, config)
 	for table, n := range map[string]int{"t4321_x": 9, "t3_x": 5} {
-		if _, err := c.NextKeys(t.Context(), table, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.NextKeys(t.Context(), table, n))(t)
 	}
 	body := get(t, debug.Handler(c)).Body.String()
 	if len(body) > 200_000 || !strings.Contains(body, "and 4800 more tables") {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	shardkey "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -73,15 +74,9 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 // connect returns a connector for a rule.
 func connect(t testing.TB, config rule.Config) *shardkey.Connector {
 	t.Helper()
-	r, err := rule.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := shardkey.NewConnector(base{}, r, shardkey.Config{Server: "other"},
-		shardkey.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.New(config))(t)
+	c := must.Get(shardkey.NewConnector(base{}, r, shardkey.Config{Server: "other"},
+		shardkey.WithLogger(slog.New(slog.DiscardHandler))))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/doctor"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -83,10 +84,7 @@ func TestExamine_states(t *testing.T) {
 				change = lease + change
 			}
 			run(t, server.DSN(), "SET SESSION sql_mode = DEFAULT; CREATE DATABASE "+db+"; USE "+db+";"+healthy+change)
-			cfg, err := mysql.ParseDSN(server.DSN())
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(mysql.ParseDSN(server.DSN()))(t)
 			cfg.DBName = db
 			found := examine(t, c.rule, cfg.FormatDSN())
 			if c.want == "" {
@@ -120,15 +118,10 @@ func TestExamine_states(t *testing.T) {
 // user makes a user with these rights on a database and returns a DSN with it.
 func user(t *testing.T, dsn string, grants ...string) string {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	name := "u" + cfg.DBName[len(cfg.DBName)-15:] // MySQL 5.6 takes 16 characters
 	run(t, dsn, "CREATE USER "+name+" IDENTIFIED BY 'secret-word'")
-	t.Cleanup(func() {
-		run(t, dsn, "DROP USER "+name)
-	})
+	t.Cleanup(func() { run(t, dsn, "DROP USER "+name) })
 	for _, g := range grants {
 		run(t, dsn, strings.NewReplacer("DB", cfg.DBName, "USER", name).Replace(g))
 	}
@@ -218,31 +211,20 @@ func TestExamine_onlyReads(t *testing.T) {
 	server := testserver.StartSQL(t)
 	run(t, server.DSN(), "CREATE DATABASE d; USE d;"+healthy+"ALTER TABLE t_order_1 MODIFY order_id INT NOT NULL AUTO_INCREMENT;"+
 		"SET GLOBAL log_output = 'TABLE'; TRUNCATE mysql.general_log; SET GLOBAL general_log = 1")
-	cfg, err := mysql.ParseDSN(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(server.DSN()))(t)
 	cfg.DBName = "d"
 	for _, text := range []string{leased(""), ruleOf(segments), ruleOf(tickets)} {
 		examine(t, text, cfg.FormatDSN())
 	}
 	run(t, server.DSN(), "SET GLOBAL general_log = 0")
-	db, err := sql.Open("mysql", server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", server.DSN()))(t)
 	defer db.Close()
-	rows, err := db.Query("SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(db.Query("SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')"))(t)
 	defer rows.Close()
 	seen := 0
 	for rows.Next() {
 		var command, text string
-		if err := rows.Scan(&command, &text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&command, &text))
 		if seen++; !reads.MatchString(text) && !strings.Contains(text, "general_log") {
 			t.Errorf("sent: %s", text)
 		}
@@ -260,10 +242,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 	run(t, a, healthy)
 	text := strings.Replace(ruleOf(snowflakes), "t_order_${0..1}", "ds_${0..2}.t_order_${0..1}", 1)
 	// One that refuses connections, among those that answer.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	have := remarks(examine(t, text, a, b, "root@tcp("+l.Addr().String()+")/d"))
 	if len(have) != 2 || have[0] != "error: table ds_1 t_order (t_order_0, t_order_1): the table does not exist" || !strings.HasPrefix(have[1], "error: reachable ds_2: it cannot be examined: ") {
@@ -277,9 +256,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 		t.Errorf("have: %q", have)
 	}
 	have = remarks(examine(t, strings.Replace(leased(", own-database: yes"), "t_order_${0..1}", "ds_${0..1}.t_order_${0..1}", 1), a, b))
-	if !strings.Contains(strings.Join(have, "\n"), "info: store: a keeps its state in each of 2 databases") {
-		t.Errorf("have: %q", have)
-	}
+	must.Contain(t, strings.Join(have, "\n"), "info: store: a keeps its state in each of 2 databases", have)
 }
 
 // TestExamine_foundNowhere has a table that stands in no data source by name.
@@ -313,22 +290,13 @@ func TestExamine_clock(t *testing.T) {
 
 // TestExamine_endsWithContext has a server that accepts and never answers.
 func TestExamine_endsWithContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	r, err := rule.Parse("rule.yaml", []byte(ruleOf(snowflakes)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(ruleOf(snowflakes))))(t)
 	db := open(t, "u:secret-word@tcp("+l.Addr().String()+")/d")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	report, err := doctor.Examine(ctx, db, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(doctor.Examine(ctx, db, r))(t)
 	found := report.Problems()
 	have := fmt.Sprintf("%q", found)
 	if len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(have, "did not answer in time") || strings.Contains(have, "secret-word") {

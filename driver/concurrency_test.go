@@ -60,8 +60,7 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	for _, table := range tables {
 		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: id, keyGeneratorName: strict}}\n", table)
 	}
-	r := mustParseRule(t, b.String())
-	return r
+	return mustParseRule(t, b.String())
 }
 
 // TestConnector_ruleReplacedWhileInUse replaces the rule while 64 goroutines insert, directly and
@@ -111,12 +110,8 @@ func TestConn_usedAfterClose(t *testing.T) {
 	const query = "INSERT INTO a (x) VALUES (1)"
 	st := must(c.Prepare(query))(t)
 	noError(t, errors.Join(c.Close(), connector.Close()))
-	if _, err := c.(driver.ExecerContext).ExecContext(t.Context(), query, nil); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("have: %v\nwant: ErrClosed", err)
-	}
-	if _, err := st.(driver.StmtExecContext).ExecContext(t.Context(), nil); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("prepared\nhave: %v\nwant: ErrClosed", err)
-	}
+	isError(t, errOf(c.(driver.ExecerContext).ExecContext(t.Context(), query, nil)), spi.ErrClosed)
+	isError(t, errOf(st.(driver.StmtExecContext).ExecContext(t.Context(), nil)), spi.ErrClosed, "prepared")
 }
 
 // reported collects the keys that executions reported, with their rows.

@@ -21,8 +21,7 @@ import (
 
 func mustConnector(t *testing.T, base driver.Connector, r *rule.Rule) *Connector {
 	t.Helper()
-	c := must(NewConnector(base, r))(t)
-	return c
+	return must(NewConnector(base, r))(t)
 }
 
 // liveOf checks the number of open generators with a tag.
@@ -42,9 +41,7 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 		liveOf(t, "closed", 1, 0)
 	}
 	equal(t, base.Closed, 1, "the base's connector was closed", "times")
-	if err := c.SetRule(testRule(t)); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("SetRule after Close: %v", err)
-	}
+	isError(t, c.SetRule(testRule(t)), spi.ErrClosed, "SetRule after Close")
 }
 
 // A transaction that is open while its database is closed may still need keys.
@@ -75,9 +72,7 @@ func TestConnector_setRule(t *testing.T) {
 	if running.generators.Acquire() {
 		t.Error("a closed rule can be used")
 	}
-	if err := c.SetRule(nil); !errors.Is(err, ErrNoRule) {
-		t.Errorf("SetRule(nil): %v", err)
-	}
+	isError(t, c.SetRule(nil), ErrNoRule, "SetRule(nil)")
 	equal(t, c.Rule(), next, "a refused rule was taken")
 	noError(t, db.Close())
 	liveOf(t, "all closed", 5, 0)
@@ -107,7 +102,7 @@ func TestConnector_lookupFollowsTheRule(t *testing.T) {
 	if table := c.Lookup("", "T"); table == nil || table.Column != "id" {
 		t.Errorf("t: %+v", table)
 	}
-	equal(t, c.Lookup("", "u"), nil, "u, which has no rule", "v")
+	equal(t, c.Lookup("", "u"), nil, "u, which has no rule")
 	noError(t, c.SetRule(taggedRule(t, "u", 6)))
 	if c.Lookup("", "t") != nil || c.Lookup("any", "u") == nil {
 		t.Error("Lookup goes by the rule that was replaced")
@@ -134,9 +129,7 @@ func TestConnector_zeroHasNoRule(t *testing.T) {
 	for name, err := range map[string]error{
 		"Ping": sql.OpenDB(c).PingContext(t.Context()), "Plan": planErr, "NextKeys": keysErr, "Ready": c.Ready(t.Context()),
 	} {
-		if !errors.Is(err, ErrNoRule) {
-			t.Errorf("%s\nhave: %v\nwant: %v", name, err, ErrNoRule)
-		}
+		isError(t, err, ErrNoRule, name)
 	}
 }
 
@@ -172,10 +165,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	defer st.Close()
 	tx := must(db.Begin())(t)
 	defer tx.Rollback()
-	gone, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must(db.Conn(t.Context()))(t)
 	noError(t, gone.Close())
 	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
 		equal(t, ConnectorOf(not), nil, not)
@@ -184,7 +174,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	closed := sql.OpenDB(shut)
 	noError(t, closed.Close())
 	equal(t, ConnectorOf(closed), shut, "a closed database")
-	err = dbConn.Raw(func(raw any) error {
+	err := dbConn.Raw(func(raw any) error {
 		equal(t, ConnectorOf(raw), c, raw)
 		return nil
 	})
@@ -228,22 +218,19 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	table := func(name, generator string) rule.TableConfig {
 		return rule.TableConfig{Name: name, KeyConfig: rule.KeyConfig{Column: "id", Generator: generator}}
 	}
-	r, err := rule.New(rule.Config{
+	r := must(rule.New(rule.Config{
 		Tables: []rule.TableConfig{table("a", "asked"), table("b", "healthy"), table("c", "ASKED"), table("d", "plain"), table("e", "asked"), table("f", "asked")},
 		Generators: map[string]rule.GeneratorConfig{
 			"asked": {Generator: asked}, "healthy": {Generator: healthy}, "plain": {Generator: textKeys{}},
 			"unused": {Generator: &readyKeys{err: fakedb.Err}},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	db, c := idleDB(t, r)
 	if err := c.Ready(t.Context()); err != nil {
 		t.Errorf("have: %v\nwant: ready", err)
 	}
 	asked.err = spi.ErrLeaseLost
-	err = c.Ready(t.Context())
+	err := c.Ready(t.Context())
 	var not *NotReadyError
 	if !errors.As(err, &not) || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
 		t.Errorf("have: %v\nwant: a NotReadyError for asked", err)
@@ -258,13 +245,9 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	asked.err, healthy.err = nil, nil
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Ready(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v\nwant: the context's error", err)
-	}
+	isError(t, c.Ready(ctx), context.Canceled)
 	noError(t, db.Close())
-	if err := c.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("have: %v\nwant: spi.ErrClosed", err)
-	}
+	isError(t, c.Ready(t.Context()), spi.ErrClosed)
 }
 
 func TestReady_panicIsAnError(t *testing.T) {
@@ -302,15 +285,13 @@ func shardDSN(i int, path string) string {
 
 func openShard(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db := must(sql.Open("shardkey", dsn))(t)
-	return db
+	return must(sql.Open("shardkey", dsn))(t)
 }
 
 // records lists the worker IDs in a FILE store.
 func records(t *testing.T, dir string) []string {
 	t.Helper()
-	files := must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
-	return files
+	return must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
 }
 
 func nextKey(t *testing.T, db *sql.DB) int64 {

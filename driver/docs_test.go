@@ -166,9 +166,7 @@ func TestDocs_shardingIsTested(t *testing.T) {
 	for _, block := range code {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(line, "//")
-			if !strings.Contains(string(own), strings.TrimSpace(code)) {
-				t.Errorf("the page has Go that no test runs: %s", line)
-			}
+			contains(t, string(own), strings.TrimSpace(code), "a page has Go that no test runs", line)
 		}
 	}
 	equal(t, len(code), 2)
@@ -189,8 +187,6 @@ func TestDocs_generatedStatements(t *testing.T) {
 		{"../README.zh.md", fmt.Sprintf(" %d,000 条语句", thousands)},
 	} {
 		text := string(must(os.ReadFile(tt[0]))(t))
-		if !strings.Contains(text, tt[1]) {
-			t.Errorf("have: %s without %q", tt[0], tt[1])
-		}
+		contains(t, text, tt[1], tt[0], "without")
 	}
 }

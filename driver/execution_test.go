@@ -134,9 +134,7 @@ func TestArguments_buffer(t *testing.T) {
 	c := must(connector.Connect(t.Context()))(t).(*conn)
 	defer c.Close()
 	exec := func(query string, args ...driver.NamedValue) {
-		if _, err := c.ExecContext(t.Context(), query, args); err != nil {
-			t.Fatal(err)
-		}
+		must(c.ExecContext(t.Context(), query, args))(t)
 	}
 	exec("CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, user_id INT, amount INT)")
 	exec(benchInsert, benchArgs(2)...)

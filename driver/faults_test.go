@@ -279,9 +279,7 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 			t.Run(d.name+"/"+query, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() { <-entered; cancel() }()
-				if _, err := d.exec(ctx, db, query, 1); !errors.Is(err, context.Canceled) {
-					t.Errorf("have: %v\nwant: %v", err, context.Canceled)
-				}
+				isError(t, errOf(d.exec(ctx, db, query, 1)), context.Canceled)
 				equal(t, base.Count("connect"), 1, "connections")
 			})
 		}
@@ -307,9 +305,7 @@ func TestContext_endsBetweenQueries(t *testing.T) {
 			var ctx context.Context
 			ctx, cancel = context.WithCancel(t.Context())
 			defer cancel()
-			if _, err := d.exec(ctx, db, "INSERT INTO ruled (a) VALUES (1)"); !errors.Is(err, context.Canceled) {
-				t.Errorf("have: %v\nwant: %v", err, context.Canceled)
-			}
+			isError(t, errOf(d.exec(ctx, db, "INSERT INTO ruled (a) VALUES (1)")), context.Canceled)
 		})
 	}
 }
@@ -360,13 +356,10 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 				if ints {
 					g = brokenInts{broken}
 				}
-				r, ruleErr := rule.New(rule.Config{
+				r := must(rule.New(rule.Config{
 					Tables:     []rule.TableConfig{{Name: "ruled", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 					Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
-				})
-				if ruleErr != nil {
-					t.Fatal(ruleErr)
-				}
+				}))(t)
 				base := &fakedb.Server{}
 				db := sql.OpenDB(mustConnector(t, base, r))
 				if err := db.Ping(); err != nil && !errors.Is(err, fakedb.Err) {
@@ -478,20 +471,15 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 	for _, typ := range []string{"SNOWFLAKE", "SNOWFLAKE_RING"} {
 		for _, at := range []string{"AcquireWorkerID", "nil", "nil pointer", "WorkerID", "Floor", "Limit", "Renew"} {
 			t.Run(typ+"/"+at, func(t *testing.T) {
-				r, err := panicRule(typ, "worker-id-assigner: a", at)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(panicRule(typ, "worker-id-assigner: a", at))(t)
 				base := &fakedb.Server{}
 				db := sql.OpenDB(mustConnector(t, base, r))
-				err = insertTogether(t, db)
+				err := insertTogether(t, db)
 				var generator *GeneratorError
 				if !errors.As(err, &generator) {
 					t.Errorf("\nhave: %v\nwant: a GeneratorError", err)
 				}
-				if err := insertTogether(t, db); err == nil {
-					t.Error("the second time it succeeded")
-				}
+				fails(t, insertTogether(t, db), "the second time it succeeded")
 				check(t, db.Close())
 			})
 		}

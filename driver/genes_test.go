@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,85 +96,21 @@ func usersOf(query string) string {
 }
 
 func TestGenes_ofRows(t *testing.T) {
-	for _, tt := range []struct {
-		query string
-		args  []any
-		want  string // the shard bits; noGene; noKey; or the right table
-	}{
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7}, "[7]"},
-		{"INSERT INTO t_order (user_id) VALUES (23)", nil, "[7]"},
-		{"INSERT INTO t_order (a, user_id) VALUES (?, ?), (?, 8), (?, ?)", []any{1, 7, 1, 1, 25}, "[7 8 9]"},
-		{"INSERT INTO t_order SET user_id = ?, a = 1", []any{7}, "[7]"},
-		{"INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", []any{7, 9}, "[]"}, // it may not be the row's key
-		{"INSERT INTO t_order (order_id, user_id) VALUES (NULL, 7), (DEFAULT, 8), (0, 9), (?, 10)", []any{nil}, "[7 8 9 10]"},
-		{"INSERT INTO t_order (order_id, user_id) VALUES (5, 7), (NULL, 8)", nil, "[5 8]"}, // the first key is explicit
-		{"INSERT INTO t_order (order_id, user_id) VALUES (CAST(@x AS SIGNED), 7)", nil, "[]"},
-		{"INSERT INTO t_order (user_id) VALUES (?); INSERT INTO t_one (user_id) VALUES (?)", []any{7, 9}, "[7 9]"},
-
-		// Every type.
+	for _, tt := range append(statementCases(t, "testdata/shardbits.txt"), []statementCase{
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{userID(7)}, "[7]"},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullInt64{Int64: 7, Valid: true}}, "[7]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7.0}, "[7]"},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{true}, "[1]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{-1}, "[15]"},
-		{"INSERT INTO t_order (user_id) VALUES (18446744073709551615)", nil, "[15]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"abc"}, "[2]"}, // hash 96354
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte("abc")}, "[2]"},
-		{"INSERT INTO t_order (user_id) VALUES ('abc')", nil, "[2]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"12"}, "[1]"},                                       // the hash of the string, 1569
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullString{String: "abc", Valid: true}}, "[2]"}, // a Valuer
-		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{"12"}, "[12]"},
 		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{[]byte(" 12 ")}, "[12]"},
-		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{"12.4"}, noGene},
-
-		// Values without shard bits.
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{nil}, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte(nil)}, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte{0xff}}, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7.5}, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{time.Unix(0, 0)}, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (DEFAULT)", nil, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (7 + 0)", nil, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (0x07)", nil, noGene},
-		{"INSERT INTO t_order (a) VALUES (?)", []any{7}, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (?), (?)", []any{7, nil}, noGene},
-		{"INSERT INTO t_order (order_id, user_id) VALUES (CAST(@x AS SIGNED), NULL)", nil, noGene},
-		{"INSERT INTO t_order (order_id, user_id) VALUES (5, NULL)", nil, "[5]"}, // no key is generated
-
-		// Actual tables of the shard bits.
-		{"INSERT INTO t_order_3 (user_id) VALUES (?)", []any{7}, "[7]"},
-		{"INSERT INTO t_order_3 (user_id) VALUES (?), (?), (3)", []any{7, 15}, "[7 15 3]"},
-		{"INSERT INTO t_order_3 (user_id) VALUES (?)", []any{6}, "ds.t_order_2"},
-		{"INSERT INTO t_order_3 (user_id) VALUES (7), (6)", nil, "ds.t_order_2"},
-		{"INSERT INTO ds.t_order_3 (user_id) VALUES (6)", nil, "ds.t_order_2"},
-		{"INSERT INTO t_order_3 (order_id, user_id) VALUES (7, 6)", nil, "[7]"},
-		{"INSERT INTO t_order_3 (order_id, user_id) VALUES (6, 6)", nil, "ds.t_order_2"},
-		{"INSERT INTO t_order_3 (a) VALUES (?)", []any{6}, noGene},
-		{"INSERT INTO t_item_1 (user_id) VALUES (5)", nil, "[5]"},
-		{"INSERT INTO ds_1.t_item_1 (user_id) VALUES (5)", nil, "[5]"},
-		{"INSERT INTO ds_0.t_item_1 (user_id) VALUES (5)", nil, "ds_1.t_item_1"},
-
-		// With the hash.
-		{"INSERT INTO hashed.t_order (user_id) VALUES (?)", []any{-1}, "[0]"},
 		{"INSERT INTO hashed.t_one (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
 		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // hash -2^31 + 5
 		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES (?), (?)", []any{int64(1) << 33, 6}, "[2 6]"},
 		{"INSERT INTO hashed.t_inline_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_inline_2"},
-		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES ('abc')", nil, "[2]"},
-		{"INSERT INTO hashed.t_item_1 (user_id) VALUES (-2)", nil, "[1]"},
-
-		// An expression may not choose a table for a negative number.
-		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{7}, "[7]"},
-		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{-1}, noGene},
-		{"INSERT INTO t_inline (user_id) VALUES (-4)", nil, "[12]"}, // -4 % 4 is 0
-		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{"abc"}, noGene},
-
-		// Two columns and the shard bits determine the table.
-		{"INSERT INTO ds_1.t_both_1 (user_id, day) VALUES (5, 1)", nil, "[5]"},
-		{"INSERT INTO ds_1.t_both_1 (user_id, day) VALUES (?, ?), (9, 4)", []any{5, 1}, "[5 9]"},
-		{"INSERT INTO ds_1.t_both_3 (user_id, day) VALUES (5, 1)", nil, "ds_1.t_both_1"},
-		{"INSERT INTO t_one (user_id) VALUES (?)", []any{9}, "[9]"},
-	} {
+	}...) {
 		t.Run(tt.query, func(t *testing.T) {
 			db, base := openShards(t, geneRule(t, "", usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
 			switch {
@@ -221,9 +156,7 @@ func TestGenes_errors(t *testing.T) {
 		t.Fatalf("have: %#v", err)
 	}
 	for _, want := range []string{"table app.t_order: row 2", "shard bits from column user_id", "expression"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("have: %v\nwant: %s in it", err, want)
-		}
+		contains(t, err.Error(), want, err)
 	}
 	_, err = db.Exec("INSERT INTO t_inline (user_id) VALUES (?)", -5)
 	var place *rule.PlaceError
@@ -256,9 +189,7 @@ func TestGenes_upserts(t *testing.T) {
 	} {
 		base.Forget()
 		_, err := db.Exec("INSERT INTO t_item_3 (order_id, user_id) VALUES (19, 3) ON DUPLICATE KEY UPDATE "+tt.set, tt.args...)
-		if have := wrongUpsert(err); have != tt.want {
-			t.Errorf("%s %v\nhave: %q, %v\nwant: %q", tt.set, tt.args, have, err, tt.want)
-		}
+		equal(t, wrongUpsert(err), tt.want, tt.set, tt.args, err)
 		if sent := len(base.Sent) > 0; sent != (tt.want == "") {
 			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.set, base.Calls)
 		}
@@ -353,9 +284,7 @@ func TestGenes_doubling(t *testing.T) {
 			}
 		}
 		equal(t, len(users), 4*500*20)
-		if _, err := rule.Parse("32.yaml", []byte(doubledRule(32, typ))); err == nil || !strings.Contains(err.Error(), "set gene-bits to 5 or more") {
-			t.Errorf("have: %v", err)
-		}
+		failsWith(t, errOf(rule.Parse("32.yaml", []byte(doubledRule(32, typ)))), "set gene-bits to 5 or more")
 	}
 }
 
@@ -509,9 +438,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	for _, key := range keys.Values() {
 		genes = append(genes, key.(int64)%16)
 	}
-	if want := []int64{3, 2, 1}; !slices.Equal(genes, want) {
-		t.Errorf("have: %v, %v\nwant: %v", keys.Values(), genes, want)
-	}
+	equalSlices(t, genes, []int64{3, 2, 1}, keys.Values())
 	mustExec(t, db, "INSERT INTO g_all (order_id, user_id) SELECT IF(user_id = 1, 11, NULL), user_id + 100 FROM src WHERE user_id > 0 ORDER BY user_id")
 	mustExec(t, db, "INSERT INTO g_all SELECT 0, user_id + 200, 1 FROM src WHERE user_id > 0")
 	mustExec(t, db, "INSERT INTO g_all (user_id) SELECT seq.n FROM (SELECT 1000 + 100 * a.user_id + 10 * b.user_id + c.user_id AS n FROM src a, src b, src c WHERE a.user_id > 0 AND b.user_id > 0 AND c.user_id > 0) AS seq")
@@ -525,9 +452,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	}
 	equal(t, number(t, db, "SELECT COUNT(*) FROM g_all"), 39)
 	mustExec(t, db, "INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id = 1 UNION ALL SELECT 5")
-	if _, err := db.Exec("INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id > 0"); !errors.Is(err, ErrWrongShard) {
-		t.Errorf("have: %v\nwant: ErrWrongShard", err)
-	}
+	isError(t, errOf(db.Exec("INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id > 0")), ErrWrongShard)
 	mustExec(t, db, "INSERT INTO g_text_2 (name) SELECT name FROM src WHERE name = 'zoë'")
 
 	equal(t, number(t, db, "SELECT order_id % 16 FROM g_text_2 WHERE name = 'zoë'"), 120918%16, "its hash")

@@ -14,29 +14,28 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// must returns the result of a call, and ends the test if the call returned an error:
-// must(db.Conn(ctx))(t).
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
+// must is short for must.Get: must(db.Conn(ctx))(t).
+func must[T any](v T, err error) func(t testing.TB, what ...any) T { return testmust.Get(v, err) }
 
-// noError ends the test if err isn't nil.
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// errOf is short for must.Err.
+func errOf[T any](v T, err error) error { return testmust.Err(v, err) }
+
+// These are short for must.Do, must.Is, must.Fail, must.FailWith and must.Contain.
+var (
+	noError   = testmust.Do
+	isError   = testmust.Is
+	fails     = testmust.Fail
+	failsWith = testmust.FailWith
+	contains  = testmust.Contain
+)
 
 // check fails the test if err isn't nil. The test continues.
 func check(t testing.TB, err error) {
@@ -46,12 +45,16 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// equal fails the test unless have == want. what describes the values.
+// equal is short for must.Equal.
 func equal[T comparable](t testing.TB, have, want T, what ...any) {
 	t.Helper()
-	if have != want {
-		t.Errorf("%shave: %v\nwant: %v", fmt.Sprintln(what...), have, want)
-	}
+	testmust.Equal(t, have, want, what...)
+}
+
+// equalSlices is short for must.EqualSlices.
+func equalSlices[T comparable](t testing.TB, have, want []T, what ...any) {
+	t.Helper()
+	testmust.EqualSlices(t, have, want, what...)
 }
 
 // mustExec executes a statement on a *sql.DB, *sql.Conn or *sql.Tx.
@@ -60,11 +63,31 @@ func mustExec(t testing.TB, on interface {
 }, query string, args ...any,
 ) sql.Result {
 	t.Helper()
-	res, err := on.ExecContext(context.Background(), query, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
+	return must(on.ExecContext(context.Background(), query, args...))(t, query)
+}
+
+// statementCase is a statement with arguments, and its outcome.
+type statementCase struct {
+	query string
+	args  []any
+	want  string
+}
+
+// statementCases returns the cases of a file with the columns want, query and arguments.
+func statementCases(t *testing.T, file string) (all []statementCase) {
+	t.Helper()
+	for _, c := range testcases.Read(t, file, 3) {
+		all = append(all, statementCase{c[1], argsOf(c[2]), c[0]})
 	}
-	return res
+	return all
+}
+
+// argsOf returns the arguments of a line, which are separated by blanks.
+func argsOf(line string) (args []any) {
+	for arg := range strings.FieldsSeq(line) {
+		args = append(args, scriptValue(arg))
+	}
+	return args
 }
 
 // script is a generator whose keys the test specifies.
@@ -123,9 +146,7 @@ func openScriptedOn(t *testing.T, dsn string, r *rule.Rule) (ours, plain *sql.DB
 	cfg := must(mysql.ParseDSN(dsn))(t)
 	base := must(mysql.NewConnector(cfg))(t)
 	ours, plain = sql.OpenDB(mustConnector(t, base, r)), sql.OpenDB(base)
-	t.Cleanup(func() {
-		check(t, errors.Join(ours.Close(), plain.Close()))
-	})
+	t.Cleanup(func() { check(t, errors.Join(ours.Close(), plain.Close())) })
 	return ours, plain
 }
 
@@ -317,9 +338,7 @@ func number(t testing.TB, db *sql.DB, query string) (n int64) {
 	if strings.HasPrefix(query, "SHOW") {
 		dest = []any{new(string), &n}
 	}
-	if err := db.QueryRow(query).Scan(dest...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	noError(t, db.QueryRow(query).Scan(dest...), query)
 	return n
 }
 

@@ -338,9 +338,7 @@ func testInsertSelect_canceledBeforeRows(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	manySource(t, ours, plain)
 	const query = "INSERT INTO ruled (a) SELECT a FROM src"
-	if _, err := ours.ExecContext(ctx, query); !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v", err)
-	}
+	isError(t, errOf(ours.ExecContext(ctx, query)), context.Canceled)
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, "rows after the context ended")
 	mustExec(t, ours, query)
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 60, "rows")
@@ -358,9 +356,7 @@ func testInsertSelect_canceledInQuery(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		_, err := d.exec(ctx, ours, "INSERT INTO ruled (a) SELECT SLEEP(1000)")
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", d.name, err)
-		}
+		isError(t, err, context.DeadlineExceeded, d.name)
 	}
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
@@ -387,9 +383,7 @@ func testInsertSelect_leavesTheSession(t *testing.T) {
 		before := column(t, ours, variables)
 		mustExec(t, ours, "INSERT INTO ruled (a, s) SELECT a, s FROM src ORDER BY a")
 		for _, bad := range []string{"INSERT INTO ruled (a, s) SELECT nope FROM src", "INSERT INTO ruled (a, s) SELECT 'x', s FROM src", "INSERT INTO ruled (a) SELECT a, s FROM src"} {
-			if _, err := ours.Exec(bad); err == nil {
-				t.Errorf("%s, %s: no error", set, bad)
-			}
+			fails(t, errOf(ours.Exec(bad)), set, bad)
 		}
 		equal(t, column(t, ours, variables), before, set, "the session's variables")
 		mustExec(t, ours, "COMMIT")
@@ -1061,9 +1055,7 @@ func testInsertSelect_returningFails(t *testing.T) {
 		"INSERT INTO ruled (a) SELECT 5 ON DUPLICATE KEY UPDATE id = NULL RETURNING *": {},
 	} {
 		mustExec(t, ours, "DO LAST_INSERT_ID(77)")
-		if err := drain(ours.Query(query, args...)); err == nil {
-			t.Errorf("%s: no error", query)
-		}
+		fails(t, drain(ours.Query(query, args...)), query)
 		equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), 77, query)
 	}
 }
@@ -1135,9 +1127,7 @@ func testInsertSelect_afterSetTransaction(t *testing.T) {
 	ours, _ := one(t)
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
 	mustExec(t, ours, "SET TRANSACTION READ ONLY")
-	if _, err := ours.Exec("INSERT INTO ruled (a) SELECT 2"); !errors.Is(err, ErrUnsupportedStatement) {
-		t.Errorf("INSERT … SELECT: %v", err)
-	}
+	isError(t, errOf(ours.Exec("INSERT INTO ruled (a) SELECT 2")), ErrUnsupportedStatement, "INSERT … SELECT")
 	if _, err := ours.Exec("INSERT INTO ruled (a) VALUES (3)"); !base.IsServerError(err, 1792) {
 		t.Errorf("the next INSERT: %v", err)
 	}
@@ -1207,9 +1197,7 @@ func testInsertSelect_damagedBegin(t *testing.T) {
 	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
 	damaged.armed = true
-	if _, err := ours.Exec("INSERT INTO ruled (a) SELECT 2"); err == nil {
-		t.Error("no error")
-	}
+	fails(t, errOf(ours.Exec("INSERT INTO ruled (a) SELECT 2")))
 	equal(t, damaged.armed, false, "armed:")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 3")
 	equal(t, column(t, ours, "SELECT a FROM ruled ORDER BY a"), "1 3", "rows")

@@ -221,9 +221,7 @@ func TestDraw_hopelessDrawsTakeTurns(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
-			if _, err := c.NextKeys(t.Context(), fmt.Sprint("t_order_", 4+i%12), 1); !errors.Is(err, spi.ErrNoFittingKey) {
-				t.Errorf("have: %v", err)
-			}
+			isError(t, errOf(c.NextKeys(t.Context(), fmt.Sprint("t_order_", 4+i%12), 1)), spi.ErrNoFittingKey)
 		})
 	}
 	wg.Wait()
@@ -237,23 +235,17 @@ func TestDraw_endsWithItsContext(t *testing.T) {
 	g, _, c := openWorkers(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	g.asked = func(int) { cancel() }
-	if _, err := c.NextKeys(ctx, "t_order_9", 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v\nwant: %v", err, context.Canceled)
-	}
+	isError(t, errOf(c.NextKeys(ctx, "t_order_9", 1)), context.Canceled)
 	ctx, cancel = context.WithCancel(t.Context())
 	g.asked = func(n int) {
 		if n > maxFree { // a goroutine that has its turn
 			cancel()
 			g.asked = nil
 			<-ctx.Done()
-			if _, err := c.NextKeys(ctx, "t_order_9", 1); !errors.Is(err, context.Canceled) {
-				t.Errorf("waiting\nhave: %v\nwant: %v", err, context.Canceled)
-			}
+			isError(t, errOf(c.NextKeys(ctx, "t_order_9", 1)), context.Canceled, "waiting")
 		}
 	}
-	if _, err := c.NextKeys(context.WithoutCancel(ctx), "t_order_8", 1); !errors.Is(err, spi.ErrNoFittingKey) {
-		t.Errorf("have: %v\nwant: %v", err, spi.ErrNoFittingKey)
-	}
+	isError(t, errOf(c.NextKeys(context.WithoutCancel(ctx), "t_order_8", 1)), spi.ErrNoFittingKey)
 }
 
 // If the generator fails or panics in a draw, the next goroutine gets its turn.
@@ -270,9 +262,7 @@ func TestDraw_failureGivesTheTurnBack(t *testing.T) {
 		}
 	}
 	g.asked = nil
-	if keys, err := c.NextKeys(t.Context(), "t_order_1", 1000); err != nil || len(keys) != 1000 {
-		t.Errorf("have: %d keys, %v", len(keys), err)
-	}
+	equal(t, len(must(c.NextKeys(t.Context(), "t_order_1", 1000))(t)), 1000, "keys")
 }
 
 // Rows with random shard bits share the drawn keys. They use no more keys than the most frequent

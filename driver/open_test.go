@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -52,47 +53,23 @@ func TestOpen_refuses(t *testing.T) {
 	defer DeregisterRule("orders")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	write(t, bad, "rules:\n- !SHARDING\n  tables: []\n")
-	for _, c := range []struct {
-		dsn, want string
-		is        error
-	}{
-		{"", "shardkey: DSN: it is empty; no sharding rule", ErrNoRule},
-		{"u:s3cr3t@tcp(h:1)/app", "add ?shardkeyRule=", ErrNoRule},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nowhere/rule.yaml", `"nowhere/rule.yaml" is neither a registered rule (registered: orders`, fs.ErrNotExist},
-		{"u:x@/?shardkeyRule=s3cr3t@tcp(h:1)/app", "it isn't shown because it contains an @", fs.ErrNotExist},
-		{"u:x@/?shardkeyRule=s3cr3t@" + strings.Repeat("h", 5000), "it isn't shown because it contains an @", nil}, // too long for a file
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, "bad.yaml:3", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "cannot load the rule", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nobody&shardkeyRul=x", "did you mean shardkeyRule?", nil},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyVerify=maybe&shardkeyRule=x", `expected one of on, off, found "maybe"`, nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it appears twice", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: unknown parameter; known: shardkeyRule, shardkeyServer, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?", nil},
-		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?", nil},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: unknown parameter", nil},
-		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name", nil},
-		{"?shardkeyRule=conf/r.yaml", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t@tcp(h:1/app?shardkeyRule=r", "network address not terminated", nil},
-		{"u:s3cr3t/app?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t/se%zzcret@tcp(h)?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t@udp/app?shardkeyRule=r", "expected [user[:password]@][net[(addr)]]/dbname", nil},
-		{"u:s3cr3t@tcp(h:1)/app?parseTime=maybe&shardkeyRule=r", "parameter parseTime: invalid bool value: maybe", nil},
-		{"u:s3cr3t@tcp(h:1)/app?loc=Asia/Tokyo&shardkeyRule=r", "parameter loc: expected no / in the value; write it as %2F", nil},
-		{"u:x@/?s3cr3t=1@tcp(h:1)/app", "contain an @", nil},
-		{"u:x@/?shardkeys3cr3t@tcp(h:1)/app?shardkeyRule=r&parseTime=s3cr3t@", "contain an @", nil},
-		{"u:x@/?shardkeys3cr3t@tcp(h:1", "contain an @", nil},
-		{"u:s3cr3t@tcp(h:1)/app?tls=nobody&shardkeyRule=r", "parameter tls: ", nil},
-		{"u:s3cr3t@tcp(h:1)/app?strict=true&shardkeyRule=r", "parameter strict: strict mode has been removed", nil},
-	} {
-		t.Run(c.dsn, func(t *testing.T) {
-			db, conn, err := Open(c.dsn)
-			if refusedDSN(t, err, c.want); db != nil || conn != nil || c.is != nil && !errors.Is(err, c.is) {
-				t.Errorf("have: %v, %v, %v\nwant: %v", db, conn, err, c.is)
+	kinds := map[string]error{"": nil, "ErrNoRule": ErrNoRule, "ErrNotExist": fs.ErrNotExist}
+	for _, c := range append(testcases.Read(t, "testdata/refused.txt", 3), [][]string{
+		{"it isn't shown because it contains an @", "u:x@/?shardkeyRule=s3cr3t@" + strings.Repeat("h", 5000), ""}, // too long for a file
+		{"bad.yaml:3", "u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, ""},
+		{"cannot load the rule", "u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), ""},
+	}...) {
+		want, dsn := c[0], c[1]
+		is, known := kinds[c[2]]
+		equal(t, known, true, c[2], "is known:")
+		t.Run(dsn, func(t *testing.T) {
+			db, conn, err := Open(dsn)
+			if refusedDSN(t, err, want); db != nil || conn != nil || is != nil && !errors.Is(err, is) {
+				t.Errorf("have: %v, %v, %v\nwant: %v", db, conn, err, is)
 			}
-			if c.dsn != "" { // instrumenting wrappers open an empty DSN
-				_, err := sql.Open("shardkey", c.dsn)
-				refusedDSN(t, err, c.want)
+			if dsn != "" { // instrumenting wrappers open an empty DSN
+				_, err := sql.Open("shardkey", dsn)
+				refusedDSN(t, err, want)
 			}
 		})
 	}
@@ -155,18 +132,12 @@ func TestOpen_emptyDSN(t *testing.T) {
 	if _, ok := db.Driver().(Driver); !ok {
 		t.Errorf("the driver is %T", db.Driver())
 	}
-	if err := db.Ping(); !errors.Is(err, ErrNoRule) {
-		t.Errorf("have: %v\nwant: ErrNoRule", err)
-	}
+	isError(t, db.Ping(), ErrNoRule)
 }
 
 func TestRegisterRule_refuses(t *testing.T) {
-	if err := RegisterRule("", testRule(t)); err == nil {
-		t.Error("an empty name is taken")
-	}
-	if err := RegisterRule("x", nil); !errors.Is(err, ErrNoRule) {
-		t.Errorf("nil rule: %v", err)
-	}
+	fails(t, RegisterRule("", testRule(t)), "an empty name is taken")
+	isError(t, RegisterRule("x", nil), ErrNoRule, "nil rule")
 }
 
 // TestDriver_openIsOneConnection checks that Driver.Open creates a connector for one connection,
@@ -183,57 +154,18 @@ func TestDriver_openIsOneConnection(t *testing.T) {
 }
 
 func TestWrap_refuses(t *testing.T) {
-	if _, err := Wrap(nil, testRule(t)).Open("x"); err == nil {
-		t.Error("a nil driver opens")
-	}
-	if _, err := Wrap(fakedb.Driver{Server: &fakedb.Server{}}, nil).Open("x"); !errors.Is(err, ErrNoRule) {
-		t.Errorf("nil rule: %v", err)
-	}
+	fails(t, errOf(Wrap(nil, testRule(t)).Open("x")), "a nil driver opens")
+	isError(t, errOf(Wrap(fakedb.Driver{Server: &fakedb.Server{}}, nil).Open("x")), ErrNoRule, "nil rule")
 	if _, err := Wrap(mysql.MySQLDriver{}, testRule(t)).Open("not a DSN"); err == nil || strings.Contains(err.Error(), "shardkey") {
 		t.Errorf("have: %v\nwant: the base's own error", err)
 	}
 }
 
 func TestParseDSN_parts(t *testing.T) {
-	tests := []struct {
-		in         string
-		base, rule string
-	}{
-		{"/?shardkeyRule=r", "/", "r"},
-		{"u:p@tcp(127.0.0.1:3306)/app?shardkeyRule=rule.yaml", "u:p@tcp(127.0.0.1:3306)/app", "rule.yaml"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=conf/rule.yaml", "u:p@tcp(h:1)/app", "conf/rule.yaml"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=/etc/app/rule.yaml", "u:p@tcp(h:1)/app", "/etc/app/rule.yaml"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=%2Fetc%2Frule.yaml", "u:p@tcp(h:1)/app", "%2Fetc%2Frule.yaml"},
-		{"u:p@tcp(h:1)/app?parseTime=true&shardkeyRule=a/b&loc=UTC", "u:p@tcp(h:1)/app?parseTime=true&loc=UTC", "a/b"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a/b&loc=Asia%2FTokyo", "u:p@tcp(h:1)/app?loc=Asia%2FTokyo", "a/b"},
-		{"u:p@tcp(h:1)/?shardkeyRule=r&&x=1&", "u:p@tcp(h:1)/?&x=1&", "r"},
-		{"u@unix(/run/my/sql.sock)/app?shardkeyRule=./r.yaml", "u@unix(/run/my/sql.sock)/app", "./r.yaml"},
-		{"u@/app?shardkeyRule=../r.yaml", "u@/app", "../r.yaml"},
-		{"u@tcp/app?shardkeyRule=r", "u@tcp/app", "r"},
-		{"u:p@tcp([::1]:3306)/app?shardkeyRule=r", "u:p@tcp([::1]:3306)/app", "r"},
-		{"u:p@cloud(proj:zone)/app?shardkeyRule=r", "u:p@cloud(proj:zone)/app", "r"},
-		// Passwords.
-		{"u:a?b@tcp(h:1)/app?shardkeyRule=x/y", "u:a?b@tcp(h:1)/app", "x/y"},
-		{"u:a/b?c@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c@tcp(h:1)/app", "x/y"},
-		{"u:a/b?c=d&e=f@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c=d&e=f@tcp(h:1)/app", "x/y"},
-		{"u:p@ss/w?rd@tcp(h:1)/app?shardkeyRule=x/y", "u:p@ss/w?rd@tcp(h:1)/app", "x/y"},
-		{"u:x@tcp(g)/y?z@tcp(h:1)/app?shardkeyRule=x/y", "u:x@tcp(g)/y?z@tcp(h:1)/app", "x/y"},
-		{"u:?shardkeyRule=no/&@tcp(h:1)/app?shardkeyRule=yes", "u:?shardkeyRule=no/&@tcp(h:1)/app", "yes"},
-		// Values.
-		{"u:p@tcp(h:1)/app?shardkeyRule=a?b", "u:p@tcp(h:1)/app", "a?b"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a/b?c/d", "u:p@tcp(h:1)/app", "a/b?c/d"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a@b/c?d", "u:p@tcp(h:1)/app", "a@b/c?d"},
-		{"u:p@tcp(h:1)/app?shardkeyRule=a=b/c", "u:p@tcp(h:1)/app", "a=b/c"},
-	}
-	for _, tt := range tests {
-		have, err := parseDSN(tt.in, &Config{})
-		if want := (dsn{base: tt.base, rule: tt.rule}); err != nil || have != want {
-			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", tt.in, have, err, want)
-			continue
-		}
-		if _, err := mysql.ParseDSN(have.base); err != nil {
-			t.Errorf("%s: the base refuses %s: %v", tt.in, have.base, err)
-		}
+	for _, c := range testcases.Read(t, "testdata/dsns.txt", 3) {
+		rule, base, in := c[0], c[1], c[2]
+		equal(t, must(parseDSN(in, &Config{}))(t, in), dsn{base: base, rule: rule}, in)
+		must(mysql.ParseDSN(base))(t, in)
 	}
 }
 
@@ -323,16 +255,12 @@ func TestServer_queriedForItsShards(t *testing.T) {
 			return nil, driver.ErrSkip
 		}}
 		connector := mustConnector(t, base, taggedSnowflake(t))
-		if text := connector.Describe(); !strings.Contains(text, "server: auto, not asked yet") {
-			t.Errorf("before\nhave: %s", text)
-		}
+		contains(t, connector.Describe(), "server: auto, not asked yet", "before")
 		db := sql.OpenDB(connector)
 		for range 3 {
 			mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
 		}
-		if text := connector.Describe(); !strings.Contains(text, c.want) {
-			t.Errorf("have: %s\nwant: %s", text, c.want)
-		}
+		contains(t, connector.Describe(), c.want)
 		equal(t, base.Count("queryContext SHOW VITESS_SHARDS"), c.asked, c.comment, "asked", "times")
 		_ = db.Close()
 	}

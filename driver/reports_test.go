@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -39,77 +40,6 @@ var reportTriggers = []reportTrigger{
 		"BEFORE UPDATE ON t FOR EACH ROW IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000'; END IF"}},
 }
 
-// reportCases run on the rows (5, 1, 1, NULL), (6, 2, 2, NULL) and (7, 3, 3, NULL) of t.
-var reportCases = []step{
-	q("INSERT INTO t (u) VALUES (11)"),
-	q("INSERT INTO t (u) VALUES (?), (?)", 11, 12),
-	q("INSERT INTO t (u) VALUES (13)"),
-	q("INSERT INTO t (id, a, u) VALUES (NULL, called(1), 11)"),
-	q("INSERT INTO t (id, a, u) VALUES (20, called(1), 11), (DEFAULT, called(2), 12)"),
-	q("INSERT INTO t (id, u) VALUES (20, 11)"),
-	q("INSERT INTO t (id, u) VALUES (?, 11)", 20),
-	q("INSERT IGNORE INTO t (u) VALUES (1)"),
-	q("INSERT IGNORE INTO t (u) VALUES (11), (1), (12)"),
-	q("INSERT IGNORE INTO t (u) VALUES (11), (13), (12)"),
-	q("INSERT IGNORE INTO t (id, u) VALUES (NULL, 11), (5, 12), (21, 14)"),
-	q("REPLACE INTO t (u) VALUES (1)"),
-	q("REPLACE INTO t (u, a) VALUES (1, called(4)), (11, 2)"),
-	q("REPLACE INTO t (id, u) VALUES (5, 2), (NULL, 3)"),
-
-	// Upserts of one row: new, changed, unchanged.
-	q("INSERT INTO t (u, a) VALUES (11, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (u, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ?", 11, 1, 9),
-	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (u, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = ?", 1, 1, 9),
-	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 13"),
-	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u, a) VALUES (?, 11, 1) ON DUPLICATE KEY UPDATE a = 9", 20),
-	q("INSERT INTO t (id, u, a) VALUES (5, 11, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u, a) VALUES (5, 11, 1) ON DUPLICATE KEY UPDATE a = 1"),
-	q("INSERT INTO t (id, u, a) VALUES (20, 1, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u, a) VALUES (?, 1, 1) ON DUPLICATE KEY UPDATE a = 1", 20),
-	q("INSERT INTO t (id, u, a) VALUES (?, 11, 1) ON DUPLICATE KEY UPDATE a = 9", nil),
-	q("INSERT INTO t (id, u, a) VALUES (?, 1, 1) ON DUPLICATE KEY UPDATE a = 9", 0),
-	q("INSERT INTO t (id, a, u) VALUES (NULL, called(1), 11) ON DUPLICATE KEY UPDATE a = called(9)"),
-	q("INSERT INTO t (id, a, u) VALUES (NULL, called(1), 1) ON DUPLICATE KEY UPDATE a = called(9)"),
-	q("INSERT INTO t (id, a, u) VALUES (NULL, (SELECT MAX(n) FROM calling), 11) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t SET u = 11 ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT IGNORE INTO t (u, a) VALUES (11, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT IGNORE INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT IGNORE INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE u = 2"),
-	q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), a = 9"),
-	q("INSERT INTO t (u, a) VALUES (11, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), a = 9"),
-
-	// Upserts of several rows.
-	q("INSERT INTO t (u, a) VALUES (11, 1), (12, 2) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (u, a) VALUES (1, 1), (11, 2) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (u, a) VALUES (11, 1), (1, 2) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (u, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = 9", 1, 2),
-	q("INSERT INTO t (u, a) VALUES (1, 1), (2, 9) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) VALUES (1, 9), (2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) VALUES (1, 9), (2, 2), (11, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) VALUES (1, 9), (2, 2), (11, called(4)) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) VALUES (1, 1), (2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1), (NULL, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u, a) VALUES (5, 11, 1), (NULL, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u, a) VALUES (NULL, 1, 9), (6, 12, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (id, u, a) VALUES (20, 11, 1), (21, 12, 2) ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u, a) VALUES (20, 1, 9), (21, 2, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT IGNORE INTO t (u, a) VALUES (1, 9), (2, 2), (11, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-
-	// INSERT … SELECT.
-	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2"),
-	q("INSERT INTO t (id, u) SELECT 20, 11 UNION ALL SELECT 21.0, 12"),
-	q("INSERT INTO t (id, u) SELECT 20, 11 ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT INTO t (id, u) SELECT 5, 11 ON DUPLICATE KEY UPDATE a = 9"),
-	q("INSERT IGNORE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
-	q("REPLACE INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 1, 2"),
-	q("INSERT INTO t (u, a) SELECT 11, 1 UNION ALL SELECT 12, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) SELECT 1, 9 UNION ALL SELECT 11, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	q("INSERT INTO t (u, a) SELECT 1, 9 UNION ALL SELECT 2, 2 UNION ALL SELECT 11, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-}
-
 // Triggers and stored functions don't change what a statement reports.
 func TestReports_triggersAndFunctions(t *testing.T) {
 	onEachAndOldest(t, testReports_triggersAndFunctions)
@@ -129,7 +59,8 @@ func testReports_triggersAndFunctions(t *testing.T) {
 		for _, both := range all {
 			tr.create(t, both)
 		}
-		for i, st := range reportCases {
+		for i, line := range testcases.Read(t, "testdata/reports.txt", 2) {
+			st := q(line[0], argsOf(line[1])...)
 			n := at + i // each statement runs in other ways with each trigger
 			v := variants[n%len(variants)]
 			if v.prepared = n/len(variants)%2 == 1; tr.differs(st, v) {
@@ -215,22 +146,8 @@ func testReports_keysOfUpserts(t *testing.T) {
 }
 
 func TestMayCallFunctions(t *testing.T) {
-	for text, want := range map[string]bool{
-		"INSERT INTO t (a, b) VALUES (1, 2), (3, 4) ON DUPLICATE KEY UPDATE a = VALUES(a)":             false,
-		"INSERT INTO t VALUES (1, (2)), (3, (4 + 5)) ON DUPLICATE KEY UPDATE a = a + (b * 2)":          false,
-		"INSERT INTO t (a) VALUES (?), (now ( 6 )) ON DUPLICATE KEY UPDATE a = Coalesce(b, UUID())":    false,
-		"INSERT INTO t (a) VALUES (1), (f(2)) ON DUPLICATE KEY UPDATE a = 1":                           true,
-		"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = f (1)":                          true,
-		"INSERT INTO t (a) VALUES (1), (s.now(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
-		"INSERT INTO t (a) VALUES (1), (`now`(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
-		"INSERT INTO t (a) VALUES (1), (f/**/(2)) ON DUPLICATE KEY UPDATE a = 1":                       true,
-		"INSERT INTO t (a) VALUES (1), ((\n select a FROM v)) ON DUPLICATE KEY UPDATE a = 1":           true,
-		"INSERT INTO t (a) VALUES (1), ((/* x */ SELECT a FROM v)) ON DUPLICATE KEY UPDATE a = 1":      true,
-		"INSERT INTO t (a) VALUES (1), (функция(2)) ON DUPLICATE KEY UPDATE a = 1":                     true,
-		"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = (WITH q AS (SELECT 1) TABLE q)": true,
-		"": false,
-	} {
-		equal(t, mayCallFunctions(text), want, text)
+	for _, c := range testcases.Read(t, "testdata/functions.txt", 2) {
+		equal(t, fmt.Sprint(mayCallFunctions(c[1])), c[0], c[1])
 	}
 }
 

@@ -297,15 +297,12 @@ func testSession_asksUnderSelectLimit(t *testing.T) {
 		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 5, "limit", limit, "rows")
 		mustExec(t, plain, "INSERT INTO ruled VALUES (5000, 0)")
 		var keys Keys
-		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (id, a) VALUES (NULL, 1), (5000, 2), (NULL, 3), (NULL, 4)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (id, a) VALUES (NULL, 1), (5000, 2), (NULL, 3), (NULL, 4)"))(t)
 		if id, _ := res.LastInsertId(); id <= 0 || fmt.Sprint(keys.Values()) != fmt.Sprintf("[%d <nil> %d %d]", id, id+1, id+2) {
 			t.Errorf("limit %s: %d, %v", limit, id, keys.Values())
 		}
 		mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
-		_, err = ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (a, u) SELECT 1, 1 UNION ALL SELECT 1, 1 UNION ALL SELECT 1, 2")
+		_, err := ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (a, u) SELECT 1, 1 UNION ALL SELECT 1, 1 UNION ALL SELECT 1, 2")
 		if values := keys.Values(); err != nil || len(values) != 3 || values[0] == nil || values[1] != nil || values[2] == nil {
 			t.Errorf("limit %s: %v, %v", limit, keys.Values(), err)
 		}
@@ -669,17 +666,12 @@ func (c *readingCase) run(t *testing.T) {
 	}
 	ours, plain, _ := openFilled(t, params...)
 	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(60) CHARACTER SET utf8mb4")
-	conn, err := ours.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(ours.Conn(ctx))(t)
 	defer conn.Close()
 	for _, query := range setup {
-		if _, err := conn.ExecContext(ctx, query); err != nil {
-			t.Fatalf("%q: %v", query, err)
-		}
+		must(conn.ExecContext(ctx, query))(t, query)
 	}
-	_, err = conn.ExecContext(ctx, c.query, c.args...)
+	_, err := conn.ExecContext(ctx, c.query, c.args...)
 	if c.want == nil && !errors.Is(err, ErrUnsupportedStatement) {
 		t.Errorf("%q\nhave: %v\nwant: refused", c.query, err)
 	}

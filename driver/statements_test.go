@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
@@ -55,9 +56,7 @@ func (k *keeping) warm() *keeping {
 
 func (k *keeping) exec(query string, args ...any) {
 	k.Helper()
-	if err := k.try(k.conn, query, args...); err != nil {
-		k.Fatalf("%s %v: %v", query, args, err)
-	}
+	noError(k, k.try(k.conn, query, args...), query, args)
 }
 
 func (k *keeping) try(c *conn, query string, args ...any) error {
@@ -81,9 +80,7 @@ func (k *keeping) try(c *conn, query string, args ...any) error {
 
 func (k *keeping) check(what string, have, want int) {
 	k.Helper()
-	if have != want {
-		k.Errorf("%s\nhave: %d\nwant: %d", what, have, want)
-	}
+	equal(k, have, want, what)
 }
 
 func TestStatements_cachedOnTheirConnection(t *testing.T) {
@@ -184,31 +181,8 @@ func TestStatements_byTypesOfArguments(t *testing.T) {
 }
 
 func TestStatements_ended(t *testing.T) {
-	for query, ends := range map[string]bool{
-		"SET NAMES latin1":                                  true,
-		"SET sql_mode = ''":                                 true,
-		"SET collation_connection = 'latin1_bin'":           true,
-		"USE other":                                         true,
-		"CALL p()":                                          true,
-		"EXECUTE s":                                         true,
-		"SET sql_mode = ?":                                  true, // an argument may change how statements are parsed
-		"SET STATEMENT sql_mode = ? FOR DO 1":               true,
-		"SELECT 1; SET sql_mode = ''":                       true,
-		"SET STATEMENT sql_mode = '' FOR DO 1":              true,
-		"DROP DATABASE app":                                 true,
-		"SELECT 1":                                          false,
-		"UPDATE t_order SET a = 1":                          false,
-		"INSERT INTO t_plain VALUES (1)":                    false,
-		"REPLACE INTO t_plain VALUES (1);":                  false,
-		"INSERT INTO t_order (a) VALUES (1)":                false,
-		"CREATE TEMPORARY TABLE t_order (a INT)":            false,
-		"ALTER TABLE t_order ADD b INT":                     false,
-		"XA START 'x'":                                      false,
-		"COMMIT":                                            false,
-		"LOCK TABLES t_order WRITE":                         false,
-		"INSERT INTO t_plain VALUES (1); SET sql_mode = ''": true,
-		"INSERT INTO t_plain VALUES (1); SELECT 1":          true,
-	} {
+	for _, c := range testcases.Read(t, "testdata/ended.txt", 2) {
+		ends, query := c[0] == "true", c[1]
 		k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		var args []any

@@ -162,9 +162,7 @@ func TestStats_json(t *testing.T) {
 		"generators.0.name": "snowflake", "generators.0.health.workerId": 1.0,
 		"statementCache.mode": "auto", "plans.entries": 1.0,
 	} {
-		if v := at(have, strings.Split(path, ".")); v != want {
-			t.Errorf("%s\nhave: %v\nwant: %v\nin: %s", path, v, want, text)
-		}
+		equal(t, at(have, strings.Split(path, ".")), want, path, "in", text)
 	}
 }
 
@@ -373,9 +371,7 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 			for range 2 { // the second execution may take another path
 				told, first = nil, nil
 				_, _ = db.ExecContext(ctx, c.text, c.args...)
-				if !slices.Equal(told, c.want) {
-					t.Errorf("have: %+v\nwant: %+v", told, c.want)
-				}
+				equalSlices(t, told, c.want)
 				if len(first) > 0 && first[0] != keys.Values()[0] {
 					t.Errorf("first key\nhave: %v\nwant: %v", first[0], keys.Values()[0])
 				}
@@ -408,9 +404,7 @@ func TestLogSent_attributes(t *testing.T) {
 	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1), (2); INSERT INTO u (a) VALUES (1)")
 	s.Faults = []fakedb.Fault{{At: "INSERT", Err: fakedb.Err}}
-	if _, err := db.Exec("INSERT INTO t (a) VALUES (1)"); !errors.Is(err, fakedb.Err) {
-		t.Errorf("have: %v", err)
-	}
+	isError(t, errOf(db.Exec("INSERT INTO t (a) VALUES (1)")), fakedb.Err)
 	var keys, errorTypes []any
 	for _, line := range log.take(t) {
 		keys, errorTypes = append(keys, line["keys"]), append(errorTypes, line["error_type"])

@@ -84,8 +84,7 @@ func (l *logLines) want(t *testing.T, when, text string, n int) {
 
 func openWatched(t *testing.T, path, params string) *sql.DB {
 	t.Helper()
-	db := must(sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+params))(t)
-	return db
+	return must(sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+params))(t)
 }
 
 // keyOf generates one key for a table. It returns 0 if that fails.
@@ -197,8 +196,7 @@ func TestWatch_loggers(t *testing.T) {
 
 func mustLoadRule(t *testing.T, path string) *rule.Rule {
 	t.Helper()
-	r := must(rule.Load(path))(t)
-	return r
+	return must(rule.Load(path))(t)
 }
 
 // The file is a link to a file below ..data, which is replaced by a rename.

@@ -228,9 +228,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 			want = []string{"<nil>", "<nil>"}
 			base.Stmts--
 		}
-		if have := entryPoints(connector); !slices.Equal(have, want) {
-			t.Errorf("%s\nhave: %q\nwant: %q", kind, have, want)
-		}
+		equalSlices(t, entryPoints(connector), want, kind)
 		equal(t, base.Stmts, 0, kind, "statements left")
 		check(t, connector.Close())
 	}
@@ -243,11 +241,8 @@ func TestPassThrough_interfacesInRaw(t *testing.T) {
 		base := &fakedb.Server{Kind: kind}
 		connector := must(NewConnector(base, testRule(t)))(t)
 		db := sql.OpenDB(connector)
-		conn, err := db.Conn(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = conn.Raw(func(c any) error {
+		conn := must(db.Conn(context.Background()))(t)
+		err := conn.Raw(func(c any) error {
 			equal(t, ConnectorOf(c), connector, kind, "ConnectorOf is")
 			if _, ok := c.(interface{ Unwrap() driver.Conn }).Unwrap().(interface{ Connector() *Connector }); ok {
 				t.Errorf("%s: Unwrap returns ours", kind)
@@ -430,9 +425,7 @@ func TestRuined_connectionLeavesThePool(t *testing.T) {
 					db.SetMaxOpenConns(1)
 					mustExec(t, db, "UPDATE t SET a = 1")
 					base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: refusal.err}, {At: "uery", Times: -1, Err: refusal.err}}
-					if _, err := d.exec(t.Context(), db, query, 1); !errors.Is(err, refusal.err) {
-						t.Errorf("%v, %s, %s: %v", refusal.err, kind, d.name, err)
-					}
+					isError(t, errOf(d.exec(t.Context(), db, query, 1)), refusal.err, refusal.err, kind, d.name)
 					base.Faults = nil
 					mustExec(t, db, "UPDATE t SET a = 1")
 					equal(t, base.Count("connect"), refusal.connections, refusal.err, kind, d.name, "connections")
@@ -645,10 +638,7 @@ func signature(f *ast.FuncType) string {
 // goEnv returns a directory that the go command prints.
 func goEnv(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("go", args...).Output()
-	if err != nil {
-		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
-	}
+	out := must(exec.Command("go", args...).Output())(t, "go", strings.Join(args, " "))
 	return strings.TrimSpace(string(out))
 }
 

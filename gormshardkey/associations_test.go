@@ -5,6 +5,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 const orderTables = "orders_37 items customers profiles tags order_tags notes"
@@ -40,12 +42,8 @@ func (w *world) family(t *testing.T, orders ...Order) {
 func (w *world) joined(t *testing.T, order, tag int64) {
 	t.Helper()
 	var n int
-	if err := w.plain.QueryRow("SELECT COUNT(*) FROM order_tags WHERE order_id = ? AND tag_id = ?", order, tag).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	if n != 1 {
-		t.Errorf("order %d and tag %d are joined %d times", order, tag, n)
-	}
+	must.Do(t, w.plain.QueryRow("SELECT COUNT(*) FROM order_tags WHERE order_id = ? AND tag_id = ?", order, tag).Scan(&n))
+	must.Equal(t, n, 1, "order", order, "and tag", tag, "are joined")
 }
 
 func newFamily() []Order {
@@ -67,11 +65,11 @@ func newFamily() []Order {
 func TestAssociations_created(t *testing.T) {
 	each(t, TestAssociations_created, orderTables, func(t *testing.T, w *world) {
 		orders := newFamily()
-		must(t, w.Create(&orders))
+		ok(t, w.Create(&orders))
 		w.family(t, orders...)
 
 		var found []Order
-		must(t, w.Preload(clause.Associations).Preload("Customer.Profile").Order("name").Find(&found))
+		ok(t, w.Preload(clause.Associations).Preload("Customer.Profile").Order("name").Find(&found))
 		w.family(t, found...)
 		if len(found[0].Tags) != 2 || len(found[1].Tags) != 3 || found[1].Customer.Profile.Name != "bob's" {
 			t.Errorf("found %+v", found)
@@ -82,11 +80,11 @@ func TestAssociations_created(t *testing.T) {
 func TestAssociations_appended(t *testing.T) {
 	each(t, TestAssociations_appended, orderTables, func(t *testing.T, w *world) {
 		orders := newFamily()
-		must(t, w.Create(&orders))
-		mustDo(t, w.Model(&orders[2]).Association("Tags").Append(&Tag{Name: "v"}, &Tag{Name: "w"}))
-		mustDo(t, w.Model(&orders[2]).Association("Items").Append(&Item{Name: "c3"}, &Item{Name: "c4"}))
-		mustDo(t, w.Model(&orders[0]).Association("Customer").Replace(&Customer{Name: "cid"}))
-		mustDo(t, w.Model(&orders[0]).Association("Tags").Replace(&Tag{Name: "u"}))
+		ok(t, w.Create(&orders))
+		must.Do(t, w.Model(&orders[2]).Association("Tags").Append(&Tag{Name: "v"}, &Tag{Name: "w"}))
+		must.Do(t, w.Model(&orders[2]).Association("Items").Append(&Item{Name: "c3"}, &Item{Name: "c4"}))
+		must.Do(t, w.Model(&orders[0]).Association("Customer").Replace(&Customer{Name: "cid"}))
+		must.Do(t, w.Model(&orders[0]).Association("Tags").Replace(&Tag{Name: "u"}))
 		w.family(t, orders...)
 	})
 }
@@ -94,20 +92,18 @@ func TestAssociations_appended(t *testing.T) {
 func TestAssociations_saved(t *testing.T) {
 	each(t, TestAssociations_saved, orderTables, func(t *testing.T, w *world) {
 		orders := newFamily()
-		must(t, w.Create(&orders))
+		ok(t, w.Create(&orders))
 		orders[0].Amount = 5
 		orders[0].Items[1].Name = "a2 renamed"
 		orders[0].Items = append(orders[0].Items, Item{Name: "a4"}, Item{Name: "a5"})
 		orders[0].Tags = append(orders[0].Tags, &Tag{Name: "late"})
-		must(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Save(&orders[0]))
+		ok(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Save(&orders[0]))
 		w.family(t, orders...)
 		more := append(orders[:2:2], Order{Name: "d", Items: []Item{{Name: "d1"}}})
-		must(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Save(&more))
+		ok(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Save(&more))
 		w.family(t, more...)
-		must(t, w.Omit(clause.Associations).Create(&Order{Name: "e", Items: []Item{{Name: "e1"}}}))
-		if have := w.key(t, "items", "id", "e1"); have != "no row" {
-			t.Errorf("an association that was left out has key %s", have)
-		}
+		ok(t, w.Omit(clause.Associations).Create(&Order{Name: "e", Items: []Item{{Name: "e1"}}}))
+		must.Equal(t, w.key(t, "items", "id", "e1"), "no row", "an association that was left out has key")
 	})
 }
 
@@ -115,15 +111,15 @@ func TestAssociations_saved(t *testing.T) {
 func TestAssociations_ofARowThatExists(t *testing.T) {
 	each(t, TestAssociations_ofARowThatExists, orderTables, func(t *testing.T, w *world) {
 		first := Order{Name: "a", Customer: &Customer{Name: "ann"}}
-		must(t, w.Create(&first))
+		ok(t, w.Create(&first))
 		again := Order{Name: "b", Customer: &Customer{Name: "ann"}}
-		must(t, w.Create(&again))
+		ok(t, w.Create(&again))
 		if w.family(t, first, again); again.Customer.ID != first.Customer.ID {
 			t.Errorf("customers %d and %d", first.Customer.ID, again.Customer.ID)
 		}
 		tag := Tag{Name: "x"}
-		must(t, w.Create(&tag))
-		mustDo(t, w.Model(&again).Association("Tags").Append(&Tag{Name: "x"}))
+		ok(t, w.Create(&tag))
+		must.Do(t, w.Model(&again).Association("Tags").Append(&Tag{Name: "x"}))
 		w.family(t, again)
 	})
 }
@@ -131,12 +127,12 @@ func TestAssociations_ofARowThatExists(t *testing.T) {
 // Of several rows that are upserted at once, those that exist have their keys too.
 func TestAssociations_ofRowsThatExist(t *testing.T) {
 	each(t, TestAssociations_ofRowsThatExist, orderTables, func(t *testing.T, w *world) {
-		must(t, w.Create(&[]Tag{{Name: "x"}, {Name: "y"}}))
+		ok(t, w.Create(&[]Tag{{Name: "x"}, {Name: "y"}}))
 		order := Order{Name: "a", Tags: []*Tag{{Name: "new1"}, {Name: "x"}, {Name: "new2"}, {ID: 5, Name: "five"}, {Name: "y"}}}
-		must(t, w.Create(&order))
+		ok(t, w.Create(&order))
 		w.family(t, order)
 		again := Order{Name: "b", Tags: []*Tag{{Name: "y"}, {Name: "x"}}}
-		must(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Create(&again))
+		ok(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Create(&again))
 		w.family(t, again)
 	})
 }
@@ -160,9 +156,7 @@ func TestAssociations_ofOneself(t *testing.T) {
 			"ALTER TABLE kinds ADD manager_id BIGINT, ADD score INT NOT NULL DEFAULT 7",
 			"CREATE TABLE friends (person_id BIGINT, friend_id BIGINT, PRIMARY KEY (person_id, friend_id))",
 		} {
-			if _, err := w.plain.Exec(text); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.plain.Exec(text))(t)
 		}
 		people := []Person{
 			{
@@ -172,7 +166,7 @@ func TestAssociations_ofOneself(t *testing.T) {
 			},
 			{Name: "b"}, {ID: 3, Name: "c"}, {Name: "d", Score: 3},
 		}
-		must(t, w.Create(&people))
+		ok(t, w.Create(&people))
 		var check func(people ...Person)
 		check = func(people ...Person) {
 			for _, p := range people {
@@ -194,10 +188,10 @@ func TestAssociations_ofOneself(t *testing.T) {
 		}
 		check(people...)
 		same := &Person{Name: "same"}
-		must(t, w.Create([]*Person{same, {Name: "other"}}))
+		ok(t, w.Create([]*Person{same, {Name: "other"}}))
 		values, array := []Person{{Name: "v1"}, {Name: "v2"}}, [2]*Person{{Name: "p1"}, {Name: "p2"}}
-		must(t, w.Create(values))
-		must(t, w.Create(array))
+		ok(t, w.Create(values))
+		ok(t, w.Create(array))
 		check(append(values, *same, *array[0], *array[1])...)
 	})
 }

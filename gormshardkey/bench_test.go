@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
@@ -51,20 +52,11 @@ func timed(f func()) time.Duration {
 // benchCreate returns a function that creates rows with GORM.
 func benchCreate(b *testing.B, rows int, options ...gorm.Option) func() {
 	b.Helper()
-	r, err := rule.Parse("bench", []byte(benchRule))
-	if err != nil {
-		b.Fatal(err)
-	}
-	connector, err := driver.NewConnector(idleServer{rows: int64(rows)}, r, driver.Config{Server: "mysql"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(rule.Parse("bench", []byte(benchRule)))(b)
+	connector := must.Get(driver.NewConnector(idleServer{rows: int64(rows)}, r, driver.Config{Server: "mysql"}))(b)
 	dialector := mysql.New(mysql.Config{Conn: sql.OpenDB(connector), SkipInitializeWithVersion: true})
 	config := &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true}
-	db, err := gorm.Open(dialector, append([]gorm.Option{config}, options...)...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := must.Get(gorm.Open(dialector, append([]gorm.Option{config}, options...)...))(b)
 	b.Cleanup(func() { _ = connector.Close() })
 	created := make([]Tag, rows)
 	return func() {

@@ -8,8 +8,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 func TestCreate_oneAndMany(t *testing.T) {
@@ -24,9 +28,9 @@ func TestCreate_oneAndMany(t *testing.T) {
 		w.orders(t, many...)
 
 		pointers := []*Order{{Name: "p"}, {Name: "q"}, {Name: "r"}}
-		must(t, w.Create(pointers))
+		ok(t, w.Create(pointers))
 		array := [3]Order{{Name: "x"}, {Name: "y"}, {Name: "z"}}
-		must(t, w.Create(&array))
+		ok(t, w.Create(&array))
 		for _, o := range append(array[:], *pointers[0], *pointers[1], *pointers[2]) {
 			w.orders(t, o)
 		}
@@ -44,20 +48,18 @@ func TestCreate_hooksAndColumns(t *testing.T) {
 	each(t, TestCreate_hooksAndColumns, "orders_37", func(t *testing.T, w *world) {
 		orders := named("a", "b", "c")
 		orders[1].hook = func(o *Order) { o.ID = 77 }
-		must(t, w.Create(&orders))
+		ok(t, w.Create(&orders))
 		w.orders(t, orders...)
 		for _, o := range orders {
 			if o.seen != o.ID || o.ID == 0 {
 				t.Errorf("AfterCreate of %s\nhave: %d\nwant: %d", o.Name, o.seen, o.ID)
 			}
 		}
-		if orders[1].ID != 77 {
-			t.Errorf("the key of BeforeCreate\nhave: %d\nwant: 77", orders[1].ID)
-		}
+		must.Equal(t, orders[1].ID, 77, "the key of BeforeCreate")
 		selected := Order{Name: "s", Amount: 9}
-		must(t, w.Select("Name").Create(&selected))
+		ok(t, w.Select("Name").Create(&selected))
 		omitted := Order{ID: 12, Name: "o", Amount: 9}
-		must(t, w.Omit("ID").Create(&omitted))
+		ok(t, w.Omit("ID").Create(&omitted))
 		w.orders(t, selected)
 		if w.key(t, "orders_37", "id", "o") == "12" {
 			t.Error("Omit has not left the key out")
@@ -68,25 +70,23 @@ func TestCreate_hooksAndColumns(t *testing.T) {
 func TestCreate_saveAndFirstOrCreate(t *testing.T) {
 	each(t, TestCreate_saveAndFirstOrCreate, "orders_37", func(t *testing.T, w *world) {
 		saved := Order{Name: "saved"}
-		must(t, w.Save(&saved))
+		ok(t, w.Save(&saved))
 		own := Order{ID: 4, Name: "own"}
-		must(t, w.Save(&own))
+		ok(t, w.Save(&own))
 		w.orders(t, saved, own)
 
 		saved.Amount = 3
 		mixed := []Order{{Name: "n1"}, saved, {Name: "n2"}, {ID: 6, Name: "n3"}}
-		must(t, w.Save(&mixed))
+		ok(t, w.Save(&mixed))
 		w.orders(t, mixed...)
-		if have := w.key(t, "orders_37", "amount", "saved"); have != "3" {
-			t.Errorf("saved amount\nhave: %s\nwant: 3", have)
-		}
+		must.Equal(t, w.key(t, "orders_37", "amount", "saved"), "3", "saved amount")
 		for range 2 {
 			var o Order
-			must(t, w.Where(Order{Name: "foc"}).Attrs(Order{Amount: 2}).FirstOrCreate(&o))
+			ok(t, w.Where(Order{Name: "foc"}).Attrs(Order{Amount: 2}).FirstOrCreate(&o))
 			w.orders(t, o)
 		}
 		again := Order{Name: "saved"}
-		must(t, w.Where(Order{Name: "saved"}).Assign(Order{Amount: 8}).FirstOrCreate(&again))
+		ok(t, w.Where(Order{Name: "saved"}).Assign(Order{Amount: 8}).FirstOrCreate(&again))
 		w.orders(t, again)
 	})
 }
@@ -95,14 +95,14 @@ func TestCreate_transactions(t *testing.T) {
 	each(t, TestCreate_transactions, "orders_37", func(t *testing.T, w *world) {
 		var outer, inner []Order
 		undone := errors.New("undone")
-		mustDo(t, w.Transaction(func(tx *gorm.DB) error {
+		must.Do(t, w.Transaction(func(tx *gorm.DB) error {
 			outer = named("a", "b")
 			if err := tx.Create(&outer).Error; err != nil {
 				return err
 			}
 			err := tx.Transaction(func(tx *gorm.DB) error { // a savepoint
 				lost := named("lost1", "lost2")
-				mustDo(t, tx.Create(&lost).Error)
+				must.Do(t, tx.Create(&lost).Error)
 				if lost[1].ID-lost[0].ID != 7 {
 					t.Errorf("keys within the transaction: %d, %d", lost[0].ID, lost[1].ID)
 				}
@@ -115,16 +115,14 @@ func TestCreate_transactions(t *testing.T) {
 			return tx.Create(&inner).Error
 		}))
 		w.orders(t, append(outer, inner...)...)
-		if have := w.key(t, "orders_37", "id", "lost1"); have != "no row" {
-			t.Errorf("row of the savepoint: %s", have)
-		}
+		must.Equal(t, w.key(t, "orders_37", "id", "lost1"), "no row", "row of the savepoint")
 		skipped := named("k1", "k2")
-		must(t, w.Session(&gorm.Session{SkipDefaultTransaction: true, PrepareStmt: !w.prepare}).Create(&skipped))
+		ok(t, w.Session(&gorm.Session{SkipDefaultTransaction: true, PrepareStmt: !w.prepare}).Create(&skipped))
 		w.orders(t, skipped...)
-		tx := must(t, w.Begin())
+		tx := ok(t, w.Begin())
 		manual := named("m1", "m2")
-		must(t, tx.Create(&manual))
-		must(t, tx.Commit())
+		ok(t, tx.Create(&manual))
+		ok(t, tx.Commit())
 		w.orders(t, manual...)
 	})
 }
@@ -132,12 +130,12 @@ func TestCreate_transactions(t *testing.T) {
 func TestCreate_withoutRow(t *testing.T) {
 	each(t, TestCreate_withoutRow, "orders_37", func(t *testing.T, w *world) {
 		dry := named("d1", "d2")
-		must(t, w.Session(&gorm.Session{DryRun: true}).Create(&dry))
+		ok(t, w.Session(&gorm.Session{DryRun: true}).Create(&dry))
 		text := w.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Create(&dry) })
 		if !strings.Contains(text, "d2") || dry[0].ID != 0 || dry[1].ID != 0 {
 			t.Errorf("a dry run: %s, keys %d %d", text, dry[0].ID, dry[1].ID)
 		}
-		must(t, w.Create(&Order{Name: "there"}))
+		ok(t, w.Create(&Order{Name: "there"}))
 		conflict := named("new", "there")
 		if err := w.Create(&conflict).Error; err == nil || conflict[0].ID != 0 || conflict[1].ID != 0 {
 			t.Errorf("a conflict: %v, keys %d %d", err, conflict[0].ID, conflict[1].ID)
@@ -157,14 +155,14 @@ func TestCreate_withoutRow(t *testing.T) {
 func TestCreate_generics(t *testing.T) {
 	each(t, TestCreate_generics, "orders_37", func(t *testing.T, w *world) {
 		one := Order{Name: "one"}
-		mustDo(t, gorm.G[Order](w.DB).Create(t.Context(), &one))
+		must.Do(t, gorm.G[Order](w.DB).Create(t.Context(), &one))
 		many := named("a", "b", "c", "d", "e")
-		mustDo(t, gorm.G[Order](w.DB).CreateInBatches(t.Context(), &many, 2))
+		must.Do(t, gorm.G[Order](w.DB).CreateInBatches(t.Context(), &many, 2))
 		w.orders(t, append(many, one)...)
 
 		result := gorm.WithResult()
 		with := Order{Name: "with"}
-		mustDo(t, gorm.G[Order](w.DB, result).Create(t.Context(), &with))
+		must.Do(t, gorm.G[Order](w.DB, result).Create(t.Context(), &with))
 		if w.orders(t, with); result.RowsAffected != 1 {
 			t.Errorf("rows affected: %d", result.RowsAffected)
 		}
@@ -177,12 +175,12 @@ func TestCreate_callersKeys(t *testing.T) {
 		var keys driver.Keys
 		ctx := driver.WithKeys(t.Context(), &keys)
 		orders := named("a", "b")
-		must(t, w.WithContext(ctx).Create(&orders))
+		ok(t, w.WithContext(ctx).Create(&orders))
 		if have, _ := keys.Int64s(); len(have) != 2 || have[0] != orders[0].ID || have[1] != orders[1].ID {
 			t.Errorf("the caller's keys\nhave: %v\nwant: %d %d", have, orders[0].ID, orders[1].ID)
 		}
 		with := Order{Name: "c", Items: []Item{{Name: "c1"}, {Name: "c2"}}}
-		must(t, w.WithContext(ctx).Create(&with))
+		ok(t, w.WithContext(ctx).Create(&with))
 		if have, _ := keys.Int64s(); len(have) != 2 || uint64(have[1]) != with.Items[1].ID {
 			t.Errorf("the caller's keys\nhave: %v\nwant: those of %v", have, with.Items)
 		}
@@ -198,10 +196,10 @@ func TestCreate_contextIsPutBack(t *testing.T) {
 		type own struct{}
 		ctx := context.WithValue(t.Context(), own{}, 1)
 		var before, after context.Context
-		mustDo(t, w.Callback().Create().Before("gorm:create").Register("test:before", func(db *gorm.DB) { before = db.Statement.Context }))
-		mustDo(t, w.Callback().Create().After("gorm:create").Register("test:after", func(db *gorm.DB) { after = db.Statement.Context }))
+		must.Do(t, w.Callback().Create().Before("gorm:create").Register("test:before", func(db *gorm.DB) { before = db.Statement.Context }))
+		must.Do(t, w.Callback().Create().After("gorm:create").Register("test:after", func(db *gorm.DB) { after = db.Statement.Context }))
 		o := Order{Name: "a"}
-		must(t, w.WithContext(ctx).Create(&o))
+		ok(t, w.WithContext(ctx).Create(&o))
 		if before != ctx || after != ctx {
 			t.Errorf("the statement's context\nhave: %v, %v\nwant: %v", before, after, ctx)
 		}
@@ -225,5 +223,233 @@ func TestCreate_concurrently(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	})
+}
+
+func TestMaps_withModel(t *testing.T) {
+	each(t, TestMaps_withModel, "orders_37 texts", func(t *testing.T, w *world) {
+		one := map[string]any{"Name": "one", "amount": 2}
+		ok(t, w.Model(&Order{}).Create(one))
+		w.has(t, "orders_37", "one", one["id"])
+		pointed := map[string]any{"Name": "pointed"}
+		ok(t, w.Model(&Order{}).Create(&pointed))
+		w.has(t, "orders_37", "pointed", pointed["id"])
+
+		many := []map[string]any{{"Name": "a"}, {"Name": "b", "id": 9}, {"Name": "c", "ID": 10}, {"Name": "d", "id": 0}, {"Name": "e", "id": nil}}
+		affected(t, w.Model(&Order{}).Create(&many), 5)
+		if len(many) != 5 {
+			t.Fatalf("%d maps: %v", len(many), many)
+		}
+		for _, m := range many {
+			key, ok := m["id"]
+			if !ok {
+				key = m["ID"]
+			} else if _, both := m["ID"]; both {
+				t.Errorf("a key under two names: %v", m)
+			}
+			w.has(t, "orders_37", m["Name"].(string), key)
+		}
+		value := []map[string]any{{"name": "v1"}, {"name": "v2"}}
+		ok(t, w.Model(&Order{}).Create(value))
+		for _, m := range value {
+			w.has(t, "orders_37", m["name"].(string), m["id"])
+		}
+		batches := []map[string]any{{"name": "b1"}, {"name": "b2"}, {"name": "b3"}}
+		ok(t, w.Model(&Order{}).CreateInBatches(batches, 2))
+		for _, m := range batches {
+			w.has(t, "orders_37", m["name"].(string), m["id"])
+		}
+	})
+}
+
+func TestMaps_withoutModel(t *testing.T) {
+	each(t, TestMaps_withoutModel, "orders_37 texts other_key unlisted", func(t *testing.T, w *world) {
+		many := []map[string]any{{"name": "a"}, {"name": "b", "id": 9}, {"name": "c"}}
+		ok(t, w.Table("orders_37").Create(many))
+		for _, m := range many {
+			w.has(t, "orders_37", m["name"].(string), m["@id"])
+		}
+		text := map[string]any{"name": "text"}
+		ok(t, w.Table("texts").Create(text))
+		w.has(t, "texts", "text", text["@id"])
+		// If the server generates a key too, "@id" has the server's.
+		other_key := map[string]any{"name": "a"}
+		ok(t, w.Table("other_key").Create(other_key))
+		w.has(t, "other_key", "a", other_key["@id"])
+		w.hasIn(t, "other_key", "order_no", "a", other_key["order_no"])
+		unlisted := map[string]any{"name": "a"}
+		ok(t, w.Table("unlisted").Create(unlisted))
+		w.has(t, "unlisted", "a", unlisted["@id"])
+	})
+}
+
+func TestMaps_upserts(t *testing.T) {
+	each(t, TestMaps_upserts, "orders_37", func(t *testing.T, w *world) {
+		ok(t, w.Create(named("a", "b")))
+		ignored := []map[string]any{{"name": "a"}, {"name": "new1"}, {"name": "b"}, {"name": "new2"}}
+		affected(t, w.Model(&Order{}).Clauses(clause.Insert{Modifier: "IGNORE"}).Create(&ignored), 2)
+		for _, m := range []map[string]any{ignored[1], ignored[3]} {
+			w.has(t, "orders_37", m["name"].(string), m["id"])
+		}
+		if len(ignored) != 4 || ignored[0]["id"] != nil || ignored[2]["id"] != nil {
+			t.Errorf("maps that were ignored: %v", ignored)
+		}
+		one := map[string]any{"name": "a", "amount": 4}
+		ok(t, w.Model(&Order{}).Clauses(clause.OnConflict{DoUpdates: clause.AssignmentColumns([]string{"amount"})}).Create(one))
+		w.has(t, "orders_37", "a", one["id"])
+		again := map[string]any{"name": "a", "amount": 5}
+		ok(t, w.Session(&gorm.Session{SkipDefaultTransaction: true}).Model(&Order{}).
+			Clauses(clause.OnConflict{DoUpdates: clause.AssignmentColumns([]string{"amount"})}).Create(again))
+		w.has(t, "orders_37", "a", again["id"])
+	})
+}
+
+var (
+	doNothing = clause.OnConflict{DoNothing: true}
+	updateAll = clause.OnConflict{UpdateAll: true}
+	ignore    = clause.Insert{Modifier: "IGNORE"}
+)
+
+// rightOrZero: each order has its row's key or, where that existed, none.
+func (w *world) rightOrZero(t *testing.T, orders []Order) {
+	t.Helper()
+	for _, o := range orders {
+		if o.ID != 0 || strings.HasPrefix(o.Name, "new") {
+			w.orders(t, o)
+		}
+	}
+}
+
+func TestUpsert_oneRow(t *testing.T) {
+	each(t, TestUpsert_oneRow, "orders_37 texts", func(t *testing.T, w *world) {
+		for _, conflict := range []clause.Expression{doNothing, updateAll} {
+			fresh := Order{Name: "new", Amount: 1}
+			ok(t, w.Clauses(conflict).Create(&fresh))
+			again := Order{Name: "new", Amount: 2}
+			ok(t, w.Clauses(conflict).Create(&again))
+			w.orders(t, fresh, again)
+			ok(t, w.Unscoped().Delete(&fresh))
+		}
+		text := map[string]any{"name": "a"}
+		ok(t, w.Table("texts").Create(text))
+		w.has(t, "texts", "a", text["@id"])
+	})
+}
+
+func TestUpsert_manyRows(t *testing.T) {
+	each(t, TestUpsert_manyRows, "orders_37", func(t *testing.T, w *world) {
+		there := named("a", "b")
+		ok(t, w.Create(&there))
+		ok(t, w.Create(&Order{ID: 5, Name: "c"}))
+
+		some := []Order{{Name: "new1"}, {Name: "a"}, {Name: "new2"}, {ID: 5, Name: "c"}, {Name: "new3"}}
+		affected(t, w.Clauses(doNothing).Create(&some), 3)
+		w.rightOrZero(t, some)
+
+		all := []Order{{Name: "new4", Amount: 3}, {Name: "a", Amount: 4}, {Name: "new5", Amount: 5}}
+		affected(t, w.Clauses(updateAll).Create(&all), 4)
+		w.rightOrZero(t, all)
+
+		two := []Order{{Name: "new6", Amount: 6}, {Name: "a", Amount: 6}, {Name: "b", Amount: 6}, {Name: "new7", Amount: 6}}
+		ok(t, w.Clauses(updateAll).Create(&two))
+		w.rightOrZero(t, two)
+
+		fresh := named("new8", "new9")
+		affected(t, w.Clauses(doNothing).Create(&fresh), 2)
+		w.orders(t, fresh...)
+	})
+}
+
+func TestUpsert_ignore(t *testing.T) {
+	each(t, TestUpsert_ignore, "orders_37", func(t *testing.T, w *world) {
+		ok(t, w.Create(named("a", "b")))
+		some := named("a", "new1", "b", "new2")
+		affected(t, w.Clauses(ignore).Create(&some), 2)
+		w.orders(t, some[1], some[3])
+		if some[0].ID != 0 || some[2].ID != 0 {
+			t.Errorf("rows that were ignored have keys: %d, %d", some[0].ID, some[2].ID)
+		}
+		none := named("a", "b")
+		affected(t, w.Clauses(ignore).Create(&none), 0)
+		one := Order{Name: "a"}
+		affected(t, w.Clauses(ignore).Create(&one), 0)
+		if none[0].ID != 0 || none[1].ID != 0 || one.ID != 0 {
+			t.Errorf("rows that were ignored have keys: %d, %d, %d", none[0].ID, none[1].ID, one.ID)
+		}
+	})
+}
+
+func TestUpsert_keyNextToThePrimary(t *testing.T) {
+	each(t, TestUpsert_keyNextToThePrimary, "other_key numbered", func(t *testing.T, w *world) {
+		rows := []OtherKey{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+		ok(t, w.Create(&rows))
+		for _, r := range rows {
+			w.has(t, "other_key", r.Name, r.ID)
+			w.hasIn(t, "other_key", "order_no", r.Name, r.OrderNo)
+		}
+		// UpdateAll sets the row's key to the new one, as the SQL specifies.
+		again := OtherKey{Name: "a"}
+		ok(t, w.Clauses(updateAll).Create(&again))
+		if w.hasIn(t, "other_key", "order_no", "a", again.OrderNo); again.OrderNo == rows[0].OrderNo {
+			t.Errorf("UpdateAll has kept %d", again.OrderNo)
+		}
+		numbered := []Numbered{{Name: "a"}, {Name: "b"}, {ID: 3, Name: "c"}}
+		ok(t, w.Create(&numbered))
+		for _, r := range numbered {
+			w.has(t, "numbered", r.Name, r.ID)
+			w.hasIn(t, "numbered", "order_no", r.Name, r.OrderNo)
+		}
+	})
+}
+
+// A table without rule is GORM's business, with or without the plugin.
+func TestUpsert_unlistedTableAsWithoutPlugin(t *testing.T) {
+	each(t, TestUpsert_unlistedTableAsWithoutPlugin, "unlisted", func(t *testing.T, w *world) {
+		ok(t, w.Create(&[]Unlisted{{Name: "a"}, {Name: "b"}}))
+		rows := []Unlisted{{Name: "new1"}, {Name: "b", Amount: 4}, {Name: "new2"}}
+		tx := ok(t, w.Clauses(updateAll).Create(&rows))
+		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
+			return // GORM has counted
+		}
+		for _, r := range rows {
+			w.has(t, "unlisted", r.Name, r.ID)
+		}
+		affected(t, tx, 3)
+	})
+}
+
+func TestReturning_requested(t *testing.T) {
+	each(t, TestReturning_requested, "orders_37", func(t *testing.T, w *world) {
+		ok(t, w.Create(named("a", "b")))
+		all := named("r1", "r2")
+		ok(t, w.Clauses(clause.Returning{}).Create(&all))
+		w.orders(t, all...)
+		column := clause.Returning{Columns: []clause.Column{{Name: "id"}}}
+		some := named("r3", "r4")
+		ok(t, w.Clauses(column).Create(&some))
+		w.orders(t, some...)
+		ignored := named("a", "new1", "b", "new2")
+		ok(t, w.Clauses(column, ignore).Create(&ignored))
+		w.rightOrZero(t, ignored)
+		mixed := []Order{{Name: "new3"}, {Name: "a"}, {ID: 9, Name: "new4"}, {Name: "new5"}}
+		ok(t, w.Clauses(column, doNothing).Create(&mixed))
+		w.rightOrZero(t, mixed)
+		updated := []Order{{Name: "new6"}, {Name: "a", Amount: 9}, {Name: "new7"}, {Name: "b", Amount: 9}}
+		ok(t, w.Clauses(column, updateAll).Create(&updated))
+		w.rightOrZero(t, updated)
+		if w.returning && testserver.Has(t, testserver.MariaDB, "RETURNING") {
+			w.orders(t, updated...) // those that existed too
+		}
+		whole := named("a", "new8")
+		ok(t, w.Clauses(clause.Returning{}, ignore).Create(&whole))
+		w.rightOrZero(t, whole)
+		maps := []map[string]any{{"name": "new9"}, {"name": "new10"}}
+		ok(t, w.Model(&Order{}).Clauses(column).Create(&maps))
+		if len(maps) != 2 {
+			t.Fatalf("maps have grown: %v", maps)
+		}
+		for _, m := range maps {
+			w.has(t, "orders_37", m["name"].(string), m["id"])
+		}
 	})
 }

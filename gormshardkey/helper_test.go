@@ -10,14 +10,16 @@ import (
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/gormshardkey"
-	testserver "github.com/shardkey/shardkey/internal/test/server"
-	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // lastGapped is the last key of GAPPED, whose keys are 7 apart: counting on from
@@ -162,14 +164,9 @@ func newWorld(t *testing.T, m mode, names []string) *world {
 
 func registerRule(t *testing.T) string {
 	t.Helper()
-	r, err := rule.Parse("gormshardkey", []byte(ruleText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("gormshardkey", []byte(ruleText)))(t)
 	name := strings.NewReplacer("/", ".", ",", ".", "=", "").Replace(t.Name())
-	if err := driver.RegisterRule(name, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.RegisterRule(name, r))
 	t.Cleanup(func() { driver.DeregisterRule(name) })
 	return name
 }
@@ -200,19 +197,13 @@ func (w *world) open(t *testing.T, config *gorm.Config) *gorm.DB {
 
 func closeAtEnd(t *testing.T, db *gorm.DB) {
 	t.Helper()
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(db.DB())(t)
 	t.Cleanup(func() { pool.Close() })
 }
 
 func openPlain(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -251,7 +242,7 @@ func (w *world) orders(t *testing.T, orders ...Order) {
 	}
 }
 
-func must(t *testing.T, db *gorm.DB) *gorm.DB {
+func ok(t *testing.T, db *gorm.DB) *gorm.DB {
 	t.Helper()
 	if db.Error != nil {
 		t.Fatal(db.Error)
@@ -259,16 +250,120 @@ func must(t *testing.T, db *gorm.DB) *gorm.DB {
 	return db
 }
 
-func mustDo(t *testing.T, err error) {
+func affected(t *testing.T, db *gorm.DB, want int64) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+	if ok(t, db).RowsAffected != want {
+		t.Errorf("rows affected\nhave: %d\nwant: %d", db.RowsAffected, want)
 	}
 }
 
-func affected(t *testing.T, db *gorm.DB, want int64) {
-	t.Helper()
-	if must(t, db).RowsAffected != want {
-		t.Errorf("rows affected\nhave: %d\nwant: %d", db.RowsAffected, want)
+// Order is in an actual table beyond those that a rule lists.
+type Order struct {
+	ID         int64
+	Name       string
+	Amount     int
+	CustomerID *int64
+	Customer   *Customer
+	Items      []Item
+	Tags       []*Tag `gorm:"many2many:order_tags"`
+	Notes      []Note `gorm:"polymorphic:Owner"`
+	DeletedAt  gorm.DeletedAt
+
+	hook func(*Order) // run before the INSERT
+	seen int64        // the key in AfterCreate
+}
+
+func (Order) TableName() string { return "orders_37" }
+
+func (o *Order) BeforeCreate(*gorm.DB) error {
+	if o.hook != nil {
+		o.hook(o)
 	}
+	return nil
+}
+
+func (o *Order) AfterCreate(*gorm.DB) error {
+	o.seen = o.ID
+	return nil
+}
+
+type Item struct {
+	ID      uint64
+	OrderID int64
+	Name    string
+}
+
+type Customer struct {
+	ID      int64
+	Name    string
+	Profile *Profile
+}
+
+type Profile struct {
+	ID         int64
+	CustomerID int64
+	Name       string
+}
+
+type Tag struct {
+	ID   int64
+	Name string
+}
+
+type Note struct {
+	ID        int64
+	OwnerID   int64
+	OwnerType string
+	Name      string
+}
+
+// Unlisted is in a table that the rule does not have.
+type Unlisted struct {
+	ID     int64
+	Name   string
+	Amount int
+}
+
+func (Unlisted) TableName() string { return "unlisted" }
+
+// OtherKey has a primary key of the server, and the rule's key column.
+type OtherKey struct {
+	ID      int64
+	OrderNo int64
+	Name    string
+}
+
+func (OtherKey) TableName() string { return "other_key" }
+
+// Numbered has the rule's key, and an ID that isn't generated.
+type Numbered struct {
+	ID      int64
+	OrderNo int64
+	Name    string
+}
+
+func (Numbered) TableName() string { return "numbered" }
+
+type Part struct {
+	Shop int64 `gorm:"primaryKey;autoIncrement:false"`
+	Seq  int64 `gorm:"primaryKey;autoIncrement:false"`
+	Name string
+}
+
+// named makes orders.
+func named(names ...string) []Order {
+	orders := make([]Order, len(names))
+	for i, name := range names {
+		orders[i].Name = name
+	}
+	return orders
+}
+
+// numbered are n names.
+func numbered(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint(prefix, i)
+	}
+	return names
 }

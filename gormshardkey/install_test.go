@@ -3,20 +3,22 @@ package gormshardkey_test
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/gormshardkey"
-	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 	"gorm.io/plugin/dbresolver"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // Every way in which the plugin gets into a database.
@@ -72,23 +74,16 @@ func TestInstall_forms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			replaced.n = 0
-			db, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(open())(t)
 			closeAtEnd(t, db)
 			if alone := strings.HasSuffix(name, "alone"); !alone && replaced.n != 1 {
 				t.Errorf("the callback was replaced %d times", replaced.n)
 			}
-			if db.Name() != "mysql" {
-				t.Errorf("the dialector's name: %q", db.Name())
-			}
+			must.Equal(t, db.Name(), "mysql", "the dialector's name")
 			orders := named(name+"1", name+"2", name+"3")
-			must(t, db.Create(&orders))
+			ok(t, db.Create(&orders))
 			w.orders(t, orders...)
-			if err := db.Use(plugin); !errors.Is(err, gorm.ErrRegistered) {
-				t.Errorf("used once more\nhave: %v\nwant: %v", err, gorm.ErrRegistered)
-			}
+			must.Is(t, db.Use(plugin), gorm.ErrRegistered, "used once more")
 		})
 	}
 }
@@ -115,23 +110,15 @@ func TestInstall_databaseThatDoesNotOpen(t *testing.T) {
 			return gorm.Open(gormshardkey.Open("u@tcp(127.0.0.1:1)/db"), &gorm.Config{Logger: logger.Discard})
 		},
 	} {
-		if _, err := open(); !errors.Is(err, driver.ErrNoRule) {
-			t.Errorf("%s\nhave: %v\nwant: %v", name, err, driver.ErrNoRule)
-		}
+		must.Is(t, must.Err(open()), driver.ErrNoRule, name)
 	}
-	if err := (gormshardkey.Plugin{}).Initialize(noCallbacks(t)); err == nil || !strings.Contains(err.Error(), "gorm:create") {
-		t.Errorf("a database without the callback: %v", err)
-	}
+	must.FailWith(t, (gormshardkey.Plugin{}).Initialize(noCallbacks(t)), "gorm:create", "a database without the callback")
 }
 
 // noCallbacks opens a database whose dialector registers none.
 func noCallbacks(t *testing.T) *gorm.DB {
 	t.Helper()
-	db, err := gorm.Open(nil, &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
+	return must.Get(gorm.Open(nil, &gorm.Config{Logger: logger.Discard}))(t)
 }
 
 // Callbacks of others stay where they are, whether they come before the plugin or
@@ -141,10 +128,7 @@ func TestInstall_callbacksKeepTheirPlaces(t *testing.T) {
 		return
 	}
 	w := newWorld(t, mode{form: "use", auto: true, returning: true}, []string{"orders_37"})
-	db, err := gorm.Open(mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn}), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(gorm.Open(mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn}), &gorm.Config{Logger: logger.Discard}))(t)
 	closeAtEnd(t, db)
 	var steps []string
 	step := func(name string) func(*gorm.DB) {
@@ -155,13 +139,13 @@ func TestInstall_callbacksKeepTheirPlaces(t *testing.T) {
 	}
 	register := func(when string) {
 		create := db.Callback().Create()
-		mustDo(t, create.Before("gorm:create").Register("before:"+when, step("before, "+when)))
-		mustDo(t, create.After("gorm:create").Register("after:"+when, step("after, "+when)))
+		must.Do(t, create.Before("gorm:create").Register("before:"+when, step("before, "+when)))
+		must.Do(t, create.After("gorm:create").Register("after:"+when, step("after, "+when)))
 	}
 	register("first")
-	mustDo(t, db.Use(gormshardkey.Plugin{}))
+	must.Do(t, db.Use(gormshardkey.Plugin{}))
 	register("then")
-	must(t, db.Create(&Order{Name: "a"}))
+	ok(t, db.Create(&Order{Name: "a"}))
 	slices.Sort(steps)
 	if have, want := strings.Join(steps, "; "), "after, first true; after, then true; before, first false; before, then false"; have != want {
 		t.Errorf("whether there is a key\nhave: %s\nwant: %s", have, want)
@@ -171,14 +155,14 @@ func TestInstall_callbacksKeepTheirPlaces(t *testing.T) {
 func TestInstall_resolver(t *testing.T) {
 	each(t, TestInstall_resolver, "orders_37 items", func(t *testing.T, w *world) {
 		replica := mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn, DisableWithReturning: !w.returning})
-		mustDo(t, w.Use(dbresolver.Register(dbresolver.Config{
+		must.Do(t, w.Use(dbresolver.Register(dbresolver.Config{
 			Sources:  []gorm.Dialector{gormshardkey.New(mysql.Config{DSN: w.dsn, DisableWithReturning: !w.returning})},
 			Replicas: []gorm.Dialector{replica},
 		})))
 		orders := []Order{{Name: "a", Items: []Item{{Name: "a1"}, {Name: "a2"}}}, {Name: "b"}, {ID: 5, Name: "c"}}
-		must(t, w.Create(&orders))
+		ok(t, w.Create(&orders))
 		w.family(t, orders...)
-		mustDo(t, w.Transaction(func(tx *gorm.DB) error {
+		must.Do(t, w.Transaction(func(tx *gorm.DB) error {
 			more := named("d", "e")
 			if err := tx.Clauses(dbresolver.Write, clause.OnConflict{DoNothing: true}).Create(&more).Error; err != nil {
 				return err
@@ -193,7 +177,7 @@ func TestInstall_resolver(t *testing.T) {
 			return nil
 		}))
 		skipped := named("f", "g")
-		must(t, w.Session(&gorm.Session{SkipDefaultTransaction: true}).Create(&skipped))
+		ok(t, w.Session(&gorm.Session{SkipDefaultTransaction: true}).Create(&skipped))
 		w.orders(t, skipped...)
 	})
 }
@@ -201,13 +185,28 @@ func TestInstall_resolver(t *testing.T) {
 // The columns that GORM's migrator makes are AUTO_INCREMENT.
 func TestInstall_autoMigrate(t *testing.T) {
 	each(t, TestInstall_autoMigrate, "", func(t *testing.T, w *world) {
-		mustDo(t, w.AutoMigrate(&Customer{}, &Profile{}, &Tag{}, &Item{}))
+		must.Do(t, w.AutoMigrate(&Customer{}, &Profile{}, &Tag{}, &Item{}))
 		customers := []Customer{{Name: "a", Profile: &Profile{Name: "pa"}}, {Name: "b", Profile: &Profile{Name: "pb"}}}
-		must(t, w.Create(&customers))
+		ok(t, w.Create(&customers))
 		for _, c := range customers {
 			w.has(t, "customers", c.Name, c.ID)
 			w.has(t, "profiles", c.Profile.Name, c.Profile.ID)
 			w.hasIn(t, "profiles", "customer_id", c.Profile.Name, c.ID)
 		}
 	})
+}
+
+func TestDialector_showsNoPassword(t *testing.T) {
+	d := gormshardkey.Open("u:geheim@tcp(127.0.0.1:1)/d?shardkeyRule=r")
+	for _, v := range []any{d, &d, []gorm.Dialector{d}, struct{ D any }{d}} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shown := range []string{string(text), fmt.Sprint(v), fmt.Sprintf("%+v %#v %s %q %x", v, v, v, v, v)} {
+			if strings.Contains(shown, "geheim") || strings.Contains(shown, fmt.Sprintf("%x", "geheim")) {
+				t.Errorf("%T shows the password: %s", v, shown)
+			}
+		}
+	}
 }

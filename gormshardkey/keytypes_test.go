@@ -49,12 +49,12 @@ func testKeys[K any](t *testing.T, w *world, table string, own K, text func(K) s
 
 	many := []row[K]{{Name: name("a")}, {Name: name("b")}, {Name: name("c"), ID: own}}
 	create("default", &many, func() []K { return []K{many[0].ID, many[1].ID, many[2].ID} }, name("a"), name("b"), name("c"))
-	must(t, w.Table(table).Where("name = ?", name("c")).Delete(&row[K]{}))
+	ok(t, w.Table(table).Where("name = ?", name("c")).Delete(&row[K]{}))
 	one := row[K]{Name: name("d")}
 	create("default", &one, func() []K { return []K{one.ID} }, name("d"))
 	sent := []*plainRow[K]{{Name: name("e")}, {Name: name("f")}, {Name: name("g"), ID: own}}
 	create("sent", sent, func() []K { return []K{sent[0].ID, sent[1].ID, sent[2].ID} }, name("e"), name("f"), name("g"))
-	must(t, w.Table(table).Where("name = ?", name("g")).Delete(&row[K]{}))
+	ok(t, w.Table(table).Where("name = ?", name("g")).Delete(&row[K]{}))
 }
 
 func sprint[K any](k K) string { return fmt.Sprint(k) }
@@ -125,7 +125,7 @@ func TestKeyTypes_integers(t *testing.T) {
 		testKeys(t, w, "kinds", uint(5), sprint[uint])
 		testKeys(t, w, "kinds", myInt(5), sprint[myInt])
 		texts := []row[string]{{Name: "t1"}, {Name: "t2"}, {Name: "t3", ID: "6"}}
-		must(t, w.Table("kinds").Create(&texts))
+		ok(t, w.Table("kinds").Create(&texts))
 		for _, r := range texts {
 			w.has(t, "kinds", r.Name, r.ID)
 		}
@@ -147,7 +147,7 @@ func TestKeyTypes_texts(t *testing.T) {
 		testKeys(t, w, "texts", sql.NullString{String: "own", Valid: true}, func(k sql.NullString) string { return k.String })
 		testKeys(t, w, "texts", bytesOnly{"own"}, func(k bytesOnly) string { return k.text })
 		strings := []plainRow[stringOnly]{{Name: "s1"}, {Name: "s2"}, {Name: "s3", ID: stringOnly{"mine"}}}
-		must(t, w.Table("texts").Create(&strings))
+		ok(t, w.Table("texts").Create(&strings))
 		for _, r := range strings {
 			w.has(t, "texts", r.Name, r.ID.text)
 		}
@@ -158,7 +158,7 @@ func TestKeyTypes_uuids(t *testing.T) {
 	each(t, TestKeyTypes_uuids, "uuids binaries", func(t *testing.T, w *world) {
 		text := func(u uuid.UUID) string { return u.String() }
 		rows := []row[uuid.UUID]{{Name: "a"}, {Name: "b"}, {Name: "c", ID: uuid.New()}}
-		must(t, w.Table("uuids").Create(&rows))
+		ok(t, w.Table("uuids").Create(&rows))
 		for _, r := range rows {
 			w.has(t, "uuids", r.Name, text(r.ID))
 		}
@@ -167,12 +167,12 @@ func TestKeyTypes_uuids(t *testing.T) {
 		testKeys(t, w, "uuids", pointer(uuid.New()), func(k *uuid.UUID) string { return text(*k) })
 
 		binary := []row[uuid.UUID]{{Name: "x"}, {Name: "y"}}
-		must(t, w.Table("binaries").Create(&binary))
+		ok(t, w.Table("binaries").Create(&binary))
 		for _, r := range binary {
 			w.hasIn(t, "binaries", "LOWER(HEX(id))", r.Name, hex.EncodeToString(r.ID[:]))
 		}
 		raw := []row[[]byte]{{Name: "p"}, {Name: "q"}}
-		must(t, w.Table("binaries").Create(&raw))
+		ok(t, w.Table("binaries").Create(&raw))
 		for _, r := range raw {
 			w.hasIn(t, "binaries", "LOWER(HEX(id))", r.Name, hex.EncodeToString(r.ID))
 		}
@@ -187,12 +187,12 @@ func TestKeyTypes_uuids(t *testing.T) {
 func TestKeyTypes_pointersToZero(t *testing.T) {
 	each(t, TestKeyTypes_pointersToZero, "kinds", func(t *testing.T, w *world) {
 		rows := []plainRow[*int64]{{Name: "a", ID: new(int64)}, {Name: "b"}, {Name: "c", ID: pointer(int64(3))}}
-		must(t, w.Table("kinds").Create(&rows))
+		ok(t, w.Table("kinds").Create(&rows))
 		for _, r := range rows {
 			w.has(t, "kinds", r.Name, *r.ID)
 		}
 		valuers := []plainRow[sql.NullInt64]{{Name: "d", ID: sql.NullInt64{Valid: true}}, {Name: "e"}}
-		must(t, w.Table("kinds").Create(&valuers))
+		ok(t, w.Table("kinds").Create(&valuers))
 		for _, r := range valuers {
 			w.has(t, "kinds", r.Name, r.ID.Int64)
 		}
@@ -317,48 +317,48 @@ func TestKeyTypes_whereTheFieldIs(t *testing.T) {
 	each(t, TestKeyTypes_whereTheFieldIs, "kinds parts", func(t *testing.T, w *world) {
 		kinds := func() *gorm.DB { return w.Table("kinds") }
 		a := []embedded{{Name: "a1"}, {Name: "a2"}, {Base: Base{5}, Name: "a3"}}
-		must(t, kinds().Create(&a))
+		ok(t, kinds().Create(&a))
 		for _, r := range a {
 			w.has(t, "kinds", r.Name, r.ID)
 		}
 		b := []prefixed{{Name: "b1"}, {Name: "b2"}}
-		must(t, kinds().Create(&b))
+		ok(t, kinds().Create(&b))
 		for _, r := range b {
 			w.has(t, "kinds", r.Name, r.Key.ID)
 		}
 		c := []*renamed{{Name: "c1"}, {Name: "c2"}}
-		must(t, kinds().Create(c))
+		ok(t, kinds().Create(c))
 		for _, r := range c {
 			w.has(t, "kinds", r.Name, r.Number)
 		}
 		d := []embeddedPointer{{Name: "d1"}, {Name: "d2", Base: &Base{}}}
-		must(t, kinds().Create(&d))
+		ok(t, kinds().Create(&d))
 		for _, r := range d {
 			w.has(t, "kinds", r.Name, r.ID)
 		}
 		ignored := []embeddedPointer{{Name: "d1"}, {Name: "d2"}}
-		if must(t, kinds().Clauses(ignore).Create(&ignored)); ignored[0].Base != nil || ignored[1].Base != nil {
+		if ok(t, kinds().Clauses(ignore).Create(&ignored)); ignored[0].Base != nil || ignored[1].Base != nil {
 			t.Errorf("rows that were ignored have structs for a key: %v, %v", ignored[0].Base, ignored[1].Base)
 		}
 		e := []readOnly{{Name: "e1"}, {Name: "e2"}}
-		must(t, kinds().Create(&e))
+		ok(t, kinds().Create(&e))
 		for _, r := range e {
 			w.has(t, "kinds", r.Name, r.ID)
 		}
 		f := []writeOnly{{Name: "f1"}, {Name: "f2"}, {ID: 6, Name: "f3"}}
-		must(t, kinds().Create(&f))
+		ok(t, kinds().Create(&f))
 		if f[0].ID != 0 || f[1].ID != 0 || f[2].ID != 6 {
 			t.Errorf("a field that is not to be read: %v", f)
 		}
 		parts := []Part{{Shop: 1, Name: "p1"}, {Shop: 1, Name: "p2"}, {Shop: 2, Seq: 4, Name: "p3"}}
-		must(t, w.Create(&parts))
+		ok(t, w.Create(&parts))
 		for _, p := range parts {
 			w.hasIn(t, "parts", "seq", p.Name, p.Seq)
 			w.hasIn(t, "parts", "shop", p.Name, p.Shop)
 		}
 		type keyOnly struct{ ID int64 }
 		var alone [2]keyOnly
-		must(t, kinds().Create(&alone))
+		ok(t, kinds().Create(&alone))
 		if n := strconv.FormatInt(alone[0].ID, 10); alone[0].ID == 0 || alone[1].ID != 0 && alone[1].ID-alone[0].ID != 7 {
 			t.Errorf("elements without another column: %s, %d", n, alone[1].ID)
 		}

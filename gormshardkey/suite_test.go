@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -98,27 +99,22 @@ var suiteBinary string
 func buildSuite(t *testing.T, checkout string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "gorm")
-	if err := os.CopyFS(dir, os.DirFS(checkout)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS(checkout)))
 	tests := filepath.Join(dir, "tests")
 	for _, edit := range suiteEdits {
 		file := filepath.Join(tests, edit.file)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		edited := edit.pattern.ReplaceAll(text, []byte(edit.with))
 		if bytes.Equal(edited, text) {
 			t.Fatalf("%s has no %s", file, edit.pattern)
 		}
-		mustDo(t, os.WriteFile(file, edited, 0o600))
+		must.Do(t, os.WriteFile(file, edited, 0o600))
 	}
 	hook, err := os.ReadFile("testdata/suitehook.go.txt")
-	mustDo(t, err)
-	mustDo(t, os.WriteFile(filepath.Join(tests, "shardkey_hook_test.go"), hook, 0o600))
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(filepath.Join(tests, "shardkey_hook_test.go"), hook, 0o600))
 	here, err := os.Getwd()
-	mustDo(t, err)
+	must.Do(t, err)
 	edit := []string{"mod", "edit", "-go=1.26.0"}
 	for module, path := range map[string]string{"github.com/shardkey/shardkey": filepath.Dir(here), "github.com/shardkey/shardkey/gormshardkey": here} {
 		edit = append(edit, "-require="+module+"@v0.0.0", "-replace="+module+"="+path)
@@ -161,17 +157,17 @@ func (s *suite) exec(t *testing.T, texts ...string) {
 func (s *suite) writeRule(t *testing.T) {
 	t.Helper()
 	rows, err := openPlain(t, s.server.DSN()).Query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE TABLE%AUTO_INCREMENT%'")
-	mustDo(t, err)
+	must.Do(t, err)
 	defer rows.Close()
 	columns := map[string]string{}
 	for rows.Next() {
 		var text string
-		mustDo(t, rows.Scan(&text))
+		must.Do(t, rows.Scan(&text))
 		if m := autoColumn.FindStringSubmatch(text); m != nil {
 			columns[m[1]] = m[2]
 		}
 	}
-	mustDo(t, rows.Err())
+	must.Do(t, rows.Err())
 	var rule strings.Builder
 	rule.WriteString("rules:\n- !SHARDING\n  keyGenerators: {gap: {type: GAPPED}}\n  tables:\n")
 	for table, column := range columns {
@@ -181,7 +177,7 @@ func (s *suite) writeRule(t *testing.T) {
 		t.Fatal("the tests have made no table with AUTO_INCREMENT")
 	}
 	t.Logf("%d tables with AUTO_INCREMENT", len(columns))
-	mustDo(t, os.WriteFile(s.rule, []byte(rule.String()), 0o600))
+	must.Do(t, os.WriteFile(s.rule, []byte(rule.String()), 0o600))
 }
 
 var autoColumn = regexp.MustCompile("(?s)^CREATE TABLE (?:`gorm`\\.)?`([^`]+)`.*?[(,]`([^`]+)` [^,]*AUTO_INCREMENT")
@@ -272,7 +268,7 @@ const suiteRecord = "testdata/gormsuite.txt"
 func readSuiteReasons(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(suiteRecord)
-	mustDo(t, err)
+	must.Do(t, err)
 	reasons := map[string]string{}
 	for _, m := range suiteReason.FindAllStringSubmatch(string(text), -1) {
 		reasons[m[1]+" "+m[2]] = m[3]
@@ -285,9 +281,9 @@ var suiteReason = regexp.MustCompile(`(?m)^(fails|skipped) +(\w+) +(.+)$`)
 // The record is of the version of GORM that gormshardkey requires.
 func TestSuiteRecord(t *testing.T) {
 	text, err := os.ReadFile(suiteRecord)
-	mustDo(t, err)
+	must.Do(t, err)
 	mod, err := os.ReadFile("go.mod")
-	mustDo(t, err)
+	must.Do(t, err)
 	required := regexp.MustCompile(`gorm\.io/gorm (\S+)`).FindSubmatch(mod)
 	if required == nil || !strings.Contains(string(text), "the tests of GORM "+string(required[1])+" ") {
 		t.Errorf("%s is not of GORM %s: run make gorm-suite", suiteRecord, required)

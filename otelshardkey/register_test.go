@@ -2,6 +2,7 @@ package otelshardkey_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,9 +20,13 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/otelshardkey"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -73,15 +78,9 @@ func newConnector(t testing.TB, f *fake, opts ...driver.Option) *driver.Connecto
 
 func connect(t testing.TB, config rule.Config, opts ...driver.Option) *driver.Connector {
 	t.Helper()
-	r, err := rule.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.New(config))(t)
 	opts = append(opts, driver.Config{Server: "other"}, driver.WithLogger(slog.New(slog.DiscardHandler)))
-	c, err := driver.NewConnector(new(fakedb.Server), r, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(driver.NewConnector(new(fakedb.Server), r, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -90,10 +89,7 @@ func register(
 	t testing.TB, c *driver.Connector, p metric.MeterProvider, attrs ...attribute.KeyValue,
 ) metric.Registration {
 	t.Helper()
-	r, err := otelshardkey.Register(c, p, attrs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(otelshardkey.Register(c, p, attrs...))(t)
 	t.Cleanup(func() { _ = r.Unregister() })
 	return r
 }
@@ -113,9 +109,7 @@ type value struct {
 func collect(t testing.TB, reader *sdk.ManualReader) (map[string][]value, map[string]metricdata.Metrics) {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Collect(t.Context(), &data))
 	points, metrics := map[string][]value{}, map[string]metricdata.Metrics{}
 	for _, scope := range data.ScopeMetrics {
 		if scope.Scope.Version != driver.Version() {
@@ -178,50 +172,17 @@ func TestRegister_whatIsCounted(t *testing.T) {
 	reader, provider := newReader()
 	register(t, c, provider)
 	for table, n := range map[string]int{"t_order": 3, "t_item": 40, "t_token": 2} {
-		if _, err := c.NextKeys(t.Context(), table, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.NextKeys(t.Context(), table, n))(t)
 	}
 	f.err = errors.New("refused")
 	if _, err := c.NextKeys(t.Context(), "t_item", 1); err == nil {
 		t.Fatal("no error")
 	}
 	points, _ := collect(t, reader)
-	const g, uuid = "shardkey.generator.name=g", "shardkey.generator.name=uuid"
-	for _, want := range []struct {
-		metric string
-		number float64
-		attrs  []string
-	}{
-		{"shardkey.keys", 3, []string{"db.collection.name=t_order", g, "db.client.connection.pool.name=rule"}},
-		{"shardkey.keys", 40, []string{"db.collection.name=t_item", g}},
-		{"shardkey.keys", 2, []string{"db.collection.name=t_token", uuid, "shardkey.generator.type=UUID"}},
-		{"shardkey.generate.errors", 1, []string{"db.collection.name=t_item"}},
-		{"shardkey.generate.errors", 0, []string{"db.collection.name=t_order"}},
-		{"shardkey.generator.healthy", 0, []string{g}},
-		{"shardkey.worker.id", 17, []string{g}},
-		{"shardkey.waits", 4, []string{g}},
-		{"shardkey.wait.time", 1.5, []string{g}},
-		{"shardkey.clock.steps", 2, []string{g}},
-		{"shardkey.clock.ahead", 0.02, []string{g}},
-		{"shardkey.lease.length", 7200, []string{g}},
-		{"shardkey.lease.renewals", 9, []string{g}},
-		{"shardkey.lease.losses", 1, []string{g}},
-		{"shardkey.segment.remaining", 70, []string{g}},
-		{"shardkey.segment.size", 100, []string{g}},
-		{"shardkey.fetches", 5, []string{g}},
-		{"shardkey.fetch.duration", 0.002, []string{g}},
-		{"shardkey.errors", 3, []string{g, "error.type=store"}},
-		{"shardkey.refused", 0, []string{"shardkey.reason=unlisted"}},
-		{"shardkey.verified", 0, []string{"shardkey.outcome=agreed"}},
-		{"shardkey.plan.cache.lookups", 0, []string{"shardkey.result=hit"}},
-		{"shardkey.statement.cache.open", 0, nil},
-		{"shardkey.rule.generation", 1, nil},
-		{"shardkey.rule.outdated", 0, nil},
-	} {
-		if have := find(t, points[want.metric], want.attrs...); have != want.number {
-			t.Errorf("%s %q\nhave: %v\nwant: %v", want.metric, want.attrs, have, want.number)
-		}
+	const g = "shardkey.generator.name=g"
+	for _, c := range cases.Read(t, "testdata/counted.txt", 3) {
+		want, metric, attrs := c[0], c[1], strings.FieldsFunc(c[2], func(r rune) bool { return r == '|' })
+		must.Equal(t, fmt.Sprint(find(t, points[metric], attrs...)), want, metric, attrs)
 	}
 	if left := find(t, points["shardkey.lease.remaining"], g); left < 3000 || left > 3600 {
 		t.Errorf("lease remaining: %v", left)
@@ -235,13 +196,9 @@ func TestRegister_allReasonsFromTheStart(t *testing.T) {
 	reasons := strings.Fields("unsupported unlisted unverified wrong-shard no-fitting-key not-consecutive placeholders " +
 		"narrow-column no-gene no-key")
 	for _, reason := range reasons {
-		if n := find(t, points["shardkey.refused"], "shardkey.reason="+reason); n != 0 {
-			t.Errorf("%s: %v", reason, n)
-		}
+		must.Equal(t, find(t, points["shardkey.refused"], "shardkey.reason="+reason), 0, reason)
 	}
-	if have := len(points["shardkey.refused"]); have != len(reasons) {
-		t.Errorf("have: %d reasons\nwant: %d", have, len(reasons))
-	}
+	must.Equal(t, len(points["shardkey.refused"]), len(reasons), "reasons")
 }
 
 // If the connector's rule is replaced, counters continue, and tables of the old rule are gone.
@@ -249,13 +206,9 @@ func TestRegister_anotherRule(t *testing.T) {
 	c := newConnector(t, new(fake))
 	reader, provider := newReader()
 	register(t, c, provider)
-	if err := c.SetRule(newConnector(t, new(fake)).Rule()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.SetRule(newConnector(t, new(fake)).Rule()))
 	points, _ := collect(t, reader)
-	if have := find(t, points["shardkey.rule.generation"]); have != 2 {
-		t.Errorf("generation %v", have)
-	}
+	must.Equal(t, find(t, points["shardkey.rule.generation"]), 2, "generation")
 }
 
 // A rule may have a million tables. A series for each of them would be too many.
@@ -273,9 +226,7 @@ func TestRegister_manyTables(t *testing.T) {
 	register(t, c, provider)
 	use := func(from, until, keys int) {
 		for i := from; i < until; i++ {
-			if _, err := c.NextKeys(t.Context(), name(i), keys); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.NextKeys(t.Context(), name(i), keys))(t)
 		}
 	}
 	last := map[attribute.Set]float64{}
@@ -305,9 +256,7 @@ func TestRegister_manyTables(t *testing.T) {
 	look(1002, 50+1500+70+2*tables+20*(tables-2010))
 	points, _ := collect(t, reader)
 	for table, want := range map[string]float64{"t100_x": 7, "t2000_x": 9} { // first in use, then busiest
-		if have := find(t, points["shardkey.keys"], "db.collection.name="+table); have != want {
-			t.Errorf("%s: %v keys, want %v", table, have, want)
-		}
+		must.Equal(t, find(t, points["shardkey.keys"], "db.collection.name="+table), want, table, "keys")
 	}
 	find(t, points["shardkey.keys"], "db.collection.name=_OTHER", "shardkey.generator.name=h")
 }
@@ -328,18 +277,12 @@ func TestRegister_figuresOfGenerators(t *testing.T) {
 		register(t, newConnector(t, &fake{health: c.health}), provider)
 		points, _ := collect(t, reader)
 		for _, name := range c.there {
-			if have := find(t, points["shardkey."+name], "shardkey.generator.name=g"); have != 0 {
-				t.Errorf("%s: %v", name, have)
-			}
+			must.Equal(t, find(t, points["shardkey."+name], "shardkey.generator.name=g"), 0, name)
 		}
 		for _, name := range c.absent {
-			if n := len(points["shardkey."+name]); n != 0 {
-				t.Errorf("%s has %d points", name, n)
-			}
+			must.Equal(t, len(points["shardkey."+name]), 0, name, "has", "points")
 		}
-		if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"); have != 1 {
-			t.Errorf("healthy: %v", have)
-		}
+		must.Equal(t, find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"), 1, "healthy")
 	}
 }
 
@@ -352,15 +295,11 @@ func TestRegister_assigners(t *testing.T) {
 		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{
 			"files": {Type: "FILE", Props: rule.Props{"path": t.TempDir()}}},
 	})
-	if _, err := c.NextKeys(t.Context(), "t_order", 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.NextKeys(t.Context(), "t_order", 1))(t)
 	reader, provider := newReader()
 	register(t, c, provider)
 	points, _ := collect(t, reader)
-	if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=files"); have != 1 {
-		t.Errorf("healthy: %v", have)
-	}
+	must.Equal(t, find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=files"), 1, "healthy")
 	if have := find(t, points["shardkey.lease.length"]); have <= 0 { // one point, of the generator
 		t.Errorf("lease: %v", have)
 	}
@@ -379,9 +318,7 @@ func TestRegister_severalConnectors(t *testing.T) {
 		names = append(names, name.AsString())
 	}
 	slices.Sort(names)
-	if want := []string{"orders", "orders#2", "rule", "rule#2"}; !slices.Equal(names, want) {
-		t.Errorf("have: %q\nwant: %q", names, want)
-	}
+	must.EqualSlices(t, names, []string{"orders", "orders#2", "rule", "rule#2"})
 	find(t, points["shardkey.rule.generation"], "team=a", "db.client.connection.pool.name=orders")
 }
 
@@ -389,9 +326,7 @@ func TestRegister_unregister(t *testing.T) {
 	reader, provider := newReader()
 	c := newConnector(t, new(fake))
 	r := register(t, c, provider)
-	if err := errors.Join(r.Unregister(), r.Unregister()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.Unregister(), r.Unregister()))
 	if points, _ := collect(t, reader); len(points) != 0 {
 		t.Errorf("%d metrics after Unregister", len(points))
 	}
@@ -453,10 +388,7 @@ func kindOf(m metricdata.Metrics) string {
 
 // The table of docs/reference/metrics.md lists exactly the reported metrics.
 func TestDocs_listTheMetrics(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/reference/metrics.md"))(t)
 	documented := map[string]string{}
 	rows := regexp.MustCompile("(?m)^\\| `(shardkey\\.[a-z._]+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]*) \\|")
 	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
@@ -486,4 +418,25 @@ func TestDocs_listTheMetrics(t *testing.T) {
 			t.Errorf("%s is in the table, and is not reported", name)
 		}
 	}
+}
+
+func TestSpanAttributes_inTheSpanOfTheContext(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	tracer := trace.NewTracerProvider(trace.WithSpanProcessor(recorder)).Tracer("test")
+	db := sql.OpenDB(newConnector(t, new(fake), otelshardkey.SpanAttributes()))
+	defer db.Close()
+	ctx, span := tracer.Start(t.Context(), "order")
+	must.Get(db.ExecContext(ctx, "INSERT INTO t_order (a) VALUES (?), (?)", 1, 2))(t)
+	span.End()
+	have := map[string]string{}
+	for _, a := range recorder.Ended()[0].Attributes() {
+		have[string(a.Key)] = a.Value.String()
+	}
+	want := map[string]string{"db.collection.name": "t_order", "shardkey.generator.name": "g",
+		"shardkey.generator.type": "", "shardkey.rows": "2"}
+	if !maps.Equal(have, want) {
+		t.Errorf("have: %v\nwant: %v", have, want)
+	}
+	// Without a span there are no attributes and no error.
+	must.Get(db.ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", 1))(t)
 }

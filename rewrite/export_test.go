@@ -61,9 +61,7 @@ func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
 func (in *Insert) SetSlot(row, at, end int) { in.places[row] = place{uint32(at), uint32(end)} }
 
 // SwapSlots exchanges the kinds of key and the arguments of two rows.
-func (in *Insert) SwapSlots(a, b int) {
-	in.Rows[a], in.Rows[b] = in.Rows[b], in.Rows[a]
-}
+func (in *Insert) SwapSlots(a, b int) { in.Rows[a], in.Rows[b] = in.Rows[b], in.Rows[a] }
 
 // SetArgument makes another argument decide about the key of a row.
 func (in *Insert) SetArgument(row, param int) { in.Rows[row].Arg = param }

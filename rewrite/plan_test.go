@@ -1,11 +1,17 @@
 package rewrite
 
 import (
-	"slices"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func mustParse(t testing.TB, text string, opts Options) *Plan {
@@ -39,9 +45,7 @@ func TestMerge_order(t *testing.T) {
 		p := mustParse(t, text, Options{})
 		args := make([]bool, p.NumArgs)
 		have := Merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
-		if want := placeholdersOfOurs(text, p); !slices.Equal(have, want) {
-			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.EqualSlices(t, have, placeholdersOfOurs(text, p), text)
 	}
 }
 
@@ -125,34 +129,343 @@ func TestSource_text(t *testing.T) {
 }
 
 func TestSource_formOfTheQuery(t *testing.T) {
-	for query, want := range map[string][2]bool{ // lockable, unlimited
-		"SELECT a FROM s": {true, false},
-		"select a from s where a in (select b from x) -- c": {true, false},
-		"SELECT a FROM s ORDER BY a":                        {true, true},
-		"SELECT a FROM s ORDER BY a LIMIT 5":                {true, false},
-		"SELECT a FROM (SELECT a FROM s ORDER BY a) AS d":   {true, false},
-		"WITH w AS (SELECT 1 AS a) SELECT a FROM w":         {true, false},
-		"SELECT 1":                                  {false, false},
-		"SELECT 1 ORDER BY 1":                       {false, true},
-		"SELECT (SELECT a FROM s LIMIT 1)":          {false, false},
-		"SELECT a FROM s UNION SELECT 2":            {false, false},
-		"SELECT a FROM s UNION SELECT 2 ORDER BY 1": {false, false},
-		"SELECT a FROM s EXCEPT SELECT 2":           {false, false},
-		"(SELECT a FROM s)":                         {false, false},
-		"TABLE s":                                   {false, false},
-		"SELECT a FROM s FOR UPDATE":                {false, false},
-		"SELECT a FROM s FOR SHARE":                 {false, false},
-		"SELECT a FROM s LOCK IN SHARE MODE":        {false, false},
-		"SELECT `for`, s.lock FROM s":               {true, false},
-		"SELECT a FROM s ON DUPLICATE KEY UPDATE a = (SELECT 1 FROM x UNION SELECT 2 LIMIT 1)": {true, false},
+	for _, c := range cases.Read(t, "testdata/sources.txt", 2) {
+		p := mustParse(t, "INSERT INTO t (a) "+c[1], Options{Table: func(string, string) *Table { return &Table{Key: "id"} }})
+		must.Equal(t, fmt.Sprintf("%v|%v", p.Inserts[0].Source.Lockable, p.Inserts[0].Source.Unlimited), c[0], c[1])
+	}
+}
+
+func TestGiven_values(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want string // of each row, of the columns u and v
+	}{
+		{"INSERT INTO t (u, a, v) VALUES (1, 2, 'x'), (?, ?, ?)", "[1 x] [?0 ?2]"},
+		{"INSERT INTO t (a, id, u) VALUES (f(?, 1), ?, (?)), ('(', 2, -5)", "[?2 -] [-5 -]"},
+		{"INSERT INTO t (u, id) VALUES (NULL, 1), (DEFAULT, 1), (\\N, 1), (1 + 1, 1), (@u, 1), (?, 1)", "[<nil> -] [- -] [<nil> -] [- -] [- -] [?0 -]"},
+		{"INSERT INTO t (U, `V`) VALUES ('a' 'b', 'it''s'), (18446744073709551615, 99999999999999999999999)", "[ab it's] [18446744073709551615 99999999999999999999999]"},
+		{"INSERT INTO t (u, v) VALUES (TRUE, 0x41), (x'41', b'1'), (1.5, 1e3), (_latin1'a', DATE'2026-01-01')", "[1 -] [- -] [- -] [a -]"},
+		{"INSERT INTO t (u, v) VALUES (" + strings.Repeat("9", 80) + ", -" + strings.Repeat("9", 80) + ")", "[" + strings.Repeat("9", 80) + " -]"},
+		{"INSERT INTO t VALUES (1, 2, 3)", "[2 3]"},
+		{"INSERT INTO t SET v = ?, a = ?, u = 5 ON DUPLICATE KEY UPDATE v = 1", "[5 ?0]"},
+		{"INSERT INTO t (a) VALUES (1)", "[- -]"},
+		{"INSERT INTO t () VALUES (), ()", "[- -] [- -]"},
+		{"INSERT INTO t (u, a, v) VALUES (1, MATCH b, c AGAINST ('x'), 3), (1, 2, 3)", "[- -] [1 3]"},
+		{"INSERT INTO t (u, id) VALUES (1)", ""}, // the server refuses the row
+		{"INSERT INTO t (u, v) VALUES (1, 2) /* c */, (-- c\n3, /* c */ 4)", "[1 2] [3 4]"},
 	} {
-		p, err := Parse("INSERT INTO t (a) "+query, Options{Table: func(string, string) *Table { return &Table{Key: "id"} }})
+		plan, err := Parse(tt.text, Options{Table: func(_, _ string) *Table {
+			return &Table{Key: "id", Recorded: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
+		}})
 		if err != nil {
-			t.Errorf("%s: %v", query, err)
+			t.Errorf("%s: %v", tt.text, err)
 			continue
 		}
-		if have := [2]bool{p.Inserts[0].Source.Lockable, p.Inserts[0].Source.Unlimited}; have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", query, have, want)
+		have := ""
+		in := &plan.Inserts[0]
+		for row := range in.Rows {
+			var cells [2]string
+			for i := range cells {
+				v := plan.Value(in, i, row)
+				cells[i] = map[KeySource]string{Unknown: "-", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg)}[v.From]
+			}
+			if row > 0 {
+				have += " "
+			}
+			have += fmt.Sprint(cells)
 		}
+		if have != tt.want {
+			t.Errorf("%s\nhave: %s\nwant: %s", tt.text, have, tt.want)
+		}
+	}
+}
+
+// The servers showed which values are zero, with an AUTO_INCREMENT column.
+func TestIsZero_literals(t *testing.T) {
+	for _, c := range []struct {
+		literal literal
+		want    bool
+	}{
+		{literal{"0", true}, true}, {literal{"-0", true}, true}, {literal{"00.00", true}, true}, {literal{".0", true}, true},
+		{literal{"0.", true}, true}, {literal{"0e9", true}, true}, {literal{"0x00", true}, true}, {literal{"0b0", true}, true},
+		{literal{"0.49", true}, true}, {literal{"-0.4", true}, true}, {literal{"1e-9", true}, true},
+		{literal{"0.5", true}, false}, {literal{"1", true}, false}, {literal{"0x1", true}, false}, {literal{"0b01", true}, false},
+		{literal{"0", false}, true}, {literal{" 0 ", false}, true}, {literal{"+0", false}, true}, {literal{"0.4", false}, true},
+		{literal{"0e5", false}, true}, {literal{"0x0", false}, true}, {literal{"0b0", false}, true}, {literal{"", false}, true},
+		{literal{" ", false}, true}, {literal{"--0", false}, true}, {literal{"0abc", false}, true}, {literal{"NaN", false}, true},
+		{literal{"Inf", false}, true}, {literal{"0_0", false}, true}, {literal{"0-0", false}, true}, {literal{"5-0", false}, false},
+		{literal{"0.49999999999999999999", true}, true}, {literal{"4999999999999999999e-19", false}, true}, {literal{"5e-1", false}, false},
+		{literal{"0.5", false}, false}, {literal{"5e-1", true}, true},
+		{literal{"1e-99999999999999999999", false}, true}, {literal{"1e99999999999999999999", false}, false},
+		{literal{"-1e0", true}, false}, {literal{"1e0", true}, false}, {literal{"-5e-1", true}, true}, {literal{"-6e-1", true}, false}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
+		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
+	} {
+		if have := storing(c.literal, false, false) == storesZero; have != c.want {
+			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)
+		}
+	}
+}
+
+// FuzzAppendLiteral holds that a key's literal is one value in every mode, and
+// that plain ones read back as they were.
+func FuzzAppendLiteral(f *testing.F) {
+	for _, key := range []string{"", "a", "it's", `"`, `\`, "\x00\n", "日本", "--", "/*", "?"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		for _, k := range []any{key, []byte(key)} {
+			literal, _ := sqltoken.AppendLiteral([]byte("("), k)
+			literal = append(literal, ')')
+			for mode := range sqltoken.Mode(8) {
+				r := &parser{Lexer: sqltoken.Lexer{Text: string(literal), Mode: mode}, plan: &Plan{}}
+				r.Next()
+				v := r.expression(inRow)
+				if end := r.Next(); !r.IsPunct(end, ')') || end.End != len(literal) || r.Consulted != 0 {
+					t.Fatalf("%q in mode %d is no value: %s", key, mode, literal)
+				}
+				if l, ok := r.literal(r.inner(&v)); ok && l.text != key {
+					t.Fatalf("have: %q\nwant: %q", l.text, key)
+				}
+			}
+			if bytes.ContainsAny(literal, "?\\\"") && literal[1] != '\'' {
+				t.Fatalf("%s", literal)
+			}
+		}
+	})
+}
+
+func TestStatementError_text(t *testing.T) {
+	_, err := Parse("INSERT INTO t\n  (a) VALUES (1) x 'secret'", Options{Table: goldenTables})
+	var have *StatementError
+	if !errors.As(err, &have) || !errors.Is(err, ErrUnsupportedStatement) {
+		t.Fatalf("have: %#v\nwant: *StatementError", err)
+	}
+	want := StatementError{Reason: "unsupported", Sentinel: ErrUnsupportedStatement, Table: "t", Line: 2, Char: 18, Near: `"x ?"`,
+		Message: "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"}
+	if *have != want {
+		t.Errorf("have: %+v\nwant: %+v", *have, want)
+	}
+	text := "shardkey: cannot add keys to the statement: table t: line 2, column 18 near \"x ?\": expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"
+	if have.Error() != text {
+		t.Errorf("have: %s\nwant: %s", have, text)
+	}
+}
+
+// TestErrors_showNoLiterals truncates statements everywhere: no error contains a literal's content.
+func TestErrors_showNoLiterals(t *testing.T) {
+	texts := []string{
+		"INSERT INTO t (a, s) VALUES ('secret', 1), (\"secret's\", 4711), (X'4711', 4711.0) ON DUPLICATE KEY UPDATE a = 'secret'",
+		"INSERT INTO t SET a = 'secret', s = 4711, id = N'secret'",
+		"/*!40000 INSERT INTO t (a) VALUES ('secret', 4711) */",
+		"INSERT INTO t (a) SELECT 'secret' FROM x WHERE b = 4711; SELECT 'secret'",
+	}
+	refused := 0
+	for _, text := range texts {
+		for end := range len(text) {
+			for _, cut := range []string{text[:end], text[:end] + ")" + text[end:], text[:end] + "'" + text[end:]} {
+				_, err := Parse(cut, Options{Table: goldenTables})
+				if err == nil {
+					continue
+				}
+				refused++
+				// A literal that lost its quotes is none.
+				if msg := err.Error(); strings.Contains(msg, "4711") || strings.Contains(msg, "secret") && cut == text[:end] {
+					t.Errorf("%s\n%s", cut, msg)
+				}
+			}
+		}
+	}
+	if refused < 300 {
+		t.Errorf("only %d refusals", refused)
+	}
+}
+
+func TestGivenNumbers_statements(t *testing.T) {
+	long := []string{"[] false", "INSERT INTO t VALUES ('" + strings.Repeat("x", maxExplicit) + "')"}
+	for _, c := range append(cases.Read(t, "testdata/numbers.txt", 2), long) {
+		want, text := c[0], c[1]
+		numbers, plain := mustParse(t, strings.Replace(text, " t ", " free ", 1), Options{}).ExplicitNumbers()
+		if numbers == nil || !plain && len(numbers) > 0 && !strings.Contains(text, "/*!") {
+			numbers = []float64{}
+		}
+		if have := fmt.Sprintf("%v %v", numbers, plain); have != want {
+			t.Errorf("%.80s\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+}
+
+func TestReport_plain(t *testing.T) {
+	p := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{ReportKeys: true})
+	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, LAST_INSERT_ID(?))")
+	must.Equal(t, p.WithoutReport().Query(), "INSERT INTO t (a, `id`) VALUES (?, ?)")
+	unguarded := Options{Table: func(string, string) *Table { return &Table{Key: "id", NoReport: true} }, ReportKeys: true}
+	p = mustParse(t, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 2", unguarded)
+	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = 2")
+}
+
+// updateOptions read upserts of the tables t and s, whose columns u and v are fixed.
+func updateOptions() Options {
+	tables := func(_, name string) *Table {
+		if !strings.EqualFold(name, "t") && !strings.EqualFold(name, "s") {
+			return nil
+		}
+		return &Table{Key: "id", Fixed: []string{"u", "v"}, Columns: []string{"id", "u", "v"}}
+	}
+	return Options{Table: tables}
+}
+
+// shownUpdates shows the assignments to fixed columns: - for an unchanged column, ! for an
+// expression, and # for a literal that only the server understands.
+func shownUpdates(p *Plan) string {
+	var all []string
+	for i := range p.Updates {
+		u := &p.Updates[i]
+		have := u.Name
+		if u.Schema != "" {
+			have = u.Schema + "." + have
+		}
+		for c := range u.Table.Fixed {
+			v, ok := p.Assigned(u, c)
+			if !ok {
+				have += " -"
+				continue
+			}
+			have += " " + map[KeySource]string{Unknown: "#", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg), Expression: "!"}[v.From]
+		}
+		all = append(all, have)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestUpdates_read(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/updates.txt", 2) {
+		want, text := c[0], c[1]
+		plan := must.Get(Parse(text, updateOptions()))(t, text)
+		must.Equal(t, shownUpdates(plan), want, text)
+	}
+}
+
+// Random upserts, right and wrong, are read to their end.
+func TestUpdates_randomTexts(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 4))
+	words := strings.Fields("t s x app . `t` SET u v a = = := ? ? 1 -1 'x' NULL , ; ( ) AS o /*c*/ -- VALUES LAST_INSERT_ID SELECT INSERT INTO DEFAULT `")
+	read := 0
+	for range 20_000 {
+		text := "INSERT INTO t (u) VALUES (1) ON DUPLICATE KEY UPDATE u ="
+		for range r.IntN(14) {
+			text += " " + words[r.IntN(len(words))]
+		}
+		if plan, err := Parse(text, updateOptions()); err == nil {
+			read += len(plan.Updates)
+			_ = shownUpdates(plan)
+		}
+	}
+	if read < 1000 {
+		t.Errorf("have: %d upserts read\nwant: more", read)
+	}
+}
+
+// Strings of several statements get keys, are passed through, or are refused before any query. t is
+// sharded, x and y aren't.
+func TestStrings_whichGetKeys(t *testing.T) {
+	const keys, passes, refused = "keys", "passes", "refused"
+	for _, c := range cases.Read(t, "testdata/scripts.txt", 2) {
+		want, query := c[0], c[1]
+		plan, err := Parse(query, Options{
+			Table: func(_, name string) *Table {
+				if !strings.EqualFold(name, "t") {
+					return nil
+				}
+				return &Table{Key: "id"}
+			},
+			AskColumns: func(*Insert) ([]string, error) {
+				if want == refused {
+					t.Errorf("%s\nhave: the table's columns are asked for\nwant: refused before that", query)
+				}
+				return []string{"id", "a"}, nil
+			},
+		})
+		have := passes
+		switch {
+		case errors.Is(err, ErrUnsupportedStatement):
+			have = refused
+		case err != nil:
+			t.Errorf("%s: %v", query, err)
+		case len(plan.Inserts) > 0:
+			have = keys
+		}
+		must.Equal(t, have, want, query, err)
+		if class := sqltoken.Classify(query); want != passes && !class.MustParse() {
+			t.Errorf("%s\nhave: class %d, which is not parsed", query, class)
+		}
+	}
+}
+
+// FuzzReading parses a statement with SET STATEMENT in front, which executes the same statement: it
+// must not be passed through with an INSERT.
+func FuzzReading(f *testing.F) {
+	for _, c := range GoldenCases(f) {
+		f.Add(c.Text, "a = (SELECT 1 FOR UPDATE), b = SUBSTRING('FOR' FROM 1 FOR 1)")
+	}
+	for _, noise := range []string{"", "a = 1 FOR SET STATEMENT b = (1)", "a = ((1)", "a = 'FOR'", "a = `FOR`", "FOR", "a = 1 FOR"} {
+		f.Add("INSERT INTO t (a) VALUES (1)", noise)
+	}
+	f.Fuzz(func(t *testing.T, text, noise string) {
+		if len(text)+len(noise) <= 4096 {
+			fuzzSetStatement(t, text, noise)
+		}
+	})
+}
+
+// fuzzSetStatement puts SET STATEMENT before an insert.
+func fuzzSetStatement(t *testing.T, text, noise string) {
+	plain, err := Parse(text, goldenOptions(0))
+	if err != nil || len(plain.Inserts) == 0 || !strings.EqualFold(text[:min(6, len(text))], "INSERT") {
+		return
+	}
+	set := "SET STATEMENT " + noise + " FOR "
+	lx := sqltoken.Lexer{Text: set}
+	last := ""
+	for t := lx.Next(); t.Kind != sqltoken.EOF; t = lx.Next() {
+		if t.Kind == sqltoken.Bad || set[t.Start] == ';' {
+			return // it swallows the insert, or ends before it
+		}
+		last = set[t.Start:t.End]
+	}
+	if lx.Unsure != "" || last != "FOR" {
+		return
+	}
+	if p, err := Parse(set+text, goldenOptions(0)); err == nil && len(p.Inserts) == 0 {
+		t.Fatalf("%q\npasses, with an insert", set+text)
+	}
+}
+
+// What servers read differently is refused, if it is or may be in an INSERT into a sharded table. t
+// is sharded by a, free isn't sharded.
+func TestParse_whatServersReadDifferently(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/servers.txt", 2) {
+		want, query := c[0], c[1]
+		tables := func(_, name string) *Table {
+			switch strings.ToLower(name) {
+			case "t":
+				return &Table{Key: "id", Recorded: []string{"a"}}
+			case "ikt":
+				return &Table{Key: "id"}
+			case "kt":
+				return &Table{Key: "id", Recorded: []string{"user"}, Fixed: []string{"user"}}
+			}
+			return nil
+		}
+		p, err := Parse(query, Options{Table: tables})
+		have := "passes"
+		switch {
+		case errors.Is(err, ErrUnsupportedStatement):
+			have = "refused"
+		case err != nil:
+			have = err.Error()
+		case len(p.Inserts) > 0:
+			have = "keys"
+		}
+		must.Equal(t, have, want, query, err)
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -33,40 +34,21 @@ rules:
     unused: {type: FILE, props: {path: /tmp/b}}
 `
 
+// lookup looks up the tables of a file, with the columns want, table and schema.
+func lookup(t *testing.T, live *rule.Live, file string) {
+	t.Helper()
+	for _, c := range cases.Read(t, file, 3) {
+		want, table, schema, have := c[0], c[1], c[2], ""
+		if found := live.Lookup(schema, table); found != nil {
+			have = found.Logical
+		}
+		must.Equal(t, have, want, schema, table)
+	}
+}
+
 func TestLive_lookupFindsNames(t *testing.T) {
 	g := mustOpen(t, mustParse(t, shop))
-	for _, c := range []struct{ schema, table, want string }{
-		{"", "t_order", "t_order"},
-		{"", "T_ORDER", "t_order"},
-		{"", "t_order_0", "t_order"},
-		{"", "t_order_16", ""},
-		{"", "", ""},
-		{"", "ds_0", ""},
-		// A data source isn't a schema. Every schema may have the table.
-		{"ds_0", "t_order_3", "t_order"},
-		{"anything", "t_order_3", "t_order"},
-		// If the data node has a schema, a statement's schema must be the same.
-		{"app", "t_item_1", "t_item"},
-		{"", "t_item_1", "t_item"},
-		{"other", "t_item_1", ""},
-		{"app", "t_item", "t_item"},
-		// A logical name with a schema.
-		{"app2", "t_dot", "app2.t_dot"},
-		{"", "t_dot", "app2.t_dot"},
-		{"", "app2.t_dot", "app2.t_dot"},
-		{"app3", "t_dot", ""},
-		// No key, or not in the rule.
-		{"", "t_plain", ""},
-		{"", "t_plain_1", ""},
-	} {
-		have := ""
-		if table := g.Lookup(c.schema, c.table); table != nil {
-			have = table.Logical
-		}
-		if have != c.want {
-			t.Errorf("%s.%s\nhave: %q\nwant: %q", c.schema, c.table, have, c.want)
-		}
-	}
+	lookup(t, g, "testdata/lookup.txt")
 	want := rule.Table{
 		Logical: "t_item", Column: "item_id", GeneratorName: "snowflake", GeneratorType: "SNOWFLAKE",
 		Generator: g.Generator("snowflake"), ExplicitKeys: "keep", Unlisted: "refuse", ShardGuard: "refuse",
@@ -104,10 +86,7 @@ func TestLive_oneInstanceOfEachName(t *testing.T) {
 
 // TestLive_closeOrder checks that generators are closed before their assigners, and once.
 func TestLive_closeOrder(t *testing.T) {
-	g, err := mustParse(t, shop).Open(spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(mustParse(t, shop).Open(spi.Host{}))(t)
 	snowflake := g.Generator("snowflake").(*fake)
 	snowflake.closeErr = errors.New("no way")
 	made.Lock()
@@ -120,9 +99,7 @@ func TestLive_closeOrder(t *testing.T) {
 	if second := g.Close(); second == nil || second.Error() != first.Error() {
 		t.Errorf("have: %v\nwant: %v", second, first)
 	}
-	if want := []string{"SNOWFLAKE", "UUID", "FILE"}; !slices.Equal(made.order, want) {
-		t.Errorf("have: %v\nwant: %v", made.order, want)
-	}
+	must.EqualSlices(t, made.order, []string{"SNOWFLAKE", "UUID", "FILE"})
 	if n := snowflake.closed.Load(); n != 1 {
 		t.Errorf("have: closed %d times\nwant: once", n)
 	}
@@ -155,9 +132,7 @@ func TestParse_leavesNothingOpen(t *testing.T) {
 func TestLive_healthAndDescribe(t *testing.T) {
 	t.Setenv("SK_PASSWORD", "tops3cret")
 	g := mustOpen(t, mustParse(t, strings.Replace(shop, "worker-id: 5", `worker-id: 5, password: "${SK_PASSWORD}"`, 1)))
-	if _, err := g.Generator("snowflake").GenerateKeys(t.Context(), spi.Column{}, 3); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(g.Generator("snowflake").GenerateKeys(t.Context(), spi.Column{}, 3))(t)
 	status := g.Status()
 	if len(status) != 3 || status[2].Name != "files" || !status[2].Assigner {
 		t.Fatalf("have: %v\nwant: two generators and the assigner in use", status)
@@ -191,10 +166,7 @@ rules:
   keyGenerators: {u: {type: UUID}}
 `)
 	open := func(dsn string) *rule.Live {
-		g, err := r.Open(spi.Host{DSN: spi.NewSecret(dsn)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(r.Open(spi.Host{DSN: spi.NewSecret(dsn)}))(t)
 		t.Cleanup(func() { _ = g.Close() })
 		return g
 	}
@@ -242,21 +214,19 @@ func TestRule_zeroIsRefused(t *testing.T) {
 func TestLive_closedByItsLastUser(t *testing.T) {
 	first := opened(t, mustParse(t, shop), spi.Host{})
 	snowflake, uuid := first.Generator("snowflake").(*fake), first.Generator("uuid").(*fake)
-	next, err := first.Replace(mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(first.Replace(mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1))))(t)
 	want := func(when string, snowflakes, uuids int64) {
 		t.Helper()
 		if s, u := snowflake.closed.Load(), uuid.closed.Load(); s != snowflakes || u != uuids {
 			t.Errorf("%s\nhave: snowflake closed %d times, uuid %d\nwant: %d, %d", when, s, u, snowflakes, uuids)
 		}
 	}
-	for range 2 {
+	for range 3 {
 		if !first.Acquire() {
 			t.Fatal("have: a rule that cannot be used\nwant: one that can")
 		}
 	}
+	must.Do(t, first.Release())
 	mustClose(t, first, first)
 	want("closed while two statements run", 0, 0)
 	if first.Acquire() {
@@ -306,17 +276,11 @@ func TestLive_usedAndClosedAtOnce(t *testing.T) {
 
 // A table is made at the first lookup. Later lookups return the same pointer.
 func TestLiveLookup_oneTableForAll(t *testing.T) {
-	r, err := rule.New(rule.Config{
+	r := must.Get(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t_order", ActualDataNodes: "t_order_${0..1}", KeyConfig: rule.KeyConfig{Column: "id", Generator: "ids"}}},
 		Generators: map[string]rule.GeneratorConfig{"ids": {Type: "UUID"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	live, err := r.Open(spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	live := must.Get(r.Open(spi.Host{}))(t)
 	defer live.Close()
 	found := make([]*rule.Table, 16)
 	var all sync.WaitGroup
@@ -330,7 +294,121 @@ func TestLiveLookup_oneTableForAll(t *testing.T) {
 		}
 	}
 	found[0].Actual[0] = "other"
-	if have := r.Tables()[0].Actual[0]; have != "t_order_0" {
-		t.Errorf("the rule's own table, after a change of a live one\nhave: %s\nwant: t_order_0", have)
+	must.Equal(t, r.Tables()[0].Actual[0], "t_order_0", "the rule's own table, after a change of a live one")
+}
+
+const patterns = `
+rules:
+- !SHARDING
+  tables:
+    t_order: {actualDataNodes: "ds_${0..1}.t_order_${*}"}
+    t_log: {actualDataNodes: "ds.t_log_${yyyyMM}, ds.t_log_old"}
+    t_visit: {actualDataNodes: "ds.app.t_${['x','y']}_${yyyy}_${dd}"}
+    t_fixed: {actualDataNodes: "ds.t_fixed_${0..3}"}
+    t_quarter: {actualDataNodes: "ds.q_${2024..2025}_q${1..4}", keyGenerateStrategy: {column: id, unlisted: warn}}
+    t_plain:
+    t_open: {keyGenerateStrategy: {column: id, keyGeneratorName: g, unlisted: pass}}
+    t_keyless: {actualDataNodes: "ds.t_keyless_${0..1}", keyGenerateStrategy: {none: }}
+  defaultKeyGenerateStrategy: {column: id, keyGeneratorName: g}
+  keyGenerators: {g: {type: UUID}}
+`
+
+func TestLive_lookupMatchesPatterns(t *testing.T) {
+	live := mustOpen(t, mustParse(t, patterns))
+	lookup(t, live, "testdata/patterns.txt")
+	if live.Lookup("", "t_order_1") != live.Lookup("", "t_order_2") {
+		t.Error("have: two pointers for one table\nwant: one")
+	}
+	if have, want := live.Lookup("", "t_order_1").String(), "table t_order: column id from g (UUID), actual tables like t_order_${*}"; have != want {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}
+
+func TestPatterns_mustNotMeetOtherTables(t *testing.T) {
+	for _, c := range []struct{ a, b, want string }{
+		{"ds.t_${*}", "ds.t_${0..3}", `table "a" has a pattern t_${*}, but table "b" has t_0`},
+		{"ds.t_${*}", "ds.t_1${*}", `but table "b" has t_1${*}`},
+		{"ds.t_${*}2", "ds.t_1${*}", `but table "b" has t_1${*}`},
+		{"ds.t_${yyyyMM}", "ds.t_${*}", `but table "b" has t_${*}`},
+		{"ds.t_${yyyy_MM}", "ds.t_${*}", ""},
+		{"ds.t_${yyyyMM}", "ds.t_999999", ""},
+		{"ds.app.t_${*}", "ds.app2.t_${*}", ""},
+		{"ds.app.t_${*}", "ds.t_${*}", `but table "b" has t_${*}`},
+		{"ds.t_${*}", "ds.t_${*}x", ""},
+	} {
+		for _, key := range []string{"{column: id}", "{none: }"} {
+			yaml := "rules: [!SHARDING {tables: {a: {actualDataNodes: '" + c.a + "', keyGenerateStrategy: {column: id}}, b: {actualDataNodes: '" + c.b + "', keyGenerateStrategy: " + key + "}}}]"
+			want := c.want
+			if key == "{none: }" {
+				want = strings.ReplaceAll(want, `table "b"`, "a table without a key")
+			}
+			_, err := rule.Parse("rule.yaml", []byte(yaml))
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s and %s\nhave: %v\nwant: %s", c.a, c.b, err, want)
+			}
+		}
+	}
+}
+
+func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
+	live := mustOpen(t, mustParse(t, patterns))
+	for _, c := range cases.Read(t, "testdata/unlisted.txt", 3) {
+		want, table, schema, have := c[0], c[1], c[2], ""
+		if e := live.Unlisted(schema, table); e != nil {
+			have = e.Like.Logical
+		}
+		must.Equal(t, have, want, schema, table)
+	}
+	for table, want := range map[string]string{"t_fixed_4": "refuse", "q_2026_q1": "warn", "t_open_1": "pass"} {
+		if have := live.Unlisted("", table).Like.Unlisted; have != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", table, have, want)
+		}
+	}
+	var err error = live.Unlisted("", "T_fixed_4")
+	const want = `shardkey: table "T_fixed_4" isn't in the rule, but its name is similar to the actual tables of "t_fixed" (t_fixed_0, t_fixed_1, t_fixed_2, …); add it to actualDataNodes`
+	if e := (*rule.UnlistedTableError)(nil); !errors.As(err, &e) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("have: %v\nwant: %s", err, want)
+	}
+	// A pattern for new tables doesn't help if the name has no month of it.
+	if have := live.Unlisted("", "t_log_202613").Error(); strings.Contains(have, "${*}") || !strings.Contains(have, "correct the name") {
+		t.Errorf("have: %s\nwant: the advice to correct the name", have)
+	}
+}
+
+// TestLive_unlistedKnowsWhatIsListed has names that differ from a sharded table's in
+// their numbers only, but are another table's, or in another schema.
+func TestLive_unlistedKnowsWhatIsListed(t *testing.T) {
+	live := mustOpen(t, mustParse(t, `
+rules:
+- !SHARDING
+  tables:
+    t_ruled: {actualDataNodes: "ds.s_2", keyGenerateStrategy: {keyGeneratorName: g}}
+    t_plain: {actualDataNodes: "ds.s_1", keyGenerateStrategy: {none: }}
+    t_app: {actualDataNodes: "ds.app.z_1", keyGenerateStrategy: {column: id}}
+    t_log: {actualDataNodes: "ds.lg_${yyyyMM}", keyGenerateStrategy: {column: id}}
+    t_day: {actualDataNodes: "ds.day_${yyyy_MM}_x", keyGenerateStrategy: {column: id}}
+  defaultKeyGenerateStrategy: {column: id, unlisted: pass}
+  keyGenerators: {g: {type: UUID}}
+`))
+	for _, c := range []struct {
+		schema, table, want string
+		policy              string
+	}{
+		{"", "s_3", "t_ruled", "pass"}, // the default's, as the column is
+		{"", "s_1", "", ""},
+		{"", "z_2", "t_app", "refuse"},
+		{"app", "z_2", "t_app", "refuse"},
+		{"other", "z_2", "", ""},
+		// Names that almost match a pattern.
+		{"", "LG_202613", "t_log", "refuse"}, {"", "lg_20260102", "t_log", "refuse"}, {"", "day_2026_1_x", "t_day", "refuse"},
+		{"", "lg_202612", "", ""}, {"", "day_2026_12_x", "", ""}, {"", "lg_x", "", ""}, {"", "day_2026_x", "", ""}, {"", "lg", "", ""},
+	} {
+		have, policy := "", ""
+		if e := live.Unlisted(c.schema, c.table); e != nil {
+			have, policy = e.Like.Logical, e.Like.Unlisted
+		}
+		if have != c.want || policy != c.policy {
+			t.Errorf("%s.%s\nhave: %q, %q\nwant: %q, %q", c.schema, c.table, have, policy, c.want, c.policy)
+		}
 	}
 }

@@ -1,13 +1,19 @@
 package rule
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // expand returns the data nodes of an expression as "schema.table" or "table".
@@ -24,80 +30,14 @@ func expand(text string) ([]string, error) {
 }
 
 func TestDataNodes_expand(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"t", "t"},
-		{"", ""},
-		{" ds.a , ds.b,, ", "a b"},
-		{"ds.app.t", "app.t"},
-		{"ds_${0..1}.t_${0..2}", "t_0 t_1 t_2 t_0 t_1 t_2"},
-		{`ds.t_${["a", 'b' , 3, 4]}`, "t_a t_b t_3 t_4"},
-		{"ds.t_${[1,2]},ds.u", "t_1 t_2 u"},
-		{"ds.t_${3..1}", "t_3 t_2 t_1"},
-		{"ds.t_${0..<3}", "t_0 t_1 t_2"},
-		{"ds.t_${'x'}", "t_x"},
-		// As in Groovy.
-		{"ds.t_${'00'..'03'}", "t_00 t_01 t_02 t_03"},
-		{"ds.t_${'0a'..<'0c'}", "t_0a t_0b"},
-		{"ds.t_${0x1..0x3}", "t_1 t_2 t_3"},
-		{"ds.t_${[0x1F, 0XA]}", "t_31 t_10"},
-		// Octal in Groovy, which is hardly intended.
-		{"ds.t_${00..03}", "!"},
-		{"ds.t_${[01, 2]}", "!"},
-		{"ds.t{00..03}", "!"},
-		{"ds.t_${'08'..'12'}", "!"},
-		{"ds.t_${'a'..3}", "!"},
-		{"ds.t_${0x}", "!"},
-		{"ds.t_$->{2021..2022}${(9..10).collect{it.toString().padLeft(2, \"0\")}}", "t_202109 t_202110 t_202209 t_202210"},
-		// A missing "$", and the prefixes of ShardingSphere 5.4.
-		{"ds_${0..1}.t{0..1}", "t0 t1 t0 t1"},
-		{"<GROOVY>ds.t_${0..1}", "t_0 t_1"},
-		{"<LITERAL>ds.t_0, ds.t_1", "t_0 t_1"},
-		{"ds.\n  t_0,\n  ds.t_1", "!"},
-		{"ds.t_0,\n  ds.t_1\n", "t_0 t_1"},
-		// Errors.
-		{"ds.t_${0..", "!"},
-		{"ds.t_${}", "!"},
-		{"ds.t_${a..b}", "!"},
-		{"ds.t_${0..<0}", "!"},
-		{"ds.t_${['a',b]}", "!"},
-		{"ds.t_${(1..2).collect{t -> u.toString().padLeft(2,'0')}}", "!"},
-		{"ds.t_${[]}", "!"},
-		{"ds..t", "!"},
-		{"a.b.c.d", "!"},
-		{".", "!"},
-		{"<INTERVAL>P=t_;SP=yyyyMM", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy-Q;DL=2023-1;DU=2023-4", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;DIU=Decades", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;DIA=0", "!"},
-		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;X=0", "!"},
-		{"<INTERVAL>P=ds.t_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204", "t_2023_1202 t_2023_1203 t_2023_1204"},
-		{"<INTERVAL>P=t_;SP=yyyyMM;DIA=2;DIU=MONTHS;DL=202311;DU=202403", "t_202311 t_202401 t_202403"},
-		// Closures, steps and letters.
-		{"ds.t_${(1..3)*.toString()*.padLeft(2,'0')}", "t_01 t_02 t_03"},
-		{"ds.t_${(8..10).collect{ String.format('%02d', it) }}", "!"},
-		{"ds.t_${(0..9).step(4)}", "t_0 t_4 t_8"},
-		{"ds.t_${(1..3).collect{ it * 2 - 1 }}", "t_1 t_3 t_5"},
-		{"ds.t_${'a'..'c'}", "t_a t_b t_c"},
-		{"ds.t_${(1..2).collect{}}", "!"},
-		{"ds.t_${[[1],[2]]}", "!"},
-		{"ds.t_${((((((((((((((((((((((((1))))))))))))))))))))))))}", "!"},
-		// Not a name.
-		{"ds.t_order_*", "!"},
-		{"ds.t_[0-9]+", "!"},
-		{"ds.t_${0..1};ds.t_2", "!"},
-		{"ds_0.`t_order_1`", "!"},
-		{"ds.t_\u200b1", "!"},
-		{"ds.t_\x00*\x00", "!"},
-		{"ds.t_${0..99999999999999999999}", "!"},
-	} {
-		all, err := expand(c.text)
+	for _, c := range cases.Read(t, "testdata/nodes.txt", 2) {
+		want, text := c[0], c[1]
+		all, err := expand(text)
 		have := strings.Join(all, " ")
 		if err != nil {
 			have = "!"
 		}
-		if have != c.want {
-			t.Errorf("%s\nhave: %s (%v)\nwant: %s", c.text, have, err, c.want)
-		}
+		must.Equal(t, have, want, text, err)
 	}
 }
 
@@ -182,4 +122,240 @@ func randomPart(rnd *rand.Rand, first bool) (text string, values []string) {
 		}
 	}
 	return open + "[" + strings.Join(items, ", ") + "]}", values
+}
+
+// vectors are the results of ShardingSphere's own expressions and algorithms in Groovy, and data
+// nodes of published rule files.
+type vectors struct {
+	DataNodes []struct {
+		Expression string
+		Nodes      []string
+		Error      string
+	}
+	AutoTables []struct {
+		LogicTable, ActualDataSources, Type string
+		Props                               map[string]string
+		Amount                              int64
+		Nodes                               []string
+	}
+	RealDataNodes []string
+}
+
+func loadVectors(t *testing.T) (v vectors) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/shardvectors.json")
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// expandText returns the strings that an expression stands for.
+func expandText(text string) (all []string, err error) {
+	budget := maxNodes
+	for _, item := range splitInline(text) {
+		err := product(item, &budget, func(node string) error { all = append(all, node); return nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func TestDataNodes_asGroovyExpandsThem(t *testing.T) {
+	// Intentional differences: numbers with leading zeros, which are octal in Groovy, and empty
+	// expressions are errors.
+	otherwise := map[string]string{
+		"ds0.t_$->{01..03}": "error",
+		"ds0.t_$->{08..09}": "error",
+		"ds0.t_$->{[]}":     "error",
+	}
+	for _, v := range loadVectors(t).DataNodes {
+		want, ok := otherwise[v.Expression]
+		if !ok {
+			want = strings.Join(v.Nodes, " ")
+		}
+		all, err := expandText(v.Expression)
+		have := strings.Join(all, " ")
+		if err != nil {
+			have = "error"
+		}
+		if have != want {
+			t.Errorf("%s\nhave: %s (%v)\nwant: %s", v.Expression, have, err, want)
+		}
+	}
+}
+
+func TestDataNodes_ofRealFiles(t *testing.T) {
+	for _, text := range loadVectors(t).RealDataNodes {
+		all, err := expandText(text)
+		if strings.Contains(text, "{01..12}") && err != nil {
+			continue
+		}
+		if err != nil || len(all) == 0 {
+			t.Errorf("%s\nhave: %v, %v\nwant: nodes", text, all, err)
+		}
+	}
+}
+
+func TestAutoTables_asShardingSphereCountsThem(t *testing.T) {
+	for _, v := range loadVectors(t).AutoTables {
+		a := algorithm{typ: v.Type, props: map[string]word{}}
+		for name, value := range v.Props {
+			a.props[name] = word{text: value}
+		}
+		count, err := a.autoTables()
+		if err != nil || count != v.Amount {
+			t.Errorf("%s %v\nhave: %d, %v\nwant: %d", v.Type, v.Props, count, err, v.Amount)
+		}
+		var have, want []string
+		spec := tableSpec{name: word{text: v.LogicTable}, autoCount: count}
+		err = spec.written().each(spec.name.text, func(n node) error { have = append(have, n.table); return nil })
+		for _, node := range v.Nodes {
+			_, table, _ := strings.Cut(node, ".")
+			want = append(want, table)
+		}
+		if err != nil || !slices.Equal(have, want) {
+			t.Errorf("%s %v\nhave: %v, %v\nwant: %v", v.Type, v.Props, have, err, want)
+		}
+	}
+}
+
+func TestAutoTables_countsThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		typ, props string
+		want       string
+	}{
+		{"MOD", "sharding-cout=4", "sharding-count is missing"},
+		{"HASH_MOD", "sharding-count=four", `sharding-count: expected an integer of at least 1, found "four"`},
+		{"MOD", "sharding-count=0", `sharding-count: expected an integer of at least 1, found "0"`},
+		{"BOUNDARY_RANGE", "", "sharding-ranges is missing"},
+		{"BOUNDARY_RANGE", "sharding-ranges=1;2", "expected integers separated by commas"},
+		{"VOLUME_RANGE", "range-lower=1,range-upper=9", "sharding-volume is missing"},
+		{"VOLUME_RANGE", "range-lower=1,range-upper=9,sharding-volume=10", "range-upper is less"},
+		{"AUTO_INTERVAL", "datetime-lower=2020-01-01,datetime-upper=2020-01-02 00:00:00,sharding-seconds=4", `found "2020-01-01"`},
+		{"AUTO_INTERVAL", "datetime-lower=2021-01-01 00:00:00,datetime-upper=2020-01-02 00:00:00,sharding-seconds=4", "datetime-upper is before"},
+		{"CLASS_BASED", "strategy=STANDARD", "expected an algorithm of type MOD, "},
+	} {
+		a := algorithm{typ: c.typ, props: map[string]word{}}
+		sep := ","
+		if strings.Contains(c.props, ";") {
+			sep = "|"
+		}
+		for one := range strings.SplitSeq(c.props, sep) {
+			name, value, _ := strings.Cut(one, "=")
+			a.props[name] = word{text: value}
+		}
+		if count, err := a.autoTables(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s\nhave: %d, %v\nwant: %s", c.typ, c.props, count, err, c.want)
+		}
+	}
+}
+
+func TestExpandEnv_replacesVariables(t *testing.T) {
+	t.Setenv("SK_A", "alpha")
+	t.Setenv("SK_EMPTY", "")
+	t.Setenv("SK_NESTED", "${SK_A}")
+	t.Setenv("db.password", "dotted")
+	for _, c := range []struct {
+		text, want, err string
+		used            bool
+	}{
+		{text: "", want: ""},
+		{text: "plain $ {x} $x", want: "plain $ {x} $x"},
+		{text: "${SK_A}", want: "alpha", used: true},
+		{text: "<${SK_A}-${SK_A}>", want: "<alpha-alpha>", used: true},
+		{text: "${SK_EMPTY}", want: "", used: true},
+		{text: "${SK_NESTED}", want: "${SK_A}", used: true},
+		{text: "${db.password}", want: "dotted", used: true},
+		{text: "${SK_NONE::some::thing}", want: "some::thing", used: true},
+		{text: "${SK_NONE::}", want: "", used: true},
+		{text: "${SK_A::other}", want: "alpha", used: true},
+		{text: "$${SK_A::other}", want: "alpha", used: true},
+		{text: "$${SK_NONE::x}y", want: "xy", used: true},
+		{text: `\${SK_A}`, want: "${SK_A}"},
+		{text: `a\${b ${SK_A}`, want: "a${b alpha", used: true},
+		{text: "$->{0..1}", want: "$->{0..1}"},
+		{text: "${SK_NONE}", err: "SK_NONE is not set"},
+		{text: "$${SK_NONE}", err: "SK_NONE is not set"},
+		{text: "${SK_A", err: "expected the name"},
+		{text: "${}", err: "expected the name"},
+		{text: "${1A}", err: "expected the name"},
+		{text: "${SK A}", err: "expected the name"},
+		{text: "${SK_A}${x % 2}", err: "expected the name"},
+	} {
+		have, used, err := expandEnv(c.text)
+		if have != c.want || used != c.used || (err == nil) != (c.err == "") {
+			t.Errorf("%s\nhave: %q, %v, %v\nwant: %q, %v, %s", c.text, have, used, err, c.want, c.used, c.err)
+		}
+		if err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.err)
+		}
+	}
+}
+
+// TestPages_everyKeyIsNamed checks that docs/reference/rule-files.md names every key of a rule
+// file, including ignored keys.
+func TestPages_everyKeyIsNamed(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/rule-files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## Keys\n")
+	text, _, ok := strings.Cut(text, "\n## Check it\n")
+	if !ok {
+		t.Fatal("docs/reference/rule-files.md has no Keys")
+	}
+	var named []string
+	for _, m := range regexp.MustCompile("`([A-Za-z]+):?`").FindAllStringSubmatch(text, -1) {
+		named = append(named, m[1])
+	}
+	want := slices.Concat(strategyKeys, []string{"type", "props", "keyGenerateType", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "shardingRule"})
+	// Java classes, and keys under maps that shardkey doesn't read.
+	below := []string{"auditorNames", "allowHintDisable", "routeCache", "softValues", "initialCapacity", "maximumSize", "allowedMaxSqlLength",
+		"preciseAlgorithmClassName", "rangeAlgorithmClassName", "algorithmClassName"}
+	var add func(o keyTree)
+	add = func(o keyTree) {
+		for key, inner := range o {
+			if key != "*" && !slices.Contains(below, key) {
+				want = append(want, key)
+			}
+			add(inner)
+		}
+	}
+	for _, o := range []keyTree{fileObject, ruleObject, ruleObject4, tableObject, tableObject4, autoTableObject} {
+		add(o)
+	}
+	for _, key := range want {
+		if !slices.Contains(named, key) {
+			t.Errorf("docs/reference/rule-files.md, Keys, does not name %s", key)
+		}
+	}
+	if len(want) < 70 {
+		t.Errorf("have: %d keys\nwant: more", len(want))
+	}
+}
+
+func TestDatabaseName_ofDSNs(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"":                                     "",
+		"/":                                    "tcp(127.0.0.1:3306)/",
+		"/app":                                 "tcp(127.0.0.1:3306)/app",
+		"u@/app":                               "tcp(127.0.0.1:3306)/app",
+		"u:p@tcp/app":                          "tcp(127.0.0.1:3306)/app",
+		"u:p@tcp(DB.example:3306)/App":         "tcp(db.example:3306)/App",
+		"u:p@tcp(db.example)/App?a=b&c=d":      "tcp(db.example:3306)/App",
+		"u:p@ss:w(o)rd/@tcp(db:1)/app":         "tcp(db:1)/app",
+		"u:p@tcp([2001:db8::1]:3307)/app":      "tcp([2001:db8::1]:3307)/app",
+		"u:p@unix(/run/mysqld/Sock)/app":       "unix(/run/mysqld/Sock)/app",
+		"u:p@unix/app":                         "unix(/tmp/mysql.sock)/app",
+		"u:p@cloud(Project:Region:name)/app?x": "cloud(Project:Region:name)/app",
+	} {
+		if have := databaseName(dsn); have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", dsn, have, want)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -20,10 +21,7 @@ import (
 func FuzzRuleYAML(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.yaml")
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(f)
 		f.Add(data)
 	}
 	for _, text := range []string{
@@ -70,9 +68,7 @@ func checkYAML(t *testing.T, data []byte) {
 		}
 	}
 	_ = g.Describe()
-	if err := g.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, g.Close())
 }
 
 // TestParse_survivesMutatedFiles runs the fuzzer's check on inputs that are almost rules, which
@@ -80,16 +76,10 @@ func checkYAML(t *testing.T, data []byte) {
 func TestParse_survivesMutatedFiles(t *testing.T) {
 	const seed = 1
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/*.yaml"))(t)
 	loaded := 0
 	for i := range 400 {
-		data, err := os.ReadFile(files[i%len(files)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(files[i%len(files)]))(t)
 		text := string(data)
 		for range 1 + rnd.IntN(3) {
 			text = mutate(rnd, text)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -29,63 +31,24 @@ tableStrategy: {standard: {shardingColumn: USER_ID, shardingAlgorithmName: a}}`
 databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}
 tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 	twice := strings.Replace(both, "shardingColumn: order_id", "shardingColumn: user_id", 1)
-	for _, tt := range []struct {
-		settings, algorithms string
-		want                 string // the shard bits, or a part of the error
-	}{
-		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 16}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id & 7}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id % 8).intdiv(2)}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 32}}`, "the tableStrategy of table \"t_order\" doesn't match the 4 shard bits of user_id in its keys: the modulus is 32, but 4 bits only determine 16 shards; set gene-bits to 5 or more"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 10}}`, "expected a power of 2 as modulus, found 10"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 12}"}}`, "expected a power of 2 as modulus, found 12"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id.intdiv(16) % 16}"}}`, "the modulus is 256"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id >> 22) % 16}"}}`, "depends on more than the lowest bits of a key"},
-		{byKey, `a: {type: HASH_MOD, props: {sharding-count: 16}}`, "shard by the key with MOD, even if the other column uses HASH_MOD"},
-		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(order_id.hashCode()) % 16}"}}`, "shard by the key with MOD"},
-		{byKey, `a: {type: VOLUME_RANGE, props: {range-lower: 0, range-upper: 140, sharding-volume: 10}}`, "depends on more than the lowest bits of a key"},
-		{byKey, `a: {type: MOD, props: {sharding-count: 16, stop-offset: 1}}`, "depends on more than the lowest bits of a key"},
-
-		{byUser, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID % 4}"}}`, "user_id modulo 16"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 8}}`, "the hash of user_id modulo 16"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 16}"}}`, "the hash of user_id modulo 16"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 12}}`, "expected a power of 2 as modulus, found 12"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 32}}`, "set gene-bits to 5 or more"},
-		{byUser, `a: {type: MOD, props: {sharding-count: 16, start-offset: 1}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: BOUNDARY_RANGE, props: {sharding-ranges: "5,10"}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(USER_ID.hashCode() & Integer.MAX_VALUE) % 16}"}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID.substring(0, 1)}"}}`, "depends on more than the lowest bits of a key"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 32}"}}`, "set gene-bits to 5 or more"},
-
-		{both, "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: MOD, props: {sharding-count: 16}}", "the hash of user_id modulo 16"},
-		{both, "d: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}\na: {type: MOD, props: {sharding-count: 16}}", "user_id modulo 16"},
-		{both, "d: {type: MOD, props: {sharding-count: 3}}\na: {type: MOD, props: {sharding-count: 16}}", "the databaseStrategy of table \"t_order\" doesn't match"},
-		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: INLINE, props: {algorithm-expression: 't_order_${user_id % 16}'}}", "user_id modulo 16"},
-		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "the other strategy uses the column's number, and this one its hash"},
-		{strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1), "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "hash, in Java Integer, and this one its hash;"},
-
-		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: INLINE, props: {algorithm-expression: "t_order_${made}"}}`, "user_id, or the hash of a string, modulo 16"},
-		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}`, "user_id, or the hash of a string, modulo 16"},
-		{"actualDataNodes: ds.t_order", `a: {type: MOD, props: {sharding-count: 16}}`, "user_id, or the hash of a string, modulo 16"},
-	} {
-		r, err := rule.Parse("rule.yaml", []byte(geneTable(tt.settings, tt.algorithms, fourBits)))
+	settings := map[string]string{"byKey": byKey, "byUser": byUser, "both": both, "twice": twice, "javaType": strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1),
+		"made": strings.Replace(byUser, "USER_ID", "made", 1), "none": "actualDataNodes: ds.t_order"}
+	for _, c := range cases.Read(t, "testdata/shardbits.txt", 3) {
+		settings, algorithms, want := settings[c[0]], c[1], c[2]
+		must.Equal(t, settings != "", true, c[0], "is known:")
+		r, err := rule.Parse("rule.yaml", []byte(geneTable(settings, algorithms, fourBits)))
 		var e *rule.Error
 		have := ""
 		switch {
 		case err == nil:
 			gene := r.Tables()[0].ShardBits
 			warnings := slices.DeleteFunc(r.Warnings(), func(w *rule.Error) bool { return strings.Contains(w.Error(), "get no rows") })
-			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
-				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", tt.settings, tt.algorithms, have, r.Warnings(), tt.want)
+			if have = gene.String(); have != want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
+				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", settings, algorithms, have, r.Warnings(), want)
 			}
-			if s := r.Tables()[0].String(); !strings.Contains(s, "shard bits: lowest 4, "+tt.want) {
-				t.Errorf("have: %s", s)
-			}
-		case !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) || e.Line < 10:
-			t.Errorf("%s\n%s\nhave: %v\nwant: %s", tt.settings, tt.algorithms, err, tt.want)
+			must.Contain(t, r.Tables()[0].String(), "shard bits: lowest 4, "+want)
+		case !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Line < 10:
+			t.Errorf("%s\n%s\nhave: %v\nwant: %s", settings, algorithms, err, want)
 		}
 	}
 }
@@ -120,10 +83,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 }
 
 func TestGene_of(t *testing.T) {
-	r, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", fourBits)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", fourBits))))(t)
 	gene := r.Tables()[0].ShardBits
 	type name string
 	for _, tt := range []struct {
@@ -141,45 +101,24 @@ func TestGene_of(t *testing.T) {
 // TestGene_properties sets gene-column and gene-bits on every kind of generator. They aren't passed
 // to its factory.
 func TestGene_properties(t *testing.T) {
-	for _, tt := range []struct {
-		generator string
-		want      string // the error; "" means 4 or 12 bits of user_id
-	}{
-		{"UNSEEN, props: {gene-column: user_id, gene-bits: 4}", ""},
-		{"UNSEEN, props: {gene-column: ' user_id ', gene-bits: ' 12 '}", ""},
-		{"UNSEEN, props: {gene.column: user_id, GENE-BITS: 4}", ""},
-		{"UNSEEN, props: {gene-column: user_id, gene-bits: 17}", "an integer in 1..16"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 17, layout: 41-4-18}", "an integer in 1..16"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 13}", "an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 0}", "an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: four}", "an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 9, layout: 41-14-8}", "an integer in 1..8"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 1, layout: 41-10-0}", "no sequence"},
-		{"SNOWFLAKE, props: {gene-column: user_id}", "gene-bits next to it, an integer in 1..12"},
-		{"SNOWFLAKE, props: {gene-bits: 4}", "gene-bits needs it"},
-		{"SNOWFLAKE, props: {gene-column: ' ', gene-bits: 4}", "gene-bits needs it"},
-		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 4, gene-colum: user_id}", "gene-colum"},
-		{"UUID, props: {gene-column: user_id, gene-bits: 4}", "int64"},
-		{"UNSEEN, props: {gene-column: ORDER_ID, gene-bits: 4}", "found the key of table \"t_order\""},
-		{"UNSEEN, props: {gene-column: t_order.user_id, gene-bits: 4}", "without its table"},
-		{"UNSEEN, props: {gene-column: '`user_id`', gene-bits: 4}", "without quotes"},
-	} {
+	for _, c := range cases.Read(t, "testdata/generators.txt", 2) {
+		want, generator := c[0], c[1]
 		r, err := rule.Parse("rule.yaml", []byte(`rules:
 - !SHARDING
   tables:
     t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: g}}
   keyGenerators:
-    g: {type: `+tt.generator+`}
+    g: {type: `+generator+`}
 `))
-		if tt.want == "" {
+		if want == "" {
 			if err != nil || r.Tables()[0].ShardBits == nil || r.Tables()[0].ShardBits.Column != "user_id" || r.Tables()[0].ShardBits.Bits%8 != 4 {
-				t.Errorf("%s\nhave: %v\nwant: the bits of user_id", tt.generator, err)
+				t.Errorf("%s\nhave: %v\nwant: the bits of user_id", generator, err)
 			}
 			continue
 		}
 		var e *rule.Error
-		if !errors.As(err, &e) || e.Line != 6 || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s\nhave: %v\nwant: %s, on line 6", tt.generator, err, tt.want)
+		if !errors.As(err, &e) || e.Line != 6 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s, on line 6", generator, err, want)
 		}
 	}
 }
@@ -269,10 +208,7 @@ func TestGene_foundByEither(t *testing.T) {
 	found, none := 0, 0
 	for range rules {
 		rr, user, bits := newGeneRule(r)
-		parsed, err := rule.Parse("rule.yaml", []byte(rr.text))
-		if err != nil {
-			t.Fatalf("%s\nhave: %v", rr.text, err)
-		}
+		parsed := must.Get(rule.Parse("rule.yaml", []byte(rr.text)))(t, rr.text, "have")
 		table := parsed.Tables()[0]
 		for range rows {
 			row := rr.Row()
@@ -286,10 +222,7 @@ func TestGene_foundByEither(t *testing.T) {
 			}
 			key := rr.Int64()&^(1<<bits-1) | gene
 			row["order_id"] = key
-			want, err := rr.Router.Route(row)
-			if err != nil {
-				t.Fatalf("%s\n%v\nhave: %v", rr.text, row, err)
-			}
+			want := must.Get(rr.Router.Route(row))(t, rr.text, row, "have")
 			for _, alone := range []map[string]any{{"order_id": key, user: key & (1<<bits - 1)}, {"order_id": gene, user: row[user]}} {
 				var values []any
 				for _, c := range table.Sharding.Columns {

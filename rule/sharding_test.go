@@ -3,12 +3,14 @@ package rule_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testrouter "github.com/shardkey/shardkey/internal/test/router"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -16,10 +18,7 @@ import (
 // shardingOf parses a rule and returns the sharding of its first table.
 func shardingOf(t testing.TB, text string) *rule.Sharding {
 	t.Helper()
-	r, err := rule.Parse("rule.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
 	s := r.Tables()[0].Sharding
 	if s == nil {
 		t.Fatalf("have: no sharding of %s", text)
@@ -183,9 +182,7 @@ func TestSharding_javaType(t *testing.T) {
 	} {
 		text := tableRule(strings.ReplaceAll(nodes, "%s", ", "+javaType), "a: {type: MOD, props: {sharding-count: 4}}")
 		_, err := rule.Parse("rule.yaml", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", javaType, err, want)
-		}
+		must.FailWith(t, err, want, javaType)
 	}
 }
 
@@ -236,11 +233,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: t}}`
 		`d: {type: HASH_MOD, props: {sharding-count: 2}}
 t: {type: INLINE, props: {algorithm-expression: 't_order_${order_id % 4}'}}`))
 	values := []any{"user", int64(931430767001669673)}
-	n := testing.AllocsPerRun(100, func() {
-		if _, err := s.Place(values); err != nil {
-			t.Fatal(err)
-		}
-	})
+	n := testing.AllocsPerRun(100, func() { must.Get(s.Place(values))(t) })
 	if n != 0 {
 		t.Errorf("have: %v allocations\nwant: none", n)
 	}
@@ -282,14 +275,12 @@ func TestNew_sharding(t *testing.T) {
 	} {
 		other := byID
 		c.change(&other)
-		if _, err := rule.New(config(other)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("have: %v\nwant: %s", err, c.want)
-		}
+		must.FailWith(t, must.Err(rule.New(config(other))), c.want)
 	}
 }
 
 func TestPlaces_ofEachKindOfTable(t *testing.T) {
-	r, err := rule.Parse("places.yaml", []byte(`
+	r := must.Get(rule.Parse("places.yaml", []byte(`
 rules:
 - !SHARDING
   tables:
@@ -312,10 +303,7 @@ rules:
     mod: {type: MOD, props: {sharding-count: 3}}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 1, max-vibration-offset: 2}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	for table, want := range map[string]string{
 		"T_ORDER":    "[ds_0.t_order_0 ds_0.t_order_1 ds_1.t_order_0 ds_1.t_order_1 ds_9.other.t_order_x]",
 		"t_log":      "[ds_0.t_log_${yyyyMM}]",
@@ -324,9 +312,7 @@ rules:
 		"t_auto":     "[ds_0.t_auto_0 ds_1.t_auto_1 ds_0.t_auto_2]",
 		"t_none":     "[]",
 	} {
-		if have := fmt.Sprint(slices.Collect(r.Places(table))); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", table, have, want)
-		}
+		must.Equal(t, fmt.Sprint(slices.Collect(r.Places(table))), want, table)
 	}
 	for p := range r.Places("t_order") {
 		if p.Table != "t_order_0" {
@@ -345,10 +331,7 @@ func TestSharding_asTheRouter(t *testing.T) {
 	for range rules {
 		rr := testrouter.RandomRule(r)
 		text := rr.Text("order_id", "{type: UUID}", "")
-		parsed, err := rule.Parse("rule.yaml", []byte(text))
-		if err != nil {
-			t.Fatalf("%s\nhave: %v", text, err)
-		}
+		parsed := must.Get(rule.Parse("rule.yaml", []byte(text)))(t, text)
 		s := parsed.Tables()[0].Sharding
 		if s.Err != nil {
 			t.Fatalf("%s\nhave: %v", text, s.Err)
@@ -376,4 +359,119 @@ func TestSharding_asTheRouter(t *testing.T) {
 		t.Errorf("have: %d of %d rows placed, %v\nwant: half of them, by every algorithm", placed, rules*rows, types)
 	}
 	t.Logf("%d of %d rows placed: %v", placed, rules*rows, types)
+}
+
+// TestShard_asTheRouter checks random rows of random rules against a random actual table.
+// Shard.Place reports that a row belongs to the table exactly if the router does. The keys that
+// Shard.Keys accepts for a row belong to the table.
+func TestShard_asTheRouter(t *testing.T) {
+	const rules, rows = 50, 40
+	r := rand.New(rand.NewPCG(13, 2))
+	here, fitted := 0, 0
+	for range rules {
+		rr := testrouter.RandomRule(r)
+		text := rr.Text("order_id", "{type: UUID}", "")
+		parsed := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
+		s := parsed.Tables()[0].Sharding
+		for range rows {
+			node := rr.Router.Nodes[rr.IntN(len(rr.Router.Nodes))]
+			row := rr.Row()
+			want, wantErr := rr.Router.Route(row)
+			if wantErr == nil && rr.IntN(2) == 0 {
+				node.Table = want.Table
+			}
+			schema := ""
+			if rr.IntN(2) == 0 {
+				schema = node.DataSource
+			}
+			x := s.Shard(schema, node.Table)
+			if x == nil {
+				continue
+			}
+			var values []any
+			for _, c := range x.Columns {
+				values = append(values, row[c])
+			}
+			place, is, err := x.Place(values)
+			if wantErr != nil && err == nil && schema == "" {
+				continue // the data source is wrong, and the table's name doesn't depend on it
+			}
+			wantHere := wantErr == nil && want.Table == node.Table && (schema == "" || want.DataSource == schema)
+			if is != wantHere || (err == nil) != (wantErr == nil) || is && !strings.EqualFold(place.Table, node.Table) || err == nil && place.Table != want.Table {
+				t.Fatalf("%s\n%v in %s.%s\nhave: %v, %v, %v\nwant: %v, %v", text, row, schema, node.Table, is, place, err, wantHere, want)
+			}
+			if is {
+				here++
+			}
+			if rr.IntN(4) > 0 {
+				continue
+			}
+			belongs, n, err := x.Keys("order_id", values)
+			if err != nil {
+				t.Fatalf("%s\n%v: %v", text, values, err)
+			}
+			if belongs != nil {
+				key := rr.Int64N(math.MaxInt64 / 2)
+				for range 16 * n {
+					if key++; belongs(key) {
+						break
+					}
+				}
+				if !belongs(key) {
+					continue
+				}
+				row["order_id"] = key
+				found, err := rr.Router.Route(row)
+				if err != nil && schema == "" {
+					continue
+				}
+				if err != nil || found.Table != node.Table || schema != "" && found.DataSource != schema {
+					t.Fatalf("%s\nkey %d for %s.%s\nhave: %v, %v", text, key, schema, node.Table, found, err)
+				}
+				fitted++
+			}
+		}
+	}
+	if here < rules*rows/8 || fitted < rules*rows/64 {
+		t.Errorf("have: %d rows in their table, %d keys that fit, of %d", here, fitted, rules*rows)
+	}
+}
+
+func TestShard_none(t *testing.T) {
+	s := shardingOf(t, tableRule(`actualDataNodes: ds_${0..1}.t_order
+databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}`, `d: {type: MOD, props: {sharding-count: 2}}`))
+	for _, name := range [][2]string{{"", "t_order"}, {"app", "t_order"}, {"", "t_other"}} {
+		if x := s.Shard(name[0], name[1]); x != nil {
+			t.Errorf("%v\nhave: %v\nwant: nil", name, x)
+		}
+	}
+	if x := s.Shard("DS_1", "T_ORDER"); x == nil || len(x.Columns) != 1 {
+		t.Errorf("have: %v\nwant: the table of ds_1", x)
+	}
+	if x := (*rule.Sharding)(nil).Shard("", "t"); x != nil {
+		t.Errorf("have: %v\nwant: nil", x)
+	}
+}
+
+func TestSettings_shards(t *testing.T) {
+	text := tableRule(`actualDataNodes: ds.t_order_${0..1}`, `d: {type: MOD, props: {sharding-count: 2}}`)
+	with := func(words string) string {
+		return strings.Replace(text, "keyGeneratorName: u", "keyGeneratorName: u"+words, 1)
+	}
+	r, err := rule.Parse("rule.yaml", []byte(with(", shardGuard: warn")))
+	if err != nil || r.Tables()[0].ShardGuard != "warn" || !strings.Contains(r.String(), "shardGuard: warn") {
+		t.Errorf("have: %v, %v", r, err)
+	}
+	for words, want := range map[string]string{
+		", shardGuard: maybe": `shardGuard: expected refuse, warn or off, found "maybe"`,
+		", shardguard: off":   `did you mean "shardGuard"`,
+	} {
+		must.FailWith(t, must.Err(rule.Parse("rule.yaml", []byte(with(words)))), want, words)
+	}
+	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: "on"}}}}
+	must.FailWith(t, must.Err(rule.New(config)), `shardGuard: expected refuse, warn or off, found "on"`)
+	config.Tables[0].ShardGuard = "off"
+	if r, err := rule.New(config); err != nil || r.Tables()[0].ShardGuard != "off" {
+		t.Errorf("have: %v, %v", r, err)
+	}
 }

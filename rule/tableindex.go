@@ -62,12 +62,11 @@ func (n *tableIndex) add(schema, name string, table int32) (other owner, clash, 
 			return owner{}, false, false
 		}
 	}
-	for _, other := range n.all(name) {
-		if o.schema == "" && other.table != table {
-			return other, true, false
-		}
-		if o.schema != "" {
-			break
+	if o.schema == "" {
+		for _, other := range n.all(name) {
+			if other.table != table {
+				return other, true, false
+			}
 		}
 	}
 	n.more[name] = append(n.more[name], o)

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // A factory's error is returned unchanged or replaced completely. If only the password were cut
@@ -77,28 +80,19 @@ func TestRedacted_passwordOfAnAddress(t *testing.T) {
 func TestRedacted_gettersErrors(t *testing.T) {
 	p := ask(t, map[string]any{"password": "integer", "db": "x", "token": "1023"})
 	_, err := p.Int("db", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023, found "x"`; got != want {
-		t.Errorf("\nhave: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023, found "x"`)
 	p = ask(t, map[string]any{"password": "zz", "db": "u:zz@h"})
 	_, err = p.Int("db", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023`; got != want {
-		t.Errorf("\nhave: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, p.redacted(err).Error(), `shardkey: property "db": expected an integer in 0..1023`)
 	_, err = p.Int("password", 0, 0, 1023)
-	if got, want := p.redacted(err).Error(), `shardkey: property "password": expected an integer in 0..1023`; got != want {
-		t.Errorf("\nhave: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, p.redacted(err).Error(), `shardkey: property "password": expected an integer in 0..1023`)
 }
 
 // ask makes properties whose factory has asked for all of them, for dsn and dsns as
 // secrets.
 func ask(t *testing.T, values map[string]any) Props {
 	t.Helper()
-	p, err := NewProps(values, Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewProps(values, Host{}))(t)
 	p.Secret("password")
 	p.Secret("dsn")
 	p.Secrets("dsns")
@@ -109,4 +103,24 @@ func TestRedacted_nilErrorOfAType(t *testing.T) {
 	if err := (Props{}).redacted((*PropError)(nil)); err == nil || err.Error() == "" {
 		t.Errorf("have: %v\nwant: an error", err)
 	}
+}
+
+// Bounds in the wrong order panic, also while the property isn't set.
+func TestProps_bounds(t *testing.T) {
+	p := must.Get(NewProps(map[string]any{"set": "7", "long": "7s"}, Host{}))(t)
+	for name, get := range map[string]func(){
+		"Int":          func() { _, _ = p.Int("set", 1, 100, 5) },
+		"Int, missing": func() { _, _ = p.Int("missing", 1, 100, 5) },
+		"Duration":     func() { _, _ = p.Duration("long", time.Second, time.Minute, time.Second) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: have: no panic", name)
+				}
+			}()
+			get()
+		}()
+	}
+	must.Equal(t, must.Get(p.Int("set", 1, 7, 7))(t), 7)
 }

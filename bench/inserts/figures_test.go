@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/bench"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // Ratios are of the same round, so a round in which both are slow doesn't change them.
@@ -52,9 +53,7 @@ func TestFigures_withoutProcessorTime(t *testing.T) {
 
 func TestEstimateOf(t *testing.T) {
 	have := estimateOf(100, func(i int) float64 { return float64((i * 37) % 100) }) // 0 to 99
-	if want := (estimate{50, 5}); have != want {
-		t.Errorf("have: %v\nwant: %v", have, want)
-	}
+	must.Equal(t, have, (estimate{50, 5}))
 }
 
 func speedOf(workload, variant string, speed float64) figure {
@@ -104,9 +103,7 @@ func TestCompare(t *testing.T) {
 func TestRecord_readsWhatItWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
 	want := record{"2026-11-26", speedsOf(2.0, 0.95)}
-	if err := want.write(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, want.write(path))
 	if have, err := readRecord(path); err != nil || !reflect.DeepEqual(have, want) {
 		t.Errorf("have: %+v, %v\nwant: %+v", have, err, want)
 	}
@@ -121,9 +118,7 @@ func TestRun_invalidRecord(t *testing.T) {
 		"half a one": `"2026-11-26"` + "\n" + `{"Server": "MySQL", "Speed": {"Median": 2}} {"Server"`,
 	} {
 		path := filepath.Join(t.TempDir(), "figures.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if err := run(options{check: path, servers: "none"}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s\nhave: %v\nwant: an error with %s", name, err, path)
 		}

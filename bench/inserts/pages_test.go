@@ -7,16 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the figures of bench/figures.jsonl to the pages")
 
 // All figures in the pages are of one run, the one in bench/figures.jsonl.
 func TestPages_figures(t *testing.T) {
-	r, err := readRecord("../figures.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(readRecord("../figures.jsonl"))(t)
 	for page, content := range map[string]func(figures) string{
 		"../../README.md":                      figures.readme,
 		"../../README.zh.md":                   figures.readmeZh,
@@ -142,9 +141,6 @@ func (r figures) all() string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }

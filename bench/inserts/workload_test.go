@@ -8,20 +8,15 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // Every variant of a workload inserts the same number of rows, with keys of its own.
 func TestWorkloads(t *testing.T) {
 	withRule(t)
-	cfg, err := mysql.ParseDSN(testserver.SQL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := sql.Open("mysql", cfg.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(testserver.SQL(t)))(t)
+	admin := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
 	t.Cleanup(func() { _ = admin.Close() })
 	for _, w := range workloads() {
 		if w.interpolate {
@@ -32,9 +27,7 @@ func TestWorkloads(t *testing.T) {
 			counts[variants[i].name] = rowsOf(t, subject{admin: admin, cfg: cfg}, &program{workload: w, variant: i})
 		}
 		for name, have := range counts {
-			if want := counts[variants[plain].name]; have != want {
-				t.Errorf("%s, %s\nhave: %s\nwant: %s", w.name, name, have, want)
-			}
+			must.Equal(t, have, counts[variants[plain].name], w.name, name)
 		}
 	}
 }
@@ -42,22 +35,15 @@ func TestWorkloads(t *testing.T) {
 // rowsOf runs two turns of a program and returns a description of the table's rows.
 func rowsOf(t *testing.T, s subject, p *program) string {
 	t.Helper()
-	if err := (options{}).startProgram(s, p); err != nil {
-		t.Fatalf("%s, %s: %v", p.name, variants[p.variant].name, err)
-	}
+	must.Do(t, (options{}).startProgram(s, p), p.name, variants[p.variant].name)
 	defer s.admin.Exec("DROP DATABASE " + schema(p.variant))
 	defer p.db.Close()
 	for range 2 {
-		if _, err := p.turn(0, 3); err != nil {
-			t.Fatalf("%s, %s: %v", p.name, variants[p.variant].name, err)
-		}
+		must.Get(p.turn(0, 3))(t, p.name, variants[p.variant].name)
 	}
 	var rows, small, sum, least int64
-	err := s.admin.QueryRow("SELECT COUNT(*), SUM(id <= 1000), SUM(user_id + amount), MIN(CHAR_LENGTH(note)) FROM "+
-		schema(p.variant)+".t_order").Scan(&rows, &small, &sum, &least)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.admin.QueryRow("SELECT COUNT(*), SUM(id <= 1000), SUM(user_id + amount), MIN(CHAR_LENGTH(note)) FROM "+
+		schema(p.variant)+".t_order").Scan(&rows, &small, &sum, &least))
 	return fmt.Sprintf("%d rows, %d with stored keys, sum of values %d, notes of %d", rows, small, sum, least)
 }
 
@@ -73,8 +59,6 @@ func TestSentQuery(t *testing.T) {
 
 func withRule(t *testing.T) {
 	t.Helper()
-	if err := registerRule(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, registerRule())
 	t.Cleanup(func() { driver.DeregisterRule("bench") })
 }

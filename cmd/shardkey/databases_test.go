@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -34,10 +35,7 @@ func execute(t *testing.T, dsn, text string) {
 	t.Helper()
 	cfg := parsed(t, dsn)
 	cfg.MultiStatements = true
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must.Get(mysql.NewConnector(cfg))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	if _, err := db.Exec(text); err != nil {
@@ -47,11 +45,7 @@ func execute(t *testing.T, dsn, text string) {
 
 func parsed(t *testing.T, dsn string) *mysql.Config {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
+	return must.Get(mysql.ParseDSN(dsn))(t)
 }
 
 // shop returns a database with the tables of the shop.
@@ -81,10 +75,7 @@ func compareDatabase(t *testing.T, dsn string) {
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
 	t.Setenv("SHOP_DSN", dsn+"?shardkeyRule=rule.yaml&parseTime=true&sql_mode=%27STRICT_TRANS_TABLES%27")
-	want, err := os.ReadFile("databases.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile("databases.txt"))(t)
 	cfg := parsed(t, dsn)
 	have := session(t, string(want), systemClock)
 	have = strings.NewReplacer(cfg.DBName, "shop", cfg.Addr, "127.0.0.1:3306").Replace(have)
@@ -208,17 +199,14 @@ func TestInit_passesCheckAndDoctor(t *testing.T) {
 // TestDoctor_jsonWithoutServer checks that doctor reports a database that doesn't answer,
 // and a data source without --dsn.
 func TestDoctor_jsonWithoutServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	t.Setenv("DS", "app:"+canary+"@tcp("+l.Addr().String()+")/shop")
 	status, stdout, stderr := runTool(t, "doctor", "--rule", "testdata/rule.yaml", "--dsn", "ds_0=env:DS", "-o", "json")
 	var v struct {
 		Findings []struct{ Severity, Check, DataSource, What, Why string }
 	}
-	err = json.Unmarshal([]byte(stdout), &v)
+	err := json.Unmarshal([]byte(stdout), &v)
 	if err != nil || status != statusError || stderr != "" || strings.Contains(stdout, canary) {
 		t.Fatalf("have: status %d, %v\n%s%s", status, err, stdout, stderr)
 	}
@@ -263,24 +251,14 @@ func tryWorkers(t *testing.T, assigner, dsn string, clock bool) {
 		return s
 	}
 	look("", 1024)
-	r, err := rule.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	live, err := r.Open(spi.Host{DSN: spi.NewSecret(dsn)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Load(file))(t)
+	live := must.Get(r.Open(spi.Host{DSN: spi.NewSecret(dsn)}))(t)
 	defer live.Close()
-	if _, err := live.Lookup("", "t_order").Generator.GenerateKeys(t.Context(), spi.Column{}, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(live.Lookup("", "t_order").Generator.GenerateKeys(t.Context(), spi.Column{}, 1))(t)
 	if s := look("held", 1023); s.Workers[0].PID != int64(os.Getpid()) || (s.ClockAhead != nil) != clock {
 		t.Errorf("have: %+v\nwant: held by process %d", s, os.Getpid())
 	}
-	if err := live.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, live.Close())
 	look("free", 1024)
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/pflag"
 )
@@ -49,10 +50,7 @@ func session(t *testing.T, text string, newClock func() spi.Clock) string {
 			fmt.Fprintf(&b, "[exit status %d]\n", status)
 		}
 	}
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	wd := must.Get(os.Getwd())(t)
 	return strings.ReplaceAll(b.String(), wd, "/home/me")
 }
 
@@ -64,10 +62,7 @@ func pipeline(t *testing.T, b *strings.Builder, line string, clock spi.Clock) (s
 	for command := range strings.SplitSeq(line, " | shardkey") {
 		words := split(t, command)
 		if n := len(words); n > 1 && words[n-2] == "<" {
-			content, err := os.ReadFile(words[n-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := must.Get(os.ReadFile(words[n-1]))(t)
 			words, input, piped = words[:n-2], string(content), true
 		}
 		var out bytes.Buffer // standard output and standard error, in order
@@ -109,10 +104,7 @@ func TestGolden(t *testing.T) {
 	for _, file := range append(files, filepath.Join("testdata", "lint", "app", "lint.golden")) {
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
 			t.Chdir(filepath.Dir(file))
-			want, err := os.ReadFile(filepath.Base(file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile(filepath.Base(file)))(t)
 			compare(t, filepath.Base(file), session(t, string(want), newStill), string(want))
 		})
 	}
@@ -145,9 +137,7 @@ func compare(t *testing.T, file, have, want string) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(have), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(have), 0o644))
 		return
 	}
 	haveLines, wantLines := strings.Split(have, "\n"), strings.Split(want, "\n")
@@ -167,14 +157,8 @@ func TestDocs_sessions(t *testing.T) {
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
 	file := filepath.Join("..", "..", "..", "docs", "reference", "cli.md")
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := os.ReadFile("rule.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
+	rule := must.Get(os.ReadFile("rule.yaml"))(t)
 	if !bytes.Contains(want, rule) {
 		t.Errorf("%s does not show testdata/rule.yaml as it is", file)
 	}

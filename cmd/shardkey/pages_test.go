@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/registry"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/pflag"
@@ -20,10 +21,7 @@ import (
 // page returns the content of a document. path is relative to the repository's root.
 func page(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path))))(t)
 	return string(text)
 }
 
@@ -31,10 +29,7 @@ func page(t *testing.T, path string) string {
 func allPages(t *testing.T) (paths []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.md", "docs/*/*.md", "examples/*.md"} {
-		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(filepath.Join("..", "..", pattern)))(t)
 		for _, path := range found {
 			paths = append(paths, strings.TrimPrefix(filepath.ToSlash(path), "../../"))
 		}
@@ -85,10 +80,7 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 				props = map[string]any{}
 			}
 			props["no-such-property"] = "1"
-			p, err := spi.NewProps(props, spi.Host{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(spi.NewProps(props, spi.Host{}))(t)
 			wrong := (*spi.PropError)(nil)
 			if err := make(typ, p); !errors.As(err, &wrong) || !wrong.Unknown {
 				t.Errorf("%s with a property that it does not have\nhave: %v\nwant: a PropError", typ, err)
@@ -248,9 +240,7 @@ func TestRefusals_documented(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	_, after, _ := strings.Cut(text, "```yaml\n")
 	ruleText, _, _ := strings.Cut(after, "```")
-	if err := os.WriteFile(file, []byte(ruleText), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(ruleText), 0o600))
 	plan := func(statement string) (int, string) {
 		status, stdout, stderr := runTool(t, "plan", "--rule", file, "--columns", "order_id,user_id", statement)
 		return status, stdout + stderr

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +15,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -31,10 +36,7 @@ func TestMain(m *testing.M) {
 // toolCommand returns a command that runs shardkey in another process, with pipes.
 func toolCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), "SHARDKEY_TEST_RUNS_TOOL=1")
 	return c
@@ -56,9 +58,7 @@ func runWith(t *testing.T, stdin io.Reader, args ...string) (status int, stdout,
 func write(t *testing.T, text string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -120,14 +120,8 @@ func TestRun_wrongInput(t *testing.T) {
 // TestRule_default checks that each command that needs a rule finds it by --rule, by
 // SHARDKEY_RULE, or as rule.yaml.
 func TestRule_default(t *testing.T) {
-	full, err := filepath.Abs(filepath.Join("testdata", "rule.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := must.Get(filepath.Abs(filepath.Join("testdata", "rule.yaml")))(t)
+	content := must.Get(os.ReadFile(full))(t)
 	for _, args := range [][]string{
 		{"check"}, {"plan", "SELECT 1"}, {"lint", "."}, {"generate", "--table", "t_order"}, {"workers"},
 		{"decode", "--generator", "snowflake", "1"},
@@ -135,9 +129,7 @@ func TestRule_default(t *testing.T) {
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("schema.sql", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile("schema.sql", nil, 0o600))
 			t.Setenv(ruleVariable, "")
 			status, stdout, stderr := runTool(t, args...)
 			if status != statusUsage || stdout != "" ||
@@ -155,9 +147,7 @@ func TestRule_default(t *testing.T) {
 			t.Setenv(ruleVariable, full)
 			loads("SHARDKEY_RULE")
 			t.Setenv(ruleVariable, "")
-			if err := os.WriteFile("rule.yaml", content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile("rule.yaml", content, 0o600))
 			loads("rule.yaml")
 			t.Setenv(ruleVariable, "absent.yaml")
 			if status, _, _ := runTool(t, args...); status != statusError {
@@ -230,13 +220,8 @@ func TestPipe_readerGoes(t *testing.T) {
 			c.Stdin = strings.NewReader(strings.Repeat("1095292305367040001\n", 200_000))
 			var errs bytes.Buffer
 			c.Stderr = &errs
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(c.StdoutPipe())(t)
+			must.Do(t, c.Start())
 			line, err := bufio.NewReader(out).ReadString('\n')
 			_ = out.Close()
 			_ = c.Wait() // may return an error of copying to Stdin, since shardkey stops reading it
@@ -251,17 +236,9 @@ func TestPipe_readerGoes(t *testing.T) {
 // reads the next. It doesn't read /dev/null.
 func TestPipe_isRead(t *testing.T) {
 	c := toolCommand(t, "decode")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
+	out := must.Get(c.StdoutPipe())(t)
+	must.Do(t, c.Start())
 	lines := bufio.NewScanner(out)
 	next := func(want string) {
 		t.Helper()
@@ -337,5 +314,120 @@ func TestComplete_words(t *testing.T) {
 	status, stdout, stderr := runTool(t, "completion", "bash")
 	if status != 0 || stderr != "" || !strings.Contains(stdout, "__complete") {
 		t.Errorf("completion bash\nhave: status %d, %.300s%s", status, stdout, stderr)
+	}
+}
+
+// A command shows its steps once it has taken two seconds, and nothing after its end.
+func TestProgress(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		steps []time.Duration
+		want  string
+	}{
+		{"fast", []time.Duration{time.Second, time.Second / 2}, ""},
+		{"slow", []time.Duration{3 * time.Second, time.Second}, "a b"},
+		{"a slow second step", []time.Duration{time.Second, 3 * time.Second}, "b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var have []string
+				p := &progress{warn: func(step string) { have = append(have, step) }, clock: spi.SystemClock}
+				for i, takes := range c.steps {
+					p.step(string(rune('a' + i)))
+					time.Sleep(takes)
+				}
+				p.stop()
+				time.Sleep(time.Minute)
+				if have := strings.Join(have, " "); have != c.want {
+					t.Errorf("have: %q\nwant: %q", have, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestDSN_forms parses values of --dsn: with names, with references, and with passwords that
+// look like these.
+func TestDSN_forms(t *testing.T) {
+	const plainDSN = "u:p@tcp(h:1)/d"
+	t.Setenv("SOME_DSN", " "+plainDSN+"\n")
+	file := write(t, plainDSN+"\n")
+	for _, c := range cases.Read(t, "testdata/dsns.txt", 5) {
+		given := strings.Replace(c[4], "@file", "@"+file, 1)
+		d := must.Get(newProgram(nil, io.Discard, io.Discard, spi.SystemClock).database(given))(t, given)
+		must.EqualSlices(t, []string{d.dsn, d.name, d.config.User, d.config.Passwd}, c[:4], given)
+	}
+	for _, wrong := range []string{
+		"", "x", canary, "ds_0=", canary + "=x", "ds_0=" + canary, "u:" + canary + "@h:3306", "ds_0=u:" + canary + "@h/d",
+		"env:", "env:NOT_SET", "ds_0=env:NOT_SET", "@", "@absent",
+		"u:" + canary + "@tcp(h:1)/d?strict=true", "u:" + canary + "@tcp(h:1)/d?parseTime=" + canary,
+	} {
+		_, err := newProgram(nil, io.Discard, io.Discard, spi.SystemClock).database(wrong)
+		if err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("%q\nhave: %v\nwant: an error without the password", wrong, err)
+		}
+	}
+}
+
+// TestDSN_standardInput reads a DSN from standard input, for one --dsn.
+func TestDSN_standardInput(t *testing.T) {
+	p := newProgram(bytes.NewBufferString("u@tcp(h:1)/d\n"), io.Discard, io.Discard, spi.SystemClock)
+	list, err := p.databases([]string{"ds_0=@-"}, 1, 1)
+	if err != nil || list[0].name != "ds_0" || list[0].config.User != "u" {
+		t.Errorf("have: %+v, %v", list, err)
+	}
+	must.Fail(t, must.Err(p.databases([]string{"ds_1=@-"}, 1, 1)), "standard input was read twice")
+}
+
+// TestRun_showsNoPassword runs valid and invalid command lines that contain a password.
+func TestRun_showsNoPassword(t *testing.T) {
+	const dsn = "app:" + canary + "@tcp(127.0.0.1:1)/app"
+	args := func(line string) []string { return strings.Fields(strings.ReplaceAll(line, "$DSN", dsn)) }
+	t.Setenv(ruleVariable, filepath.Join("testdata", "mixed.yaml"))
+	for _, line := range []string{
+		"$DSN", "decode $DSN", "decode --tick $DSN 1", "decode --epoch $DSN 1", "decode --epoch=$DSN 1", "decode --tz=$DSN 1",
+		"decode -o $DSN 1", "range $DSN", "version $DSN", "check $DSN", "check $DSN -o json",
+		"plan --rule $DSN x", "lint $DSN", "workers $DSN", "workers --dsn $DSN", "workers --dsn $DSN -o json", "workers --dns $DSN", "workers --dns=$DSN",
+		"workers --timeout=$DSN", "workers --timeout $DSN", "generate --type $DSN", "generate --table t_ring -v $DSN",
+		"generate --table $DSN --dsn $DSN", "generate --table t_order --dsn $DSN --timeout 1s -o json",
+		"generate --table t_ring --timeout 1s --dsn $DSN", "doctor --dsn $DSN", "doctor --dsn ds_0=$DSN -o json",
+		"init --dsn $DSN", "migrate --dsn $DSN", "migrate --dsn $DSN --dsn $DSN", "--dsn=$DSN doctor",
+		"generate --type REDIS --prop addr=127.0.0.1:1 --prop password=" + canary + " --prop shard=1",
+		"generate --type REDIS --prop addr=u:" + canary + "@127.0.0.1:1", "generate --type REDIS --prop password:" + canary,
+		"generate --type LEAF_SEGMENT --prop leaf.key=k --prop dsn=app:" + canary + "@127.0.0.1/app",
+	} {
+		t.Run(line, func(t *testing.T) {
+			if status, stdout, stderr := runTool(t, args(line)...); status == 0 || strings.Contains(stdout+stderr, canary) {
+				t.Errorf("have: status %d, %s%s\nwant: an error without the password", status, stdout, stderr)
+			}
+		})
+	}
+	t.Setenv(dsnVariable, dsn)
+	for _, line := range []string{
+		"doctor --help", "generate --help", "check testdata/mixed.yaml", "__complete doctor --dsn ",
+		"generate --table t_ring --timeout 1s",
+	} {
+		if _, stdout, stderr := runTool(t, args(line)...); strings.Contains(stdout+stderr, canary) || stdout+stderr == "" {
+			t.Errorf("%s\nhave: %s%s\nwant: output without the password", line, stdout, stderr)
+		}
+	}
+}
+
+// TestDSN_wrongUse runs the commands that connect, with invalid values of --dsn.
+func TestDSN_wrongUse(t *testing.T) {
+	t.Setenv(dsnVariable, "")
+	t.Setenv(ruleVariable, filepath.Join("testdata", "rule.yaml"))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	dsn := "app:" + canary + "@tcp(" + l.Addr().String() + ")/shop" // no server listens there
+	for _, c := range cases.Read(t, "testdata/wronguse.txt", 3) {
+		wantStatus, want, args := c[0], c[1], c[2]
+		status, stdout, stderr := runTool(t, strings.Fields(strings.ReplaceAll(args, "$DSN", dsn))...)
+		if fmt.Sprint(status) != wantStatus || stdout != "" || !strings.Contains(stderr, want) || strings.Contains(stderr, canary) {
+			t.Errorf("%s\nhave: status %d\n%s%s\nwant: status %s, %s", args, status, stdout, stderr, wantStatus, want)
+		}
 	}
 }

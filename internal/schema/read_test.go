@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -19,14 +20,8 @@ func TestRead_otherSchemas(t *testing.T) {
 	}
 	own, other := testserver.Database(t), testserver.Database(t)
 	open := func(dsn string) (*sql.DB, string) {
-		cfg, err := mysql.ParseDSN(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db, err := sql.Open("mysql", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(mysql.ParseDSN(dsn))(t)
+		db := must.Get(sql.Open("mysql", dsn))(t)
 		t.Cleanup(func() { _ = db.Close() })
 		return db, cfg.DBName
 	}
@@ -37,15 +32,10 @@ func TestRead_otherSchemas(t *testing.T) {
 		"CREATE TABLE " + otherName + ".child (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT," +
 			" CONSTRAINT f FOREIGN KEY (a, b) REFERENCES " + name + ".parent (a, b))",
 	} {
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Exec(statement))(t)
 	}
 	for _, others := range [][]string{nil, {otherName}, {name, otherName}} {
-		d, err := Read(t.Context(), db, others...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(Read(t.Context(), db, others...))(t)
 		child := d.Table(otherName, "child")
 		if len(d.ForeignKeys) != 1 || child == nil || child.Outside != (others == nil) ||
 			len(child.Columns) != 3 || !child.Columns[0].AutoIncrement {
@@ -68,12 +58,8 @@ func TestDefinition_typeAndAutoIncrement(t *testing.T) {
 		{"varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "bigint CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */"},
 		{"int GENERATED ALWAYS AS (`a` * 2) STORED", "bigint GENERATED ALWAYS AS (`a` * 2) STORED", "int GENERATED ALWAYS AS (`a` * 2) STORED"},
 	} {
-		if have := withType(c.definition, "bigint"); have != c.typed {
-			t.Errorf("have: %s\nwant: %s", have, c.typed)
-		}
-		if have := withoutAutoIncrement(c.definition); have != c.plain {
-			t.Errorf("have: %s\nwant: %s", have, c.plain)
-		}
+		must.Equal(t, withType(c.definition, "bigint"), c.typed)
+		must.Equal(t, withoutAutoIncrement(c.definition), c.plain)
 	}
 }
 
@@ -81,9 +67,7 @@ func TestBigint_keepsSignAndWidth(t *testing.T) {
 	for typ, want := range map[string]string{
 		"int": "bigint", "int(11)": "bigint", "mediumint unsigned": "bigint unsigned", "INT(10) UNSIGNED": "bigint unsigned", "int(5) unsigned zerofill": "bigint(5) unsigned zerofill",
 	} {
-		if have := Bigint(&Column{Type: typ}); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", typ, have, want)
-		}
+		must.Equal(t, Bigint(&Column{Type: typ}), want, typ)
 	}
 }
 

@@ -2,8 +2,12 @@ package sqltoken
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // lexed shows the tokens of a string: w(ord), q(uoted), s(tring), n(umber), ?, punctuation
@@ -33,41 +37,8 @@ func lexed(text string, mode Mode) string {
 }
 
 func TestLexer_tokens(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		mode Mode
-		want string
-	}{
-		{"", 0, ""},
-		{" \t\n\v\f\r", 0, ""},
-		{"SELECT a1,_b,$c", 0, "w:SELECT w:a1 , w:_b , w:$c"},
-		{"日本 é", 0, "w:日本 w:é"},
-		{"`a``b` 'it''s' \"x\"\"y\"", 0, "q:`a``b` s:'it''s' s:\"x\"\"y\""},
-		{`'\'' "\""`, 0, `s:'\'' s:"\""`},
-		{`'\' '\\'`, NoBackslashEscapes, `s:'\' s:'\\'`},
-		{`"a\" "b"`, ANSIQuotes, `q:"a\" q:"b"`},
-		{"`a\\`", 0, "q:`a\\`"},
-		{"'a", 0, "BAD@0"}, {`'a\'`, 0, "BAD@0"}, {"x `a", 0, "w:x BAD@2"}, {"/* a", 0, "BAD@0"}, {"1 /*! 2", 0, "n:1 n:2"},
-		{"0 12 1.5 .5 5. 1e5 1E+5 1e-5 1.5e5", 0, "n:0 n:12 n:1.5 n:.5 n:5. n:1e5 n:1E+5 n:1e-5 n:1.5e5"},
-		{"0x1F 0b01 0X1F 0xg 0b2 0x", 0, "n:0x1F n:0b01 w:0X1F w:0xg w:0b2 w:0x"},
-		{"1e 1e+ 12abc 1ea 1_0", 0, "w:1e w:1e + w:12abc w:1ea w:1_0"},
-		{"1.5abc 1.e5 1.ex", 0, "n:1.5 w:abc n:1.e5 n:1. w:ex"},
-		{"t.5 t.1e5 `t`.0x1F t .5 t. 5 +5 .5 . 5 6", 0, "w:t . w:5 w:t . w:1e5 q:`t` . w:0x1F w:t n:.5 w:t . n:5 + n:5 n:.5 . n:5 n:6"},
-		{"a?b ?,?", 0, "w:a ? w:b ? , ?"},
-		{"a -- b\nc --\td\ne --f", 0, "w:a w:c w:e - - w:f"},
-		{"a --!b", 0, "w:a - - ! w:b"}, {"a --", 0, "w:a"}, {"a --\x01b", 0, "w:a"}, {"a # b\nc", 0, "w:a w:c"}, {"a #", 0, "w:a"},
-		{"a/*b*/c /**/ d /*/ e */ f /***/ g", 0, "w:a w:c w:d w:f w:g"},
-		{"a /*! b */ c /*!50000 d */ /*!100100 e */ /*M! f */ /*M!100100g*/", 0, "w:a w:b w:c w:d w:e w:f w:g"},
-		{"/*!080000 a */ b", 0, "w:a w:b"},
-		{"/*! a /* b */ c */ d", 0, "w:a w:c w:d"},
-		{"/*! a /*! b */ c", 0, "w:a w:b w:c"},
-		{"a * / b */ c", 0, "w:a * / w:b * / w:c"},
-		{"@a @`b` @'c' @@d :e \\N", 0, "@ w:a @ q:`b` @ s:'c' @ @ w:d : w:e \\ w:N"},
-		{"a\x00b", 0, "w:a \x00 w:b"},
-	} {
-		if have := lexed(c.text, c.mode); have != c.want {
-			t.Errorf("%q\nhave: %s\nwant: %s", c.text, have, c.want)
-		}
+	for _, c := range cases.Read(t, "testdata/tokens.txt", 3) {
+		must.Equal(t, lexed(c[1], ParseMode(c[0])), c[2], c[1])
 	}
 }
 
@@ -115,5 +86,321 @@ func TestLexer_consulted(t *testing.T) {
 		if ahead.Peek(); ahead.Consulted&MSSQL == 0 {
 			t.Errorf("%s, looked at ahead\nhave: %b\nwant: MSSQL as before", text, ahead.Consulted)
 		}
+	}
+}
+
+func TestSameName_letters(t *testing.T) {
+	for _, c := range []struct {
+		a, b          string
+		same, certain bool
+	}{
+		{"id", "id", true, true}, {"id", "ID", true, true}, {"", "", true, true}, {"id", "i", false, false}, {"id", "ix", false, true},
+		{"größe", "GRÖßE", true, true}, {"ключ", "КЛЮЧ", true, true}, {"κλειδί", "ΚΛΕΙΔΊ", true, true}, {"表", "表", true, true},
+		{"größe", "grösse", false, true}, {"größe", "grosse", false, true}, {"é", "e", false, true},
+		{"İd", "id", true, false}, {"ıd", "ID", true, false}, {"uſer", "user", true, false}, {"key", "\u212aey", true, false},
+		{"İd", "İd", true, true}, {"İd", "İD", true, true}, {"\u212b", "å", true, false}, {"Ⴀ", "ⴀ", true, false}, {"ßa", "ẞa", true, false},
+		{"id\xc3", "id", true, false}, {"id", "id\xff", true, false}, {"i\xffd", "id", true, false}, {"a\xff", "id", false, true},
+	} {
+		same, certain := SameName(c.a, c.b)
+		if same != c.same || same && certain != c.certain {
+			t.Errorf("%q and %q\nhave: %v, certain %v\nwant: %v, certain %v", c.a, c.b, same, certain, c.same, c.certain)
+		}
+		if back, sure := SameName(c.b, c.a); back != same || sure != certain {
+			t.Errorf("%q and %q\nhave: %v, certain %v\nwant: as the other way round", c.b, c.a, back, sure)
+		}
+	}
+}
+
+// Names that are equal in Go's folding may be the same to a server, and have the same FoldName.
+func TestSameName_eachLetter(t *testing.T) {
+	for r := rune(1); r < 0x10000; r++ {
+		name := string(r)
+		for _, other := range []string{strings.ToLower(name), strings.ToUpper(name), strings.ToTitle(name)} {
+			if same, _ := SameName(name, other); strings.EqualFold(name, other) && (!same || FoldName(name) != FoldName(other)) {
+				t.Errorf("%q and %q\nhave: different\nwant: perhaps the same", name, other)
+			}
+		}
+	}
+}
+
+func TestParseInteger_takesIntegersOnly(t *testing.T) {
+	for text, want := range map[string]any{
+		"0": int64(0), "7": int64(7), "-7": int64(-7), "+7": int64(7), "007": int64(7),
+		"9223372036854775807": int64(1<<63 - 1), "9223372036854775808": uint64(1 << 63), "18446744073709551615": uint64(1<<64 - 1),
+		"-9223372036854775808": int64(-1 << 63), "18446744073709551616": nil,
+		"": nil, "a": nil, "1.0": nil, "1e3": nil, "0x10": nil, "1_0": nil, " 1": nil, "--1": nil,
+	} {
+		if have := ParseInteger(text, 10); have != want {
+			t.Errorf("%q\nhave: %#v\nwant: %#v", text, have, want)
+		}
+	}
+}
+
+func TestLeadingNumber_strings(t *testing.T) {
+	for text, want := range map[string]float64{
+		"": 0, "abc": 0, "-": 0, ".": 0, "+.e5": 0, "7": 7, " \t-3.5e2x": -350, "+.5": 0.5, "5.": 5, "5.e1": 50, "1e": 1, "1e+": 1, "1-1-1": 1, "1.5.5": 1.5,
+		"1e400": math.Inf(1), "-1e400": math.Inf(-1), "1e-400": 0, "0x10": 0, "1_0": 1, "inf": 0,
+	} {
+		if have := LeadingNumber(text); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+func TestParseMode_names(t *testing.T) {
+	for text, want := range map[string]Mode{
+		"":                      0,
+		"STRICT_TRANS_TABLES":   Strict,
+		"STRICT_ALL_TABLES":     Strict,
+		"ANSI_QUOTES":           ANSIQuotes,
+		"ansi_quotes, strict":   ANSIQuotes,
+		"ANSI":                  ANSIQuotes,
+		"NO_BACKSLASH_ESCAPES":  NoBackslashEscapes,
+		"NO_AUTO_VALUE_ON_ZERO": NoAutoValueOnZero,
+		"REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO": 7,
+		"XANSI_QUOTES": 0,
+		"EMPTY_STRING_IS_NULL,MSSQL,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,TRADITIONAL": 63,
+		"STRICT_ALL_TABLES,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO,MSSQL,EMPTY_STRING_IS_NULL":  63,
+	} {
+		if have := ParseMode(text); have != want {
+			t.Errorf("%s\nhave: %b\nwant: %b", text, have, want)
+		}
+	}
+}
+
+func TestParseCharset_names(t *testing.T) {
+	for name, want := range map[string]Charset{
+		"utf8mb4": UTF8, "UTF8MB3": UTF8, "utf8": UTF8, "latin1": latin1, "ascii": latin1,
+		"binary": other, "gb18030": other, "cp932": other, "big5": other, "cp866": other,
+		"": other, "made_up": other,
+	} {
+		must.Equal(t, ParseCharset(name), want, name)
+	}
+}
+
+func TestNear_cuts(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "the end of the statement",
+		" /* c */ ":              "the end of the statement",
+		"a, 'x', 1.5":            `"a, ?, ?"`,
+		"x 'never ended":         `"x …"`,
+		strings.Repeat("a ", 40): `"` + strings.Repeat("a ", 30) + `…"`,
+	} {
+		if have := Near(text, 0, UTF8); have != want {
+			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+}
+
+func TestWithoutLiterals_forms(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		mode       Mode
+	}{
+		{text: "INSERT INTO t (a) VALUES (?, 5)", want: "INSERT INTO t (a) VALUES (?, ?)"},
+		{text: "INSERT  INTO\n\tt\nVALUES ('it''s', \"x\", -1.5e3, 0xFF, x'ab', b'01', NULL)", want: "INSERT INTO t VALUES (?, ?, -?, ?, x?, b?, NULL)"},
+		{text: `INSERT INTO t VALUES ('a\'secret')`, want: "INSERT INTO t VALUES (?)"},
+		{text: `INSERT INTO t VALUES ("secret")`, want: `INSERT INTO t VALUES ("secret")`, mode: ParseMode("ANSI_QUOTES")},
+		{text: "INSERT /* user=secret */ INTO `t 1` VALUES (_utf8mb4'x', DATE '2026-01-01') -- secret", want: "INSERT INTO `t 1` VALUES (_utf8mb4?, DATE ?)"},
+		{text: "INSERT INTO t VALUES ('secret", want: "INSERT INTO t VALUES (…"},
+		{text: "/* secret */", want: ""},
+		{text: " \n SELECT 1", want: "SELECT ?"},
+		{text: "/* c */ SELECT(1)", want: "SELECT(?)"},
+		{text: "INSERT INTO t2 (a1) VALUES (1),(2)", want: "INSERT INTO t2 (a1) VALUES (?),(?)"},
+	} {
+		must.Equal(t, WithoutLiterals(c.text, c.mode, UTF8, 1000), c.want, c.text)
+	}
+	for most, want := range map[int]string{7: "abc def", 6: "abc …", 3: "abc …", 2: "…"} {
+		must.Equal(t, WithoutLiterals("abc def", 0, UTF8, most), want, "at most", most, "bytes")
+	}
+	long := "INSERT INTO t (a) VALUES " + strings.Repeat("(1),", 1000)
+	if have := WithoutLiterals(long, 0, UTF8, 50); len(have) > 60 || !strings.HasSuffix(have, "…") {
+		t.Errorf("have: %s\nwant: at most 50 bytes and …", have)
+	}
+}
+
+func FuzzWithoutLiterals(f *testing.F) {
+	f.Add("INSERT INTO t VALUES ('secret', 5)")
+	f.Add("/*! 'secret' */ -- '\nx")
+	f.Fuzz(func(t *testing.T, text string) {
+		if have := WithoutLiterals(text, 0, UTF8, 100); len(have) > 110 {
+			t.Errorf("%q: %d bytes", text, len(have))
+		}
+	})
+}
+
+func TestUnquoteString_literals(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mode Mode
+		want string
+	}{
+		{`''`, 0, ``}, {`'a'`, 0, `a`}, {`'it''s'`, 0, `it's`}, {`"it''s"`, 0, `it''s`}, {`"a""b"`, 0, `a"b`},
+		{`'\n\t\r\b\0\Z\'\"\\\q'`, 0, "\n\t\r\b\x00\x1a'\"\\q"},
+		{`'\%\_'`, 0, `\%\_`}, {`'''x'`, 0, `'x`}, {`'x\'`, 0, `x\`}, {`'\x'`, 0, `x`},
+		{`'\n\\'`, NoBackslashEscapes, `\n\\`},
+		{`'日''本'`, 0, `日'本`},
+		{"'\xff\x00'", 0, "\xff\x00"},
+	} {
+		must.Equal(t, UnquoteString(c.text, c.mode), c.want, c.text, "mode", c.mode)
+	}
+}
+
+func TestUnquoteIdentifier_undoesQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"`id`": "id", "``": "", "`we``ird`": "we`ird", `"a""b"`: `a"b`,
+	} {
+		must.Equal(t, UnquoteIdentifier(text), want, text)
+	}
+}
+
+func TestQuoteIdentifier_doublesBackquotes(t *testing.T) {
+	for name, want := range map[string]string{
+		"id": "`id`", "": "``", "we`ird": "`we``ird`", "``": "``````", `a"b\`: "`a\"b\\`", "表": "`表`",
+	} {
+		if have := QuoteIdentifier(name); have != want {
+			t.Errorf("%q\nhave: %s\nwant: %s", name, have, want)
+		}
+	}
+	must.Equal(t, QuoteTable("a.b", "c"), "`a.b`.`c`")
+	must.Equal(t, QuoteTable("", "c"), "`c`")
+}
+
+func TestAppendLiteral_meansTheSameInEveryMode(t *testing.T) {
+	for _, c := range []struct {
+		key  any
+		want string
+		ok   bool
+	}{
+		{int64(-5), "-5", true},
+		{uint64(1 << 63), "9223372036854775808", true},
+		{"abc-DEF 1", "'abc-DEF 1'", true},
+		{"", "''", true},
+		{"it's", "_utf8mb4 X'69742773'", true},
+		{`\`, "_utf8mb4 X'5c'", true},
+		{"é", "_utf8mb4 X'c3a9'", true},
+		{[]byte{0, 255}, "X'00ff'", true},
+		{[]byte{}, "X''", true},
+		{1.5, "", false},
+		{nil, "", false},
+	} {
+		have, ok := AppendLiteral(nil, c.key)
+		if string(have) != c.want || ok != c.ok {
+			t.Errorf("%#v\nhave: %s %v\nwant: %s %v", c.key, have, ok, c.want, c.ok)
+		}
+	}
+}
+
+// Each byte has its classes, in UTF-8 and in the character sets where one above 0x7F may
+// be a blank.
+func TestClass_bytes(t *testing.T) {
+	const words = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$"
+	for c := range 256 {
+		in := func(set string) bool { return c < 0x80 && strings.IndexByte(set, byte(c)) >= 0 }
+		var want uint8
+		for _, has := range []struct {
+			class uint8
+			in    bool
+		}{
+			{classWord, c >= 0x80 || in(words)}, {classBlank, in(" \t\n\v\f\r")}, {classComment, in("#-/*")}, {classVerb, in("iIrRlL")},
+		} {
+			if has.in {
+				want |= has.class
+			}
+		}
+		if class[c] != want {
+			t.Errorf("%q\nhave: %b\nwant: %b", rune(c), class[c], want)
+		}
+		significant := in("#-/*'\"`[(),;?@")
+		if have := UTF8.ValueBytes()[c]; have != significant {
+			t.Errorf("%q in a row\nhave: %v\nwant: %v", rune(c), have, significant)
+		}
+		if have := latin1.ValueBytes()[c]; have != (significant || c >= 0x80) {
+			t.Errorf("%q in a row of latin1\nhave: %v\nwant: %v", rune(c), have, significant || c >= 0x80)
+		}
+	}
+}
+
+// Words are compared ignoring the case of A to Z only.
+func TestFold_letters(t *testing.T) {
+	for c := range byte(0x80) {
+		for upper := byte('A'); upper <= 'Z'; upper++ {
+			want := c == upper || c == upper|0x20
+			if have := Is(string(rune(c)), string(rune(upper))); have != want {
+				t.Errorf("%q and %q\nhave: %v\nwant: %v", c, upper, have, want)
+			}
+			if have := Contains("x"+string(rune(c)), "X"+string(rune(upper))); have != want {
+				t.Errorf("%q and %q as the end of a word\nhave: %v\nwant: %v", c, upper, have, want)
+			}
+		}
+	}
+}
+
+func TestValidPrefix_cutsWhatIsNoUTF8(t *testing.T) {
+	for name, want := range map[string]string{"": "", "t": "t", "tü表": "tü表", "t\xc3": "t", "tü\xf0\x9f": "tü", "\xa0t": "", "t\ufffd": "t\ufffd"} {
+		if have := ValidPrefix(name); have != want {
+			t.Errorf("%q\nhave: %q\nwant: %q", name, have, want)
+		}
+	}
+}
+
+func TestASCIIEnd_findsTheFirst(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 31, 32, 33, 64, 100} {
+		ascii := strings.Repeat("a", n)
+		must.Equal(t, asciiEnd(ascii), n)
+		must.Equal(t, asciiEnd(ascii+"\x80"+strings.Repeat("é", 20)), n)
+		for at := range n { // one alone, at each place
+			must.Equal(t, asciiEnd(ascii[:at]+"\x80"+ascii[at:]), at)
+		}
+	}
+}
+
+func TestClassify_classes(t *testing.T) {
+	classes := map[Class]string{
+		ClassPass: "pass", ClassMayInsert: "may insert", ClassSet: "SET", ClassUse: "USE", ClassCall: "CALL", ClassSeveral: "several",
+		ClassLoad: "LOAD", ClassDDL: "DDL",
+	}
+	for _, c := range cases.Read(t, "testdata/classes.txt", 2) {
+		must.Equal(t, classes[Classify(c[1])], c[0], c[1])
+	}
+}
+
+// Without multiStatements, only CREATE and ALTER are known to be one statement.
+func TestClassifyOne_classes(t *testing.T) {
+	for text, want := range map[string]Class{
+		"CREATE PROCEDURE p() BEGIN INSERT INTO t (a) VALUES (1); END":  ClassDDL,
+		"/* c */ alter event e DO BEGIN DO 1; REPLACE t SET a = 1; END": ClassDDL,
+		"/*!50003 CREATE FUNCTION f() BEGIN INSERT t SET a = 1; END */": ClassMayInsert,
+		"SELECT 1; INSERT INTO t (a) VALUES (1)":                        ClassMayInsert,
+		"INSERT INTO t (a) VALUES (1)":                                  ClassMayInsert,
+		"CREATE TABLE t (a INT)":                                        ClassDDL,
+	} {
+		must.Equal(t, ClassifyOne(text), want, text)
+	}
+}
+
+func TestClassify_noAllocations(t *testing.T) {
+	for _, text := range []string{"SELECT 1", "/* trace */ SELECT 1; SELECT 2", "SET @a = 'INSER'"} {
+		if n := testing.AllocsPerRun(100, func() { Classify(text) }); n != 0 {
+			t.Errorf("%s\nhave: %v allocations\nwant: none", text, n)
+		}
+	}
+}
+
+func TestMentions_functions(t *testing.T) {
+	for text, want := range map[string][2]bool{
+		"SELECT Last_Insert_Id()":         {true, false},
+		"SELECT @@IDENTITY":               {true, false},
+		"SELECT @@session.last_insert_id": {true, false},
+		"SELECT @@session.identity":       {true, false},
+		"SELECT @@ídentity":               {true, false},
+		"SELECT laſt_ınsert_id()":         {true, false},
+		"SELECT größe, ı, ſ":              {false, false},
+		"SELECT identity FROM t":          {false, false},
+		"SET SESSION Sql_Mode = ''":       {false, true},
+		"":                                {false, false},
+		"SELECT LAST_INSERT_I":            {false, false},
+	} {
+		must.Equal(t, [2]bool{MentionsLastInsertID(text), MentionsSQLMode(text)}, want, text)
 	}
 }

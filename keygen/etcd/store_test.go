@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -24,10 +25,7 @@ import (
 
 func openStore(t testing.TB, values map[string]any, namespace string) *store {
 	t.Helper()
-	c, err := newCluster(props(t, values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newCluster(props(t, values)))(t)
 	s := newStore(c, defaultPrefix, namespace)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -35,19 +33,12 @@ func openStore(t testing.TB, values map[string]any, namespace string) *store {
 
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(spi.NewProps(values, spi.Host{}))(t)
 }
 
 func client(t testing.TB, addr string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -63,9 +54,7 @@ func TestStore_conforms(t *testing.T) {
 			},
 			PutForeign: func(id int64) {
 				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x", "4/5"} { // only the first is a worker ID
-					if _, err := client(t, addr).Put(t.Context(), defaultPrefix+ns+"/"+name, "not ours"); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(client(t, addr).Put(t.Context(), defaultPrefix+ns+"/"+name, "not ours"))(t)
 				}
 			},
 		}
@@ -92,9 +81,7 @@ func TestStore_password(t *testing.T) {
 	server := testserver.StartEtcd(t)
 	c, ctx := client(t, server.Addr()), t.Context()
 	for _, user := range []string{"root", "app", "guest"} {
-		if _, err := c.UserAdd(ctx, user, "s3cret"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.UserAdd(ctx, user, "s3cret"))(t)
 	}
 	const key, end = "/shardkey/orders/", "/shardkey/orders0"
 	_, err1 := c.RoleAdd(ctx, "orders")
@@ -102,9 +89,7 @@ func TestStore_password(t *testing.T) {
 	_, err3 := c.UserGrantRole(ctx, "app", "orders")
 	_, err4 := c.UserGrantRole(ctx, "root", "root")
 	_, err5 := c.AuthEnable(ctx)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, err3, err4, err5))
 	const credentials = "set the properties username and password"
 	for name, x := range map[string]struct{ user, password, want string }{
 		"right":          {"app", "s3cret", ""},
@@ -116,12 +101,9 @@ func TestStore_password(t *testing.T) {
 			values := map[string]any{
 				"endpoints": server.Addr(), "namespace": "orders", "username": x.user, "password": x.password,
 			}
-			a, err := spi.NewWorkerIDAssigner("etcd", props(t, values))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(spi.NewWorkerIDAssigner("etcd", props(t, values)))(t)
 			defer a.(io.Closer).Close()
-			_, err = a.AcquireWorkerID(ctx, 1023)
+			_, err := a.AcquireWorkerID(ctx, 1023)
 			switch {
 			case x.want == "" && err != nil:
 				t.Errorf("have: %v\nwant: no error", err)
@@ -184,10 +166,7 @@ func TestProperties_refused(t *testing.T) {
 // first bytes it received. With a TLS configuration it answers the handshake.
 func listen(t *testing.T, config *tls.Config) (addr string, heard func() []byte) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	var mu sync.Mutex
 	var first []byte
@@ -239,9 +218,7 @@ func TestTLS_neverInClear(t *testing.T) {
 			continue
 		}
 		s := newStore(cluster, defaultPrefix, "x")
-		if _, err := s.Get(t.Context(), 1); err == nil {
-			t.Errorf("%v: an answer of nobody", c)
-		}
+		must.Fail(t, must.Err(s.Get(t.Context(), 1)), c, "an answer of nobody")
 		_ = s.Close()
 		if heard := append(heardA(), heardB()...); len(heard) == 0 || bytes.Contains(heard, []byte("PRI")) {
 			t.Errorf("%v\nhave: %q\nwant: a handshake, nothing in clear", c, heard)

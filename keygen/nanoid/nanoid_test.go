@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -62,9 +63,7 @@ func TestGenerator_characters(t *testing.T) {
 		{[]string{"size", "2", "alphabet", "éß日"}, "\x01\x02\x00\x00", "[ß日 éé]"},
 	} {
 		rand.Reader = strings.NewReader(tt.rand)
-		if have := fmt.Sprint(mustKeys(t, mustNew(t, tt.props...), strings.Count(tt.want, " ")+1)); have != tt.want {
-			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
-		}
+		must.Equal(t, fmt.Sprint(mustKeys(t, mustNew(t, tt.props...), strings.Count(tt.want, " ")+1)), tt.want)
 	}
 }
 
@@ -138,9 +137,7 @@ func TestGenerator_unique(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if have := g.Health().Issued; have != 64*500 {
-		t.Errorf("\nhave: %d issued\nwant: %d", have, 64*500)
-	}
+	must.Equal(t, g.Health().Issued, 64*500, "issued")
 }
 
 func BenchmarkGenerateKeys(b *testing.B) {

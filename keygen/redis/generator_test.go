@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
@@ -64,9 +66,7 @@ func TestGenerator_whatIsSent(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g, c := open(t, s.Addr()), client(t, s.Addr())
 	mustKeys(t, g, 1)
-	if err := c.ConfigResetStat(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.ConfigResetStat(t.Context()).Err())
 	mustKeys(t, g, 10_000)
 	info := c.InfoMap(t.Context(), "commandstats", "server").Val()
 	commands := info["Commandstats"]
@@ -87,9 +87,7 @@ func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	for err == nil {
 		err = g.GenerateInt64Keys(ctx, spi.Column{}, make([]int64, 65_536))
 	}
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v\nwant: context.Canceled", err)
-	}
+	must.Is(t, err, context.Canceled)
 }
 
 // shifted is the system's clock with an offset. It calls onSleep, if set, before it sleeps.
@@ -156,9 +154,7 @@ func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
 		s.Kill()
 		s.Start()
 		all = append(all, mustKeys(t, g, 70_000)...)
-		if err := client(t, s.Addr()).FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client(t, s.Addr()).FlushAll(t.Context()).Err())
 		all = append(all, mustKeys(t, open(t, s.Addr()), 10)...)
 	}
 	all = append(all, mustKeys(t, idle, 10)...)
@@ -283,27 +279,17 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 func TestGenerator_ready(t *testing.T) {
 	s := testserver.StartRedis(t)
 	g := open(t, s.Addr())
-	if err := g.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Ready(t.Context()))
 	mustKeys(t, g, 1)
 	state := client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val()
 	for range 3 {
-		if err := g.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Ready(t.Context()))
 	}
-	if have := client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val(); have != state {
-		t.Errorf("the last position reserved\nhave: %s\nwant: %s", have, state)
-	}
+	must.Equal(t, client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val(), state, "the last position reserved")
 	s.Stop()
-	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("server away\nhave: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, g.Ready(t.Context()), spi.ErrStore, "server away")
 	_ = g.Close()
-	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	must.Is(t, g.Ready(t.Context()), spi.ErrClosed, "closed")
 }
 
 func TestGenerator_closeAndBoxedKeys(t *testing.T) {
@@ -320,32 +306,16 @@ func TestGenerator_closeAndBoxedKeys(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if _, err := makeKeys(t, g, 1); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	must.Is(t, must.Err(makeKeys(t, g, 1)), spi.ErrClosed, "after Close")
 }
 
 func TestProperties_refused(t *testing.T) {
-	for _, c := range []struct{ name, value, want string }{
-		{"addr", "", "host:port"},
-		{"addr", "localhost", "host:port"},
-		{"addr", "a:1,b", "host:port"},
-		{"shard-id", "4096", "0..4095"},
-		{"shard-id", "-1", "0..4095"},
-		{"db", "x", "integer"},
-		{"timeout", "3", "duration"},
-		{"tls", "", "skip-verify"},
-		{"tls-cert", "cert.pem", "tls-key"},
-		{"tls-key", "key.pem", "tls-cert"},
-		{"epoch", "2999-01-01", "before the current time"},
-		{"epoch", "1960-01-01", "from 1970 on"},
-		{"worker-id", "1", "unknown"},
-	} {
-		values := map[string]any{"addr": "127.0.0.1:1", c.name: c.value}
-		_, err := spi.NewKeyGenerator("REDIS", props(t, values))
+	for _, c := range cases.Read(t, "testdata/refused.txt", 3) {
+		name, value, want := c[0], c[1], c[2]
+		_, err := spi.NewKeyGenerator("REDIS", props(t, map[string]any{"addr": "127.0.0.1:1", name: value}))
 		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, c.name) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", c.name, c.value, err, c.want)
+		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, name) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", name, value, err, want)
 		}
 	}
 	if err := checkEpoch(time.UnixMilli(0), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil {
@@ -356,20 +326,13 @@ func TestProperties_refused(t *testing.T) {
 func TestGenerator_decodeAndRange(t *testing.T) {
 	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1", "shard-id": "5"})
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
-	key, err := g.key(position(at.UnixMilli()<<10 | 1023))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (at.UnixMilli()-snowflake.DefaultEpoch.UnixMilli())<<22 | 5<<10 | 1023; key != want {
-		t.Errorf("key\nhave: %d\nwant: %d", key, want)
-	}
+	key := must.Get(g.key(position(at.UnixMilli()<<10 | 1023)))(t)
+	must.Equal(t, key, (at.UnixMilli()-snowflake.DefaultEpoch.UnixMilli())<<22|5<<10|1023, "key")
 	parts, err := g.DecodeKey(key)
 	if want := (spi.KeyParts{Time: at, WorkerID: 5, Sequence: 1023, Layout: "41-12-10"}); err != nil || parts != want {
 		t.Errorf("DecodeKey\nhave: %+v, %v\nwant: %+v", parts, err, want)
 	}
-	if _, err := g.DecodeKey(-1); err == nil {
-		t.Error("DecodeKey(-1)\nhave: no error\nwant: one")
-	}
+	must.Fail(t, must.Err(g.DecodeKey(-1)), "DecodeKey(-1)")
 	for _, c := range []struct {
 		from, until time.Duration // relative to at
 		in          bool

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -89,10 +91,7 @@ func pairs(list []any) map[string]any {
 func TestProperties_session(t *testing.T) {
 	strict := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
 	const options = "?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true"
-	p, err := spi.NewProps(nil, spi.Host{DSN: spi.NewSecret("app:pw@tcp(db:3306)/app" + options)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(nil, spi.Host{DSN: spi.NewSecret("app:pw@tcp(db:3306)/app" + options)}))(t)
 	_, cfg, err := leafAddress(p)
 	if err != nil || !maps.Equal(cfg.Params, strict) || cfg.MultiStatements || cfg.User != "app" || cfg.DBName != "app" {
 		t.Errorf("connector's database\nhave: %+v, %v\nwant: %v", cfg, err, strict)
@@ -110,9 +109,7 @@ func TestProperties_session(t *testing.T) {
 	for timeout, want := range map[time.Duration]int64{
 		time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 2 * time.Second: 2, 1<<63 - 1: 31536000,
 	} {
-		if have := lockWait(timeout); have != want {
-			t.Errorf("a timeout of %v\nhave: %d s\nwant: %d s", timeout, have, want)
-		}
+		must.Equal(t, lockWait(timeout), want, "lock wait for a timeout of", timeout)
 	}
 }
 
@@ -126,10 +123,7 @@ func TestProperties_user(t *testing.T) {
 		if i&2 != 0 {
 			props["leaf.jdbc.password"], pass = "q", "q"
 		}
-		p, err := spi.NewProps(props, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(spi.NewProps(props, spi.Host{}))(t)
 		if _, cfg, err := leafAddress(p); err != nil || cfg.User != user || cfg.Passwd != pass {
 			t.Errorf("%v\nhave: %+v, %v\nwant: %s, %s", props, cfg, err, user, pass)
 		}
@@ -149,38 +143,16 @@ func TestProperties_failoverGap(t *testing.T) {
 		{map[string]any{"failover-gap": "0"}, 0},
 	} {
 		g := newGen(t, "LEAF_SEGMENT", with(types[0].props, tt.props))
-		if have := g.servers.all[0].claim.(*leafRow).gap; have != tt.want {
-			t.Errorf("%v\nhave: %d\nwant: %d", tt.props, have, tt.want)
-		}
+		must.Equal(t, g.servers.all[0].claim.(*leafRow).gap, tt.want, tt.props)
 	}
 }
 
 func TestParseJDBC_addresses(t *testing.T) {
-	tests := []struct{ url, addr, db, user, tls string }{
-		{"jdbc:mysql://db:3307/leaf", "db:3307", "leaf", "", "preferred"},
-		{"jdbc:mysql://h:3306/leaf?serverTimezone=UTC&useSSL=false&characterEncoding=utf8", "h:3306", "leaf", "", "false"},
-		{"jdbc:mysql://db/leaf?autoReconnect=true&useUnicode=true&useSSL=true", "db:3306", "leaf", "", "skip-verify"},
-		{"JDBC:MySQL://[::1]:3306/leaf", "[::1]:3306", "leaf", "", "preferred"},
-		{"jdbc:mariadb://db:3306/leaf?sslMode=verify-full", "db:3306", "leaf", "", "true"},
-		{"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&useSSL=false", "db:3306", "leaf", "", "true"},
-		{"jdbc:mysql://db/leaf?useSSL=yes&verifyServerCertificate=YES", "db:3306", "leaf", "", "true"},
-		{"jdbc:mysql://db/leaf?useSSL=Yes&verifyServerCertificate=no", "db:3306", "leaf", "", "skip-verify"},
-		{"jdbc:mysql://db/leaf?requireSSL=yes", "db:3306", "leaf", "", "skip-verify"},
-		{"jdbc:mysql://db/leaf?user=u&password=p@ss", "db:3306", "leaf", "u", "preferred"},
-		{"jdbc:mysql://u:p%40ss@db/leaf", "db:3306", "leaf", "u", "preferred"},
-		{"jdbc:mysql://db/l%C3%A9af", "db:3306", "léaf", "", "preferred"},
-		{"jdbc:mysql://db", "db:3306", "", "", "preferred"},
-	}
-	for _, tt := range tests {
-		cfg, err := parseJDBC(tt.url)
-		if err != nil {
-			t.Errorf("%s: %v", tt.url, err)
-			continue
-		}
-		have := tt
-		have.addr, have.db, have.user, have.tls = cfg.Addr, cfg.DBName, cfg.User, cfg.TLSConfig
-		if have != tt || tt.user != "" && cfg.Passwd != "p@ss" {
-			t.Errorf("\nhave: %+v, password %s\nwant: %+v", have, cfg.Passwd, tt)
+	for _, c := range cases.Read(t, "testdata/jdbc.txt", 5) {
+		cfg := must.Get(parseJDBC(c[4]))(t, c[4])
+		must.EqualSlices(t, []string{cfg.Addr, cfg.DBName, cfg.User, cfg.TLSConfig}, c[:4], c[4])
+		if cfg.User != "" {
+			must.Equal(t, cfg.Passwd, "p@ss", c[4])
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -120,9 +121,7 @@ var types = []struct {
 // eachType runs a test with fakes of each type in a synctest bubble.
 func eachType(t *testing.T, props map[string]any, test func(*testing.T, *generator, []*fake)) {
 	for _, typ := range types {
-		t.Run(typ.name, func(t *testing.T) {
-			inBubble(t, typ.typ, with(typ.props, props), test)
-		})
+		t.Run(typ.name, func(t *testing.T) { inBubble(t, typ.typ, with(typ.props, props), test) })
 	}
 }
 
@@ -136,10 +135,7 @@ func with(props, more map[string]any) map[string]any {
 // construct returns a generator as a rule creates it.
 func construct(t testing.TB, typ string, props map[string]any, host spi.Host) (spi.KeyGenerator, error) {
 	t.Helper()
-	p, err := spi.NewProps(props, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(props, host))(t)
 	g, err := spi.NewKeyGenerator(typ, p)
 	if g, ok := g.(*generator); ok {
 		t.Cleanup(func() { g.Close() })
@@ -150,10 +146,7 @@ func construct(t testing.TB, typ string, props map[string]any, host spi.Host) (s
 // newGen returns a generator with a timeout that a busy machine doesn't reach.
 func newGen(t testing.TB, typ string, props map[string]any) *generator {
 	t.Helper()
-	g, err := construct(t, typ, with(map[string]any{"timeout": "1m"}, props), spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(construct(t, typ, with(map[string]any{"timeout": "1m"}, props), spi.Host{}))(t)
 	return g.(*generator)
 }
 
@@ -161,10 +154,7 @@ func newGen(t testing.TB, typ string, props map[string]any) *generator {
 // another one.
 func newFake(t testing.TB, typ string, props map[string]any) (*generator, []*fake) {
 	t.Helper()
-	made, err := construct(t, typ, props, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(construct(t, typ, props, spi.Host{}))(t)
 	g := made.(*generator)
 	var fakes []*fake
 	for i, s := range g.servers.all {
@@ -216,11 +206,7 @@ func generate(ctx context.Context, g *generator, n int) ([]int64, error) {
 
 func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
-	keys, err := generate(t.Context(), g, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
+	return must.Get(generate(t.Context(), g, n))(t)
 }
 
 func mustKey(t testing.TB, g *generator) int64 { t.Helper(); return mustKeys(t, g, 1)[0] }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -41,9 +42,7 @@ func TestGenerator_manyGoroutines(t *testing.T) {
 					keys.add(t, who(i), mustKeys(t, g, 1+j%3)...)
 				}
 			})
-			if want := 200 * (7*1 + 7*2 + 6*3); keys.len() != want {
-				t.Errorf("\nhave: %d keys\nwant: %d", keys.len(), want)
-			}
+			must.Equal(t, keys.len(), 200*(7*1+7*2+6*3), "keys")
 			if h := g.Health(); h.Issued != int64(keys.len()) || h.Err != nil || len(h.Errors) != 0 {
 				t.Errorf("\nhave: %d issued, errors %v %v\nwant: %d, none", h.Issued, h.Err, h.Errors, keys.len())
 			}
@@ -86,9 +85,7 @@ func TestGenerator_largeCallLeavesTheMemory(t *testing.T) {
 	eachType(t, map[string]any{}, func(t *testing.T, g *generator, fakes []*fake) {
 		first, left := mustKey(t, g), *g.Health().Segment.Left
 		mustKeys(t, g, 1000)
-		if have := *g.Health().Segment.Left; have != left {
-			t.Errorf("\nhave: %d left in memory\nwant: %d, as before", have, left)
-		}
+		must.Equal(t, *g.Health().Segment.Left, left, "left in memory", "as before")
 		if second := mustKey(t, g); left > 0 && second != first+fakes[0].stride {
 			t.Errorf("\nhave: %d\nwant: %d", second, first+fakes[0].stride)
 		}
@@ -146,9 +143,7 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 		if h := g.Health(); *h.Segment.Left == 0 || h.Issued != 0 || h.Err != nil {
 			t.Errorf("\nhave: %d left, %d issued, %v\nwant: a segment, none", *h.Segment.Left, h.Issued, h.Err)
 		}
-		if k := mustKey(t, g); k != 1 {
-			t.Errorf("have: %d\nwant: 1, which no caller got", k)
-		}
+		must.Equal(t, mustKey(t, g), 1, "which no caller got")
 	})
 }
 
@@ -206,11 +201,7 @@ func TestGenerator_close(t *testing.T) {
 			synctest.Wait()
 		}
 		begin := time.Now()
-		go inParallel(3, func(int) {
-			if err := g.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		go inParallel(3, func(int) { must.Do(t, g.Close()) })
 		for range 2 {
 			if err := <-waited; !errors.Is(err, spi.ErrClosed) {
 				t.Errorf("a call that waits\nhave: %v\nwant: spi.ErrClosed", err)
@@ -221,9 +212,7 @@ func TestGenerator_close(t *testing.T) {
 			t.Errorf("\nhave: Close took %v\nwant: no wait for the fetch", took)
 		}
 		for _, n := range []int{1, 2, 1000} {
-			if _, err := generate(t.Context(), g, n); !errors.Is(err, spi.ErrClosed) {
-				t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", n, err)
-			}
+			must.Is(t, must.Err(generate(t.Context(), g, n)), spi.ErrClosed, n, "keys after Close")
 		}
 		h := g.Health()
 		if !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.Segment.Left != 0 || len(h.Errors) != 0 {
@@ -259,12 +248,8 @@ func TestGenerator_counts(t *testing.T) {
 			t.Errorf("\nhave: %v %v\nwant: int64, a stride apart", keys, err)
 		}
 		// The largest count is not refused for its size.
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := g.GenerateKeys(t.Context(), column, maxKeys); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", maxKeys, err)
-		}
+		must.Do(t, g.Close())
+		must.Is(t, must.Err(g.GenerateKeys(t.Context(), column, maxKeys)), spi.ErrClosed, maxKeys, "keys after Close")
 	})
 }
 
@@ -275,9 +260,7 @@ func TestGenerator_readyFetchesForTheNextKey(t *testing.T) {
 		setAll(fakes, func(f *fake) { f.fail = nil })
 		time.Sleep(maxPause)
 		for range 3 {
-			if err := g.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, g.Ready(t.Context()))
 		}
 		if h := g.Health(); h.Segment.Fetches != 2 || h.Issued != 0 || *h.Waits != 0 || *h.Segment.Left != g.step {
 			t.Errorf("have: %+v\nwant: one fetch of a step, none issued", h)
@@ -295,15 +278,9 @@ func TestGenerator_readyEnds(t *testing.T) {
 		setAll(fakes, func(f *fake) { f.delay = time.Hour })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := g.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("have: %v\nwant: the context's error", err)
-		}
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("have: %v\nwant: spi.ErrClosed", err)
-		}
+		must.Is(t, g.Ready(ctx), context.DeadlineExceeded)
+		must.Do(t, g.Close())
+		must.Is(t, g.Ready(t.Context()), spi.ErrClosed)
 	})
 }
 
@@ -401,20 +378,13 @@ func TestGenerator_describe(t *testing.T) {
 		{"TICKET", map[string]any{"batch": "5"}, host, "TICKET Tickets64 at tcp(db:3306)/app, increment 1, batch 5"},
 		{"TICKET", nil, spi.Host{}, "TICKET Tickets64 at no database, increment 1, batch 1"},
 	} {
-		g, err := construct(t, tt.typ, tt.props, tt.host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have := g.(spi.Describer).Describe(); have != tt.want {
-			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
-		}
+		g := must.Get(construct(t, tt.typ, tt.props, tt.host))(t)
+		must.Equal(t, g.(spi.Describer).Describe(), tt.want)
 	}
 	leafBubble(t, map[string]any{"min-step": "50"}, func(t *testing.T, g *generator, _ *fake) {
 		mustKey(t, g)
 		const want = `LEAF_SEGMENT "order", leaf_alloc at tcp(a:1)/d, step 100 in 50..1000000`
-		if have := g.Describe(); have != want {
-			t.Errorf("\nhave: %s\nwant: %s", have, want)
-		}
+		must.Equal(t, g.Describe(), want)
 	})
 }
 
@@ -422,11 +392,8 @@ func TestGenerator_describe(t *testing.T) {
 // connector.
 func TestGenerator_noDatabase(t *testing.T) {
 	for typ, props := range map[string]map[string]any{"LEAF_SEGMENT": {"leaf.key": "order"}, "TICKET": nil} {
-		g, err := construct(t, typ, props, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = generate(t.Context(), g.(*generator), 1)
+		g := must.Get(construct(t, typ, props, spi.Host{}))(t)
+		_, err := generate(t.Context(), g.(*generator), 1)
 		wantError(t, err, spi.ErrStore)
 		wantError(t, g.(*generator).Health().Err, spi.ErrStore)
 	}

@@ -1,12 +1,20 @@
 package segment
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/spi"
 )
 
 func maxID(t testing.TB, dsn string) int64 {
@@ -29,9 +37,7 @@ func TestLeaf_oneStatementAFetch(t *testing.T) {
 		var name string
 		var n int64
 		row := g.servers.all[0].conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'")
-		if err := row.Scan(&name, &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, row.Scan(&name, &n))
 		return n
 	}
 	before := questions()
@@ -75,10 +81,7 @@ func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(db.Conn(t.Context()))(t)
 	return &server{words: words{title: "TEST"}, name: "test", db: db, conn: conn}, mock
 }
 
@@ -112,9 +115,7 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 			} else if err != nil || r != (run{tt.want, n, 1}) || l.least != tt.want+n || l.echoes != (name == "right") {
 				t.Errorf("\nhave: %v %v, echoes %v\nwant: from %d", r, err, l.echoes, tt.want)
 			}
-			if err := mock.ExpectationsWereMet(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, mock.ExpectationsWereMet())
 		})
 	}
 }
@@ -152,9 +153,7 @@ func TestLeaf_failoverGap(t *testing.T) {
 	if first := mustKey(t, after); first <= last {
 		t.Errorf("the first number after the failover\nhave: %d\nwant: above %d", first, last)
 	}
-	if w := strings.Join(after.Health().Warnings, "\n"); !strings.Contains(w, "raised by 1000") {
-		t.Errorf("warnings of the process that saw it: %q", w)
-	}
+	must.Contain(t, strings.Join(after.Health().Warnings, "\n"), "raised by 1000", "warnings of the process that saw it")
 	noted := maxID(t, dsn)
 	mustKey(t, process("1000"))
 	if n := maxID(t, dsn); n >= noted+1000 {
@@ -168,9 +167,7 @@ func TestLeaf_failoverGap(t *testing.T) {
 	}
 
 	failOver(t, dsn)
-	if first := mustKey(t, process("0")); first != 11 {
-		t.Errorf("without a gap\nhave: %d\nwant: 11", first)
-	}
+	must.Equal(t, mustKey(t, process("0")), 11, "without a gap")
 }
 
 func TestLeaf_failoverPrivileges(t *testing.T) {
@@ -206,5 +203,259 @@ func TestLeaf_noteKey(t *testing.T) {
 	}
 	if a, b := noteKey(strings.Repeat("a", maxBizTag)), noteKey(strings.Repeat("b", maxBizTag)); a == b {
 		t.Error("two keys have one note")
+	}
+}
+
+// ticketServer creates a database that represents a ticket server with these settings.
+func ticketServer(t testing.TB, increment, offset int) string {
+	t.Helper()
+	dsn, _ := tickets64.database(t)
+	return withSettings(dsn, increment, offset)
+}
+
+func withSettings(dsn string, increment, offset int) string {
+	return fmt.Sprintf("%s?auto_increment_increment=%d&auto_increment_offset=%d", dsn, increment, offset)
+}
+
+// The numbers come from the table, whose row has the last one.
+func TestTicket_numbersAreTheTables(t *testing.T) {
+	if testserver.EachAndOldest(t, TestTicket_numbersAreTheTables) {
+		return
+	}
+	t.Parallel()
+	dsn, db := tickets64.database(t)
+	g := tickets64.generator(t, dsn, nil)
+	for _, tt := range []struct {
+		n     int
+		first int64
+	}{{1, 1}, {1, 2}, {3, 3}, {100, 6}, {1, 106}, {2, 107}} {
+		if keys := mustKeys(t, g, tt.n); keys[0] != tt.first || keys[tt.n-1] != tt.first+int64(tt.n-1) {
+			t.Errorf("\nhave: %v\nwant: %d numbers from %d", keys, tt.n, tt.first)
+		}
+		if id := scan[int64](t, db, "SELECT SUM(id) FROM Tickets64"); id != tt.first+int64(tt.n-1) {
+			t.Errorf("\nhave: rows of %d together\nwant: one, of the last number", id)
+		}
+	}
+}
+
+// The three REPLACEs of a block are one transaction, with one write of the log.
+func TestTicket_blockIsOneCommit(t *testing.T) {
+	if testserver.EachAndOldest(t, TestTicket_blockIsOneCommit) {
+		return
+	}
+	t.Parallel()
+	_, dsn := tickets64.server(t)
+	db := openDB(t, dsn)
+	mustExec(t, db, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'")
+	g := tickets64.generator(t, dsn, nil)
+	mustKey(t, g)
+	const commits = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rw_commits'"
+	for _, n := range []int{1, 100} {
+		least := 100 // smallest of several, because the server has other transactions
+		for range 5 {
+			before := scan[int](t, db, commits)
+			mustKeys(t, g, n)
+			least = min(least, scan[int](t, db, commits)-before)
+		}
+		must.Equal(t, least, 1, "transactions for", n, "numbers")
+	}
+}
+
+// A statement whose caller has given up doesn't stay in the queue for the table's lock.
+func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
+	if testserver.Each(t, TestTicket_nothingWaitsAfterTheTimeout) {
+		return
+	}
+	t.Parallel()
+	dsn, db := tickets64.database(t)
+	other := must.Get(db.Conn(t.Context()))(t)
+	defer other.Close()
+	must.Get(other.ExecContext(t.Context(), "LOCK TABLES Tickets64 WRITE"))(t)
+	_, err := generate(t.Context(), tickets64.generator(t, dsn, map[string]any{"timeout": "1s"}), 10)
+	wantError(t, err, spi.ErrStore)
+	const queue = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'LOCK TABLES%'"
+	for scan[int](t, db, queue) > 0 {
+		runtime.Gosched()
+	}
+	must.Get(other.ExecContext(t.Context(), "UNLOCK TABLES"))(t)
+	must.Equal(t, scan[int](t, db, "SELECT COUNT(*) FROM Tickets64"), 0, "rows of the statement that was given up")
+}
+
+// A user without the LOCK TABLES privilege gets the same numbers with slower statements.
+func TestTicket_withoutLockTables(t *testing.T) {
+	if testserver.EachAndOldest(t, TestTicket_withoutLockTables) {
+		return
+	}
+	t.Parallel()
+	dsn, db := tickets64.database(t)
+	account, userDSN := user(t, db, dsn)
+	mustExec(t, db, "GRANT SELECT, INSERT, DELETE ON Tickets64 TO "+account)
+	gens := []*generator{tickets64.generator(t, userDSN, nil), tickets64.generator(t, dsn, nil)}
+	var keys ledger
+	inParallel(8, func(i int) {
+		for range 25 {
+			own := mustKeys(t, gens[i%2], 3)
+			keys.add(t, who(i), own...)
+			if own[2] != own[0]+2 {
+				t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
+			}
+		}
+	})
+	if !gens[0].servers.all[0].claim.(*ticketTable).noLock {
+		t.Error("have: tables locked\nwant: the other way")
+	}
+	_, err := generate(t.Context(), gens[0], maxRows+1)
+	if err == nil || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
+		t.Errorf("too many\nhave: %v\nwant: the privilege", err)
+	}
+}
+
+// Of two servers with offsets 1 and 2, one stops, then returns, then has the other's offset, and
+// is fixed.
+func TestTicket_serverStopsInTheMiddle(t *testing.T) {
+	if testserver.Each(t, TestTicket_serverStopsInTheMiddle) {
+		return
+	}
+	t.Parallel()
+	a, dsn := tickets64.server(t, "--auto-increment-increment=2", "--auto-increment-offset=1")
+	clock := &stepClock{}
+	props := map[string]any{"dsns": dsn + "," + ticketServer(t, 2, 2), "timeout": "1m"}
+	made := must.Get(construct(t, "TICKET", props, spi.Host{Clock: clock}))(t)
+	g := made.(*generator)
+	var keys ledger
+	for step, want := range []struct {
+		do        func()
+		odd, even int
+	}{
+		{func() {}, 10, 10},
+		{a.Kill, 0, 20},
+		{a.Start, 0, 20}, // in its pause
+		{func() { clock.step(maxPause) }, 10, 10},
+		{a.Stop, 0, 20},
+		{func() { a.Start(); clock.step(maxPause) }, 10, 10},
+	} {
+		want.do()
+		odd, even := 0, 0
+		for i := range 20 {
+			own := mustKeys(t, g, 1+i%3)
+			keys.add(t, "the generator", own...)
+			odd, even = odd+int(own[0]%2), even+int(1-own[0]%2)
+		}
+		if odd != want.odd || even != want.even {
+			t.Errorf("step %d\nhave: %d of the first server, %d of the second\nwant: %d, %d",
+				step, odd, even, want.odd, want.even)
+		}
+		if failing := g.Health().Err != nil; failing != (want.odd == 0) {
+			t.Errorf("step %d\nhave: health %v\nwant: an error while one is down", step, g.Health().Err)
+		}
+	}
+
+	// Connections keep the settings from the time they were opened.
+	db := openDB(t, a.DSN())
+	mustExec(t, db, "SET GLOBAL auto_increment_offset = 2")
+	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
+	clock.step(lifetime)
+	for range 3 {
+		_, err := generate(t.Context(), g, 1)
+		wantError(t, err, errSettings)
+	}
+	mustExec(t, db, "SET GLOBAL auto_increment_offset = 1")
+	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
+}
+
+// stepClock is a clock that the test steps. Its sleeps are real: a few milliseconds between
+// deadlocks.
+type stepClock struct {
+	mu  sync.Mutex
+	now time.Duration
+}
+
+func (c *stepClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Unix(0, 0).Add(c.now)
+}
+
+func (c *stepClock) Sleep(ctx context.Context, d time.Duration) error {
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+func (c *stepClock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += d
+}
+
+// Settings with which two servers would return the same number are errors, whichever server is
+// next.
+func TestTicket_settings(t *testing.T) {
+	if testserver.EachAndOldest(t, TestTicket_settings) {
+		return
+	}
+	t.Parallel()
+	dsn, _ := tickets64.database(t)
+	one, three := withSettings(dsn, 2, 1), withSettings(dsn, 2, 3)
+	for _, tt := range []struct {
+		name  string
+		props map[string]any
+		says  string
+	}{
+		{"same offset", map[string]any{"dsns": one + "," + ticketServer(t, 2, 1)}, "set a different offset on each server"},
+		{"same server twice", map[string]any{"dsns": one + "," + one}, "set a different offset on each server"},
+		{"a smaller increment", map[string]any{"dsns": one, "increment": "4"}, "auto_increment_increment: expected 4, found 2"},
+		{"the second is wrong", map[string]any{"dsns": one + "," + three}, "auto_increment_offset: expected at most auto_increment_increment 2, found 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGen(t, "TICKET", tt.props)
+			for range 4 { // whichever server is next
+				_, err := generate(t.Context(), g, 1)
+				wantError(t, err, errSettings)
+				must.Contain(t, err.Error(), tt.says, err)
+			}
+		})
+	}
+}
+
+// The numbers that a server returns are checked.
+func TestTicket_accept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		run  run
+		want error // nil for no error
+	}{
+		"right":                 {run{11, 3, 2}, nil},
+		"no number":             {run{0, 1, 2}, spi.ErrStore},
+		"off the grid":          {run{12, 1, 2}, errSettings},
+		"the last one again":    {run{9, 1, 2}, errRepeated},
+		"the end is the last":   {run{97, 2, 2}, nil},
+		"the end is beyond it":  {run{97, 3, 2}, errExhausted},
+		"one beyond the column": {run{101, 1, 2}, errExhausted},
+		"negative":              {run{-1, 1, 2}, errExhausted},
+	} {
+		table := &ticketTable{server: &server{name: "test"}, increment: 2, offset: 1, limit: 101, last: 9}
+		if err := table.accept(tt.run); (tt.want == nil) != (err == nil) || !errors.Is(err, tt.want) ||
+			(table.refused != nil) != (tt.want == errRepeated) { // only this error is permanent: tables can be fixed
+			t.Errorf("%s\nhave: %v, refused for good: %v\nwant: %v", name, err, table.refused, tt.want)
+		}
+		must.Is(t, table.accept(tt.run), spi.ErrStore, name, "once more")
+	}
+}
+
+func TestServer_closeIsAStoreError(t *testing.T) {
+	s, mock := mocked(t)
+	cause := errors.New("bad connection")
+	mock.ExpectClose().WillReturnError(cause)
+	if err := s.conn.Close(); err != nil { // returns it to the pool
+		t.Fatal(err)
+	}
+	s.conn = nil
+	wantError(t, (&servers{all: []*server{s}}).close(), cause)
+}
+
+func TestTicket_columnEnd(t *testing.T) {
+	for typ, want := range map[string]int64{
+		"tinyint(4)": 127, "tinyint(3) unsigned": 255, "smallint": 32767, "mediumint(8) unsigned": 16777215,
+		"int(11)": 2147483647, "INT UNSIGNED": 4294967295, "bigint(20) unsigned": noEnd, "bigint": noEnd,
+	} {
+		must.Equal(t, columnEnd(typ), want, typ)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
@@ -107,9 +108,7 @@ func eachFails(t *testing.T, script []step, do func(*server) error) {
 			if open && failing.kind != "commit" {
 				mock.ExpectRollback()
 			}
-			if err := do(s); !errors.Is(err, errAway) {
-				t.Errorf("%s %s fails\nhave: %v\nwant: its error", failing.kind, failing.query, err)
-			}
+			must.Is(t, do(s), errAway, failing.kind, failing.query, "fails")
 			if err := mock.ExpectationsWereMet(); err != nil {
 				t.Error(err)
 			}
@@ -211,9 +210,7 @@ func TestLeaf_claimOne(t *testing.T) {
 	s, mock = mocked(t)
 	mock.ExpectPrepare(claimOne).WillReturnError(errAway)
 	l = &leafRow{server: s, key: "order", echoes: true}
-	if _, err := l.claim(t.Context(), s.conn, 10); !errors.Is(err, errAway) {
-		t.Errorf("have: %v\nwant: the error of the preparation", err)
-	}
+	must.Is(t, must.Err(l.claim(t.Context(), s.conn, 10)), errAway)
 }
 
 // showServer is the query for a server's name, and uuid its answer on one server.

@@ -373,9 +373,7 @@ func TestHealth_borrowed(t *testing.T) {
 	equal(t, "without a key", late.Health().Clock.Ahead, 0)
 	wantErr(t, "close", late.Close(), nil)
 
-	for _, tt := range []struct {
-		tolerance, delay, most time.Duration
-	}{{0, 0, time.Second}, {2 * time.Second, 0, 2 * time.Second}, {0, time.Minute, time.Minute + time.Second}} {
+	for _, tt := range []struct{ tolerance, delay, most time.Duration }{{0, 0, time.Second}, {2 * time.Second, 0, 2 * time.Second}, {0, time.Minute, time.Minute + time.Second}} {
 		for _, back := range []time.Duration{tt.most, tt.most + ms} {
 			clock := newHandClock()
 			cfg := config{Clock: clock, ClockBack: clockBackBorrow, Tolerance: tt.tolerance, Assigner: delayed{newFakeStore(clock), tt.delay}}

@@ -4,20 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func registered(t *testing.T, typ string, host spi.Host, values map[string]any) (*generator, error) {
 	t.Helper()
-	props, err := spi.NewProps(values, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	props := must.Get(spi.NewProps(values, host))(t)
 	g, err := spi.NewKeyGenerator(typ, props)
 	if err != nil {
 		if g != nil {
@@ -60,37 +61,16 @@ func TestProperties_checked(t *testing.T) {
 }
 
 func TestProperties_refused(t *testing.T) {
-	overflow, prop := spi.ErrTimeOverflow, new(spi.PropError)
-	for _, tt := range []struct {
-		typ   string
-		props map[string]any
-		want  error // nil for any error
-	}{
-		{"SNOWFLAKE", map[string]any{"worker-id": "1024"}, prop},
-		{"SNOWFLAKE", map[string]any{"worker-id": "16", "layout": "js53"}, prop},
-		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "4096"}, prop},
-		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "32768", "layout": "js53"}, prop},
-		{"SNOWFLAKE", map[string]any{"max-tolerate-time-difference-milliseconds": "86400001"}, prop},
-		{"SNOWFLAKE", map[string]any{"epoch": "yesterday"}, prop},
-		{"SNOWFLAKE", map[string]any{"tick": "1ns"}, prop},
-		{"SNOWFLAKE", map[string]any{"clock-back": "ignore"}, prop},
-		{"SNOWFLAKE", map[string]any{"ring-size": "5"}, prop},
-		{"SNOWFLAKE", map[string]any{"worker-id-assigner": "cluster"}, prop},
-		{"SNOWFLAKE_RING", map[string]any{"ring-size": "1"}, prop},
-		{"SNOWFLAKE_RING", map[string]any{"ring-size": "65537"}, prop},
-		{"SNOWFLAKE", map[string]any{"layout": "42-10-12"}, nil},
-		{"SNOWFLAKE", map[string]any{"layout": "js54"}, nil},
-		{"SNOWFLAKE", map[string]any{"epoch": "1969-12-31"}, nil},
-		{"SNOWFLAKE", map[string]any{"epoch": "3000-01-01"}, nil},
-		{"SNOWFLAKE", map[string]any{"epoch": "2190-01-01"}, overflow},
-		{"SNOWFLAKE", map[string]any{"layout": "38-10-12"}, overflow},
-		{"SNOWFLAKE", map[string]any{"layout": "41-10-12", "tick": "100us"}, overflow},
-		{"SNOWFLAKE", map[string]any{"layout": "40-10-12", "epoch": "1970-01-01"}, overflow},
-	} {
-		_, err := registered(t, tt.typ, spi.Host{}, tt.props)
-		if err == nil || !strings.HasPrefix(err.Error(), "shardkey: key generator "+tt.typ+": ") ||
-			errors.As(err, new(*spi.PropError)) != (tt.want == prop) || errors.Is(err, overflow) != (tt.want == overflow) {
-			t.Errorf("%v\nhave: %v\nwant: an error as %T", tt.props, err, tt.want)
+	for _, c := range cases.Read(t, "testdata/refused.txt", 3) {
+		want, typ, props := c[0], c[1], map[string]any{}
+		for prop := range strings.SplitSeq(c[2], ",") {
+			name, value, _ := strings.Cut(prop, "=")
+			props[name] = value
+		}
+		err := must.Err(registered(t, typ, spi.Host{}, props))
+		if err == nil || !strings.HasPrefix(err.Error(), "shardkey: key generator "+typ+": ") ||
+			errors.As(err, new(*spi.PropError)) != (want == "property") || errors.Is(err, spi.ErrTimeOverflow) != (want == "overflow") {
+			t.Errorf("%v\nhave: %v\nwant: an error of kind %s", props, err, want)
 		}
 	}
 }
@@ -102,16 +82,11 @@ func TestProperties_assigner(t *testing.T) {
 		}
 		return givenID(77), nil
 	}}
-	g, err := registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"}))(t)
 	mustKeys(t, g, 1)
 	equal(t, "worker ID", *g.Health().WorkerID, 77)
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
-		if _, err := registered(t, "SNOWFLAKE", host, props); err == nil {
-			t.Errorf("%v\nhave: no error\nwant: one", props)
-		}
+		must.Fail(t, must.Err(registered(t, "SNOWFLAKE", host, props)), props)
 	}
 }
 
@@ -119,17 +94,12 @@ func TestProperties_assigner(t *testing.T) {
 func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	g, err := registered(t, "SNOWFLAKE", host, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(registered(t, "SNOWFLAKE", host, nil))(t)
 	if log.Len() != 0 {
 		t.Errorf("\nhave: %s\nwant: nothing before the first key", &log)
 	}
 	for range 3 {
-		if _, err := g.Next(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(g.Next(context.Background()))(t)
 	}
 	equal(t, "warnings", strings.Count(log.String(), "no worker ID set"), 1)
 	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker ID set") {
@@ -161,7 +131,162 @@ func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
 			t.Errorf("have: %+v, %v\nwant: %s, %+v", list, err, test.store, test.want)
 		}
 	}
-	if _, err := mustNew(t, config{Assigner: mute{}}).ListWorkerIDs(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("have: %v\nwant: errors.ErrUnsupported", err)
+	must.Is(t, must.Err(mustNew(t, config{Assigner: mute{}}).ListWorkerIDs(t.Context())), errors.ErrUnsupported)
+}
+
+func TestClockBack_policies(t *testing.T) {
+	for _, tt := range []struct {
+		policy string
+		tol    time.Duration
+		ring   int
+		step   time.Duration
+		slept  time.Duration
+		ahead  time.Duration // of the key relative to the clock's
+		fails  bool
+		// In the error.
+		tolerated string
+	}{
+		{policy: clockBackWait, step: 10 * ms, slept: 10 * ms},
+		{policy: clockBackWait, step: 11 * ms, fails: true, tolerated: "10ms;"},
+		{policy: clockBackWait, step: 1 * ms, slept: 1 * ms},
+		{policy: clockBackWait, tol: -1, step: 1 * ms, fails: true, tolerated: "0s;"},
+		{policy: clockBackWait, tol: time.Minute, step: 50 * time.Second, slept: 50 * time.Second},
+		{policy: clockBackWait, step: 24 * time.Hour, fails: true, tolerated: "10ms;"},
+		{policy: clockBackFail, step: 1 * ms, fails: true, tolerated: "0s;"},
+		{policy: clockBackBorrow, step: 1 * ms, ahead: 1 * ms},
+		{policy: clockBackBorrow, step: 24 * time.Hour, ahead: 24 * time.Hour},
+		{policy: clockBackWait, ring: 200, step: 150 * ms},
+		{policy: clockBackFail, ring: 200, step: 199 * ms},
+		{policy: clockBackWait, ring: 200, step: 205 * ms, slept: 6 * ms},
+		{policy: clockBackWait, ring: 200, step: 210 * ms, fails: true, tolerated: "10ms;"},
+		{policy: clockBackFail, ring: 200, step: 200 * ms, fails: true, tolerated: "0s;"},
+		{policy: clockBackBorrow, ring: 200, step: time.Hour, ahead: time.Hour},
+	} {
+		t.Run(fmt.Sprintf("%v ring %d step %v", tt.policy, tt.ring, tt.step), func(t *testing.T) {
+			clock := newHandClock()
+			g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
+			for range 300 { // use up the ring
+				mustKeys(t, g, 3)
+				clock.step(ms)
+			}
+			before := mustKeys(t, g, 1)[0]
+			clock.step(-tt.step)
+			start := clock.Now()
+			key, err := g.Next(t.Context())
+			if tt.fails {
+				by := fmt.Sprintf("backwards by %v: ", tt.step)
+				if h := g.Health(); !errors.Is(err, spi.ErrClockBack) || tt.ring == 0 && !strings.Contains(err.Error(), by) ||
+					!strings.Contains(err.Error(), "tolerance "+tt.tolerated) || h.Errors["clock-back"] != 1 || *h.Clock.Steps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
+					t.Errorf("\nhave: %v, %+v\nwant: one clock-back error of %v, one step", err, h, tt.step)
+				}
+				clock.step(tt.step)
+				mustKeys(t, g, 1) // the clock has caught up
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "waited", clock.Now().Sub(start), tt.slept)
+			if tt.ring < 2 && key <= before {
+				t.Errorf("\nhave: %d after %d\nwant: ascending keys", key, before)
+			}
+			equal(t, "the key is ahead of the clock by", partsOf(t, g, key).Time.Sub(clock.Now()), tt.ahead)
+			if h := g.Health(); *h.Clock.Steps != 1 || h.Clock.Ahead < tt.ahead {
+				t.Errorf("\nhave: %+v\nwant: one step of the clock, %v borrowed", h, tt.ahead)
+			}
+		})
+	}
+}
+
+// The clock steps back again while a caller waits for it.
+func TestClockBack_waitsUntilTheClockHasPassed(t *testing.T) {
+	clock := &limpingClock{handClock: newHandClock(), limp: 5}
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
+	before := mustKeys(t, g, 1)[0]
+	clock.step(-10 * ms)
+	if after := mustKeys(t, g, 1)[0]; after <= before || clock.limp != 0 {
+		t.Errorf("\nhave: %d after %d, %d limps left\nwant: an ascending key when the clock has passed", after, before, clock.limp)
+	}
+}
+
+// The clock steps back twice behind the same tick.
+func TestClockBack_countsEachStep(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
+	mustKeys(t, g, 1)
+	for range 2 {
+		clock.step(-5 * ms)
+		mustKeys(t, g, 1)
+	}
+	equal(t, "steps of the clock", *g.Health().Clock.Steps, 2)
+}
+
+// limpingClock steps back by 9 ms after each of its first sleeps.
+type limpingClock struct {
+	*handClock
+	limp int
+}
+
+func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
+	err := c.handClock.Sleep(ctx, d)
+	if c.limp > 0 {
+		c.limp--
+		c.step(-9 * ms)
+	}
+	return err
+}
+
+// While keys are ahead of the clock, they advance at the clock's rate. The lead shrinks when the
+// demand is lower.
+func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
+	mustKeys(t, g, 1)
+	clock.step(-time.Second)
+	equal(t, "usual lead", len(g.Health().Warnings), 0)
+	start := clock.Now()
+	mustKeys(t, g, 100*4096)
+	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
+	for range 500 {
+		clock.step(ms)
+		mustKeys(t, g, 1)
+	}
+	// The hundred ticks were full, so the first of these keys began another.
+	equal(t, "borrowed", g.Health().Clock.Ahead, 501*ms)
+	clock.step(time.Second)
+	mustKeys(t, g, 1)
+	equal(t, "borrowed after the step", g.Health().Clock.Ahead, 0)
+	// After the clock has passed the last key, a full tick waits for the clock again.
+	start = clock.Now()
+	mustKeys(t, g, 2*4096)
+	equal(t, "two ticks of keys", clock.Now().Sub(start), 2*ms)
+}
+
+// A new process has a worker ID without a lease. Its ring doesn't use ticks from before its
+// start, which an earlier process may have used.
+func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {
+	for name, cfg := range map[string]config{"worker-id": {WorkerID: 3}, "STATIC": {Assigner: givenID(3)}} {
+		t.Run(name, func(t *testing.T) {
+			cfg.RingSize, cfg.ClockBack, cfg.MaxVibrationOffset = 200, clockBackFail, -1
+			seen, began := map[int64]bool{}, newHandClock()
+			cfg.Clock = began
+			before := mustNew(t, cfg)
+			for range 100 {
+				if err := takeModel(before, 3, seen); err != nil {
+					t.Fatal(err)
+				}
+				began.step(ms)
+			}
+			clock := newHandClock() // of another process, so it shares no state
+			clock.step(100 * ms)
+			cfg.Clock = clock
+			g := mustNew(t, cfg)
+			for range 20 {
+				if err := takeModel(g, 3, seen); err != nil && !errors.Is(err, spi.ErrClockBack) {
+					t.Fatal(err)
+				}
+				clock.step(-5 * ms)
+			}
+		})
 	}
 }

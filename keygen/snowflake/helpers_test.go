@@ -3,7 +3,6 @@ package snowflake
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -38,9 +38,7 @@ func (c *handClock) ask() {
 	}
 }
 
-func newHandClock() *handClock {
-	return &handClock{now: DefaultEpoch.AddDate(10, 0, 0)}
-}
+func newHandClock() *handClock { return &handClock{now: DefaultEpoch.AddDate(10, 0, 0)} }
 
 func (c *handClock) Now() time.Time {
 	c.mu.Lock()
@@ -209,20 +207,14 @@ func mustNew(t testing.TB, cfg config) *generator {
 	cfg.ClockBack, cfg.RingSize = cmp.Or(cfg.ClockBack, clockBackWait), cmp.Or(cfg.RingSize, 1)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	g := newGenerator(cfg)
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, g.Close(), "Close") })
 	return g
 }
 
 func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
 	keys := make([]int64, n)
-	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.GenerateInt64Keys(context.Background(), spi.Column{}, keys))
 	return keys
 }
 
@@ -236,11 +228,7 @@ func (g *generator) Next(ctx context.Context) (int64, error) {
 // partsOf decodes a generator's key.
 func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
 	t.Helper()
-	parts, err := g.DecodeKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parts
+	return must.Get(g.DecodeKey(key))(t)
 }
 
 // compose returns the key that [Decode] decodes to these parts.
@@ -255,10 +243,7 @@ func soak(t testing.TB) time.Duration {
 	if text == "" {
 		return 0
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("SHARDKEY_SOAK: %v", err)
-	}
+	d := must.Get(time.ParseDuration(text))(t, "SHARDKEY_SOAK")
 	return d / 6
 }
 
@@ -273,15 +258,11 @@ func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
 
 func equal[T comparable](t testing.TB, what string, have, want T) {
 	t.Helper()
-	if have != want {
-		t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
-	}
+	must.Equal(t, have, want, what)
 }
 
 // wantErr checks that have wraps want, or that have is nil if want is.
 func wantErr(t testing.TB, what string, have, want error) {
 	t.Helper()
-	if !errors.Is(have, want) {
-		t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
-	}
+	must.Is(t, have, want, what)
 }

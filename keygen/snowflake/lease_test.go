@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -99,9 +100,7 @@ func TestLease_lost(t *testing.T) {
 	clock.step(store.interval)
 	_, err := g.Next(context.Background())
 	for _, want := range []error{spi.ErrLeaseLimit, spi.ErrLeaseLost, spi.ErrNoWorkerID} {
-		if !errors.Is(err, want) {
-			t.Errorf("\nhave: %v\nwant: %v in its chain", err, want)
-		}
+		must.Is(t, err, want)
 	}
 }
 
@@ -163,9 +162,7 @@ func TestLease_acquireFails(t *testing.T) {
 
 	store.first = 1000
 	small := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: store})
-	if _, err := small.Next(context.Background()); !errors.Is(err, spi.ErrNoWorkerID) {
-		t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrNoWorkerID)
-	}
+	must.Is(t, must.Err(small.Next(context.Background())), spi.ErrNoWorkerID)
 	for _, id := range []givenID{-1, math.MinInt64} {
 		g := mustNew(t, config{Clock: clock, Assigner: id})
 		if _, err := g.Next(context.Background()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("in 0..1023 from the assigner, found %d", id)) {
@@ -230,11 +227,7 @@ func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 		defer cancel()
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := g.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("\nhave: %v\nwant: deadline exceeded", err)
-			}
-		})
+		wg.Go(func() { must.Is(t, must.Err(g.Next(ctx)), context.DeadlineExceeded) })
 		synctest.Wait()
 		for range 10 {
 			wg.Go(func() { mustKeys(t, g, 1) })
@@ -273,9 +266,7 @@ func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	seen := map[int64]bool{}
 	for range 100 {
 		for _, g := range []*generator{given, static} {
-			if err := takeModel(g, 3, seen); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, takeModel(g, 3, seen))
 		}
 	}
 	if h := given.Health(); *h.WorkerID != 3 || h.Lease != nil {
@@ -314,9 +305,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 		g, _, store := leased(t, config{MaxVibrationOffset: -1})
 		mustKeys(t, g, 4096)
 		store.lose(0)
-		if worker := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; worker != 1 {
-			t.Errorf("worker of the next tick\nhave: %d\nwant: 1", worker)
-		}
+		must.Equal(t, partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, 1, "worker of the next tick")
 	})
 }
 
@@ -470,21 +459,15 @@ func TestLease_floorWithinATick(t *testing.T) {
 func TestLease_tooLateIsReleased(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})
-		first, err := g.leasedSlot(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		late, err := g.leasedSlot(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(g.leasedSlot(t.Context(), 0))(t)
+		late := must.Get(g.leasedSlot(t.Context(), 0))(t)
 		if err := g.change(nil, first); err != nil || g.slot.Load() != first {
 			t.Fatalf("the first slot is not used: %v", err)
 		}
 		if closed {
 			wantErr(t, "close", g.Close(), nil)
 		}
-		err = g.change(nil, late)
+		err := g.change(nil, late)
 		if closed != errors.Is(err, spi.ErrClosed) || !closed && err != nil {
 			t.Errorf("closed: %v\nhave: %v", closed, err)
 		}

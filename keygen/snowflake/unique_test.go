@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -272,9 +273,7 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 	clock := newHandClock()
 	plain := mustNew(t, config{Clock: clock, WorkerID: 5})
 	seen := map[int64]bool{}
-	if err := takeModel(plain, 3, seen); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, takeModel(plain, 3, seen))
 	ring := mustNew(t, config{Clock: clock, WorkerID: 5, RingSize: 200})
 	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring sizes 1 and 200") {
 		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
@@ -282,9 +281,7 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 	late := plain.slot.Load()
 	wantErr(t, "close", plain.Close(), nil)
 	for range 5 {
-		if err := takeModel(ring, 3, seen); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, takeModel(ring, 3, seen))
 	}
 	// A call that had the slot before Close gets no position of the state that was replaced.
 	if start, _, v := plain.take(late, request{now: plain.clock.Now() + 1, n: 1}); v != ended {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -47,11 +48,7 @@ func newUUID(c spi.Clock, pairs ...string) (*generator, error) {
 
 func mustNew(t testing.TB, c spi.Clock, pairs ...string) *generator {
 	t.Helper()
-	g, err := newUUID(c, pairs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return must.Get(newUUID(c, pairs...))(t)
 }
 
 func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
@@ -139,10 +136,7 @@ func TestVersion7_ascends(t *testing.T) {
 func TestVersion7_givesEachTimeOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	g := mustNew(t, &clock{someTime}, "version", "7")
-	from, err := g.reserve(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(g.reserve(1))(t)
 	var given atomic.Uint64
 	var wg sync.WaitGroup
 	for i := range uint64(8) {
@@ -174,9 +168,7 @@ func TestVersion7_time(t *testing.T) {
 	}
 	u := uuid.MustParse(mustKeys(t, mustNew(t, &clock{someTime}, "version", "7"), 1)[0].(string))
 	sec, ns := u.Time().UnixTime()
-	if have, want := time.Unix(sec, ns).UnixMilli(), someTime.UnixMilli(); have != want {
-		t.Errorf("\nhave: %d ms\nwant: %d ms", have, want)
-	}
+	must.Equal(t, time.Unix(sec, ns).UnixMilli(), someTime.UnixMilli(), "ms")
 }
 
 func TestGenerator_unique(t *testing.T) {

@@ -3,6 +3,9 @@ package workerid_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -31,11 +36,7 @@ func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workeri
 
 func mustAcquire(t *testing.T, a *workerid.Assigner, maxWorkerID int64) spi.WorkerIDLease {
 	t.Helper()
-	l, err := a.AcquireWorkerID(t.Context(), maxWorkerID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(a.AcquireWorkerID(t.Context(), maxWorkerID))(t)
 }
 
 func nowMS() int64 { return time.Now().UnixMilli() }
@@ -54,13 +55,9 @@ func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 		l := mustAcquire(t, a, 0)
 		limit := l.Limit()
 		for range 2 {
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Close())
 		}
-		if _, err := a.AcquireWorkerID(t.Context(), 0); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("Acquire after Close\nhave: %v\nwant: spi.ErrClosed", err)
-		}
+		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 0)), spi.ErrClosed, "Acquire after Close")
 		wantMS(t, "floor of the next", mustAcquire(t, newAssigner(t, m, nil), 0).Floor(), limit)
 	})
 }
@@ -76,9 +73,7 @@ func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
 		t.Fatalf("have: %v\nwant: spi.ErrNoWorkerID", err)
 	}
 	for _, part := range []string{"0..7", "pid ", "and 3 more", "since 2", "next is free at 2"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("message lacks %q: %v", part, err)
-		}
+		must.Contain(t, err.Error(), part, "message lacks", err)
 	}
 	if h := a.Health(); !errors.Is(h.Err, spi.ErrNoWorkerID) || h.Errors["no-worker-id"] != 1 {
 		t.Errorf("health\nhave: %+v\nwant: no-worker-id", h)
@@ -122,10 +117,7 @@ func TestAssigner_manyStartTogether(t *testing.T) {
 
 func build(t *testing.T, typ string, host spi.Host, props map[string]any) (spi.WorkerIDAssigner, error) {
 	t.Helper()
-	p, err := spi.NewProps(props, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(props, host))(t)
 	a, err := spi.NewWorkerIDAssigner(typ, p)
 	if c, ok := a.(interface{ Close() error }); ok {
 		t.Cleanup(func() { _ = c.Close() })
@@ -225,10 +217,7 @@ func (s *panickyStore) Close() error {
 // fromProps opens an assigner as a custom factory does.
 func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
 	t.Helper()
-	p, err := spi.NewProps(nil, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(nil, host))(t)
 	return workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
 		return store, workerid.Info{Name: "PANICKY"}, nil
 	})
@@ -239,14 +228,8 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 func TestStore_panics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newPanickyStore()
-		a, err := fromProps(t, s, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := a.AcquireWorkerID(t.Context(), 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(fromProps(t, s, spi.Host{}))(t)
+		l := must.Get(a.AcquireWorkerID(t.Context(), 7))(t)
 		limit := l.Limit()
 		s.on.Store(true)
 		time.Sleep(time.Hour)
@@ -254,12 +237,8 @@ func TestStore_panics(t *testing.T) {
 		if err := a.(spi.HealthReporter).Health().Err; !errors.Is(err, errPanic) {
 			t.Errorf("health\nhave: %v\nwant: the panic", err)
 		}
-		if err := l.Renew(t.Context(), time.Now().UnixMilli()); !errors.Is(err, errPanic) {
-			t.Errorf("Renew\nhave: %v\nwant: the panic", err)
-		}
-		if _, err := a.AcquireWorkerID(t.Context(), 7); !errors.Is(err, errPanic) {
-			t.Errorf("AcquireWorkerID\nhave: %v\nwant: the panic", err)
-		}
+		must.Is(t, l.Renew(t.Context(), time.Now().UnixMilli()), errPanic, "Renew")
+		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 7)), errPanic, "AcquireWorkerID")
 		s.on.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -267,17 +246,65 @@ func TestStore_panics(t *testing.T) {
 			t.Error("the renewal did not continue")
 		}
 		s.on.Store(true)
-		if err := l.Release(t.Context(), 0); !errors.Is(err, errPanic) {
-			t.Errorf("Release\nhave: %v\nwant: the panic", err)
-		}
-		if err := a.(interface{ Close() error }).Close(); !errors.Is(err, errPanic) {
-			t.Errorf("Close\nhave: %v\nwant: the panic", err)
-		}
+		must.Is(t, l.Release(t.Context(), 0), errPanic, "Release")
+		must.Is(t, a.(interface{ Close() error }).Close(), errPanic, "Close")
 	})
 }
 
 func TestNewAssigner_noStore(t *testing.T) {
 	if a, err := fromProps(t, nil, spi.Host{}); err == nil {
 		t.Errorf("\nhave: %v\nwant: an error", a)
+	}
+}
+
+func TestFileStore_conforms(t *testing.T) {
+	testserver.NeedsFlock(t)
+	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
+		dir := filepath.Join(t.TempDir(), "made", "when", "absent")
+		return workeridtest.Namespace{
+			Open: func() (workerid.Store, workerid.Info) { return workerid.Open(workerid.NewFileStore(dir, "orders")) },
+			PutForeign: func(id int64) {
+				mustWrite(t, filepath.Join(dir, "orders", fmt.Sprintf("%04d.json", id)), "not ours")
+			},
+		}
+	})
+}
+
+func TestFileStore_pathIsAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	mustWrite(t, file, "x")
+	a := workerid.Assign(t, workerid.NewFileStore(file, "orders"), workerid.Config{})
+	_, err := a.AcquireWorkerID(t.Context(), 7)
+	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), file) {
+		t.Errorf("have: %v\nwant: spi.ErrStore that names %s", err, file)
+	}
+}
+
+func mustWrite(t testing.TB, file, text string) {
+	t.Helper()
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
+}
+
+// A foreign value in place of a live lease's record ends the lease. The process leases another
+// worker ID, and Health reports the damaged one.
+func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
+	testserver.NeedsFlock(t)
+	dir := t.TempDir()
+	a := workerid.Assign(t, workerid.NewFileStore(dir, "orders"), workerid.Config{})
+	l := mustAcquire(t, a, 9)
+	file := filepath.Join(dir, "orders", "0000.json")
+	mustWrite(t, file, "not ours")
+	err := l.Renew(t.Context(), l.Limit())
+	var foreign *workerid.ForeignRecordError
+	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, &foreign) {
+		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)
+	}
+	must.Equal(t, mustAcquire(t, a, 9).WorkerID(), 1, "the next worker ID")
+	if h := a.Health(); len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "not ours") {
+		t.Errorf("warnings\nhave: %q\nwant: one that shows the value", h.Warnings)
+	}
+	if have, _ := os.ReadFile(file); string(have) != "not ours" {
+		t.Errorf("the file\nhave: %q\nwant: as it was", have)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -17,9 +18,7 @@ import (
 func TestRules_bounds(t *testing.T) {
 	equal := func(what string, have, want any) {
 		t.Helper()
-		if have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
-		}
+		must.Equal(t, have, want, what)
 	}
 	held := Record{Owner: "a", ReservedUntil: 1000}
 	released := Record{Owner: "a", ReservedUntil: 1000, FreeFrom: 400}
@@ -85,9 +84,7 @@ func TestAssigner_prefer(t *testing.T) {
 	for _, c := range free {
 		order = append(order, c.id)
 	}
-	if want := []int64{2, 3, 1, 4, 5, 6, 7, 8, 9}; !slices.Equal(order, want) {
-		t.Errorf("have: %v\nwant: %v", order, want)
-	}
+	must.EqualSlices(t, order, []int64{2, 3, 1, 4, 5, 6, 7, 8, 9})
 }
 
 // If many worker IDs are free, the best are offered in order, and some of the others with equal
@@ -223,9 +220,7 @@ func TestAssigner_newestHeld(t *testing.T) {
 		{[]Entry{entry(5, 0), entry(most, 0)}, most},
 		{[]Entry{entry(5, 0), entry(most+1, 0)}, 5},
 	} {
-		if have := a.newestHeld(tt.entries); have != tt.want {
-			t.Errorf("%v\nhave: %d\nwant: %d", tt.entries, have, tt.want)
-		}
+		must.Equal(t, a.newestHeld(tt.entries), tt.want, tt.entries)
 	}
 }
 
@@ -255,9 +250,7 @@ func TestAssigner_durations(t *testing.T) {
 		}
 	}
 	for lease, want := range map[time.Duration]time.Duration{8999 * time.Millisecond: 2999666666, 9 * s: 3 * s, time.Hour: 3 * s, 3 * s: s} {
-		if have := renewFor(lease); have != want {
-			t.Errorf("renew for a lease of %v\nhave: %v\nwant: %v", lease, have, want)
-		}
+		must.Equal(t, renewFor(lease), want, "renew for a lease of", lease)
 	}
 }
 
@@ -281,9 +274,7 @@ func TestClockWasSet_bounds(t *testing.T) {
 	}{
 		{s, s, false}, {2 * s, s, false}, {2*s + 1, s, true}, {0, s, false}, {-1, s, true}, {time.Hour, s, true}, {-time.Hour, s, true},
 	} {
-		if have := wasSet(tt.wall, tt.passed); have != tt.want {
-			t.Errorf("%v in %v\nhave: %v\nwant: %v", tt.wall, tt.passed, have, tt.want)
-		}
+		must.Equal(t, wasSet(tt.wall, tt.passed), tt.want, tt.wall, "in", tt.passed)
 	}
 }
 
@@ -338,9 +329,7 @@ func TestAssigner_witness(t *testing.T) {
 		"another process":    {Entry{Record: Record{Owner: "a", ReservedUntil: now.UnixMilli(), Holder: a.holder + "9"}}, false},
 		"nobody's, and then": {Entry{}, false},
 	} {
-		if have, err := a.witness(t.Context(), now, []Entry{{}, tt.entry}, a.isElsewhere); have != tt.want || err != nil {
-			t.Errorf("%s\nhave: %v, %v\nwant: %v", name, have, err, tt.want)
-		}
+		must.Equal(t, must.Get(a.witness(t.Context(), now, []Entry{{}, tt.entry}, a.isElsewhere))(t), tt.want, name)
 	}
 }
 
@@ -537,9 +526,7 @@ func TestUnleased_bounds(t *testing.T) {
 	if h := u.Health(); !errors.Is(h.Err, none) || h.WorkerID != nil || u.Describe() != "IP" || len(h.Warnings) != 1 {
 		t.Errorf("have: %+v, %s\nwant: the error", h, u.Describe())
 	}
-	if _, err := u.ListWorkerIDs(t.Context()); !errors.Is(err, none) {
-		t.Errorf("have: %v\nwant: %v", err, none)
-	}
+	must.Is(t, must.Err(u.ListWorkerIDs(t.Context())), none)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := u.AcquireWorkerID(ended, 15); !errors.Is(err, context.Canceled) || errors.Is(err, none) {
@@ -592,9 +579,7 @@ func TestAssigner_oddWarnings(t *testing.T) {
 func TestStartTime_fields(t *testing.T) {
 	const before = "1 (a b) c) S "
 	nineteen := strings.Repeat("x ", 18)
-	if have := startTime([]byte(before + nineteen + "4711")); have != "4711" {
-		t.Errorf("have: %q\nwant: 4711, the last field", have)
-	}
+	must.Equal(t, startTime([]byte(before+nineteen+"4711")), "4711", "the last field")
 	if have := startTime([]byte(before + nineteen)); have != "" {
 		t.Errorf("have: %q\nwant: nothing, as a field is missing", have)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -54,11 +55,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		f := newFailoverStores(t)
 		start := func() *lease {
 			t.Helper()
-			l, err := f.assigner(config{}).acquire(t.Context(), workers-1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
+			return must.Get(f.assigner(config{}).acquire(t.Context(), workers-1))(t)
 		}
 		start() // known by both servers
 		time.Sleep(20 * time.Second)
@@ -88,9 +85,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			}
 			w := strings.Join(l.assigner.Health().Warnings, "\n")
 			for _, want := range []string{"was replaced", "New leases start 20s later", "clocks agree within 10s", "no process uses the old server"} {
-				if !strings.Contains(w, want) {
-					t.Errorf("warnings after the failover\nhave: %q\nwant: %q", w, want)
-				}
+				must.Contain(t, w, want, "warnings after the failover")
 			}
 		}
 		if taken == 0 {
@@ -174,9 +169,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFailoverStores(t)
 				first := f.generator(f.assigner(c))
-				if _, err := first.Next(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(first.Next(t.Context()))(t)
 				f.use("second", f.copy())
 				for i, end := range []func(Snowflake){func(g Snowflake) { _ = g.Close() }, func(Snowflake) {}, func(Snowflake) {}} {
 					time.Sleep(time.Second)
@@ -184,10 +177,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 					if err := g.Ready(t.Context()); err != nil {
 						t.Errorf("start %d: ready\nhave: %v\nwant: ready", i, err)
 					}
-					key, err := g.Next(t.Context())
-					if err != nil {
-						t.Fatalf("start %d\nhave: %v\nwant: a key", i, err)
-					}
+					key := must.Get(g.Next(t.Context()))(t, "start", i)
 					h := g.Health()
 					if ahead := max(2*c.Lease, c.Quarantine) - 5*time.Second; h.Clock.Ahead < ahead {
 						t.Errorf("start %d: keys are %v ahead\nwant: at least %v", i, h.Clock.Ahead, ahead)
@@ -217,20 +207,13 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		synctest.Test(t, func(t *testing.T) {
 			f, clock := newFailoverStores(t), new(testclock.Clock)
-			if _, err := f.assigner(config{}).acquire(t.Context(), 9); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(f.assigner(config{}).acquire(t.Context(), 9))(t)
 			f.use("second", f.copy())
-			g, err := NewSnowflake(f.assigner(config{Clock: clock}), spi.Host{Clock: clock},
-				ring, map[string]any{"epoch": "1999-01-01"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := must.Get(NewSnowflake(f.assigner(config{Clock: clock}), spi.Host{Clock: clock},
+				ring, map[string]any{"epoch": "1999-01-01"}))(t)
 			defer g.Close()
 			for range 50 {
-				if _, err := g.Next(t.Context()); err != nil {
-					t.Fatalf("ring %d: %v", ring, err)
-				}
+				must.Get(g.Next(t.Context()))(t, "ring", ring)
 				clock.Set(clock.Off() - 2*time.Millisecond)
 			}
 		})
@@ -246,24 +229,15 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFailoverStores(t)
 			short, long := config{Lease: 2 * time.Second}, config{Lease: time.Minute, Renew: 20 * time.Second}
-			if _, err := f.assigner(short).acquire(t.Context(), 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(f.assigner(short).acquire(t.Context(), 0))(t)
 			if settled {
 				a := f.assigner(long)
-				if _, err := a.acquire(t.Context(), 1); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(a.acquire(t.Context(), 1))(t)
 				time.Sleep(2 * time.Minute)
-				if err := a.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, a.Close())
 			}
 			lag := f.copy()
-			old, err := f.assigner(long).acquire(t.Context(), 9)
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := must.Get(f.assigner(long).acquire(t.Context(), 9))(t)
 			time.Sleep(time.Second)
 			limit := old.Limit()
 			if reserved := time.Until(time.UnixMilli(limit)); settled != (reserved > 30*time.Second) {
@@ -271,10 +245,7 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 			}
 			f.use("second", lag)
 			for range 9 {
-				l, err := f.assigner(short).acquire(t.Context(), 9)
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(f.assigner(short).acquire(t.Context(), 9))(t)
 				if l.Floor() < limit {
 					t.Errorf("settled %v: worker ID %d begins at %s\nwant: not before %s, the old lease's limit", settled, l.workerID, formatTime(l.Floor()), formatTime(limit))
 				}
@@ -288,13 +259,8 @@ func TestAssigner_longerLeaseGrows(t *testing.T) {
 	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
-		if _, err := f.assigner(config{Lease: 2 * time.Second}).acquire(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		l, err := f.assigner(config{Lease: time.Minute, Renew: 20 * time.Second}).acquire(t.Context(), 9)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.assigner(config{Lease: 2 * time.Second}).acquire(t.Context(), 0))(t)
+		l := must.Get(f.assigner(config{Lease: time.Minute, Renew: 20 * time.Second}).acquire(t.Context(), 9))(t)
 		for range 80 {
 			time.Sleep(time.Second)
 			if err := l.Health().Err; err != nil {
@@ -315,16 +281,10 @@ func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
 		f := newFailoverStores(t)
 		a := f.assigner(config{})
 		a.manual = true
-		l, err := a.acquire(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(a.acquire(t.Context(), 0))(t)
 		time.Sleep(11 * time.Second)
 		lag := f.copy()
-		other, err := f.assigner(config{}).acquire(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(f.assigner(config{}).acquire(t.Context(), 0))(t)
 		f.use("second", lag)
 		if err := l.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || l.Limit() > other.Floor() {
 			t.Errorf("have: %v, limit %s\nwant: spi.ErrLeaseLost, as %s has it to %s", err, formatTime(l.Limit()), other.assigner.holder, formatTime(other.Limit()))
@@ -338,28 +298,16 @@ func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
 	testserver.NeedsFlock(t)
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)
-		if _, err := f.assigner(config{}).acquire(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.assigner(config{}).acquire(t.Context(), 0))(t)
 		f.use("second", f.copy())
-		if _, err := f.assigner(config{}).acquire(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.assigner(config{}).acquire(t.Context(), 1))(t)
 		time.Sleep(time.Second)
 		lag := f.copy()
-		lost, err := f.assigner(config{}).acquire(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lost.Renew(t.Context(), lost.Floor()); err != nil {
-			t.Fatal(err)
-		}
+		lost := must.Get(f.assigner(config{}).acquire(t.Context(), 2))(t)
+		must.Do(t, lost.Renew(t.Context(), lost.Floor()))
 		f.use("third", lag)
 		for range 5 {
-			l, err := f.assigner(config{}).acquire(t.Context(), 9)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(f.assigner(config{}).acquire(t.Context(), 9))(t)
 			if l.workerID == lost.workerID && l.Floor() < lost.Limit() {
 				t.Errorf("it begins at %s\nwant: not before %s", formatTime(l.Floor()), formatTime(lost.Limit()))
 			}
@@ -432,9 +380,7 @@ func TestLease_unsureWithoutTheServersName(t *testing.T) {
 // length is used until the last note is as old as its lease.
 func TestAssigner_lengthenedTwice(t *testing.T) {
 	store, clock := newMoving(), &fixedClock{ms: start}
-	for _, c := range []struct {
-		lease, after, want time.Duration
-	}{
+	for _, c := range []struct{ lease, after, want time.Duration }{
 		{10 * time.Second, 0, 10 * time.Second},
 		{time.Minute, time.Minute, 10 * time.Second},
 		{10 * time.Minute, 30 * time.Second, 10 * time.Second},

@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -24,20 +24,14 @@ func hostile(t *testing.T) (s *fileStore, dir string) {
 	s = newFileStore(path, "x")
 	t.Cleanup(func() { _ = s.Close() })
 	dir = filepath.Join(path, "x")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o755))
 	return s, dir
 }
 
 func mustWrite(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 var fresh = Record{Owner: "a", ReservedUntil: 1, Holder: "h"}
@@ -50,9 +44,7 @@ func TestFileStore_followsNoLinks(t *testing.T) {
 			if there {
 				mustWrite(t, victim, "precious")
 			}
-			if err := os.Symlink(victim, filepath.Join(dir, "0000."+suffix)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(victim, filepath.Join(dir, "0000."+suffix)))
 			swapped, err := s.CompareAndSet(t.Context(), 0, Record{}, fresh)
 			if (err == nil && swapped) != (suffix == "tmp") {
 				t.Errorf("%s is a link\nhave: %v, %v", suffix, swapped, err)
@@ -69,9 +61,7 @@ func TestFileStore_followsNoLinks(t *testing.T) {
 
 func TestFileStore_linkAsNamespace(t *testing.T) {
 	path, elsewhere := t.TempDir(), t.TempDir()
-	if err := os.Symlink(elsewhere, filepath.Join(path, "x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(elsewhere, filepath.Join(path, "x")))
 	s := newFileStore(path, "x")
 	if swapped, err := s.CompareAndSet(t.Context(), 0, Record{}, fresh); err == nil || swapped {
 		t.Errorf("\nhave: %v, %v\nwant: an error", swapped, err)
@@ -88,9 +78,7 @@ func TestFileStore_modes(t *testing.T) {
 		path := t.TempDir()
 		dir := filepath.Join(path, "x")
 		if dirMode != 0 {
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, dirMode)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, dirMode)))
 		}
 		s := newFileStore(path, "x")
 		if swapped, err := s.CompareAndSet(t.Context(), 0, Record{}, fresh); !swapped || err != nil {
@@ -144,14 +132,10 @@ func TestFileStore_unusualFiles(t *testing.T) {
 				t.Skip("the superuser may read anything")
 			}
 			path := t.TempDir()
-			if err := os.Mkdir(filepath.Join(path, "orders"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(path, "orders"), 0o755))
 			const odd = 2
 			for id := range odd {
-				if err := c.make(filepath.Join(path, "orders", "000"+strconv.Itoa(id)+"."+c.suffix)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.make(filepath.Join(path, "orders", "000"+strconv.Itoa(id)+"."+c.suffix)))
 			}
 			var log strings.Builder
 			a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -164,9 +148,7 @@ func TestFileStore_unusualFiles(t *testing.T) {
 				}
 				seen[l.workerID] = true
 			}
-			if _, err := a.acquire(t.Context(), 5); !errors.Is(err, spi.ErrNoWorkerID) {
-				t.Errorf("when only odd ones are left\nhave: %v\nwant: spi.ErrNoWorkerID", err)
-			}
+			must.Is(t, must.Err(a.acquire(t.Context(), 5)), spi.ErrNoWorkerID, "when only odd ones are left")
 			if n := strings.Count(log.String(), "worker ID skipped"); c.root && (n != odd || len(a.Health().Warnings) != odd) {
 				t.Errorf("have: %d log lines, %q\nwant: each of them once", n, a.Health().Warnings)
 			}
@@ -180,9 +162,7 @@ func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 		t.Skip("the superuser may write anything")
 	}
 	path := t.TempDir()
-	if err := os.Mkdir(filepath.Join(path, "orders"), 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(path, "orders"), 0o500))
 	a := assign(newFileStore(path, "orders"), config{})
 	if _, err := a.acquire(t.Context(), 7); !errors.Is(err, os.ErrPermission) || errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: the permission error", err)
@@ -223,9 +203,7 @@ func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 		"0000.tmp with ", "orders with 1",
 		"0000.tmp with 1", "orders with 2",
 	}
-	if !slices.Equal(*seen, want) {
-		t.Errorf("have: %q\nwant: %q", *seen, want)
-	}
+	must.EqualSlices(t, *seen, want)
 }
 
 func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
@@ -246,9 +224,7 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 			t.Errorf("sync of %s fails\nhave: %v, %v\nwant: its error", name, ok, err)
 		}
 		fsync = (*os.File).Sync
-		if r, err := s.Get(t.Context(), 0); err != nil || r.Owner != stands {
-			t.Errorf("sync of %s fails: the record\nhave: %s, %v\nwant: %s", name, r.Owner, err, stands)
-		}
+		must.Equal(t, must.Get(s.Get(t.Context(), 0))(t).Owner, stands, "sync of", name, "fails: the record")
 	}
 }
 
@@ -287,13 +263,8 @@ func TestFileStore_lockedByAnother(t *testing.T) {
 	s := newFileStore(dir, "orders")
 	r := Record{Owner: "x", ReservedUntil: 1}
 	mustWrite(t, filepath.Join(dir, "orders", "0000.lock"), "")
-	f, err := os.Open(filepath.Join(dir, "orders", "0000.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(dir, "orders", "0000.lock")))(t)
+	must.Do(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, r); ok || err != nil {
 		t.Errorf("the locked one\nhave: %v, %v\nwant: false", ok, err)
 	}

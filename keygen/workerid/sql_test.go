@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -66,14 +70,9 @@ func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 
 func mustExec(t testing.TB, dsn, format string, args ...any) {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
-	if _, err := db.Exec(fmt.Sprintf(format, args...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec(fmt.Sprintf(format, args...)))(t)
 }
 
 // A user without the privilege to create the table gets the statement to run.
@@ -82,10 +81,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(mysql.ParseDSN(dsn))(t)
 	user := "u_" + c.DBName[max(0, len(c.DBName)-14):]
 	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
 	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
@@ -93,15 +89,13 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	c.User, c.Passwd = user, "secret-word"
 
 	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
-	_, err = a.AcquireWorkerID(t.Context(), 1023)
+	_, err := a.AcquireWorkerID(t.Context(), 1023)
 	var table *workerid.TableError
 	if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || strings.Contains(err.Error(), "secret-word") {
 		t.Fatalf("have: %v\nwant: a TableError without the password", err)
 	}
 	for _, want := range []string{"CREATE TABLE", "GRANT SELECT, INSERT, UPDATE ON `shardkey_worker`"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("have: %v\nwant: %s", err, want)
-		}
+		must.Contain(t, err.Error(), want, err)
 	}
 	mustExec(t, dsn, "%s", table.DDL)
 	lease, err := a.AcquireWorkerID(t.Context(), 1023)
@@ -164,9 +158,7 @@ func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
 	old := mustSQL(t, withParams(dsn, variable+"=1"), "shardkey_worker")
 	defer old.Close()
 	_, err := old.CompareAndSet(t.Context(), 0, record, workerid.Record{Owner: "you", ReservedUntil: 10})
-	if !errors.Is(err, driver.ErrBadConn) {
-		t.Errorf("have: %v\nwant: %v, after which another connection is opened", err, driver.ErrBadConn)
-	}
+	must.Is(t, err, driver.ErrBadConn)
 }
 
 // The settings with which the server may lose leases are warnings.
@@ -175,18 +167,10 @@ func TestSQLStore_warnings(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t)
-	db, err := sql.Open("mysql", server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", server.DSN()))(t)
 	defer db.Close()
-	if _, err := db.Exec("CREATE DATABASE leases"); err != nil {
-		t.Fatal(err)
-	}
-	c, err := mysql.ParseDSN(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("CREATE DATABASE leases"))(t)
+	c := must.Get(mysql.ParseDSN(server.DSN()))(t)
 	c.DBName = "leases"
 	for _, tt := range []struct {
 		flush, engine, table string
@@ -204,9 +188,7 @@ func TestSQLStore_warnings(t *testing.T) {
 		}
 		var log bytes.Buffer
 		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.AcquireWorkerID(t.Context(), 1023))(t)
 		have := a.Health().Warnings
 		logged := strings.Count(log.String(), "may not be unique")
 		for i, want := range tt.want {
@@ -245,15 +227,10 @@ func TestSQLStore_layoutsOfANamespace(t *testing.T) {
 		a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
 		var last workerid.Snowflake
 		for _, p := range tt.generators {
-			g, err := workerid.NewSnowflake(a, spi.Host{}, 1, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := must.Get(workerid.NewSnowflake(a, spi.Host{}, 1, p))(t)
 			last = g
 		}
-		if _, err := last.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(last.Next(t.Context()))(t)
 		text := ""
 		for _, w := range last.Health().Warnings {
 			if strings.Contains(w, "keys of one column can repeat") {
@@ -272,10 +249,7 @@ func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(mysql.ParseDSN(dsn))(t)
 	schema := c.DBName
 	c.DBName = ""
 	s := mustSQL(t, c.FormatDSN(), schema+".odd`name")
@@ -360,9 +334,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 			}
 			table := wantTableError(t, "Acquire", err)
 			mustExec(t, dsn, "%s", table.DDL)
-			if err := acquire(t, dsn); err != nil {
-				t.Errorf("after running %s\nhave: %v\nwant: a lease", table.DDL, err)
-			}
+			must.Do(t, acquire(t, dsn), "after running", table.DDL)
 		})
 	}
 }
@@ -386,9 +358,7 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 	if ok, err := s.CompareAndSet(t.Context(), 0, r, next); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	again := mustSQL(t, good, "shardkey_worker")
 	defer again.Close()
 	if have, err := again.Get(t.Context(), 0); err != nil || have != next {
@@ -405,24 +375,17 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 		wantTableError(t, c.narrow, acquire(t, server.DSN()+"narrow?sql_mode=''"))
 	}
 	exec(t, server.DSN()+"narrow", "SET autocommit=1", "DROP TABLE IF EXISTS shardkey_worker", tableWith(t, "reserved_until BIGINT", "reserved_until FLOAT"))
-	if err := acquire(t, server.DSN()+"narrow"); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("reserved_until FLOAT\nhave: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, acquire(t, server.DSN()+"narrow"), spi.ErrStore, "reserved_until FLOAT")
 }
 
 // exec runs statements on one connection.
 func exec(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		must.Get(db.Exec(s))(t, s)
 	}
 }
 
@@ -444,9 +407,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	if err := l.Renew(t.Context(), limit); !errors.Is(err, spi.ErrStore) || errors.Is(err, spi.ErrLeaseLost) {
 		t.Errorf("Renew while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
 	}
-	if _, err := a.AcquireWorkerID(t.Context(), 1023); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("Acquire while the server is unavailable\nhave: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 1023)), spi.ErrStore, "Acquire while the server is unavailable")
 	wantMS(t, "limit", l.Limit(), limit)
 	if h := a.Health(); h.Err == nil || h.Lease.Limit.UnixMilli() != limit {
 		t.Errorf("health\nhave: %+v\nwant: an error and the limit", h)
@@ -466,11 +427,104 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 
 // docs/understand/leases.md shows the same statement as errors.
 func TestTableDDL_isInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/understand/leases.md")
-	if err != nil {
-		t.Fatal(err)
+	page := must.Get(os.ReadFile("../../docs/understand/leases.md"))(t)
+	must.Contain(t, string(page), workerid.TableDDL("`shardkey_worker`"), "docs/understand/leases.md lacks")
+}
+
+// newFromProps returns an assigner as a rule creates it.
+func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDAssigner {
+	t.Helper()
+	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
+	return must.Get(spi.NewWorkerIDAssigner(typ, p))(t)
+}
+
+// List creates no directory.
+func TestList_fileMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workers")
+	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if _, stat := os.Stat(dir); err != nil || len(list.List) > 0 || !errors.Is(stat, os.ErrNotExist) {
+		t.Errorf("have: %v, %v, %v\nwant: nothing, and nothing made", list, err, stat)
 	}
-	if ddl := workerid.TableDDL("`shardkey_worker`"); !strings.Contains(string(page), ddl) {
-		t.Errorf("docs/understand/leases.md lacks\n%s", ddl)
+}
+
+// List creates no table, and needs only the privilege to read.
+func TestList_sqlMayOnlyRead(t *testing.T) {
+	if testserver.EachAndOldest(t, TestList_sqlMayOnlyRead) {
+		return
+	}
+	dsn := testserver.Database(t)
+	c := must.Get(mysql.ParseDSN(dsn))(t)
+	user := "r_" + c.DBName[max(0, len(c.DBName)-14):]
+	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
+	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
+	mustExec(t, dsn, "GRANT SELECT ON %s.* TO %s", c.DBName, user)
+	c.User, c.Passwd = user, "secret-word"
+	reader := newFromProps(t, "SQL", map[string]any{"dsn": c.FormatDSN()}).(spi.WorkerIDLister)
+	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) > 0 {
+		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)
+	}
+	mustExec(t, dsn, "%s", workerid.TableDDL("shardkey_worker")) // fails if the table exists
+	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, 0, 'host pid 1', 1)")
+	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "expired" {
+		t.Errorf("have: %v, %v\nwant: worker ID 7, expired", list, err)
+	}
+}
+
+// The test lists each state, by this machine's clock.
+func TestList_states(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		now := time.Now().UnixMilli()
+		const second, day = 1000, 24 * 3600 * 1000
+		for id, r := range []workerid.Record{
+			{Owner: "a", ReservedUntil: now + 1, Holder: "held", Since: now - second},
+			{Owner: "b", ReservedUntil: now + 10*second, FreeFrom: now + second, Holder: "free"},
+			{Owner: "c", ReservedUntil: now, Holder: "expired"},
+			{Owner: "d", ReservedUntil: now + day, Holder: "held"},
+			{Owner: "e", ReservedUntil: now + day + 1, Holder: "ahead"},
+			{Owner: "f", ReservedUntil: now + 2*day, FreeFrom: now + 2*day, Holder: "ahead"},
+			{Owner: "g", ReservedUntil: now + second, FreeFrom: 1, Holder: "free"}, // written before a first lease
+		} {
+			m.Put(int64(id), r)
+		}
+		a := workerid.Assign(t, m.Open(), workerid.Config{})
+		list, err := a.ListWorkerIDs(t.Context())
+		if err != nil || len(list.List) != 7 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
+			t.Fatalf("have: %+v, %v", list, err)
+		}
+		for i, id := range list.List {
+			if id.ID != int64(i) || id.State != id.Holder || id.Free() != (id.State == "free" || id.State == "expired") {
+				t.Errorf("have: %+v\nwant: worker ID %d, state %s", id, i, id.Holder)
+			}
+		}
+		if id := list.List[0]; id.Since.UnixMilli() != now-second || id.ReservedUntil.UnixMilli() != now+1 || !id.FreeFrom.IsZero() {
+			t.Errorf("have: %+v", id)
+		}
+		if id := list.List[6]; !id.FreeFrom.IsZero() {
+			t.Errorf("have: %+v\nwant: no time of a lease", id)
+		}
+		broken := errors.New("broken")
+		m.SetAway(broken)
+		if _, err := a.ListWorkerIDs(t.Context()); !errors.Is(err, broken) || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("have: %v\nwant: %v and spi.ErrStore", err, broken)
+		}
+	})
+}
+
+// List returns a record that it doesn't understand with an error.
+func TestList_foreign(t *testing.T) {
+	dir := t.TempDir()
+	must.Do(t, os.Mkdir(filepath.Join(dir, "shardkey"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "shardkey", "0003.json"), []byte("nothing"), 0o600))
+	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].State != "unknown" || list.List[0].Err == nil {
+		t.Errorf("have: %+v, %v\nwant: worker ID 3, unknown", list, err)
+	}
+}
+
+func TestList_fixed(t *testing.T) {
+	list, err := newFromProps(t, "STATIC", map[string]any{"worker-id": "5"}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].ID != 5 || list.List[0].State != "fixed" || list.Store != "STATIC worker-id=5" {
+		t.Errorf("have: %+v, %v\nwant: worker ID 5, fixed", list, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -187,9 +188,7 @@ func TestLease_triedUntilItsCallerEnds(t *testing.T) {
 
 func TestAssigner_describesWhatItHolds(t *testing.T) {
 	a, _ := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
-	if have, want := a.Describe(), "TEST namespace=shardkey lease=10s renew=3s: holds [0]"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	must.Equal(t, a.Describe(), "TEST namespace=shardkey lease=10s renew=3s: holds [0]")
 	if have := assign(new(counted), config{}).Describe(); !strings.HasSuffix(have, ": none held") {
 		t.Errorf("have: %s\nwant: none held", have)
 	}
@@ -213,10 +212,7 @@ func TestLease_renewalIsOneWrite(t *testing.T) {
 	a := assign(store, config{Clock: clock})
 	a.manual = true
 	a.info.notes = notes
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(a.acquire(t.Context(), 0))(t)
 	for range 3 {
 		store.reset()
 		notes.reset()
@@ -241,26 +237,20 @@ func TestLease_renewalsAfterFailures(t *testing.T) {
 		store := &guarded{counted: new(counted)}
 		a := assign(store, config{})
 		a.intN = func(int) int { return 0 }
-		if _, err := a.acquire(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(a.acquire(t.Context(), 0))(t)
 		time.Sleep(10 * time.Second) // three renewals
 		failing := time.Now()
 		store.do(func() { store.reset(); store.writeErr = errors.New("unavailable") })
 		time.Sleep(12 * time.Second)
 		store.do(func() { store.writeErr = nil })
 		time.Sleep(7 * time.Second)
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Close())
 		var have []time.Duration
 		for _, at := range store.at[:len(store.at)-1] { // the last is the release
 			have = append(have, at.Sub(failing))
 		}
 		const s = time.Second
-		if want := []time.Duration{2 * s, 3 * s, 5 * s, 8 * s, 11 * s, 14 * s, 17 * s}; !slices.Equal(have, want) {
-			t.Errorf("have: %v\nwant: %v", have, want)
-		}
+		must.EqualSlices(t, have, []time.Duration{2 * s, 3 * s, 5 * s, 8 * s, 11 * s, 14 * s, 17 * s})
 	})
 }
 
@@ -532,9 +522,7 @@ func TestAssigner_failoverWarningEnds(t *testing.T) {
 func TestFileStore_whichErrorsAreOfOneFile(t *testing.T) {
 	dir := t.TempDir()
 	there, absent := filepath.Join(dir, "there"), filepath.Join(dir, "absent")
-	if err := os.WriteFile(there, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(there, nil, 0o600))
 	for _, tt := range []struct {
 		err  error
 		want bool
@@ -558,13 +546,8 @@ func TestFileStore_whichErrorsAreOfOneFile(t *testing.T) {
 // Waiting for a lock ends with its context.
 func TestFileStore_lockWaitEnds(t *testing.T) {
 	s := newFileStore(t.TempDir(), "ns")
-	if err := s.makeDir(); err != nil {
-		t.Fatal(err)
-	}
-	held, err := s.lock(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.makeDir())
+	held := must.Get(s.lock(t.Context(), 3))(t)
 	defer held.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

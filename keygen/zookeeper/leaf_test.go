@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
@@ -37,14 +38,8 @@ func leafProps(t testing.TB, name string, port int) map[string]any {
 // openAs opens a generator that shares nothing with others, like one in another process.
 func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *leaf {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{Clock: shifted{clock}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := newLeaf(p, grace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spi.NewProps(values, spi.Host{Clock: shifted{clock}}))(t)
+	l := must.Get(newLeaf(p, grace))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -58,11 +53,7 @@ func makeKeys(t testing.TB, l *leaf, n int) ([]int64, error) {
 
 func mustKeys(t testing.TB, l *leaf, n int) []int64 {
 	t.Helper()
-	keys, err := makeKeys(t, l, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
+	return must.Get(makeKeys(t, l, n))(t)
 }
 
 // wantNoID checks that a generator gets no worker ID for a reason.
@@ -75,19 +66,14 @@ func wantNoID(t testing.TB, what string, l *leaf, reason string) {
 
 func worker(t testing.TB, l *leaf, key int64) int64 {
 	t.Helper()
-	parts, err := l.DecodeKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := must.Get(l.DecodeKey(key))(t)
 	return parts.WorkerID
 }
 
 func wantApart(t testing.TB, keys []int64) {
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(keys))
-	if n := len(slices.Compact(sorted)); n != len(keys) {
-		t.Errorf("different keys\nhave: %d\nwant: %d", n, len(keys))
-	}
+	must.Equal(t, len(slices.Compact(sorted)), len(keys), "different keys")
 }
 
 // leafReads reads a node like Leaf: one JSON value with exactly three fields. It ignores the
@@ -109,9 +95,7 @@ func leafReads(t testing.TB, c *zk.Conn, path string) leafReport {
 
 func leafWrites(t testing.TB, c *zk.Conn, path string, at time.Time) {
 	t.Helper()
-	if _, err := c.Set(path, leafsData(8080, at), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Set(path, leafsData(8080, at), -1))(t)
 }
 
 func leafsData(port int, at time.Time) []byte {
@@ -156,9 +140,7 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	mustCreate(t, c, forever, "")
 	for port := 8080; port < 8084; port++ {
 		path := fmt.Sprintf("%s/10.1.2.3:%d-", forever, port)
-		if _, err := c.Create(path, leafsData(port, old), zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Create(path, leafsData(port, old), zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)
 	}
 	values := leafProps(t, name, 8082)
 	l := openAs(t, values, 0, time.Nanosecond)
@@ -167,16 +149,12 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	if err != nil || parts.WorkerID != 2 || time.Since(parts.Time).Abs() > time.Minute {
 		t.Errorf("the key\nhave: %+v, %v\nwant: worker 2, now", parts, err)
 	}
-	if want := (parts.Time.UnixMilli()-1288834974657)<<22 | 2<<12 | parts.Sequence; key != want {
-		t.Errorf("the key\nhave: %d\nwant: %d, Leaf's layout", key, want)
-	}
+	must.Equal(t, key, (parts.Time.UnixMilli()-1288834974657)<<22|2<<12|parts.Sequence, "the key in Leaf's layout")
 	path := forever + "/10.1.2.3:8082-0000000002"
 	if r := leafReads(t, c, path); r.IP != "10.1.2.3" || r.Port != "8082" || r.Timestamp <= parts.Time.UnixMilli() {
 		t.Errorf("what Leaf reads while we run\nhave: %+v\nwant: a time after the keys'", r)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	soon := time.Now().Add(time.Second).UnixMilli()
 	if r := leafReads(t, c, path); r.Timestamp <= parts.Time.UnixMilli() || r.Timestamp > soon {
 		t.Errorf("what Leaf reads when we have closed\nhave: %+v\nwant: a time right after the keys', so that it starts", r)
@@ -196,9 +174,7 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 		l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 		wantNoID(t, what, l, "a Leaf server at 10.1.2.3:8080")
 		_ = l.Close()
-		if err := c.Delete(path, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Delete(path, -1))
 	}
 }
 
@@ -225,26 +201,20 @@ func TestLeaf_restarts(t *testing.T) {
 	values := leafProps(t, name, 8080)
 	first := openAs(t, values, 0, leafGrace)
 	keys := mustKeys(t, first, 5000)
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Close())
 	second := openAs(t, values, 0, leafGrace)
 	keys = append(keys, mustKeys(t, second, 5000)...) // no Close, as after a crash
 	wantNoID(t, "right after a crash", openAs(t, values, 0, leafGrace), "pid")
 	fourth := openAs(t, values, 11*time.Second, leafGrace)
 	keys = append(keys, mustKeys(t, fourth, 5000)...)
-	if w := worker(t, fourth, keys[len(keys)-1]); w != 0 {
-		t.Errorf("worker ID after restarts\nhave: %d\nwant: 0", w)
-	}
+	must.Equal(t, worker(t, fourth, keys[len(keys)-1]), 0, "worker ID after restarts")
 	// The process that was considered dead continues in its own time or not at all.
 	for range 3 {
 		if more, err := makeKeys(t, second, 5000); err == nil {
 			keys = append(keys, more...)
 		}
 	}
-	if err := fourth.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fourth.Close())
 	fifth := openAs(t, values, -time.Hour, leafGrace)
 	if more, err := makeKeys(t, fifth, 100); err == nil {
 		keys = append(keys, more...)
@@ -261,10 +231,7 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 	var keys []int64
 	var gens []*leaf
 	for range 3 {
-		g, err := spi.NewKeyGenerator("leaf_snowflake", p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must.Get(spi.NewKeyGenerator("leaf_snowflake", p))(t)
 		gens = append(gens, g.(*leaf))
 		keys = append(keys, mustKeys(t, g.(*leaf), 3000)...)
 	}
@@ -282,10 +249,7 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 		}
 	}
 	wantApart(t, keys)
-	g, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(spi.NewKeyGenerator("LEAF_SNOWFLAKE", p))(t)
 	defer g.(*leaf).Close()
 	text := g.(spi.Describer).Describe()
 	if !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
@@ -358,9 +322,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 	} {
 		values := map[string]any{"leaf.key": "orders", "leaf.zk.list": "127.0.0.1:1", c.name: c.value}
 		_, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", props(t, values))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %q\nhave: %v\nwant: an error with %q", c.name, c.value, err, c.want)
-		}
+		must.FailWith(t, err, c.want, c.name, c.value)
 	}
 	leafs.Lock()
 	defer leafs.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -26,10 +27,7 @@ func unique(t testing.TB) string {
 
 func openStore(t testing.TB, values map[string]any, path, namespace string) *store {
 	t.Helper()
-	e, err := newEnsemble(props(t, values), "servers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(newEnsemble(props(t, values), "servers"))(t)
 	s := &store{e, path + "/" + namespace, decimal{}}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -60,11 +58,7 @@ func mustCreate(t testing.TB, c *zk.Conn, path, data string) {
 
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(spi.NewProps(values, spi.Host{}))(t)
 }
 
 func TestStore_conforms(t *testing.T) {

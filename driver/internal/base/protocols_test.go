@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -84,10 +85,7 @@ func TestProtocols(t *testing.T) {
 }
 
 func openProtocol(t *testing.T, dsn string) *sql.DB {
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -134,18 +132,13 @@ func storeAll(t *testing.T, db *sql.DB, table string, values []driver.Value) []s
 			stored[i] = fmt.Sprint("error ", refused.Number)
 		}
 	}
-	rows, err := tx.Query("SELECT id, HEX(v), v FROM " + table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(tx.Query("SELECT id, HEX(v), v FROM " + table))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var id int
 		var hex sql.NullString
 		var shown any
-		if err := rows.Scan(&id, &hex, &shown); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&id, &hex, &shown))
 		if bytes, ok := shown.([]byte); ok {
 			shown = string(bytes)
 		}
@@ -154,8 +147,6 @@ func storeAll(t *testing.T, db *sql.DB, table string, values []driver.Value) []s
 		}
 		stored[id] = fmt.Sprint(hex.String, " ", shown)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return stored
 }

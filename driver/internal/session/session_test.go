@@ -4,15 +4,20 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -76,9 +81,7 @@ func TestSession_mode(t *testing.T) {
 	}
 	pass := func(query string) {
 		t.Helper()
-		if _, err := s.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 	}
 	for _, c := range []struct {
 		query string
@@ -91,9 +94,7 @@ func TestSession_mode(t *testing.T) {
 				t.Errorf("after %s\nhave: %v, %v, %v", c.query, mode, charset, err)
 			}
 		}
-		if len(conn.asked) != c.asked {
-			t.Errorf("after %s\nhave: %d questions\nwant: %d", c.query, len(conn.asked), c.asked)
-		}
+		must.Equal(t, len(conn.asked), c.asked, "after", c.query, "questions")
 	}
 }
 
@@ -116,9 +117,7 @@ func TestSession_tableNames(t *testing.T) {
 		if _, err := s.BeforePass(t.Context(), "USE x", sqltoken.Classify("USE x"), nil, false); err != nil {
 			t.Error(err)
 		}
-		if have, err := s.Names(t.Context(), plain); have != c.want || err != nil {
-			t.Errorf("in %s\nhave: %v, %v\nwant: %v", c.database, have, err, c.want)
-		}
+		must.Equal(t, must.Get(s.Names(t.Context(), plain))(t), c.want, "in", c.database)
 		if have, err := s.Names(t.Context(), qualified); !have || err != nil {
 			t.Errorf("in %s, with a schema\nhave: %v, %v\nwant: true", c.database, have, err)
 		}
@@ -132,18 +131,13 @@ func TestSession_tableNames(t *testing.T) {
 func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
 	s, conn := newScripted(nil, new(Cache))
-	use, err := s.BeforePass(t.Context(), set, sqltoken.Classify(set), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	use := must.Get(s.BeforePass(t.Context(), set, sqltoken.Classify(set), nil, false))(t)
 	s.AfterPass(t.Context(), use, nil, nil, nil)
 	if !s.PendingTransaction() || s.Settled() {
 		t.Error("have: nothing is pending")
 	}
 	_, _ = s.QueryRow(t.Context(), "SELECT 1")
-	if want := []string{"SELECT 1", set}; !slices.Equal(conn.asked, want) {
-		t.Errorf("have: %q\nwant: %q", conn.asked, want)
-	}
+	must.EqualSlices(t, conn.asked, []string{"SELECT 1", set})
 	if s.TransactionBegan(); s.PendingTransaction() {
 		t.Error("have: still pending")
 	}
@@ -177,9 +171,7 @@ func TestSession_temporaryTables(t *testing.T) {
 		t.Error("have: another column\nwant: a shared one")
 	}
 	const query = "CREATE TEMPORARY TABLE t (id INT)"
-	if _, err := first.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 	if first.Column("app", "t", "id") == id || second.Column("app", "t", "id") != id {
 		t.Error("have: the session's own table is shared")
 	}
@@ -192,14 +184,9 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 	s, conn := newScripted(map[string]any{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}, cache)
 	other, _ := newScripted(nil, cache)
 	id := s.Column("app", "t", "id")
-	known, err := id.Learn(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must.Get(id.Learn(t.Context(), s))(t)
 	const query = "ALTER TABLE t MODIFY id BIGINT"
-	if _, err := other.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 	if id.Known() != nil || known.Text != "int" {
 		t.Errorf("have: known %v, a column of type %s", id.Known() != nil, known.Text)
 	}
@@ -208,9 +195,7 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 		t.Errorf("have: %d, %v\nwant: all fit", at, err)
 	}
 	conn.answers["SHOW FULL COLUMNS"] = []driver.Value{"id", "tinyint", nil, "NO"}
-	if _, err := id.Refresh(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(id.Refresh(t.Context(), s))(t)
 	at, known, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 128}})
 	if at != 1 || known.Text != "tinyint" || err != nil {
 		t.Errorf("have: %d, %v\nwant: 1", at, err)
@@ -264,13 +249,8 @@ func TestCache_assume(t *testing.T) {
 	cache := new(Cache)
 	cache.Kind = ServerAuto
 	s, _ := newScripted(answers, cache)
-	if _, err := s.Column("", "t", "id").Learn(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	of, err := s.Table(t.Context(), "", "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Column("", "t", "id").Learn(t.Context(), s))(t)
+	of := must.Get(s.Table(t.Context(), "", "t"))(t)
 	s.tables.putNames(of, []string{"id"})
 
 	assumed := cache.Assume()
@@ -292,12 +272,207 @@ func TestCache_assume(t *testing.T) {
 	if a.tables.clear(); s.Column("", "t", "id").Known() == nil {
 		t.Error("have: forgotten by the others")
 	}
-	other, err := s.Table(t.Context(), "", "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(s.Table(t.Context(), "", "u"))(t)
 	other.schema = "app2"
 	if s.tables.putNames(other, []string{"id"}); cache.Assume().Database() != "" {
 		t.Errorf("have: %q\nwant: none, as there are two", cache.Assume().Database())
+	}
+}
+
+// The names of columns are used for a while.
+func TestTables_namesReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c tables
+		of := Table{schema: "app", name: "t"}
+		c.putNames(of, []string{"id", "a"})
+		time.Sleep(maxNamesAge)
+		if c.names(of) == nil {
+			t.Error("have: too old\nwant: the names")
+		}
+		if time.Sleep(time.Nanosecond); c.names(of) != nil {
+			t.Error("have: the names\nwant: too old")
+		}
+		if c.putNames(of, []string{"id", "b"}); c.names(of)[1] != "b" {
+			t.Errorf("have: %q", c.names(of))
+		}
+		if c.expire(of); c.names(of) != nil {
+			t.Error("have: the names\nwant: expired")
+		}
+	})
+}
+
+// A column is one for all sessions, until there are too many tables.
+func TestTables_columns(t *testing.T) {
+	var c tables
+	id := c.column("", "t", "id")
+	for _, table := range []string{"t", "u"} {
+		for _, name := range []string{"id", "user_id"} {
+			for _, schema := range []string{"", "app"} {
+				same := table == "t" && name == "id" && schema == ""
+				have := c.column(schema, table, name)
+				if have != c.column(schema, table, name) || (have == id) != same {
+					t.Errorf("%s.%s.%s\nhave: another column", schema, table, name)
+				}
+			}
+		}
+	}
+	id.known.Store(&ColumnFacts{})
+	if c.clear(); id.Known() != nil || c.column("", "t", "id") != id {
+		t.Error("have: still known\nwant: the same column, to be asked again")
+	}
+	for i := range 2 * maxTables {
+		c.column("", fmt.Sprint("t_", i), "id")
+		if len(c.known) > maxTables {
+			t.Fatalf("%d tables", len(c.known))
+		}
+	}
+}
+
+func TestServerOf_versionsAndComments(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/servers.txt", 4) {
+		have, told := serverOf(c[2], c[3])
+		must.EqualSlices(t, []string{have, fmt.Sprint(told)}, c[:2], c[2:])
+	}
+}
+
+func TestStoredTime_formsOfMySQL(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/times.txt", 2) {
+		have := ""
+		if at, ok := storedTime(c[1]); ok {
+			have = at.Format(time.RFC3339Nano)
+		}
+		must.Equal(t, have, c[0], c[1])
+	}
+}
+
+// failingOnce is a connection whose first query fails.
+type failingOnce struct {
+	driver.Conn
+	asked []string
+}
+
+func (c *failingOnce) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
+	if c.asked = append(c.asked, query); len(c.asked) == 1 {
+		return nil, errors.New("away")
+	}
+	return noRows{}, nil
+}
+
+type noRows struct{}
+
+func (noRows) Columns() []string         { return nil }
+func (noRows) Close() error              { return nil }
+func (noRows) Next([]driver.Value) error { return io.EOF }
+
+// If setting the server's value fails, the session sets it before the next statement that reads it.
+func TestLastID_setAgainAfterAFailure(t *testing.T) {
+	conn := &failingOnce{}
+	under := base.New(conn, nil)
+	s := New(&under, new(Cache))
+	s.LastID.Set(5)
+	must.Fail(t, s.SyncLastID(t.Context()))
+	for range 2 {
+		if err := s.SyncLastID(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(conn.asked) != 2 || conn.asked[1] != "SELECT LAST_INSERT_ID(5)" {
+		t.Errorf("have: %q\nwant: the same question twice", conn.asked)
+	}
+}
+
+func TestGivenNumbers_mayBe(t *testing.T) {
+	const id = 5000
+	for _, c := range []struct {
+		bound driver.Value
+		want  bool
+	}{
+		{nil, false}, {int64(5000), true}, {int64(5001), false}, {uint64(5000), true},
+		{5000.4, true}, {4.0, false}, {true, false},
+		{"5000", true}, {" 5e3 ", true}, {"5000 apples", true}, {"apples", false}, {[]byte("5000"), true}, {"", false},
+		{time.Time{}, false}, {struct{}{}, true},
+	} {
+		g := &Given{Plain: true}
+		if have := g.mayBe(id, []driver.NamedValue{{Value: c.bound}}); have != c.want {
+			t.Errorf("%#v\nhave: %v\nwant: %v", c.bound, have, c.want)
+		}
+	}
+	if g := (&Given{Plain: true, Numbers: []float64{1, 5000}}); !g.mayBe(id, nil) || g.mayBe(7000, nil) {
+		t.Error("the text's own numbers are not seen")
+	}
+}
+
+func TestChanges_session(t *testing.T) {
+	all := changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
+	for text, want := range map[string]changes{
+		"SELECT 1":                               {},
+		"INSERT INTO t (s) VALUES ('sql_mode')":  {},
+		"INSERT INTO t (s) VALUES (1);":          {},
+		"INSERT INTO t (s) VALUES (1); SELECT 1": {Database: true, Columns: true, Variables: true},
+		"USE app":                                {Database: true},
+		"CALL p()":                               all,
+		"EXECUTE IMMEDIATE 'USE app'":            all,
+		"DO 1; EXECUTE p":                        all,
+		"DO 1; CALL p()":                         all,
+		"SET @a = 1":                             {Variables: true},
+		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
+		"SET SESSION sql_modé = ''":              {Mode: true, Charset: true, Variables: true},
+		"SET @@session.`ſql_mode` = ''":          {Mode: true, Charset: true, Variables: true},
+		"SET @a = 'é'":                           {Variables: true},
+		"SET NAMES latin1":                       {Charset: true, Variables: true},
+		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
+		"SET charset latin1":                     {Charset: true, Variables: true},
+		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true, Variables: true},
+		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true, Variables: true},
+		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true, Variables: true},
+		"ALTER TABLE t ADD a INT":                                       {Columns: true},
+		"DROP DATABASE app":                                             {Database: true, Columns: true},
+		"create schema app":                                             {Database: true, Columns: true},
+		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
+		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
+	} {
+		if have := changesOf(text, sqltoken.Classify(text), 0, sqltoken.UTF8); have != want {
+			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
+		}
+	}
+}
+
+func TestSetsLastInsertID_statements(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/lastid.txt", 2) {
+		must.Equal(t, fmt.Sprint(SetsLastInsertID(c[1], sqltoken.Classify(c[1]))), c[0], c[1])
+	}
+}
+
+// FOUND_ROWS() and ROW_COUNT() are calls without arguments.
+func TestReadsCounts_statements(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT 1": false, "SELECT FOUND_ROWS()": true, "SELECT row_count ( )": true, "SELECT ROW_COUNT": false,
+		"SELECT FOUND_ROWS(1)": false, "SELECT 'FOUND_ROWS()'": false, "SELECT `ROW_COUNT`()": true, "SELECT `a`()": false, "": false,
+		"SELECT FOUND_ROWS, ROW_COUNT()": true, "SELECT ROW_COUNT(1), FOUND_ROWS()": true, "SELECT 'ROW_COUNT": false,
+		"SELECT a FROM row_count": false, "SELECT \"FOUND_ROWS()\"": false,
+	} {
+		must.Equal(t, ReadsCounts(text, 0), want, text)
+	}
+}
+
+// What is set for the next transaction stays in force until a statement that reads a table,
+// or begins one.
+func TestNextTransaction_statements(t *testing.T) {
+	expand := strings.NewReplacer("<level>", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "<only>", "SET TRANSACTION READ ONLY")
+	split := func(list string) []string { return strings.FieldsFunc(list, func(r rune) bool { return r == '|' }) }
+	for _, c := range cases.Read(t, "testdata/transactions.txt", 3) {
+		before, text, want := split(expand.Replace(c[0])), expand.Replace(c[1]), expand.Replace(c[2])
+		unchanged := slices.Clone(before)
+		have := strings.Join(nextTransaction(before, text, 0, sqltoken.UTF8), "|")
+		if have != want || !slices.Equal(before, unchanged) {
+			t.Errorf("%s after %q\nhave: %q\nwant: %q", text, before, have, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"SET TRANSACTION READ ONLY": true, "SET @@tx_isolation = 1": true, "SET @@`tx_isolation` = 1": true, "SET a = 1": false,
+		"SELECT 1; SET TRANSACTION READ ONLY": true, "SELECT 'TRANSACTION'": false, "START TRANSACTION": false, "CALL transaction()": false,
+		"SELECT 1; SELECT 2": false,
+	} {
+		must.Equal(t, mayChangeTransaction(text, sqltoken.Classify(text)), want, text)
 	}
 }

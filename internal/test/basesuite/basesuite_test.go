@@ -16,6 +16,7 @@ import (
 
 	// The dependencies of the suite. They make go test run it again when they change.
 	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -79,14 +80,9 @@ func TestBaseSuite(t *testing.T) {
 // createDatabase creates the suite's default database.
 func createDatabase(t *testing.T, dsn string) {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
-	if _, err := db.Exec("CREATE DATABASE gotest"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("CREATE DATABASE gotest"))(t)
 }
 
 // buildSuite copies the underlying driver's package to a new module in dir, and builds its tests
@@ -98,10 +94,7 @@ func buildSuite(t *testing.T, dir string) (binary string) {
 		return binary
 	}
 	copyFiles(t, dir, goList(t, base), "*.go")
-	hook, err := os.ReadFile(filepath.Join("testdata", "hook.go.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hook := must.Get(os.ReadFile(filepath.Join("testdata", "hook.go.txt")))(t)
 	write(t, filepath.Join(dir, "shardkey_hook_test.go"), hook)
 	writeModule(t, dir)
 
@@ -119,10 +112,7 @@ func writeModule(t *testing.T, dir string) {
 	t.Helper()
 	const module = "github.com/shardkey/shardkey"
 	root := goList(t, module)
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "go.mod")))(t)
 	mod := strings.Replace(string(text), "module "+module, "module "+copied, 1) +
 		"\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
 	write(t, filepath.Join(dir, "go.mod"), []byte(mod))
@@ -136,19 +126,14 @@ func copyFiles(t *testing.T, dir, from, pattern string) {
 		t.Fatalf("no %s in %s: %v", pattern, from, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		write(t, filepath.Join(dir, filepath.Base(file)), text)
 	}
 }
 
 func write(t *testing.T, file string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, text, 0o600))
 }
 
 // goList returns the directory of a module.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // The number of tests in Go 1.26's suite. Update it with a new version. A separate check makes
@@ -65,10 +67,7 @@ func TestStandardSuite(t *testing.T) {
 
 // TestPage_numbers compares the page about the servers with the numbers of tests that must pass.
 func TestPage_numbers(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/understand/tests.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/understand/tests.md"))(t)
 	base := wantPassed - len(leftOut)
 	for _, want := range []string{
 		fmt.Sprintf("\n%d of %d of database/sql's own tests ", wantStandard, wantStandard),
@@ -86,26 +85,18 @@ func buildStandard(t *testing.T) (binary string) {
 	copyFiles(t, dir, filepath.Join(strings.TrimSpace(run(t, ".", "env", "GOROOT")), "src/database/sql"), "*.go")
 	examples, _ := filepath.Glob(filepath.Join(dir, "example*"))
 	for _, file := range examples {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
 	}
 	for _, edit := range stdEdits {
 		file := filepath.Join(dir, edit.file)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		edited := edit.pattern.ReplaceAll(text, []byte(edit.with))
 		if string(edited) == string(text) {
 			t.Fatalf("%s of %s has no %s", edit.file, runtime.Version(), edit.pattern)
 		}
 		write(t, file, edited)
 	}
-	hook, err := os.ReadFile(filepath.Join("testdata", "stdhook.go.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hook := must.Get(os.ReadFile(filepath.Join("testdata", "stdhook.go.txt")))(t)
 	write(t, filepath.Join(dir, "shardkey_hook_test.go"), hook)
 	writeModule(t, dir)
 

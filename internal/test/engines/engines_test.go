@@ -1,12 +1,20 @@
 package engines_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // sequences is an unsharded keyspace with a sequence.
@@ -34,9 +42,7 @@ func TestVitess_shardsRows(t *testing.T) {
 				}
 				all += n
 			}
-			if all != 8 {
-				t.Errorf("rows\nhave: %d\nwant: 8", all)
-			}
+			must.Equal(t, all, 8, "rows")
 		})
 	}
 }
@@ -46,24 +52,18 @@ func TestReplication_promotes(t *testing.T) {
 		t.Run(fmt.Sprintf("semiSync=%v", semiSync), func(t *testing.T) {
 			r := engines.StartReplication(t, semiSync)
 			mustRun(t, r.Source.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1), (2), (3)")
-			if err := engines.Run(r.Replica.DSN(), "CREATE DATABASE other"); err == nil {
-				t.Error("the replica is written to")
-			}
+			must.Fail(t, engines.Run(r.Replica.DSN(), "CREATE DATABASE other"), "the replica is written to")
 			// A commit on a semi-synchronous source is already on the replica. Otherwise wait for
 			// it.
 			if !semiSync {
 				awaitRows(t, r.Replica, "SELECT COUNT(*) FROM app.t", 3)
 			}
 			r.Source.Kill()
-			if err := r.Promote(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Promote())
 			r.Replica.Kill()
 			r.Replica.Start()
 			mustRun(t, r.Replica.DSN(), "INSERT INTO app.t VALUES (4)")
-			if n := count(t, r.Replica.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
-				t.Errorf("rows at the new source\nhave: %d\nwant: 4", n)
-			}
+			must.Equal(t, count(t, r.Replica.DSN(), "SELECT COUNT(*) FROM app.t"), 4, "rows at the new source")
 		})
 	}
 }
@@ -73,9 +73,7 @@ func TestSpider_sharesRowsOut(t *testing.T) {
 	for name, by := range map[string][]string{
 		"hashed": {"HASH (id)"}, "keyed": {"KEY (id)"}, "ranged": {"RANGE (id)", "(10)", "(20)", "MAXVALUE"},
 	} {
-		if err := s.CreateTable(name, "id BIGINT NOT NULL PRIMARY KEY", by[0], by[1:]...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.CreateTable(name, "id BIGINT NOT NULL PRIMARY KEY", by[0], by[1:]...))
 		for i, head := range s.Heads {
 			mustRun(t, head.DSN()+"app", fmt.Sprintf("INSERT INTO %s VALUES (%d), (%d), (%d)", name, 3+i, 13+i, 23+i))
 		}
@@ -87,9 +85,7 @@ func TestSpider_sharesRowsOut(t *testing.T) {
 			}
 			all += n
 		}
-		if all != 6 {
-			t.Errorf("%s: rows\nhave: %d\nwant: 6", name, all)
-		}
+		must.Equal(t, all, 6, name, "rows")
 	}
 }
 
@@ -97,27 +93,17 @@ func TestGalera_nodesComeBack(t *testing.T) {
 	g := engines.StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1)")
 	g.Nodes[2].Kill()
-	if err := g.AwaitWithout(g.Nodes[2]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.AwaitWithout(g.Nodes[2]))
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (2)")
 	g.Nodes[2].Start()
 	g.Nodes[0].Stop()
 	mustRun(t, g.Nodes[2].DSN(), "INSERT INTO app.t VALUES (3)")
 	g.Nodes[0].Start()
-	if err := g.Isolate(g.Nodes[1], true); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.AwaitWithout(g.Nodes[1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := engines.Run(g.Nodes[1].DSN(), "INSERT INTO app.t VALUES (9)"); err == nil {
-		t.Error("a node that is cut off is written to")
-	}
+	must.Do(t, g.Isolate(g.Nodes[1], true))
+	must.Do(t, g.AwaitWithout(g.Nodes[1]))
+	must.Fail(t, engines.Run(g.Nodes[1].DSN(), "INSERT INTO app.t VALUES (9)"), "a node that is cut off is written to")
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (4)")
-	if err := errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()))
 	for i, node := range g.Nodes {
 		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
 			t.Errorf("node %d\nhave: %d rows\nwant: 4", i, n)
@@ -128,26 +114,99 @@ func TestGalera_nodesComeBack(t *testing.T) {
 func TestHAProxy_cutsAndMoves(t *testing.T) {
 	a, b := testserver.StartMariaDB(t, "--server-id=1"), testserver.StartMariaDB(t, "--server-id=2")
 	h := engines.StartHAProxy(t, a, b)
-	if err := h.Enable(b, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Enable(b, false))
 	db := open(t, "mysql", h.DSN())
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(db.Conn(t.Context()))(t)
 	defer conn.Close()
-	if err := conn.PingContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Cut(); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.PingContext(t.Context()); err == nil {
-		t.Error("a connection that was cut answers")
-	}
-	if err := errors.Join(h.Enable(a, false), h.Enable(b, true)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.PingContext(t.Context()))
+	must.Do(t, h.Cut())
+	must.Fail(t, conn.PingContext(t.Context()), "a connection that was cut answers")
+	must.Do(t, errors.Join(h.Enable(a, false), h.Enable(b, true)))
 	awaitRows(t, h.Server, "SELECT @@server_id", 2)
+}
+
+func open(t *testing.T, driverName, dsn string) *sql.DB {
+	t.Helper()
+	db := must.Get(sql.Open(driverName, dsn))(t)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// mustRun runs statements on a database.
+func mustRun(t *testing.T, dsn string, statements ...string) {
+	t.Helper()
+	must.Do(t, engines.Run(dsn, statements...))
+}
+
+func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
+	t.Helper()
+	return must.Get(db.Exec(query, args...))(t, query)
+}
+
+// count returns the number that a query returns.
+func count(t *testing.T, dsn, query string) (n int) {
+	t.Helper()
+	must.Do(t, open(t, "mysql", dsn).QueryRow(query).Scan(&n), query)
+	return n
+}
+
+// awaitRows waits until a query of a number returns want.
+func awaitRows(t *testing.T, s *testserver.Server, query string, want int) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(time.Minute)
+	db := open(t, "mysql", s.DSN())
+	for {
+		var have int
+		err := db.QueryRow(query).Scan(&have)
+		if err == nil && have == want {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s\nhave: %d, %v\nwant: %d", query, have, err, want)
+		}
+	}
+}
+
+// column returns the values of a query's column, separated by spaces.
+func column(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	rows := must.Get(db.Query(query))(t, query)
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s sql.NullString
+		must.Do(t, rows.Scan(&s))
+		all = append(all, s.String)
+	}
+	if err := rows.Err(); err != nil {
+		t.Error(err)
+	}
+	return strings.Join(all, " ")
+}
+
+// openRuled opens a database whose table ruled gets keys of SNOWFLAKE.
+func openRuled(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
+	base := must.Get(mysql.NewConnector(cfg))(t)
+	connector := must.Get(driver.NewConnector(base, mustParse(t, t.Name(), `
+rules:
+- !SHARDING
+  tables:
+    ruled: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
+`)))(t)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustParse(t *testing.T, name, text string) *rule.Rule {
+	t.Helper()
+	return must.Get(rule.Parse(name+".yaml", []byte(text)))(t)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -54,10 +55,7 @@ var toolDir string
 // runTool runs the command shardkey and returns its exit status and output.
 func runTool(t *testing.T, args ...string) (code int, output string) {
 	t.Helper()
-	path, err := buildTool()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(buildTool())(t)
 	var out bytes.Buffer
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -76,9 +74,7 @@ func TestMain(m *testing.M) {
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -154,9 +150,7 @@ func statements(script string) (all []string) {
 // On a back end they work as on one server.
 func TestTool_spider(t *testing.T) {
 	s := engines.StartSpider(t, 1, 2)
-	if err := s.CreateTable("t_order", "order_id INT NOT NULL PRIMARY KEY, user_id BIGINT", "HASH (order_id)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.CreateTable("t_order", "order_id INT NOT NULL PRIMARY KEY, user_id BIGINT", "HASH (order_id)"))
 	file := writeFile(t, `rules:
 - !SHARDING
   tables:

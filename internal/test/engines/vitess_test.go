@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -34,14 +35,10 @@ func TestVitess_withAVersionOfItsOwn(t *testing.T) {
 			// LAST_INSERT_ID(expr) there.
 			mustExec(t, db, "CREATE TABLE byid (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 			mustExec(t, db, "INSERT INTO byid (id, a) VALUES (1 + 2000 + 3, 1), (? + 5, 2), (CAST('44' AS SIGNED), 3)", 10)
-			if have := column(t, db, "SELECT id FROM byid ORDER BY a"); have != "2004 15 44" {
-				t.Errorf("keys by expressions\nhave: %s", have)
-			}
+			must.Equal(t, column(t, db, "SELECT id FROM byid ORDER BY a"), "2004 15 44", "keys by expressions")
 		}
 		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
-		if text := driver.ConnectorOf(db).Describe(); !strings.Contains(text, "server: vitess") {
-			t.Errorf("%q\nhave: %s", version, text)
-		}
+		must.Contain(t, driver.ConnectorOf(db).Describe(), "server: vitess", version)
 	}
 }
 
@@ -55,9 +52,7 @@ func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
 		_, err := ours.Exec("INSERT INTO ruled (id, a) VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (8, 8) ON DUPLICATE KEY UPDATE id = id")
 		return err
 	}
-	if err := insert(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, insert())
 	v.SQL.Kill()
 	failed := insert()
 	v.SQL.Start()
@@ -88,10 +83,7 @@ func TestVitess_insertSelect(t *testing.T) {
 			}
 			mustExec(t, db, "DELETE FROM ruled")
 			mustExec(t, db, "INSERT INTO ruled (a, s, l, d) SELECT a, s, l, d FROM src")
-			tx, err := db.Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Get(db.Begin())(t)
 			if _, err := tx.Exec("INSERT INTO ruled (a, s, l, d) SELECT a + ? AS a, s, l, d FROM src", 2); err != nil {
 				t.Error(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
@@ -270,9 +271,7 @@ func TestGalera_compareAndSet(t *testing.T) {
 	r.stop()
 	last := r.list(0, "?wsrep_sync_wait=15")
 	for i := range g.Nodes {
-		if entries := r.list(i, "?wsrep_sync_wait=15"); !slices.Equal(entries, last) {
-			t.Errorf("node %d\nhave: %+v\nwant: %+v, as the first node", i, entries, last)
-		}
+		must.EqualSlices(t, r.list(i, "?wsrep_sync_wait=15"), last, "node", i)
 	}
 	r.check(last)
 }
@@ -288,8 +287,6 @@ func TestGroup_compareAndSet(t *testing.T) {
 	r.await(swapsInTurn)
 	r.stop()
 	last := r.list(0, "?group_replication_consistency=%27BEFORE%27")
-	if entries := r.list(1, "?group_replication_consistency=%27BEFORE%27"); !slices.Equal(entries, last) {
-		t.Errorf("the other member\nhave: %+v\nwant: %+v, as the first one", entries, last)
-	}
+	must.EqualSlices(t, r.list(1, "?group_replication_consistency=%27BEFORE%27"), last, "the other member")
 	r.check(last)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func open(t *testing.T, s *fakedb.Server) *sql.DB {
@@ -28,15 +29,12 @@ func TestServer_kinds(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			s := &fakedb.Server{Kind: kind, Columns: [][2]string{{"id", "bigint"}}}
 			db := open(t, s)
-			res, err := db.Exec("INSERT INTO t VALUES (?)", 7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(db.Exec("INSERT INTO t VALUES (?)", 7))(t)
 			if n, _ := res.RowsAffected(); n != 1 || fmt.Sprint(s.Sent) != "[INSERT INTO t VALUES (?) [7]]" {
 				t.Errorf("have: %d rows, sent %v", n, s.Sent)
 			}
 			var field, typ, collation, null string
-			err = db.QueryRow("SHOW FULL COLUMNS FROM t WHERE Field = 'ID'").Scan(&field, &typ, &collation, &null)
+			err := db.QueryRow("SHOW FULL COLUMNS FROM t WHERE Field = 'ID'").Scan(&field, &typ, &collation, &null)
 			if err != nil || typ != "bigint" {
 				t.Errorf("have: %s, %v\nwant: bigint", typ, err)
 			}
@@ -59,13 +57,9 @@ func TestServer_faults(t *testing.T) {
 	}}
 	db := open(t, s)
 	for i, want := range []error{nil, refused, refused, lost, nil, nil} {
-		if _, err := db.Exec("INSERT INTO t VALUES (?)", i); !errors.Is(err, want) {
-			t.Errorf("%d\nhave: %v\nwant: %v", i, err, want)
-		}
+		must.Is(t, must.Err(db.Exec("INSERT INTO t VALUES (?)", i)), want, i)
 	}
-	if have, want := fmt.Sprint(s.Sent[0].Args, s.Sent[1].Args, s.Sent[2].Args, s.Sent[3].Args), "[0] [3] [4] [5]"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	must.Equal(t, fmt.Sprint(s.Sent[0].Args, s.Sent[1].Args, s.Sent[2].Args, s.Sent[3].Args), "[0] [3] [4] [5]")
 	for range 3 {
 		if _, err := db.Exec("DELETE FROM t"); err != refused {
 			t.Errorf("have: %v\nwant: %v", err, refused)
@@ -85,17 +79,12 @@ func TestServer_faults(t *testing.T) {
 func TestServer_statements(t *testing.T) {
 	s := &fakedb.Server{Kind: fakedb.Skipping, Statements: 1}
 	db := open(t, s)
-	st, err := db.Prepare("SELECT ?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(db.Prepare("SELECT ?"))(t)
 	var full *mysql.MySQLError
 	if _, err := db.Exec("DO ?", 1); !errors.As(err, &full) || full.Number != 1461 {
 		t.Errorf("have: %v\nwant: error 1461", err)
 	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, st.Close())
 	if _, err := db.Exec("DO ?", 1); err != nil || s.Prepared != 2 {
 		t.Errorf("have: %v, %d prepared", err, s.Prepared)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -52,22 +53,10 @@ func withMigrate(t *testing.T, db *sql.DB, steps []string) error {
 	for i, step := range steps {
 		files[fmt.Sprintf("%d_step.up.sql", i+1)] = &fstest.MapFile{Data: []byte(step)}
 	}
-	source, err := iofs.New(files, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	to, err := migratemysql.WithConnection(context.Background(), c, &migratemysql.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := migrate.NewWithInstance("iofs", source, "mysql", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(iofs.New(files, "."))(t)
+	c := must.Get(db.Conn(context.Background()))(t)
+	to := must.Get(migratemysql.WithConnection(context.Background(), c, &migratemysql.Config{}))(t)
+	m := must.Get(migrate.NewWithInstance("iofs", source, "mysql", to))(t)
 	return errors.Join(m.Up(), c.Close())
 }
 
@@ -76,11 +65,8 @@ func withGoose(t *testing.T, db *sql.DB, steps []string) error {
 	for i, step := range steps {
 		files[fmt.Sprintf("%05d_step.sql", i+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + step + "\n")}
 	}
-	p, err := goose.NewProvider(goose.DialectMySQL, db, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Up(context.Background())
+	p := must.Get(goose.NewProvider(goose.DialectMySQL, db, files))(t)
+	_, err := p.Up(context.Background())
 	return err
 }
 
@@ -91,15 +77,9 @@ func TestMigrations_sameAsPlain(t *testing.T) {
 	for name, run := range map[string]tool{"golang-migrate": withMigrate, "goose": withGoose} {
 		t.Run(name, func(t *testing.T) {
 			ours, plain := open(t, "shardkey"), open(t, "mysql")
-			if err := run(t, ours, fill(steps, "")); err != nil {
-				t.Fatal(err)
-			}
-			if err := run(t, plain, fill(steps, " AUTO_INCREMENT")); err != nil {
-				t.Fatal(err)
-			}
-			if have, want := rows(t, ours), rows(t, plain); have != want {
-				t.Errorf("have: %s\nwant: %s", have, want)
-			}
+			must.Do(t, run(t, ours, fill(steps, "")))
+			must.Do(t, run(t, plain, fill(steps, " AUTO_INCREMENT")))
+			must.Equal(t, rows(t, ours), rows(t, plain))
 		})
 	}
 }
@@ -112,16 +92,12 @@ func TestMigrations_mixed(t *testing.T) {
 	}
 	all := append(fill(steps, ""), mixed)
 	ours, plain := open(t, "shardkey"), open(t, "shardkey")
-	if err := withMigrate(t, plain, fill(steps, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, withMigrate(t, plain, fill(steps, "")))
 	// golang-migrate's error has no Unwrap.
 	if err := withMigrate(t, ours, all); err == nil || !strings.Contains(err.Error(), driver.ErrUnsupportedStatement.Error()) {
 		t.Errorf("have: %v\nwant: a refused string", err)
 	}
-	if have, want := rows(t, ours), rows(t, plain); have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	must.Equal(t, rows(t, ours), rows(t, plain))
 	one := open(t, "shardkey")
 	if err := withGoose(t, one, all); err != nil {
 		t.Error(err)
@@ -144,15 +120,10 @@ func open(t *testing.T, name string) *sql.DB {
 	dsn := testserver.Database(t) + "?multiStatements=true"
 	if name == "shardkey" {
 		file := filepath.Join(t.TempDir(), "rule.yaml")
-		if err := os.WriteFile(file, []byte(ruleYAML), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(ruleYAML), 0o600))
 		dsn += "&shardkeyRule=" + file
 	}
-	db, err := sql.Open(name, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open(name, dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -163,9 +134,7 @@ func rows(t *testing.T, db *sql.DB) string {
 	var items string
 	var keyless, n int
 	row := db.QueryRow("SELECT GROUP_CONCAT(name, ' ', m, ' ', z ORDER BY id), SUM(id = 0), (SELECT n FROM acct) FROM item")
-	if err := row.Scan(&items, &keyless, &n); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, row.Scan(&items, &keyless, &n))
 	if keyless > 0 {
 		t.Errorf("%d rows without a key", keyless)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/internal/test/readme"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
@@ -80,10 +81,7 @@ func TestRehearsal(t *testing.T) {
 	})
 	t.Run("behind runs", func(t *testing.T) {
 		program := readme.New(t, page, testserver.Database(t))
-		rule, err := os.ReadFile(filepath.Join(program.Dir, "rule.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := must.Get(os.ReadFile(filepath.Join(program.Dir, "rule.yaml")))(t)
 		lease := fmt.Sprintf("{type: REDIS, props: {addr: %q, namespace: %q}}", testserver.Redis(t), rand.Text())
 		if !bytes.Contains(rule, []byte("{type: SQL}")) {
 			t.Fatalf("have: %s\nwant: a worker-ID assigner {type: SQL}", rule)
@@ -105,9 +103,9 @@ func copyTree(t *testing.T) (dir string) {
 		if os.IsNotExist(err) {
 			continue // deleted, and not committed yet
 		}
-		must(t, err)
-		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+		must.Do(t, err)
+		must.Do(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
 	do(t, dir, nil, "git", "init", "--quiet", "--initial-branch=main")
 	do(t, dir, nil, "git", "config", "user.name", "Rehearsal")
@@ -121,9 +119,9 @@ func copyTree(t *testing.T) (dir string) {
 // runRelease runs .ci/release in a tree that counts as tested.
 func runRelease(t *testing.T, tree, version string) (out string, err error) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Join(tree, "bin"), 0o755))
+	must.Do(t, os.MkdirAll(filepath.Join(tree, "bin"), 0o755))
 	passed := do(t, tree, nil, "git", "rev-parse", "HEAD^{tree}")
-	must(t, os.WriteFile(filepath.Join(tree, "bin", "passed"), []byte(passed+"\n"), 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(tree, "bin", "passed"), []byte(passed+"\n"), 0o644))
 	return output(tree, nil, "bash", ".ci/release", version)
 }
 
@@ -133,14 +131,14 @@ func releaseCopy(t *testing.T, tree string, p *proxy, version string) (paths []s
 	t.Helper()
 	name := filepath.Join(tree, "CHANGELOG.md")
 	changes, err := os.ReadFile(name)
-	must(t, err)
+	must.Do(t, err)
 	if !bytes.Contains(changes, []byte("\n## Unreleased\n")) {
 		changes = bytes.Replace(changes, []byte("\n## "), []byte("\n## Unreleased\n\n- A change.\n\n## "), 1)
-		must(t, os.WriteFile(name, changes, 0o644))
+		must.Do(t, os.WriteFile(name, changes, 0o644))
 		do(t, tree, nil, "git", "commit", "--quiet", "--all", "--message", "CHANGELOG: a change")
 	}
 	out, err := runRelease(t, tree, version)
-	must(t, err)
+	must.Do(t, err)
 	if changed := do(t, tree, nil, "git", "status", "--porcelain"); changed != "" {
 		t.Fatalf("the commit has not all changes:\n%s", changed)
 	}
@@ -148,7 +146,7 @@ func releaseCopy(t *testing.T, tree string, p *proxy, version string) (paths []s
 		if tag, ok := strings.CutPrefix(line, "git tag "); ok {
 			do(t, tree, nil, "sh", "-c", line)
 			dir := strings.Trim(strings.TrimSuffix(strings.Fields(tag)[0], version), "/")
-			must(t, p.pack(tree, dir, version))
+			must.Do(t, p.pack(tree, dir, version))
 			paths = append(paths, strings.TrimSuffix(rootModule+"/"+dir, "/"))
 		}
 	}
@@ -165,7 +163,7 @@ func checkRelease(t *testing.T, tree string) {
 	do(t, tree, []string{"GOWORK=" + filepath.Join(tree, "go.work")}, "go", "test", "./internal/test/repository", "-run", "^Test(Modules|Changelog|Docs)")
 	for _, name := range []string{"README.md", "README.zh.md"} {
 		page, err := os.ReadFile(filepath.Join(tree, name))
-		must(t, err)
+		must.Do(t, err)
 		if bytes.Contains(page, []byte("until a release")) || bytes.Contains(page, []byte("\n\n\n")) {
 			t.Errorf("%s: have: the note about no release, or its blank lines", name)
 		}
@@ -245,7 +243,7 @@ func (p *proxy) user(t *testing.T, dir string, gets ...string) {
 				source += fmt.Sprintf("import _ %q\n", path)
 			}
 		}
-		must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source+"\nfunc main() {}\n"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source+"\nfunc main() {}\n"), 0o600))
 	}
 	p.run(t, dir, nil, "mod", "init", "example.com/user")
 	for _, get := range gets {
@@ -266,10 +264,7 @@ func runProgram(t *testing.T, dir, name string, args ...string) string {
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, stderr.Bytes())
-	}
+	out := must.Get(cmd.Output())(t, name, stderr.String())
 	return string(out)
 }
 
@@ -278,16 +273,9 @@ func do(t *testing.T, dir string, env []string, name string, args ...string) str
 	t.Helper()
 	start := time.Now()
 	out, err := output(dir, env, name, args...)
-	must(t, err)
+	must.Do(t, err)
 	t.Logf("%s %s: %s", name, strings.Join(args, " "), time.Since(start).Round(10*time.Millisecond))
 	return out
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestRelease_refuses releases trees that can't become a version. They stay as they are.
@@ -296,9 +284,7 @@ func TestRelease_refuses(t *testing.T) {
 	head := do(t, tree, nil, "git", "rev-parse", "HEAD")
 	refuses := func(version, want string) {
 		t.Helper()
-		if _, err := runRelease(t, tree, version); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q\nhave: %v\nwant: an error with %q", version, err, want)
-		}
+		must.FailWith(t, must.Err(runRelease(t, tree, version)), want, version)
 	}
 	for _, version := range []string{"", "0.1.0", "v0.1", "v2.0.0", "v0.1.0-rc.1"} {
 		refuses(version, "expected a version such as")
@@ -310,14 +296,14 @@ func TestRelease_refuses(t *testing.T) {
 		do(t, tree, nil, "git", "tag", "--delete", tag)
 	}
 	changes := filepath.Join(tree, "CHANGELOG.md")
-	must(t, os.WriteFile(changes, []byte("# Changes\n\n## 0.0.1 (2020-01-01)\n"), 0o644))
+	must.Do(t, os.WriteFile(changes, []byte("# Changes\n\n## 0.0.1 (2020-01-01)\n"), 0o644))
 	refuses("v1.999.0", "clean tree")
 	do(t, tree, nil, "git", "commit", "--quiet", "--all", "--amend", "--no-edit")
 	refuses("v1.999.0", "Unreleased")
 	do(t, tree, nil, "git", "reset", "--hard", "--quiet", head)
 	hook := filepath.Join(tree, ".git", "hooks", "pre-commit")
-	must(t, os.MkdirAll(filepath.Dir(hook), 0o755))
-	must(t, os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	must.Do(t, os.MkdirAll(filepath.Dir(hook), 0o755))
+	must.Do(t, os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	refuses("v1.999.0", "")
 	changed := do(t, tree, nil, "git", "status", "--porcelain")
 	if have := do(t, tree, nil, "git", "rev-parse", "HEAD"); changed != "" || have != head {
@@ -334,7 +320,7 @@ func output(dir string, env []string, name string, args ...string) (string, erro
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out, stderr.Bytes())
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out, stderr.String())
 	}
 	return strings.TrimSuffix(string(out), "\n"), nil
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the recorded files instead of comparing with them")
@@ -42,14 +44,9 @@ func TestAPI_isAsRecorded(t *testing.T) {
 func compare(t *testing.T, name, text string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 	}
-	recorded, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := must.Get(os.ReadFile(name))(t)
 	have, want := strings.Split(text, "\n"), strings.Split(string(recorded), "\n")
 	for i := range max(len(have), len(want)) {
 		h, w := lineOf(have, i), lineOf(want, i)

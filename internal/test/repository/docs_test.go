@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // pages returns the documents of the repository by path.
@@ -33,11 +35,8 @@ func pages(t *testing.T) map[string]string {
 func files(t *testing.T, match func(name string) bool) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	root := must.Get(os.Getwd())(t)
+	must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
@@ -49,10 +48,7 @@ func files(t *testing.T, match func(name string) bool) map[string]string {
 			return err
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -142,14 +138,8 @@ func TestDocs_areInTheIndex(t *testing.T) {
 			t.Errorf("docs/README.md does not lead to %s", path)
 		}
 	}
-	mains, err := filepath.Glob("examples/*/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob("examples/*/*/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mains := must.Get(filepath.Glob("examples/*/main.go"))(t)
+	more := must.Get(filepath.Glob("examples/*/*/main.go"))(t)
 	for _, main := range append(mains, more...) {
 		dir := strings.TrimPrefix(filepath.Dir(main), "examples/")
 		if !strings.Contains(all["examples/README.md"], "go run -C examples ./"+dir+"`") {
@@ -211,10 +201,7 @@ func TestDocs_chinese(t *testing.T) {
 // TestDocs_commandsExist checks that the programs, modules and make targets in the pages exist.
 // The tests of cmd/shardkey check the commands of shardkey.
 func TestDocs_commandsExist(t *testing.T) {
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Get(os.ReadFile("Makefile"))(t)
 	var (
 		program = regexp.MustCompile(`go run -C (\w+) \./([\w/]+)`)
 		module  = regexp.MustCompile(`go (?:get|install) github\.com/shardkey/shardkey/?([\w/]*)`)
@@ -238,9 +225,7 @@ func TestDocs_commandsExist(t *testing.T) {
 		}
 		for _, m := range target.FindAllStringSubmatch(text, -1) {
 			seen++
-			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
-				t.Errorf("%s: make has no target %s", path, m[1])
-			}
+			must.Contain(t, string(makefile), "\n"+m[1]+":", path, "make has no target", m[1])
 		}
 	}
 	if seen < 30 {
@@ -328,14 +313,8 @@ func (s *source) errors() (names []string) {
 // TestSupport_queries checks that docs/reference/support.md, for users of proxies, lists the
 // queries that the driver adds.
 func TestSupport_queries(t *testing.T) {
-	page, err := os.ReadFile("docs/reference/support.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("driver/internal/*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("docs/reference/support.md"))(t)
+	files := must.Get(filepath.Glob("driver/internal/*/*.go"))(t)
 	query := regexp.MustCompile(`^(SELECT @@\w+|SELECT \w+\(\)|SELECT LAST_INSERT_ID\(|SELECT \* FROM|SHOW VITESS_SHARDS|SHOW (FULL )?COLUMNS|SHOW TRIGGERS|` +
 		`SET [a-z_]+|SAVEPOINT|ROLLBACK TO|ROLLBACK|COMMIT)`)
 	found := map[string]bool{}
@@ -343,10 +322,7 @@ func TestSupport_queries(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, 0))(t)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				if q := query.FindString(strings.Trim(lit.Value, "\"`")); q != "" {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // modules are the directories of the modules that programs may require, and of modules whose
@@ -172,20 +174,13 @@ func listImports(t *testing.T) []goPackage {
 // runGo runs the go command in a directory, with go.work unless env has GOWORK=off.
 func runGo(t *testing.T, dir string, env []string, args ...string) []byte {
 	t.Helper()
-	workspace, err := filepath.Abs("go.work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	workspace := must.Get(filepath.Abs("go.work"))(t)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "GOWORK="+workspace), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("in %s: go %s: %v\n%s", dir, strings.Join(args, " "), err, stderr.Bytes())
-	}
-	return out
+	return must.Get(cmd.Output())(t, "in", dir, "go", strings.Join(args, " "), stderr.String())
 }
 
 // touchSources reads every source file. The go command doesn't see the files that child processes

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // storeClients are the libraries that only the modules of their stores require.
@@ -75,19 +77,14 @@ func TestModules_userOfDriver(t *testing.T) {
 		"gopkg.in/natefinch/lumberjack.v2",
 	}
 	have := listModules(t, newUserModule(t, "driver"))
-	if !slices.Equal(have, want) {
-		t.Errorf("go list -m all, %d modules\nhave: %q\nwant: %q", len(have), have, want)
-	}
+	must.EqualSlices(t, have, want, "go list -m all", len(have), "modules")
 }
 
 // newUserModule creates a module that imports a package and finds our modules in this tree,
 // and returns its directory.
 func newUserModule(t *testing.T, pkg string) string {
 	t.Helper()
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.Getwd())(t)
 	goMod, sums := "module example.com/user\n\ngo 1.26.0\n\n", "" // sums avoids queries for checksums
 	for _, dir := range released(t) {
 		path := strings.TrimSuffix(module+"/"+dir, "/.")
@@ -95,10 +92,7 @@ func newUserModule(t *testing.T, pkg string) string {
 		if within(strings.TrimSuffix(module+"/"+pkg, "/."), path) {
 			goMod += fmt.Sprintf("require %s v0.0.0\n", path)
 		}
-		text, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, "go.sum")))(t)
 		sums += string(text)
 	}
 	dir := t.TempDir()
@@ -107,9 +101,7 @@ func newUserModule(t *testing.T, pkg string) string {
 		"go.sum":  sums,
 		"main.go": fmt.Sprintf("package main\n\nimport (\n\t\"database/sql\"\n\n\t_ %q\n)\n\nfunc main() { _, _ = sql.Open(\"\", \"\") }\n", strings.TrimSuffix(module+"/"+pkg, "/.")),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -201,10 +193,7 @@ func TestModules_importPublic(t *testing.T) {
 // TestChangelog: sections are "Unreleased", if there is one, then versions with dates, the
 // last one first. Without "Unreleased" the first is the version that the modules require.
 func TestChangelog(t *testing.T) {
-	text, err := os.ReadFile("CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("CHANGELOG.md"))(t)
 	version := ""
 	for _, r := range readMod(t, "otelshardkey", "mod").Require {
 		if r.Path == module {
@@ -227,9 +216,7 @@ func TestChangelog(t *testing.T) {
 		}
 		dates = append(dates, m[2])
 	}
-	if newest != version {
-		t.Errorf("the modules require %s\nhave: %s as the last version", version, newest)
-	}
+	must.Equal(t, newest, version, "the version that the modules require")
 	if slices.Reverse(dates); !slices.IsSorted(dates) {
 		t.Errorf("have: the dates %v\nwant: the last one first", dates)
 	}
@@ -247,15 +234,12 @@ func released(t *testing.T) []string {
 func moduleDirs(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Base(path) == "go.mod" {
 			dirs = append(dirs, filepath.Dir(path))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.Sort(dirs)
 	return dirs
 }
@@ -264,13 +248,9 @@ func moduleDirs(t *testing.T) []string {
 func readMod(t *testing.T, dir, kind string) goMod {
 	t.Helper()
 	name := filepath.Join(dir, "go."+kind)
-	if _, err := os.Stat(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat(name))(t)
 	var mod goMod
-	if err := json.Unmarshal(runGo(t, ".", nil, kind, "edit", "-json", name), &mod); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(runGo(t, ".", nil, kind, "edit", "-json", name), &mod))
 	return mod
 }
 

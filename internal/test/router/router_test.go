@@ -2,6 +2,8 @@ package testrouter
 
 import (
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // TestRoute_examples checks the examples of ShardingSphere's documentation.
@@ -22,9 +24,7 @@ func TestRoute_examples(t *testing.T) {
 		if err != nil {
 			have = ""
 		}
-		if have != c.want {
-			t.Errorf("%d, %d\nhave: %s, %v\nwant: %s", c.user, c.order, have, err, c.want)
-		}
+		must.Equal(t, have, c.want, c.user, c.order, err)
 	}
 }
 
@@ -57,8 +57,6 @@ func TestPartition_examples(t *testing.T) {
 		{"BOUNDARY_RANGE", "sharding-ranges", "5, 10", int64(10), "2"},
 	} {
 		s := &Strategy{Columns: []string{"k"}, Type: c.typ, Props: map[string]string{c.prop: c.value}}
-		if have, err := s.partition(c.of); err != nil || have != c.want {
-			t.Errorf("%s %s of %v\nhave: %s, %v\nwant: %s", c.typ, c.value, c.of, have, err, c.want)
-		}
+		must.Equal(t, must.Get(s.partition(c.of))(t), c.want, c.typ, c.value, "of", c.of)
 	}
 }

@@ -7,11 +7,19 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
@@ -26,18 +34,14 @@ func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
 	addr := s.Addr()
 	for name, end := range map[string]func(){"Kill": s.Kill, "Stop": s.Stop} {
 		end()
-		if err := db.Ping(); err == nil {
-			t.Errorf("after %s: Ping gave no error", name)
-		}
+		must.Fail(t, db.Ping(), "after", name, "Ping gave")
 		s.Start()
 		var id int
 		if err := db.QueryRow("SELECT id FROM app.t").Scan(&id); err != nil || id != 7 {
 			t.Errorf("after %s and Start\nhave: %d, %v\nwant: 7", name, id, err)
 		}
 	}
-	if s.Addr() != addr {
-		t.Errorf("address moved\nhave: %s\nwant: %s", s.Addr(), addr)
-	}
+	must.Equal(t, s.Addr(), addr, "address moved")
 }
 
 func TestSQLServer_speaksTLS(t *testing.T) {
@@ -65,9 +69,7 @@ func TestPausedServerAnswersAfterResume(t *testing.T) {
 	cancel()
 	s.Pause()
 	s.Kill() // ends a paused server as well
-	if err := redisAnswers(t.Context(), s); err == nil {
-		t.Error("after Kill: no error")
-	}
+	must.Fail(t, redisAnswers(t.Context(), s), "after Kill")
 }
 
 func TestPausedServerIsSilent(t *testing.T) {
@@ -78,9 +80,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 			t.Fatal("a thread runs")
 		}
 		s.Resume()
-		if err := etcdAnswers(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, etcdAnswers(t.Context(), s))
 	}
 	s.Pause() // and is ended anyway
 }
@@ -92,31 +92,21 @@ func TestRedisKeepsDataOverKill(t *testing.T) {
 	}
 	s.Kill()
 	s.Start()
-	if got, want := redisSay(t, s, "GET k\r\n"), "$1\r\n7\r\n"; got != want {
-		t.Errorf("after Kill and Start\nhave: %q\nwant: %q", got, want)
-	}
+	must.Equal(t, redisSay(t, s, "GET k\r\n"), "$1\r\n7\r\n", "after Kill and Start")
 }
 
 func TestRedisSpeaksTLS(t *testing.T) {
-	c, err := Certify(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Certify(t.TempDir()))(t)
 	s := StartRedis(t, "--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no",
 		"--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile, "--tls-ca-cert-file", c.CertFile)
-	if err := redisAnswers(t.Context(), s); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, redisAnswers(t.Context(), s))
 }
 
 func TestZooKeeperComesBack(t *testing.T) {
 	s := StartZooKeeper(t, "maxSessionTimeout=61000")
 	s.Kill()
 	s.Start()
-	conn, err := dial(t.Context(), s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(dial(t.Context(), s.Addr()))(t)
 	defer conn.Close()
 	if got, err := ask(conn, "conf"); err != nil || !strings.Contains(got, s.Data()) {
 		t.Errorf("have: %q, %v\nwant: it with %q", got, err, s.Data())
@@ -126,14 +116,9 @@ func TestZooKeeperComesBack(t *testing.T) {
 func TestEtcdComesBack(t *testing.T) {
 	s := StartEtcd(t)
 	s.Stop()
-	if err := etcdAnswers(t.Context(), s); err == nil {
-		t.Error("after Stop: no error")
-	}
+	must.Fail(t, etcdAnswers(t.Context(), s), "after Stop")
 	s.Start()
-	resp, err := http.Get("http://" + s.Addr() + "/version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + s.Addr() + "/version"))(t)
 	resp.Body.Close()
 }
 
@@ -143,43 +128,309 @@ func TestNothingIsLeft(t *testing.T) {
 	if s == nil {
 		t.SkipNow() // as the user was
 	}
-	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s: %v", s.dir, err)
-	}
-	if err := redisAnswers(t.Context(), s); err == nil {
-		t.Error("the server still answers")
-	}
+	must.Is(t, must.Err(os.Stat(s.dir)), os.ErrNotExist, s.dir)
+	must.Fail(t, redisAnswers(t.Context(), s), "the server still answers")
 }
 
 func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
 func mustExec(t *testing.T, db *sql.DB, query string) {
 	t.Helper()
-	if _, err := db.Exec(query); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.Get(db.Exec(query))(t, query)
 }
 
 func redisSay(t *testing.T, s *Server, command string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	conn, err := dial(ctx, s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(dial(ctx, s.Addr()))(t)
 	defer conn.Close()
 	answer, err := ask(conn, command)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%q: %w", command, err))
 	}
 	return answer
+}
+
+// supervise starts a supervisor that this test's requests go to.
+func supervise(t *testing.T, replaced ...*service) *Supervisor {
+	t.Helper()
+	s := must.Get(Supervise(""))(t)
+	t.Cleanup(s.Close)
+	if replaced != nil {
+		s.services = replaced
+	}
+	t.Setenv(envSupervisor, s.listener.Addr().String())
+	return s
+}
+
+func TestSupervisor_startsAServerOnce(t *testing.T) {
+	StartRedis(t) // skips if there is none
+	s := supervise(t)
+	var addrs [8]string
+	var all sync.WaitGroup
+	for i := range addrs {
+		all.Go(func() {
+			var err error
+			if addrs[i], err = request("redis"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if other := slices.Compact(addrs[:]); len(other) != 1 {
+		t.Errorf("have: %q\nwant: one address", other)
+	}
+	for _, service := range s.services {
+		if name := service.recipe.Name; (service.server != nil) != (name == "redis") {
+			t.Errorf("%s is started: %v", name, service.server != nil)
+		}
+	}
+	s.Close()
+	awaitSilence(t, addrs[0])
+	must.Is(t, must.Err(request("redis")), errNoSupervisor, "after Close")
+}
+
+func TestSupervisor_namesServers(t *testing.T) {
+	StartRedis(t) // skips if there is none
+	s := supervise(t)
+	env, err := s.Env("redis")
+	if i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, envRedis+"=127.0.0.1:") }); err != nil || i < 0 {
+		t.Errorf("have: %q, %v\nwant: %s", env, err, envRedis)
+	}
+	if env, err := s.Env("oracle"); err == nil {
+		t.Errorf("unknown server\nhave: %q\nwant: an error", env)
+	}
+}
+
+func TestSupervisor_reportsErrors(t *testing.T) {
+	failing := Recipe{Name: "redis", Prepare: makeData, Command: func(s *Server) (*exec.Cmd, error) {
+		return exec.Command("sh", "-c", "echo bad option; exit 3"), nil
+	}, Answers: func(context.Context, *Server) error { return errors.New("silent") }}
+	missing := Recipe{Name: "etcd", Prepare: func(*Server) error {
+		_, err := Program("no-such-server", "some-package", envEtcd)
+		return err
+	}}
+	supervise(t, &service{recipe: failing}, &service{recipe: missing})
+	for _, test := range []struct {
+		server, want string
+		missing      bool
+	}{
+		{"redis", "bad option", false},
+		{"etcd", "apt-get install some-package", true},
+		{"oracle", "oracle", false},
+	} {
+		_, err := request(test.server)
+		if err == nil || !strings.Contains(err.Error(), test.want) || NotInstalled(err) != test.missing {
+			t.Errorf("%s\nhave: %v\nwant: %q, not installed: %v", test.server, err, test.want, test.missing)
+		}
+	}
+}
+
+func TestDatabase_isFreshAndDropped(t *testing.T) {
+	if EachAndOldest(t, TestDatabase_isFreshAndDropped) {
+		return
+	}
+	var dsn string
+	t.Run("user", func(t *testing.T) {
+		dsn = Database(t)
+		if other := Database(t); other == dsn {
+			t.Errorf("two databases have one name: %s", dsn)
+		}
+		mustExec(t, open(t, dsn), "CREATE TABLE t (id INT)")
+	})
+	must.FailWith(t, open(t, dsn).Ping(), "1049", "after the test")
+}
+
+func TestSharedServersAnswer(t *testing.T) {
+	for name, addr := range map[string]func(testing.TB) string{"Redis": Redis, "ZooKeeper": ZooKeeper, "Etcd": Etcd} {
+		t.Run(name, func(t *testing.T) {
+			conn := must.Get(dial(t.Context(), addr(t)))(t)
+			conn.Close()
+		})
+	}
+}
+
+// recorder notes how a test would have ended.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skip(args ...any) {
+	r.skipped = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.failed = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+// record runs f as a test of its own.
+func record(f func(testing.TB)) *recorder {
+	r := &recorder{}
+	var wg sync.WaitGroup
+	wg.Go(func() { f(r) })
+	wg.Wait()
+	return r
+}
+
+func TestMissingServerSkipsOrFails(t *testing.T) {
+	MayStart(t)
+	t.Setenv(envRedis, "")
+	t.Setenv(envSupervisor, filepath.Join(t.TempDir(), "none"))
+	t.Setenv(envRequire, "")
+	r := record(func(t testing.TB) { Redis(t) })
+	if !strings.Contains(r.skipped, envRedis) || !strings.Contains(r.skipped, "make servers-up") || r.failed != "" {
+		t.Errorf("have: skipped %q, failed %q\nwant: skipped with the variable and the command", r.skipped, r.failed)
+	}
+	for _, require := range []string{"1", "mysql,redis"} {
+		t.Setenv(envRequire, require)
+		r = record(func(t testing.TB) { Redis(t) })
+		if r.skipped != "" || !strings.Contains(r.failed, envRedis) {
+			t.Errorf("%s=%s\nhave: skipped %q, failed %q\nwant: failed", envRequire, require, r.skipped, r.failed)
+		}
+	}
+	t.Setenv(envRequire, "mysql,mariadb")
+	for name, use := range map[string]func(testing.TB){
+		"shared": func(t testing.TB) { Redis(t) }, "private": func(t testing.TB) { StartRedis(t) },
+		"program": func(t testing.TB) { Missing(t, errors.New("make ci")) },
+	} {
+		if r = record(use); !strings.Contains(r.skipped, "make ci") || r.failed != "" {
+			t.Errorf("%s\nhave: skipped %q, failed %q\nwant: skipped, with make ci", name, r.skipped, r.failed)
+		}
+	}
+}
+
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	_, err := Program("no-such-server", "some-package", envRedis)
+	if !NotInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
+		t.Errorf("have: %v\nwant: apt-get install some-package", err)
+	}
+}
+
+func TestPrivateServerIsSkippedWithAServerElsewhere(t *testing.T) {
+	MayStart(t)
+	none := Recipe{Name: "none", Prepare: func(*Server) error {
+		_, err := Program("no-such-server", "some-package", envRedis)
+		return err
+	}}
+	for _, test := range []struct{ addr, require, skipped, failed string }{
+		{"elsewhere:6379", "1", "not there", ""},
+		{"", "1", "", "not there"},
+		{"", "", "not there", ""},
+	} {
+		t.Setenv(envRedis, test.addr)
+		t.Setenv(envRequire, test.require)
+		r := record(func(t testing.TB) { forTest(t, none, nil) })
+		if !strings.Contains(r.skipped, test.skipped) || !strings.Contains(r.failed, test.failed) ||
+			(r.skipped == "") != (test.skipped == "") {
+			t.Errorf("%+v\nhave: skipped %q, failed %q", test, r.skipped, r.failed)
+		}
+	}
+}
+
+// TestServerDiesWithItsOwner starts this test binary again, which starts a
+// server and dies of SIGKILL.
+func TestServerDiesWithItsOwner(t *testing.T) {
+	if os.Getenv("TESTSERVER_OWNER") == "1" {
+		s := StartRedis(t)
+		fmt.Println("server", s.Addr(), s.dir)
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Kill()
+		select {}
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a process with its parent")
+	}
+	StartRedis(t) // skips when there is none
+	owner := exec.Command(os.Args[0], "-test.run=^TestServerDiesWithItsOwner$", "-test.v")
+	owner.Env = append(os.Environ(), "TESTSERVER_OWNER=1")
+	out, _ := owner.CombinedOutput()
+	_, line, found := strings.Cut(string(out), "server ")
+	fields := strings.Fields(line)
+	if !found || len(fields) < 2 {
+		t.Fatalf("the owner said %q", out)
+	}
+	awaitSilence(t, fields[0])
+	removeAbandoned()
+	must.Is(t, must.Err(os.Stat(fields[1])), os.ErrNotExist, fields[1], "is left")
+}
+
+// awaitSilence polls until nobody listens: the kernel's signal comes at once,
+// the end soon after.
+func awaitSilence(t *testing.T, addr string) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	deadline := time.After(stopTimeout)
+	for {
+		conn, err := dial(t.Context(), addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s still answers", addr)
+		}
+	}
+}
+
+func TestNamed_servers(t *testing.T) {
+	if EachAndOldest(t, TestNamed_servers) {
+		return
+	}
+	dsn := Database(t)
+	all, err := parseNamed(dsn + ", " + SQL(t))
+	if err != nil || len(all) != 2 {
+		t.Fatalf("have: %v, %v\nwant: two servers", all, err)
+	}
+	want := productOf(t)
+	for _, p := range all {
+		cfg := must.Get(mysql.ParseDSN(p.dsn))(t)
+		if p.kind != want.kind || p.series != want.series || p.name != want.name || cfg.DBName != "" {
+			t.Errorf("have: %+v\nwant: %s %s, no database", p, want.kind, want.series)
+		}
+	}
+}
+
+func TestNamed_errors(t *testing.T) {
+	for list, want := range map[string]string{
+		"root:geheim@tcp(127.0.0.1:1)/": "SHARDKEY_TEST_DSN: DSN 1, 127.0.0.1:1: ",
+		"root:geheim@tcp":               "SHARDKEY_TEST_DSN: DSN 1: ",
+	} {
+		if _, err := parseNamed(list); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("have: %v\nwant: %s…, without the password", err, want)
+		}
+	}
+	if all, err := parseNamed(""); all != nil || err != nil {
+		t.Errorf("have: %v, %v\nwant: none", all, err)
+	}
+}
+
+func TestMayStart_skipsWithNamedServers(t *testing.T) {
+	t.Setenv(envDSN, "root@tcp(127.0.0.1:1)/")
+	if r := record(func(t testing.TB) { MayStart(t) }); !testing.Short() && !strings.Contains(r.skipped, envDSN) {
+		t.Errorf("have: skipped %q\nwant: skipped because of %s", r.skipped, envDSN)
+	}
+}
+
+func TestServers_have(t *testing.T) {
+	old, mysql80, mariaDB := &product{kind: KindMySQL, series: "5.6"}, &product{kind: KindMySQL, series: "8.0"}, &product{kind: KindMariaDB, series: "10.11"}
+	for servers, want := range map[Servers][3]bool{
+		"MySQL": {true, true, false}, MariaDB: {false, false, true}, MySQL8: {false, true, false},
+		Newer: {false, true, true}, "MySQL 8.4": {}, "MariaDB 10.9": {false, false, true}, "MariaDB 10.12": {},
+	} {
+		must.Equal(t, [3]bool{servers.have(old), servers.have(mysql80), servers.have(mariaDB)}, want, servers)
+	}
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func evaluate(text string, k Value) string {
@@ -84,111 +87,26 @@ func TestTemplate_Append(t *testing.T) {
 		{"<${k}> {x} }", long, "<-7> {x} }"},
 		{"plain", long, "plain"},
 	} {
-		if have := evaluate(c.text, c.k); have != c.want {
-			t.Errorf("%s of %v\nhave: %s\nwant: %s", c.text, c.k, have, c.want)
-		}
+		must.Equal(t, evaluate(c.text, c.k), c.want, c.text, "of", c.k)
 	}
 }
 
 // Some expressions aren't supported, and others are wrong in Groovy too.
 func TestCompile_notUnderstood(t *testing.T) {
-	for _, c := range []struct {
-		text, want string
-		offset     int
-		wrong      bool
-	}{
-		{"t_${k.foo()}", `"foo" is not supported at character 7`, 6, false},
-		{"t_${k.foo(1, k) % 2}", `"foo" is not supported at character 7`, 6, false},
-		{"t_${k.foo{it + 1}.bar}", `"{" is not supported`, 9, false},
-		{"t_${k = 2}", `"=" is not supported`, 6, false},
-		{"t_${k; k}", `";" is not supported`, 5, false},
-		{"t_${k++}", `"++" is not supported`, 5, false},
-		{"t_${++k}", `"++" is not supported`, 4, false},
-		{"t_${k <=> 2}", `"<=>" is not supported`, 6, false},
-		{"t_${k?.abs()}", `"?." is not supported`, 5, false},
-		{"t_${k ** 2}", `"**" is not supported`, 6, false},
-		{"t_${k ?: 2}", `"?:" is not supported`, 6, false},
-		{"t_${k instanceof Long && k in [1, 2] || k !in 1..3 ? k as String : 1}", `"instanceof" is not supported`, 6, false},
-		{"t_${k =~ /a+/}", `"=~" is not supported`, 6, false},
-		{"t_${k[0..1]}", `"[" is not supported`, 5, false},
-		{"t_${[0: 'a', 1: 'b'][k]}", `a map is not supported`, 6, false},
-		{"t_${['a', 'b'].each{x, y -> x + y}}", `"{" is not supported`, 19, false},
-		{"t_${(String) k}", "is not supported", 4, false},
-		{"t_${(double) k}", "is not supported", 4, false},
-		{"t_${System.exit(1)}", `"System" is not supported`, 4, false},
-		{"t_${java.lang.Math.abs(k) % 2}", `"java" is not supported`, 4, false},
-		{"t_${Math.random()}", `"random" is not supported`, 9, false},
-		{"t_${Math.max(k, 1)}", `"max" is not supported`, 9, false},
-		{"t_${String.format('%02d', k)}", `"String" is not supported`, 4, false},
-		{"t_${new Date()}", `"new" is not supported`, 4, false},
-		{"t_${new java.util.Date(k).year}", `"new" is not supported`, 4, false},
-		{"t_${if (k) 1}", `"if" is not supported`, 4, false},
-		{"t_${{-> 1}}", `"{" is not supported`, 4, false},
-		{"t_${true ? k : 1}", `"true" is not supported`, 4, false},
-		{"t_${k.toString(16)}", "toString() with 1 arguments is not supported", 18, false},
-		{"t_${Integer.parseInt(k, 16)}", "with 2 arguments is not supported", 27, false},
-		{"t_${'a\\'b'}", "is not supported", 4, false},
-		{"t_${\"${k}\"}", "is not supported", 4, false},
-		{"t_$k${k}", `"$k" is not supported`, 2, false},
-		{"t_\\n${k}", `is not supported`, 2, false},
-		{"t_${1.5} ${k % 2}", `"1.5" is not supported`, 4, false},
-		{"t_${1e3}", `"1e3" is not supported`, 4, false},
-		{"t_${12G}", `"12G" is not supported`, 4, false},
-		{"t_${0xFFFFFFFF}", `"0xFFFFFFFF" is not supported`, 4, false},
-		{"t_${9223372036854775808}", `is not supported`, 4, false},
-		{"t_${(Integer) - 1}", `"-" is not supported`, 14, false},
-		{"t_${k % 010}", "octal", -1, false},
-		{"t_${'" + strings.Repeat("x", 257) + "'}", "longer than 256 bytes", 4, false},
-		{"t_${" + strings.Repeat("(", 100) + "k", "more than 20 nested expressions", 24, false},
-		{"t_${" + strings.Repeat("- ", 1001) + "k}", "more than 1000 operators", 2005, false},
-		{"t_${" + strings.Repeat("!", 1001) + "k}", "more than 1000 operators", 1005, false},
-		{"t_${k" + strings.Repeat("+1", 1001) + "}", "more than 1000 operators", 2006, false},
-		{"t_${k" + strings.Repeat("**1", 1001) + "}", `"**" is not supported`, 5, false},
-		{strings.Repeat("${k}", 200), "more than 100 parts", -1, false},
-
-		{"t_${k % 2", "expected } after ${", 9, true},
-		{"t_${k % }", `expected a value, found "}" at character 9`, 8, true},
-		{"t_${k % % 2}", `expected a value, found "%"`, 8, true},
-		{"t_${k % / 2}", `expected a value, found "/"`, 8, true},
-		{"t_${% 2}", `expected a value, found "%"`, 4, true},
-		{"t_${(k % 2}", `expected ), found "}"`, 10, true},
-		{"t_${k % 2)}", `expected }, found ")"`, 9, true},
-		{"t_${k 2}", `expected }, found "2"`, 6, true},
-		{"t_${k mod 2}", `expected }, found "mod"`, 6, true},
-		{"t_${k # 2}", `expected }, found "#"`, 6, true},
-		{"t_${k ? 1}", `expected :, found "}"`, 9, true},
-		{"t_${k.}", `expected the name of a method, found "}"`, 6, true},
-		{"t_${k.foo( % 2}", `expected a value, found "%"`, 11, true},
-		{"t_${k.foo(1, 2}", `expected ,, found "}"`, 14, true},
-		{"t_${k.foo() % }", `expected a value, found "}"`, 14, true},
-		{"t_${k.hashcode() % 2}", `expected the method hashCode, found "hashcode"`, 6, true},
-		{"t_${k.hashCode % 2}", `expected (, found "%"`, 15, true},
-		{"t_${k.toString}", `expected (, found "}"`, 14, true},
-		{"t_${k.substring()}", "substring() has no form with 0 arguments", 17, true},
-		{"t_${k.intdiv()}", "intdiv() has no form with 0 arguments", 14, true},
-		{"t_${Math.abs(k, 2)}", "Math.abs() has no form with 2 arguments", 18, true},
-		{"t_${Math.Abs(k)}", `expected Math.abs, found "Math.Abs"`, 9, true},
-		{"t_${Maths.abs(k)}", `expected the class Math, found "Maths"`, 4, true},
-		{"t_${math.abs(k)}", `"math" is not defined`, 4, true},
-		{"t_${abs(k)}", `"abs" is not defined`, 4, true},
-		{"t_${K % 2}", `expected the sharding column k (case-sensitive), found "K"`, 4, true},
-		{"t_${other % 2}", `"other" is not defined at character 5`, 4, true},
-		{"t_${k.foo(other)}", `"other" is not defined`, 10, true},
-		{"t_${k}_${other}", `"other" is not defined`, 9, true},
-		{"t_${k.foo()}_${other}", `"other" is not defined`, 15, true},
-		{"t_${编号 % 2}", `"编" is not supported`, 4, false},
-		{"t_$k_${k}", `"k_" is not defined`, 2, true},
-		{"t_$${k}", `found "$" outside of ${…}`, 2, true},
-		{"t_\"${k}", `found "\"" outside of ${…}`, 2, true},
-		{"t_${12x}", `expected a number, found "12x"`, 4, true},
-		{"t_${08}", "octal", -1, true},
-		{"t_${'a}", "expected a closed string", 4, true},
-		{"t_${}", `expected a value, found "}"`, 4, true},
-	} {
-		_, err := Compile(c.text, "k")
+	for _, c := range append(cases.Read(t, "testdata/unsupported.txt", 4), [][]string{
+		{"false", "4", "longer than 256 bytes", "t_${'" + strings.Repeat("x", 257) + "'}"},
+		{"false", "24", "more than 20 nested expressions", "t_${" + strings.Repeat("(", 100) + "k"},
+		{"false", "2005", "more than 1000 operators", "t_${" + strings.Repeat("- ", 1001) + "k}"},
+		{"false", "1005", "more than 1000 operators", "t_${" + strings.Repeat("!", 1001) + "k}"},
+		{"false", "2006", "more than 1000 operators", "t_${k" + strings.Repeat("+1", 1001) + "}"},
+		{"false", "5", `"**" is not supported`, "t_${k" + strings.Repeat("**1", 1001) + "}"},
+		{"false", "-1", "more than 100 parts", strings.Repeat("${k}", 200)},
+	}...) {
+		wrong, offset, want, text := c[0], c[1], c[2], c[3]
+		_, err := Compile(text, "k")
 		var e *Error
-		if !errors.As(err, &e) || !strings.Contains(e.Reason, c.want) || e.Offset != c.offset || e.Wrong != c.wrong {
-			t.Errorf("%s\nhave: %+v\nwant: %s at %d, %t", Clip(c.text), e, c.want, c.offset, c.wrong)
+		if !errors.As(err, &e) || !strings.Contains(e.Reason, want) || fmt.Sprint(e.Offset) != offset || fmt.Sprint(e.Wrong) != wrong {
+			t.Errorf("%s\nhave: %+v\nwant: %s at %s, wrong: %s", Clip(text), e, want, offset, wrong)
 		}
 	}
 	if _, err := Compile("t_${"+strings.Repeat("(", 18)+"k"+strings.Repeat(")", 18)+"}", "k"); err != nil {
@@ -215,9 +133,7 @@ func TestTemplate_bounds(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: an error", Clip(text), err)
 		}
 	}
-	if have := evaluate("${"+strings.Repeat("!", 900)+"k}", OfLong(1)); have != "true" {
-		t.Errorf("have: %s\nwant: true", have)
-	}
+	must.Equal(t, evaluate("${"+strings.Repeat("!", 900)+"k}", OfLong(1)), "true")
 }
 
 func TestTemplate_Names_nested(t *testing.T) {
@@ -261,9 +177,7 @@ func TestValue_Convert(t *testing.T) {
 		if err != nil {
 			have = ""
 		}
-		if have != c.want {
-			t.Errorf("%v %v as %v\nhave: %s, %v\nwant: %s", c.v.Class(), c.v, c.class, have, err, c.want)
-		}
+		must.Equal(t, have, c.want, c.v.Class(), c.v, "as", c.class, err)
 	}
 }
 

@@ -1,11 +1,18 @@
 package sharding
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
@@ -42,15 +49,7 @@ func TestPlace_more(t *testing.T) {
 		{"INLINE", "algorithm-expression=<LITERAL>t_1", "t_0 t_1 t_2 t_3", 6, "t_1"},
 		{"INLINE", "algorithm-expression=t_${k}", "t_0 t_1", strings.Repeat("x", 1000), "selects a name that does not exist"},
 	} {
-		props := map[string]string{}
-		for one := range strings.SplitSeq(c.props, ",") {
-			name, value, _ := strings.Cut(one, "=")
-			props[name] = value
-		}
-		a, err := Compile(c.typ, props, []string{"k"})
-		if err != nil {
-			t.Fatalf("%s %s: %v", c.typ, c.props, err)
-		}
+		a := must.Get(Compile(c.typ, propsOf(c.props), []string{"k"}))(t, c.typ, c.props)
 		names := strings.Fields(c.names)
 		v, _ := expr.Of(c.value)
 		i, err := a.Over(names, NamingOf("t", names), expr.Null).Place(v)
@@ -66,40 +65,215 @@ func TestPlace_more(t *testing.T) {
 	}
 }
 
-func TestCompile_whatIsNotUnderstood(t *testing.T) {
-	for _, c := range []struct{ typ, props, prop, want string }{
-		{"CLASS_BASED", "", "", "expected the type BOUNDARY_RANGE, "},
-		{"AUTO_INTERVAL", "datetime-lower=2024-01-01 00:00:00", "", "VOLUME_RANGE, found AUTO_INTERVAL"},
-		{"COMPLEX_INLINE", "algorithm-expression=t_${k}", "", "expected the type BOUNDARY_RANGE, "},
-		{"COSID_MOD", "mod=4,logic-name-prefix=t_", "", "expected the type BOUNDARY_RANGE, "},
-		{"mod", "", "sharding-count", "sharding-count is missing"},
-		{"MOD", "sharding-count=4294967296", "sharding-count", "expected at most 2147483647"},
-		{"MOD", "sharding-count=4,start-offset=-1", "start-offset", `expected an integer of at least 0, found "-1"`},
-		{"HASH_MOD", "sharding-count=0", "sharding-count", `sharding-count: expected an integer of at least 1, found "0"`},
-		{"BOUNDARY_RANGE", "sharding-ranges=a;b", "sharding-ranges", "expected integers separated by commas"},
-		{"INTERVAL", "datetime-pattern=EEE", "datetime-pattern", "found \"EEE\""},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=2024", "datetime-upper", "datetime-upper is missing"},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=x", "datetime-lower", `found "x"`},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=2024,datetime-upper=2025,sharding-suffix-pattern=yyyy", "datetime-interval-unit", "a step of DAYS is shorter than"},
-		{"INTERVAL", "datetime-pattern=yyyy,datetime-lower=2024,datetime-upper=2025,sharding-suffix-pattern=yyyy,datetime-interval-unit=ERAS", "datetime-interval-unit", "a step of 1 ERAS is not supported"},
-		{"INTERVAL", "datetime-pattern=yyyy-MM-dd HH:mm:ss,datetime-lower=2024-01-01 00:00:00,datetime-upper=2025-01-01 00:00:00,sharding-suffix-pattern=yyyy,datetime-interval-unit=SECONDS", "datetime-upper", "more than 65536 steps"},
-		{"INLINE", "", "algorithm-expression", "algorithm-expression is missing"},
-		{"INLINE", "algorithm-expression=<ESPRESSO>t_${k}", "algorithm-expression", "<ESPRESSO> is not supported"},
-	} {
-		props := map[string]string{}
-		for one := range strings.SplitSeq(c.props, ",") {
-			name, value, _ := strings.Cut(one, "=")
+// propsOf returns the properties of a list like "a=b,c=d".
+func propsOf(list string) map[string]string {
+	props := map[string]string{}
+	for one := range strings.SplitSeq(list, ",") {
+		if name, value, ok := strings.Cut(one, "="); ok {
 			props[name] = value
 		}
-		delete(props, "")
-		_, err := Compile(c.typ, props, []string{"k"})
+	}
+	return props
+}
+
+func TestCompile_whatIsNotUnderstood(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/errors.txt", 4) {
+		typ, props, prop, want := c[0], propsOf(c[1]), c[2], c[3]
+		_, err := Compile(typ, props, []string{"k"})
 		var e *NotUnderstoodError
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &e) || e.Prop != c.prop || !strings.Contains(e.Reason, c.want)) {
-			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", c.typ, c.props, err, c.prop, c.want)
+		if !errors.As(err, &e) || e.Prop != prop || !strings.Contains(e.Reason, want) {
+			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", typ, props, err, prop, want)
 		}
 	}
 	_, err := Compile("MOD", map[string]string{"sharding-count": "2"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "shardingColumn is missing") {
-		t.Errorf("have: %v", err)
+	must.FailWith(t, err, "shardingColumn is missing")
+}
+
+// TestGene_vectors computes the shard bits of the vectors' columns, and compares them with the bits
+// in the vectors' keys.
+func TestGene_vectors(t *testing.T) {
+	data := must.Get(os.ReadFile("testdata/vectors.json"))(t)
+	var file struct {
+		GeneKeys []struct {
+			ShardColumn       any
+			Gene              int64
+			GeneBits          int
+			Key               string
+			KeyMod, ColumnMod map[string]int64
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil || len(file.GeneKeys) < 20 {
+		t.Fatal(len(file.GeneKeys), err)
+	}
+	for _, v := range file.GeneKeys {
+		g := must.Get(NewShardBits("user_id", v.GeneBits, ShardBitsWay{}))(t)
+		value, _ := expr.Of(v.ShardColumn)
+		if n, isNumber := v.ShardColumn.(float64); isNumber {
+			value = expr.OfLong(int64(n))
+		}
+		gene, err := g.Of(value)
+		key, _ := strconv.ParseInt(v.Key, 10, 64)
+		if err != nil || gene != v.Gene || key&(1<<v.GeneBits-1) != gene {
+			t.Errorf("%+v\nhave: %d, %v", v, gene, err)
+		}
+		for text, want := range v.ColumnMod {
+			if n, _ := strconv.ParseInt(text, 10, 64); n <= 1<<v.GeneBits && (gene%n != want || v.KeyMod[text] != want) {
+				t.Errorf("%+v modulo %d\nhave: %d", v, n, gene%n)
+			}
+		}
+	}
+}
+
+// TestGene_asTheAlgorithm compares the shard bits of random values with the table that the
+// algorithm selects, for every number of tables that the shard bits support.
+func TestGene_asTheAlgorithm(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(13, 3))
+	for _, tt := range []struct {
+		typ, prop, value string
+		classes          []expr.Class
+		negative         bool // negative numbers have shard bits
+		texts            bool
+	}{
+		{"MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, false},
+		{"HASH_MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
+		{"INLINE", "algorithm-expression", "t_${x %% %d}", []expr.Class{expr.Null, expr.Long}, false, false},
+		{"INLINE", "algorithm-expression", "t_${Math.floorMod(x, %d)}", []expr.Class{expr.Null, expr.Long}, true, false},
+		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode()) %% %d}", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
+		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode() %% %d)}", []expr.Class{expr.Null, expr.String}, true, true},
+	} {
+		for _, class := range tt.classes {
+			for range 20 {
+				bits := 1 + rnd.IntN(12)
+				n := 1 << rnd.IntN(bits+1)
+				props := fmt.Sprintf(tt.value, n)
+				value := map[string]string{tt.prop: props}
+				a := must.Get(Compile(tt.typ, value, []string{"x"}))(t)
+				var targets []string
+				for i := range n {
+					targets = append(targets, fmt.Sprintf("t_%d", i))
+				}
+				s := a.Over(targets, NamingOf("t", targets), class)
+				g := must.Get(NewShardBits("x", bits, ShardBitsWay{}, s))(t, tt.typ, props, bits, "bits")
+				for range 300 {
+					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
+						expr.OfLong(int64(int32(rnd.Uint32()))), expr.OfString(fmt.Sprint("u", rnd.IntN(9999))), expr.OfString(strconv.Itoa(rnd.IntN(9999)))}[rnd.IntN(6)]
+					want, placeErr := s.Place(v)
+					gene, err := g.Of(v)
+					if err != nil {
+						if v.IsInteger() && (v.Int64() >= 0 || tt.negative) && placeErr == nil || tt.texts && v.Class() == expr.String && placeErr == nil {
+							t.Fatalf("%s %s of %v: %v", tt.typ, props, v, err)
+						}
+						continue
+					}
+					if placeErr != nil || gene < 0 || gene >= 1<<bits || int(gene)%n != want {
+						t.Fatalf("%s %s of %v, %s, %d bits\nhave: gene %d\nwant: table %d, %v", tt.typ, props, v, class, bits, gene, want, placeErr)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestStrategy_geneWay(t *testing.T) {
+	for _, c := range cases.Read(t, "testdata/moduli.txt", 2) {
+		want, text := c[0], c[1]
+		if way, have := newInlineStrategy(t, text, expr.Null).ShardBitsWay(); fmt.Sprint(have) != want || way.IsHash() && have > 1 {
+			t.Errorf("%s\nhave: %d, %v\nwant: %s", text, have, way, want)
+		}
+	}
+	for _, c := range []struct {
+		text  string
+		class expr.Class
+		want  int64
+	}{{"t_${k % 8}", expr.Integer, 8}, {"t_${k % 8}", expr.String, 0}, {"t_${Math.abs(k.hashCode()) % 8}", expr.String, 8}} {
+		if _, have := newInlineStrategy(t, c.text, c.class).ShardBitsWay(); have != c.want {
+			t.Errorf("%s of a %s\nhave: %d\nwant: %d", c.text, c.class, have, c.want)
+		}
+	}
+}
+
+func newInlineStrategy(t *testing.T, expression string, class expr.Class) *Strategy {
+	t.Helper()
+	a := must.Get(Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"}))(t)
+	return a.Over([]string{"t_0"}, Naming{}, class)
+}
+
+func mustStrategy(t testing.TB, typ string, props map[string]string, count int) *Strategy {
+	t.Helper()
+	a := must.Get(Compile(typ, props, []string{"id"}))(t)
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("t_order_%d", i)
+	}
+	return a.Over(names, NamingOf("t_order", names), expr.Null)
+}
+
+func countProps(n int64) map[string]string {
+	return map[string]string{"sharding-count": strconv.FormatInt(n, 10)}
+}
+
+// TestPlace_ofKeys increments the sequence number until a key belongs to the table, as the vectors
+// do.
+func TestPlace_ofKeys(t *testing.T) {
+	const epoch = 1477929600000
+	vectors := loadVectors(t).KeyPick
+	if len(vectors) < 100 {
+		t.Fatal(len(vectors))
+	}
+	for _, v := range vectors {
+		s := mustStrategy(t, v.Algorithm, countProps(v.Count), int(v.Count))
+		base := (v.MS-epoch)<<22 | v.Worker<<12
+		first, fits := "", int64(0)
+		for seq := range int64(4096) {
+			i, err := s.Place(expr.OfLong(base | seq))
+			if err != nil || i != int(v.Want) {
+				continue
+			}
+			if fits++; first == "" && seq >= v.FromSeq {
+				first = strconv.FormatInt(base|seq, 10)
+			}
+		}
+		if first != v.Key || fits != v.SeqsPerMs {
+			t.Errorf("%s %d of %d from %d\nhave: %s, %d of a millisecond\nwant: %s, %d", v.Algorithm, v.Want, v.Count, v.FromSeq, first, fits, v.Key, v.SeqsPerMs)
+		}
+	}
+}
+
+// TestPlace_withoutAllocation checks that placing integers and short strings allocates no memory.
+func TestPlace_withoutAllocation(t *testing.T) {
+	for _, c := range []struct {
+		typ, prop, value string
+		of               expr.Value
+	}{
+		{"MOD", "sharding-count", "16", expr.OfLong(123456789)},
+		{"HASH_MOD", "sharding-count", "16", expr.OfLong(123456789)},
+		{"HASH_MOD", "sharding-count", "16", expr.OfString("order-123456789")},
+		{"INLINE", "algorithm-expression", "t_order_${id % 16}", expr.OfLong(123456789)},
+		{"INLINE", "algorithm-expression", "t_order_${Math.abs(id.hashCode()) % 16}", expr.OfString("order-123456789")},
+		{"INLINE", "algorithm-expression", "t_order_${id.intdiv(10) % 4 + 1}", expr.OfLong(123456789)},
+	} {
+		s := mustStrategy(t, c.typ, map[string]string{c.prop: c.value}, 16)
+		n := testing.AllocsPerRun(100, func() { must.Get(s.Place(c.of))(t) })
+		if n != 0 {
+			t.Errorf("%s %s: have: %v allocations\nwant: none", c.typ, c.value, n)
+		}
+	}
+}
+
+func BenchmarkPlace(b *testing.B) {
+	for _, c := range [][3]string{
+		{"MOD", "sharding-count", "16"}, {"HASH_MOD", "sharding-count", "16"},
+		{"INLINE", "algorithm-expression", "t_order_${id % 16}"},
+		{"INLINE", "algorithm-expression", "t_order_${Math.abs(id.hashCode()) % 16}"},
+	} {
+		s := mustStrategy(b, c[0], map[string]string{c[1]: c[2]}, 16)
+		b.Run(c[0]+" "+c[2], func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				if _, err := s.Place(expr.OfLong(int64(i))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -1,8 +1,10 @@
 package convert_test
 
 import (
+	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -23,10 +27,7 @@ func forms(t testing.TB) map[string]string {
 	files := sections(t, "testdata/forms.txt")
 	paths, _ := filepath.Glob("testdata/*.yaml")
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		files[filepath.Base(path)] = string(data)
 	}
 	return files
@@ -35,10 +36,7 @@ func forms(t testing.TB) map[string]string {
 // sections splits a file into named files, each after a line "-- NAME --".
 func sections(t testing.TB, path string) map[string]string {
 	t.Helper()
-	all, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadFile(path))(t)
 	files := map[string]string{}
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(all), "-- "), "\n-- ") {
 		name, content, _ := strings.Cut(part, " --\n")
@@ -52,19 +50,14 @@ func sections(t testing.TB, path string) map[string]string {
 func file(t testing.TB, name, content string) (out []byte, left []string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(content), 0o600))
 	return convert.File(name)
 }
 
 // TestFile_golden converts files of all forms. For each of them, testdata/forms.golden has the
 // meaning of the result, the parts that are left out, and the result.
 func TestFile_golden(t *testing.T) {
-	golden, err := filepath.Abs("testdata/forms.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := must.Get(filepath.Abs("testdata/forms.golden"))(t)
 	want := sections(t, golden)
 	all := forms(t)
 	if len(all) < 18 {
@@ -77,10 +70,7 @@ func TestFile_golden(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			r, err := rule.Parse("rule.yaml", out)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			r := must.Get(rule.Parse("rule.yaml", out))(t, string(out))
 			one := understood(t, r) + strings.Join(append(left, ""), "\n") + string(out)
 			have += "-- " + name + " --\n" + one
 			if one != want[name] && !*update {
@@ -93,9 +83,7 @@ func TestFile_golden(t *testing.T) {
 		})
 	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(have), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, []byte(have), 0o644))
 	}
 }
 
@@ -234,9 +222,7 @@ func FuzzFile(f *testing.F) {
 	}
 	path := f.TempDir() + "/a.yaml"
 	f.Fuzz(func(t *testing.T, content string) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 		out, _, err := convert.File(path)
 		var e *rule.Error
 		switch {
@@ -248,4 +234,69 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// maker is a generator or assigner that describes its properties.
+type maker struct{ props string }
+
+func (m maker) Describe() string { return m.props }
+
+func (maker) GenerateKeys(context.Context, spi.Column, int) ([]any, error) { return nil, nil }
+
+func (maker) GenerateInt64Keys(context.Context, spi.Column, []int64) error { return nil }
+
+func (maker) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) { return nil, nil }
+
+// newMaker reads the properties that the test files use.
+func newMaker(typ string, p spi.Props) (maker, error) {
+	m := maker{typ}
+	for _, name := range strings.Fields("worker-id max-vibration-offset max-tolerate-time-difference-milliseconds layout login password path namespace " +
+		"dsn own-database version size leaf.key tick epoch") {
+		if p.Has(name) {
+			m.props += fmt.Sprintf(" %s=%q", name, p.String(name, ""))
+		}
+	}
+	if p.Has("hosts") {
+		m.props += fmt.Sprintf(" hosts=%q", p.List("hosts"))
+	}
+	_, err := p.WorkerIDAssigner("worker-id-assigner")
+	return m, err
+}
+
+func init() {
+	for _, typ := range []string{"SNOWFLAKE", "UUID", "NANOID", "LEAF_SEGMENT"} {
+		spi.RegisterKeyGenerator(typ, func(p spi.Props) (spi.KeyGenerator, error) { return newMaker(typ, p) })
+	}
+	for _, typ := range []string{"FILE", "STATIC", "SQL"} {
+		spi.RegisterWorkerIDAssigner(typ, func(p spi.Props) (spi.WorkerIDAssigner, error) { return newMaker(typ, p) })
+	}
+}
+
+// understood describes the meaning of a rule: its generators with their properties, its tables,
+// their places, and their sharding.
+func understood(t *testing.T, r *rule.Rule) string {
+	t.Helper()
+	live := must.Get(r.Open(spi.Host{}))(t)
+	defer live.Close()
+	_, text, _ := strings.Cut(live.Describe(), "\n")
+	lines := strings.Split(text, "\n")
+	for _, table := range r.Tables() {
+		lines = append(lines, table.Logical+" stands in"+places(r, table.Logical))
+		switch s := table.Sharding; {
+		case s == nil:
+		case s.Err != nil:
+			lines = append(lines, table.Logical+" is sharded in a way that is not understood")
+		default:
+			lines = append(lines, table.Logical+" is sharded: "+s.String())
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(append(lines, fmt.Sprintf("  data sources %v", r.DataSources())), "\n") + "\n"
+}
+
+func places(r *rule.Rule, table string) (text string) {
+	for p := range r.Places(table) {
+		text += " " + p.String()
+	}
+	return text
 }

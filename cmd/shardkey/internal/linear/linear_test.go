@@ -1,6 +1,6 @@
-// Package linear checks that functions that read statements take time in proportion to their
-// length. Time isn't measured: the test runs again, with packages that count their steps and the
-// bytes that they pass over.
+// Package linear checks that functions that read statements and rules take time in proportion to
+// their length. Time isn't measured: the test runs again, with packages that count their steps and
+// the bytes that they pass over.
 package linear
 
 import (
@@ -20,17 +20,18 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/linear/steps"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 const module = "github.com/shardkey/shardkey/"
 
 // counted are the packages that count their steps.
-var counted = []string{"debug", "driver", "driver/internal", "rewrite", "internal/columntype", "internal/sqltoken", "internal/tidb", "cmd/shardkey/internal/lint"}
+var counted = []string{"debug", "driver", "driver/internal", "rewrite", "rule", "spi", "internal/columntype", "internal/nearest", "internal/sqltoken", "internal/tidb", "cmd/shardkey/internal/lint"}
 
-// entry is a function that reads a statement.
+// entry is a function that reads a statement or a rule.
 type entry struct {
 	name string
-	read func(t *testing.T, statement string)
+	read func(t *testing.T, text string)
 }
 
 // growth is the largest factor by which steps and allocated bytes may grow when the length doubles.
@@ -42,29 +43,36 @@ func TestEntries(t *testing.T) {
 		again(t)
 		return
 	}
-	const size = 9 << 10 // longer than the statements that a connection remembers
 	for _, e := range entries(t) {
-		for _, shape := range shapes {
-			t.Run(e.name+"/"+shape.name, func(t *testing.T) {
-				e.measure(t, shape.statement(size/2)) // what is done once
-				once, twice := e.measure(t, shape.statement(size)), e.measure(t, shape.statement(2*size))
-				for i, what := range []string{"steps", "bytes allocated"} {
-					if have := twice[i] / once[i]; have > growth {
-						t.Errorf("%s for %d and %d bytes\nhave: %.0f and %.0f, %.2f times\nwant: at most %v times",
-							what, size, 2*size, once[i], twice[i], have, growth)
-					}
-				}
-			})
+		for _, shape := range shapes(t) {
+			const bytes = 9 << 10 // longer than the statements that a connection remembers
+			t.Run(e.name+"/"+shape.name, func(t *testing.T) { e.grows(t, shape.statement, bytes) })
+		}
+	}
+	for _, r := range rules {
+		t.Run("rule/"+r.name, func(t *testing.T) { (&entry{"rule", readRule}).grows(t, r.rule, 500) })
+	}
+}
+
+// grows compares texts of n parts and of twice as many.
+func (e *entry) grows(t *testing.T, text func(n int) string, n int) {
+	t.Helper()
+	e.measure(t, text(n/2)) // what is done once
+	once, twice := e.measure(t, text(n)), e.measure(t, text(2*n))
+	for i, what := range []string{"steps", "bytes allocated"} {
+		if have := twice[i] / once[i]; have > growth {
+			t.Errorf("%s for %d and %d parts\nhave: %.0f and %.0f, %.2f times\nwant: at most %v times",
+				what, n, 2*n, once[i], twice[i], have, growth)
 		}
 	}
 }
 
 // measure returns the steps and allocated bytes of one call.
-func (e *entry) measure(t *testing.T, statement string) [2]float64 {
+func (e *entry) measure(t *testing.T, text string) [2]float64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	n := steps.N
-	e.read(t, statement)
+	e.read(t, text)
 	if n = steps.N - n; n == 0 {
 		t.Error("no steps were counted")
 	}
@@ -101,10 +109,7 @@ func again(t *testing.T) {
 // countingSources returns the files that count, by the names of the files that they replace.
 func countingSources(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ForTest", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ForTest", ".").Output())(t)
 	replace, dir := map[string]string{}, t.TempDir()
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
@@ -132,9 +137,7 @@ func countingSources(t *testing.T) map[string]string {
 				continue
 			}
 			to := filepath.Join(dir, fmt.Sprintf("%d_%s", len(replace), name))
-			if err := os.WriteFile(to, source, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(to, source, 0o600))
 			replace[file] = to
 		}
 	}
@@ -150,10 +153,7 @@ func isCounted(path string) bool {
 func counting(t *testing.T, name string, source []byte) []byte {
 	t.Helper()
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(fset, name, source, parser.SkipObjectResolution))(t)
 	insert := map[int]string{}
 	at := func(pos token.Pos) int { return fset.Position(pos).Offset }
 	insert[at(f.Name.End())] = `; import linearSteps "` + module + `internal/test/linear/steps"`

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -27,17 +28,11 @@ func (unconnected) Driver() sqldriver.Driver { return nil }
 // linter returns a Linter for a rule with tables.
 func linter(t testing.TB, tables string) *Linter {
 	t.Helper()
-	r, err := rule.Parse("rule.yaml", []byte(`rules: [!SHARDING {tables: {`+tables+`},
+	r := must.Get(rule.Parse("rule.yaml", []byte(`rules: [!SHARDING {tables: {`+tables+`},
   keyGenerators: {keys: {type: SNOWFLAKE, props: {worker-id: 1}}},
-  shardingAlgorithms: {a: {type: MOD, props: {sharding-count: 2}}}}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+  shardingAlgorithms: {a: {type: MOD, props: {sharding-count: 2}}}}]`)))(t)
 	quiet := driver.WithLogger(slog.New(slog.DiscardHandler))
-	c, err := driver.NewConnector(unconnected{}, r, driver.Config{Server: "other"}, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(driver.NewConnector(unconnected{}, r, driver.Config{Server: "other"}, quiet))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return &Linter{Connector: c, Progress: func(string) {}}
 }
@@ -120,9 +115,7 @@ func TestSplit_asTheClientDoes(t *testing.T) {
 		for _, s := range linter(t, plainTable).split(c.text) {
 			have = append(have, strings.TrimSpace(c.text[s.start:s.end]))
 		}
-		if !slices.Equal(have, c.want) {
-			t.Errorf("%q\nhave: %q\nwant: %q", c.text, have, c.want)
-		}
+		must.EqualSlices(t, have, c.want, c.text)
 	}
 }
 
@@ -174,9 +167,7 @@ func TestLint_forms(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", "testdata", "lint", "app"))
 	l := linter(t, `t_order: {actualDataNodes: "ds.t_order_${0..15}", keyGenerateStrategy: {column: order_id, keyGeneratorName: keys}}`)
 	l.Names = []string{"t_order", "t_order_0", "t_order_15"}
-	if err := l.Packages([]string{"./forms"}, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Packages([]string{"./forms"}, false))
 	if w := l.Summary().Warnings; len(w) > 0 {
 		t.Errorf("have: %q\nwant: no errors in the packages", w)
 	}
@@ -193,10 +184,7 @@ func TestLint_forms(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"forms/forms.go", "forms/builders.go", "forms/dialects.go"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		for i, line := range strings.Split(string(text), "\n") {
 			_, want, _ := strings.Cut(line, "// ")
 			if !isOutcomes(want) {

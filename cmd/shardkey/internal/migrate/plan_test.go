@@ -12,9 +12,12 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // shop is a schema with what makes a change of a key's type awkward.
@@ -50,51 +53,32 @@ func shopOn(t *testing.T) string {
 
 func connect(t *testing.T, dsn string) *sql.Conn {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	cfg.MultiStatements = true
-	db, err := sql.Open("mysql", cfg.FormatDSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
+	conn := must.Get(db.Conn(t.Context()))(t)
 	t.Cleanup(func() { _ = conn.Close(); _ = db.Close() })
 	return conn
 }
 
 func exec(t *testing.T, conn *sql.Conn, text string) {
 	t.Helper()
-	if _, err := conn.ExecContext(t.Context(), text); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	must.Get(conn.ExecContext(t.Context(), text))(t, text)
 }
 
 // one reads the first row of a query as a text.
 func one(t *testing.T, conn *sql.Conn, query string) (text string) {
 	t.Helper()
 	var list []string
-	err := schema.Rows(t.Context(), conn, query, func(row []string) { list = append(list, strings.Join(row, " ")) })
-	if err != nil {
-		t.Fatalf("%v\n%s", err, query)
-	}
+	must.Do(t, schema.Rows(t.Context(), conn, query, func(row []string) { list = append(list, strings.Join(row, " ")) }), query)
 	return strings.Join(list, "; ")
 }
 
 func read(t *testing.T, dsn string) (*sql.Conn, Source) {
 	t.Helper()
 	conn := connect(t, dsn)
-	if err := schema.PrepareSession(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	d, err := schema.Read(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.PrepareSession(t.Context(), conn))
+	d := must.Get(schema.Read(t.Context(), conn))(t)
 	return conn, Source{schema: d, DSN: dsn}
 }
 
@@ -133,13 +117,8 @@ func TestPlan_worksOnACopy(t *testing.T) {
 		return one(t, conn, "SELECT id, name FROM customer WHERE id < 100 ORDER BY id") + "|" + one(t, conn, "SELECT id, customer_id, parent_id, total FROM orders WHERE id < 1e10 ORDER BY id") + "|" + one(t, conn, "SELECT order_id, line FROM order_item ORDER BY 1, 2")
 	}
 	rowsBefore := rows()
-	plan, err := NewPlan(t.Context(), conn, source, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if have := fmt.Sprint(plan.Keys); have != "[audit.n customer.id orders.id visit.id]" {
-		t.Errorf("have: %s", have)
-	}
+	plan := must.Get(NewPlan(t.Context(), conn, source, nil))(t)
+	must.Equal(t, fmt.Sprint(plan.Keys), "[audit.n customer.id orders.id visit.id]")
 	if after := shape(t, conn, source.schema); after != before {
 		t.Fatal("making a plan has changed the schema")
 	}
@@ -174,24 +153,14 @@ func TestPlan_worksOnACopy(t *testing.T) {
 			t.Errorf("%s has AUTO_INCREMENT", table)
 		}
 	}
-	if after := rows(); after != rowsBefore {
-		t.Errorf("have: %s\nwant: %s", after, rowsBefore)
-	}
+	must.Equal(t, rows(), rowsBefore)
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(plan.Rule), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("shardkey", dsn+"?shardkeyRule="+file)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, plan.Rule)
-	}
+	must.Do(t, os.WriteFile(file, []byte(plan.Rule), 0o600))
+	db := must.Get(sql.Open("shardkey", dsn+"?shardkeyRule="+file))(t, plan.Rule)
 	defer db.Close()
 	insert := func(query string, args ...any) int64 {
 		t.Helper()
-		res, err := db.Exec(query, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(db.Exec(query, args...))(t)
 		id, _ := res.LastInsertId()
 		return id
 	}
@@ -208,17 +177,13 @@ func TestPlan_worksOnACopy(t *testing.T) {
 		}
 	}
 	// The foreign keys do what they did.
-	if _, err := db.Exec("INSERT INTO order_item VALUES (5, 1, 'x')"); err == nil {
-		t.Error("a foreign key is lost")
-	}
+	must.Fail(t, must.Err(db.Exec("INSERT INTO order_item VALUES (5, 1, 'x')")), "a foreign key is lost")
 	insert("DELETE FROM item_note")
 	insert("DELETE FROM customer WHERE id IN (7, ?)", customer)
 	if have := one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"); have != "2 none; 2147483647 2" {
 		t.Errorf("have: %s\nwant: orders deleted with their customer, and parents forgotten", have)
 	}
-	if have := one(t, conn, "SELECT order_id FROM order_item"); have != "2; 2147483647" {
-		t.Errorf("have: %s", have)
-	}
+	must.Equal(t, one(t, conn, "SELECT order_id FROM order_item"), "2; 2147483647")
 }
 
 // TestPlan_ofAMigratedSchemaIsEmpty makes the plan again after it was run.
@@ -230,10 +195,7 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 	exec(t, connect(t, dsn), shopOn(t))
 	for i := range 2 {
 		conn, source := read(t, dsn)
-		plan, err := NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit")
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit"))(t)
 		if i == 1 {
 			text := plan.SQL(true)
 			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(text, "No column needs a change.") || !strings.Contains(text, "No key has AUTO_INCREMENT.") {
@@ -279,16 +241,129 @@ CREATE TABLE leases (namespace VARCHAR(9), worker_id INT);
 CREATE VIEW v AS SELECT city_id FROM customer;
 `)
 	conn, source := read(t, dsn)
-	plan, err := NewPlan(t.Context(), conn, source, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(NewPlan(t.Context(), conn, source, nil))(t)
 	typ := regexp.MustCompile(`\(\d+\)`) // of MySQL before 8.0.19 and MariaDB
 	have := typ.ReplaceAllString(strings.Join(plan.Notes, "\n"), "")
-	if want := "make it BIGINT too: audit_log_….actor (int unsigned), customer.city_id (smallint)\n"; !strings.Contains(have, want) {
-		t.Errorf("have: %s\nwant: %s", have, want)
+	must.Contain(t, have, "make it BIGINT too: audit_log_….actor (int unsigned), customer.city_id (smallint)\n")
+	must.Equal(t, plan.Maxima[0], "SELECT MAX(`n`) AS `audit_log_1_n` FROM `audit_log_1`")
+}
+
+// source is a database with tables of two columns: "t_order_0", or with the type of
+// their key after a blank, "t_order_0 int auto".
+func source(name string, tables ...string) Source {
+	d := &schema.Database{Name: "shop"}
+	for _, text := range tables {
+		table, typ, _ := strings.Cut(text, " ")
+		typ, auto := strings.CutSuffix(typ, " auto")
+		if typ == "" {
+			typ = "bigint"
+		}
+		columns := []*schema.Column{{Name: "id", Type: typ, AutoIncrement: auto}, {Name: "x", Type: "text"}}
+		if typ == "state" { // of worker IDs
+			columns[0], columns[1] = &schema.Column{Name: "namespace"}, &schema.Column{Name: "worker_id"}
+		}
+		if typ == "other" { // columns
+			columns[0].Name, columns[1].Name = "y", "z"
+		}
+		d.Tables = append(d.Tables, &schema.Table{
+			Schema: "shop", Name: table, Columns: columns,
+			Indexes: []*schema.Index{{Name: "PRIMARY", Unique: true, Columns: []string{"id"}}},
+		})
 	}
-	if want := "SELECT MAX(`n`) AS `audit_log_1_n` FROM `audit_log_1`"; plan.Maxima[0] != want {
-		t.Errorf("have: %s\nwant: %s", plan.Maxima[0], want)
+	return Source{Name: name, schema: d, DSN: "app@tcp(127.0.0.1:3306)/" + name}
+}
+
+func TestNew_dataNodes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sources []Source
+		want    string // logical: nodes; … and what is left out
+	}{
+		{"a range", []Source{source("", "t_0", "t_1", "t_2")}, "t: t_${0..2}"},
+		{"from one", []Source{source("", "t_1", "t_2")}, "t: t_${1..2}"},
+		{"without a line", []Source{source("", "user1", "user2")}, "user: user${1..2}"},
+		{"a gap", []Source{source("", "t_1", "t_3")}, "t: t_${[1, 3]}"},
+		{"ten is after nine", []Source{source("", "t_8", "t_9", "t_10")}, "t: t_${8..10}"},
+		{"zeros", []Source{source("", "t_08", "t_09", "t_10")}, "t: t_${(8..10).collect{it.toString().padLeft(2, '0')}}"},
+		{"zeros with a gap", []Source{source("", "t_00", "t_02")}, "t: t_${['00', '02']}"},
+		{"months", []Source{source("", "log_202601", "log_202512")}, "log: log_${yyyyMM}"},
+		{"days with lines", []Source{source("", "log_2026_01_02", "log_2026_01_03")}, "log: log_${yyyy_MM_dd}"},
+		{"no months", []Source{source("", "log_202613", "log_202614")}, "log: log_${202613..202614}"},
+		{"two numbers", []Source{source("", "t_0_0", "t_0_1", "t_1_0", "t_1_1")}, "t: t_${0..1}_${0..1}"},
+		{"two numbers, not all", []Source{source("", "t_0_0", "t_0_1", "t_1_1")}, "t: t_0_0, t_0_1, t_1_1"},
+		{"two databases", []Source{source("ds_0", "t_0", "t_1"), source("ds_1", "t_0", "t_1")}, "t: ds_${0..1}.t_${0..1}"},
+		{"each its own", []Source{source("ds_0", "t_0", "t_1"), source("ds_1", "t_2", "t_3")}, "t: ds_0.t_${0..1}, ds_1.t_${2..3}"},
+		{"one each", []Source{source("a", "t_0"), source("b", "t_1")}, "t: a.t_0, b.t_1"},
+		{"names without numbers", []Source{source("east", "t_0", "t_1"), source("west", "t_0", "t_1")}, "t: ${['east', 'west']}.t_${0..1}"},
+		{"one table in each", []Source{source("ds_0", "user bigint auto"), source("ds_1", "user bigint auto")}, "user: ds_${0..1}.user"},
+		{"one with a number", []Source{source("", "t_2026 bigint auto")}, "t_2026: "},
+		{"two of other columns", []Source{source("", "t_0 bigint auto", "t_1 bigint auto")}, "t: t_${0..1}"},
+		{"the logical table too", []Source{source("", "t bigint auto", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
+		{"the logical table too, without AUTO_INCREMENT", []Source{source("", "t", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
+		{"another table of that name", []Source{source("", "t other", "t_0", "t_1")}, "t_0: t_${0..1}; left out t"},
+		{"spellings of a name", []Source{source("", "T bigint auto", "t other", "u bigint auto")}, "u: ; left out T"},
+		{"other columns elsewhere", []Source{source("ds_0", "t bigint auto", "u bigint auto"), source("ds_1", "t other", "u bigint auto")},
+			"u: ds_${0..1}.u; left out t"},
+		{"a key of text", []Source{source("", "t_0 char(36)", "t_1 char(36)", "u bigint auto")}, "u: ; left out t…"},
+		{"no AUTO_INCREMENT and alone", []Source{source("", "t bigint", "u bigint auto")}, "u: ; left out t"},
+		{"a narrow key", []Source{source("", "t_0 int auto", "t_1 int auto")}, "t: t_${0..1} (int)"},
+		{"our own tables", []Source{source("", "leases_1 state", "leases_2 state", "u bigint auto")}, "u: "},
+		{"a name that no rule takes", []Source{source("", "we*ird bigint auto", "u bigint auto")}, "u: ; left out we*ird"},
+		{"a word of YAML's", []Source{source("", "on bigint auto")}, "on: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := NewRule(c.sources)
+			var have []string
+			for _, table := range r.tables {
+				s := table.logical + ": " + table.nodes
+				if table.narrow != "" {
+					s += " (" + table.narrow + ")"
+				}
+				have = append(have, s)
+			}
+			for _, l := range r.LeftOut {
+				have = append(have, "left out "+l.Name)
+				if l.Why == "" {
+					t.Errorf("%s is left out without a reason", l.Name)
+				}
+			}
+			must.Equal(t, strings.Join(have, "; "), c.want)
+			// What is written is a rule that means the tables that are there.
+			parsed := must.Get(rule.Parse("rule.yaml", []byte(r.YAML())))(t, r.YAML())
+			if len(parsed.Warnings()) > 0 {
+				t.Errorf("%v\n%s", parsed.Warnings(), r.YAML())
+			}
+			for _, table := range r.tables {
+				found := 0
+				for p := range parsed.Places(table.logical) {
+					for _, s := range c.sources {
+						if (p.DataSource == "" || p.DataSource == s.Name) && (strings.Contains(p.Table, "${") || has(s, p.Table)) {
+							found++
+						}
+					}
+				}
+				if found != table.count && !strings.Contains(table.nodes, "yyyy") {
+					t.Errorf("%d tables of %s are found by\n%s\nwant: %d", found, table.logical, r.YAML(), table.count)
+				}
+			}
+		})
+	}
+}
+
+func has(s Source, name string) bool {
+	for _, t := range s.schema.Tables {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func TestNewRule_only(t *testing.T) {
+	s := []Source{source("", "t_0", "t_1", "u bigint auto", "v")}
+	for only, want := range map[string]string{"t": "t", "T_1": "t", "u": "u", "v": "v"} {
+		if r := NewRule(s, only); len(r.tables) != 1 || r.tables[0].logical != want || len(r.LeftOut) > 0 {
+			t.Errorf("%s\nhave: %+v\nwant: %s", only, r, want)
+		}
 	}
 }

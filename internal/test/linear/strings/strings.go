@@ -72,9 +72,12 @@ func TrimRight(s, cut string) string     { return trimmed(s, strings.TrimRight(s
 func TrimRightFunc(s string, is func(rune) bool) string {
 	return trimmed(s, strings.TrimRightFunc(s, is))
 }
+func TrimFunc(s string, is func(rune) bool) string { return trimmed(s, strings.TrimFunc(s, is)) }
+
 func TrimSpace(s string) string           { return trimmed(s, strings.TrimSpace(s)) }
 func Count(s, sub string) int             { return strings.Count(all(s), sub) }
 func Split(s, sep string) []string        { return strings.Split(all(s), sep) }
+func SplitAfter(s, sep string) []string   { return strings.SplitAfter(all(s), sep) }
 func ToLower(s string) string             { return strings.ToLower(all(s)) }
 func ToUpper(s string) string             { return strings.ToUpper(all(s)) }
 func ToValidUTF8(s, by string) string     { return strings.ToValidUTF8(all(s), by) }
@@ -88,9 +91,9 @@ func FieldsFunc(s string, is func(rune) bool) []string { return strings.FieldsFu
 func Map(by func(rune) rune, s string) string          { return strings.Map(by, all(s)) }
 func Replace(s, old, by string, n int) string          { return strings.Replace(all(s), old, by, n) }
 
-func ContainsFunc(s string, is func(rune) bool) bool {
-	return found(s, strings.IndexFunc(s, is)) >= 0
-}
+func IndexFunc(s string, is func(rune) bool) int { return found(s, strings.IndexFunc(s, is)) }
+
+func ContainsFunc(s string, is func(rune) bool) bool { return IndexFunc(s, is) >= 0 }
 
 func Cut(s, sep string) (before, after string, ok bool) {
 	found(s, strings.Index(s, sep))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 const code = `package p
@@ -21,12 +23,8 @@ func (t *T[K]) m(a int) bool {
 
 func TestSurvivors_areNamedByTheirCode(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.MkdirAll("p", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join("p", "p.go"), []byte(code), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll("p", 0o755))
+	must.Do(t, os.WriteFile(filepath.Join("p", "p.go"), []byte(code), 0o600))
 	var r report
 	r.Files = append(r.Files, struct {
 		Name      string `json:"file_name"`

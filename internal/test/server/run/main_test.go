@@ -6,9 +6,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -48,10 +48,7 @@ func TestBackground(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the user's own stays
 	t.Setenv("SHARDKEY_TEST_REDIS_ADDR", "")
 	t.Setenv("SHARDKEY_TEST_SUPERVISOR", "")
-	socket, err := testserver.Background("sock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := must.Get(testserver.Background("sock"))(t)
 	t.Cleanup(func() {
 		if err := endBackground(); err != nil {
 			t.Error(err)
@@ -61,13 +58,9 @@ func TestBackground(t *testing.T) {
 		}
 	})
 	for range 2 {
-		if err := startBackground(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, startBackground())
 	}
-	if err := serveBackground(); err == nil || !strings.Contains(err.Error(), "already") {
-		t.Errorf("a second one\nhave: %v", err)
-	}
+	must.FailWith(t, serveBackground(), "already", "a second one")
 	addr := testserver.Redis(t)
 	if other := testserver.Redis(t); other != addr {
 		t.Errorf("servers at %s and %s\nwant: one", addr, other)
@@ -76,9 +69,7 @@ func TestBackground(t *testing.T) {
 	if code != 0 || err != nil {
 		t.Errorf("run does not use it\nhave: %d, %v", code, err)
 	}
-	if err := errors.Join(endBackground(), endBackground()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(endBackground(), endBackground()))
 	if testserver.Answers(socket) {
 		t.Error("the supervisor answers after its end")
 	}
