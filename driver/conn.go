@@ -128,6 +128,7 @@ type recentQueries struct {
 type recentQuery struct {
 	text string
 	plan *plan // nil for a statement that is passed through under any rule
+	free bool  // see stmt.free
 	uses uint8 // the number of executions so far, up to 3
 }
 
@@ -165,7 +166,8 @@ func (r *recentQueries) add(text string, p *plan) {
 		q.plan = p
 		return
 	}
-	r.all[r.next%uint8(len(r.all))] = recentQuery{text, p, 1}
+	free := p == nil && !sqltoken.MentionsLastInsertID(text)
+	r.all[r.next%uint8(len(r.all))] = recentQuery{text: text, plan: p, free: free, uses: 1}
 	r.next++
 }
 
@@ -206,8 +208,13 @@ func (c *conn) refused(ctx context.Context, err error) error {
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	keysOf(ctx).answer(c.connector)
-	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
-	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
+	s := &stmt{conn: c, query: query}
+	if q := c.recent.find(query); q != nil && q.plan == nil { // database/sql tried QueryContext first
+		s.class, s.free = sqltoken.ClassPass, q.free
+	} else {
+		s.class = c.session.Client().Classify(query)
+		s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
+	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, c.refused(ctx, err)
 	}

@@ -1,5 +1,7 @@
 package sqltoken
 
+import "strings"
+
 import "unicode/utf8"
 
 // Classes of bytes.
@@ -67,11 +69,31 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // Contains reports whether text contains an upper-case ASCII word, ignoring case.
 func Contains(text, upper string) bool { return indexFold(text, upper) < len(text) }
 
-// indexFold returns the position of the word, ignoring case, or the string's length.
+// indexFold returns the position of the word, ignoring case, or the string's length. It searches for
+// the word's first byte that isn't a letter, if there is one, since that is faster.
 func indexFold(text, upper string) int {
+	for at := range len(upper) {
+		if c := upper[at]; c < 'A' || c > 'Z' {
+			return indexFoldAt(text, upper, at)
+		}
+	}
 	for i := 0; i+len(upper) <= len(text); i++ {
 		if hasFold(text[i:], upper) {
 			return i
+		}
+	}
+	return len(text)
+}
+
+// indexFoldAt is indexFold for a word whose byte at an index isn't a letter.
+func indexFoldAt(text, upper string, at int) int {
+	for pos := at; pos < len(text); pos++ {
+		next := strings.IndexByte(text[pos:], upper[at])
+		if next < 0 {
+			break
+		}
+		if pos += next; hasFold(text[pos-at:], upper) {
+			return pos - at
 		}
 	}
 	return len(text)
