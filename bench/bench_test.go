@@ -103,7 +103,7 @@ func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch in
 	var mu sync.Mutex
 	cpu, start := ProcessorTime(0), time.Now()
 	err = AtOnce(goroutines, func(int) error {
-		for last := time.Now(); last.Before(start.Add(d)); {
+		for last := time.Now(); ; {
 			for range batch {
 				if err := next(); err != nil {
 					return err
@@ -113,9 +113,10 @@ func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch in
 			mu.Lock()
 			keys, stall = keys+float64(batch), max(stall, now.Sub(last))
 			mu.Unlock()
-			last = now
+			if last = now; !last.Before(start.Add(d)) {
+				return nil
+			}
 		}
-		return nil
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)

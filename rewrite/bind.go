@@ -41,7 +41,7 @@ func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, erro
 		}
 	}
 	out := make([]any, 0, len(args)+p.NumKeys)
-	out = Merge(p, out, args, true, func(insert, row int) bool { return asks[insert][row] },
+	out = merge(p, out, args, true, func(insert, row int) bool { return asks[insert][row] },
 		func(insert, i int) any { return keys[insert].Values[i] })
 	return p.Query(), out, nil
 }
@@ -74,11 +74,11 @@ func (p *Plan) asking(in *Insert, args []any) (asks []bool, n int, err error) {
 	return asks, n, nil
 }
 
-// Merge appends to out the arguments of a statement with keys: args, in which a key replaces each
+// merge appends to out the arguments of a statement with keys: args, in which a key replaces each
 // [Argument] for which generated reports true. If placeholders is set, it also has a key for each
 // placeholder that [Plan.Query] adds. key returns the insert's key i, counted in the order of the
 // rows that get one.
-func Merge[A any](p *Plan, out, args []A, placeholders bool, generated func(insert, row int) bool, key func(insert, i int) A) []A {
+func merge[A any](p *Plan, out, args []A, placeholders bool, generated func(insert, row int) bool, key func(insert, i int) A) []A {
 	copied := 0
 	for i := range p.Inserts {
 		in := &p.Inserts[i]

@@ -44,7 +44,7 @@ func TestMerge_order(t *testing.T) {
 	} {
 		p := mustParse(t, text, Options{})
 		args := make([]bool, p.NumArgs)
-		have := Merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
+		have := merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
 		must.EqualSlices(t, have, placeholdersOfOurs(text, p), text)
 	}
 }

@@ -134,25 +134,43 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 	if c.keys != nil {
 		return nil
 	}
-	const key = -1
-	args := make([]int, len(c.markers))
-	for i := range args {
-		args[i] = i
-	}
-	merged := rewrite.Merge(c.plan, nil, args, true, func(int, int) bool { return false }, func(int, int) int { return key })
-	user := 0
+	bound, user := c.bound(), 0
 	for i, at := range markers {
 		want := user
 		if ours[at] {
-			want = key
+			want = ofKey
 		} else {
 			user++
 		}
-		if i >= len(merged) || merged[i] != want {
-			return c.disagree(first.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(merged), want})
+		if i >= len(bound) || bound[i] != want {
+			return c.disagree(first.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(bound), want})
 		}
 	}
 	return nil
+}
+
+// ofKey stands for a generated key among the user's arguments.
+const ofKey = -1
+
+// bound returns the indexes of the user's arguments in the order to send, with those for keys between
+// them.
+func (c *check) bound() (args []int) {
+	user := 0
+	until := func(next int) {
+		for ; user < next; user++ {
+			args = append(args, user)
+		}
+	}
+	for i := range c.plan.Inserts {
+		for _, r := range c.plan.Inserts[i].Rows {
+			if !c.plan.Inserts[i].Invalid && (r.Key == rewrite.Generated || r.Key == rewrite.Expression) {
+				until(r.Arg)
+				args = append(args, ofKey)
+			}
+		}
+	}
+	until(len(c.markers))
+	return args
 }
 
 // sent returns the statement to send.
