@@ -299,8 +299,7 @@ func addRows[K any](d *keySearch[K], e *execution, k *insertion, test func(value
 	return nil
 }
 
-// generate draws n int64 keys for the table's rows. If n is 1, it uses the array
-// one.
+// generate draws n int64 keys for the table's rows. If n is 1, it uses the array one.
 func (x *actualTable) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
 	if x.isMisfit() {
 		return rewrite.Keys{}, x.table.noKey(&noFitError{table: x.name})

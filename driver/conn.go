@@ -100,7 +100,7 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 	nothing := c.session.Settled() // nothing to do for a statement that leaves the session as it is
 	if q := c.recent.find(query); q != nil {
 		if p := q.plan; p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
-			return p, q.isRepeated(), use, nil
+			return p, q.use(), use, nil
 		}
 	}
 	class := c.session.Client().Classify(query)
@@ -132,8 +132,8 @@ type recentQuery struct {
 	uses uint8 // the number of executions so far, up to 3
 }
 
-// isRepeated reports whether the query is executed for at least the third time.
-func (q *recentQuery) isRepeated() bool {
+// use counts an execution, and reports whether it is at least the third.
+func (q *recentQuery) use() (repeated bool) {
 	const often = 3
 	if q.uses < often {
 		q.uses++

@@ -130,7 +130,7 @@ type insertion struct {
 	one       *[1]int64    // a buffer for a single key
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
-	plain   bool       // see target.isPlain
+	plain   bool       // see plannedInsert.isPlain
 	rows    *rowStates // nil: all rows were inserted
 	// first is the first generated key that was inserted, if inserted is set. A later row of the
 	// same REPLACE may have replaced its row.
@@ -301,7 +301,7 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 			r := &k.in.Rows[row]
 			replaces := r.Key == rewrite.Argument
 			if replaces || placeholders {
-				key, err := e.boundKey(k, &boxed, next)
+				key, err := e.keyArgument(k, &boxed, next)
 				if err != nil {
 					return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 				}
@@ -322,8 +322,8 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 	return args, nil
 }
 
-// boundKey returns generated key i of an insertion as an argument.
-func (e *execution) boundKey(k *insertion, boxed *boxedKeys, i int) (driver.Value, error) {
+// keyArgument returns generated key i of an insertion as an argument.
+func (e *execution) keyArgument(k *insertion, boxed *boxedKeys, i int) (driver.Value, error) {
 	if k.keys.Ints == nil {
 		return e.convert(k.keys.Values[i])
 	}

@@ -603,3 +603,16 @@ func TestStatements_interpolatedReturning(t *testing.T) {
 		k.check("prepared with RETURNING "+returning, k.base.Prepared, prepared)
 	}
 }
+
+// A driver that interpolates may leave one query to a prepared statement, for example a long one. The
+// next one is sent as text again.
+func TestStatements_interpolatedButOne(t *testing.T) {
+	k := newKeeping(t, &fakedb.Server{Statements: 1000}, "auto").warmInText()
+	k.base.Faults = []fakedb.Fault{{At: "execContext INSERT", Err: driver.ErrSkip, Skip: 3}}
+	for range 6 {
+		k.exec("INSERT INTO t_order (a) VALUES (?)", 1.5)
+	}
+	k.check("prepared", k.base.Prepared, 1)
+	k.check("executed as prepared statement", k.base.Count("stmt execContext"), 1)
+	k.check("executed", len(k.base.Sent), 6)
+}

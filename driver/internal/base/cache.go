@@ -102,7 +102,7 @@ type statements struct {
 	hits   int64  // hits not yet added to cache.hits
 	// wanted: a statement needed the unknown limit.
 	wanted bool
-	// interpolates: the driver executed a query with arguments directly, and did so last time.
+	// interpolates: the driver has executed a query with arguments directly.
 	interpolates bool
 	// refused: a query that the driver can execute directly was refused as a prepared statement.
 	refused bool
@@ -140,7 +140,7 @@ func (s *cachedStmt) takes(args []driver.NamedValue) bool {
 // Caches reports whether the connection caches statements.
 func (c *Conn) Caches() bool { return c.cached.cache != nil }
 
-// Interpolates reports whether the driver executed the last query with arguments directly.
+// Interpolates reports whether the driver has executed a query with arguments directly.
 func (c *Conn) Interpolates() bool { return c.cached.interpolates }
 
 // NeedsLimit reports whether Cache.SetLimit must be called before the next SendCached.
@@ -165,9 +165,13 @@ func (c *Conn) SendCached(
 	k := &c.cached
 	k.follow()
 	s := k.find(query, args)
-	if !k.cache.always && (s == nil || k.interpolates) && !(k.interpolates && repeated && !k.refused && areSameInText(args)) {
-		r, err = c.Direct(ctx, query, args, want)
-		if k.interpolates = err != driver.ErrSkip; k.interpolates {
+	direct := s == nil
+	if k.interpolates {
+		direct = !repeated || k.refused || !areSameInText(args)
+	}
+	if direct && !k.cache.always {
+		if r, err = c.Direct(ctx, query, args, want); err != driver.ErrSkip {
+			k.interpolates = true
 			return r, err
 		}
 	}
@@ -279,7 +283,7 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 	}
 	if err != nil || full {
 		k.cache.open.Add(-1)
-		return nil, k.unprepared(err)
+		return nil, k.notPrepared(err)
 	}
 	k.cache.broken.Store(0)
 	s := &cachedStmt{Stmt: prepared, query: query, types: make([]reflect.Type, len(args))}
@@ -291,9 +295,9 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 	return s, nil
 }
 
-// unprepared returns the error for a query that was not prepared, nil if the driver can execute it
+// notPrepared returns the error for a query that was not prepared, nil if the driver can execute it
 // directly.
-func (k *statements) unprepared(err error) error {
+func (k *statements) notPrepared(err error) error {
 	const notInProtocol = 1295
 	switch {
 	case k.cache.always && IsServerError(err, notInProtocol):

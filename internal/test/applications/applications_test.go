@@ -144,7 +144,7 @@ func (a *arms) run(arm rune, rule string, args ...string) map[string]bool {
 }
 
 // notFrom1 returns the tests that don't pass with keys that count from 1 either. Each runs alone,
-// since tests that create a table anew want 1 again.
+// since tests that create a table again expect 1 again.
 func (a *arms) notFrom1(names []string, rule string) (still []string) {
 	for _, name := range names {
 		alone := "^" + strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^") + "$"
