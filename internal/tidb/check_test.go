@@ -180,7 +180,7 @@ func BenchmarkParse(b *testing.B) {
 // application gets its values.
 func TestCheck_besideAnotherDriver(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds programs")
+		t.Skip("-short: no programs are built")
 	}
 	const checked = "right plan: true <nil>\nwrong plan: false\n"
 	first := "*test_driver.ValueExpr of int64\n*test_driver.ValueExpr of *test_driver.MyDecimal\n" +

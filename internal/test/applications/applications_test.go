@@ -45,7 +45,7 @@ const otherRule = `rules:
 
 func TestApplications(t *testing.T) {
 	if os.Getenv("SHARDKEY_APPLICATIONS") == "" {
-		t.Skip("make applications runs it")
+		t.Skip("SHARDKEY_APPLICATIONS is not set: make applications runs this")
 	}
 	tool := filepath.Join(t.TempDir(), "shardkey")
 	build := exec.Command("go", "build", "-o", tool, "./cmd/shardkey") // in go.work
