@@ -322,7 +322,7 @@ func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 func user(t *testing.T, db *sql.DB, dsn string) (account, userDSN string) {
 	t.Helper()
 	cfg := must.Get(mysql.ParseDSN(dsn))(t)
-	cfg.User, cfg.Passwd = cfg.DBName[len(cfg.DBName)-12:], "geheim"
+	cfg.User, cfg.Passwd = "u"+cfg.DBName[len(cfg.DBName)-12:], "geheim" // 5e2… would be a number
 	account = cfg.User + "@'%'"
 	mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'geheim'")
 	t.Cleanup(func() { mustExec(t, db, "DROP USER "+account) })
