@@ -18,12 +18,13 @@ type conn struct {
 	session   session.Session
 	connector *Connector
 	recent    recentQueries
+	skipped   string // the statement that the underlying driver last declined to execute without preparing it
 
 	executions uint8 // counts executions; see logs
 	logged     bool  // executions are logged
-	reusesArgs bool  // the underlying driver doesn't keep arguments after an execution
+	overMySQL  bool  // the underlying driver is go-sql-driver, which doesn't keep arguments
 	key        [1]int64
-	args       []driver.NamedValue // a buffer, if reusesArgs
+	args       []driver.NamedValue // a buffer, if overMySQL
 
 	closed  bool
 	onClose func() error
@@ -46,7 +47,7 @@ func newConn(c *Connector, under driver.Conn) *conn {
 	if c.config.Statements == statementsOff {
 		cache = nil
 	}
-	conn := &conn{connector: c, base: base.New(under, cache), reusesArgs: base.IsMySQL(under)}
+	conn := &conn{connector: c, base: base.New(under, cache), overMySQL: base.IsMySQL(under)}
 	conn.session = session.New(&conn.base, &c.known)
 	return conn
 }
@@ -81,6 +82,9 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		if !p.fills() {
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.session.AfterPass(ctx, use, args, r.Result, err)
+			if err == driver.ErrSkip {
+				c.skipped = query
+			}
 			return r, err
 		}
 		r, next, err := c.execute(ctx, p, nil, out, c.convertLate(args), repeated, want)
@@ -128,7 +132,7 @@ type recentQueries struct {
 type recentQuery struct {
 	text string
 	plan *plan // nil for a statement that is passed through under any rule
-	free bool  // see stmt.free
+	free bool  // see stmt.free; then plan is nil
 	uses uint8 // the number of executions so far, up to 3
 }
 
@@ -208,17 +212,31 @@ func (c *conn) refused(ctx context.Context, err error) error {
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	keysOf(ctx).answer(c.connector)
-	s := &stmt{conn: c, query: query}
-	if q := c.recent.find(query); q != nil && q.plan == nil { // database/sql tried QueryContext first
-		s.class, s.free = sqltoken.ClassPass, q.free
-	} else {
-		s.class = c.session.Client().Classify(query)
-		s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
+	if c.isForOneExecution(query) {
+		c.skipped = ""
+		stmt, err := c.base.PrepareUnwrapped(ctx, query)
+		if err != nil {
+			return nil, c.refused(ctx, err)
+		}
+		return stmt, nil
 	}
+	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
+	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {
 		return nil, c.refused(ctx, err)
 	}
 	return s, nil
+}
+
+// isForOneExecution reports whether database/sql prepares a statement because go-sql-driver declined to
+// execute it, and closes it after its next call. If it neither reads nor changes the session, then
+// nothing is left to do for shardkey.
+func (c *conn) isForOneExecution(query string) bool {
+	if c.skipped != query || !c.overMySQL || c.session.PendingTransaction() {
+		return false
+	}
+	q := c.recent.find(query)
+	return q != nil && q.free
 }
 
 // Exec executes a statement. go-sql-driver's README calls it within Raw.
@@ -280,7 +298,7 @@ func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
 // newResult returns the result of an execution, and a buffer for its arguments. The buffer is the
 // connection's, if the underlying driver allows that. Otherwise one allocation has both.
 func (c *conn) newResult() (*result, []driver.NamedValue) {
-	if c.reusesArgs {
+	if c.overMySQL {
 		return new(result), c.args[:0]
 	}
 	r := new(struct {
@@ -293,7 +311,7 @@ func (c *conn) newResult() (*result, []driver.NamedValue) {
 // reuse makes a buffer with arguments available to the next execution.
 func (c *conn) reuse(args []driver.NamedValue) {
 	const most = 4096
-	if c.reusesArgs && cap(args) <= most {
+	if c.overMySQL && cap(args) <= most {
 		clear(args)
 		c.args = args
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -378,6 +379,43 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// database/sql prepares a statement that go-sql-driver declined to execute. If it only passes through,
+// the statement is go-sql-driver's own. A pending SET TRANSACTION applies to it as well.
+func TestTransaction_statementForOneExecution(t *testing.T) {
+	onEach(t, testTransaction_statementForOneExecution)
+}
+
+func testTransaction_statementForOneExecution(t *testing.T) {
+	ctx := context.Background()
+	ours, _ := transactionSides(t, 2)
+	const query = "UPDATE t0 SET u = ?"
+	args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
+	for _, c := range []struct {
+		before string
+		skip   bool // call ExecContext first, as database/sql does
+		own    bool
+	}{
+		{"SELECT 1", false, false}, {"SELECT 1", true, true}, {"SELECT 1", false, false},
+		{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", true, false}, {"SELECT 1", true, true},
+	} {
+		must(ours.ExecContext(ctx, c.before))(t)
+		noError(t, ours.Raw(func(raw any) error {
+			conn := raw.(*conn)
+			if c.skip {
+				_, err := conn.ExecContext(ctx, query, args)
+				equal(t, err, driver.ErrSkip, "of the execution")
+			}
+			s := must(conn.PrepareContext(ctx, query))(t)
+			defer s.Close()
+			_, wrapped := s.(*stmt)
+			equal(t, !wrapped, c.own, c.before)
+			_, err := s.(driver.StmtExecContext).ExecContext(ctx, args)
+			equal(t, conn.session.PendingTransaction(), false, "after the execution")
+			return err
+		}))
 	}
 }
 
