@@ -10,7 +10,7 @@
 // response is JSON.
 //
 // The page changes nothing: it answers GET and HEAD only, sends no statements and generates
-// no keys. It has no scripts, loads no other resources, and follows the browser's light or
+// no keys. It reads the free worker IDs from their stores, for at most a second. It has no scripts, loads no other resources, and follows the browser's light or
 // dark theme.
 //
 // Warning: the page shows names of tables, addresses of servers, worker IDs and error
@@ -20,6 +20,7 @@ package debug
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -61,7 +62,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	chosen, _ := strconv.Atoi(query.Get("connector"))
-	p := h.page(chosen, query.Get("key"), query.Get("statement"))
+	p := h.page(r.Context(), chosen, query.Get("key"), query.Get("statement"))
 	var body bytes.Buffer
 	var err error
 	switch query.Get("format") {
@@ -88,12 +89,15 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // page returns the current content of the page. chosen is the number of the connector that
 // the forms use.
-func (h handler) page(chosen int, key, statement string) *page {
+func (h handler) page(ctx context.Context, chosen int, key, statement string) *page {
 	p := &page{Time: time.Now().UTC(), Version: driver.Version(), Chosen: chosen, Key: key, Statement: statement}
 	host, _ := os.Hostname()
 	p.Process = fmt.Sprintf("%s, process %d, %s", host, os.Getpid(), runtime.Version())
+	const storeTime = time.Second // for the free worker IDs
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
 	for i, c := range h {
-		v := view(c)
+		v := view(ctx, c)
 		v.Number = i + 1
 		p.Connectors, p.State = append(p.Connectors, v), max(p.State, v.State)
 	}

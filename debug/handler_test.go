@@ -1,6 +1,7 @@
 package debug_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -404,6 +405,44 @@ func TestHandler_figures(t *testing.T) {
 				if row, _, _ := strings.Cut(body[strings.Index(body, ">leased<"):], "</tr>"); !strings.Contains(row, c.shown) {
 					t.Errorf("have: %s\nwant: %s", row, c.shown)
 				}
+			})
+		})
+	}
+}
+
+// The page shows the free worker IDs of stores that answer.
+func TestHandler_freeWorkerIDs(t *testing.T) {
+	held := spi.WorkerIDs{Max: 3, List: []spi.WorkerID{{ID: 0, State: "held"}, {ID: 1, State: "expired"}, {ID: 3, State: "ahead"}, {ID: 7, State: "held"}}}
+	full := spi.WorkerIDs{Max: 0, List: []spi.WorkerID{{ID: 0, State: "held"}}}
+	for _, c := range []struct {
+		name string
+		list func(context.Context) (spi.WorkerIDs, error)
+		json string
+		want string
+	}{
+		{"some", func(context.Context) (spi.WorkerIDs, error) { return held, nil }, `"leased": 2`, ">2<"},
+		{"none", func(context.Context) (spi.WorkerIDs, error) { return full, nil }, `"leased": 0`, ">0<"},
+		{"error", func(context.Context) (spi.WorkerIDs, error) { return full, errAway }, "", "><"},
+		{"panic", func(context.Context) (spi.WorkerIDs, error) { panic("a store") }, "", "><"},
+		{"no answer", func(ctx context.Context) (spi.WorkerIDs, error) { <-ctx.Done(); return held, ctx.Err() }, "", "><"},
+		{"context ignored", func(context.Context) (spi.WorkerIDs, error) { time.Sleep(time.Hour); return held, nil }, "", "><"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
+				w := newWorld(t)
+				w.leased.workerIDs = c.list
+				h := debug.Handler(w.connector)
+				body := get(t, h).Body.String()
+				row, _, _ := strings.Cut(body[strings.Index(body, ">leased<"):], "</tr>")
+				if want := `title="Free worker IDs"` + c.want; !strings.Contains(row, want) {
+					t.Errorf("have: %s\nwant: %s", row, want)
+				}
+				_, rest, has := strings.Cut(get(t, h, "format", "json").Body.String(), `"freeWorkerIds": {`)
+				if has != (c.json != "") || !strings.Contains(rest, c.json) {
+					t.Errorf("have: %s\nwant: %s", rest, c.json)
+				}
+				time.Sleep(2 * time.Hour) // until the last call returns
 			})
 		})
 	}

@@ -2,6 +2,7 @@ package debug
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // page is the content of the debug page, and of its JSON form.
@@ -48,7 +51,10 @@ type connector struct {
 	Stats      driver.Stats `json:"stats"`
 	MoreTables int          `json:"moreTables,omitempty"` // tables that Stats doesn't list
 	Generators []generator  `json:"-"`
-	from       *driver.Connector
+	// FreeWorkerIDs are the numbers of free worker IDs by generator. Those of a store that doesn't
+	// answer in time are missing.
+	FreeWorkerIDs map[string]int64 `json:"freeWorkerIds,omitempty"`
+	from          *driver.Connector
 }
 
 // generator is the part of the page about one generator or worker-ID assigner.
@@ -79,6 +85,59 @@ func (g generator) Segment() string {
 	return grouped(*segment.Left) + " (" + grouped(segment.Size) + " per fetch)"
 }
 
+// Free returns a generator's number of free worker IDs, empty if it is unknown.
+func (v connector) Free(generator string) string {
+	if free, known := v.FreeWorkerIDs[generator]; known {
+		return grouped(free)
+	}
+	return ""
+}
+
+// readFree reads the numbers of free worker IDs from their stores, all at once, until ctx ends.
+func (v *connector) readFree(ctx context.Context) {
+	type count struct {
+		name string
+		free int64
+	}
+	counts := make(chan count, len(v.Generators))
+	asked := 0
+	for _, g := range v.Generators {
+		if g.WorkerIDs == nil || g.Assigner || g.Health.Lease == nil {
+			continue
+		}
+		asked++
+		go func() { // a store such as a directory may ignore the context
+			free, err := freeOf(ctx, g.WorkerIDs)
+			if err != nil {
+				free = -1
+			}
+			counts <- count{g.Name, free}
+		}()
+	}
+	for range asked {
+		select {
+		case c := <-counts:
+			if c.free >= 0 {
+				v.FreeWorkerIDs[c.name] = c.free
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func freeOf(ctx context.Context, l spi.WorkerIDLister) (free int64, err error) {
+	defer guard.Recover(&err, "the store of worker IDs")
+	ids, err := l.ListWorkerIDs(ctx)
+	free = ids.Max + 1
+	for _, id := range ids.List {
+		if id.ID <= ids.Max && !id.Free() {
+			free--
+		}
+	}
+	return free, err
+}
+
 // grouped returns a number with commas between groups of three digits.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
@@ -91,8 +150,8 @@ func grouped(n int64) string {
 // maxTables and maxWarnings limit the size of the page. It lists the tables with the most keys.
 const maxTables, maxWarnings = 200, 100
 
-func view(c *driver.Connector) connector {
-	v := connector{Stats: c.Stats(), from: c}
+func view(ctx context.Context, c *driver.Connector) connector {
+	v := connector{Stats: c.Stats(), FreeWorkerIDs: map[string]int64{}, from: c}
 	s := &v.Stats
 	if v.Name = s.Rule.Name; s.Database != "" {
 		v.Name += " · " + s.Database
@@ -113,6 +172,7 @@ func view(c *driver.Connector) connector {
 	if e := s.Rule.ReloadError; e != "" {
 		v.report(warned, "the rule's file has changed and cannot be loaded; the earlier rule is in use: "+e)
 	}
+	v.readFree(ctx)
 	if len(v.Messages) == 0 {
 		v.report(good, "keys can be generated")
 	}

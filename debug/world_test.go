@@ -22,13 +22,22 @@ type base struct{}
 func (base) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("no server") }
 func (base) Driver() driver.Driver                        { return nil }
 
-// fake is a generator whose health the test sets.
-type fake struct{ health atomic.Pointer[spi.Health] }
+// fake is a generator whose health and worker IDs the test sets.
+type fake struct {
+	health    atomic.Pointer[spi.Health]
+	workerIDs func(context.Context) (spi.WorkerIDs, error)
+}
 
 func (f *fake) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
 	return nil, errors.New("a fake")
 }
-func (f *fake) Health() spi.Health    { return *f.health.Load() }
+func (f *fake) Health() spi.Health { return *f.health.Load() }
+func (f *fake) ListWorkerIDs(ctx context.Context) (spi.WorkerIDs, error) {
+	if f.workerIDs == nil {
+		return spi.WorkerIDs{}, errors.ErrUnsupported
+	}
+	return f.workerIDs(ctx)
+}
 func (f *fake) Describe() string      { return "SNOWFLAKE 41-10-12, lease 10s" }
 func (f *fake) set(health spi.Health) { f.health.Store(&health) }
 

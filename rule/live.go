@@ -274,6 +274,8 @@ type Status struct {
 	Description string
 	// Health is zero if the generator or assigner reports no health ([spi.HealthReporter]).
 	Health spi.Health
+	// WorkerIDs reads the worker IDs in the generator's store. It is nil for a generator without them.
+	WorkerIDs spi.WorkerIDLister
 }
 
 // Status returns the status of the generators, and then of the worker-ID assigners that they use,
@@ -282,6 +284,7 @@ func (l *Live) Status() (all []Status) {
 	l.each(func(spec componentSpec, v any, assigner bool) {
 		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner,
 			Description: describe(spec, v)}
+		s.WorkerIDs, _ = v.(spi.WorkerIDLister)
 		if h, ok := v.(spi.HealthReporter); ok {
 			s.Health = guard.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
 		}
