@@ -38,6 +38,10 @@ type Config struct {
 	// arguments stay in the text. If the server refuses such a statement, the connection sends it as
 	// text, and caches no more of them. "always" caches all INSERTs, and "off" none.
 	//
+	// If a program prepares an INSERT with such values itself, as GORM does in each transaction, the
+	// connection caches the statement when the program closes it, for the next Prepare. This needs
+	// go-sql-driver.
+	//
 	// A statement is cached if it has arguments, at most 16 KiB, and no user variable (@). A
 	// connection caches up to 16 statements. A connector caches up to an eighth of the server's
 	// max_prepared_stmt_count, at most 2,048. A small statement takes 16 to 26 kB of the server's

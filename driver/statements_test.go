@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -418,9 +419,10 @@ func testStatements_sameAsPreparedEachTime(t *testing.T) {
 				for i := range args {
 					args[i] = keptValue(rnd)
 				}
+				prepare := rnd.IntN(3) == 0 && strings.Contains(query, " INTO t")
 				var seen [2]string
 				for side, conn := range conns {
-					seen[side] = keptOutcome(t, conn, query, args)
+					seen[side] = keptOutcome(t, conn, prepare, query, args)
 				}
 				if seen[0] != seen[1] {
 					t.Fatalf("statement %d: %s %v\nhave: %s\nwant: %s", n, query, args, seen[1], seen[0])
@@ -465,13 +467,25 @@ func keptValue(rnd *rand.Rand) any {
 	}
 }
 
-// keptOutcome returns everything that a client sees of a statement, and the table's last row.
-func keptOutcome(t *testing.T, conn *sql.Conn, query string, args []any) string {
+// keptOutcome returns everything that a client sees of a statement, and the table's last row. If
+// prepare is set, the program prepares the statement itself.
+func keptOutcome(t *testing.T, conn *sql.Conn, prepare bool, query string, args []any) string {
 	t.Helper()
+	exec := func() (sql.Result, error) { return conn.ExecContext(t.Context(), query, args...) }
+	if prepare {
+		exec = func() (sql.Result, error) {
+			s, err := conn.PrepareContext(t.Context(), query)
+			if err != nil {
+				return nil, err
+			}
+			defer s.Close()
+			return s.ExecContext(t.Context(), args...)
+		}
+	}
 	var out string
 	if strings.HasPrefix(query, "SELECT") {
 		out = keptRows(t, conn, query, args...)
-	} else if res, err := conn.ExecContext(t.Context(), query, args...); err != nil {
+	} else if res, err := exec(); err != nil {
 		// The error may contain the type that was guessed at first.
 		out, _, _ = strings.Cut(plainError(err)[len("error "):], " ")
 	} else {
@@ -615,4 +629,58 @@ func TestStatements_interpolatedButOne(t *testing.T) {
 	k.check("prepared", k.base.Prepared, 1)
 	k.check("executed as prepared statement", k.base.Count("stmt execContext"), 1)
 	k.check("executed", len(k.base.Sent), 6)
+}
+
+// A statement that a program prepares and closes is cached for its next Prepare, in the same session
+// and after success.
+func TestStatements_preparedByThePrograms(t *testing.T) {
+	onEach(t, testStatements_preparedByThePrograms)
+}
+
+func testStatements_preparedByThePrograms(t *testing.T) {
+	ctx := t.Context()
+	var made int64
+	db, _ := openScripted(t, scriptRule(t, counted(&made), "t.id"))
+	conn := must(db.Conn(ctx))(t)
+	defer conn.Close()
+	mustExec(t, conn, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+	prepares := func() (n int) {
+		noError(t, conn.QueryRowContext(ctx, "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Scan(new(string), &n))
+		return n
+	}
+	a := 0
+	mustExec(t, conn, "INSERT INTO t (a) VALUES (?)", -1)
+	mustExec(t, conn, "INSERT INTO t (a) VALUES (?)", -2) // reads the server's limit
+	last := fmt.Sprint(number(t, db, "SELECT MAX(id) FROM t"))
+	for _, c := range []struct {
+		query   string
+		between string
+		arg     any // nil: a new number
+		want    int // prepares of four transactions
+	}{
+		{query: "INSERT INTO t (a) VALUES (?)"},
+		{query: "INSERT INTO t (a) VALUES (?), (NULL)", want: 1},
+		{query: "INSERT INTO t (a) VALUES (? + 1)", want: 4},
+		{query: "INSERT INTO t (a) VALUES (@a + ?)", want: 4},
+		{query: "INSERT /* mode */ INTO t (a) VALUES (?)", between: "SET sql_mode = ''", want: 4},
+		{query: "INSERT /* names */ INTO t (a) VALUES (?)", between: "SET NAMES latin1", want: 4},
+		{query: "INSERT /* failing */ INTO t (a) VALUES (?)", arg: -1, want: 4},
+	} {
+		before := prepares()
+		for range 4 {
+			a++
+			tx := must(conn.BeginTx(ctx, nil))(t)
+			st := must(tx.PrepareContext(ctx, c.query))(t)
+			if c.between != "" {
+				mustExec(t, tx, c.between)
+			}
+			res, err := st.ExecContext(ctx, cmp.Or(c.arg, any(a)))
+			noError(t, tx.Commit())
+			if equal(t, err != nil, c.arg != nil, c.query); err == nil {
+				equal(t, must(res.LastInsertId())(t), number(t, db, "SELECT MIN(id) FROM t WHERE id > "+last), c.query)
+				last = fmt.Sprint(number(t, db, "SELECT MAX(id) FROM t"))
+			}
+		}
+		equal(t, prepares()-before, c.want, c.query)
+	}
 }

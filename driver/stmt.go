@@ -26,6 +26,9 @@ type stmt struct {
 	inputs int // the result of NumInput
 	// asks: the session has work to do before each execution.
 	asks bool
+	// reusable: the connection's cache may have the statement after the program closes it. GORM, for
+	// example, prepares an INSERT in each transaction.
+	reusable bool
 }
 
 var (
@@ -73,7 +76,14 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added
 	}
+	s.reusable = s.conn.isReusable(p)
 	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.sameIn(p.key.mode^modesOfEach))
+}
+
+// isReusable reports whether an INSERT's prepared statement has the same meaning for each program that
+// prepares it in the same session.
+func (c *conn) isReusable(p *plan) bool {
+	return c.overMySQL && c.base.Caches() && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0 && p.given().Plain
 }
 
 // modesOfEach are the modes that the server reads for each execution of a prepared statement. They
@@ -89,6 +99,11 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	text, added := s.query, 0
 	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
 		text, added = p.Query(), p.added
+	}
+	if s.conn.isReusable(p) {
+		if prepared = s.conn.base.Take(text); prepared.Stmt != nil {
+			return prepared, done, nil
+		}
 	}
 	want := p.NumArgs + added
 	if want > base.MaxPlaceholders {
@@ -162,6 +177,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 		if err == nil {
 			return r, nil
 		}
+		s.reusable = false // the server may have parts of long arguments
 		if !s.conn.again(ctx, s.plan, next, attempt) {
 			return r, s.conn.refused(ctx, err)
 		}
@@ -206,4 +222,9 @@ func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 	return s.base.ColumnConverter(idx)
 }
 
-func (s *stmt) Close() error { return s.base.Close() }
+func (s *stmt) Close() error {
+	if s.reusable {
+		return s.conn.base.Return(s.base, s.plan.Query())
+	}
+	return s.base.Close()
+}

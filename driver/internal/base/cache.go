@@ -96,10 +96,11 @@ func (c *Cache) SetLimit(server string) {
 
 // statements are the cached statements of one connection, most recently used first.
 type statements struct {
-	cache  *Cache // nil: none
-	all    []*cachedStmt
-	clears uint32 // the value of cache.clears that was applied last
-	hits   int64  // hits not yet added to cache.hits
+	cache   *Cache // nil: none
+	all     []*cachedStmt
+	clears  uint32 // the value of cache.clears that was applied last
+	changes uint32 // counts the calls of ClearCache
+	hits    int64  // hits not yet added to cache.hits
 	// wanted: a statement needed the unknown limit.
 	wanted bool
 	// interpolates: the driver has executed a query with arguments directly.
@@ -113,7 +114,7 @@ type cachedStmt struct {
 	query string
 	// types are the types of the arguments. At the first execution MySQL interprets the query by
 	// them. For example, the result of JSON_ARRAY(?) depends on the types, and that of
-	// JSON_ARRAY(COALESCE(?, ?)) depends on NULLs.
+	// JSON_ARRAY(COALESCE(?, ?)) depends on NULLs. Nil for any types; see Return.
 	types []reflect.Type
 }
 
@@ -126,6 +127,9 @@ func typeOf(v driver.Value) reflect.Type {
 }
 
 func (s *cachedStmt) takes(args []driver.NamedValue) bool {
+	if s.types == nil {
+		return true
+	}
 	if len(s.types) != len(args) {
 		return false
 	}
@@ -149,7 +153,39 @@ func (c *Conn) NeedsLimit() bool { return c.cached.wanted && c.cached.cache.limi
 // ClearCache closes the cached statements. Call it if the server may interpret their queries in
 // another way from now on. Changed tables don't matter, since the server checks them at each
 // execution (MySQL manual, "Caching of Prepared Statements and Stored Programs").
-func (c *Conn) ClearCache() { c.cached.clear() }
+func (c *Conn) ClearCache() {
+	c.cached.changes++
+	c.cached.clear()
+}
+
+// Take removes a statement of a query from the cache and returns it for a program that prepares the
+// query. The result is zero if there is none.
+func (c *Conn) Take(query string) (s Stmt) {
+	k := &c.cached
+	k.follow()
+	i := slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query })
+	if i < 0 {
+		return s
+	}
+	s = k.all[i].Stmt
+	k.all = slices.Delete(k.all, i, i+1)
+	k.cache.open.Add(-1)
+	k.hit()
+	return s
+}
+
+// Return adds a statement that a program closes to the cache, or closes it. The query must be Cacheable,
+// and its values must be placeholders, literals and calls without arguments, so that its meaning doesn't
+// depend on the types of its first arguments.
+func (c *Conn) Return(s Stmt, query string) error {
+	k := &c.cached
+	k.follow()
+	if s.changes != k.changes || !k.admit(query) {
+		return s.Close()
+	}
+	k.all = slices.Insert(k.all, 0, &cachedStmt{Stmt: s, query: query})
+	return nil
+}
 
 // SendCached is Send with a statement that is cached for the next execution. The query must be
 // Cacheable, and the connection must cache.

@@ -23,7 +23,8 @@ type (
 type Stmt struct {
 	driver.Stmt
 	conn      *Conn
-	inputs    int // the result of NumInput
+	inputs    int    // the result of NumInput
+	changes   uint32 // of the connection's session before the statement was prepared; see statements
 	execCtx   driver.StmtExecContext
 	queryCtx  driver.StmtQueryContext
 	checker   driver.NamedValueChecker
@@ -31,7 +32,7 @@ type Stmt struct {
 }
 
 func newStmt(conn *Conn, stmt driver.Stmt) Stmt {
-	s := Stmt{Stmt: stmt, conn: conn, inputs: stmt.NumInput()}
+	s := Stmt{Stmt: stmt, conn: conn, inputs: stmt.NumInput(), changes: conn.cached.changes}
 	s.execCtx, _ = stmt.(driver.StmtExecContext)
 	s.queryCtx, _ = stmt.(driver.StmtQueryContext)
 	s.checker, _ = stmt.(driver.NamedValueChecker)
