@@ -2,7 +2,6 @@ package gormshardkey_test
 
 import (
 	"fmt"
-	"log"
 
 	"github.com/shardkey/shardkey/gormshardkey"
 	"gorm.io/driver/mysql"
@@ -16,24 +15,30 @@ func ExamplePlugin() {
 		Item string
 	}
 	db, err := gorm.Open(mysql.New(mysql.Config{
-		DriverName: "shardkey",
+		DriverName: exampleDriver(), // "shardkey"
 		DSN:        "user:pass@tcp(127.0.0.1:3306)/app?parseTime=true&shardkeyRule=rule.yaml",
 	}), &gorm.Config{}, gormshardkey.Plugin{})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	orders := []Order{{Item: "tea"}, {Item: "milk"}}
 	if err := db.Create(&orders).Error; err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(orders[0].ID, orders[1].ID)
+	// Output:
+	// 1001 1002
 }
 
 // The dialector has the driver's name. It isn't a *mysql.Dialector.
 func ExampleOpen() {
-	db, err := gorm.Open(gormshardkey.Open("user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=rule.yaml"), &gorm.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(db.Name())
+	dialector := gormshardkey.Open("user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=rule.yaml")
+	// db, err := gorm.Open(dialector, &gorm.Config{})
+
+	_, is := dialector.(*mysql.Dialector)
+	fmt.Println(dialector.Name(), is)
+	// Output:
+	// mysql false
 }
