@@ -153,7 +153,8 @@ func (p *product) command(s *Server) (*exec.Cmd, error) {
 		"--local-infile=1", "--secure-file-priv=", "--performance-schema=0", "--innodb-buffer-pool-size=128M",
 	)
 	if s.fast {
-		args = append(args, "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin")
+		args = append(args, "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin",
+			"--innodb-flush-method=nosync")
 	}
 	return installed.cmd(append(args, s.args...)...), nil
 }
