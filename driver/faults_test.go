@@ -18,6 +18,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -493,16 +494,16 @@ const injected = "2,3),(4,(SELECT password FROM mysql.user LIMIT 1)"
 type liar struct{ rand *rand.Rand }
 
 // oneOf returns one of the values at random.
-func oneOf[T any](l liar, values ...T) T { return values[l.rand.IntN(len(values))] }
+func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 func (l liar) err() error {
 	server := func(n uint16) error { return &mysql.MySQLError{Number: n, Message: "x"} }
-	return oneOf(l, driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, errScript, context.Canceled,
+	return oneOf(l.rand, driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, errScript, context.Canceled,
 		server(1054), server(1136), server(1364), server(1146), server(1143), server(1348), server(1050), server(1060), server(1067), server(1044), server(4091), server(3748))
 }
 
 func (l liar) value() driver.Value {
-	return oneOf[driver.Value](l, nil, int64(1), int64(2), int64(-1), int64(math.MaxInt64), uint64(math.MaxUint64), "1", "2", []byte("3"), "", "x", injected, []byte(injected),
+	return oneOf[driver.Value](l.rand, nil, int64(1), int64(2), int64(-1), int64(math.MaxInt64), uint64(math.MaxUint64), "1", "2", []byte("3"), "", "x", injected, []byte(injected),
 		"1e400", 1.5, math.NaN(), true, []byte(nil), "\x00", "int(11)", "bit(100)", "decimal(-5,3)", "decimal(70,-9)", "char(10)", "char(10) ); DROP TABLE t; --", "datetime); DROP TABLE t; --",
 		"timestamp /* x */", "utf8mb4_bin", "x; DROP TABLE t", "auto_increment", "INVISIBLE", "id", "a", "INSERT", "BEFORE", "STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO", "utf8mb4", "gbk", "8.0.0", "10.11-MariaDB", "MySQL", strings.Repeat("9", 400))
 }
@@ -518,7 +519,7 @@ func (l liar) result(string) (driver.Result, error) {
 	case 3:
 		return manyResults{l}, nil
 	}
-	return fakedb.Result{ID: oneOf[int64](l, 0, 1, 2, 7, -1, math.MaxInt64, math.MinInt64), Affected: oneOf[int64](l, 0, 1, 1, 2, 2, 3, 4, -1, 1<<33, math.MaxInt64, math.MinInt64)}, nil
+	return fakedb.Result{ID: oneOf[int64](l.rand, 0, 1, 2, 7, -1, math.MaxInt64, math.MinInt64), Affected: oneOf[int64](l.rand, 0, 1, 1, 2, 2, 3, 4, -1, 1<<33, math.MaxInt64, math.MinInt64)}, nil
 }
 
 // manyResults is a server's result of several statements, a mysql.Result.
@@ -555,20 +556,20 @@ func (l liar) rows(string) (driver.Rows, error) {
 
 // statement returns a statement of the differential test's generator, or one that changes what is
 // known about the session.
-func (l liar) statement() step {
-	insert := func() step {
-		st := (&generator{Rand: l.rand, shape: shapes[0], returning: true, aliases: true}).insert()
-		return q(tableOfDifferential.ReplaceAllString(st.text, oneOf(l, "ruled", "ruled", "two", "none")), st.args...)
+func (l liar) statement() (query string, args []any) {
+	insert := func() (string, []any) {
+		query, args := (&differential.Inserts{Rand: l.rand, Returning: true, Aliases: true}).Insert()
+		return tableOfDifferential.ReplaceAllString(query, oneOf(l.rand, "ruled", "ruled", "two", "none")), args
 	}
-	switch st := insert(); l.rand.IntN(7) {
+	query, args = insert()
+	switch l.rand.IntN(7) {
 	case 0:
-		return q(oneOf(l, "SELECT LAST_INSERT_ID()", "ALTER TABLE ruled ADD c INT", "USE s", "SET sql_mode = ''"))
+		return oneOf(l.rand, "SELECT LAST_INSERT_ID()", "ALTER TABLE ruled ADD c INT", "USE s", "SET sql_mode = ''"), nil
 	case 1:
-		second := insert()
-		return q(st.text+"\n; "+second.text, append(st.args, second.args...)...)
-	default:
-		return st
+		second, more := insert()
+		return query + "\n; " + second, append(args, more...)
 	}
+	return query, args
 }
 
 var quotedName = regexp.MustCompile("`(?:[^`]|``)*`")
@@ -591,7 +592,7 @@ func TestLyingServer_randomStatements(t *testing.T) {
 	}
 	const perConnector = 50
 	for range statements / perConnector {
-		kind := oneOf(l, kinds...)
+		kind := oneOf(l.rand, kinds...)
 		r := scriptRule(t, func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
 			if n < 1 || n > 100_000 {
 				t.Fatalf("%d keys are asked for", n)
@@ -610,8 +611,7 @@ func TestLyingServer_randomStatements(t *testing.T) {
 		db := sql.OpenDB(mustConnector(t, base, r))
 		db.SetMaxOpenConns(1)
 		for range perConnector {
-			st := l.statement()
-			query, args := st.text, st.args
+			query, args := l.statement()
 			var keys Keys
 			ctx := t.Context()
 			if l.rand.IntN(2) == 0 {

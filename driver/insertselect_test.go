@@ -19,6 +19,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
@@ -843,7 +844,7 @@ func testInsertSelect_bitExpressions(t *testing.T) {
 					if _, err := db.Exec("INSERT INTO " + table + " (" + column + ") " + where); err != nil {
 						return fmt.Sprint(errors.Is(err, ErrUnsupportedStatement))
 					}
-					return readAll(t, plain, "SELECT "+column+" + 0 FROM "+table+" ORDER BY id")
+					return differential.ReadAll(t, plain, "SELECT "+column+" + 0 FROM "+table+" ORDER BY id")
 				}
 				if have := outcome(ours, "ruled"); have != "true" { // refused
 					equal(t, have, outcome(plain, "auto"), where, column)
@@ -895,45 +896,6 @@ func testInsertSelect_typesWithoutConversion(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-}
-
-// Arguments have the types that the underlying driver gives them: interpolateParams=true writes a
-// float as a DECIMAL and bytes as a binary string, unless the program has prepared the statement.
-func TestInsertSelect_argumentTypes(t *testing.T) {
-	onEachAndOldest(t, testInsertSelect_argumentTypes)
-}
-
-func testInsertSelect_argumentTypes(t *testing.T) {
-	columns := []string{"BIT(16)", "BIT(1)", "YEAR", "VARBINARY(2)", "INT", "DOUBLE", "FLOAT"}
-	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
-		both := sides(t, params, shapes[0])
-		for _, s := range both {
-			for i, typ := range columns {
-				mustExec(t, s.db, fmt.Sprintf("ALTER TABLE t ADD c%d %s", i, typ))
-			}
-			// shardkey changes a prepared statement for the trigger.
-			mustExec(t, s.db, "ALTER TABLE src ADD f FLOAT")
-			mustExec(t, s.db, "UPDATE src SET f = 16777217 / 3")
-			mustExec(t, s.db, "CREATE TRIGGER tr BEFORE UPDATE ON t FOR EACH ROW SET @last = LAST_INSERT_ID()")
-		}
-		var steps []step
-		for i := range columns {
-			for _, query := range []string{"SELECT ?", "SELECT ? FROM src", "VALUES (?)"} {
-				for _, arg := range []any{1.5, 0.1, []byte("12"), []byte{0, 0xFF}} {
-					steps = append(steps, q(fmt.Sprintf("INSERT INTO t (c%d) %s", i, query), arg))
-				}
-			}
-		}
-		steps = append(steps, q("INSERT INTO t (c5) SELECT f FROM src WHERE a > ?", 1.5))
-		for _, prepared := range []bool{false, true} {
-			d := &duel{t: t, sides: both, variant: variant{shape: shapes[0], params: params, prepared: prepared}, tally: newTally(t)}
-			d.open()
-			if diff := d.run(steps); diff != nil {
-				t.Error(diff.String())
-			}
-			d.close()
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rewrite"
@@ -144,37 +145,37 @@ rules:
 }
 
 // agreedSource generates INSERTs like the differential test, into the tables of agreedRules.
-type agreedSource struct{ generator }
+type agreedSource struct{ differential.Inserts }
 
 func newAgreedSource(seed uint64, of int) *agreedSource {
-	return &agreedSource{generator{Rand: rand.New(rand.NewPCG(seed, uint64(of))), shape: shapes[0], aliases: true}}
+	return &agreedSource{differential.Inserts{Rand: rand.New(rand.NewPCG(seed, uint64(of))), Aliases: true}}
 }
 
 var tableOfDifferential = regexp.MustCompile(`\bt\b`)
 
-func (r *agreedSource) statement() step {
-	if r.one(20) {
-		return q(r.pick("SELECT 1", "UPDATE t_1 SET a = 6 WHERE id = 1", "DELETE FROM t_2", "SET @a = 1", "INSERT", "INSERT INTO t",
+func (r *agreedSource) statement() statementCase {
+	if r.IntN(20) == 0 {
+		return statementCase{query: oneOf(r.Rand, "SELECT 1", "UPDATE t_1 SET a = 6 WHERE id = 1", "DELETE FROM t_2", "SET @a = 1", "INSERT", "INSERT INTO t",
 			"INSERT INTO t_1 (a) VALEUS (1)", "INSERT INTO t_1 (a VALUES (1)", "REPLACE t_1 (a) VALUES (1", "",
 			"PREPARE p FROM 'INSERT INTO t_1 (a) VALUES (2)'", "/*!80000 INSERT INTO t_1 (a) VALUES (2) */",
-			"INSERT INTO t_1 (a) VALUES (ROW_COUNT())", "CREATE TABLE t_1 SELECT 1"))
+			"INSERT INTO t_1 (a) VALUES (ROW_COUNT())", "CREATE TABLE t_1 SELECT 1")}
 	}
 	st := r.into()
-	if r.one(20) {
+	if r.IntN(20) == 0 {
 		second := r.into()
-		st.text, st.args = st.text+"\n; "+second.text, append(st.args, second.args...)
+		st.query, st.args = st.query+"\n; "+second.query, append(st.args, second.args...)
 	}
 	return st
 }
 
-func (r *agreedSource) into() step {
-	st := r.insert()
-	table := r.pick("t_0", "t_1", "t_2", "t_3", "t_1", "t_2", "t", "T_3", "t_9", "other")
-	st.text = tableOfDifferential.ReplaceAllString(st.text, table)
-	if r.one(8) {
-		st.text += r.pick(" ON DUPLICATE KEY UPDATE a = VALUES(a)", " ON DUPLICATE KEY UPDATE a = 5", " ON DUPLICATE KEY UPDATE a = a + 1", " RETURNING id")
+func (r *agreedSource) into() statementCase {
+	query, args := r.Insert()
+	table := oneOf(r.Rand, "t_0", "t_1", "t_2", "t_3", "t_1", "t_2", "t", "T_3", "t_9", "other")
+	query = tableOfDifferential.ReplaceAllString(query, table)
+	if r.IntN(8) == 0 {
+		query += oneOf(r.Rand, " ON DUPLICATE KEY UPDATE a = VALUES(a)", " ON DUPLICATE KEY UPDATE a = 5", " ON DUPLICATE KEY UPDATE a = a + 1", " RETURNING id")
 	}
-	return st
+	return statementCase{query: query, args: args}
 }
 
 // isOfKeys reports whether an error is about the generated keys, or about the rows of a query.
@@ -222,32 +223,32 @@ type agreement struct {
 // compare compares an execution with two plans: cold is from a connector without metadata of the
 // server, warm from one with the metadata that the execution has queried. executed are the
 // statements that the server executed.
-func (a *agreement) compare(s step, cold, warm *Plan, coldErr, warmErr, err error, executed []string) {
+func (a *agreement) compare(s statementCase, cold, warm *Plan, coldErr, warmErr, err error, executed []string) {
 	a.Helper()
 	switch {
 	case errors.Is(coldErr, ErrNoConnection):
 		a.assumed++
 	case coldErr != nil && err == nil:
-		a.Errorf("%s %v\nplan: %v\nexec: no error", s.text, s.args, coldErr)
+		a.Errorf("%s %v\nplan: %v\nexec: no error", s.query, s.args, coldErr)
 	case coldErr == nil && reasonOf(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Sent() != "" &&
 		len(cold.Assumes) == 0:
-		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.text, err, cold.Sent())
+		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.query, err, cold.Sent())
 	}
 	switch {
 	case errors.Is(warmErr, ErrNoConnection) && err != nil:
 		// There is no such table.
 	case warmErr != nil && (err == nil || warmErr.Error() != err.Error() && !(reasonOf(err) != "" && len(s.args) > 0)):
-		a.Errorf("%s %v\nplan: %v\nexec: %v", s.text, s.args, warmErr, err)
+		a.Errorf("%s %v\nplan: %v\nexec: %v", s.query, s.args, warmErr, err)
 	case warmErr != nil:
 		a.refused++
 	case isOfKeys(err), reasonOf(err) != "" && (len(s.args) > 0 || warm.Sent() == ""):
 		a.undecided++
 	case reasonOf(err) != "":
-		a.Errorf("%s\nplan: %q\nexec: %v", s.text, warm.Sent(), err)
+		a.Errorf("%s\nplan: %q\nexec: %v", s.query, warm.Sent(), err)
 	case warm.Sent() != "":
 		a.sent++
 		if len(executed) > 0 && !isSent(warm.Sent(), executed[len(executed)-1]) {
-			a.Errorf("%s %v\nplan: %q\nsent: %q", s.text, s.args, warm.Sent(), executed)
+			a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, warm.Sent(), executed)
 		}
 	}
 }
@@ -281,9 +282,9 @@ func TestPlan_agreesWithExec(t *testing.T) {
 			s := r.statement()
 			forgetServer(t, c)
 			server.Forget()
-			cold, coldErr := c.Plan(s.text)
-			_, err := db.ExecContext(context.Background(), s.text, s.args...)
-			warm, warmErr := c.Plan(s.text)
+			cold, coldErr := c.Plan(s.query)
+			_, err := db.ExecContext(context.Background(), s.query, s.args...)
+			warm, warmErr := c.Plan(s.query)
 			a.compare(s, cold, warm, coldErr, warmErr, err, server.Queries(""))
 		}
 		_ = db.Close()
@@ -322,13 +323,13 @@ func testPlan_agreesWithServer(t *testing.T) {
 		r := newAgreedSource(81, of)
 		for range 40 {
 			s := r.statement()
-			if strings.HasPrefix(s.text, "PREPARE") || strings.HasPrefix(s.text, "CREATE") {
+			if strings.HasPrefix(s.query, "PREPARE") || strings.HasPrefix(s.query, "CREATE") {
 				continue
 			}
 			forgetServer(t, c)
-			cold, coldErr := c.Plan(s.text)
-			_, err := db.ExecContext(context.Background(), s.text, s.args...)
-			warm, warmErr := c.Plan(s.text)
+			cold, coldErr := c.Plan(s.query)
+			_, err := db.ExecContext(context.Background(), s.query, s.args...)
+			warm, warmErr := c.Plan(s.query)
 			a.compare(s, cold, warm, coldErr, warmErr, err, nil)
 		}
 		_ = db.Close()

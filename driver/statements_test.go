@@ -18,6 +18,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
@@ -484,28 +485,15 @@ func keptOutcome(t *testing.T, conn *sql.Conn, prepare bool, query string, args 
 	}
 	var out string
 	if strings.HasPrefix(query, "SELECT") {
-		out = keptRows(t, conn, query, args...)
+		out = differential.ReadAll(t, conn, query, args...)
 	} else if res, err := exec(); err != nil {
 		// The error may contain the type that was guessed at first.
-		out, _, _ = strings.Cut(plainError(err)[len("error "):], " ")
+		out, _, _ = strings.Cut(differential.PlainError(err)[len("error "):], " ")
 	} else {
 		n, _ := res.RowsAffected()
 		out = fmt.Sprint(n, " rows")
 	}
-	return out + "; " + keptRows(t, conn, "SELECT n, u, d, x, s, b + 0, HEX(y), ts, j FROM t ORDER BY id DESC LIMIT 2")
-}
-
-func keptRows(t *testing.T, conn *sql.Conn, query string, args ...any) string {
-	t.Helper()
-	rows, err := conn.QueryContext(t.Context(), query, args...)
-	if err != nil {
-		return plainError(err)
-	}
-	text, err := show(t, rows)
-	if err != nil {
-		return plainError(err)
-	}
-	return text
+	return out + "; " + differential.ReadAll(t, conn, "SELECT n, u, d, x, s, b + 0, HEX(y), ts, j FROM t ORDER BY id DESC LIMIT 2")
 }
 
 // wire counts the commands that connections send to a server.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/differential"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -48,7 +49,7 @@ func testStrings_sameAsPlain(t *testing.T) {
 		return db
 	})
 	r := rand.New(rand.NewPCG(17, 4))
-	g := &stringsGenerator{generator{Rand: r, shape: shapes[0], keys: anyKeys}}
+	g := &stringsGenerator{differential.Inserts{Rand: r}}
 	refused, failed, ran := 0, 0, 0
 	for i := range stringsPerServer {
 		if i%20 == 19 {
@@ -278,11 +279,11 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 }
 
 // stringsGenerator generates strings of statements like the differential test.
-type stringsGenerator struct{ generator }
+type stringsGenerator struct{ differential.Inserts }
 
 // alter returns a change of a table for another connection.
 func (g *stringsGenerator) alter() string {
-	return "ALTER TABLE " + g.pick("t", "c", "x") + g.pick(" MODIFY u INT FIRST", " MODIFY u INT AFTER id")
+	return "ALTER TABLE " + oneOf(g.Rand, "t", "c", "x") + oneOf(g.Rand, " MODIFY u INT FIRST", " MODIFY u INT AFTER id")
 }
 
 // query returns a string of statements with its arguments.
@@ -293,7 +294,7 @@ func (g *stringsGenerator) query() (string, []any) {
 	for i := range parts {
 		switch g.IntN(5) {
 		case 0:
-			parts[i] = g.pick("BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO SAVEPOINT s", "COMMIT /* ; */")
+			parts[i] = oneOf(g.Rand, "BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO SAVEPOINT s", "COMMIT /* ; */")
 		case 1:
 			if kind == 0 {
 				parts[i] = g.otherStatement()
@@ -301,23 +302,23 @@ func (g *stringsGenerator) query() (string, []any) {
 			}
 			fallthrough
 		default:
-			st := g.insert()
-			text := tableOfDifferential.ReplaceAllString(st.text, g.pick("t", "t", "t", "c", "x"))
-			parts[i] = strings.TrimSuffix(strings.Replace(text, "ABS(-3)", g.pick("LAST_INSERT_ID()", "@@last_insert_id"), 1), ";")
-			args = append(args, st.args...)
+			query, more := g.Insert()
+			query = tableOfDifferential.ReplaceAllString(query, oneOf(g.Rand, "t", "t", "t", "c", "x"))
+			parts[i] = strings.TrimSuffix(strings.Replace(query, "ABS(-3)", oneOf(g.Rand, "LAST_INSERT_ID()", "@@last_insert_id"), 1), ";")
+			args = append(args, more...)
 		}
 	}
 	if kind == 2 && g.IntN(2) == 0 { // no INSERT into a sharded table
 		for i := range parts {
-			parts[i] = g.pick(g.otherStatement(), "INSERT INTO x (u) VALUES (NULL)", "INSERT INTO x VALUES (NULL, NULL, LAST_INSERT_ID())", "COMMIT")
+			parts[i] = oneOf(g.Rand, g.otherStatement(), "INSERT INTO x (u) VALUES (NULL)", "INSERT INTO x VALUES (NULL, NULL, LAST_INSERT_ID())", "COMMIT")
 		}
 		args = nil
 	}
-	return strings.Join(parts, g.pick("\n; ", "\n;\n-- ; next\n", "\n;")) + g.pick("", "\n;", "\n; -- ; end", "\n;;"), args
+	return strings.Join(parts, oneOf(g.Rand, "\n; ", "\n;\n-- ; next\n", "\n;")) + oneOf(g.Rand, "", "\n;", "\n; -- ; end", "\n;;"), args
 }
 
 func (g *stringsGenerator) otherStatement() string {
-	return g.pick("UPDATE acct SET n = n - 10", "UPDATE t SET u = u + 100 WHERE u < 5", "DELETE FROM c", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'",
+	return oneOf(g.Rand, "UPDATE acct SET n = n - 10", "UPDATE t SET u = u + 100 WHERE u < 5", "DELETE FROM c", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'",
 		"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "USE mysql", "SET NAMES utf8mb4", "SELECT LAST_INSERT_ID()", "SELECT COUNT(*) FROM t", "DO LAST_INSERT_ID(77)",
 		"ALTER TABLE acct MODIFY n INT", "CREATE TABLE IF NOT EXISTS made (a INT)", "DROP TABLE IF EXISTS made", "TRUNCATE TABLE made", "no statement")
 }

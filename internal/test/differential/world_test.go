@@ -1,4 +1,4 @@
-package driver
+package differential
 
 import (
 	"database/sql"
@@ -209,7 +209,7 @@ func (w *world) create(t *testing.T, s side, on *sql.Conn) {
 		"DROP TABLE IF EXISTS d",
 		fmt.Sprintf("CREATE TABLE d (id %s, v %s NULL, w %s NULL) AUTO_INCREMENT = 4000000", s.keyColumn(), w.columns[0], w.columns[1]),
 	}
-	for _, name := range strings.Fields(readAll(t, on, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '"+s.database+"'")) {
+	for _, name := range strings.Fields(ReadAll(t, on, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '"+s.database+"'")) {
 		ddl = append(ddl, "DROP TRIGGER IF EXISTS "+strings.Trim(name, "[]"))
 	}
 	for _, o := range w.triggers {

@@ -1,4 +1,4 @@
-package driver
+package differential
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -50,16 +51,6 @@ func (v variant) String() string {
 		name += "/tx"
 	}
 	return v.shape.name + "/" + name
-}
-
-// step is a statement with its arguments.
-type step struct {
-	text string
-	args []any
-	// read is a query that runs right after the statement, instead of SELECT LAST_INSERT_ID().
-	read string
-	// marks are words for what the statement has, for knownDifferences.
-	marks string
 }
 
 func q(text string, args ...any) step { return step{text: text, args: args} }
@@ -330,7 +321,7 @@ func readResults(t *testing.T, run runner, queries string) (all []string) {
 func (s side) readTables(t *testing.T, run runner) (all []string) {
 	t.Helper()
 	for _, table := range s.tables {
-		all = append(all, readAll(t, run, "SELECT * FROM "+table+" ORDER BY 1"))
+		all = append(all, ReadAll(t, run, "SELECT * FROM "+table+" ORDER BY 1"))
 	}
 	return all
 }
@@ -392,7 +383,7 @@ func (s *seen) of(field string) string {
 
 func (s *seen) short() string {
 	if s.err != nil {
-		return plainError(s.err)
+		return PlainError(s.err)
 	}
 	return fmt.Sprintf("affected %d, id %d, rows %s", s.affected, s.id, s.rows)
 }
@@ -425,7 +416,7 @@ func (d *duel) sameErrors(plain, ours error) bool {
 	if d.tally != nil && plain != nil && ours != nil {
 		return errorNumber(plain) == errorNumber(ours)
 	}
-	return plainError(plain) == plainError(ours)
+	return PlainError(plain) == PlainError(ours)
 }
 
 // sameIDs compares two insert IDs. The server reports the key of an ignored row if it is the last
@@ -437,7 +428,7 @@ func (d *duel) sameIDs(st step, plain, ours int64) bool {
 	return strings.Contains(st.text, "IGNORE") && !d.inTable(plainSide, plain) && (ours < generatedFrom || d.inTable(shardkeySide, ours))
 }
 
-// firstInsertID is LAST_INSERT_ID() before the first statement, in the format of readAll.
+// firstInsertID is LAST_INSERT_ID() before the first statement, in the format of ReadAll.
 const firstInsertID = "[77]"
 
 // empty resets the session and the tables, but not AUTO_INCREMENT. It is faster than creating the
@@ -476,10 +467,10 @@ func (d *duel) observe(i int, st step) seen {
 		mustExec(d.t, run, "DO LAST_INSERT_ID("+strings.Trim(d.session[i], "[]")+")")
 	}
 	if st.read != "" && (s.err == nil || !readsCounts.MatchString(st.read)) {
-		s.read = readAll(d.t, run, st.read)
+		s.read = ReadAll(d.t, run, st.read)
 	}
 	if st.read == "" || i == plainSide {
-		s.session = readAll(d.t, run, "SELECT LAST_INSERT_ID()")
+		s.session = ReadAll(d.t, run, "SELECT LAST_INSERT_ID()")
 		d.session[i] = s.session
 	}
 	if st.read != "" {
@@ -502,13 +493,13 @@ func (d *duel) execute(i int, st step) (s seen) {
 			s.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	var keys Keys
+	var keys driver.Keys
 	run, t := d.runs[i], d.t
-	ctx := WithKeys(t.Context(), &keys)
+	ctx := driver.WithKeys(t.Context(), &keys)
 	exec := func() (sql.Result, error) { return run.ExecContext(ctx, st.text, st.args...) }
 	query := func() (*sql.Rows, error) { return run.QueryContext(ctx, st.text, st.args...) }
 	fail := func(err error) seen {
-		s.err, s.refused = err, i == shardkeySide && errors.As(err, new(*StatementError))
+		s.err, s.refused = err, i == shardkeySide && errors.As(err, new(*driver.StatementError))
 		return s
 	}
 	if d.variant.prepared && !isString(st.text) {
@@ -543,7 +534,7 @@ func (d *duel) execute(i int, st step) (s seen) {
 }
 
 func (d *duel) inTable(i int, id int64) bool {
-	return readAll(d.t, d.runs[i], fmt.Sprintf("SELECT id FROM t WHERE id = %d UNION SELECT id FROM child WHERE id = %[1]d", id)) != ""
+	return ReadAll(d.t, d.runs[i], fmt.Sprintf("SELECT id FROM t WHERE id = %d UNION SELECT id FROM child WHERE id = %[1]d", id)) != ""
 }
 
 // wrongKeys returns what is wrong in the keys that WithKeys reported: a key that is in no table, or
@@ -553,7 +544,7 @@ func (d *duel) wrongKeys(st step, reported []any) (wrong []string) {
 		return nil
 	}
 	tags := rowTag.FindAllStringSubmatch(st.text, -1)
-	in := readAll(d.t, d.runs[shardkeySide], d.sides[shardkeySide].allKeys)
+	in := ReadAll(d.t, d.runs[shardkeySide], d.sides[shardkeySide].allKeys)
 	for i, key := range reported {
 		if b, ok := key.([]byte); ok {
 			key = string(b)
@@ -580,67 +571,6 @@ func errorNumber(err error) int {
 		return int(my.Number)
 	}
 	return 0
-}
-
-func plainError(err error) string {
-	var my *mysql.MySQLError
-	switch {
-	case err == nil:
-		return "no error"
-	case errors.As(err, &my):
-		return fmt.Sprintf("error %d %s", my.Number, ownDatabase.ReplaceAllString(nearText.ReplaceAllString(my.Message, "near …"), "db"))
-	}
-	return "error " + err.Error()
-}
-
-// ownDatabase matches the name of a side's database.
-var ownDatabase = regexp.MustCompile(`shardkey_test_[a-z0-9]+`)
-
-// nearText matches the quotation in a syntax error, which differs by the key.
-var nearText = regexp.MustCompile(`(?s)near '.*' at line \d+`)
-
-// readAll returns the rows of a query, or its error.
-func readAll(t *testing.T, run runner, query string) string {
-	t.Helper()
-	rows, err := run.QueryContext(t.Context(), query)
-	text := ""
-	if err == nil {
-		text, err = show(t, rows)
-	}
-	if err != nil {
-		return plainError(err)
-	}
-	return text
-}
-
-// show returns the rows as text.
-func show(t *testing.T, rows *sql.Rows) (string, error) {
-	t.Helper()
-	defer rows.Close()
-	return showResult(t, rows)
-}
-
-func showResult(t *testing.T, rows *sql.Rows) (string, error) {
-	t.Helper()
-	columns := must(rows.Columns())(t)
-	var lines []string
-	for rows.Next() {
-		values := make([]sql.NullString, len(columns))
-		dest := make([]any, len(columns))
-		for i := range values {
-			dest[i] = &values[i]
-		}
-		noError(t, rows.Scan(dest...))
-		var cells []string
-		for _, v := range values {
-			if !v.Valid {
-				v.String = "NULL"
-			}
-			cells = append(cells, v.String)
-		}
-		lines = append(lines, "["+strings.Join(cells, "|")+"]")
-	}
-	return strings.Join(lines, " "), rows.Err()
 }
 
 // keyPairs has the generated keys of the two sides that were seen in the same place.
@@ -879,7 +809,7 @@ func openSides(t testing.TB, dsns [2]string, params string, sh shape) [2]side {
 	t.Helper()
 	r := must(rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys)))(t)
 	name := "differential-" + strings.ReplaceAll(sh.keys, " ", "-")
-	noError(t, RegisterRule(name, r))
+	noError(t, driver.RegisterRule(name, r))
 	plain := strings.TrimSuffix(dsns[0]+"?"+params, "?")
 	ours := dsns[1] + "?" + strings.TrimPrefix(params+"&shardkeyRule="+name, "&")
 	s := side{shape: sh, tables: []string{"t", "child", "`we``ird`"},

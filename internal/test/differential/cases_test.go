@@ -1,4 +1,4 @@
-package driver
+package differential
 
 // A case is a name and its statements. The sharded tables are t (id, a, u UNIQUE, s), child (id,
 // t_id, a) and `we“ird` (`k“ey`, `select`). The table free (id, a) isn't sharded and has

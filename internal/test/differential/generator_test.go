@@ -1,4 +1,4 @@
-package driver
+package differential
 
 import (
 	"fmt"
@@ -11,32 +11,17 @@ import (
 
 // generator generates random statements.
 type generator struct {
-	*rand.Rand
-	shape     shape
-	returning bool   // features of the server
-	aliases   bool   // also VALUES ROW, which came with aliases
-	modes     string // sql_mode that earlier statements have set
-	// keys selects the keys of the current statement. MariaDB confuses an existing key with a
-	// generated one in a REPLACE that has both, and refuses it. So a REPLACE has either explicit
-	// or generated keys.
-	keys givenKeys
-	// world is nil for INSERTs of other tests.
+	Inserts
 	world *world
 	tags  int  // of rows, see rowTag
 	dirty bool // a statement had an explicit key that isn't an ordinary one
 }
 
 func newGenerator(r *rand.Rand, w *world) *generator {
-	return &generator{Rand: r, shape: w.shape, returning: w.features.mariaDB, aliases: w.features.mySQL8, world: w}
+	g := &generator{Inserts: Inserts{Rand: r, noID: w.shape.noID, Returning: w.features.mariaDB, Aliases: w.features.mySQL8}, world: w}
+	g.objects = g
+	return g
 }
-
-type givenKeys int
-
-const (
-	anyKeys givenKeys = iota
-	missingKeys
-	explicitKeys
-)
 
 func (g *generator) statements() differentialCase {
 	c := differentialCase{name: "generated"}
@@ -53,11 +38,6 @@ func (g *generator) statements() differentialCase {
 	}
 	return c
 }
-
-func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
-
-// one returns true with probability 1/n.
-func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) statement() step {
 	if st, ok := g.around(); ok {
@@ -76,37 +56,6 @@ func (g *generator) statement() step {
 	return g.insert()
 }
 
-// insert returns an INSERT or REPLACE into table t.
-func (g *generator) insert() step {
-	st := step{}
-	verb := g.pick("INSERT", "INSERT", "insert", "INSERT", "REPLACE")
-	insert := strings.EqualFold(verb, "INSERT")
-	if g.keys = anyKeys; !insert {
-		g.keys = missingKeys + givenKeys(g.IntN(2))
-	}
-	if g.shape.noID {
-		g.keys = missingKeys
-	}
-	b := &strings.Builder{}
-	b.WriteString(g.comment())
-	b.WriteString(verb + " ")
-	if insert {
-		b.WriteString(g.pick("", "", "", "IGNORE ", "IGNORE "))
-	}
-	b.WriteString(g.pick("INTO ", "INTO ", "into/**/", ""))
-	b.WriteString(g.pick("t", "`t`", "t ") + g.comment())
-	form := g.source(b, &st)
-	if insert && g.one(3) {
-		g.onDuplicate(b, &st, form)
-	}
-	if g.returning && g.one(12) {
-		b.WriteString(" RETURNING " + g.pick("id, a", "a", "*"))
-	}
-	b.WriteString(g.pick("", "", "", ";", " -- end", " # end ?", "/* ) */"))
-	st.text = b.String()
-	return st
-}
-
 // around returns a statement between a table's INSERTs.
 func (g *generator) around() (step, bool) {
 	switch g.IntN(24) {
@@ -121,7 +70,7 @@ func (g *generator) around() (step, bool) {
 	case 5:
 		return q("DELETE FROM t WHERE u = " + g.unique()), true
 	case 6:
-		g.modes = randomMode(g.Rand, g.world.features, g.shape.noID)
+		g.modes = randomMode(g.Rand, g.world.features, g.noID)
 		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = " + g.modes), true
 	case 7:
 		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
@@ -136,198 +85,6 @@ func (g *generator) around() (step, bool) {
 	}
 	return step{}, false
 }
-
-// ifID returns text if insert IDs are compared.
-func (g *generator) ifID(text string) string {
-	if g.shape.noID {
-		return ""
-	}
-	return text
-}
-
-// form is the source of an INSERT's rows.
-type form int
-
-const (
-	fromValues form = iota
-	fromRows        // VALUES with all columns listed; an alias may follow
-	fromQuery
-)
-
-// source writes the columns and the source of their values.
-func (g *generator) source(b *strings.Builder, st *step) form {
-	switch {
-	case g.one(6):
-		b.WriteString(" SET ")
-		for i, column := range g.columns() {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(column + " = " + g.value(column, st))
-		}
-		return fromValues
-	case g.one(8):
-		b.WriteString(" VALUES ")
-		g.rows(b, st, []string{"id", "a", "u", "s"}, "")
-		return fromValues
-	case g.one(15):
-		b.WriteString(g.pick(" () VALUES ()", " VALUES ()", " () VALUES (), ()"))
-		return fromValues
-	case g.one(8):
-		b.WriteString(" (a, u, s) SELECT a, " + g.unique() + " + a, s FROM src WHERE a > " + strconv.Itoa(10*g.IntN(5)) + " ORDER BY a")
-		return fromQuery
-	case !g.shape.noID && !strings.Contains(g.modes, "ZERO") && g.keys == anyKeys && g.one(8): // keys NULL and 0 together with explicit ones
-		b.WriteString(" (id, a, u) SELECT id, a, " + g.unique() + " + a / 10 FROM src WHERE a > " + strconv.Itoa(10*g.IntN(4)) + " ORDER BY a")
-		return fromQuery
-	case g.one(12):
-		b.WriteString(" (a, u) " + g.pick("(SELECT 5, ?)", "SELECT ?, 9 UNION ALL SELECT 6, 10", "WITH c AS (SELECT ? AS x) SELECT x, x FROM c"))
-		st.args = append(st.args, g.IntN(6))
-		return fromQuery
-	}
-	columns := g.columns()
-	row := ""
-	verb := g.pick("VALUES ", "VALUE", "values")
-	if g.aliases && g.one(6) {
-		verb, row = "VALUES ", "ROW"
-	}
-	b.WriteString(g.pick(" (", "(") + strings.Join(columns, g.pick(",", ", ", " /*c*/,")) + ") " + verb)
-	g.rows(b, st, columns, row)
-	return fromRows
-}
-
-func (g *generator) onDuplicate(b *strings.Builder, st *step, from form) {
-	if from == fromRows && g.aliases && g.one(3) {
-		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u"))
-		return
-	}
-	b.WriteString(" ON DUPLICATE KEY UPDATE ")
-	if g.world != nil && g.one(2) {
-		g.updateList(b, from)
-		return
-	}
-	forms := 4
-	if from == fromQuery {
-		forms = 2 // an unqualified column would be ambiguous
-	} else if g.shape.noID {
-		forms = 3
-	}
-	switch g.IntN(forms) {
-	case 0:
-		b.WriteString("t.a = VALUES(a)")
-	case 1:
-		b.WriteString("t.a = COALESCE(t.a, 0) + 1")
-	case 2:
-		b.WriteString("a = ?, s = 'on dup?'")
-		st.args = append(st.args, g.IntN(5))
-	case 3:
-		b.WriteString("id = LAST_INSERT_ID(id), a = 5")
-	}
-}
-
-func (g *generator) comment() string {
-	return g.pick("", "", "", " ", "/* c */", "/* ( ' */ ", "-- x\n", "# y '\n", "/*+ hint */ ")
-}
-
-func (g *generator) columns() []string {
-	all := []string{"a", "u", "s"}
-	if g.one(2) {
-		all = append(all, g.pick("id", "`id`", "ID", "t.id"))
-	}
-	g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:1+g.IntN(len(all))]
-}
-
-func (g *generator) rows(b *strings.Builder, st *step, columns []string, row string) {
-	for i := range 1 + g.IntN(4) {
-		if i > 0 {
-			b.WriteString(g.pick(",", ", ", " ,/* , */"))
-		}
-		b.WriteString(row + g.pick("(", "( ", "(/**/"))
-		for j, column := range columns {
-			if j > 0 {
-				b.WriteString(g.pick(",", ", "))
-			}
-			b.WriteString(g.value(column, st))
-		}
-		if g.one(60) {
-			b.WriteString(", 1") // wrong number of values
-		}
-		b.WriteString(g.pick(")", " )"))
-	}
-}
-
-func (g *generator) value(column string, st *step) string {
-	bind := func(v any) string { st.args = append(st.args, v); return "?" }
-	if g.world != nil {
-		if text := g.worldValue(column, st, bind); text != "" {
-			return text
-		}
-	}
-	switch column {
-	case "a":
-		if g.one(2) {
-			return bind(g.IntN(100))
-		}
-		return g.pick("1", "1 + 1", "NULL", "DEFAULT", "ABS(-3)", "(2)", "'7'", "LENGTH('a,b)')")
-	case "u":
-		if g.one(3) {
-			return bind(g.IntN(6))
-		}
-		return g.pick(g.unique(), "NULL")
-	case "s":
-		if g.one(2) {
-			return bind(g.pick("it's", "a\\b", "?", "", `"`, "ключ"))
-		}
-		texts := []string{`'it''s'`, `'),('`, "NULL", "CONCAT('a', ',')", "_utf8mb4'z'", "'?'", "X'41'"}
-		if !strings.Contains(g.modes, "ANSI_QUOTES") {
-			texts = append(texts, `"x'y"`)
-		}
-		if strings.Contains(g.modes, "NO_BACKSLASH_ESCAPES") {
-			return g.pick(append(texts, `'\'`)...)
-		}
-		return g.pick(append(texts, `'a\'b'`, `'\\'`)...)
-	}
-	if g.shape.noID {
-		if g.one(2) {
-			return bind(nil)
-		}
-		return g.pick("NULL", "DEFAULT")
-	}
-	form := g.IntN(12)
-	switch g.keys {
-	case missingKeys:
-		form = g.IntN(8)
-	case explicitKeys:
-		form = 8 + g.IntN(4)
-	}
-	switch form {
-	case 0, 1:
-		return "NULL"
-	case 2, 3:
-		if strings.Contains(g.modes, "ZERO") {
-			return "NULL" // the servers store 0 for DEFAULT
-		}
-		return "DEFAULT"
-	case 4:
-		return g.pick("0", "'0'", "00", "(0)", "(NULL)")
-	case 5, 6:
-		return bind(nil)
-	case 7:
-		return bind(g.zero())
-	case 8:
-		return bind(g.given())
-	case 9:
-		return bind(strconv.Itoa(g.given()))
-	}
-	return g.pick(strconv.Itoa(g.given()), fmt.Sprintf("'%d'", g.given()))
-}
-
-func (g *generator) zero() any {
-	return []any{0, int64(0), uint64(0), "0", false, 0.0}[g.IntN(6)]
-}
-
-func (g *generator) given() int     { return 100 + g.IntN(400) }
-func (g *generator) unique() string { return strconv.Itoa(g.IntN(6)) }
 
 // worldValue returns a value with the objects of a world, or "".
 func (g *generator) worldValue(column string, st *step, bind func(any) string) string {
@@ -354,7 +111,7 @@ func (g *generator) worldValue(column string, st *step, bind func(any) string) s
 			return g.pick("fi(5)", "'3'", "f1(1)", "-1")
 		}
 	default:
-		if !g.shape.noID && g.keys == anyKeys && g.one(5) {
+		if !g.noID && g.keys == anyKeys && g.one(5) {
 			g.dirty = true
 			st.marks += " dirty key"
 			return g.dirtyKey(bind)
@@ -382,7 +139,7 @@ func (g *generator) dirtyKey(bind func(any) string) string {
 // updateList writes the assignments of ON DUPLICATE KEY UPDATE.
 func (g *generator) updateList(b *strings.Builder, from form) {
 	texts := []string{"t.a = fi(6)", "t.a = f1(1)", "t.a = VALUES(a) + f1(1)", "t.s = 'dup'", "t.a = t.a", "t.u = t.u + 1", "t.a = fs(5)", "t.a = fm()", "t.a = 13", "t.s = REPEAT('x', 61)", "t.a = 1/0", "t.a = VALUES(u)"}
-	if !g.shape.noID {
+	if !g.noID {
 		texts = append(texts, "t.s = fl()", "t.s = LAST_INSERT_ID()", "id = LAST_INSERT_ID(t.id)", "t.id = LAST_INSERT_ID(t.id), t.a = 4", "t.id = t.id", "t.id = 600", "t.s = t.id", "t.s = VALUES(id)", "t.s = (SELECT l FROM vl)")
 	}
 	b.WriteString(g.pick(texts...))
@@ -403,7 +160,7 @@ func (g *generator) withObjects() step {
 	all := []string{"SELECT f1(1), fi(2), fm()", "SELECT a FROM vs ORDER BY a", "UPDATE t SET a = fi(7) WHERE u < 3", "CALL pf()", "INSERT INTO free (a) VALUES (fi(1)), (2)", "INSERT INTO free (a) SELECT a FROM vs",
 		"UPDATE t SET a = 13 WHERE u = 1", "UPDATE free SET a = a + 1", "DELETE FROM t WHERE a > fm()", "INSERT INTO child (t_id, a) SELECT a, fi(1) FROM src ORDER BY a", "INSERT INTO free (a) SELECT COUNT(*) FROM t",
 		"INSERT INTO log (what) VALUES ('direct')", "REPLACE INTO free (id, a) VALUES (5, 1)", "INSERT IGNORE INTO free (id, a) VALUES (5, 2)", "SELECT a, u, s FROM vt ORDER BY u, a, s", "SET @v = 3", "DO f1(1)"}
-	if !g.shape.noID {
+	if !g.noID {
 		all = append(all, "SELECT fl()", "SELECT * FROM vl", "SELECT * FROM vf", "UPDATE t SET s = 'seen' WHERE id = fl()", "DELETE FROM t WHERE id = fl()", "UPDATE t SET s = 'view' WHERE id = (SELECT l FROM vl)", "CALL pl()",
 			"INSERT INTO free (a) VALUES (LAST_INSERT_ID())", "INSERT INTO free (a) VALUES (fl())", "INSERT INTO child (t_id) VALUES (fl())", "INSERT INTO child (t_id) SELECT l FROM vl", "INSERT INTO child (t_id) SELECT fl()",
 			"SET @v = fl()", "SELECT fs(44)", "UPDATE t SET a = LAST_INSERT_ID(3) WHERE u = 2", "DO LAST_INSERT_ID(55)", "INSERT INTO log (what, k) SELECT 'sel', LAST_INSERT_ID()", "UPDATE child SET t_id = LAST_INSERT_ID()",
@@ -459,7 +216,7 @@ func (g *generator) typedInsert() step {
 	if g.one(3) {
 		table, columns = "t", []string{g.pick("a", "s", "u")}
 	}
-	if !g.shape.noID && g.one(10) && verb != "REPLACE" {
+	if !g.noID && g.one(10) && verb != "REPLACE" {
 		columns = append(columns, "id")
 		g.dirty = true
 	}

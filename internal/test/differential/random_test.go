@@ -1,4 +1,4 @@
-package driver
+package differential
 
 import (
 	"cmp"
@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/driver"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -206,7 +208,7 @@ func newTally(t *testing.T) *tally {
 var changing = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|[0-9]+|near .*?:")
 
 func (sum *tally) refuse(err error) {
-	var e *StatementError
+	var e *driver.StatementError
 	errors.As(err, &e)
 	text := cmp.Or(e.Message, fmt.Sprint(e.Err))
 	sum.refused[e.Reason+": "+changing.ReplaceAllString(text, "…")]++
@@ -230,5 +232,20 @@ func (sum *tally) report(t *testing.T) {
 	}
 	if refused*100 > mostRefused*(sum.compared+refused) {
 		t.Errorf("have: %d of %d statements refused; want: at most %d %%", refused, sum.compared+refused, mostRefused)
+	}
+}
+
+// TestDocs_generatedStatements compares the numbers in the pages with the numbers of statements
+// that the tests generate on each server, which the READMEs round.
+func TestDocs_generatedStatements(t *testing.T) {
+	each := worldsPerSeed * statementsPerWorld
+	full, oldest := each*len(seeds), each // the oldest takes one seed
+	thousands := (full + 500) / 1000
+	for file, want := range map[string]string{
+		"docs/understand/tests.md": fmt.Sprintf("| generated statements compared with AUTO_INCREMENT | %d | %d | %d | %d |", full, full, full, oldest),
+		"README.md":                fmt.Sprintf("[%d,000 generated statements]", thousands),
+		"README.zh.md":             fmt.Sprintf(" %d,000 条语句", thousands),
+	} {
+		testmust.Contain(t, string(must(os.ReadFile("../../../"+file))(t)), want, file, "without")
 	}
 }

@@ -1,4 +1,4 @@
-package driver
+package differential
 
 import (
 	"cmp"
@@ -188,10 +188,10 @@ var knownSelects = []known{
 	}},
 	{"a string that isn't a number, in a strict INSERT", func(w *world, d *difference) bool {
 		number := errorNumber(d.plain.err)
-		return (number == 0 || number == 1365) && d.isSelect() && notNumber.MatchString(plainError(d.ours.err)) && !w.features.mySQL8
+		return (number == 0 || number == 1365) && d.isSelect() && notNumber.MatchString(PlainError(d.ours.err)) && !w.features.mySQL8
 	}},
 	{"a string that is cut, in a strict INSERT of MariaDB", func(w *world, d *difference) bool {
-		return d.plain.err == nil && d.isSelect() && cutString.MatchString(plainError(d.ours.err)) && w.features.mariaDB
+		return d.plain.err == nil && d.isSelect() && cutString.MatchString(PlainError(d.ours.err)) && w.features.mariaDB
 	}},
 	{"a warning of a UNION that isn't an error in an INSERT", func(w *world, d *difference) bool {
 		return d.plain.err == nil && d.isSelect() && d.has("UNION") && slices.Contains(expressionErrors, errorNumber(d.ours.err)) && !w.features.mySQL8
