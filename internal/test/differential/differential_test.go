@@ -155,7 +155,7 @@ type duel struct {
 	// named: a statement has changed the session's character set, which is names at the beginning.
 	named bool
 	names string
-	// control is a connection to empty and read the tables of both sides at once; nil: by their own.
+	// control is a connection that empties and reads the tables of both sides at once.
 	control *sql.Conn
 }
 
@@ -165,31 +165,24 @@ const (
 	shardkeySide
 )
 
-// open gets a connection for each side.
+// open gets a connection for each side, and one for both.
 func (d *duel) open() {
+	d.control = must(d.sides[0].control.Conn(d.t.Context()))(d.t)
 	for i, s := range d.sides {
 		d.conns[i] = must(s.db.Conn(d.t.Context()))(d.t)
 	}
 }
 
 func (d *duel) close() {
-	for i, conn := range d.conns {
+	for _, conn := range append(d.conns[:], d.control) {
 		_ = conn.Close()
-		if d.control != nil {
-			_ = d.sides[i].db.Close()
-		}
-	}
-	if d.control != nil {
-		_ = d.control.Close()
 	}
 }
 
 // begin resets the sessions and the tables.
 func (d *duel) begin() {
 	d.pairs = keyPairs{map[string]string{}, map[string]string{}}
-	if d.control != nil {
-		mustExec(d.t, d.control, d.ofBoth("DELETE FROM %s;"))
-	}
+	mustExec(d.t, d.control, d.ofBoth("DELETE FROM %s;"))
 	if d.dirty {
 		d.restart()
 	}
@@ -198,7 +191,8 @@ func (d *duel) begin() {
 			mustExec(d.t, d.conns[i], "SET NAMES "+d.names)
 		}
 		d.session[i] = firstInsertID
-		s.empty(d.t, d.conns[i], d.control == nil)
+		mustExec(d.t, d.conns[i], "SET SESSION sql_mode = "+cmp.Or(s.mode, "DEFAULT")+", autocommit = "+cmp.Or(s.autocommit, "1")+
+			", last_insert_id = "+strings.Trim(firstInsertID, "[]"))
 		if d.runs[i], d.txs[i] = d.conns[i], nil; d.variant.tx {
 			d.txs[i] = must(d.conns[i].BeginTx(d.t.Context(), nil))(d.t)
 			d.runs[i] = d.txs[i]
@@ -263,7 +257,7 @@ func (d *duel) runSteps(steps []step) *difference {
 // compareTables compares the rows at the end.
 func (d *duel) compareTables(steps []step, runs [2]runner) *difference {
 	var both [2][]string
-	if d.control != nil && !d.each {
+	if !d.each {
 		all := readResults(d.t, d.control, d.ofBoth("SELECT * FROM %s ORDER BY 1;"))
 		both[0], both[1] = all[:len(all)/2], all[len(all)/2:]
 	} else {
@@ -430,19 +424,6 @@ func (d *duel) sameIDs(st step, plain, ours int64) bool {
 
 // firstInsertID is LAST_INSERT_ID() before the first statement, in the format of ReadAll.
 const firstInsertID = "[77]"
-
-// empty resets the session and the tables, but not AUTO_INCREMENT. It is faster than creating the
-// tables.
-func (s side) empty(t *testing.T, conn *sql.Conn, tables bool) {
-	t.Helper()
-	mustExec(t, conn, "SET SESSION sql_mode = "+cmp.Or(s.mode, "DEFAULT")+", autocommit = "+cmp.Or(s.autocommit, "1"))
-	if tables {
-		for _, table := range append(s.tables, "free") {
-			mustExec(t, conn, "DELETE FROM "+table)
-		}
-	}
-	mustExec(t, conn, "DO LAST_INSERT_ID("+strings.Trim(firstInsertID, "[]")+")")
-}
 
 // passed matches an INSERT into a table without a rule.
 var passed = regexp.MustCompile(`(?i)^(INSERT|REPLACE)\b.*\b(free|log) \(`)
@@ -782,6 +763,7 @@ rules:
 // side is one of the two ways to the server.
 type side struct {
 	db       *sql.DB
+	control  *sql.DB // for both sides
 	database string
 	shape    shape
 	plain    bool
@@ -794,31 +776,45 @@ type side struct {
 }
 
 // sides opens both ways, each with its own database, with more DSN parameters.
-func sides(t testing.TB, params string, sh shape) [2]side {
+func sides(t *testing.T, params string, sh shape) [2]side {
 	t.Helper()
-	both := openSides(t, [2]string{testserver.Database(t), testserver.Database(t)}, params, sh)
+	both := newPlace(t).open(t, params, sh)
 	for _, s := range both {
-		t.Cleanup(func() { s.db.Close() })
 		s.createTables(t)
 	}
 	return both
 }
 
-// openSides opens both ways to two databases.
-func openSides(t testing.TB, dsns [2]string, params string, sh shape) [2]side {
+// place is two databases, and the way to use both at once.
+type place struct {
+	dsns    [2]string
+	control *sql.DB
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{dsns: [2]string{testserver.Database(t), testserver.Database(t)}}
+	p.control = must(sql.Open("mysql", p.dsns[0]+"?multiStatements=true"))(t)
+	t.Cleanup(func() { p.control.Close() })
+	return p
+}
+
+// open opens both ways to the databases, until the end of the test.
+func (p *place) open(t *testing.T, params string, sh shape) [2]side {
 	t.Helper()
 	r := must(rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys)))(t)
 	name := "differential-" + strings.ReplaceAll(sh.keys, " ", "-")
 	noError(t, driver.RegisterRule(name, r))
-	plain := strings.TrimSuffix(dsns[0]+"?"+params, "?")
-	ours := dsns[1] + "?" + strings.TrimPrefix(params+"&shardkeyRule="+name, "&")
-	s := side{shape: sh, tables: []string{"t", "child", "`we``ird`"},
+	plain := strings.TrimSuffix(p.dsns[0]+"?"+params, "?")
+	ours := p.dsns[1] + "?" + strings.TrimPrefix(params+"&shardkeyRule="+name, "&")
+	s := side{control: p.control, shape: sh, tables: []string{"t", "child", "`we``ird`", "free"},
 		allKeys: "SELECT id, s FROM t UNION ALL SELECT id, NULL FROM child UNION ALL SELECT `k``ey`, NULL FROM `we``ird`"}
 	both := [2]side{s, s}
 	both[0].plain, both[0].db = true, must(sql.Open("mysql", plain))(t)
 	both[1].db = must(sql.Open("shardkey", ours))(t)
 	for i := range both {
-		both[i].database = must(mysql.ParseDSN(dsns[i]))(t).DBName
+		both[i].database = must(mysql.ParseDSN(p.dsns[i]))(t).DBName
+		t.Cleanup(func() { both[i].db.Close() })
 	}
 	return both
 }

@@ -2,7 +2,6 @@ package differential
 
 import (
 	"cmp"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -134,24 +133,15 @@ func (w *world) judge(t *testing.T, d *duel, diff *difference) bool {
 	return true
 }
 
-// place is the databases of a shape, which its worlds share.
-type place struct {
-	dsns    [2]string
-	control *sql.DB
-}
-
 // place returns the databases for the shape, which live until the end of the whole test.
 func (sum *tally) place(t *testing.T, w *world) *place {
 	t.Helper()
 	p := sum.places[w.shape.name]
 	if p == nil {
-		p = &place{dsns: [2]string{testserver.Database(sum.t), testserver.Database(sum.t)}}
-		for _, s := range openSides(t, p.dsns, "", w.shape) {
+		p = newPlace(sum.t)
+		for _, s := range p.open(t, "", w.shape) {
 			createCommon(t, s, w.features)
-			_ = s.db.Close()
 		}
-		p.control = must(sql.Open("mysql", p.dsns[0]+"?multiStatements=true"))(t)
-		sum.t.Cleanup(func() { p.control.Close() })
 		sum.places[w.shape.name] = p
 	}
 	return p
@@ -160,22 +150,20 @@ func (sum *tally) place(t *testing.T, w *world) *place {
 // open creates the world on both sides.
 func (w *world) open(t *testing.T, sum *tally) *duel {
 	t.Helper()
-	p := sum.place(t, w)
-	d := &duel{t: t, sides: openSides(t, p.dsns, w.params, w.shape), variant: w.variant, tally: sum, dirty: true, names: "utf8mb4"}
+	d := &duel{t: t, sides: sum.place(t, w).open(t, w.params, w.shape), variant: w.variant, tally: sum, dirty: true, names: "utf8mb4"}
 	if charset := setsCharset.FindStringSubmatch(w.params); charset != nil {
 		d.names = charset[1]
 	}
-	d.control = must(p.control.Conn(t.Context()))(t)
+	d.open()
 	for i := range d.sides {
 		s := &d.sides[i]
 		w.create(t, *s, d.control)
 		if s.mode = w.mode; strings.Contains(w.params, "autocommit=0") {
 			s.autocommit = "0"
 		}
-		s.tables = append(s.tables, "d", "free", "log")
+		s.tables = append(slices.Insert(s.tables, slices.Index(s.tables, "free"), "d"), "log") // triggers fill free and log
 		s.allKeys += " UNION ALL SELECT id, NULL FROM d"
 	}
-	d.open()
 	return d
 }
 
