@@ -147,7 +147,7 @@ race/./internal/test/engines:
 	@cd $(@:race/%=%) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
 
 race/%:
-	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/test/basesuite 2>/dev/null) ./...
+	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/test/{basesuite,differential} 2>/dev/null) ./...
 
 check: fmt vet bits32 staticcheck tidy repository workflows vuln ## everything that test does but the tests of 64 bits
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -300,19 +298,7 @@ func init() {
 	spi.RegisterKeyGenerator("COUNTER", func(spi.Props) (spi.KeyGenerator, error) { return new(counter), nil })
 }
 
-// TestMain runs more tests in parallel than there are processors, because tests with servers
-// mostly wait.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	parallel := "8"
-	flag.Visit(func(f *flag.Flag) {
-		if f.Name == "test.parallel" {
-			parallel = f.Value.String()
-		}
-	})
-	_ = flag.Set("test.parallel", parallel)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // strictMode is a DSN parameter, for servers on which it isn't the default.
 const strictMode = "sql_mode=%27STRICT_TRANS_TABLES%27"

@@ -16,13 +16,13 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// seeds adds the statements of the golden files and of the driver's differential test to f, in
+// seeds adds the statements of the golden files and of the comparison with AUTO_INCREMENT to f, in
 // every mode.
 func seeds(f *testing.F, add func(text string)) {
 	for _, c := range rewrite.GoldenCases(f) {
 		add(c.Text)
 	}
-	source := must.Get(os.ReadFile("../driver/differential_cases_test.go"))(f)
+	source := must.Get(os.ReadFile("../internal/test/differential/cases_test.go"))(f)
 	for _, m := range regexp.MustCompile("q\\((\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)").FindAllSubmatch(source, -1) {
 		if text, err := strconv.Unquote(string(m[1])); err == nil {
 			add(text)

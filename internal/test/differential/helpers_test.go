@@ -9,6 +9,8 @@ import (
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
+func TestMain(m *testing.M) { testserver.Main(m) }
+
 // must is short for must.Get: must(db.Conn(ctx))(t).
 func must[T any](v T, err error) func(t testing.TB, what ...any) T { return testmust.Get(v, err) }
 

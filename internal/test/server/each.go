@@ -2,11 +2,27 @@ package testserver
 
 import (
 	"cmp"
+	"flag"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 )
+
+// Main runs a package's tests, more of them in parallel than there are processors, because tests
+// with servers mostly wait. It's for TestMain.
+func Main(m *testing.M) {
+	flag.Parse()
+	parallel := "8"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.parallel" {
+			parallel = f.Value.String()
+		}
+	})
+	_ = flag.Set("test.parallel", parallel)
+	os.Exit(m.Run())
+}
 
 // productsOf says by a subtest's name which product Each runs it on.
 var productsOf sync.Map
