@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/DATA-DOG/go-txdb"
 	"github.com/XSAM/otelsql"
 	"github.com/go-sql-driver/mysql"
 	"github.com/ngrok/sqlmw"
+	"github.com/qustavo/sqlhooks/v2"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/mysqldialect"
 	gormmysql "gorm.io/driver/mysql"
@@ -34,6 +37,14 @@ var wrappers = map[string]func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB,
 	"sqlmw above":         above(sqlmwDriver),
 	"sqlmw below":         below(sqlmwDriver),
 	"otelsql above sqlmw": above(sqlmwDriver, otelsqlDriver),
+	"sqlhooks above":      above(sqlhooksDriver),
+	"sqlhooks below":      below(sqlhooksDriver),
+	"go-txdb above": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
+		return openWith(t, txdbDriver(t, driver.Wrap(mysql.MySQLDriver{}, r), dsn), "test")
+	},
+	"go-txdb below": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
+		return openWith(t, driver.Wrap(txdbDriver(t, mysql.MySQLDriver{}, dsn), r), "test")
+	},
 	"sqlmw above and below": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
 		return openWith(t, sqlmwDriver(driver.Wrap(sqlmwDriver(mysql.MySQLDriver{}), r)), dsn)
 	},
@@ -59,6 +70,22 @@ var wrappers = map[string]func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB,
 func otelsqlDriver(d sqldriver.Driver) sqldriver.Driver { return otelsql.WrapDriver(d) }
 func sqlmwDriver(d sqldriver.Driver) sqldriver.Driver {
 	return sqlmw.Driver(d, sqlmw.NullInterceptor{})
+}
+func sqlhooksDriver(d sqldriver.Driver) sqldriver.Driver { return sqlhooks.Wrap(d, hooks{}) }
+
+// hooks does nothing.
+type hooks struct{}
+
+func (hooks) Before(ctx context.Context, _ string, _ ...any) (context.Context, error) {
+	return ctx, nil
+}
+func (hooks) After(ctx context.Context, _ string, _ ...any) (context.Context, error) { return ctx, nil }
+
+// txdbDriver returns a driver all of whose connections are one transaction of d.
+func txdbDriver(t *testing.T, d sqldriver.Driver, dsn string) sqldriver.Driver {
+	name := rand.Text() // database/sql never forgets a driver
+	sql.Register(name, d)
+	return txdb.New(name, dsn).Driver()
 }
 
 func above(wrap ...func(sqldriver.Driver) sqldriver.Driver) func(*testing.T, string, *rule.Rule) (*sql.DB, execer) {
@@ -137,13 +164,25 @@ func TestWrappers(t *testing.T) {
 	}
 	for name, open := range wrappers {
 		t.Run(name, func(t *testing.T) {
-			db, exec := open(t, testserver.Database(t), r)
+			dsn := testserver.Database(t)
+			createTable(t, dsn)
+			db, exec := open(t, dsn, r)
 			defer db.Close()
-			if _, err := db.ExecContext(t.Context(), table); err != nil {
-				t.Fatal(err)
-			}
 			checkWrapper(t, db, exec)
 		})
+	}
+}
+
+// createTable creates the table without the wrapper, since go-txdb's transaction would end.
+func createTable(t *testing.T, dsn string) {
+	t.Helper()
+	plain, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := plain.ExecContext(t.Context(), table); err != nil {
+		t.Fatal(err)
 	}
 }
 
