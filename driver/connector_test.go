@@ -44,6 +44,18 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 	isError(t, c.SetRule(testRule(t)), spi.ErrClosed, "SetRule after Close")
 }
 
+// A second sql.DB opens the generators of a closed connector again.
+func TestConnector_usedAgain(t *testing.T) {
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 2))
+	for range 3 {
+		db := sql.OpenDB(c)
+		noError(t, db.PingContext(t.Context()))
+		liveOf(t, "open", 2, 1)
+		noError(t, db.Close())
+		liveOf(t, "closed", 2, 0)
+	}
+}
+
 // A transaction that is open while its database is closed may still need keys.
 func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
 	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 2))

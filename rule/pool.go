@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -84,6 +85,7 @@ func (p *pool) open(l *Live, kind string, m componentSpec, earlier map[component
 		} else if e.users == 0 {
 			p.mu.Unlock()
 			<-e.gone
+			maps.DeleteFunc(earlier, func(_ componentKey, of *component) bool { return of == e })
 			continue
 		}
 		p.add(key, e)

@@ -112,6 +112,19 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 	mustClose(t, again)
 }
 
+// A closed rule has nothing to share.
+func TestReplace_opensAClosedRuleAgain(t *testing.T) {
+	r := mustParse(t, shop)
+	first := opened(t, r, spi.Host{})
+	g := first.Generator("snowflake")
+	mustClose(t, first)
+	again := must.Get(first.Replace(r))(t)
+	if again.Generator("snowflake") == g {
+		t.Error("have: the closed generator\nwant: another one")
+	}
+	mustClose(t, again)
+}
+
 func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
 	old := mustParse(t, shop)
 	first, second := opened(t, old, spi.Host{}), opened(t, old, spi.Host{})
