@@ -317,8 +317,7 @@ func (c *conn) reuse(args []driver.NamedValue) {
 	}
 }
 
-// closeWith makes Close call f, which closes the objects that were opened for this connection
-// alone.
+// closeWith makes Close call f.
 func (c *conn) closeWith(f func() error) { c.onClose = f }
 
 // Close closes the underlying connection. If the connector is closed and this was its last

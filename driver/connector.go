@@ -47,6 +47,7 @@ type Connector struct {
 	mu          sync.Mutex
 	connections int  // open ones
 	closed      bool // Close was called
+	reopens     bool // closeIdle was called
 	closeBase   sync.Once
 }
 
@@ -164,6 +165,33 @@ func (c *Connector) Close() error {
 		}
 	})
 	return err
+}
+
+// closeIdle closes a connector that its driver's Open made. The program may still hold it, and not
+// know that its pool has no connection at the moment, so Ready and NextKeys open the generators again.
+func (c *Connector) closeIdle() error {
+	c.mu.Lock()
+	c.reopens = true
+	c.mu.Unlock()
+	return c.Close()
+}
+
+// reopen opens the generators again after closeIdle, until leave.
+func (c *Connector) reopen() error {
+	c.mu.Lock()
+	reopens := c.reopens
+	c.mu.Unlock()
+	if !reopens {
+		return fmt.Errorf("%w: the database's generators", spi.ErrClosed)
+	}
+	return c.enter()
+}
+
+// idle reports whether the generators are closed.
+func (c *Connector) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unused()
 }
 
 // enter counts a connection. It opens the generators again if they were closed, since another

@@ -6,7 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
+	"runtime"
+	"sync"
 	"time"
+	"weak"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
@@ -36,9 +39,9 @@ var (
 	_ driver.Connector     = opener{}
 )
 
-// Open opens one connection with separate generators, which closing the connection closes.
-// database/sql calls OpenConnector instead.
-func (d Driver) Open(dsn string) (driver.Conn, error) { return open(d, dsn) }
+// Open opens a connection. The open connections of a DSN share a [Connector], and closing the last
+// one closes its generators. database/sql calls OpenConnector instead.
+func (d Driver) Open(dsn string) (driver.Conn, error) { return open(Driver{}, dsn) }
 
 // OpenConnector reads the DSN and its rule. The error is a [*DSNError], or has [ErrNoRule] in its
 // chain. OpenConnector doesn't contact the server.
@@ -145,21 +148,65 @@ type opener struct {
 func (c opener) Connect(context.Context) (driver.Conn, error) { return c.open() }
 func (c opener) Driver() driver.Driver                        { return c.driver }
 
-// open makes a connection whose Close closes its connector.
+// openName is a driver and the name of its data source.
+type openName struct {
+	driver driver.DriverContext
+	name   string
+}
+
+// openConnector is the connector of the connections that Open made for a name.
+type openConnector struct {
+	driver.Connector
+	err         error
+	once        sync.Once
+	connections int // guarded by opened.mu
+}
+
+// opened are the connectors of connections that Open made. Wrappers without connectors, such as
+// sqlhooks, make all connections of a pool with Open, and these share one connector.
+var opened = struct {
+	mu         sync.Mutex
+	connectors map[openName]*openConnector
+}{connectors: map[openName]*openConnector{}}
+
+// open makes a connection. Closing the last connection of a name closes their connector.
 func open(d driver.DriverContext, name string) (driver.Conn, error) {
-	connector, err := d.OpenConnector(name)
+	key := openName{d, name}
+	opened.mu.Lock()
+	shared := opened.connectors[key]
+	if shared == nil {
+		shared = new(openConnector)
+		opened.connectors[key] = shared
+	}
+	shared.connections++
+	opened.mu.Unlock()
+	shared.once.Do(func() { shared.Connector, shared.err = d.OpenConnector(name) })
+	leave := func() error { return shared.leave(key) }
+	c, err := driver.Conn(nil), shared.err
+	if err == nil {
+		c, err = shared.Connect(context.Background())
+	}
 	if err != nil {
+		_ = leave()
 		return nil, err
 	}
-	c, err := connector.Connect(context.Background())
-	if own, ok := connector.(*Connector); ok {
-		if err != nil {
-			_ = own.Close()
-			return nil, err
-		}
-		c.(interface{ closeWith(func() error) }).closeWith(own.Close)
+	c.(*conn).closeWith(leave)
+	return c, nil
+}
+
+// leave closes the connector if its last connection of the name was closed.
+func (s *openConnector) leave(key openName) error {
+	opened.mu.Lock()
+	s.connections--
+	last := s.connections == 0
+	if last {
+		delete(opened.connectors, key)
 	}
-	return c, err
+	opened.mu.Unlock()
+	if c, ok := s.Connector.(*Connector); ok && last {
+		return c.closeIdle()
+	}
+	return nil
 }
 
 // asConnector keeps a nil *Connector from becoming a driver.Connector that is not nil.
@@ -175,16 +222,20 @@ func asConnector(c *Connector, err error) (driver.Connector, error) {
 // driver.
 //
 // ConnectorOf looks through other drivers that wrap this one. For a *sql.DB that is opened with such
-// a driver it needs a connection, for which it waits a few seconds at most.
+// a driver it needs a connection the first time, for which it waits 5 seconds at most. It returns nil
+// if it gets none.
 func ConnectorOf(v any) *Connector {
-	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
-	defer cancel()
-	c, _ := findConnector(ctx, v)
+	c, _ := findConnector(context.Background(), v)
 	return c
 }
 
-// maxWait limits how long ConnectorOf waits for a connection.
+// maxWait limits how long ConnectorOf and NextKeys wait for a connection. A program may call them in
+// a transaction that has the only connection.
 const maxWait = 5 * time.Second
+
+// found has the Connector of each *sql.DB that needed a connection to find it. Its keys are weak
+// pointers. NextKeys in a transaction needs no second connection then.
+var found sync.Map
 
 // findConnector returns the connector behind v. The error is about the connection that it needs.
 func findConnector(ctx context.Context, v any) (c *Connector, err error) {
@@ -192,23 +243,42 @@ func findConnector(ctx context.Context, v any) (c *Connector, err error) {
 		if c = unwrap(v); c != nil {
 			return nil
 		}
-		if pool, ok := v.(interface {
-			Conn(context.Context) (*sql.Conn, error)
-		}); ok {
-			conn, err := pool.Conn(ctx)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			v = conn
+		db, _ := v.(*sql.DB)
+		key := weak.Make(db)
+		if known, ok := found.Load(key); ok && !known.(*Connector).idle() {
+			c = known.(*Connector)
+			return nil
 		}
-		if of, ok := v.(interface{ Raw(func(any) error) error }); ok {
-			return of.Raw(func(conn any) error { c = ask(ctx, conn); return nil })
+		if c, err = askConn(ctx, v); c == nil || db == nil {
+			return err
 		}
-		c = ask(ctx, v)
+		if _, again := found.Swap(key, c); !again {
+			runtime.AddCleanup(db, func(key weak.Pointer[sql.DB]) { found.Delete(key) }, key)
+		}
 		return nil
 	})
 	return c, err
+}
+
+// askConn asks v for its connector, or a connection of v if it has connections.
+func askConn(ctx context.Context, v any) (c *Connector, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	if pool, ok := v.(interface {
+		Conn(context.Context) (*sql.Conn, error)
+	}); ok {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		v = conn
+	}
+	if of, ok := v.(interface{ Raw(func(any) error) error }); ok {
+		err = of.Raw(func(conn any) error { c = ask(ctx, conn); return nil })
+		return c, err
+	}
+	return ask(ctx, v), nil
 }
 
 // ask returns the connector of a connection. Drivers that wrap this one pass the context on, so it

@@ -190,7 +190,7 @@ var doors = []door{
 
 // testGenerators counts the open generators of type TEST by their property tag. Each test uses
 // another tag.
-var testGenerators [8]atomic.Int64
+var testGenerators [9]atomic.Int64
 
 type testGenerator struct {
 	tag  int64

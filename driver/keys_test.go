@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -442,6 +446,62 @@ func TestConnectorOf_belowAWrapper(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program may call ConnectorOf and NextKeys in a transaction that has the only connection.
+func TestConnectorOf_waitsForAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connector := mustConnector(t, &fakedb.Server{}, mustParseRule(t, nextRule))
+		defer connector.Close()
+		db := sql.OpenDB(veil{connector, func(c driver.Conn) driver.Conn { return executing{preparing{c}} }})
+		db.SetMaxOpenConns(1)
+		tx := must(db.Begin())(t)
+		start := time.Now()
+		waits := func(want time.Duration, call string) {
+			t.Helper()
+			equal(t, time.Since(start), want, call, "waits")
+			start = time.Now()
+		}
+		equal(t, ConnectorOf(db), nil, "without a free connection")
+		waits(maxWait, "ConnectorOf")
+		refused := (*StatementError)(nil)
+		err := errOf(NextKeys(context.Background(), db, "t_order", 1))
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &refused) {
+			t.Errorf("have: %v\nwant: a StatementError about the deadline", err)
+		}
+		waits(maxWait, "NextKeys")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		isError(t, errOf(NextKeys(ctx, db, "t_order", 1)), context.Canceled)
+		waits(time.Second, "NextKeys with a context")
+
+		time.AfterFunc(time.Second, func() { _ = tx.Rollback() })
+		equal(t, ConnectorOf(db), connector, "as soon as a connection is free")
+		waits(time.Second, "ConnectorOf")
+		tx = must(db.Begin())(t)
+		noError(t, errOf(NextKeys(t.Context(), db, "t_order", 1)), "once the connector is known")
+		waits(0, "NextKeys in a transaction")
+		noError(t, tx.Rollback())
+		noError(t, db.Close())
+	})
+}
+
+// A closed database has no connection, and one that the program has dropped isn't kept.
+func TestConnectorOf_forgets(t *testing.T) {
+	connector := mustConnector(t, &fakedb.Server{}, mustParseRule(t, nextRule))
+	defer connector.Close()
+	db := sql.OpenDB(veil{connector, func(c driver.Conn) driver.Conn { return preparing{c} }})
+	key := weak.Make(db)
+	equal(t, ConnectorOf(db), connector)
+	noError(t, db.Close())
+	for _, ok := found.Load(key); ok && t.Context().Err() == nil; _, ok = found.Load(key) {
+		runtime.GC()
+	}
+
+	closed := sql.OpenDB(veil{connector, func(c driver.Conn) driver.Conn { return preparing{c} }})
+	noError(t, closed.Close())
+	equal(t, ConnectorOf(closed), nil, "closed")
+	failsWith(t, errOf(NextKeys(t.Context(), closed, "t_order", 1)), "database is closed")
 }
 
 // veil is a connector whose driver shows nothing of the wrapped one, like otelsql's.

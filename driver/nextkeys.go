@@ -48,15 +48,16 @@ func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ..
 	return rules.nextKeys(ctx, table, n, values)
 }
 
-// NextKeys calls [Connector.NextKeys] of a database of this driver. It opens a connection only if
-// another driver wraps this one. In a transaction, pass the *sql.DB.
+// NextKeys calls [Connector.NextKeys] of a database of this driver. In a transaction, pass the
+// *sql.DB. If another driver wraps this one, the first call needs a connection, as [ConnectorOf]
+// does.
 func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...any) ([]any, error) {
 	c, err := findConnector(ctx, db)
 	switch {
 	case c != nil:
 		return c.NextKeys(ctx, table, n, values...)
 	case err != nil && db != nil:
-		return nil, err
+		return nil, noKeys("", "no connection to find this driver; call ConnectorOf before a transaction", err)
 	}
 	return nil, noKeys("", "the *sql.DB does not use this driver; pass one that was opened with it", nil)
 }

@@ -140,8 +140,8 @@ func TestRegisterRule_refuses(t *testing.T) {
 	isError(t, RegisterRule("x", nil), ErrNoRule, "nil rule")
 }
 
-// TestDriver_openIsOneConnection checks that Driver.Open creates a connector for one connection,
-// and that closing the connection closes it.
+// TestDriver_openIsOneConnection checks that closing the only connection of Driver.Open closes its
+// connector.
 func TestDriver_openIsOneConnection(t *testing.T) {
 	base := &fakedb.Server{Kind: fakedb.Minimal}
 	c := must(Wrap(fakedb.Driver{Server: base}, taggedRule(t, "t", 7)).Open("name"))(t)
@@ -152,6 +152,39 @@ func TestDriver_openIsOneConnection(t *testing.T) {
 		t.Errorf("the base saw %s", lines(base.Calls))
 	}
 }
+
+// The connections of a wrapper without OpenConnector share a connector. A program that found it can use
+// it while the pool has no connection.
+func TestOpen_connectionsShareAConnector(t *testing.T) {
+	base := &fakedb.Server{}
+	d := Wrap(fakedb.Driver{Server: base}, taggedRule(t, "t", 8))
+	db := sql.OpenDB(opener{driver: noDriver{}, open: func() (driver.Conn, error) { return d.Open("name") }})
+	defer db.Close()
+	db.SetMaxIdleConns(-1)
+	one, two := must(db.Conn(t.Context()))(t), must(db.Conn(t.Context()))(t)
+	c := ConnectorOf(one)
+	equal(t, ConnectorOf(two), c, "of a second connection")
+	equal(t, ConnectorOf(db), c, "of the database")
+	other := must(d.Open("other"))(t)
+	equal(t, ConnectorOf(other) == c, false, "the same connector for another name")
+	noError(t, other.Close())
+	noError(t, one.Close())
+	liveOf(t, "one connection", 8, 1)
+	noError(t, two.Close())
+	liveOf(t, "no connection", 8, 0)
+
+	noError(t, c.Ready(t.Context()), "without a connection")
+	equal(t, len(must(c.NextKeys(t.Context(), "t", 2))(t)), 2, "keys without a connection")
+	equal(t, len(must(NextKeys(t.Context(), db, "t", 2))(t)), 2, "keys of the database")
+	liveOf(t, "no connection again", 8, 0)
+	base.Faults = []fakedb.Fault{{At: "connect", Err: fakedb.Err}}
+	isError(t, db.PingContext(t.Context()), fakedb.Err)
+	liveOf(t, "a failed connection", 8, 0)
+	equal(t, len(opened.connectors), 0, "connectors of no connection")
+}
+
+// noDriver shows nothing of the driver that it wraps.
+type noDriver struct{ driver.Driver }
 
 func TestWrap_refuses(t *testing.T) {
 	fails(t, errOf(Wrap(nil, testRule(t)).Open("x")), "a nil driver opens")

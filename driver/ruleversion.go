@@ -93,7 +93,10 @@ func (c *Connector) use() (*ruleVersion, error) {
 			return rules, nil
 		}
 		if rules == c.rules.Load() {
-			return nil, fmt.Errorf("%w: the database's generators", spi.ErrClosed)
+			if err := c.reopen(); err != nil {
+				return nil, err
+			}
+			defer func() { _ = c.leave() }() // the caller releases the generators
 		}
 	}
 }
