@@ -44,15 +44,9 @@ const otherRule = `rules:
 `
 
 func TestApplications(t *testing.T) {
-	if os.Getenv("SHARDKEY_APPLICATIONS") == "" {
-		t.Skip("SHARDKEY_APPLICATIONS is not set: make applications runs this")
-	}
+	skipUnlessSet(t)
 	tool := filepath.Join(t.TempDir(), "shardkey")
-	build := exec.Command("go", "build", "-o", tool, "./cmd/shardkey") // in go.work
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	runWith(t, os.Environ(), root, "go", "build", "-o", tool, "./cmd/shardkey") // in go.work
 	for i := range programs {
 		p := &programs[i]
 		if !regexp.MustCompile(*only).MatchString(p.module) {
@@ -65,6 +59,12 @@ func TestApplications(t *testing.T) {
 				onServer(t, "mariadb", func(t *testing.T) { p.test(t, binaries, tool) })
 			}
 		})
+	}
+}
+
+func skipUnlessSet(t *testing.T) {
+	if os.Getenv("SHARDKEY_APPLICATIONS") == "" {
+		t.Skip("SHARDKEY_APPLICATIONS is not set: make applications runs this")
 	}
 }
 

@@ -118,8 +118,13 @@ func copyModule(t *testing.T, module, to string) {
 // run runs a command outside of go.work and returns its standard output.
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
+	return runWith(t, outside(), dir, name, args...)
+}
+
+func runWith(t *testing.T, env []string, dir, name string, args ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir, cmd.Env = dir, outside()
+	cmd.Dir, cmd.Env = dir, env
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
