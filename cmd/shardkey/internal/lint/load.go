@@ -36,7 +36,9 @@ func load(patterns []string, tests bool, progress func(string)) (*loader, error)
 	const mode = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps |
 		packages.NeedModule
 	progress("listing packages")
-	roots, err := packages.Load(&packages.Config{Mode: mode, Tests: tests}, patterns...)
+	// Without a C compiler, the go command leaves out files with cgo unless told otherwise.
+	env := append([]string{"CGO_ENABLED=1"}, os.Environ()...)
+	roots, err := packages.Load(&packages.Config{Mode: mode, Tests: tests, Env: env}, patterns...)
 	if err != nil {
 		return nil, err
 	}
