@@ -58,7 +58,8 @@ type Rule struct {
 }
 
 // NewRule finds the logical tables of the sources and their key columns: families of tables
-// whose names differ in their numbers or dates only, and tables with AUTO_INCREMENT.
+// whose names differ in their numbers or dates only, and tables with AUTO_INCREMENT. Numbers that
+// follow a letter have to count from 0 or 1.
 // With names, which are those of tables or of families, it looks at these only.
 func NewRule(sources []Source, only ...string) Rule {
 	r := Rule{sources: sources}
@@ -158,7 +159,7 @@ func group(sources []Source) (list []*family) {
 		}
 	}
 	for _, f := range numbers.list {
-		if len(f.names()) > 1 && f.alike() {
+		if len(f.names()) > 1 && f.alike() && f.counts() {
 			list = append(list, f)
 			continue
 		}
@@ -192,6 +193,21 @@ func (f *family) alike() bool {
 	}
 	want := columns(f.first())
 	return !slices.ContainsFunc(f.members, func(m member) bool { return !slices.Equal(columns(m.table), want) })
+}
+
+// counts reports whether numbers that follow a letter count the tables, from 0 or 1. Otherwise the
+// tables of user2 and user3 are versions, and those of uint16 and uint32 have types.
+func (f *family) counts() bool {
+	var suffixes [][]part
+	var numbers []uint64
+	for _, m := range f.members {
+		n, _ := strconv.ParseUint(m.parts[0].digits, 10, 64)
+		suffixes, numbers = append(suffixes, m.parts), append(numbers, n)
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	return suffixes[0][0].before != "" || len(numbers) == 1 || dateOf(suffixes) != "" ||
+		numbers[0] <= 1 && numbers[len(numbers)-1]-numbers[0] == uint64(len(numbers)-1)
 }
 
 // key finds the key column, or says why there is none.
