@@ -77,6 +77,8 @@ func TestReferring_namesByHabit(t *testing.T) {
 		{"t_order", "id", "[t_order_id order_id]"},
 		{"orders", "id", "[orders_id order_id]"},
 		{"tbl_users", "uid", "[tbl_users_uid tbl_user_uid users_uid user_uid]"},
+		{"addresses", "id", "[addresses_id addresse_id address_id]"},
+		{"categories", "id", "[categories_id categorie_id categori_id category_id]"},
 	} {
 		if have := fmt.Sprint(Referring(c.table, c.key)); have != c.want {
 			t.Errorf("%s.%s\nhave: %s\nwant: %s", c.table, c.key, have, c.want)

@@ -211,7 +211,7 @@ var commonNames = []string{"id", "key", "pk", "uid", "uuid", "no", "num", "code"
 
 // Referring returns the names that a column has, by habit, which refers to the key of a
 // table: the key's own name, or where that says nothing order_id for the id of t_order,
-// or of orders.
+// or of orders, and category_id for that of categories.
 func Referring(table, key string) (names []string) {
 	if !slices.Contains(commonNames, strings.ToLower(key)) {
 		return []string{key}
@@ -219,7 +219,7 @@ func Referring(table, key string) (names []string) {
 	table = strings.ToLower(table)
 	for _, prefix := range []string{"", "t_", "tb_", "tbl_"} {
 		if rest, ok := strings.CutPrefix(table, prefix); ok && rest != "" {
-			for _, base := range []string{rest, strings.TrimSuffix(rest, "s")} {
+			for _, base := range singulars(rest) {
 				if name := base + "_" + key; !slices.Contains(names, name) {
 					names = append(names, name)
 				}
@@ -227,6 +227,15 @@ func Referring(table, key string) (names []string) {
 		}
 	}
 	return names
+}
+
+// singulars returns a noun and what it may be the plural of.
+func singulars(noun string) []string {
+	all := []string{noun, strings.TrimSuffix(noun, "s"), strings.TrimSuffix(noun, "es")}
+	if stem, ok := strings.CutSuffix(noun, "ies"); ok {
+		all = append(all, stem+"y")
+	}
+	return all
 }
 
 // ReferringByName returns the columns of integers that by their name refer to the key of a
