@@ -22,7 +22,8 @@ type binary struct {
 }
 
 // build compiles the tests of a program, in a copy of its module. In the copy, go-sql-driver has a
-// hook for connectors, which a generated file in each tested package sets.
+// hook for connectors, which a generated file in each tested package sets. No -trimpath: tests find their
+// files by runtime.Caller.
 func (p *program) build(t *testing.T) (all []binary) {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "program")
