@@ -136,15 +136,16 @@ var knownSelects = []known{
 	{"CAST(d AS UNSIGNED) of a DECIMAL(10,0) UNSIGNED", func(w *world, d *difference) bool {
 		return w.features.mariaDB && d.last().has("typed deci0 ") && d.has("AS UNSIGNED") && (d.isTable("d", "t") || errorNumber(d.plain.err) == 1264)
 	}},
-	{"LEAST or GREATEST of a time and a number, on MySQL 5.6", func(w *world, d *difference) bool {
-		return !w.features.newer && d.isTable("d", "t") && timeColumn.MatchString(d.last().marks) && (d.has("LEAST(") || d.has("GREATEST("))
+	{"LEAST or GREATEST of a time or geometry and a number, on MySQL 5.6", func(w *world, d *difference) bool {
+		differs := d.isTable("d", "t") || d.plain.err == nil && errorNumber(d.ours.err) == 1292
+		return !w.features.newer && differs && timeColumn.MatchString(d.last().marks) && (d.has("LEAST(") || d.has("GREATEST("))
 	}},
 	{"a string that can't be converted into a column's character set", func(w *world, d *difference) bool {
 		return errorNumber(d.plain.err) == 3988 && len(d.last().args) > 0
 	}},
 	{"zero dates with parseTime", func(w *world, d *difference) bool {
 		return d.isSelect() && strings.Contains(w.params, "parseTime") && (dateColumn.MatchString(d.last().marks) || d.has(" AS DATE")) &&
-			(d.isTable("d", "t") || errorNumber(d.ours.err) == 1292 && d.plain.err == nil && (d.has("NULLIF(") || strings.Contains(d.ours.err.Error(), "value: '0000-00-00")))
+			(d.isTable("d", "t") || errorNumber(d.ours.err) == 1292 && d.plain.err == nil && (d.has("NULLIF(") || zeroPart.MatchString(d.ours.err.Error())))
 	}},
 	{"an argument in a UNION", func(_ *world, d *difference) bool {
 		differs := d.isTable("d", "t") || (d.plain.err == nil) != (d.ours.err == nil) || errorNumber(d.ours.err) == 3854
@@ -172,8 +173,8 @@ var knownSelects = []known{
 		return d.isTable("d", "t") && !w.features.mySQL8 && d.isSelect() && d.has("/")
 	}},
 	{"types without a conversion: 4078", func(_ *world, d *difference) bool { return errorNumber(d.plain.err) == 4078 }},
-	{"a column's error in plain, an expression's with shardkey", func(_ *world, d *difference) bool {
-		return slices.Contains(columnErrors, errorNumber(d.plain.err)) && slices.Contains(expressionErrors, errorNumber(d.ours.err)) && d.isSelect()
+	{"another of several errors", func(_ *world, d *difference) bool {
+		return slices.Contains(valueErrors, errorNumber(d.plain.err)) && slices.Contains(valueErrors, errorNumber(d.ours.err)) && d.isSelect()
 	}},
 	{"the query's error in a READ ONLY transaction", func(_ *world, d *difference) bool {
 		return errorNumber(d.plain.err) == 1792 && (slices.Contains([]int{1054, 4078, 4079}, errorNumber(d.ours.err)) || slices.Contains(expressionErrors, errorNumber(d.ours.err))) && d.isSelect()
@@ -221,16 +222,17 @@ var knownSelects = []known{
 // The errors of a query's expressions in strict mode, and of the columns that get their values.
 var (
 	expressionErrors = []int{1264, 1292, 1300, 1365, 1366, 1411, 1416, 1441, 1690, 3020, 3156}
-	columnErrors     = []int{1062, 1264, 1265, 1292, 1366, 1406, 1416, 1916, 3140, 3156, 4025, 4078}
+	valueErrors      = slices.Concat(expressionErrors, []int{1062, 1265, 1406, 1916, 1977, 3140, 4025, 4078})
 )
 
 var (
 	notNumber  = regexp.MustCompile(`^error 1292 Truncated incorrect (DOUBLE|DECIMAL|INTEGER) value`)
 	cutString  = regexp.MustCompile(`^error 1292 Truncated incorrect CHAR\(\d\) value`)
+	zeroPart   = regexp.MustCompile(`value: '\d{4}-(00|\d\d-00)`)
 	selects    = regexp.MustCompile(`(?i)\b(SELECT|TABLE)\b`)
 	inetColumn = regexp.MustCompile(`typed (ui|i4|i6) `)
 	dateColumn = regexp.MustCompile(`typed (dat|dt|dt6|ts) `)
-	timeColumn = regexp.MustCompile(`typed (tim6?|ts3?|dat|dt6?|yr) `)
+	timeColumn = regexp.MustCompile(`typed (tim6?|ts3?|dat|dt6?|yr|pt) `)
 	unsigned   = regexp.MustCompile(`typed (ubig|unum|utiny|medium) `)
 	bitColumn  = regexp.MustCompile(`typed bit\d+ `)
 	bigColumn  = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
