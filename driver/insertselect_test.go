@@ -667,12 +667,16 @@ func testInsertSelect_warnings(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT, s VARCHAR(60))")
 	mustExec(t, plain, "CREATE TABLE src (k INT, s VARCHAR(20), d DATE)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1, 'abc', '2024-01-01'), (2, '7x', '2024-01-02')")
+	mustExec(t, plain, "CREATE FUNCTION warns() RETURNS INT BEGIN SIGNAL SQLSTATE '01000'; RETURN 5; END")
 	oldest := !testserver.Has(t, testserver.Newer, "JSON")
 	expressions := []string{
 		"1/0", "k % 0", "5 DIV 0", "CAST('abc' AS SIGNED)", "CAST(s AS SIGNED)", "'5x' + 0", "CAST('x' AS DECIMAL(5,2)) + 0e0", "CAST(123456 AS DECIMAL(5,2)) + 0e0",
 		"STR_TO_DATE('x','%Y')", "CAST('2026-13-01' AS DATE)", "DATE(s)", "DATE_ADD('9999-12-31', INTERVAL k DAY)", "CAST('900:00:00' AS TIME)", "SEC_TO_TIME(1e9)", "TIMEDIFF('x', 'y')",
 		"CAST(k AS CHAR(0))", "LOG(0)", "LENGTH(REPEAT('x', 100000000))", "CAST(COUNT(*) + SUM(s = 0) AS SIGNED)", "k = 'x'", "LEAST(1, 'x')", "ROUND('x')", "FORMAT('x', 2)", "'x' | 1", "1e300 | 0", "-3.25e20 | 0", "CAST('-3' AS UNSIGNED)", "(SELECT 1/0)", "TO_DAYS('x')",
 		"EXTRACT(YEAR FROM 'x')", "CONVERT(X'FF' USING utf8mb4)", "CONVERT('日' USING latin1)", "UNCOMPRESS('x')", "5", "s", "REPEAT('x', 70)", "INET_ATON('x')",
+		"JSON_EXTRACT('{', '$.a')", "JSON_SET('{}', '$.*', 1)", "JSON_KEYS('x')", "JSON_EXTRACT('{}', 'a')", "SFORMAT('{', 1)", "UNCOMPRESS('abcdefgh')",
+		"COLUMN_GET(COLUMN_CREATE('a', 'x'), 'a' AS INT)", "(WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) SELECT MAX(x) FROM n)",
+		"warns()", "BINARY 'a' = 'a'", "CONVERT('x' USING utf8)",
 	}
 	outcome := func(db *sql.DB, table, mode, verb, expression string) string {
 		mustExec(t, db, "SET sql_mode = '"+mode+"'")
@@ -971,6 +975,10 @@ var copiedForms = []copiedForm{
 	{query: "INSERT DELAYED INTO ruled (u, a) SELECT u, a FROM src", mariaDB: true},
 	{query: "INSERT INTO ruled (u, a) SELECT u, a FROM src ORDER BY u FOR UPDATE RETURNING u", mariaDB: true},
 	{query: "INSERT INTO ruled (u, a) SELECT u, a FROM src ORDER BY u", trigger: readsLastID},
+	{query: "INSERT INTO ruled (u, a) SELECT HIGH_PRIORITY u, a FROM src ORDER BY u"},
+	{query: "INSERT INTO ruled (u, a) SELECT j.x, 1 FROM JSON_TABLE('[1,2]', '$[*]' COLUMNS (x INT PATH '$')) AS j"},
+	{query: "INSERT INTO ruled (u) SELECT u INTO @x FROM src LIMIT 1", refused: true},
+	{query: "INSERT INTO ruled (u) (SELECT u FROM src LIMIT 1 INTO @x)", refused: true},
 	{query: "INSERT INTO ruled (u, a) SELECT 10, 1 ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(ruled.id)"},
 	{query: "INSERT INTO ruled (u, a) SELECT 10, 1 ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(ruled.id), a = 5"},
 	{query: "INSERT INTO ruled (u, a) SELECT 11, 1 ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(ruled.id), a = 5"},

@@ -23,6 +23,9 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	p.rewind(t)
 	form := queryForm{selects: p.Is(t, "SELECT", "WITH")}
 	end, queryEnd := p.query(&form)
+	if form.into > 0 {
+		return p.fail(form.into, in, "SELECT … INTO inside an INSERT is not supported; send it by itself")
+	}
 	after := p.params
 	tail := p.Prev
 	p.rewind(tail)
@@ -51,6 +54,7 @@ type queryForm struct {
 	// special: UNION and similar, a locking clause, or another clause that a lock or LIMIT can't
 	// follow.
 	special bool
+	into    int // the position of INTO; 0 without it
 }
 
 func (f *queryForm) note(word string) {
@@ -61,7 +65,7 @@ func (f *queryForm) note(word string) {
 		f.ordered = true
 	case sqltoken.Is(word, "LIMIT", "FETCH", "OFFSET"):
 		f.limited = true
-	case sqltoken.Is(word, "UNION", "INTERSECT", "EXCEPT", "MINUS", "FOR", "LOCK", "INTO", "PROCEDURE"):
+	case sqltoken.Is(word, "UNION", "INTERSECT", "EXCEPT", "MINUS", "FOR", "LOCK", "PROCEDURE"):
 		f.special = true
 	}
 }
@@ -80,6 +84,8 @@ func (p *parser) query(form *queryForm) (next, end int) {
 			outside && p.onDuplicate(t),
 			outside && (locks || p.isReturning(t, before)):
 			return t.Start, end
+		case p.Is(t, "INTO") && !p.IsPunct(before, '.'):
+			form.into = t.Start
 		case t.Kind == sqltoken.Word && outside && !p.IsPunct(before, '.'):
 			form.note(p.Keyword(t))
 		}

@@ -35,6 +35,7 @@ const (
 	noSavepoint   = 1305
 	inXA          = 1399
 	inTransaction = 1568
+	lockedTwice   = 3569 // MySQL's error for a lock of HIGH_PRIORITY or JSON_TABLE
 	cannotCast    = 4078
 )
 

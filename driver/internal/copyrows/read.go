@@ -156,7 +156,7 @@ func (s *Statement) openLocking(ctx context.Context, q query) (driver.Rows, erro
 	if server.ShareLocks && s.Insert.Source.Lockable {
 		rows, err := s.open(ctx, q.text+" LOCK IN SHARE MODE"+q.rest)
 		if !base.IsServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead,
-			noFeature) {
+			noFeature, lockedTwice) {
 			return rows, err
 		}
 	}

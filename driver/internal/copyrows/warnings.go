@@ -1,6 +1,7 @@
 package copyrows
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,14 +18,15 @@ import (
 var raised = map[uint16]string{
 	1048: "23000", 1260: "HY000", 1261: "01000", 1263: "22004", 1264: "22003", 1265: "01000", 1292: "22007", 1301: "HY000",
 	1365: "22012", 1366: "HY000", 1406: "22001", 1411: "HY000", 1441: "22008", 3020: "2201E", 3155: "22003", 3156: "22018",
-	6527: "22008",
+	6527: "22008", 1916: "22003", 1918: "22007",
 }
 
-// raisedByOthers has more of them. MariaDB and MySQL before 5.7 raise any warning
-// (THD::raise_condition in sql/sql_class.cc), except for some conversions of a string to a number.
-var raisedByOthers = map[uint16]string{
-	1105: "HY000", 1259: "HY000", 1300: "HY000", 1916: "22003", 1958: "HY000", 1977: "HY000", 4038: "HY000",
-}
+// MariaDB and MySQL before 5.7 raise any warning of an execution (THD::raise_condition in
+// sql/sql_class.cc), but not those of the parser and of SIGNAL in a stored function.
+const (
+	deprecatedSyntax = 1287
+	signalWarning    = 1642
+)
 
 // isStrict reports whether the server raises warnings of the statement.
 func (s *Statement) isStrict(ctx context.Context) (bool, error) {
@@ -53,15 +55,14 @@ func (s *Statement) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	raisesAny := server.Kind == session.ServerMariaDB || strings.HasPrefix(server.Version, "5.6")
 	for i := range warnings {
 		w := warnings[i]
 		state, ok := raised[w.Number]
-		if !ok && (server.Kind == session.ServerMariaDB || strings.HasPrefix(server.Version, "5.6")) {
-			state, ok = raisedByOthers[w.Number]
-		}
+		ok = ok || raisesAny && w.Number != deprecatedSyntax && w.Number != signalWarning
 		if ok && w.Level == "Warning" {
 			raised := &mysql.MySQLError{Number: w.Number, Message: w.Message}
-			copy(raised.SQLState[:], state)
+			copy(raised.SQLState[:], cmp.Or(state, "HY000"))
 			return raised
 		}
 	}
