@@ -529,3 +529,46 @@ type executing struct{ preparing }
 func (c executing) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
+
+// An explicit key that the column stores as another value isn't reported.
+func TestKeys_explicitAsStored(t *testing.T) { onEachAndOldest(t, testKeys_explicitAsStored) }
+
+func testKeys_explicitAsStored(t *testing.T) {
+	kinds := map[string]func(i int) any{"int": func(i int) any { return firstGenerated + int64(i) }, "text": func(i int) any { return fmt.Sprintf("k%015d", i) }}
+	values := []any{"5", "'5'", "5.5", "'5.5'", "' 5'", "'05'", "'a'", "'a '", "x'41'", "TRUE", int64(5), "?5 ", "?05", []byte("a "), []byte("0123456789abcdef"), 5.5, true}
+	for kind, key := range kinds {
+		made := 0
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, key), "ruled.id"), "sql_mode=%27%27")
+		for _, typ := range []string{"DECIMAL(30,5)", "DOUBLE", "VARCHAR(40)", "CHAR(40)", "VARBINARY(40)", "BINARY(16)", "BIGINT"} {
+			if kind == "text" && !strings.Contains(typ, "CHAR") && !strings.Contains(typ, "BINARY") {
+				continue
+			}
+			mustExec(t, ours, "DROP TABLE IF EXISTS ruled")
+			mustExec(t, ours, "CREATE TABLE ruled (id "+typ+" PRIMARY KEY, u INT UNIQUE)")
+			for _, v := range values {
+				text, args := "?", []any{v}
+				if s, ok := v.(string); ok && strings.HasPrefix(s, "?") {
+					args = []any{s[1:]}
+				} else if ok {
+					text, args = s, nil
+				}
+				for _, tail := range []string{"", " ON DUPLICATE KEY UPDATE u = 1"} {
+					mustExec(t, plain, "DELETE FROM ruled")
+					var keys Keys
+					res, err := ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (id, u) VALUES ("+text+", 1)"+tail, args...)
+					noError(t, err)
+					id, _ := res.LastInsertId()
+					stored := column(t, plain, "SELECT CAST(id AS CHAR) FROM ruled")
+					for _, have := range append(keys.Values(), id) {
+						if b, ok := have.([]byte); ok {
+							have = string(b)
+						}
+						if have != nil && have != int64(0) && fmt.Sprint(have) != strings.TrimSuffix(stored, ".00000") {
+							t.Errorf("%s %s %v%s\nhave: %q\nwant: %q", kind, typ, v, tail, have, stored)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -215,15 +215,28 @@ func (e *execution) givenKey(k *insertion, row int) any {
 	case rewrite.Argument:
 		return k.boundKey(k.keyKind(), e.user[r.Arg].Value)
 	case rewrite.Literal:
-		return e.plan.LiteralKey(k.in, row)
+		if k.keyKind() != kindInteger || k.storesIntegers() {
+			return e.plan.LiteralKey(k.in, row)
+		}
 	}
 	return nil
 }
 
+// storesIntegers reports whether the key column stores integers, as far as known. A DECIMAL or a
+// string column may store another value for '5.5', ' 5' or 0x41.
+func (t *plannedInsert) storesIntegers() bool {
+	stores := t.column.Facts().Stores
+	return stores == session.StoresIntegers || stores == session.StoresUnknown
+}
+
 // boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
 func (t *plannedInsert) boundKey(kind keyKind, bound driver.Value) any {
-	if kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers {
+	_, isText := textOf(bound)
+	switch {
+	case kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers:
 		return boundInteger(bound)
+	case kind == kindInteger && isText && !t.storesIntegers():
+		return nil
 	}
 	return boundKey(kind, bound)
 }

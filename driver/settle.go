@@ -321,6 +321,8 @@ func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
 	case k.rows != nil && k.rows.lastPresent:
 	case k.isGenerated(last) && report.id == k.idOf(k.keys.Len()-1):
 		return 0 // the key of an ignored row: the server returns the last key of an AUTO_INCREMENT column
+	case k.in.ReportsExistingKey && last > 0 && k.rows.of(last) == rowUncertain && !k.isGenerated(last):
+		return 0 // the ID may be an earlier row's key
 	case k.rows.of(last) != rowInserted:
 		return report.id
 	}

@@ -226,8 +226,16 @@ func (c *Column) Facts() *ColumnFacts {
 	return unasked
 }
 
-// Holds reports whether the column can store an explicit key, as far as known.
-func (c *Column) Holds(key any) bool { return key == nil || c.Facts().Type.Holds(key) }
+// Holds reports whether the column can store an explicit key unchanged, as far as known. CHAR removes
+// blanks at the end, and BINARY adds zeros (MySQL manual, "String Data Type Syntax").
+func (c *Column) Holds(key any) bool {
+	t := c.Facts().Type
+	if key == nil || !t.IsPadded() {
+		return key == nil || t.Holds(key)
+	}
+	text := Text(key)
+	return t.Holds(key) && !strings.HasSuffix(text, " ") && (t.Form == columntype.Chars || len(text) == t.Length)
+}
 
 // Table returns the column's table, quoted, as statements name it.
 func (c *Column) Table() string { return sqltoken.QuoteTable(c.schema, c.table) }
