@@ -24,6 +24,7 @@ var reportTriggers = []reportTrigger{
 	{"BEFORE INSERT sets a column", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.a = COALESCE(NEW.a, 3)"}},
 	{"AFTER INSERT inserts", []string{"AFTER INSERT ON t FOR EACH ROW INSERT INTO log (n) VALUES (NEW.u)"}},
 	{"BEFORE UPDATE sets a column", []string{"BEFORE UPDATE ON t FOR EACH ROW SET NEW.s = 'updated'"}},
+	{"BEFORE UPDATE reverts", []string{"BEFORE UPDATE ON t FOR EACH ROW SET NEW.a = OLD.a"}},
 	{"AFTER UPDATE inserts", []string{"AFTER UPDATE ON t FOR EACH ROW INSERT INTO log (n) VALUES (NEW.u)"}},
 	{"AFTER DELETE inserts", []string{"AFTER DELETE ON t FOR EACH ROW INSERT INTO log (n) VALUES (OLD.u)"}},
 	{"LAST_INSERT_ID(expr)", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.s = LAST_INSERT_ID(123)",
@@ -113,6 +114,7 @@ func (tr *reportTrigger) drop(t *testing.T, both [2]side) {
 func (tr *reportTrigger) differs(st step, v variant) bool {
 	updates := slices.ContainsFunc(tr.ddl, func(ddl string) bool { return strings.Contains(ddl, "UPDATE ON") })
 	byKey := v.params == "clientFoundRows=true" && strings.Contains(st.text, "(5, 11, 1) ON DUPLICATE KEY UPDATE a = 1")
+	byKey = byKey || v.params == "clientFoundRows=true" && tr.name == "BEFORE UPDATE reverts" && strings.Contains(st.text, "(6, 12, 2)")
 	return updates && (byKey || strings.Contains(st.text, "LAST_INSERT_ID(id)")) || byKey && v.shape.name == "AUTO_INCREMENT"
 }
 
@@ -120,7 +122,13 @@ func (tr *reportTrigger) differs(st step, v variant) bool {
 func TestReports_keysOfUpserts(t *testing.T) { onEachAndOldest(t, testReports_keysOfUpserts) }
 
 func testReports_keysOfUpserts(t *testing.T) {
-	both := reportSides(t, variant{shape: shapes[0], params: "clientFoundRows=true"})
+	for _, params := range []string{"", "clientFoundRows=true"} {
+		testKeysOfUpserts(t, params)
+	}
+}
+
+func testKeysOfUpserts(t *testing.T, params string) {
+	both := reportSides(t, variant{shape: shapes[0], params: params})
 	ours := both[1].db
 	ours.SetMaxOpenConns(1)
 	for _, tr := range reportTriggers {
