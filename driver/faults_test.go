@@ -55,6 +55,8 @@ var badGenerators = []struct {
 	{"bool", func(context.Context, spi.Column, int) ([]any, error) { return []any{true, true}, nil }, "found a bool"},
 	{"struct", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, struct{}{}}, nil }, "found a struct {}"},
 	{"array", func(context.Context, spi.Column, int) ([]any, error) { return []any{[16]byte{1}, [16]byte{2}}, nil }, "found a [16]uint8"},
+	{"the same integer", func(context.Context, spi.Column, int) ([]any, error) { return []any{int8(5), uint64(5)}, nil }, "key 2 of 2 is the same as an earlier one"},
+	{"the same string", func(context.Context, spi.Column, int) ([]any, error) { return []any{"a", []byte("a")}, nil }, "key 2 of 2 is the same as an earlier one"},
 	{"valuer of nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{sql.NullInt64{}, 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
 }
 
@@ -127,6 +129,31 @@ rules:
 			t.Errorf("NextKeys of %s\nhave: %v, %v\nwant: a GeneratorError", table, keys, err)
 		}
 		check(t, errors.Join(db.Close(), other.Close()))
+	}
+}
+
+// stuck is a generator that returns 7, 3, 7, 7, …
+type stuck struct{ zeros }
+
+func (g *stuck) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	for i := range keys {
+		keys[i] = 7
+	}
+	keys[min(1, len(keys)-1)] = 3
+	return nil
+}
+
+// A key that a generator returns twice in a call is refused, since REPLACE, IGNORE and upserts would lose a row.
+func TestGenerators_repeat(t *testing.T) {
+	for _, query := range []string{"REPLACE INTO t (a) VALUES (1), (2), (3)", "INSERT IGNORE INTO t (a) VALUES (1), (?), (3), (4)"} {
+		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
+		db := sql.OpenDB(mustConnector(t, base, generatorRule(t, new(stuck), "t.id")))
+		_, err := db.Exec(query, []any{1}[:strings.Count(query, "?")]...)
+		var failed *GeneratorError
+		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "key 3 of") {
+			t.Errorf("%s\nhave: %v\nwant: a GeneratorError", query, err)
+		}
+		check(t, db.Close())
 	}
 }
 

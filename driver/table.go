@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -183,7 +184,7 @@ func (t *keyedTable) makeInts(ctx context.Context, keys []int64) error {
 	if i := slices.Index(keys, 0); i >= 0 {
 		return notAKey(i, len(keys), "0")
 	}
-	return nil
+	return repeatedKey(len(keys), func(i int) int64 { return keys[i] })
 }
 
 // makeValues generates n keys of another type than int64.
@@ -206,7 +207,27 @@ func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
 		}
 	}
 	t.setKind(kind)
-	return values, nil
+	return values, repeatedKey(n, func(i int) string { return session.Text(values[i]) })
+}
+
+// repeatedKey returns an error if two of n keys are equal: REPLACE, IGNORE and upserts would lose a
+// row without an error. Ascending keys take no memory.
+func repeatedKey[K cmp.Ordered](n int, key func(i int) K) error {
+	i := 1
+	for i < n && key(i-1) < key(i) {
+		i++
+	}
+	if i >= n {
+		return nil
+	}
+	seen := make(map[K]bool, n)
+	for i := range n {
+		if seen[key(i)] {
+			return fmt.Errorf("key %d of %d is the same as an earlier one of the call", i+1, n)
+		}
+		seen[key(i)] = true
+	}
+	return nil
 }
 
 // generated finishes a call of the generator. Callers defer it.

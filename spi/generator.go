@@ -17,9 +17,9 @@ type Column struct {
 //
 // GenerateKeys returns n new keys, n ≥ 1, one for each row, in row order. A key is an integer of any
 // type, a string, a []byte, or a driver.Valuer of one of these. It isn't nil, 0 or empty, which
-// request a key in an INSERT. The driver refuses other values. All keys of a generator for one
-// column have the same type. Integer keys of one call ascend, and are consecutive where the
-// generator's layout permits.
+// request a key in an INSERT. The driver refuses other values, and a key that a call returns twice.
+// All keys of a generator for one column have the same type. Integer keys of one call ascend, and
+// are consecutive where the generator's layout permits.
 //
 // If GenerateKeys has to wait, it returns soon after ctx ends, with ctx's error in its chain. If it
 // can't generate all n keys, it returns an error and no keys.
