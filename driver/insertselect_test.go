@@ -19,6 +19,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -189,8 +190,8 @@ func testInsertSelect_reportsOfManyInserts(t *testing.T) {
 					continue
 				}
 				known++
-				if first == 0 && toInt64(key) < 7000000 {
-					first = toInt64(key)
+				if first == 0 && session.InsertID(key) < 7000000 {
+					first = session.InsertID(key)
 				}
 				fmt.Fprintf(&in, ",%d", key)
 			}

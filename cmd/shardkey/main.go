@@ -35,7 +35,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
-	_ "github.com/shardkey/shardkey/driver"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
 	_ "github.com/shardkey/shardkey/keygen/redis"
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
