@@ -77,18 +77,10 @@ func TestShardValue_floats(t *testing.T) {
 // a row if one combination belongs in the table. It queries a column's type once, and again before
 // it refuses a row.
 func TestShardGuard_storedValues(t *testing.T) {
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t:
-      actualDataNodes: ds_${0..1}.t_${0..1}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: h}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys}
+	r := mustParseRule(t, ruleText("t ds_${0..1}.t_${0..1} user_id:h id:h id:keys", "", `
   keyGenerators: {keys: {type: SHARD_COUNTER}}
   shardingAlgorithms: {h: {type: HASH_MOD, props: {sharding-count: 2}}}
-`)
+`))
 	db, s := openShards(t, r)
 	for _, tt := range []struct {
 		table, values string

@@ -97,18 +97,13 @@ func (g *zeros) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, e
 
 // The key 0 of a generator is refused everywhere, since an AUTO_INCREMENT column would replace it.
 func TestGenerators_zero(t *testing.T) {
-	const byKey = `
-rules:
-- !SHARDING
-  tables:
-    t: {keyGenerateStrategy: {column: id, keyGeneratorName: zeros}}
-    s:
-      actualDataNodes: ds.s_${0..1}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: zeros}
+	byKey := ruleText(`
+		t -              - -      id:zeros
+		s ds.s_${0..1}   - id:two id:zeros
+	`, "", `
   keyGenerators: {zeros: {type: TEST_ZEROS}}
   shardingAlgorithms: {two: {type: MOD, props: {sharding-count: 2}}}
-`
+`)
 	spi.RegisterKeyGenerator("TEST_ZEROS", func(spi.Props) (spi.KeyGenerator, error) { return new(zeros), nil })
 	for _, query := range []string{
 		"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO s_0 (a) VALUES (1)", "INSERT INTO s_1 (a) VALUES (1), (2)",

@@ -31,33 +31,17 @@ func geneRule(t testing.TB, settings, users string) *rule.Rule {
 	if byHash {
 		user = "u4: {type: HASH_MOD, props: {sharding-count: 4}}"
 	}
-	tables := ""
+	tables := `
+		t_order ds.t_order_${0..3}         -          order_id:o4 order_id:genes
+		t_both  ds_${0..2}.t_both_${0..3}  day:d3     order_id:i4 order_id:genes
+		t_one   -                          -          -           order_id:genes
+`
 	if users != "" {
-		tables = `    t_item:
-      actualDataNodes: ds_${0..1}.t_item_${0..3}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
-    t_inline:
-      actualDataNodes: ds.t_inline_${0..3}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
+		tables += `		t_item   ds_${0..1}.t_item_${0..3} user_id:two order_id:i4 order_id:genes
+		t_inline ds.t_inline_${0..3}       -           user_id:u4  order_id:genes
 `
 	}
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..3}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-    t_both:
-      actualDataNodes: ds_${0..2}.t_both_${0..3}
-      databaseStrategy: {standard: {shardingColumn: day, shardingAlgorithmName: d3}}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-`+tables+`    t_one: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}}
+	return mustParseRule(t, ruleText(tables, settings, `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 321, layout: 41-10-12, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
@@ -66,8 +50,7 @@ rules:
     `+user+`
     two: {type: `+map[bool]string{false: "MOD", true: "HASH_MOD"}[byHash]+`, props: {sharding-count: 2}}
     d3: {type: MOD, props: {sharding-count: 3}}
-`)
-	return r
+`))
 }
 
 func genesOf(keys Keys) (genes []int64) {
@@ -219,24 +202,16 @@ rules:
 // doubledRule returns a rule that shards orders by their key, and users by user_id, over n tables
 // each.
 func doubledRule(n int, typ string) string {
-	return fmt.Sprintf(`
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: mod}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
-    t_cart:
-      actualDataNodes: ds.t_cart_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: user}}
-      keyGenerateStrategy: {column: cart_id, keyGeneratorName: genes}
+	return fmt.Sprintf(ruleText(`
+		t_order ds.t_order_${0..%[1]d} - order_id:mod order_id:genes
+		t_cart  ds.t_cart_${0..%[1]d}  - user_id:user cart_id:genes
+	`, "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 322, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
     mod: {type: MOD, props: {sharding-count: %[2]d}}
     user: {type: %[3]s, props: {sharding-count: %[2]d}}
-`, n-1, n, typ)
+`), n-1, n, typ)
 }
 
 // TestGenes_doubling generates keys with 2 tables, and doubles the tables up to the 16 that 4
@@ -343,26 +318,18 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d keys", len(all))
 }
 
-const geneServerRule = `
-rules:
-- !SHARDING
-  tables:
-    g_order:
-      actualDataNodes: ds.g_order_${0..3}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: four}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
-    g_text:
-      actualDataNodes: ds.g_text_${0..3}
-      tableStrategy: {standard: {shardingColumn: name, shardingAlgorithmName: hash}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: names}
-    g_all: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}}
+var geneServerRule = ruleText(`
+	g_order ds.g_order_${0..3} - order_id:four order_id:genes
+	g_text  ds.g_text_${0..3}  - name:hash     order_id:names
+	g_all   -                  - -             order_id:genes
+`, "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}}
     names: {type: SNOWFLAKE, props: {worker-id: 79, gene-column: name, gene-bits: 4}}
   shardingAlgorithms:
     four: {type: MOD, props: {sharding-count: 4}}
     hash: {type: HASH_MOD, props: {sharding-count: 4}}
-`
+`)
 
 // TestGenes_onServers checks that the key of each row has its user's shard bits, with every form
 // of INSERT.
