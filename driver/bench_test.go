@@ -154,9 +154,7 @@ func TestAllocations(t *testing.T) {
 		}, 2},
 	} {
 		equal(t, testing.AllocsPerRun(100, func() {
-			if err := of.run(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, of.run())
 		}), of.want, of.name)
 	}
 }

@@ -128,9 +128,7 @@ func testInsertSelect_isAtomic(t *testing.T) {
 					equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), last, around.name, "LAST_INSERT_ID() was", "and is")
 				} else {
 					want += 60
-					if err != nil {
-						t.Fatalf("%s: %v", around.name, err)
-					}
+					noError(t, err, around.name)
 					id, _ := res.LastInsertId()
 					if n, _ := res.RowsAffected(); n != 60 || id != number(t, ours, "SELECT MIN(id) FROM ruled WHERE a >= 0") {
 						t.Errorf("%s: %d rows, id %d", around.name, n, id)

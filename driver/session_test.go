@@ -162,9 +162,7 @@ func testColumns_alteredByOthers(t *testing.T) {
 			mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT FIRST")
 			check := func(res sql.Result, err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				id, err := res.LastInsertId()
 				if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = %d AND a = -5", id)); n != 1 || err != nil {
 					t.Errorf("%d is reported: %v, %s", id, err, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))

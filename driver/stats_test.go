@@ -112,9 +112,7 @@ func TestStats_reloads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, watched("ds.t_order", 7))
 	db, c, err := Open("u:secret@tcp(127.0.0.1:1)/app?shardkeyReload=24h&shardkeyRule=" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer db.Close()
 	if s := c.Stats(); !s.Rule.Watched || s.Rule.File != path || s.Database != "tcp(127.0.0.1:1)/app" {
 		t.Errorf("have: %+v\nwant: a file that is watched", s)

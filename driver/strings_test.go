@@ -110,9 +110,7 @@ func newStringsSide(t *testing.T, auto string, open func(dsn string) *sql.DB) *s
 	t.Helper()
 	dsn := testserver.Database(t) + "?multiStatements=true&interpolateParams=true"
 	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	s := &stringsSide{name: cfg.DBName}
 	if s.other, err = sql.Open("mysql", dsn); err != nil {
 		t.Fatal(err)

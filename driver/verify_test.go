@@ -125,9 +125,7 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	saved := secondParser
 	defer func() { secondParser = saved }()
 	secondParser = nil
-	if _, err := NewConnector(&fakedb.Server{}, testRule(t), Config{Verify: "on"}); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
-		t.Errorf("have: %v\nwant: an error that names the tag", err)
-	}
+	failsWith(t, errOf(NewConnector(&fakedb.Server{}, testRule(t), Config{Verify: "on"})), "shardkey_noparser")
 	c := must(NewConnector(&fakedb.Server{}, testRule(t)))(t)
 	check(t, c.verifier.verify("x", rewrite.Options{}, nil))
 }

@@ -208,9 +208,7 @@ func TestWatch_configMap(t *testing.T) {
 		put := func(version, text string) {
 			must := func(err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 			}
 			must(os.Mkdir(filepath.Join(dir, version), 0o755))
 			write(t, filepath.Join(dir, version, "rule.yaml"), text)

@@ -207,9 +207,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		entryPoints := func(base driver.Connector) (seen []string) {
 			c, err := base.Connect(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer c.Close()
 			if p, ok := c.(driver.ConnPrepareContext); ok {
 				_, err = p.PrepareContext(ctx, "SELECT 1")

@@ -153,9 +153,7 @@ func newWorld(t *testing.T, m mode, names []string) *world {
 			continue
 		}
 		text := "CREATE TABLE " + strings.Replace(table, "AUTO PRIMARY", auto+" PRIMARY", 1)
-		if _, err := w.plain.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		must.Get(w.plain.Exec(text))(t, text)
 	}
 	w.dsn = base + "?parseTime=true&shardkeyRule=" + registerRule(t)
 	w.DB = w.open(t, &gorm.Config{PrepareStmt: m.prepare, Logger: logger.Discard})
@@ -188,9 +186,7 @@ func (w *world) open(t *testing.T, config *gorm.Config) *gorm.DB {
 		cfg.DriverName = ""
 		db, err = gorm.Open(gormshardkey.New(cfg), config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	closeAtEnd(t, db)
 	return db.WithContext(t.Context())
 }
@@ -216,9 +212,7 @@ func (w *world) key(t *testing.T, table, column, name string) string {
 	if err == sql.ErrNoRows {
 		return "no row"
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return key
 }
 

@@ -311,9 +311,7 @@ func TestKept_numbers(t *testing.T) {
 		"18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES ("+text+", 1)", Options{})
-		if have := p.LiteralKey(&p.Inserts[0], 0); have != want {
-			t.Errorf("%s\nhave: %#v\nwant: %#v", text, have, want)
-		}
+		must.Equal(t, p.LiteralKey(&p.Inserts[0], 0), want, text)
 	}
 }
 

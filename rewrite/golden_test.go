@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
@@ -78,9 +79,7 @@ var (
 func readGolden(t testing.TB, file string) (cases []goldenCase) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(data), "=== "), "\n=== ") {
 		title, body, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
 		text, seen, _ := strings.Cut(body, "\n---")
@@ -134,9 +133,7 @@ func TestGolden_statements(t *testing.T) {
 				fmt.Fprintf(&b, "=== %s\n%s\n%s\n\n", c.title, text, seen)
 			}
 			if *update {
-				if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(b.String()), 0o666))
 			}
 		})
 	}

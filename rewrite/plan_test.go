@@ -19,10 +19,7 @@ func mustParse(t testing.TB, text string, opts Options) *Plan {
 	if opts.Table == nil {
 		opts.Table = goldenTables
 	}
-	p, err := Parse(text, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Parse(text, opts))(t)
 	return p
 }
 
@@ -73,9 +70,7 @@ func TestPlan_isShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if have := p.Query(); have != want {
-				t.Errorf("have: %s\nwant: %s", have, want)
-			}
+			must.Equal(t, p.Query(), want)
 			p.Literal(goldenKeys(p))
 			if have := p.LiteralKey(&p.Inserts[0], 1); have != int64(7) {
 				t.Errorf("have: %v\nwant: 7", have)
@@ -174,9 +169,7 @@ func TestGiven_values(t *testing.T) {
 			}
 			have += fmt.Sprint(cells)
 		}
-		if have != tt.want {
-			t.Errorf("%s\nhave: %s\nwant: %s", tt.text, have, tt.want)
-		}
+		must.Equal(t, have, tt.want, tt.text)
 	}
 }
 
@@ -200,9 +193,7 @@ func TestIsZero_literals(t *testing.T) {
 		{literal{"-1e0", true}, false}, {literal{"1e0", true}, false}, {literal{"-5e-1", true}, true}, {literal{"-6e-1", true}, false}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
 		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
 	} {
-		if have := storing(c.literal, false, false) == storesZero; have != c.want {
-			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)
-		}
+		must.Equal(t, storing(c.literal, false, false) == storesZero, c.want, c.literal)
 	}
 }
 
@@ -242,9 +233,7 @@ func TestStatementError_text(t *testing.T) {
 	}
 	want := StatementError{Reason: "unsupported", Sentinel: ErrUnsupportedStatement, Table: "t", Line: 2, Char: 18, Near: `"x ?"`,
 		Message: "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"}
-	if *have != want {
-		t.Errorf("have: %+v\nwant: %+v", *have, want)
-	}
+	must.Equal(t, *have, want)
 	text := "shardkey: cannot add keys to the statement: table t: line 2, column 18 near \"x ?\": expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"
 	if have.Error() != text {
 		t.Errorf("have: %s\nwant: %s", have, text)

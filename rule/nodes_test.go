@@ -147,9 +147,7 @@ func loadVectors(t *testing.T) (v vectors) {
 	if err == nil {
 		err = json.Unmarshal(data, &v)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -300,10 +298,7 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 // TestPages_everyKeyIsNamed checks that docs/reference/rule-files.md names every key of a rule
 // file, including ignored keys.
 func TestPages_everyKeyIsNamed(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/rule-files.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/reference/rule-files.md"))(t)
 	_, text, _ := strings.Cut(string(page), "\n## Keys\n")
 	text, _, ok := strings.Cut(text, "\n## Check it\n")
 	if !ok {
@@ -354,8 +349,6 @@ func TestDatabaseName_ofDSNs(t *testing.T) {
 		"u:p@unix/app":                         "unix(/tmp/mysql.sock)/app",
 		"u:p@cloud(Project:Region:name)/app?x": "cloud(Project:Region:name)/app",
 	} {
-		if have := databaseName(dsn); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", dsn, have, want)
-		}
+		must.Equal(t, databaseName(dsn), want, dsn)
 	}
 }

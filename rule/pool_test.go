@@ -295,9 +295,7 @@ func TestLoad_refusesOtherFiles(t *testing.T) {
 	if err == nil {
 		err = f.Truncate(64<<20 + 1)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = f.Close()
 	for path, want := range map[string]string{
 		link: "expected a regular file, found a device", dir: "found a directory", long: "longer than 67108864 bytes",
@@ -318,9 +316,7 @@ func TestLoad_warnsOfWriters(t *testing.T) {
 	}{
 		{0o644, nil}, {0o666, []string{"every user can write the file"}}, {0o664, []string{"the users of its group can write"}}, {0o600, nil},
 	} {
-		if err := os.Chmod(path, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, c.mode))
 		expectWarnings(t, mustLoad(t, path), c.want)
 	}
 }

@@ -73,9 +73,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 			more += strings.NewReplacer("t_user", "t_visit", "Name: u", "Name: v").Replace(more)
 		}
 		r, err := rule.Parse("rule.yaml", []byte(strings.Replace(text, "  keyGenerators:", more+"  keyGenerators:", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if r.Tables()[0].ShardBits.String() != tt.want || (len(r.Warnings()) > 0) != (tt.warning != "") || tt.warning != "" && !strings.Contains(r.Warnings()[0].Error(), tt.warning) {
 			t.Errorf("%s\nhave: %v, %v, %v\nwant: %s", tt.users, r, err, r.Warnings(), tt.want)
 		}

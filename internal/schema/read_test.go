@@ -80,9 +80,7 @@ func TestReferring_namesByHabit(t *testing.T) {
 		{"addresses", "id", "[addresses_id addresse_id address_id]"},
 		{"categories", "id", "[categories_id categorie_id categori_id category_id]"},
 	} {
-		if have := fmt.Sprint(Referring(c.table, c.key)); have != c.want {
-			t.Errorf("%s.%s\nhave: %s\nwant: %s", c.table, c.key, have, c.want)
-		}
+		must.Equal(t, fmt.Sprint(Referring(c.table, c.key)), c.want, c.table, ".", c.key)
 	}
 }
 

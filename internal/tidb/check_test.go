@@ -30,10 +30,7 @@ func options(mode sqltoken.Mode) rewrite.Options {
 
 func parsed(t testing.TB, text string, opts rewrite.Options) *rewrite.Plan {
 	t.Helper()
-	p, err := rewrite.Parse(text, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(rewrite.Parse(text, opts))(t)
 	return p
 }
 

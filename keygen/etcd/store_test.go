@@ -130,16 +130,12 @@ func TestStore_passwordOfASilentServer(t *testing.T) {
 	get := func(ctx context.Context) { _, err := s.Get(ctx, 1); errs <- err }
 	go get(ctx)
 	cancel()
-	if err := <-errs; !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller gives up\nhave: %v\nwant: context.Canceled", err)
-	}
+	must.Is(t, <-errs, context.Canceled, "the caller gives up")
 	go get(t.Context())
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if err := <-errs; !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	must.Is(t, <-errs, spi.ErrClosed, "closed")
 }
 
 func TestProperties_refused(t *testing.T) {
@@ -228,14 +224,9 @@ func TestTLS_neverInClear(t *testing.T) {
 
 // The error for a member with a wrong certificate describes that, not a timeout.
 func TestTLS_wrongCertificateIsReported(t *testing.T) {
-	certificate, err := testserver.Certify(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must.Get(testserver.Certify(t.TempDir()))(t)
 	pair, err := tls.LoadX509KeyPair(certificate.CertFile, certificate.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	addr, _ := listen(t, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
 	s := openStore(t, map[string]any{"endpoints": addr, "tls": "true", "timeout": "500ms"}, "x")
 	for range 20 { // a handshake may take longer on a busy machine

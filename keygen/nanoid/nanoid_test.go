@@ -32,10 +32,7 @@ func newNanoid(pairs ...string) (*generator, error) {
 
 func mustNew(t testing.TB, pairs ...string) *generator {
 	t.Helper()
-	g, err := newNanoid(pairs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(newNanoid(pairs...))(t)
 	return g
 }
 

@@ -216,9 +216,7 @@ func TestAdaptStep_followsDuration(t *testing.T) {
 		{1000, -time.Hour, 1, 1_000_000, 2000}, // a clock that stepped back
 	}
 	for _, tt := range tests {
-		if have := adaptStep(tt.step, tt.took, tt.low, tt.high); have != tt.want {
-			t.Errorf("adaptStep(%d, %v, %d, %d)\nhave: %d\nwant: %d", tt.step, tt.took, tt.low, tt.high, have, tt.want)
-		}
+		must.Equal(t, adaptStep(tt.step, tt.took, tt.low, tt.high), tt.want, "adaptStep(", tt.step, tt.took, tt.low, tt.high, ")")
 	}
 }
 

@@ -77,9 +77,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { db.Close() })
 	conn := must.Get(db.Conn(t.Context()))(t)
 	return &server{words: words{title: "TEST"}, name: "test", db: db, conn: conn}, mock
@@ -305,9 +303,7 @@ func TestTicket_withoutLockTables(t *testing.T) {
 		t.Error("have: tables locked\nwant: the other way")
 	}
 	_, err := generate(t.Context(), gens[0], maxRows+1)
-	if err == nil || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
-		t.Errorf("too many\nhave: %v\nwant: the privilege", err)
-	}
+	must.FailWith(t, err, "GRANT LOCK TABLES", "too many")
 }
 
 // Of two servers with offsets 1 and 2, one stops, then returns, then has the other's offset, and

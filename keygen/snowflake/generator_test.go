@@ -50,9 +50,7 @@ func vectors(t *testing.T) (v struct {
 	if err == nil {
 		err = json.Unmarshal(data, &v)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 

@@ -234,9 +234,7 @@ func TestStore_panics(t *testing.T) {
 		s.on.Store(true)
 		time.Sleep(time.Hour)
 		wantMS(t, "limit", l.Limit(), limit)
-		if err := a.(spi.HealthReporter).Health().Err; !errors.Is(err, errPanic) {
-			t.Errorf("health\nhave: %v\nwant: the panic", err)
-		}
+		must.Is(t, a.(spi.HealthReporter).Health().Err, errPanic, "health")
 		must.Is(t, l.Renew(t.Context(), time.Now().UnixMilli()), errPanic, "Renew")
 		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 7)), errPanic, "AcquireWorkerID")
 		s.on.Store(false)

@@ -41,9 +41,7 @@ func acquired(t *testing.T) (*lease, *unconfirmed, *fixedClock) {
 // owner's record.
 func TestLease_isNotRenewedAfterItsRelease(t *testing.T) {
 	l, store, clock := acquired(t)
-	if err := l.Release(t.Context(), clock.ms); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Release(t.Context(), clock.ms))
 	released := store.record
 	if err := l.keep(t.Context()); !errors.Is(err, spi.ErrClosed) || !store.record.Same(released) {
 		t.Errorf("have: %v, %v\nwant: %v, the record as it was released", err, store.record, spi.ErrClosed)
@@ -180,9 +178,7 @@ func TestIPWorkerID_lastBits(t *testing.T) {
 		var addrs []net.Addr
 		for _, a := range c.addrs {
 			ip, n, err := net.ParseCIDR(a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			addrs = append(addrs, &net.IPAddr{IP: ip}, &net.IPNet{IP: ip, Mask: n.Mask})
 		}
 		have, err := ipWorkerID(firstIPv4(addrs))
@@ -438,9 +434,7 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 					if last > c.most {
 						t.Errorf("snapshot %v after a renewal: keys repeated\nhave: until %v\nwant: until %v", after, last, c.most)
 					}
-					if renewers != 1 {
-						t.Errorf("snapshot %v after a renewal: machines that continue with the worker ID\nhave: %d\nwant: 1", after, renewers)
-					}
+					must.Equal(t, renewers, 1, "snapshot", after, "after a renewal: machines that continue with the worker ID")
 					worst = max(worst, last)
 				})
 			}
@@ -471,9 +465,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 			if errors.Is(err, spi.ErrLeaseLimit) && m.store.away.Load() {
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if made[key] {
 				last = time.Since(began)
 			}

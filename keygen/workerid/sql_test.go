@@ -62,9 +62,7 @@ func withParams(dsn, params string) string {
 func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 	t.Helper()
 	s, _, err := workerid.NewSQLStore(dsn, table, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -115,9 +113,7 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 	}
 	dsn := testserver.Database(t)
 	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	user := "n_" + c.DBName[max(0, len(c.DBName)-14):]
 	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
 	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })

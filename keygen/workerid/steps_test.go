@@ -344,9 +344,7 @@ func TestKindOf_errors(t *testing.T) {
 		"lease-lost": leaseLost(3, &ForeignRecordError{Err: errAway}), "no-worker-id": spi.ErrNoWorkerID, "clock": errClock,
 		"foreign-record": &ForeignRecordError{Err: errors.New("odd")}, "store": &spi.StoreError{},
 	} {
-		if have := kindOf(err); have != want {
-			t.Errorf("%T\nhave: %s\nwant: %s", err, have, want)
-		}
+		must.Equal(t, kindOf(err), want, err)
 	}
 }
 
@@ -407,9 +405,7 @@ func TestLease_mayBeOthers(t *testing.T) {
 	}{{"s", 4000, false}, {"s", 3999, true}, {"s", -1, true}, {"", 0, false}} {
 		_, l := named(t, "s", new(counted), config{})
 		l.server, l.newest.ReservedUntil = tt.server, start+tt.left
-		if have := l.mayBeOthers(); have != tt.want {
-			t.Errorf("%d ms left on server %q\nhave: %v\nwant: %v", tt.left, tt.server, have, tt.want)
-		}
+		must.Equal(t, l.mayBeOthers(), tt.want, tt.left, "ms left on server", tt.server)
 	}
 }
 

@@ -37,9 +37,7 @@ func openStore(t testing.TB, values map[string]any, path, namespace string) *sto
 func client(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(silence{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -51,9 +49,7 @@ func mustCreate(t testing.TB, c *zk.Conn, path, data string) {
 			_, _ = c.Create(path[:i], nil, 0, zk.WorldACL(zk.PermAll))
 		}
 	}
-	if _, err := c.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatalf("create %s: %v", path, err)
-	}
+	must.Get(c.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)))(t, "create", path)
 }
 
 func props(t testing.TB, values map[string]any) spi.Props {
@@ -139,9 +135,7 @@ func TestStore_password(t *testing.T) {
 	} {
 		values := map[string]any{"servers": addr, "path": path, "username": c.user, "password": c.password}
 		a, err := spi.NewWorkerIDAssigner("zookeeper", props(t, values))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer a.(io.Closer).Close()
 		switch _, err = a.AcquireWorkerID(t.Context(), 1023); {
 		case c.want == "" && err != nil:

@@ -93,9 +93,7 @@ rules:
 func openKeyProcess(t *testing.T, text string) *keyProcess {
 	t.Helper()
 	base, err := mysql.NewConnector(&mysql.Config{Net: "tcp", Addr: "127.0.0.1:1", User: "nobody"}) // the test only generates keys
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := must.Get(driver.NewConnector(base, mustParse(t, "failover", text)))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { db.Close() })
@@ -104,10 +102,7 @@ func openKeyProcess(t *testing.T, text string) *keyProcess {
 
 func (p *keyProcess) keys(t *testing.T, table string, n int) []any {
 	t.Helper()
-	keys, err := driver.NextKeys(context.Background(), p.db, table, n)
-	if err != nil {
-		t.Fatalf("%s: %v", table, err)
-	}
+	keys := must.Get(driver.NextKeys(context.Background(), p.db, table, n))(t, table)
 	return keys
 }
 

@@ -158,9 +158,7 @@ func (x *trial) run(t *testing.T, prepared, inTx bool) {
 		must.FailWith(t, err, why, x.text())
 		return
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", x.text(), err)
-	}
+	must.Do(t, err, x.text())
 	if tx, ok := run.(*sql.Tx); ok {
 		must.Do(t, tx.Commit())
 	}
@@ -297,9 +295,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	if err != nil || have != id {
 		t.Errorf("LastInsertId\nhave: %d, %v\nwant: %d", have, err, id)
 	}
-	if have := x.sessionID(t); have != session {
-		t.Errorf("LAST_INSERT_ID()\nhave: %d\nwant: %d", have, session)
-	}
+	must.Equal(t, x.sessionID(t), session, "LAST_INSERT_ID()")
 }
 
 // plainKey returns a key as the plain driver would return it.

@@ -162,9 +162,7 @@ func libraryDirs(t *testing.T) (dirs []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, dir := range dirs {
 		dirs[i] = "./" + filepath.ToSlash(dir)
 	}

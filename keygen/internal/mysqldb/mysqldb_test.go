@@ -9,14 +9,12 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func TestParseDSN_session(t *testing.T) {
-	cfg, err := ParseDSN("dsn", "u:p@tcp(db:3306)/app?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(ParseDSN("dsn", "u:p@tcp(db:3306)/app?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true", ""))(t)
 	want := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
 	if !maps.Equal(cfg.Params, want) || cfg.MultiStatements {
 		t.Errorf("have: %v, several statements %v\nwant: %v, false", cfg.Params, cfg.MultiStatements, want)

@@ -145,10 +145,7 @@ func TestTemplate_Names_nested(t *testing.T) {
 		"${'a'..<'c'}${'x'}":            "[[a b] [x]]",
 		"${[7, 8].collect(i -> i * i)}": "[[49 64]]",
 	} {
-		template, err := Compile(text, "")
-		if err != nil {
-			t.Fatal(text, err)
-		}
+		template := must.Get(Compile(text, ""))(t, text)
 		if names, err := template.Names(); err != nil || fmt.Sprint(names) != want {
 			t.Errorf("%s\nhave: %v, %v\nwant: %s", text, names, err, want)
 		}

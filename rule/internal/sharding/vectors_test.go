@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
@@ -33,11 +34,7 @@ func (tv typedValue) value(t *testing.T) (v expr.Value, ok bool) {
 	if tv.Value == nil || !ok {
 		return expr.Value{}, tv.Value == nil
 	}
-	v, err := expr.OfString(*tv.Value).Convert(class)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v, true
+	return must.Get(expr.OfString(*tv.Value).Convert(class))(t), true
 }
 
 // vectors are results of ShardingSphere's formulas, a JVM and Groovy.
@@ -77,9 +74,7 @@ func loadVectors(t testing.TB) (v vectors) {
 	if err == nil {
 		err = json.Unmarshal(data, &v)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -98,9 +93,7 @@ func expand(t *testing.T, text string) (names []string) {
 	end := strings.TrimRight(strings.SplitN(upper, ")", 2)[0], "}")
 	from, err1 := strconv.Atoi(lower)
 	to, err2 := strconv.Atoi(end)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(text, err)
-	}
+	must.Do(t, errors.Join(err1, err2), text)
 	for i := from; i <= to; i++ {
 		n := strconv.Itoa(i)
 		names = append(names, before+strings.Repeat("0", max(0, width-len(n)))+n)
@@ -141,9 +134,7 @@ func TestPlace_vectors(t *testing.T) {
 		}
 		a, err := Compile(typ, v.Props, columns)
 		if types[typ].make == nil {
-			if err == nil {
-				t.Errorf("%d: %s is understood", v.ID, typ)
-			}
+			must.Fail(t, err, v.ID, typ, "is understood")
 			continue
 		}
 		have := ""

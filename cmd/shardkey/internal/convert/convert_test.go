@@ -130,9 +130,7 @@ func TestFile_encodings(t *testing.T) {
 	}
 	for _, name := range []string{"spring4.yml", "springNames.yml"} {
 		want, _, err := file(t, name, all[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for how, encode := range change {
 			have, _, err := file(t, name, encode(all[name]))
 			if err != nil || string(have) != string(want) {
