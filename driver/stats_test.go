@@ -40,7 +40,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 	}
 	have := s.Tables[0]
 	measured := have.Generate.Sum > 0 || runtime.GOOS == "windows" // its clock may not move during a call
-	if have.Generate.Count() == 0 || !measured || len(have.Generate.Counts) != len(have.Generate.Bounds)+1 {
+	if slices.Max(have.Generate.Counts) == 0 || !measured || len(have.Generate.Counts) != len(have.Generate.Bounds)+1 {
 		t.Errorf("have: %+v\nwant: the first call's time", have.Generate)
 	}
 	have.Generate = Histogram{}
@@ -88,7 +88,11 @@ func TestStats_errorsAndTimes(t *testing.T) {
 	if have.Keys != 100 || have.Statements != 100 || have.Rows != 100 || have.Errors != 5 || have.Type != "" {
 		t.Errorf("have: %+v\nwant: 100 keys, and 5 errors", have)
 	}
-	equal(t, have.Generate.Count(), 2, "calls timed of 100")
+	timed := int64(0)
+	for _, n := range have.Generate.Counts {
+		timed += n
+	}
+	equal(t, timed, 2, "calls timed of 100")
 }
 
 // The counters of a rule continue after another rule replaces it.
@@ -185,7 +189,7 @@ func TestHistogram_buckets(t *testing.T) {
 	have := h.stats()
 	want := make([]int64, len(bounds)+1)
 	want[0], want[1], want[10], want[11], want[12] = 2, 1, 1, 1, 2
-	if !slices.Equal(have.Counts, want) || have.Count() != 7 || have.Sum != 502+11*time.Second+time.Hour {
+	if !slices.Equal(have.Counts, want) || have.Sum != 502+11*time.Second+time.Hour {
 		t.Errorf("have: %+v\nwant: %v", have, want)
 	}
 }
