@@ -102,9 +102,7 @@ func run(t *testing.T, dsn, text string) {
 	cfg.MultiStatements = true
 	db := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
 	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	must.Get(db.Exec(text))(t, text)
 }
 
 const healthy = `

@@ -110,9 +110,7 @@ func TestArguments_kept(t *testing.T) {
 			have = append(have, arg.Value)
 		}
 	}
-	if !slices.Equal(have, want) {
-		t.Errorf("have: %v\nwant: %v", have, want)
-	}
+	equalSlices(t, have, want)
 }
 
 // TestArguments_buffer: a connection of go-sql-driver has its buffer, and doesn't keep the values in it.

@@ -680,9 +680,7 @@ func TestPlaceholders_limit(t *testing.T) {
 		args := make([]driver.Value, 1+2*rows)
 		must(conn.Exec(query, args))(t)
 		sent := s.Sent[len(s.Sent)-1]
-		if have := len(sent.Args) == len(args); have != literals {
-			t.Errorf("%d rows, %d arguments\nhave: literals: %v\nwant: %v", rows, len(sent.Args), have, literals)
-		}
+		equal(t, len(sent.Args) == len(args), literals, rows, "rows", len(sent.Args), "arguments, literals")
 		if _, err := conn.Prepare(query); errors.Is(err, ErrTooManyPlaceholders) != literals {
 			t.Errorf("prepared, %d rows\nhave: %v\nwant: too many: %v", rows, err, literals)
 		}
@@ -691,9 +689,8 @@ func TestPlaceholders_limit(t *testing.T) {
 	// Arguments of the program alone may be too many, which the error does not call keys.
 	db, _ := openFake(t, &fakedb.Server{Kind: fakedb.Minimal}, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
 	_, err := db.Exec("INSERT INTO t (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders), make([]any, base.MaxPlaceholders+1)...)
-	if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "65536 of the statement and 0 ") {
-		t.Errorf("have: %v\nwant: 65536 of the statement", err)
-	}
+	isError(t, err, ErrTooManyPlaceholders)
+	failsWith(t, err, "65536 of the statement and 0 ")
 }
 
 // countedStmt is a statement in which the server found another number of placeholders.

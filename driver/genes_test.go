@@ -120,9 +120,7 @@ func TestGenes_ofRows(t *testing.T) {
 				case err != nil:
 					have = err.Error()
 				}
-				if have != tt.want {
-					t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
-				}
+				equal(t, have, tt.want, tt.query, tt.args, err)
 				if sent := base.Queries("INTO "); err != nil && len(sent) > 0 {
 					t.Errorf("have: %q sent\nwant: none", sent)
 				}

@@ -72,16 +72,8 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 // taggedSnowflake returns a rule for ruled.id with a generator of consecutive int64 keys.
 func taggedSnowflake(t *testing.T) *rule.Rule {
 	t.Helper()
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    ruled:
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
-`)
-	return r
+	return mustParseRule(t, ruleText("ruled - - - id:snowflake", "",
+		"  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}}\n"))
 }
 
 // manySource creates a table src of 60 rows, and makes INSERT … SELECT insert 25 at a time.

@@ -741,9 +741,7 @@ func testCreate_withoutMultiStatements(t *testing.T) {
 		mustExec(t, conn, "CREATE PROCEDURE p AS x INT; BEGIN x := 1; INSERT INTO ruled (id, a) VALUES (7, x); END")
 		mustExec(t, conn, "CALL p()")
 	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id <> 7"); have != 0 {
-		t.Errorf("have: %d rows\nwant: none", have)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id <> 7"), 0, "rows")
 }
 
 // matches compares rows. A star stands for any value.

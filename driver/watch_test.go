@@ -77,9 +77,7 @@ func (l *logLines) count(text string) (n int) {
 
 func (l *logLines) want(t *testing.T, when, text string, n int) {
 	t.Helper()
-	if have := l.count(text); have != n {
-		t.Errorf("%s: lines with %q\nhave: %d\nwant: %d\n%s", when, text, have, n, l.buf.String())
-	}
+	equal(t, l.count(text), n, when, "lines with", text, l.buf.String())
 }
 
 func openWatched(t *testing.T, path, params string) *sql.DB {

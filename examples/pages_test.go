@@ -179,10 +179,7 @@ func compiled(t *testing.T, set *token.FileSet, paths []string) types.Importer {
 	var stderr bytes.Buffer
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, slices.Compact(paths)...)...)
 	list.Stderr, list.Env = &stderr, append(os.Environ(), "GOWORK="+work)
-	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
-	}
+	out := must.Get(list.Output())(t, stderr.String())
 	files := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
+
 	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/gormshardkey"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -209,9 +211,7 @@ func (w *world) refused(t *testing.T, table string, rows any, clauses ...clause.
 	} else if have := err.Error(); have != e.Error() || strings.Contains(have, fmt.Sprint(e.Key)) {
 		t.Errorf("%s %T: have %s, want one error without the key", table, rows, have)
 	}
-	if have := w.key(t, table, "COUNT(*)", "small"); have != "0" {
-		t.Errorf("%s %T: %s rows are left", table, rows, have)
-	}
+	must.Equal(t, w.key(t, table, "COUNT(*)", "small"), "0", table, rows, "rows are left")
 }
 
 // testSmall creates rows whose key field can't store the key. With a default, GORM reads the key by
@@ -225,9 +225,7 @@ func testSmall[K comparable](t *testing.T, w *world, table string) {
 	w.refused(t, table, &many)
 	var zero K
 	for _, have := range []K{sent[0].ID, sent[1].ID, one.ID, many[0].ID, many[2].ID} {
-		if have != zero {
-			t.Errorf("%s %T: have %v, want zero", table, zero, have)
-		}
+		must.Equal(t, have, zero, table)
 	}
 }
 

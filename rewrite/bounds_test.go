@@ -81,9 +81,7 @@ func TestPlan_reportUpserts(t *testing.T) {
 func TestPlan_beyondItsRows(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Table: shardedByA})
 	in := &p.Inserts[0]
-	if have := in.Rows[1]; have != (Row{Argument, 1}) {
-		t.Errorf("have: %v\nwant: the second argument", have)
-	}
+	must.Equal(t, in.Rows[1], (Row{Argument, 1}), "the second argument")
 	for _, at := range [][2]int{{0, 2}, {1, 0}} {
 		if have := p.Value(in, at[0], at[1]); have.From != Unknown {
 			t.Errorf("column %d of row %d\nhave: %v\nwant: unknown", at[0], at[1], have)
@@ -295,10 +293,7 @@ func TestAsksForKey_otherKinds(t *testing.T) {
 		{untyped, nil, true}, {untyped, "", true}, {untyped, "0", true}, {untyped, int64(0), true}, {untyped, "x", false}, {untyped, int64(-1), false},
 	} {
 		in := Insert{Table: tt.table}
-		have, err := in.AsksForKey(tt.value, 0, func() (string, error) { return "", nil }, none)
-		if have != tt.want || err != nil {
-			t.Errorf("%+v, %#v\nhave: %v, %v\nwant: %v", *tt.table, tt.value, have, err, tt.want)
-		}
+		must.Equal(t, must.Get(in.AsksForKey(tt.value, 0, func() (string, error) { return "", nil }, none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)
 	}
 }
 

@@ -19,8 +19,7 @@ func mustParse(t testing.TB, text string, opts Options) *Plan {
 	if opts.Table == nil {
 		opts.Table = goldenTables
 	}
-	p := must.Get(Parse(text, opts))(t)
-	return p
+	return must.Get(Parse(text, opts))(t)
 }
 
 func TestParse_withoutTables(t *testing.T) {
@@ -72,9 +71,7 @@ func TestPlan_isShared(t *testing.T) {
 		wg.Go(func() {
 			must.Equal(t, p.Query(), want)
 			p.Literal(goldenKeys(p))
-			if have := p.LiteralKey(&p.Inserts[0], 1); have != int64(7) {
-				t.Errorf("have: %v\nwant: 7", have)
-			}
+			must.Equal(t, p.LiteralKey(&p.Inserts[0], 1), any(int64(7)))
 		})
 	}
 	wg.Wait()

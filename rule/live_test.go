@@ -100,9 +100,7 @@ func TestLive_closeOrder(t *testing.T) {
 		t.Errorf("have: %v\nwant: %v", second, first)
 	}
 	must.EqualSlices(t, made.order, []string{"SNOWFLAKE", "UUID", "FILE"})
-	if n := snowflake.closed.Load(); n != 1 {
-		t.Errorf("have: closed %d times\nwant: once", n)
-	}
+	must.Equal(t, snowflake.closed.Load(), 1, "times closed")
 }
 
 // TestParse_leavesNothingOpen checks that parsing a rule, valid or not, closes all generators that
@@ -121,9 +119,7 @@ func TestParse_leavesNothingOpen(t *testing.T) {
 		t.Error("have: no assigner made\nwant: those of the check")
 	}
 	for _, a := range made.assigners[from:] {
-		if a.closed.Load() != 1 {
-			t.Errorf("have: assigner of %s closed %d times\nwant: once", a.path, a.closed.Load())
-		}
+		must.Equal(t, a.closed.Load(), 1, "assigner of", a.path, "times closed")
 	}
 }
 
@@ -147,9 +143,7 @@ func TestLive_healthAndDescribe(t *testing.T) {
   table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1
   table app2.t_dot: column id from uuid (UUID)
   table t_plain: no generated key`
-	if have != want {
-		t.Errorf("have:\n%s\nwant:\n%s", have, want)
-	}
+	must.Equal(t, have, want)
 }
 
 // TestLive_schemasTellTablesApart checks that schemas distinguish tables with the same name.

@@ -360,9 +360,7 @@ func TestDocs_shardingIsUnderstood(t *testing.T) {
 			t.Errorf("%s\nhave: %v, %v\nwant: a rule that is understood", file, r, err)
 		}
 	}
-	if len(files) != 5 {
-		t.Errorf("have: %d files\nwant: 5", len(files))
-	}
+	must.Equal(t, len(files), 5, "files")
 }
 
 // config returns a valid rule, which the tests change.
@@ -390,9 +388,7 @@ func TestNew_equalsTheSameYAML(t *testing.T) {
   table t_order: column order_id from snowflake (SNOWFLAKE), actual tables: t_order_0, t_order_1
   table t_item: column item_id from uuid (UUID), explicit keys kept
   table t_log: column id from uuid (UUID)`
-	if have := r.String(); have != want {
-		t.Errorf("have:\n%s\nwant:\n%s", have, want)
-	}
+	must.Equal(t, r.String(), want)
 	must.Equal(t, r.Name(), "rule")
 	g := mustOpen(t, r)
 	if f := g.Generator("snowflake").(*fake); f.worker != 5 || f.assigner == nil {

@@ -17,8 +17,7 @@ import (
 
 // geneTable returns a rule with one table whose keys carry the shard of user_id.
 func geneTable(settings, algorithms, props string) string {
-	text := strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: UNSEEN, props: {"+props+"}}}", 1)
-	return text
+	return strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: UNSEEN, props: {"+props+"}}}", 1)
 }
 
 const fourBits = "gene-column: user_id, gene-bits: 4"

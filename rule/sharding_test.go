@@ -234,9 +234,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: t}}`
 t: {type: INLINE, props: {algorithm-expression: 't_order_${order_id % 4}'}}`))
 	values := []any{"user", int64(931430767001669673)}
 	n := testing.AllocsPerRun(100, func() { must.Get(s.Place(values))(t) })
-	if n != 0 {
-		t.Errorf("have: %v allocations\nwant: none", n)
-	}
+	must.Equal(t, n, 0, "allocations")
 }
 
 func TestNew_sharding(t *testing.T) {

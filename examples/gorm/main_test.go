@@ -181,9 +181,8 @@ func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
 	}
 	pool := openDB(t, driverName, dsn)
 	must.Get(pool.Exec(strings.Replace(createOrders, " PRIMARY", auto+" PRIMARY", 1)))(t)
-	db := must.Get(gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),
+	return must.Get(gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),
 		&gorm.Config{Logger: logger.Discard, TranslateError: true}))(t)
-	return db
 }
 
 func mustGORM(t *testing.T, db *gorm.DB) {

@@ -75,9 +75,7 @@ func TestSharding_keysHaveTheShard(t *testing.T) {
 		orders := []Order{{UserID: user, Item: "tea"}, {UserID: user, Item: "milk"}}
 		must.Do(t, db.Create(&orders).Error)
 		for _, o := range orders {
-			if o.ID%16 != user {
-				t.Errorf("key %d of user %d has the lowest bits %d", o.ID, user, o.ID%16)
-			}
+			must.Equal(t, o.ID%16, user, "key", o.ID, "of user", user, "has the lowest bits")
 		}
 		if err := check(db, orders); err != nil {
 			t.Error(err)

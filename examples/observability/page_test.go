@@ -230,12 +230,8 @@ func TestPage_runsNothing(t *testing.T) {
 	for field, param := range map[string]string{"input": "key", "textarea": "statement"} {
 		tab.do(chromedp.Navigate(address + "/?" + url.Values{param: {attack}}.Encode()))
 		const ran = "window.hacked + ' ' + document.querySelectorAll('img, script').length"
-		if have := read(tab, chromedp.Evaluate[string](ran)); have != "undefined 0" {
-			t.Errorf("%s: %s", param, have)
-		}
-		if have := read(tab, chromedp.Value(field)); have != attack {
-			t.Errorf("%s shows %q", param, have)
-		}
+		must.Equal(t, read(tab, chromedp.Evaluate[string](ran)), "undefined 0", param)
+		must.Equal(t, read(tab, chromedp.Value(field)), attack, param, "shows")
 	}
 	tab.check()
 }

@@ -25,9 +25,7 @@ func TestRunOnServer(t *testing.T) {
 func checkRun(t *testing.T, dsn string) {
 	t.Helper()
 	var out strings.Builder
-	if err := run(t.Context(), &out, dsn); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
+	must.Do(t, run(t.Context(), &out, dsn), out.String())
 	t.Log(out.String())
 	rows := regexp.MustCompile(`(?m)^  t_order_[01] .* (\d{15,}) .* 123 `).FindAllString(out.String(), -1)
 	must.Equal(t, len(rows), 14, "rows with a key of worker 123")

@@ -24,9 +24,7 @@ func TestRun(t *testing.T) {
 				failed(t, err)
 			}
 			t.Log(out.String())
-			if rows := strings.Count(out.String(), "user "); rows != 8 {
-				t.Errorf("have: %d rows\nwant: 8", rows)
-			}
+			must.Equal(t, strings.Count(out.String(), "user "), 8, "rows")
 			for _, shard := range shards {
 				if !strings.Contains(out.String(), " "+shard+" ") {
 					t.Errorf("no row is in shard %s", shard)

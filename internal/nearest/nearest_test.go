@@ -1,7 +1,6 @@
 package nearest
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -39,8 +38,6 @@ func TestWords_likeliestFirst(t *testing.T) {
 		{"--", ""},
 	} {
 		have := Words(c.wrong, right)
-		if !slices.Equal(have, strings.Fields(c.want)) {
-			t.Errorf("%q\nhave: %v\nwant: %v", c.wrong, have, c.want)
-		}
+		must.EqualSlices(t, have, strings.Fields(c.want), c.wrong)
 	}
 }

@@ -30,8 +30,7 @@ func options(mode sqltoken.Mode) rewrite.Options {
 
 func parsed(t testing.TB, text string, opts rewrite.Options) *rewrite.Plan {
 	t.Helper()
-	p := must.Get(rewrite.Parse(text, opts))(t)
-	return p
+	return must.Get(rewrite.Parse(text, opts))(t)
 }
 
 // rowsText is an INSERT of n literal rows of about 60 bytes.
@@ -79,10 +78,7 @@ func TestCheck_outcomes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			opts := options(c.mode)
-			have, err := tidb.Check(c.text, opts, parsed(t, c.text, opts))
-			if have != c.want || err != nil {
-				t.Errorf("have: %d, %v\nwant: %d", have, err, c.want)
-			}
+			must.Equal(t, must.Get(tidb.Check(c.text, opts, parsed(t, c.text, opts)))(t), c.want)
 		})
 	}
 }

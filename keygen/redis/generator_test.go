@@ -269,9 +269,8 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 		g := open(t, addr, "shard-id", 30+years)
 		g.clock = shifted{by: time.Duration(years) * 365 * 24 * time.Hour}
 		_, err := makeKeys(t, g, 1)
-		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "clock") {
-			t.Errorf("clock %d years off\nhave: %v\nwant: spi.ErrStore about clocks", years, err)
-		}
+		must.Is(t, err, spi.ErrStore, "clock", years, "years off")
+		must.FailWith(t, err, "clock", "clock", years, "years off")
 	}
 }
 

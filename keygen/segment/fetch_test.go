@@ -28,9 +28,7 @@ func TestFetch_isLookedAtFromTheCheck(t *testing.T) {
 			s.check.Store(10)
 			g.current.Store(s)
 			mustKeys(t, g, tt.n)
-			if looked := s.check.Load() != 10; looked != tt.looked {
-				t.Errorf("%d keys after %d\nhave: looked at: %v\nwant: %v", tt.n, tt.used, looked, tt.looked)
-			}
+			must.Equal(t, s.check.Load() != 10, tt.looked, tt.n, "keys after", tt.used, "looked at")
 		})
 	}
 }
@@ -338,9 +336,7 @@ func TestRate_stepFollowsLargeCalls(t *testing.T) {
 					mustKeys(t, g, n)
 					time.Sleep(time.Second)
 				}
-				if have := *g.Health().Waits; have != waits {
-					t.Errorf("\nhave: %d waits after %d, fetches of %v\nwant: all from memory", have, waits, f.claims())
-				}
+				must.Equal(t, *g.Health().Waits, waits, "waits after", waits, "fetches of", f.claims())
 			})
 		})
 	}

@@ -135,9 +135,7 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 				t.Errorf("%d keys\nhave: %v after %v\nwant: the context's error after 1s", n, err, took)
 			}
 		}
-		if len(g.queue) != 0 {
-			t.Errorf("have: %d in the queue\nwant: none", len(g.queue))
-		}
+		must.Equal(t, len(g.queue), 0, "in the queue")
 		time.Sleep(3 * time.Second)
 		// The fetch has continued without them, and its numbers are not lost.
 		if h := g.Health(); *h.Segment.Left == 0 || h.Issued != 0 || h.Err != nil {
@@ -218,9 +216,7 @@ func TestGenerator_close(t *testing.T) {
 				h.Err, h.Issued, *h.Segment.Left, h.Errors, len(keys))
 		}
 		for _, f := range fakes {
-			if f.closed != f.opened {
-				t.Errorf("\nhave: %d of %d connections closed\nwant: all", f.closed, f.opened)
-			}
+			must.Equal(t, f.closed, f.opened, "connections closed")
 		}
 	})
 }
@@ -322,9 +318,7 @@ func TestGenerator_claimIsTriedAgain(t *testing.T) {
 				if err != nil {
 					mustKeys(t, g, 1000)
 				}
-				if reconnected := f.opened > opened; reconnected != tt.reconnected {
-					t.Errorf("\nhave: connected again: %v\nwant: %v", reconnected, tt.reconnected)
-				}
+				must.Equal(t, f.opened > opened, tt.reconnected, "connected again")
 			})
 		})
 	}
@@ -415,9 +409,7 @@ func TestGenerator_allocations(t *testing.T) {
 		g.current.Store(newSegment(run{1, 1 << 30, 1}))
 		for _, n := range []int{1, 100} {
 			keys := make([]int64, n)
-			if have := testing.AllocsPerRun(1000, func() { _ = g.GenerateInt64Keys(t.Context(), column, keys) }); have != 0 {
-				t.Errorf("%s: %d keys\nhave: %v allocations\nwant: 0", typ.name, n, have)
-			}
+			must.Equal(t, testing.AllocsPerRun(1000, func() { _ = g.GenerateInt64Keys(t.Context(), column, keys) }), 0, typ.name, n, "keys, allocations")
 		}
 	}
 }

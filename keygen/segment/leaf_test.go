@@ -230,9 +230,7 @@ func TestTicket_numbersAreTheTables(t *testing.T) {
 		if keys := mustKeys(t, g, tt.n); keys[0] != tt.first || keys[tt.n-1] != tt.first+int64(tt.n-1) {
 			t.Errorf("\nhave: %v\nwant: %d numbers from %d", keys, tt.n, tt.first)
 		}
-		if id := scan[int64](t, db, "SELECT SUM(id) FROM Tickets64"); id != tt.first+int64(tt.n-1) {
-			t.Errorf("\nhave: rows of %d together\nwant: one, of the last number", id)
-		}
+		must.Equal(t, scan[int64](t, db, "SELECT SUM(id) FROM Tickets64"), tt.first+int64(tt.n-1), "one row, of the last number")
 	}
 }
 

@@ -442,9 +442,7 @@ func TestTable_changesWhileLive(t *testing.T) {
 				}
 				// A refused claim doesn't change the row. After an operator has fixed the row,
 				// claims succeed again.
-				if n := scan[int64](t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'"); n != 1 {
-					t.Errorf("\nhave: max_id %d\nwant: 1, untouched", n)
-				}
+				must.Equal(t, scan[int64](t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'"), 1, "max_id is untouched")
 				mustExec(t, db, "UPDATE leaf_alloc SET max_id = 100000")
 				if keys := mustKeys(t, g, 5000); slices.Min(keys) < 100_000 {
 					t.Errorf("after the repair\nhave: %d\nwant: from 100000", keys[0])
@@ -525,9 +523,7 @@ func TestServers_pausesGrow(t *testing.T) {
 			if i >= len(tried) {
 				t.Fatalf("\nhave: tries at %v\nwant: 8", tried)
 			}
-			if pause := (tried[i] - last).Round(time.Second); pause != want*time.Second {
-				t.Errorf("try %d\nhave: after %v\nwant: after %vs", i, pause, int64(want))
-			}
+			must.Equal(t, (tried[i] - last).Round(time.Second), want*time.Second, "try", i)
 			last = tried[i]
 		}
 	})
@@ -540,9 +536,7 @@ func TestServers_slowOneIsSkipped(t *testing.T) {
 		for range 10 {
 			mustKey(t, g)
 		}
-		if took := time.Since(begin); took != time.Second {
-			t.Errorf("\nhave: %v for 10 keys\nwant: the timeout once, 1s", took)
-		}
+		must.Equal(t, time.Since(begin), time.Second, "the timeout once for 10 keys")
 		if g.Health().Err == nil {
 			t.Error("have: good health\nwant: the error of the server that is skipped")
 		}
@@ -590,9 +584,7 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 			_, err := generate(t.Context(), g, 1)
 			wantError(t, err, errSettings)
 		}
-		if fakes[0].tries != 0 {
-			t.Errorf("have: %d claims\nwant: none", fakes[0].tries)
-		}
+		must.Equal(t, fakes[0].tries, 0, "claims")
 		fakes[1].set(func(f *fake) { f.refuse = nil })
 		if keys := []int64{mustKey(t, g), mustKey(t, g)}; !slices.Equal(keys, []int64{1, 2}) {
 			t.Errorf("after the repair\nhave: %v\nwant: 1 2", keys)

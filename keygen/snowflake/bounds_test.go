@@ -21,9 +21,7 @@ func TestLease_lostWithinATick(t *testing.T) {
 			g, _, store := leased(t, config{RingSize: ring, Layout: Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18, Tick: tick}})
 			mustKeys(t, g, 1)
 			store.lose(0)
-			if have := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; have != worker {
-				t.Errorf("ring %d, ticks of %v\nhave: worker %d\nwant: %d", ring, tick, have, worker)
-			}
+			must.Equal(t, partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, worker, "ring", ring, "ticks of", tick, "worker")
 		}
 	}
 }

@@ -273,9 +273,8 @@ func TestFileStore_pathIsAFile(t *testing.T) {
 	mustWrite(t, file, "x")
 	a := workerid.Assign(t, workerid.NewFileStore(file, "orders"), workerid.Config{})
 	_, err := a.AcquireWorkerID(t.Context(), 7)
-	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), file) {
-		t.Errorf("have: %v\nwant: spi.ErrStore that names %s", err, file)
-	}
+	must.Is(t, err, spi.ErrStore)
+	must.FailWith(t, err, file)
 }
 
 func mustWrite(t testing.TB, file, text string) {

@@ -165,9 +165,7 @@ func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
 	a := assign(new(counted), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 2 {
 		a.failed(errors.New("away"))
-		if have := strings.Count(log.String(), "no worker ID leased"); have != 1 {
-			t.Errorf("have: logged %d times\nwant: once", have)
-		}
+		must.Equal(t, strings.Count(log.String(), "no worker ID leased"), 1, "times logged")
 	}
 }
 
@@ -180,9 +178,7 @@ func TestLease_triedUntilItsCallerEnds(t *testing.T) {
 		failed bool
 	}{{context.Canceled, true, false}, {errors.New("away"), false, true}, {nil, true, false}} {
 		l.tried(tt.err, tt.ended)
-		if have := l.Health().Err != nil; have != tt.failed {
-			t.Errorf("attempt %d\nhave: failed: %v\nwant: %v", i, have, tt.failed)
-		}
+		must.Equal(t, l.Health().Err != nil, tt.failed, "attempt", i, "failed")
 	}
 }
 
@@ -305,9 +301,7 @@ func TestLease_target(t *testing.T) {
 		{0, length / 2, length}, {0, length/2 + 1, 3*length/2 + 1},
 	} {
 		l.floor = start + tt.floor
-		if have := l.target(start+tt.until) - start; have != tt.want {
-			t.Errorf("%+v\nhave: %d", tt, have)
-		}
+		must.Equal(t, l.target(start+tt.until)-start, tt.want, tt)
 	}
 }
 

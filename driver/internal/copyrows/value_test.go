@@ -80,7 +80,5 @@ func TestRows_decode(t *testing.T) {
 			t.Fatalf("row %d: %v", i, have)
 		}
 	}
-	if len(rest) != 0 {
-		t.Errorf("%d bytes are left", len(rest))
-	}
+	must.Equal(t, len(rest), 0, "bytes are left")
 }

@@ -105,9 +105,7 @@ func TestGalera_nodesComeBack(t *testing.T) {
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (4)")
 	must.Do(t, errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()))
 	for i, node := range g.Nodes {
-		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
-			t.Errorf("node %d\nhave: %d rows\nwant: 4", i, n)
-		}
+		must.Equal(t, count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"), 4, "node", i, "rows")
 	}
 }
 

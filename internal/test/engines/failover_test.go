@@ -102,8 +102,7 @@ func openKeyProcess(t *testing.T, text string) *keyProcess {
 
 func (p *keyProcess) keys(t *testing.T, table string, n int) []any {
 	t.Helper()
-	keys := must.Get(driver.NextKeys(context.Background(), p.db, table, n))(t, table)
-	return keys
+	return must.Get(driver.NextKeys(context.Background(), p.db, table, n))(t, table)
 }
 
 var failoverTables = []string{

@@ -245,9 +245,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	generated := false
 	for i, letter := range x.rows {
 		stored, ok := there[int64(i+1)]
-		if ok != (letter != '-') {
-			t.Errorf("row %d is in the table: %v", i+1, ok)
-		}
+		must.Equal(t, ok, letter != '-', "row", i+1, "is in the table")
 		if !ok {
 			continue
 		}
@@ -291,10 +289,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	if x.target.texts {
 		id, session = 0, before
 	}
-	have, err := res.LastInsertId()
-	if err != nil || have != id {
-		t.Errorf("LastInsertId\nhave: %d, %v\nwant: %d", have, err, id)
-	}
+	must.Equal(t, must.Get(res.LastInsertId())(t, "LastInsertId"), id, "LastInsertId")
 	must.Equal(t, x.sessionID(t), session, "LAST_INSERT_ID()")
 }
 

@@ -3,8 +3,10 @@
 package must
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +28,13 @@ func Do(t testing.TB, err error, what ...any) {
 	if err != nil {
 		t.Fatal(append(what, err)...)
 	}
+}
+
+// ReadJSON returns the value in a JSON file.
+func ReadJSON[T any](t testing.TB, file string) (v T) {
+	t.Helper()
+	Do(t, json.Unmarshal(Get(os.ReadFile(file))(t), &v), file)
+	return v
 }
 
 // Equal fails the test unless have == want. The test continues.

@@ -1,10 +1,8 @@
 package sharding
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -68,16 +66,6 @@ type vectors struct {
 	}
 }
 
-func loadVectors(t testing.TB) (v vectors) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/vectors.json")
-	if err == nil {
-		err = json.Unmarshal(data, &v)
-	}
-	must.Do(t, err)
-	return v
-}
-
 // expand expands the two forms that targets have in the vectors.
 func expand(t *testing.T, text string) (names []string) {
 	t.Helper()
@@ -116,10 +104,8 @@ var notUnderstood = map[string]bool{
 // TestPlace_vectors checks all vectors with integers and strings. Values of other classes, and
 // algorithms that aren't supported, must have no place.
 func TestPlace_vectors(t *testing.T) {
-	all := loadVectors(t).Vectors
-	if len(all) != 1357 {
-		t.Errorf("have: %d vectors\nwant: 1357", len(all))
-	}
+	all := must.ReadJSON[vectors](t, "testdata/vectors.json").Vectors
+	must.Equal(t, len(all), 1357, "vectors")
 	placed := map[string]int{}
 	for _, v := range all {
 		typ, column, target := v.Algorithm, v.Column, v.typedValue
@@ -184,7 +170,7 @@ func TestPlace_vectors(t *testing.T) {
 
 // TestTables_vectors checks the number of tables of auto tables, including AUTO_INTERVAL.
 func TestTables_vectors(t *testing.T) {
-	for _, v := range loadVectors(t).Vectors {
+	for _, v := range must.ReadJSON[vectors](t, "testdata/vectors.json").Vectors {
 		if v.Algorithm != "AUTO_INTERVAL" || v.Partitions == 0 {
 			continue
 		}
@@ -206,7 +192,7 @@ func TestCompile_expressionsOfRealFiles(t *testing.T) {
 	words := []string{"Math", "Integer", "Long", "MAX_VALUE", "hashCode", "abs", "intdiv", "longValue", "intValue", "toInteger", "toLong",
 		"valueOf", "parseLong", "parseInt", "substring", "String", "date_format", "yyyyMM", "getMonthValue", "format"}
 	understood := 0
-	for _, text := range loadVectors(t).Expressions {
+	for _, text := range must.ReadJSON[vectors](t, "testdata/vectors.json").Expressions {
 		columns := map[string]bool{}
 		for _, part := range strings.Split(text, "{")[1:] {
 			inner, _, _ := strings.Cut(part, "}")
@@ -236,17 +222,15 @@ func TestCompile_expressionsOfRealFiles(t *testing.T) {
 }
 
 func TestNamingOf_vectors(t *testing.T) {
-	for _, v := range loadVectors(t).DataNodeInfo {
-		if have := NamingOf(v.LogicTable, v.Tables); have != (Naming{v.Prefix, v.SuffixMinLength}) {
-			t.Errorf("%s %v\nhave: %+v\nwant: %s, %d", v.LogicTable, v.Tables, have, v.Prefix, v.SuffixMinLength)
-		}
+	for _, v := range must.ReadJSON[vectors](t, "testdata/vectors.json").DataNodeInfo {
+		must.Equal(t, NamingOf(v.LogicTable, v.Tables), (Naming{v.Prefix, v.SuffixMinLength}), v.LogicTable, v.Tables)
 	}
 }
 
 // FuzzPlace compiles any algorithm and places any value. It must not panic, and the index of the
 // name must be valid.
 func FuzzPlace(f *testing.F) {
-	for _, v := range loadVectors(f).Vectors {
+	for _, v := range must.ReadJSON[vectors](f, "testdata/vectors.json").Vectors {
 		var props []string
 		for _, name := range slices.Sorted(maps.Keys(v.Props)) {
 			props = append(props, name+"="+v.Props[name])

@@ -67,9 +67,7 @@ func TestFile_golden(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			out, left, err := file(t, name, all[name])
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			must.Do(t, err, out)
 			r := must.Get(rule.Parse("rule.yaml", out))(t, string(out))
 			one := understood(t, r) + strings.Join(append(left, ""), "\n") + string(out)
 			have += "-- " + name + " --\n" + one

@@ -133,21 +133,15 @@ func TestPlan_worksOnACopy(t *testing.T) {
 			t.Errorf("%s is %s", c, typ)
 		}
 	}
-	if after := shape(t, conn, source.schema); after != before {
-		t.Errorf("step 1\nhave:\n%s\nwant:\n%s", after, before)
-	}
+	must.Equal(t, shape(t, conn, source.schema), before, "step 1")
 	exec(t, conn, "INSERT INTO customer (name) VALUES ('by the server')") // programs continue
-	if have := one(t, conn, "SELECT id FROM customer WHERE name = 'by the server'"); have != "42" {
-		t.Errorf("have: %s\nwant: 42, the next of AUTO_INCREMENT", have)
-	}
+	must.Equal(t, one(t, conn, "SELECT id FROM customer WHERE name = 'by the server'"), "42", "the next of AUTO_INCREMENT")
 	exec(t, conn, "DELETE FROM customer WHERE name = 'by the server'")
 
 	// Step 4, and shardkey.
 	exec(t, connect(t, dsn), strings.Join(plan.Auto, ";\n"))
 	conn, source = read(t, dsn)
-	if after := shape(t, conn, source.schema); after != before {
-		t.Errorf("step 4\nhave:\n%s\nwant:\n%s", after, before)
-	}
+	must.Equal(t, shape(t, conn, source.schema), before, "step 4")
 	for _, table := range []string{"customer", "orders", "audit", "visit"} {
 		if source.schema.Table(source.schema.Name, table).AutoIncrement() != nil {
 			t.Errorf("%s has AUTO_INCREMENT", table)
@@ -180,9 +174,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	must.Fail(t, must.Err(db.Exec("INSERT INTO order_item VALUES (5, 1, 'x')")), "a foreign key is lost")
 	insert("DELETE FROM item_note")
 	insert("DELETE FROM customer WHERE id IN (7, ?)", customer)
-	if have := one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"); have != "2 none; 2147483647 2" {
-		t.Errorf("have: %s\nwant: orders deleted with their customer, and parents forgotten", have)
-	}
+	must.Equal(t, one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"), "2 none; 2147483647 2", "orders deleted with their customer, and parents forgotten")
 	must.Equal(t, one(t, conn, "SELECT order_id FROM order_item"), "2; 2147483647")
 }
 
@@ -356,12 +348,7 @@ func TestNew_dataNodes(t *testing.T) {
 }
 
 func has(s Source, name string) bool {
-	for _, t := range s.schema.Tables {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.schema.Tables, func(t *schema.Table) bool { return t.Name == name })
 }
 
 func TestNewRule_only(t *testing.T) {
