@@ -317,7 +317,7 @@ func TestMessages_parts(t *testing.T) {
 		err := &NotReadyError{Generator: "g", Tables: []string{"a", "b", "c", "d"}[:n], Err: errors.New("e")}
 		equal(t, err.Error(), "shardkey: not ready: generator g makes no keys "+want)
 	}
-	db, _ := openShards(t, geneRule(t, "", ""))
+	db, _ := openShards(t, geneRule(t, ""))
 	_, err := db.Exec("INSERT INTO t_one (user_id) VALUES (NULL)")
 	equal(t, strings.Contains(fmt.Sprint(err), "has no shard bits: the value is NULL;"), true, err)
 	only := []*debug.Module{{Path: modulePath, Version: "v1.2.3"}}

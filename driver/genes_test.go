@@ -22,9 +22,8 @@ import (
 )
 
 // geneRule returns a rule whose keys have the shard bits of user_id in 4 bits. users selects
-// whether tables sharded by user_id use its number or its hash. settings are settings of the key
-// column.
-func geneRule(t testing.TB, settings, users string) *rule.Rule {
+// whether tables sharded by user_id use its number or its hash.
+func geneRule(t testing.TB, users string) *rule.Rule {
 	t.Helper()
 	byHash := users == "hash"
 	user := "u4: {type: INLINE, props: {algorithm-expression: \"t_inline_${user_id % 4}\"}}"
@@ -41,7 +40,7 @@ func geneRule(t testing.TB, settings, users string) *rule.Rule {
 		t_inline ds.t_inline_${0..3}       -           user_id:u4  order_id:genes
 `
 	}
-	return mustParseRule(t, ruleText(tables, settings, `
+	return mustParseRule(t, ruleText(tables, "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 321, layout: 41-10-12, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
@@ -95,7 +94,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO hashed.t_inline_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_inline_2"},
 	}...) {
 		t.Run(tt.query, func(t *testing.T) {
-			db, base := openShards(t, geneRule(t, "", usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
+			db, base := openShards(t, geneRule(t, usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
 			switch {
 			case strings.Contains(tt.query, "integers."):
 				base.Columns = [][2]string{{"user_id", "bigint(20)"}}
@@ -130,7 +129,7 @@ func TestGenes_ofRows(t *testing.T) {
 }
 
 func TestGenes_errors(t *testing.T) {
-	db, _ := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
+	db, _ := openShards(t, geneRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
 	var none *StatementError
 	if !errors.As(err, &none) || none.Reason != reasonNoGene || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
@@ -140,13 +139,11 @@ func TestGenes_errors(t *testing.T) {
 		contains(t, err.Error(), want, err)
 	}
 	_, err = db.Exec("INSERT INTO t_inline (user_id) VALUES (?)", -5)
-	var place *rule.PlaceError
-	if !errors.As(err, &none) || !errors.As(err, &place) || place.Column != "user_id" || !strings.Contains(err.Error(), "t_inline_-1") {
+	if place, ok := errors.AsType[*rule.PlaceError](err); !errors.As(err, &none) || !ok || place.Column != "user_id" || !strings.Contains(err.Error(), "t_inline_-1") {
 		t.Errorf("have: %v", err)
 	}
 	for _, table := range []string{"t_order", "t_order_3"} {
-		var next *StatementError
-		if keys, err := NextKeys(t.Context(), db, table, 2); !errors.As(err, &next) || !strings.Contains(err.Error(), "user_id") {
+		if keys, err := NextKeys(t.Context(), db, table, 2); !errors.As(err, new(*StatementError)) || !strings.Contains(err.Error(), "user_id") {
 			t.Errorf("%s\nhave: %v, %v\nwant: no keys without their rows", table, keys, err)
 		}
 	}
@@ -155,7 +152,7 @@ func TestGenes_errors(t *testing.T) {
 // An upsert of the column that determines the shard bits is refused if the row then belongs in
 // another table.
 func TestGenes_upserts(t *testing.T) {
-	db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
+	db, base := openShards(t, geneRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	base.Columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
 	for _, tt := range []struct {
 		set  string

@@ -27,7 +27,7 @@ func TestPlan_consultedCharset(t *testing.T) {
 		"/* é */ INSERT INTO free (s) VALUES ('é')":      true,
 		"INSERT INTO t (a) VALUES (1234567, 'abcdefg')é": true,
 	} {
-		p, err := Parse(text, goldenOptions(0))
+		p, err := Parse(text, goldenOptions())
 		if err == nil && p.anyText != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, p.anyText, want)
 		}
@@ -368,7 +368,7 @@ func TestCharset_neverUnfilled(t *testing.T) {
 		for _, text := range texts {
 			for at := range len(text) + 1 {
 				for _, b := range bytes {
-					opts := goldenOptions(0)
+					opts := goldenOptions()
 					opts.Charset = charset
 					other := sqltoken.ParseCharset(charset) == sqltoken.ParseCharset("gbk")
 					broken := text[:at] + b + text[at:]
@@ -396,7 +396,7 @@ func TestCharset_passesOthers(t *testing.T) {
 			"INSERT INTO free (s) VALUES ('INSERT INTO t\xbf')", "SELECT '\xbf\\'; INSERT INTO free (s) VALUES ('\xe9')",
 			"SET @a = '\xbf INSERT INTO free'",
 		} {
-			opts := goldenOptions(0)
+			opts := goldenOptions()
 			opts.Charset = charset
 			if p, err := Parse(text, opts); err != nil || len(p.Inserts) > 0 {
 				t.Errorf("%s: %q: %v", charset, text, err)
@@ -417,9 +417,8 @@ func TestExecutable_neverUnfilled(t *testing.T) {
 			for to := from; to <= len(words); to++ {
 				for _, opening := range []string{"/*!", "/*!99999", "/*M!100100", "/*!080000", "/*!40000 free */ /*!"} {
 					text := strings.Join(words[:from], " ") + " " + opening + " " + strings.Join(words[from:to], " ") + " */ " + strings.Join(words[to:], " ")
-					_, err := Parse(text, goldenOptions(0))
-					var failed *StatementError
-					if !errors.As(err, &failed) || !strings.Contains(failed.Message, "an executable comment") || failed.offset(text) != strings.Index(text, "/*") {
+					_, err := Parse(text, goldenOptions())
+					if failed, ok := errors.AsType[*StatementError](err); !ok || !strings.Contains(failed.Message, "an executable comment") || failed.offset(text) != strings.Index(text, "/*") {
 						t.Fatalf("%s\nhave: %v\nwant: refused at the comment", text, err)
 					}
 				}
@@ -438,7 +437,7 @@ func TestExecutable_passesOthers(t *testing.T) {
 		"/*!50001 CREATE VIEW v AS SELECT REPLACE(a, 'x', 'y') FROM t */",
 		"/*!50003 CREATE*/ /*!50003 TRIGGER x AFTER INSERT ON t FOR EACH ROW INSERT INTO audit VALUES (NEW.id) */",
 	} {
-		if p, err := Parse(text, goldenOptions(0)); err != nil || len(p.Inserts) > 0 {
+		if p, err := Parse(text, goldenOptions()); err != nil || len(p.Inserts) > 0 {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -447,7 +446,7 @@ func TestExecutable_passesOthers(t *testing.T) {
 // TestErrors_showNoLiterals_inAnyCharset: where a string ends isn't known, so nothing
 // after its first byte above 0x7F is shown.
 func TestErrors_showNoLiterals_inAnyCharset(t *testing.T) {
-	opts := goldenOptions(0)
+	opts := goldenOptions()
 	opts.Charset = "gbk"
 	text := "INSERT INTO t (s) VALUES ('\xbf\\', 'secret')"
 	_, err := Parse(text, opts)

@@ -46,9 +46,8 @@ func goldenTables(schema, name string) *Table {
 }
 
 // goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
-func goldenOptions(mode sqltoken.Mode) Options {
+func goldenOptions() Options {
 	return Options{
-		SQLMode:      mode.String(),
 		Table:        goldenTables,
 		AskColumns:   func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
 		AskKeyColumn: func(in *Insert) (strings, unsigned bool, err error) { return false, in.Name == "n", nil },
@@ -83,7 +82,7 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(data), "=== "), "\n=== ") {
 		title, body, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
 		text, seen, _ := strings.Cut(body, "\n---")
-		c := goldenCase{title: title, text: text, opts: goldenOptions(0)}
+		c := goldenCase{title: title, text: text, opts: goldenOptions()}
 		if seen != "" {
 			c.seen = "---" + strings.TrimSuffix(seen, "\n")
 		}

@@ -41,13 +41,13 @@ func TestMerge_order(t *testing.T) {
 		p := mustParse(t, text, Options{})
 		args := make([]bool, p.NumArgs)
 		have := merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
-		must.EqualSlices(t, have, placeholdersOfOurs(text, p), text)
+		must.EqualSlices(t, have, placeholdersOfOurs(p), text)
 	}
 }
 
 // placeholdersOfOurs reports for each placeholder of the bind text whether it was added. Added ones
 // are missing in the statement with literals.
-func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
+func placeholdersOfOurs(p *Plan) (ours []bool) {
 	literal, _ := p.Literal(goldenKeys(p))
 	bind := sqltoken.Lexer{Text: p.Query()}
 	other := sqltoken.Lexer{Text: literal}
@@ -405,7 +405,7 @@ func FuzzReading(f *testing.F) {
 
 // fuzzSetStatement puts SET STATEMENT before an insert.
 func fuzzSetStatement(t *testing.T, text, noise string) {
-	plain, err := Parse(text, goldenOptions(0))
+	plain, err := Parse(text, goldenOptions())
 	if err != nil || len(plain.Inserts) == 0 || !strings.EqualFold(text[:min(6, len(text))], "INSERT") {
 		return
 	}
@@ -421,7 +421,7 @@ func fuzzSetStatement(t *testing.T, text, noise string) {
 	if lx.Unsure != "" || last != "FOR" {
 		return
 	}
-	if p, err := Parse(set+text, goldenOptions(0)); err == nil && len(p.Inserts) == 0 {
+	if p, err := Parse(set+text, goldenOptions()); err == nil && len(p.Inserts) == 0 {
 		t.Fatalf("%q\npasses, with an insert", set+text)
 	}
 }
