@@ -241,8 +241,7 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	}
 	asked.err = spi.ErrLeaseLost
 	err := c.Ready(t.Context())
-	var not *NotReadyError
-	if !errors.As(err, &not) || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
+	if not, ok := errors.AsType[*NotReadyError](err); !ok || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
 		t.Errorf("have: %v\nwant: a NotReadyError for asked", err)
 	}
 	if want := "shardkey: not ready: generator asked makes no keys for a, c, e and 1 more: worker-ID lease lost"; err.Error() != want {
@@ -266,8 +265,7 @@ func TestReady_panicIsAnError(t *testing.T) {
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: panickingKeys{}}},
 	}))(t)
 	_, c := idleDB(t, r)
-	var not *NotReadyError
-	if err := c.Ready(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "panicked: boom") {
+	if err := c.Ready(t.Context()); !errors.As(err, new(*NotReadyError)) || !strings.Contains(err.Error(), "panicked: boom") {
 		t.Errorf("have: %v\nwant: the panic", err)
 	}
 }

@@ -66,8 +66,7 @@ func TestGenerators_bad(t *testing.T) {
 					base := &fakedb.Server{Kind: kind}
 					db := sql.OpenDB(mustConnector(t, base, scriptRule(t, bad.script, "ruled.id")))
 					_, err := d.exec(t.Context(), db, "INSERT INTO ruled (a, id) VALUES (?, NULL), (2, DEFAULT)", 1)
-					var failed *GeneratorError
-					if !errors.As(err, &failed) || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
+					if failed, ok := errors.AsType[*GeneratorError](err); !ok || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
 						t.Errorf("have: %v\nwant: a GeneratorError with %q", err, bad.want)
 					}
 					if bad.name == "fails" && !errors.Is(err, errScript) {
@@ -213,8 +212,7 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 				base := &fakedb.Server{Kind: kind}
 				db := sql.OpenDB(mustConnector(t, base, scriptRule(t, listed(1, 2), "ruled.id")))
 				_, err := d.exec(t.Context(), db, query)
-				var where *StatementError
-				if !errors.Is(err, ErrUnsupportedStatement) || !errors.As(err, &where) || where.Line != 1 {
+				if where, ok := errors.AsType[*StatementError](err); !errors.Is(err, ErrUnsupportedStatement) || !ok || where.Line != 1 {
 					t.Errorf("%s, %s, %s: %v", kind, d.name, query, err)
 				}
 				checkNothingSent(t, base, db)
@@ -362,8 +360,7 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, have := db.ExecContext(t.Context(), query)
-				var generator *GeneratorError
-				if !errors.As(have, &generator) || errors.Is(have, driver.ErrBadConn) || broken.calls != 1 || base.Count("connect") != 1 {
+				if !errors.As(have, new(*GeneratorError)) || errors.Is(have, driver.ErrBadConn) || broken.calls != 1 || base.Count("connect") != 1 {
 					t.Errorf("%s, integers %t: %s\nhave: %v, after %d calls of the generator and %d connections\nwant: a GeneratorError that is not driver.ErrBadConn, after 1 and 1", name, ints, query, have, broken.calls, base.Count("connect"))
 				}
 				var prop *spi.PropError
@@ -471,8 +468,7 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 				base := &fakedb.Server{}
 				db := sql.OpenDB(mustConnector(t, base, r))
 				err := insertTogether(t, db)
-				var generator *GeneratorError
-				if !errors.As(err, &generator) {
+				if !errors.As(err, new(*GeneratorError)) {
 					t.Errorf("\nhave: %v\nwant: a GeneratorError", err)
 				}
 				fails(t, insertTogether(t, db), "the second time it succeeded")

@@ -210,8 +210,7 @@ func TestInsertSelect_tooManyBytes(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE src (a INT)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3), (4), (5), (6)")
 	_, err := ours.Exec("INSERT INTO ruled (a, s) SELECT a, REPEAT('x', 12000000) FROM src")
-	var refused *StatementError
-	if !errors.As(err, &refused) || !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "LIMIT") {
+	if !errors.As(err, new(*StatementError)) || !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "LIMIT") {
 		t.Errorf("have: %v", err)
 	}
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, "rows")
@@ -669,8 +668,7 @@ func testInsertSelect_warnings(t *testing.T) {
 		mustExec(t, db, "SET sql_mode = '"+mode+"'")
 		mustExec(t, db, "DELETE FROM "+table)
 		_, err := db.Exec(verb + " INTO " + table + " (s) SELECT " + expression + " FROM src")
-		var my *mysql.MySQLError
-		if errors.As(err, &my) {
+		if my, ok := errors.AsType[*mysql.MySQLError](err); ok {
 			return fmt.Sprint(my.Number, " ", string(my.SQLState[:]))
 		}
 		return fmt.Sprint(err, column(t, db, "SELECT GROUP_CONCAT(CONCAT(' ', COALESCE(s, 'NULL')) ORDER BY s) FROM "+table))

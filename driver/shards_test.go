@@ -153,8 +153,7 @@ func TestShardGuard_error(t *testing.T) {
 	base.Columns = [][2]string{{"user_id", "varchar(200)"}}
 	_, err := db.Exec("INSERT INTO app.t_user_3 (user_id) VALUES (?), (?)", 7, "a"+strings.Repeat("b", 100))
 	var at *StatementError
-	var wrong *WrongShardError
-	if !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || at.Table != "app.t_user_3" || wrong.Columns[0] != "user_id" || len(wrong.Values) != 1 || wrong.Meant.Table == "" {
+	if wrong, ok := errors.AsType[*WrongShardError](err); !errors.As(err, &at) || !ok || at.Row != 2 || at.Table != "app.t_user_3" || wrong.Columns[0] != "user_id" || len(wrong.Values) != 1 || wrong.Meant.Table == "" {
 		t.Fatalf("have: %#v", err)
 	}
 	for _, want := range []string{"table app.t_user_3: row 2: column user_id places the row in ds.t_user_", "; insert it there"} {
@@ -224,8 +223,7 @@ func TestDrawnKeys_nextKeys(t *testing.T) {
 func TestDrawnKeys_none(t *testing.T) {
 	db, base := openShards(t, shardedRule(t, ""))
 	_, err := db.Exec("INSERT INTO ds_0.t_both_1 (user_id) VALUES (?)", 5) // every row of user 5 is in ds_1
-	var generator *GeneratorError
-	if !errors.Is(err, spi.ErrNoFittingKey) || !errors.As(err, &generator) || len(base.Queries("INTO ")) != 0 {
+	if !errors.Is(err, spi.ErrNoFittingKey) || !errors.As(err, new(*GeneratorError)) || len(base.Queries("INTO ")) != 0 {
 		t.Errorf("have: %v, %q\nwant: ErrNoFittingKey, nothing sent", err, base.Queries("INTO "))
 	}
 }

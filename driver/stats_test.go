@@ -78,9 +78,8 @@ func TestStats_errorsAndTimes(t *testing.T) {
 		mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1)
 	}
 	failing = true
-	var failed *GeneratorError
 	for range 5 {
-		if _, err := db.Exec("INSERT INTO t (a) VALUES (?)", 1); !errors.As(err, &failed) || !errors.Is(err, fails) {
+		if _, err := db.Exec("INSERT INTO t (a) VALUES (?)", 1); !errors.As(err, new(*GeneratorError)) || !errors.Is(err, fails) {
 			t.Fatalf("have: %v\nwant: a *GeneratorError for %v", err, fails)
 		}
 	}
@@ -387,8 +386,7 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 		base := &fakedb.Server{}
 		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithKeyHook(func(context.Context, GeneratedKeys) { panic("boom") })))
 		for range 2 {
-			var panicked *guard.PanicError
-			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, &panicked) {
+			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, new(*guard.PanicError)) {
 				t.Errorf("%s\nhave: %v\nwant: a PanicError", text, err)
 			}
 		}

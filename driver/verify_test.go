@@ -70,8 +70,7 @@ func TestVerify_refusesFaults(t *testing.T) {
 				_, stmtErr = st.Exec(1, 2, 3)
 			}
 			for way, err := range map[string]error{"Exec": execErr, "Query": queryErr, "Prepare": stmtErr} {
-				var e *StatementError
-				if !errors.As(err, &e) || e.Reason != reasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
+				if e, ok := errors.AsType[*StatementError](err); !ok || e.Reason != reasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
 					t.Errorf("%s\nhave: %#v\nwant: reason %s", way, err, reasonUnverified)
 				}
 			}

@@ -205,8 +205,7 @@ func TestKeyTypes_pointersToZero(t *testing.T) {
 func (w *world) refused(t *testing.T, table string, rows any, clauses ...clause.Expression) {
 	t.Helper()
 	err := w.Table(table).Clauses(clauses...).Create(rows).Error
-	var e *gormshardkey.FieldError
-	if !errors.As(err, &e) || e.Field != "ID" || e.Column != "id" {
+	if e, ok := errors.AsType[*gormshardkey.FieldError](err); !ok || e.Field != "ID" || e.Column != "id" {
 		t.Errorf("%s %T: have %v, want a FieldError", table, rows, err)
 	} else if have := err.Error(); have != e.Error() || strings.Contains(have, fmt.Sprint(e.Key)) {
 		t.Errorf("%s %T: have %s, want one error without the key", table, rows, have)
@@ -268,8 +267,7 @@ func TestKeyTypes_anotherUnreadableColumn(t *testing.T) {
 		}
 		orders := []order{{Name: "a"}, {Name: "b"}}
 		err := w.Table("orders_37").Create(&orders).Error
-		var e *gormshardkey.FieldError
-		if err == nil || errors.As(err, &e) || orders[0].ID != 0 || orders[1].ID != 0 {
+		if err == nil || errors.As(err, new(*gormshardkey.FieldError)) || orders[0].ID != 0 || orders[1].ID != 0 {
 			t.Errorf("have %v and keys %v, want another error than FieldError and no keys", err, orders)
 		}
 	})

@@ -164,8 +164,7 @@ func TestTLS_refused(t *testing.T) {
 		{map[string]any{"tls": "true", "tls-cert": text, "tls-key": text}, "tls-cert", false},
 	} {
 		_, on, err := readTLS(t, c.values)
-		var bad *spi.PropError
-		if on == c.prop || errors.As(err, &bad) != c.prop || err == nil ||
+		if on == c.prop || errors.As(err, new(*spi.PropError)) != c.prop || err == nil ||
 			!strings.Contains(err.Error(), c.want) && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v\nhave: %v\nwant: an error with %q", c.values, err, c.want)
 		}

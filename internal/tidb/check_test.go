@@ -91,8 +91,7 @@ func TestCheck_seesPassedInsert(t *testing.T) {
 		"EXPLAIN ANALYZE INSERT INTO t (a) VALUES (1)",
 	} {
 		_, err := tidb.Check(text, options(0), nothing)
-		var e *tidb.DisagreementError
-		if !errors.As(err, &e) || !errors.Is(err, rewrite.ErrUnsupportedStatement) {
+		if !errors.As(err, new(*tidb.DisagreementError)) || !errors.Is(err, rewrite.ErrUnsupportedStatement) {
 			t.Errorf("%s\nhave: %v\nwant: *DisagreementError", text, err)
 		}
 	}

@@ -151,8 +151,7 @@ func TestProperties_refused(t *testing.T) {
 	} {
 		values := map[string]any{"endpoints": "127.0.0.1:1", c.name: c.value}
 		_, err := spi.NewWorkerIDAssigner("etcd", props(t, values))
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, new(*spi.PropError)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError with %q", c.name, c.value, err, c.want)
 		}
 	}
@@ -207,8 +206,7 @@ func TestTLS_neverInClear(t *testing.T) {
 		}
 		cluster, err := newCluster(props(t, values))
 		if err != nil {
-			var bad *spi.PropError
-			if !errors.As(err, &bad) || bad.Name != "endpoints" {
+			if bad, ok := errors.AsType[*spi.PropError](err); !ok || bad.Name != "endpoints" {
 				t.Errorf("%v\nhave: %v\nwant: a PropError of endpoints", c, err)
 			}
 			continue

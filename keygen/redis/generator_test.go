@@ -312,8 +312,7 @@ func TestProperties_refused(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/refused.txt", 3) {
 		name, value, want := c[0], c[1], c[2]
 		_, err := spi.NewKeyGenerator("REDIS", props(t, map[string]any{"addr": "127.0.0.1:1", name: value}))
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, name) || !strings.Contains(err.Error(), want) {
+		if bad, ok := errors.AsType[*spi.PropError](err); !ok || !strings.EqualFold(bad.Name, name) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", name, value, err, want)
 		}
 	}

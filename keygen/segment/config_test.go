@@ -177,8 +177,7 @@ var refusedJDBC = []string{
 func TestParseJDBC_refuses(t *testing.T) {
 	for _, url := range refusedJDBC {
 		_, err := parseJDBC(url)
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || strings.Contains(err.Error(), "geheim") {
+		if !errors.As(err, new(*spi.PropError)) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s\nhave: %v\nwant: a *spi.PropError without the address", url, err)
 		}
 	}

@@ -344,8 +344,7 @@ func TestGenerator_connectionsAreReplaced(t *testing.T) {
 func TestGenerator_panicOfAClaim(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].panics = true
-		var panicked *guard.PanicError
-		if _, err := generate(t.Context(), g, 1); !errors.As(err, &panicked) {
+		if _, err := generate(t.Context(), g, 1); !errors.As(err, new(*guard.PanicError)) {
 			t.Errorf("have: %v\nwant: a guard.PanicError", err)
 		}
 		fakes[0].set(func(f *fake) { f.panics = false })

@@ -182,8 +182,7 @@ func TestProperties_refused(t *testing.T) {
 		"ip with a property":     {"IP", map[string]any{"worker-id": "1"}, "worker-id"},
 	} {
 		_, err := build(t, c.typ, spi.Host{}, c.props)
-		var prop *spi.PropError
-		if !errors.As(err, &prop) || prop.Name != c.prop {
+		if prop, ok := errors.AsType[*spi.PropError](err); !ok || prop.Name != c.prop {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of %s", name, err, c.prop)
 		}
 	}
@@ -293,8 +292,7 @@ func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	file := filepath.Join(dir, "orders", "0000.json")
 	mustWrite(t, file, "not ours")
 	err := l.Renew(t.Context(), l.Limit())
-	var foreign *workerid.ForeignRecordError
-	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, &foreign) {
+	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, new(*workerid.ForeignRecordError)) {
 		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)
 	}
 	must.Equal(t, mustAcquire(t, a, 9).WorkerID(), 1, "the next worker ID")

@@ -125,8 +125,7 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
 	for range 2 {
 		_, err := a.AcquireWorkerID(t.Context(), 1023)
-		var table *workerid.TableError
-		if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON") {
+		if !errors.As(err, new(*workerid.TableError)) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON") {
 			t.Fatalf("have: %v\nwant: a TableError that names the privileges", err)
 		}
 	}
@@ -268,8 +267,7 @@ func TestSQLStore_refuses(t *testing.T) {
 		"name too long": {"u:secret-word@tcp(h:1)/d", strings.Repeat("x", 65), "table"},
 	} {
 		_, _, err := workerid.NewSQLStore(c.dsn, c.table, "orders")
-		var prop *spi.PropError
-		if !errors.As(err, &prop) || prop.Name != c.prop || strings.Contains(err.Error(), "secret-word") {
+		if prop, ok := errors.AsType[*spi.PropError](err); !ok || prop.Name != c.prop || strings.Contains(err.Error(), "secret-word") {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of %s without the password", name, err, c.prop)
 		}
 	}

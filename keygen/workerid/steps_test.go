@@ -525,9 +525,8 @@ func TestFileStore_whichErrorsAreOfOneFile(t *testing.T) {
 		{&fs.PathError{Path: there, Err: syscall.EIO}, false},
 		{fs.ErrPermission, false},
 	} {
-		var foreign *ForeignRecordError
 		err := (&fileStore{dir: dir}).odd(3, tt.err)
-		if errors.As(err, &foreign) != tt.want || !errors.Is(err, tt.err) {
+		if errors.As(err, new(*ForeignRecordError)) != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("%v\nhave: %v\nwant: of the worker ID alone: %v", tt.err, err, tt.want)
 		}
 	}

@@ -293,8 +293,7 @@ func TestLeaf_data(t *testing.T) {
 		"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`,
 		`{"ip":"a","port":"b","timestamp":5} x`,
 	} {
-		var foreign *workerid.ForeignRecordError
-		if r, err := parse(text); !errors.As(err, &foreign) || !r.IsZero() {
+		if r, err := parse(text); !errors.As(err, new(*workerid.ForeignRecordError)) || !r.IsZero() {
 			t.Errorf("%q\nhave: %+v, %v\nwant: a *ForeignRecordError", text, r, err)
 		}
 	}

@@ -164,8 +164,7 @@ func TestProperties_refused(t *testing.T) {
 	} {
 		values := map[string]any{"servers": "127.0.0.1:1", c.name: c.value}
 		_, err := spi.NewWorkerIDAssigner("zookeeper", props(t, values))
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, new(*spi.PropError)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError with %q", c.name, c.value, err, c.want)
 		}
 	}

@@ -24,8 +24,7 @@ func TestParseDSN_session(t *testing.T) {
 func TestParseDSN_errorShowsNoSecret(t *testing.T) {
 	for _, dsn := range []string{"u:geheim@tcp(db:3306", "u:geheim", "u:geheim@tcp(db:3306)/app?timeout=geheim", "u:a@/geheim@tcp(h)", "u:a/geheim@tcp(h:1)?timeout=1s"} {
 		_, err := ParseDSN("dsn", dsn, "user@tcp(host)/app")
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || bad.Name != "dsn" || strings.Contains(err.Error(), "geheim") {
+		if bad, ok := errors.AsType[*spi.PropError](err); !ok || bad.Name != "dsn" || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of dsn without the DSN", dsn, err)
 		}
 	}

@@ -19,8 +19,7 @@ func evaluate(text string, k Value) string {
 			return string(b)
 		}
 	}
-	var e *Error
-	if !errors.As(err, &e) && !errors.Is(err, ErrTooMany) {
+	if !errors.As(err, new(*Error)) && !errors.Is(err, ErrTooMany) {
 		return "untyped: " + err.Error()
 	}
 	return "error"
@@ -104,8 +103,7 @@ func TestCompile_notUnderstood(t *testing.T) {
 	}...) {
 		wrong, offset, want, text := c[0], c[1], c[2], c[3]
 		_, err := Compile(text, "k")
-		var e *Error
-		if !errors.As(err, &e) || !strings.Contains(e.Reason, want) || fmt.Sprint(e.Offset) != offset || fmt.Sprint(e.Wrong) != wrong {
+		if e, ok := errors.AsType[*Error](err); !ok || !strings.Contains(e.Reason, want) || fmt.Sprint(e.Offset) != offset || fmt.Sprint(e.Wrong) != wrong {
 			t.Errorf("%s\nhave: %+v\nwant: %s at %s, wrong: %s", Clip(text), e, want, offset, wrong)
 		}
 	}
@@ -128,8 +126,7 @@ func TestTemplate_bounds(t *testing.T) {
 		if err == nil {
 			_, err = template.Names()
 		}
-		var e *Error
-		if want != nil && !errors.Is(err, want) || want == nil && !errors.As(err, &e) {
+		if want != nil && !errors.Is(err, want) || want == nil && !errors.As(err, new(*Error)) {
 			t.Errorf("%s\nhave: %v\nwant: an error", Clip(text), err)
 		}
 	}
@@ -214,8 +211,7 @@ func FuzzTemplate(f *testing.F) {
 		for _, column := range []string{"k", ""} {
 			template, err := Compile(text, column)
 			check := func(err error) {
-				var e *Error
-				if err != nil && !errors.Is(err, ErrTooMany) && (!errors.As(err, &e) || e.Offset > len(text) || len(err.Error()) > 600) {
+				if e, ok := errors.AsType[*Error](err); err != nil && !errors.Is(err, ErrTooMany) && (!ok || e.Offset > len(text) || len(err.Error()) > 600) {
 					t.Fatalf("%q: %v", text, err)
 				}
 			}

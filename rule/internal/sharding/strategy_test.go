@@ -80,8 +80,7 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/errors.txt", 4) {
 		typ, props, prop, want := c[0], propsOf(c[1]), c[2], c[3]
 		_, err := Compile(typ, props, []string{"k"})
-		var e *NotUnderstoodError
-		if !errors.As(err, &e) || e.Prop != prop || !strings.Contains(e.Reason, want) {
+		if e, ok := errors.AsType[*NotUnderstoodError](err); !ok || e.Prop != prop || !strings.Contains(e.Reason, want) {
 			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", typ, props, err, prop, want)
 		}
 	}

@@ -140,10 +140,8 @@ func TestPlace_vectors(t *testing.T) {
 				have = names[i]
 			}
 		}
-		var unknown *NotUnderstoodError
-		var bad *ValueError
 		if !isKnown || notUnderstood[v.Props["algorithm-expression"]] {
-			if err == nil || v.Expected != nil && !errors.As(err, &unknown) && !errors.As(err, &bad) {
+			if err == nil || v.Expected != nil && !errors.As(err, new(*NotUnderstoodError)) && !errors.As(err, new(*ValueError)) {
 				t.Errorf("%d: %s %v of %v\nhave: %s, %v\nwant: not understood", v.ID, typ, v.Props, value, have, err)
 			}
 			continue
@@ -152,8 +150,7 @@ func TestPlace_vectors(t *testing.T) {
 		if v.Expected != nil {
 			want = *v.Expected
 		}
-		var none *NoTargetError
-		isNone := errors.As(err, &none) || typ == "INTERVAL" && err != nil
+		isNone := errors.As(err, new(*NoTargetError)) || typ == "INTERVAL" && err != nil
 		if want != "an error" && have != want || want == "an error" && err == nil || v.Expected == nil && v.Error == "" && !isNone {
 			t.Errorf("%d: %s %v of %v\nhave: %s, %v\nwant: %s %s", v.ID, typ, v.Props, value, have, err, want, v.Error)
 			continue
@@ -249,8 +246,7 @@ func FuzzPlace(f *testing.F) {
 		}
 		a, err := Compile(typ, props, []string{"k"})
 		if err != nil {
-			var e *NotUnderstoodError
-			if !errors.As(err, &e) {
+			if !errors.As(err, new(*NotUnderstoodError)) {
 				t.Fatalf("%v", err)
 			}
 			return
@@ -259,9 +255,7 @@ func FuzzPlace(f *testing.F) {
 		s := a.Over(names, NamingOf("t_order", names), expr.Null)
 		for _, v := range []expr.Value{expr.OfString(value), expr.OfLong(n), expr.OfInt(int32(n)), {}} {
 			i, err := s.Place(v)
-			var bad *ValueError
-			var none *NoTargetError
-			if err != nil && !errors.As(err, &bad) && !errors.As(err, &none) || err == nil && (i < 0 || i >= len(names)) {
+			if err != nil && !errors.As(err, new(*ValueError)) && !errors.As(err, new(*NoTargetError)) || err == nil && (i < 0 || i >= len(names)) {
 				t.Fatalf("%s %v of %v: %d, %v", typ, props, v, i, err)
 			}
 		}

@@ -170,8 +170,7 @@ func TestFile_errors(t *testing.T) {
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: [id]}}\n", `a.yaml:3:32: column: expected a string, found a list`},
 	} {
 		_, _, err := file(t, tc.file, tc.content)
-		var e *rule.Error
-		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "shardkey: "+tc.want) {
+		if !errors.As(err, new(*rule.Error)) || !strings.HasPrefix(err.Error(), "shardkey: "+tc.want) {
 			t.Errorf("%s\nhave: %v\nwant: %s", tc.content, err, tc.want)
 		}
 	}
