@@ -26,9 +26,10 @@ func must[T any](v T, err error) func(t testing.TB, what ...any) T { return test
 // errOf is short for must.Err.
 func errOf[T any](v T, err error) error { return testmust.Err(v, err) }
 
-// These are short for must.Do, must.Is, must.Fail, must.FailWith and must.Contain.
+// These are short for must.Do, must.Open, must.Is, must.Fail, must.FailWith and must.Contain.
 var (
 	noError   = testmust.Do
+	mustOpen  = testmust.Open
 	isError   = testmust.Is
 	fails     = testmust.Fail
 	failsWith = testmust.FailWith
@@ -260,14 +261,6 @@ func ruleText(tables, settings, more string) string {
 
 // testRule returns a rule for a table that no test uses.
 func testRule(t testing.TB) *rule.Rule { return taggedRule(t, "nobodys_table", 0) }
-
-// mustOpen opens a DSN with a driver until the end of the test.
-func mustOpen(tb testing.TB, name, dsn string) *sql.DB {
-	tb.Helper()
-	db := must(sql.Open(name, dsn))(tb)
-	tb.Cleanup(func() { db.Close() })
-	return db
-}
 
 // openFake opens a rule with a fake server.
 func openFake(t testing.TB, s *fakedb.Server, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {

@@ -325,9 +325,7 @@ func openNext(t *testing.T) *sql.DB {
 	}
 	noError(t, err)
 	t.Cleanup(func() { DeregisterRule(t.Name()) })
-	db := must(sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+t.Name()))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
+	return mustOpen(t, "shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+t.Name())
 }
 
 func TestNextKeys_withoutAServer(t *testing.T) {

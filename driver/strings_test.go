@@ -44,9 +44,7 @@ func testStrings_sameAsPlain(t *testing.T) {
 		return db
 	})
 	plain := newStringsSide(t, " AUTO_INCREMENT", func(dsn string) *sql.DB {
-		db := must(sql.Open("mysql", dsn))(t)
-		t.Cleanup(func() { _ = db.Close() })
-		return db
+		return mustOpen(t, "mysql", dsn)
 	})
 	r := rand.New(rand.NewPCG(17, 4))
 	g := &stringsGenerator{differential.Inserts{Rand: r}}

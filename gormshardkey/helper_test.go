@@ -143,7 +143,7 @@ func each(t *testing.T, self func(*testing.T), tables string, test func(t *testi
 func newWorld(t *testing.T, m mode, names []string) *world {
 	t.Helper()
 	base := testserver.Database(t)
-	w := &world{mode: m, plain: openPlain(t, base)}
+	w := &world{mode: m, plain: must.Open(t, "mysql", base)}
 	auto := ""
 	if m.auto {
 		auto = "AUTO_INCREMENT"
@@ -195,13 +195,6 @@ func closeAtEnd(t *testing.T, db *gorm.DB) {
 	t.Helper()
 	pool := must.Get(db.DB())(t)
 	t.Cleanup(func() { pool.Close() })
-}
-
-func openPlain(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	db := must.Get(sql.Open("mysql", dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 // key returns the value of a row's column as a string, "no row" without a row.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,13 +159,6 @@ func outcome(t *testing.T, db *gorm.DB, do func(*gorm.DB, gormOrder) ([]gormOrde
 const createOrders = "CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY, " +
 	"item VARCHAR(20) NOT NULL UNIQUE, amount INT NOT NULL DEFAULT 1)"
 
-func openDB(t *testing.T, driverName, dsn string) *sql.DB {
-	t.Helper()
-	db := must.Get(sql.Open(driverName, dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 // gormWith opens a new database without the plugin. Its keys are AUTO_INCREMENT with the plain
 // driver.
 func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
@@ -179,7 +171,7 @@ func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
 		t.Cleanup(func() { driver.DeregisterRule(name) })
 		dsn, auto = dsn+"?shardkeyRule="+name, ""
 	}
-	pool := openDB(t, driverName, dsn)
+	pool := must.Open(t, driverName, dsn)
 	must.Get(pool.Exec(strings.Replace(createOrders, " PRIMARY", auto+" PRIMARY", 1)))(t)
 	return must.Get(gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),
 		&gorm.Config{Logger: logger.Discard, TranslateError: true}))(t)

@@ -39,7 +39,7 @@ rules:
 	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	shards := []string{shardDSN(t), shardDSN(t)}
 	dialector := func(driverName, dsn string) gorm.Dialector {
-		return gormmysql.New(gormmysql.Config{Conn: openDB(t, driverName, dsn)})
+		return gormmysql.New(gormmysql.Config{Conn: must.Open(t, driverName, dsn)})
 	}
 	sharded := func(dsn string) gorm.Dialector { return dialector("shardkey", dsn+"?shardkeyRule="+path) }
 	db, err := gorm.Open(sharded(shards[0]), &gorm.Config{Logger: logger.Discard}, gormshardkey.Plugin{})
@@ -77,7 +77,7 @@ rules:
 
 func count(t *testing.T, dsn, query string) (n int) {
 	t.Helper()
-	must.Do(t, openDB(t, "mysql", dsn).QueryRow(query).Scan(&n))
+	must.Do(t, must.Open(t, "mysql", dsn).QueryRow(query).Scan(&n))
 	return n
 }
 
@@ -85,6 +85,6 @@ func count(t *testing.T, dsn, query string) (n int) {
 func shardDSN(t *testing.T) string {
 	t.Helper()
 	dsn := testserver.Database(t)
-	must.Get(openDB(t, "mysql", dsn).Exec(createOrders))(t)
+	must.Get(must.Open(t, "mysql", dsn).Exec(createOrders))(t)
 	return dsn
 }

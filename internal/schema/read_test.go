@@ -21,8 +21,7 @@ func TestRead_otherSchemas(t *testing.T) {
 	own, other := testserver.Database(t), testserver.Database(t)
 	open := func(dsn string) (*sql.DB, string) {
 		cfg := must.Get(mysql.ParseDSN(dsn))(t)
-		db := must.Get(sql.Open("mysql", dsn))(t)
-		t.Cleanup(func() { _ = db.Close() })
+		db := must.Open(t, "mysql", dsn)
 		return db, cfg.DBName
 	}
 	db, name := open(own)

@@ -19,7 +19,7 @@ import (
 
 func maxID(t testing.TB, dsn string) int64 {
 	t.Helper()
-	return scan[int64](t, openDB(t, dsn), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'")
+	return scan[int64](t, must.Open(t, "mysql", dsn), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'")
 }
 
 // A fetch is one statement, by the server's count.
@@ -122,7 +122,7 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 // last claims.
 func failOver(t *testing.T, dsn string) {
 	t.Helper()
-	db := openDB(t, dsn)
+	db := must.Open(t, "mysql", dsn)
 	mustExec(t, db, "UPDATE leaf_alloc SET max_id = 11 WHERE biz_tag = 'order'")
 	mustExec(t, db, "UPDATE leaf_alloc SET description = 'the server before' WHERE biz_tag = ?", noteKey("order"))
 }
@@ -241,7 +241,7 @@ func TestTicket_blockIsOneCommit(t *testing.T) {
 	}
 	t.Parallel()
 	_, dsn := tickets64.server(t)
-	db := openDB(t, dsn)
+	db := must.Open(t, "mysql", dsn)
 	mustExec(t, db, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'")
 	g := tickets64.generator(t, dsn, nil)
 	mustKey(t, g)
@@ -345,7 +345,7 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	}
 
 	// Connections keep the settings from the time they were opened.
-	db := openDB(t, a.DSN())
+	db := must.Open(t, "mysql", a.DSN())
 	mustExec(t, db, "SET GLOBAL auto_increment_offset = 2")
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
 	clock.step(lifetime)

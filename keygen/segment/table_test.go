@@ -99,13 +99,6 @@ func leafFetch(db *sql.DB, step int64) (first, end int64, err error) {
 	return end - step, end, tx.Commit()
 }
 
-func openDB(t testing.TB, dsn string) *sql.DB {
-	t.Helper()
-	db := must.Get(sql.Open("mysql", dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	must.Get(db.Exec(query, args...))(t, query)
@@ -121,7 +114,7 @@ func scan[V any](t testing.TB, db *sql.DB, query string) (v V) {
 func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 	t.Helper()
 	dsn = testserver.Database(t)
-	db = openDB(t, dsn)
+	db = must.Open(t, "mysql", dsn)
 	for _, query := range tab.create {
 		mustExec(t, db, query)
 	}
@@ -132,8 +125,8 @@ func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 func (tab table) server(t testing.TB, args ...string) (*testserver.Server, string) {
 	t.Helper()
 	s := testserver.StartSQL(t, args...)
-	mustExec(t, openDB(t, s.DSN()), "CREATE DATABASE numbers")
-	db := openDB(t, s.DSN()+"numbers")
+	mustExec(t, must.Open(t, "mysql", s.DSN()), "CREATE DATABASE numbers")
+	db := must.Open(t, "mysql", s.DSN()+"numbers")
 	for _, query := range tab.create {
 		mustExec(t, db, query)
 	}
@@ -253,7 +246,7 @@ func TestTable_serverAwayAndBack(t *testing.T) {
 	t.Parallel()
 	server, dsn := leafAlloc.server(t)
 	for _, query := range tickets64.create {
-		mustExec(t, openDB(t, dsn), query)
+		mustExec(t, must.Open(t, "mysql", dsn), query)
 	}
 	gens := []*generator{
 		leafAlloc.generator(t, "", map[string]any{

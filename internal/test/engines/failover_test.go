@@ -116,9 +116,9 @@ var failoverTables = []string{
 func catchUp(t *testing.T, servers *engines.Replication) {
 	t.Helper()
 	var all string
-	must.Do(t, open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all))
+	must.Do(t, must.Open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all))
 	var timeout bool
-	err := open(t, "mysql", servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
+	err := must.Open(t, "mysql", servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
 	if err != nil || timeout {
 		t.Fatalf("the replica is behind: %v", err)
 	}

@@ -110,8 +110,8 @@ type engine struct {
 
 // tryForms runs all forms in all ways on all tables of an engine.
 func tryForms(t *testing.T, e engine, ruleName string) {
-	plain := open(t, "mysql", e.dsn+"?"+e.params)
-	ours := open(t, "shardkey", e.dsn+"?"+e.params+"&shardkeyRule="+ruleName)
+	plain := must.Open(t, "mysql", e.dsn+"?"+e.params)
+	ours := must.Open(t, "shardkey", e.dsn+"?"+e.params+"&shardkeyRule="+ruleName)
 	for _, prepared := range []bool{false, true} {
 		for _, inTx := range []bool{false, true} {
 			for _, to := range e.targets {
@@ -426,7 +426,7 @@ func TestForms_vitess(t *testing.T) {
 				{name: "t_lookup", refuses: sharded},
 			}}, name)
 			many := manyRows(40)
-			must.Get(open(t, "shardkey", v.DSN("app")+"?shardkeyRule="+name).Exec(strings.ReplaceAll(many.text, "{t}", "t_id"), many.args...))(t)
+			must.Get(must.Open(t, "shardkey", v.DSN("app")+"?shardkeyRule="+name).Exec(strings.ReplaceAll(many.text, "{t}", "t_id"), many.args...))(t)
 			for _, shard := range vitessKeyspaces[0].Shards {
 				if n := count(t, v.ShardDSN("app", shard), "SELECT COUNT(*) FROM t_id"); n == 0 {
 					t.Errorf("shard %s has none of %d rows", shard, many.affected)

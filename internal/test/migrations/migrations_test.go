@@ -121,9 +121,7 @@ func open(t *testing.T, name string) *sql.DB {
 		must.Do(t, os.WriteFile(file, []byte(ruleYAML), 0o600))
 		dsn += "&shardkeyRule=" + file
 	}
-	db := must.Get(sql.Open(name, dsn))(t)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return must.Open(t, name, dsn)
 }
 
 // rows returns the rows of both tables without their keys.

@@ -3,6 +3,7 @@
 package must
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,14 @@ func Do(t testing.TB, err error, what ...any) {
 	if err != nil {
 		t.Fatal(append(what, err)...)
 	}
+}
+
+// Open opens a database until the test ends.
+func Open(t testing.TB, driver, dsn string) *sql.DB {
+	t.Helper()
+	db := Get(sql.Open(driver, dsn))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // ReadJSON returns the value in a JSON file.
