@@ -18,6 +18,7 @@ import (
 	"github.com/rs/xid"
 	"github.com/sony/sonyflake/v2"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	_ "github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/spi"
@@ -95,9 +96,7 @@ func BenchmarkSaturated(b *testing.B) {
 func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch int) (
 	keys, cores float64, stall time.Duration) {
 	next, done, err := s.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer done()
 	time.Sleep(100 * time.Millisecond) // unused ticks of the previous run would count
 	var mu sync.Mutex
@@ -118,9 +117,7 @@ func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch in
 			}
 		}
 	})
-	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
-	}
+	must.Do(t, err, s.name)
 	took := time.Since(start).Seconds()
 	return keys / took, (ProcessorTime(0) - cpu).Seconds() / took, stall
 }

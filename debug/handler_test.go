@@ -204,9 +204,7 @@ func TestHandler_reloadError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, c, err := driver.Open("u:geheim@tcp(127.0.0.1:1)/d?shardkeyReload=1s&shardkeyRule="+file,
 			driver.WithLogger(slog.New(slog.DiscardHandler)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer db.Close()
 		write("UUIT")
 		time.Sleep(5 * time.Second)

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/shardkey/shardkey/doctor"
 	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
@@ -102,9 +104,7 @@ func run(t *testing.T, dsn, text string) {
 	cfg.MultiStatements = true
 	db := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
 	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	must.Get(db.Exec(text))(t, text)
 }
 
 const healthy = `
@@ -148,46 +148,10 @@ func TestExamine_findsEach(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	uuids := "{type: UUID, props: {}}"
-	for _, c := range []struct {
-		name, generator string
-		change          string // of the healthy schema
-		want            string // part of the line
-		fix             string // part of it
-		fixes           bool   // the fix is SQL that ends the finding
-	}{
-		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table does not exist", "LIKE `t_order_0`", true},
-		{"a shard that is not listed", snowflakes, "CREATE TABLE t_order_2 LIKE t_order_0", "warning: unlisted t_order.order_id (t_order_2)", "${*}", false},
-		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 CHANGE order_id order_no BIGINT NOT NULL", "error: key-column t_order.order_id (t_order_1)", "ADD COLUMN `order_id` BIGINT", false},
-		{"a key column of INT", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id INT UNSIGNED NOT NULL COMMENT 'it''s'; ALTER TABLE t_order_1 MODIFY order_id INT NOT NULL",
-			"error: key-type t_order.order_id (t_order_0): the column is int", "`order_id` bigint unsigned NOT NULL COMMENT 'it''s'", true},
-		{"a key column of DECIMAL", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id DECIMAL(18,0) NOT NULL", "the column is decimal(18,0)", "bigint", true},
-		{"a key column of CHAR for integers", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id CHAR(18) NOT NULL", "the column is char(18)", "char(19)", true},
-		{"a key column of VARCHAR for UUIDs", uuids, "ALTER TABLE t_order_0 MODIFY order_id VARCHAR(36); ALTER TABLE t_order_1 MODIFY order_id VARCHAR(30)",
-			"t_order.order_id (t_order_1): the column is varchar(30)", "varchar(32)", true},
-		{"a BIGINT for UUIDs", uuids, "ALTER TABLE t_order_1 MODIFY order_id VARCHAR(36)", "t_order.order_id (t_order_0): the column is bigint", "varchar(32)", true},
-		{"NANOIDs without case", "{type: NANOID}", "DELETE FROM t_order_0; ALTER TABLE t_order_0 MODIFY order_id VARCHAR(21) COLLATE utf8mb4_general_ci; ALTER TABLE t_order_1 MODIFY order_id VARCHAR(21) COLLATE utf8mb4_bin",
-			"warning: key-type t_order.order_id (t_order_0): the column's collation utf8mb4_general_ci", "ascii_bin", true},
-		{"no unique key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD PRIMARY KEY", true},
-		{"no unique key in addition to another primary key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id), ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD UNIQUE KEY", true},
-		{"a composite key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (order_id, user_id)", "info: unique t_order.order_id (t_order_1): the key is unique only together", "", false},
-		{"AUTO_INCREMENT", snowflakes, "ALTER TABLE t_order_1 MODIFY order_id BIGINT NOT NULL AUTO_INCREMENT COMMENT 'no AUTO_INCREMENT'", "info: auto-increment t_order.order_id (t_order_1): the key column still",
-			"NOT NULL COMMENT 'no AUTO_INCREMENT';", true},
-		{"AUTO_INCREMENT elsewhere", snowflakes, "ALTER TABLE t_order_1 ADD n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "info: auto-increment t_order.order_id (t_order_1): column n", "", false},
-		{"a narrow column by name", snowflakes, "ALTER TABLE t_order_item MODIFY order_id INT NOT NULL", "warning: reference t_order.order_id (t_order_0, t_order_1): from its name a reference to the key: column order_id of t_order_item is int",
-			"ALTER TABLE `t_order_item` MODIFY `order_id` bigint NOT NULL", true},
-		{"narrow columns of other names", snowflakes, "ALTER TABLE t_order_item ADD actor INT UNSIGNED, ADD flag TINYINT, ADD big BIGINT; CREATE TABLE t_log_1 (link MEDIUMINT); CREATE TABLE t_log_2 (link MEDIUMINT)",
-			"info: reference: integer columns below BIGINT whose names refer to no key: t_log_….link (mediumint", "make those that hold a key BIGINT", false},
-		{"a narrow foreign key", snowflakes, "SET foreign_key_checks = 0; ALTER TABLE t_order_0 MODIFY order_id INT NOT NULL; CREATE TABLE t_child (a INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id))",
-			"error: key-type t_order.order_id (t_order_0)", "ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `t_order_0` (`order_id`)", true},
-		{"a foreign key of another type", snowflakes, "DROP TABLE t_order_0; SET foreign_key_checks = 0; CREATE TABLE t_child (a INT DEFAULT 3, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id) ON DELETE CASCADE); CREATE TABLE t_order_0 LIKE t_order_1",
-			"error: foreign-key t_order.order_id (t_order_0): the foreign key f of column a of t_child is int", "MODIFY `a` bigint DEFAULT 3;\nALTER TABLE `t_child` ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `t_order_0` (`order_id`) ON DELETE CASCADE", true},
-		{"no index leads with the key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id, order_id)", "info: max-key t_order.order_id (t_order_1): no index begins", "ADD INDEX", true},
-		{"a generated key column", snowflakes, "DROP TABLE t_order_1; CREATE TABLE t_order_1 (a BIGINT PRIMARY KEY, order_id BIGINT AS (a + 1) VIRTUAL)", "error: key-column t_order.order_id (t_order_1): the server computes the column", "", false},
-		{"a trigger", snowflakes, "CREATE TRIGGER tr BEFORE INSERT ON t_order_0 FOR EACH ROW SET NEW.order_id = 5", "info: trigger t_order.order_id (t_order_0): the trigger tr", "", false},
-		{"a view", snowflakes, "RENAME TABLE t_order_1 TO x; CREATE VIEW t_order_1 AS SELECT * FROM x", "info: table t_order.order_id (t_order_1): it is a view", "", false},
-		{"the logical table itself", snowflakes, "CREATE TABLE t_order LIKE t_order_0", "info: unlisted t_order.order_id: the rule does not list this table", "", false},
-	} {
+	for _, cells := range cases.Read(t, "testdata/findings.txt", 6) {
+		c := struct{ name, generator, fixes, want, fix, change string }{
+			cells[0], cmp.Or(cells[1], snowflakes), cells[2], cells[3], cells[4], cells[5],
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.change, "t_child (a INT DEFAULT") {
 				testserver.Needs(t, testserver.MariaDB, "foreign keys between columns of two types")
@@ -212,7 +176,7 @@ func TestExamine_findsEach(t *testing.T) {
 			if !strings.Contains(f.Fix, c.fix) || f.Why == "" {
 				t.Errorf("have: %s\nwhy: %s\nwant: %s", f.Fix, f.Why, c.fix)
 			}
-			if !c.fixes {
+			if c.fixes != "true" {
 				return
 			}
 			for _, f := range found {

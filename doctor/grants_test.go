@@ -1,6 +1,10 @@
 package doctor
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
+)
 
 func TestGrants_has(t *testing.T) {
 	for _, c := range []struct {
@@ -34,9 +38,7 @@ func TestGrants_has(t *testing.T) {
 				g.list = append(g.list, parsed)
 			}
 		}
-		if have := g.has(c.right, "app", "t_order", "id"); have != c.want {
-			t.Errorf("%s\nhave: %v\nwant: %v", c.name, have, c.want)
-		}
+		must.Equal(t, g.has(c.right, "app", "t_order", "id"), c.want, c.name)
 	}
 	if !(grants{}).has("INSERT", "app", "t", "id") {
 		t.Error("rights that the server does not tell are missed")

@@ -100,7 +100,7 @@ func (r *assumedRows) Next(to []driver.Value) error {
 	return nil
 }
 
-// withoutEffect returns a ruleSet for planning. It doesn't count, log or cache in r, and generates
+// withoutEffect returns a ruleVersion for planning. It doesn't count, log or cache in r, and generates
 // no key.
 func (r *ruleVersion) withoutEffect() *ruleVersion {
 	unused, quiet := new(counts), slog.New(slog.DiscardHandler)

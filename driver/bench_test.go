@@ -154,9 +154,7 @@ func TestAllocations(t *testing.T) {
 		}, 2},
 	} {
 		equal(t, testing.AllocsPerRun(100, func() {
-			if err := of.run(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, of.run())
 		}), of.want, of.name)
 	}
 }
@@ -168,30 +166,13 @@ func TestAllocations(t *testing.T) {
 // The layout has so many keys that no call waits.
 func BenchmarkShards(b *testing.B) {
 	for _, m := range []int{2, 16, 1024} {
-		r := must(rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
-    t_hash:
-      actualDataNodes: ds.t_hash_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: h}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
-    t_user:
-      actualDataNodes: ds.t_user_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
-    t_gene:
-      actualDataNodes: ds.t_gene_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: g}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
-    t_gene_hash:
-      actualDataNodes: ds.t_gene_hash_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
+		r := mustParseRule(b, fmt.Sprintf(ruleText(`
+			t_order     ds.t_order_${0..%[1]d}     - order_id:o order_id:s
+			t_hash      ds.t_hash_${0..%[1]d}      - order_id:h order_id:s
+			t_user      ds.t_user_${0..%[1]d}      - user_id:u  order_id:s
+			t_gene      ds.t_gene_${0..%[1]d}      - order_id:g order_id:g
+			t_gene_hash ds.t_gene_hash_${0..%[1]d} - user_id:h  order_id:g
+		`, "", `
   keyGenerators:
     g: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, gene-column: user_id, gene-bits: 10}}
     s: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, max-vibration-offset: 4095}}
@@ -200,7 +181,7 @@ rules:
     u: {type: INLINE, props: {algorithm-expression: "t_user_${user_id %% %[2]d}"}}
     g: {type: MOD, props: {sharding-count: %[2]d}}
     h: {type: HASH_MOD, props: {sharding-count: %[2]d}}
-`, m-1, m)))(b)
+`), m-1, m))
 		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"},
 			{"gene", "t_gene"}, {"gene-fit", "t_gene_1"}, {"gene-hash", "t_gene_hash"}} {
 			c := quietConn(b, r, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))

@@ -77,18 +77,10 @@ func TestShardValue_floats(t *testing.T) {
 // a row if one combination belongs in the table. It queries a column's type once, and again before
 // it refuses a row.
 func TestShardGuard_storedValues(t *testing.T) {
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t:
-      actualDataNodes: ds_${0..1}.t_${0..1}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: h}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys}
+	r := mustParseRule(t, ruleText("t ds_${0..1}.t_${0..1} user_id:h id:h id:keys", "", `
   keyGenerators: {keys: {type: SHARD_COUNTER}}
   shardingAlgorithms: {h: {type: HASH_MOD, props: {sharding-count: 2}}}
-`)
+`))
 	db, s := openShards(t, r)
 	for _, tt := range []struct {
 		table, values string
@@ -325,7 +317,7 @@ func TestMessages_parts(t *testing.T) {
 		err := &NotReadyError{Generator: "g", Tables: []string{"a", "b", "c", "d"}[:n], Err: errors.New("e")}
 		equal(t, err.Error(), "shardkey: not ready: generator g makes no keys "+want)
 	}
-	db, _ := openShards(t, geneRule(t, "", ""))
+	db, _ := openShards(t, geneRule(t, ""))
 	_, err := db.Exec("INSERT INTO t_one (user_id) VALUES (NULL)")
 	equal(t, strings.Contains(fmt.Sprint(err), "has no shard bits: the value is NULL;"), true, err)
 	only := []*debug.Module{{Path: modulePath, Version: "v1.2.3"}}

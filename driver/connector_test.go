@@ -190,9 +190,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 		equal(t, ConnectorOf(raw), c, raw)
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 	other := sql.OpenDB(&fakedb.Server{})
 	defer other.Close()
 	for _, not := range []any{nil, (*sql.DB)(nil), (*sql.Conn)(nil), (*Connector)(nil), new(sql.DB), new(sql.Conn), other, Driver{}, loop{}, "db", new(sql.Tx)} {
@@ -243,8 +241,7 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	}
 	asked.err = spi.ErrLeaseLost
 	err := c.Ready(t.Context())
-	var not *NotReadyError
-	if !errors.As(err, &not) || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
+	if not, ok := errors.AsType[*NotReadyError](err); !ok || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
 		t.Errorf("have: %v\nwant: a NotReadyError for asked", err)
 	}
 	if want := "shardkey: not ready: generator asked makes no keys for a, c, e and 1 more: worker-ID lease lost"; err.Error() != want {
@@ -268,8 +265,7 @@ func TestReady_panicIsAnError(t *testing.T) {
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: panickingKeys{}}},
 	}))(t)
 	_, c := idleDB(t, r)
-	var not *NotReadyError
-	if err := c.Ready(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "panicked: boom") {
+	if err := c.Ready(t.Context()); !errors.As(err, new(*NotReadyError)) || !strings.Contains(err.Error(), "panicked: boom") {
 		t.Errorf("have: %v\nwant: the panic", err)
 	}
 }
@@ -411,9 +407,7 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 			if err == nil {
 				err = RegisterRule("registered", r)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			first := openShard(t, shardDSN(0, by))
 			again := openShard(t, strings.Replace(shardDSN(0, by), "u0:p", "other:secret", 1))
 			if _, err := sql.Open("shardkey", shardDSN(1, by)); !errors.Is(err, rule.ErrOwnDatabase) || !strings.Contains(err.Error(), "tcp(127.0.0.1:1)/shard_0 and tcp(127.0.0.1:1)/shard_1") {
@@ -441,7 +435,5 @@ func TestDocs_severalDatabases(t *testing.T) {
 	if !ok || err != nil || len(r.DataSources()) != 4 {
 		t.Errorf("have: %v, %v\nwant: a rule over 4 data sources", r, err)
 	}
-	if _, err := rule.Parse("rule.yaml", []byte(strings.Replace(file, `, dsn: "app:pass@tcp(ids:3306)/ids"`, "", 1))); !errors.Is(err, rule.ErrOwnDatabase) {
-		t.Errorf("without its dsn\nhave: %v\nwant: ErrOwnDatabase", err)
-	}
+	isError(t, errOf(rule.Parse("rule.yaml", []byte(strings.Replace(file, `, dsn: "app:pass@tcp(ids:3306)/ids"`, "", 1)))), rule.ErrOwnDatabase, "without its dsn")
 }

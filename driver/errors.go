@@ -44,7 +44,7 @@ func (e *DSNError) Error() string {
 		fmt.Fprintf(&b, "; did you mean %s?", e.Nearest)
 	}
 	if e.Err != nil && e.Err != ErrNoRule { // the reason already contains that
-		b.WriteString(": " + strings.TrimPrefix(e.Err.Error(), "shardkey: "))
+		b.WriteString(": " + plainText(e.Err))
 	}
 	return b.String()
 }
@@ -127,10 +127,8 @@ func refuse(reason string, e StatementError) *StatementError {
 // unquoted returns a table's name without quotes, for errors.
 func unquoted(table string) string { return strings.ReplaceAll(table, "`", "") }
 
-// plainText returns an error's message without the prefix begin, for use after begin.
-func plainText(err error, begin string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), begin), "shardkey: ")
-}
+// plainText returns an error's message without "shardkey: ", for use after another message.
+func plainText(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
 
 // refusal returns the [*StatementError] for a statement that another package refuses. It returns
 // other errors unchanged.

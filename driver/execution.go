@@ -378,8 +378,7 @@ func logSent(ctx context.Context, p *plan, sent *message, keys int, took time.Du
 // errorType returns an error's type and the server's error number. The error's message may quote a
 // value.
 func errorType(err error) string {
-	var server *mysql.MySQLError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return fmt.Sprintf("%T %d", server, server.Number)
 	}
 	return fmt.Sprintf("%T", err)

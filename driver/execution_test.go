@@ -17,24 +17,13 @@ import (
 
 // TestSteps: a plan has the steps that its statement and rule need, and no others.
 func TestSteps(t *testing.T) {
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    plain: {keyGenerateStrategy: {column: id, keyGeneratorName: ids}}
-    byuser:
-      actualDataNodes: ds.byuser_${0..1}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: m2}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: ids}
-    byid:
-      actualDataNodes: ds.byid_${0..1}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: m2id}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: ids}
-    bytext:
-      actualDataNodes: ds.bytext_${0..3}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: h4}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: texts}
-    bits: {keyGenerateStrategy: {column: id, keyGeneratorName: bits}}
+	r := mustParseRule(t, ruleText(`
+		plain  -                   - -          id:ids
+		byuser ds.byuser_${0..1}   - user_id:m2 id:ids
+		byid   ds.byid_${0..1}     - id:m2id    id:ids
+		bytext ds.bytext_${0..3}   - id:h4      id:texts
+		bits   -                   - -          id:bits
+	`, "", `
   shardingAlgorithms:
     m2: {type: INLINE, props: {algorithm-expression: "byuser_${user_id % 2}"}}
     m2id: {type: INLINE, props: {algorithm-expression: "byid_${id % 2}"}}
@@ -43,7 +32,7 @@ rules:
     ids: {type: SNOWFLAKE, props: {worker-id: 1}}
     texts: {type: UUID}
     bits: {type: SNOWFLAKE, props: {worker-id: 1, gene-column: user_id, gene-bits: 2}}
-`)
+`))
 	connector := must(NewConnector(&fakedb.Server{Quiet: true}, r, Config{Server: "mariadb"}))(t)
 	t.Cleanup(func() { connector.Close() })
 	c := must(connector.Connect(t.Context()))(t).(*conn)
@@ -121,9 +110,7 @@ func TestArguments_kept(t *testing.T) {
 			have = append(have, arg.Value)
 		}
 	}
-	if !slices.Equal(have, want) {
-		t.Errorf("have: %v\nwant: %v", have, want)
-	}
+	equalSlices(t, have, want)
 }
 
 // TestArguments_buffer: a connection of go-sql-driver has its buffer, and doesn't keep the values in it.

@@ -201,8 +201,7 @@ func TestExplicitKey_withoutGenerator(t *testing.T) {
 			}
 		}
 		mustExec(t, db, fmt.Sprintf("INSERT INTO t (id, a) VALUES ('%v', 1)", key))
-		var generator *GeneratorError
-		if _, err := db.Exec("INSERT INTO t (id, a) VALUES (?, 1)", nil); !errors.As(err, &generator) {
+		if _, err := db.Exec("INSERT INTO t (id, a) VALUES (?, 1)", nil); !errors.As(err, new(*GeneratorError)) {
 			t.Errorf("%s: a missing key\nhave: %v\nwant: the generator's error", typ, err)
 		}
 	}

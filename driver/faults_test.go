@@ -68,8 +68,7 @@ func TestGenerators_bad(t *testing.T) {
 					base := &fakedb.Server{Kind: kind}
 					db := sql.OpenDB(mustConnector(t, base, scriptRule(t, bad.script, "ruled.id")))
 					_, err := d.exec(t.Context(), db, "INSERT INTO ruled (a, id) VALUES (?, NULL), (2, DEFAULT)", 1)
-					var failed *GeneratorError
-					if !errors.As(err, &failed) || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
+					if failed, ok := errors.AsType[*GeneratorError](err); !ok || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
 						t.Errorf("have: %v\nwant: a GeneratorError with %q", err, bad.want)
 					}
 					if bad.name == "fails" && !errors.Is(err, errScript) {
@@ -99,18 +98,13 @@ func (g *zeros) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, e
 
 // The key 0 of a generator is refused everywhere, since an AUTO_INCREMENT column would replace it.
 func TestGenerators_zero(t *testing.T) {
-	const byKey = `
-rules:
-- !SHARDING
-  tables:
-    t: {keyGenerateStrategy: {column: id, keyGeneratorName: zeros}}
-    s:
-      actualDataNodes: ds.s_${0..1}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: zeros}
+	byKey := ruleText(`
+		t -              - -      id:zeros
+		s ds.s_${0..1}   - id:two id:zeros
+	`, "", `
   keyGenerators: {zeros: {type: TEST_ZEROS}}
   shardingAlgorithms: {two: {type: MOD, props: {sharding-count: 2}}}
-`
+`)
 	spi.RegisterKeyGenerator("TEST_ZEROS", func(spi.Props) (spi.KeyGenerator, error) { return new(zeros), nil })
 	for _, query := range []string{
 		"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO s_0 (a) VALUES (1)", "INSERT INTO s_1 (a) VALUES (1), (2)",
@@ -245,8 +239,7 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 				base := &fakedb.Server{Kind: kind}
 				db := sql.OpenDB(mustConnector(t, base, scriptRule(t, listed(1, 2), "ruled.id")))
 				_, err := d.exec(t.Context(), db, query)
-				var where *StatementError
-				if !errors.Is(err, ErrUnsupportedStatement) || !errors.As(err, &where) || where.Line != 1 {
+				if where, ok := errors.AsType[*StatementError](err); !errors.Is(err, ErrUnsupportedStatement) || !ok || where.Line != 1 {
 					t.Errorf("%s, %s, %s: %v", kind, d.name, query, err)
 				}
 				checkNothingSent(t, base, db)
@@ -394,8 +387,7 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, have := db.ExecContext(t.Context(), query)
-				var generator *GeneratorError
-				if !errors.As(have, &generator) || errors.Is(have, driver.ErrBadConn) || broken.calls != 1 || base.Count("connect") != 1 {
+				if !errors.As(have, new(*GeneratorError)) || errors.Is(have, driver.ErrBadConn) || broken.calls != 1 || base.Count("connect") != 1 {
 					t.Errorf("%s, integers %t: %s\nhave: %v, after %d calls of the generator and %d connections\nwant: a GeneratorError that is not driver.ErrBadConn, after 1 and 1", name, ints, query, have, broken.calls, base.Count("connect"))
 				}
 				var prop *spi.PropError
@@ -503,8 +495,7 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 				base := &fakedb.Server{}
 				db := sql.OpenDB(mustConnector(t, base, r))
 				err := insertTogether(t, db)
-				var generator *GeneratorError
-				if !errors.As(err, &generator) {
+				if !errors.As(err, new(*GeneratorError)) {
 					t.Errorf("\nhave: %v\nwant: a GeneratorError", err)
 				}
 				fails(t, insertTogether(t, db), "the second time it succeeded")
@@ -712,9 +703,7 @@ func TestPlaceholders_limit(t *testing.T) {
 		args := make([]driver.Value, 1+2*rows)
 		must(conn.Exec(query, args))(t)
 		sent := s.Sent[len(s.Sent)-1]
-		if have := len(sent.Args) == len(args); have != literals {
-			t.Errorf("%d rows, %d arguments\nhave: literals: %v\nwant: %v", rows, len(sent.Args), have, literals)
-		}
+		equal(t, len(sent.Args) == len(args), literals, rows, "rows", len(sent.Args), "arguments, literals")
 		if _, err := conn.Prepare(query); errors.Is(err, ErrTooManyPlaceholders) != literals {
 			t.Errorf("prepared, %d rows\nhave: %v\nwant: too many: %v", rows, err, literals)
 		}
@@ -723,9 +712,8 @@ func TestPlaceholders_limit(t *testing.T) {
 	// Arguments of the program alone may be too many, which the error does not call keys.
 	db, _ := openFake(t, &fakedb.Server{Kind: fakedb.Minimal}, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
 	_, err := db.Exec("INSERT INTO t (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders), make([]any, base.MaxPlaceholders+1)...)
-	if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "65536 of the statement and 0 ") {
-		t.Errorf("have: %v\nwant: 65536 of the statement", err)
-	}
+	isError(t, err, ErrTooManyPlaceholders)
+	failsWith(t, err, "65536 of the statement and 0 ")
 }
 
 // countedStmt is a statement in which the server found another number of placeholders.

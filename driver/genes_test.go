@@ -22,42 +22,25 @@ import (
 )
 
 // geneRule returns a rule whose keys have the shard bits of user_id in 4 bits. users selects
-// whether tables sharded by user_id use its number or its hash. settings are settings of the key
-// column.
-func geneRule(t testing.TB, settings, users string) *rule.Rule {
+// whether tables sharded by user_id use its number or its hash.
+func geneRule(t testing.TB, users string) *rule.Rule {
 	t.Helper()
 	byHash := users == "hash"
 	user := "u4: {type: INLINE, props: {algorithm-expression: \"t_inline_${user_id % 4}\"}}"
 	if byHash {
 		user = "u4: {type: HASH_MOD, props: {sharding-count: 4}}"
 	}
-	tables := ""
+	tables := `
+		t_order ds.t_order_${0..3}         -          order_id:o4 order_id:genes
+		t_both  ds_${0..2}.t_both_${0..3}  day:d3     order_id:i4 order_id:genes
+		t_one   -                          -          -           order_id:genes
+`
 	if users != "" {
-		tables = `    t_item:
-      actualDataNodes: ds_${0..1}.t_item_${0..3}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
-    t_inline:
-      actualDataNodes: ds.t_inline_${0..3}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
+		tables += `		t_item   ds_${0..1}.t_item_${0..3} user_id:two order_id:i4 order_id:genes
+		t_inline ds.t_inline_${0..3}       -           user_id:u4  order_id:genes
 `
 	}
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..3}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-    t_both:
-      actualDataNodes: ds_${0..2}.t_both_${0..3}
-      databaseStrategy: {standard: {shardingColumn: day, shardingAlgorithmName: d3}}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-`+tables+`    t_one: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}}
+	return mustParseRule(t, ruleText(tables, "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 321, layout: 41-10-12, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
@@ -66,8 +49,7 @@ rules:
     `+user+`
     two: {type: `+map[bool]string{false: "MOD", true: "HASH_MOD"}[byHash]+`, props: {sharding-count: 2}}
     d3: {type: MOD, props: {sharding-count: 3}}
-`)
-	return r
+`))
 }
 
 func genesOf(keys Keys) (genes []int64) {
@@ -112,7 +94,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO hashed.t_inline_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_inline_2"},
 	}...) {
 		t.Run(tt.query, func(t *testing.T) {
-			db, base := openShards(t, geneRule(t, "", usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
+			db, base := openShards(t, geneRule(t, usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
 			switch {
 			case strings.Contains(tt.query, "integers."):
 				base.Columns = [][2]string{{"user_id", "bigint(20)"}}
@@ -137,9 +119,7 @@ func TestGenes_ofRows(t *testing.T) {
 				case err != nil:
 					have = err.Error()
 				}
-				if have != tt.want {
-					t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
-				}
+				equal(t, have, tt.want, tt.query, tt.args, err)
 				if sent := base.Queries("INTO "); err != nil && len(sent) > 0 {
 					t.Errorf("have: %q sent\nwant: none", sent)
 				}
@@ -149,7 +129,7 @@ func TestGenes_ofRows(t *testing.T) {
 }
 
 func TestGenes_errors(t *testing.T) {
-	db, _ := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
+	db, _ := openShards(t, geneRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
 	var none *StatementError
 	if !errors.As(err, &none) || none.Reason != reasonNoGene || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
@@ -159,13 +139,11 @@ func TestGenes_errors(t *testing.T) {
 		contains(t, err.Error(), want, err)
 	}
 	_, err = db.Exec("INSERT INTO t_inline (user_id) VALUES (?)", -5)
-	var place *rule.PlaceError
-	if !errors.As(err, &none) || !errors.As(err, &place) || place.Column != "user_id" || !strings.Contains(err.Error(), "t_inline_-1") {
+	if place, ok := errors.AsType[*rule.PlaceError](err); !errors.As(err, &none) || !ok || place.Column != "user_id" || !strings.Contains(err.Error(), "t_inline_-1") {
 		t.Errorf("have: %v", err)
 	}
 	for _, table := range []string{"t_order", "t_order_3"} {
-		var next *StatementError
-		if keys, err := NextKeys(t.Context(), db, table, 2); !errors.As(err, &next) || !strings.Contains(err.Error(), "user_id") {
+		if keys, err := NextKeys(t.Context(), db, table, 2); !errors.As(err, new(*StatementError)) || !strings.Contains(err.Error(), "user_id") {
 			t.Errorf("%s\nhave: %v, %v\nwant: no keys without their rows", table, keys, err)
 		}
 	}
@@ -174,7 +152,7 @@ func TestGenes_errors(t *testing.T) {
 // An upsert of the column that determines the shard bits is refused if the row then belongs in
 // another table.
 func TestGenes_upserts(t *testing.T) {
-	db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
+	db, base := openShards(t, geneRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	base.Columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
 	for _, tt := range []struct {
 		set  string
@@ -219,24 +197,16 @@ rules:
 // doubledRule returns a rule that shards orders by their key, and users by user_id, over n tables
 // each.
 func doubledRule(n int, typ string) string {
-	return fmt.Sprintf(`
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: mod}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
-    t_cart:
-      actualDataNodes: ds.t_cart_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: user}}
-      keyGenerateStrategy: {column: cart_id, keyGeneratorName: genes}
+	return fmt.Sprintf(ruleText(`
+		t_order ds.t_order_${0..%[1]d} - order_id:mod order_id:genes
+		t_cart  ds.t_cart_${0..%[1]d}  - user_id:user cart_id:genes
+	`, "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 322, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
     mod: {type: MOD, props: {sharding-count: %[2]d}}
     user: {type: %[3]s, props: {sharding-count: %[2]d}}
-`, n-1, n, typ)
+`), n-1, n, typ)
 }
 
 // TestGenes_doubling generates keys with 2 tables, and doubles the tables up to the 16 that 4
@@ -343,26 +313,18 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d keys", len(all))
 }
 
-const geneServerRule = `
-rules:
-- !SHARDING
-  tables:
-    g_order:
-      actualDataNodes: ds.g_order_${0..3}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: four}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
-    g_text:
-      actualDataNodes: ds.g_text_${0..3}
-      tableStrategy: {standard: {shardingColumn: name, shardingAlgorithmName: hash}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: names}
-    g_all: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}}
+var geneServerRule = ruleText(`
+	g_order ds.g_order_${0..3} - order_id:four order_id:genes
+	g_text  ds.g_text_${0..3}  - name:hash     order_id:names
+	g_all   -                  - -             order_id:genes
+`, "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}}
     names: {type: SNOWFLAKE, props: {worker-id: 79, gene-column: name, gene-bits: 4}}
   shardingAlgorithms:
     four: {type: MOD, props: {sharding-count: 4}}
     hash: {type: HASH_MOD, props: {sharding-count: 4}}
-`
+`)
 
 // TestGenes_onServers checks that the key of each row has its user's shard bits, with every form
 // of INSERT.

@@ -26,9 +26,10 @@ func must[T any](v T, err error) func(t testing.TB, what ...any) T { return test
 // errOf is short for must.Err.
 func errOf[T any](v T, err error) error { return testmust.Err(v, err) }
 
-// These are short for must.Do, must.Is, must.Fail, must.FailWith and must.Contain.
+// These are short for must.Do, must.Open, must.Is, must.Fail, must.FailWith and must.Contain.
 var (
 	noError   = testmust.Do
+	mustOpen  = testmust.Open
 	isError   = testmust.Is
 	fails     = testmust.Fail
 	failsWith = testmust.FailWith
@@ -236,16 +237,30 @@ func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
 	return mustParseRule(t, fmt.Sprintf(testRuleYAML, table, tag))
 }
 
+// ruleText returns a rule. A line of tables has a table, its data nodes, the "column:algorithm" of its
+// database strategy and of its table strategy, and the "column:generator" of its keys. "-" stands for
+// none. settings are settings of all key columns. more is the rest, which may begin with tables.
+func ruleText(tables, settings, more string) string {
+	text := "rules:\n- !SHARDING\n  tables:\n"
+	for line := range strings.Lines(strings.TrimSpace(tables)) {
+		f := strings.Fields(line)
+		column, generator, _ := strings.Cut(f[4], ":")
+		text += fmt.Sprintf("    %s:\n      keyGenerateStrategy: {column: %s, keyGeneratorName: %s%s}\n",
+			f[0], column, generator, settings)
+		if f[1] != "-" {
+			text += "      actualDataNodes: " + f[1] + "\n"
+		}
+		for i, strategy := range []string{"databaseStrategy", "tableStrategy"} {
+			if column, algorithm, ok := strings.Cut(f[2+i], ":"); ok {
+				text += fmt.Sprintf("      %s: {standard: {shardingColumn: %s, shardingAlgorithmName: %s}}\n", strategy, column, algorithm)
+			}
+		}
+	}
+	return text + strings.TrimPrefix(more, "\n")
+}
+
 // testRule returns a rule for a table that no test uses.
 func testRule(t testing.TB) *rule.Rule { return taggedRule(t, "nobodys_table", 0) }
-
-// mustOpen opens a DSN with a driver until the end of the test.
-func mustOpen(tb testing.TB, name, dsn string) *sql.DB {
-	tb.Helper()
-	db := must(sql.Open(name, dsn))(tb)
-	tb.Cleanup(func() { db.Close() })
-	return db
-}
 
 // openFake opens a rule with a fake server.
 func openFake(t testing.TB, s *fakedb.Server, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {

@@ -17,7 +17,7 @@ import (
 // refuseSource returns the error for an INSERT … SELECT whose rows can't be copied. err may be nil.
 func refuseSource(in *rewrite.Insert, message string, err error) error {
 	if err != nil {
-		message += ": " + plainText(err, "")
+		message += ": " + plainText(err)
 	}
 	return refuse(reasonUnsupported, StatementError{Table: nameOf(in), Message: "INSERT … SELECT: " + message, Err: err})
 }

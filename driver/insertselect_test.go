@@ -19,6 +19,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -71,16 +72,8 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 // taggedSnowflake returns a rule for ruled.id with a generator of consecutive int64 keys.
 func taggedSnowflake(t *testing.T) *rule.Rule {
 	t.Helper()
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    ruled:
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
-`)
-	return r
+	return mustParseRule(t, ruleText("ruled - - - id:snowflake", "",
+		"  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}}\n"))
 }
 
 // manySource creates a table src of 60 rows, and makes INSERT … SELECT insert 25 at a time.
@@ -127,9 +120,7 @@ func testInsertSelect_isAtomic(t *testing.T) {
 					equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), last, around.name, "LAST_INSERT_ID() was", "and is")
 				} else {
 					want += 60
-					if err != nil {
-						t.Fatalf("%s: %v", around.name, err)
-					}
+					noError(t, err, around.name)
 					id, _ := res.LastInsertId()
 					if n, _ := res.RowsAffected(); n != 60 || id != number(t, ours, "SELECT MIN(id) FROM ruled WHERE a >= 0") {
 						t.Errorf("%s: %d rows, id %d", around.name, n, id)
@@ -189,8 +180,8 @@ func testInsertSelect_reportsOfManyInserts(t *testing.T) {
 					continue
 				}
 				known++
-				if first == 0 && toInt64(key) < 7000000 {
-					first = toInt64(key)
+				if first == 0 && session.InsertID(key) < 7000000 {
+					first = session.InsertID(key)
 				}
 				fmt.Fprintf(&in, ",%d", key)
 			}
@@ -219,8 +210,7 @@ func TestInsertSelect_tooManyBytes(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE src (a INT)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3), (4), (5), (6)")
 	_, err := ours.Exec("INSERT INTO ruled (a, s) SELECT a, REPEAT('x', 12000000) FROM src")
-	var refused *StatementError
-	if !errors.As(err, &refused) || !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "LIMIT") {
+	if !errors.As(err, new(*StatementError)) || !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "LIMIT") {
 		t.Errorf("have: %v", err)
 	}
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, "rows")
@@ -682,8 +672,7 @@ func testInsertSelect_warnings(t *testing.T) {
 		mustExec(t, db, "SET sql_mode = '"+mode+"'")
 		mustExec(t, db, "DELETE FROM "+table)
 		_, err := db.Exec(verb + " INTO " + table + " (s) SELECT " + expression + " FROM src")
-		var my *mysql.MySQLError
-		if errors.As(err, &my) {
+		if my, ok := errors.AsType[*mysql.MySQLError](err); ok {
 			return fmt.Sprint(my.Number, " ", string(my.SQLState[:]))
 		}
 		return fmt.Sprint(err, column(t, db, "SELECT GROUP_CONCAT(CONCAT(' ', COALESCE(s, 'NULL')) ORDER BY s) FROM "+table))

@@ -161,10 +161,7 @@ func testKeys_integersOfAnyType(t *testing.T) {
 			mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
 			for _, query := range []string{"first", "second"} { // the kind is unknown before the first
 				var keys Keys
-				res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...)
-				if err != nil {
-					t.Fatalf("%T, %s: %v", key, c.query, err)
-				}
+				res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...))(t, key, c.query)
 				have, err := res.LastInsertId()
 				in, want := column(t, plain, "SELECT id FROM ruled"), column(t, ours, "SELECT LAST_INSERT_ID()")
 				if err != nil || in != want || fmt.Sprint(keys.Values()) != "["+in+"]" || fmt.Sprint(uint64(have)) != in {
@@ -326,13 +323,9 @@ func openNext(t *testing.T) *sql.DB {
 	if err == nil {
 		err = RegisterRule(t.Name(), r)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { DeregisterRule(t.Name()) })
-	db := must(sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+t.Name()))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
+	return mustOpen(t, "shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+t.Name())
 }
 
 func TestNextKeys_withoutAServer(t *testing.T) {

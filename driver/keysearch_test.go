@@ -23,19 +23,8 @@ import (
 // shard bits of user_id.
 func drawnRule(t testing.TB, n int, algorithm, generator string) *rule.Rule {
 	t.Helper()
-	return mustParseRule(t, fmt.Sprintf(`
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..%d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: keys}
-  keyGenerators:
-    keys: {type: %s}
-  shardingAlgorithms:
-    a: {%s}
-`, n-1, generator, algorithm))
+	return mustParseRule(t, ruleText(fmt.Sprintf("t_order ds.t_order_${0..%d} - order_id:a order_id:keys", n-1), "",
+		fmt.Sprintf("  keyGenerators: {keys: {type: %s}}\n  shardingAlgorithms: {a: {%s}}\n", generator, algorithm)))
 }
 
 // openDrawn opens a rule with a server that executes everything and records nothing.

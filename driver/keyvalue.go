@@ -27,7 +27,7 @@ func kindOf(key any) (kind keyKind, found string) {
 		}
 		return kindInteger, found
 	case string, []byte:
-		if text, _ := textOf(k); text == "" {
+		if text, _ := sqltoken.TextOf(k); text == "" {
 			found = "an empty one"
 		}
 		return kindText, found
@@ -90,17 +90,6 @@ func (b *boxedKeys) at(keys []int64, i int) any {
 	return b.array.Index(i - b.first).Interface()
 }
 
-// textOf returns a bound string, and reports whether the value is one.
-func textOf(bound any) (text string, ok bool) {
-	switch v := bound.(type) {
-	case string:
-		return v, true
-	case []byte:
-		return string(v), true
-	}
-	return "", false
-}
-
 // boundInteger returns a bound key as an integer column stores it, nil if only the server knows it.
 func boundInteger(bound driver.Value) any {
 	const exact = 1 << 53
@@ -114,7 +103,7 @@ func boundInteger(bound driver.Value) any {
 			return int64(v)
 		}
 	}
-	text, ok := textOf(bound)
+	text, ok := sqltoken.TextOf(bound)
 	if !ok {
 		return boundKey(kindInteger, bound)
 	}
@@ -135,7 +124,7 @@ func boundKey(kind keyKind, bound driver.Value) any {
 			return append([]byte(nil), v...)
 		}
 	}
-	text, ok := textOf(bound)
+	text, ok := sqltoken.TextOf(bound)
 	switch {
 	case !ok:
 		return nil
@@ -143,14 +132,4 @@ func boundKey(kind keyKind, bound driver.Value) any {
 		return sqltoken.ParseInteger(text, 10)
 	}
 	return text
-}
-
-func toInt64(key any) int64 {
-	switch key := key.(type) {
-	case int64:
-		return key
-	case uint64:
-		return int64(key) // as the underlying driver converts the server's ID
-	}
-	return 0
 }

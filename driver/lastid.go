@@ -2,6 +2,8 @@ package driver
 
 import (
 	"context"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
 // In a session, LAST_INSERT_ID() returns the same value as with AUTO_INCREMENT columns. The
@@ -68,7 +70,7 @@ func (k *insertion) idOf(i int) int64 {
 	if k.keys.Ints != nil {
 		return k.keys.Ints[i]
 	}
-	return toInt64(k.keys.Values[i])
+	return session.InsertID(k.keys.Values[i])
 }
 
 // checkLastIDRead refuses several statements in one string if one of them, or a trigger, reads

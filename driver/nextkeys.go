@@ -149,7 +149,7 @@ func (r *ruleVersion) find(name string) (*keyedTable, *actualTable, error) {
 // noKeys returns the error for invalid arguments of NextKeys. err may be nil.
 func noKeys(table, message string, err error) error {
 	if err != nil {
-		message += ": " + plainText(err, "")
+		message += ": " + plainText(err)
 	}
 	return refuse(reasonNoKey, StatementError{Table: table, Message: message, Err: err})
 }

@@ -25,9 +25,7 @@ func TestOpen_withoutServer(t *testing.T) {
 	noError(t, RegisterRule(t.Name(), benchRule(t)))
 	defer DeregisterRule(t.Name())
 	db, c, err := Open("u:secret@tcp(127.0.0.1:1)/app?shardkeyRule=" + t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if err := db.PingContext(t.Context()); err == nil {
 		t.Fatal("have: a server\nwant: none")
 	}
@@ -83,9 +81,7 @@ func TestOptions_order(t *testing.T) {
 	write(t, path, benchRuleYAML)
 	db, c, err := Open("u@tcp(127.0.0.1:1)/app?shardkeyRule="+path+"&shardkeyServer=mysql&shardkeyReload=off",
 		Config{Server: "tidb", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Verify: "off"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer db.Close()
 	if want := (Config{Server: "mysql", Statements: "always", Verify: "off"}); c.config != want {
 		t.Errorf("have: %+v\nwant: %+v", c.config, want)

@@ -79,12 +79,7 @@ func (p *plan) source() *rewrite.Insert {
 func (p *plan) fills() bool { return p != nil && len(p.targets) > 0 }
 
 func (p *plan) anyRefused() bool {
-	for i := range p.Inserts {
-		if p.Inserts[i].Invalid {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Invalid })
 }
 
 // isCurrentWithout reports whether a plan is valid in the session under the current rule, without

@@ -63,23 +63,16 @@ func TestPlan_parsesOnce(t *testing.T) {
 
 func offlineConnector(t *testing.T, base *fakedb.Server, opts ...Option) *Connector {
 	t.Helper()
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..3}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: m4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
-    t_user:
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
-    t_token:
-      keyGenerateStrategy: {column: id, keyGeneratorName: uuid}
+	r := mustParseRule(t, ruleText(`
+		t_order ds.t_order_${0..3} - user_id:m4 order_id:snowflake
+		t_user  -                  - -          id:snowflake
+		t_token -                  - -          id:uuid
+	`, "", `
   shardingAlgorithms: {m4: {type: MOD, props: {sharding-count: 4}}}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 3}}
     uuid: {type: UUID}
-`)
+`))
 	c := must(NewConnector(base, r, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

@@ -15,8 +15,8 @@ import (
 // executed once, so they are cached from the second execution. A planCache is safe for concurrent
 // use.
 type planCache struct {
-	tables sync.Map     // *rule.Table → *table
-	turns  sync.Map     // generator's name → turns
+	tables sync.Map     // *rule.Table → *keyedTable
+	turns  sync.Map     // generator's name → searchLock
 	parses atomic.Int64 // the number of parsed statements
 	counts *counts
 

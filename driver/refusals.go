@@ -12,8 +12,7 @@ import (
 // refused counts and logs a refused statement, and returns its error.
 func (c *Connector) refused(err error) error {
 	err = refusal(err)
-	var e *StatementError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*StatementError](err); ok {
 		c.refusals.add(c.host.Logger, e)
 	}
 	return err
@@ -71,8 +70,7 @@ func (r *refusals) add(logger *slog.Logger, e *StatementError) {
 	if e.Line > 0 {
 		attrs = append(attrs, "line", e.Line, "char", e.Char, "near", e.Near)
 	}
-	var failed *GeneratorError
-	if errors.As(e, &failed) {
+	if failed, ok := errors.AsType[*GeneratorError](e); ok {
 		attrs = append(attrs, "generator", failed.Generator, "error", failed.Err)
 	}
 	if leftOut > 0 {

@@ -140,8 +140,7 @@ func testReports_missingKeyColumn(t *testing.T) {
 	} {
 		_, err := ours.Exec(c.query, c.args...)
 		_, same := err.(*mysql.MySQLError)
-		var my *mysql.MySQLError
-		if !errors.As(err, &my) || my.Number != 1054 || same == c.rules || c.rules != strings.Contains(err.Error(), "column id, which the rule names") {
+		if my, ok := errors.AsType[*mysql.MySQLError](err); !ok || my.Number != 1054 || same == c.rules || c.rules != strings.Contains(err.Error(), "column id, which the rule names") {
 			t.Errorf("%s\nhave: %v", c.query, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -231,7 +232,7 @@ func (t *plannedInsert) storesIntegers() bool {
 
 // boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
 func (t *plannedInsert) boundKey(kind keyKind, bound driver.Value) any {
-	_, isText := textOf(bound)
+	_, isText := sqltoken.TextOf(bound)
 	switch {
 	case kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers:
 		return boundInteger(bound)

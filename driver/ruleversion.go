@@ -15,9 +15,9 @@ import (
 )
 
 // ruleVersion is a rule that a connector uses, with its live generators and its plans. To replace its
-// rule, a connector replaces the ruleSet, so the three always match.
+// rule, a connector replaces the ruleVersion, so the three always match.
 //
-// Reading a ruleSet needs no lock. A caller that generates keys first acquires the generators
+// Reading a ruleVersion needs no lock. A caller that generates keys first acquires the generators
 // ([rule.Live.Acquire]) and releases them afterwards.
 type ruleVersion struct {
 	rule       *rule.Rule
@@ -34,12 +34,12 @@ type ruleVersion struct {
 	since      time.Time
 	// rowsAtOnce is the number of rows of an INSERT for INSERT … SELECT; 0 is the default.
 	rowsAtOnce int
-	// inUse has the tables as executions know them; nil unless this ruleSet only plans.
+	// inUse has the tables as executions know them; nil unless this ruleVersion only plans.
 	inUse *planCache
 }
 
 // install opens the rule's generators and makes the rule the current one. It returns the old
-// ruleSet, for the caller to close.
+// ruleVersion, for the caller to close.
 func (c *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
 	next, err := c.open(r)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Connector) set(next *ruleVersion) {
 	c.rules.Store(next)
 }
 
-// noRules is the ruleSet of a zero Connector.
+// noRules is the ruleVersion of a zero Connector.
 var noRules = &ruleVersion{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
 
 // current returns the current rule.

@@ -102,41 +102,25 @@ var scriptTables = []string{"t.id", "u.id", "kept.id keep", "batch.id consecutiv
 
 // scriptRules are the rules of scripts that need another one.
 var scriptRules = map[string]func(*testing.T) *rule.Rule{
-	"hashes": func(t *testing.T) *rule.Rule { return geneRule(t, "", "hash") },
-	"genes":  func(t *testing.T) *rule.Rule { return geneRule(t, "", "number") },
+	"hashes": func(t *testing.T) *rule.Rule { return geneRule(t, "hash") },
+	"genes":  func(t *testing.T) *rule.Rule { return geneRule(t, "number") },
 	"shards": func(t *testing.T) *rule.Rule { return shardedRule(t, "") },
 	"keys": func(t *testing.T) *rule.Rule {
-		return mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t:
-      actualDataNodes: ds_${0..1}.t_${0..2}
-      databaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
-      tableStrategy: {standard: {shardingColumn: day, shardingAlgorithmName: three}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: genes}
+		return mustParseRule(t, ruleText("t ds_${0..1}.t_${0..2} id:two day:three id:genes", "", `
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 1, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
     two: {type: MOD, props: {sharding-count: 2}}
     three: {type: MOD, props: {sharding-count: 3}}
-`)
+`))
 	},
 	"twice": func(t *testing.T) *rule.Rule {
-		return mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t:
-      actualDataNodes: ds_${0..1}.t_${0..1}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
-      keyGenerateStrategy: {column: key, keyGeneratorName: keys}
+		return mustParseRule(t, ruleText("t ds_${0..1}.t_${0..1} user_id:two id:two key:keys", "", `
   keyGenerators:
     keys: {type: SHARD_COUNTER}
   shardingAlgorithms:
     two: {type: HASH_MOD, props: {sharding-count: 2}}
-`)
+`))
 	},
 	"warn": func(t *testing.T) *rule.Rule { return shardedRule(t, ", shardGuard: warn") },
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
@@ -162,9 +163,7 @@ func testColumns_alteredByOthers(t *testing.T) {
 			mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT FIRST")
 			check := func(res sql.Result, err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				id, err := res.LastInsertId()
 				if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = %d AND a = -5", id)); n != 1 || err != nil {
 					t.Errorf("%d is reported: %v, %s", id, err, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))
@@ -601,9 +600,9 @@ func isDenied(t *testing.T, what string, err error, want bool) {
 	}
 }
 
-// readingCase is a statement that follows others on the same connection. want has columns of the
-// rows in table ruled, with "key" for a generated key. If want is empty, shardkey must refuse the
-// statement and send nothing.
+// readingCase is a case of testdata/reading.txt: a statement that follows others on the same
+// connection. want has columns of the rows in table ruled, with "key" for a generated key. If want
+// is empty, shardkey must refuse the statement and send nothing.
 type readingCase struct {
 	name   string
 	on     testserver.Servers // with the feature
@@ -614,73 +613,21 @@ type readingCase struct {
 	params string
 }
 
-var readingCases = []readingCase{
-	{name: "SET STATEMENT twice", on: testserver.MariaDB, query: "SET STATEMENT max_statement_time = 1 FOR SET STATEMENT lock_wait_timeout = 5 FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
-	{name: "FOR in brackets", on: testserver.MariaDB, query: "SET STATEMENT max_statement_time = (SELECT 1 FOR UPDATE) FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
-	{name: "IGNORE as a value", on: testserver.MariaDB, query: "INSERT INTO ruled (id, a) VALUES (IGNORE, IGNORE), (DEFAULT, 2)", want: []string{"key <nil> <nil>", "key 2 <nil>"}},
-	{name: "RETURNING as an alias", on: testserver.MySQL8, query: "INSERT INTO ruled (a) SELECT returning.a AS returning FROM (SELECT 3 AS a) returning", want: []string{"key 3 <nil>"}},
-	{name: "RETURNING in a value", on: testserver.MySQL8, setup: []string{"ALTER TABLE ruled ADD returning INT DEFAULT 0"}, query: "INSERT INTO ruled SET a = NOT returning, s = 'x'", want: []string{"key 1 x"}},
-	{name: "VALUES ROW with UNION", on: testserver.MySQL8, query: "INSERT INTO ruled (a) VALUES ROW(1) UNION SELECT 2 ORDER BY 1 LIMIT 1", want: []string{"key 1 <nil>"}},
-	{name: "VALUES ROW in brackets", on: testserver.MySQL8, query: "INSERT INTO ruled (a) (VALUES ROW(3), ROW(4))", want: []string{"key 3 <nil>", "key 4 <nil>"}},
-	{name: "a key before a word", query: "INSERT INTO ruled SET a='1'ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID()", want: []string{"key 1 <nil>"}},
-	{name: "an argument before a word", query: "INSERT INTO ruled SET a=?, id=(NULL)ON DUPLICATE KEY UPDATE a=2", args: []any{1}, want: []string{"key 1 <nil>"}},
-	{name: "a decimal that ends in a dot", query: "INSERT INTO ruled (a, id) VALUES (1, 7/1.)", want: []string{"key 1 <nil>"}},
-	{name: "VALUES and UNION", on: testserver.MariaDB, query: "INSERT INTO ruled (a) VALUES (?) UNION SELECT 2", args: []any{1}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
-
-	{name: "gbk", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES ('\xbf\x5c', 1)"},
-	{name: "gbk, ASCII", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES ('x', 1)", want: []string{"key 1 x"}},
-	{name: "gbk, an argument", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES (?, 1)", args: []any{"\xbf\x5c"}, want: []string{"key 1 縗"}},
-	{name: "gbk, a row in a string", params: "charset=gbk", query: "INSERT INTO ruled (id, a, s) VALUES (NULL, 1, '\xbf\x5c, 5), (NULL, 2')"},
-	{name: "gbk by SET NAMES", setup: []string{"SET NAMES gbk"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
-	{name: "gbk by SET CHARACTER SET", setup: []string{"SET CHARACTER SET gbk"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
-	{name: "gbk by SET character_set_client", setup: []string{"INSERT INTO ruled (s) VALUES ('ü')", "DELETE FROM ruled", "SET character_set_client = 'gbk'"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
-	{name: "gbk and back", params: "charset=gbk", setup: []string{"INSERT INTO ruled (s) VALUES ('x')", "DELETE FROM ruled", "SET NAMES utf8mb4"}, query: "INSERT INTO ruled (s) VALUES ('ü\\'')", want: []string{"key <nil> ü'"}},
-	{name: "gbk by EXECUTE", setup: []string{"INSERT INTO ruled (s) VALUES ('ü')", "DELETE FROM ruled", "SET @q = CONCAT('SET NAM', 'ES gbk')", "PREPARE p FROM @q", "DO 1; EXECUTE p"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
-	{name: "big5", params: "charset=big5", query: "INSERT INTO ruled (s) VALUES ('\xa6\xa8\xa5\x5c')"},
-	{name: "sjis, columns", params: "charset=sjis", query: "INSERT INTO ruled (a, \x83\x60, s) VALUES (3, a + 1, 'x')"},
-	{name: "binary", setup: []string{"SET NAMES binary"}, query: "INSERT INTO ruled (s) VALUES ('ü')"},
-
-	{name: "latin1, a blank", params: "charset=latin1", query: "\xa0INSERT\xa0INTO\xa0ruled\xa0(a)\xa0VALUES (1\xa0)"},
-	{name: "latin1, a blank before the dot", params: "charset=latin1", query: "INSERT INTO app\xa0.ruled (a) VALUES (1)"},
-	{name: "latin1, a blank after 0", params: "charset=latin1", query: "INSERT INTO ruled (id, a) VALUES (0\xa0, 1)"},
-	{name: "latin1, a letter", params: "charset=latin1", query: "INSERT INTO ruled (s) VALUES ('\xe9')", want: []string{"key <nil> é"}},
-	{name: "no UTF-8 after the name", query: "INSERT INTO ruled\xc2(a) VALUES (1)"},
-	{name: "no UTF-8 in the name", query: "INSERT INTO `ruled\xc2` (a) VALUES (1)"},
-	{name: "a NUL at the end", query: "INSERT INTO ruled (a) VALUES (1)\x00", want: []string{"key 1 <nil>"}},
-
-	{name: "MSSQL", on: testserver.MariaDB, setup: []string{"SET sql_mode = 'MSSQL'"}, query: "INSERT INTO [ruled] ([a]) VALUES (1)", want: []string{"key 1 <nil>"}},
-	{name: "EMPTY_STRING_IS_NULL", on: testserver.MariaDB, setup: []string{"SET sql_mode = 'EMPTY_STRING_IS_NULL'"}, query: "INSERT INTO ruled (id, a) VALUES ('', 1), (?, 2)", args: []any{""}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
-	{name: "comments of versions, the table", query: "INSERT INTO /*!50000 ruled */ /*!99999 .x */ (a) VALUES (1)"},
-	{name: "a comment of a version to come", query: "/*!99999 INSERT INTO ruled (a) VALUES (1) */"},
-	{name: "a comment that hides the table", query: "INSERT INTO /*!99999 other */ /*!50000 ruled */ (a) VALUES (1)"},
-	{name: "comments of versions, the rows", query: "/*!50000 INSERT INTO ruled (a) VALUES (1) */ /*!99999 , (2) */"},
-	{name: "comments of versions, the values", query: "INSERT INTO ruled (a, s) VALUES (1 /*!99999 , 7, 8 */ /*!50000 , 2 */)"},
-	{name: "sql_mode in a hint", on: testserver.MySQL8, query: "INSERT /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO') */ INTO ruled (id, a) VALUES (0, 1)"},
-	{name: "sql_mode in SET STATEMENT", on: testserver.MariaDB, query: "SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO' FOR INSERT INTO ruled (id, a) VALUES (0, 1)"},
-	{name: "ANSI_QUOTES in the string", query: `SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES'); INSERT INTO "ruled" (a) VALUES (1)`},
-	{name: "ANSI_QUOTES in the string, a lax mode", query: `SELECT 1; SET sql_mode = 'ANSI_QUOTES'; REPLACE "ruled" (a) VALUES (1); SELECT 1`},
-	{name: "NO_BACKSLASH_ESCAPES in the string", query: `SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT '\'; INSERT INTO ruled (a) VALUES (1); -- '`},
-	{name: "gbk in the string", query: "SET NAMES gbk; SELECT '\xbf\x5c'; INSERT INTO ruled (a) VALUES (1); -- '"},
-	{name: "sql_mode with an accent", on: testserver.MySQL8, setup: []string{"INSERT INTO ruled (a) VALUES (1)", "DELETE FROM ruled", "SET SESSION sql_modé = 'NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES'"}, query: `INSERT INTO ruled (id, s) VALUES (0, 'a\'), (0, 'b') -- ')`, want: []string{`key <nil> a\`, "key <nil> b"}},
-	{name: "an exponent without digits", query: "INSERT INTO ruled (id, a) VALUES (0, 4.5e-- 1), (0, 3\n), (0, 5)"},
-	{name: "an exponent without digits before the INSERT", query: "SELECT 4.5e-- 1; INSERT INTO ruled (id, a) VALUES (0, 7)\n"},
-	{name: "a key with a dotted capital I", query: "INSERT INTO ruled (`İd`, a) VALUES (7, 1)"},
-	{name: "a key with a Kelvin sign", setup: []string{"ALTER TABLE ruled ADD \u212a INT"}, query: "INSERT INTO ruled (a, \u212a) VALUES (1, 2)", want: []string{"key 1 <nil>"}},
-	{name: "NULL as a backslash", on: testserver.MariaDB, query: `INSERT INTO ruled (id, a) VALUES (\N, 1)`, want: []string{"key 1 <nil>"}},
-	{name: "NULL as a backslash on MySQL", on: testserver.MySQL8, query: `INSERT INTO ruled (id, a) VALUES (\N, 1)`},
-	{name: "a comment mark in a key", setup: []string{"SET sql_mode = ''"}, query: "INSERT INTO ruled (id, a) VALUES ('-- 0', 1), ('a# ', 2)", want: []string{"key 1 <nil>", "key 2 <nil>"}},
-	{name: "a function with two INSERTs", setup: []string{"CREATE FUNCTION two() RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO ruled (id, a) VALUES (5, 5); INSERT INTO ruled (id, a) VALUES (6, 6); RETURN 1; END"}, query: "DO two()", want: []string{"key 5 <nil>", "key 6 <nil>"}},
-	{name: "dollar signs", query: "SELECT $x$ ' $x$; INSERT INTO ruled (a) VALUES (1) -- '"},
-	{name: "no key in the file", query: "LOAD DATA LOCAL INFILE 'x' INTO TABLE ruled (a)"},
-	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
-}
-
 // TestReading_asTheServer checks that shardkey parses statements as the server does, or refuses
 // them.
 func TestReading_asTheServer(t *testing.T) { onEachAndOldest(t, testReading_asTheServer) }
 
 func testReading_asTheServer(t *testing.T) {
-	for _, c := range readingCases {
+	for _, cells := range testcases.Read(t, "testdata/reading.txt", 7) {
+		c := readingCase{
+			name: cells[0], on: testserver.Servers(cells[1]), params: cells[2], query: cells[5], args: argsOf(cells[6]),
+		}
+		if cells[3] != "" {
+			c.setup = strings.Split(cells[3], " / ")
+		}
+		if cells[4] != "refused" {
+			c.want = strings.Split(cells[4], ", ")
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if c.on != "" {
 				testserver.Needs(t, c.on, c.name)
@@ -743,9 +690,7 @@ func testCreate_withoutMultiStatements(t *testing.T) {
 		mustExec(t, conn, "CREATE PROCEDURE p AS x INT; BEGIN x := 1; INSERT INTO ruled (id, a) VALUES (7, x); END")
 		mustExec(t, conn, "CALL p()")
 	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id <> 7"); have != 0 {
-		t.Errorf("have: %d rows\nwant: none", have)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id <> 7"), 0, "rows")
 }
 
 // matches compares rows. A star stands for any value.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -121,7 +122,7 @@ func (e *execution) judge(ctx context.Context, k *insertion, report *insertRepor
 		}
 	}
 	v := judge(facts, *report)
-	if (v == allInserted || v == laterReplaced) && (!k.in.AllGenerated && k.hasExpressions() || !k.plain && k.column.Facts().Triggered) {
+	if (v == allInserted || v == laterReplaced) && (k.hasExpressions() || !k.plain && k.column.Facts().Triggered) {
 		return unclear // only the table shows which key a row has
 	}
 	return v
@@ -165,7 +166,7 @@ func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	case f.guarded && k.isGenerated(len(k.in.Rows)-1):
 		f.key = k.idOf(k.keys.Len() - 1)
 	case f.guarded && f.rows == 1:
-		f.key = toInt64(e.storedKey(k, 0))
+		f.key = session.InsertID(e.storedKey(k, 0))
 	}
 }
 
@@ -327,7 +328,7 @@ func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
 	if k.isGenerated(last) {
 		return 0 // the first generated key was reported
 	}
-	return toInt64(e.storedKey(k, last))
+	return session.InsertID(e.storedKey(k, last))
 }
 
 // settleReplaced handles rows that a later row of the same REPLACE may have replaced. It queries
@@ -443,13 +444,13 @@ func (k *insertion) findExisting(report *insertReport, others map[string]bool) {
 	missing := k.count(rowNotInserted)
 	for text := range others {
 		key := sqltoken.ParseInteger(text, 10)
-		if id := toInt64(key); !k.matched(report) && !(k.carries && missing > 0) && id != report.id {
+		if id := session.InsertID(key); !k.matched(report) && !(k.carries && missing > 0) && id != report.id {
 			continue
 		}
 		if missing == 1 && k.count(rowUncertain) == 0 {
 			k.rows.existing = key
 		}
-		report.id = toInt64(key)
+		report.id = session.InsertID(key)
 	}
 }
 
@@ -487,15 +488,8 @@ func (k *insertion) isExpression(i int) bool {
 }
 
 func (k *insertion) hasExpressions() bool {
-	if k.in.AllGenerated {
-		return false
-	}
-	for i := range k.in.Rows {
-		if k.isExpression(i) {
-			return true
-		}
-	}
-	return false
+	isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
+	return !k.in.AllGenerated && slices.ContainsFunc(k.in.Rows, isExpression)
 }
 
 // settleGiven sets the state of the rows with explicit keys of an IGNORE, given how many rows without

@@ -23,49 +23,20 @@ import (
 // settings are settings of t_order's key column.
 func shardedRule(t testing.TB, settings string) *rule.Rule {
 	t.Helper()
-	r := mustParseRule(t, `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds_${0..1}.t_order_${0..3}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d2}}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: keys`+settings+`}
-    t_user:
-      actualDataNodes: ds.t_user_${0..3}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h4}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+	return mustParseRule(t, ruleText(`
+		t_order ds_${0..1}.t_order_${0..3}                  user_id:d2  order_id:o4 order_id:keys
+		t_user  ds.t_user_${0..3}                           -           user_id:h4  id:keys
+		t_log   ds.t_log_2026${['01','02','03']}            -           made:month  id:keys
+		t_both  ds_${0..1}.t_both_${0..1}                   user_id:two id:two      id:keys
+		t_item  ds_0.t_item_${0..1},ds_1.t_item_${2..3}     user_id:d2  user_id:i4  id:keys
+		t_one   ds_${0..1}.t_one                            user_id:d2  -           id:keys
+		t_class ds.t_class_${0..1}                          -           user_id:c   id:keys
+		t_text  ds.t_text_${0..3}                           -           id:x4       id:texts
+	`, settings, `
     t_typed:
       actualDataNodes: ds.t_typed_${0..3}
       tableStrategy: {standard: {shardingColumn: user_id, javaType: Integer, shardingAlgorithmName: h4}}
       keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
-    t_log:
-      actualDataNodes: ds.t_log_2026${['01', '02', '03']}
-      tableStrategy: {standard: {shardingColumn: made, shardingAlgorithmName: month}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
-    t_both:
-      actualDataNodes: ds_${0..1}.t_both_${0..1}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
-    t_item:
-      actualDataNodes: ds_0.t_item_${0..1},ds_1.t_item_${2..3}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d2}}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: i4}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
-    t_one:
-      actualDataNodes: ds_${0..1}.t_one
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d2}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
-    t_class:
-      actualDataNodes: ds.t_class_${0..1}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: c}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
-    t_text:
-      actualDataNodes: ds.t_text_${0..3}
-      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: x4}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: texts`+settings+`}
   keyGenerators:
     keys: {type: SHARD_COUNTER}
     texts: {type: SHARD_TEXTS}
@@ -78,8 +49,7 @@ rules:
     two: {type: MOD, props: {sharding-count: 2}}
     month: {type: INTERVAL, props: {datetime-pattern: "yyyy-MM-dd HH:mm:ss", datetime-lower: "2026-01-01 00:00:00", datetime-upper: "2026-03-31 00:00:00", sharding-suffix-pattern: yyyyMM, datetime-interval-amount: 1, datetime-interval-unit: MONTHS}}
     c: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}
-`)
-	return r
+`))
 }
 
 // shardCounter generates the keys 1, 2, …, and counts its calls.
@@ -183,8 +153,7 @@ func TestShardGuard_error(t *testing.T) {
 	base.Columns = [][2]string{{"user_id", "varchar(200)"}}
 	_, err := db.Exec("INSERT INTO app.t_user_3 (user_id) VALUES (?), (?)", 7, "a"+strings.Repeat("b", 100))
 	var at *StatementError
-	var wrong *WrongShardError
-	if !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || at.Table != "app.t_user_3" || wrong.Columns[0] != "user_id" || len(wrong.Values) != 1 || wrong.Meant.Table == "" {
+	if wrong, ok := errors.AsType[*WrongShardError](err); !errors.As(err, &at) || !ok || at.Row != 2 || at.Table != "app.t_user_3" || wrong.Columns[0] != "user_id" || len(wrong.Values) != 1 || wrong.Meant.Table == "" {
 		t.Fatalf("have: %#v", err)
 	}
 	for _, want := range []string{"table app.t_user_3: row 2: column user_id places the row in ds.t_user_", "; insert it there"} {
@@ -254,8 +223,7 @@ func TestDrawnKeys_nextKeys(t *testing.T) {
 func TestDrawnKeys_none(t *testing.T) {
 	db, base := openShards(t, shardedRule(t, ""))
 	_, err := db.Exec("INSERT INTO ds_0.t_both_1 (user_id) VALUES (?)", 5) // every row of user 5 is in ds_1
-	var generator *GeneratorError
-	if !errors.Is(err, spi.ErrNoFittingKey) || !errors.As(err, &generator) || len(base.Queries("INTO ")) != 0 {
+	if !errors.Is(err, spi.ErrNoFittingKey) || !errors.As(err, new(*GeneratorError)) || len(base.Queries("INTO ")) != 0 {
 		t.Errorf("have: %v, %q\nwant: ErrNoFittingKey, nothing sent", err, base.Queries("INTO "))
 	}
 }

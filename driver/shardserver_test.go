@@ -147,9 +147,7 @@ func testShardGuard_asStored(t *testing.T) {
 					right++
 				}
 				if c.understood && c.isPlain(args) {
-					if err := insert(names[(at+1)%4]); !errors.Is(err, ErrWrongShard) {
-						t.Errorf("%s %#v in %s, stored as %q\nhave: %v\nwant: refused in %s", value, args, c.typ, stored.String, err, names[(at+1)%4])
-					}
+					isError(t, insert(names[(at+1)%4]), ErrWrongShard, value, args, "in", c.typ, "stored as", stored.String)
 					refused++
 				}
 			}

@@ -439,9 +439,7 @@ func keptRule(t *testing.T) string {
 	if err == nil {
 		err = RegisterRule("kept", r)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return "kept"
 }
 

@@ -133,17 +133,12 @@ type Histogram struct {
 	Sum    time.Duration // the sum of all durations
 }
 
-// Count returns the number of durations.
-func (h Histogram) Count() (n int64) {
-	for _, c := range h.Counts {
-		n += c
-	}
-	return n
-}
-
 // MarshalJSON marshals h, with durations in seconds.
 func (h Histogram) MarshalJSON() ([]byte, error) {
-	bounds := make([]float64, len(h.Bounds))
+	count, bounds := int64(0), make([]float64, len(h.Bounds))
+	for _, n := range h.Counts {
+		count += n
+	}
 	for i, b := range h.Bounds {
 		bounds[i] = b.Seconds()
 	}
@@ -152,7 +147,7 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 		Sum    float64   `json:"sumSeconds"`
 		Bounds []float64 `json:"boundsSeconds"`
 		Counts []int64   `json:"counts"`
-	}{h.Count(), h.Sum.Seconds(), bounds, h.Counts})
+	}{count, h.Sum.Seconds(), bounds, h.Counts})
 }
 
 // Stats returns the connector's statistics. It doesn't contact a server, and also works while the

@@ -40,7 +40,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 	}
 	have := s.Tables[0]
 	measured := have.Generate.Sum > 0 || runtime.GOOS == "windows" // its clock may not move during a call
-	if have.Generate.Count() == 0 || !measured || len(have.Generate.Counts) != len(have.Generate.Bounds)+1 {
+	if slices.Max(have.Generate.Counts) == 0 || !measured || len(have.Generate.Counts) != len(have.Generate.Bounds)+1 {
 		t.Errorf("have: %+v\nwant: the first call's time", have.Generate)
 	}
 	have.Generate = Histogram{}
@@ -78,9 +78,8 @@ func TestStats_errorsAndTimes(t *testing.T) {
 		mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1)
 	}
 	failing = true
-	var failed *GeneratorError
 	for range 5 {
-		if _, err := db.Exec("INSERT INTO t (a) VALUES (?)", 1); !errors.As(err, &failed) || !errors.Is(err, fails) {
+		if _, err := db.Exec("INSERT INTO t (a) VALUES (?)", 1); !errors.As(err, new(*GeneratorError)) || !errors.Is(err, fails) {
 			t.Fatalf("have: %v\nwant: a *GeneratorError for %v", err, fails)
 		}
 	}
@@ -88,7 +87,11 @@ func TestStats_errorsAndTimes(t *testing.T) {
 	if have.Keys != 100 || have.Statements != 100 || have.Rows != 100 || have.Errors != 5 || have.Type != "" {
 		t.Errorf("have: %+v\nwant: 100 keys, and 5 errors", have)
 	}
-	equal(t, have.Generate.Count(), 2, "calls timed of 100")
+	timed := int64(0)
+	for _, n := range have.Generate.Counts {
+		timed += n
+	}
+	equal(t, timed, 2, "calls timed of 100")
 }
 
 // The counters of a rule continue after another rule replaces it.
@@ -112,9 +115,7 @@ func TestStats_reloads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, watched("ds.t_order", 7))
 	db, c, err := Open("u:secret@tcp(127.0.0.1:1)/app?shardkeyReload=24h&shardkeyRule=" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer db.Close()
 	if s := c.Stats(); !s.Rule.Watched || s.Rule.File != path || s.Database != "tcp(127.0.0.1:1)/app" {
 		t.Errorf("have: %+v\nwant: a file that is watched", s)
@@ -187,7 +188,7 @@ func TestHistogram_buckets(t *testing.T) {
 	have := h.stats()
 	want := make([]int64, len(bounds)+1)
 	want[0], want[1], want[10], want[11], want[12] = 2, 1, 1, 1, 2
-	if !slices.Equal(have.Counts, want) || have.Count() != 7 || have.Sum != 502+11*time.Second+time.Hour {
+	if !slices.Equal(have.Counts, want) || have.Sum != 502+11*time.Second+time.Hour {
 		t.Errorf("have: %+v\nwant: %v", have, want)
 	}
 }
@@ -385,8 +386,7 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 		base := &fakedb.Server{}
 		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithKeyHook(func(context.Context, GeneratedKeys) { panic("boom") })))
 		for range 2 {
-			var panicked *guard.PanicError
-			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, &panicked) {
+			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, new(*guard.PanicError)) {
 				t.Errorf("%s\nhave: %v\nwant: a PanicError", text, err)
 			}
 		}

@@ -44,9 +44,7 @@ func testStrings_sameAsPlain(t *testing.T) {
 		return db
 	})
 	plain := newStringsSide(t, " AUTO_INCREMENT", func(dsn string) *sql.DB {
-		db := must(sql.Open("mysql", dsn))(t)
-		t.Cleanup(func() { _ = db.Close() })
-		return db
+		return mustOpen(t, "mysql", dsn)
 	})
 	r := rand.New(rand.NewPCG(17, 4))
 	g := &stringsGenerator{differential.Inserts{Rand: r}}
@@ -110,9 +108,7 @@ func newStringsSide(t *testing.T, auto string, open func(dsn string) *sql.DB) *s
 	t.Helper()
 	dsn := testserver.Database(t) + "?multiStatements=true&interpolateParams=true"
 	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	s := &stringsSide{name: cfg.DBName}
 	if s.other, err = sql.Open("mysql", dsn); err != nil {
 		t.Fatal(err)

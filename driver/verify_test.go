@@ -70,8 +70,7 @@ func TestVerify_refusesFaults(t *testing.T) {
 				_, stmtErr = st.Exec(1, 2, 3)
 			}
 			for way, err := range map[string]error{"Exec": execErr, "Query": queryErr, "Prepare": stmtErr} {
-				var e *StatementError
-				if !errors.As(err, &e) || e.Reason != reasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
+				if e, ok := errors.AsType[*StatementError](err); !ok || e.Reason != reasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
 					t.Errorf("%s\nhave: %#v\nwant: reason %s", way, err, reasonUnverified)
 				}
 			}
@@ -125,9 +124,7 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	saved := secondParser
 	defer func() { secondParser = saved }()
 	secondParser = nil
-	if _, err := NewConnector(&fakedb.Server{}, testRule(t), Config{Verify: "on"}); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
-		t.Errorf("have: %v\nwant: an error that names the tag", err)
-	}
+	failsWith(t, errOf(NewConnector(&fakedb.Server{}, testRule(t), Config{Verify: "on"})), "shardkey_noparser")
 	c := must(NewConnector(&fakedb.Server{}, testRule(t)))(t)
 	check(t, c.verifier.verify("x", rewrite.Options{}, nil))
 }

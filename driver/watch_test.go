@@ -77,9 +77,7 @@ func (l *logLines) count(text string) (n int) {
 
 func (l *logLines) want(t *testing.T, when, text string, n int) {
 	t.Helper()
-	if have := l.count(text); have != n {
-		t.Errorf("%s: lines with %q\nhave: %d\nwant: %d\n%s", when, text, have, n, l.buf.String())
-	}
+	equal(t, l.count(text), n, when, "lines with", text, l.buf.String())
 }
 
 func openWatched(t *testing.T, path, params string) *sql.DB {
@@ -208,9 +206,7 @@ func TestWatch_configMap(t *testing.T) {
 		put := func(version, text string) {
 			must := func(err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 			}
 			must(os.Mkdir(filepath.Join(dir, version), 0o755))
 			write(t, filepath.Join(dir, version, "rule.yaml"), text)

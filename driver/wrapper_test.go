@@ -177,12 +177,8 @@ func TestPassThrough_callsOfBase(t *testing.T) {
 				want := runUse(sql.OpenDB(plain), use.run)
 				connector := must(NewConnector(ours, testRule(t)))(t)
 				have := runUse(sql.OpenDB(connector), use.run)
-				if !slices.Equal(have, want) {
-					t.Errorf("the program saw\nhave: %s\nwant: %s", lines(have), lines(want))
-				}
-				if !slices.Equal(ours.Calls, plain.Calls) {
-					t.Errorf("the base saw\nhave: %s\nwant: %s", lines(ours.Calls), lines(plain.Calls))
-				}
+				equalSlices(t, have, want, "the program saw")
+				equalSlices(t, ours.Calls, plain.Calls, "the base saw")
 				if ours.Conns != 0 || ours.Stmts != 0 || ours.Closed != 1 {
 					t.Errorf("left: %d connections, %d statements, %d Close", ours.Conns, ours.Stmts, ours.Closed)
 				}
@@ -207,9 +203,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		entryPoints := func(base driver.Connector) (seen []string) {
 			c, err := base.Connect(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer c.Close()
 			if p, ok := c.(driver.ConnPrepareContext); ok {
 				_, err = p.PrepareContext(ctx, "SELECT 1")

@@ -34,7 +34,7 @@ func (e *WrongShardError) Error() string {
 	case ok:
 		return fmt.Sprintf("shardkey: %s %s the row in no table: %s", columns, place, nowhere.Reason)
 	}
-	return fmt.Sprintf("shardkey: %s: %s", columns, plainText(e.Err, ""))
+	return fmt.Sprintf("shardkey: %s: %s", columns, plainText(e.Err))
 }
 
 func (e *WrongShardError) Unwrap() error { return e.Err }
@@ -50,7 +50,7 @@ func wrongShard(table string, e *WrongShardError) *StatementError {
 	}
 	return refuse(reasonWrongShard, StatementError{
 		Table: table, Err: e,
-		Message: plainText(e, "") + "; " + remedy,
+		Message: plainText(e) + "; " + remedy,
 	})
 }
 

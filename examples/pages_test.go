@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -70,10 +71,7 @@ var (
 func TestPages_goCompiles(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"../*.md", "../docs/*/*.md", "*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(pattern))(t)
 		pages = append(pages, found...)
 	}
 	type block struct {
@@ -84,9 +82,7 @@ func TestPages_goCompiles(t *testing.T) {
 	set, paths := token.NewFileSet(), []string{"context", "database/sql", "log/slog"}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i, m := range regexp.MustCompile("(?ms)^[ ]*```go\n(.*?)^[ ]*```").FindAllStringSubmatch(string(text), -1) {
 			b := block{where: fmt.Sprintf("%s, block %d", page, i+1), text: whole(m[1])}
 			if b.file, err = parser.ParseFile(set, b.where, b.text, 0); err != nil {
@@ -117,9 +113,7 @@ func TestPages_goCompiles(t *testing.T) {
 // TestPages_kubernetes decodes the manifest of docs/guides/kubernetes.md and loads its rule.
 func TestPages_kubernetes(t *testing.T) {
 	page, err := os.ReadFile("../docs/guides/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, after, _ := strings.Cut(string(page), "```yaml\n")
 	manifest, _, _ := strings.Cut(after, "```")
 	var objects [3]struct {
@@ -138,13 +132,9 @@ func TestPages_kubernetes(t *testing.T) {
 	if err != nil || len(r.Warnings()) > 0 {
 		t.Fatalf("have: %v, %v\nwant: a rule without warnings", r, err)
 	}
-	if err := driver.RegisterRule(t.Name(), r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, driver.RegisterRule(t.Name(), r))
 	db, _, err := driver.Open(objects[1].StringData["database"] + "&shardkeyRule=" + t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = db.Close()
 }
 
@@ -185,16 +175,11 @@ func compiled(t *testing.T, set *token.FileSet, paths []string) types.Importer {
 	t.Helper()
 	slices.Sort(paths)
 	work, err := filepath.Abs("../go.work") // the pages use packages of all modules
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var stderr bytes.Buffer
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, slices.Compact(paths)...)...)
 	list.Stderr, list.Env = &stderr, append(os.Environ(), "GOWORK="+work)
-	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
-	}
+	out := must.Get(list.Output())(t, stderr.String())
 	files := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")

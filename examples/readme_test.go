@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/internal/test/readme"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
@@ -23,8 +24,6 @@ func TestReadme_useIt(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Dir = p.Dir
 	out, err := cmd.Output() // the log is on standard error
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p.Check(t, out)
 }

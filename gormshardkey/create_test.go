@@ -140,12 +140,8 @@ func TestCreate_withoutRow(t *testing.T) {
 		if err := w.Create(&conflict).Error; err == nil || conflict[0].ID != 0 || conflict[1].ID != 0 {
 			t.Errorf("a conflict: %v, keys %d %d", err, conflict[0].ID, conflict[1].ID)
 		}
-		if err := w.Create(&[]Order{}).Error; !errors.Is(err, gorm.ErrEmptySlice) {
-			t.Errorf("no element\nhave: %v\nwant: %v", err, gorm.ErrEmptySlice)
-		}
-		if err := w.Create([]*Order{nil}).Error; err == nil {
-			t.Error("a nil element is created")
-		}
+		must.Is(t, w.Create(&[]Order{}).Error, gorm.ErrEmptySlice, "no element")
+		must.Fail(t, w.Create([]*Order{nil}).Error, "a nil element is created")
 		if err := w.Create(Order{Name: "by value"}).Error; !errors.Is(err, gorm.ErrInvalidValue) && err != nil {
 			t.Errorf("a struct by value: %v", err)
 		}

@@ -143,7 +143,7 @@ func each(t *testing.T, self func(*testing.T), tables string, test func(t *testi
 func newWorld(t *testing.T, m mode, names []string) *world {
 	t.Helper()
 	base := testserver.Database(t)
-	w := &world{mode: m, plain: openPlain(t, base)}
+	w := &world{mode: m, plain: must.Open(t, "mysql", base)}
 	auto := ""
 	if m.auto {
 		auto = "AUTO_INCREMENT"
@@ -153,9 +153,7 @@ func newWorld(t *testing.T, m mode, names []string) *world {
 			continue
 		}
 		text := "CREATE TABLE " + strings.Replace(table, "AUTO PRIMARY", auto+" PRIMARY", 1)
-		if _, err := w.plain.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		must.Get(w.plain.Exec(text))(t, text)
 	}
 	w.dsn = base + "?parseTime=true&shardkeyRule=" + registerRule(t)
 	w.DB = w.open(t, &gorm.Config{PrepareStmt: m.prepare, Logger: logger.Discard})
@@ -188,9 +186,7 @@ func (w *world) open(t *testing.T, config *gorm.Config) *gorm.DB {
 		cfg.DriverName = ""
 		db, err = gorm.Open(gormshardkey.New(cfg), config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	closeAtEnd(t, db)
 	return db.WithContext(t.Context())
 }
@@ -201,13 +197,6 @@ func closeAtEnd(t *testing.T, db *gorm.DB) {
 	t.Cleanup(func() { pool.Close() })
 }
 
-func openPlain(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	db := must.Get(sql.Open("mysql", dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 // key returns the value of a row's column as a string, "no row" without a row.
 func (w *world) key(t *testing.T, table, column, name string) string {
 	t.Helper()
@@ -216,9 +205,7 @@ func (w *world) key(t *testing.T, table, column, name string) string {
 	if err == sql.ErrNoRows {
 		return "no row"
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return key
 }
 

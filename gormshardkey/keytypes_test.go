@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
+
 	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/gormshardkey"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -203,15 +205,12 @@ func TestKeyTypes_pointersToZero(t *testing.T) {
 func (w *world) refused(t *testing.T, table string, rows any, clauses ...clause.Expression) {
 	t.Helper()
 	err := w.Table(table).Clauses(clauses...).Create(rows).Error
-	var e *gormshardkey.FieldError
-	if !errors.As(err, &e) || e.Field != "ID" || e.Column != "id" {
+	if e, ok := errors.AsType[*gormshardkey.FieldError](err); !ok || e.Field != "ID" || e.Column != "id" {
 		t.Errorf("%s %T: have %v, want a FieldError", table, rows, err)
 	} else if have := err.Error(); have != e.Error() || strings.Contains(have, fmt.Sprint(e.Key)) {
 		t.Errorf("%s %T: have %s, want one error without the key", table, rows, have)
 	}
-	if have := w.key(t, table, "COUNT(*)", "small"); have != "0" {
-		t.Errorf("%s %T: %s rows are left", table, rows, have)
-	}
+	must.Equal(t, w.key(t, table, "COUNT(*)", "small"), "0", table, rows, "rows are left")
 }
 
 // testSmall creates rows whose key field can't store the key. With a default, GORM reads the key by
@@ -225,9 +224,7 @@ func testSmall[K comparable](t *testing.T, w *world, table string) {
 	w.refused(t, table, &many)
 	var zero K
 	for _, have := range []K{sent[0].ID, sent[1].ID, one.ID, many[0].ID, many[2].ID} {
-		if have != zero {
-			t.Errorf("%s %T: have %v, want zero", table, zero, have)
-		}
+		must.Equal(t, have, zero, table)
 	}
 }
 
@@ -270,8 +267,7 @@ func TestKeyTypes_anotherUnreadableColumn(t *testing.T) {
 		}
 		orders := []order{{Name: "a"}, {Name: "b"}}
 		err := w.Table("orders_37").Create(&orders).Error
-		var e *gormshardkey.FieldError
-		if err == nil || errors.As(err, &e) || orders[0].ID != 0 || orders[1].ID != 0 {
+		if err == nil || errors.As(err, new(*gormshardkey.FieldError)) || orders[0].ID != 0 || orders[1].ID != 0 {
 			t.Errorf("have %v and keys %v, want another error than FieldError and no keys", err, orders)
 		}
 	})

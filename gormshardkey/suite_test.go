@@ -144,7 +144,7 @@ type suite struct {
 
 func (s *suite) exec(t *testing.T, texts ...string) {
 	t.Helper()
-	db := openPlain(t, s.server.DSN())
+	db := must.Open(t, "mysql", s.server.DSN())
 	for _, text := range texts {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -156,7 +156,7 @@ func (s *suite) exec(t *testing.T, texts ...string) {
 // AUTO_INCREMENT.
 func (s *suite) writeRule(t *testing.T) {
 	t.Helper()
-	rows, err := openPlain(t, s.server.DSN()).Query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE TABLE%AUTO_INCREMENT%'")
+	rows, err := must.Open(t, "mysql", s.server.DSN()).Query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE TABLE%AUTO_INCREMENT%'")
 	must.Do(t, err)
 	defer rows.Close()
 	columns := map[string]string{}

@@ -112,9 +112,7 @@ func collect(t testing.TB, reader *sdk.ManualReader) (map[string][]value, map[st
 	must.Do(t, reader.Collect(t.Context(), &data))
 	points, metrics := map[string][]value{}, map[string]metricdata.Metrics{}
 	for _, scope := range data.ScopeMetrics {
-		if scope.Scope.Version != driver.Version() {
-			t.Errorf("scope %s: have: version %q\nwant: %q", scope.Scope.Name, scope.Scope.Version, driver.Version())
-		}
+		must.Equal(t, scope.Scope.Version, driver.Version(), "scope", scope.Scope.Name, "version")
 		for _, m := range scope.Metrics {
 			if _, ok := metrics[m.Name]; ok {
 				t.Errorf("%s is there twice", m.Name)

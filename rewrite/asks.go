@@ -59,7 +59,7 @@ func PlainKey(key any) any {
 func (in *Insert) asksForKey(
 	value any, row int, mode func() (sqltoken.Mode, error), column func() (strings, unsigned bool, err error),
 ) (asks bool, reason string, err error) {
-	text, isText := textOf(value)
+	text, isText := sqltoken.TextOf(value)
 	isEmpty := isText && text == ""
 	signed := storing(value, false, true)
 	switch {
@@ -130,7 +130,7 @@ func storing(value any, unsigned, strict bool) storage {
 	case literal:
 		return v.storing(unsigned, strict)
 	}
-	if text, ok := textOf(value); ok {
+	if text, ok := sqltoken.TextOf(value); ok {
 		return storingText(text, unsigned, strict)
 	}
 	return storesOther
@@ -207,17 +207,6 @@ func storingText(s string, unsigned, strict bool) storage {
 		return refuses
 	}
 	return uncertain
-}
-
-// textOf returns a bound string, and reports whether the value is one.
-func textOf(bound any) (text string, ok bool) {
-	switch v := bound.(type) {
-	case string:
-		return v, true
-	case []byte:
-		return string(v), true
-	}
-	return "", false
 }
 
 // number is the number at the beginning of a string, as the server converts it to an integer.

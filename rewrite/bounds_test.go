@@ -27,7 +27,7 @@ func TestPlan_consultedCharset(t *testing.T) {
 		"/* é */ INSERT INTO free (s) VALUES ('é')":      true,
 		"INSERT INTO t (a) VALUES (1234567, 'abcdefg')é": true,
 	} {
-		p, err := Parse(text, goldenOptions(0))
+		p, err := Parse(text, goldenOptions())
 		if err == nil && p.anyText != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, p.anyText, want)
 		}
@@ -81,9 +81,7 @@ func TestPlan_reportUpserts(t *testing.T) {
 func TestPlan_beyondItsRows(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Table: shardedByA})
 	in := &p.Inserts[0]
-	if have := in.Rows[1]; have != (Row{Argument, 1}) {
-		t.Errorf("have: %v\nwant: the second argument", have)
-	}
+	must.Equal(t, in.Rows[1], (Row{Argument, 1}), "the second argument")
 	for _, at := range [][2]int{{0, 2}, {1, 0}} {
 		if have := p.Value(in, at[0], at[1]); have.From != Unknown {
 			t.Errorf("column %d of row %d\nhave: %v\nwant: unknown", at[0], at[1], have)
@@ -295,10 +293,7 @@ func TestAsksForKey_otherKinds(t *testing.T) {
 		{untyped, nil, true}, {untyped, "", true}, {untyped, "0", true}, {untyped, int64(0), true}, {untyped, "x", false}, {untyped, int64(-1), false},
 	} {
 		in := Insert{Table: tt.table}
-		have, err := in.AsksForKey(tt.value, 0, func() (string, error) { return "", nil }, none)
-		if have != tt.want || err != nil {
-			t.Errorf("%+v, %#v\nhave: %v, %v\nwant: %v", *tt.table, tt.value, have, err, tt.want)
-		}
+		must.Equal(t, must.Get(in.AsksForKey(tt.value, 0, func() (string, error) { return "", nil }, none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)
 	}
 }
 
@@ -311,9 +306,7 @@ func TestKept_numbers(t *testing.T) {
 		"18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES ("+text+", 1)", Options{})
-		if have := p.LiteralKey(&p.Inserts[0], 0); have != want {
-			t.Errorf("%s\nhave: %#v\nwant: %#v", text, have, want)
-		}
+		must.Equal(t, p.LiteralKey(&p.Inserts[0], 0), want, text)
 	}
 }
 
@@ -375,7 +368,7 @@ func TestCharset_neverUnfilled(t *testing.T) {
 		for _, text := range texts {
 			for at := range len(text) + 1 {
 				for _, b := range bytes {
-					opts := goldenOptions(0)
+					opts := goldenOptions()
 					opts.Charset = charset
 					other := sqltoken.ParseCharset(charset) == sqltoken.ParseCharset("gbk")
 					broken := text[:at] + b + text[at:]
@@ -403,7 +396,7 @@ func TestCharset_passesOthers(t *testing.T) {
 			"INSERT INTO free (s) VALUES ('INSERT INTO t\xbf')", "SELECT '\xbf\\'; INSERT INTO free (s) VALUES ('\xe9')",
 			"SET @a = '\xbf INSERT INTO free'",
 		} {
-			opts := goldenOptions(0)
+			opts := goldenOptions()
 			opts.Charset = charset
 			if p, err := Parse(text, opts); err != nil || len(p.Inserts) > 0 {
 				t.Errorf("%s: %q: %v", charset, text, err)
@@ -424,9 +417,8 @@ func TestExecutable_neverUnfilled(t *testing.T) {
 			for to := from; to <= len(words); to++ {
 				for _, opening := range []string{"/*!", "/*!99999", "/*M!100100", "/*!080000", "/*!40000 free */ /*!"} {
 					text := strings.Join(words[:from], " ") + " " + opening + " " + strings.Join(words[from:to], " ") + " */ " + strings.Join(words[to:], " ")
-					_, err := Parse(text, goldenOptions(0))
-					var failed *StatementError
-					if !errors.As(err, &failed) || !strings.Contains(failed.Message, "an executable comment") || failed.offset(text) != strings.Index(text, "/*") {
+					_, err := Parse(text, goldenOptions())
+					if failed, ok := errors.AsType[*StatementError](err); !ok || !strings.Contains(failed.Message, "an executable comment") || failed.offset(text) != strings.Index(text, "/*") {
 						t.Fatalf("%s\nhave: %v\nwant: refused at the comment", text, err)
 					}
 				}
@@ -445,7 +437,7 @@ func TestExecutable_passesOthers(t *testing.T) {
 		"/*!50001 CREATE VIEW v AS SELECT REPLACE(a, 'x', 'y') FROM t */",
 		"/*!50003 CREATE*/ /*!50003 TRIGGER x AFTER INSERT ON t FOR EACH ROW INSERT INTO audit VALUES (NEW.id) */",
 	} {
-		if p, err := Parse(text, goldenOptions(0)); err != nil || len(p.Inserts) > 0 {
+		if p, err := Parse(text, goldenOptions()); err != nil || len(p.Inserts) > 0 {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -454,7 +446,7 @@ func TestExecutable_passesOthers(t *testing.T) {
 // TestErrors_showNoLiterals_inAnyCharset: where a string ends isn't known, so nothing
 // after its first byte above 0x7F is shown.
 func TestErrors_showNoLiterals_inAnyCharset(t *testing.T) {
-	opts := goldenOptions(0)
+	opts := goldenOptions()
 	opts.Charset = "gbk"
 	text := "INSERT INTO t (s) VALUES ('\xbf\\', 'secret')"
 	_, err := Parse(text, opts)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -139,9 +140,7 @@ func TestCheck_refusesFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			plan, err := rewrite.Parse(f.text, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if outcome, err := tidb.Check(f.text, opts, plan); err != nil || outcome != tidb.OutcomeAgreed {
 				t.Fatalf("without the fault\nhave: %d, %v\nwant: agreed", outcome, err)
 			}
@@ -166,10 +165,7 @@ func TestCheck_refusesFaults(t *testing.T) {
 func TestCheckKeys_seesSwappedKeys(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
 	text := "INSERT INTO t (a) VALUES (1), (2)"
-	plan, err := rewrite.Parse(text, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(rewrite.Parse(text, opts))(t)
 	keys := []rewrite.Keys{{Ints: []int64{5, 6}}}
 	plan.Query()
 	if outcome, err := tidb.CheckKeys(text, opts, plan, keys); outcome != tidb.OutcomeAgreed {

@@ -86,12 +86,7 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 
 // noted returns the index in Table.Recorded of a column in the rows' list, −1 if it isn't there.
 func (p *parser) noted(in *Insert, column string) int {
-	for i, name := range in.Table.Recorded {
-		if p.same(name, column) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(in.Table.Recorded, func(name string) bool { return p.same(name, column) })
 }
 
 // note records the form of a row's value.

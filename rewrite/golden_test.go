@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
@@ -45,9 +46,8 @@ func goldenTables(schema, name string) *Table {
 }
 
 // goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
-func goldenOptions(mode sqltoken.Mode) Options {
+func goldenOptions() Options {
 	return Options{
-		SQLMode:      mode.String(),
 		Table:        goldenTables,
 		AskColumns:   func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
 		AskKeyColumn: func(in *Insert) (strings, unsigned bool, err error) { return false, in.Name == "n", nil },
@@ -78,13 +78,11 @@ var (
 func readGolden(t testing.TB, file string) (cases []goldenCase) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(data), "=== "), "\n=== ") {
 		title, body, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
 		text, seen, _ := strings.Cut(body, "\n---")
-		c := goldenCase{title: title, text: text, opts: goldenOptions(0)}
+		c := goldenCase{title: title, text: text, opts: goldenOptions()}
 		if seen != "" {
 			c.seen = "---" + strings.TrimSuffix(seen, "\n")
 		}
@@ -134,9 +132,7 @@ func TestGolden_statements(t *testing.T) {
 				fmt.Fprintf(&b, "=== %s\n%s\n%s\n\n", c.title, text, seen)
 			}
 			if *update {
-				if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(b.String()), 0o666))
 			}
 		})
 	}

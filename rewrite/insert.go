@@ -237,12 +237,7 @@ func (p *parser) same(a, b string) bool {
 
 // keyIndex returns the index of the key column in a list of columns, −1 if it is missing.
 func (p *parser) keyIndex(in *Insert, list []string) int {
-	for i, column := range list {
-		if p.same(column, in.Table.Key) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(list, func(column string) bool { return p.same(column, in.Table.Key) })
 }
 
 // values parses the rows of VALUES.

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // TestMemory_planAndFill checks that planning a long statement and writing its keys allocates at
@@ -17,9 +19,7 @@ func TestMemory_planAndFill(t *testing.T) {
 	for name, text := range map[string]string{"key absent": absent, "key given": given} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := Parse(text, benchmarkOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			keys := benchmarkKeys(plan)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -19,11 +19,7 @@ func mustParse(t testing.TB, text string, opts Options) *Plan {
 	if opts.Table == nil {
 		opts.Table = goldenTables
 	}
-	p, err := Parse(text, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(Parse(text, opts))(t)
 }
 
 func TestParse_withoutTables(t *testing.T) {
@@ -45,13 +41,13 @@ func TestMerge_order(t *testing.T) {
 		p := mustParse(t, text, Options{})
 		args := make([]bool, p.NumArgs)
 		have := merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
-		must.EqualSlices(t, have, placeholdersOfOurs(text, p), text)
+		must.EqualSlices(t, have, placeholdersOfOurs(p), text)
 	}
 }
 
 // placeholdersOfOurs reports for each placeholder of the bind text whether it was added. Added ones
 // are missing in the statement with literals.
-func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
+func placeholdersOfOurs(p *Plan) (ours []bool) {
 	literal, _ := p.Literal(goldenKeys(p))
 	bind := sqltoken.Lexer{Text: p.Query()}
 	other := sqltoken.Lexer{Text: literal}
@@ -73,13 +69,9 @@ func TestPlan_isShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if have := p.Query(); have != want {
-				t.Errorf("have: %s\nwant: %s", have, want)
-			}
+			must.Equal(t, p.Query(), want)
 			p.Literal(goldenKeys(p))
-			if have := p.LiteralKey(&p.Inserts[0], 1); have != int64(7) {
-				t.Errorf("have: %v\nwant: 7", have)
-			}
+			must.Equal(t, p.LiteralKey(&p.Inserts[0], 1), any(int64(7)))
 		})
 	}
 	wg.Wait()
@@ -174,9 +166,7 @@ func TestGiven_values(t *testing.T) {
 			}
 			have += fmt.Sprint(cells)
 		}
-		if have != tt.want {
-			t.Errorf("%s\nhave: %s\nwant: %s", tt.text, have, tt.want)
-		}
+		must.Equal(t, have, tt.want, tt.text)
 	}
 }
 
@@ -200,9 +190,7 @@ func TestIsZero_literals(t *testing.T) {
 		{literal{"-1e0", true}, false}, {literal{"1e0", true}, false}, {literal{"-5e-1", true}, true}, {literal{"-6e-1", true}, false}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
 		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
 	} {
-		if have := storing(c.literal, false, false) == storesZero; have != c.want {
-			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)
-		}
+		must.Equal(t, storing(c.literal, false, false) == storesZero, c.want, c.literal)
 	}
 }
 
@@ -242,9 +230,7 @@ func TestStatementError_text(t *testing.T) {
 	}
 	want := StatementError{Reason: "unsupported", Sentinel: ErrUnsupportedStatement, Table: "t", Line: 2, Char: 18, Near: `"x ?"`,
 		Message: "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"}
-	if *have != want {
-		t.Errorf("have: %+v\nwant: %+v", *have, want)
-	}
+	must.Equal(t, *have, want)
 	text := "shardkey: cannot add keys to the statement: table t: line 2, column 18 near \"x ?\": expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement"
 	if have.Error() != text {
 		t.Errorf("have: %s\nwant: %s", have, text)
@@ -419,7 +405,7 @@ func FuzzReading(f *testing.F) {
 
 // fuzzSetStatement puts SET STATEMENT before an insert.
 func fuzzSetStatement(t *testing.T, text, noise string) {
-	plain, err := Parse(text, goldenOptions(0))
+	plain, err := Parse(text, goldenOptions())
 	if err != nil || len(plain.Inserts) == 0 || !strings.EqualFold(text[:min(6, len(text))], "INSERT") {
 		return
 	}
@@ -435,7 +421,7 @@ func fuzzSetStatement(t *testing.T, text, noise string) {
 	if lx.Unsure != "" || last != "FOR" {
 		return
 	}
-	if p, err := Parse(set+text, goldenOptions(0)); err == nil && len(p.Inserts) == 0 {
+	if p, err := Parse(set+text, goldenOptions()); err == nil && len(p.Inserts) == 0 {
 		t.Fatalf("%q\npasses, with an insert", set+text)
 	}
 }

@@ -37,23 +37,10 @@ func build(f *file, s spec) (*Rule, error) {
 		sources: map[string]bool{},
 		ways:    map[string]sharding.ShardBitsWay{},
 	}
-	if err := b.makers(); err != nil {
-		return nil, err
-	}
-	if err := b.tables(); err != nil {
-		return nil, err
-	}
-	if err := b.keyed(); err != nil {
-		return nil, err
-	}
-	if err := b.patterns(); err != nil {
-		return nil, err
-	}
-	if err := b.rule.check(); err != nil {
-		return nil, err
-	}
-	if err := b.genes(); err != nil {
-		return nil, err
+	for _, step := range []func() error{b.makers, b.tables, b.keyed, b.patterns, b.rule.check, b.genes} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	delete(b.sources, "")
 	b.rule.sources = slices.Sorted(maps.Keys(b.sources))

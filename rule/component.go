@@ -173,11 +173,11 @@ func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, er
 	host.Logger = cmp.Or(host.Logger, slog.Default()).With(attr, m.name.text)
 	values, seen := make(map[string]any, len(m.props)), make(map[string]word, len(m.props))
 	for _, p := range m.props {
-		if other, dup := seen[propKey(p.name.text)]; dup {
+		if other, dup := seen[registry.PropKey(p.name.text)]; dup {
 			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already set as %q%s", p.name.text,
 				other.text, other.position.also()))
 		}
-		seen[propKey(p.name.text)] = p.name
+		seen[registry.PropKey(p.name.text)] = p.name
 		if kind == generatorKind && p.isGene() {
 			continue
 		}

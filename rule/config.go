@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -204,7 +205,7 @@ func (c StrategyConfig) strategy(at position) (*shardingStrategy, error) {
 			return nil, errorAt("rule", w, fmt.Sprintf("expected a string, a boolean or an integer as property of an algorithm, found a "+
 				"%T", c.Props[prop]))
 		}
-		s.algorithm.props[propKey(prop)] = word{p.value.Reveal(), w.position}
+		s.algorithm.props[registry.PropKey(prop)] = word{p.value.Reveal(), w.position}
 	}
 	return s, err
 }

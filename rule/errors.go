@@ -183,27 +183,11 @@ func (r *Rule) propError(subject string, m componentSpec, prop *spi.PropError) e
 // prop finds a property by name, as [spi.Props] matches names.
 func (m componentSpec) prop(name string) (propSpec, bool) {
 	for _, p := range m.props {
-		if propKey(p.name.text) == propKey(name) {
+		if registry.PropKey(p.name.text) == registry.PropKey(name) {
 			return p, true
 		}
 	}
 	return propSpec{}, false
-}
-
-// shownName returns the part of a property's name that an error may show. If a user forgets the
-// space after the colon, the name contains the value, which may be a password.
-func shownName(name string) string {
-	if i := strings.IndexFunc(name, func(r rune) bool {
-		return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
-			strings.ContainsRune(".-_", r))
-	}); i >= 0 {
-		return name[:i]
-	}
-	return name
-}
-
-func propKey(name string) string {
-	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
 // wordOf returns text at the place of a property, or at the place of m if it doesn't have the
@@ -213,7 +197,7 @@ func (m componentSpec) wordOf(prop, text string) word {
 		return word{text, p.name.position}
 	}
 	for _, p := range m.props {
-		if name := shownName(p.name.text); name == prop || strings.HasPrefix(strings.ToLower(name), prop+".") {
+		if name := secrets.ShownName(p.name.text); name == prop || strings.HasPrefix(strings.ToLower(name), prop+".") {
 			return word{text, p.name.position}
 		}
 	}

@@ -100,9 +100,7 @@ func TestLive_closeOrder(t *testing.T) {
 		t.Errorf("have: %v\nwant: %v", second, first)
 	}
 	must.EqualSlices(t, made.order, []string{"SNOWFLAKE", "UUID", "FILE"})
-	if n := snowflake.closed.Load(); n != 1 {
-		t.Errorf("have: closed %d times\nwant: once", n)
-	}
+	must.Equal(t, snowflake.closed.Load(), 1, "times closed")
 }
 
 // TestParse_leavesNothingOpen checks that parsing a rule, valid or not, closes all generators that
@@ -113,9 +111,7 @@ func TestParse_leavesNothingOpen(t *testing.T) {
 	made.Unlock()
 	mustParse(t, shop)
 	for _, bad := range []string{"worker-id: 5", "type: UUID"} {
-		if _, err := rule.Parse("bad", []byte(strings.Replace(shop, bad, bad+"x", 1))); err == nil {
-			t.Errorf("%sx\nhave: no error", bad)
-		}
+		must.Fail(t, must.Err(rule.Parse("bad", []byte(strings.Replace(shop, bad, bad+"x", 1)))), bad, "x")
 	}
 	made.Lock()
 	defer made.Unlock()
@@ -123,9 +119,7 @@ func TestParse_leavesNothingOpen(t *testing.T) {
 		t.Error("have: no assigner made\nwant: those of the check")
 	}
 	for _, a := range made.assigners[from:] {
-		if a.closed.Load() != 1 {
-			t.Errorf("have: assigner of %s closed %d times\nwant: once", a.path, a.closed.Load())
-		}
+		must.Equal(t, a.closed.Load(), 1, "assigner of", a.path, "times closed")
 	}
 }
 
@@ -149,9 +143,7 @@ func TestLive_healthAndDescribe(t *testing.T) {
   table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1
   table app2.t_dot: column id from uuid (UUID)
   table t_plain: no generated key`
-	if have != want {
-		t.Errorf("have:\n%s\nwant:\n%s", have, want)
-	}
+	must.Equal(t, have, want)
 }
 
 // TestLive_schemasTellTablesApart checks that schemas distinguish tables with the same name.
@@ -184,9 +176,7 @@ rules:
 		if table := open(c.dsn).Lookup(c.schema, c.table); table != nil {
 			have = table.Logical
 		}
-		if have != c.want {
-			t.Errorf("%s: %s.%s\nhave: %q\nwant: %q", c.dsn, c.schema, c.table, have, c.want)
-		}
+		must.Equal(t, have, c.want, c.dsn, c.schema, ".", c.table)
 	}
 	for _, dsn := range []string{"", "/", "nonsense", "u@tcp(h)/app"} {
 		g := open(dsn)
@@ -195,9 +185,7 @@ rules:
 			t.Fatalf("%q: have: %v\nwant: always the same table, that refuses", dsn, table)
 		}
 		_, err := table.Generator.GenerateKeys(context.Background(), spi.Column{}, 1)
-		if err == nil || !strings.Contains(err.Error(), `"t_0" is in several schemas`) {
-			t.Errorf("%q: have: %v\nwant: an error for t_0", dsn, err)
-		}
+		must.FailWith(t, err, `"t_0" is in several schemas`, dsn)
 	}
 }
 
@@ -360,9 +348,7 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 		must.Equal(t, have, want, schema, table)
 	}
 	for table, want := range map[string]string{"t_fixed_4": "refuse", "q_2026_q1": "warn", "t_open_1": "pass"} {
-		if have := live.Unlisted("", table).Like.Unlisted; have != want {
-			t.Errorf("%s\nhave: %v\nwant: %v", table, have, want)
-		}
+		must.Equal(t, live.Unlisted("", table).Like.Unlisted, want, table)
 	}
 	var err error = live.Unlisted("", "T_fixed_4")
 	const want = `shardkey: table "T_fixed_4" isn't in the rule, but its name is similar to the actual tables of "t_fixed" (t_fixed_0, t_fixed_1, t_fixed_2, …); add it to actualDataNodes`

@@ -110,8 +110,7 @@ func TestLoad_unreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := rule.Load(filepath.Join(dir, "none.yaml"))
 	must.Is(t, err, fs.ErrNotExist)
-	var e *rule.Error
-	if !errors.As(err, &e) || e.File != filepath.Join(dir, "none.yaml") {
+	if e, ok := errors.AsType[*rule.Error](err); !ok || e.File != filepath.Join(dir, "none.yaml") {
 		t.Errorf("have: %#v\nwant: a *rule.Error with the file's name", err)
 	}
 	// Windows has no error for that.
@@ -296,8 +295,7 @@ func TestNew_refusesSecretsAsStrings(t *testing.T) {
 		"password": withSecrets(s, s, 12345),
 	} {
 		_, err := rule.New(cfg)
-		var at *rule.Error
-		if !errors.As(err, &at) || at.Path != fmt.Sprintf("Generators[\"uuid\"].Props[%q]", name) || !strings.Contains(err.Error(), "spi.Secret") || strings.Contains(err.Error(), "pw") {
+		if at, ok := errors.AsType[*rule.Error](err); !ok || at.Path != fmt.Sprintf("Generators[\"uuid\"].Props[%q]", name) || !strings.Contains(err.Error(), "spi.Secret") || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%s\nhave: %v\nwant: an error at the property that asks for a spi.Secret", name, err)
 		}
 	}
@@ -360,9 +358,7 @@ func TestDocs_shardingIsUnderstood(t *testing.T) {
 			t.Errorf("%s\nhave: %v, %v\nwant: a rule that is understood", file, r, err)
 		}
 	}
-	if len(files) != 5 {
-		t.Errorf("have: %d files\nwant: 5", len(files))
-	}
+	must.Equal(t, len(files), 5, "files")
 }
 
 // config returns a valid rule, which the tests change.
@@ -390,9 +386,7 @@ func TestNew_equalsTheSameYAML(t *testing.T) {
   table t_order: column order_id from snowflake (SNOWFLAKE), actual tables: t_order_0, t_order_1
   table t_item: column item_id from uuid (UUID), explicit keys kept
   table t_log: column id from uuid (UUID)`
-	if have := r.String(); have != want {
-		t.Errorf("have:\n%s\nwant:\n%s", have, want)
-	}
+	must.Equal(t, r.String(), want)
 	must.Equal(t, r.Name(), "rule")
 	g := mustOpen(t, r)
 	if f := g.Generator("snowflake").(*fake); f.worker != 5 || f.assigner == nil {
@@ -429,8 +423,7 @@ func TestNew_errorsNameThePath(t *testing.T) {
 		cfg := config()
 		c.spoil(&cfg)
 		_, err := rule.New(cfg)
-		var e *rule.Error
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Line != 0 {
+		if e, ok := errors.AsType[*rule.Error](err); !ok || !strings.Contains(err.Error(), c.want) || e.Line != 0 {
 			t.Errorf("%s\nhave: %v\nwant: %s", c.name, err, c.want)
 		}
 	}

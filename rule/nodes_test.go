@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -141,18 +140,6 @@ type vectors struct {
 	RealDataNodes []string
 }
 
-func loadVectors(t *testing.T) (v vectors) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/shardvectors.json")
-	if err == nil {
-		err = json.Unmarshal(data, &v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 // expandText returns the strings that an expression stands for.
 func expandText(text string) (all []string, err error) {
 	budget := maxNodes
@@ -173,7 +160,7 @@ func TestDataNodes_asGroovyExpandsThem(t *testing.T) {
 		"ds0.t_$->{08..09}": "error",
 		"ds0.t_$->{[]}":     "error",
 	}
-	for _, v := range loadVectors(t).DataNodes {
+	for _, v := range must.ReadJSON[vectors](t, "testdata/shardvectors.json").DataNodes {
 		want, ok := otherwise[v.Expression]
 		if !ok {
 			want = strings.Join(v.Nodes, " ")
@@ -183,14 +170,12 @@ func TestDataNodes_asGroovyExpandsThem(t *testing.T) {
 		if err != nil {
 			have = "error"
 		}
-		if have != want {
-			t.Errorf("%s\nhave: %s (%v)\nwant: %s", v.Expression, have, err, want)
-		}
+		must.Equal(t, have, want, v.Expression, err)
 	}
 }
 
 func TestDataNodes_ofRealFiles(t *testing.T) {
-	for _, text := range loadVectors(t).RealDataNodes {
+	for _, text := range must.ReadJSON[vectors](t, "testdata/shardvectors.json").RealDataNodes {
 		all, err := expandText(text)
 		if strings.Contains(text, "{01..12}") && err != nil {
 			continue
@@ -202,7 +187,7 @@ func TestDataNodes_ofRealFiles(t *testing.T) {
 }
 
 func TestAutoTables_asShardingSphereCountsThem(t *testing.T) {
-	for _, v := range loadVectors(t).AutoTables {
+	for _, v := range must.ReadJSON[vectors](t, "testdata/shardvectors.json").AutoTables {
 		a := algorithm{typ: v.Type, props: map[string]word{}}
 		for name, value := range v.Props {
 			a.props[name] = word{text: value}
@@ -300,10 +285,7 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 // TestPages_everyKeyIsNamed checks that docs/reference/rule-files.md names every key of a rule
 // file, including ignored keys.
 func TestPages_everyKeyIsNamed(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/rule-files.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/reference/rule-files.md"))(t)
 	_, text, _ := strings.Cut(string(page), "\n## Keys\n")
 	text, _, ok := strings.Cut(text, "\n## Check it\n")
 	if !ok {
@@ -354,8 +336,6 @@ func TestDatabaseName_ofDSNs(t *testing.T) {
 		"u:p@unix/app":                         "unix(/tmp/mysql.sock)/app",
 		"u:p@cloud(Project:Region:name)/app?x": "cloud(Project:Region:name)/app",
 	} {
-		if have := databaseName(dsn); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", dsn, have, want)
-		}
+		must.Equal(t, databaseName(dsn), want, dsn)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -246,7 +247,7 @@ func (m componentSpec) config() string {
 		for _, v := range p.list {
 			values = append(values, v.Reveal())
 		}
-		props[i] = fmt.Sprintf("%q=%q", propKey(p.name.text), values)
+		props[i] = fmt.Sprintf("%q=%q", registry.PropKey(p.name.text), values)
 	}
 	slices.Sort(props)
 	sum := sha256.Sum256([]byte(strings.Join(props, " ")))

@@ -59,11 +59,10 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 	g := first.Generator("g").(*fake)
 	t.Chdir(filepath.Dir(path))
 	built := func() *rule.Rule {
-		r := must.Get(rule.New(rule.Config{
+		return must.Get(rule.New(rule.Config{
 			Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 			Generators: map[string]rule.GeneratorConfig{"g": {Type: "SNOWFLAKE", Props: map[string]any{"worker-id": 3, "password": spi.NewSecret("a")}}},
 		}))(t)
-		return r
 	}
 	for _, c := range []struct {
 		name   string
@@ -84,9 +83,7 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 		{"built in Go", built(), spi.Host{}, false},
 	} {
 		l := opened(t, c.rule, c.host)
-		if have := l.Generator("g") == first.Generator("g"); have != c.shared {
-			t.Errorf("%s\nhave: shared %v\nwant: %v", c.name, have, c.shared)
-		}
+		must.Equal(t, l.Generator("g") == first.Generator("g"), c.shared, c.name, "shared")
 		mustClose(t, l, l) // the second call does nothing
 		if g.closed.Load() != 0 {
 			t.Fatalf("%s: the first one's generator is closed", c.name)
@@ -102,9 +99,7 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 		t.Error("have: two generators of one *Rule\nwant: one")
 	}
 	mustClose(t, a, b, c, d, first)
-	if n := g.closed.Load(); n != 1 {
-		t.Errorf("have: closed %d times by the last one\nwant: once", n)
-	}
+	must.Equal(t, g.closed.Load(), 1, "times closed by the last one")
 	again := opened(t, writeRule(t, path, text), spi.Host{})
 	if again.Generator("g") == g {
 		t.Error("have: the closed generator\nwant: another one")
@@ -172,13 +167,9 @@ func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
 	}
 	mustClose(t, moved)
 	mustClose(t, first)
-	if n := is.assigner.(*fakeAssigner).closed.Load(); n != 0 {
-		t.Errorf("have: the assigner closed %d times while it is used\nwant: open", n)
-	}
+	must.Equal(t, is.assigner.(*fakeAssigner).closed.Load(), 0, "times closed while it is used")
 	mustClose(t, next)
-	if n := is.assigner.(*fakeAssigner).closed.Load(); n != 1 {
-		t.Errorf("have: the assigner closed %d times\nwant: once", n)
-	}
+	must.Equal(t, is.assigner.(*fakeAssigner).closed.Load(), 1, "times closed")
 }
 
 // TestOpen_atOnce opens and closes one rule in many goroutines. At most one generator is open at
@@ -295,9 +286,7 @@ func TestLoad_refusesOtherFiles(t *testing.T) {
 	if err == nil {
 		err = f.Truncate(64<<20 + 1)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = f.Close()
 	for path, want := range map[string]string{
 		link: "expected a regular file, found a device", dir: "found a directory", long: "longer than 67108864 bytes",
@@ -318,9 +307,7 @@ func TestLoad_warnsOfWriters(t *testing.T) {
 	}{
 		{0o644, nil}, {0o666, []string{"every user can write the file"}}, {0o664, []string{"the users of its group can write"}}, {0o600, nil},
 	} {
-		if err := os.Chmod(path, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, c.mode))
 		expectWarnings(t, mustLoad(t, path), c.want)
 	}
 }

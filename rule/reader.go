@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/spi"
 	"go.yaml.in/yaml/v3"
 )
@@ -256,7 +257,7 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	}
 	var props []propSpec
 	for _, p := range pairs {
-		if slices.Contains(ignoredProps, propKey(p.key.text)) {
+		if slices.Contains(ignoredProps, registry.PropKey(p.key.text)) {
 			rd.file.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as in ShardingSphere: no generator reads it",
 				p.key.text, what))
 			continue

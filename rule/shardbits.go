@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 	"github.com/shardkey/shardkey/rule/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
@@ -91,8 +92,8 @@ func (b *builder) genes() error {
 // isGene reports whether the driver reads the property. Such properties aren't passed to the
 // generator.
 func (p propSpec) isGene() bool {
-	name := propKey(p.name.text)
-	return name == propKey("gene-column") || name == propKey("gene-bits")
+	name := registry.PropKey(p.name.text)
+	return name == registry.PropKey("gene-column") || name == registry.PropKey("gene-bits")
 }
 
 // readGene reads gene-column and gene-bits, which specify the shard bits of g's keys.

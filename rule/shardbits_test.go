@@ -17,8 +17,7 @@ import (
 
 // geneTable returns a rule with one table whose keys carry the shard of user_id.
 func geneTable(settings, algorithms, props string) string {
-	text := strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: UNSEEN, props: {"+props+"}}}", 1)
-	return text
+	return strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: UNSEEN, props: {"+props+"}}}", 1)
 }
 
 const fourBits = "gene-column: user_id, gene-bits: 4"
@@ -73,9 +72,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 			more += strings.NewReplacer("t_user", "t_visit", "Name: u", "Name: v").Replace(more)
 		}
 		r, err := rule.Parse("rule.yaml", []byte(strings.Replace(text, "  keyGenerators:", more+"  keyGenerators:", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if r.Tables()[0].ShardBits.String() != tt.want || (len(r.Warnings()) > 0) != (tt.warning != "") || tt.warning != "" && !strings.Contains(r.Warnings()[0].Error(), tt.warning) {
 			t.Errorf("%s\nhave: %v, %v, %v\nwant: %s", tt.users, r, err, r.Warnings(), tt.want)
 		}
@@ -91,8 +88,7 @@ func TestGene_of(t *testing.T) {
 		want  int64 // −1 means an error
 	}{{7, 7}, {int8(-1), 15}, {uint64(1<<64 - 1), 15}, {true, 1}, {false, 0}, {"abc", 2}, {name("abc"), 2}, {"7", 7}, {"71", 10}, {nil, -1}, {7.0, -1}, {[]byte("abc"), -1}, {struct{}{}, -1}} {
 		have, err := gene.Of(tt.value)
-		var place *rule.PlaceError
-		if tt.want < 0 && (!errors.As(err, &place) || place.Column != "user_id" || place.Table != "t_order") || tt.want >= 0 && (have != tt.want || err != nil) {
+		if place, ok := errors.AsType[*rule.PlaceError](err); tt.want < 0 && (!ok || place.Column != "user_id" || place.Table != "t_order") || tt.want >= 0 && (have != tt.want || err != nil) {
 			t.Errorf("%T %v\nhave: %d, %v\nwant: %d", tt.value, tt.value, have, err, tt.want)
 		}
 	}
@@ -116,8 +112,7 @@ func TestGene_properties(t *testing.T) {
 			}
 			continue
 		}
-		var e *rule.Error
-		if !errors.As(err, &e) || e.Line != 6 || !strings.Contains(err.Error(), want) {
+		if e, ok := errors.AsType[*rule.Error](err); !ok || e.Line != 6 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\nhave: %v\nwant: %s, on line 6", generator, err, want)
 		}
 	}

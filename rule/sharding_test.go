@@ -234,9 +234,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: t}}`
 t: {type: INLINE, props: {algorithm-expression: 't_order_${order_id % 4}'}}`))
 	values := []any{"user", int64(931430767001669673)}
 	n := testing.AllocsPerRun(100, func() { must.Get(s.Place(values))(t) })
-	if n != 0 {
-		t.Errorf("have: %v allocations\nwant: none", n)
-	}
+	must.Equal(t, n, 0, "allocations")
 }
 
 func TestNew_sharding(t *testing.T) {
@@ -252,9 +250,7 @@ func TestNew_sharding(t *testing.T) {
 	}
 	byID := rule.StrategyConfig{Columns: []string{"id"}, Type: "INLINE", Props: map[string]any{"algorithm-expression": "t_order_${id % 4}"}}
 	r, err := rule.New(config(byID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := r.Tables()[0].Sharding
 	expectPlace(t, s, "ds_1.t_order_3", -1, 7)
 	if want := "data source by user_id (in Java Integer) with HASH_MOD 2, table by id with INLINE t_order_${id % 4}"; s.String() != want {
@@ -407,9 +403,7 @@ func TestShard_asTheRouter(t *testing.T) {
 				continue
 			}
 			belongs, n, err := x.Keys("order_id", values)
-			if err != nil {
-				t.Fatalf("%s\n%v: %v", text, values, err)
-			}
+			must.Do(t, err, text, values)
 			if belongs != nil {
 				key := rr.Int64N(math.MaxInt64 / 2)
 				for range 16 * n {

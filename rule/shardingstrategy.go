@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 	"github.com/shardkey/shardkey/rule/internal/sharding"
 )
@@ -44,7 +45,7 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 		typ, _ := scalar(entries, "type")
 		a.typ = strings.ToUpper(typ.text)
 		for _, prop := range rd.below(entries, "props") {
-			a.props[propKey(prop.key.text)] = word{resolve(prop.value).Value, positionOf(prop.value)}
+			a.props[registry.PropKey(prop.key.text)] = word{resolve(prop.value).Value, positionOf(prop.value)}
 		}
 		all[p.key.text] = a
 	}
@@ -61,7 +62,7 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 			continue
 		}
 		for _, prop := range rd.below(entries, "props") {
-			if !slices.Contains(known, propKey(prop.key.text)) {
+			if !slices.Contains(known, registry.PropKey(prop.key.text)) {
 				rd.file.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
 					expr.Clip(prop.key.text), expr.Clip(p.key.text), strings.ToUpper(typ.text)), known...)
 			}

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/registry"
+	"github.com/shardkey/shardkey/internal/secrets"
 )
 
 // Props are the properties of one generator or assigner, as written in its rule. Names are
@@ -61,7 +64,7 @@ type Host struct {
 func NewProps(values map[string]any, host Host) (Props, error) {
 	p := Props{values: map[string]prop{}, asked: map[string]string{}, secret: map[string]bool{}, host: host, usesHost: new(bool)}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		key := propKey(name)
+		key := registry.PropKey(name)
 		if other, dup := p.values[key]; dup {
 			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("the property once; it is also set as %q", other.name)}
 		}
@@ -90,10 +93,6 @@ func listProp[T any](name string, items []T, secret func(T) Secret) prop {
 	}
 	p.value = NewSecret(strings.Join(texts, ","))
 	return p
-}
-
-func propKey(name string) string {
-	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
 // Clock returns the host's clock, or [SystemClock] if there is none.
@@ -180,14 +179,14 @@ func (p Props) Secrets(name string) []Secret {
 
 func (p Props) keepSecret(name string) {
 	if p.secret != nil {
-		p.secret[propKey(name)] = true
+		p.secret[registry.PropKey(name)] = true
 	}
 }
 
 // IsSecret reports whether the property is a secret: Secret or Secrets was called for it, or its
 // name contains password, passwd, secret, token or credential.
 func (p Props) IsSecret(name string) bool {
-	key := propKey(name)
+	key := registry.PropKey(name)
 	return p.secret[key] || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
 
@@ -202,7 +201,7 @@ func (p Props) List(name string) []string {
 		return nil
 	}
 	items := strings.Split(v, ",")
-	if list := p.values[propKey(name)].list; list != nil {
+	if list := p.values[registry.PropKey(name)].list; list != nil {
 		items = make([]string, len(list))
 		for i, item := range list {
 			items[i] = item.Reveal()
@@ -223,7 +222,7 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 		return def, nil
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-	if p.values[propKey(name)].list != nil {
+	if p.values[registry.PropKey(name)].list != nil {
 		err = strconv.ErrSyntax
 	}
 	if err != nil || n < min || n > max {
@@ -311,7 +310,7 @@ func (p Props) Wrong(name, want string) error {
 
 func (p Props) wrong(name, want string) *PropError {
 	e := &PropError{Name: name, Want: want, fixed: true}
-	if given, ok := p.values[propKey(name)]; ok {
+	if given, ok := p.values[registry.PropKey(name)]; ok {
 		e.Name = given.name
 		if !p.IsSecret(name) {
 			e.Value = given.value.Reveal()
@@ -320,13 +319,8 @@ func (p Props) wrong(name, want string) *PropError {
 	return e
 }
 
-// isOdd reports whether the character can't be in the name of a property.
-func isOdd(r rune) bool {
-	return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_')
-}
-
 func (p Props) get(name string) (string, bool) {
-	key := propKey(name)
+	key := registry.PropKey(name)
 	if p.asked != nil {
 		p.asked[key] = name
 	}
@@ -343,9 +337,8 @@ func (p Props) unknown() error {
 			}
 			known := slices.Sorted(maps.Values(p.asked))
 			e := &PropError{Name: p.values[key].name, Unknown: true, Known: known}
-			if i := strings.IndexFunc(e.Name, isOdd); i >= 0 {
-				// The name may contain the value, which may be a secret.
-				e.Name, e.Want = e.Name[:i], "a name of letters, digits, '.', '-' and '_'; add a space after its ':'"
+			if shown := secrets.ShownName(e.Name); shown != e.Name {
+				e.Name, e.Want = shown, "a name of letters, digits, '.', '-' and '_'; add a space after its ':'"
 			}
 			for _, of := range known {
 				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.IsSecret(of) {

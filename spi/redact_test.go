@@ -52,9 +52,7 @@ func TestRedacted_wholeOrNotAtAll(t *testing.T) {
 func TestRedacted_partsOfWords(t *testing.T) {
 	const text = "property endpoints: want the members' addresses"
 	for _, secret := range []string{"p", "e", "en", "add", "point", "member"} {
-		if got := ask(t, map[string]any{"password": secret}).redacted(errors.New(text)).Error(); got != text {
-			t.Errorf("password %q\nhave: %s\nwant: %s", secret, got, text)
-		}
+		must.Equal(t, ask(t, map[string]any{"password": secret}).redacted(errors.New(text)).Error(), text, "password", secret)
 	}
 	p := ask(t, map[string]any{"password": "hunter2hunter2"})
 	if got := p.redacted(errors.New("login xhunter2hunter2y failed")).Error(); !strings.Contains(got, notShown) {

@@ -60,9 +60,7 @@ func TestNewKeyGenerator_errorsHaveOnePrefix(t *testing.T) {
 func TestProps_workerIDAssignersComeFromTheRule(t *testing.T) {
 	values, asked := map[string]any{"worker.id.assigner": "cluster"}, ""
 	props := must.Get(spi.NewProps(values, spi.Host{}))(t)
-	if _, err := props.WorkerIDAssigner("worker-id-assigner"); err == nil || !strings.Contains(err.Error(), "no workerIdAssigners") {
-		t.Errorf("have: %v\nwant: an error without assigners", err)
-	}
+	must.FailWith(t, must.Err(props.WorkerIDAssigner("worker-id-assigner")), "no workerIdAssigners")
 	props = must.Get(spi.NewProps(values, spi.Host{WorkerIDAssigner: func(name string) (spi.WorkerIDAssigner, error) {
 		asked = name
 		return nil, nil
@@ -166,8 +164,7 @@ func TestTLS_refused(t *testing.T) {
 		{map[string]any{"tls": "true", "tls-cert": text, "tls-key": text}, "tls-cert", false},
 	} {
 		_, on, err := readTLS(t, c.values)
-		var bad *spi.PropError
-		if on == c.prop || errors.As(err, &bad) != c.prop || err == nil ||
+		if on == c.prop || errors.As(err, new(*spi.PropError)) != c.prop || err == nil ||
 			!strings.Contains(err.Error(), c.want) && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v\nhave: %v\nwant: an error with %q", c.values, err, c.want)
 		}

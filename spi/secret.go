@@ -3,7 +3,6 @@ package spi
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/shardkey/shardkey/internal/secrets"
 )
@@ -37,20 +36,20 @@ func (s Secret) Reveal() string {
 // IsZero reports whether the string is empty.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// String returns "(secret)", or "" if the secret is empty.
-func (s Secret) String() string {
-	if s.IsZero() {
-		return ""
-	}
-	return "(secret)"
+// Format writes the result of MarshalText for every verb.
+func (s Secret) Format(f fmt.State, _ rune) {
+	text, _ := s.MarshalText()
+	_, _ = f.Write(text)
 }
 
-// Format writes the result of String for every verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
-
-// MarshalText returns the result of String, so that encoders such as encoding/json don't write the
-// secret.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// MarshalText returns "(secret)", or "" if the secret is empty, so that encoders such as
+// encoding/json don't write the secret.
+func (s Secret) MarshalText() ([]byte, error) {
+	if s.IsZero() {
+		return nil, nil
+	}
+	return []byte("(secret)"), nil
+}
 
 // notShown replaces a message that may contain a secret.
 const notShown = "the reason is not shown, because it may contain a secret"

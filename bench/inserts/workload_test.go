@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,8 +15,7 @@ import (
 func TestWorkloads(t *testing.T) {
 	withRule(t)
 	cfg := must.Get(mysql.ParseDSN(testserver.SQL(t)))(t)
-	admin := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
-	t.Cleanup(func() { _ = admin.Close() })
+	admin := must.Open(t, "mysql", cfg.FormatDSN())
 	for _, w := range workloads() {
 		if w.interpolate {
 			continue // the same programs

@@ -38,9 +38,7 @@ func execute(t *testing.T, dsn, text string) {
 	connector := must.Get(mysql.NewConnector(cfg))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	must.Get(db.Exec(text))(t, text)
 }
 
 func parsed(t *testing.T, dsn string) *mysql.Config {

@@ -132,9 +132,7 @@ func writtenByOwner(t *testing.T) {
 	for _, file := range files {
 		err = errors.Join(err, os.Chmod(file, 0o644))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // needsUnix skips a test of output that has the paths and the errors of Unix.

@@ -35,7 +35,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
-	_ "github.com/shardkey/shardkey/driver"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
 	_ "github.com/shardkey/shardkey/keygen/redis"
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
@@ -114,11 +113,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 
 // report prints the error of a command and returns the exit status.
 func (p *program) report(c *cobra.Command, args []string, err error) int {
-	var usage *usageError
 	switch {
 	case err == nil, errors.Is(err, errOutput):
 		return statusOK
-	case !p.running, errors.As(err, &usage):
+	case !p.running, errors.As(err, new(*usageError)):
 		message := redact(trimPrefix(err), args)
 		for _, r := range rewordings {
 			message = r.form.ReplaceAllString(message, r.text)

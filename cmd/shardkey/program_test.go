@@ -338,9 +338,7 @@ func TestProgress(t *testing.T) {
 				}
 				p.stop()
 				time.Sleep(time.Minute)
-				if have := strings.Join(have, " "); have != c.want {
-					t.Errorf("have: %q\nwant: %q", have, c.want)
-				}
+				must.Equal(t, strings.Join(have, " "), c.want)
 			})
 		})
 	}
@@ -417,10 +415,7 @@ func TestRun_showsNoPassword(t *testing.T) {
 func TestDSN_wrongUse(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	t.Setenv(ruleVariable, filepath.Join("testdata", "rule.yaml"))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	dsn := "app:" + canary + "@tcp(" + l.Addr().String() + ")/shop" // no server listens there
 	for _, c := range cases.Read(t, "testdata/wronguse.txt", 3) {

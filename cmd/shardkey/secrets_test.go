@@ -199,9 +199,7 @@ func fill(form, typ string, given map[string]string, more string) string {
 func tryRule(t *testing.T, name, text string) (shown []string) {
 	var log bytes.Buffer
 	if strings.HasPrefix(filepath.Base(name), "spring") { // which is converted first
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		out, left, err := convert.File(name)
 		shown = append(left, printedChain(err)...)
 		name, text = "rule.yaml", string(out)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -12,15 +13,11 @@ func TestRun(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	if err := run(t.Context(), &out, testserver.Database(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(t.Context(), &out, testserver.Database(t)))
 	const want = `t_order_0 ('tea') got the keys [1]
 t_order_0 ('milk'), ('sugar'), ('lemon') got the keys [2 3 4]
 t_order_1 ('tea') got the keys [5]
 t_order_1 ('milk'), ('sugar'), ('lemon') got the keys [6 7 8]
 `
-	if out.String() != want {
-		t.Errorf("have: %s\nwant: %s", out.String(), want)
-	}
+	must.Equal(t, out.String(), want)
 }

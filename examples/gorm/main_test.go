@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -22,9 +22,7 @@ func TestRun(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	if err := run(&out, testserver.Database(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(&out, testserver.Database(t)))
 	if !strings.Contains(out.String(), "8 orders, 8 keys") {
 		t.Errorf("have: %s\nwant: 8 orders, 8 keys", out.String())
 	}
@@ -124,9 +122,7 @@ func TestGORMLikeAutoIncrement(t *testing.T) {
 				plain := gormWith(t, "mysql", returning)
 				sharded := gormWith(t, "shardkey", returning)
 				have, want := outcome(t, sharded, operation.do), outcome(t, plain, operation.do)
-				if have != want {
-					t.Errorf("have: %s\nwant: %s", have, want)
-				}
+				must.Equal(t, have, want)
 			})
 		}
 	}
@@ -163,43 +159,22 @@ func outcome(t *testing.T, db *gorm.DB, do func(*gorm.DB, gormOrder) ([]gormOrde
 const createOrders = "CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY, " +
 	"item VARCHAR(20) NOT NULL UNIQUE, amount INT NOT NULL DEFAULT 1)"
 
-func openDB(t *testing.T, driverName, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open(driverName, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 // gormWith opens a new database without the plugin. Its keys are AUTO_INCREMENT with the plain
 // driver.
 func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
 	t.Helper()
 	dsn, auto := testserver.Database(t), " AUTO_INCREMENT"
 	if driverName == "shardkey" {
-		r, err := rule.Parse("gorm", []byte(strings.NewReplacer("orders", "t_order", ": id,", ": order_id,").Replace(ruleText)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(rule.Parse("gorm", []byte(strings.NewReplacer("orders", "t_order", ": id,", ": order_id,").Replace(ruleText))))(t)
 		name := strings.ReplaceAll(t.Name(), "/", ".") // a slash would make the name a file's path
-		if err := driver.RegisterRule(name, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, driver.RegisterRule(name, r))
 		t.Cleanup(func() { driver.DeregisterRule(name) })
 		dsn, auto = dsn+"?shardkeyRule="+name, ""
 	}
-	pool := openDB(t, driverName, dsn)
-	if _, err := pool.Exec(strings.Replace(createOrders, " PRIMARY", auto+" PRIMARY", 1)); err != nil {
-		t.Fatal(err)
-	}
-	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),
-		&gorm.Config{Logger: logger.Discard, TranslateError: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
+	pool := must.Open(t, driverName, dsn)
+	must.Get(pool.Exec(strings.Replace(createOrders, " PRIMARY", auto+" PRIMARY", 1)))(t)
+	return must.Get(gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),
+		&gorm.Config{Logger: logger.Discard, TranslateError: true}))(t)
 }
 
 func mustGORM(t *testing.T, db *gorm.DB) {

@@ -12,6 +12,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -35,24 +36,18 @@ rules:
   workerIdAssigners:
     cluster: {type: SQL, props: {namespace: orders, dsn: %q}}
 `, store)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	shards := []string{shardDSN(t), shardDSN(t)}
 	dialector := func(driverName, dsn string) gorm.Dialector {
-		return gormmysql.New(gormmysql.Config{Conn: openDB(t, driverName, dsn)})
+		return gormmysql.New(gormmysql.Config{Conn: must.Open(t, driverName, dsn)})
 	}
 	sharded := func(dsn string) gorm.Dialector { return dialector("shardkey", dsn+"?shardkeyRule="+path) }
 	db, err := gorm.Open(sharded(shards[0]), &gorm.Config{Logger: logger.Discard}, gormshardkey.Plugin{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = db.Use(dbresolver.
 		Register(dbresolver.Config{Replicas: []gorm.Dialector{dialector("mysql", shards[0])}}).
 		Register(dbresolver.Config{Sources: []gorm.Dialector{sharded(shards[1])}}, "second"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	seen := map[int64]bool{}
 	for i := range 10 {
 		on := func() *gorm.DB {
@@ -72,9 +67,7 @@ rules:
 		}
 	}
 	for _, dsn := range shards {
-		if n := count(t, dsn, "SELECT COUNT(*) FROM t_order_1"); n != 10 {
-			t.Errorf("orders of a shard\nhave: %d\nwant: 10", n)
-		}
+		must.Equal(t, count(t, dsn, "SELECT COUNT(*) FROM t_order_1"), 10, "orders of a shard")
 	}
 	n := count(t, store, "SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'orders'")
 	if n != 1 || len(seen) != 20 {
@@ -84,9 +77,7 @@ rules:
 
 func count(t *testing.T, dsn, query string) (n int) {
 	t.Helper()
-	if err := openDB(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, must.Open(t, "mysql", dsn).QueryRow(query).Scan(&n))
 	return n
 }
 
@@ -94,8 +85,6 @@ func count(t *testing.T, dsn, query string) (n int) {
 func shardDSN(t *testing.T) string {
 	t.Helper()
 	dsn := testserver.Database(t)
-	if _, err := openDB(t, "mysql", dsn).Exec(createOrders); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(must.Open(t, "mysql", dsn).Exec(createOrders))(t)
 	return dsn
 }

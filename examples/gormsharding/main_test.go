@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -17,9 +17,7 @@ func TestRun(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	if err := run(&out, testserver.Database(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(&out, testserver.Database(t)))
 	if !strings.Contains(out.String(), "8 orders found by user, and by key") {
 		t.Errorf("have: %s", out.String())
 	}
@@ -46,9 +44,7 @@ func checkKeys(t *testing.T, db *gorm.DB) {
 		many := []Order{{UserID: user, Item: name("x")}, {UserID: user, Item: name("y")}, {UserID: user, Item: name("z")}}
 		own := Order{ID: 100 + user, UserID: user, Item: name("own")}
 		for _, rows := range []any{&one, &many, &own} {
-			if err := db.Create(rows).Error; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Create(rows).Error)
 		}
 		for _, o := range append(many, one, own) {
 			have[fmt.Sprintf("orders_%d %s", user%shards, o.Item)] = o.ID
@@ -56,15 +52,12 @@ func checkKeys(t *testing.T, db *gorm.DB) {
 		if err := check(db, append(many, one, own)); err != nil {
 			t.Error(err)
 		}
-		err := db.Transaction(func(tx *gorm.DB) error {
+		must.Do(t, db.Transaction(func(tx *gorm.DB) error {
 			o := Order{UserID: user, Item: name("tx")}
 			err := tx.Create(&o).Error
 			have[fmt.Sprintf("orders_%d %s", user%shards, o.Item)] = o.ID
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	want := rowsOfShards(t, db)
 	if fmt.Sprint(have) != fmt.Sprint(want) {
@@ -80,38 +73,28 @@ func TestSharding_keysHaveTheShard(t *testing.T) {
 	db := openServer(t, &gorm.Config{})
 	for user := range int64(16) {
 		orders := []Order{{UserID: user, Item: "tea"}, {UserID: user, Item: "milk"}}
-		if err := db.Create(&orders).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Create(&orders).Error)
 		for _, o := range orders {
-			if o.ID%16 != user {
-				t.Errorf("key %d of user %d has the lowest bits %d", o.ID, user, o.ID%16)
-			}
+			must.Equal(t, o.ID%16, user, "key", o.ID, "of user", user, "has the lowest bits")
 		}
 		if err := check(db, orders); err != nil {
 			t.Error(err)
 		}
 	}
 	err := db.Exec("INSERT INTO orders_3 (user_id, item) VALUES (?, ?)", 4, "milk").Error
-	if !errors.Is(err, driver.ErrWrongShard) {
-		t.Errorf("a row of another table\nhave: %v\nwant: ErrWrongShard", err)
-	}
+	must.Is(t, err, driver.ErrWrongShard, "a row of another table")
 }
 
 func openServer(t *testing.T, config *gorm.Config) *gorm.DB {
 	t.Helper()
 	db, err := open(testserver.Database(t), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if pool, err := db.DB(); err == nil {
 			pool.Close()
 		}
 	})
-	if err := createTables(db); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, createTables(db))
 	return db
 }
 
@@ -119,27 +102,19 @@ func openServer(t *testing.T, config *gorm.Config) *gorm.DB {
 func rowsOfShards(t *testing.T, db *gorm.DB) map[string]int64 {
 	t.Helper()
 	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	found := map[string]int64{}
 	for i := range shards {
 		rows, err := pool.Query(fmt.Sprintf("SELECT item, id FROM orders_%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer rows.Close()
 		for rows.Next() {
 			var item string
 			var id int64
-			if err := rows.Scan(&item, &id); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rows.Scan(&item, &id))
 			found[fmt.Sprintf("orders_%d %s", i, item)] = id
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Err())
 	}
 	return found
 }

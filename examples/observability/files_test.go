@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -23,9 +24,7 @@ func exported(t *testing.T) (metrics, labels map[string]bool) {
 	text := strings.Replace(ruleText, "  keyGenerators:\n", "    t_missing:\n      keyGenerateStrategy: {column: id, keyGeneratorName: missing}\n"+
 		"  keyGenerators:\n    missing: {type: LEAF_SEGMENT, props: {leaf.key: missing}}\n", 1)
 	s := mustOpen(t, testserver.Database(t), text)
-	if err := s.order(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.order(t.Context(), 1))
 	if _, err := s.connector.NextKeys(t.Context(), "t_missing", 1); err == nil {
 		t.Fatal("a key of a segment that is not there")
 	}
@@ -102,13 +101,8 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 	metrics, labels := exported(t)
 
 	var d dashboard
-	text, err := os.ReadFile("grafana-dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("grafana-dashboard.json"))(t)
+	must.Do(t, json.Unmarshal(text, &d))
 	var ids []int
 	for _, p := range d.Panels {
 		if slices.Contains(ids, p.ID) || p.Title == "" || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 {
@@ -141,10 +135,7 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 		}
 	}
 	readYAML(t, "alerts.yml", &alerts)
-	documented, err := os.ReadFile("../../docs/guides/production.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	documented := must.Get(os.ReadFile("../../docs/guides/production.md"))(t)
 	n := 0
 	for _, g := range alerts.Groups {
 		for _, r := range g.Rules {
@@ -196,9 +187,7 @@ func TestFiles_promtool(t *testing.T) {
 func TestFiles_promtoolChecksTheMetrics(t *testing.T) {
 	promtool := promtool(t)
 	s := mustOpen(t, testserver.Database(t), ruleText)
-	if err := s.order(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.order(t.Context(), 1))
 	_, page := s.read(t, "/metrics")
 	cmd := exec.Command(promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(page)
@@ -213,7 +202,5 @@ func readYAML(t *testing.T, file string, to any) {
 	if err == nil {
 		err = yaml.Unmarshal(text, to)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }

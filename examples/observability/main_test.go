@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -35,10 +36,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("first span\nhave: %s\nwant: an INSERT without a key", span)
 	}
 	for name, want := range map[string]string{"page": "<h1>shardkey</h1>", "metrics": "shardkey_keys_total", "expvar": `{"shardkey": {`, "ready": "ready\n"} {
-		answer, err := http.Get(addresses[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.Get(addresses[name]))(t)
 		body, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != 200 || !strings.Contains(string(body), want) {
@@ -62,9 +60,7 @@ func TestShop(t *testing.T) {
 func mustOpen(t *testing.T, dsn, rule string) *shop {
 	t.Helper()
 	s, err := openShop(t.Context(), io.Discard, dsn, rule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)
@@ -85,9 +81,7 @@ func (s *shop) read(t *testing.T, address string) (int, string) {
 func checkShop(t *testing.T, s *shop, state, message string) {
 	t.Helper()
 	for user := range int64(10) {
-		if err := s.order(t.Context(), user); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.order(t.Context(), user))
 	}
 	for table, want := range map[string]string{"t_order": "10", "t_invoice": "20", "t_token": "10"} {
 		found := false

@@ -30,6 +30,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/debug"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -43,9 +44,7 @@ func browser(t *testing.T) context.Context {
 	if errors.Is(err, exec.ErrNotFound) {
 		testserver.Missing(t, fmt.Errorf("no browser is installed, make servers installs Debian's: %w", err))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return ctx
 }
 
@@ -132,9 +131,7 @@ func pages(t *testing.T) (address string) {
 	if err := failing.order(t.Context(), 1); err == nil {
 		t.Fatal("a key without a worker ID")
 	}
-	if err := good.order(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, good.order(t.Context(), 1))
 	s := httptest.NewServer(debug.Handler(good.connector, failing.connector))
 	t.Cleanup(s.Close)
 	return s.URL
@@ -233,12 +230,8 @@ func TestPage_runsNothing(t *testing.T) {
 	for field, param := range map[string]string{"input": "key", "textarea": "statement"} {
 		tab.do(chromedp.Navigate(address + "/?" + url.Values{param: {attack}}.Encode()))
 		const ran = "window.hacked + ' ' + document.querySelectorAll('img, script').length"
-		if have := read(tab, chromedp.Evaluate[string](ran)); have != "undefined 0" {
-			t.Errorf("%s: %s", param, have)
-		}
-		if have := read(tab, chromedp.Value(field)); have != attack {
-			t.Errorf("%s shows %q", param, have)
-		}
+		must.Equal(t, read(tab, chromedp.Evaluate[string](ran)), "undefined 0", param)
+		must.Equal(t, read(tab, chromedp.Value(field)), attack, param, "shows")
 	}
 	tab.check()
 }
@@ -264,14 +257,10 @@ func TestPage_picture(t *testing.T) {
 	failed := renewalFails(t)
 	rule := strings.Replace(ruleText, "{type: SQL}", "{type: SQL, props: {lease: 30s, dsn: "+strconv.Quote(store)+"}}", 1)
 	shop, err := openShop(t.Context(), io.Discard, dsn, rule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = shop.close() }) // the worker ID can't be released
 	for user := range int64(40) {
-		if err := shop.order(t.Context(), user); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, shop.order(t.Context(), user))
 	}
 	cut()
 	<-failed
@@ -280,9 +269,7 @@ func TestPage_picture(t *testing.T) {
 	for theme, file := range map[string]string{"light": "../../docs/debug-page.png", "dark": "../../docs/debug-page-dark.png"} {
 		picture := takePicture(openTab(t, browser, s.URL), s.URL, theme)
 		if *update {
-			if err := os.WriteFile(file, picture, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, picture, 0o644))
 		}
 	}
 }
@@ -316,14 +303,9 @@ func takePicture(tab *tab, address, theme string) []byte {
 // closes the listener and its connections.
 func cuttable(t *testing.T, dsn string) (through string, cut func()) {
 	t.Helper()
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(mysql.ParseDSN(dsn))(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	network, address := config.Net, config.Addr

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -48,9 +49,7 @@ func TestTracing_bothOrders(t *testing.T) {
 		return
 	}
 	r, err := rule.Parse("tracing", []byte(tracingRule))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, test := range []struct {
 		name     string
 		open     func(string, *rule.Rule, otelsql.Option) (*sql.DB, *driver.Connector, error)
@@ -62,9 +61,7 @@ func TestTracing_bothOrders(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			recorder, option := spans()
 			db, connector, err := test.open(testserver.Database(t), r, option)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if err := connector.Ready(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -84,22 +81,14 @@ func use(t *testing.T, db *sql.DB, connector *driver.Connector) {
 	t.Helper()
 	ctx := t.Context()
 	const table = "CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, item VARCHAR(20) UNIQUE)"
-	if _, err := db.ExecContext(ctx, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ExecContext(ctx, table))(t)
 	var keys driver.Keys
-	res, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (item) VALUES (?), (?)", "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (item) VALUES (?), (?)", "a", "b"))(t)
 	id, err := res.LastInsertId()
 	if values := keys.Values(); err != nil || len(values) != 2 || values[0] != id {
 		t.Errorf("LastInsertId %d, %v, keys %v", id, err, values)
 	}
-	st, err := db.PrepareContext(ctx, "INSERT INTO t_order (item) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(db.PrepareContext(ctx, "INSERT INTO t_order (item) VALUES (?)"))(t)
 	if _, err := st.ExecContext(ctx, "c"); err != nil {
 		t.Error(err)
 	}
@@ -111,10 +100,7 @@ func use(t *testing.T, db *sql.DB, connector *driver.Connector) {
 	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM t_order WHERE order_id > 0").Scan(&n); err != nil || n != 3 {
 		t.Errorf("%d rows, %v", n, err)
 	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(db.Conn(ctx))(t)
 	_ = conn.Raw(func(c any) error {
 		if have := driver.ConnectorOf(c); have != connector {
 			t.Errorf("connector behind %T\nhave: %p\nwant: %p", c, have, connector)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -24,37 +25,26 @@ func TestRunOnServer(t *testing.T) {
 func checkRun(t *testing.T, dsn string) {
 	t.Helper()
 	var out strings.Builder
-	if err := run(t.Context(), &out, dsn); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
+	must.Do(t, run(t.Context(), &out, dsn), out.String())
 	t.Log(out.String())
 	rows := regexp.MustCompile(`(?m)^  t_order_[01] .* (\d{15,}) .* 123 `).FindAllString(out.String(), -1)
-	if len(rows) != 14 {
-		t.Errorf("rows with a key of worker 123\nhave: %d\nwant: 14", len(rows))
-	}
+	must.Equal(t, len(rows), 14, "rows with a key of worker 123")
 	for _, want := range []string{
 		"the same key twice",
 		"AUTO_INCREMENT   14 rows,  7 keys repeat",
 		"shardkey         14 rows,  0 keys repeat",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("have: %s\nwant: %q in it", out.String(), want)
-		}
+		must.Contain(t, out.String(), want)
 	}
 }
 
 // TestRun_matchesReadme checks that the program prints the lines in README.md.
 func TestRun_matchesReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, shown, _ := strings.Cut(string(readme), "```text\n")
 	shown, _, ok := strings.Cut(shown, "```")
 	var out strings.Builder
-	if err := run(t.Context(), &out, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(t.Context(), &out, ""))
 	for line := range strings.Lines(shown) {
 		if !strings.Contains(out.String(), "\n"+line) && strings.TrimSpace(line) != "…" {
 			t.Errorf("README.md shows %q\nhave: %s", line, out.String())
@@ -70,14 +60,9 @@ func TestRunLeavesOthersTables(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	other, err := openShop(t.Context(), cfg, "mysql", "", "BIGINT PRIMARY KEY", "t_order_1", "t_mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = run(t.Context(), new(strings.Builder), dsn)
 	if err == nil || !strings.Contains(err.Error(), "t_order_1") || !strings.Contains(err.Error(), "an empty database") {
 		t.Errorf("have: %v\nwant: an error that names t_order_1 and says what to do", err)

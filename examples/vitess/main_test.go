@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -23,9 +24,7 @@ func TestRun(t *testing.T) {
 				failed(t, err)
 			}
 			t.Log(out.String())
-			if rows := strings.Count(out.String(), "user "); rows != 8 {
-				t.Errorf("have: %d rows\nwant: 8", rows)
-			}
+			must.Equal(t, strings.Count(out.String(), "user "), 8, "rows")
 			for _, shard := range shards {
 				if !strings.Contains(out.String(), " "+shard+" ") {
 					t.Errorf("no row is in shard %s", shard)
@@ -51,9 +50,7 @@ func TestRun_interrupted(t *testing.T) {
 }
 
 func TestRun_unknownServer(t *testing.T) {
-	if err := run(t.Context(), new(strings.Builder), os.Stderr, "oracle"); err == nil || !strings.Contains(err.Error(), "oracle") {
-		t.Errorf("have: %v\nwant: an error that names it", err)
-	}
+	must.FailWith(t, run(t.Context(), new(strings.Builder), os.Stderr, "oracle"), "oracle")
 }
 
 // openDir creates a temporary directory that other users can read. Its name is short enough for
@@ -64,9 +61,7 @@ func openDir(t *testing.T) string {
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

@@ -11,8 +11,7 @@ var errBoom = errors.New("boom")
 func TestCall_panicIsAnError(t *testing.T) {
 	for _, value := range []any{"boom", errBoom, nil} {
 		err := Call("the store", func() error { panic(value) })
-		var p *PanicError
-		if !errors.As(err, &p) || !strings.Contains(err.Error(), "the store panicked") || value == errBoom && !errors.Is(err, errBoom) {
+		if !errors.As(err, new(*PanicError)) || !strings.Contains(err.Error(), "the store panicked") || value == errBoom && !errors.Is(err, errBoom) {
 			t.Errorf("panic(%v)\nhave: %v", value, err)
 		}
 	}

@@ -1,9 +1,10 @@
 package nearest
 
 import (
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestDistance_countsEdits(t *testing.T) {
@@ -16,9 +17,7 @@ func TestDistance_countsEdits(t *testing.T) {
 		{"snowflake", "snowflak", 1}, {"snwoflake", "snowflake", 1}, {"uuid", "nanoid", 4},
 		{strings.Repeat("a", 65), strings.Repeat("a", 65), maxWord},
 	} {
-		if have := Distance(c.a, c.b); have != c.want {
-			t.Errorf("%q, %q\nhave: %d\nwant: %d", c.a, c.b, have, c.want)
-		}
+		must.Equal(t, Distance(c.a, c.b), c.want, c.a, c.b)
 		if there, back := Distance(c.a, c.b), Distance(c.b, c.a); there != back {
 			t.Errorf("%q, %q\nhave: %d one way, %d the other\nwant: the same", c.a, c.b, there, back)
 		}
@@ -39,8 +38,6 @@ func TestWords_likeliestFirst(t *testing.T) {
 		{"--", ""},
 	} {
 		have := Words(c.wrong, right)
-		if !slices.Equal(have, strings.Fields(c.want)) {
-			t.Errorf("%q\nhave: %v\nwant: %v", c.wrong, have, c.want)
-		}
+		must.EqualSlices(t, have, strings.Fields(c.want), c.wrong)
 	}
 }

@@ -43,6 +43,9 @@ func Find(kind Kind, typ string) any {
 	return factories[kind][strings.ToUpper(typ)]
 }
 
+// PropKey returns the name of a property in its only spelling: worker-id for worker.id and Worker-ID.
+func PropKey(name string) string { return strings.ReplaceAll(strings.ToLower(name), ".", "-") }
+
 // Types returns the registered types, in upper case and sorted.
 func Types(kind Kind) []string {
 	mu.RLock()

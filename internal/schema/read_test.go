@@ -21,8 +21,7 @@ func TestRead_otherSchemas(t *testing.T) {
 	own, other := testserver.Database(t), testserver.Database(t)
 	open := func(dsn string) (*sql.DB, string) {
 		cfg := must.Get(mysql.ParseDSN(dsn))(t)
-		db := must.Get(sql.Open("mysql", dsn))(t)
-		t.Cleanup(func() { _ = db.Close() })
+		db := must.Open(t, "mysql", dsn)
 		return db, cfg.DBName
 	}
 	db, name := open(own)
@@ -80,9 +79,7 @@ func TestReferring_namesByHabit(t *testing.T) {
 		{"addresses", "id", "[addresses_id addresse_id address_id]"},
 		{"categories", "id", "[categories_id categorie_id categori_id category_id]"},
 	} {
-		if have := fmt.Sprint(Referring(c.table, c.key)); have != c.want {
-			t.Errorf("%s.%s\nhave: %s\nwant: %s", c.table, c.key, have, c.want)
-		}
+		must.Equal(t, fmt.Sprint(Referring(c.table, c.key)), c.want, c.table, ".", c.key)
 	}
 }
 

@@ -60,6 +60,18 @@ func (f Forms) In(text string) bool {
 	return false
 }
 
+// ShownName returns the part of a property's name that an error may show. If a user forgets the
+// space after the colon, the name contains the value, which may be a password.
+func ShownName(name string) string {
+	isOdd := func(r rune) bool {
+		return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".-_", r))
+	}
+	if i := strings.IndexFunc(name, isOdd); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
+
 // isWhole reports whether a match is a whole word. A short secret is part of many words.
 func isWhole(before rune, form string, after rune) bool {
 	const long = 8

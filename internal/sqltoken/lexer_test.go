@@ -130,9 +130,7 @@ func TestParseInteger_takesIntegersOnly(t *testing.T) {
 		"-9223372036854775808": int64(-1 << 63), "18446744073709551616": nil,
 		"": nil, "a": nil, "1.0": nil, "1e3": nil, "0x10": nil, "1_0": nil, " 1": nil, "--1": nil,
 	} {
-		if have := ParseInteger(text, 10); have != want {
-			t.Errorf("%q\nhave: %#v\nwant: %#v", text, have, want)
-		}
+		must.Equal(t, ParseInteger(text, 10), want, text)
 	}
 }
 
@@ -141,9 +139,7 @@ func TestLeadingNumber_strings(t *testing.T) {
 		"": 0, "abc": 0, "-": 0, ".": 0, "+.e5": 0, "7": 7, " \t-3.5e2x": -350, "+.5": 0.5, "5.": 5, "5.e1": 50, "1e": 1, "1e+": 1, "1-1-1": 1, "1.5.5": 1.5,
 		"1e400": math.Inf(1), "-1e400": math.Inf(-1), "1e-400": 0, "0x10": 0, "1_0": 1, "inf": 0,
 	} {
-		if have := LeadingNumber(text); have != want {
-			t.Errorf("%q\nhave: %v\nwant: %v", text, have, want)
-		}
+		must.Equal(t, LeadingNumber(text), want, text)
 	}
 }
 
@@ -186,9 +182,7 @@ func TestNear_cuts(t *testing.T) {
 		"x 'never ended":         `"x …"`,
 		strings.Repeat("a ", 40): `"` + strings.Repeat("a ", 30) + `…"`,
 	} {
-		if have := Near(text, 0, UTF8); have != want {
-			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
-		}
+		must.Equal(t, Near(text, 0, UTF8), want, text)
 	}
 }
 
@@ -258,9 +252,7 @@ func TestQuoteIdentifier_doublesBackquotes(t *testing.T) {
 	for name, want := range map[string]string{
 		"id": "`id`", "": "``", "we`ird": "`we``ird`", "``": "``````", `a"b\`: "`a\"b\\`", "表": "`表`",
 	} {
-		if have := QuoteIdentifier(name); have != want {
-			t.Errorf("%q\nhave: %s\nwant: %s", name, have, want)
-		}
+		must.Equal(t, QuoteIdentifier(name), want, name)
 	}
 	must.Equal(t, QuoteTable("a.b", "c"), "`a.b`.`c`")
 	must.Equal(t, QuoteTable("", "c"), "`c`")
@@ -312,9 +304,7 @@ func TestClass_bytes(t *testing.T) {
 			t.Errorf("%q\nhave: %b\nwant: %b", rune(c), class[c], want)
 		}
 		significant := in("#-/*'\"`[(),;?@")
-		if have := UTF8.ValueBytes()[c]; have != significant {
-			t.Errorf("%q in a row\nhave: %v\nwant: %v", rune(c), have, significant)
-		}
+		must.Equal(t, UTF8.ValueBytes()[c], significant, rune(c), "in a row")
 		if have := latin1.ValueBytes()[c]; have != (significant || c >= 0x80) {
 			t.Errorf("%q in a row of latin1\nhave: %v\nwant: %v", rune(c), have, significant || c >= 0x80)
 		}
@@ -326,21 +316,15 @@ func TestFold_letters(t *testing.T) {
 	for c := range byte(0x80) {
 		for upper := byte('A'); upper <= 'Z'; upper++ {
 			want := c == upper || c == upper|0x20
-			if have := Is(string(rune(c)), string(rune(upper))); have != want {
-				t.Errorf("%q and %q\nhave: %v\nwant: %v", c, upper, have, want)
-			}
-			if have := Contains("x"+string(rune(c)), "X"+string(rune(upper))); have != want {
-				t.Errorf("%q and %q as the end of a word\nhave: %v\nwant: %v", c, upper, have, want)
-			}
+			must.Equal(t, Is(string(rune(c)), string(rune(upper))), want, c, "and", upper)
+			must.Equal(t, Contains("x"+string(rune(c)), "X"+string(rune(upper))), want, c, "and", upper, "as the end of a word")
 		}
 	}
 }
 
 func TestValidPrefix_cutsWhatIsNoUTF8(t *testing.T) {
 	for name, want := range map[string]string{"": "", "t": "t", "tü表": "tü表", "t\xc3": "t", "tü\xf0\x9f": "tü", "\xa0t": "", "t\ufffd": "t\ufffd"} {
-		if have := ValidPrefix(name); have != want {
-			t.Errorf("%q\nhave: %q\nwant: %q", name, have, want)
-		}
+		must.Equal(t, ValidPrefix(name), want, name)
 	}
 }
 
@@ -381,9 +365,7 @@ func TestClassifyOne_classes(t *testing.T) {
 
 func TestClassify_noAllocations(t *testing.T) {
 	for _, text := range []string{"SELECT 1", "/* trace */ SELECT 1; SELECT 2", "SET @a = 'INSER'"} {
-		if n := testing.AllocsPerRun(100, func() { Classify(text) }); n != 0 {
-			t.Errorf("%s\nhave: %v allocations\nwant: none", text, n)
-		}
+		must.Equal(t, testing.AllocsPerRun(100, func() { Classify(text) }), 0, text, "allocations")
 	}
 }
 

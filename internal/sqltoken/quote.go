@@ -59,6 +59,17 @@ func isPlain(s string) bool {
 	return true
 }
 
+// TextOf returns a bound string, and reports whether the value is one.
+func TextOf(bound any) (text string, ok bool) {
+	switch v := bound.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	}
+	return "", false
+}
+
 // UnquoteIdentifier returns the name in a quoted identifier.
 func UnquoteIdentifier(s string) string {
 	quote := s[len(s)-1:]

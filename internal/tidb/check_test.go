@@ -30,11 +30,7 @@ func options(mode sqltoken.Mode) rewrite.Options {
 
 func parsed(t testing.TB, text string, opts rewrite.Options) *rewrite.Plan {
 	t.Helper()
-	p, err := rewrite.Parse(text, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(rewrite.Parse(text, opts))(t)
 }
 
 // rowsText is an INSERT of n literal rows of about 60 bytes.
@@ -82,10 +78,7 @@ func TestCheck_outcomes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			opts := options(c.mode)
-			have, err := tidb.Check(c.text, opts, parsed(t, c.text, opts))
-			if have != c.want || err != nil {
-				t.Errorf("have: %d, %v\nwant: %d", have, err, c.want)
-			}
+			must.Equal(t, must.Get(tidb.Check(c.text, opts, parsed(t, c.text, opts)))(t), c.want)
 		})
 	}
 }
@@ -98,8 +91,7 @@ func TestCheck_seesPassedInsert(t *testing.T) {
 		"EXPLAIN ANALYZE INSERT INTO t (a) VALUES (1)",
 	} {
 		_, err := tidb.Check(text, options(0), nothing)
-		var e *tidb.DisagreementError
-		if !errors.As(err, &e) || !errors.Is(err, rewrite.ErrUnsupportedStatement) {
+		if !errors.As(err, new(*tidb.DisagreementError)) || !errors.Is(err, rewrite.ErrUnsupportedStatement) {
 			t.Errorf("%s\nhave: %v\nwant: *DisagreementError", text, err)
 		}
 	}

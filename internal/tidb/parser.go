@@ -26,6 +26,14 @@ func Parse(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
 	return new(reader).read(text, opts) // this reader keeps its parser, since the caller uses the trees
 }
 
+// ParseAny is Parse for a string that the servers may parse differently.
+func ParseAny(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
+	if len(text) > longest {
+		return nil, ErrUnknown
+	}
+	return new(reader).parse(text, opts)
+}
+
 // reader parses strings with parsers of the pool. A parser keeps pointers into its trees and
 // changes them when it parses the next string. So it is used for one string until release.
 type reader struct{ parsers []*parser.Parser }
@@ -119,16 +127,7 @@ func comparable(text string, opts rewrite.Options) bool {
 
 // readable reports whether TiDB splits a string into the same characters as the servers.
 func readable(text string, c sqltoken.Charset) bool {
-	return isASCII(text) || c == sqltoken.UTF8 && utf8.ValidString(text)
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	return sqltoken.IsASCII(text) || c == sqltoken.UTF8 && utf8.ValidString(text)
 }
 
 var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|--[^ -~\n]|\.\s+[0-9]|` +

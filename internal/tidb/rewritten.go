@@ -256,7 +256,7 @@ func (c *check) splices() error {
 		want.WriteString(c.text[pos:s.At] + s.Before)
 		want.Write(written)
 		want.WriteString(s.After)
-		c.plain = c.plain && !strings.ContainsAny(s.Before, odd) && isASCII(s.Before) && (c.keys == nil || !bytes.ContainsAny(written, odd))
+		c.plain = c.plain && !strings.ContainsAny(s.Before, odd) && sqltoken.IsASCII(s.Before) && (c.keys == nil || !bytes.ContainsAny(written, odd))
 		pos, c.spliced = s.End, true
 	}
 	want.WriteString(c.text[pos:])

@@ -130,16 +130,12 @@ func TestStore_passwordOfASilentServer(t *testing.T) {
 	get := func(ctx context.Context) { _, err := s.Get(ctx, 1); errs <- err }
 	go get(ctx)
 	cancel()
-	if err := <-errs; !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller gives up\nhave: %v\nwant: context.Canceled", err)
-	}
+	must.Is(t, <-errs, context.Canceled, "the caller gives up")
 	go get(t.Context())
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if err := <-errs; !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
-	}
+	must.Is(t, <-errs, spi.ErrClosed, "closed")
 }
 
 func TestProperties_refused(t *testing.T) {
@@ -155,8 +151,7 @@ func TestProperties_refused(t *testing.T) {
 	} {
 		values := map[string]any{"endpoints": "127.0.0.1:1", c.name: c.value}
 		_, err := spi.NewWorkerIDAssigner("etcd", props(t, values))
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, new(*spi.PropError)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError with %q", c.name, c.value, err, c.want)
 		}
 	}
@@ -211,8 +206,7 @@ func TestTLS_neverInClear(t *testing.T) {
 		}
 		cluster, err := newCluster(props(t, values))
 		if err != nil {
-			var bad *spi.PropError
-			if !errors.As(err, &bad) || bad.Name != "endpoints" {
+			if bad, ok := errors.AsType[*spi.PropError](err); !ok || bad.Name != "endpoints" {
 				t.Errorf("%v\nhave: %v\nwant: a PropError of endpoints", c, err)
 			}
 			continue
@@ -228,14 +222,9 @@ func TestTLS_neverInClear(t *testing.T) {
 
 // The error for a member with a wrong certificate describes that, not a timeout.
 func TestTLS_wrongCertificateIsReported(t *testing.T) {
-	certificate, err := testserver.Certify(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must.Get(testserver.Certify(t.TempDir()))(t)
 	pair, err := tls.LoadX509KeyPair(certificate.CertFile, certificate.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	addr, _ := listen(t, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
 	s := openStore(t, map[string]any{"endpoints": addr, "tls": "true", "timeout": "500ms"}, "x")
 	for range 20 { // a handshake may take longer on a busy machine

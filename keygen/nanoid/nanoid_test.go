@@ -32,11 +32,7 @@ func newNanoid(pairs ...string) (*generator, error) {
 
 func mustNew(t testing.TB, pairs ...string) *generator {
 	t.Helper()
-	g, err := newNanoid(pairs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return must.Get(newNanoid(pairs...))(t)
 }
 
 func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {

@@ -269,9 +269,8 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 		g := open(t, addr, "shard-id", 30+years)
 		g.clock = shifted{by: time.Duration(years) * 365 * 24 * time.Hour}
 		_, err := makeKeys(t, g, 1)
-		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "clock") {
-			t.Errorf("clock %d years off\nhave: %v\nwant: spi.ErrStore about clocks", years, err)
-		}
+		must.Is(t, err, spi.ErrStore, "clock", years, "years off")
+		must.FailWith(t, err, "clock", "clock", years, "years off")
 	}
 }
 
@@ -313,14 +312,11 @@ func TestProperties_refused(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/refused.txt", 3) {
 		name, value, want := c[0], c[1], c[2]
 		_, err := spi.NewKeyGenerator("REDIS", props(t, map[string]any{"addr": "127.0.0.1:1", name: value}))
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, name) || !strings.Contains(err.Error(), want) {
+		if bad, ok := errors.AsType[*spi.PropError](err); !ok || !strings.EqualFold(bad.Name, name) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", name, value, err, want)
 		}
 	}
-	if err := checkEpoch(time.UnixMilli(0), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil {
-		t.Error("an epoch that leaves nine years\nhave: no error\nwant: one")
-	}
+	must.Fail(t, checkEpoch(time.UnixMilli(0), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), "an epoch that leaves nine years")
 }
 
 func TestGenerator_decodeAndRange(t *testing.T) {

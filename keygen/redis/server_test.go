@@ -245,8 +245,7 @@ func TestStore_keyIsNoHash(t *testing.T) {
 	_, err := s.List(t.Context())
 	ok, err2 := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord)
 	for what, err := range map[string]error{"List": err, "CompareAndSet": err2} {
-		var foreign *workerid.ForeignRecordError
-		if ok || !errors.As(err, &foreign) {
+		if ok || !errors.As(err, new(*workerid.ForeignRecordError)) {
 			t.Errorf("%s\nhave: %v, %v\nwant: a *ForeignRecordError", what, ok, err)
 		}
 	}

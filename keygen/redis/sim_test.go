@@ -14,6 +14,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -251,9 +252,7 @@ func TestMemory_isOfTheNewestAnswer(t *testing.T) {
 	g.answered(newer, 5, reply{kind: "ok", first: first + 100, now: 2000, time: 2100})
 	g.answered(older, 300, reply{kind: "ok", first: first, now: 1000, time: 1100})
 	want := memory{floor: first + 299, server: 2000, line: 2100, local: time.UnixMilli(w.now)}
-	if g.memory != want {
-		t.Errorf("\nhave: %+v\nwant: %+v", g.memory, want)
-	}
+	must.Equal(t, g.memory, want)
 	w.now += 700
 	if have := g.args(w.Now(), 1, ""); have[1] != int64(want.floor) || have[2] != int64(2800) {
 		t.Errorf("\nhave: floor %d, reach %d\nwant: %d, 2800", have[1], have[2], want.floor)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func BenchmarkLeafKeyFromMemory(b *testing.B) {
@@ -80,7 +82,7 @@ func BenchmarkLeafFetch(b *testing.B) {
 }
 
 func leafTransaction(b *testing.B, dsn string) func() error {
-	db := openDB(b, dsn)
+	db := must.Open(b, "mysql", dsn)
 	db.SetMaxOpenConns(1)
 	update, err := db.Prepare("UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = ?")
 	if err != nil {

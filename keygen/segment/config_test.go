@@ -14,56 +14,27 @@ import (
 
 // A wrong property is an error with its name and without secrets.
 func TestProperties(t *testing.T) {
-	const dsn, url = "u:p@tcp(db:3306)/leaf", "jdbc:mysql://db:3306/leaf"
-	const one, two = "u:geheim@tcp(a:3306)/tickets", "u:geheim@tcp(a:3306)/tickets,u:geheim@tcp(b:3306)/tickets"
-	leaf := func(more ...any) map[string]any { return pairs(append([]any{"leaf.key", "order"}, more...)) }
-	ticket := func(more ...any) map[string]any { return pairs(more) }
-	for _, tt := range []struct {
-		name  string
-		typ   string
-		props map[string]any
-		want  string // property in the error, or "" for no error
-	}{
-		{"DSN", "LEAF_SEGMENT", leaf("dsn", dsn), ""},
-		{"JDBC", "leaf_segment", leaf("leaf.jdbc.url", url, "leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
-		{"bounds", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "10", "max-step", "10", "reserve", "0s"), ""},
-		{"connector's database", "LEAF_SEGMENT", leaf(), ""},
-		{"user without an address", "LEAF_SEGMENT", leaf("leaf.jdbc.username", "u", "leaf.jdbc.password", "p"), ""},
-		{"longest key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("ö", 128), "dsn", dsn), ""},
-		{"no key", "LEAF_SEGMENT", pairs([]any{"dsn", dsn}), "leaf.key"},
-		{"slash", "LEAF_SEGMENT", leaf("leaf.key", "a/b", "dsn", dsn), "leaf.key"},
-		{"long key", "LEAF_SEGMENT", leaf("leaf.key", strings.Repeat("k", 129), "dsn", dsn), "leaf.key"},
-		{"both addresses", "LEAF_SEGMENT", leaf("dsn", dsn, "leaf.jdbc.url", url), "dsn"},
-		{"bad DSN", "LEAF_SEGMENT", leaf("dsn", "geheim"), "dsn"},
-		{"DSN of an unknown TLS config", "LEAF_SEGMENT", leaf("dsn", "u:geheim@tcp(h)/d?tls=geheim"), "dsn"},
-		{"bad URL", "LEAF_SEGMENT", leaf("leaf.jdbc.url", "mysql://u:geheim@db/leaf"), "leaf.jdbc.url"},
-		{"step 0", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "0"), "min-step"},
-		{"step too large", "LEAF_SEGMENT", leaf("dsn", dsn, "max-step", "9999999999"), "max-step"},
-		{"timeout 0", "LEAF_SEGMENT", leaf("dsn", dsn, "timeout", "0s"), "timeout"},
-		{"bounds crossed", "LEAF_SEGMENT", leaf("dsn", dsn, "min-step", "10", "max-step", "9"), "max-step"},
-		{"reserve without unit", "LEAF_SEGMENT", leaf("dsn", dsn, "reserve", "60"), "reserve"},
-		{"gap below 0", "LEAF_SEGMENT", leaf("dsn", dsn, "failover-gap", "-1"), "failover-gap"},
-		{"another type's", "LEAF_SEGMENT", leaf("dsn", dsn, "worker-id", "1"), "worker-id"},
-
-		{"one server", "TICKET", ticket("dsns", one), ""},
-		{"a list", "ticket", ticket("dsns", strings.Split(two, ","), "table", "app.Tickets32",
-			"increment", "2", "offsets", "2,1", "batch", "100", "timeout", "1s"), ""},
-		{"connector's database", "TICKET", nil, ""},
-		{"bad DSN", "TICKET", ticket("dsns", "geheim"), "dsns"},
-		{"timeout without unit", "TICKET", ticket("dsns", one, "timeout", "2"), "timeout"},
-		{"unknown TLS config", "TICKET", ticket("dsns", one+"?tls=geheim"), "dsns"},
-		{"an empty item", "TICKET", ticket("dsns", one+","), "dsns"},
-		{"increment below the servers", "TICKET", ticket("dsns", two, "increment", "1"), "increment"},
-		{"increment beyond MySQL's", "TICKET", ticket("dsns", one, "increment", "65536"), "increment"},
-		{"batch 0", "TICKET", ticket("dsns", one, "batch", "0"), "batch"},
-		{"offsets too few", "TICKET", ticket("dsns", two, "offsets", "1"), "offsets"},
-		{"offsets twice", "TICKET", ticket("dsns", two, "offsets", "1,1"), "offsets"},
-		{"offset 0", "TICKET", ticket("dsns", two, "offsets", "0,1"), "offsets"},
-		{"offset beyond the increment", "TICKET", ticket("dsns", two, "offsets", "1,3"), "offsets"},
-		{"offsets not numbers", "TICKET", ticket("dsns", two, "offsets", "1,b"), "offsets"},
-		{"table with a backquote", "TICKET", ticket("dsns", one, "table", "a`b"), ""},
-		{"table of three parts", "TICKET", ticket("dsns", one, "table", "a.b.c"), "table"},
-	} {
+	const tickets = "u:geheim@tcp(a:3306)/tickets"
+	type propertyCase struct {
+		typ, name string
+		want      string // property in the error, or "" for no error
+		props     map[string]any
+	}
+	all := []propertyCase{
+		{"LEAF_SEGMENT", "longest key", "", map[string]any{"leaf.key": strings.Repeat("ö", 128), "dsn": "u:p@tcp(db:3306)/leaf"}},
+		{"LEAF_SEGMENT", "long key", "leaf.key", map[string]any{"leaf.key": strings.Repeat("k", 129)}},
+		{"ticket", "a list", "", map[string]any{"dsns": []string{tickets, strings.Replace(tickets, "a:", "b:", 1)}, "table": "app.Tickets32",
+			"increment": "2", "offsets": "2,1", "batch": "100", "timeout": "1s"}},
+	}
+	for _, c := range cases.Read(t, "testdata/properties.txt", 4) {
+		props := map[string]any{}
+		for prop := range strings.FieldsSeq(c[3]) {
+			name, value, _ := strings.Cut(prop, "=")
+			props[name] = value
+		}
+		all = append(all, propertyCase{c[0], c[1], c[2], props})
+	}
+	for _, tt := range all {
 		t.Run(tt.typ+"/"+tt.name, func(t *testing.T) {
 			_, err := construct(t, tt.typ, tt.props, spi.Host{})
 			var bad *spi.PropError
@@ -76,14 +47,6 @@ func TestProperties(t *testing.T) {
 			}
 		})
 	}
-}
-
-func pairs(list []any) map[string]any {
-	props := map[string]any{}
-	for i := 0; i < len(list); i += 2 {
-		props[list[i].(string)] = list[i+1]
-	}
-	return props
 }
 
 // With any address, each statement is committed, and values are not truncated silently.
@@ -177,8 +140,7 @@ var refusedJDBC = []string{
 func TestParseJDBC_refuses(t *testing.T) {
 	for _, url := range refusedJDBC {
 		_, err := parseJDBC(url)
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || strings.Contains(err.Error(), "geheim") {
+		if !errors.As(err, new(*spi.PropError)) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s\nhave: %v\nwant: a *spi.PropError without the address", url, err)
 		}
 	}

@@ -28,9 +28,7 @@ func TestFetch_isLookedAtFromTheCheck(t *testing.T) {
 			s.check.Store(10)
 			g.current.Store(s)
 			mustKeys(t, g, tt.n)
-			if looked := s.check.Load() != 10; looked != tt.looked {
-				t.Errorf("%d keys after %d\nhave: looked at: %v\nwant: %v", tt.n, tt.used, looked, tt.looked)
-			}
+			must.Equal(t, s.check.Load() != 10, tt.looked, tt.n, "keys after", tt.used, "looked at")
 		})
 	}
 }
@@ -216,9 +214,7 @@ func TestAdaptStep_followsDuration(t *testing.T) {
 		{1000, -time.Hour, 1, 1_000_000, 2000}, // a clock that stepped back
 	}
 	for _, tt := range tests {
-		if have := adaptStep(tt.step, tt.took, tt.low, tt.high); have != tt.want {
-			t.Errorf("adaptStep(%d, %v, %d, %d)\nhave: %d\nwant: %d", tt.step, tt.took, tt.low, tt.high, have, tt.want)
-		}
+		must.Equal(t, adaptStep(tt.step, tt.took, tt.low, tt.high), tt.want, "adaptStep(", tt.step, tt.took, tt.low, tt.high, ")")
 	}
 }
 
@@ -340,9 +336,7 @@ func TestRate_stepFollowsLargeCalls(t *testing.T) {
 					mustKeys(t, g, n)
 					time.Sleep(time.Second)
 				}
-				if have := *g.Health().Waits; have != waits {
-					t.Errorf("\nhave: %d waits after %d, fetches of %v\nwant: all from memory", have, waits, f.claims())
-				}
+				must.Equal(t, *g.Health().Waits, waits, "waits after", waits, "fetches of", f.claims())
 			})
 		})
 	}

@@ -135,9 +135,7 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 				t.Errorf("%d keys\nhave: %v after %v\nwant: the context's error after 1s", n, err, took)
 			}
 		}
-		if len(g.queue) != 0 {
-			t.Errorf("have: %d in the queue\nwant: none", len(g.queue))
-		}
+		must.Equal(t, len(g.queue), 0, "in the queue")
 		time.Sleep(3 * time.Second)
 		// The fetch has continued without them, and its numbers are not lost.
 		if h := g.Health(); *h.Segment.Left == 0 || h.Issued != 0 || h.Err != nil {
@@ -203,9 +201,7 @@ func TestGenerator_close(t *testing.T) {
 		begin := time.Now()
 		go inParallel(3, func(int) { must.Do(t, g.Close()) })
 		for range 2 {
-			if err := <-waited; !errors.Is(err, spi.ErrClosed) {
-				t.Errorf("a call that waits\nhave: %v\nwant: spi.ErrClosed", err)
-			}
+			must.Is(t, <-waited, spi.ErrClosed, "a call that waits")
 		}
 		synctest.Wait()
 		if took := time.Since(begin); took != 0 || g.done != nil {
@@ -220,9 +216,7 @@ func TestGenerator_close(t *testing.T) {
 				h.Err, h.Issued, *h.Segment.Left, h.Errors, len(keys))
 		}
 		for _, f := range fakes {
-			if f.closed != f.opened {
-				t.Errorf("\nhave: %d of %d connections closed\nwant: all", f.closed, f.opened)
-			}
+			must.Equal(t, f.closed, f.opened, "connections closed")
 		}
 	})
 }
@@ -234,9 +228,7 @@ func TestGenerator_counts(t *testing.T) {
 				t.Errorf("%d keys\nhave: %v\nwant: an error", n, keys)
 			}
 		}
-		if _, err := generate(t.Context(), g, maxKeys+1); err == nil {
-			t.Error("too many\nhave: nil\nwant: an error")
-		}
+		must.Fail(t, must.Err(generate(t.Context(), g, maxKeys+1)), "too many")
 		if _, err := generate(t.Context(), g, 0); err != nil {
 			t.Error(err)
 		}
@@ -326,9 +318,7 @@ func TestGenerator_claimIsTriedAgain(t *testing.T) {
 				if err != nil {
 					mustKeys(t, g, 1000)
 				}
-				if reconnected := f.opened > opened; reconnected != tt.reconnected {
-					t.Errorf("\nhave: connected again: %v\nwant: %v", reconnected, tt.reconnected)
-				}
+				must.Equal(t, f.opened > opened, tt.reconnected, "connected again")
 			})
 		})
 	}
@@ -354,8 +344,7 @@ func TestGenerator_connectionsAreReplaced(t *testing.T) {
 func TestGenerator_panicOfAClaim(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].panics = true
-		var panicked *guard.PanicError
-		if _, err := generate(t.Context(), g, 1); !errors.As(err, &panicked) {
+		if _, err := generate(t.Context(), g, 1); !errors.As(err, new(*guard.PanicError)) {
 			t.Errorf("have: %v\nwant: a guard.PanicError", err)
 		}
 		fakes[0].set(func(f *fake) { f.panics = false })
@@ -419,9 +408,7 @@ func TestGenerator_allocations(t *testing.T) {
 		g.current.Store(newSegment(run{1, 1 << 30, 1}))
 		for _, n := range []int{1, 100} {
 			keys := make([]int64, n)
-			if have := testing.AllocsPerRun(1000, func() { _ = g.GenerateInt64Keys(t.Context(), column, keys) }); have != 0 {
-				t.Errorf("%s: %d keys\nhave: %v allocations\nwant: 0", typ.name, n, have)
-			}
+			must.Equal(t, testing.AllocsPerRun(1000, func() { _ = g.GenerateInt64Keys(t.Context(), column, keys) }), 0, typ.name, n, "keys, allocations")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -71,13 +72,11 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 		return nil, p.Wrong("max-step", fmt.Sprintf("an integer in %d..%d", s.minStep, largestStep))
 	}
 	s.limit = s.maxStep
-	if s.reserve, err = p.Duration("reserve", defaultReserve, 0, 24*time.Hour); err != nil {
-		return nil, err
-	}
-	if s.timeout, err = p.Duration("timeout", 5*time.Second, time.Millisecond, math.MaxInt64); err != nil {
-		return nil, err
-	}
-	if row.gap, err = p.Int("failover-gap", gapSteps*max(s.maxStep, defaultMaxStep), 0, largestGap); err != nil {
+	var errs [3]error
+	s.reserve, errs[0] = p.Duration("reserve", defaultReserve, 0, 24*time.Hour)
+	s.timeout, errs[1] = p.Duration("timeout", 5*time.Second, time.Millisecond, math.MaxInt64)
+	row.gap, errs[2] = p.Int("failover-gap", gapSteps*max(s.maxStep, defaultMaxStep), 0, largestGap)
+	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
 	if cfg == nil {

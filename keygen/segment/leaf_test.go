@@ -19,7 +19,7 @@ import (
 
 func maxID(t testing.TB, dsn string) int64 {
 	t.Helper()
-	return scan[int64](t, openDB(t, dsn), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'")
+	return scan[int64](t, must.Open(t, "mysql", dsn), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'")
 }
 
 // A fetch is one statement, by the server's count.
@@ -77,9 +77,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { db.Close() })
 	conn := must.Get(db.Conn(t.Context()))(t)
 	return &server{words: words{title: "TEST"}, name: "test", db: db, conn: conn}, mock
@@ -124,7 +122,7 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 // last claims.
 func failOver(t *testing.T, dsn string) {
 	t.Helper()
-	db := openDB(t, dsn)
+	db := must.Open(t, "mysql", dsn)
 	mustExec(t, db, "UPDATE leaf_alloc SET max_id = 11 WHERE biz_tag = 'order'")
 	mustExec(t, db, "UPDATE leaf_alloc SET description = 'the server before' WHERE biz_tag = ?", noteKey("order"))
 }
@@ -232,9 +230,7 @@ func TestTicket_numbersAreTheTables(t *testing.T) {
 		if keys := mustKeys(t, g, tt.n); keys[0] != tt.first || keys[tt.n-1] != tt.first+int64(tt.n-1) {
 			t.Errorf("\nhave: %v\nwant: %d numbers from %d", keys, tt.n, tt.first)
 		}
-		if id := scan[int64](t, db, "SELECT SUM(id) FROM Tickets64"); id != tt.first+int64(tt.n-1) {
-			t.Errorf("\nhave: rows of %d together\nwant: one, of the last number", id)
-		}
+		must.Equal(t, scan[int64](t, db, "SELECT SUM(id) FROM Tickets64"), tt.first+int64(tt.n-1), "one row, of the last number")
 	}
 }
 
@@ -245,7 +241,7 @@ func TestTicket_blockIsOneCommit(t *testing.T) {
 	}
 	t.Parallel()
 	_, dsn := tickets64.server(t)
-	db := openDB(t, dsn)
+	db := must.Open(t, "mysql", dsn)
 	mustExec(t, db, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'")
 	g := tickets64.generator(t, dsn, nil)
 	mustKey(t, g)
@@ -305,9 +301,7 @@ func TestTicket_withoutLockTables(t *testing.T) {
 		t.Error("have: tables locked\nwant: the other way")
 	}
 	_, err := generate(t.Context(), gens[0], maxRows+1)
-	if err == nil || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
-		t.Errorf("too many\nhave: %v\nwant: the privilege", err)
-	}
+	must.FailWith(t, err, "GRANT LOCK TABLES", "too many")
 }
 
 // Of two servers with offsets 1 and 2, one stops, then returns, then has the other's offset, and
@@ -351,7 +345,7 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	}
 
 	// Connections keep the settings from the time they were opened.
-	db := openDB(t, a.DSN())
+	db := must.Open(t, "mysql", a.DSN())
 	mustExec(t, db, "SET GLOBAL auto_increment_offset = 2")
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
 	clock.step(lifetime)

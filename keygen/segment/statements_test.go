@@ -342,9 +342,7 @@ func TestTicket_connected(t *testing.T) {
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || errors.Is(err, errSettings) != tt.refused {
 				t.Errorf("\nhave: %v\nwant: %q, for its settings: %v", err, tt.says, tt.refused)
 			}
-			if table.offset != tt.offset {
-				t.Errorf("have: offset %d\nwant: %d", table.offset, tt.offset)
-			}
+			must.Equal(t, table.offset, tt.offset, "offset")
 			if err == nil && (table.column != "`i``d`" || table.limit != math.MaxInt32 || table.noLock != tt.noLock) {
 				t.Errorf("\nhave: column %s, end %d, locks none: %v\nwant: the quoted column, int's end, %v",
 					table.column, table.limit, table.noLock, tt.noLock)

@@ -99,13 +99,6 @@ func leafFetch(db *sql.DB, step int64) (first, end int64, err error) {
 	return end - step, end, tx.Commit()
 }
 
-func openDB(t testing.TB, dsn string) *sql.DB {
-	t.Helper()
-	db := must.Get(sql.Open("mysql", dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	must.Get(db.Exec(query, args...))(t, query)
@@ -121,7 +114,7 @@ func scan[V any](t testing.TB, db *sql.DB, query string) (v V) {
 func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 	t.Helper()
 	dsn = testserver.Database(t)
-	db = openDB(t, dsn)
+	db = must.Open(t, "mysql", dsn)
 	for _, query := range tab.create {
 		mustExec(t, db, query)
 	}
@@ -132,8 +125,8 @@ func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 func (tab table) server(t testing.TB, args ...string) (*testserver.Server, string) {
 	t.Helper()
 	s := testserver.StartSQL(t, args...)
-	mustExec(t, openDB(t, s.DSN()), "CREATE DATABASE numbers")
-	db := openDB(t, s.DSN()+"numbers")
+	mustExec(t, must.Open(t, "mysql", s.DSN()), "CREATE DATABASE numbers")
+	db := must.Open(t, "mysql", s.DSN()+"numbers")
 	for _, query := range tab.create {
 		mustExec(t, db, query)
 	}
@@ -253,7 +246,7 @@ func TestTable_serverAwayAndBack(t *testing.T) {
 	t.Parallel()
 	server, dsn := leafAlloc.server(t)
 	for _, query := range tickets64.create {
-		mustExec(t, openDB(t, dsn), query)
+		mustExec(t, must.Open(t, "mysql", dsn), query)
 	}
 	gens := []*generator{
 		leafAlloc.generator(t, "", map[string]any{
@@ -337,9 +330,8 @@ func TestTable_privileges(t *testing.T) {
 			userDSN: "GRANT SELECT", strings.Replace(userDSN, ":geheim@", ":falsch-geheim@", 1): "password",
 		} {
 			_, err := generate(t.Context(), tab.generator(t, dsn, nil), 1)
-			var server *mysql.MySQLError
 			wantError(t, err, spi.ErrStore)
-			if !errors.As(err, &server) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "geheim") {
+			if !errors.As(err, new(*mysql.MySQLError)) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "geheim") {
 				t.Errorf("\nhave: %v\nwant: the server's error, with %q", err, says)
 			}
 		}
@@ -442,9 +434,7 @@ func TestTable_changesWhileLive(t *testing.T) {
 				}
 				// A refused claim doesn't change the row. After an operator has fixed the row,
 				// claims succeed again.
-				if n := scan[int64](t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'"); n != 1 {
-					t.Errorf("\nhave: max_id %d\nwant: 1, untouched", n)
-				}
+				must.Equal(t, scan[int64](t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'order'"), 1, "max_id is untouched")
 				mustExec(t, db, "UPDATE leaf_alloc SET max_id = 100000")
 				if keys := mustKeys(t, g, 5000); slices.Min(keys) < 100_000 {
 					t.Errorf("after the repair\nhave: %d\nwant: from 100000", keys[0])
@@ -525,9 +515,7 @@ func TestServers_pausesGrow(t *testing.T) {
 			if i >= len(tried) {
 				t.Fatalf("\nhave: tries at %v\nwant: 8", tried)
 			}
-			if pause := (tried[i] - last).Round(time.Second); pause != want*time.Second {
-				t.Errorf("try %d\nhave: after %v\nwant: after %vs", i, pause, int64(want))
-			}
+			must.Equal(t, (tried[i] - last).Round(time.Second), want*time.Second, "try", i)
 			last = tried[i]
 		}
 	})
@@ -540,9 +528,7 @@ func TestServers_slowOneIsSkipped(t *testing.T) {
 		for range 10 {
 			mustKey(t, g)
 		}
-		if took := time.Since(begin); took != time.Second {
-			t.Errorf("\nhave: %v for 10 keys\nwant: the timeout once, 1s", took)
-		}
+		must.Equal(t, time.Since(begin), time.Second, "the timeout once for 10 keys")
 		if g.Health().Err == nil {
 			t.Error("have: good health\nwant: the error of the server that is skipped")
 		}
@@ -590,9 +576,7 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 			_, err := generate(t.Context(), g, 1)
 			wantError(t, err, errSettings)
 		}
-		if fakes[0].tries != 0 {
-			t.Errorf("have: %d claims\nwant: none", fakes[0].tries)
-		}
+		must.Equal(t, fakes[0].tries, 0, "claims")
 		fakes[1].set(func(f *fake) { f.refuse = nil })
 		if keys := []int64{mustKey(t, g), mustKey(t, g)}; !slices.Equal(keys, []int64{1, 2}) {
 			t.Errorf("after the repair\nhave: %v\nwant: 1 2", keys)

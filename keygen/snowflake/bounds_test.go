@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -20,9 +21,7 @@ func TestLease_lostWithinATick(t *testing.T) {
 			g, _, store := leased(t, config{RingSize: ring, Layout: Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18, Tick: tick}})
 			mustKeys(t, g, 1)
 			store.lose(0)
-			if have := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; have != worker {
-				t.Errorf("ring %d, ticks of %v\nhave: worker %d\nwant: %d", ring, tick, have, worker)
-			}
+			must.Equal(t, partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, worker, "ring", ring, "ticks of", tick, "worker")
 		}
 	}
 }
@@ -288,9 +287,7 @@ func TestState_lags(t *testing.T) {
 	}{
 		{1000, 1000, true}, {960, 1000, true}, {959, 1000, false}, {1000, 1040, true}, {1001, 1041, false}, {1041, 1041, false},
 	} {
-		if have := g.lags(st, tt.tick, tt.now); have != tt.want {
-			t.Errorf("tick %d at %d\nhave: %v\nwant: %v", tt.tick, tt.now, have, tt.want)
-		}
+		must.Equal(t, g.lags(st, tt.tick, tt.now), tt.want, "tick", tt.tick, "at", tt.now)
 	}
 	byHand := mustNew(t, config{WorkerIDSet: true, Clock: newHandClock()})
 	byHand.crossed(st, 1000)
@@ -451,9 +448,7 @@ func TestLease_unlimitedWorkerIDIsReleased(t *testing.T) {
 	mustKeys(t, g, 1)
 	equal(t, "released before Close", released, 0)
 	other := mustNew(t, config{Clock: clock, Assigner: unlimited{3, new(int)}, RingSize: 30})
-	if _, err := other.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "ring sizes 20 and 30") {
-		t.Errorf("have: %v\nwant: an error that names the other ring", err)
-	}
+	must.FailWith(t, must.Err(other.Next(t.Context())), "ring sizes 20 and 30")
 	for range 2 {
 		wantErr(t, "close", g.Close(), nil)
 	}

@@ -183,9 +183,7 @@ func TestClockBack_policies(t *testing.T) {
 				mustKeys(t, g, 1) // the clock has caught up
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			equal(t, "waited", clock.Now().Sub(start), tt.slept)
 			if tt.ring < 2 && key <= before {
 				t.Errorf("\nhave: %d after %d\nwant: ascending keys", key, before)
@@ -272,9 +270,7 @@ func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {
 			cfg.Clock = began
 			before := mustNew(t, cfg)
 			for range 100 {
-				if err := takeModel(before, 3, seen); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, takeModel(before, 3, seen))
 				began.step(ms)
 			}
 			clock := newHandClock() // of another process, so it shares no state

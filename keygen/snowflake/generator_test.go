@@ -2,11 +2,9 @@ package snowflake
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -38,26 +36,17 @@ func (c *fixedClock) Now() time.Time {
 
 func (*fixedClock) Sleep(context.Context, time.Duration) error { return nil }
 
-func vectors(t *testing.T) (v struct {
+// vectors are results of ShardingSphere.
+type vectors struct {
 	TenKeys   []int64 `json:"ten_keys_clock_fixed_1"`
 	Overflow  []int64 `json:"sequence_overflow_clock_fixed_2_last_at_epoch_sequence_4095"`
 	SameMilli []int64 `json:"same_millisecond_max_vibration_3"`
 	NewMilli  []int64 `json:"one_key_each_new_millisecond_max_vibration_3_low_bits"`
 	EpochUTC  int64   `json:"epoch_ms_utc"`
-}) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/snowflake.json")
-	if err == nil {
-		err = json.Unmarshal(data, &v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 func TestGenerator_vectors(t *testing.T) {
-	v := vectors(t)
+	v := must.ReadJSON[vectors](t, "testdata/snowflake.json")
 	equal(t, "epoch", DefaultEpoch.UnixMilli(), v.EpochUTC)
 	const still = 1 << 30
 	for _, tt := range []struct {
@@ -241,16 +230,12 @@ func TestGenerator_noAllocations(t *testing.T) {
 			_ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys[:1])
 			_ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys)
 		})
-		if have != 0 {
-			t.Errorf("%+v\nhave: %v allocations\nwant: 0", cfg, have)
-		}
+		must.Equal(t, have, 0, cfg, "allocations")
 	}
 	// A whole tick's keys are a reservation like any other.
 	g := mustNew(t, config{Clock: &fixedClock{now: DefaultEpoch}, WorkerIDSet: true, MaxVibrationOffset: -1})
 	keys := make([]int64, 4096)
-	if have := testing.AllocsPerRun(10, func() { _ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys) }); have != 0 {
-		t.Errorf("4096 keys\nhave: %v allocations\nwant: 0", have)
-	}
+	must.Equal(t, testing.AllocsPerRun(10, func() { _ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys) }), 0, "allocations for 4096 keys")
 }
 
 // Keys lag behind the system's clock by 40 ms at most, and a ring's within the ring.

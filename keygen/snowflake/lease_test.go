@@ -165,14 +165,10 @@ func TestLease_acquireFails(t *testing.T) {
 	must.Is(t, must.Err(small.Next(context.Background())), spi.ErrNoWorkerID)
 	for _, id := range []givenID{-1, math.MinInt64} {
 		g := mustNew(t, config{Clock: clock, Assigner: id})
-		if _, err := g.Next(context.Background()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("in 0..1023 from the assigner, found %d", id)) {
-			t.Errorf("\nhave: %v\nwant: worker ID %d is refused", err, id)
-		}
+		must.FailWith(t, must.Err(g.Next(context.Background())), fmt.Sprintf("in 0..1023 from the assigner, found %d", id))
 	}
 	foreign := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
-	if _, err := foreign.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "in 0..15 from the assigner, found 1000") {
-		t.Errorf("\nhave: %v\nwant: worker ID 1000 is refused", err)
-	}
+	must.FailWith(t, must.Err(foreign.Next(context.Background())), "in 0..15 from the assigner, found 1000")
 }
 
 // foreignID ignores the limit for worker IDs.
@@ -248,9 +244,7 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 		}()
 		synctest.Wait()
 		wantErr(t, "close", g.Close(), nil)
-		if err := <-done; !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
-		}
+		must.Is(t, <-done, spi.ErrClosed)
 		synctest.Wait()
 		if len(store.owner) != 0 {
 			t.Error("a lease is left over")

@@ -89,9 +89,7 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	wg.Wait()
 	all := slices.Concat(made...)
 	slices.Sort(all)
-	if n := len(all) - len(slices.Compact(all)); n != 0 {
-		t.Errorf("\nhave: %d keys twice among %d\nwant: none", n, len(all))
-	}
+	must.Equal(t, len(all)-len(slices.Compact(all)), 0, "keys twice among", len(all))
 	equal(t, "issued", generators[0].Health().Issued-issued, int64(len(all)))
 }
 

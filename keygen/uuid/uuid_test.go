@@ -106,8 +106,7 @@ func TestProperties(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]string{{"version", "1"}, {"version", ""}, {"format", "base64"}, {"size", "3"}} {
-		var prop *spi.PropError
-		if _, err := newUUID(nil, bad...); !errors.As(err, &prop) {
+		if _, err := newUUID(nil, bad...); !errors.As(err, new(*spi.PropError)) {
 			t.Errorf("%v\nhave: %v\nwant: a PropError", bad, err)
 		}
 	}

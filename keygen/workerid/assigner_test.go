@@ -182,8 +182,7 @@ func TestProperties_refused(t *testing.T) {
 		"ip with a property":     {"IP", map[string]any{"worker-id": "1"}, "worker-id"},
 	} {
 		_, err := build(t, c.typ, spi.Host{}, c.props)
-		var prop *spi.PropError
-		if !errors.As(err, &prop) || prop.Name != c.prop {
+		if prop, ok := errors.AsType[*spi.PropError](err); !ok || prop.Name != c.prop {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of %s", name, err, c.prop)
 		}
 	}
@@ -234,9 +233,7 @@ func TestStore_panics(t *testing.T) {
 		s.on.Store(true)
 		time.Sleep(time.Hour)
 		wantMS(t, "limit", l.Limit(), limit)
-		if err := a.(spi.HealthReporter).Health().Err; !errors.Is(err, errPanic) {
-			t.Errorf("health\nhave: %v\nwant: the panic", err)
-		}
+		must.Is(t, a.(spi.HealthReporter).Health().Err, errPanic, "health")
 		must.Is(t, l.Renew(t.Context(), time.Now().UnixMilli()), errPanic, "Renew")
 		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 7)), errPanic, "AcquireWorkerID")
 		s.on.Store(false)
@@ -275,9 +272,8 @@ func TestFileStore_pathIsAFile(t *testing.T) {
 	mustWrite(t, file, "x")
 	a := workerid.Assign(t, workerid.NewFileStore(file, "orders"), workerid.Config{})
 	_, err := a.AcquireWorkerID(t.Context(), 7)
-	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), file) {
-		t.Errorf("have: %v\nwant: spi.ErrStore that names %s", err, file)
-	}
+	must.Is(t, err, spi.ErrStore)
+	must.FailWith(t, err, file)
 }
 
 func mustWrite(t testing.TB, file, text string) {
@@ -296,8 +292,7 @@ func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	file := filepath.Join(dir, "orders", "0000.json")
 	mustWrite(t, file, "not ours")
 	err := l.Renew(t.Context(), l.Limit())
-	var foreign *workerid.ForeignRecordError
-	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, &foreign) {
+	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, new(*workerid.ForeignRecordError)) {
 		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)
 	}
 	must.Equal(t, mustAcquire(t, a, 9).WorkerID(), 1, "the next worker ID")

@@ -71,9 +71,7 @@ func TestAssigner_prefer(t *testing.T) {
 		{Record{Owner: "a", ReservedUntil: now + 50, FreeFrom: 1}, released},
 		{Record{Owner: "a", ReservedUntil: now + 50, FreeFrom: now + 1}, startAhead},
 	} {
-		if have := a.prefer(tt.r, now); have != tt.want {
-			t.Errorf("%+v\nhave: %d\nwant: %d", tt.r, have, tt.want)
-		}
+		must.Equal(t, a.prefer(tt.r, now), tt.want, tt.r)
 	}
 	free := []candidate{
 		{9, startAhead, 30}, {8, startAhead, 20}, {7, justFree, 1}, {6, neverUsed, 0}, {5, longFree, 3}, {4, longFree, 7},
@@ -245,9 +243,7 @@ func TestAssigner_durations(t *testing.T) {
 		a.lengths.Store(tt.noted)
 		have := [...]time.Duration{a.mostAhead(), a.horizon(), a.afterFailover(), a.length(), a.every(), a.longest(), a.opTimeout()}
 		want := [...]time.Duration{tt.ahead, tt.horizon, tt.failover, tt.length, tt.every, tt.longest, tt.opera}
-		if have != want {
-			t.Errorf("%+v, noted %+v\nhave: %v\nwant: %v", tt.c, tt.noted, have, want)
-		}
+		must.Equal(t, have, want, tt.c, "noted", tt.noted)
 	}
 	for lease, want := range map[time.Duration]time.Duration{8999 * time.Millisecond: 2999666666, 9 * s: 3 * s, time.Hour: 3 * s, 3 * s: s} {
 		must.Equal(t, renewFor(lease), want, "renew for a lease of", lease)
@@ -299,9 +295,7 @@ func TestReading_passed(t *testing.T) {
 	for _, tt := range []struct{ up, mono, want time.Duration }{
 		{time.Second, 2 * time.Second, 2 * time.Second}, {time.Minute, time.Second, time.Minute}, {-time.Second, time.Second, time.Second},
 	} {
-		if have := r.passed(reading{uptime: time.Hour + tt.up, monotonic: begin.Add(tt.mono)}); have != tt.want {
-			t.Errorf("%v and %v\nhave: %v\nwant: %v", tt.up, tt.mono, have, tt.want)
-		}
+		must.Equal(t, r.passed(reading{uptime: time.Hour + tt.up, monotonic: begin.Add(tt.mono)}), tt.want, tt.up, "and", tt.mono)
 	}
 }
 
@@ -401,9 +395,7 @@ func TestAssigner_checkStepBounds(t *testing.T) {
 		a := assign(new(oneRecord), config{Clock: clock, MaxClockAhead: time.Minute})
 		a.uptime = func() (time.Duration, bool) { return up, true }
 		if tt.step != 0 {
-			if err := a.checkClock(t.Context(), 0, tt.listed); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.checkClock(t.Context(), 0, tt.listed))
 			clock.ms, up = clock.ms+tt.step.Milliseconds(), up+tt.up
 		}
 		if err := a.checkClock(t.Context(), tt.own, tt.listed); (err == nil) != tt.accepted || err != nil && !isClockError(err) {
@@ -473,16 +465,12 @@ func TestValidNamespace_characters(t *testing.T) {
 	for r := range rune(0x100) {
 		name := "x" + string(r)
 		want := r < 0x80 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r)
-		if have := validNamespace(name); have != want {
-			t.Errorf("%q\nhave: %v\nwant: %v", name, have, want)
-		}
+		must.Equal(t, validNamespace(name), want, name)
 	}
 	for name, want := range map[string]bool{
 		"": false, ".x": false, "-x": true, strings.Repeat("x", maxNamespace): true, strings.Repeat("x", maxNamespace+1): false,
 	} {
-		if have := validNamespace(name); have != want {
-			t.Errorf("%q\nhave: %v\nwant: %v", name, have, want)
-		}
+		must.Equal(t, validNamespace(name), want, name)
 	}
 }
 
@@ -580,7 +568,5 @@ func TestStartTime_fields(t *testing.T) {
 	const before = "1 (a b) c) S "
 	nineteen := strings.Repeat("x ", 18)
 	must.Equal(t, startTime([]byte(before+nineteen+"4711")), "4711", "the last field")
-	if have := startTime([]byte(before + nineteen)); have != "" {
-		t.Errorf("have: %q\nwant: nothing, as a field is missing", have)
-	}
+	must.Equal(t, startTime([]byte(before+nineteen)), "", "a field is missing")
 }

@@ -1,6 +1,7 @@
 package workerid
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -47,17 +48,12 @@ func configFromProps(p spi.Props) (config, error) {
 	if !validNamespace(c.Namespace) {
 		return config{}, p.Wrong("namespace", namespaceWant)
 	}
-	var err error
-	if c.Lease, err = p.Duration("lease", defaultLease, minLease, maxLease); err != nil {
-		return config{}, err
-	}
-	if c.Renew, err = p.Duration("renew", renewFor(c.Lease), minRenew, maxLease); err != nil {
-		return config{}, err
-	}
-	if c.Quarantine, err = p.Duration("quarantine", 0, 0, maxQuarantine); err != nil {
-		return config{}, err
-	}
-	if c.MaxClockAhead, err = p.Duration("max-clock-ahead", defaultClockAhead, minClockAhead, horizon); err != nil {
+	var errs [4]error
+	c.Lease, errs[0] = p.Duration("lease", defaultLease, minLease, maxLease)
+	c.Renew, errs[1] = p.Duration("renew", renewFor(c.Lease), minRenew, maxLease)
+	c.Quarantine, errs[2] = p.Duration("quarantine", 0, 0, maxQuarantine)
+	c.MaxClockAhead, errs[3] = p.Duration("max-clock-ahead", defaultClockAhead, minClockAhead, horizon)
+	if err := cmp.Or(errs[:]...); err != nil {
 		return config{}, err
 	}
 	if c.Renew >= c.Lease {

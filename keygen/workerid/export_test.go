@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -104,10 +105,7 @@ func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	t.Helper()
 	a := assign(store, c)
 	a.manual = true
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(a.acquire(t.Context(), 0))(t)
 	return a, l
 }
 

@@ -263,9 +263,7 @@ func TestAssigner_longerLeaseGrows(t *testing.T) {
 		l := must.Get(f.assigner(config{Lease: time.Minute, Renew: 20 * time.Second}).acquire(t.Context(), 9))(t)
 		for range 80 {
 			time.Sleep(time.Second)
-			if err := l.Health().Err; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Health().Err)
 		}
 		if ahead := time.Until(time.UnixMilli(l.Limit())); ahead < 40*time.Second-2*time.Second {
 			t.Errorf("reserved %v ahead\nwant: nearly a minute", ahead)

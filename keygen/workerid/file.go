@@ -229,10 +229,8 @@ func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, erro
 	if err := os.Rename(temp, s.file(workerID, "json")); err != nil {
 		return false, err
 	}
-	if err := syncDir(s.dir); err != nil {
-		return false, err
-	}
-	return true, nil
+	err := syncDir(s.dir)
+	return err == nil, err
 }
 
 // writeSynced writes and syncs a new file. It removes any existing file of that name, which a

@@ -5,6 +5,7 @@ package workerid
 import (
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -13,14 +14,8 @@ const openPlain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // isOddFile reports whether the error means that something other than our file has its name.
 func isOddFile(err error) bool {
-	for _, e := range []error{
-		syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.ELOOP, syscall.EMLINK, syscall.ENXIO,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	all := []error{syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.ELOOP, syscall.EMLINK, syscall.ENXIO}
+	return slices.ContainsFunc(all, func(e error) bool { return errors.Is(err, e) })
 }
 
 var errNoFlock error // there is flock

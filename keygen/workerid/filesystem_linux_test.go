@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // A directory on a file system that machines share, or that a container loses, is a warning, also
@@ -17,9 +19,7 @@ func TestFileStore_warnings(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var here syscall.Statfs_t
-	if err := syscall.Statfs(dir, &here); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Statfs(dir, &here))
 	before := fileSystemRisks
 	defer func() { fileSystemRisks = before }()
 	for kind, want := range map[uint32]bool{uint32(here.Type): true, uint32(here.Type) + 1: false} {

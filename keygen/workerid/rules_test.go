@@ -41,9 +41,7 @@ func acquired(t *testing.T) (*lease, *unconfirmed, *fixedClock) {
 // owner's record.
 func TestLease_isNotRenewedAfterItsRelease(t *testing.T) {
 	l, store, clock := acquired(t)
-	if err := l.Release(t.Context(), clock.ms); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Release(t.Context(), clock.ms))
 	released := store.record
 	if err := l.keep(t.Context()); !errors.Is(err, spi.ErrClosed) || !store.record.Same(released) {
 		t.Errorf("have: %v, %v\nwant: %v, the record as it was released", err, store.record, spi.ErrClosed)
@@ -180,18 +178,14 @@ func TestIPWorkerID_lastBits(t *testing.T) {
 		var addrs []net.Addr
 		for _, a := range c.addrs {
 			ip, n, err := net.ParseCIDR(a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			addrs = append(addrs, &net.IPAddr{IP: ip}, &net.IPNet{IP: ip, Mask: n.Mask})
 		}
 		have, err := ipWorkerID(firstIPv4(addrs))
 		if err != nil {
 			have = -1
 		}
-		if have != c.want {
-			t.Errorf("%v\nhave: %d, %v\nwant: %d", c.addrs, have, err, c.want)
-		}
+		must.Equal(t, have, c.want, c.addrs, err)
 	}
 }
 
@@ -205,9 +199,7 @@ func TestHostnameWorkerID_ordinal(t *testing.T) {
 		if err != nil {
 			have = -1
 		}
-		if have != want {
-			t.Errorf("%q\nhave: %d, %v\nwant: %d", name, have, err, want)
-		}
+		must.Equal(t, have, want, name, err)
 	}
 }
 
@@ -236,15 +228,22 @@ func (s *oneRecord) CompareAndSet(_ context.Context, _ int64, prev, next Record)
 }
 func (s *oneRecord) Close() error { return nil }
 
+// cloneOf returns the lease as a cloned machine has it.
+func cloneOf(l *lease) *lease {
+	clone := newLease(l.assigner)
+	clone.begin(l.workerID, l.floor, l.Limit(), l.newest)
+	clone.attempts = slices.Clone(l.attempts)
+	return clone
+}
+
 // A cloned machine runs the same lease twice. Each copy may use only the reservation from the
 // time of the snapshot. The first one to write keeps the worker ID. The other one notices at its
 // next renewal.
 func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	a, original := byHand(t, store, config{Clock: clock})
+	_, original := byHand(t, store, config{Clock: clock})
 	reserved := original.Limit()
-	clone := newLease(a)
-	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
+	clone := cloneOf(original)
 
 	clock.ms += 3000
 	must.Do(t, original.keep(t.Context()))
@@ -261,10 +260,9 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 // clone is noticed as early.
 func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	a, original := byHand(t, store, config{Clock: clock, Quarantine: time.Minute})
+	_, original := byHand(t, store, config{Clock: clock, Quarantine: time.Minute})
 	must.Do(t, original.Renew(t.Context(), original.Floor()))
-	clone := newLease(a)
-	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
+	clone := cloneOf(original)
 	clock.ms += 3000
 	limit := original.Limit()
 	if err := original.keep(t.Context()); err != nil || original.Limit() != limit {
@@ -278,7 +276,7 @@ func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
-	a, original := byHand(t, store, config{Clock: clock})
+	_, original := byHand(t, store, config{Clock: clock})
 	reserved := original.Limit()
 	clock.ms += 3000
 	store.answersLost = true
@@ -286,9 +284,7 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.answersLost = false
-	clone := newLease(a)
-	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
-	clone.attempts = slices.Clone(original.attempts)
+	clone := cloneOf(original)
 	for name, l := range map[string]*lease{"original": original, "clone": clone} {
 		if err := l.reread(t.Context()); err != nil || l.Limit() != reserved {
 			t.Errorf("the %s reads the record\nhave: %v, limit %d\nwant: limit %d", name, err, l.Limit(), reserved)
@@ -438,9 +434,7 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 					if last > c.most {
 						t.Errorf("snapshot %v after a renewal: keys repeated\nhave: until %v\nwant: until %v", after, last, c.most)
 					}
-					if renewers != 1 {
-						t.Errorf("snapshot %v after a renewal: machines that continue with the worker ID\nhave: %d\nwant: 1", after, renewers)
-					}
+					must.Equal(t, renewers, 1, "snapshot", after, "after a renewal: machines that continue with the worker ID")
 					worst = max(worst, last)
 				})
 			}
@@ -471,9 +465,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 			if errors.Is(err, spi.ErrLeaseLimit) && m.store.away.Load() {
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if made[key] {
 				last = time.Since(began)
 			}

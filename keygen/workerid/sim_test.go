@@ -37,6 +37,21 @@ func seeds() int {
 	return 300
 }
 
+// runWorlds runs a world of a kind for each seed. No ID may repeat.
+func runWorlds(t *testing.T, k kind) (sum figures) {
+	t.Helper()
+	for seed := range seeds() {
+		w := newWorld(uint64(seed), k)
+		w.run(simSteps)
+		if w.repeat != nil {
+			t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
+		}
+		sum.add(w.figures)
+	}
+	t.Logf("%d worlds: %+v", seeds(), sum)
+	return sum
+}
+
 // All IDs are unique, whatever the clocks, the processes and the store do.
 func TestSimulation_findsNoRepeat(t *testing.T) {
 	for name, k := range map[string]kind{
@@ -49,16 +64,7 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 		"records of SNOWFLAKE's leases": {removals: true, real: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var sum figures
-			for seed := range seeds() {
-				w := newWorld(uint64(seed), k)
-				w.run(simSteps)
-				if w.repeat != nil {
-					t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
-				}
-				sum.add(w.figures)
-			}
-			t.Logf("%d worlds: %+v", seeds(), sum)
+			sum := runWorlds(t, k)
 			happened := []int{sum.ids / 1000, sum.acquired, sum.released, sum.crashes, sum.lostAnswers, sum.lateWrites}
 			if !k.real {
 				happened = append(happened, sum.lost, sum.forgotten)
@@ -120,16 +126,7 @@ func findRepeat(t *testing.T, k kind, steps, worlds int) {
 
 // These worlds use SNOWFLAKE in place of the simulation's generator.
 func TestSimulation_ofSnowflake(t *testing.T) {
-	var sum figures
-	for seed := range seeds() {
-		w := newWorld(uint64(seed), kind{real: true})
-		w.run(simSteps)
-		if w.repeat != nil {
-			t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
-		}
-		sum.add(w.figures)
-	}
-	t.Logf("%d worlds: %+v", seeds(), sum)
+	sum := runWorlds(t, kind{real: true})
 	if sum.ids/1000 < seeds() || sum.released < seeds() || sum.lostAnswers < seeds() {
 		t.Errorf("too little happened to prove anything: %+v", sum)
 	}

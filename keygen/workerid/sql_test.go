@@ -62,9 +62,7 @@ func withParams(dsn, params string) string {
 func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 	t.Helper()
 	s, _, err := workerid.NewSQLStore(dsn, table, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -75,18 +73,26 @@ func mustExec(t testing.TB, dsn, format string, args ...any) {
 	must.Get(db.Exec(fmt.Sprintf(format, args...)))(t)
 }
 
+// userOf creates a user with privileges on a database until the test ends. Its password is
+// secret-word.
+func userOf(t *testing.T, dsn, prefix, privileges string) *mysql.Config {
+	t.Helper()
+	c := must.Get(mysql.ParseDSN(dsn))(t)
+	user := prefix + c.DBName[max(0, len(c.DBName)-14):]
+	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
+	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
+	mustExec(t, dsn, "GRANT %s ON %s.* TO %s", privileges, c.DBName, user)
+	c.User, c.Passwd = user, "secret-word"
+	return c
+}
+
 // A user without the privilege to create the table gets the statement to run.
 func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if testserver.EachAndOldest(t, TestSQLStore_mayNotCreateTable) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c := must.Get(mysql.ParseDSN(dsn))(t)
-	user := "u_" + c.DBName[max(0, len(c.DBName)-14):]
-	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
-	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
-	mustExec(t, dsn, "GRANT SELECT, INSERT, UPDATE ON %s.* TO %s", c.DBName, user)
-	c.User, c.Passwd = user, "secret-word"
+	c := userOf(t, dsn, "u_", "SELECT, INSERT, UPDATE")
 
 	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
 	_, err := a.AcquireWorkerID(t.Context(), 1023)
@@ -102,7 +108,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if err != nil || lease.WorkerID() != 0 {
 		t.Errorf("after running the DDL\nhave: %v, %v\nwant: worker ID 0", lease, err)
 	}
-	if d := a.Describe(); strings.Contains(d, "secret-word") || strings.Contains(d, user) {
+	if d := a.Describe(); strings.Contains(d, "secret-word") || strings.Contains(d, c.User) {
 		t.Errorf("Describe tells too much: %s", d)
 	}
 }
@@ -114,25 +120,16 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := "n_" + c.DBName[max(0, len(c.DBName)-14):]
-	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
-	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
-	mustExec(t, dsn, "GRANT SELECT, INSERT, CREATE ON %s.* TO %s", c.DBName, user)
-	c.User, c.Passwd = user, "secret-word"
+	c := userOf(t, dsn, "n_", "SELECT, INSERT, CREATE")
 
 	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
 	for range 2 {
-		_, err = a.AcquireWorkerID(t.Context(), 1023)
-		var table *workerid.TableError
-		if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON") {
+		_, err := a.AcquireWorkerID(t.Context(), 1023)
+		if !errors.As(err, new(*workerid.TableError)) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON") {
 			t.Fatalf("have: %v\nwant: a TableError that names the privileges", err)
 		}
 	}
-	mustExec(t, dsn, "GRANT UPDATE (owner, reserved_until, free_from, holder, since) ON %s.shardkey_worker TO %s", c.DBName, user)
+	mustExec(t, dsn, "GRANT UPDATE (owner, reserved_until, free_from, holder, since) ON %s.shardkey_worker TO %s", c.DBName, c.User)
 	if lease, err := a.AcquireWorkerID(t.Context(), 1023); err != nil || lease.WorkerID() != 0 {
 		t.Errorf("after the GRANT\nhave: %v, %v\nwant: worker ID 0", lease, err)
 	}
@@ -270,8 +267,7 @@ func TestSQLStore_refuses(t *testing.T) {
 		"name too long": {"u:secret-word@tcp(h:1)/d", strings.Repeat("x", 65), "table"},
 	} {
 		_, _, err := workerid.NewSQLStore(c.dsn, c.table, "orders")
-		var prop *spi.PropError
-		if !errors.As(err, &prop) || prop.Name != c.prop || strings.Contains(err.Error(), "secret-word") {
+		if prop, ok := errors.AsType[*spi.PropError](err); !ok || prop.Name != c.prop || strings.Contains(err.Error(), "secret-word") {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of %s without the password", name, err, c.prop)
 		}
 	}
@@ -453,12 +449,7 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	c := must.Get(mysql.ParseDSN(dsn))(t)
-	user := "r_" + c.DBName[max(0, len(c.DBName)-14):]
-	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
-	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
-	mustExec(t, dsn, "GRANT SELECT ON %s.* TO %s", c.DBName, user)
-	c.User, c.Passwd = user, "secret-word"
+	c := userOf(t, dsn, "r_", "SELECT")
 	reader := newFromProps(t, "SQL", map[string]any{"dsn": c.FormatDSN()}).(spi.WorkerIDLister)
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) > 0 {
 		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)

@@ -25,9 +25,7 @@ import (
 func mockedStore(t *testing.T, keyed bool) (*sqlStore, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		db.Close()
 		must.Do(t, mock.ExpectationsWereMet())
@@ -394,9 +392,7 @@ func TestClock_ofSQLWhenSummerTimeEnds(t *testing.T) {
 			c.DBName = "mysql"
 			c.Params = map[string]string{"time_zone": "'" + zone + "'", "timestamp": fmt.Sprintf("%.3f", float64(at.UnixMilli())/1000)}
 			store, info, err := NewSQLStore(c.FormatDSN(), defaultTable, "ns")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if have, err := info.Now(t.Context()); err != nil || !have.Equal(at) {
 				t.Errorf("zone %s\nhave: %v, %v\nwant: %v", zone, have.UTC(), err, at)
 			}

@@ -165,9 +165,7 @@ func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
 	a := assign(new(counted), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 2 {
 		a.failed(errors.New("away"))
-		if have := strings.Count(log.String(), "no worker ID leased"); have != 1 {
-			t.Errorf("have: logged %d times\nwant: once", have)
-		}
+		must.Equal(t, strings.Count(log.String(), "no worker ID leased"), 1, "times logged")
 	}
 }
 
@@ -180,9 +178,7 @@ func TestLease_triedUntilItsCallerEnds(t *testing.T) {
 		failed bool
 	}{{context.Canceled, true, false}, {errors.New("away"), false, true}, {nil, true, false}} {
 		l.tried(tt.err, tt.ended)
-		if have := l.Health().Err != nil; have != tt.failed {
-			t.Errorf("attempt %d\nhave: failed: %v\nwant: %v", i, have, tt.failed)
-		}
+		must.Equal(t, l.Health().Err != nil, tt.failed, "attempt", i, "failed")
 	}
 }
 
@@ -305,9 +301,7 @@ func TestLease_target(t *testing.T) {
 		{0, length / 2, length}, {0, length/2 + 1, 3*length/2 + 1},
 	} {
 		l.floor = start + tt.floor
-		if have := l.target(start+tt.until) - start; have != tt.want {
-			t.Errorf("%+v\nhave: %d", tt, have)
-		}
+		must.Equal(t, l.target(start+tt.until)-start, tt.want, tt)
 	}
 }
 
@@ -344,9 +338,7 @@ func TestKindOf_errors(t *testing.T) {
 		"lease-lost": leaseLost(3, &ForeignRecordError{Err: errAway}), "no-worker-id": spi.ErrNoWorkerID, "clock": errClock,
 		"foreign-record": &ForeignRecordError{Err: errors.New("odd")}, "store": &spi.StoreError{},
 	} {
-		if have := kindOf(err); have != want {
-			t.Errorf("%T\nhave: %s\nwant: %s", err, have, want)
-		}
+		must.Equal(t, kindOf(err), want, err)
 	}
 }
 
@@ -407,9 +399,7 @@ func TestLease_mayBeOthers(t *testing.T) {
 	}{{"s", 4000, false}, {"s", 3999, true}, {"s", -1, true}, {"", 0, false}} {
 		_, l := named(t, "s", new(counted), config{})
 		l.server, l.newest.ReservedUntil = tt.server, start+tt.left
-		if have := l.mayBeOthers(); have != tt.want {
-			t.Errorf("%d ms left on server %q\nhave: %v\nwant: %v", tt.left, tt.server, have, tt.want)
-		}
+		must.Equal(t, l.mayBeOthers(), tt.want, tt.left, "ms left on server", tt.server)
 	}
 }
 
@@ -535,9 +525,8 @@ func TestFileStore_whichErrorsAreOfOneFile(t *testing.T) {
 		{&fs.PathError{Path: there, Err: syscall.EIO}, false},
 		{fs.ErrPermission, false},
 	} {
-		var foreign *ForeignRecordError
 		err := (&fileStore{dir: dir}).odd(3, tt.err)
-		if errors.As(err, &foreign) != tt.want || !errors.Is(err, tt.err) {
+		if errors.As(err, new(*ForeignRecordError)) != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("%v\nhave: %v\nwant: of the worker ID alone: %v", tt.err, err, tt.want)
 		}
 	}

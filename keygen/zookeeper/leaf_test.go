@@ -81,15 +81,11 @@ func wantApart(t testing.TB, keys []int64) {
 func leafReads(t testing.TB, c *zk.Conn, path string) leafReport {
 	t.Helper()
 	data, _, err := c.Get(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var report leafReport
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&report); err != nil {
-		t.Fatalf("Leaf cannot read %s: %v", data, err)
-	}
+	must.Do(t, d.Decode(&report), "Leaf cannot read", data)
 	return report
 }
 
@@ -241,9 +237,7 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := makeKeys(t, g, 1); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
-		}
+		must.Is(t, must.Err(makeKeys(t, g, 1)), spi.ErrClosed, "after Close")
 		if i < 2 {
 			keys = append(keys, mustKeys(t, gens[2], 10)...)
 		}
@@ -299,8 +293,7 @@ func TestLeaf_data(t *testing.T) {
 		"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`,
 		`{"ip":"a","port":"b","timestamp":5} x`,
 	} {
-		var foreign *workerid.ForeignRecordError
-		if r, err := parse(text); !errors.As(err, &foreign) || !r.IsZero() {
+		if r, err := parse(text); !errors.As(err, new(*workerid.ForeignRecordError)) || !r.IsZero() {
 			t.Errorf("%q\nhave: %+v, %v\nwant: a *ForeignRecordError", text, r, err)
 		}
 	}

@@ -37,9 +37,7 @@ func openStore(t testing.TB, values map[string]any, path, namespace string) *sto
 func client(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(silence{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -51,9 +49,7 @@ func mustCreate(t testing.TB, c *zk.Conn, path, data string) {
 			_, _ = c.Create(path[:i], nil, 0, zk.WorldACL(zk.PermAll))
 		}
 	}
-	if _, err := c.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatalf("create %s: %v", path, err)
-	}
+	must.Get(c.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)))(t, "create", path)
 }
 
 func props(t testing.TB, values map[string]any) spi.Props {
@@ -114,18 +110,16 @@ func TestStore_outages(t *testing.T) {
 func TestEnsemble_panicOfTheClient(t *testing.T) {
 	s := openStore(t, map[string]any{"servers": testserver.ZooKeeper(t)}, defaultPath, "orders")
 	_, err := do(t.Context(), s.ensemble, func(*zk.Conn) (int, error) { panic("x") })
-	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "panicked") {
-		t.Errorf("have: %v\nwant: spi.ErrStore", err)
-	}
+	must.Is(t, err, spi.ErrStore)
+	must.FailWith(t, err, "panicked")
 }
 
 func TestStore_connectionRefused(t *testing.T) {
 	s := openStore(t, map[string]any{"servers": "127.0.0.1:1,127.0.0.1:2"}, defaultPath, "orders")
 	for range 2 {
 		_, err := s.Get(t.Context(), 1)
-		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "refused") {
-			t.Errorf("have: %v\nwant: spi.ErrStore, connection refused", err)
-		}
+		must.Is(t, err, spi.ErrStore)
+		must.FailWith(t, err, "refused")
 	}
 }
 
@@ -139,9 +133,7 @@ func TestStore_password(t *testing.T) {
 	} {
 		values := map[string]any{"servers": addr, "path": path, "username": c.user, "password": c.password}
 		a, err := spi.NewWorkerIDAssigner("zookeeper", props(t, values))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer a.(io.Closer).Close()
 		switch _, err = a.AcquireWorkerID(t.Context(), 1023); {
 		case c.want == "" && err != nil:
@@ -172,8 +164,7 @@ func TestProperties_refused(t *testing.T) {
 	} {
 		values := map[string]any{"servers": "127.0.0.1:1", c.name: c.value}
 		_, err := spi.NewWorkerIDAssigner("zookeeper", props(t, values))
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, new(*spi.PropError)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError with %q", c.name, c.value, err, c.want)
 		}
 	}

@@ -355,12 +355,8 @@ func (k *statements) notPrepared(err error) error {
 
 // isBroken reports whether an error of go-sql-driver means that the connection can't be used any more.
 func isBroken(err error) bool {
-	for _, broken := range []error{driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul} {
-		if errors.Is(err, broken) {
-			return true
-		}
-	}
-	return false
+	all := []error{driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul}
+	return slices.ContainsFunc(all, func(broken error) bool { return errors.Is(err, broken) })
 }
 
 // isUnprepared reports whether the server executed nothing because it has dropped the prepared

@@ -265,8 +265,7 @@ func (c *Conn) noted(err error) error {
 }
 
 func (c *Conn) note(err error) {
-	var my *mysql.MySQLError
-	if errors.As(err, &my) && (strings.Contains(my.Message, "VT15001") || strings.Contains(my.Message, "VT09032")) {
+	if my, ok := errors.AsType[*mysql.MySQLError](err); ok && (strings.Contains(my.Message, "VT15001") || strings.Contains(my.Message, "VT09032")) {
 		c.broken = true
 	}
 }
@@ -287,13 +286,12 @@ func (c *Conn) ReadRows(rows driver.Rows, each func([]driver.Value)) error {
 	for ; err == nil; err = rows.Next(row) {
 		each(row)
 	}
-	var my *mysql.MySQLError
 	switch more, ok := rows.(driver.RowsNextResultSet); {
 	case err == io.EOF && ok && more.HasNextResultSet():
 		return c.discard(errMoreResults)
 	case err == io.EOF:
 		return rows.Close()
-	case errors.As(err, &my): // the answer's end
+	case errors.As(err, new(*mysql.MySQLError)): // the answer's end
 		_ = rows.Close()
 		return err
 	}

@@ -117,9 +117,7 @@ func compareProtocols(t *testing.T, text, prepared *sql.DB, typ, mode string, ex
 func storeAll(t *testing.T, db *sql.DB, table string, values []driver.Value) []string {
 	stored := make([]string, len(values))
 	tx, err := db.Begin() // one commit for all values
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer tx.Rollback()
 	for i, v := range values {
 		if _, err := tx.Exec(fmt.Sprintf("INSERT INTO %s (id, v) VALUES (%d, ?)", table, i), v); err != nil {

@@ -29,7 +29,7 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 	first := r.firstInserted()
 	switch {
 	case first != nil:
-		r.id = toInt64(first)
+		r.id = session.InsertID(first)
 	case s.Insert.ReadsLastID && s.Insert.OnDuplicate && w.insertID != 0:
 		r.id = w.insertID // of LAST_INSERT_ID(expr)
 	case s.Insert.ReadsLastID && rows.n > 0 && session.SetsLastInsertID(s.Insert.Select, sqltoken.ClassPass):
@@ -38,7 +38,7 @@ func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *writte
 	case r.affected > 0 && r.dropped == nil && !s.Insert.OnDuplicate && !s.Key.Facts().HasTriggers:
 		// Otherwise the servers restore the row's default values before they read the insert ID
 		// (sql/sql_insert.cc, Query_result_insert::send_data and select_insert::send_data).
-		r.id = toInt64(rows.last)
+		r.id = session.InsertID(rows.last)
 	}
 	return r
 }
@@ -97,23 +97,12 @@ func (s *Statement) keepLastID(r *Result) {
 	last := &s.Session.LastID
 	switch first := r.firstInserted(); {
 	case r.keys.carried:
-		last.Told(uint64(toInt64(r.keys.At(0))))
+		last.Told(uint64(session.InsertID(r.keys.At(0))))
 	case first != nil:
-		last.Set(uint64(toInt64(first)))
+		last.Set(uint64(session.InsertID(first)))
 	case s.Insert.ReportsExistingKey:
 		last.Moved()
 	}
-}
-
-// toInt64 returns a key as LastInsertId reports it.
-func toInt64(key any) int64 {
-	switch key := key.(type) {
-	case int64:
-		return key
-	case uint64:
-		return int64(key) // as the underlying driver converts the server's ID
-	}
-	return 0
 }
 
 // LastInsertId returns the first generated key that was inserted, or the last explicit key.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // A value of each type is written so that the server reads the same value.
@@ -70,9 +72,7 @@ func TestRows_decode(t *testing.T) {
 	}
 	r := rows{columns: make([]column, 6)}
 	for i := range 300 {
-		if err := r.add(row(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.add(row(i)))
 	}
 	have, rest := make([]value, 6), r.data
 	for i := range 300 {
@@ -80,7 +80,5 @@ func TestRows_decode(t *testing.T) {
 			t.Fatalf("row %d: %v", i, have)
 		}
 	}
-	if len(rest) != 0 {
-		t.Errorf("%d bytes are left", len(rest))
-	}
+	must.Equal(t, len(rest), 0, "bytes are left")
 }

@@ -251,9 +251,8 @@ func (s *Session) readColumns(ctx context.Context, schema, name string) ([]strin
 	if base.IsServerError(err, tableDenied, columnDenied) {
 		columns, err = s.columnsShown(ctx, table)
 	}
-	var my *mysql.MySQLError
 	switch {
-	case err != nil && !IsFatal(ctx, err) && !errors.As(err, &my):
+	case err != nil && !IsFatal(ctx, err) && !errors.As(err, new(*mysql.MySQLError)):
 		return nil, unreadableColumns(table, err)
 	case err == nil && len(columns) == 0:
 		return nil, fmt.Errorf("%w: table %s has no columns", rewrite.ErrUnsupportedStatement, table)

@@ -53,6 +53,17 @@ func (l *LastID) Carried(now, first uint64, inserted bool) {
 	l.synced = l.must == now
 }
 
+// InsertID returns a key as LastInsertId reports it, 0 for a string.
+func InsertID(key any) int64 {
+	switch key := key.(type) {
+	case int64:
+		return key
+	case uint64:
+		return int64(key) // as the underlying driver converts the server's ID
+	}
+	return 0
+}
+
 // KnowLastID queries LAST_INSERT_ID() unless it is known. The next statement changes it, and the
 // driver may have to restore it.
 func (s *Session) KnowLastID(ctx context.Context) error {

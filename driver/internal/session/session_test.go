@@ -393,9 +393,7 @@ func TestGivenNumbers_mayBe(t *testing.T) {
 		{time.Time{}, false}, {struct{}{}, true},
 	} {
 		g := &Given{Plain: true}
-		if have := g.mayBe(id, []driver.NamedValue{{Value: c.bound}}); have != c.want {
-			t.Errorf("%#v\nhave: %v\nwant: %v", c.bound, have, c.want)
-		}
+		must.Equal(t, g.mayBe(id, []driver.NamedValue{{Value: c.bound}}), c.want, c.bound)
 	}
 	if g := (&Given{Plain: true, Numbers: []float64{1, 5000}}); !g.mayBe(id, nil) || g.mayBe(7000, nil) {
 		t.Error("the text's own numbers are not seen")
@@ -431,9 +429,7 @@ func TestChanges_session(t *testing.T) {
 		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
 		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
 	} {
-		if have := changesOf(text, sqltoken.Classify(text), 0, sqltoken.UTF8); have != want {
-			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
-		}
+		must.Equal(t, changesOf(text, sqltoken.Classify(text), 0, sqltoken.UTF8), want, text)
 	}
 }
 

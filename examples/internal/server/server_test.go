@@ -4,27 +4,20 @@ import (
 	"database/sql"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
+
 	_ "github.com/go-sql-driver/mysql"
 )
 
 func TestStart(t *testing.T) {
 	dsn, stop, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
 	var have string
 	if err := db.QueryRow("SELECT DATABASE()").Scan(&have); err != nil || have != "app" {
 		t.Errorf("the database\nhave: %s, %v\nwant: app", have, err)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Ping(); err == nil {
-		t.Error("the server answers after stop")
-	}
+	must.Do(t, stop())
+	must.Fail(t, db.Ping(), "the server answers after stop")
 }

@@ -37,7 +37,7 @@ func TestVitess_shardsRows(t *testing.T) {
 			all := 0
 			for _, shard := range sharded.Shards {
 				var n int
-				if err := open(t, "mysql", v.ShardDSN("app", shard)).QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n == 0 {
+				if err := must.Open(t, "mysql", v.ShardDSN("app", shard)).QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n == 0 {
 					t.Errorf("shard %s holds %d rows, %v", shard, n, err)
 				}
 				all += n
@@ -105,9 +105,7 @@ func TestGalera_nodesComeBack(t *testing.T) {
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (4)")
 	must.Do(t, errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()))
 	for i, node := range g.Nodes {
-		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
-			t.Errorf("node %d\nhave: %d rows\nwant: 4", i, n)
-		}
+		must.Equal(t, count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"), 4, "node", i, "rows")
 	}
 }
 
@@ -115,7 +113,7 @@ func TestHAProxy_cutsAndMoves(t *testing.T) {
 	a, b := testserver.StartMariaDB(t, "--server-id=1"), testserver.StartMariaDB(t, "--server-id=2")
 	h := engines.StartHAProxy(t, a, b)
 	must.Do(t, h.Enable(b, false))
-	db := open(t, "mysql", h.DSN())
+	db := must.Open(t, "mysql", h.DSN())
 	conn := must.Get(db.Conn(t.Context()))(t)
 	defer conn.Close()
 	must.Do(t, conn.PingContext(t.Context()))
@@ -123,13 +121,6 @@ func TestHAProxy_cutsAndMoves(t *testing.T) {
 	must.Fail(t, conn.PingContext(t.Context()), "a connection that was cut answers")
 	must.Do(t, errors.Join(h.Enable(a, false), h.Enable(b, true)))
 	awaitRows(t, h.Server, "SELECT @@server_id", 2)
-}
-
-func open(t *testing.T, driverName, dsn string) *sql.DB {
-	t.Helper()
-	db := must.Get(sql.Open(driverName, dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 // mustRun runs statements on a database.
@@ -146,7 +137,7 @@ func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
 // count returns the number that a query returns.
 func count(t *testing.T, dsn, query string) (n int) {
 	t.Helper()
-	must.Do(t, open(t, "mysql", dsn).QueryRow(query).Scan(&n), query)
+	must.Do(t, must.Open(t, "mysql", dsn).QueryRow(query).Scan(&n), query)
 	return n
 }
 
@@ -156,7 +147,7 @@ func awaitRows(t *testing.T, s *testserver.Server, query string, want int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(time.Minute)
-	db := open(t, "mysql", s.DSN())
+	db := must.Open(t, "mysql", s.DSN())
 	for {
 		var have int
 		err := db.QueryRow(query).Scan(&have)

@@ -93,9 +93,7 @@ rules:
 func openKeyProcess(t *testing.T, text string) *keyProcess {
 	t.Helper()
 	base, err := mysql.NewConnector(&mysql.Config{Net: "tcp", Addr: "127.0.0.1:1", User: "nobody"}) // the test only generates keys
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := must.Get(driver.NewConnector(base, mustParse(t, "failover", text)))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { db.Close() })
@@ -104,11 +102,7 @@ func openKeyProcess(t *testing.T, text string) *keyProcess {
 
 func (p *keyProcess) keys(t *testing.T, table string, n int) []any {
 	t.Helper()
-	keys, err := driver.NextKeys(context.Background(), p.db, table, n)
-	if err != nil {
-		t.Fatalf("%s: %v", table, err)
-	}
-	return keys
+	return must.Get(driver.NextKeys(context.Background(), p.db, table, n))(t, table)
 }
 
 var failoverTables = []string{
@@ -122,9 +116,9 @@ var failoverTables = []string{
 func catchUp(t *testing.T, servers *engines.Replication) {
 	t.Helper()
 	var all string
-	must.Do(t, open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all))
+	must.Do(t, must.Open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all))
 	var timeout bool
-	err := open(t, "mysql", servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
+	err := must.Open(t, "mysql", servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
 	if err != nil || timeout {
 		t.Fatalf("the replica is behind: %v", err)
 	}

@@ -110,8 +110,8 @@ type engine struct {
 
 // tryForms runs all forms in all ways on all tables of an engine.
 func tryForms(t *testing.T, e engine, ruleName string) {
-	plain := open(t, "mysql", e.dsn+"?"+e.params)
-	ours := open(t, "shardkey", e.dsn+"?"+e.params+"&shardkeyRule="+ruleName)
+	plain := must.Open(t, "mysql", e.dsn+"?"+e.params)
+	ours := must.Open(t, "shardkey", e.dsn+"?"+e.params+"&shardkeyRule="+ruleName)
 	for _, prepared := range []bool{false, true} {
 		for _, inTx := range []bool{false, true} {
 			for _, to := range e.targets {
@@ -158,9 +158,7 @@ func (x *trial) run(t *testing.T, prepared, inTx bool) {
 		must.FailWith(t, err, why, x.text())
 		return
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", x.text(), err)
-	}
+	must.Do(t, err, x.text())
 	if tx, ok := run.(*sql.Tx); ok {
 		must.Do(t, tx.Commit())
 	}
@@ -247,9 +245,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	generated := false
 	for i, letter := range x.rows {
 		stored, ok := there[int64(i+1)]
-		if ok != (letter != '-') {
-			t.Errorf("row %d is in the table: %v", i+1, ok)
-		}
+		must.Equal(t, ok, letter != '-', "row", i+1, "is in the table")
 		if !ok {
 			continue
 		}
@@ -293,13 +289,8 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 	if x.target.texts {
 		id, session = 0, before
 	}
-	have, err := res.LastInsertId()
-	if err != nil || have != id {
-		t.Errorf("LastInsertId\nhave: %d, %v\nwant: %d", have, err, id)
-	}
-	if have := x.sessionID(t); have != session {
-		t.Errorf("LAST_INSERT_ID()\nhave: %d\nwant: %d", have, session)
-	}
+	must.Equal(t, must.Get(res.LastInsertId())(t, "LastInsertId"), id, "LastInsertId")
+	must.Equal(t, x.sessionID(t), session, "LAST_INSERT_ID()")
 }
 
 // plainKey returns a key as the plain driver would return it.
@@ -435,7 +426,7 @@ func TestForms_vitess(t *testing.T) {
 				{name: "t_lookup", refuses: sharded},
 			}}, name)
 			many := manyRows(40)
-			must.Get(open(t, "shardkey", v.DSN("app")+"?shardkeyRule="+name).Exec(strings.ReplaceAll(many.text, "{t}", "t_id"), many.args...))(t)
+			must.Get(must.Open(t, "shardkey", v.DSN("app")+"?shardkeyRule="+name).Exec(strings.ReplaceAll(many.text, "{t}", "t_id"), many.args...))(t)
 			for _, shard := range vitessKeyspaces[0].Shards {
 				if n := count(t, v.ShardDSN("app", shard), "SELECT COUNT(*) FROM t_id"); n == 0 {
 					t.Errorf("shard %s has none of %d rows", shard, many.affected)

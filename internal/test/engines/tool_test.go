@@ -101,9 +101,7 @@ func TestTool_vitess(t *testing.T) {
 			_, output := runTool(t, append(slices.Clone(command), "--dsn", dsn)...)
 			outputs = append(outputs, ownWords.ReplaceAllString(output, "…"))
 		}
-		if outputs[0] != outputs[1] {
-			t.Errorf("%q\none server: %s\nthrough vtgate: %s", command, outputs[0], outputs[1])
-		}
+		must.Equal(t, outputs[0], outputs[1], command, "through vtgate")
 	}
 
 	app := v.DSN("app")

@@ -250,9 +250,7 @@ func TestGalera_compareAndSet(t *testing.T) {
 	r.must("cut a node off", g.Isolate(cut, true))
 	r.must("continue without it", g.AwaitWithout(cut))
 	r.await(swapsInTurn)
-	if id := r.name(cut); id != name {
-		t.Errorf("a node that is cut off is named %q\nwant: %q", id, name)
-	}
+	must.Equal(t, r.name(cut), name, "a node that is cut off is named")
 	newest, err := r.open(g.Nodes[0], "").Get(t.Context(), 0)
 	r.must("read a record", err)
 	if swapped, err := r.open(cut, "").CompareAndSet(t.Context(), 0, newest, workerid.Record{Owner: "nobody", ReservedUntil: 1 << 40, Holder: "h", Since: 1}); err == nil {

@@ -3,8 +3,11 @@
 package must
 
 import (
+	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +29,21 @@ func Do(t testing.TB, err error, what ...any) {
 	if err != nil {
 		t.Fatal(append(what, err)...)
 	}
+}
+
+// Open opens a database until the test ends.
+func Open(t testing.TB, driver, dsn string) *sql.DB {
+	t.Helper()
+	db := Get(sql.Open(driver, dsn))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// ReadJSON returns the value in a JSON file.
+func ReadJSON[T any](t testing.TB, file string) (v T) {
+	t.Helper()
+	Do(t, json.Unmarshal(Get(os.ReadFile(file))(t), &v), file)
+	return v
 }
 
 // Equal fails the test unless have == want. The test continues.

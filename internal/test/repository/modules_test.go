@@ -46,9 +46,7 @@ func TestModules_storeClientsStayApart(t *testing.T) {
 		}
 		graph := listModules(t, newUserModule(t, dir))
 		for client, owner := range storeClients {
-			if have := slices.Contains(graph, client); have != (dir == owner) {
-				t.Errorf("module %s: %s is in its graph: %v", dir, client, have)
-			}
+			must.Equal(t, slices.Contains(graph, client), dir == owner, "module", dir, client, "is in its graph")
 		}
 	}
 }
@@ -141,9 +139,7 @@ func TestModules_version(t *testing.T) {
 			if version == "" {
 				version = r.Version
 			}
-			if r.Version != version {
-				t.Errorf("%s/go.mod requires %s %s, and another one %s", dir, r.Path, r.Version, version)
-			}
+			must.Equal(t, r.Version, version, dir, "/go.mod requires", r.Path, "and another one")
 			want[r.Path+" "+r.Version] = filepath.Join(".", ours)
 		}
 		for _, r := range mod.Replace {

@@ -124,9 +124,7 @@ func listPackages(t *testing.T) (packages []listedPackage) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
-	}
+	must.Do(t, err, "go", strings.Join(args, " "), stderr.String())
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listedPackage
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
@@ -162,9 +160,7 @@ func libraryDirs(t *testing.T) (dirs []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, dir := range dirs {
 		dirs[i] = "./" + filepath.ToSlash(dir)
 	}

@@ -9,14 +9,12 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func TestParseDSN_session(t *testing.T) {
-	cfg, err := ParseDSN("dsn", "u:p@tcp(db:3306)/app?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(ParseDSN("dsn", "u:p@tcp(db:3306)/app?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true", ""))(t)
 	want := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
 	if !maps.Equal(cfg.Params, want) || cfg.MultiStatements {
 		t.Errorf("have: %v, several statements %v\nwant: %v, false", cfg.Params, cfg.MultiStatements, want)
@@ -26,8 +24,7 @@ func TestParseDSN_session(t *testing.T) {
 func TestParseDSN_errorShowsNoSecret(t *testing.T) {
 	for _, dsn := range []string{"u:geheim@tcp(db:3306", "u:geheim", "u:geheim@tcp(db:3306)/app?timeout=geheim", "u:a@/geheim@tcp(h)", "u:a/geheim@tcp(h:1)?timeout=1s"} {
 		_, err := ParseDSN("dsn", dsn, "user@tcp(host)/app")
-		var bad *spi.PropError
-		if !errors.As(err, &bad) || bad.Name != "dsn" || strings.Contains(err.Error(), "geheim") {
+		if bad, ok := errors.AsType[*spi.PropError](err); !ok || bad.Name != "dsn" || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of dsn without the DSN", dsn, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -36,8 +37,6 @@ func TestKindOf_ownFirst(t *testing.T) {
 		{spi.ErrStore, "store"},
 		{errors.New("?"), "other"},
 	} {
-		if have := KindOf(test.err, Kind{own, "own"}); have != test.want {
-			t.Errorf("%v\nhave: %s\nwant: %s", test.err, have, test.want)
-		}
+		must.Equal(t, KindOf(test.err, Kind{own, "own"}), test.want, test.err)
 	}
 }

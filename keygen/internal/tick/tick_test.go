@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
+
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -53,9 +55,7 @@ func TestClock_endsOfTime(t *testing.T) {
 		{time.Time{}, -1},
 	} {
 		clock.now = tt.now
-		if have := tick.Now(); have != tt.want {
-			t.Errorf("%v\nhave: tick %d\nwant: tick %d", tt.now, have, tt.want)
-		}
+		must.Equal(t, tick.Now(), tt.want, tt.now, "tick")
 	}
 }
 

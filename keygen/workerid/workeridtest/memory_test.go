@@ -91,75 +91,66 @@ func (f *faulty) check(id int64, r workerid.Record) (workerid.Record, error) {
 // Each bug fails the listed subtests.
 func TestStore_catchesBugs(t *testing.T) {
 	type swap = func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
-	change := func(change func(f *faulty, swap swap) swap) func(*faulty) {
-		return func(f *faulty) { f.swap = change(f, f.swap) }
+	change := func(change func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error)) func(*faulty) {
+		return func(f *faulty) {
+			swap := f.swap
+			f.swap = func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				return change(f, swap, ctx, id, prev, next)
+			}
+		}
 	}
 	for name, bug := range map[string]struct {
 		put    func(*faulty)
 		caught string
 	}{
-		"drops a write": {change(func(f *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				if r, err := f.get(ctx, id); !prev.IsZero() && err == nil && r.Same(prev) {
-					return true, nil
-				}
-				return swap(ctx, id, prev, next)
-			}
-		}), "compare, fields, lost answer, reopened"},
-		"ignores prev": {change(func(f *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, _, next workerid.Record) (bool, error) {
-				r, err := f.get(ctx, id)
-				if err != nil {
-					return false, err
-				}
-				return swap(ctx, id, r, next)
-			}
-		}), "compare, create once, foreign records, reopened"},
-		"compares, then sets": {change(func(f *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				r, err := f.get(ctx, id)
-				if err != nil || !r.Same(prev) {
-					return false, err
-				}
-				for range 100 {
-					runtime.Gosched() // lets others compare, too
-				}
-				f.memory.Put(id, next)
+		"drops a write": {change(func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			if r, err := f.get(ctx, id); !prev.IsZero() && err == nil && r.Same(prev) {
 				return true, nil
 			}
+			return swap(ctx, id, prev, next)
+		}), "compare, fields, lost answer, reopened"},
+		"ignores prev": {change(func(f *faulty, swap swap, ctx context.Context, id int64, _, next workerid.Record) (bool, error) {
+			r, err := f.get(ctx, id)
+			if err != nil {
+				return false, err
+			}
+			return swap(ctx, id, r, next)
+		}), "compare, create once, foreign records, reopened"},
+		"compares, then sets": {change(func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			r, err := f.get(ctx, id)
+			if err != nil || !r.Same(prev) {
+				return false, err
+			}
+			for range 100 {
+				runtime.Gosched() // lets others compare, too
+			}
+			f.memory.Put(id, next)
+			return true, nil
 		}), "one of many wins"},
-		"compares without case": {change(func(f *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				if r, err := f.get(ctx, id); err == nil && strings.EqualFold(r.Owner, prev.Owner) && r.ReservedUntil == prev.ReservedUntil {
-					prev = r
-				}
-				return swap(ctx, id, prev, next)
+		"compares without case": {change(func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			if r, err := f.get(ctx, id); err == nil && strings.EqualFold(r.Owner, prev.Owner) && r.ReservedUntil == prev.ReservedUntil {
+				prev = r
 			}
+			return swap(ctx, id, prev, next)
 		}), "compare"},
-		"makes a record in place of any": {change(func(f *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				if prev.IsZero() {
-					f.memory.Put(id, next)
-					return true, ctx.Err()
-				}
-				return swap(ctx, id, prev, next)
+		"makes a record in place of any": {change(func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			if prev.IsZero() {
+				f.memory.Put(id, next)
+				return true, ctx.Err()
 			}
+			return swap(ctx, id, prev, next)
 		}), "create once, foreign records"},
-		"rounds times": {change(func(_ *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				next.ReservedUntil = int64(float64(next.ReservedUntil))
-				return swap(ctx, id, prev, next)
-			}
+		"rounds times": {change(func(_ *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			next.ReservedUntil = int64(float64(next.ReservedUntil))
+			return swap(ctx, id, prev, next)
 		}), "fields"},
-		"keeps free_from": {change(func(f *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				r, err := f.get(ctx, id)
-				if err != nil {
-					return false, err
-				}
-				next.FreeFrom = max(next.FreeFrom, r.FreeFrom)
-				return swap(ctx, id, prev, next)
+		"keeps free_from": {change(func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			r, err := f.get(ctx, id)
+			if err != nil {
+				return false, err
 			}
+			next.FreeFrom = max(next.FreeFrom, r.FreeFrom)
+			return swap(ctx, id, prev, next)
 		}), "fields"},
 		"treats a foreign record as empty": {func(f *faulty) {
 			f.blind = true
@@ -172,14 +163,12 @@ func TestStore_catchesBugs(t *testing.T) {
 			}
 		}, "foreign records"},
 		"shows a foreign record as empty": {func(f *faulty) { f.blind = true }, "foreign records"},
-		"repeats a write whose answer is lost": {change(func(_ *faulty, swap swap) swap {
-			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-				ok, err := swap(ctx, id, prev, next)
-				if err != nil && ctx.Err() == nil {
-					return swap(ctx, id, prev, next)
-				}
-				return ok, err
+		"repeats a write whose answer is lost": {change(func(_ *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+			ok, err := swap(ctx, id, prev, next)
+			if err != nil && ctx.Err() == nil {
+				return swap(ctx, id, prev, next)
 			}
+			return ok, err
 		}), "lost answer"},
 		"keeps records in the process": {func(f *faulty) {
 			own := new(Memory).Open()

@@ -80,8 +80,7 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/errors.txt", 4) {
 		typ, props, prop, want := c[0], propsOf(c[1]), c[2], c[3]
 		_, err := Compile(typ, props, []string{"k"})
-		var e *NotUnderstoodError
-		if !errors.As(err, &e) || e.Prop != prop || !strings.Contains(e.Reason, want) {
+		if e, ok := errors.AsType[*NotUnderstoodError](err); !ok || e.Prop != prop || !strings.Contains(e.Reason, want) {
 			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", typ, props, err, prop, want)
 		}
 	}
@@ -216,7 +215,7 @@ func countProps(n int64) map[string]string {
 // do.
 func TestPlace_ofKeys(t *testing.T) {
 	const epoch = 1477929600000
-	vectors := loadVectors(t).KeyPick
+	vectors := must.ReadJSON[vectors](t, "testdata/vectors.json").KeyPick
 	if len(vectors) < 100 {
 		t.Fatal(len(vectors))
 	}
@@ -254,9 +253,7 @@ func TestPlace_withoutAllocation(t *testing.T) {
 	} {
 		s := mustStrategy(t, c.typ, map[string]string{c.prop: c.value}, 16)
 		n := testing.AllocsPerRun(100, func() { must.Get(s.Place(c.of))(t) })
-		if n != 0 {
-			t.Errorf("%s %s: have: %v allocations\nwant: none", c.typ, c.value, n)
-		}
+		must.Equal(t, n, 0, c.typ, c.value, "allocations")
 	}
 }
 

@@ -1,16 +1,15 @@
 package sharding
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
@@ -33,11 +32,7 @@ func (tv typedValue) value(t *testing.T) (v expr.Value, ok bool) {
 	if tv.Value == nil || !ok {
 		return expr.Value{}, tv.Value == nil
 	}
-	v, err := expr.OfString(*tv.Value).Convert(class)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v, true
+	return must.Get(expr.OfString(*tv.Value).Convert(class))(t), true
 }
 
 // vectors are results of ShardingSphere's formulas, a JVM and Groovy.
@@ -71,18 +66,6 @@ type vectors struct {
 	}
 }
 
-func loadVectors(t testing.TB) (v vectors) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/vectors.json")
-	if err == nil {
-		err = json.Unmarshal(data, &v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 // expand expands the two forms that targets have in the vectors.
 func expand(t *testing.T, text string) (names []string) {
 	t.Helper()
@@ -98,9 +81,7 @@ func expand(t *testing.T, text string) (names []string) {
 	end := strings.TrimRight(strings.SplitN(upper, ")", 2)[0], "}")
 	from, err1 := strconv.Atoi(lower)
 	to, err2 := strconv.Atoi(end)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(text, err)
-	}
+	must.Do(t, errors.Join(err1, err2), text)
 	for i := from; i <= to; i++ {
 		n := strconv.Itoa(i)
 		names = append(names, before+strings.Repeat("0", max(0, width-len(n)))+n)
@@ -123,10 +104,8 @@ var notUnderstood = map[string]bool{
 // TestPlace_vectors checks all vectors with integers and strings. Values of other classes, and
 // algorithms that aren't supported, must have no place.
 func TestPlace_vectors(t *testing.T) {
-	all := loadVectors(t).Vectors
-	if len(all) != 1357 {
-		t.Errorf("have: %d vectors\nwant: 1357", len(all))
-	}
+	all := must.ReadJSON[vectors](t, "testdata/vectors.json").Vectors
+	must.Equal(t, len(all), 1357, "vectors")
 	placed := map[string]int{}
 	for _, v := range all {
 		typ, column, target := v.Algorithm, v.Column, v.typedValue
@@ -141,9 +120,7 @@ func TestPlace_vectors(t *testing.T) {
 		}
 		a, err := Compile(typ, v.Props, columns)
 		if types[typ].make == nil {
-			if err == nil {
-				t.Errorf("%d: %s is understood", v.ID, typ)
-			}
+			must.Fail(t, err, v.ID, typ, "is understood")
 			continue
 		}
 		have := ""
@@ -163,10 +140,8 @@ func TestPlace_vectors(t *testing.T) {
 				have = names[i]
 			}
 		}
-		var unknown *NotUnderstoodError
-		var bad *ValueError
 		if !isKnown || notUnderstood[v.Props["algorithm-expression"]] {
-			if err == nil || v.Expected != nil && !errors.As(err, &unknown) && !errors.As(err, &bad) {
+			if err == nil || v.Expected != nil && !errors.As(err, new(*NotUnderstoodError)) && !errors.As(err, new(*ValueError)) {
 				t.Errorf("%d: %s %v of %v\nhave: %s, %v\nwant: not understood", v.ID, typ, v.Props, value, have, err)
 			}
 			continue
@@ -175,8 +150,7 @@ func TestPlace_vectors(t *testing.T) {
 		if v.Expected != nil {
 			want = *v.Expected
 		}
-		var none *NoTargetError
-		isNone := errors.As(err, &none) || typ == "INTERVAL" && err != nil
+		isNone := errors.As(err, new(*NoTargetError)) || typ == "INTERVAL" && err != nil
 		if want != "an error" && have != want || want == "an error" && err == nil || v.Expected == nil && v.Error == "" && !isNone {
 			t.Errorf("%d: %s %v of %v\nhave: %s, %v\nwant: %s %s", v.ID, typ, v.Props, value, have, err, want, v.Error)
 			continue
@@ -193,7 +167,7 @@ func TestPlace_vectors(t *testing.T) {
 
 // TestTables_vectors checks the number of tables of auto tables, including AUTO_INTERVAL.
 func TestTables_vectors(t *testing.T) {
-	for _, v := range loadVectors(t).Vectors {
+	for _, v := range must.ReadJSON[vectors](t, "testdata/vectors.json").Vectors {
 		if v.Algorithm != "AUTO_INTERVAL" || v.Partitions == 0 {
 			continue
 		}
@@ -215,7 +189,7 @@ func TestCompile_expressionsOfRealFiles(t *testing.T) {
 	words := []string{"Math", "Integer", "Long", "MAX_VALUE", "hashCode", "abs", "intdiv", "longValue", "intValue", "toInteger", "toLong",
 		"valueOf", "parseLong", "parseInt", "substring", "String", "date_format", "yyyyMM", "getMonthValue", "format"}
 	understood := 0
-	for _, text := range loadVectors(t).Expressions {
+	for _, text := range must.ReadJSON[vectors](t, "testdata/vectors.json").Expressions {
 		columns := map[string]bool{}
 		for _, part := range strings.Split(text, "{")[1:] {
 			inner, _, _ := strings.Cut(part, "}")
@@ -245,17 +219,15 @@ func TestCompile_expressionsOfRealFiles(t *testing.T) {
 }
 
 func TestNamingOf_vectors(t *testing.T) {
-	for _, v := range loadVectors(t).DataNodeInfo {
-		if have := NamingOf(v.LogicTable, v.Tables); have != (Naming{v.Prefix, v.SuffixMinLength}) {
-			t.Errorf("%s %v\nhave: %+v\nwant: %s, %d", v.LogicTable, v.Tables, have, v.Prefix, v.SuffixMinLength)
-		}
+	for _, v := range must.ReadJSON[vectors](t, "testdata/vectors.json").DataNodeInfo {
+		must.Equal(t, NamingOf(v.LogicTable, v.Tables), (Naming{v.Prefix, v.SuffixMinLength}), v.LogicTable, v.Tables)
 	}
 }
 
 // FuzzPlace compiles any algorithm and places any value. It must not panic, and the index of the
 // name must be valid.
 func FuzzPlace(f *testing.F) {
-	for _, v := range loadVectors(f).Vectors {
+	for _, v := range must.ReadJSON[vectors](f, "testdata/vectors.json").Vectors {
 		var props []string
 		for _, name := range slices.Sorted(maps.Keys(v.Props)) {
 			props = append(props, name+"="+v.Props[name])
@@ -274,8 +246,7 @@ func FuzzPlace(f *testing.F) {
 		}
 		a, err := Compile(typ, props, []string{"k"})
 		if err != nil {
-			var e *NotUnderstoodError
-			if !errors.As(err, &e) {
+			if !errors.As(err, new(*NotUnderstoodError)) {
 				t.Fatalf("%v", err)
 			}
 			return
@@ -284,9 +255,7 @@ func FuzzPlace(f *testing.F) {
 		s := a.Over(names, NamingOf("t_order", names), expr.Null)
 		for _, v := range []expr.Value{expr.OfString(value), expr.OfLong(n), expr.OfInt(int32(n)), {}} {
 			i, err := s.Place(v)
-			var bad *ValueError
-			var none *NoTargetError
-			if err != nil && !errors.As(err, &bad) && !errors.As(err, &none) || err == nil && (i < 0 || i >= len(names)) {
+			if err != nil && !errors.As(err, new(*ValueError)) && !errors.As(err, new(*NoTargetError)) || err == nil && (i < 0 || i >= len(names)) {
 				t.Fatalf("%s %v of %v: %d, %v", typ, props, v, i, err)
 			}
 		}

@@ -67,9 +67,7 @@ func TestFile_golden(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			out, left, err := file(t, name, all[name])
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			must.Do(t, err, out)
 			r := must.Get(rule.Parse("rule.yaml", out))(t, string(out))
 			one := understood(t, r) + strings.Join(append(left, ""), "\n") + string(out)
 			have += "-- " + name + " --\n" + one
@@ -130,9 +128,7 @@ func TestFile_encodings(t *testing.T) {
 	}
 	for _, name := range []string{"spring4.yml", "springNames.yml"} {
 		want, _, err := file(t, name, all[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for how, encode := range change {
 			have, _, err := file(t, name, encode(all[name]))
 			if err != nil || string(have) != string(want) {
@@ -174,8 +170,7 @@ func TestFile_errors(t *testing.T) {
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: [id]}}\n", `a.yaml:3:32: column: expected a string, found a list`},
 	} {
 		_, _, err := file(t, tc.file, tc.content)
-		var e *rule.Error
-		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "shardkey: "+tc.want) {
+		if !errors.As(err, new(*rule.Error)) || !strings.HasPrefix(err.Error(), "shardkey: "+tc.want) {
 			t.Errorf("%s\nhave: %v\nwant: %s", tc.content, err, tc.want)
 		}
 	}

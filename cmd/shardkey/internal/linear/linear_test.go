@@ -95,9 +95,7 @@ func again(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(overlay, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.Command("go", "test", "-count=1", "-overlay", overlay, "-run", "^"+t.Name()+"$", ".")
 	cmd.Env = append(os.Environ(), nested+"=true")
 	out, err := cmd.CombinedOutput()

@@ -190,9 +190,7 @@ func TestLint_forms(t *testing.T) {
 			if !isOutcomes(want) {
 				want = ""
 			}
-			if found := strings.Join(have[fmt.Sprintf("%s:%d", file, i+1)], " "); found != want {
-				t.Errorf("%s:%d: %s\nhave: %q\nwant: %q", file, i+1, strings.TrimSpace(line), found, want)
-			}
+			must.Equal(t, strings.Join(have[fmt.Sprintf("%s:%d", file, i+1)], " "), want, file, i+1, strings.TrimSpace(line))
 		}
 	}
 }

@@ -1,46 +1,14 @@
 package lint
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/pingcap/tidb/pkg/parser"
-	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/pingcap/tidb/pkg/parser/mysql"
-	_ "github.com/pingcap/tidb/pkg/parser/test_driver" // the values in the parser's trees
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 )
-
-// longest is the length of a query up to which it is parsed: a longer one could be an
-// expression that is too deep for the parser.
-const longest = 64 << 10
-
-// parse parses a query with TiDB's parser.
-func parse(text string, mode sqltoken.Mode) (stmts []ast.StmtNode, err error) {
-	if len(text) > longest {
-		return nil, errors.New("the query is too long")
-	}
-	defer func() {
-		if panicked := recover(); panicked != nil { // at an odd literal
-			stmts, err = nil, fmt.Errorf("the parser panicked: %v", panicked)
-		}
-	}()
-	p := parser.New()
-	var m mysql.SQLMode
-	if mode&sqltoken.ANSIQuotes != 0 {
-		m |= mysql.ModeANSIQuotes
-	}
-	if mode&sqltoken.NoBackslashEscapes != 0 {
-		m |= mysql.ModeNoBackslashEscapes
-	}
-	p.SetSQLMode(m)
-	stmts, _, err = p.ParseSQL(text)
-	return stmts, err
-}
 
 // script is a string of statements, perhaps with holes.
 type script struct {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/internal/tidb"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -50,7 +52,7 @@ func (l *Linter) prepared(text string, inner sqltoken.Token) (found []Finding) {
 
 // learn records the columns of CREATE TABLE statements.
 func (l *Linter) learn(text string) {
-	stmts, err := parse(text, l.Mode)
+	stmts, err := tidb.ParseAny(text, rewrite.Options{SQLMode: l.Mode.String()})
 	if err != nil {
 		return
 	}
@@ -76,7 +78,7 @@ func (l *Linter) updates(s script) (found []Finding) {
 	if update < 0 {
 		return nil
 	}
-	stmts, err := parse(s.text, l.Mode)
+	stmts, err := tidb.ParseAny(s.text, rewrite.Options{SQLMode: l.Mode.String()})
 	if err != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
@@ -133,21 +134,15 @@ func TestPlan_worksOnACopy(t *testing.T) {
 			t.Errorf("%s is %s", c, typ)
 		}
 	}
-	if after := shape(t, conn, source.schema); after != before {
-		t.Errorf("step 1\nhave:\n%s\nwant:\n%s", after, before)
-	}
+	must.Equal(t, shape(t, conn, source.schema), before, "step 1")
 	exec(t, conn, "INSERT INTO customer (name) VALUES ('by the server')") // programs continue
-	if have := one(t, conn, "SELECT id FROM customer WHERE name = 'by the server'"); have != "42" {
-		t.Errorf("have: %s\nwant: 42, the next of AUTO_INCREMENT", have)
-	}
+	must.Equal(t, one(t, conn, "SELECT id FROM customer WHERE name = 'by the server'"), "42", "the next of AUTO_INCREMENT")
 	exec(t, conn, "DELETE FROM customer WHERE name = 'by the server'")
 
 	// Step 4, and shardkey.
 	exec(t, connect(t, dsn), strings.Join(plan.Auto, ";\n"))
 	conn, source = read(t, dsn)
-	if after := shape(t, conn, source.schema); after != before {
-		t.Errorf("step 4\nhave:\n%s\nwant:\n%s", after, before)
-	}
+	must.Equal(t, shape(t, conn, source.schema), before, "step 4")
 	for _, table := range []string{"customer", "orders", "audit", "visit"} {
 		if source.schema.Table(source.schema.Name, table).AutoIncrement() != nil {
 			t.Errorf("%s has AUTO_INCREMENT", table)
@@ -180,9 +175,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	must.Fail(t, must.Err(db.Exec("INSERT INTO order_item VALUES (5, 1, 'x')")), "a foreign key is lost")
 	insert("DELETE FROM item_note")
 	insert("DELETE FROM customer WHERE id IN (7, ?)", customer)
-	if have := one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"); have != "2 none; 2147483647 2" {
-		t.Errorf("have: %s\nwant: orders deleted with their customer, and parents forgotten", have)
-	}
+	must.Equal(t, one(t, conn, "SELECT id, IFNULL(parent_id, 'none') FROM orders ORDER BY id"), "2 none; 2147483647 2", "orders deleted with their customer, and parents forgotten")
 	must.Equal(t, one(t, conn, "SELECT order_id FROM order_item"), "2; 2147483647")
 }
 
@@ -274,50 +267,17 @@ func source(name string, tables ...string) Source {
 }
 
 func TestNew_dataNodes(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		sources []Source
-		want    string // logical: nodes; … and what is left out
-	}{
-		{"a range", []Source{source("", "t_0", "t_1", "t_2")}, "t: t_${0..2}"},
-		{"from one", []Source{source("", "t_1", "t_2")}, "t: t_${1..2}"},
-		{"without a line", []Source{source("", "user1", "user2")}, "user: user${1..2}"},
-		{"without a line, each its own", []Source{source("ds_0", "t0", "t1"), source("ds_1", "t2", "t3")}, "t: ds_0.t${0..1}, ds_1.t${2..3}"},
-		{"years without a line", []Source{source("", "log2024", "log2025")}, "log: log${yyyy}"},
-		{"versions", []Source{source("", "user bigint auto", "user2 bigint auto", "user3 bigint auto")}, "user: ; user2: ; user3: "},
-		{"types", []Source{source("", "uint16 bigint auto", "uint32 bigint auto")}, "uint16: ; uint32: "},
-		{"shards of a version", []Source{source("", "user2_5 bigint auto", "user2_7 bigint auto")}, "user: user2_${[5, 7]}"},
-		{"a gap", []Source{source("", "t_1", "t_3")}, "t: t_${[1, 3]}"},
-		{"ten is after nine", []Source{source("", "t_8", "t_9", "t_10")}, "t: t_${8..10}"},
-		{"zeros", []Source{source("", "t_08", "t_09", "t_10")}, "t: t_${(8..10).collect{it.toString().padLeft(2, '0')}}"},
-		{"zeros with a gap", []Source{source("", "t_00", "t_02")}, "t: t_${['00', '02']}"},
-		{"months", []Source{source("", "log_202601", "log_202512")}, "log: log_${yyyyMM}"},
-		{"days with lines", []Source{source("", "log_2026_01_02", "log_2026_01_03")}, "log: log_${yyyy_MM_dd}"},
-		{"no months", []Source{source("", "log_202613", "log_202614")}, "log: log_${202613..202614}"},
-		{"two numbers", []Source{source("", "t_0_0", "t_0_1", "t_1_0", "t_1_1")}, "t: t_${0..1}_${0..1}"},
-		{"two numbers, not all", []Source{source("", "t_0_0", "t_0_1", "t_1_1")}, "t: t_0_0, t_0_1, t_1_1"},
-		{"two databases", []Source{source("ds_0", "t_0", "t_1"), source("ds_1", "t_0", "t_1")}, "t: ds_${0..1}.t_${0..1}"},
-		{"each its own", []Source{source("ds_0", "t_0", "t_1"), source("ds_1", "t_2", "t_3")}, "t: ds_0.t_${0..1}, ds_1.t_${2..3}"},
-		{"one each", []Source{source("a", "t_0"), source("b", "t_1")}, "t: a.t_0, b.t_1"},
-		{"names without numbers", []Source{source("east", "t_0", "t_1"), source("west", "t_0", "t_1")}, "t: ${['east', 'west']}.t_${0..1}"},
-		{"one table in each", []Source{source("ds_0", "user bigint auto"), source("ds_1", "user bigint auto")}, "user: ds_${0..1}.user"},
-		{"one with a number", []Source{source("", "t_2026 bigint auto")}, "t_2026: "},
-		{"two of other columns", []Source{source("", "t_0 bigint auto", "t_1 bigint auto")}, "t: t_${0..1}"},
-		{"the logical table too", []Source{source("", "t bigint auto", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
-		{"the logical table too, without AUTO_INCREMENT", []Source{source("", "t", "t_0", "t_1")}, "t: t_${0..1}; left out t"},
-		{"another table of that name", []Source{source("", "t other", "t_0", "t_1")}, "t_0: t_${0..1}; left out t"},
-		{"spellings of a name", []Source{source("", "T bigint auto", "t other", "u bigint auto")}, "u: ; left out T"},
-		{"other columns elsewhere", []Source{source("ds_0", "t bigint auto", "u bigint auto"), source("ds_1", "t other", "u bigint auto")},
-			"u: ds_${0..1}.u; left out t"},
-		{"a key of text", []Source{source("", "t_0 char(36)", "t_1 char(36)", "u bigint auto")}, "u: ; left out t…"},
-		{"no AUTO_INCREMENT and alone", []Source{source("", "t bigint", "u bigint auto")}, "u: ; left out t"},
-		{"a narrow key", []Source{source("", "t_0 int auto", "t_1 int auto")}, "t: t_${0..1} (int)"},
-		{"our own tables", []Source{source("", "leases_1 state", "leases_2 state", "u bigint auto")}, "u: "},
-		{"a name that no rule takes", []Source{source("", "we*ird bigint auto", "u bigint auto")}, "u: ; left out we*ird"},
-		{"a word of YAML's", []Source{source("", "on bigint auto")}, "on: "},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := NewRule(c.sources)
+	for _, c := range cases.Read(t, "testdata/datanodes.txt", 3) {
+		var sources []Source
+		for of := range strings.SplitSeq(c[1], " / ") {
+			name, tables, named := strings.Cut(of, ": ")
+			if !named {
+				name, tables = "", of
+			}
+			sources = append(sources, source(name, strings.Split(tables, ", ")...))
+		}
+		t.Run(c[0], func(t *testing.T) {
+			r := NewRule(sources)
 			var have []string
 			for _, table := range r.tables {
 				s := table.logical + ": " + table.nodes
@@ -332,7 +292,7 @@ func TestNew_dataNodes(t *testing.T) {
 					t.Errorf("%s is left out without a reason", l.Name)
 				}
 			}
-			must.Equal(t, strings.Join(have, "; "), c.want)
+			must.Equal(t, strings.Join(have, "; "), c[2])
 			// What is written is a rule that means the tables that are there.
 			parsed := must.Get(rule.Parse("rule.yaml", []byte(r.YAML())))(t, r.YAML())
 			if len(parsed.Warnings()) > 0 {
@@ -341,7 +301,7 @@ func TestNew_dataNodes(t *testing.T) {
 			for _, table := range r.tables {
 				found := 0
 				for p := range parsed.Places(table.logical) {
-					for _, s := range c.sources {
+					for _, s := range sources {
 						if (p.DataSource == "" || p.DataSource == s.Name) && (strings.Contains(p.Table, "${") || has(s, p.Table)) {
 							found++
 						}
@@ -356,12 +316,7 @@ func TestNew_dataNodes(t *testing.T) {
 }
 
 func has(s Source, name string) bool {
-	for _, t := range s.schema.Tables {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.schema.Tables, func(t *schema.Table) bool { return t.Name == name })
 }
 
 func TestNewRule_only(t *testing.T) {

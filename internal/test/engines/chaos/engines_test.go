@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/engines"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -368,9 +369,7 @@ func tables() []string {
 
 func mustRun(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	if err := engines.Run(dsn, statements...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engines.Run(dsn, statements...))
 }
 
 // killed returns a fault that kills one of the servers and starts it again after a while.

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // agent applies faults to some of the processes, one at a time. Another agent does the same to
@@ -222,10 +224,7 @@ const (
 
 func startProxy(t testing.TB, server string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &proxy{listener: l, server: server, conns: map[net.Conn]struct{}{}}
 	p.free = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)

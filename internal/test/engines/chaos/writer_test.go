@@ -279,12 +279,11 @@ func kindOfWrite(err error) string {
 		return k
 	}
 	var answer *mysql.MySQLError
-	var network net.Error
 	switch {
 	case errors.Is(err, errWrong) || errors.Is(err, driver.ErrUnsupportedStatement):
 	case errors.As(err, &answer) && answer.Number != duplicateEntry:
 		return fmt.Sprint(answer.Number)
-	case errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, sqldriver.ErrBadConn), errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, sqldriver.ErrBadConn), errors.As(err, new(net.Error)), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "connection"
 	}
 	return undocumented
