@@ -63,11 +63,15 @@ func (l *logLines) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// count returns the number of lines that contain text.
-func (l *logLines) count(text string) (n int) {
+func (l *logLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for line := range strings.Lines(l.buf.String()) {
+	return l.buf.String()
+}
+
+// count returns the number of lines that contain text.
+func (l *logLines) count(text string) (n int) {
+	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, text) {
 			n++
 		}
@@ -77,7 +81,7 @@ func (l *logLines) count(text string) (n int) {
 
 func (l *logLines) want(t *testing.T, when, text string, n int) {
 	t.Helper()
-	equal(t, l.count(text), n, when, "lines with", text, l.buf.String())
+	equal(t, l.count(text), n, when, "lines with", text, l)
 }
 
 func openWatched(t *testing.T, path, params string) *sql.DB {
