@@ -562,11 +562,3 @@ func TestAssigner_oddWarnings(t *testing.T) {
 		}
 	}
 }
-
-// The fields of a process' stat file are counted after its name.
-func TestStartTime_fields(t *testing.T) {
-	const before = "1 (a b) c) S "
-	nineteen := strings.Repeat("x ", 18)
-	must.Equal(t, startTime([]byte(before+nineteen+"4711")), "4711", "the last field")
-	must.Equal(t, startTime([]byte(before+nineteen)), "", "a field is missing")
-}

@@ -3,6 +3,8 @@ package workerid
 import (
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 func TestIdentity_staysAndHasTheStartTime(t *testing.T) {
@@ -22,4 +24,12 @@ func TestUptime_rises(t *testing.T) {
 	if !ok || first <= 0 || second < first {
 		t.Errorf("have: %v, then %v, %v\nwant: a time that does not fall", first, second, ok)
 	}
+}
+
+// The fields of a process' stat file are counted after its name.
+func TestStartTime_fields(t *testing.T) {
+	const before = "1 (a b) c) S "
+	nineteen := strings.Repeat("x ", 18)
+	must.Equal(t, startTime([]byte(before+nineteen+"4711")), "4711", "the last field")
+	must.Equal(t, startTime([]byte(before+nineteen)), "", "a field is missing")
 }
