@@ -156,6 +156,9 @@ var knownSelects = []known{
 		failed := slices.Contains([]int{1264, 1406}, errorNumber(d.plain.err)) || slices.Contains([]int{1264, 1406}, errorNumber(d.ours.err))
 		return d.isSelect() && (bitColumn.MatchString(d.last().marks) || w.hasColumn("BIT")) && mixes.MatchString(d.last().text) && (failed || d.isTable("d", "t"))
 	}},
+	{"a negated date into BIT, on MariaDB", func(w *world, d *difference) bool {
+		return d.isTable("d") && w.features.mariaDB && w.hasColumn("BIT") && negated.MatchString(d.last().text)
+	}},
 	{"a number that is too large for a BIT", func(w *world, d *difference) bool {
 		return d.isSelect() && w.hasColumn("BIT") && errorNumber(d.plain.err) == 1264 && errorNumber(d.ours.err) == 1406
 	}},
@@ -233,6 +236,7 @@ var (
 	inetColumn = regexp.MustCompile(`typed (ui|i4|i6) `)
 	dateColumn = regexp.MustCompile(`typed (dat|dt|dt6|ts) `)
 	timeColumn = regexp.MustCompile(`typed (tim6?|ts3?|dat|dt6?|yr|pt) `)
+	negated    = regexp.MustCompile(`-\s*(dat|dt6?|ts)\b`)
 	unsigned   = regexp.MustCompile(`typed (ubig|unum|utiny|medium) `)
 	bitColumn  = regexp.MustCompile(`typed bit\d+ `)
 	bigColumn  = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
