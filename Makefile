@@ -10,7 +10,7 @@ TESTED := $(filter-out ./internal/test/engines ./internal/test/applications,$(MO
 # The modules whose tests "make test" runs.
 NEWCOMERS := $(filter-out ./internal/test/release,$(TESTED))
 # The packages with goroutines, which "make test" also runs with -race -short.
-RACE ?= ./driver ./rule ./keygen/snowflake ./keygen/workerid
+RACE ?= ./driver ./keygen/workerid ./rule ./keygen/snowflake
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
