@@ -214,11 +214,11 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	keysOf(ctx).answer(c.connector)
 	if c.isForOneExecution(query) {
 		c.skipped = ""
-		stmt, err := c.base.PrepareUnwrapped(ctx, query)
+		s, err := c.base.Prepare(ctx, query)
 		if err != nil {
 			return nil, c.refused(ctx, err)
 		}
-		return stmt, nil
+		return &s, nil
 	}
 	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
 	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
@@ -228,11 +228,11 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return s, nil
 }
 
-// isForOneExecution reports whether database/sql prepares a statement because go-sql-driver declined to
-// execute it, and closes it after its next call. If it neither reads nor changes the session, then
-// nothing is left to do for shardkey.
+// isForOneExecution reports whether database/sql prepares a statement because the underlying driver
+// declined to execute it, and closes it after its next call. The statement neither reads nor changes
+// the session.
 func (c *conn) isForOneExecution(query string) bool {
-	if c.skipped != query || !c.overMySQL || c.session.PendingTransaction() {
+	if c.skipped != query || c.session.PendingTransaction() {
 		return false
 	}
 	q := c.recent.find(query)

@@ -382,7 +382,7 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 }
 
 // database/sql prepares a statement that go-sql-driver declined to execute. If it only passes through,
-// the statement is go-sql-driver's own. A pending SET TRANSACTION applies to it as well.
+// nothing is done for it before and after. A pending SET TRANSACTION applies to it as well.
 func TestTransaction_statementForOneExecution(t *testing.T) {
 	onEach(t, testTransaction_statementForOneExecution)
 }

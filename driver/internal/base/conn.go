@@ -174,22 +174,16 @@ func (c *Conn) PrepareFor(ctx context.Context, query string, args []driver.Named
 // Prepare prepares a query. If the server can't hold another statement, it closes the cached ones
 // and tries again.
 func (c *Conn) Prepare(ctx context.Context, query string) (Stmt, error) {
-	stmt, err := c.PrepareUnwrapped(ctx, query)
-	if err != nil {
-		return Stmt{}, err
-	}
-	return newStmt(c, stmt), nil
-}
-
-// PrepareUnwrapped is Prepare, and returns the driver's own statement.
-func (c *Conn) PrepareUnwrapped(ctx context.Context, query string) (driver.Stmt, error) {
 	stmt, err := c.prepare(ctx, query)
 	const tooManyStatements = 1461
 	if cache := c.cached.cache; cache != nil && cache.open.Load() > 0 && IsServerError(err, tooManyStatements) {
 		c.cached.full()
 		stmt, err = c.prepare(ctx, query)
 	}
-	return stmt, err
+	if err != nil {
+		return Stmt{}, err
+	}
+	return newStmt(c, stmt), nil
 }
 
 func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err error) {

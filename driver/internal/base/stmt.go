@@ -55,6 +55,18 @@ func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r
 	return r, s.conn.noted(err)
 }
 
+// ExecContext is Send for a caller that doesn't read rows.
+func (s *Stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	r, err := s.Send(ctx, args, WantResult)
+	return r.Result, err
+}
+
+// QueryContext is Send for a caller that reads rows.
+func (s *Stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := s.Send(ctx, args, WantRows)
+	return r.Rows, err
+}
+
 // CheckArgs checks and converts arguments as database/sql does before it executes a statement. The
 // last added arguments are keys, which errors about the number of arguments don't count. It
 // converts only if the driver prepares all queries, since the connection has converted the others.
