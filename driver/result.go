@@ -232,12 +232,14 @@ func (t *plannedInsert) storesIntegers() bool {
 
 // boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
 func (t *plannedInsert) boundKey(kind keyKind, bound driver.Value) any {
-	_, isText := sqltoken.TextOf(bound)
 	switch {
-	case kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers:
+	case kind != kindInteger:
+	case t.column.Facts().Stores == session.StoresIntegers:
 		return boundInteger(bound)
-	case kind == kindInteger && isText && !t.storesIntegers():
-		return nil
+	case !t.storesIntegers():
+		if _, isText := sqltoken.TextOf(bound); isText {
+			return nil
+		}
 	}
 	return boundKey(kind, bound)
 }
