@@ -214,11 +214,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	keysOf(ctx).answer(c.connector)
 	if c.isForOneExecution(query) {
 		c.skipped = ""
-		s, err := c.base.Prepare(ctx, query)
-		if err != nil {
-			return nil, c.refused(ctx, err)
-		}
-		return &s, nil
+		return c.prepareForOneExecution(ctx, query)
 	}
 	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
 	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
@@ -237,6 +233,20 @@ func (c *conn) isForOneExecution(query string) bool {
 	}
 	q := c.recent.find(query)
 	return q != nil && q.free
+}
+
+// prepareForOneExecution prepares a statement that needs no work before and after its execution. Only
+// on MySQL and MariaDB its errors need none either; see base.Conn.noted.
+func (c *conn) prepareForOneExecution(ctx context.Context, query string) (driver.Stmt, error) {
+	prepared, err := c.base.PrepareUnwrapped(ctx, query)
+	switch {
+	case err != nil:
+		return nil, c.refused(ctx, err)
+	case c.session.ReportsInsertIDs() && !c.base.PreparesAll():
+		return prepared, nil
+	}
+	s := base.NewStmt(&c.base, prepared)
+	return &s, nil
 }
 
 // Exec executes a statement. go-sql-driver's README calls it within Raw.

@@ -21,6 +21,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 )
 
@@ -173,18 +174,30 @@ func TestPassThrough_callsOfBase(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		for _, use := range uses {
 			t.Run(string(kind)+"/"+use.name, func(t *testing.T) {
-				plain, ours := rowsOf(kind), rowsOf(kind)
+				plain := rowsOf(kind)
 				want := runUse(sql.OpenDB(plain), use.run)
-				connector := must(NewConnector(ours, testRule(t)))(t)
-				have := runUse(sql.OpenDB(connector), use.run)
-				equalSlices(t, have, want, "the program saw")
-				equalSlices(t, ours.Calls, plain.Calls, "the base saw")
-				if ours.Conns != 0 || ours.Stmts != 0 || ours.Closed != 1 {
-					t.Errorf("left: %d connections, %d statements, %d Close", ours.Conns, ours.Stmts, ours.Closed)
+				for _, server := range []string{session.ServerOther, session.ServerMySQL} {
+					ours := rowsOf(kind)
+					connector := must(NewConnector(ours, testRule(t), Config{Server: server}))(t)
+					learnServer(t, connector)
+					ours.Calls = nil
+					have := runUse(sql.OpenDB(connector), use.run)
+					equalSlices(t, have, want, server, "the program saw")
+					equalSlices(t, ours.Calls, plain.Calls, server, "the base saw")
+					if ours.Conns != 0 || ours.Stmts != 0 || ours.Closed != 1 {
+						t.Errorf("%s, left: %d connections, %d statements, %d Close", server, ours.Conns, ours.Stmts, ours.Closed)
+					}
 				}
 			})
 		}
 	}
+}
+
+// learnServer makes a connector know the kind of its server, as after its first INSERT.
+func learnServer(t *testing.T, connector *Connector) {
+	c := must(connector.Connect(t.Context()))(t).(*conn)
+	must(c.session.Server(t.Context()))(t)
+	noError(t, c.Close())
 }
 
 // runUse runs a use twice, the second time with a context that is canceled.

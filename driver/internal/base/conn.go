@@ -174,16 +174,22 @@ func (c *Conn) PrepareFor(ctx context.Context, query string, args []driver.Named
 // Prepare prepares a query. If the server can't hold another statement, it closes the cached ones
 // and tries again.
 func (c *Conn) Prepare(ctx context.Context, query string) (Stmt, error) {
+	stmt, err := c.PrepareUnwrapped(ctx, query)
+	if err != nil {
+		return Stmt{}, err
+	}
+	return NewStmt(c, stmt), nil
+}
+
+// PrepareUnwrapped is Prepare that returns the underlying driver's statement.
+func (c *Conn) PrepareUnwrapped(ctx context.Context, query string) (driver.Stmt, error) {
 	stmt, err := c.prepare(ctx, query)
 	const tooManyStatements = 1461
 	if cache := c.cached.cache; cache != nil && cache.open.Load() > 0 && IsServerError(err, tooManyStatements) {
 		c.cached.full()
 		stmt, err = c.prepare(ctx, query)
 	}
-	if err != nil {
-		return Stmt{}, err
-	}
-	return newStmt(c, stmt), nil
+	return stmt, err
 }
 
 func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err error) {
@@ -252,7 +258,7 @@ func (c *Conn) Ping(ctx context.Context) error {
 // failed transaction, Vitess answers each statement with VT09032 until a ROLLBACK (pull request
 // 17669), which a program outside a transaction doesn't send.
 func (c *Conn) noted(err error) error {
-	if err != nil {
+	if err != nil && err != driver.ErrSkip {
 		c.note(err)
 	}
 	return err

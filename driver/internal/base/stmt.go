@@ -31,7 +31,8 @@ type Stmt struct {
 	converter columnConverter
 }
 
-func newStmt(conn *Conn, stmt driver.Stmt) Stmt {
+// NewStmt returns the Stmt of a statement that a connection's driver prepared.
+func NewStmt(conn *Conn, stmt driver.Stmt) Stmt {
 	s := Stmt{Stmt: stmt, conn: conn, inputs: stmt.NumInput(), changes: conn.cached.changes}
 	s.execCtx, _ = stmt.(driver.StmtExecContext)
 	s.queryCtx, _ = stmt.(driver.StmtQueryContext)
