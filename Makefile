@@ -202,10 +202,10 @@ bench: servers ## run the benchmarks of the driver, generators, INSERTs and grow
 
 # After a change that improves a ratio: make bench-note
 bench-check: servers ## fail if a ratio of INSERTs differs from bench/figures.jsonl
-	@go run -C bench ./inserts -rounds 300 -check figures.jsonl
+	@go run -C bench ./inserts -rounds 1000 -check figures.jsonl
 
 bench-note: servers ## measure these ratios on an idle machine, and write them to the file and to the pages
-	@go run -C bench ./inserts -rounds 300 -note figures.jsonl
+	@go run -C bench ./inserts -rounds 1000 -note figures.jsonl
 	@go test ./bench/inserts -run Pages -update
 
 fuzz: ## run each fuzz target for FUZZTIME

@@ -50,7 +50,7 @@ type options struct {
 func main() {
 	o := options{out: os.Stdout, only: regexp.MustCompile("")}
 	flag.IntVar(&o.rounds, "rounds", 60, "number of turns of each variant")
-	flag.IntVar(&o.calls, "calls", 50, "calls of a turn in all goroutines; less for batches")
+	flag.IntVar(&o.calls, "calls", 20, "calls of a turn in all goroutines; less for batches")
 	flag.IntVar(&o.cpu, "cpu", runtime.NumCPU()-1, "processor for client and server, or -1 for no pinning")
 	flag.Func("only", "`regexp` of the workloads to measure", func(s string) (err error) {
 		o.only, err = regexp.Compile(s)
