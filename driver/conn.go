@@ -70,10 +70,12 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
-	if out.answer(c.connector) {
-		return base.Reply{Result: driver.ResultNoRows}, nil
+	if out != nil {
+		if out.answer(c.connector) {
+			return base.Reply{Result: driver.ResultNoRows}, nil
+		}
+		out.reset()
 	}
-	out.reset()
 	for attempt := 1; ; attempt++ {
 		p, repeated, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
@@ -87,7 +89,10 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 			}
 			return r, err
 		}
-		r, next, err := c.execute(ctx, p, nil, out, c.convertLate(args), repeated, want)
+		if c.base.PreparesAll() {
+			args = convertLate(args)
+		}
+		r, next, err := c.execute(ctx, p, nil, out, args, repeated, want)
 		if err == nil {
 			return r, nil
 		}
@@ -101,14 +106,13 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 // prepares the session for a statement that is passed through unchanged. rows reports whether the
 // caller reads rows. The result repeated reports whether the connection executes the statement often.
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, repeated bool, use session.Use, err error) {
-	nothing := c.session.Settled() // nothing to do for a statement that leaves the session as it is
 	if q := c.recent.find(query); q != nil {
-		if p := q.plan; p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
+		if p := q.plan; p == nil && c.session.Settled() || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
 			return p, q.use(), use, nil
 		}
 	}
 	class := c.session.Client().Classify(query)
-	if nothing && class == sqltoken.ClassPass && !session.SetsLastInsertID(query, class) {
+	if class == sqltoken.ClassPass && c.session.Settled() && !session.SetsLastInsertID(query, class) {
 		c.recent.add(query, nil)
 		return nil, false, use, nil
 	}
@@ -292,10 +296,7 @@ func (c *conn) CheckNamedValue(nv *driver.NamedValue) error {
 
 // convertLate converts the arguments that CheckNamedValue let through. It leaves a value that the
 // default conversion refuses to the underlying driver's statement.
-func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
-	if !c.base.PreparesAll() {
-		return args
-	}
+func convertLate(args []driver.NamedValue) []driver.NamedValue {
 	args = slices.Clone(args)
 	for i, nv := range args {
 		if err := base.DefaultConvert(&nv); err == nil {

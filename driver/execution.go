@@ -179,7 +179,7 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 // [base.Conn.SendCached]. go-sql-driver returns some values of rows with another type, for example
 // FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
 func (e *execution) prefersPrepared(want base.Want) bool {
-	return e.repeated && (want == base.WantRows) == e.plan.Inserts[0].ReturnsKey && e.session.Base.Interpolates() &&
+	return e.repeated && e.session.Base.Interpolates() && (want == base.WantRows) == e.plan.Inserts[0].ReturnsKey &&
 		e.session.ReportsInsertIDs() && e.plan.given().Plain
 }
 
@@ -251,7 +251,7 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
 	default:
 		sent.text, sent.bound = text.Query(), bound
-		sent.cached = e.plan.steps&isCacheable != 0 && e.session.Base.Caches()
+		sent.cached = e.plan.steps&isCacheable != 0
 	}
 	return nil
 }

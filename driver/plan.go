@@ -45,7 +45,7 @@ const (
 	copiesRows                           // INSERT … SELECT
 	settlesResults                       // there may be several results, since the query has a semicolon
 	syncsLastID                          // the statement may read LAST_INSERT_ID()
-	isCacheable                          // the prepared statement may be cached
+	isCacheable                          // connections cache the prepared statement
 )
 
 // setSteps determines the steps of a plan with generated keys.
@@ -55,7 +55,7 @@ func (p *plan) setSteps() {
 		when(copies, copiesRows) |
 		when(strings.IndexByte(p.key.text, ';') >= 0 || p.Inserts[0].Invalid, settlesResults) |
 		when(p.Statements > 1 || p.Inserts[0].ReadsLastID, syncsLastID) |
-		when(p.Statements == 1 && !copies && base.Cacheable(p.key.text), isCacheable)
+		when(p.rules.caches && p.Statements == 1 && !copies && base.Cacheable(p.key.text), isCacheable)
 }
 
 // when returns the step if it is needed, otherwise none.

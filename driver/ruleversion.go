@@ -28,6 +28,7 @@ type ruleVersion struct {
 	unlisted   *unlisted
 	counts     *counts
 	keyHook    func(context.Context, GeneratedKeys)
+	caches     bool // connections cache prepared statements
 	// generation is the rule's number among the connector's rules, from 1. since is the time when
 	// the rule came into use. Both are set before that.
 	generation int64
@@ -67,7 +68,7 @@ func (c *Connector) open(r *rule.Rule) (*ruleVersion, error) {
 		return nil, err
 	}
 	return &ruleVersion{rule: r, generators: generators, plans: newPlanCache(&c.counts), logger: c.host.Logger,
-		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, keyHook: c.keyHook}, nil
+		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, keyHook: c.keyHook, caches: c.config.Statements != statementsOff}, nil
 }
 
 // set makes next the current rule.

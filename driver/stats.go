@@ -278,16 +278,6 @@ func (t *tableCounts) start() (start time.Time) {
 	return start
 }
 
-// made records the result of a call of the generator.
-func (t *tableCounts) made(start time.Time, err error) {
-	if err != nil {
-		t.errors.Add(1)
-	}
-	if !start.IsZero() {
-		t.generate.add(time.Since(start))
-	}
-}
-
 // inserted counts an INSERT with generated keys for this number of rows.
 func (t *tableCounts) inserted(rows int) {
 	if rows == 1 {

@@ -83,7 +83,7 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 // isReusable reports whether an INSERT's prepared statement has the same meaning for each program that
 // prepares it in the same session.
 func (c *conn) isReusable(p *plan) bool {
-	return c.overMySQL && c.base.Caches() && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0 && p.given().Plain
+	return c.overMySQL && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0 && p.given().Plain
 }
 
 // modesOfEach are the modes that the server reads for each execution of a prepared statement. They

@@ -237,8 +237,11 @@ func (t *keyedTable) generated(start time.Time, err *error) {
 	}
 	if *err != nil {
 		*err = t.noKey(hideBadConn(*err))
+		t.counts.errors.Add(1)
 	}
-	t.counts.made(start, *err)
+	if !start.IsZero() {
+		t.counts.generate.add(time.Since(start))
+	}
 }
 
 // noKey returns the error for a failed generator.

@@ -106,14 +106,10 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 	return spi.KeysFromInts(ctx, g, column, n)
 }
 
-// key returns the key of a position, with the worker ID between tick and sequence.
-func (g *generator) key(s *workerSlot, pos uint64) int64 {
-	return int64(pos>>g.seqBits<<g.timeBits|pos&g.seqMask) | s.worker
-}
-
-// fill sets keys to the keys of consecutive positions in one tick.
+// fill sets keys to the keys of consecutive positions in one tick. A key has the worker ID between
+// tick and sequence.
 func (g *generator) fill(s *workerSlot, keys []int64, start uint64) {
-	key := g.key(s, start)
+	key := int64(start>>g.seqBits<<g.timeBits|start&g.seqMask) | s.worker
 	for i := range keys {
 		keys[i] = key + int64(i)
 	}

@@ -141,9 +141,6 @@ func (s *cachedStmt) takes(args []driver.NamedValue) bool {
 	return true
 }
 
-// Caches reports whether the connection caches statements.
-func (c *Conn) Caches() bool { return c.cached.cache != nil }
-
 // Interpolates reports whether the driver has executed a query with arguments directly.
 func (c *Conn) Interpolates() bool { return c.cached.interpolates }
 
@@ -264,7 +261,7 @@ func mayBeOtherNumber(s string) bool {
 // SendBinary is SendPrepared with a statement that is cached for the next execution, if the query
 // is Cacheable and the connection caches.
 func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.NamedValue, want Want) (Reply, error) {
-	if k := &c.cached; c.Caches() && Cacheable(query) {
+	if k := &c.cached; k.cache != nil && Cacheable(query) {
 		k.follow()
 		if r, err := c.sendStatement(ctx, k.find(query, args), query, args, 0, want); err != driver.ErrSkip {
 			return r, err
@@ -285,9 +282,10 @@ func (c *Conn) sendStatement(
 		}
 		k.hit()
 		r, err := s.Send(ctx, args, want)
-		if err != nil {
-			k.drop(s)
+		if err == nil {
+			return r, nil
 		}
+		k.drop(s)
 		if !isUnprepared(err) {
 			return r, err
 		}
