@@ -85,6 +85,19 @@ func (c *Cluster) openForTest(t testing.TB, name string, start func() error) {
 	t.Cleanup(c.Close)
 }
 
+// freeAddresses returns n addresses of this machine with free ports.
+func freeAddresses(n int) ([]string, error) {
+	addresses := make([]string, n)
+	for i := range addresses {
+		port, err := testserver.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	return addresses, nil
+}
+
 // await calls ready until it returns nil, for as long as patience.
 func await(ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

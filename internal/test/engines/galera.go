@@ -37,12 +37,9 @@ func StartGalera(t testing.TB, nodes int) *Galera {
 }
 
 func (g *Galera) start(nodes int) error {
-	for range nodes {
-		port, err := testserver.FreePort()
-		if err != nil {
-			return err
-		}
-		g.addresses = append(g.addresses, fmt.Sprintf("127.0.0.1:%d", port))
+	var err error
+	if g.addresses, err = freeAddresses(nodes); err != nil {
+		return err
 	}
 	// The first node starts alone. After it has stopped, the others start with a copy of its
 	// data.
@@ -64,7 +61,6 @@ func (g *Galera) start(nodes int) error {
 	if err := Run(g.Nodes[0].DSN(), "CREATE USER haproxy"); err != nil {
 		return err
 	}
-	var err error
 	g.Proxy = &HAProxy{backends: g.Nodes}
 	g.Proxy.Server, err = g.startOne(g.Proxy.recipe("option mysql-check user haproxy"))
 	return err

@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"strconv"
@@ -75,41 +74,13 @@ func (r *Replication) awaitApplied() error {
 		return err
 	}
 	defer db.Close()
-	return await(func(ctx context.Context) error {
-		status, err := row(ctx, db, "SHOW REPLICA STATUS")
-		if err == nil && !strings.Contains(status["Replica_SQL_Running_State"], "has read all relay log") {
-			err = fmt.Errorf("the replica has not applied what it received: %s", status["Last_SQL_Error"])
-		}
-		return err
-	})
-}
-
-// row returns the only row of a query's result, by column name.
-func row(ctx context.Context, db *sql.DB, query string) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
+	var late bool
+	err = db.QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(RECEIVED_TRANSACTION_SET, ?) "+
+		"FROM performance_schema.replication_connection_status", patience.Seconds()).Scan(&late)
+	if late {
+		err = fmt.Errorf("the replica has not applied what it received within %v", patience)
 	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	values, dest := make([]sql.NullString, len(columns)), make([]any, len(columns))
-	for i := range values {
-		dest[i] = &values[i]
-	}
-	if !rows.Next() {
-		return nil, fmt.Errorf("%s: no row, %v", query, rows.Err())
-	}
-	if err := rows.Scan(dest...); err != nil {
-		return nil, err
-	}
-	result := map[string]string{}
-	for i, name := range columns {
-		result[name] = values[i].String
-	}
-	return result, rows.Err()
+	return err
 }
 
 // Group is a MySQL replication group that accepts writes on each member.
@@ -127,13 +98,9 @@ func StartGroup(t testing.TB, members int) *Group {
 }
 
 func (g *Group) start(members int) error {
-	var addresses []string // addresses for connections between members
-	for range members {
-		port, err := testserver.FreePort()
-		if err != nil {
-			return err
-		}
-		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
+	addresses, err := freeAddresses(members) // for connections between members
+	if err != nil {
+		return err
 	}
 	args := make([][]string, members)
 	for i := range args {

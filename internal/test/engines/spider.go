@@ -23,12 +23,6 @@ func StartSpider(t testing.TB, heads, backEnds int) *Spider {
 	return s
 }
 
-// NewSpider starts heads and back ends for a program. The caller must close them.
-func NewSpider(heads, backEnds int) (*Spider, error) {
-	s := new(Spider)
-	return s, s.open(func() error { return s.start(heads, backEnds) })
-}
-
 func (s *Spider) start(heads, backEnds int) error {
 	servers, err := s.startAll(testserver.KindMariaDB, make([][]string, heads+backEnds)...)
 	if err != nil {
