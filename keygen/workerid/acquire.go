@@ -43,43 +43,32 @@ func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID i
 		return nil, err
 	}
 	now := a.now()
-	var free []candidate
+	var free []Entry
 	a.clearWarnings()
 	for _, id := range ids {
 		e := known[id]
-		if warning := a.oddity(id, e, now); warning != "" {
+		e.WorkerID = id
+		if warning := a.oddity(e, now); warning != "" {
 			a.addWarning(id, warning)
-			continue
-		}
-		if p := a.prefer(e.Record, now); p != notFree {
-			free = append(free, candidate{id, p, e.Record.start()})
+		} else if a.prefer(e.Record, now) != notFree {
+			free = append(free, e)
 		}
 	}
-	slices.SortStableFunc(free, candidate.compare)
-	var entries []Entry
-	for _, c := range a.some(free) {
-		entries = append(entries, Entry{WorkerID: c.id, Record: known[c.id].Record})
-	}
-	return entries, nil
+	slices.SortStableFunc(free, func(x, y Entry) int { return a.compare(x.Record, y.Record, now) })
+	return a.some(free), nil
 }
 
-// candidate is a worker ID that looks free.
-type candidate struct {
-	id         int64
-	preference preference
-	start      int64 // start of its next lease
-}
-
-// compare orders candidates. The most recently used one comes first, because this machine may have
-// used it. If they start ahead of this clock, the earliest start comes first.
-func (c candidate) compare(other candidate) int {
+// compare orders records for a new owner. The most recently used one comes first, because this
+// machine may have used it. If they start ahead of this clock, the earliest start comes first.
+func (a *assigner) compare(x, y Record, now int64) int {
+	p, q := a.prefer(x, now), a.prefer(y, now)
 	switch {
-	case c.preference != other.preference:
-		return cmp.Compare(c.preference, other.preference)
-	case c.preference == startAhead:
-		return cmp.Compare(c.start, other.start)
+	case p != q:
+		return cmp.Compare(p, q)
+	case p == startAhead:
+		return cmp.Compare(x.start(), y.start())
 	}
-	return cmp.Compare(other.start, c.start)
+	return cmp.Compare(y.start(), x.start())
 }
 
 // bestOffered is the number of candidates that are kept in order, and offered is the number of all
@@ -90,7 +79,7 @@ const (
 )
 
 // some returns the best candidates, and some of the others at random.
-func (a *assigner) some(free []candidate) []candidate {
+func (a *assigner) some(free []Entry) []Entry {
 	if len(free) <= offered {
 		return free
 	}
@@ -150,13 +139,13 @@ func (a *assigner) prefer(r Record, now int64) preference {
 
 // oddity returns why a record must not be taken, or "". Either the record isn't valid, or it was
 // written with a wrong clock and keys would have its time.
-func (a *assigner) oddity(id int64, e Entry, now int64) string {
+func (a *assigner) oddity(e Entry, now int64) string {
 	switch {
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.Record.start()-now > a.horizon().Milliseconds():
 		return fmt.Sprintf("worker ID %d is %v, more than %v ahead of this machine's clock; one of the clocks was wrong",
-			id, e.Record, a.horizon())
+			e.WorkerID, e.Record, a.horizon())
 	}
 	return ""
 }

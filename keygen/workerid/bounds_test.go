@@ -73,14 +73,16 @@ func TestAssigner_prefer(t *testing.T) {
 	} {
 		must.Equal(t, a.prefer(tt.r, now), tt.want, tt.r)
 	}
-	free := []candidate{
-		{9, startAhead, 30}, {8, startAhead, 20}, {7, justFree, 1}, {6, neverUsed, 0}, {5, longFree, 3}, {4, longFree, 7},
-		{3, released, 5}, {2, released, 9}, {1, released, 5},
+	record := func(until, free int64) Record { return Record{Owner: "a", ReservedUntil: until, FreeFrom: free} }
+	free := []Entry{
+		{9, record(now+50, now+30), nil}, {8, record(now+50, now+20), nil}, {7, record(now, 0), nil}, {6, Record{}, nil},
+		{5, record(now-40_000, 0), nil}, {4, record(now-30_000, 0), nil},
+		{3, record(now, 5), nil}, {2, record(now, 9), nil}, {1, record(now, 5), nil},
 	}
-	slices.SortStableFunc(free, candidate.compare)
+	slices.SortStableFunc(free, func(x, y Entry) int { return a.compare(x.Record, y.Record, now) })
 	var order []int64
-	for _, c := range free {
-		order = append(order, c.id)
+	for _, e := range free {
+		order = append(order, e.WorkerID)
 	}
 	must.EqualSlices(t, order, []int64{2, 3, 1, 4, 5, 6, 7, 8, 9})
 }
@@ -88,9 +90,9 @@ func TestAssigner_prefer(t *testing.T) {
 // If many worker IDs are free, the best are offered in order, and some of the others with equal
 // probability.
 func TestAssigner_some(t *testing.T) {
-	list := func(n int) (free []candidate) {
+	list := func(n int) (free []Entry) {
 		for id := range int64(n) {
-			free = append(free, candidate{id: id})
+			free = append(free, Entry{WorkerID: id})
 		}
 		return free
 	}
@@ -100,7 +102,7 @@ func TestAssigner_some(t *testing.T) {
 		t.Errorf("have: %d, by chance %d\nwant: all, in their order", len(have), len(asked))
 	}
 	have := a.some(list(offered + 1))
-	if len(have) != offered || have[bestOffered-1].id != bestOffered-1 || have[bestOffered].id != offered {
+	if len(have) != offered || have[bestOffered-1].WorkerID != bestOffered-1 || have[bestOffered].WorkerID != offered {
 		t.Errorf("have: %v\nwant: %d in their order, then the last", have, bestOffered)
 	}
 	if len(asked) != offered-bestOffered || asked[0] != offered+1-bestOffered || asked[len(asked)-1] != 2 {
@@ -108,10 +110,10 @@ func TestAssigner_some(t *testing.T) {
 	}
 	seen := map[int64]bool{}
 	for _, c := range have {
-		if seen[c.id] {
-			t.Errorf("worker ID %d is offered twice", c.id)
+		if seen[c.WorkerID] {
+			t.Errorf("worker ID %d is offered twice", c.WorkerID)
 		}
-		seen[c.id] = true
+		seen[c.WorkerID] = true
 	}
 }
 
@@ -194,7 +196,7 @@ func TestAssigner_oddity(t *testing.T) {
 		{Entry{Err: errors.New("not understood")}, true},
 		{Entry{}, false},
 	} {
-		if have := a.oddity(3, tt.e, now); (have != "") != tt.want {
+		if have := a.oddity(tt.e, now); (have != "") != tt.want {
 			t.Errorf("%+v\nhave: %q\nwant: odd: %v", tt.e, have, tt.want)
 		}
 	}

@@ -234,7 +234,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	switch {
 	case e.Err != nil:
 		id.State = "unknown"
-	case a.oddity(e.WorkerID, e, now) != "":
+	case a.oddity(e, now) != "":
 		id.State = "ahead"
 	case !e.Record.isFree(now):
 		id.State = "held"
