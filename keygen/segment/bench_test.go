@@ -52,7 +52,7 @@ func BenchmarkLeafFetch(b *testing.B) {
 	dsn, _ := leafAlloc.database(b)
 	var ours, theirs []func() error
 	for range conns {
-		s := leafAlloc.generator(b, dsn, nil).servers.all[0]
+		s := leafAlloc.generator(b, dsn, nil).servers[0]
 		ours = append(ours, func() error {
 			_, err := s.fetch(context.Background(), func(int64) int64 { return 1000 })
 			return err

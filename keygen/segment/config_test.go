@@ -106,7 +106,7 @@ func TestProperties_failoverGap(t *testing.T) {
 		{map[string]any{"failover-gap": "0"}, 0},
 	} {
 		g := newGen(t, "LEAF_SEGMENT", with(types[0].props, tt.props))
-		must.Equal(t, g.servers.all[0].claim.(*leafRow).gap, tt.want, tt.props)
+		must.Equal(t, g.servers[0].claim.(*leafRow).gap, tt.want, tt.props)
 	}
 }
 

@@ -157,8 +157,8 @@ func newFake(t testing.TB, typ string, props map[string]any) (*generator, []*fak
 	made := must.Get(construct(t, typ, props, spi.Host{}))(t)
 	g := made.(*generator)
 	var fakes []*fake
-	for i, s := range g.servers.all {
-		f := &fake{server: s, next: int64(1 + i), stride: int64(len(g.servers.all)), base: s.step()}
+	for i, s := range g.servers {
+		f := &fake{server: s, next: int64(1 + i), stride: int64(len(g.servers)), base: s.step()}
 		if f.base == 0 {
 			f.base = 100
 		}

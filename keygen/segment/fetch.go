@@ -109,7 +109,7 @@ func (g *generator) serve(ctx context.Context, done chan struct{}) {
 		began := g.clock.Now()
 		var got run
 		err := guard.Call("the fetch", func() (err error) {
-			got, err = g.servers.fetch(ctx, func(step int64) int64 { return g.size(step, requests) })
+			got, err = g.fetch(ctx, func(step int64) int64 { return g.size(step, requests) })
 			return err
 		})
 		g.deliver(requests, got, err, g.clock.Now().Sub(began))

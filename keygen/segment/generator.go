@@ -52,7 +52,8 @@ type generator struct {
 	current atomic.Pointer[segment]
 
 	settings
-	servers *servers // used only by the fetching goroutine, for which Close waits
+	servers []*server // asked only by the fetching goroutine, for which Close waits
+	turn    int       // the server that it asks first
 
 	mu      sync.Mutex
 	next    *segment   // prefetched segment, or nil
@@ -68,9 +69,8 @@ type generator struct {
 
 // newGenerator returns a generator. It connects when the first key is needed.
 func newGenerator(s settings, all []*server) *generator {
-	g := &generator{settings: s}
+	g := &generator{settings: s, servers: all}
 	g.figures.Waits, g.figures.Segment = new(int64), new(spi.SegmentHealth)
-	g.servers = &servers{all: all, words: s.words, timeout: s.timeout, clock: s.clock, observe: g.observe}
 	g.current.Store(newSegment(run{}))
 	return g
 }
@@ -149,7 +149,7 @@ func (g *generator) Close() error {
 	if already {
 		return nil
 	}
-	return g.servers.close()
+	return g.closeServers()
 }
 
 func (g *generator) segments() []*segment {
@@ -188,7 +188,7 @@ func (g *generator) Health() spi.Health {
 		h.Issued += s.count - left
 		h.Segment.Left, h.Segment.Size = stats.Add(h.Segment.Left, left), s.count
 	}
-	for _, s := range g.servers.all {
+	for _, s := range g.servers {
 		if w, _ := s.warning.Load().(string); w != "" {
 			h.Warnings = append(h.Warnings, w)
 		}
@@ -204,7 +204,7 @@ func (g *generator) trouble() error {
 		return g.figures.Err
 	}
 	var err error
-	for _, s := range g.servers.all {
+	for _, s := range g.servers {
 		if s.failed != nil {
 			err = both(err, s.failed)
 		}
@@ -224,7 +224,7 @@ func (g *generator) Ready(ctx context.Context) error {
 // Describe returns the type, the table, the servers and the step in one line.
 func (g *generator) Describe() string {
 	var names []string
-	for _, s := range g.servers.all {
+	for _, s := range g.servers {
 		names = append(names, s.name)
 	}
 	sizes := g.sizes
@@ -246,7 +246,7 @@ func (g *generator) describeStep() string {
 
 // SQLState returns the table of each server.
 func (g *generator) SQLState() (tables []sqlstate.Table) {
-	for _, s := range g.servers.all {
+	for _, s := range g.servers {
 		t := g.state
 		t.Connector, t.Server, t.DDL = s.connector, s.name, g.ddl
 		tables = append(tables, t)

@@ -36,7 +36,7 @@ func TestLeaf_oneStatementAFetch(t *testing.T) {
 		t.Helper()
 		var name string
 		var n int64
-		row := g.servers.all[0].conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'")
+		row := g.servers[0].conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'")
 		must.Do(t, row.Scan(&name, &n))
 		return n
 	}
@@ -63,7 +63,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 				g := leafAlloc.generator(t, dsn, map[string]any{"max-step": "1"})
 				for range 80 {
 					keys.add(t, who(i), mustKeys(t, g, 5+2*i)...)
-					g.servers.all[0].claim.(*leafRow).echoes = false
+					g.servers[0].claim.(*leafRow).echoes = false
 				}
 			})
 			if have, want := maxID(t, dsn), int64(1+80*(5+7)); have != want {
@@ -297,7 +297,7 @@ func TestTicket_withoutLockTables(t *testing.T) {
 			}
 		}
 	})
-	if !gens[0].servers.all[0].claim.(*ticketTable).noLock {
+	if !gens[0].servers[0].claim.(*ticketTable).noLock {
 		t.Error("have: tables locked\nwant: the other way")
 	}
 	_, err := generate(t.Context(), gens[0], maxRows+1)
@@ -442,7 +442,7 @@ func TestServer_closeIsAStoreError(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.conn = nil
-	wantError(t, (&servers{all: []*server{s}}).close(), cause)
+	wantError(t, (&generator{servers: []*server{s}}).closeServers(), cause)
 }
 
 func TestTicket_columnEnd(t *testing.T) {

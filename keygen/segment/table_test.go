@@ -306,7 +306,7 @@ func TestTable_idleConnectionKilled(t *testing.T) {
 // connectionValue runs a query on the generator's connection.
 func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 	t.Helper()
-	must.Do(t, g.servers.all[0].conn.QueryRowContext(t.Context(), query).Scan(&v))
+	must.Do(t, g.servers[0].conn.QueryRowContext(t.Context(), query).Scan(&v))
 	return v
 }
 
