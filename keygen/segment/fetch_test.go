@@ -11,6 +11,15 @@ import (
 	"github.com/shardkey/shardkey/internal/test/must"
 )
 
+// setCurrent makes a segment from 1 the current one, which begins now.
+func setCurrent(g *generator, count, used int64) *segment {
+	s := newSegment(run{1, count, 1})
+	s.since = g.clock.Now()
+	s.used.Store(used)
+	g.current.Store(s)
+	return s
+}
+
 // The call that takes the number at a segment's check checks the segment, not an earlier one.
 func TestFetch_isLookedAtFromTheCheck(t *testing.T) {
 	for _, tt := range []struct {
@@ -22,11 +31,8 @@ func TestFetch_isLookedAtFromTheCheck(t *testing.T) {
 		{0, 10, false}, {0, 11, true}, {5, 5, false}, {5, 6, true}, {20, 2, true},
 	} {
 		leafBubble(t, nil, func(t *testing.T, g *generator, _ *fake) {
-			s := newSegment(run{1, 1 << 20, 1})
-			s.since = g.clock.Now()
-			s.used.Store(tt.used)
+			s := setCurrent(g, 1<<20, tt.used)
 			s.check.Store(10)
-			g.current.Store(s)
 			mustKeys(t, g, tt.n)
 			must.Equal(t, s.check.Load() != 10, tt.looked, tt.n, "keys after", tt.used, "looked at")
 		})
@@ -43,10 +49,7 @@ func TestFetch_aheadOnlyWhereItIsOfUse(t *testing.T) {
 		"of use":          func(*generator) {},
 	} {
 		leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
-			s := newSegment(run{1, 100, 1})
-			s.since = g.clock.Now()
-			s.used.Store(100)
-			g.current.Store(s)
+			s := setCurrent(g, 100, 100)
 			change(g)
 			g.prefetch(s)
 			synctest.Wait()
@@ -64,16 +67,13 @@ func TestFetch_aheadOnlyWhereItIsOfUse(t *testing.T) {
 func TestFetch_postpone(t *testing.T) {
 	for _, tt := range []struct{ used, want int64 }{{20, 31}, {95, 96}, {0, 13}} {
 		leafBubble(t, nil, func(t *testing.T, g *generator, _ *fake) {
-			s := newSegment(run{1, 100, 1})
-			s.used.Store(tt.used)
-			g.current.Store(s)
+			s := setCurrent(g, 100, tt.used)
 			g.postpone()
 			must.Equal(t, s.check.Load(), tt.want, tt.used, "of 100 used")
 		})
 	}
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, _ []*fake) {
-		s := newSegment(run{1, 100, 1})
-		g.current.Store(s)
+		s := setCurrent(g, 100, 0)
 		if g.postpone(); s.check.Load() != noCheck {
 			t.Errorf("TICKET\nhave: looked at from %d\nwant: never, it fetches nothing ahead of use", s.check.Load())
 		}
@@ -138,8 +138,7 @@ func TestFetch_firstCheck(t *testing.T) {
 			must.Equal(t, g.firstCheck(newSegment(run{1, 1000, 1})), tt.want, "at", tt.rate, "a second")
 		}
 		g.rate.last = 0
-		g.current.Store(newSegment(run{1, 1000, 1}))
-		g.current.Load().since = g.clock.Now()
+		setCurrent(g, 1000, 0)
 		mustKeys(t, g, 500)
 		time.Sleep(50 * time.Second)
 		s := newSegment(run{1001, 1000, 1})
@@ -152,11 +151,8 @@ func TestFetch_firstCheck(t *testing.T) {
 // If the fetch is not due at a check, the check sets the time of the next one.
 func TestFetch_looksAgain(t *testing.T) {
 	leafBubble(t, map[string]any{"reserve": "1m"}, func(t *testing.T, g *generator, f *fake) {
-		s := newSegment(run{1, 1000, 1})
-		s.since = g.clock.Now()
+		s := setCurrent(g, 1000, 100)
 		g.rate.begin(s.since)
-		s.used.Store(100)
-		g.current.Store(s)
 		time.Sleep(100 * time.Second)
 		if g.prefetch(s); s.check.Load() != 520 || len(f.claims()) != 0 { // half way from 100 to 940
 			t.Errorf("\nhave: looked at from %d, %d fetches\nwant: 520, none", s.check.Load(), len(f.claims()))

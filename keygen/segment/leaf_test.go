@@ -73,12 +73,14 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 	}
 }
 
-// mocked returns a server with a connection whose answers the test sets.
+// mocked returns a server with a connection whose answers the test sets. All that it expects must
+// have come by the end of the test.
 func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
 	must.Do(t, err)
 	t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() { must.Do(t, mock.ExpectationsWereMet()) })
 	conn := must.Get(db.Conn(t.Context()))(t)
 	return &server{words: words{title: "TEST"}, name: "test", db: db, conn: conn}, mock
 }
@@ -113,7 +115,6 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 			} else if err != nil || r != (run{tt.want, n, 1}) || l.least != tt.want+n || l.echoes != (name == "right") {
 				t.Errorf("\nhave: %v %v, echoes %v\nwant: from %d", r, err, l.echoes, tt.want)
 			}
-			must.Do(t, mock.ExpectationsWereMet())
 		})
 	}
 }
