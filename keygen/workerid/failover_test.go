@@ -313,26 +313,8 @@ func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
 	})
 }
 
-// moving is a store whose server has a name that a test changes. It can lose answers to writes.
-type moving struct {
-	deaf
-	notes     oneRecord
-	name      string
-	nameErr   error
-	lostWrite bool
-}
-
-func newMoving() *moving { return &moving{deaf: deaf{oneRecord: new(oneRecord)}, name: "first"} }
-
-func (s *moving) Notes() Store                             { return &s.notes }
-func (s *moving) ServerID(context.Context) (string, error) { return s.name, s.nameErr }
-func (s *moving) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	ok, err := s.deaf.CompareAndSet(ctx, id, prev, next)
-	if s.lostWrite {
-		return false, errAway
-	}
-	return ok, err
-}
+// newMoving returns a store whose server has a name that a test changes.
+func newMoving() *oneRecord { return &oneRecord{server: "first", notes: new(oneRecord)} }
 
 // A lease that ran out may be another's on a server that doesn't show it. That is remembered over a
 // renewal whose answer is lost, although the record has time again after it.
@@ -344,11 +326,11 @@ func TestLease_unsureOverALostAnswer(t *testing.T) {
 		store, clock := newMoving(), &fixedClock{ms: start}
 		_, l := byHand(t, store, config{Clock: clock})
 		clock.ms += 11_000
-		store.lostWrite = true
+		store.silent = 1
 		if err := l.keep(t.Context()); !errors.Is(err, errAway) || store.record.ReservedUntil <= clock.ms {
 			t.Fatalf("have: %v, %v\nwant: a write without an answer", err, store.record)
 		}
-		store.lostWrite, store.name = false, c.server
+		store.server = c.server
 		err := l.keep(t.Context())
 		if !errors.Is(err, c.want) || c.want == nil && err != nil || (l.Limit() > clock.ms) != (c.want == nil) {
 			t.Errorf("%s\nhave: %v, limit %d\nwant: %v", name, err, l.Limit()-clock.ms, c.want)
@@ -362,13 +344,13 @@ func TestLease_unsureWithoutTheServersName(t *testing.T) {
 	_, l := byHand(t, store, config{Clock: clock})
 	clock.ms += 11_000
 	limit := l.Limit()
-	store.nameErr = errAway
+	store.serverErr = errAway
 	for range 2 {
 		if err := l.keep(t.Context()); !errors.Is(err, errAway) || !errors.Is(err, spi.ErrStore) || l.Limit() != limit {
 			t.Errorf("have: %v, limit %d\nwant: spi.ErrStore, limit %d", err, l.Limit(), limit)
 		}
 	}
-	store.nameErr = nil
+	store.serverErr = nil
 	if err := l.keep(t.Context()); err != nil || l.Limit() != clock.ms+10_000 {
 		t.Errorf("have: %v, limit %d\nwant: limit %d", err, l.Limit(), clock.ms+10_000)
 	}

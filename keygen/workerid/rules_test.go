@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,9 +31,9 @@ func TestNewToken_isRandom(t *testing.T) {
 	}
 }
 
-func acquired(t *testing.T) (*lease, *unconfirmed, *fixedClock) {
+func acquired(t *testing.T) (*lease, *oneRecord, *fixedClock) {
 	t.Helper()
-	clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord)}
+	clock, store := &fixedClock{ms: start}, new(oneRecord)
 	_, l := byHand(t, store, config{Clock: clock})
 	return l, store, clock
 }
@@ -64,26 +65,10 @@ func TestCandidates_ofRecords(t *testing.T) {
 	}
 }
 
-// unconfirmed is a store that applies and shows writes that it doesn't acknowledge.
-type unconfirmed struct {
-	*oneRecord
-	silent int // number of writes that are not acknowledged
-	writes int
-}
-
-func (s *unconfirmed) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	s.writes++
-	ok, err := s.oneRecord.CompareAndSet(ctx, id, prev, next)
-	if s.writes <= s.silent {
-		return false, errors.New("no answer")
-	}
-	return ok, err
-}
-
 // The store may lose a record in a crash that a lease has only read. The limit rises after a
 // write on top of it is acknowledged.
 func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
-	clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord)}
+	clock, store := &fixedClock{ms: start}, new(oneRecord)
 	_, l := byHand(t, store, config{Clock: clock})
 	reserved := l.Limit()
 	clock.ms += 3000
@@ -121,7 +106,7 @@ func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
 		"none, of a first record":           {Record{}, 3, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: &oneRecord{c.before}, silent: c.silent}
+			clock, store := &fixedClock{ms: 1_790_000_000_000}, &oneRecord{record: c.before, silent: c.silent}
 			a := assign(store, config{Clock: clock})
 			a.manual = true
 			l, err := a.acquire(t.Context(), 0)
@@ -137,24 +122,13 @@ func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// altering is a store with a column that is too narrow.
-type altering struct {
-	*oneRecord
-	alter func(*Record)
-}
-
-func (s altering) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	s.alter(&next)
-	return s.oneRecord.CompareAndSet(ctx, id, prev, next)
-}
-
 func TestAssigner_refusesARecordThatCameBackOtherThanWritten(t *testing.T) {
 	for name, alter := range map[string]func(*Record){
 		"reserved_until": func(r *Record) { r.ReservedUntil = 1<<31 - 1 },
 		"free_from":      func(r *Record) { r.FreeFrom = min(r.FreeFrom, 0) },
 		"free_from kept": func(r *Record) { r.FreeFrom = 1 },
 	} {
-		a := assign(altering{new(oneRecord), alter}, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
+		a := assign(&oneRecord{alter: alter}, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
 		a.manual = true
 		if l, err := a.acquire(t.Context(), 0); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "changed a record") {
 			t.Errorf("%s\nhave: %v, %v\nwant: that the record was changed", name, l, err)
@@ -209,23 +183,90 @@ type fixedClock struct{ ms int64 }
 func (c *fixedClock) Now() time.Time                             { return time.UnixMilli(c.ms) }
 func (c *fixedClock) Sleep(context.Context, time.Duration) error { return errors.New("no sleep here") }
 
-// oneRecord is a store with one worker ID.
-type oneRecord struct{ record Record }
+// oneRecord is a store with one worker ID. It counts its calls, and fails as a test sets it.
+type oneRecord struct {
+	mu                  sync.Mutex
+	record              Record
+	listed              []Entry // listed instead of the record
+	lists, gets, writes int
+	at                  []time.Time   // of the writes
+	getErr, writeErr    error         // of calls that then have no effect
+	refuse              int           // number of writes that have no effect, without an error
+	alter               func(*Record) // changes a record before it is stored
+	silent              int           // number of writes that have an effect and no answer
+	deaf                bool          // no call is answered; writes have an effect
+
+	now       func(context.Context) (time.Time, error) // see Info
+	notes     *oneRecord                               // see Info; nil for none
+	server    string                                   // name of the server, if there are notes
+	serverErr error
+}
+
+func (s *oneRecord) info() Info {
+	info := Info{Name: "TEST", Now: s.now}
+	if s.notes != nil {
+		info.notes = s.notes
+		info.serverID = func(context.Context) (string, error) { return s.server, s.serverErr }
+	}
+	return info
+}
+
+// do calls f while no call runs.
+func (s *oneRecord) do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
 
 func (s *oneRecord) List(context.Context) ([]Entry, error) {
-	if s.record.IsZero() {
-		return nil, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists++
+	if s.listed != nil || s.record.IsZero() {
+		return s.listed, nil
 	}
 	return []Entry{{Record: s.record}}, nil
 }
-func (s *oneRecord) Get(context.Context, int64) (Record, error) { return s.record, nil }
+
+func (s *oneRecord) Get(context.Context, int64) (Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gets++
+	if s.deaf {
+		return Record{}, errAway
+	}
+	if s.getErr != nil {
+		return Record{}, s.getErr
+	}
+	return s.record, nil
+}
+
 func (s *oneRecord) CompareAndSet(_ context.Context, _ int64, prev, next Record) (bool, error) {
-	if !s.record.Same(prev) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	s.at = append(s.at, time.Now())
+	switch {
+	case s.writeErr != nil:
+		return false, s.writeErr
+	case s.refuse > 0:
+		s.refuse--
 		return false, nil
 	}
-	s.record = next
-	return true, nil
+	if s.alter != nil {
+		s.alter(&next)
+	}
+	swapped := s.record.Same(prev)
+	if swapped {
+		s.record = next
+	}
+	s.silent--
+	if s.deaf || s.silent >= 0 {
+		return false, errAway
+	}
+	return swapped, nil
 }
+
 func (s *oneRecord) Close() error { return nil }
 
 // cloneOf returns the lease as a cloned machine has it.
@@ -275,15 +316,15 @@ func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
 // Neither trusts it, and the first write on top of it decides.
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
-	store := &deaf{oneRecord: new(oneRecord)}
+	store := new(oneRecord)
 	_, original := byHand(t, store, config{Clock: clock})
 	reserved := original.Limit()
 	clock.ms += 3000
-	store.answersLost = true
+	store.deaf = true
 	if err := original.keep(t.Context()); !errors.Is(err, spi.ErrStore) {
 		t.Fatal(err)
 	}
-	store.answersLost = false
+	store.deaf = false
 	clone := cloneOf(original)
 	for name, l := range map[string]*lease{"original": original, "clone": clone} {
 		if err := l.reread(t.Context()); err != nil || l.Limit() != reserved {
@@ -301,11 +342,11 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 // After a renewal whose answer was lost, the limit stays. It rises when the record is read again.
 func TestLease_lostAnswer(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
-	store := &deaf{oneRecord: new(oneRecord)}
+	store := new(oneRecord)
 	_, l := byHand(t, store, config{Clock: clock})
 	reserved := l.Limit()
 	clock.ms += 3000
-	store.answersLost = true
+	store.deaf = true
 	for range maxAttempts + 10 {
 		if err := l.keep(t.Context()); !errors.Is(err, spi.ErrStore) || l.Limit() != reserved {
 			t.Fatalf("have: %v, limit %d\nwant: spi.ErrStore, limit %d", err, l.Limit(), reserved)
@@ -314,31 +355,10 @@ func TestLease_lostAnswer(t *testing.T) {
 	if n := len(l.attempts); n > maxAttempts {
 		t.Errorf("attempts remembered\nhave: %d\nwant: at most %d", n, maxAttempts)
 	}
-	store.answersLost = false
+	store.deaf = false
 	if err := l.keep(t.Context()); err != nil || l.Limit() != clock.ms+10_000 || len(l.attempts) != 0 {
 		t.Errorf("have: %v, limit %d, %d attempts\nwant: limit %d", err, l.Limit(), len(l.attempts), clock.ms+10_000)
 	}
-}
-
-// deaf is a store that can lose answers to reads and writes.
-type deaf struct {
-	*oneRecord
-	answersLost bool
-}
-
-func (s *deaf) Get(ctx context.Context, id int64) (Record, error) {
-	if s.answersLost {
-		return Record{}, errors.New("no answer")
-	}
-	return s.oneRecord.Get(ctx, id)
-}
-
-func (s *deaf) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	ok, err := s.oneRecord.CompareAndSet(ctx, id, prev, next)
-	if s.answersLost {
-		return false, errors.New("no answer")
-	}
-	return ok, err
 }
 
 // awayStore is a store that one process can be disconnected from.

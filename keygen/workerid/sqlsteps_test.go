@@ -265,18 +265,6 @@ func TestSQLStore_now(t *testing.T) {
 	}
 }
 
-// clockedStore is a store whose clock differs from the processes'.
-type clockedStore struct {
-	*oneRecord
-	clock *fixedClock
-	apart time.Duration
-	err   error
-}
-
-func (s *clockedStore) Now(context.Context) (time.Time, error) {
-	return s.clock.Now().Add(s.apart), s.err
-}
-
 func isClockError(err error) bool { return errors.Is(err, errClock) && errors.Is(err, spi.ErrStore) }
 
 // The store's clock is compared before a worker ID is leased. It is also compared before a
@@ -294,18 +282,18 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 		"it does not answer": {0, away, func(err error) bool { return errors.Is(err, away) && errors.Is(err, spi.ErrStore) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := &fixedClock{ms: 1_790_000_000_000}
-			store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: c.apart, err: c.err}
+			clock, apart, away := &fixedClock{ms: start}, c.apart, c.err
+			store := &oneRecord{now: func(context.Context) (time.Time, error) { return clock.Now().Add(apart), away }}
 			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute})
 			a.manual = true
 			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
 				t.Errorf("a first worker ID\nhave: %v", err)
 			}
 
-			store.apart, store.err, store.record = 0, nil, Record{}
+			apart, away, store.record = 0, nil, Record{}
 			l := must.Get(a.acquire(t.Context(), 0))(t)
 			limit := l.Limit()
-			store.apart, store.err = c.apart, c.err
+			apart, away = c.apart, c.err
 			clock.ms += 2 * horizon.Milliseconds()
 			if err := l.keep(t.Context()); !c.want(err) || (l.Limit() > limit) != (err == nil) {
 				t.Errorf("a renewal two days later\nhave: %v, limit %d", err, l.Limit())
@@ -317,36 +305,26 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 // The store's clock is queried once per max-clock-ahead, not with every renewal. A step in that
 // time is noticed anyway.
 func TestClock_ofTheStoreIsQueriedRarely(t *testing.T) {
-	clock := &fixedClock{ms: 1_790_000_000_000}
-	counted := &countedClock{clockedStore: clockedStore{oneRecord: new(oneRecord), clock: clock}}
-	_, l := byHand(t, counted, config{Clock: clock})
+	clock, apart, times := &fixedClock{ms: start}, time.Duration(0), 0
+	store := &oneRecord{now: func(context.Context) (time.Time, error) { times++; return clock.Now().Add(apart), nil }}
+	_, l := byHand(t, store, config{Clock: clock})
 	for range 200 {
 		clock.ms += 3000
 		must.Do(t, l.keep(t.Context()))
 	}
-	if counted.times > 4 {
-		t.Errorf("the store's clock was asked %d times in 10 minutes\nwant: 3, or one more", counted.times)
+	if times > 4 {
+		t.Errorf("the store's clock was asked %d times in 10 minutes\nwant: 3, or one more", times)
 	}
 	limit := l.Limit()
 	var err error
 	for range 3 { // each step alone is allowed
 		clock.ms += 2 * 60_000
-		counted.apart -= 2 * time.Minute
+		apart -= 2 * time.Minute
 		err = l.keep(t.Context())
 	}
 	if !isClockError(err) || l.Limit() > limit+5*60_000 {
 		t.Errorf("three steps of two minutes\nhave: %v, limit %v further\nwant: a clockError", err, l.Limit()-limit)
 	}
-}
-
-type countedClock struct {
-	clockedStore
-	times int
-}
-
-func (s *countedClock) Now(ctx context.Context) (time.Time, error) {
-	s.times++
-	return s.clockedStore.Now(ctx)
 }
 
 // If the store's clock is an hour behind, the processes of a fleet continue: the record of
@@ -355,7 +333,7 @@ func (s *countedClock) Now(ctx context.Context) (time.Time, error) {
 func TestClock_wrongOneOfTheStore(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	for holder, want := range map[string]bool{"elsewhere pid 1": true, holderName(): false} {
-		store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: -time.Hour}
+		store := &oneRecord{now: func(context.Context) (time.Time, error) { return clock.Now().Add(-time.Hour), nil }}
 		store.record = Record{Owner: "x", ReservedUntil: clock.ms + 5000, Holder: holder, Since: clock.ms}
 		a := assign(store, config{Clock: clock})
 		a.manual = true

@@ -2,6 +2,7 @@ package workerid
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -25,69 +25,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// counted is a store of one worker ID that counts its calls, and fails as it is told.
-type counted struct {
-	oneRecord
-	lists, gets, writes int
-	listed              []Entry // instead of the record
-	getErr, writeErr    error   // of all that follow
-	refuse              int     // so many writes are not done, without an error
-	at                  []time.Time
-}
-
-// guarded is a counted store that a test may change while a lease is renewed.
-type guarded struct {
-	*counted
-	mu sync.Mutex
-}
-
-// do calls f while no write runs.
-func (s *guarded) do(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f()
-}
-
-func (s *guarded) CompareAndSet(ctx context.Context, id int64, prev, next Record) (swapped bool, err error) {
-	s.do(func() { swapped, err = s.counted.CompareAndSet(ctx, id, prev, next) })
-	return swapped, err
-}
-
-func (s *counted) List(ctx context.Context) ([]Entry, error) {
-	if s.lists++; s.listed != nil {
-		return s.listed, nil
-	}
-	return s.oneRecord.List(ctx)
-}
-
-func (s *counted) Get(ctx context.Context, id int64) (Record, error) {
-	if s.gets++; s.getErr != nil {
-		return Record{}, s.getErr
-	}
-	return s.oneRecord.Get(ctx, id)
-}
-
-func (s *counted) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	s.writes++
-	s.at = append(s.at, time.Now())
-	switch {
-	case s.writeErr != nil:
-		return false, s.writeErr
-	case s.refuse > 0:
-		s.refuse--
-		return false, nil
-	}
-	return s.oneRecord.CompareAndSet(ctx, id, prev, next)
-}
-
-func (s *counted) reset() { s.lists, s.gets, s.writes, s.at = 0, 0, 0, nil }
-
 const start = 1_790_000_000_000
 
 // A write that fails and is not done is the error of taking a worker ID.
 func TestAssigner_takingFails(t *testing.T) {
 	away := errors.New("away")
-	store := &counted{writeErr: away}
+	store := &oneRecord{writeErr: away}
 	a := assign(store, config{Clock: &fixedClock{ms: start}})
 	a.manual = true
 	_, err := a.acquire(t.Context(), 0)
@@ -99,7 +42,7 @@ func TestAssigner_takingFails(t *testing.T) {
 // If no worker ID looks free, the store is read once, and once more for the error. It lists five
 // holders in order, and when the first of the valid records is free.
 func TestAssigner_noWorkerIDIsFree(t *testing.T) {
-	a := assign(new(counted), config{Clock: &fixedClock{ms: start}})
+	a := assign(new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	held := func(id, until int64) Entry {
 		return Entry{WorkerID: id, Record: Record{Owner: "a", ReservedUntil: start + until, Holder: fmt.Sprint("host", id)}}
 	}
@@ -122,7 +65,7 @@ func TestAssigner_noWorkerIDIsFree(t *testing.T) {
 		{all(5), 4, "; 4: held by host4 [^;]*; the next"},
 		{all(6), 5, "; 4: held by host4 [^;]*; and 1 more; the next"},
 	} {
-		store := &counted{listed: tt.listed}
+		store := &oneRecord{listed: tt.listed}
 		a.store = store
 		_, err := a.acquire(t.Context(), tt.most)
 		if !errors.Is(err, spi.ErrNoWorkerID) || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
@@ -148,7 +91,7 @@ func TestAssigner_noWorkerIDIsOffered(t *testing.T) {
 		"one":     {func(context.Context, int64) ([]int64, error) { return []int64{1}, nil }, []bool{true, false}, nil},
 		"unknown": {func(context.Context, int64) ([]int64, error) { return nil, away }, []bool{true, true}, away},
 	} {
-		a := assign(&counted{listed: entries}, config{Clock: &fixedClock{ms: start}})
+		a := assign(&oneRecord{listed: entries}, config{Clock: &fixedClock{ms: start}})
 		a.info.WorkerIDs, a.intN = tt.offer, func(int) int { return 0 }
 		err := a.noWorkerID(t.Context(), 100)
 		if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, away) != (tt.err != nil) {
@@ -162,7 +105,7 @@ func TestAssigner_noWorkerIDIsOffered(t *testing.T) {
 
 func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	a := assign(new(counted), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a := assign(new(oneRecord), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 2 {
 		a.failed(errors.New("away"))
 		must.Equal(t, strings.Count(log.String(), "no worker ID leased"), 1, "times logged")
@@ -171,7 +114,7 @@ func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
 
 // An attempt to renew that its caller's context ends is no failure of the store.
 func TestLease_triedUntilItsCallerEnds(t *testing.T) {
-	_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	for i, tt := range []struct {
 		err    error
 		ended  bool
@@ -183,9 +126,9 @@ func TestLease_triedUntilItsCallerEnds(t *testing.T) {
 }
 
 func TestAssigner_describesWhatItHolds(t *testing.T) {
-	a, _ := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	a, _ := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	must.Equal(t, a.Describe(), "TEST namespace=shardkey lease=10s renew=3s: holds [0]")
-	if have := assign(new(counted), config{}).Describe(); !strings.HasSuffix(have, ": none held") {
+	if have := assign(new(oneRecord), config{}).Describe(); !strings.HasSuffix(have, ": none held") {
 		t.Errorf("have: %s\nwant: none held", have)
 	}
 	host, err := os.Hostname()
@@ -204,14 +147,13 @@ func TestAssigner_describesWhatItHolds(t *testing.T) {
 
 // A renewal is one write, and nothing else is asked where all is known.
 func TestLease_renewalIsOneWrite(t *testing.T) {
-	store, notes, clock := new(counted), new(counted), &fixedClock{ms: start}
+	store, notes, clock := new(oneRecord), new(oneRecord), &fixedClock{ms: start}
 	a := assign(store, config{Clock: clock})
 	a.manual = true
 	a.info.notes = notes
 	l := must.Get(a.acquire(t.Context(), 0))(t)
 	for range 3 {
-		store.reset()
-		notes.reset()
+		store.writes, store.gets, store.lists, notes.gets = 0, 0, 0, 0
 		clock.ms += 1000
 		if err := l.keep(t.Context()); err != nil || store.writes != 1 || store.gets != 0 || store.lists != 0 || notes.gets != 0 {
 			t.Errorf("have: %v, %d writes, %d reads, %d lists, %d reads of the notes\nwant: one write", err, store.writes, store.gets, store.lists, notes.gets)
@@ -230,13 +172,13 @@ func TestLease_renewalIsOneWrite(t *testing.T) {
 // A lease is renewed each 3 s, after a failure earlier, and less so with each.
 func TestLease_renewalsAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &guarded{counted: new(counted)}
+		store := new(oneRecord)
 		a := assign(store, config{})
 		a.intN = func(int) int { return 0 }
 		must.Get(a.acquire(t.Context(), 0))(t)
 		time.Sleep(10 * time.Second) // three renewals
 		failing := time.Now()
-		store.do(func() { store.reset(); store.writeErr = errors.New("unavailable") })
+		store.do(func() { store.at, store.writeErr = nil, errors.New("unavailable") })
 		time.Sleep(12 * time.Second)
 		store.do(func() { store.writeErr = nil })
 		time.Sleep(7 * time.Second)
@@ -254,17 +196,17 @@ func TestLease_renewalsAfterFailures(t *testing.T) {
 func TestLease_releaseThatFails(t *testing.T) {
 	away := errors.New("away")
 	for name, tt := range map[string]struct {
-		do   func(*counted)
+		do   func(*oneRecord)
 		want error
 	}{
-		"done":                         {func(*counted) {}, nil},
-		"not written":                  {func(s *counted) { s.writeErr = away }, away},
-		"busy, then done":              {func(s *counted) { s.refuse = 2 }, nil},
-		"busy":                         {func(s *counted) { s.refuse = 3 }, spi.ErrStore},
-		"busy, and not readable":       {func(s *counted) { s.refuse, s.getErr = 1, away }, away},
-		"another owner's in the store": {func(s *counted) { s.record = Record{Owner: "other", ReservedUntil: start} }, nil},
+		"done":                         {func(*oneRecord) {}, nil},
+		"not written":                  {func(s *oneRecord) { s.writeErr = away }, away},
+		"busy, then done":              {func(s *oneRecord) { s.refuse = 2 }, nil},
+		"busy":                         {func(s *oneRecord) { s.refuse = 3 }, spi.ErrStore},
+		"busy, and not readable":       {func(s *oneRecord) { s.refuse, s.getErr = 1, away }, away},
+		"another owner's in the store": {func(s *oneRecord) { s.record = Record{Owner: "other", ReservedUntil: start} }, nil},
 	} {
-		store := new(counted)
+		store := new(oneRecord)
 		_, l := byHand(t, store, config{Clock: &fixedClock{ms: start}})
 		tt.do(store)
 		if err := l.Release(t.Context(), l.floor+5); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
@@ -278,7 +220,7 @@ func TestLease_releaseThatFails(t *testing.T) {
 
 // Writes whose outcome is unknown have a token each, 64 at most.
 func TestLease_tokens(t *testing.T) {
-	_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	for n, again := range map[int]bool{0: false, maxAttempts - 1: false, maxAttempts: true} {
 		l.attempts = nil
 		for i := range n {
@@ -294,7 +236,7 @@ func TestLease_tokens(t *testing.T) {
 // A lease reserves one length beyond the clock, or beyond a time that is far ahead of it.
 func TestLease_target(t *testing.T) {
 	const length = 10_000
-	_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	for _, tt := range []struct{ floor, until, want int64 }{
 		{length - 1, -5, length}, {length - 1, length - 1, length}, {length - 1, length, 2 * length},
 		{1, length / 2, length}, {1, length/2 + 1, length},
@@ -307,7 +249,7 @@ func TestLease_target(t *testing.T) {
 
 // Times up to the horizon, and the lease's delay, may be asked for.
 func TestLease_checkClocksBounds(t *testing.T) {
-	a, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}})
+	a, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	l.delay = time.Minute
 	most := start + (a.horizon() + time.Minute).Milliseconds()
 	for until, ok := range map[int64]bool{most: true, most + 1: false} {
@@ -321,7 +263,7 @@ func TestLease_checkClocksBounds(t *testing.T) {
 func TestLease_atItsLimit(t *testing.T) {
 	for ms, ended := range map[int64]bool{1: false, 0: true, -1: true} {
 		var log bytes.Buffer
-		_, l := byHand(t, new(counted), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		l.limit.Store(start + ms)
 		if h := l.Health(); errors.Is(h.Err, spi.ErrLeaseLimit) != ended {
 			t.Errorf("%d ms before the limit\nhave: %v\nwant: at its end: %v", ms, h.Err, ended)
@@ -343,12 +285,10 @@ func TestKindOf_errors(t *testing.T) {
 }
 
 // named makes an assigner whose store is on a server of this name, which notes know.
-func named(t *testing.T, server string, notes *counted, c config) (*assigner, *lease) {
+func named(t *testing.T, server string, notes *oneRecord, c config) (*assigner, *lease) {
 	t.Helper()
 	c.Clock = &fixedClock{ms: start}
-	a := assign(new(counted), c)
-	a.info.notes = notes
-	a.info.serverID = func(context.Context) (string, error) { return server, nil }
+	a := assign(&oneRecord{server: server, notes: notes}, c)
 	return a, newLease(a)
 }
 
@@ -374,7 +314,7 @@ func TestLease_startAfter(t *testing.T) {
 		"no record, quarantine": {30 * time.Second, neverChanged, 0, start + 30_000, 30 * time.Second},
 		"no record, a failure":  {0, start, 0, start + 2*lease, 20 * time.Second},
 	} {
-		notes := &counted{oneRecord: oneRecord{Record{Owner: "s", FreeFrom: tt.changed, ReservedUntil: tt.changed}}}
+		notes := &oneRecord{record: Record{Owner: "s", FreeFrom: tt.changed, ReservedUntil: tt.changed}}
 		a, l := named(t, "s", notes, config{Quarantine: tt.quarantine})
 		prev := Record{Owner: "x", ReservedUntil: tt.floor}
 		if tt.floor == 0 {
@@ -397,7 +337,7 @@ func TestLease_mayBeOthers(t *testing.T) {
 		left   int64
 		want   bool
 	}{{"s", 4000, false}, {"s", 3999, true}, {"s", -1, true}, {"", 0, false}} {
-		_, l := named(t, "s", new(counted), config{})
+		_, l := named(t, "s", new(oneRecord), config{})
 		l.server, l.newest.ReservedUntil = tt.server, start+tt.left
 		must.Equal(t, l.mayBeOthers(), tt.want, tt.left, "ms left on server", tt.server)
 	}
@@ -413,7 +353,7 @@ func TestAssigner_noteServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		noted  Record
 		seen   int64
-		notes  counted
+		notes  *oneRecord
 		want   int64
 		until  int64
 		logged bool
@@ -427,15 +367,15 @@ func TestAssigner_noteServer(t *testing.T) {
 		"another soon after":      {noted: noted("old", start-5000, start-5000), want: start + 15_000, until: start + 15_000, logged: true},
 		"another long after":      {noted: noted("old", start-50_000, start-50_000), want: start, until: start, logged: true},
 		"a later note":            {noted: noted("old", neverChanged, start+70_000), want: start, until: start + 70_001, logged: true},
-		"busy, then noted":        {noted: noted("old", neverChanged, neverChanged), notes: counted{refuse: 1}, want: start, until: start, logged: true},
-		"busy":                    {noted: noted("old", neverChanged, neverChanged), notes: counted{refuse: 9}, err: errNotNoted, until: neverChanged},
-		"not readable":            {noted: noted("old", neverChanged, neverChanged), notes: counted{getErr: away}, err: away, until: neverChanged},
-		"not writable":            {noted: noted("old", neverChanged, neverChanged), notes: counted{writeErr: away}, err: away, until: neverChanged},
+		"busy, then noted":        {noted: noted("old", neverChanged, neverChanged), notes: &oneRecord{refuse: 1}, want: start, until: start, logged: true},
+		"busy":                    {noted: noted("old", neverChanged, neverChanged), notes: &oneRecord{refuse: 9}, err: errNotNoted, until: neverChanged},
+		"not readable":            {noted: noted("old", neverChanged, neverChanged), notes: &oneRecord{getErr: away}, err: away, until: neverChanged},
+		"not writable":            {noted: noted("old", neverChanged, neverChanged), notes: &oneRecord{writeErr: away}, err: away, until: neverChanged},
 	} {
 		var log bytes.Buffer
-		notes := tt.notes
+		notes := cmp.Or(tt.notes, new(oneRecord))
 		notes.record = tt.noted
-		a, _ := named(t, "s", &notes, config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a, _ := named(t, "s", notes, config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		changed, err := a.noteServer(t.Context(), "s", tt.seen)
 		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || changed != tt.want || notes.record.Owner != "s") || notes.record.ReservedUntil != tt.until {
 			t.Errorf("%s\nhave: changed at %d, %v, noted %+v\nwant: %d, %v, until %d", name, changed, err, notes.record, tt.want, tt.err, tt.until)
@@ -449,7 +389,7 @@ func TestAssigner_noteServer(t *testing.T) {
 // A store without a name of its server has nothing noted, and errors are the store's.
 func TestAssigner_serverChanged(t *testing.T) {
 	away := errors.New("away")
-	notes := new(counted)
+	notes := new(oneRecord)
 	a, _ := named(t, "", notes, config{})
 	if server, changed, err := a.serverChanged(t.Context(), 0); server != "" || changed != neverChanged || err != nil || notes.gets != 0 {
 		t.Errorf("have: %q, %d, %v, %d reads\nwant: nothing noted", server, changed, err, notes.gets)
@@ -461,7 +401,7 @@ func TestAssigner_serverChanged(t *testing.T) {
 	for err, want := range map[error]bool{
 		errNotNoted: true, &ForeignRecordError{Err: away}: true, &mysql.MySQLError{Number: mysqldb.ErrTableDenied}: true, away: false,
 	} {
-		a, _ := named(t, "s", &counted{getErr: err}, config{})
+		a, _ := named(t, "s", &oneRecord{getErr: err}, config{})
 		if have := a.isNotNoted(err); have != want || (a.notNoted.Load() != nil) != want || (len(a.failoverWarnings()) > 0) != want {
 			t.Errorf("%v\nhave: a warning: %v\nwant: %v", err, have, want)
 		}
@@ -475,21 +415,20 @@ func TestAssigner_serverChanged(t *testing.T) {
 func TestAssigner_noteLength(t *testing.T) {
 	away := errors.New("away")
 	for name, tt := range map[string]struct {
-		notes counted
+		notes *oneRecord
 		want  leaseLengths
 		err   error
 	}{
-		"none yet":         {counted{}, leaseLengths{longest: 10 * time.Second, since: start}, nil},
-		"the same":         {counted{oneRecord: oneRecord{Record{Owner: "n", ReservedUntil: 10_000, FreeFrom: 4000, Since: 5}}}, leaseLengths{longest: 10 * time.Second, before: 4 * time.Second, since: 5}, nil},
-		"a longer one":     {counted{oneRecord: oneRecord{Record{Owner: "n", ReservedUntil: 20_000, Since: 5}}}, leaseLengths{longest: 20 * time.Second, since: 5}, nil},
-		"a shorter one":    {counted{oneRecord: oneRecord{Record{Owner: "n", ReservedUntil: 9999, Since: 5}}}, leaseLengths{longest: 10 * time.Second, before: 9999 * time.Millisecond, since: start}, nil},
-		"busy, then noted": {counted{refuse: 2}, leaseLengths{longest: 10 * time.Second, since: start}, nil},
-		"busy":             {counted{refuse: 3}, leaseLengths{}, errNotNoted},
-		"not readable":     {counted{getErr: away}, leaseLengths{}, away},
-		"not writable":     {counted{writeErr: away}, leaseLengths{}, away},
+		"none yet":         {&oneRecord{}, leaseLengths{longest: 10 * time.Second, since: start}, nil},
+		"the same":         {&oneRecord{record: Record{Owner: "n", ReservedUntil: 10_000, FreeFrom: 4000, Since: 5}}, leaseLengths{longest: 10 * time.Second, before: 4 * time.Second, since: 5}, nil},
+		"a longer one":     {&oneRecord{record: Record{Owner: "n", ReservedUntil: 20_000, Since: 5}}, leaseLengths{longest: 20 * time.Second, since: 5}, nil},
+		"a shorter one":    {&oneRecord{record: Record{Owner: "n", ReservedUntil: 9999, Since: 5}}, leaseLengths{longest: 10 * time.Second, before: 9999 * time.Millisecond, since: start}, nil},
+		"busy, then noted": {&oneRecord{refuse: 2}, leaseLengths{longest: 10 * time.Second, since: start}, nil},
+		"busy":             {&oneRecord{refuse: 3}, leaseLengths{}, errNotNoted},
+		"not readable":     {&oneRecord{getErr: away}, leaseLengths{}, away},
+		"not writable":     {&oneRecord{writeErr: away}, leaseLengths{}, away},
 	} {
-		notes := tt.notes
-		a, _ := named(t, "s", &notes, config{})
+		a, _ := named(t, "s", tt.notes, config{})
 		n, err := a.noteLength(t.Context())
 		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || n != tt.want) {
 			t.Errorf("%s\nhave: %+v, %v\nwant: %+v, %v", name, n, err, tt.want, tt.err)
@@ -500,7 +439,7 @@ func TestAssigner_noteLength(t *testing.T) {
 // A failover is a warning for as long as new leases begin later.
 func TestAssigner_failoverWarningEnds(t *testing.T) {
 	for after, want := range map[time.Duration]int{0: 1, 20 * time.Second: 1, 20*time.Second + time.Millisecond: 0} {
-		a, _ := named(t, "s", new(counted), config{})
+		a, _ := named(t, "s", new(oneRecord), config{})
 		a.changed.Store(start - after.Milliseconds())
 		if have := a.failoverWarnings(); len(have) != want {
 			t.Errorf("%v after it\nhave: %q\nwant: %d", after, have, want)
