@@ -203,9 +203,7 @@ func TestServer_cluster(t *testing.T) {
 	wantApart(t, all)
 
 	store := openStore(t, nodes, "orders")
-	if ok, err := store.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	must.Equal(t, must.Get(store.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord))(t), true)
 	must.Equal(t, must.Get(store.Get(t.Context(), 1))(t), aRecord)
 	if found, err := store.warnings(t.Context()); len(found) != 0 || err != nil {
 		t.Errorf("warnings\nhave: %q, %v\nwant: none", found, err)

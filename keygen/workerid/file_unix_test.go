@@ -81,9 +81,7 @@ func TestFileStore_modes(t *testing.T) {
 			must.Do(t, errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, dirMode)))
 		}
 		s := newFileStore(path, "x")
-		if swapped, err := s.CompareAndSet(t.Context(), 0, Record{}, fresh); !swapped || err != nil {
-			t.Fatal(swapped, err)
-		}
+		must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, Record{}, fresh))(t), true)
 		for _, suffix := range []string{"json", "lock"} {
 			info, err := os.Stat(filepath.Join(dir, "0000."+suffix))
 			if err != nil || info.Mode().Perm() != want {
@@ -194,9 +192,7 @@ func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 	seen := syncs(t, s, func(string) error { return nil })
 	first, second := Record{Owner: "1", ReservedUntil: 1}, Record{Owner: "2", ReservedUntil: 2}
 	for _, step := range []struct{ prev, next Record }{{Record{}, first}, {first, second}} {
-		if ok, err := s.CompareAndSet(t.Context(), 0, step.prev, step.next); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, step.prev, step.next))(t), true)
 	}
 	want := []string{
 		"b with ", "a with ", filepath.Base(dir) + " with ", // orders in b, b in a, a in the test's directory
@@ -211,9 +207,7 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 	full := errors.New("no space left")
 	for name, stands := range map[string]string{"0000.tmp": "1", "orders": "2"} {
 		s := newFileStore(t.TempDir(), "orders")
-		if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, Record{}, first))(t), true)
 		syncs(t, s, func(synced string) error {
 			if synced == name {
 				return full
@@ -234,9 +228,7 @@ func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		s := newFileStore(t.TempDir(), "orders")
 		first := Record{Owner: "1", ReservedUntil: 1}
-		if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, Record{}, first))(t), true)
 		syncs(t, s, func(name string) error {
 			lock := s.file(0, "lock")
 			switch {
@@ -268,11 +260,7 @@ func TestFileStore_lockedByAnother(t *testing.T) {
 	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, r); ok || err != nil {
 		t.Errorf("the locked one\nhave: %v, %v\nwant: false", ok, err)
 	}
-	if ok, err := s.CompareAndSet(t.Context(), 1, Record{}, r); !ok || err != nil {
-		t.Errorf("another one\nhave: %v, %v\nwant: true", ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 1, Record{}, r))(t), true, "another one")
 	_ = f.Close()
-	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, r); !ok || err != nil {
-		t.Errorf("after the lock's end\nhave: %v, %v\nwant: true", ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, Record{}, r))(t), true, "after the lock's end")
 }

@@ -149,9 +149,7 @@ func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
 	s := mustSQL(t, dsn, "shardkey_worker")
 	defer s.Close()
 	record := workerid.Record{Owner: "me", ReservedUntil: 9}
-	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, record); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, workerid.Record{}, record))(t), true)
 	old := mustSQL(t, withParams(dsn, variable+"=1"), "shardkey_worker")
 	defer old.Close()
 	_, err := old.CompareAndSet(t.Context(), 0, record, workerid.Record{Owner: "you", ReservedUntil: 10})
@@ -251,9 +249,7 @@ func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 	c.DBName = ""
 	s := mustSQL(t, c.FormatDSN(), schema+".odd`name")
 	defer s.Close()
-	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9}); !ok || err != nil {
-		t.Errorf("have: %v, %v\nwant: true", ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9}))(t), true)
 }
 
 func TestSQLStore_refuses(t *testing.T) {
@@ -347,13 +343,9 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 	good := server.DSN() + "good"
 	s := mustSQL(t, good, "shardkey_worker")
 	r := workerid.Record{Owner: "me", ReservedUntil: 9}
-	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, r); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, workerid.Record{}, r))(t), true)
 	next := workerid.Record{Owner: "me again", ReservedUntil: 10}
-	if ok, err := s.CompareAndSet(t.Context(), 0, r, next); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, r, next))(t), true)
 	must.Do(t, s.Close())
 	again := mustSQL(t, good, "shardkey_worker")
 	defer again.Close()

@@ -416,9 +416,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				c.then(clock, a, l)
 				if c.other {
 					r := Record{Owner: "x", ReservedUntil: a.now() + 5000, Holder: "elsewhere pid 1", Since: a.now()}
-					if ok, err := store.CompareAndSet(t.Context(), 3, Record{}, r); !ok || err != nil {
-						t.Fatal(ok, err)
-					}
+					must.Equal(t, must.Get(store.CompareAndSet(t.Context(), 3, Record{}, r))(t), true)
 				}
 				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
 					t.Errorf("have: %v\nwant: a renewal", err)

@@ -78,9 +78,7 @@ func TestStore_conforms(t *testing.T) {
 func TestStore_belowAPath(t *testing.T) {
 	addr, root := testserver.ZooKeeper(t), unique(t)
 	s := openStore(t, map[string]any{"servers": addr + "/" + root}, defaultPath, "orders")
-	if ok, err := s.CompareAndSet(t.Context(), 7, workerid.Record{}, aRecord); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 7, workerid.Record{}, aRecord))(t), true)
 	data, _, err := client(t, addr).Get("/" + root + "/shardkey/orders/7")
 	if err != nil || string(data) != aRecord.Text() {
 		t.Errorf("the node\nhave: %s, %v\nwant: %s", data, err, aRecord.Text())
