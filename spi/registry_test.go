@@ -52,9 +52,7 @@ func TestNewKeyGenerator_errorsHaveOnePrefix(t *testing.T) {
 			t.Errorf("%s\nhave: %v, %v\nwant: %s", c.typ, g, err, c.want)
 		}
 	}
-	if !made.closed {
-		t.Error("have: a generator left open after its properties were refused\nwant: closed")
-	}
+	must.Equal(t, made.closed, true, "a generator whose properties were refused is closed")
 }
 
 func TestProps_workerIDAssignersComeFromTheRule(t *testing.T) {

@@ -132,9 +132,7 @@ func TestStore_passwordOfASilentServer(t *testing.T) {
 	cancel()
 	must.Is(t, <-errs, context.Canceled, "the caller gives up")
 	go get(t.Context())
-	if err := s.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	must.Do(t, s.Close())
 	must.Is(t, <-errs, spi.ErrClosed, "closed")
 }
 

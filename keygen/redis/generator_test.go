@@ -301,9 +301,7 @@ func TestGenerator_closeAndBoxedKeys(t *testing.T) {
 		t.Errorf("type of a key\nhave: %T\nwant: int64", keys[0])
 	}
 	for range 2 {
-		if err := g.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		must.Do(t, g.Close())
 	}
 	must.Is(t, must.Err(makeKeys(t, g, 1)), spi.ErrClosed, "after Close")
 }
@@ -347,9 +345,7 @@ func TestGenerator_timeOutsideTheLayout(t *testing.T) {
 	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1"})
 	epoch := snowflake.DefaultEpoch
 	for _, at := range []time.Time{epoch.Add(-time.Millisecond), epoch.AddDate(70, 0, 0)} {
-		if key, err := g.key(position(at.UnixMilli() << 10)); !errors.Is(err, spi.ErrTimeOverflow) {
-			t.Errorf("key of %v\nhave: %d, %v\nwant: spi.ErrTimeOverflow", at, key, err)
-		}
+		must.Is(t, must.Err(g.key(position(at.UnixMilli()<<10))), spi.ErrTimeOverflow, at)
 	}
 }
 

@@ -233,9 +233,7 @@ func TestSimulation_restartWhileTheClockIsBehind(t *testing.T) {
 			w.restore(state)
 			w.newGenerator()
 			w.ask(w.gens[len(w.gens)-1], 1)
-			if (w.repeat != nil) != c.repeat {
-				t.Errorf("have: %v\nwant: a repeat: %v", fmt.Sprint(w.repeat), c.repeat)
-			}
+			must.Equal(t, w.repeat != nil, c.repeat, w.repeat)
 		})
 	}
 }

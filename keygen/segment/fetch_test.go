@@ -306,9 +306,7 @@ func TestRate_stepFollows(t *testing.T) {
 		}
 		consume(t, g, 6000, 6000*20*time.Second) // 45 to 90, but the row's step is 100
 		sizes = f.claims()
-		if last := sizes[len(sizes)-1]; last != 100 {
-			t.Errorf("at 1 in 20 seconds\nhave: segments of %v\nwant: the last one of 100", sizes)
-		}
+		must.Equal(t, sizes[len(sizes)-1], 100, "the last of", sizes, "at 1 in 20 seconds")
 		for i, size := range sizes[1:] {
 			if size > 2*sizes[i] || 2*size < sizes[i] {
 				t.Errorf("have: %d after %d\nwant: at most twice or half", size, sizes[i])
@@ -378,9 +376,7 @@ func TestRate_steadyCallersDoNotWait(t *testing.T) {
 		leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
 			f.delay = tt.delay
 			consume(t, g, 20_000, 20_000*tt.every)
-			if h := g.Health(); *h.Waits != 1 {
-				t.Errorf("\nhave: %d waits in %d fetches\nwant: the first call's only", *h.Waits, h.Segment.Fetches)
-			}
+			must.Equal(t, *g.Health().Waits, 1, "the first call's wait only")
 		})
 	}
 }
@@ -397,9 +393,7 @@ func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
 			synctest.Wait()
 		}
 		h := g.Health()
-		if h.Err == nil {
-			t.Error("have: good health\nwant: the failure of the fetch ahead")
-		}
+		must.Fail(t, h.Err, "health after the failure of the fetch ahead")
 		if n := h.Errors["store"]; n < 2 || n > 40 {
 			t.Errorf("\nhave: %d attempts over 9000 keys\nwant: 2..40", n)
 		}

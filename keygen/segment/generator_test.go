@@ -229,9 +229,7 @@ func TestGenerator_counts(t *testing.T) {
 			}
 		}
 		must.Fail(t, must.Err(generate(t.Context(), g, maxKeys+1)), "too many")
-		if _, err := generate(t.Context(), g, 0); err != nil {
-			t.Error(err)
-		}
+		must.Get(generate(t.Context(), g, 0))(t)
 		if keys, err := g.GenerateKeys(t.Context(), column, 1); err != nil || keys[0] != int64(1) {
 			t.Errorf("\nhave: %v %v\nwant: 1", keys, err)
 		}
@@ -258,9 +256,7 @@ func TestGenerator_readyFetchesForTheNextKey(t *testing.T) {
 			t.Errorf("have: %+v\nwant: one fetch of a step, none issued", h)
 		}
 		setAll(fakes, func(f *fake) { f.fail = []error{errAway} })
-		if err := g.Ready(t.Context()); err != nil {
-			t.Errorf("store away, numbers in memory\nhave: %v\nwant: ready", err)
-		}
+		must.Do(t, g.Ready(t.Context()), "store away, numbers in memory")
 		mustKey(t, g)
 	})
 }

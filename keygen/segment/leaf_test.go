@@ -66,9 +66,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 					g.servers[0].claim.(*leafRow).echoes = false
 				}
 			})
-			if have, want := maxID(t, dsn), int64(1+80*(5+7)); have != want {
-				t.Errorf("\nhave: max_id %d\nwant: %d", have, want)
-			}
+			must.Equal(t, maxID(t, dsn), 1+80*(5+7), "max_id")
 		})
 	}
 }
@@ -293,14 +291,10 @@ func TestTicket_withoutLockTables(t *testing.T) {
 		for range 25 {
 			own := mustKeys(t, gens[i%2], 3)
 			keys.add(t, who(i), own...)
-			if own[2] != own[0]+2 {
-				t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
-			}
+			must.Equal(t, own[2], own[0]+2, "numbers that follow each other", own)
 		}
 	})
-	if !gens[0].servers[0].claim.(*ticketTable).noLock {
-		t.Error("have: tables locked\nwant: the other way")
-	}
+	must.Equal(t, gens[0].servers[0].claim.(*ticketTable).noLock, true, "tables are not locked")
 	_, err := generate(t.Context(), gens[0], maxRows+1)
 	must.FailWith(t, err, "GRANT LOCK TABLES", "too many")
 }
@@ -340,9 +334,7 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 			t.Errorf("step %d\nhave: %d of the first server, %d of the second\nwant: %d, %d",
 				step, odd, even, want.odd, want.even)
 		}
-		if failing := g.Health().Err != nil; failing != (want.odd == 0) {
-			t.Errorf("step %d\nhave: health %v\nwant: an error while one is down", step, g.Health().Err)
-		}
+		must.Equal(t, g.Health().Err != nil, want.odd == 0, "step", step, "an error while one is down", g.Health().Err)
 	}
 
 	// Connections keep the settings from the time they were opened.

@@ -266,9 +266,7 @@ func TestLeaf_connected(t *testing.T) {
 			if w := s.warning.Load().(string); !strings.Contains(w, tt.warns) || (w == "") != (tt.warns == "") {
 				t.Errorf("\nhave: warning %q\nwant: %q", w, tt.warns)
 			}
-			if want := name == "another server"; strings.Contains(logged.String(), "gap=77") != want {
-				t.Errorf("\nhave: logged %q\nwant: the gap: %v", logged.String(), want)
-			}
+			must.Equal(t, strings.Contains(logged.String(), "gap=77"), name == "another server", "logged", logged.String())
 			if slices.ContainsFunc(tt.script, func(st step) bool { return st.err != nil }) {
 				return
 			}
@@ -335,9 +333,7 @@ func TestTicket_connected(t *testing.T) {
 					table.column, table.limit, table.noLock, tt.noLock)
 			}
 			for _, other := range (*peers)[1:] {
-				if repeats := strings.Contains(tt.says, other.name); (other.offset == 0) != repeats {
-					t.Errorf("%s\nhave: offset %d\nwant: forgotten: %v", other.name, other.offset, repeats)
-				}
+				must.Equal(t, other.offset == 0, strings.Contains(tt.says, other.name), other.name, "is forgotten")
 			}
 			eachFails(t, tt.script, func(s *server) error { return newTable(s).connected(t.Context(), s.conn) })
 		})

@@ -211,9 +211,7 @@ func TestTable_myISAM(t *testing.T) {
 			for range 50 {
 				own := mustKeys(t, g, 3)
 				keys.add(t, who(i), own...)
-				if own[2] != own[0]+2 {
-					t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
-				}
+				must.Equal(t, own[2], own[0]+2, "numbers that follow each other", own)
 			}
 		})
 	})
@@ -280,9 +278,7 @@ func TestTable_serverAwayAndBack(t *testing.T) {
 			for range 1500 {
 				keys[i].add(t, "after", mustKey(t, g))
 			}
-			if err := g.Health().Err; err != nil {
-				t.Errorf("%s\nhave: %v\nwant: healthy again", g.title, err)
-			}
+			must.Do(t, g.Health().Err, g.title)
 		}
 	}
 }
@@ -297,9 +293,7 @@ func TestTable_idleConnectionKilled(t *testing.T) {
 			mustExec(t, db, fmt.Sprint("KILL ", connectionValue(t, g, "SELECT CONNECTION_ID()")))
 		}
 		mustKeys(t, g, 5000)
-		if h := g.Health(); len(h.Errors) != 0 {
-			t.Errorf("have: errors %v\nwant: none", h.Errors)
-		}
+		must.Equal(t, len(g.Health().Errors), 0, "errors", g.Health().Errors)
 	})
 }
 
@@ -490,9 +484,7 @@ func TestServers_batch(t *testing.T) {
 		for _, n := range []int{4, 25, 6} {
 			mustKeys(t, g, n)
 		}
-		if h := g.Health(); h.Segment.Fetches != 5 {
-			t.Errorf("\nhave: %d fetches\nwant: 5", h.Segment.Fetches)
-		}
+		must.Equal(t, g.Health().Segment.Fetches, 5, "fetches")
 	})
 }
 
@@ -529,9 +521,7 @@ func TestServers_slowOneIsSkipped(t *testing.T) {
 			mustKey(t, g)
 		}
 		must.Equal(t, time.Since(begin), time.Second, "the timeout once for 10 keys")
-		if g.Health().Err == nil {
-			t.Error("have: good health\nwant: the error of the server that is skipped")
-		}
+		must.Fail(t, g.Health().Err, "health while a server is skipped")
 	})
 }
 
@@ -555,9 +545,7 @@ func TestServers_refused(t *testing.T) {
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].refused = fakes[0].storeError(errRepeated, "fake")
 		for range 5 {
-			if k := mustKey(t, g); k%2 != 0 {
-				t.Errorf("have: %d\nwant: a number of the second server", k)
-			}
+			must.Equal(t, mustKey(t, g)%2, 0, "of the second server")
 			time.Sleep(maxPause)
 		}
 		if h := g.Health(); !errors.Is(h.Err, errRepeated) || h.Errors["repeated"] == 0 {
@@ -578,9 +566,7 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 		}
 		must.Equal(t, fakes[0].tries, 0, "claims")
 		fakes[1].set(func(f *fake) { f.refuse = nil })
-		if keys := []int64{mustKey(t, g), mustKey(t, g)}; !slices.Equal(keys, []int64{1, 2}) {
-			t.Errorf("after the repair\nhave: %v\nwant: 1 2", keys)
-		}
+		must.EqualSlices(t, []int64{mustKey(t, g), mustKey(t, g)}, []int64{1, 2}, "after the repair")
 		fakes[0].set(func(f *fake) { f.fail = []error{wrong, nil} }) // error for a number that is off its grid
 		must.Is(t, must.Err(generate(t.Context(), g, 1)), errSettings, "wrong settings at a claim")
 		fakes[1].set(func(f *fake) { f.refuse = wrong })

@@ -291,9 +291,7 @@ func TestState_lags(t *testing.T) {
 	}
 	byHand := mustNew(t, config{WorkerIDSet: true, Clock: newHandClock()})
 	byHand.crossed(st, 1000)
-	if byHand.lags(st, 1000, 1000) {
-		t.Error("keys lag behind a clock that is not the system's")
-	}
+	must.Equal(t, byHand.lags(st, 1000, 1000), false, "keys lag behind a clock that is not the system's")
 }
 
 // With many callers waiting, the first one sleeps longer: a millisecond for every 64 callers, at
@@ -380,9 +378,7 @@ func TestHealth_borrowed(t *testing.T) {
 			mustKeys(t, g, 1)
 			h := g.Health()
 			equal(t, "borrowed", h.Clock.Ahead, back)
-			if warned := strings.Contains(strings.Join(h.Warnings, "\n"), back.String()+" ahead of the clock"); warned != (back > tt.most) {
-				t.Errorf("%v ahead, %+v\nhave: %q\nwant: a warning: %v", back, tt, h.Warnings, back > tt.most)
-			}
+			must.Equal(t, strings.Contains(strings.Join(h.Warnings, "\n"), back.String()+" ahead of the clock"), back > tt.most, "a warning at", back, tt)
 		}
 	}
 }

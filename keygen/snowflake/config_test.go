@@ -95,9 +95,7 @@ func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	g := must.Get(registered(t, "SNOWFLAKE", host, nil))(t)
-	if log.Len() != 0 {
-		t.Errorf("\nhave: %s\nwant: nothing before the first key", &log)
-	}
+	equal(t, "logged before the first key", log.String(), "")
 	for range 3 {
 		must.Get(g.Next(context.Background()))(t)
 	}

@@ -206,9 +206,7 @@ func FuzzLayout(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := compose(l, parts.Time, parts.WorkerID, parts.Sequence); again != key {
-			t.Fatalf("%v\nhave: %d\nwant: %d", l, again, key)
-		}
+		must.Equal(t, compose(l, parts.Time, parts.WorkerID, parts.Sequence), key, l)
 		first, last, err := KeyRange(l, DefaultEpoch, parts.Time, parts.Time.Add(l.Tick))
 		if err != nil || key < first || key > last {
 			t.Fatalf("%v\nhave: %d..%d, %v\nwant: %d in it", l, first, last, err, key)
@@ -236,17 +234,13 @@ func TestHealth(t *testing.T) {
 		store := newFakeStore(clock)
 		store.fail(errAway)
 		g := mustNew(t, config{Clock: clock, Assigner: store})
-		if _, err := g.Next(t.Context()); err == nil {
-			t.Fatal("a key without a worker ID")
-		}
+		must.Fail(t, must.Err(g.Next(t.Context())), "a key without a worker ID")
 		if h := g.Health(); !errors.Is(h.Err, errAway) || h.WorkerID != nil {
 			t.Errorf("\nhave: %+v\nwant: %v", h, errAway)
 		}
 		store.fail(nil)
 		mustKeys(t, g, 1)
-		if h := g.Health(); h.Err != nil {
-			t.Errorf("\nhave: %v\nwant: no error, as there is a worker ID", h.Err)
-		}
+		must.Do(t, g.Health().Err, "there is a worker ID")
 	})
 }
 
@@ -347,9 +341,7 @@ func TestReady_agreesWithTheNextKey(t *testing.T) {
 		for i := range stores {
 			stores[i].fail(nil)
 		}
-		if have, want := gens[1].Health().Issued, gens[0].Health().Issued; have != want {
-			t.Fatalf("seed %d: keys issued\nhave: %d\nwant: %d", seed, have, want)
-		}
+		must.Equal(t, gens[1].Health().Issued, gens[0].Health().Issued, "seed", seed, "keys issued")
 	}
 }
 

@@ -246,9 +246,7 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 		wantErr(t, "close", g.Close(), nil)
 		must.Is(t, <-done, spi.ErrClosed)
 		synctest.Wait()
-		if len(store.owner) != 0 {
-			t.Error("a lease is left over")
-		}
+		equal(t, "leases left over", len(store.owner), 0)
 	})
 }
 
@@ -399,9 +397,7 @@ func TestLease_endsWithTheTimeField(t *testing.T) {
 	mustKeys(t, g, 1)
 	clock.now = g.clock.At(g.lastTick)
 	last := mustKeys(t, g, 4096)[4095]
-	if key, err := g.Next(t.Context()); !errors.Is(err, spi.ErrTimeOverflow) {
-		t.Errorf("after %d, the last key\nhave: %d, %v\nwant: ErrTimeOverflow", last, key, err)
-	}
+	must.Is(t, must.Err(g.Next(t.Context())), spi.ErrTimeOverflow, "after the last key", last)
 }
 
 // lazyLease reports a renewal that it didn't do.
@@ -426,9 +422,7 @@ func TestLease_renewalThatFallsShort(t *testing.T) {
 		g := mustNew(t, config{Clock: clock, Assigner: lazyAssigner{store}, RingSize: ring})
 		mustKeys(t, g, 1)
 		clock.step(store.interval)
-		if key, err := g.Next(t.Context()); !errors.Is(err, spi.ErrLeaseLimit) {
-			t.Errorf("ring %d\nhave: %d, %v\nwant: ErrLeaseLimit", ring, key, err)
-		}
+		must.Is(t, must.Err(g.Next(t.Context())), spi.ErrLeaseLimit, "ring", ring)
 	}
 }
 
@@ -468,8 +462,6 @@ func TestLease_tooLateIsReleased(t *testing.T) {
 		if slot := g.slot.Load(); closed && slot != nil || !closed && slot != first {
 			t.Errorf("closed: %v\nhave: the late slot in use\nwant: what was there", closed)
 		}
-		if store.owner[late.id] != nil {
-			t.Errorf("closed: %v\nhave: worker ID %d still leased\nwant: released", closed, late.id)
-		}
+		must.Equal(t, store.owner[late.id], nil, "closed", closed, "the late worker ID is released")
 	}
 }

@@ -27,9 +27,7 @@ func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workeri
 	t.Helper()
 	a := workerid.Assign(t, m.Open(), workerid.Config{Clock: clock})
 	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		must.Do(t, a.Close())
 	})
 	return a
 }
@@ -84,9 +82,7 @@ func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
 func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	a := newAssigner(t, new(workeridtest.Memory), nil)
 	for want := range int64(300) {
-		if l := mustAcquire(t, a, 1<<40); l.WorkerID() != want {
-			t.Fatalf("have: worker ID %d\nwant: %d", l.WorkerID(), want)
-		}
+		must.Equal(t, mustAcquire(t, a, 1<<40).WorkerID(), want)
 	}
 }
 
@@ -249,9 +245,7 @@ func TestStore_panics(t *testing.T) {
 }
 
 func TestNewAssigner_noStore(t *testing.T) {
-	if a, err := fromProps(t, nil, spi.Host{}); err == nil {
-		t.Errorf("\nhave: %v\nwant: an error", a)
-	}
+	must.Fail(t, must.Err(fromProps(t, nil, spi.Host{})))
 }
 
 func TestFileStore_conforms(t *testing.T) {

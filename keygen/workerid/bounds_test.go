@@ -196,9 +196,7 @@ func TestAssigner_oddity(t *testing.T) {
 		{Entry{Err: errors.New("not understood")}, true},
 		{Entry{}, false},
 	} {
-		if have := a.oddity(tt.e, now); (have != "") != tt.want {
-			t.Errorf("%+v\nhave: %q\nwant: odd: %v", tt.e, have, tt.want)
-		}
+		must.Equal(t, a.oddity(tt.e, now) != "", tt.want, tt.e)
 	}
 }
 
@@ -360,9 +358,7 @@ func TestAssigner_checkClockBounds(t *testing.T) {
 	}
 	for at, unset := range map[time.Time]bool{earliest: false, earliest.Add(-time.Millisecond): true, time.Unix(0, 0): true} {
 		a := assign(new(oneRecord), config{Clock: &fixedClock{ms: at.UnixMilli()}})
-		if err := a.checkClock(t.Context(), 0, nil); isClockError(err) != unset {
-			t.Errorf("%v\nhave: %v\nwant: unset: %v", at, err, unset)
-		}
+		must.Equal(t, isClockError(a.checkClock(t.Context(), 0, nil)), unset, at)
 	}
 }
 
@@ -417,9 +413,7 @@ func TestAssigner_clockThatStaysAhead(t *testing.T) {
 		t.Helper()
 		up += passed
 		clock.ms += passed.Milliseconds()
-		if err := a.checkClock(t.Context(), 0, []Entry{}); (err == nil) != want {
-			t.Errorf("have: %v\nwant: accepted: %v", err, want)
-		}
+		must.Equal(t, a.checkClock(t.Context(), 0, []Entry{}) == nil, want, "accepted")
 	}
 	check(0, true)
 	clock.ms += time.Hour.Milliseconds()
@@ -480,9 +474,7 @@ func TestValidNamespace_characters(t *testing.T) {
 func TestForeignRecordError_content(t *testing.T) {
 	for n, cut := range map[int]bool{0: false, 60: false, 61: true} {
 		text := (&ForeignRecordError{Value: strings.Repeat("x", n), Err: errors.New("odd")}).Error()
-		if strings.Contains(text, "…") != cut {
-			t.Errorf("%d bytes\nhave: %s\nwant: cut: %v", n, text, cut)
-		}
+		must.Equal(t, strings.Contains(text, "…"), cut, n, "bytes", text)
 	}
 	for value, want := range map[string]bool{"abc": true, "": false} {
 		text := (&ForeignRecordError{Value: value, Err: errors.New("odd")}).Error()

@@ -64,9 +64,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		limits, old := map[int64]int64{}, map[int64]*lease{}
 		for range workers - 1 {
 			l := start()
-			if w := l.assigner.Health().Warnings; len(w) > 0 {
-				t.Errorf("warnings before the failover: %q", w)
-			}
+			must.Equal(t, len(l.assigner.Health().Warnings), 0, "warnings before the failover")
 			old[l.workerID] = l
 		}
 		time.Sleep(time.Second)
@@ -93,9 +91,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		for id, l := range old {
-			if l.Limit() != noLimit {
-				t.Errorf("worker ID %d: the old lease continues after a renewal, to %s", id, formatTime(l.Limit()))
-			}
+			must.Equal(t, l.Limit(), noLimit, "worker ID", id, "the limit of the old lease after a renewal")
 		}
 		time.Sleep(time.Minute)
 		for _, l := range old {
@@ -174,9 +170,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 				for i, end := range []func(Snowflake){func(g Snowflake) { _ = g.Close() }, func(Snowflake) {}, func(Snowflake) {}} {
 					time.Sleep(time.Second)
 					g := f.generator(f.assigner(c))
-					if err := g.Ready(t.Context()); err != nil {
-						t.Errorf("start %d: ready\nhave: %v\nwant: ready", i, err)
-					}
+					must.Do(t, g.Ready(t.Context()), "start", i)
 					key := must.Get(g.Next(t.Context()))(t, "start", i)
 					h := g.Health()
 					if ahead := max(2*c.Lease, c.Quarantine) - 5*time.Second; h.Clock.Ahead < ahead {
@@ -240,9 +234,7 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 			old := must.Get(f.assigner(long).acquire(t.Context(), 9))(t)
 			time.Sleep(time.Second)
 			limit := old.Limit()
-			if reserved := time.Until(time.UnixMilli(limit)); settled != (reserved > 30*time.Second) {
-				t.Errorf("settled %v: %v are reserved", settled, reserved)
-			}
+			must.Equal(t, time.Until(time.UnixMilli(limit)) > 30*time.Second, settled, "a long reservation")
 			f.use("second", lag)
 			for range 9 {
 				l := must.Get(f.assigner(short).acquire(t.Context(), 9))(t)

@@ -13,9 +13,7 @@ import (
 // before it exists.
 func TestFileStore_warnings(t *testing.T) {
 	for name, kind := range map[string]uint32{"overlayfs": 0x794c7630, "NFS": 0x6969, "CIFS": 0xff534d42, "SMB2": 0xfe534d42} {
-		if !strings.Contains(fileSystemRisks[kind], name) {
-			t.Errorf("%s\nhave: %q", name, fileSystemRisks[kind])
-		}
+		must.Contain(t, fileSystemRisks[kind], name)
 	}
 	dir := t.TempDir()
 	var here syscall.Statfs_t

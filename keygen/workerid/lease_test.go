@@ -46,9 +46,7 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 			t.Errorf("limit of a released lease: %d", first.Limit())
 		}
 		must.Is(t, first.Renew(t.Context(), used+1), spi.ErrClosed, "Renew of a released lease")
-		if err := first.Release(t.Context(), 0); err != nil {
-			t.Errorf("Release again: %v", err)
-		}
+		must.Do(t, first.Release(t.Context(), 0), "Release again")
 		second := mustAcquire(t, b, 0)
 		wantMS(t, "floor", second.Floor(), used+1)
 		if err := second.Renew(t.Context(), used+1); err != nil || second.Limit() <= used+1 {
@@ -154,9 +152,7 @@ func TestLease_logsItsLife(t *testing.T) {
 		a := workerid.Assign(t, m.Open(), workerid.Config{Namespace: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		m.SetAway(errors.New("away"))
 		for range 2 {
-			if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
-				t.Fatal("a worker ID of a store that is unavailable")
-			}
+			must.Fail(t, must.Err(a.AcquireWorkerID(t.Context(), 0)), "a worker ID of a store that is unavailable")
 		}
 		m.SetAway(nil)
 		l := mustAcquire(t, a, 0)
@@ -183,9 +179,7 @@ func TestLease_logsItsLife(t *testing.T) {
 				t.Fatalf("line %d\nhave: %s\nwant: %s", i, log.String(), strings.Join(want, "\n"))
 			}
 		}
-		if len(have) != len(want) {
-			t.Errorf("have: %s\nwant: %d lines", log.String(), len(want))
-		}
+		must.Equal(t, len(have), len(want), "lines of", log.String())
 	})
 }
 
@@ -358,9 +352,7 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 		s.set(time.Second)
 		time.Sleep(3500 * time.Millisecond) // in the middle of a renewal
 		s.set(0)
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, a.Close())
 		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "ERROR") {
 			t.Errorf("logged: %s", log.String())
 		}
@@ -388,9 +380,7 @@ func TestLease_forgottenByItsStore(t *testing.T) {
 					mustBeNew(t, made, first, time.Millisecond)
 					mustBeNew(t, made, second, time.Millisecond)
 				}
-				if *first.Health().WorkerID == *second.Health().WorkerID {
-					t.Errorf("removed after %v: both have the worker ID to the end", after)
-				}
+				must.Equal(t, *first.Health().WorkerID == *second.Health().WorkerID, false, "removed after", after, "both have the worker ID to the end")
 			})
 		}
 	}
@@ -447,9 +437,7 @@ func TestClock_recordDecadesAhead(t *testing.T) {
 	a := newAssigner(t, m, nil)
 	in2080 := time.Date(2080, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	m.Put(0, workerid.Record{Owner: "x", ReservedUntil: in2080, FreeFrom: in2080, Holder: "h pid 1"})
-	if l := mustAcquire(t, a, 1); l.WorkerID() != 1 {
-		t.Errorf("have: worker ID %d\nwant: 1", l.WorkerID())
-	}
+	must.Equal(t, mustAcquire(t, a, 1).WorkerID(), 1)
 	if h := a.Health(); len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "2080") {
 		t.Errorf("warnings\nhave: %q\nwant: one that speaks of 2080", h.Warnings)
 	}
@@ -570,16 +558,12 @@ func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 					clock.Set(0)
 					for _, g := range generators {
 						mustKey(t, g)
-						if err := g.Ready(t.Context()); err != nil {
-							t.Errorf("ready\nhave: %v", err)
-						}
+						must.Do(t, g.Ready(t.Context()))
 					}
 				}
 				time.Sleep(10 * time.Second)
 				for _, g := range generators {
-					if err := g.Health().Err; err != nil {
-						t.Errorf("health\nhave: %v", err)
-					}
+					must.Do(t, g.Health().Err)
 				}
 			})
 		})

@@ -78,9 +78,7 @@ func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
 			t.Errorf("while nothing is confirmed\nhave: %v, limit %d\nwant: spi.ErrStore, limit %d", err, l.Limit(), reserved)
 		}
 	}
-	if store.record.ReservedUntil != reserved+3000 {
-		t.Fatalf("the store shows %d, want %d", store.record.ReservedUntil, reserved+3000)
-	}
+	must.Equal(t, store.record.ReservedUntil, reserved+3000, "the record that the store shows")
 	shown := store.record
 	if err := l.keep(t.Context()); err != nil || l.Limit() != reserved+3000 {
 		t.Errorf("once it is confirmed\nhave: %v, limit %d\nwant: limit %d", err, l.Limit(), reserved+3000)
@@ -321,9 +319,7 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	reserved := original.Limit()
 	clock.ms += 3000
 	store.deaf = true
-	if err := original.keep(t.Context()); !errors.Is(err, spi.ErrStore) {
-		t.Fatal(err)
-	}
+	must.Is(t, original.keep(t.Context()), spi.ErrStore)
 	store.deaf = false
 	clone := cloneOf(original)
 	for name, l := range map[string]*lease{"original": original, "clone": clone} {

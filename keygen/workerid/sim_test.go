@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -170,9 +171,7 @@ func TestSimulation_isReproducible(t *testing.T) {
 		w.run(simSteps)
 		have = append(have, w.figures)
 	}
-	if have[0] != have[1] {
-		t.Errorf("have: %+v\nwant: %+v", have[1], have[0])
-	}
+	must.Equal(t, have[1], have[0])
 }
 
 // process is a process of the world, with an unreliable clock.

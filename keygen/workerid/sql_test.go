@@ -408,9 +408,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	if other := mustAcquire(t, a, 1023); other.WorkerID() == l.WorkerID() {
 		t.Errorf("worker ID %d twice: the server forgot a lease", l.WorkerID())
 	}
-	if h := a.Health(); h.Err != nil {
-		t.Errorf("health\nhave: %v\nwant: nil", h.Err)
-	}
+	must.Do(t, a.Health().Err)
 }
 
 // docs/understand/leases.md shows the same statement as errors.

@@ -173,9 +173,7 @@ func TestSQLStore_writes(t *testing.T) {
 			swapped, err := s.CompareAndSet(t.Context(), 3, tt.prev, recordTwo)
 			checkError(t, err, tt.want)
 			must.Equal(t, swapped, tt.swapped)
-			if keyed := name != "several rows"; s.keyed.Load() != keyed {
-				t.Errorf("have: the key is known: %v\nwant: %v", s.keyed.Load(), keyed)
-			}
+			must.Equal(t, s.keyed.Load(), name != "several rows", "the key is known")
 		})
 	}
 }

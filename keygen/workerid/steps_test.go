@@ -265,9 +265,7 @@ func TestLease_atItsLimit(t *testing.T) {
 		var log bytes.Buffer
 		_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		l.limit.Store(start + ms)
-		if h := l.Health(); errors.Is(h.Err, spi.ErrLeaseLimit) != ended {
-			t.Errorf("%d ms before the limit\nhave: %v\nwant: at its end: %v", ms, h.Err, ended)
-		}
+		must.Equal(t, errors.Is(l.Health().Err, spi.ErrLeaseLimit), ended, ms, "ms before the limit", l.Health().Err)
 		l.tried(errors.New("away"), false)
 		if text := log.String(); strings.Contains(text, "lease ended") != ended || strings.Contains(text, "renewal failed") == ended {
 			t.Errorf("%d ms before the limit\nhave: %s\nwant: at its end: %v", ms, text, ended)
@@ -406,9 +404,7 @@ func TestAssigner_serverChanged(t *testing.T) {
 			t.Errorf("%v\nhave: a warning: %v\nwant: %v", err, have, want)
 		}
 	}
-	if a.isNotNoted(nil) {
-		t.Error("no error is a warning")
-	}
+	must.Equal(t, a.isNotNoted(nil), false)
 }
 
 // The longest lease is noted, and one that gives way is tried again.
@@ -441,9 +437,7 @@ func TestAssigner_failoverWarningEnds(t *testing.T) {
 	for after, want := range map[time.Duration]int{0: 1, 20 * time.Second: 1, 20*time.Second + time.Millisecond: 0} {
 		a, _ := named(t, "s", new(oneRecord), config{})
 		a.changed.Store(start - after.Milliseconds())
-		if have := a.failoverWarnings(); len(have) != want {
-			t.Errorf("%v after it\nhave: %q\nwant: %d", after, have, want)
-		}
+		must.Equal(t, len(a.failoverWarnings()), want, "warnings", after, "after it")
 	}
 }
 

@@ -124,9 +124,7 @@ func TestLeaf_firstStartersDiffer(t *testing.T) {
 	}
 	wg.Wait()
 	wantApart(t, keys)
-	if len(workers) != 8 {
-		t.Errorf("worker IDs\nhave: %v\nwant: 8 different", workers)
-	}
+	must.Equal(t, len(workers), 8, "worker IDs", workers)
 }
 
 func TestLeaf_nodesAreTakenOver(t *testing.T) {
@@ -181,15 +179,11 @@ func TestLeaf_serverAtTheSameAddress(t *testing.T) {
 	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 	mustKeys(t, l, 1)
 	leafWrites(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000000000", time.Now())
-	store := l.shared.store
-	entries, err := store.List(t.Context())
+	entries, err := l.shared.store.List(t.Context())
 	if err != nil || len(entries) != 1 || !isLeafs(entries[0].Record) {
 		t.Fatalf("List\nhave: %v, %v\nwant: Leaf's report", entries, err)
 	}
-	lease, err := l.shared.assigner.AcquireWorkerID(t.Context(), 1023)
-	if !errors.Is(err, spi.ErrNoWorkerID) {
-		t.Errorf("another lease\nhave: %v, %v\nwant: spi.ErrNoWorkerID", lease, err)
-	}
+	must.Is(t, must.Err(l.shared.assigner.AcquireWorkerID(t.Context(), 1023)), spi.ErrNoWorkerID, "another lease")
 }
 
 func TestLeaf_restarts(t *testing.T) {
@@ -233,9 +227,7 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 	}
 	for i, g := range gens {
 		for range 2 {
-			if err := g.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, g.Close())
 		}
 		must.Is(t, must.Err(makeKeys(t, g, 1)), spi.ErrClosed, "after Close")
 		if i < 2 {
@@ -319,9 +311,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 	}
 	leafs.Lock()
 	defer leafs.Unlock()
-	if len(leafs.byKey) != 0 {
-		t.Errorf("generators left over\nhave: %v\nwant: none", leafs.byKey)
-	}
+	must.Equal(t, len(leafs.byKey), 0, "generators left over")
 }
 
 // A generator lists the worker IDs of all machines without creating a node.

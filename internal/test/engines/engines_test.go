@@ -173,9 +173,7 @@ func column(t *testing.T, db *sql.DB, query string) string {
 		must.Do(t, rows.Scan(&s))
 		all = append(all, s.String)
 	}
-	if err := rows.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, rows.Err())
 	return strings.Join(all, " ")
 }
 

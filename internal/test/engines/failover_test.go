@@ -162,9 +162,7 @@ func TestFailover_switchover(t *testing.T) {
 		}
 	}
 	for _, g := range p.connector.Stats().Generators {
-		if g.Health.Err != nil {
-			t.Errorf("%s: %v", g.Name, g.Health.Err)
-		}
+		must.Do(t, g.Health.Err, g.Name)
 	}
 }
 
@@ -322,8 +320,6 @@ rules:
 	stop()
 	for _, table := range tables {
 		t.Logf("%s: %d keys, %d of them for the second time; %d calls without keys", table, count.total[table], count.repeated[table], count.failed[table])
-		if n := count.repeated[table]; n > 0 {
-			t.Errorf("%s: %d keys came twice", table, n)
-		}
+		must.Equal(t, count.repeated[table], 0, table, "keys came twice")
 	}
 }

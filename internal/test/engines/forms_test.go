@@ -262,9 +262,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 				session = id
 			}
 		case 'G':
-			if want := x.key(given(i + 1)); stored != want {
-				t.Errorf("row %d\nhave: key %v\nwant: the given %v", i+1, stored, want)
-			}
+			must.Equal(t, stored, x.key(given(i+1)), "row", i+1)
 			if !generated {
 				id, _ = stored.(int64)
 			}
@@ -283,9 +281,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 		}
 	}
 	delete(there, 0)
-	if len(there) != 0 {
-		t.Errorf("rows that nobody inserted: %v", there)
-	}
+	must.Equal(t, len(there), 0, "rows that nobody inserted", there)
 	if x.target.texts {
 		id, session = 0, before
 	}

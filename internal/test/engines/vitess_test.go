@@ -84,9 +84,7 @@ func TestVitess_insertSelect(t *testing.T) {
 			mustExec(t, db, "DELETE FROM ruled")
 			mustExec(t, db, "INSERT INTO ruled (a, s, l, d) SELECT a, s, l, d FROM src")
 			tx := must.Get(db.Begin())(t)
-			if _, err := tx.Exec("INSERT INTO ruled (a, s, l, d) SELECT a + ? AS a, s, l, d FROM src", 2); err != nil {
-				t.Error(err)
-			}
+			must.Get(tx.Exec("INSERT INTO ruled (a, s, l, d) SELECT a + ? AS a, s, l, d FROM src", 2))(t)
 			if err := tx.Commit(); err != nil {
 				t.Error(err)
 			}

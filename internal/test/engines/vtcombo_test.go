@@ -2,7 +2,6 @@ package engines
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -10,7 +9,5 @@ import (
 
 func TestVTCombo_isOfItsModulesVersion(t *testing.T) {
 	text := must.Get(os.ReadFile("vtcombo/go.mod"))(t)
-	if want := "\tvitess.io/vitess " + vitessVersion + " //"; !strings.Contains(string(text), want) {
-		t.Errorf("vtcombo/go.mod has no %q", want)
-	}
+	must.Contain(t, string(text), "\tvitess.io/vitess "+vitessVersion+" //")
 }
