@@ -266,7 +266,7 @@ func TestLeaf_connected(t *testing.T) {
 			if w := s.warning.Load().(string); !strings.Contains(w, tt.warns) || (w == "") != (tt.warns == "") {
 				t.Errorf("\nhave: warning %q\nwant: %q", w, tt.warns)
 			}
-			must.Equal(t, strings.Contains(logged.String(), "gap=77"), name == "another server", "logged", logged.String())
+			must.Equal(t, strings.Contains(logged.String(), "gap=77"), name == "another server", "logged", &logged)
 			if slices.ContainsFunc(tt.script, func(st step) bool { return st.err != nil }) {
 				return
 			}

@@ -380,7 +380,8 @@ func TestLease_forgottenByItsStore(t *testing.T) {
 					mustBeNew(t, made, first, time.Millisecond)
 					mustBeNew(t, made, second, time.Millisecond)
 				}
-				must.Equal(t, *first.Health().WorkerID == *second.Health().WorkerID, false, "removed after", after, "both have the worker ID to the end")
+				both := *first.Health().WorkerID == *second.Health().WorkerID
+				must.Equal(t, both, false, "removed after", after, "both have the worker ID to the end")
 			})
 		}
 	}

@@ -249,7 +249,8 @@ func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 	c.DBName = ""
 	s := mustSQL(t, c.FormatDSN(), schema+".odd`name")
 	defer s.Close()
-	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9}))(t), true)
+	record := workerid.Record{Owner: "me", ReservedUntil: 9}
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, workerid.Record{}, record))(t), true)
 }
 
 func TestSQLStore_refuses(t *testing.T) {

@@ -108,14 +108,14 @@ func TestStore_catchesBugs(t *testing.T) {
 				return true, nil
 			}
 			return swap(ctx, id, prev, next)
-		}), "compare, fields, lost answer, reopened"},
+		}), "compare, fields, lost answer, list"},
 		"ignores prev": {change(func(f *faulty, swap swap, ctx context.Context, id int64, _, next workerid.Record) (bool, error) {
 			r, err := f.get(ctx, id)
 			if err != nil {
 				return false, err
 			}
 			return swap(ctx, id, r, next)
-		}), "compare, create once, foreign records, reopened"},
+		}), "compare, create once, foreign records"},
 		"compares, then sets": {change(func(f *faulty, swap swap, ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
 			r, err := f.get(ctx, id)
 			if err != nil || !r.Same(prev) {
@@ -173,8 +173,8 @@ func TestStore_catchesBugs(t *testing.T) {
 		"keeps records in the process": {func(f *faulty) {
 			own := new(Memory).Open()
 			f.Store, f.list, f.get, f.swap = own, own.List, own.Get, own.CompareAndSet
-		}, "create once, reopened"},
-		"forgets when it is closed": {func(f *faulty) { f.Store = forgetful{f.Store, f.memory} }, "reopened"},
+		}, "create once, list"},
+		"forgets when it is closed": {func(f *faulty) { f.Store = forgetful{f.Store, f.memory} }, "list"},
 		"lists one worker ID too few": {func(f *faulty) {
 			list := f.list
 			f.list = func(ctx context.Context) ([]workerid.Entry, error) {
@@ -209,7 +209,7 @@ func TestStore_catchesBugs(t *testing.T) {
 				f.memory.Put(99, record("a", 1))
 				return list(ctx)
 			}
-		}, "empty, leases"},
+		}, "list, leases"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var caught []string

@@ -57,7 +57,6 @@ var tests = []struct {
 	name string
 	run  func(testing.TB, Namespace)
 }{
-	{"empty", testEmpty},
 	{"create once", testCreateOnce},
 	{"compare", testCompare},
 	{"fields", testFields},
@@ -65,12 +64,10 @@ var tests = []struct {
 	{"one of many wins", testRace},
 	{"foreign records", testForeign},
 	{"lost answer", testLostAnswer},
-	{"reopened", testReopened},
 	{"cancelled", testCancelled},
 	{"close twice", testClose},
 	{"info", testInfo},
 	{"leases", testLeases},
-	{"leases differ", testLeasesDiffer},
 }
 
 // open returns a store that is closed at the end of the test.
@@ -87,66 +84,70 @@ func record(owner string, until int64) workerid.Record {
 	return workerid.Record{Owner: owner, ReservedUntil: until, Holder: "host-1 pid 4711", Since: until - 10_000}
 }
 
-func testEmpty(t testing.TB, n Namespace) {
-	s := n.open(t)
-	wantRecord(t, s, 0, workerid.Record{})
-	wantRecord(t, s, 1023, workerid.Record{})
-	if entries, err := s.List(t.Context()); err != nil || len(entries) != 0 {
-		t.Fatalf("List of an empty namespace\nhave: %v, %v\nwant: none", entries, err)
-	}
-}
-
 func testCreateOnce(t testing.TB, n Namespace) {
 	a, b := n.open(t), n.open(t)
-	mustSwap(t, a, 7, workerid.Record{}, record("a1", untilMS))
-	mustNotSwap(t, b, 7, workerid.Record{}, record("b1", untilMS+5))
+	swap(t, a, 7, workerid.Record{}, record("a1", untilMS), true)
+	swap(t, b, 7, workerid.Record{}, record("b1", untilMS+5), false)
 	wantRecord(t, b, 7, record("a1", untilMS))
 }
 
 func testCompare(t testing.TB, n Namespace) {
 	a, b := n.open(t), n.open(t)
-	mustNotSwap(t, a, 7, record("nobody", untilMS), record("a0", untilMS)) // there is no record
+	swap(t, a, 7, record("nobody", untilMS), record("a0", untilMS), false) // there is no record
 	wantRecord(t, a, 7, workerid.Record{})
-	mustSwap(t, a, 7, workerid.Record{}, record("a1", untilMS))
-	mustSwap(t, b, 7, record("a1", untilMS), record("b1", untilMS+10))
+	swap(t, a, 7, workerid.Record{}, record("a1", untilMS), true)
+	swap(t, b, 7, record("a1", untilMS), record("b1", untilMS+10), true)
 	for _, stale := range []workerid.Record{
 		record("a1", untilMS), record("b1", untilMS), record("b1", untilMS+11),
 		record("a1", untilMS+10), record("B1", untilMS+10), record("b1 ", untilMS+10), record("", untilMS+10),
 	} {
-		mustNotSwap(t, a, 7, stale, record("a2", untilMS+99))
+		swap(t, a, 7, stale, record("a2", untilMS+99), false)
 	}
 	wantRecord(t, a, 7, record("b1", untilMS+10))
-	mustSwap(t, a, 7, record("b1", untilMS+10), record("b2", untilMS+10)) // only the owner may change it
+	swap(t, a, 7, record("b1", untilMS+10), record("b2", untilMS+10), true) // only the owner may change it
 }
 
 func testFields(t testing.TB, n Namespace) {
 	a, b := n.open(t), n.open(t)
 	r := record("a1", untilMS)
-	mustSwap(t, a, 3, workerid.Record{}, r)
+	swap(t, a, 3, workerid.Record{}, r, true)
 	r2 := workerid.Record{
 		Owner: "0123456789abcdef0123456789abcdef", ReservedUntil: 1<<53 + 1, FreeFrom: untilMS - 7,
 		Holder: `höst "x"\ 'y' pid 1`, Since: untilMS,
 	}
-	mustSwap(t, a, 3, r, r2)
+	swap(t, a, 3, r, r2, true)
 	wantRecord(t, b, 3, r2)
 	r3 := r2
 	r3.Owner, r3.FreeFrom = "back", 0 // a zero must replace the old value
-	mustSwap(t, b, 3, r2, r3)
+	swap(t, b, 3, r2, r3, true)
 	wantRecord(t, a, 3, r3)
 }
 
+// testList lists an empty namespace, several worker IDs, and the same ones after all stores were
+// closed.
 func testList(t testing.TB, n Namespace) {
 	a, b := n.open(t), n.open(t)
+	wantList(t, b, nil)
+	wantRecord(t, b, 1023, workerid.Record{})
 	want := map[int64]workerid.Record{}
 	for _, id := range []int64{0, 1, 9, 10, 511, 1023, 4095} {
-		want[id] = record(fmt.Sprintf("owner-%d", id), untilMS+id)
-		mustSwap(t, a, id, workerid.Record{}, want[id])
+		first := record(fmt.Sprintf("owner-%d", id), untilMS)
+		want[id] = record(fmt.Sprintf("owner-%d again", id), untilMS+id)
+		swap(t, a, id, workerid.Record{}, first, true)
+		swap(t, b, id, first, want[id], true)
 	}
 	wantList(t, b, want)
-	for id, r := range want {
-		wantRecord(t, b, id, r)
+	for _, s := range []workerid.Store{a, b} {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	wantRecord(t, b, 11, workerid.Record{}) // only parts of its number are in use
+	again := n.open(t)
+	wantList(t, again, want)
+	for id, r := range want {
+		wantRecord(t, again, id, r)
+	}
+	wantRecord(t, again, 11, workerid.Record{}) // only parts of its number are in use
 }
 
 // mostSwaps limits the attempts of each goroutine in a round.
@@ -201,7 +202,7 @@ func testForeign(t testing.TB, n Namespace) {
 		t.Skip("the namespace has no PutForeign")
 	}
 	s := n.open(t)
-	mustSwap(t, s, 1, workerid.Record{}, record("a1", untilMS))
+	swap(t, s, 1, workerid.Record{}, record("a1", untilMS), true)
 	n.PutForeign(4)
 	for range 2 { // the second time after the attempts to replace it
 		if r, err := s.Get(t.Context(), 4); !isForeign(err, 4) || !r.IsZero() {
@@ -248,27 +249,12 @@ func testLostAnswer(t testing.TB, n Namespace) {
 		wantRecord(t, s, 2, next)
 		prev = next
 	}
-	mustSwap(t, s, 2, prev, record("a3", untilMS+9))
-}
-
-func testReopened(t testing.TB, n Namespace) {
-	first, _ := n.Open()
-	want := map[int64]workerid.Record{0: record("a1", untilMS), 5: record("b2", untilMS+1)}
-	mustSwap(t, first, 0, workerid.Record{}, want[0])
-	mustSwap(t, first, 5, workerid.Record{}, record("b1", untilMS))
-	mustSwap(t, first, 5, record("b1", untilMS), want[5])
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := n.open(t)
-	wantList(t, again, want)
-	mustNotSwap(t, again, 5, record("b1", untilMS), record("c1", untilMS))
-	mustSwap(t, again, 5, want[5], record("c1", untilMS+2))
+	swap(t, s, 2, prev, record("a3", untilMS+9), true)
 }
 
 func testCancelled(t testing.TB, n Namespace) {
 	s := n.open(t)
-	mustSwap(t, s, 2, workerid.Record{}, record("a1", untilMS))
+	swap(t, s, 2, workerid.Record{}, record("a1", untilMS), true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Get(ctx, 2); !errors.Is(err, context.Canceled) {
@@ -285,7 +271,7 @@ func testCancelled(t testing.TB, n Namespace) {
 
 func testClose(t testing.TB, n Namespace) {
 	used, unused := n.open(t), n.open(t)
-	mustSwap(t, used, 2, workerid.Record{}, record("a1", untilMS))
+	swap(t, used, 2, workerid.Record{}, record("a1", untilMS), true)
 	for _, s := range []workerid.Store{used, unused} {
 		for range 2 {
 			if err := s.Close(); err != nil {
@@ -321,7 +307,8 @@ func testInfo(t testing.TB, n Namespace) {
 	}
 }
 
-// testLeases leases a worker ID with an assigner of the store, and lists it with another one.
+// testLeases leases a worker ID with an assigner of the store, and lists it with another one. Then
+// it leases worker IDs as several processes do.
 func testLeases(t testing.TB, n Namespace) {
 	looker, holder := n.assigner(t), n.assigner(t)
 	wantWorkerID(t, looker, nil, "")
@@ -339,13 +326,9 @@ func testLeases(t testing.TB, n Namespace) {
 		t.Errorf("Close: %v", err)
 	}
 	wantWorkerID(t, looker, lease, "free")
-}
-
-// testLeasesDiffer leases worker IDs as several processes do.
-func testLeasesDiffer(t testing.TB, n Namespace) {
 	s, info := n.Open()
 	if _ = s.Close(); info.WorkerIDs != nil {
-		t.Skip("the store assigns worker IDs itself")
+		return // the store assigns worker IDs itself
 	}
 	seen := map[int64]bool{}
 	for range 3 {
@@ -403,17 +386,11 @@ func wantWorkerID(t testing.TB, a spi.WorkerIDAssigner, lease spi.WorkerIDLease,
 	}
 }
 
-func mustSwap(t testing.TB, s workerid.Store, id int64, prev, next workerid.Record) {
+// swap replaces a record, which must succeed or not.
+func swap(t testing.TB, s workerid.Store, id int64, prev, next workerid.Record, want bool) {
 	t.Helper()
-	if ok, err := s.CompareAndSet(t.Context(), id, prev, next); !ok || err != nil {
-		t.Fatalf("CompareAndSet(%d, %q, %q)\nhave: %v, %v\nwant: true", id, prev.Owner, next.Owner, ok, err)
-	}
-}
-
-func mustNotSwap(t testing.TB, s workerid.Store, id int64, prev, next workerid.Record) {
-	t.Helper()
-	if ok, err := s.CompareAndSet(t.Context(), id, prev, next); ok || err != nil {
-		t.Fatalf("CompareAndSet(%d, %q, %q)\nhave: %v, %v\nwant: false", id, prev.Owner, next.Owner, ok, err)
+	if ok, err := s.CompareAndSet(t.Context(), id, prev, next); ok != want || err != nil {
+		t.Fatalf("CompareAndSet(%d, %q, %q)\nhave: %v, %v\nwant: %v", id, prev.Owner, next.Owner, ok, err, want)
 	}
 }
 
