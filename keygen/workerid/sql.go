@@ -101,7 +101,7 @@ func (s *sqlStore) read(ctx context.Context, more string, args ...any) ([]Entry,
 }
 
 func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry, error) {
-	query := "SELECT worker_id, " + columns + " FROM " + s.table + " WHERE namespace = ?" + more
+	query := "SELECT worker_id, " + notNull + " FROM " + s.table + " WHERE namespace = ?" + more
 	rows, err := s.db.QueryContext(ctx, query, append([]any{s.namespace}, args...)...)
 	if err != nil {
 		return nil, err
@@ -111,16 +111,19 @@ func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry
 	seen := map[int64]bool{}
 	for rows.Next() {
 		var id int64
-		var row recordRow
-		if err := rows.Scan(&id, &row.owner, &row.reservedUntil, &row.freeFrom, &row.holder, &row.since); err != nil {
+		var r Record
+		if err := rows.Scan(&id, &r.Owner, &r.ReservedUntil, &r.FreeFrom, &r.Holder, &r.Since); err != nil {
 			return nil, err
 		}
 		if seen[id] {
 			return nil, s.doubled(id)
 		}
 		seen[id] = true
-		record, err := row.record(id)
-		entries = append(entries, Entry{id, record, err})
+		e := Entry{WorkerID: id, Record: r}
+		if err := r.check(); err != nil {
+			e = Entry{id, Record{}, &ForeignRecordError{WorkerID: id, Value: fmt.Sprintf("%+v", r), Err: err}}
+		}
+		entries = append(entries, e)
 	}
 	return entries, rows.Err()
 }
@@ -220,23 +223,6 @@ func (s *sqlStore) notes() Store {
 	return &sqlStore{db: s.db, namespace: name, table: s.table, where: s.where}
 }
 
-// recordRow is a row of the table. Columns may be NULL if the row was edited manually.
-type recordRow struct {
-	owner, holder                  sql.NullString
-	reservedUntil, freeFrom, since sql.NullInt64
-}
-
-func (r *recordRow) record(workerID int64) (Record, error) {
-	record := Record{
-		Owner: r.owner.String, ReservedUntil: r.reservedUntil.Int64, FreeFrom: r.freeFrom.Int64,
-		Holder: r.holder.String, Since: r.since.Int64,
-	}
-	if err := record.check(); err != nil {
-		return Record{}, &ForeignRecordError{WorkerID: workerID, Value: fmt.Sprintf("%+v", record), Err: err}
-	}
-	return record, nil
-}
-
 // SQLState returns the table of a SQL store.
 func (a *assigner) SQLState() []sqlstate.Table {
 	s, ok := a.store.(*sqlStore)
@@ -251,8 +237,13 @@ func (a *assigner) SQLState() []sqlstate.Table {
 
 const defaultTable = "shardkey_worker"
 
-// columns are the columns of a record, in the order in which query scans them.
-const columns = "owner, reserved_until, free_from, holder, since"
+// columns are the columns of a record, and notNull their values in the order in which query scans
+// them. A table that was made manually may permit NULL.
+const (
+	columns = "owner, reserved_until, free_from, holder, since"
+	notNull = "COALESCE(owner, ''), COALESCE(reserved_until, 0), COALESCE(free_from, 0), " +
+		"COALESCE(holder, ''), COALESCE(since, 0)"
+)
 
 // tableDDL returns the statement that creates the table. It doesn't quote the name.
 func tableDDL(name string) string {

@@ -445,8 +445,9 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) > 0 {
 		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)
 	}
-	mustExec(t, dsn, "%s", workerid.TableDDL("shardkey_worker")) // fails if the table exists
-	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, 0, 'host pid 1', 1)")
+	// This fails if the table exists. A table that was made manually may permit NULL.
+	mustExec(t, dsn, "%s", tableWith(t, "free_from      BIGINT NOT NULL", "free_from BIGINT"))
+	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, NULL, 'host pid 1', 1)")
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "expired" {
 		t.Errorf("have: %v, %v\nwant: worker ID 7, expired", list, err)
 	}

@@ -38,7 +38,8 @@ func mockedStore(t *testing.T, keyed bool) (*sqlStore, sqlmock.Sqlmock) {
 }
 
 const (
-	selectAll = "SELECT worker_id, owner, reserved_until, free_from, holder, since FROM `t` WHERE namespace = ?"
+	selectAll = "SELECT worker_id, COALESCE(owner, ''), COALESCE(reserved_until, 0), COALESCE(free_from, 0), " +
+		"COALESCE(holder, ''), COALESCE(since, 0) FROM `t` WHERE namespace = ?"
 	selectOne = selectAll + " AND worker_id = ?"
 	insertRow = "INSERT INTO `t` (namespace, worker_id, owner, reserved_until, free_from, holder, since) VALUES (?, ?, ?, ?, ?, ?, ?)"
 	updateRow = "UPDATE `t` SET owner = ?, reserved_until = ?, free_from = ?, holder = ?, since = ?" +
@@ -79,7 +80,7 @@ func TestSQLStore_reads(t *testing.T) {
 			q.WillReturnRows(recordRows(values(3, recordOne), values(4, recordTwo)))
 		}, []Entry{{WorkerID: 3, Record: recordOne}, {WorkerID: 4, Record: recordTwo}}, nil},
 		"an odd one": {func(q *sqlmock.ExpectedQuery) {
-			q.WillReturnRows(recordRows([]driver.Value{3, nil, nil, nil, nil, nil}, values(4, recordTwo)))
+			q.WillReturnRows(recordRows([]driver.Value{3, "", 0, 0, "", 0}, values(4, recordTwo)))
 		}, []Entry{{WorkerID: 3, Err: errAway}, {WorkerID: 4, Record: recordTwo}}, nil},
 		"twice": {func(q *sqlmock.ExpectedQuery) {
 			q.WillReturnRows(recordRows(values(3, recordOne), values(3, recordTwo)))
