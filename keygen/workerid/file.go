@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -89,8 +89,6 @@ const (
 	lockPatience = 250 * time.Millisecond
 )
 
-var recordFile = regexp.MustCompile(`^([0-9]{4,})\.json$`)
-
 func (s *fileStore) info() Info { return Info{Name: "FILE " + s.path, Warnings: s.warnings} }
 
 // warnings returns a warning if the directory is on a file system that other machines share, or
@@ -141,13 +139,9 @@ func (s *fileStore) List(ctx context.Context) ([]Entry, error) {
 	}
 	var entries []Entry
 	for _, f := range files {
-		m := recordFile.FindStringSubmatch(f.Name())
-		if m == nil {
-			continue
-		}
-		id, err := strconv.ParseInt(m[1], 10, 64)
-		if err != nil {
-			continue
+		id, err := strconv.ParseInt(strings.TrimSuffix(f.Name(), ".json"), 10, 64)
+		if err != nil || id < 0 || f.Name() != filepath.Base(s.file(id, "json")) {
+			continue // not the record of a worker ID
 		}
 		r, err := s.read(id)
 		if err != nil && !isForeign(err) {
@@ -172,7 +166,8 @@ func (s *fileStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 	if errNoFlock != nil {
 		return false, errNoFlock
 	}
-	if err := s.makeDir(); err != nil {
+	// Another user's link could lead the records elsewhere.
+	if err := makeDir(s.dir, os.Lstat); err != nil {
 		return false, err
 	}
 	lock, err := s.lock(ctx, workerID)
@@ -253,36 +248,23 @@ func (s *fileStore) writeSynced(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// makeDir creates the namespace's directory, and syncs its parents.
-func (s *fileStore) makeDir() error {
-	var missing []string
-	for dir := s.dir; ; dir = filepath.Dir(dir) {
-		stat := os.Stat
-		if dir == s.dir {
-			stat = os.Lstat // another user's link could lead the records elsewhere
-		}
-		if info, err := stat(dir); err == nil {
-			if !info.IsDir() {
-				return fmt.Errorf("%s: not a directory", dir)
-			}
-			break
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		missing = append(missing, dir)
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+// makeDir creates a directory and its parents if they are missing, and syncs the parent of each new
+// one. stat is os.Stat, or os.Lstat if dir itself must not be a link.
+func makeDir(dir string, stat func(string) (fs.FileInfo, error)) error {
+	info, err := stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s: not a directory", dir)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	for _, dir := range missing {
-		if err := syncDir(filepath.Dir(dir)); err != nil {
-			return err
-		}
+	if err := makeDir(filepath.Dir(dir), os.Stat); err != nil {
+		return err
 	}
-	return nil
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
 }
 
 func syncDir(dir string) error {

@@ -195,7 +195,7 @@ func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 		must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, step.prev, step.next))(t), true)
 	}
 	want := []string{
-		"b with ", "a with ", filepath.Base(dir) + " with ", // orders in b, b in a, a in the test's directory
+		filepath.Base(dir) + " with ", "a with ", "b with ", // a in the test's directory, b in a, orders in b
 		"0000.tmp with ", "orders with 1",
 		"0000.tmp with 1", "orders with 2",
 	}

@@ -468,7 +468,7 @@ func TestFileStore_whichErrorsAreOfOneFile(t *testing.T) {
 // Waiting for a lock ends with its context.
 func TestFileStore_lockWaitEnds(t *testing.T) {
 	s := newFileStore(t.TempDir(), "ns")
-	must.Do(t, s.makeDir())
+	must.Do(t, makeDir(s.dir, os.Lstat))
 	held := must.Get(s.lock(t.Context(), 3))(t)
 	defer held.Close()
 	ctx, cancel := context.WithCancel(t.Context())
