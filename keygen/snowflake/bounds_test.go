@@ -83,7 +83,7 @@ func TestLease_floorAtTheBound(t *testing.T) {
 				t.Errorf("%s\nhave: worker ID 0 is kept\nwant: it is released as it was", tt.policy)
 			}
 			store.first = 1
-			equal(t, "worker ID of the next key", partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, 1)
+			must.Equal(t, partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, 1, "worker ID of the next key")
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestClockBack_toTheEpoch(t *testing.T) {
 		before := mustKeys(t, g, 1)[0]
 		clock.now = DefaultEpoch
 		if ready {
-			wantErr(t, "ready", g.Ready(t.Context()), nil)
+			must.Do(t, g.Ready(t.Context()), "ready")
 		}
 		if key := mustKeys(t, g, 1)[0]; key <= before || !clock.now.Equal(DefaultEpoch.Add(5*ms)) {
 			t.Errorf("have: %d at %v\nwant: a key above %d when the clock has caught up", key, clock.now, before)
@@ -184,7 +184,7 @@ func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
 	before := mustKeys(t, g, 1)[0]
 	clock.step(-time.Second)
 	start := clock.Now()
-	wantErr(t, "health", g.Health().Err, nil)
+	must.Do(t, g.Health().Err, "health")
 	key := mustKeys(t, g, 1)[0]
 	if h := g.Health(); key <= before || clock.Now() != start || *h.WorkerID != 0 || h.Clock.Ahead != time.Second {
 		t.Errorf("\nhave: %d after %d, %+v\nwant: an ascending key at once, 1s ahead", key, before, h)
@@ -201,13 +201,13 @@ func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 	clock.step(-time.Second)
 	start := clock.Now()
 	first := partsOf(t, g, mustKeys(t, g, 4095)[0])
-	equal(t, "the tick that is continued", first.Time, newest)
-	equal(t, "waited for the rest of it", clock.Now().Sub(start), 0)
-	equal(t, "borrowed for it", g.Health().Clock.Ahead, time.Second)
+	must.Equal(t, first.Time, newest, "the tick that is continued")
+	must.Equal(t, clock.Now().Sub(start), 0, "waited for the rest of it")
+	must.Equal(t, g.Health().Clock.Ahead, time.Second, "borrowed for it")
 	mustKeys(t, g, 100*4096)
-	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
-	equal(t, "borrowed", g.Health().Clock.Ahead, time.Second)
-	equal(t, "steps of the clock", *g.Health().Clock.Steps, 1)
+	must.Equal(t, clock.Now().Sub(start), 100*ms, "100 ticks of keys")
+	must.Equal(t, g.Health().Clock.Ahead, time.Second, "borrowed")
+	must.Equal(t, *g.Health().Clock.Steps, 1, "steps of the clock")
 }
 
 // A ring continues in past ticks without a wait. A clock one tick behind the newest is only the
@@ -226,13 +226,13 @@ func TestRing_countsSteps(t *testing.T) {
 		for range 3 {
 			mustKeys(t, g, 1)
 		}
-		equal(t, fmt.Sprintf("steps after one of %v", back), *g.Health().Clock.Steps, want)
+		must.Equal(t, *g.Health().Clock.Steps, want, fmt.Sprintf("steps after one of %v", back))
 		clock.step(back + ms)
 		mustKeys(t, g, 1)
 		clock.step(-back)
 		mustKeys(t, g, 1)
 		if back != ms { // now two ticks behind
-			equal(t, fmt.Sprintf("steps after two of %v", back), *g.Health().Clock.Steps, 2*want)
+			must.Equal(t, *g.Health().Clock.Steps, 2*want, fmt.Sprintf("steps after two of %v", back))
 		}
 	}
 }
@@ -246,11 +246,11 @@ func TestRing_issued(t *testing.T) {
 		n := 1 + i%7
 		mustKeys(t, g, n)
 		want += n
-		equal(t, "issued", g.Health().Issued, int64(want))
+		must.Equal(t, g.Health().Issued, int64(want), "issued")
 		clock.step([]time.Duration{0, ms, -ms, 3 * ms, 2 * ms}[i%5])
 	}
-	wantErr(t, "close", g.Close(), nil)
-	equal(t, "issued after Close", g.Health().Issued, int64(want))
+	must.Do(t, g.Close(), "close")
+	must.Equal(t, g.Health().Issued, int64(want), "issued after Close")
 }
 
 // The tick after a full one begins at sequence 0, as with ShardingSphere, even without a wait
@@ -308,7 +308,7 @@ func TestQueue_crowdNap(t *testing.T) {
 				want = 0
 			}
 			g.waiting.Store(waiting)
-			equal(t, fmt.Sprintf("%d wait", waiting), g.crowdDelay(), want)
+			must.Equal(t, g.crowdDelay(), want, fmt.Sprintf("%d wait", waiting))
 		}
 		g.waiting.Store(0)
 	}
@@ -345,7 +345,7 @@ func TestHealth_workerIDsAddUp(t *testing.T) {
 		}
 	}
 	store.fail(errAway)
-	wantErr(t, "close", g.Close(), errAway)
+	must.Is(t, g.Close(), errAway, "close")
 	h := g.Health()
 	if h.Issued != 9 || *h.Clock.Steps != 3 || !errors.Is(h.Err, spi.ErrClosed) || errors.Is(h.Err, errAway) {
 		t.Errorf("closed\nhave: %+v\nwant: 9 keys, 3 steps, ErrClosed alone", h)
@@ -361,12 +361,12 @@ func TestHealth_borrowed(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: -1})
 	mustKeys(t, g, 4096)
-	equal(t, "a full tick", g.Health().Clock.Ahead, 0)
+	must.Equal(t, g.Health().Clock.Ahead, 0, "a full tick")
 
 	late, _, _ := ahead(t, config{})
-	wantErr(t, "ready", late.Ready(t.Context()), nil)
-	equal(t, "without a key", late.Health().Clock.Ahead, 0)
-	wantErr(t, "close", late.Close(), nil)
+	must.Do(t, late.Ready(t.Context()), "ready")
+	must.Equal(t, late.Health().Clock.Ahead, 0, "without a key")
+	must.Do(t, late.Close(), "close")
 
 	for _, tt := range []struct{ tolerance, delay, most time.Duration }{{0, 0, time.Second}, {2 * time.Second, 0, 2 * time.Second}, {0, time.Minute, time.Minute + time.Second}} {
 		for _, back := range []time.Duration{tt.most, tt.most + ms} {
@@ -377,7 +377,7 @@ func TestHealth_borrowed(t *testing.T) {
 			clock.step(-back)
 			mustKeys(t, g, 1)
 			h := g.Health()
-			equal(t, "borrowed", h.Clock.Ahead, back)
+			must.Equal(t, h.Clock.Ahead, back, "borrowed")
 			warned := strings.Contains(strings.Join(h.Warnings, "\n"), back.String()+" ahead of the clock")
 			must.Equal(t, warned, back > tt.most, back, "ahead,", tt)
 		}
@@ -388,9 +388,9 @@ func TestHealth_borrowed(t *testing.T) {
 func TestLease_isReleasedUnused(t *testing.T) {
 	for _, ring := range []int{1, 4} {
 		g, _, store := ahead(t, config{RingSize: ring})
-		wantErr(t, "ready", g.Ready(t.Context()), nil)
+		must.Do(t, g.Ready(t.Context()), "ready")
 		lease := store.owner[0]
-		wantErr(t, "close", g.Close(), nil)
+		must.Do(t, g.Close(), "close")
 		if lease.lastUsed != 0 || store.owner[0] != nil {
 			t.Errorf("ring %d\nhave: released with %d\nwant: 0, as it was never used", ring, lease.lastUsed)
 		}
@@ -412,8 +412,8 @@ func TestLease_isRenewedForTheLastTick(t *testing.T) {
 func TestReady_renewsNothingEarly(t *testing.T) {
 	g, _, store := ahead(t, config{MaxVibrationOffset: -1})
 	mustKeys(t, g, 4096)
-	wantErr(t, "ready", g.Ready(t.Context()), nil)
-	equal(t, "renewals", store.owner[0].renewals, 0)
+	must.Do(t, g.Ready(t.Context()), "ready")
+	must.Equal(t, store.owner[0].renewals, 0, "renewals")
 }
 
 // ceilTick returns the first tick that begins at or after a floor, within the layout.
@@ -424,7 +424,7 @@ func TestGenerator_ceilTick(t *testing.T) {
 		epoch: 0, epoch - 1: 0, 0: 0, math.MinInt64: 0, epoch + 1: 1, epoch + 10: 1, epoch + 11: 2,
 		epoch + 10*(1<<30-1): 1<<30 - 1, epoch + 10*(1<<30): 1 << 30, epoch + 10*(1<<31): 1 << 30, math.MaxInt64: 1 << 30,
 	} {
-		equal(t, fmt.Sprintf("the first tick from %d", floor), g.ceilTick(floor), want)
+		must.Equal(t, g.ceilTick(floor), want, fmt.Sprintf("the first tick from %d", floor))
 	}
 }
 
@@ -443,13 +443,13 @@ func TestLease_unlimitedWorkerIDIsReleased(t *testing.T) {
 	clock, released := newHandClock(), 0
 	g := mustNew(t, config{Clock: clock, Assigner: unlimited{3, &released}, RingSize: 20})
 	mustKeys(t, g, 1)
-	equal(t, "released before Close", released, 0)
+	must.Equal(t, released, 0, "released before Close")
 	other := mustNew(t, config{Clock: clock, Assigner: unlimited{3, new(int)}, RingSize: 30})
 	must.FailWith(t, must.Err(other.Next(t.Context())), "ring sizes 20 and 30")
 	for range 2 {
-		wantErr(t, "close", g.Close(), nil)
+		must.Do(t, g.Close(), "close")
 	}
-	equal(t, "released by Close", released, 1)
+	must.Equal(t, released, 1, "released by Close")
 }
 
 // endsCaller leases a worker ID, and cancels its caller's context in the meantime.
@@ -470,7 +470,7 @@ func TestLease_comesAsTheContextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := mustNew(t, config{Clock: clock, Assigner: endsCaller{newFakeStore(clock), cancel}})
 		if ready {
-			wantErr(t, "ready", g.Ready(ctx), nil)
+			must.Do(t, g.Ready(ctx), "ready")
 		} else if key, err := g.Next(ctx); err != nil || key == 0 {
 			t.Errorf("have: %d, %v\nwant: a key", key, err)
 		}
@@ -497,7 +497,7 @@ func TestGenerator_describesTheWorkerID(t *testing.T) {
 	for _, worker := range []string{"no worker ID yet", "worker 0"} {
 		want := "SNOWFLAKE_RING 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, " +
 			worker + " from a table, clock-back wait 10ms, vibration 0..1, ring of 2"
-		equal(t, "description", g.Describe(), want)
+		must.Equal(t, g.Describe(), want, "description")
 		mustKeys(t, g, 1)
 	}
 }

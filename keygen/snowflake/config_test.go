@@ -84,7 +84,7 @@ func TestProperties_assigner(t *testing.T) {
 	}}
 	g := must.Get(registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"}))(t)
 	mustKeys(t, g, 1)
-	equal(t, "worker ID", *g.Health().WorkerID, 77)
+	must.Equal(t, *g.Health().WorkerID, 77, "worker ID")
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
 		must.Fail(t, must.Err(registered(t, "SNOWFLAKE", host, props)), props)
 	}
@@ -95,11 +95,11 @@ func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	g := must.Get(registered(t, "SNOWFLAKE", host, nil))(t)
-	equal(t, "logged before the first key", log.String(), "")
+	must.Equal(t, log.String(), "", "logged before the first key")
 	for range 3 {
 		must.Get(g.Next(context.Background()))(t)
 	}
-	equal(t, "warnings", strings.Count(log.String(), "no worker ID set"), 1)
+	must.Equal(t, strings.Count(log.String(), "no worker ID set"), 1, "warnings")
 	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker ID set") {
 		t.Errorf("\nhave: %q\nwant: the warning", have)
 	}
@@ -182,11 +182,11 @@ func TestClockBack_policies(t *testing.T) {
 				return
 			}
 			must.Do(t, err)
-			equal(t, "waited", clock.Now().Sub(start), tt.slept)
+			must.Equal(t, clock.Now().Sub(start), tt.slept, "waited")
 			if tt.ring < 2 && key <= before {
 				t.Errorf("\nhave: %d after %d\nwant: ascending keys", key, before)
 			}
-			equal(t, "the key is ahead of the clock by", partsOf(t, g, key).Time.Sub(clock.Now()), tt.ahead)
+			must.Equal(t, partsOf(t, g, key).Time.Sub(clock.Now()), tt.ahead, "the key is ahead of the clock by")
 			if h := g.Health(); *h.Clock.Steps != 1 || h.Clock.Ahead < tt.ahead {
 				t.Errorf("\nhave: %+v\nwant: one step of the clock, %v borrowed", h, tt.ahead)
 			}
@@ -214,7 +214,7 @@ func TestClockBack_countsEachStep(t *testing.T) {
 		clock.step(-5 * ms)
 		mustKeys(t, g, 1)
 	}
-	equal(t, "steps of the clock", *g.Health().Clock.Steps, 2)
+	must.Equal(t, *g.Health().Clock.Steps, 2, "steps of the clock")
 }
 
 // limpingClock steps back by 9 ms after each of its first sleeps.
@@ -239,23 +239,23 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Second)
-	equal(t, "usual lead", len(g.Health().Warnings), 0)
+	must.Equal(t, len(g.Health().Warnings), 0, "usual lead")
 	start := clock.Now()
 	mustKeys(t, g, 100*4096)
-	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
+	must.Equal(t, clock.Now().Sub(start), 100*ms, "100 ticks of keys")
 	for range 500 {
 		clock.step(ms)
 		mustKeys(t, g, 1)
 	}
 	// The hundred ticks were full, so the first of these keys began another.
-	equal(t, "borrowed", g.Health().Clock.Ahead, 501*ms)
+	must.Equal(t, g.Health().Clock.Ahead, 501*ms, "borrowed")
 	clock.step(time.Second)
 	mustKeys(t, g, 1)
-	equal(t, "borrowed after the step", g.Health().Clock.Ahead, 0)
+	must.Equal(t, g.Health().Clock.Ahead, 0, "borrowed after the step")
 	// After the clock has passed the last key, a full tick waits for the clock again.
 	start = clock.Now()
 	mustKeys(t, g, 2*4096)
-	equal(t, "two ticks of keys", clock.Now().Sub(start), 2*ms)
+	must.Equal(t, clock.Now().Sub(start), 2*ms, "two ticks of keys")
 }
 
 // A new process has a worker ID without a lease. Its ring doesn't use ticks from before its

@@ -255,14 +255,3 @@ func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
 	cfg.Clock, cfg.Assigner = clock, store
 	return mustNew(t, cfg), clock, store
 }
-
-func equal[T comparable](t testing.TB, what string, have, want T) {
-	t.Helper()
-	must.Equal(t, have, want, what)
-}
-
-// wantErr checks that have wraps want, or that have is nil if want is.
-func wantErr(t testing.TB, what string, have, want error) {
-	t.Helper()
-	must.Is(t, have, want, what)
-}

@@ -44,7 +44,7 @@ func TestLease_floor(t *testing.T) {
 					t.Fatalf("key %d\nhave: a key of %v\nwant: none below the floor", i, at)
 				}
 			}
-			equal(t, "waited for three ticks", clock.Now().Sub(start), 2*ms)
+			must.Equal(t, clock.Now().Sub(start), 2*ms, "waited for three ticks")
 			clock.step(20 * time.Second)
 			if at := partsOf(t, g, mustKeys(t, g, 1)[0]).Time; !at.Equal(clock.Now()) {
 				t.Errorf("ring %d\nhave: a key of %v\nwant: one of %v", ring, at, clock.Now())
@@ -124,7 +124,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 			mustKeys(t, g, 1)
 		}
 		lease := store.owner[0]
-		wantErr(t, "close", g.Close(), nil)
+		must.Do(t, g.Close(), "close")
 		if want := start.Add(tt.want).UnixMilli(); lease.lastUsed != want || store.owner[0] != nil {
 			t.Errorf("%v\nhave: released with %d\nwant: %d", tt.layout, lease.lastUsed, want)
 		}
@@ -139,7 +139,7 @@ func TestLease_releaseEndsTheState(t *testing.T) {
 		g := mustNew(t, config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
 		mustKeys(t, g, 1)
 		late := g.slot.Load()
-		wantErr(t, "close", g.Close(), nil)
+		must.Do(t, g.Close(), "close")
 		clock.step(ms)
 		if start, _, v := g.take(late, request{now: g.clock.Now(), n: 1}); v != ended {
 			t.Errorf("ring %d\nhave: position %d, verdict %d\nwant: ended", ring, start, v)
@@ -205,11 +205,11 @@ func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 			for range 100 {
 				wg.Go(func() {
 					_, err := g.Next(t.Context())
-					wantErr(t, "key", err, storeErr)
+					must.Is(t, err, storeErr, "key")
 				})
 			}
 			wg.Wait()
-			equal(t, "calls of the store", store.calls.Load(), 1)
+			must.Equal(t, store.calls.Load(), 1, "calls of the store")
 			store.fail(nil)
 		})
 	}
@@ -229,7 +229,7 @@ func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 			wg.Go(func() { mustKeys(t, g, 1) })
 		}
 		wg.Wait()
-		equal(t, "calls of the store", store.calls.Load(), 2)
+		must.Equal(t, store.calls.Load(), 2, "calls of the store")
 	})
 }
 
@@ -243,10 +243,10 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		wantErr(t, "close", g.Close(), nil)
+		must.Do(t, g.Close(), "close")
 		must.Is(t, <-done, spi.ErrClosed)
 		synctest.Wait()
-		equal(t, "leases left over", len(store.owner), 0)
+		must.Equal(t, len(store.owner), 0, "leases left over")
 	})
 }
 
@@ -329,9 +329,9 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 					mustKeys(t, g, 1)
 				}
 				clock.now = right.Add(ms)
-				wantErr(t, "health", g.Health().Err, spi.ErrClockBack)
+				must.Is(t, g.Health().Err, spi.ErrClockBack, "health")
 				if asked == "Ready" {
-					wantErr(t, "ready", g.Ready(t.Context()), nil)
+					must.Do(t, g.Ready(t.Context()), "ready")
 				}
 				parts := partsOf(t, g, mustKeys(t, g, 1)[0])
 				h := g.Health()
@@ -453,7 +453,7 @@ func TestLease_tooLateIsReleased(t *testing.T) {
 			t.Fatalf("the first slot is not used: %v", err)
 		}
 		if closed {
-			wantErr(t, "close", g.Close(), nil)
+			must.Do(t, g.Close(), "close")
 		}
 		err := g.change(nil, late)
 		if closed != errors.Is(err, spi.ErrClosed) || !closed && err != nil {

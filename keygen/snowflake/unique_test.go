@@ -90,7 +90,7 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	all := slices.Concat(made...)
 	slices.Sort(all)
 	must.Equal(t, len(all)-len(slices.Compact(all)), 0, "keys twice among", len(all))
-	equal(t, "issued", generators[0].Health().Issued-issued, int64(len(all)))
+	must.Equal(t, generators[0].Health().Issued-issued, int64(len(all)), "issued")
 }
 
 // takeKeys takes n keys, some singly and some in batches. It checks that they ascend and that
@@ -277,7 +277,7 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
 	}
 	late := plain.slot.Load()
-	wantErr(t, "close", plain.Close(), nil)
+	must.Do(t, plain.Close(), "close")
 	for range 5 {
 		must.Do(t, takeModel(ring, 3, seen))
 	}
