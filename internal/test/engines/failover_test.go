@@ -124,22 +124,6 @@ func catchUp(t *testing.T, servers *engines.Replication) {
 	}
 }
 
-// keySet finds duplicate keys.
-type keySet map[string]map[any]bool
-
-func (s keySet) add(t *testing.T, table string, keys []any) {
-	t.Helper()
-	if s[table] == nil {
-		s[table] = map[any]bool{}
-	}
-	for _, k := range keys {
-		if s[table][k] {
-			t.Fatalf("%s: key %v came twice", table, k)
-		}
-		s[table][k] = true
-	}
-}
-
 // The stores' server becomes read-only, as in a planned switchover, and keeps its connections.
 // Keys must continue from the new server.
 func TestFailover_switchover(t *testing.T) {
@@ -148,9 +132,9 @@ func TestFailover_switchover(t *testing.T) {
 	address := newMovedAddress(t, servers.Source.Addr())
 	p := newKeyProcess(t, address.Addr().String())
 	tables := []string{"t_segment", "t_ticket", "t_lease"}
-	seen := keySet{}
+	seen := newKeyCount()
 	for _, table := range tables {
-		seen.add(t, table, p.keys(t, table, 25))
+		seen.add(table, p.keys(t, table, 25), nil)
 	}
 	mustRun(t, servers.Source.DSN(), "SET GLOBAL super_read_only = ON")
 	catchUp(t, servers)
@@ -158,9 +142,10 @@ func TestFailover_switchover(t *testing.T) {
 	address.point(servers.Replica.Addr())
 	for range 40 {
 		for _, table := range tables {
-			seen.add(t, table, p.keys(t, table, 25))
+			seen.add(table, p.keys(t, table, 25), nil)
 		}
 	}
+	seen.check(t, tables)
 	for _, g := range p.connector.Stats().Generators {
 		must.Do(t, g.Health.Err, g.Name)
 	}
@@ -173,10 +158,10 @@ func TestFailover_lossy(t *testing.T) {
 	mustRun(t, servers.Source.DSN(), failoverTables...)
 	address := newMovedAddress(t, servers.Source.Addr())
 	tables := []string{"t_segment", "t_lease"}
-	seen := keySet{}
+	seen := newKeyCount()
 	first := newKeyProcess(t, address.Addr().String()) // its lease is on the replica
 	for _, table := range tables {
-		seen.add(t, table, first.keys(t, table, 25))
+		seen.add(table, first.keys(t, table, 25), nil)
 	}
 	catchUp(t, servers)
 	mustRun(t, servers.Replica.DSN(), "STOP REPLICA")
@@ -184,7 +169,7 @@ func TestFailover_lossy(t *testing.T) {
 	for range 20 {
 		for _, p := range old {
 			for _, table := range tables {
-				seen.add(t, table, p.keys(t, table, 25))
+				seen.add(table, p.keys(t, table, 25), nil)
 			}
 		}
 	}
@@ -195,14 +180,15 @@ func TestFailover_lossy(t *testing.T) {
 	all := append([]*keyProcess{newKeyProcess(t, address.Addr().String())}, old...)
 	for range 400 {
 		for _, p := range all {
-			seen.add(t, "t_segment", p.keys(t, "t_segment", 25))
+			seen.add("t_segment", p.keys(t, "t_segment", 25), nil)
 		}
 		for range 20 { // within a millisecond
 			for _, p := range all {
-				seen.add(t, "t_lease", p.keys(t, "t_lease", 5))
+				seen.add("t_lease", p.keys(t, "t_lease", 5), nil)
 			}
 		}
 	}
+	seen.check(t, tables)
 }
 
 // keyCount counts the keys of processes by table, and the duplicates.
@@ -239,6 +225,15 @@ func (c *keyCount) add(table string, keys []any, err error) {
 	}
 	c.total[table] += len(keys)
 	c.more.Broadcast()
+}
+
+// check fails the test if a key came twice.
+func (c *keyCount) check(t *testing.T, tables []string) {
+	t.Helper()
+	for _, table := range tables {
+		t.Logf("%s: %d keys, %d calls without keys", table, c.total[table], c.failed[table])
+		must.Equal(t, c.repeated[table], 0, table, "keys for the second time")
+	}
 }
 
 // await returns when each table has n more keys.
@@ -318,8 +313,5 @@ rules:
 	}
 	count.await(after, tables)
 	stop()
-	for _, table := range tables {
-		t.Logf("%s: %d keys, %d of them for the second time; %d calls without keys", table, count.total[table], count.repeated[table], count.failed[table])
-		must.Equal(t, count.repeated[table], 0, table, "keys came twice")
-	}
+	count.check(t, tables)
 }

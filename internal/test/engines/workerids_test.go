@@ -67,11 +67,10 @@ func isConflict(err error) bool {
 
 // number returns the server's error number, or 0.
 func number(err error) uint16 {
-	var answer *mysql.MySQLError
-	if !errors.As(err, &answer) {
-		return 0
+	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return answer.Number
 	}
-	return answer.Number
+	return 0
 }
 
 // note records the result of an attempt to write a worker ID's n-th record.
@@ -153,31 +152,26 @@ func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
 }
 
 func (r *swapRace) open(node *testserver.Server, params string) workerid.Store {
-	props, err := spi.NewProps(map[string]any{
+	props := must.Get(spi.NewProps(map[string]any{
 		"dsn": spi.NewSecret(node.DSN() + "ids" + params), "namespace": "orders",
-	}, spi.Host{})
-	r.must("make the properties", err)
-	assigner, err := spi.NewWorkerIDAssigner("SQL", props)
-	r.must("open the store", err)
+	}, spi.Host{}))(r.t)
+	assigner := must.Get(spi.NewWorkerIDAssigner("SQL", props))(r.t)
 	r.t.Cleanup(func() { assigner.(io.Closer).Close() })
 	return assigner.(interface{ Store() workerid.Store }).Store()
 }
 
 func (r *swapRace) list(node int, params string) []workerid.Entry {
 	r.t.Helper()
-	entries, err := r.open(r.nodes[node], params).List(r.t.Context())
-	r.must("list the records", err)
-	return entries
+	return must.Get(r.open(r.nodes[node], params).List(r.t.Context()))(r.t, "list the records")
 }
 
 // name returns the server name that a node's store reports.
 func (r *swapRace) name(node *testserver.Server) string {
 	r.t.Helper()
-	id, err := r.open(node, "").(interface {
+	store := r.open(node, "").(interface {
 		ServerID(context.Context) (string, error)
-	}).ServerID(r.t.Context())
-	r.must("ask for the server's name", err)
-	return id
+	})
+	return must.Get(store.ServerID(r.t.Context()))(r.t, "ask for the server's name")
 }
 
 // oneName checks that all nodes report the same name, and returns it.
@@ -190,13 +184,6 @@ func (r *swapRace) oneName() string {
 		}
 	}
 	return name
-}
-
-func (r *swapRace) must(what string, err error) {
-	r.t.Helper()
-	if err != nil {
-		r.t.Fatalf("%s: %v", what, err)
-	}
 }
 
 // check ends the race, and compares a node's records with the results of the swaps.
@@ -247,23 +234,23 @@ func TestGalera_compareAndSet(t *testing.T) {
 	cut, killed := g.Nodes[1], g.Nodes[2]
 
 	r.await(swapsInTurn)
-	r.must("cut a node off", g.Isolate(cut, true))
-	r.must("continue without it", g.AwaitWithout(cut))
+	must.Do(r.t, g.Isolate(cut, true), "cut a node off")
+	must.Do(r.t, g.AwaitWithout(cut), "continue without it")
 	r.await(swapsInTurn)
 	must.Equal(t, r.name(cut), name, "a node that is cut off is named")
 	newest, err := r.open(g.Nodes[0], "").Get(t.Context(), 0)
-	r.must("read a record", err)
+	must.Do(r.t, err, "read a record")
 	nobody := workerid.Record{Owner: "nobody", ReservedUntil: 1 << 40, Holder: "h", Since: 1}
 	_, err = r.open(cut, "").CompareAndSet(t.Context(), 0, newest, nobody)
 	must.Fail(t, err, "a swap on a node that is cut off")
-	r.must("let it hear the others", g.Isolate(cut, false))
-	r.must("have it back", g.AwaitAll())
+	must.Do(r.t, g.Isolate(cut, false), "let it hear the others")
+	must.Do(r.t, g.AwaitAll(), "have it back")
 	r.await(swapsInTurn)
 	killed.Kill()
-	r.must("continue without the killed one", g.AwaitWithout(killed))
+	must.Do(r.t, g.AwaitWithout(killed), "continue without the killed one")
 	r.await(swapsInTurn)
 	killed.Start()
-	r.must("have it back", g.AwaitAll())
+	must.Do(r.t, g.AwaitAll(), "have it back")
 	r.await(swapsInTurn)
 
 	r.stop()
