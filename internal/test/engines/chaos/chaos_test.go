@@ -24,6 +24,7 @@ import (
 	"time"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
@@ -58,7 +59,16 @@ func TestMain(m *testing.M) {
 func TestChaos(t *testing.T) {
 	for _, s := range subjects {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), s.name) {
-			t.Run(s.name, func(t *testing.T) { newRun(t, s).try() })
+			t.Run(s.name, func(t *testing.T) {
+				r := newRun(t, s)
+				r.try(func() {
+					var running sync.WaitGroup
+					for _, a := range r.agents {
+						running.Go(func() { a.work(*duration) })
+					}
+					running.Wait()
+				})
+			})
 		}
 	}
 }
@@ -111,18 +121,13 @@ func newRun(t *testing.T, s subject) *run {
 	return r
 }
 
-func (r *run) try() {
+// try starts the processes, disturbs them, ends them, and checks their keys.
+func (r *run) try(disturb func()) {
 	for _, s := range r.slots {
-		if err := s.start(0); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Do(r.t, s.start(0))
 		r.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	}
-	var running sync.WaitGroup
-	for _, a := range r.agents {
-		running.Go(func() { a.work(*duration) })
-	}
-	running.Wait()
+	disturb()
 	for _, s := range r.slots {
 		s.quit()
 	}

@@ -123,15 +123,11 @@ func newEngineRun(t *testing.T, e engine, d time.Duration) *engineRun {
 
 func (r *engineRun) try() {
 	for _, s := range r.slots {
-		if err := r.restart(s); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Do(r.t, r.restart(s))
 		r.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	}
 	began := time.Now()
-	if err := r.awaitRows(began); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.awaitRows(began))
 	end := began.Add(r.duration)
 	var running sync.WaitGroup
 	stop := make(chan struct{})

@@ -400,24 +400,17 @@ func TestRemovedRecords(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			r := newRun(t, s)
-			r.agents = nil
-			for _, one := range r.slots {
-				must.Do(t, one.start(0))
-				t.Cleanup(func() { _ = one.cmd.Process.Kill() })
-			}
 			a := newAgent(r, *seed, r.slots)
-			a.recover("start", a.slots...)
-			for end := time.Now().Add(*duration / 2); time.Now().Before(end) && a.stuck == nil; {
-				wait(rand.N(2 * lease))
-				must.Do(t, remove(r.where))
-				one := a.slots[a.rng.IntN(len(a.slots))]
-				a.restart(one, "records removed", one.kill, 0)
-			}
 			r.agents = []*agent{a}
-			for _, one := range r.slots {
-				one.quit()
-			}
-			r.check()
+			r.try(func() {
+				a.recover("start", a.slots...)
+				for end := time.Now().Add(*duration / 2); time.Now().Before(end) && a.stuck == nil; {
+					wait(rand.N(2 * lease))
+					must.Do(t, remove(r.where))
+					one := a.slots[a.rng.IntN(len(a.slots))]
+					a.restart(one, "records removed", one.kill, 0)
+				}
+			})
 		})
 	}
 }
