@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,31 +83,6 @@ func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	for want := range int64(300) {
 		must.Equal(t, mustAcquire(t, a, 1<<40).WorkerID(), want)
 	}
-}
-
-// Many assigners that start in parallel get different worker IDs.
-func TestAssigner_manyStartTogether(t *testing.T) {
-	m := new(workeridtest.Memory)
-	var mu sync.Mutex
-	seen := map[int64]bool{}
-	var wg sync.WaitGroup
-	for range 64 {
-		a := newAssigner(t, m, nil)
-		wg.Go(func() {
-			l, err := a.AcquireWorkerID(t.Context(), 63)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				t.Error(err)
-			case seen[l.WorkerID()]:
-				t.Errorf("worker ID %d twice", l.WorkerID())
-			default:
-				seen[l.WorkerID()] = true
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func build(t *testing.T, typ string, host spi.Host, props map[string]any) (spi.WorkerIDAssigner, error) {

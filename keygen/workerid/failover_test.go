@@ -214,38 +214,6 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	}
 }
 
-// A process with a long lease, whose record the replica lacks, continues to its limit. A process
-// with a short lease that starts after the failover begins after that limit. This holds if the
-// note of the long lease is older than the lease lasts, and if the replica lacks the note.
-func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
-	testserver.NeedsFlock(t)
-	for _, settled := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFailoverStores(t)
-			short, long := config{Lease: 2 * time.Second}, config{Lease: time.Minute, Renew: 20 * time.Second}
-			must.Get(f.assigner(short).acquire(t.Context(), 0))(t)
-			if settled {
-				a := f.assigner(long)
-				must.Get(a.acquire(t.Context(), 1))(t)
-				time.Sleep(2 * time.Minute)
-				must.Do(t, a.Close())
-			}
-			lag := f.copy()
-			old := must.Get(f.assigner(long).acquire(t.Context(), 9))(t)
-			time.Sleep(time.Second)
-			limit := old.Limit()
-			must.Equal(t, time.Until(time.UnixMilli(limit)) > 30*time.Second, settled, "a long reservation")
-			f.use("second", lag)
-			for range 9 {
-				l := must.Get(f.assigner(short).acquire(t.Context(), 9))(t)
-				if l.Floor() < limit {
-					t.Errorf("settled %v: worker ID %d begins at %s\nwant: not before %s, the old lease's limit", settled, l.workerID, formatTime(l.Floor()), formatTime(limit))
-				}
-			}
-		})
-	}
-}
-
 // A longer lease reaches its full length once its note has lasted for as long, without a gap.
 func TestAssigner_longerLeaseGrows(t *testing.T) {
 	testserver.NeedsFlock(t)
@@ -259,48 +227,6 @@ func TestAssigner_longerLeaseGrows(t *testing.T) {
 		}
 		if ahead := time.Until(time.UnixMilli(l.Limit())); ahead < 40*time.Second-2*time.Second {
 			t.Errorf("reserved %v ahead\nwant: nearly a minute", ahead)
-		}
-	})
-}
-
-// A process is stopped until others take its worker ID. A replica shows its record as the newest.
-// The process must not continue with it.
-func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
-	testserver.NeedsFlock(t)
-	synctest.Test(t, func(t *testing.T) {
-		f := newFailoverStores(t)
-		a := f.assigner(config{})
-		a.manual = true
-		l := must.Get(a.acquire(t.Context(), 0))(t)
-		time.Sleep(11 * time.Second)
-		lag := f.copy()
-		other := must.Get(f.assigner(config{}).acquire(t.Context(), 0))(t)
-		f.use("second", lag)
-		if err := l.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || l.Limit() > other.Floor() {
-			t.Errorf("have: %v, limit %s\nwant: spi.ErrLeaseLost, as %s has it to %s", err, formatTime(l.Limit()), other.assigner.holder, formatTime(other.Limit()))
-		}
-	})
-}
-
-// A second failover comes before the first lease that begins ahead of the clock. The next leases
-// begin after that.
-func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
-	testserver.NeedsFlock(t)
-	synctest.Test(t, func(t *testing.T) {
-		f := newFailoverStores(t)
-		must.Get(f.assigner(config{}).acquire(t.Context(), 0))(t)
-		f.use("second", f.copy())
-		must.Get(f.assigner(config{}).acquire(t.Context(), 1))(t)
-		time.Sleep(time.Second)
-		lag := f.copy()
-		lost := must.Get(f.assigner(config{}).acquire(t.Context(), 2))(t)
-		must.Do(t, lost.Renew(t.Context(), lost.Floor()))
-		f.use("third", lag)
-		for range 5 {
-			l := must.Get(f.assigner(config{}).acquire(t.Context(), 9))(t)
-			if l.workerID == lost.workerID && l.Floor() < lost.Limit() {
-				t.Errorf("it begins at %s\nwant: not before %s", formatTime(l.Floor()), formatTime(lost.Limit()))
-			}
 		}
 	})
 }

@@ -359,57 +359,6 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	})
 }
 
-// The record of a live lease is removed, and another process leases the worker ID before the holder
-// notices at its next renewal. Without a record, keys begin one lease ahead, so none repeats.
-func TestLease_forgottenByItsStore(t *testing.T) {
-	for _, ring := range []int{1, 200} {
-		for after := 10 * time.Millisecond; after < 14*time.Second; after += 1100 * time.Millisecond {
-			synctest.Test(t, func(t *testing.T) {
-				m := new(workeridtest.Memory)
-				first := startGenerator(t, m, ring)
-				made := map[int64]bool{}
-				mustBeNew(t, made, first, after)
-				m.Put(0, workerid.Record{})
-				second := startGenerator(t, m, ring)
-				mustBeNew(t, made, first, time.Millisecond)
-				mustBeNew(t, made, second, time.Millisecond)
-				if *first.Health().WorkerID != *second.Health().WorkerID {
-					t.Fatal("the worker ID wasn't taken, so this shows nothing")
-				}
-				for began := time.Now(); time.Since(began) < 12*time.Second; {
-					mustBeNew(t, made, first, time.Millisecond)
-					mustBeNew(t, made, second, time.Millisecond)
-				}
-				both := *first.Health().WorkerID == *second.Health().WorkerID
-				must.Equal(t, both, false, "removed after", after, "both have the worker ID to the end")
-			})
-		}
-	}
-}
-
-// mustBeNew lets a generator make keys for a time, none of which was made before.
-func mustBeNew(t *testing.T, made map[int64]bool, g workerid.Snowflake, d time.Duration) {
-	t.Helper()
-	for began := time.Now(); time.Since(began) < d; time.Sleep(time.Millisecond) {
-		key := mustKey(t, g)
-		if made[key] {
-			t.Fatalf("key %d twice", key)
-		}
-		made[key] = true
-	}
-}
-
-func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Snowflake {
-	t.Helper()
-	a := workerid.Assign(t, m.Open(), workerid.Config{})
-	g := must.Get(workerid.NewSnowflake(a, spi.Host{}, ring, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"}))(t)
-	t.Cleanup(func() {
-		_ = g.Close()
-		_ = a.Close()
-	})
-	return g
-}
-
 func mustKey(t *testing.T, g workerid.Snowflake) int64 {
 	t.Helper()
 	return must.Get(g.Next(context.Background()))(t)
