@@ -3,8 +3,7 @@
 // [HAProxy]. The package's tests run shardkey with each of them. The tests of package chaos, in a
 // subdirectory, run it with processes and servers that fail.
 //
-// [NewVitess] and [NewSpider] start servers for a program, the functions that begin with Start
-// for a test.
+// [NewVitess] starts servers for a program, the functions that begin with Start for a test.
 //
 // No distribution contains Vitess' vtcombo. It is built from Vitess' Go module, which the go.mod
 // in the directory vtcombo requires, and kept in the cache by version. SHARDKEY_TEST_VTCOMBO is
