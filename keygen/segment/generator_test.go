@@ -155,8 +155,7 @@ func TestGenerator_databaseAwayAndBack(t *testing.T) {
 			mustKey(t, g)
 		}
 		synctest.Wait()
-		_, err := generate(t.Context(), g, 1)
-		wantError(t, err, errAway)
+		wantError(t, must.Err(generate(t.Context(), g, 1)), errAway)
 		if h := g.Health(); h.Err == nil || h.Errors["store"] == 0 || h.LastError == nil || h.LastErrorTime.IsZero() {
 			t.Errorf("have: %+v\nwant: health that reports it", h)
 		}
@@ -378,8 +377,7 @@ func TestGenerator_describe(t *testing.T) {
 func TestGenerator_noDatabase(t *testing.T) {
 	for typ, props := range map[string]map[string]any{"LEAF_SEGMENT": {"leaf.key": "order"}, "TICKET": nil} {
 		g := must.Get(construct(t, typ, props, spi.Host{}))(t)
-		_, err := generate(t.Context(), g.(*generator), 1)
-		wantError(t, err, spi.ErrStore)
+		wantError(t, must.Err(generate(t.Context(), g.(*generator), 1)), spi.ErrStore)
 		wantError(t, g.(*generator).Health().Err, spi.ErrStore)
 	}
 }

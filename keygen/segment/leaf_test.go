@@ -295,8 +295,7 @@ func TestTicket_withoutLockTables(t *testing.T) {
 		}
 	})
 	must.Equal(t, gens[0].servers[0].claim.(*ticketTable).noLock, true, "tables are not locked")
-	_, err := generate(t.Context(), gens[0], maxRows+1)
-	must.FailWith(t, err, "GRANT LOCK TABLES", "too many")
+	must.FailWith(t, must.Err(generate(t.Context(), gens[0], maxRows+1)), "GRANT LOCK TABLES", "too many")
 }
 
 // Of two servers with offsets 1 and 2, one stops, then returns, then has the other's offset, and
@@ -343,8 +342,7 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
 	clock.step(lifetime)
 	for range 3 {
-		_, err := generate(t.Context(), g, 1)
-		wantError(t, err, errSettings)
+		wantError(t, must.Err(generate(t.Context(), g, 1)), errSettings)
 	}
 	mustExec(t, db, "SET GLOBAL auto_increment_offset = 1")
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))

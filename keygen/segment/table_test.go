@@ -420,8 +420,7 @@ func TestTable_changesWhileLive(t *testing.T) {
 					mustExec(t, db, query)
 				}
 				for range 3 {
-					_, err := generate(t.Context(), g, 5000)
-					wantError(t, err, tt.want)
+					wantError(t, must.Err(generate(t.Context(), g, 5000)), tt.want)
 				}
 				if tt.want != errMovedBack {
 					return
@@ -561,8 +560,7 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 		wrong := fakes[1].storeError(errSettings, "fake")
 		fakes[1].refuse = wrong
 		for range 4 {
-			_, err := generate(t.Context(), g, 1)
-			wantError(t, err, errSettings)
+			wantError(t, must.Err(generate(t.Context(), g, 1)), errSettings)
 		}
 		must.Equal(t, fakes[0].tries, 0, "claims")
 		fakes[1].set(func(f *fake) { f.refuse = nil })

@@ -204,8 +204,7 @@ func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 100 {
 				wg.Go(func() {
-					_, err := g.Next(t.Context())
-					must.Is(t, err, storeErr, "key")
+					must.Is(t, must.Err(g.Next(t.Context())), storeErr, "key")
 				})
 			}
 			wg.Wait()

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,27 +19,24 @@ import (
 //	go test ./keygen/workerid -run TestFleet -v -fleet.processes 10000
 type fleet struct {
 	processes int
-	bits      int           // bits of a worker ID
-	lease     time.Duration // lease length of the assigners
-	renew     time.Duration
-	retry     time.Duration // delay before a process without a worker ID tries again
-	workers   int           // number of parallel operations of the store
-	op        time.Duration // duration of an operation
-	row       time.Duration // additional duration for each record of a list
-	line      time.Duration // delay of the network in each direction
-	away      time.Duration // duration of the store's outage
-	steady    time.Duration // duration of the phase in which nothing happens
-	replace   int           // number of processes that a rolling update replaces at once
+	bits      int // bits of a worker ID
+	replace   int // number of processes that a rolling update replaces at once
 }
+
+const (
+	fleetRetry   = 200 * time.Millisecond // delay before a process without a worker ID tries again
+	fleetWorkers = 8                      // number of parallel operations of the store
+	fleetOp      = time.Millisecond       // duration of an operation
+	fleetRow     = time.Microsecond       // additional duration for each record of a list
+	fleetLine    = 250 * time.Microsecond // delay of the network in each direction
+	fleetAway    = 30 * time.Second       // duration of the store's outage
+	fleetSteady  = time.Minute            // duration of the phase in which nothing happens
+)
 
 var fleetProcesses = flag.Int("fleet.processes", 300, "number of processes that lease a worker ID of one store")
 
 func newFleet(processes int) *fleet {
-	f := &fleet{
-		processes: processes, lease: defaultLease, renew: defaultRenew, retry: 200 * time.Millisecond,
-		workers: 8, op: time.Millisecond, row: time.Microsecond, line: 250 * time.Microsecond,
-		away: 30 * time.Second, steady: time.Minute, replace: max(1, processes/20),
-	}
+	f := &fleet{processes: processes, replace: max(1, processes/20)}
 	for 1<<f.bits < 2*processes {
 		f.bits++
 	}
@@ -64,7 +58,6 @@ var errRefused = errors.New("connection refused")
 // fleetStore is the store of all processes. Its operations wait for one of its workers, like
 // clients of a database.
 type fleetStore struct {
-	fleet   *fleet
 	workers chan struct{}
 
 	mu      sync.Mutex
@@ -77,8 +70,8 @@ type fleetStore struct {
 	inSlice int
 }
 
-func newFleetStore(f *fleet) *fleetStore {
-	return &fleetStore{fleet: f, workers: make(chan struct{}, f.workers), records: map[int64]Record{}}
+func newFleetStore() *fleetStore {
+	return &fleetStore{workers: make(chan struct{}, fleetWorkers), records: map[int64]Record{}}
 }
 
 // do performs an operation: the way to the store, the operation, and the way back. at runs when
@@ -95,7 +88,7 @@ func (s *fleetStore) do(ctx context.Context, rows func() int, at func()) error {
 
 func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error {
 	begin := time.Now()
-	if err := pause(ctx, s.fleet.line); err != nil {
+	if err := pause(ctx, fleetLine); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -111,15 +104,15 @@ func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error 
 		return ctx.Err()
 	}
 	s.mu.Lock()
-	takes := s.fleet.op + time.Duration(rows())*s.fleet.row
-	s.load.waited = max(s.load.waited, time.Since(begin)-s.fleet.line)
+	takes := fleetOp + time.Duration(rows())*fleetRow
+	s.load.waited = max(s.load.waited, time.Since(begin)-fleetLine)
 	s.mu.Unlock()
 	time.Sleep(takes) // a server completes operations that it has begun
 	s.mu.Lock()
 	at()
 	s.mu.Unlock()
 	<-s.workers
-	return pause(ctx, s.fleet.line)
+	return pause(ctx, fleetLine)
 }
 
 // arrived counts an operation for the peak. The caller holds mu.
@@ -221,7 +214,7 @@ type fleetProcess struct {
 }
 
 func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
-	a := assign(store, config{Lease: f.lease, Renew: f.renew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	a := assign(store, config{})
 	random := rand.New(rand.NewPCG(seed, 1))
 	var mu sync.Mutex
 	a.intN = func(n int) int {
@@ -250,7 +243,7 @@ func (p *fleetProcess) run(ctx context.Context) {
 		l, err := p.assigner.acquire(ctx, 1<<p.fleet.bits-1)
 		p.mu.Lock()
 		if p.lease = l; err != nil {
-			p.lease, wait = nil, p.fleet.retry
+			p.lease, wait = nil, fleetRetry
 			p.failed++
 		}
 		p.mu.Unlock()
@@ -293,29 +286,29 @@ func each(all []*fleetProcess, f func(*fleetProcess)) {
 	wg.Wait()
 }
 
+// steadyStage is the stage in which there are only renewals.
 const steadyStage = "nothing happens"
 
 // stage is a line of the report.
 type stage struct {
-	name   string
-	steady bool          // only renewals happened
-	took   time.Duration // time until all processes could generate keys
-	fewer  time.Duration // time during which some could not
-	least  int           // smallest number of processes that could
-	load   load
+	name  string
+	took  time.Duration // time until all processes could generate keys
+	fewer time.Duration // time during which some could not
+	least int           // smallest number of processes that could
+	load  load
 }
 
 // run runs all stages of a fleet. It reports each stage, and each worker ID that two processes
 // have at the same time.
 func (f *fleet) run(t *testing.T, report func(stage)) {
-	store := newFleetStore(f)
+	store := newFleetStore()
 	all := make([]*fleetProcess, f.processes)
 	seed := uint64(0)
 	begin := func(i int) { seed++; all[i] = f.start(store, seed) }
 
 	// until waits until all processes can generate keys, and reports a stage.
 	until := func(name string, atLeast time.Duration) {
-		start, s := time.Now(), stage{name: name, steady: name == steadyStage, least: f.processes}
+		start, s := time.Now(), stage{name: name, least: f.processes}
 		for {
 			synctest.Wait()
 			able, ids := 0, map[int64]int{}
@@ -352,9 +345,9 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 		begin(i)
 	}
 	until("all start at once", 0)
-	time.Sleep(f.lease) // separates the start from the next stage
+	time.Sleep(defaultLease) // separates the start from the next stage
 	store.took()
-	until(steadyStage, f.steady)
+	until(steadyStage, fleetSteady)
 
 	for i := range f.replace {
 		all[i].close()
@@ -363,9 +356,9 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 	until(fmt.Sprintf("%d closed and started again", f.replace), 0)
 
 	store.leave()
-	time.AfterFunc(f.away, store.comeBack)
-	until(fmt.Sprintf("the store is unavailable for %v", f.away), f.away)
-	time.Sleep(f.lease)
+	time.AfterFunc(fleetAway, store.comeBack)
+	until(fmt.Sprintf("the store is unavailable for %v", fleetAway), fleetAway)
+	time.Sleep(defaultLease)
 	store.took()
 
 	each(all, (*fleetProcess).kill)
@@ -385,15 +378,14 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 		failures += p.failures()
 	}
 	each(all, (*fleetProcess).close)
-	held := slices.Collect(func(yield func(int64) bool) {
-		for id, r := range store.records {
-			if r.FreeFrom == 0 && !yield(id) {
-				return
-			}
+	held := 0
+	for _, r := range store.records {
+		if r.FreeFrom == 0 {
+			held++
 		}
-	})
+	}
 	t.Logf("attempts to get a worker ID that failed at the last start: %d; worker IDs with a record at the end: %d, of them not released: %d",
-		failures, len(store.records), len(held))
+		failures, len(store.records), held)
 }
 
 // The store's work for each process doesn't depend on the size of the fleet. Processes that start
@@ -406,20 +398,20 @@ func TestFleet(t *testing.T) {
 	f := newFleet(*fleetProcesses)
 	synctest.Test(t, func(t *testing.T) {
 		t.Logf("%d processes, %d worker IDs, lease %v, renew %v; the store does %d operations at once, each %v and %v a record of a list; %v on the line each way",
-			f.processes, 1<<f.bits, f.lease, f.renew, f.workers, f.op, f.row, f.line)
+			f.processes, 1<<f.bits, defaultLease, defaultRenew, fleetWorkers, fleetOp, fleetRow, fleetLine)
 		t.Log("| | all can make keys after | some cannot for | can, at least | operations (a second) | in the busiest 100 ms | lists (records) | writes (refused) | without answer | longest wait |")
 		f.run(t, func(s stage) {
-			took := s.took
-			if s.steady {
-				took = f.steady
+			took, steady := s.took, s.name == steadyStage
+			if steady {
+				took = fleetSteady
 			}
 			perSecond := float64(s.load.operations()) / max(took.Seconds(), 0.1)
 			t.Logf("| %s | %.1f s | %.1f s | %d | %d (%.0f) | %d | %d (%d) | %d (%d) | %d | %.1f s |", s.name, s.took.Seconds(), s.fewer.Seconds(), s.least,
 				s.load.operations(), perSecond, s.load.peak, s.load.lists, s.load.rows, s.load.writes, s.load.refused, s.load.failed, s.load.waited.Seconds())
-			if tries := float64(s.load.writes) / float64(f.processes); !s.steady && s.load.lists > 0 && tries > 16 {
+			if tries := float64(s.load.writes) / float64(f.processes); !steady && s.load.lists > 0 && tries > 16 {
 				t.Errorf("%s: %.1f writes a process\nwant: at most 16", s.name, tries)
 			}
-			if most := 4*perSecond/10 + 20; s.steady && float64(s.load.peak) > most {
+			if most := 4*perSecond/10 + 20; steady && float64(s.load.peak) > most {
 				t.Errorf("%s: %d operations in 100 ms\nwant: at most %.0f", s.name, s.load.peak, most)
 			}
 		})

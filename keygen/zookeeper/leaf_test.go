@@ -306,8 +306,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 		{"worker-id", "1", "unknown"},
 	} {
 		values := map[string]any{"leaf.key": "orders", "leaf.zk.list": "127.0.0.1:1", c.name: c.value}
-		_, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", props(t, values))
-		must.FailWith(t, err, c.want, c.name, c.value)
+		must.FailWith(t, must.Err(spi.NewKeyGenerator("LEAF_SNOWFLAKE", props(t, values))), c.want, c.name, c.value)
 	}
 	leafs.Lock()
 	defer leafs.Unlock()
