@@ -178,19 +178,6 @@ func TestClockBack_toTheEpoch(t *testing.T) {
 	}
 }
 
-// A leased worker ID borrows like a configured one.
-func TestClockBack_leasedWorkerIDBorrows(t *testing.T) {
-	g, clock, _ := leased(t, config{ClockBack: clockBackBorrow})
-	before := mustKeys(t, g, 1)[0]
-	clock.step(-time.Second)
-	start := clock.Now()
-	must.Do(t, g.Health().Err, "health")
-	key := mustKeys(t, g, 1)[0]
-	if h := g.Health(); key <= before || clock.Now() != start || *h.WorkerID != 0 || h.Clock.Ahead != time.Second {
-		t.Errorf("\nhave: %d after %d, %+v\nwant: an ascending key at once, 1s ahead", key, before, h)
-	}
-}
-
 // A ring's keys ahead of the clock continue at the clock's rate.
 func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 	clock := newHandClock()

@@ -132,7 +132,7 @@ func Example_store() {
 		})
 	})
 
-	server := httptest.NewServer(new(httpServer))
+	server := httptest.NewServer(newHTTPServer())
 	defer server.Close()
 	props, err := spi.NewProps(map[string]any{"url": server.URL, "namespace": "orders"},
 		spi.Host{Logger: slog.New(slog.DiscardHandler)})
@@ -161,7 +161,7 @@ func Example_store() {
 
 func TestHTTPStore(t *testing.T) {
 	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
-		values := new(httpServer)
+		values := newHTTPServer()
 		server := httptest.NewServer(values)
 		t.Cleanup(server.Close)
 		return workeridtest.Namespace{
@@ -181,16 +181,11 @@ type httpServer struct {
 	values   map[string]string // values by path
 }
 
+func newHTTPServer() *httpServer { return &httpServer{values: map[string]string{}} }
+
 func (s *httpServer) put(path, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(path, value)
-}
-
-func (s *httpServer) set(path, value string) {
-	if s.values == nil {
-		s.values = map[string]string{}
-	}
 	s.values[path] = value
 }
 
@@ -218,7 +213,7 @@ func (s *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case found && r.Header.Get("If-Match") != etagOf(value), !found && r.Header.Get("If-None-Match") != "*":
 		w.WriteHeader(http.StatusPreconditionFailed)
 	default:
-		s.set(r.URL.Path, string(body))
+		s.values[r.URL.Path] = string(body)
 		if s.loseNext.CompareAndSwap(true, false) {
 			panic(http.ErrAbortHandler) // closes the connection
 		}

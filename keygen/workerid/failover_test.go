@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,35 +17,6 @@ import (
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// replicated is a store, or its notes, whose server an asynchronous replica can replace.
-type replicated struct {
-	server *atomic.Pointer[replica]
-	notes  bool
-}
-
-type replica struct {
-	name         string
-	store, notes Store
-}
-
-func (r replicated) now() Store {
-	if r.notes {
-		return r.server.Load().notes
-	}
-	return r.server.Load().store
-}
-
-func (r replicated) List(ctx context.Context) ([]Entry, error) { return r.now().List(ctx) }
-func (r replicated) Get(ctx context.Context, id int64) (Record, error) {
-	return r.now().Get(ctx, id)
-}
-func (r replicated) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	return r.now().CompareAndSet(ctx, id, prev, next)
-}
-func (r replicated) Notes() Store                             { return replicated{r.server, true} }
-func (r replicated) ServerID(context.Context) (string, error) { return r.server.Load().name, nil }
-func (r replicated) Close() error                             { return nil }
 
 // A replica without the last writes becomes the server. Holders of worker IDs that it doesn't
 // know continue until their next renewal. New leases of these begin after that.
@@ -107,47 +79,61 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 	})
 }
 
-// failoverStores is a namespace on a server that a replica can replace.
+// failoverStores is a namespace on a server that an asynchronous replica can replace. The server is a
+// directory, and its address a link to that.
 type failoverStores struct {
-	t      *testing.T
-	server atomic.Pointer[replica]
-	dir    string
+	t       *testing.T
+	server  atomic.Value // name of the server
+	dir     string
+	address string
+}
+
+// replicated is the store of a process. Its notes are next to it.
+type replicated struct {
+	*fileStore
+	server *atomic.Value
+}
+
+func (r replicated) info() Info {
+	return Info{
+		Name: "TEST", notes: newFileStore(r.path, "notes"),
+		serverID: func(context.Context) (string, error) { return r.server.Load().(string), nil },
+	}
 }
 
 func newFailoverStores(t *testing.T) *failoverStores {
-	f := &failoverStores{t: t}
+	f := &failoverStores{t: t, address: filepath.Join(t.TempDir(), "address")}
 	f.use("first", t.TempDir())
 	return f
 }
 
 func (f *failoverStores) use(name, dir string) {
+	f.t.Helper()
+	_ = os.Remove(f.address) // there is none at first
+	must.Do(f.t, os.Symlink(dir, f.address))
 	f.dir = dir
-	f.server.Store(&replica{name, newFileStore(dir, "orders"), newFileStore(dir, "notes")})
+	f.server.Store(name)
 }
 
 // copy returns the data that a replica has now.
 func (f *failoverStores) copy() (dir string) {
 	f.t.Helper()
 	dir = f.t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(f.dir)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.CopyFS(dir, os.DirFS(f.dir)))
 	return dir
 }
 
 func (f *failoverStores) assigner(c config) *assigner {
 	c.Logger = slog.New(slog.DiscardHandler)
-	a := assign(replicated{server: &f.server}, c)
+	a := assign(replicated{newFileStore(f.address, "orders"), &f.server}, c)
 	f.t.Cleanup(func() { _ = a.Close() })
 	return a
 }
 
 func (f *failoverStores) generator(a *assigner) Snowflake {
 	f.t.Helper()
-	g, err := NewSnowflake(a, spi.Host{Logger: slog.New(slog.DiscardHandler)}, 1, map[string]any{"epoch": "1999-01-01"})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	host := spi.Host{Logger: slog.New(slog.DiscardHandler)}
+	g := must.Get(NewSnowflake(a, host, 1, map[string]any{"epoch": "1999-01-01"}))(f.t)
 	f.t.Cleanup(func() { _ = g.Close() })
 	return g
 }
@@ -186,7 +172,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 					}
 					end(g)
 				}
-				entries, err := f.server.Load().store.List(t.Context())
+				entries, err := newFileStore(f.address, "orders").List(t.Context())
 				if err != nil || len(entries) > 4 {
 					t.Errorf("worker IDs that were used\nhave: %d, %v\nwant: at most 4, one each start", len(entries), err)
 				}
