@@ -59,24 +59,6 @@ func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 	})
 }
 
-func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
-	m := new(workeridtest.Memory)
-	a := newAssigner(t, m, nil)
-	for range 8 {
-		mustAcquire(t, a, 7)
-	}
-	_, err := a.AcquireWorkerID(t.Context(), 7)
-	if !errors.Is(err, spi.ErrNoWorkerID) {
-		t.Fatalf("have: %v\nwant: spi.ErrNoWorkerID", err)
-	}
-	for _, part := range []string{"0..7", "pid ", "and 3 more", "since 2", "next is free at 2"} {
-		must.Contain(t, err.Error(), part, "message lacks", err)
-	}
-	if h := a.Health(); !errors.Is(h.Err, spi.ErrNoWorkerID) || h.Errors["no-worker-id"] != 1 {
-		t.Errorf("health\nhave: %+v\nwant: no-worker-id", h)
-	}
-}
-
 // A layout may have billions of worker IDs.
 func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	a := newAssigner(t, new(workeridtest.Memory), nil)
@@ -160,29 +142,6 @@ func TestProperties_refused(t *testing.T) {
 
 var errPanic = errors.New("the store's own panic")
 
-// panickyStore is a store whose methods panic on demand.
-type panickyStore struct {
-	workerid.Hooked
-	on atomic.Bool
-}
-
-func newPanickyStore() *panickyStore {
-	s := new(panickyStore)
-	s.Hooked = workerid.Hooked{Store: new(workeridtest.Memory).Open(), Before: s.check}
-	return s
-}
-
-func (s *panickyStore) check(context.Context) error {
-	if s.on.Load() {
-		panic(errPanic)
-	}
-	return nil
-}
-
-func (s *panickyStore) Close() error {
-	return errors.Join(s.check(context.Background()), s.Store.Close())
-}
-
 // fromProps opens an assigner as a custom factory does.
 func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
 	t.Helper()
@@ -196,23 +155,29 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 // the limit doesn't change.
 func TestStore_panics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newPanickyStore()
+		var on atomic.Bool
+		s := &workerid.Hooked{Store: new(workeridtest.Memory).Open(), Before: func(context.Context) error {
+			if on.Load() {
+				panic(errPanic)
+			}
+			return nil
+		}}
 		a := must.Get(fromProps(t, s, spi.Host{}))(t)
 		l := must.Get(a.AcquireWorkerID(t.Context(), 7))(t)
 		limit := l.Limit()
-		s.on.Store(true)
+		on.Store(true)
 		time.Sleep(time.Hour)
 		wantMS(t, "limit", l.Limit(), limit)
 		must.Is(t, a.(spi.HealthReporter).Health().Err, errPanic, "health")
 		must.Is(t, l.Renew(t.Context(), time.Now().UnixMilli()), errPanic, "Renew")
 		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 7)), errPanic, "AcquireWorkerID")
-		s.on.Store(false)
+		on.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if l.Limit() <= time.Now().UnixMilli() {
 			t.Error("the renewal did not continue")
 		}
-		s.on.Store(true)
+		on.Store(true)
 		must.Is(t, l.Release(t.Context(), 0), errPanic, "Release")
 		must.Is(t, a.(interface{ Close() error }).Close(), errPanic, "Close")
 	})

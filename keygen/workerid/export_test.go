@@ -3,6 +3,7 @@ package workerid
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -64,8 +65,11 @@ func (s *Hooked) CompareAndSet(ctx context.Context, id int64, prev, next Record)
 	return s.Store.CompareAndSet(ctx, id, prev, next)
 }
 
+func (s *Hooked) Close() error { return errors.Join(s.Before(context.Background()), s.Store.Close()) }
+
 // assign returns an assigner for a store, with the optional methods that the store implements.
-// Zero fields of the configuration have their default.
+// Zero fields of the configuration have their default. With a fixedClock, leases aren't renewed in
+// the background.
 func assign(store Store, c config) *assigner {
 	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
 	c.Lease = cmp.Or(c.Lease, defaultLease)
@@ -75,7 +79,9 @@ func assign(store Store, c config) *assigner {
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock
 	}
-	return newAssigner(store, infoOf(store), c)
+	a := newAssigner(store, infoOf(store), c)
+	_, a.manual = c.Clock.(*fixedClock)
+	return a
 }
 
 // Open returns a store in the form of NewAssigner's function.
@@ -91,16 +97,10 @@ func infoOf(store Store) Info {
 	}); ok {
 		info.Now = s.Now
 	}
-	if s, ok := store.(interface {
-		ServerID(ctx context.Context) (string, error)
-		Notes() Store
-	}); ok {
-		info.serverID, info.notes = s.ServerID, s.Notes()
-	}
 	return info
 }
 
-// byHand returns a lease of worker ID 0 that is not renewed in the background.
+// byHand returns a lease of worker ID 0 that isn't renewed in the background.
 func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	t.Helper()
 	a := assign(store, c)

@@ -31,6 +31,7 @@ func TestNewToken_isRandom(t *testing.T) {
 	}
 }
 
+// acquired returns a lease of worker ID 0, its store and its clock.
 func acquired(t *testing.T) (*lease, *oneRecord, *fixedClock) {
 	t.Helper()
 	clock, store := &fixedClock{ms: start}, new(oneRecord)
@@ -68,8 +69,7 @@ func TestCandidates_ofRecords(t *testing.T) {
 // The store may lose a record in a crash that a lease has only read. The limit rises after a
 // write on top of it is acknowledged.
 func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
-	clock, store := &fixedClock{ms: start}, new(oneRecord)
-	_, l := byHand(t, store, config{Clock: clock})
+	l, store, clock := acquired(t)
 	reserved := l.Limit()
 	clock.ms += 3000
 	store.silent, store.writes = 2, 0
@@ -89,8 +89,7 @@ func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
 }
 
 func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
-	const now = 1_790_000_000_000
-	free := Record{Owner: "x", ReservedUntil: now + 9_999, FreeFrom: now + 9_999}
+	free := Record{Owner: "x", ReservedUntil: start + 9_999, FreeFrom: start + 9_999}
 	for name, c := range map[string]struct {
 		before Record
 		silent int
@@ -104,9 +103,8 @@ func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
 		"none, of a first record":           {Record{}, 3, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock, store := &fixedClock{ms: 1_790_000_000_000}, &oneRecord{record: c.before, silent: c.silent}
+			clock, store := &fixedClock{ms: start}, &oneRecord{record: c.before, silent: c.silent}
 			a := assign(store, config{Clock: clock})
-			a.manual = true
 			l, err := a.acquire(t.Context(), 0)
 			switch {
 			case store.writes != c.writes:
@@ -126,8 +124,7 @@ func TestAssigner_refusesARecordThatCameBackOtherThanWritten(t *testing.T) {
 		"free_from":      func(r *Record) { r.FreeFrom = min(r.FreeFrom, 0) },
 		"free_from kept": func(r *Record) { r.FreeFrom = 1 },
 	} {
-		a := assign(&oneRecord{alter: alter}, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
-		a.manual = true
+		a := assign(&oneRecord{alter: alter}, config{Clock: &fixedClock{ms: start}})
 		if l, err := a.acquire(t.Context(), 0); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "changed a record") {
 			t.Errorf("%s\nhave: %v, %v\nwant: that the record was changed", name, l, err)
 		}
@@ -279,8 +276,7 @@ func cloneOf(l *lease) *lease {
 // time of the snapshot. The first one to write keeps the worker ID. The other one notices at its
 // next renewal.
 func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
-	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	_, original := byHand(t, store, config{Clock: clock})
+	original, _, clock := acquired(t)
 	reserved := original.Limit()
 	clone := cloneOf(original)
 
@@ -298,8 +294,8 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 // A lease that starts ahead of the clock has time in reserve. Its renewals are writes anyway, so a
 // clone is noticed as early.
 func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
-	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	_, original := byHand(t, store, config{Clock: clock, Quarantine: time.Minute})
+	clock := &fixedClock{ms: start}
+	_, original := byHand(t, new(oneRecord), config{Clock: clock, Quarantine: time.Minute})
 	must.Do(t, original.Renew(t.Context(), original.Floor()))
 	clone := cloneOf(original)
 	clock.ms += 3000
@@ -313,9 +309,7 @@ func TestLease_cloneOfOneThatStartsAhead(t *testing.T) {
 // A snapshot is taken while a write is in flight. Both copies find that write and know its token.
 // Neither trusts it, and the first write on top of it decides.
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
-	clock := &fixedClock{ms: 1_790_000_000_000}
-	store := new(oneRecord)
-	_, original := byHand(t, store, config{Clock: clock})
+	original, store, clock := acquired(t)
 	reserved := original.Limit()
 	clock.ms += 3000
 	store.deaf = true
@@ -337,9 +331,7 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 
 // After a renewal whose answer was lost, the limit stays. It rises when the record is read again.
 func TestLease_lostAnswer(t *testing.T) {
-	clock := &fixedClock{ms: 1_790_000_000_000}
-	store := new(oneRecord)
-	_, l := byHand(t, store, config{Clock: clock})
+	l, store, clock := acquired(t)
 	reserved := l.Limit()
 	clock.ms += 3000
 	store.deaf = true
@@ -357,26 +349,9 @@ func TestLease_lostAnswer(t *testing.T) {
 	}
 }
 
-// awayStore is a store that one process can be disconnected from.
-type awayStore struct {
-	Hooked
-	away atomic.Bool
-}
-
-func newAwayStore(store Store) *awayStore {
-	s := new(awayStore)
-	s.Hooked = Hooked{Store: store, Before: func(context.Context) error {
-		if s.away.Load() {
-			return errAway
-		}
-		return nil
-	}}
-	return s
-}
-
 // machineState is the information that a machine gives to one running copy.
 type machineState struct {
-	store     *awayStore
+	away      atomic.Bool // it is disconnected from the store
 	identity  atomic.Value
 	assigner  *assigner
 	lease     *lease
@@ -386,9 +361,14 @@ type machineState struct {
 
 func startMachine(t *testing.T, dir string) *machineState {
 	t.Helper()
-	m := &machineState{store: newAwayStore(newFileStore(dir, "orders"))}
+	m := new(machineState)
 	m.identity.Store("boot 1")
-	m.assigner = assign(m.store, config{})
+	m.assigner = assign(&Hooked{Store: newFileStore(dir, "orders"), Before: func(context.Context) error {
+		if m.away.Load() {
+			return errAway
+		}
+		return nil
+	}}, config{})
 	m.assigner.identity = func() string { return m.identity.Load().(string) }
 	g := must.Get(NewSnowflake(m, spi.Host{}, 1, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"}))(t)
 	m.generator = g
@@ -439,7 +419,7 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 			clone.identity.Store("boot 2")
 		}, lookEvery, lookEvery / 2},
 		"the clone without the store": {func(_, clone *machineState) {
-			clone.store.away.Store(true)
+			clone.away.Store(true)
 		}, 10 * time.Second, 6 * time.Second}, // less the time since the last renewal
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -478,7 +458,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 	for time.Since(began) < 15*time.Second {
 		for _, m := range []*machineState{original, clone} {
 			key, err := m.generator.Next(t.Context())
-			if errors.Is(err, spi.ErrLeaseLimit) && m.store.away.Load() {
+			if errors.Is(err, spi.ErrLeaseLimit) && m.away.Load() {
 				continue
 			}
 			must.Do(t, err)
@@ -521,8 +501,7 @@ func TestLease_renewsAtOnceAfterTheClockWasSet(t *testing.T) {
 // other copies.
 func TestLease_copyGivesNothingBack(t *testing.T) {
 	store := new(oneRecord)
-	a := assign(store, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
-	a.manual = true
+	a := assign(store, config{Clock: &fixedClock{ms: start}})
 	identity := "boot 1"
 	a.identity = func() string { return identity }
 	l := must.Get(a.acquire(t.Context(), 0))(t)

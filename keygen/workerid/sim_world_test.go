@@ -322,7 +322,11 @@ func (s *lossyStore) CompareAndSet(_ context.Context, workerID int64, prev, next
 // replicatedStore is a lossyStore whose server has a name and notes.
 type replicatedStore struct{ *lossyStore }
 
-func (s replicatedStore) ServerID(context.Context) (string, error) {
+func (s replicatedStore) info() Info {
+	return Info{Name: "TEST", notes: simNotes(s), serverID: s.serverID}
+}
+
+func (s replicatedStore) serverID(context.Context) (string, error) {
 	w := s.p.world
 	w.meanwhile()
 	if s.p.cutOff {
@@ -332,8 +336,6 @@ func (s replicatedStore) ServerID(context.Context) (string, error) {
 	w.meanwhile()
 	return name, nil
 }
-
-func (s replicatedStore) Notes() Store { return simNotes(s) }
 
 type simNotes struct{ *lossyStore }
 

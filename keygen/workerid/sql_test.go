@@ -162,9 +162,7 @@ func TestSQLStore_warnings(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t)
-	db := must.Get(sql.Open("mysql", server.DSN()))(t)
-	defer db.Close()
-	must.Get(db.Exec("CREATE DATABASE leases"))(t)
+	mustExec(t, server.DSN(), "CREATE DATABASE leases")
 	c := must.Get(mysql.ParseDSN(server.DSN()))(t)
 	c.DBName = "leases"
 	for _, tt := range []struct {
@@ -285,7 +283,6 @@ func tableWith(t *testing.T, old, changed string) string {
 func acquire(t *testing.T, dsn string) error {
 	t.Helper()
 	a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
-	t.Cleanup(func() { _ = a.Close() })
 	_, err := a.AcquireWorkerID(t.Context(), 1023)
 	return err
 }
@@ -418,17 +415,16 @@ func TestTableDDL_isInTheDocs(t *testing.T) {
 	must.Contain(t, string(page), workerid.TableDDL("`shardkey_worker`"), "docs/understand/leases.md lacks")
 }
 
-// newFromProps returns an assigner as a rule creates it.
-func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDAssigner {
+// lister returns an assigner as a rule creates it.
+func lister(t *testing.T, typ string, values map[string]any) spi.WorkerIDLister {
 	t.Helper()
-	p := must.Get(spi.NewProps(values, spi.Host{}))(t)
-	return must.Get(spi.NewWorkerIDAssigner(typ, p))(t)
+	return must.Get(build(t, typ, spi.Host{}, values))(t).(spi.WorkerIDLister)
 }
 
 // List creates no directory.
 func TestList_fileMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workers")
-	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	list, err := lister(t, "FILE", map[string]any{"path": dir}).ListWorkerIDs(t.Context())
 	if _, stat := os.Stat(dir); err != nil || len(list.List) > 0 || !errors.Is(stat, os.ErrNotExist) {
 		t.Errorf("have: %v, %v, %v\nwant: nothing, and nothing made", list, err, stat)
 	}
@@ -441,7 +437,7 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 	}
 	dsn := testserver.Database(t)
 	c := userOf(t, dsn, "r_", "SELECT")
-	reader := newFromProps(t, "SQL", map[string]any{"dsn": c.FormatDSN()}).(spi.WorkerIDLister)
+	reader := lister(t, "SQL", map[string]any{"dsn": c.FormatDSN()})
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) > 0 {
 		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)
 	}
@@ -499,15 +495,8 @@ func TestList_foreign(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.Mkdir(filepath.Join(dir, "shardkey"), 0o700))
 	must.Do(t, os.WriteFile(filepath.Join(dir, "shardkey", "0003.json"), []byte("nothing"), 0o600))
-	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	list, err := lister(t, "FILE", map[string]any{"path": dir}).ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].State != "unknown" || list.List[0].Err == nil {
 		t.Errorf("have: %+v, %v\nwant: worker ID 3, unknown", list, err)
-	}
-}
-
-func TestList_fixed(t *testing.T) {
-	list, err := newFromProps(t, "STATIC", map[string]any{"worker-id": "5"}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
-	if err != nil || len(list.List) != 1 || list.List[0].ID != 5 || list.List[0].State != "fixed" || list.Store != "STATIC worker-id=5" {
-		t.Errorf("have: %+v, %v\nwant: worker ID 5, fixed", list, err)
 	}
 }

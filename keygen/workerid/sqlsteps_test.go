@@ -2,7 +2,6 @@ package workerid
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -284,7 +283,6 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 			clock, apart, away := &fixedClock{ms: start}, c.apart, c.err
 			store := &oneRecord{now: func(context.Context) (time.Time, error) { return clock.Now().Add(apart), away }}
 			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute})
-			a.manual = true
 			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
 				t.Errorf("a first worker ID\nhave: %v", err)
 			}
@@ -335,7 +333,6 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 		store := &oneRecord{now: func(context.Context) (time.Time, error) { return clock.Now().Add(-time.Hour), nil }}
 		store.record = Record{Owner: "x", ReservedUntil: clock.ms + 5000, Holder: holder, Since: clock.ms}
 		a := assign(store, config{Clock: clock})
-		a.manual = true
 		_, err := a.acquire(t.Context(), 0)
 		if isClockError(err) == want || want && !errors.Is(err, spi.ErrNoWorkerID) {
 			t.Errorf("held by %s\nhave: %v", holder, err)
@@ -351,8 +348,7 @@ func TestClock_ofSQLWhenSummerTimeEnds(t *testing.T) {
 	}
 	t.Setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3") // the server's SYSTEM zone
 	server := testserver.StartSQL(t)
-	db := must.Get(sql.Open("mysql", server.DSN()))(t)
-	defer db.Close()
+	db := must.Open(t, "mysql", server.DSN())
 	end := time.Date(2027, 10, 31, 1, 0, 0, 0, time.UTC)
 	for _, row := range []string{
 		"time_zone (Time_zone_id) VALUES (77)",

@@ -32,7 +32,6 @@ func TestAssigner_takingFails(t *testing.T) {
 	away := errors.New("away")
 	store := &oneRecord{writeErr: away}
 	a := assign(store, config{Clock: &fixedClock{ms: start}})
-	a.manual = true
 	_, err := a.acquire(t.Context(), 0)
 	if !errors.Is(err, away) || !errors.Is(err, spi.ErrStore) {
 		t.Errorf("have: %v\nwant: the store's error alone", err)
@@ -44,7 +43,7 @@ func TestAssigner_takingFails(t *testing.T) {
 func TestAssigner_noWorkerIDIsFree(t *testing.T) {
 	a := assign(new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	held := func(id, until int64) Entry {
-		return Entry{WorkerID: id, Record: Record{Owner: "a", ReservedUntil: start + until, Holder: fmt.Sprint("host", id)}}
+		return Entry{WorkerID: id, Record: Record{Owner: "a", ReservedUntil: start + until, Holder: fmt.Sprint("host", id), Since: start}}
 	}
 	odd := func(id int64) Entry { return Entry{WorkerID: id, Err: errors.New("not understood")} }
 	all := func(n int64) (entries []Entry) {
@@ -61,14 +60,14 @@ func TestAssigner_noWorkerIDIsFree(t *testing.T) {
 		{[]Entry{held(2, 6000), odd(3), held(1, 5000), held(0, 7000)}, 3,
 			"; 0: held by host0 .*; 1: held by host1 .*; 2: held by host2 .*; 3: not understood; the next is free at 2026-09-21T14:13:25Z;"},
 		{[]Entry{odd(1), odd(0)}, 1, "in TEST; 0: not understood; 1: not understood; stop a holder"},
-		{[]Entry{held(0, 6000), held(1, 5000)}, 0, "in TEST; 0: held by host0 [^;]*; the next is free at 2026-09-21T14:13:26Z;"},
+		{[]Entry{held(0, 6000), held(1, 5000)}, 0, "0..0 are leased in TEST; 0: held by host0 since 2026-[^;]*; the next is free at 2026-09-21T14:13:26Z;"},
 		{all(5), 4, "; 4: held by host4 [^;]*; the next"},
 		{all(6), 5, "; 4: held by host4 [^;]*; and 1 more; the next"},
 	} {
 		store := &oneRecord{listed: tt.listed}
 		a.store = store
-		_, err := a.acquire(t.Context(), tt.most)
-		if !errors.Is(err, spi.ErrNoWorkerID) || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
+		_, err := a.AcquireWorkerID(t.Context(), tt.most)
+		if !errors.Is(err, spi.ErrNoWorkerID) || !errors.Is(a.Health().Err, spi.ErrNoWorkerID) || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
 			t.Errorf("\nhave: %v\nwant: %s", err, tt.want)
 		}
 		if store.lists != 2 || store.writes != 0 {
@@ -103,15 +102,6 @@ func TestAssigner_noWorkerIDIsOffered(t *testing.T) {
 	}
 }
 
-func TestAssigner_failuresAreLoggedOnce(t *testing.T) {
-	var log bytes.Buffer
-	a := assign(new(oneRecord), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	for range 2 {
-		a.failed(errors.New("away"))
-		must.Equal(t, strings.Count(log.String(), "no worker ID leased"), 1, "times logged")
-	}
-}
-
 // An attempt to renew that its caller's context ends is no failure of the store.
 func TestLease_triedUntilItsCallerEnds(t *testing.T) {
 	_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}})
@@ -139,17 +129,12 @@ func TestAssigner_describesWhatItHolds(t *testing.T) {
 	if err != nil || list.Max != -1 {
 		t.Errorf("have: %+v, %v\nwant: no highest worker ID, which only a layout has", list, err)
 	}
-	u := &fixed{kind: "STATIC", find: func() (int64, error) { return 5, nil }}
-	if list, err := u.ListWorkerIDs(t.Context()); err != nil || list.Max != -1 {
-		t.Errorf("have: %+v, %v\nwant: no highest worker ID", list, err)
-	}
 }
 
 // A renewal is one write, and nothing else is asked where all is known.
 func TestLease_renewalIsOneWrite(t *testing.T) {
 	store, notes, clock := new(oneRecord), new(oneRecord), &fixedClock{ms: start}
 	a := assign(store, config{Clock: clock})
-	a.manual = true
 	a.info.notes = notes
 	l := must.Get(a.acquire(t.Context(), 0))(t)
 	for range 3 {
