@@ -26,27 +26,6 @@ func TestLease_lostWithinATick(t *testing.T) {
 	}
 }
 
-// delayed is a store whose leases may begin later than the clock by a delay.
-type delayed struct {
-	*fakeStore
-	delay time.Duration
-}
-
-type delayedLease struct {
-	*fakeLease
-	delay time.Duration
-}
-
-func (l delayedLease) Delay() time.Duration { return l.delay }
-
-func (d delayed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
-	l, err := d.fakeStore.AcquireWorkerID(ctx, most)
-	if err != nil {
-		return nil, err
-	}
-	return delayedLease{l.(*fakeLease), d.delay}, nil
-}
-
 // A lease may begin at most a minute, four ticks and its own delay ahead of the clock. With
 // borrowed keys, it is a day instead of a minute. A worker ID that begins later was used with a
 // wrong clock. It is released as it was, and the next key has another one.
@@ -63,11 +42,9 @@ func TestLease_floorAtTheBound(t *testing.T) {
 		{clockBackWait, 90*time.Second + ms - 1, 150*time.Second + 4*ms},
 	} {
 		for _, beyond := range []time.Duration{0, ms} {
-			clock := newHandClock()
-			store := newFakeStore(clock)
+			g, clock, store := leased(t, config{ClockBack: tt.policy})
 			floor := clock.Now().Add(tt.most + beyond)
-			store.reserved[0] = floor.UnixMilli()
-			g := mustNew(t, config{Clock: clock, Assigner: delayed{store, tt.delay}, ClockBack: tt.policy})
+			store.reserved[0], store.delay = floor.UnixMilli(), tt.delay
 			key, err := g.Next(t.Context())
 			if beyond == 0 {
 				if err != nil || !partsOf(t, g, key).Time.Equal(floor) {
@@ -164,9 +141,8 @@ func TestClockBack_lateReadingIsServed(t *testing.T) {
 // The clock steps back to the epoch, which is a valid time.
 func TestClockBack_toTheEpoch(t *testing.T) {
 	for _, ready := range []bool{false, true} {
-		clock := newHandClock()
+		g, clock := fixed(t, config{})
 		clock.now = DefaultEpoch.Add(5 * ms)
-		g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
 		before := mustKeys(t, g, 1)[0]
 		clock.now = DefaultEpoch
 		if ready {
@@ -180,8 +156,7 @@ func TestClockBack_toTheEpoch(t *testing.T) {
 
 // A ring's keys ahead of the clock continue at the clock's rate.
 func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow, RingSize: 4, MaxVibrationOffset: -1})
+	g, clock := fixed(t, config{ClockBack: clockBackBorrow, RingSize: 4, MaxVibrationOffset: -1})
 	mustKeys(t, g, 1)
 	clock.step(3 * ms)
 	newest := partsOf(t, g, mustKeys(t, g, 1)[0]).Time
@@ -202,8 +177,7 @@ func TestClockBack_ringBorrowsAtTheClocksRate(t *testing.T) {
 // up.
 func TestRing_countsSteps(t *testing.T) {
 	for back, want := range map[time.Duration]int64{0: 0, ms: 0, 2 * ms: 1, 50 * ms: 1} {
-		clock := newHandClock()
-		g := mustNew(t, config{Clock: clock, WorkerIDSet: true, RingSize: 200})
+		g, clock := fixed(t, config{RingSize: 200})
 		for range 100 {
 			mustKeys(t, g, 1)
 			clock.step(ms)
@@ -226,8 +200,7 @@ func TestRing_countsSteps(t *testing.T) {
 
 // A ring counts each key once, of any tick, before and after Close.
 func TestRing_issued(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, RingSize: 4, MaxVibrationOffset: 3})
+	g, clock := fixed(t, config{RingSize: 4, MaxVibrationOffset: 3})
 	want := 0
 	for i := range 50 {
 		n := 1 + i%7
@@ -276,7 +249,7 @@ func TestState_lags(t *testing.T) {
 	} {
 		must.Equal(t, g.lags(st, tt.tick, tt.now), tt.want, "tick", tt.tick, "at", tt.now)
 	}
-	byHand := mustNew(t, config{WorkerIDSet: true, Clock: newHandClock()})
+	byHand, _ := fixed(t, config{})
 	byHand.crossed(st, 1000)
 	must.Equal(t, byHand.lags(st, 1000, 1000), false, "keys lag behind a clock that is not the system's")
 }
@@ -299,21 +272,6 @@ func TestQueue_crowdNap(t *testing.T) {
 		}
 		g.waiting.Store(0)
 	}
-}
-
-// Health adds up waits and their time.
-func TestHealth_waitsAddUp(t *testing.T) {
-	inBubble(t, config{Layout: Layout{TimeBits: 41, Tick: 10 * ms}}, func(t *testing.T, g *generator) {
-		mustKeys(t, g, 1)
-		mustKeys(t, g, 1) // until the beginning of a tick
-		before := g.Health()
-		for range 3 {
-			mustKeys(t, g, 1)
-		}
-		if h := g.Health(); *h.Waits != *before.Waits+3 || h.Waited != before.Waited+30*ms {
-			t.Errorf("\nhave: %d waits, %v after %v\nwant: three of 10ms more", *h.Waits, h.Waited, before.Waited)
-		}
-	})
 }
 
 // Health adds up keys, steps of the clock and lost leases of all worker IDs, also after Close.
@@ -345,8 +303,7 @@ func TestHealth_workerIDsAddUp(t *testing.T) {
 // Health reports the time by which the newest key is ahead of the clock, if there is a key. It
 // warns if that is more than a second, the tolerance and the lease's delay explain.
 func TestHealth_borrowed(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: -1})
+	g, _ := fixed(t, config{MaxVibrationOffset: -1})
 	mustKeys(t, g, 4096)
 	must.Equal(t, g.Health().Clock.Ahead, 0, "a full tick")
 
@@ -357,9 +314,8 @@ func TestHealth_borrowed(t *testing.T) {
 
 	for _, tt := range []struct{ tolerance, delay, most time.Duration }{{0, 0, time.Second}, {2 * time.Second, 0, 2 * time.Second}, {0, time.Minute, time.Minute + time.Second}} {
 		for _, back := range []time.Duration{tt.most, tt.most + ms} {
-			clock := newHandClock()
-			cfg := config{Clock: clock, ClockBack: clockBackBorrow, Tolerance: tt.tolerance, Assigner: delayed{newFakeStore(clock), tt.delay}}
-			g := mustNew(t, cfg)
+			g, clock, store := leased(t, config{ClockBack: clockBackBorrow, Tolerance: tt.tolerance})
+			store.delay = tt.delay
 			mustKeys(t, g, 1)
 			clock.step(-back)
 			mustKeys(t, g, 1)

@@ -161,8 +161,7 @@ func TestClockBack_policies(t *testing.T) {
 		{policy: clockBackBorrow, ring: 200, step: time.Hour, ahead: time.Hour},
 	} {
 		t.Run(fmt.Sprintf("%v ring %d step %v", tt.policy, tt.ring, tt.step), func(t *testing.T) {
-			clock := newHandClock()
-			g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
+			g, clock := fixed(t, config{ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
 			for range 300 { // use up the ring
 				mustKeys(t, g, 3)
 				clock.step(ms)
@@ -207,8 +206,7 @@ func TestClockBack_waitsUntilTheClockHasPassed(t *testing.T) {
 
 // The clock steps back twice behind the same tick.
 func TestClockBack_countsEachStep(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
+	g, clock := fixed(t, config{})
 	mustKeys(t, g, 1)
 	for range 2 {
 		clock.step(-5 * ms)
@@ -235,8 +233,7 @@ func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
 // While keys are ahead of the clock, they advance at the clock's rate. The lead shrinks when the
 // demand is lower.
 func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
+	g, clock := fixed(t, config{ClockBack: clockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Second)
 	must.Equal(t, len(g.Health().Warnings), 0, "usual lead")

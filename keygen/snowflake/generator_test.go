@@ -163,8 +163,7 @@ func TestGenerator_equalToShardingSphere(t *testing.T) {
 func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 	const draws = 64 * 200
 	for _, ring := range []int{1, 200} {
-		clock := newHandClock()
-		g := mustNew(t, config{Clock: clock, WorkerID: 1, MaxVibrationOffset: 63, RingSize: ring})
+		g, clock := fixed(t, config{WorkerID: 1, MaxVibrationOffset: 63, RingSize: ring})
 		keys := make([]int64, draws)
 		for i := range keys {
 			keys[i] = mustKeys(t, g, 1)[0]
@@ -189,8 +188,7 @@ func TestGenerator_timeOverflow(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond},
 			{TimeBits: 49, SequenceBits: 14, Tick: time.Microsecond}} {
-			clock := newHandClock()
-			g := mustNew(t, config{Layout: l, Clock: clock, WorkerIDSet: true, RingSize: ring, ClockBack: clockBackBorrow})
+			g, clock := fixed(t, config{Layout: l, RingSize: ring, ClockBack: clockBackBorrow})
 			last := g.clock.At(g.lastTick)
 			clock.now = last
 			before := mustKeys(t, g, 1)[0]
@@ -316,10 +314,13 @@ func TestQueue_waitsForTheNextTick(t *testing.T) {
 		start := time.Now()
 		mustKeys(t, g, 4096)
 		must.Equal(t, time.Since(start), 0, "waited for the first tick")
-		mustKeys(t, g, 1)
-		must.Equal(t, time.Since(start), time.Millisecond, "waited for the second")
-		if h := g.Health(); *h.Waits != 1 || h.Waited != time.Millisecond || h.Issued != 4097 {
-			t.Errorf("\nhave: %+v\nwant: one wait of 1ms, 4097 issued", h)
+		for tick := range int64(3) {
+			mustKeys(t, g, 4096)
+			waited := time.Duration(tick+1) * ms
+			must.Equal(t, time.Since(start), waited, "waited for the following ticks")
+			if h := g.Health(); *h.Waits != tick+1 || h.Waited != waited || h.Issued != 4096*(tick+2) {
+				t.Errorf("\nhave: %+v\nwant: %d waits, %v in total", h, tick+1, waited)
+			}
 		}
 	})
 }

@@ -75,7 +75,9 @@ type fakeStore struct {
 	owner    map[int64]*fakeLease // nil if the worker ID is free
 	err      error                // returned by the store
 	acquired int
-	first    int64 // the lowest worker ID
+	first    int64         // the lowest worker ID
+	delay    time.Duration // how far ahead of the clock leases may begin
+	lazy     bool          // renewals succeed, and do nothing
 }
 
 func newFakeStore(clock spi.Clock) *fakeStore {
@@ -144,6 +146,8 @@ func (l *fakeLease) WorkerID() int64 { return l.id }
 func (l *fakeLease) Floor() int64    { return l.floor }
 func (l *fakeLease) Limit() int64    { return l.limit.Load() }
 
+func (l *fakeLease) Delay() time.Duration { return l.store.delay }
+
 func (l *fakeLease) reserve(until int64) {
 	until = max(until, l.store.reserved[l.id])
 	l.store.reserved[l.id] = until
@@ -158,6 +162,8 @@ func (l *fakeLease) Renew(_ context.Context, until int64) error {
 		return l.store.err
 	case l.store.owner[l.id] != l:
 		return spi.ErrLeaseLost
+	case l.store.lazy:
+		return nil
 	}
 	l.renewals++
 	l.reserve(until + 1)
@@ -247,7 +253,15 @@ func soak(t testing.TB) time.Duration {
 	return d / 6
 }
 
-// leased returns a generator that leases its worker ID from a store.
+// fixed returns a generator with a configured worker ID, 0 unless cfg has one.
+func fixed(t testing.TB, cfg config) (*generator, *handClock) {
+	t.Helper()
+	clock := newHandClock()
+	cfg.Clock, cfg.WorkerIDSet = clock, true
+	return mustNew(t, cfg), clock
+}
+
+// leased returns a generator that leases its worker ID from a store, with the first key.
 func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
 	t.Helper()
 	clock := newHandClock()

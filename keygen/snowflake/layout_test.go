@@ -231,9 +231,8 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	t.Run("why there is no worker ID", func(t *testing.T) {
-		store := newFakeStore(clock)
+		g, _, store := leased(t, config{})
 		store.fail(errAway)
-		g := mustNew(t, config{Clock: clock, Assigner: store})
 		must.Fail(t, must.Err(g.Next(t.Context())), "a key without a worker ID")
 		if h := g.Health(); !errors.Is(h.Err, errAway) || h.WorkerID != nil {
 			t.Errorf("\nhave: %+v\nwant: %v", h, errAway)
@@ -347,8 +346,7 @@ func TestReady_agreesWithTheNextKey(t *testing.T) {
 
 // The ring's slot for the clock's tick is full, and the next tick's slot contains a later tick.
 func TestReady_ringUsedUp(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackFail, RingSize: 4})
+	g, clock := fixed(t, config{ClockBack: clockBackFail, RingSize: 4})
 	mustKeys(t, g, 4096)
 	clock.step(5 * ms) // to another slot than the next tick's
 	mustKeys(t, g, 1)

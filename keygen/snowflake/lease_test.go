@@ -33,12 +33,10 @@ func TestLease_beginsAtTheFirstKey(t *testing.T) {
 func TestLease_floor(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, policy := range policies {
-			clock := newHandClock()
-			store := newFakeStore(clock)
+			g, clock, store := leased(t, config{ClockBack: policy, RingSize: ring})
 			start := clock.Now()
 			floor := start.Add(10 * time.Second)
 			store.reserved[0] = floor.UnixMilli()
-			g := mustNew(t, config{Clock: clock, Assigner: store, ClockBack: policy, RingSize: ring})
 			for i, key := range mustKeys(t, g, 3*4096) {
 				if at := partsOf(t, g, key).Time; at.Before(floor) {
 					t.Fatalf("key %d\nhave: a key of %v\nwant: none below the floor", i, at)
@@ -116,10 +114,8 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 		{JS53, 1, 999 * ms},
 		{Layout{TimeBits: 44, SequenceBits: 8, WorkerBits: 2, Tick: 100 * time.Microsecond}, 257, 0},
 	} {
-		clock := newHandClock()
-		store := newFakeStore(clock)
+		g, clock, store := leased(t, config{Layout: tt.layout, MaxVibrationOffset: -1})
 		start := clock.Now()
-		g := mustNew(t, config{Layout: tt.layout, Clock: clock, Assigner: store, MaxVibrationOffset: -1})
 		for range tt.keys {
 			mustKeys(t, g, 1)
 		}
@@ -135,8 +131,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 // begins directly after the last time used.
 func TestLease_releaseEndsTheState(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		clock := newHandClock()
-		g := mustNew(t, config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
+		g, clock, _ := leased(t, config{RingSize: ring, Layout: Layout{TimeBits: 44}})
 		mustKeys(t, g, 1)
 		late := g.slot.Load()
 		must.Do(t, g.Close(), "close")
@@ -148,10 +143,8 @@ func TestLease_releaseEndsTheState(t *testing.T) {
 }
 
 func TestLease_acquireFails(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
+	g, clock, store := leased(t, config{})
 	store.fail(errAway)
-	g := mustNew(t, config{Clock: clock, Assigner: store})
 	for range 2 {
 		if _, err := g.Next(context.Background()); !errors.Is(err, spi.ErrStore) || !strings.HasPrefix(err.Error(), "shardkey: SNOWFLAKE") {
 			t.Errorf("\nhave: %v\nwant: the store's error", err)
@@ -163,19 +156,10 @@ func TestLease_acquireFails(t *testing.T) {
 	store.first = 1000
 	small := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: store})
 	must.Is(t, must.Err(small.Next(context.Background())), spi.ErrNoWorkerID)
-	for _, id := range []givenID{-1, math.MinInt64} {
+	for _, id := range []givenID{-1, math.MinInt64, 1024} {
 		g := mustNew(t, config{Clock: clock, Assigner: id})
 		must.FailWith(t, must.Err(g.Next(context.Background())), fmt.Sprintf("in 0..1023 from the assigner, found %d", id))
 	}
-	foreign := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
-	must.FailWith(t, must.Err(foreign.Next(context.Background())), "in 0..15 from the assigner, found 1000")
-}
-
-// foreignID ignores the limit for worker IDs.
-type foreignID struct{ *fakeStore }
-
-func (f foreignID) AcquireWorkerID(ctx context.Context, _ int64) (spi.WorkerIDLease, error) {
-	return f.fakeStore.AcquireWorkerID(ctx, 1<<20)
 }
 
 // slowStore answers after a second, unless its caller gives up first.
@@ -389,36 +373,19 @@ func TestLease_lostAfterTheClockWasFarAhead(t *testing.T) {
 
 // A lease may end after the layout's time field, but keys may not.
 func TestLease_endsWithTheTimeField(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
+	g, clock, store := leased(t, config{MaxVibrationOffset: -1})
 	store.interval = 100 * 365 * 24 * time.Hour
-	g := mustNew(t, config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
 	mustKeys(t, g, 1)
 	clock.now = g.clock.At(g.lastTick)
 	last := mustKeys(t, g, 4096)[4095]
 	must.Is(t, must.Err(g.Next(t.Context())), spi.ErrTimeOverflow, "after the last key", last)
 }
 
-// lazyLease reports a renewal that it didn't do.
-type lazyLease struct{ *fakeLease }
-
-func (lazyLease) Renew(context.Context, int64) error { return nil }
-
-type lazyAssigner struct{ *fakeStore }
-
-func (a lazyAssigner) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
-	l, err := a.fakeStore.AcquireWorkerID(ctx, most)
-	if err != nil {
-		return nil, err
-	}
-	return lazyLease{l.(*fakeLease)}, nil
-}
-
+// A renewal that succeeds without effect ends the lease.
 func TestLease_renewalThatFallsShort(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		clock := newHandClock()
-		store := newFakeStore(clock)
-		g := mustNew(t, config{Clock: clock, Assigner: lazyAssigner{store}, RingSize: ring})
+		g, clock, store := leased(t, config{RingSize: ring})
+		store.lazy = true
 		mustKeys(t, g, 1)
 		clock.step(store.interval)
 		must.Is(t, must.Err(g.Next(t.Context())), spi.ErrLeaseLimit, "ring", ring)
@@ -429,11 +396,9 @@ func TestLease_renewalThatFallsShort(t *testing.T) {
 func TestLease_floorWithinATick(t *testing.T) {
 	for _, layout := range []Layout{JS53, {TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}} {
 		for _, within := range []time.Duration{1 * ms, 350 * ms, 699 * ms} {
-			clock := newHandClock()
-			store := newFakeStore(clock)
+			g, clock, store := leased(t, config{Layout: layout})
 			floor := clock.Now().Truncate(layout.Tick).Add(layout.Tick + within)
 			store.reserved[0] = floor.UnixMilli()
-			g := mustNew(t, config{Clock: clock, Assigner: store, Layout: layout})
 			at := partsOf(t, g, mustKeys(t, g, 1)[0]).Time
 			if at.Before(floor) || at.Sub(floor) >= layout.Tick {
 				t.Errorf("%v, %v after the tick began\nhave: a key of %v\nwant: one of the tick that begins after %v", layout, within, at, floor)

@@ -300,7 +300,7 @@ func TestShared_identitiesDiffer(t *testing.T) {
 		{Clock: newHandClock(), WorkerID: 5},
 		{Clock: clock, WorkerID: 5, Layout: JS53},
 		{Clock: clock, WorkerID: 5, Epoch: DefaultEpoch.Add(time.Hour)},
-		{Clock: uncomparableClock{clock: clock}, WorkerID: 5},
+		{Clock: uncomparableClock{handClock: clock}, WorkerID: 5},
 	} {
 		g := mustNew(t, cfg)
 		if parts, err := g.DecodeKey(mustKeys(t, g, 1)[0]); err != nil || parts.Sequence != 0 {
@@ -311,12 +311,6 @@ func TestShared_identitiesDiffer(t *testing.T) {
 
 // uncomparableClock can't be the key of a map.
 type uncomparableClock struct {
-	clock *handClock
-	_     []int
-}
-
-func (c uncomparableClock) Now() time.Time { return c.clock.Now() }
-
-func (c uncomparableClock) Sleep(ctx context.Context, d time.Duration) error {
-	return c.clock.Sleep(ctx, d)
+	*handClock
+	_ []int
 }
