@@ -33,9 +33,7 @@ func TestGenerator_manyGoroutines(t *testing.T) {
 	for _, typ := range types {
 		t.Run(typ.name, func(t *testing.T) {
 			g, fakes := newFake(t, typ.typ, typ.props)
-			for _, f := range fakes {
-				f.delay = 100 * time.Microsecond
-			}
+			setAll(fakes, func(f *fake) { f.delay = 100 * time.Microsecond })
 			var keys ledger
 			inParallel(200, func(i int) {
 				for j := range 20 {
@@ -54,9 +52,7 @@ func TestGenerator_manyGoroutines(t *testing.T) {
 // together.
 func TestGenerator_waitersShareAFetch(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
-		for _, f := range fakes {
-			f.delay = time.Second / 2
-		}
+		setAll(fakes, func(f *fake) { f.delay = time.Second / 2 })
 		var keys ledger
 		begin := time.Now()
 		inParallel(500, func(i int) { keys.add(t, who(i), mustKeys(t, g, 1+i%2)...) })
@@ -95,9 +91,7 @@ func TestGenerator_largeCallLeavesTheMemory(t *testing.T) {
 // A caller that needs many numbers doesn't starve among callers of one.
 func TestGenerator_largeCallAmongSmallOnes(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
-		for _, f := range fakes {
-			f.delay = time.Millisecond
-		}
+		setAll(fakes, func(f *fake) { f.delay = time.Millisecond })
 		mustKey(t, g)
 		ctx, cancel := context.WithCancel(t.Context())
 		var small sync.WaitGroup
@@ -122,9 +116,7 @@ func TestGenerator_largeCallAmongSmallOnes(t *testing.T) {
 
 func TestGenerator_canceledWaitReturns(t *testing.T) {
 	eachType(t, map[string]any{"timeout": "1h"}, func(t *testing.T, g *generator, fakes []*fake) {
-		for _, f := range fakes {
-			f.delay = 3 * time.Second
-		}
+		setAll(fakes, func(f *fake) { f.delay = 3 * time.Second })
 		for _, n := range []int{1, 100_000} { // one with a fetch, and one in the queue
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			begin := time.Now()
@@ -186,9 +178,7 @@ func setAll(fakes []*fake, change func(*fake)) {
 func TestGenerator_close(t *testing.T) {
 	eachType(t, map[string]any{"timeout": "1h"}, func(t *testing.T, g *generator, fakes []*fake) {
 		keys := mustKeys(t, g, 2)
-		for _, f := range fakes {
-			f.set(func(f *fake) { f.delay = time.Hour })
-		}
+		setAll(fakes, func(f *fake) { f.delay = time.Hour })
 		waited := make(chan error)
 		for _, n := range []int{1000, 2000} { // one with a fetch, and one in the queue
 			go func() {

@@ -110,15 +110,21 @@ func scan[V any](t testing.TB, db *sql.DB, query string) (v V) {
 	return v
 }
 
+// make makes the table in a database.
+func (tab table) make(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db := must.Open(t, "mysql", dsn)
+	for _, query := range tab.create {
+		mustExec(t, db, query)
+	}
+	return db
+}
+
 // database creates a database with the table on the shared server.
 func (tab table) database(t testing.TB) (dsn string, db *sql.DB) {
 	t.Helper()
 	dsn = testserver.Database(t)
-	db = must.Open(t, "mysql", dsn)
-	for _, query := range tab.create {
-		mustExec(t, db, query)
-	}
-	return dsn, db
+	return dsn, tab.make(t, dsn)
 }
 
 // server starts a server with a database with the table.
@@ -126,10 +132,7 @@ func (tab table) server(t testing.TB, args ...string) (*testserver.Server, strin
 	t.Helper()
 	s := testserver.StartSQL(t, args...)
 	mustExec(t, must.Open(t, "mysql", s.DSN()), "CREATE DATABASE numbers")
-	db := must.Open(t, "mysql", s.DSN()+"numbers")
-	for _, query := range tab.create {
-		mustExec(t, db, query)
-	}
+	tab.make(t, s.DSN()+"numbers")
 	return s, s.DSN() + "numbers"
 }
 
@@ -243,9 +246,7 @@ func TestTable_serverAwayAndBack(t *testing.T) {
 	}
 	t.Parallel()
 	server, dsn := leafAlloc.server(t)
-	for _, query := range tickets64.create {
-		mustExec(t, must.Open(t, "mysql", dsn), query)
-	}
+	tickets64.make(t, dsn)
 	gens := []*generator{
 		leafAlloc.generator(t, "", map[string]any{
 			"leaf.jdbc.url":      "jdbc:mysql://" + server.Addr() + "/numbers?useSSL=false&serverTimezone=UTC",
