@@ -28,15 +28,7 @@ var (
 	_ spi.ReadyReporter     = (*generator)(nil)
 )
 
-func init() {
-	spi.RegisterKeyGenerator("REDIS", func(p spi.Props) (spi.KeyGenerator, error) {
-		g, err := newGenerator(p)
-		if err != nil {
-			return nil, err // not g, because an interface with a nil *generator isn't nil
-		}
-		return g, nil
-	})
-}
+func init() { spi.RegisterKeyGenerator("REDIS", newGenerator) }
 
 // generator is the key generator REDIS. Its methods may be called by multiple goroutines at once.
 type generator struct {
@@ -53,7 +45,7 @@ type generator struct {
 
 // newGenerator returns a generator with these properties. It connects to the server when the first
 // key is needed.
-func newGenerator(p spi.Props) (*generator, error) {
+func newGenerator(p spi.Props) (spi.KeyGenerator, error) {
 	s, err := newServer(p)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/cases"
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/snowflake"
@@ -82,7 +83,7 @@ func TestGenerator_whatIsSent(t *testing.T) {
 func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	ctx, cancel := context.WithCancel(t.Context())
-	g.clock = shifted{onSleep: cancel}
+	g.clock = sleepCancels{spi.SystemClock, cancel}
 	var err error
 	for err == nil {
 		err = g.GenerateInt64Keys(ctx, spi.Column{}, make([]int64, 65_536))
@@ -90,19 +91,15 @@ func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	must.Is(t, err, context.Canceled)
 }
 
-// shifted is the system's clock with an offset. It calls onSleep, if set, before it sleeps.
-type shifted struct {
-	by      time.Duration
-	onSleep func()
+// sleepCancels is a clock that cancels a context before it sleeps.
+type sleepCancels struct {
+	spi.Clock
+	cancel func()
 }
 
-func (s shifted) Now() time.Time { return time.Now().Add(s.by) }
-
-func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
-	if s.onSleep != nil {
-		s.onSleep()
-	}
-	return spi.SystemClock.Sleep(ctx, d)
+func (c sleepCancels) Sleep(ctx context.Context, d time.Duration) error {
+	c.cancel()
+	return c.Clock.Sleep(ctx, d)
 }
 
 func TestGenerator_outages(t *testing.T) {
@@ -267,7 +264,7 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 	addr := testserver.Redis(t)
 	for _, years := range []int{-30, 30} {
 		g := open(t, addr, "shard-id", 30+years)
-		g.clock = shifted{by: time.Duration(years) * 365 * 24 * time.Hour}
+		g.clock = testclock.New(time.Duration(years) * 365 * 24 * time.Hour)
 		_, err := makeKeys(t, g, 1)
 		must.Is(t, err, spi.ErrStore, "clock", years, "years off")
 		must.FailWith(t, err, "clock", "clock", years, "years off")

@@ -60,7 +60,7 @@ func values(pairs ...any) map[string]any {
 func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator {
 	t.Helper()
 	p := must.Get(spi.NewProps(values, spi.Host{Clock: clock}))(t)
-	return must.Get(newGenerator(p))(t)
+	return must.Get(newGenerator(p))(t).(*generator)
 }
 
 func client(t testing.TB, addr string) *goredis.Client {

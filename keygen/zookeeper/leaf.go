@@ -19,11 +19,7 @@ import (
 
 func init() {
 	spi.RegisterKeyGenerator("LEAF_SNOWFLAKE", func(p spi.Props) (spi.KeyGenerator, error) {
-		g, err := newLeaf(p, leafGrace)
-		if err != nil {
-			return nil, err // not g, because an interface with a nil *leaf isn't nil
-		}
-		return g, nil
+		return newLeaf(p, leafGrace)
 	})
 }
 
@@ -87,7 +83,7 @@ func newSnowflake(p spi.Props, assigner spi.WorkerIDAssigner, epoch time.Time) (
 
 // newLeaf returns a generator with these properties. It connects to the ensemble when the first key
 // is needed. grace is leafGrace, or less in tests.
-func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
+func newLeaf(p spi.Props, grace time.Duration) (spi.KeyGenerator, error) {
 	store, err := readLeafStore(p, grace)
 	if err != nil {
 		return nil, err
@@ -207,7 +203,7 @@ type sharedLeaf struct {
 
 // joinLeaf returns the generator of an address, and creates it if there is none. If it exists, the
 // assigner a isn't used. Generators with a custom clock aren't shared, because they are for tests.
-func joinLeaf(p spi.Props, store *leafStore, a assigner, epoch time.Time) (*leaf, error) {
+func joinLeaf(p spi.Props, store *leafStore, a assigner, epoch time.Time) (spi.KeyGenerator, error) {
 	key := leafKey{store.ensemble.name(), store.path, store.address(), epoch.UnixMilli()}
 	share := p.Clock() == spi.SystemClock
 

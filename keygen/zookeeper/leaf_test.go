@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,19 +13,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// shifted is the system's clock with an offset.
-type shifted struct{ by time.Duration }
-
-func (s shifted) Now() time.Time { return time.Now().Add(s.by) }
-func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
-	return spi.SystemClock.Sleep(ctx, d)
-}
 
 func leafProps(t testing.TB, name string, port int) map[string]any {
 	t.Helper()
@@ -38,8 +30,8 @@ func leafProps(t testing.TB, name string, port int) map[string]any {
 // openAs opens a generator that shares nothing with others, like one in another process.
 func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *leaf {
 	t.Helper()
-	p := must.Get(spi.NewProps(values, spi.Host{Clock: shifted{clock}}))(t)
-	l := must.Get(newLeaf(p, grace))(t)
+	p := must.Get(spi.NewProps(values, spi.Host{Clock: testclock.New(clock)}))(t)
+	l := must.Get(newLeaf(p, grace))(t).(*leaf)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
