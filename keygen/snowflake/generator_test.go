@@ -256,42 +256,9 @@ func TestGenerator_catchUp(t *testing.T) {
 	}
 }
 
-// wide has more sequence numbers than any machine uses, so that benchmarks don't measure the wait
-// for the next millisecond.
+// wide has more sequence numbers than any machine uses, so that no caller waits for the next
+// millisecond.
 var wide = Layout{TimeBits: 41, SequenceBits: 22}
-
-func BenchmarkKeys(b *testing.B) {
-	for _, ring := range []int{1, 200} {
-		for _, n := range []int{1, 100, 1000} {
-			b.Run(fmt.Sprintf("ring=%d/%d", ring, n), func(b *testing.B) {
-				g := mustNew(b, config{Layout: wide, WorkerIDSet: true, RingSize: ring})
-				keys := make([]int64, n)
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/key")
-			})
-		}
-	}
-}
-
-func BenchmarkKeys_parallel(b *testing.B) {
-	g := mustNew(b, config{Layout: wide, WorkerIDSet: true})
-	b.SetParallelism(8)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		key := make([]int64, 1)
-		for pb.Next() {
-			if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, key); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-}
 
 // bubbleEpoch is before the time at which bubbles of synctest begin. Each bubble has another
 // epoch, because state is shared by epoch.

@@ -200,23 +200,3 @@ func TestGenerator_allocations(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkGenerateKeys(b *testing.B) {
-	for _, version := range []string{"4", "7"} {
-		for _, format := range []string{"hex", "canonical", "binary"} {
-			for _, n := range []int{1, 100} {
-				b.Run(fmt.Sprintf("v%s/%s/%d", version, format, n), func(b *testing.B) {
-					g := mustNew(b, nil, "version", version, "format", format)
-					b.ReportAllocs()
-					b.RunParallel(func(pb *testing.PB) {
-						for pb.Next() {
-							if _, err := g.GenerateKeys(context.Background(), spi.Column{}, n); err != nil {
-								b.Error(err)
-							}
-						}
-					})
-				})
-			}
-		}
-	}
-}
