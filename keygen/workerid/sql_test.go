@@ -41,7 +41,7 @@ func TestSQLStore_conforms(t *testing.T) {
 				return workeridtest.Namespace{
 					Open: func() (workerid.Store, workerid.Info) { return workerid.Open(mustSQL(t, dsn, "shardkey_worker")) },
 					PutForeign: func(id int64) {
-						mustExec(t, db, "INSERT INTO shardkey_worker VALUES ('orders', %d, '', 0, 0, 'not ours', 0)", id)
+						exec(t, db, fmt.Sprintf("INSERT INTO shardkey_worker VALUES ('orders', %d, '', 0, 0, 'not ours', 0)", id))
 					},
 				}
 			})
@@ -66,22 +66,15 @@ func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 	return s
 }
 
-func mustExec(t testing.TB, dsn, format string, args ...any) {
-	t.Helper()
-	db := must.Get(sql.Open("mysql", dsn))(t)
-	defer db.Close()
-	must.Get(db.Exec(fmt.Sprintf(format, args...)))(t)
-}
-
 // userOf creates a user with privileges on a database until the test ends. Its password is
 // secret-word.
 func userOf(t *testing.T, dsn, prefix, privileges string) *mysql.Config {
 	t.Helper()
 	c := must.Get(mysql.ParseDSN(dsn))(t)
 	user := prefix + c.DBName[max(0, len(c.DBName)-14):]
-	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
-	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
-	mustExec(t, dsn, "GRANT %s ON %s.* TO %s", privileges, c.DBName, user)
+	exec(t, dsn, "CREATE USER "+user+" IDENTIFIED BY 'secret-word'")
+	t.Cleanup(func() { exec(t, dsn, "DROP USER "+user) })
+	exec(t, dsn, fmt.Sprintf("GRANT %s ON %s.* TO %s", privileges, c.DBName, user))
 	c.User, c.Passwd = user, "secret-word"
 	return c
 }
@@ -103,7 +96,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	for _, want := range []string{"CREATE TABLE", "GRANT SELECT, INSERT, UPDATE ON `shardkey_worker`"} {
 		must.Contain(t, err.Error(), want, err)
 	}
-	mustExec(t, dsn, "%s", table.DDL)
+	exec(t, dsn, table.DDL)
 	lease, err := a.AcquireWorkerID(t.Context(), 1023)
 	if err != nil || lease.WorkerID() != 0 {
 		t.Errorf("after running the DDL\nhave: %v, %v\nwant: worker ID 0", lease, err)
@@ -129,7 +122,7 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 			t.Fatalf("have: %v\nwant: a TableError that names the privileges", err)
 		}
 	}
-	mustExec(t, dsn, "GRANT UPDATE (owner, reserved_until, free_from, holder, since) ON %s.shardkey_worker TO %s", c.DBName, c.User)
+	exec(t, dsn, "GRANT UPDATE (owner, reserved_until, free_from, holder, since) ON "+c.DBName+".shardkey_worker TO "+c.User)
 	if lease, err := a.AcquireWorkerID(t.Context(), 1023); err != nil || lease.WorkerID() != 0 {
 		t.Errorf("after the GRANT\nhave: %v, %v\nwant: worker ID 0", lease, err)
 	}
@@ -162,7 +155,7 @@ func TestSQLStore_warnings(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t)
-	mustExec(t, server.DSN(), "CREATE DATABASE leases")
+	exec(t, server.DSN(), "CREATE DATABASE leases")
 	c := must.Get(mysql.ParseDSN(server.DSN()))(t)
 	c.DBName = "leases"
 	for _, tt := range []struct {
@@ -175,9 +168,9 @@ func TestSQLStore_warnings(t *testing.T) {
 		{"2", "MyISAM", "shardkey_worker", []string{"innodb_flush_log_at_trx_commit 2", "engine MyISAM"}},
 		{"1", "MyISAM", "leases.shardkey_worker", []string{"engine MyISAM"}},
 	} {
-		mustExec(t, c.FormatDSN(), "SET GLOBAL innodb_flush_log_at_trx_commit = %s", tt.flush)
+		exec(t, c.FormatDSN(), "SET GLOBAL innodb_flush_log_at_trx_commit = "+tt.flush)
 		if tt.engine != "" {
-			mustExec(t, c.FormatDSN(), "ALTER TABLE shardkey_worker ENGINE=%s", tt.engine)
+			exec(t, c.FormatDSN(), "ALTER TABLE shardkey_worker ENGINE="+tt.engine)
 		}
 		var log bytes.Buffer
 		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -314,7 +307,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := testserver.Database(t)
-			mustExec(t, dsn, "%s", tableWith(t, primaryKey, c.key))
+			exec(t, dsn, tableWith(t, primaryKey, c.key))
 			err := acquire(t, dsn)
 			if c.good {
 				if err != nil {
@@ -323,7 +316,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 				return
 			}
 			table := wantTableError(t, "Acquire", err)
-			mustExec(t, dsn, "%s", table.DDL)
+			exec(t, dsn, table.DDL)
 			must.Do(t, acquire(t, dsn), "after running", table.DDL)
 		})
 	}
@@ -365,7 +358,7 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 }
 
 // exec runs statements on one connection.
-func exec(t *testing.T, dsn string, statements ...string) {
+func exec(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	db := must.Get(sql.Open("mysql", dsn))(t)
 	defer db.Close()
@@ -382,7 +375,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t)
-	mustExec(t, server.DSN(), "CREATE DATABASE w")
+	exec(t, server.DSN(), "CREATE DATABASE w")
 	store := mustSQL(t, server.DSN()+"w", "shardkey_worker")
 	// A lease of an hour, so that the test doesn't depend on the server's speed.
 	a := workerid.Assign(t, store, workerid.Config{Lease: 3600e9, Renew: 1800e9})
@@ -442,8 +435,8 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)
 	}
 	// This fails if the table exists. A table that was made manually may permit NULL.
-	mustExec(t, dsn, "%s", tableWith(t, "free_from      BIGINT NOT NULL", "free_from BIGINT"))
-	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, NULL, 'host pid 1', 1)")
+	exec(t, dsn, tableWith(t, "free_from      BIGINT NOT NULL", "free_from BIGINT"),
+		"INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, NULL, 'host pid 1', 1)")
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "expired" {
 		t.Errorf("have: %v, %v\nwant: worker ID 7, expired", list, err)
 	}
