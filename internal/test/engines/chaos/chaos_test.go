@@ -137,17 +137,11 @@ func (r *run) try(disturb func()) {
 // check searches for duplicate keys and for undocumented errors.
 func (r *run) check() {
 	var all []int64
-	errors := map[string]int{}
 	for _, s := range r.slots {
 		all = append(all, s.keys...)
 		s.keys = nil
-		for kind, n := range s.errors {
-			errors[kind] += n
-		}
-		for _, strange := range s.strange {
-			r.t.Errorf("not documented: %s", strange)
-		}
 	}
+	errors := countErrors(r.t, r.slots)
 	slices.Sort(all)
 	duplicates := 0
 	for i := 1; i < len(all); i++ {
@@ -171,6 +165,20 @@ func (r *run) check() {
 	r.t.Logf("%s: keys=%d processes=%d faults=%d %s errors=%s duplicates=%d",
 		r.name, len(all), processes, n, counts(faults), counts(errors), duplicates)
 	r.t.Logf("%s: slowest time to the next key after a fault: %s", r.name, counts(slowest))
+}
+
+// countErrors returns how many errors of each kind processes had. Undocumented ones are the test's.
+func countErrors(t *testing.T, slots []*slot) map[string]int {
+	errors := map[string]int{}
+	for _, s := range slots {
+		for kind, n := range s.errors {
+			errors[kind] += n
+		}
+		for _, strange := range s.strange {
+			t.Errorf("not documented: %s", strange)
+		}
+	}
+	return errors
 }
 
 // parts describes the worker ID and sequence of a key, with any epoch.

@@ -271,7 +271,6 @@ type figures struct {
 // judge compares the tables with the records of the writers.
 func (r *engineRun) judge() {
 	known := map[int64]int64{}
-	errorsOf := map[string]int{}
 	for _, s := range r.slots {
 		for _, row := range s.rows {
 			if key, ok := known[row.token]; !ok || key == 0 {
@@ -281,12 +280,6 @@ func (r *engineRun) judge() {
 			}
 		}
 		s.rows = nil
-		for kind, n := range s.errors {
-			errorsOf[kind] += n
-		}
-		for _, strange := range s.strange {
-			r.t.Errorf("not documented: %s", strange)
-		}
 	}
 	f := figures{acknowledged: len(known)}
 	shares := map[string][]int{} // rows of a table in each store
@@ -321,7 +314,7 @@ func (r *engineRun) judge() {
 	f.lost = len(known)
 	r.t.Logf("%s, %v: acknowledged=%d lost=%d twice=%d other=%d unfilled=%d unknown=%d unsaid=%d processes=%d",
 		r.name, r.duration, f.acknowledged, f.lost, f.twice, f.other, f.unfilled, f.unknown, f.unsaid, r.started)
-	r.t.Logf("%s: rows %s faults %s errors %s", r.name, counts(shares), counts(r.faults), counts(errorsOf))
+	r.t.Logf("%s: rows %s faults %s errors %s", r.name, counts(shares), counts(r.faults), counts(countErrors(r.t, r.slots)))
 	if f.lost+f.twice+f.other+f.unfilled > 0 {
 		r.t.Errorf("lost=%d twice=%d other=%d unfilled=%d, of which there must be none", f.lost, f.twice, f.other, f.unfilled)
 	}
