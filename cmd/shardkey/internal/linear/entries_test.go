@@ -172,16 +172,12 @@ var rules = []struct {
 	}},
 	{"data nodes", func(n int) string { return tables(1, "t%d: {actualDataNodes: '"+repeat(n, "ds.t_%d,")+"', %s}") }},
 	{"schemas", func(n int) string { return tables(1, "t%d: {actualDataNodes: '"+repeat(n, "ds.s%d.t,")+"', %s}") }},
-	{"schemas of tables", func(n int) string {
-		return tables(n, "t%d: {actualDataNodes: ds.s%[1]d.same, %s}")
-	}},
+	{"schemas of tables", func(n int) string { return tables(n, "t%d: {actualDataNodes: ds.s%[1]d.same, %s}") }},
 	{"schemas without keys", func(n int) string {
 		return tables(n, "t%d: {actualDataNodes: ds.same, keyGenerateStrategy: {none: }}") +
 			"    k: {keyGenerateStrategy: {column: id}}\n"
 	}},
-	{"patterns", func(n int) string {
-		return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${*}', %s}")
-	}},
+	{"patterns", func(n int) string { return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${*}', %s}") }},
 	{"patterns of one table", func(n int) string {
 		return tables(1, "t%d: {actualDataNodes: '"+repeat(n, "ds.t%d_${*},")+"', %s}")
 	}},
@@ -192,21 +188,13 @@ var rules = []struct {
 	{"unknown keys", func(n int) string { return tables(n, "t%d: {colour: red, %s}") }},
 	{"unknown keys of one table", func(n int) string { return tables(1, "t%d: {"+repeat(n, "colour%d: red, ")+"%s}") }},
 	{"unknown root keys", func(n int) string { return tables(1, "t%d: {%s}") + repeat(n, "colour%d: red\n") }},
-	{"sharding algorithms", func(n int) string {
-		return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${0..1}', tableStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: a%[1]d}}, "+
-			"%s}") + list(n, "shardingAlgorithms", "a%d: {type: MOD, props: {sharding-count: 2}}")
-	}},
-	{"undefined sharding algorithms", func(n int) string {
-		return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${0..1}', tableStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: b%[1]d}}, "+
-			"%s}") + list(n, "shardingAlgorithms", "a%d: {type: MOD, props: {sharding-count: 2}}")
-	}},
+	{"sharding algorithms", func(n int) string { return algorithms(n, "a", "{type: MOD, props: {sharding-count: 2}}") }},
+	{"undefined sharding algorithms", func(n int) string { return algorithms(n, "b", "{type: MOD, props: {sharding-count: 2}}") }},
 	{"odd sharding algorithms", func(n int) string {
-		return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${0..1}', tableStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: a%[1]d}}, "+
-			"%s}") + list(n, "shardingAlgorithms", "a%d: {type: BOUNDARY_RANGE, props: {sharding-ranges: '1,x'}}")
+		return algorithms(n, "a", "{type: BOUNDARY_RANGE, props: {sharding-ranges: '1,x'}}")
 	}},
 	{"wrong sharding algorithms", func(n int) string {
-		return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${0..1}', tableStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: a%[1]d}}, "+
-			"%s}") + list(n, "shardingAlgorithms", "a%d: {type: INLINE, props: {algorithm-expression: 't_${u % }'}}")
+		return algorithms(n, "a", "{type: INLINE, props: {algorithm-expression: 't_${u % }'}}")
 	}},
 	{"unknown properties of an algorithm", func(n int) string {
 		return tables(1, "t%d: {%s}") + "  shardingAlgorithms: {a: {type: MOD, props: {" + repeat(n, "p%d: 1, ") + "}}}\n"
@@ -226,19 +214,10 @@ var rules = []struct {
 	{"shard bits", func(n int) string {
 		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: SNOWFLAKE, props: {gene-column: u%[1]d, gene-bits: 2}}")
 	}},
-	{"merges", func(n int) string {
-		return tables(n, "t%d: {<<: {actualDataNodes: d.t%[1]d}, %s}")
-	}},
-	{"documents", func(n int) string {
-		return tables(1, "t%d: {%s}") + strings.Repeat("---\nprops: {a: b}\n", n)
-	}},
+	{"merges", func(n int) string { return tables(n, "t%d: {<<: {actualDataNodes: d.t%[1]d}, %s}") }},
+	{"documents", func(n int) string { return tables(1, "t%d: {%s}") + strings.Repeat("---\nprops: {a: b}\n", n) }},
 	{"rules", func(n int) string {
-		var b strings.Builder
-		b.WriteString("rules:\n")
-		for i := range n {
-			fmt.Fprintf(&b, "- !SHARDING {tables: {t%d: {keyGenerateStrategy: {column: id}}}}\n", i)
-		}
-		return b.String()
+		return "rules:\n" + repeat(n, "- !SHARDING {tables: {t%d: {keyGenerateStrategy: {column: id}}}}\n")
 	}},
 	{"wrong anchors", func(n int) string { return "a: " + strings.Repeat("*b ", n) }},
 	{"syntax", func(n int) string { return "rules:\n" + strings.Repeat("- {a: ds_${0..1}\n", n) }},
@@ -250,6 +229,14 @@ func tables(n int, table string) string {
 	table = strings.NewReplacer("%s", "keyGenerateStrategy: {column: id}",
 		"%k", "keyGenerateStrategy: {column: id, keyGeneratorName: g%[1]d}").Replace(table)
 	return "rules:\n- !SHARDING\n" + list(n, "tables", table)
+}
+
+// algorithms returns a rule with n tables and as many algorithms a0, a1, …. The tables use those
+// whose names begin with used.
+func algorithms(n int, used, algorithm string) string {
+	return tables(n, "t%d: {actualDataNodes: 'ds.t%[1]d_${0..1}', "+
+		"tableStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: "+used+"%[1]d}}, %s}") +
+		list(n, "shardingAlgorithms", "a%d: "+algorithm)
 }
 
 // withProps returns a rule whose generator has these properties.
