@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // fleet is a simulation of many processes that lease worker IDs from one store. They run the
@@ -88,7 +90,7 @@ func (s *fleetStore) do(ctx context.Context, rows func() int, at func()) error {
 
 func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error {
 	begin := time.Now()
-	if err := pause(ctx, fleetLine); err != nil {
+	if err := spi.SystemClock.Sleep(ctx, fleetLine); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -112,7 +114,7 @@ func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error 
 	at()
 	s.mu.Unlock()
 	<-s.workers
-	return pause(ctx, fleetLine)
+	return spi.SystemClock.Sleep(ctx, fleetLine)
 }
 
 // arrived counts an operation for the peak. The caller holds mu.
@@ -145,15 +147,6 @@ func (s *fleetStore) comeBack() {
 	defer s.mu.Unlock()
 	close(s.gone)
 	s.gone = nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func none() int { return 0 }
@@ -232,7 +225,7 @@ func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
 // run checks twice a second whether it has a worker ID, like a generator that is rarely used.
 func (p *fleetProcess) run(ctx context.Context) {
 	defer close(p.done)
-	for wait := time.Duration(0); pause(ctx, wait) == nil; {
+	for wait := time.Duration(0); spi.SystemClock.Sleep(ctx, wait) == nil; {
 		wait = 500 * time.Millisecond
 		p.mu.Lock()
 		has := p.lease != nil && p.lease.endedBy() == nil

@@ -104,8 +104,6 @@ type target struct {
 type engine struct {
 	dsn, params, database string
 	targets               []target
-	// upserts means that the key of an upsert's existing row is known.
-	upserts bool
 }
 
 // tryForms runs all forms in all ways on all tables of an engine.
@@ -269,7 +267,7 @@ func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
 		case 'i':
 			id, session = 5, 5
 		case 'e':
-			if !generated && x.upserts {
+			if !generated {
 				id, _ = stored.(int64)
 			}
 			if keys != nil && keys[i] == nil {
@@ -414,7 +412,7 @@ func TestForms_vitess(t *testing.T) {
 				}
 				return ""
 			}
-			tryForms(t, engine{dsn: v.DSN("app"), database: "app", upserts: true, targets: []target{
+			tryForms(t, engine{dsn: v.DSN("app"), database: "app", targets: []target{
 				{name: "t_user", unique: true, refuses: sharded},
 				{name: "t_id", refuses: sharded},
 				{name: "t_hash", refuses: sharded},
@@ -428,7 +426,7 @@ func TestForms_vitess(t *testing.T) {
 					t.Errorf("shard %s has none of %d rows", shard, many.affected)
 				}
 			}
-			tryForms(t, engine{dsn: v.DSN("whole"), database: "whole", upserts: true, targets: []target{
+			tryForms(t, engine{dsn: v.DSN("whole"), database: "whole", targets: []target{
 				{name: "t_whole", unique: true},
 			}}, name)
 		})
@@ -454,7 +452,7 @@ func TestForms_spider(t *testing.T) {
 	for i, head := range s.Heads {
 		t.Run(fmt.Sprintf("head %d", i), func(t *testing.T) {
 			mustRun(t, head.DSN()+"app", srcTable, srcRows)
-			tryForms(t, engine{dsn: head.DSN() + "app", database: "app", upserts: true, targets: []target{
+			tryForms(t, engine{dsn: head.DSN() + "app", database: "app", targets: []target{
 				{name: "t_user", unique: true}, {name: "t_id"}, {name: "t_text", texts: true}, {name: "t_range"},
 			}}, "forms-spider")
 		})
@@ -470,7 +468,7 @@ func TestForms_galera(t *testing.T) {
 		"CREATE TABLE t_text ("+columns("VARCHAR(36)")+"PRIMARY KEY (id))")
 	// The plain driver connects to another node than shardkey.
 	registerForms(t, "forms-galera", g.Proxy.DSN()+"app")
-	tryForms(t, engine{dsn: g.Proxy.DSN() + "app", params: "wsrep_sync_wait=15", database: "app", upserts: true, targets: []target{
+	tryForms(t, engine{dsn: g.Proxy.DSN() + "app", params: "wsrep_sync_wait=15", database: "app", targets: []target{
 		{name: "t_user", unique: true}, {name: "t_text", texts: true},
 	}}, "forms-galera")
 }

@@ -40,7 +40,7 @@ func startVitess(t *testing.T) *cluster {
 			"numbers": {"column_vindexes": [{"column": "n", "name": "xxhash"}]}}}`},
 		engines.Keyspace{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"shardkey_worker": {}}}`})
 	mustRun(t, v.DSN("app"), tables()...)
-	c := &cluster{dsns: []string{v.DSN("app")}, leases: v.DSN("whole"), queries: true, pause: 2 * time.Second, faults: []engineFault{
+	c := &cluster{dsns: []string{v.DSN("app")}, leases: v.DSN("whole"), pause: 2 * time.Second, faults: []engineFault{
 		killed("mysqld", time.Second, v.SQL), killed("vtcombo", 0, v.Gate), stopped("mysqld", 5*time.Second, v.SQL), stopped("vtcombo", 5*time.Second, v.Gate),
 	}}
 	for _, shard := range shards {
@@ -58,7 +58,7 @@ func startSpider(t *testing.T) *cluster {
 	} {
 		must.Do(t, s.CreateTable(table.name, table.columns, table.by))
 	}
-	c := &cluster{queries: true, pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app", faults: []engineFault{
+	c := &cluster{pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app", faults: []engineFault{
 		killed("head", 0, s.Heads...), killed("back end", time.Second, s.BackEnds...), stopped("back end", 4*time.Second, s.BackEnds...),
 	}}
 	for _, head := range s.Heads {
@@ -77,7 +77,7 @@ func startGalera(t *testing.T) *cluster {
 	g := engines.StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
 	mustRun(t, g.Nodes[0].DSN()+"app", tables()...)
-	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
+	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", conflicts: true, pause: 2 * time.Second,
 		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
 	// A cluster ends if two of three nodes are down, so each node returns before the next one
 	// stops. haproxy checks that a node accepts connections, but not that it is synced. So the
@@ -144,7 +144,7 @@ func startSemiSync(t *testing.T) *cluster {
 	must.Do(t, h.Enable(r.Replica, false))
 	mustRun(t, r.Source.DSN(), "CREATE DATABASE app")
 	mustRun(t, r.Source.DSN()+"app", tables()...)
-	c := &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, pause: 2 * time.Second, stores: []string{r.Replica.DSN() + "app"}}
+	c := &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", pause: 2 * time.Second, stores: []string{r.Replica.DSN() + "app"}}
 	c.once = true
 	c.faults = []engineFault{{"failover", func(*rand.Rand) error {
 		wait(round() / 2)
@@ -163,7 +163,7 @@ func startCutting(t *testing.T) *cluster {
 	h := engines.StartHAProxy(t, server)
 	mustRun(t, server.DSN(), "CREATE DATABASE app")
 	mustRun(t, server.DSN()+"app", tables()...)
-	return &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, stores: []string{server.DSN() + "app"},
+	return &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", stores: []string{server.DSN() + "app"},
 		pause: 400 * time.Millisecond, faults: []engineFault{{"connections cut", func(*rand.Rand) error { return h.Cut() }}},
 		after: func() error { return noStatements(server.DSN()) }}
 }
@@ -262,8 +262,6 @@ func leased(assigner string, server func(testing.TB) *testserver.Server, propert
 
 func startMariaDB(t testing.TB) *testserver.Server {
 	server := testserver.StartMariaDB(t)
-	db := must.Get(sql.Open("mysql", server.DSN()))(t)
-	defer db.Close()
-	must.Get(db.Exec("CREATE DATABASE chaos"))(t)
+	mustRun(t, server.DSN(), "CREATE DATABASE chaos")
 	return server
 }

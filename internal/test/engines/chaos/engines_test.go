@@ -43,14 +43,13 @@ func round() time.Duration { return min(*engineTime, time.Minute) }
 
 // cluster is an engine that is running.
 type cluster struct {
-	dsns   []string // databases for writers, in turn
-	leases string   // database with the worker IDs
-	stores []string // databases with the tables' rows, without duplicates
-	// queries and conflicts are options of writers.
-	queries, conflicts bool
-	faults             []engineFault
-	pause              time.Duration // between two faults
-	once               bool          // there is only one fault, once
+	dsns      []string // databases for writers, in turn
+	leases    string   // database with the worker IDs
+	stores    []string // databases with the tables' rows, without duplicates
+	conflicts bool     // see writer
+	faults    []engineFault
+	pause     time.Duration // between two faults
+	once      bool          // there is only one fault, once
 	// after is called at the end, before the rows are read.
 	after func() error
 }
@@ -115,7 +114,7 @@ func newEngineRun(t *testing.T, e engine, d time.Duration) *engineRun {
 	r := &engineRun{cluster: e.start(t), t: t, name: e.name, duration: d, faults: map[string]int{}}
 	for i := range writers {
 		s := &slot{errors: map[string]int{}}
-		s.orders.Writer = &writer{DSN: r.dsns[i%len(r.dsns)], Leases: r.leases, Queries: r.queries, Conflicts: r.conflicts}
+		s.orders.Writer = &writer{DSN: r.dsns[i%len(r.dsns)], Leases: r.leases, Conflicts: r.conflicts}
 		r.slots = append(r.slots, s)
 	}
 	return r
@@ -356,7 +355,7 @@ func tables() []string {
 	}
 }
 
-func mustRun(t *testing.T, dsn string, statements ...string) {
+func mustRun(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	must.Do(t, engines.Run(dsn, statements...))
 }

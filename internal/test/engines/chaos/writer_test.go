@@ -49,9 +49,8 @@ type writer struct {
 	DSN     string // of go-sql-driver
 	Leases  string // database with the worker IDs
 	Process int64  // unique number, for tokens
-	// Queries and Upserts select statements that the engine supports. Conflicts selects updates
-	// of neighboring rows, which conflict between nodes.
-	Queries, Conflicts bool
+	// Conflicts selects updates of neighboring rows, which conflict between nodes.
+	Conflicts bool
 }
 
 const writersRule = `
@@ -140,7 +139,7 @@ func (p *writing) write(ctx context.Context) error {
 		return p.acknowledge(p.insertWithExisting(ctx, "INSERT IGNORE INTO by_token (token, a) VALUES (?, 1), (?, 2)"))
 	case n < 8:
 		return p.acknowledge(p.insertWithExisting(ctx, "INSERT INTO by_token (token, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = a + 1"))
-	case n < 9 && p.Queries:
+	case n < 9:
 		return p.acknowledge(p.query(ctx, table))
 	default:
 		return p.acknowledge(p.transaction(ctx))
