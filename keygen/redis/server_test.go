@@ -30,19 +30,16 @@ func props(t testing.TB, values map[string]any) spi.Props {
 	return must.Get(spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)}))(t)
 }
 
-// unique returns a namespace that no other test uses, on a server that may be reused.
-func unique(t testing.TB) string {
-	return fmt.Sprintf("shardkey-test-%s-%d", t.Name(), time.Now().UnixNano())
-}
-
-// started distinguishes the state of this run of the tests from earlier ones.
+// started distinguishes this run of the tests from earlier ones on a server that is reused.
 var started = time.Now().UnixNano()
 
-// open returns a generator with these properties and a new namespace.
+// namespace returns the test's own namespace.
+func namespace(t testing.TB) string { return fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started) }
+
+// open returns a generator with these properties in the test's namespace.
 func open(t testing.TB, addr string, more ...any) *generator {
 	t.Helper()
-	namespace := fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)
-	g := must.Get(spi.NewKeyGenerator("redis", props(t, values(append(more, "addr", addr, "namespace", namespace)...))))(t)
+	g := must.Get(spi.NewKeyGenerator("redis", props(t, values(append(more, "addr", addr, "namespace", namespace(t))...))))(t)
 	t.Cleanup(func() { _ = g.(*generator).Close() })
 	return g.(*generator)
 }
@@ -221,7 +218,7 @@ func openStore(t testing.TB, addr, namespace string, more ...any) *store {
 func TestStore_conforms(t *testing.T) {
 	addr := testserver.Redis(t)
 	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
-		ns := unique(t)
+		ns := namespace(t)
 		return workeridtest.Namespace{
 			Open: func() (workerid.Store, workerid.Info) {
 				s := openStore(t, addr, ns)
@@ -235,7 +232,7 @@ func TestStore_conforms(t *testing.T) {
 }
 
 func TestStore_keyIsNoHash(t *testing.T) {
-	addr, ns := testserver.Redis(t), unique(t)
+	addr, ns := testserver.Redis(t), namespace(t)
 	s := openStore(t, addr, ns)
 	client(t, addr).Set(t.Context(), ns+":{workers}", "a text", 0)
 	_, err := s.List(t.Context())
@@ -279,7 +276,7 @@ func TestStore_swapIsSentOnce(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	s := openStore(t, l.Addr().String(), unique(t))
+	s := openStore(t, l.Addr().String(), namespace(t))
 	ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord)
 	if have := sent.Load(); ok || err == nil || have != 1 {
 		t.Errorf("\nhave: %v, %v, tried %d times\nwant: an error, tried once", ok, err, have)
@@ -287,7 +284,7 @@ func TestStore_swapIsSentOnce(t *testing.T) {
 }
 
 func TestServer_panicOfTheClient(t *testing.T) {
-	s := openStore(t, "127.0.0.1:1", unique(t))
+	s := openStore(t, "127.0.0.1:1", namespace(t))
 	_, err := do(t.Context(), s.server, func(context.Context, goredis.UniversalClient) (int, error) { panic("x") })
 	wantErr(t, "a call that panics", err, "panicked")
 }

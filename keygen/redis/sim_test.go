@@ -58,8 +58,8 @@ func (s scripter) EvalSha(ctx context.Context, _ string, keys []string, args ...
 
 func newWorld(t *testing.T, addr, source string, seed uint64) *world {
 	source = strings.Replace(source, "redis.call('TIME')", "{math.floor(ARGV[7] / 1000), (ARGV[7] % 1000) * 1000}", 1)
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), redis: client(t, addr), key: unique(t), source: source,
-		now: 1_790_000_000_000, run: 1, met: map[*generator]int{}}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), redis: client(t, addr), source: source,
+		key: fmt.Sprint(namespace(t), time.Now().UnixNano()), now: 1_790_000_000_000, run: 1, met: map[*generator]int{}}
 	for range 3 {
 		w.newGenerator()
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -397,22 +398,16 @@ func TestReady_waitsForALimit(t *testing.T) {
 	store.fail(nil)
 }
 
-// silentStore answers only when its caller gives up, and reports that in its health.
-type silentStore struct{ *fakeStore }
-
-func (s silentStore) AcquireWorkerID(ctx context.Context, _ int64) (spi.WorkerIDLease, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func (silentStore) Health() spi.Health { return spi.Health{Err: spi.ErrStore} }
-
+// The error of an assigner that doesn't answer is in its health.
 func TestReady_endsWithItsContext(t *testing.T) {
-	clock := newHandClock()
-	g := mustNew(t, config{Clock: clock, Assigner: silentStore{newFakeStore(clock)}})
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(ms, cancel)
-	if err := g.Ready(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, spi.ErrStore) {
-		t.Errorf("have: %v\nwant: the context's error, and the assigner's", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
+		store.fail(errAway)
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(ms, cancel)
+		if err := g.Ready(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, errAway) {
+			t.Errorf("have: %v\nwant: the context's error, and the assigner's", err)
+		}
+	})
 }

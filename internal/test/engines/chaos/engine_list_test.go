@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -103,37 +104,27 @@ func startGalera(t *testing.T) *cluster {
 	}
 	c.after = func() error {
 		for _, table := range writtenTables {
-			var first []record
+			var first map[record]int
 			for i, node := range g.Nodes {
 				rows, err := readTable(node.DSN()+"app?wsrep_sync_wait=15", table)
 				if err != nil {
 					return fmt.Errorf("node %d: %w", i, err)
 				}
+				have := map[record]int{}
+				for _, r := range rows {
+					have[r]++
+				}
 				if i == 0 {
-					first = rows
-				} else if !sameRows(first, rows) {
-					return fmt.Errorf("%w: %s has %d on the first and %d on another one", errNotSame, table, len(first), len(rows))
+					first = have
+				}
+				if !maps.Equal(first, have) {
+					return fmt.Errorf("node %d has %d rows of %s, which aren't the %d of the first one", i, len(have), table, len(first))
 				}
 			}
 		}
 		return nil
 	}
 	return c
-}
-
-var errNotSame = errors.New("the nodes have different rows")
-
-func sameRows(a, b []record) bool {
-	have := map[record]bool{}
-	for _, r := range a {
-		have[r] = true
-	}
-	for _, r := range b {
-		if !have[r] {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }
 
 // startSemiSync starts a semi-synchronous source with a replica, behind haproxy. The source is
