@@ -39,7 +39,8 @@ func namespace(t testing.TB) string { return fmt.Sprintf("shardkey-test-%s-%d", 
 // open returns a generator with these properties in the test's namespace.
 func open(t testing.TB, addr string, more ...any) *generator {
 	t.Helper()
-	g := must.Get(spi.NewKeyGenerator("redis", props(t, values(append(more, "addr", addr, "namespace", namespace(t))...))))(t)
+	p := props(t, values(append(more, "addr", addr, "namespace", namespace(t))...))
+	g := must.Get(spi.NewKeyGenerator("redis", p))(t)
 	t.Cleanup(func() { _ = g.(*generator).Close() })
 	return g.(*generator)
 }

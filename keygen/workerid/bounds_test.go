@@ -506,7 +506,8 @@ func TestUnleased_bounds(t *testing.T) {
 		t.Errorf("have: %+v\nwant: worker ID 7 with a warning", h)
 	}
 	list, err := static.ListWorkerIDs(t.Context())
-	if err != nil || list.Max != -1 || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "fixed" || list.Store != static.Describe() {
+	if err != nil || list.Max != -1 || list.Store != static.Describe() ||
+		len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "fixed" {
 		t.Errorf("have: %+v, %v\nwant: worker ID 7, fixed, and no highest worker ID", list, err)
 	}
 	if h := u.Health(); !errors.Is(h.Err, none) || h.WorkerID != nil || u.Describe() != "IP" || len(h.Warnings) != 1 {

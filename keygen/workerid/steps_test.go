@@ -43,7 +43,8 @@ func TestAssigner_takingFails(t *testing.T) {
 func TestAssigner_noWorkerIDIsFree(t *testing.T) {
 	a := assign(new(oneRecord), config{Clock: &fixedClock{ms: start}})
 	held := func(id, until int64) Entry {
-		return Entry{WorkerID: id, Record: Record{Owner: "a", ReservedUntil: start + until, Holder: fmt.Sprint("host", id), Since: start}}
+		r := Record{Owner: "a", ReservedUntil: start + until, Holder: fmt.Sprint("host", id), Since: start}
+		return Entry{WorkerID: id, Record: r}
 	}
 	odd := func(id int64) Entry { return Entry{WorkerID: id, Err: errors.New("not understood")} }
 	all := func(n int64) (entries []Entry) {
@@ -67,7 +68,8 @@ func TestAssigner_noWorkerIDIsFree(t *testing.T) {
 		store := &oneRecord{listed: tt.listed}
 		a.store = store
 		_, err := a.AcquireWorkerID(t.Context(), tt.most)
-		if !errors.Is(err, spi.ErrNoWorkerID) || !errors.Is(a.Health().Err, spi.ErrNoWorkerID) || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
+		must.Is(t, a.Health().Err, spi.ErrNoWorkerID, "health")
+		if !errors.Is(err, spi.ErrNoWorkerID) || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
 			t.Errorf("\nhave: %v\nwant: %s", err, tt.want)
 		}
 		if store.lists != 2 || store.writes != 0 {

@@ -139,6 +139,8 @@ func readRule(t *testing.T, text string) {
 	must.Do(t, live.Close())
 }
 
+const mod = "{type: MOD, props: {sharding-count: 2}}"
+
 // rules are rules of n parts.
 var rules = []struct {
 	name string
@@ -188,8 +190,8 @@ var rules = []struct {
 	{"unknown keys", func(n int) string { return tables(n, "t%d: {colour: red, %s}") }},
 	{"unknown keys of one table", func(n int) string { return tables(1, "t%d: {"+repeat(n, "colour%d: red, ")+"%s}") }},
 	{"unknown root keys", func(n int) string { return tables(1, "t%d: {%s}") + repeat(n, "colour%d: red\n") }},
-	{"sharding algorithms", func(n int) string { return algorithms(n, "a", "{type: MOD, props: {sharding-count: 2}}") }},
-	{"undefined sharding algorithms", func(n int) string { return algorithms(n, "b", "{type: MOD, props: {sharding-count: 2}}") }},
+	{"sharding algorithms", func(n int) string { return algorithms(n, "a", mod) }},
+	{"undefined sharding algorithms", func(n int) string { return algorithms(n, "b", mod) }},
 	{"odd sharding algorithms", func(n int) string {
 		return algorithms(n, "a", "{type: BOUNDARY_RANGE, props: {sharding-ranges: '1,x'}}")
 	}},
@@ -206,7 +208,7 @@ var rules = []struct {
 	{"broadcast tables", func(n int) string { return tables(1, "t%d: {%s}") + "  broadcastTables: [" + repeat(n, "b%d,") + "]\n" }},
 	{"auto tables", func(n int) string {
 		return tables(1, "t%d: {%s}") + list(n, "autoTables", "a%d: {actualDataSources: ds, shardingStrategy: {standard: {shardingColumn: u, shardingAlgorithmName: m}}, "+
-			"keyGenerateStrategy: {column: id}}") + "  shardingAlgorithms: {m: {type: MOD, props: {sharding-count: 2}}}\n"
+			"keyGenerateStrategy: {column: id}}") + "  shardingAlgorithms: {m: " + mod + "}\n"
 	}},
 	{"auto tables without algorithm", func(n int) string {
 		return tables(1, "t%d: {%s}") + list(n, "autoTables", "a%d: {actualDataSources: ds, keyGenerateStrategy: {column: id}}")

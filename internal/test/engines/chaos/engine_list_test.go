@@ -118,7 +118,7 @@ func startGalera(t *testing.T) *cluster {
 					first = have
 				}
 				if !maps.Equal(first, have) {
-					return fmt.Errorf("node %d has %d rows of %s, which aren't the %d of the first one", i, len(have), table, len(first))
+					return fmt.Errorf("%s: node %d has %d other rows than the %d of the first", table, i, len(have), len(first))
 				}
 			}
 		}

@@ -313,7 +313,8 @@ func (r *engineRun) judge() {
 	f.lost = len(known)
 	r.t.Logf("%s, %v: acknowledged=%d lost=%d twice=%d other=%d unfilled=%d unknown=%d unsaid=%d processes=%d",
 		r.name, r.duration, f.acknowledged, f.lost, f.twice, f.other, f.unfilled, f.unknown, f.unsaid, r.started)
-	r.t.Logf("%s: rows %s faults %s errors %s", r.name, counts(shares), counts(r.faults), counts(countErrors(r.t, r.slots)))
+	errors := countErrors(r.t, r.slots)
+	r.t.Logf("%s: rows %s faults %s errors %s", r.name, counts(shares), counts(r.faults), counts(errors))
 	if f.lost+f.twice+f.other+f.unfilled > 0 {
 		r.t.Errorf("lost=%d twice=%d other=%d unfilled=%d, of which there must be none", f.lost, f.twice, f.other, f.unfilled)
 	}
