@@ -186,7 +186,7 @@ type process struct {
 	busy     bool // in a call of the store
 	nextKeep int64
 	assigner *assigner
-	real     Snowflake // see sim_snowflake_test.go
+	real     Snowflake // generates the keys in worlds of SNOWFLAKE
 	lease    *lease
 	ahead    int64 // how far ahead of its clock the lease started
 	last     int64 // time of the last ID
