@@ -246,7 +246,7 @@ func (maker) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) 
 func newMaker(typ string, p spi.Props) (maker, error) {
 	m := maker{typ}
 	for _, name := range strings.Fields("worker-id max-vibration-offset max-tolerate-time-difference-milliseconds layout login password path namespace " +
-		"dsn own-database version size leaf.key tick epoch") {
+		"dsn version size leaf.key tick epoch") {
 		if p.Has(name) {
 			m.props += fmt.Sprintf(" %s=%q", name, p.String(name, ""))
 		}
