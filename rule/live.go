@@ -98,8 +98,7 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[componentKe
 // share sets shared for a connector whose own database is given.
 func (l *Live) share(database string) {
 	l.shared = map[string]*Table{}
-	for name := range l.of().index.more {
-		owners := l.of().index.all(name)
+	for name, owners := range l.of().index.inSchemas {
 		if !slices.ContainsFunc(owners, func(o owner) bool { return o.table != owners[0].table }) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,10 @@ import (
 // tableIndex maps the table names that statements use to tables. Map keys are in lower case. The zero
 // value is empty and read-only.
 type tableIndex struct {
-	first    map[string]owner    // first owner of each name
-	more     map[string][]owner  // further owners, which have other schemas
-	bySchema map[[2]string]int32 // the tables of the names in more, by schema and name
-	patterns patterns            // patterns of different tables don't overlap
-	shapes   map[string]owner    // shapes of the actual tables' names; see Live.Unlisted
+	tables    map[[2]string]int32 // tables by schema and name; an empty schema means every schema
+	inSchemas map[string][]owner  // the owners of each name that have a schema
+	patterns  patterns            // patterns of different tables don't overlap
+	shapes    map[string]owner    // shapes of the actual tables' names; see Live.Unlisted
 	// beyondASCII reports whether a name or schema has characters beyond ASCII.
 	beyondASCII bool
 }
@@ -41,36 +41,22 @@ const none int32 = -1
 // add adds an owner of a name, and reports whether it is new. If a statement that uses the name
 // could also mean another owner, add returns that owner, and clash is true.
 func (n *tableIndex) add(schema, name string, table int32) (other owner, clash, isNew bool) {
-	o := owner{strings.ToLower(schema), table}
 	n.beyondASCII = n.beyondASCII || isBeyondASCII(schema) || isBeyondASCII(name)
-	name = strings.ToLower(name)
-	first, taken := n.first[name]
-	if !taken {
-		n.first[name] = o
-		return owner{}, false, true
-	}
-	if len(n.more[name]) == 0 {
-		if first == o {
-			return owner{}, false, false
-		}
-		n.bySchema[[2]string{first.schema, name}] = first.table
-	}
-	for _, schema := range []string{o.schema, ""} {
-		if other, known := n.bySchema[[2]string{schema, name}]; known && other != table {
-			return owner{schema, other}, true, false
-		} else if known && schema == o.schema {
+	schema, name = strings.ToLower(schema), strings.ToLower(name)
+	for _, in := range []string{schema, ""} {
+		switch known, ok := n.tables[[2]string{in, name}]; {
+		case ok && known != table:
+			return owner{in, known}, true, false
+		case ok && in == schema:
 			return owner{}, false, false
 		}
 	}
-	if o.schema == "" {
-		for _, other := range n.all(name) {
-			if other.table != table {
-				return other, true, false
-			}
-		}
+	if schema != "" {
+		n.inSchemas[name] = append(n.inSchemas[name], owner{schema, table})
+	} else if i := slices.IndexFunc(n.inSchemas[name], func(o owner) bool { return o.table != table }); i >= 0 {
+		return n.inSchemas[name][i], true, false
 	}
-	n.more[name] = append(n.more[name], o)
-	n.bySchema[[2]string{o.schema, name}] = table
+	n.tables[[2]string{schema, name}] = table
 	return owner{}, false, true
 }
 
@@ -80,15 +66,12 @@ func isBeyondASCII(s string) bool {
 
 // one returns the owner of a name in a schema. If the schema is empty, it returns any owner.
 func (n *tableIndex) one(schema, name string) (owner, bool) {
-	name = strings.ToLower(name)
-	first, ok := n.first[name]
-	if ok && (schema == "" || first.in(schema)) {
-		return first, true
+	schema, name = strings.ToLower(schema), strings.ToLower(name)
+	if table, ok := n.tables[[2]string{schema, name}]; ok {
+		return owner{schema, table}, true
 	}
-	for _, s := range []string{strings.ToLower(schema), ""} {
-		if table, known := n.bySchema[[2]string{s, name}]; known {
-			return owner{s, table}, true
-		}
+	if all := n.all(name); len(all) > 0 && (schema == "" || all[0].schema == "") {
+		return all[0], true
 	}
 	for p := range n.patterns.begin(name) {
 		if (schema == "" || p.in(schema)) && p.match(name) {
@@ -103,13 +86,13 @@ func (n *tableIndex) one(schema, name string) (owner, bool) {
 // numbers.
 func (n *tableIndex) sibling(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
-	if _, listed := n.first[name]; listed {
+	if len(n.all(name)) > 0 {
 		return owner{}, false // another schema, or a table without a key
 	}
 	for i := len(name) - 1; i > 0; i-- {
-		o, ok := n.first[name[:i]]
-		if ok && o.table != none && (schema == "" || o.in(schema)) && trailingNumber.MatchString(name[i:]) {
-			return o, true
+		all := n.all(name[:i])
+		if len(all) > 0 && all[0].table != none && (schema == "" || all[0].in(schema)) && trailingNumber.MatchString(name[i:]) {
+			return all[0], true
 		}
 	}
 	o, ok := n.shapes[string(shapeOf(nil, name))]
@@ -119,15 +102,14 @@ func (n *tableIndex) sibling(schema, name string) (owner, bool) {
 // matched returns a pattern of a table with a key that matches the name of another table: the first
 // such pattern, and the alphabetically first name. It returns nil if there is none.
 func (n *tableIndex) matched() (p *pattern, other owner, name string) {
-	for candidate := range n.first {
+	for key, table := range n.tables {
+		o, candidate := owner{key[0], table}, key[1]
 		for q := range n.patterns.begin(candidate) {
-			if q.table == none || p != nil && (q.at > p.at || q.at == p.at && candidate >= name) || !q.match(candidate) {
+			if q.table == none || q.table == table || !q.schemaMeets(o) || !q.match(candidate) {
 				continue
 			}
-			for _, o := range n.all(candidate) {
-				if o.table != q.table && q.schemaMeets(o) {
-					p, other, name = q, o, candidate
-				}
+			if p == nil || cmp.Or(q.at-p.at, cmp.Compare(candidate, name), cmp.Compare(o.schema, other.schema)) < 0 {
+				p, other, name = q, o, candidate
 			}
 		}
 	}
@@ -192,7 +174,11 @@ func (n *tableIndex) addShape(schema, name string, table int32) {
 
 // all returns every owner of a name, which must be in lower case.
 func (n *tableIndex) all(name string) []owner {
-	return append([]owner{n.first[name]}, n.more[name]...)
+	owners := n.inSchemas[name]
+	if table, ok := n.tables[[2]string{"", name}]; ok {
+		return append([]owner{{table: table}}, owners...)
+	}
+	return owners
 }
 
 // schemaMeets reports whether a statement could mean either owner, judged by their schemas.

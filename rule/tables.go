@@ -17,8 +17,8 @@ func (b *builder) tables() error {
 	}
 	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
 	b.rule.nodes = make([]written, 0, count)
-	b.rule.index = tableIndex{first: make(map[string]owner, count), more: map[string][]owner{},
-		bySchema: map[[2]string]int32{}, shapes: map[string]owner{}}
+	b.rule.index = tableIndex{tables: make(map[[2]string]int32, count), inSchemas: map[string][]owner{},
+		shapes: map[string]owner{}}
 	b.logical = make(map[string]*word, count)
 	for _, sc := range b.spec.scopes {
 		if sc.defMaker != nil {
