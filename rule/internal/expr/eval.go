@@ -67,8 +67,8 @@ func (n *node) eval(s *scope) Value {
 			return s.column
 		}
 		return s.vars[n.slot-1]
-	case and, or:
-		if isTrue := s.isTrue(n.args[0].eval(s)); isTrue == (n.op == or) {
+	case logical:
+		if isTrue := s.isTrue(n.args[0].eval(s)); isTrue == (n.name == "||") {
 			return ofBool(isTrue)
 		}
 		return ofBool(s.isTrue(n.args[1].eval(s)))
@@ -81,10 +81,9 @@ func (n *node) eval(s *scope) Value {
 		return s.list(len(n.args), func(i int) Value { return n.args[i].eval(s) })
 	}
 	v := n.args[0].eval(s)
-	if n.op > or {
-		return n.binary(s, v, n.args[1].eval(s))
-	}
 	switch n.op {
+	case between, shift, binary:
+		return n.binary(s, v, n.args[1].eval(s))
 	case unary:
 		return n.unary(s, v)
 	case cast:
@@ -126,75 +125,64 @@ func (n *node) unary(s *scope, v Value) Value {
 func (n *node) binary(s *scope, a, b Value) Value {
 	areStrings := a.class == String && b.class == String
 	switch {
-	case n.op == to || n.op == until:
+	case n.op == between:
 		return n.between(s, a, b)
+	case a.IsInteger() && b.IsInteger() && n.op == shift:
+		return n.shifted(a, b.n)
 	case a.IsInteger() && b.IsInteger():
 		return n.integers(s, a, b)
-	case n.op == plus && (areStrings || a.class == String && b.IsInteger() || a.IsInteger() && b.class == String):
+	case n.name == "+" && (areStrings || a.class == String && b.IsInteger() || a.IsInteger() && b.class == String):
 		return s.text(a.String(), b.String())
-	case n.op == equal && areStrings:
+	case n.name == "==" && areStrings:
 		return ofBool(a.s == b.s)
-	case n.op == notEqual && areStrings:
+	case n.name == "!=" && areStrings:
 		return ofBool(a.s != b.s)
 	}
-	return s.fail("%s %s %s is not supported", a.class, names[n.op], b.class)
+	return s.fail("%s %s %s is not supported", a.class, n.name, b.class)
 }
 
 // integers applies an operator to two integers. The result is a Long if either integer is a Long.
-// The result of a shift has the class of its left operand.
 func (n *node) integers(s *scope, a, b Value) Value {
-	class, x, y := max(a.class, b.class), a.n, b.n
-	if y == 0 && (n.op == percent || n.op == slash) {
+	switch {
+	case b.n == 0 && (n.name == "%" || n.name == "/"):
 		return s.result(Value{}, errZero)
-	}
-	switch n.op {
-	case plus:
-		return wrapped(class, x+y)
-	case minus:
-		return wrapped(class, x-y)
-	case times:
-		return wrapped(class, x*y)
-	case percent:
-		return wrapped(class, x%y)
-	case slash:
+	case n.name == "/" && (b.n > 1e9 || b.n < -1e9):
 		// Groovy's quotient has ten digits after the decimal point. With a larger divisor, Groovy
 		// may round it up to an integer.
-		if y > 1e9 || y < -1e9 {
-			return s.fail("a quotient by %d is not supported", y)
-		}
-		return Value{class: quotient, n: x / y}
-	case bitAnd:
-		return wrapped(class, x&y)
-	case bitOr:
-		return wrapped(class, x|y)
-	case bitXor:
-		return wrapped(class, x^y)
-	case equal:
-		return ofBool(x == y)
-	case notEqual:
-		return ofBool(x != y)
-	case less:
-		return ofBool(x < y)
-	case lessEqual:
-		return ofBool(x <= y)
-	case greater:
-		return ofBool(x > y)
-	case greaterEqual:
-		return ofBool(x >= y)
+		return s.fail("a quotient by %d is not supported", b.n)
 	}
-	return n.shifted(a, y)
+	return n.apply(max(a.class, b.class), a.n, b.n)
 }
 
-// shifted shifts an Integer by the low five bits of by, or a Long by the low six.
+// integerOperators are the binary operators of two integers.
+var integerOperators = map[string]func(class Class, x, y int64) Value{
+	"+":  func(class Class, x, y int64) Value { return wrapped(class, x+y) },
+	"-":  func(class Class, x, y int64) Value { return wrapped(class, x-y) },
+	"*":  func(class Class, x, y int64) Value { return wrapped(class, x*y) },
+	"%":  func(class Class, x, y int64) Value { return wrapped(class, x%y) },
+	"/":  func(_ Class, x, y int64) Value { return Value{class: quotient, n: x / y} },
+	"&":  func(class Class, x, y int64) Value { return wrapped(class, x&y) },
+	"|":  func(class Class, x, y int64) Value { return wrapped(class, x|y) },
+	"^":  func(class Class, x, y int64) Value { return wrapped(class, x^y) },
+	"==": func(_ Class, x, y int64) Value { return ofBool(x == y) },
+	"!=": func(_ Class, x, y int64) Value { return ofBool(x != y) },
+	"<":  func(_ Class, x, y int64) Value { return ofBool(x < y) },
+	"<=": func(_ Class, x, y int64) Value { return ofBool(x <= y) },
+	">":  func(_ Class, x, y int64) Value { return ofBool(x > y) },
+	">=": func(_ Class, x, y int64) Value { return ofBool(x >= y) },
+}
+
+// shifted shifts an Integer by the low five bits of by, or a Long by the low six. The result has the
+// same class.
 func (n *node) shifted(v Value, by int64) Value {
 	distance := by & 63
 	if v.class == Integer {
 		distance = by & 31
 	}
 	switch {
-	case n.op == shiftLeft:
+	case n.name == "<<":
 		return wrapped(v.class, v.n<<distance)
-	case n.op == shiftRight:
+	case n.name == ">>":
 		return wrapped(v.class, v.n>>distance)
 	case v.class == Integer:
 		return wrapped(v.class, int64(uint32(v.n)>>distance))
@@ -220,7 +208,7 @@ func (n *node) between(s *scope, a, b Value) Value {
 		step = -1
 	}
 	count := (b.n-a.n)*step + 1
-	if n.op == until {
+	if n.name == "..<" {
 		count--
 	}
 	return s.list(int(count), func(i int) Value {

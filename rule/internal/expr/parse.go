@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,34 +24,11 @@ const (
 	static      // name: Math.abs
 	collect     // evaluates args[1] for each item of args[0], with the item in slot
 	items       // a list of args
-	and
-	or
-	// Binary operators that evaluate both arguments.
-	bitOr
-	bitXor
-	bitAnd
-	equal
-	notEqual
-	less
-	lessEqual
-	greater
-	greaterEqual
-	shiftLeft
-	shiftRight
-	shiftRightZero
-	to
-	until
-	plus
-	minus
-	times
-	slash
-	percent
+	logical     // name: && ||
+	between     // name: .. ..<
+	shift       // name: << >> >>>
+	binary      // name: any other operator with two operands
 )
-
-// names are the binary operators in source form, by op.
-var names = [...]string{and: "&&", or: "||", bitOr: "|", bitXor: "^", bitAnd: "&", equal: "==", notEqual: "!=",
-	less: "<", lessEqual: "<=", greater: ">", greaterEqual: ">=", shiftLeft: "<<", shiftRight: ">>", shiftRightZero: ">>>",
-	to: "..", until: "..<", plus: "+", minus: "-", times: "*", slash: "/", percent: "%"}
 
 type node struct {
 	op    op
@@ -59,6 +37,7 @@ type node struct {
 	name  string
 	value Value
 	args  []*node
+	apply func(class Class, x, y int64) Value // of a binary operator; see integerOperators
 }
 
 // Limits of an expression. They bound nested brackets, operators, and the length of strings,
@@ -70,9 +49,14 @@ const (
 )
 
 // levels are the binary operators by precedence, lowest first.
-var levels = [][]op{
-	{or}, {and}, {bitOr}, {bitXor}, {bitAnd}, {equal, notEqual}, {less, lessEqual, greater, greaterEqual},
-	{shiftLeft, shiftRight, shiftRightZero, to, until}, {plus, minus}, {times, slash, percent},
+var levels = [][]string{
+	{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", "<=", ">", ">="},
+	{"<<", ">>", ">>>", "..", "..<"}, {"+", "-"}, {"*", "/", "%"},
+}
+
+// kinds are the operators in levels that aren't binary.
+var kinds = map[string]op{
+	"||": logical, "&&": logical, "..": between, "..<": between, "<<": shift, ">>": shift, ">>>": shift,
 }
 
 // operators are the tokens of several characters. A token that begins with another one comes before
@@ -222,13 +206,13 @@ func (p *parser) binary(level int) *node {
 	left := p.binary(level + 1)
 	for {
 		token := p.peek()
-		i := slices.IndexFunc(levels[level], func(o op) bool { return names[o] == token })
-		if i < 0 {
+		if !slices.Contains(levels[level], token) {
 			return left
 		}
 		p.at += len(token)
 		p.operator()
-		left = &node{op: levels[level][i], args: []*node{left, p.binary(level + 1)}}
+		left = &node{op: cmp.Or(kinds[token], binary), name: token, apply: integerOperators[token],
+			args: []*node{left, p.binary(level + 1)}}
 	}
 }
 
