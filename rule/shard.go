@@ -122,7 +122,7 @@ func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool,
 	n = 1
 	for _, s := range []*strategy{x.of.database, x.of.table} {
 		if s != nil && strings.EqualFold(x.of.Columns[s.column], column) {
-			n *= len(s.Names())
+			n *= len(s.Names)
 		}
 	}
 	return func(key int64) bool {

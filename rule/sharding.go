@@ -131,20 +131,15 @@ func (s *Sharding) placeAt(at [2]int) (Place, error) {
 	}
 	p, ok := s.nodes[at]
 	if !ok {
-		return p, s.misplaced(&sharding.NoTargetError{Type: s.table.Type(), Name: s.names[at[1]]})
+		return p, s.misplaced(s.table.NoName(s.names[at[1]]))
 	}
 	return p, nil
 }
 
 func (s *Sharding) misplaced(err error) error {
 	e := &PlaceError{Table: s.logical, Reason: err.Error(), Err: err}
-	var value *sharding.ValueError
-	var none *sharding.NoTargetError
-	switch {
-	case errors.As(err, &value):
-		e.Column, e.Unknown = value.Column, true
-	case errors.As(err, &none):
-		e.Column = none.Column
+	if cause, ok := errors.AsType[*sharding.PlaceError](err); ok {
+		e.Column, e.Unknown = cause.Column, cause.Unknown
 	}
 	return e
 }
@@ -182,8 +177,8 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 			}
 			return e
 		}
-		if a.Odd() != "" {
-			b.file.warnOnce(of.algorithm.name, a.Odd())
+		if a.Odd != "" {
+			b.file.warnOnce(of.algorithm.name, a.Odd)
 		}
 		if of == spec.database {
 			s.database = &strategy{column: s.index(of)}
@@ -214,7 +209,7 @@ func (s *shardingStrategy) describe(a *sharding.Algorithm) string {
 			detail = " " + expr.Clip(strings.TrimSpace(w.text))
 		}
 	}
-	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)
+	return fmt.Sprintf("%s with %s%s", columns, a.Type, detail)
 }
 
 // index returns the index of the strategy's column in s.Columns. It adds the column if needed.
@@ -263,11 +258,10 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 	}
 	s.sameTables = s.database == nil || len(s.nodes) == len(s.sources)*len(s.names)
 	if s.database != nil {
-		s.database.Strategy = spec.database.compiled.Over(s.sources, sharding.NamingOf("", s.sources), spec.database.class)
+		s.database.Strategy = spec.database.compiled.Over("", s.sources, spec.database.class)
 	}
 	if of := spec.table; of != nil {
-		naming := sharding.NamingOf(spec.name.text, s.names)
-		s.table = &strategy{of.compiled.Over(s.names, naming, of.class), s.index(of)}
+		s.table = &strategy{of.compiled.Over(spec.name.text, s.names, of.class), s.index(of)}
 		if s.database != nil && s.sameTables && !s.hasSchemas {
 			s.nodes = nil // there may be a million
 		}

@@ -214,7 +214,7 @@ func (s *shardingStrategy) geneWay(column string) (way sharding.ShardBitsWay, mo
 	if err != nil {
 		return way, 0
 	}
-	return a.Over(nil, sharding.Naming{}, s.class).ShardBitsWay()
+	return a.Over("", nil, s.class).ShardBitsWay()
 }
 
 // autoTables returns the number of actual tables that ShardingSphere creates for an auto table with

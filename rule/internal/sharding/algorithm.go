@@ -15,9 +15,9 @@ import (
 
 // Algorithm is a sharding algorithm with its properties. It never changes.
 type Algorithm struct {
-	typ    string
+	Type   string // in upper case
+	Odd    string // a warning about a property that is probably a mistake, or ""
 	column string
-	odd    string
 
 	// Exactly one of these three is set.
 	numbers  numbering
@@ -60,19 +60,19 @@ func Props(typ string) []string { return types[strings.ToUpper(typ)].props }
 // Compile returns the algorithm of a type with the given properties, whose names are in lower case.
 // The error is a [*NotUnderstoodError].
 func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
-	a, p := &Algorithm{typ: strings.ToUpper(typ)}, &properties{values: props}
-	known := types[a.typ]
+	a, p := &Algorithm{Type: strings.ToUpper(typ)}, &properties{values: props}
+	known := types[a.Type]
 	const supported = "BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD or VOLUME_RANGE"
-	right := nearest.Word(a.typ, slices.Sorted(maps.Keys(types)))
+	right := nearest.Word(a.Type, slices.Sorted(maps.Keys(types)))
 	switch {
-	case known.props == nil && right != "" && nearest.Distance(a.typ, right) <= 1+len(right)/8:
+	case known.props == nil && right != "" && nearest.Distance(a.Type, right) <= 1+len(right)/8:
 		p.fail("", "expected the type %s, found %s; did you mean %q?", supported, typ, right)
 	case known.make == nil: // also a type of the user's own
 		p.unsupported("", "expected the type %s, found %s", supported, typ)
 	case len(columns) == 0:
 		p.fail("", "shardingColumn is missing")
 	case len(columns) > 1:
-		p.fail("", "expected one sharding column for %s, found %d", a.typ, len(columns))
+		p.fail("", "expected one sharding column for %s, found %d", a.Type, len(columns))
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -125,12 +125,6 @@ func (p *properties) time(name string, most int, layout string) time.Time {
 	}
 	return t
 }
-
-// Type returns the algorithm's type in upper case.
-func (a *Algorithm) Type() string { return a.typ }
-
-// Odd returns a warning about a property that is probably a mistake, or "" if there is none.
-func (a *Algorithm) Odd() string { return a.odd }
 
 // properties are the properties of an algorithm, with methods to parse them.
 type properties struct {

@@ -62,8 +62,8 @@ func (w ShardBitsWay) String() string {
 }
 
 // NewShardBits returns the ShardBits of a column with 1 to 62 shard bits. strategies are the strategies whose
-// only column it is. If there are none, way specifies how shard bits are computed. The error is a
-// [*ShardBitsError] about the last of the strategies.
+// only column it is. If there are none, way specifies how shard bits are computed. The error is
+// about the last of the strategies.
 func NewShardBits(column string, bits int, way ShardBitsWay, strategies ...*Strategy) (*ShardBits, error) {
 	count := int64(1) << bits
 	g := &ShardBits{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
@@ -73,7 +73,7 @@ func NewShardBits(column string, bits int, way ShardBitsWay, strategies ...*Stra
 			return nil, err
 		}
 		if i > 0 && way != g.way {
-			return nil, s.geneError("the other strategy uses the column's %s, and this one its %s; a key can carry one "+
+			return nil, fmt.Errorf("the other strategy uses the column's %s, and this one its %s; a key can carry one "+
 				"of them", g.way, way)
 		}
 		g.way = way
@@ -198,36 +198,27 @@ func (s *Strategy) agrees(names []string, by numbering, samples []expr.Value) bo
 func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	switch all := int64(1) << geneBits; {
 	case count == 0:
-		return s.geneError("the result of %s depends on more than the lowest bits of a key; use MOD without offsets, "+
-			"HASH_MOD, or INLINE with a remainder", s.typ)
+		return fmt.Errorf("the result of %s depends on more than the lowest bits of a key; use MOD without offsets, "+
+			"HASH_MOD, or INLINE with a remainder", s.Type)
 	case count&(count-1) != 0:
-		return s.geneError("expected a power of 2 as modulus, found %d; the lowest bits of a key determine no other "+
+		return fmt.Errorf("expected a power of 2 as modulus, found %d; the lowest bits of a key determine no other "+
 			"remainders", count)
 	case count > all:
-		return s.geneError("the modulus is %d, but %d bits only determine %d shards; set gene-bits to %d or more", count,
+		return fmt.Errorf("the modulus is %d, but %d bits only determine %d shards; set gene-bits to %d or more", count,
 			geneBits, all, bits.Len64(uint64(count-1)))
 	}
 	return nil
 }
 
-// CheckGeneKey returns a [*ShardBitsError] if the strategy, whose only column is the key, depends on
+// CheckGeneKey returns an error if the strategy, whose only column is the key, depends on
 // more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
 	way, modulo := s.ShardBitsWay()
 	if way.IsHash() && modulo > 1 {
-		return s.geneError("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
+		return fmt.Errorf("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
 			"uses HASH_MOD")
 	}
 	return s.checkGeneCount(bits, modulo)
-}
-
-// ShardBitsError is the error for a strategy that doesn't match the shard bits.
-type ShardBitsError struct{ Reason string }
-
-func (e *ShardBitsError) Error() string { return e.Reason }
-
-func (s *Strategy) geneError(format string, args ...any) error {
-	return &ShardBitsError{fmt.Sprintf(format, args...)}
 }
 
 // Of returns the shard bits for a value. The error message continues a sentence that begins with

@@ -12,6 +12,5 @@
 //
 // The formulas are those of ShardingSphere 5.5. They accept integers, strings and, for INTERVAL,
 // times. For other algorithms [Compile] returns a [*NotUnderstoodError]. [Strategy.Place] returns a
-// [*ValueError] for a value whose place isn't known, and a [*NoTargetError] for a value that belongs
-// to none of the names.
+// [*PlaceError] for a value that belongs to none of the names, or whose place isn't known.
 package sharding

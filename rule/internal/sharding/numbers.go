@@ -143,7 +143,7 @@ func newBoundaries(a *Algorithm, p *properties) {
 	for one := range strings.SplitSeq(ranges, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64)
 		if err != nil {
-			a.odd = "sharding-ranges has " + strconv.Quote(expr.Clip(one)) + ", which is not an integer; " +
+			a.Odd = "sharding-ranges has " + strconv.Quote(expr.Clip(one)) + ", which is not an integer; " +
 				"newer versions of ShardingSphere ignore it, older ones refuse it"
 			continue
 		}

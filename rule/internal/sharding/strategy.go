@@ -9,37 +9,16 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Naming specifies how the numbered names of actual tables or data sources are formed: a prefix and
-// a number with at least Digits digits.
-type Naming struct {
-	Prefix string
-	Digits int
-}
-
-// NamingOf returns the naming of the names of a table. As in ShardingSphere, the prefix comes from
-// the first name, and the number of digits from the shortest. logical is the table's logical name,
-// which is part of the prefix. It is empty for data sources.
-func NamingOf(logical string, names []string) Naming {
-	if len(names) == 0 {
-		return Naming{}
-	}
-	first, kept := names[0], 0
-	if len(first) >= len(logical) && strings.EqualFold(first[:len(logical)], logical) {
-		kept = len(logical)
-	}
-	n := Naming{Prefix: first[:kept] + strings.TrimRight(first[kept:], "0123456789")}
-	shortest := slices.MinFunc(names, func(a, b string) int { return len(a) - len(b) })
-	n.Digits = max(0, len(shortest)-len(n.Prefix))
-	return n
-}
-
 // Strategy is an algorithm and the names that it chooses from. It never changes and may be used by
 // multiple goroutines at once.
 type Strategy struct {
 	*Algorithm
-	names  []string
-	naming Naming
-	class  expr.Class // Java class of the column; Null means the class of the value
+	Names []string   // the names that the strategy chooses from
+	class expr.Class // Java class of the column; Null means the class of the value
+
+	// Numbered names consist of a prefix and a number with at least these digits.
+	prefix string
+	digits int
 
 	byNumber map[int64]int // indexes of the names, by number
 	byName   map[string]int
@@ -49,10 +28,12 @@ type Strategy struct {
 // several stands for the index if several names have the same end.
 const several = -1
 
-// Over returns a strategy that chooses from the names. naming may be the naming of more names than
-// these. class is the Java class of the column, and Null means the class of the value.
-func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strategy {
-	s := &Strategy{Algorithm: a, names: names, naming: naming, class: class}
+// Over returns a strategy that chooses from the names. logical is the logical name of their table, or
+// empty for data sources. class is the Java class of the column, and Null means the class of the
+// value.
+func (a *Algorithm) Over(logical string, names []string, class expr.Class) *Strategy {
+	s := &Strategy{Algorithm: a, Names: names, class: class}
+	s.prefix, s.digits = numbered(logical, names)
 	switch {
 	case a.numbers != nil:
 		s.number()
@@ -70,11 +51,27 @@ func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strat
 	return s
 }
 
+// numbered returns the prefix of numbered names and their least number of digits. As in
+// ShardingSphere, the prefix comes from the first name, and the number of digits from the shortest.
+// A logical name is part of the prefix.
+func numbered(logical string, names []string) (prefix string, digits int) {
+	if len(names) == 0 {
+		return "", 0
+	}
+	first, kept := names[0], 0
+	if len(first) >= len(logical) && strings.EqualFold(first[:len(logical)], logical) {
+		kept = len(logical)
+	}
+	prefix = first[:kept] + strings.TrimRight(first[kept:], "0123456789")
+	shortest := slices.MinFunc(names, func(a, b string) int { return len(a) - len(b) })
+	return prefix, max(0, len(shortest)-len(prefix))
+}
+
 // number sets byNumber from the names.
 func (s *Strategy) number() {
-	s.byNumber = make(map[int64]int, len(s.names))
-	for i, name := range s.names {
-		n, err := strconv.ParseInt(strings.TrimPrefix(name, s.naming.Prefix), 10, 64)
+	s.byNumber = make(map[int64]int, len(s.Names))
+	for i, name := range s.Names {
+		n, err := strconv.ParseInt(strings.TrimPrefix(name, s.prefix), 10, 64)
 		if err == nil && n >= 0 && n < s.Algorithm.numbers.tables() && s.name(n) == name {
 			s.byNumber[n] = i
 		}
@@ -83,9 +80,9 @@ func (s *Strategy) number() {
 
 // matchEnds sets byEnd from the names. An end has as many characters as the name of a step.
 func (s *Strategy) matchEnds() {
-	s.byEnd = make(map[string]int, len(s.names))
+	s.byEnd = make(map[string]int, len(s.Names))
 	length := len(s.interval.name(0))
-	for i, name := range s.names {
+	for i, name := range s.Names {
 		if len(name) < length {
 			continue
 		}
@@ -99,36 +96,33 @@ func (s *Strategy) matchEnds() {
 
 func (s *Strategy) name(n int64) string {
 	digits := strconv.FormatInt(n, 10)
-	return s.naming.Prefix + strings.Repeat("0", max(0, max(s.width, s.naming.Digits)-len(digits))) + digits
+	return s.prefix + strings.Repeat("0", max(0, max(s.width, s.digits)-len(digits))) + digits
 }
 
-// Names returns the names that the strategy chooses from.
-func (s *Strategy) Names() []string { return s.names }
-
 // Place returns the index of the name that a row belongs to, for a value of the sharding column.
-// The error is a [*ValueError] or a [*NoTargetError].
+// The error is a [*PlaceError].
 func (s *Strategy) Place(v expr.Value) (int, error) {
 	if v.Class() == expr.Null {
-		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: "the value is NULL"}
+		return 0, s.noTable("the value is NULL")
 	}
 	v, err := v.Convert(s.class)
 	switch {
 	case err != nil:
-		return 0, s.valueError(v, err)
+		return 0, s.unknown(err)
 	case s.interval != nil:
 		return s.placeStep(v)
 	case v.Class() == expr.Time:
-		return 0, s.valueError(v, errTime)
+		return 0, s.unknown(errTime)
 	case s.template != nil:
 		return s.placeName(v)
 	}
 	n, err := s.Algorithm.numbers.number(v)
 	if err != nil {
-		return 0, s.valueError(v, err)
+		return 0, s.unknown(err)
 	}
 	i, ok := s.byNumber[n]
 	if !ok {
-		return 0, &NoTargetError{Type: s.typ, Name: s.name(n)}
+		return 0, s.NoName(s.name(n))
 	}
 	return i, nil
 }
@@ -139,11 +133,11 @@ func (s *Strategy) placeName(v expr.Value) (int, error) {
 	var buf [128]byte
 	name, err := s.template.Append(buf[:0], v)
 	if err != nil {
-		return 0, s.valueError(v, err)
+		return 0, s.unknown(err)
 	}
 	i, ok := s.named(name)
 	if !ok {
-		return 0, &NoTargetError{Type: s.typ, Name: expr.Clip(string(name))}
+		return 0, s.NoName(string(name))
 	}
 	return i, nil
 }
@@ -159,25 +153,50 @@ func (s *Strategy) named(name []byte) (i int, ok bool) {
 func (s *Strategy) placeStep(v expr.Value) (int, error) {
 	step, err := s.interval.step(v)
 	if err != nil {
-		return 0, s.valueError(v, err)
+		return 0, s.unknown(err)
 	}
 	if step < 0 {
-		const reason = "the value is not between datetime-lower and datetime-upper"
-		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: reason}
+		return 0, s.noTable("the value is not between datetime-lower and datetime-upper")
 	}
 	end := s.interval.name(step)
 	switch i, ok := s.byEnd[end]; {
 	case !ok:
-		return 0, &NoTargetError{Type: s.typ, Name: "…" + end}
+		return 0, s.NoName(end)
 	case i == several:
-		return 0, s.valueError(v, fmt.Errorf("several tables end in %q", end))
+		return 0, s.unknown(fmt.Errorf("several tables end in %q", end))
 	default:
 		return i, nil
 	}
 }
 
-func (s *Strategy) valueError(v expr.Value, err error) error {
-	return &ValueError{Type: s.typ, Column: s.column, Value: expr.Clip(v.String()), Reason: err.Error()}
+// PlaceError is the error for a value that belongs to none of the strategy's names, or whose place
+// can't be computed.
+type PlaceError struct {
+	Column string // the column whose value is at fault; empty if a computed name doesn't exist
+	Reason string
+	// Unknown reports whether the result of the algorithm isn't known, so that the row may belong to
+	// any of the names.
+	Unknown bool
+}
+
+func (e *PlaceError) Error() string { return e.Reason }
+
+func (s *Strategy) unknown(err error) error {
+	reason := fmt.Sprintf("cannot apply %s to the value of %s: %v", s.Type, s.column, err)
+	return &PlaceError{Column: s.column, Reason: reason, Unknown: true}
+}
+
+func (s *Strategy) noTable(why string) error {
+	return &PlaceError{Column: s.column, Reason: fmt.Sprintf("%s has no table for the value of %s: %s", s.Type, s.column, why)}
+}
+
+// NoName returns the error for a computed name that doesn't exist. It shows the name only for
+// algorithms that number the names, because others may copy the value.
+func (s *Strategy) NoName(name string) error {
+	if s.numbers == nil {
+		return &PlaceError{Reason: s.Type + " selects a name that does not exist"}
+	}
+	return &PlaceError{Reason: fmt.Sprintf("%s selects %q, which does not exist", s.Type, name)}
 }
 
 // NotUnderstoodError is the error for an algorithm that has an unknown type, or properties that are
@@ -193,36 +212,3 @@ type NotUnderstoodError struct {
 func (e *NotUnderstoodError) Error() string { return e.Reason }
 
 func (e *NotUnderstoodError) Unwrap() error { return e.Err }
-
-// ValueError is the error for a value for which the result of an algorithm isn't known. The row may
-// belong to any of the names.
-type ValueError struct {
-	Type   string // type of the algorithm
-	Column string
-	Value  string // the value, shortened
-	Reason string
-}
-
-func (e *ValueError) Error() string {
-	return fmt.Sprintf("cannot apply %s to the value of %s: %s", e.Type, e.Column, e.Reason)
-}
-
-// NoTargetError is the error for values that belong to none of the strategy's names.
-type NoTargetError struct {
-	Type   string // type of the algorithm
-	Column string // the column whose value has no table; empty if Name is set
-	Reason string // why the value has no table
-	// Name is the computed name that doesn't exist, or its end. It may contain the value, so Error
-	// shows it only for algorithms that number the names.
-	Name string
-}
-
-func (e *NoTargetError) Error() string {
-	if e.Column != "" {
-		return fmt.Sprintf("%s has no table for the value of %s: %s", e.Type, e.Column, e.Reason)
-	}
-	if e.Type == "INLINE" || e.Type == "INTERVAL" {
-		return e.Type + " selects a name that does not exist"
-	}
-	return fmt.Sprintf("%s selects %q, which does not exist", e.Type, e.Name)
-}

@@ -52,7 +52,7 @@ func TestPlace_more(t *testing.T) {
 		a := must.Get(Compile(c.typ, propsOf(c.props), []string{"k"}))(t, c.typ, c.props)
 		names := strings.Fields(c.names)
 		v, _ := expr.Of(c.value)
-		i, err := a.Over(names, NamingOf("t", names), expr.Null).Place(v)
+		i, err := a.Over("t", names, expr.Null).Place(v)
 		have := ""
 		if err == nil {
 			have = names[i]
@@ -151,7 +151,7 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 				for i := range n {
 					targets = append(targets, fmt.Sprintf("t_%d", i))
 				}
-				s := a.Over(targets, NamingOf("t", targets), class)
+				s := a.Over("t", targets, class)
 				g := must.Get(NewShardBits("x", bits, ShardBitsWay{}, s))(t, tt.typ, props, bits, "bits")
 				for range 300 {
 					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
@@ -194,7 +194,7 @@ func TestStrategy_geneWay(t *testing.T) {
 func newInlineStrategy(t *testing.T, expression string, class expr.Class) *Strategy {
 	t.Helper()
 	a := must.Get(Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"}))(t)
-	return a.Over([]string{"t_0"}, Naming{}, class)
+	return a.Over("t", []string{"t_0"}, class)
 }
 
 func mustStrategy(t testing.TB, typ string, props map[string]string, count int) *Strategy {
@@ -204,7 +204,7 @@ func mustStrategy(t testing.TB, typ string, props map[string]string, count int) 
 	for i := range names {
 		names[i] = fmt.Sprintf("t_order_%d", i)
 	}
-	return a.Over(names, NamingOf("t_order", names), expr.Null)
+	return a.Over("t_order", names, expr.Null)
 }
 
 func countProps(n int64) map[string]string {
