@@ -31,8 +31,7 @@ type builder struct {
 func build(f *file, s spec) (*Rule, error) {
 	b := builder{
 		file: f, spec: s,
-		rule: &Rule{file: f.name, source: f.source, generatorAt: map[string]int{},
-			assignerAt: map[string]int{}},
+		rule:    &Rule{file: f.name, source: f.source},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
 		ways:    map[string]sharding.ShardBitsWay{},
@@ -56,42 +55,49 @@ func build(f *file, s spec) (*Rule, error) {
 
 // makers adds the generators and assigners. Their names must be unique.
 func (b *builder) makers() error {
-	for _, g := range b.spec.generators {
-		if _, err := b.addGenerator(g); err != nil {
-			return err
-		}
-	}
-	for _, a := range b.spec.assigners {
-		if _, err := b.add(a, assignerKind, &b.rule.assigners, b.rule.assignerAt); err != nil {
+	for _, m := range b.spec.components {
+		if _, err := b.add(m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *builder) addGenerator(g componentSpec) (int, error) {
-	return b.add(g, generatorKind, &b.rule.generators, b.rule.generatorAt)
+// components are the generators or the assigners of a rule.
+type components struct {
+	all []componentSpec
+	at  map[string]int // indexes by name in lower case
 }
 
-func (b *builder) add(m componentSpec, kind registry.Kind, list *[]componentSpec, at map[string]int) (int, error) {
-	key, name := strings.ToLower(m.name.text), m.name.text
-	other, dup := at[key]
+func (c *components) find(name string) (i int, ok bool) {
+	i, ok = c.at[strings.ToLower(name)]
+	return i, ok
+}
+
+func (b *builder) add(m componentSpec) (int, error) {
+	to, name := &b.rule.generators, m.name.text
+	if m.kind == assignerKind {
+		to = &b.rule.assigners
+	}
+	other, dup := to.find(name)
 	switch {
 	case strings.TrimSpace(name) == "":
 		return 0, b.file.errorAt(m.name, "expected a name, found an empty string")
 	case m.typ.text == "" && m.ready == nil:
-		types := strings.Join(registry.Types(kind), ", ")
+		types := strings.Join(registry.Types(m.kind), ", ")
 		return 0, b.file.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", name, types))
 	case dup:
-		reason := fmt.Sprintf("%s %q is defined twice%s", kind, name, (*list)[other].name.position.also())
-		if kind == generatorKind {
+		reason := fmt.Sprintf("%s is defined twice%s", m, to.all[other].name.position.also())
+		if m.kind == generatorKind {
 			reason += "; names are case-insensitive"
 		}
 		return 0, b.file.errorAt(m.name, reason)
+	case to.at == nil:
+		to.at = map[string]int{}
 	}
-	at[key] = len(*list)
-	*list = append(*list, m)
-	return at[key], nil
+	i := len(to.all)
+	to.all, to.at[strings.ToLower(name)] = append(to.all, m), i
+	return i, nil
 }
 
 func (b *builder) keyed() error {
@@ -130,22 +136,20 @@ func (p position) also() string {
 func (b *builder) generator(sc *scope, st *keyStrategySpec) (int, error) {
 	switch {
 	case st.inline != nil:
-		return b.addGenerator(*st.inline)
+		return b.add(*st.inline)
 	case st.generator.text != "":
-		if i, ok := b.rule.generatorAt[strings.ToLower(st.generator.text)]; ok {
+		if i, ok := b.rule.generators.find(st.generator.text); ok {
 			return i, nil
 		}
 		return 0, undefined(b.file.name, generatorKind, "keyGenerators", st.generator, b.rule.generators)
-	case sc.defMaker != nil:
-		return b.rule.generatorAt[strings.ToLower(sc.defMaker.name.text)], nil
 	case sc.def != nil && sc.def.generator.text != "":
 		return b.generator(sc, sc.def)
 	}
 	// ShardingSphere's default: a SNOWFLAKE without properties.
-	if i, ok := b.rule.generatorAt[strings.ToLower(standardName)]; ok {
+	if i, ok := b.rule.generators.find(standardName); ok {
 		return i, nil
 	}
-	return b.addGenerator(componentSpec{name: word{standardName, st.position}, typ: word{"SNOWFLAKE", st.position}})
+	return b.add(componentSpec{kind: generatorKind, name: word{standardName, st.position}, typ: word{"SNOWFLAKE", st.position}})
 }
 
 // standardName is the name of the generator for strategies that name no generator.

@@ -28,13 +28,13 @@ func (r *Rule) check() error {
 		DSN:    spi.NewSecret("shardkey@tcp(127.0.0.1:3306)/shardkey"),
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	for i := range r.assigners {
-		e := &component{spec: r.assigners[i]}
-		if err := r.makeAssigner(i, host, e); err != nil {
+	for i, m := range r.assigners.all {
+		e := &component{spec: m}
+		if err := r.makeAssigner(host, e); err != nil {
 			return err
 		}
-		r.assigners[i].ownDatabase, r.assigners[i].ownMeant = e.spec.ownDatabase, e.spec.ownMeant
-		if err := closeNamed(assignerKind, r.assigners[i].name.text, e.value); err != nil {
+		r.assigners.all[i] = e.spec
+		if err := m.close(e.value); err != nil {
 			return err
 		}
 	}
@@ -47,9 +47,9 @@ func (r *Rule) check() error {
 		used[r.tables[i].GeneratorName] = true
 	}
 	for i, e := range l.held {
-		g := &r.generators[i]
+		g := &r.generators.all[i]
 		if err := g.readGene(l.generators[i]); err != nil {
-			return errors.Join(r.componentError(generatorKind, *g, err), l.Close())
+			return errors.Join(r.componentError(*g, err), l.Close())
 		}
 		if e == nil {
 			continue
@@ -57,20 +57,20 @@ func (r *Rule) check() error {
 		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
 		g.used = used[g.name.text]
 		for _, a := range g.assigners {
-			r.assigners[a].used = r.assigners[a].used || g.used
+			r.assigners.all[a].used = r.assigners.all[a].used || g.used
 		}
 	}
 	return l.Close()
 }
 
 func (l *Live) openGenerator(i int, earlier map[componentKey]*component) error {
-	m := l.rule.generators[i]
+	m := l.rule.generators.all[i]
 	if m.ready != nil {
 		l.generators[i] = m.ready
 		return nil
 	}
-	build := func(e *component) error { return l.makeGenerator(i, earlier, e) }
-	e, err := l.pool.open(l, generatorKind, m, earlier, build)
+	build := func(e *component) error { return l.makeGenerator(earlier, e) }
+	e, err := l.pool.open(l, m, earlier, build)
 	if err != nil {
 		return err
 	}
@@ -78,23 +78,22 @@ func (l *Live) openGenerator(i int, earlier map[componentKey]*component) error {
 	return nil
 }
 
-// makeGenerator makes the rule's generator i, and opens the assigners that its factory asks for.
-func (l *Live) makeGenerator(i int, earlier map[componentKey]*component, e *component) error {
-	r, m := l.rule, l.rule.generators[i]
-	host, done := l.host, false
+// makeGenerator makes a generator, and opens the assigners that its factory asks for.
+func (l *Live) makeGenerator(earlier map[componentKey]*component, e *component) error {
+	r, host, done := l.rule, l.host, false
 	host.WorkerIDAssigner = func(name string) (spi.WorkerIDAssigner, error) {
-		a, known := r.assignerAt[strings.ToLower(name)]
+		a, known := r.assigners.find(name)
 		switch {
 		case done:
 			return nil, fmt.Errorf("%w: only a factory can open a worker-ID assigner, before it returns", spi.ErrClosed)
 		case !known:
-			return nil, r.undefinedAssigner(m, name)
+			return nil, r.undefinedAssigner(e.spec, name)
 		}
 		if at := slices.Index(e.spec.assigners, a); at >= 0 {
 			return e.uses[at].value.(spi.WorkerIDAssigner), nil
 		}
-		build := func(used *component) error { return r.makeAssigner(a, l.host, used) }
-		used, err := l.pool.open(l, assignerKind, r.assigners[a], earlier, build)
+		build := func(used *component) error { return r.makeAssigner(l.host, used) }
+		used, err := l.pool.open(l, r.assigners.all[a], earlier, build)
 		if err != nil {
 			return nil, err
 		}
@@ -102,22 +101,22 @@ func (l *Live) makeGenerator(i int, earlier map[componentKey]*component, e *comp
 		return used.value.(spi.WorkerIDAssigner), nil
 	}
 	defer func() { done = true }()
-	return makeComponent(r, generatorKind, m, host, e, spi.NewKeyGenerator)
+	return makeComponent(r, host, e, spi.NewKeyGenerator)
 }
 
 // makeComponent sets e.value with the factory of a type.
-func makeComponent[T any](r *Rule, kind string, m componentSpec, host spi.Host, e *component,
+func makeComponent[T any](r *Rule, host spi.Host, e *component,
 	factory func(typ string, props spi.Props) (T, error)) error {
-	props, err := r.props(kind, m, host)
+	props, err := r.props(e.spec, host)
 	if err != nil {
 		return err
 	}
-	value, err := factory(m.typ.text, props)
+	value, err := factory(e.spec.typ.text, props)
 	if err != nil {
-		return r.componentError(kind, m, err)
+		return r.componentError(e.spec, err)
 	}
 	e.value = value
-	return r.note(kind, props, e)
+	return r.note(props, e)
 }
 
 // undefinedAssigner returns an error at the property of the generator whose value is name.
@@ -134,9 +133,9 @@ func (r *Rule) undefinedAssigner(m componentSpec, name string) error {
 	return undefined(r.file, assignerKind, "workerIdAssigners", w, r.assigners)
 }
 
-func undefined(file, kind, list string, name word, makers []componentSpec) error {
+func undefined(file, kind, list string, name word, makers components) error {
 	var defined []string
-	for _, m := range makers {
+	for _, m := range makers.all {
 		defined = append(defined, m.name.text)
 	}
 	reason := fmt.Sprintf("%s %q is not defined; defined: %s", kind, name.text, strings.Join(defined, ", "))
@@ -146,13 +145,13 @@ func undefined(file, kind, list string, name word, makers []componentSpec) error
 	return errorAt(file, name, reason, defined...)
 }
 
-func (r *Rule) makeAssigner(i int, host spi.Host, e *component) error {
-	return makeComponent(r, assignerKind, r.assigners[i], host, e, spi.NewWorkerIDAssigner)
+func (r *Rule) makeAssigner(host spi.Host, e *component) error {
+	return makeComponent(r, host, e, spi.NewWorkerIDAssigner)
 }
 
 // note records whether the factory used the connector's own database. It returns an error if a
 // Config has a secret property as a string instead of an spi.Secret.
-func (r *Rule) note(kind string, props spi.Props, e *component) (err error) {
+func (r *Rule) note(props spi.Props, e *component) (err error) {
 	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
 		e.spec.ownMeant, err = props.Bool(ownDatabase, false)
 	}
@@ -162,14 +161,14 @@ func (r *Rule) note(kind string, props spi.Props, e *component) (err error) {
 			Want: "a spi.Secret or a []spi.Secret; spi.NewSecret returns one"}
 	}
 	if err != nil {
-		_ = closeNamed(kind, e.spec.name.text, e.value)
-		return r.componentError(kind, e.spec, err)
+		_ = e.spec.close(e.value)
+		return r.componentError(e.spec, err)
 	}
 	return nil
 }
 
-func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, error) {
-	attr := map[string]string{generatorKind: "generator", assignerKind: "assigner"}[kind]
+func (r *Rule) props(m componentSpec, host spi.Host) (spi.Props, error) {
+	attr := map[string]string{generatorKind: "generator", assignerKind: "assigner"}[m.kind]
 	host.Logger = cmp.Or(host.Logger, slog.Default()).With(attr, m.name.text)
 	values, seen := make(map[string]any, len(m.props)), make(map[string]word, len(m.props))
 	for _, p := range m.props {
@@ -178,7 +177,7 @@ func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, er
 				other.text, other.position.also()))
 		}
 		seen[registry.PropKey(p.name.text)] = p.name
-		if kind == generatorKind && p.isGene() {
+		if m.kind == generatorKind && p.isGene() {
 			continue
 		}
 		if values[p.name.text] = p.value; p.list != nil {
@@ -187,7 +186,7 @@ func (r *Rule) props(kind string, m componentSpec, host spi.Host) (spi.Props, er
 	}
 	props, err := spi.NewProps(values, host)
 	if err != nil {
-		return props, r.componentError("properties of", m, err)
+		return props, r.componentError(m, err)
 	}
 	return props, nil
 }

@@ -148,20 +148,16 @@ func New(cfg Config) (*Rule, error) {
 	}
 	s.scopes = []scope{sc}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Generators)) {
-		g := cfg.Generators[name]
-		m, err := newComponent(name, "Generators", g.Type, g.Props, g.Generator)
-		if err != nil {
+		if err := s.addComponent(generatorKind, name, "Generators", cfg.Generators[name]); err != nil {
 			return nil, err
 		}
-		s.generators = append(s.generators, m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.WorkerIDAssigners)) {
 		a := cfg.WorkerIDAssigners[name]
-		m, err := newComponent(name, "WorkerIDAssigners", a.Type, a.Props, nil)
-		if err != nil {
+		g := GeneratorConfig{Type: a.Type, Props: a.Props}
+		if err := s.addComponent(assignerKind, name, "WorkerIDAssigners", g); err != nil {
 			return nil, err
 		}
-		s.assigners = append(s.assigners, m)
 	}
 	return build(newFile("rule", source{}), s)
 }
@@ -210,24 +206,25 @@ func (c StrategyConfig) strategy(at position) (*shardingStrategy, error) {
 	return s, err
 }
 
-func newComponent(name, list, typ string, props map[string]any, ready spi.KeyGenerator) (componentSpec, error) {
+func (s *spec) addComponent(kind registry.Kind, name, list string, cfg GeneratorConfig) error {
 	at := position{path: fmt.Sprintf("%s[%q]", list, name)}
-	m := componentSpec{name: word{name, at}, typ: word{typ, at.named("Type")}, ready: ready}
-	for _, prop := range slices.Sorted(maps.Keys(props)) {
+	m := componentSpec{kind: kind, name: word{name, at}, typ: word{cfg.Type, at.named("Type")}, ready: cfg.Generator}
+	for _, prop := range slices.Sorted(maps.Keys(cfg.Props)) {
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
 		p.position = p.name.position
-		if !p.set(props[prop]) {
+		if !p.set(cfg.Props[prop]) {
 			reason := fmt.Sprintf("expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration "+
-				"or a time.Time, found a %T", props[prop])
-			return m, errorAt("rule", p.name, reason)
+				"or a time.Time, found a %T", cfg.Props[prop])
+			return errorAt("rule", p.name, reason)
 		}
 		m.props = append(m.props, p)
 	}
-	if ready != nil && (typ != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isGene() })) {
-		return m, errorAt("rule", m.name, "Generator is set, so Type must be empty, and Props can only have gene-column and "+
+	if m.ready != nil && (cfg.Type != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isGene() })) {
+		return errorAt("rule", m.name, "Generator is set, so Type must be empty, and Props can only have gene-column and "+
 			"gene-bits")
 	}
-	return m, nil
+	s.components = append(s.components, m)
+	return nil
 }
 
 // set stores v in the property. It returns false if a property can't have such a value.

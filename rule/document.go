@@ -133,8 +133,8 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
 		"defaultKeyGenerateStrategy": func(p pair) (err error) { r.scope.def, err = rd.strategy(p); return err },
 		"defaultKeyGenerator":        r.defaultGenerator,
-		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.spec.generators) },
-		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.spec.assigners) },
+		"keyGenerators":              func(p pair) error { return rd.makers(p, generatorKind) },
+		"workerIdAssigners":          func(p pair) error { return rd.makers(p, assignerKind) },
 		"shardingAlgorithms":         func(p pair) error { rd.algorithmProps(p.value); return nil },
 	}
 	for _, p := range pairs {
@@ -157,11 +157,13 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	return nil
 }
 
-func (r *ruleReader) defaultGenerator(p pair) (err error) {
+func (r *ruleReader) defaultGenerator(p pair) error {
 	def, err := r.rd.keyGenerator(p, p.key.text)
-	if r.scope.def = def; def != nil {
-		r.scope.defMaker, def.inline = def.inline, nil
+	if def != nil && def.inline != nil {
+		r.rd.spec.components = append(r.rd.spec.components, *def.inline)
+		def.generator, def.inline = def.inline.name, nil
 	}
+	r.scope.def = def
 	return err
 }
 

@@ -86,19 +86,18 @@ func errorAt(file string, w word, reason string, right ...string) *Error {
 	}
 }
 
-func (r *Rule) componentError(kind string, m componentSpec, err error) error {
+func (r *Rule) componentError(m componentSpec, err error) error {
 	if inner := (*Error)(nil); errors.As(err, &inner) {
 		return inner // an assigner's error, which already has a place
 	}
-	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
 	var prop *spi.PropError
 	switch {
-	case m.ready == nil && registry.Find(kind, m.typ.text) == nil:
-		return r.typeError(kind, m)
+	case m.ready == nil && registry.Find(m.kind, m.typ.text) == nil:
+		return r.typeError(m)
 	case errors.As(err, &prop):
-		return r.propError(subject, m, prop)
+		return r.propError(m, prop)
 	}
-	return r.otherError(kind, m, err)
+	return r.otherError(m, err)
 }
 
 // plain returns the error message without the prefix "shardkey: ".
@@ -107,8 +106,8 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey:
 // otherError returns an error at the property that err mentions, or at the name if it mentions
 // none. If the message may contain the value of an environment variable, which can be a secret,
 // otherError leaves the message out.
-func (r *Rule) otherError(kind string, m componentSpec, err error) error {
-	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
+func (r *Rule) otherError(m componentSpec, err error) error {
+	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", m.kind, strings.ToUpper(m.typ.text)))
 	w, cause, reason := m.name, err, text
 	for _, p := range m.props {
 		var hidden secrets.Forms
@@ -130,17 +129,17 @@ func (r *Rule) otherError(kind string, m componentSpec, err error) error {
 			w = word{p.name.text, p.position}
 		}
 	}
-	e := errorAt(r.file, w, fmt.Sprintf("%s %q: %s", kind, m.name.text, reason))
+	e := errorAt(r.file, w, fmt.Sprintf("%s: %s", m, reason))
 	e.Err = cause
 	return e
 }
 
-func (r *Rule) typeError(kind string, m componentSpec) error {
-	right := registry.Types(kind)
-	reason := fmt.Sprintf("unknown %s type %q; registered: %s", kind, m.typ.text, strings.Join(right, ", "))
-	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
+func (r *Rule) typeError(m componentSpec) error {
+	right := registry.Types(m.kind)
+	reason := fmt.Sprintf("unknown %s type %q; registered: %s", m.kind, m.typ.text, strings.Join(right, ", "))
+	if pkg := packages[m.kind][strings.ToUpper(m.typ.text)]; pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program; import _ \"github.com/shardkey/shardkey/%s\"",
-			kind, m.typ.text, pkg)
+			m.kind, m.typ.text, pkg)
 		right = nil
 	}
 	return errorAt(r.file, m.typ, reason, right...)
@@ -159,7 +158,7 @@ var packages = map[string]map[string]string{
 	},
 }
 
-func (r *Rule) propError(subject string, m componentSpec, prop *spi.PropError) error {
+func (r *Rule) propError(m componentSpec, prop *spi.PropError) error {
 	shown := *prop
 	w := m.wordOf(prop.Name, prop.Name)
 	right := prop.Known
@@ -175,7 +174,7 @@ func (r *Rule) propError(subject string, m componentSpec, prop *spi.PropError) e
 	}); i >= 0 && !prop.Unknown {
 		w, right = m.props[i].name, []string{prop.Name} // probably a misspelling of the missing one
 	}
-	e := errorAt(r.file, w, subject+plain(&shown), right...)
+	e := errorAt(r.file, w, fmt.Sprintf("%s: %s", m, plain(&shown)), right...)
 	e.Err = &shown
 	return e
 }

@@ -88,7 +88,7 @@ func (rd *reader) keyGenerator(p pair, name string) (*keyStrategySpec, error) {
 		return nil, nil
 	}
 	st := &keyStrategySpec{position: p.key.position, column: f.text("column"), settings: f.settings()}
-	switch m := f.maker(word{name, p.key.position}); {
+	switch m := f.maker(generatorKind, word{name, p.key.position}); {
 	case f.err != nil:
 	case m.typ.text != "":
 		st.inline = &m

@@ -78,7 +78,7 @@ func (r *Rule) open(host spi.Host, earlier map[componentKey]*component) (*Live, 
 // openGenerators opens the generators of the rule, but prepares no lookup of tables.
 func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[componentKey]*component) (*Live, error) {
 	l := &Live{rule: r, host: host, pool: from,
-		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*component, len(r.generators))}
+		generators: make([]spi.KeyGenerator, len(r.generators.all)), held: make([]*component, len(r.generators.all))}
 	l.users.Store(1)
 	opened := false
 	defer func() {
@@ -86,7 +86,7 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[componentKe
 			_ = l.Close()
 		}
 	}()
-	for i := range r.generators {
+	for i := range r.generators.all {
 		if err := l.openGenerator(i, earlier); err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (l *Live) NamesBeyondASCII() bool { return l.of().index.beyondASCII }
 // Generator returns the generator with this name, or nil if the rule has none. Names are
 // case-insensitive.
 func (l *Live) Generator(name string) spi.KeyGenerator {
-	if i, ok := l.of().generatorAt[strings.ToLower(name)]; ok {
+	if i, ok := l.of().generators.find(name); ok {
 		return l.generators[i]
 	}
 	return nil
@@ -213,8 +213,8 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 // Closing l closes them.
 func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	assigners := map[string]spi.WorkerIDAssigner{}
-	l.each(func(spec componentSpec, v any, assigner bool) {
-		if assigner {
+	l.each(func(spec componentSpec, v any) {
+		if spec.kind == assignerKind {
 			assigners[spec.name.text] = v.(spi.WorkerIDAssigner)
 		}
 	})
@@ -280,8 +280,8 @@ type Status struct {
 // Status returns the status of the generators, and then of the worker-ID assigners that they use,
 // in the rule's order.
 func (l *Live) Status() (all []Status) {
-	l.each(func(spec componentSpec, v any, assigner bool) {
-		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner,
+	l.each(func(spec componentSpec, v any) {
+		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: spec.kind == assignerKind,
 			Description: describe(spec, v)}
 		s.WorkerIDs, _ = v.(spi.WorkerIDLister)
 		if h, ok := v.(spi.HealthReporter); ok {
@@ -298,12 +298,8 @@ func (l *Live) Status() (all []Status) {
 func (l *Live) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s", l.of().file)
-	l.each(func(spec componentSpec, v any, assigner bool) {
-		kind := generatorKind
-		if assigner {
-			kind = assignerKind
-		}
-		fmt.Fprintf(&b, "\n  %s %s: %s", kind, spec.name.text, describe(spec, v))
+	l.each(func(spec componentSpec, v any) {
+		fmt.Fprintf(&b, "\n  %s %s: %s", spec.kind, spec.name.text, describe(spec, v))
 	})
 	l.of().describeTables(&b)
 	return b.String()
@@ -311,9 +307,9 @@ func (l *Live) Describe() string {
 
 // each calls do for each generator, and then for each worker-ID assigner in use, in the rule's
 // order.
-func (l *Live) each(do func(spec componentSpec, v any, assigner bool)) {
-	for i, spec := range l.of().generators {
-		do(spec, l.generators[i], false)
+func (l *Live) each(do func(spec componentSpec, v any)) {
+	for i, spec := range l.of().generators.all {
+		do(spec, l.generators[i])
 	}
 	used := map[string]*component{}
 	for _, e := range l.held {
@@ -323,9 +319,9 @@ func (l *Live) each(do func(spec componentSpec, v any, assigner bool)) {
 			}
 		}
 	}
-	for _, spec := range l.of().assigners {
+	for _, spec := range l.of().assigners.all {
 		if a := used[strings.ToLower(spec.name.text)]; a != nil {
-			do(spec, a.value, true)
+			do(spec, a.value)
 		}
 	}
 }
@@ -340,13 +336,14 @@ func describe(spec componentSpec, v any) string {
 	return strings.ToUpper(spec.typ.text)
 }
 
-func closeNamed(kind, name string, v any) error {
+// close closes a generator or an assigner.
+func (m componentSpec) close(v any) error {
 	c, ok := v.(io.Closer)
 	if !ok {
 		return nil
 	}
 	if err := guard.Call("its Close", c.Close); err != nil {
-		return fmt.Errorf("shardkey: close %s %s: %w", kind, name, err)
+		return fmt.Errorf("shardkey: close %s %s: %w", m.kind, m.name.text, err)
 	}
 	return nil
 }

@@ -54,7 +54,6 @@ type databaseKey struct {
 }
 
 type component struct {
-	kind  string
 	spec  componentSpec
 	keys  []componentKey // guarded by pool.mu: its keys in pool.components
 	users int            // guarded by pool.mu: open rules, or generators that use the assigner; 0: closing
@@ -69,20 +68,20 @@ type component struct {
 // earlier rule of the same connector configured it in the same way, open reuses it. If it is just
 // being closed, open waits, so that two never run at the same time. The caller must release the
 // result.
-func (p *pool) open(l *Live, kind string, m componentSpec, earlier map[componentKey]*component, build func(*component) error) (*component, error) {
-	key := l.rule.keyOf(kind, m, l.host)
+func (p *pool) open(l *Live, m componentSpec, earlier map[componentKey]*component, build func(*component) error) (*component, error) {
+	key := l.rule.keyOf(m, l.host)
 	for {
 		p.mu.Lock()
 		if other := p.otherDatabase(key, m); other != "" {
 			p.mu.Unlock()
 			reason := fmt.Sprintf("the rule is open for two databases in this process, %s and %s", other, key.database)
-			return nil, l.rule.ownDatabaseError(kind, m, reason)
+			return nil, l.rule.ownDatabaseError(m, reason)
 		}
 		e := cmp.Or(p.components[key], earlier[key.inAnyScope()])
 		isNew := e == nil
 		if isNew {
 			m.assigners = nil // the factory will ask for them
-			e = &component{kind: kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
+			e = &component{spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
 		} else if e.users == 0 {
 			p.mu.Unlock()
 			<-e.gone
@@ -107,7 +106,7 @@ func (p *pool) add(key componentKey, e *component) {
 	p.components[key] = e
 	e.keys = append(e.keys, key)
 	if key.database != "" {
-		of := e.databaseKey(key.scope)
+		of := e.spec.databaseKey(key.scope)
 		if p.databases[of] == nil {
 			p.databases[of] = map[string]int{}
 		}
@@ -115,14 +114,14 @@ func (p *pool) add(key componentKey, e *component) {
 	}
 }
 
-func (e *component) databaseKey(scope any) databaseKey {
-	return databaseKey{scope, e.kind, strings.ToLower(e.spec.typ.text)}
+func (m componentSpec) databaseKey(scope any) databaseKey {
+	return databaseKey{scope, m.kind, strings.ToLower(m.typ.text)}
 }
 
 // leaveDatabases undoes what add did to databases.
 func (p *pool) leaveDatabases(e *component) {
 	for _, key := range e.keys {
-		of := e.databaseKey(key.scope)
+		of := e.spec.databaseKey(key.scope)
 		databases := p.databases[of]
 		if databases == nil {
 			continue
@@ -156,7 +155,7 @@ func (p *pool) held(l *Live) map[componentKey]*component {
 
 // build makes the generator or assigner. Goroutines that wait for it get the same error.
 func (p *pool) build(e *component, build func(*component) error) {
-	e.err = fmt.Errorf("shardkey: the factory of %s %q panicked", e.kind, e.spec.name.text)
+	e.err = fmt.Errorf("shardkey: the factory of %s panicked", e.spec)
 	defer func() {
 		if e.err != nil {
 			p.mu.Lock()
@@ -185,7 +184,7 @@ func (p *pool) release(e *component) error {
 	if !last {
 		return nil
 	}
-	errs := []error{closeNamed(e.kind, e.spec.name.text, e.value)}
+	errs := []error{e.spec.close(e.value)}
 	for _, a := range e.uses {
 		errs = append(errs, p.release(a))
 	}
@@ -208,7 +207,7 @@ func (p *pool) otherDatabase(key componentKey, m componentSpec) string {
 	if !m.needsOneDatabase() || key.database == "" {
 		return ""
 	}
-	for database := range p.databases[databaseKey{key.scope, key.kind, strings.ToLower(m.typ.text)}] {
+	for database := range p.databases[m.databaseKey(key.scope)] {
 		if database != key.database {
 			return database
 		}
@@ -217,8 +216,8 @@ func (p *pool) otherDatabase(key componentKey, m componentSpec) string {
 }
 
 // keyOf returns the key of a generator or assigner for a host.
-func (r *Rule) keyOf(kind string, m componentSpec, host spi.Host) componentKey {
-	key := componentKey{scope: r, kind: kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
+func (r *Rule) keyOf(m componentSpec, host spi.Host) componentKey {
+	key := componentKey{scope: r, kind: m.kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
 	if r.source.path != "" {
 		key.scope = source{path: r.source.path}
 	}
@@ -232,7 +231,7 @@ func (r *Rule) keyOf(kind string, m componentSpec, host spi.Host) componentKey {
 		key.database = databaseName(host.DSN.Reveal())
 	}
 	for _, i := range m.assigners {
-		a := r.keyOf(assignerKind, r.assigners[i], host)
+		a := r.keyOf(r.assigners.all[i], host)
 		key.config += fmt.Sprintf(" %q=(%s %q)", a.name, a.config, a.database)
 	}
 	return key
@@ -274,11 +273,9 @@ func (r *Rule) checkDatabases() error {
 	if reason == "" {
 		return nil
 	}
-	if i := slices.IndexFunc(r.assigners, componentSpec.needsOneDatabase); i >= 0 {
-		return r.ownDatabaseError(assignerKind, r.assigners[i], reason)
-	}
-	if i := slices.IndexFunc(r.generators, componentSpec.needsOneDatabase); i >= 0 {
-		return r.ownDatabaseError(generatorKind, r.generators[i], reason)
+	all := slices.Concat(r.assigners.all, r.generators.all)
+	if i := slices.IndexFunc(all, componentSpec.needsOneDatabase); i >= 0 {
+		return r.ownDatabaseError(all[i], reason)
 	}
 	return nil
 }
@@ -299,15 +296,15 @@ func (r *Rule) severalSources() string {
 	return ""
 }
 
-func (r *Rule) ownDatabaseError(kind string, m componentSpec, reason string) *Error {
+func (r *Rule) ownDatabaseError(m componentSpec, reason string) *Error {
 	way := "the property dsn with one database for all of them"
 	if strings.EqualFold(m.typ.text, "TICKET") {
 		way = "the property dsns with the same ticket servers for all of them"
 	}
 	e := errorAt(r.file, m.name, fmt.Sprintf(
-		"%s %q keeps its state in the connector's own database, but %s, and each would generate the same keys; add %s"+
+		"%s keeps its state in the connector's own database, but %s, and each would generate the same keys; add %s"+
 			"; %s: yes permits it where rows never move between the databases",
-		kind, m.name.text, reason, way, ownDatabase))
+		m, reason, way, ownDatabase))
 	e.Err = ErrOwnDatabase
 	return e
 }

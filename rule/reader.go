@@ -177,8 +177,8 @@ func (f *fields) settings() (s settings) {
 }
 
 // maker returns the generator or assigner that type and props describe.
-func (f *fields) maker(name word) componentSpec {
-	m := componentSpec{name: name, typ: f.text("type")}
+func (f *fields) maker(kind registry.Kind, name word) componentSpec {
+	m := componentSpec{kind: kind, name: name, typ: f.text("type")}
 	if p, ok := find(f.pairs, "props"); ok && f.err == nil {
 		m.props, f.err = f.rd.props(p.value, f.what)
 	}
@@ -233,11 +233,11 @@ func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n
 
 // makers appends the entries of keyGenerators or workerIdAssigners to those of the file's earlier
 // sharding rules.
-func (rd *reader) makers(p pair, to *[]componentSpec) error {
+func (rd *reader) makers(p pair, kind registry.Kind) error {
 	pairs, err := rd.pairs(p.value, p.key.text)
 	for _, m := range pairs {
 		f := rd.fields(m.value, fmt.Sprintf("%s %q", p.key.text, m.key.text), "type", "props")
-		*to = append(*to, f.maker(m.key))
+		rd.spec.components = append(rd.spec.components, f.maker(kind, m.key))
 		if f.err != nil {
 			return f.err
 		}

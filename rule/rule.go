@@ -20,10 +20,8 @@ type Rule struct {
 	keyless    []string  // logical tables without a key
 	sources    []string  // data sources of the sharded tables, sorted
 	spread     string    // a table with a databaseStrategy over data sources that no data node names, or ""
-	generators []componentSpec
-	assigners  []componentSpec
-	// generatorAt and assignerAt are the indexes of generators and assigners, by name in lower case.
-	generatorAt, assignerAt map[string]int
+	generators components
+	assigners  components
 
 	index    tableIndex
 	warnings []*Error

@@ -78,7 +78,8 @@ func (g *ShardBits) String() string {
 func (b *builder) genes() error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
-		m := &b.rule.generators[b.rule.generatorAt[strings.ToLower(t.GeneratorName)]]
+		at, _ := b.rule.generators.find(t.GeneratorName)
+		m := &b.rule.generators.all[at]
 		if m.geneColumn != "" {
 			if err := b.gene(t, b.specs[i], m); err != nil {
 				return err
@@ -140,7 +141,7 @@ func (b *builder) gene(t *Table, own *tableSpec, m *componentSpec) error {
 		reason = fmt.Sprintf("expected the column whose shard the keys carry, found the key of table %q", t.Logical)
 	}
 	if reason != "" {
-		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
+		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of %s: %s", m.geneColumn, m, reason))
 	}
 	t.ShardBits = &ShardBits{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
 	if err := b.agree(t, own); err != nil || t.ShardBits.of != nil {

@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 
+	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -10,8 +11,7 @@ import (
 // aren't resolved yet.
 type spec struct {
 	scopes     []scope
-	generators []componentSpec
-	assigners  []componentSpec
+	components []componentSpec
 	sequences  []word // 5.5.4: names of strategies for sequences, not columns
 }
 
@@ -68,7 +68,6 @@ type scope struct {
 	position position
 	tables   []tableSpec
 	def      *keyStrategySpec
-	defMaker *componentSpec // 4.x: the defaultKeyGenerator
 }
 
 type tableSpec struct {
@@ -94,6 +93,7 @@ type keyStrategySpec struct {
 
 // componentSpec is one generator or worker-ID assigner.
 type componentSpec struct {
+	kind  registry.Kind
 	name  word
 	typ   word
 	props []propSpec
@@ -107,6 +107,9 @@ type componentSpec struct {
 	geneColumn  string
 	geneBits    int // number of shard bits of its keys; see Table.ShardBits
 }
+
+// String returns the kind and the name, for messages.
+func (m componentSpec) String() string { return fmt.Sprintf("%s %q", m.kind, m.name.text) }
 
 // propSpec is one property. value or list has environment variables expanded, and written is the
 // original. All of them may be passwords.

@@ -21,11 +21,6 @@ func (b *builder) tables() error {
 		shapes: map[string]owner{}}
 	b.logical = make(map[string]*word, count)
 	for _, sc := range b.spec.scopes {
-		if sc.defMaker != nil {
-			if _, err := b.addGenerator(*sc.defMaker); err != nil {
-				return err
-			}
-		}
 		if sc.def != nil && sc.def.generator.text != "" { // it must exist, even if no table uses it
 			if _, err := b.generator(&sc, sc.def); err != nil {
 				return err
@@ -95,7 +90,7 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	if err != nil {
 		return Table{}, false, err
 	}
-	g := &b.rule.generators[index]
+	g := &b.rule.generators.all[index]
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
