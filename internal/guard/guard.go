@@ -34,12 +34,9 @@ func Call(what string, f func() error) (err error) {
 
 // Value returns f's result. If f panics, it returns the result of otherwise.
 func Value[T any](f func() T, otherwise func(error) T) (value T) {
-	var err error
-	defer func() {
-		if err != nil {
-			value = otherwise(err)
-		}
-	}()
-	defer Recover(&err, "it")
-	return f()
+	err := Call("it", func() error { value = f(); return nil })
+	if err != nil {
+		return otherwise(err)
+	}
+	return value
 }
