@@ -4,6 +4,8 @@ package secrets
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,28 +38,28 @@ func (f *Forms) Add(text string) {
 	}
 }
 
-// In reports whether a text may contain one of the secrets.
+// In reports whether a text may contain one of the secrets. A short secret is part of many words, so
+// it counts only as a whole word.
 func (f Forms) In(text string) bool {
+	const long = 8
 	text = strings.ToLower(text)
-	for _, form := range f {
-		for rest, last := text, utf8.RuneError; ; {
-			at := strings.Index(rest, form)
-			if at < 0 {
-				break
-			}
-			before, size := utf8.DecodeLastRuneInString(rest[:at])
-			if size == 0 {
-				before = last
-			}
-			after, _ := utf8.DecodeRuneInString(rest[at+len(form):])
-			if isWhole(before, form, after) {
-				return true
-			}
-			last, size = utf8.DecodeRuneInString(rest[at:])
-			rest = rest[at+size:]
-		}
+	return slices.ContainsFunc(f, func(form string) bool {
+		return strings.Contains(text, form) && (len(form) >= long || wholeWord(form).MatchString(text))
+	})
+}
+
+// wholeWord matches a form between characters that aren't part of the same word.
+func wholeWord(form string) *regexp.Regexp {
+	const notWord = `[^\pL\p{Nd}]`
+	isWord := func(r rune, _ int) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	expr := regexp.QuoteMeta(form)
+	if isWord(utf8.DecodeRuneInString(form)) {
+		expr = "(?:^|" + notWord + ")" + expr
 	}
-	return false
+	if isWord(utf8.DecodeLastRuneInString(form)) {
+		expr += "(?:$|" + notWord + ")"
+	}
+	return regexp.MustCompile(expr)
 }
 
 // ShownName returns the part of a property's name that an error may show. If a user forgets the
@@ -70,13 +72,4 @@ func ShownName(name string) string {
 		return name[:i]
 	}
 	return name
-}
-
-// isWhole reports whether a match is a whole word. A short secret is part of many words.
-func isWhole(before rune, form string, after rune) bool {
-	const long = 8
-	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	first, _ := utf8.DecodeRuneInString(form)
-	last, _ := utf8.DecodeLastRuneInString(form)
-	return len(form) >= long || !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after))
 }
