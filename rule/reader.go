@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -325,50 +326,43 @@ var octal = regexp.MustCompile(`^0[0-7]+$`)
 // The value of a variable is used as it is: it is not expanded again. The error
 // shows names, never values.
 func expandEnv(text string) (expanded string, used bool, err error) {
-	var b strings.Builder
-	for {
-		i := strings.Index(text, "${")
-		if i < 0 {
-			b.WriteString(text)
-			return b.String(), used, nil
+	expanded = envReference.ReplaceAllStringFunc(text, func(reference string) string {
+		if reference == `\${` {
+			return "${"
 		}
-		if i > 0 && text[i-1] == '\\' {
-			b.WriteString(text[:i-1] + "${")
-			text = text[i+2:]
-			continue
-		}
-		inner, rest, ok := strings.Cut(text[i+2:], "}")
-		name, def, hasDef := strings.Cut(inner, "::")
-		one, _, found := strings.Cut(inner, ":")
-		switch {
-		case ok && !hasDef && found && isEnvName(one):
-			return "", false, fmt.Errorf("expected two colons before a default: ${%s::default}", one)
-		case !ok || !isEnvName(name):
-			return "", false, fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
-				"characters themselves")
-		}
-		value, set := os.LookupEnv(name)
-		switch {
-		case !set && !hasDef:
-			return "", false, fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}",
-				name, name)
-		case !set:
-			value = def
-		}
-		b.WriteString(strings.TrimSuffix(text[:i], "$") + value)
-		used = true
-		text = rest
+		value, wrong := envValue(reference)
+		used, err = true, cmp.Or(err, wrong)
+		return value
+	})
+	if err != nil {
+		return "", false, err
 	}
+	return expanded, used, nil
 }
 
-// isEnvName reports whether s is a name such as DB_PASSWORD, or db.password, which Java systems
-// use.
-func isEnvName(s string) bool {
-	for i, c := range []byte(s) {
-		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (i == 0 || !('0' <= c && c <= '9' || c == '.' || c == '-')) {
-			return false
-		}
+var (
+	envReference = regexp.MustCompile(`\\\$\{|\$?\$\{[^}]*\}?`)
+	// envName matches the part before a default, also a name such as db.password, which Java systems
+	// use.
+	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+)
+
+// envValue returns the value of a reference such as ${NAME} or $${NAME::default}.
+func envValue(reference string) (string, error) {
+	inner, closed := strings.CutSuffix(strings.TrimLeft(reference, "$")[1:], "}")
+	name, def, hasDef := strings.Cut(inner, "::")
+	one, _, found := strings.Cut(inner, ":")
+	value, set := os.LookupEnv(name)
+	switch {
+	case closed && !hasDef && found && envName.MatchString(one):
+		return "", fmt.Errorf("expected two colons before a default: ${%s::default}", one)
+	case !closed || !envName.MatchString(name):
+		return "", fmt.Errorf("expected the name of an environment variable after \"${\", for example ${NAME}; write \\${ for the " +
+			"characters themselves")
+	case set:
+		return value, nil
+	case !hasDef:
+		return "", fmt.Errorf("the environment variable %s is not set; set it or write a default: ${%s::value}", name, name)
 	}
-	return s != ""
+	return def, nil
 }
