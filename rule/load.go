@@ -87,7 +87,7 @@ var (
 // syntaxError returns an error of the YAML library with its place.
 func syntaxError(name string, data []byte, err error) *Error {
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
+	line := 1
 	switch m := yamlLine.FindStringSubmatch(reason); {
 	case m != nil:
 		line, _ = strconv.Atoi(m[1])
@@ -98,7 +98,9 @@ func syntaxError(name string, data []byte, err error) *Error {
 		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
 		reason, err = "unknown or recursive anchor; put a value that begins with * in quotes", nil
 	default:
-		line = lineOf(data, firstUnreadable(data))
+		if found := unreadable.FindIndex(data); found != nil {
+			line = lineOf(data, found[0])
+		}
 	}
 	last := lineOf(data, len(data))
 	if at, cause := syntaxCause(data, line); cause != "" {
@@ -131,17 +133,8 @@ func lineOf(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
 }
 
-// firstUnreadable returns the offset of the first byte that YAML doesn't permit.
-func firstUnreadable(data []byte) int {
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size <= 1 || r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f {
-			return i
-		}
-		i += size
-	}
-	return 0
-}
+// unreadable matches characters that YAML doesn't permit, and bytes that aren't UTF-8.
+var unreadable = regexp.MustCompile(`[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{fffd}]`)
 
 // causes are the common mistakes behind a syntax error. The group is the text at fault.
 var causes = []struct {
