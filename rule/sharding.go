@@ -173,7 +173,7 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		if reason != "" {
 			e := b.notUnderstood(w, what, of.key.text+": "+reason, err)
 			if cause := (*sharding.NotUnderstoodError)(nil); of.wrong || errors.As(err, &cause) && cause.Wrong {
-				b.file.warnOf(e)
+				b.file.warnOnce(w, e.Reason)
 			}
 			return e
 		}
