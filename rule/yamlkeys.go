@@ -16,19 +16,14 @@ import (
 // key. A key that isn't listed is misspelt or doesn't exist.
 type keyTree map[string]keyTree
 
-func keys(names ...string) keyTree {
-	o := keyTree{}
+func keys(names ...string) keyTree { return keyTree{}.with(names...) }
+
+// with adds keys whose maps aren't checked.
+func (o keyTree) with(names ...string) keyTree {
 	for _, name := range names {
 		o[name] = nil
 	}
 	return o
-}
-
-// with returns the object with the keys of more added.
-func (o keyTree) with(more keyTree) keyTree {
-	all := maps.Clone(o)
-	maps.Copy(all, more)
-	return all
 }
 
 var (
@@ -49,25 +44,25 @@ var (
 
 	tableObject = keyTree{
 		"databaseStrategy": strategyObject, "tableStrategy": strategyObject, "auditStrategy": audit,
-	}.with(keys("logicTable", "actualDataNodes", "keyGenerateStrategy"))
+	}.with("logicTable", "actualDataNodes", "keyGenerateStrategy")
 	autoTableObject = keyTree{
 		"shardingStrategy": strategyObject, "auditStrategy": audit,
-	}.with(keys("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy"))
+	}.with("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy")
 	tableObject4 = keyTree{
 		"databaseStrategy": strategy4, "tableStrategy": strategy4,
-	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex"))
+	}.with("logicTable", "actualDataNodes", "keyGenerator", "logicIndex")
 
 	ruleObject = keyTree{
 		"defaultDatabaseStrategy": strategyObject, "defaultTableStrategy": strategyObject,
 		"defaultAuditStrategy": audit, "auditors": algorithms, "shardingAlgorithms": algorithms,
 		"shardingCache": {"routeCache": keys("softValues", "initialCapacity", "maximumSize"), "allowedMaxSqlLength": nil},
-	}.with(keys("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling",
+	}.with("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling",
 		"scalingName",
-		"defaultKeyGenerateStrategy", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"))
+		"defaultKeyGenerateStrategy", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners")
 	ruleObject4 = keyTree{
 		"defaultDatabaseStrategy": strategy4, "defaultTableStrategy": strategy4,
-	}.with(keys("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
-		"defaultDataSourceName", "configMap", "props", "workerIdAssigners"))
+	}.with("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
+		"defaultDataSourceName", "configMap", "props", "workerIdAssigners")
 
 	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority",
 		"authentication",
