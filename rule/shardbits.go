@@ -207,18 +207,14 @@ func (b *builder) usesOf(column string) []columnUse {
 // key, or by the column of the shard bits, depends on more than the shard bits.
 func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	var own []*sharding.Strategy
-	for _, of := range []*shardingStrategy{spec.database, spec.table} {
-		s := t.Sharding.strategyFor(spec, of)
-		if s == nil {
-			continue
-		}
+	for _, of := range t.understood(spec) {
 		switch {
 		case of.isBy(t.Column):
-			if err := s.CheckGeneKey(t.ShardBits.Bits); err != nil {
+			if err := of.compiled.CheckGeneKey(t.ShardBits.Bits); err != nil {
 				return b.disagrees(t, of, err)
 			}
 		case of.isBy(t.ShardBits.Column):
-			own = append(own, s)
+			own = append(own, of.compiled)
 			if t.ShardBits.of, err = sharding.NewShardBits(t.ShardBits.Column, t.ShardBits.Bits, sharding.ShardBitsWay{}, own...); err != nil {
 				return b.disagrees(t, of, err)
 			}
@@ -227,23 +223,19 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	return nil
 }
 
-// strategyFor returns the compiled form of a strategy of the table, or nil if there is none.
-func (s *Sharding) strategyFor(spec *tableSpec, of *shardingStrategy) *sharding.Strategy {
-	switch {
-	case s == nil || s.Err != nil || of == nil:
+// understood returns the table's strategies, or none if its sharding isn't understood.
+func (t *Table) understood(spec *tableSpec) (all []*shardingStrategy) {
+	if t.Sharding == nil || t.Sharding.Err != nil {
 		return nil
-	case of == spec.database:
-		return s.database.Strategy
 	}
-	return s.table.Strategy
+	isNone := func(s *shardingStrategy) bool { return s == nil }
+	return slices.DeleteFunc([]*shardingStrategy{spec.database, spec.table}, isNone)
 }
 
 func (b *builder) disagrees(t *Table, of *shardingStrategy, err error) error {
-	e := b.file.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
+	return b.file.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q doesn't match the %[4]d shard bits of "+
 		"%[3]s in its keys: %[5]v",
 		of.key.text, t.Logical, t.ShardBits.Column, t.ShardBits.Bits, err))
-	e.Err = err
-	return e
 }
 
 // geneWord returns the property that determines the number of shards.

@@ -152,10 +152,8 @@ func (s *Sharding) String() string {
 	return s.text
 }
 
-func (b *builder) notUnderstood(w word, what, reason string, cause error) *Error {
-	e := b.file.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
-	e.Err = cause
-	return e
+func (b *builder) notUnderstood(w word, what, reason string) *Error {
+	return b.file.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 }
 
 func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
@@ -165,40 +163,37 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		if of == nil {
 			continue
 		}
-		a, err := of.compile()
-		w, reason := of.at, of.unknown
-		if reason == "" && err != nil {
-			w, reason = of.algorithm.wordOf(err), err.Error()
-		}
-		if reason != "" {
-			e := b.notUnderstood(w, what, of.key.text+": "+reason, err)
-			if cause := (*sharding.NotUnderstoodError)(nil); of.wrong || errors.As(err, &cause) && cause.Wrong {
-				b.file.warnOnce(w, e.Reason)
+		c := of.compile()
+		if c == nil {
+			e := b.notUnderstood(of.at, what, of.key.text+": "+of.unknown)
+			if of.wrong {
+				b.file.warnOnce(of.at, e.Reason)
 			}
 			return e
 		}
-		if a.Odd != "" {
-			b.file.warnOnce(of.algorithm.name, a.Odd)
+		if c.Odd != "" {
+			b.file.warnOnce(of.algorithm.name, c.Odd)
 		}
 		if of == spec.database {
-			s.database = &strategy{column: s.index(of)}
-			texts = append(texts, "data source by "+of.describe(a))
+			s.database = &strategy{c, s.index(of)}
+			texts = append(texts, "data source by "+of.describe())
 		} else {
-			texts = append(texts, "table by "+of.describe(a))
+			s.table = &strategy{c, s.index(of)}
+			texts = append(texts, "table by "+of.describe())
 		}
 	}
 	if len(t.Patterns) > 0 {
 		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("the actual tables that match %s aren't known",
-			t.Patterns[0]), nil)
+			t.Patterns[0]))
 	}
 	if spec.nodes.text == "" && spec.autoCount == 0 {
-		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes", nil)
+		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes")
 	}
 	s.text = strings.Join(texts, ", ")
 	return b.targets(spec, s, nodes, what)
 }
 
-func (s *shardingStrategy) describe(a *sharding.Algorithm) string {
+func (s *shardingStrategy) describe() string {
 	columns := s.columns[0].text
 	if s.class != expr.Null {
 		columns += fmt.Sprintf(" (in Java %s)", s.class)
@@ -209,7 +204,7 @@ func (s *shardingStrategy) describe(a *sharding.Algorithm) string {
 			detail = " " + expr.Clip(strings.TrimSpace(w.text))
 		}
 	}
-	return fmt.Sprintf("%s with %s%s", columns, a.Type, detail)
+	return fmt.Sprintf("%s with %s%s", columns, s.compiled.Type, detail)
 }
 
 // index returns the index of the strategy's column in s.Columns. It adds the column if needed.
@@ -223,7 +218,7 @@ func (s *Sharding) index(of *shardingStrategy) int {
 	return i
 }
 
-// targets sets the actual tables, and compiles the strategies with the names that they choose from.
+// targets sets the actual tables, and the names that the strategies choose from.
 func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what string) error {
 	sources, names := map[string]int{}, map[string]int{}
 	s.nodes = map[[2]int]Place{}
@@ -233,17 +228,17 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 		if s.database == nil {
 			at[0] = -1
 		}
-		if spec.table == nil {
+		if s.table == nil {
 			at[1] = -1
 		}
 		p := Place{DataSource: n.source, Schema: n.schema, Table: n.table}
 		switch old, known := s.nodes[at]; {
 		case s.database != nil && n.source == "":
 			return b.notUnderstood(spec.nodesOrName(), what,
-				"it has a "+spec.database.key.text+", but a data node has no data source", nil)
+				"it has a "+spec.database.key.text+", but a data node has no data source")
 		case known && old.Table != n.table:
 			return b.notUnderstood(spec.nodesOrName(), what,
-				fmt.Sprintf("data source %q has several actual tables, but the table has no tableStrategy", n.source), nil)
+				fmt.Sprintf("data source %q has several actual tables, but the table has no tableStrategy", n.source))
 		case known && old.DataSource == n.source:
 			continue
 		case known:
@@ -258,10 +253,10 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 	}
 	s.sameTables = s.database == nil || len(s.nodes) == len(s.sources)*len(s.names)
 	if s.database != nil {
-		s.database.Strategy = spec.database.compiled.Over("", s.sources, spec.database.class)
+		s.database.Over("", s.sources)
 	}
-	if of := spec.table; of != nil {
-		s.table = &strategy{of.compiled.Over(spec.name.text, s.names, of.class), s.index(of)}
+	if s.table != nil {
+		s.table.Over(spec.name.text, s.names)
 		if s.database != nil && s.sameTables && !s.hasSchemas {
 			s.nodes = nil // there may be a million
 		}

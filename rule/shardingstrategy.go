@@ -33,8 +33,7 @@ type shardingStrategy struct {
 	at      word
 	wrong   bool // the reason is a mistake, which ShardingSphere doesn't accept either
 
-	compiled   *sharding.Algorithm // set by compile
-	compileErr error
+	compiled *sharding.Strategy // set by compile
 }
 
 func (rd *reader) algorithms(rule []pair) map[string]algorithm {
@@ -169,16 +168,26 @@ func (s *shardingStrategy) javaClass(file string, w word) error {
 	return nil
 }
 
-// compile returns the strategy's algorithm. It compiles the algorithm once and caches the result.
-func (s *shardingStrategy) compile() (*sharding.Algorithm, error) {
-	if s.compiled == nil && s.compileErr == nil {
-		var columns []string
-		for _, c := range s.columns {
-			columns = append(columns, c.text)
-		}
-		s.compiled, s.compileErr = sharding.Compile(s.algorithm.typ, s.algorithm.texts(), columns)
+// compile returns the compiled strategy, or nil if it isn't understood. It compiles it once.
+func (s *shardingStrategy) compile() *sharding.Strategy {
+	if s.unknown != "" || s.compiled != nil {
+		return s.compiled
 	}
-	return s.compiled, s.compileErr
+	var columns []string
+	for _, c := range s.columns {
+		columns = append(columns, c.text)
+	}
+	var err error
+	s.compiled, err = sharding.Compile(s.algorithm.typ, s.algorithm.texts(), columns, s.class)
+	if e, ok := errors.AsType[*sharding.NotUnderstoodError](err); ok {
+		at, isProp := s.algorithm.props[e.Prop]
+		if !isProp {
+			at = s.algorithm.name
+		}
+		s.fail(at, e.Reason)
+		s.wrong = e.Wrong
+	}
+	return s.compiled
 }
 
 // isBy reports whether column is the strategy's only column. It returns false if s is nil.
@@ -194,27 +203,13 @@ func (a algorithm) texts() map[string]string {
 	return props
 }
 
-// wordOf returns the property that err is about, or the algorithm's name if err names no property.
-func (a algorithm) wordOf(err error) word {
-	if e, ok := errors.AsType[*sharding.NotUnderstoodError](err); ok {
-		if w, ok := a.props[e.Prop]; ok {
-			return w
-		}
-	}
-	return a.name
-}
-
 // geneWay is [sharding.Strategy.ShardBitsWay] of a strategy whose only column is this one. It returns
 // zeros for other strategies, and if s is nil.
 func (s *shardingStrategy) geneWay(column string) (way sharding.ShardBitsWay, modulo int64) {
-	if !s.isBy(column) {
+	if !s.isBy(column) || s.compile() == nil {
 		return way, 0
 	}
-	a, err := s.compile()
-	if err != nil {
-		return way, 0
-	}
-	return a.Over("", nil, s.class).ShardBitsWay()
+	return s.compiled.ShardBitsWay()
 }
 
 // autoTables returns the number of actual tables that ShardingSphere creates for an auto table with

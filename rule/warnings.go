@@ -13,20 +13,13 @@ import (
 // table depend on each other, or that there are more tables than remainders. empty only checks
 // strategies that use the remainder of one column or of its hash.
 func (b *builder) empty(spec *tableSpec, t *Table) {
-	s := t.Sharding
-	if s == nil || s.Err != nil {
-		return
-	}
 	if b.missing(spec, t) {
 		return
 	}
+	s := t.Sharding
 	var all []remainder
-	for _, of := range []*shardingStrategy{spec.database, spec.table} {
-		strategy := s.strategyFor(spec, of)
-		if strategy == nil {
-			continue
-		}
-		way, count := strategy.ShardBitsWay()
+	for _, of := range t.understood(spec) {
+		way, count := of.compiled.ShardBitsWay()
 		if count == 0 {
 			return
 		}
@@ -78,12 +71,8 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 // missing warns about tables and data sources that the table's strategies select, but that
 // actualDataNodes doesn't list. It reports whether there are any.
 func (b *builder) missing(spec *tableSpec, t *Table) (found bool) {
-	for _, of := range []*shardingStrategy{spec.database, spec.table} {
-		strategy := t.Sharding.strategyFor(spec, of)
-		if strategy == nil {
-			continue
-		}
-		name, count := strategy.Missing()
+	for _, of := range t.understood(spec) {
+		name, count := of.compiled.Missing()
 		if name == "" {
 			continue
 		}

@@ -13,25 +13,11 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Algorithm is a sharding algorithm with its properties. It never changes.
-type Algorithm struct {
-	Type   string // in upper case
-	Odd    string // a warning about a property that is probably a mistake, or ""
-	column string
-
-	// Exactly one of these three is set.
-	numbers  numbering
-	template *expr.Template
-	interval *interval
-
-	width int // minimum number of digits; shorter numbers get leading zeros
-}
-
 // algorithmType has the properties and the constructor of a type. The constructor is nil for a type
 // that shardkey doesn't understand.
 type algorithmType struct {
 	props []string
-	make  func(*Algorithm, *properties)
+	make  func(*Strategy, *properties)
 }
 
 var types = map[string]algorithmType{
@@ -57,31 +43,32 @@ var types = map[string]algorithmType{
 // CLASS_BASED, which may have any property.
 func Props(typ string) []string { return types[strings.ToUpper(typ)].props }
 
-// Compile returns the algorithm of a type with the given properties, whose names are in lower case.
-// The error is a [*NotUnderstoodError].
-func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
-	a, p := &Algorithm{Type: strings.ToUpper(typ)}, &properties{values: props}
-	known := types[a.Type]
+// Compile returns the strategy with the algorithm of a type, which has no names yet. The names of the
+// properties are in lower case. columns are the sharding columns, of which there must be one, and
+// class is its Java class. Null means the class of the value. The error is a [*NotUnderstoodError].
+func Compile(typ string, props map[string]string, columns []string, class expr.Class) (*Strategy, error) {
+	s, p := &Strategy{Type: strings.ToUpper(typ), class: class}, &properties{values: props}
+	known := types[s.Type]
 	const supported = "BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD or VOLUME_RANGE"
-	right := nearest.Word(a.Type, slices.Sorted(maps.Keys(types)))
+	right := nearest.Word(s.Type, slices.Sorted(maps.Keys(types)))
 	switch {
-	case known.props == nil && right != "" && nearest.Distance(a.Type, right) <= 1+len(right)/8:
+	case known.props == nil && right != "" && nearest.Distance(s.Type, right) <= 1+len(right)/8:
 		p.fail("", "expected the type %s, found %s; did you mean %q?", supported, typ, right)
 	case known.make == nil: // also a type of the user's own
 		p.unsupported("", "expected the type %s, found %s", supported, typ)
 	case len(columns) == 0:
 		p.fail("", "shardingColumn is missing")
 	case len(columns) > 1:
-		p.fail("", "expected one sharding column for %s, found %d", a.Type, len(columns))
+		p.fail("", "expected one sharding column for %s, found %d", s.Type, len(columns))
 	}
 	if p.err != nil {
 		return nil, p.err
 	}
-	a.column = columns[0]
-	if known.make(a, p); p.err != nil {
+	s.column = columns[0]
+	if known.make(s, p); p.err != nil {
 		return nil, p.err
 	}
-	return a, nil
+	return s, nil
 }
 
 // Tables returns the number of actual tables that ShardingSphere creates for an auto table,
@@ -92,11 +79,11 @@ func Tables(typ string, props map[string]string) (int64, error) {
 	case "AUTO_INTERVAL":
 		return secondsTables(&properties{values: props})
 	case "MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE":
-		a, err := Compile(typ, props, []string{"a column"})
+		s, err := Compile(typ, props, []string{"a column"}, expr.Null)
 		if err != nil {
 			return 0, err
 		}
-		return a.numbers.tables(), nil
+		return s.numbers.tables(), nil
 	}
 	return 0, nil
 }
@@ -183,7 +170,7 @@ func (p *properties) count(name string, least, def int64) int64 {
 // isTrue parses a property as Java's Boolean.parseBoolean does.
 func (p *properties) isTrue(name string) bool { return strings.EqualFold(p.values[name], "true") }
 
-func newInline(a *Algorithm, p *properties) {
+func newInline(s *Strategy, p *properties) {
 	const name = "algorithm-expression"
 	text := strings.TrimSpace(p.text(name))
 	if kind, rest, ok := strings.Cut(strings.TrimPrefix(text, "<"), ">"); ok && text[0] == '<' {
@@ -199,18 +186,18 @@ func newInline(a *Algorithm, p *properties) {
 		return
 	}
 	var err error
-	if a.template, err = expr.Compile(text, a.column); err == nil {
-		err = tried(a.template)
+	if s.template, err = expr.Compile(text, s.column); err == nil {
+		err = tried(s.template)
 	}
 	var e *expr.Error
 	switch wrong := errors.As(err, &e) && e.Wrong; {
 	case wrong:
-		p.err = &NotUnderstoodError{Prop: name, Wrong: true, Err: err,
-			Reason: fmt.Sprintf("%s: %v; the sharding column is %s", name, err, a.column)}
+		p.err = &NotUnderstoodError{Prop: name, Wrong: true,
+			Reason: fmt.Sprintf("%s: %v; the sharding column is %s", name, err, s.column)}
 	case err != nil:
-		p.err = &NotUnderstoodError{Prop: name, Reason: name + ": " + err.Error(), Err: err}
-	case !a.template.Uses() && !a.template.IsPlain():
-		p.fail(name, "%s doesn't use the sharding column %s", name, a.column)
+		p.err = &NotUnderstoodError{Prop: name, Reason: name + ": " + err.Error()}
+	case !s.template.Uses() && !s.template.IsPlain():
+		p.fail(name, "%s doesn't use the sharding column %s", name, s.column)
 	}
 }
 

@@ -1,9 +1,8 @@
 // Package sharding computes the table that a row belongs to, as ShardingSphere's sharding algorithms
 // do.
 //
-// [Compile] returns an [Algorithm] for a type and its properties. [Algorithm.Over] returns a
-// [Strategy], which is an algorithm and the names that it chooses from. The names are data sources
-// or actual tables. [Strategy.Place] returns the name for a value of the sharding column.
+// [Compile] returns a [Strategy] for a type and its properties. [Strategy.Over] sets the names that it
+// chooses from, which are data sources or actual tables. [Strategy.Place] returns the name for a value of the sharding column.
 //
 //	MOD, HASH_MOD                    a remainder of the value or of its hash
 //	VOLUME_RANGE, BOUNDARY_RANGE     ranges of integers

@@ -49,9 +49,9 @@ func plusMonths(t time.Time, n int) time.Time {
 	return time.Date(first.Year(), first.Month(), min(t.Day(), last), h, m, s, t.Nanosecond(), time.UTC)
 }
 
-func newInterval(a *Algorithm, p *properties) {
+func newInterval(s *Strategy, p *properties) {
 	iv := &interval{}
-	a.interval = iv
+	s.interval = iv
 	pattern := p.text("datetime-pattern")
 	var ok bool
 	iv.layout, ok = DateLayout(pattern)

@@ -22,13 +22,13 @@ type mod struct {
 	start, stop int64 // number of characters cut off at the start and at the end of the value's string
 }
 
-func newMod(a *Algorithm, p *properties) {
+func newMod(s *Strategy, p *properties) {
 	m := &mod{count: p.count("sharding-count", 1, -1), start: p.count("start-offset", 0, 0),
 		stop: p.count("stop-offset", 0, 0)}
 	if p.isTrue("zero-padding") {
-		a.width = len(strconv.FormatInt(m.count-1, 10))
+		s.width = len(strconv.FormatInt(m.count-1, 10))
 	}
-	a.numbers = m
+	s.numbers = m
 }
 
 func (m *mod) tables() int64 { return m.count }
@@ -79,8 +79,8 @@ type hashMod struct {
 	normalize bool
 }
 
-func newHashMod(a *Algorithm, p *properties) {
-	a.numbers = &hashMod{p.count("sharding-count", 1, -1), p.isTrue("normalize-numeric-int-range")}
+func newHashMod(s *Strategy, p *properties) {
+	s.numbers = &hashMod{p.count("sharding-count", 1, -1), p.isTrue("normalize-numeric-int-range")}
 }
 
 func (m *hashMod) tables() int64 { return m.count }
@@ -97,13 +97,13 @@ func (m *hashMod) number(v expr.Value) (int64, error) {
 // one for values from upper on.
 type volumes struct{ lower, upper, volume int64 }
 
-func newVolumes(a *Algorithm, p *properties) {
+func newVolumes(s *Strategy, p *properties) {
 	v := &volumes{p.integer("range-lower", -most, most), p.integer("range-upper", -most, most),
 		p.integer("sharding-volume", 1, most)}
 	if v.upper-v.lower < v.volume {
 		p.fail("range-upper", "range-upper is less than range-lower plus sharding-volume")
 	}
-	a.numbers = v
+	s.numbers = v
 }
 
 func (r *volumes) tables() int64 { return (r.upper-r.lower+r.volume-1)/r.volume + 2 }
@@ -137,13 +137,13 @@ func long(v expr.Value) (int64, error) {
 // less than or equal to the value.
 type boundaries []int64
 
-func newBoundaries(a *Algorithm, p *properties) {
+func newBoundaries(s *Strategy, p *properties) {
 	ranges := p.text("sharding-ranges")
 	var b boundaries
 	for one := range strings.SplitSeq(ranges, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64)
 		if err != nil {
-			a.Odd = "sharding-ranges has " + strconv.Quote(expr.Clip(one)) + ", which is not an integer; " +
+			s.Odd = "sharding-ranges has " + strconv.Quote(expr.Clip(one)) + ", which is not an integer; " +
 				"newer versions of ShardingSphere ignore it, older ones refuse it"
 			continue
 		}
@@ -153,7 +153,7 @@ func newBoundaries(a *Algorithm, p *properties) {
 		p.fail("sharding-ranges", "sharding-ranges: expected integers separated by commas, found %q", expr.Clip(ranges))
 	}
 	slices.Sort(b)
-	a.numbers = b
+	s.numbers = b
 }
 
 func (b boundaries) tables() int64 { return int64(len(b)) + 1 }

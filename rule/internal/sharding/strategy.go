@@ -9,16 +9,24 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Strategy is an algorithm and the names that it chooses from. It never changes and may be used by
-// multiple goroutines at once.
+// Strategy is a sharding algorithm of a column, and the names that it chooses from. After [Strategy.Over]
+// it never changes, and may be used by multiple goroutines at once.
 type Strategy struct {
-	*Algorithm
-	Names []string   // the names that the strategy chooses from
-	class expr.Class // Java class of the column; Null means the class of the value
+	Type   string   // the algorithm's type in upper case
+	Odd    string   // a warning about a property that is probably a mistake, or ""
+	Names  []string // the names that the strategy chooses from
+	column string
+	class  expr.Class // Java class of the column; Null means the class of the value
+
+	// Exactly one of these three is set.
+	numbers  numbering
+	template *expr.Template
+	interval *interval
 
 	// Numbered names consist of a prefix and a number with at least these digits.
 	prefix string
 	digits int
+	width  int // a property's minimum number of digits
 
 	byNumber map[int64]int // indexes of the names, by number
 	byName   map[string]int
@@ -28,16 +36,15 @@ type Strategy struct {
 // several stands for the index if several names have the same end.
 const several = -1
 
-// Over returns a strategy that chooses from the names. logical is the logical name of their table, or
-// empty for data sources. class is the Java class of the column, and Null means the class of the
-// value.
-func (a *Algorithm) Over(logical string, names []string, class expr.Class) *Strategy {
-	s := &Strategy{Algorithm: a, Names: names, class: class}
+// Over sets the names that the strategy chooses from. logical is the logical name of their table, or
+// empty for data sources.
+func (s *Strategy) Over(logical string, names []string) {
+	s.Names = names
 	s.prefix, s.digits = numbered(logical, names)
 	switch {
-	case a.numbers != nil:
+	case s.numbers != nil:
 		s.number()
-	case a.interval != nil:
+	case s.interval != nil:
 		s.matchEnds()
 	default:
 		s.byName = make(map[string]int, len(names))
@@ -48,7 +55,6 @@ func (a *Algorithm) Over(logical string, names []string, class expr.Class) *Stra
 			s.byName[name] = i
 		}
 	}
-	return s
 }
 
 // numbered returns the prefix of numbered names and their least number of digits. As in
@@ -72,7 +78,7 @@ func (s *Strategy) number() {
 	s.byNumber = make(map[int64]int, len(s.Names))
 	for i, name := range s.Names {
 		n, err := strconv.ParseInt(strings.TrimPrefix(name, s.prefix), 10, 64)
-		if err == nil && n >= 0 && n < s.Algorithm.numbers.tables() && s.name(n) == name {
+		if err == nil && n >= 0 && n < s.numbers.tables() && s.name(n) == name {
 			s.byNumber[n] = i
 		}
 	}
@@ -116,7 +122,7 @@ func (s *Strategy) Place(v expr.Value) (int, error) {
 	case s.template != nil:
 		return s.placeName(v)
 	}
-	n, err := s.Algorithm.numbers.number(v)
+	n, err := s.numbers.number(v)
 	if err != nil {
 		return 0, s.unknown(err)
 	}
@@ -206,9 +212,6 @@ type NotUnderstoodError struct {
 	Reason string // what is wrong; it continues an error message
 	// Wrong reports whether it is a mistake, which ShardingSphere doesn't accept either.
 	Wrong bool
-	Err   error // the cause, an [*expr.Error], or nil
 }
 
 func (e *NotUnderstoodError) Error() string { return e.Reason }
-
-func (e *NotUnderstoodError) Unwrap() error { return e.Err }

@@ -49,10 +49,11 @@ func TestPlace_more(t *testing.T) {
 		{"INLINE", "algorithm-expression=<LITERAL>t_1", "t_0 t_1 t_2 t_3", 6, "t_1"},
 		{"INLINE", "algorithm-expression=t_${k}", "t_0 t_1", strings.Repeat("x", 1000), "selects a name that does not exist"},
 	} {
-		a := must.Get(Compile(c.typ, propsOf(c.props), []string{"k"}))(t, c.typ, c.props)
+		s := must.Get(Compile(c.typ, propsOf(c.props), []string{"k"}, expr.Null))(t, c.typ, c.props)
 		names := strings.Fields(c.names)
+		s.Over("t", names)
 		v, _ := expr.Of(c.value)
-		i, err := a.Over("t", names, expr.Null).Place(v)
+		i, err := s.Place(v)
 		have := ""
 		if err == nil {
 			have = names[i]
@@ -79,12 +80,12 @@ func propsOf(list string) map[string]string {
 func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/errors.txt", 4) {
 		typ, props, prop, want := c[0], propsOf(c[1]), c[2], c[3]
-		_, err := Compile(typ, props, []string{"k"})
+		_, err := Compile(typ, props, []string{"k"}, expr.Null)
 		if e, ok := errors.AsType[*NotUnderstoodError](err); !ok || e.Prop != prop || !strings.Contains(e.Reason, want) {
 			t.Errorf("%s %s\nhave: %+v\nwant: %s: %s", typ, props, err, prop, want)
 		}
 	}
-	_, err := Compile("MOD", map[string]string{"sharding-count": "2"}, nil)
+	_, err := Compile("MOD", map[string]string{"sharding-count": "2"}, nil, expr.Null)
 	must.FailWith(t, err, "shardingColumn is missing")
 }
 
@@ -146,12 +147,12 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 				n := 1 << rnd.IntN(bits+1)
 				props := fmt.Sprintf(tt.value, n)
 				value := map[string]string{tt.prop: props}
-				a := must.Get(Compile(tt.typ, value, []string{"x"}))(t)
+				s := must.Get(Compile(tt.typ, value, []string{"x"}, class))(t)
 				var targets []string
 				for i := range n {
 					targets = append(targets, fmt.Sprintf("t_%d", i))
 				}
-				s := a.Over("t", targets, class)
+				s.Over("t", targets)
 				g := must.Get(NewShardBits("x", bits, ShardBitsWay{}, s))(t, tt.typ, props, bits, "bits")
 				for range 300 {
 					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
@@ -193,18 +194,18 @@ func TestStrategy_geneWay(t *testing.T) {
 
 func newInlineStrategy(t *testing.T, expression string, class expr.Class) *Strategy {
 	t.Helper()
-	a := must.Get(Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"}))(t)
-	return a.Over("t", []string{"t_0"}, class)
+	return must.Get(Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"}, class))(t)
 }
 
 func mustStrategy(t testing.TB, typ string, props map[string]string, count int) *Strategy {
 	t.Helper()
-	a := must.Get(Compile(typ, props, []string{"id"}))(t)
+	s := must.Get(Compile(typ, props, []string{"id"}, expr.Null))(t)
 	names := make([]string, count)
 	for i := range names {
 		names[i] = fmt.Sprintf("t_order_%d", i)
 	}
-	return a.Over("t_order", names, expr.Null)
+	s.Over("t_order", names)
+	return s
 }
 
 func countProps(n int64) map[string]string {

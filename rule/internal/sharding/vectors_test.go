@@ -123,7 +123,7 @@ func TestPlace_vectors(t *testing.T) {
 		for name := range v.Values {
 			columns = append(columns, name)
 		}
-		a, err := Compile(typ, v.Props, columns)
+		s, err := Compile(typ, v.Props, columns, expr.Null)
 		if types[typ].make == nil {
 			must.Fail(t, err, v.ID, typ, "is understood")
 			continue
@@ -140,8 +140,9 @@ func TestPlace_vectors(t *testing.T) {
 			if v.Targets == "" && v.Expected != nil {
 				names = []string{"another", *v.Expected}
 			}
+			s.Over("t_order", names)
 			var i int
-			if i, err = a.Over("t_order", names, expr.Null).Place(value); err == nil {
+			if i, err = s.Place(value); err == nil {
 				have = names[i]
 			}
 		}
@@ -251,7 +252,7 @@ func FuzzPlace(f *testing.F) {
 			name, value, _ := strings.Cut(line, "=")
 			props[name] = value
 		}
-		a, err := Compile(typ, props, []string{"k"})
+		s, err := Compile(typ, props, []string{"k"}, expr.Null)
 		if err != nil {
 			if !errors.As(err, new(*NotUnderstoodError)) {
 				t.Fatalf("%v", err)
@@ -259,7 +260,7 @@ func FuzzPlace(f *testing.F) {
 			return
 		}
 		names := []string{"t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_202401"}
-		s := a.Over("t_order", names, expr.Null)
+		s.Over("t_order", names)
 		for _, v := range []expr.Value{expr.OfString(value), expr.OfLong(n), expr.OfInt(int32(n)), {}} {
 			i, err := s.Place(v)
 			if err != nil && !errors.As(err, new(*PlaceError)) || err == nil && (i < 0 || i >= len(names)) {
