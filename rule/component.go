@@ -46,13 +46,10 @@ func (r *Rule) check() error {
 	for i := range r.tables {
 		used[r.tables[i].GeneratorName] = true
 	}
-	for i, e := range l.held {
+	for i, e := range l.generators {
 		g := &r.generators.all[i]
-		if err := g.readGene(l.generators[i]); err != nil {
+		if err := g.readGene(e.value); err != nil {
 			return errors.Join(r.componentError(*g, err), l.Close())
-		}
-		if e == nil {
-			continue
 		}
 		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
 		g.used = used[g.name.text]
@@ -63,19 +60,11 @@ func (r *Rule) check() error {
 	return l.Close()
 }
 
-func (l *Live) openGenerator(i int, earlier map[componentKey]*component) error {
-	m := l.rule.generators.all[i]
+func (l *Live) openGenerator(m componentSpec, earlier map[componentKey]*component) (*component, error) {
 	if m.ready != nil {
-		l.generators[i] = m.ready
-		return nil
+		return &component{spec: m, value: m.ready}, nil
 	}
-	build := func(e *component) error { return l.makeGenerator(earlier, e) }
-	e, err := l.pool.open(l, m, earlier, build)
-	if err != nil {
-		return err
-	}
-	l.held[i], l.generators[i] = e, e.value.(spi.KeyGenerator)
-	return nil
+	return l.pool.open(l, m, earlier, func(e *component) error { return l.makeGenerator(earlier, e) })
 }
 
 // makeGenerator makes a generator, and opens the assigners that its factory asks for.

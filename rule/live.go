@@ -22,8 +22,7 @@ type Live struct {
 	rule       *Rule
 	host       spi.Host
 	tables     []atomic.Pointer[Table] // parallel to rule.tables; each is set when it is first looked up
-	generators []spi.KeyGenerator      // parallel to rule.generators
-	held       []*component            // parallel too; nil for generators built in Go
+	generators []*component            // parallel to the rule's
 	pool       *pool
 	// shared are the tables for names that occur in several schemas, by name in lower case. A
 	// statement without a schema means the table in the connector's own database. If none is in
@@ -77,8 +76,7 @@ func (r *Rule) open(host spi.Host, earlier map[componentKey]*component) (*Live, 
 
 // openGenerators opens the generators of the rule, but prepares no lookup of tables.
 func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[componentKey]*component) (*Live, error) {
-	l := &Live{rule: r, host: host, pool: from,
-		generators: make([]spi.KeyGenerator, len(r.generators.all)), held: make([]*component, len(r.generators.all))}
+	l := &Live{rule: r, host: host, pool: from}
 	l.users.Store(1)
 	opened := false
 	defer func() {
@@ -86,10 +84,12 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier map[componentKe
 			_ = l.Close()
 		}
 	}()
-	for i := range r.generators.all {
-		if err := l.openGenerator(i, earlier); err != nil {
+	for _, m := range r.generators.all {
+		e, err := l.openGenerator(m, earlier)
+		if err != nil {
 			return nil, err
 		}
+		l.generators = append(l.generators, e)
 	}
 	opened = true
 	return l, nil
@@ -204,7 +204,7 @@ func (l *Live) NamesBeyondASCII() bool { return l.of().index.beyondASCII }
 // case-insensitive.
 func (l *Live) Generator(name string) spi.KeyGenerator {
 	if i, ok := l.of().generators.find(name); ok {
-		return l.generators[i]
+		return l.generators[i].value.(spi.KeyGenerator)
 	}
 	return nil
 }
@@ -254,10 +254,8 @@ func (l *Live) closeUnused(users int64) error {
 		return nil
 	}
 	var errs []error
-	for _, e := range l.held {
-		if e != nil {
-			errs = append(errs, l.pool.release(e))
-		}
+	for _, e := range l.generators {
+		errs = append(errs, l.pool.release(e))
 	}
 	return errors.Join(errs...)
 }
@@ -309,14 +307,12 @@ func (l *Live) Describe() string {
 // order.
 func (l *Live) each(do func(spec componentSpec, v any)) {
 	for i, spec := range l.of().generators.all {
-		do(spec, l.generators[i])
+		do(spec, l.generators[i].value)
 	}
 	used := map[string]*component{}
-	for _, e := range l.held {
-		if e != nil {
-			for _, a := range e.uses {
-				used[strings.ToLower(a.spec.name.text)] = a
-			}
+	for _, e := range l.generators {
+		for _, a := range e.uses {
+			used[strings.ToLower(a.spec.name.text)] = a
 		}
 	}
 	for _, spec := range l.of().assigners.all {

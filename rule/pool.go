@@ -140,10 +140,7 @@ func (p *pool) held(l *Live) map[componentKey]*component {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := map[componentKey]*component{}
-	for _, e := range l.held {
-		if e == nil {
-			continue
-		}
+	for _, e := range l.generators {
 		for _, e := range append(e.uses, e) {
 			for _, key := range e.keys {
 				all[key.inAnyScope()] = e
@@ -174,6 +171,9 @@ func (p *pool) build(e *component, build func(*component) error) {
 // release ends one use of a generator or assigner. The last one closes it, and then the assigners
 // that it uses.
 func (p *pool) release(e *component) error {
+	if e.spec.ready != nil {
+		return nil // it was made, and is closed, outside of the rule
+	}
 	p.mu.Lock()
 	e.users--
 	last := e.users == 0

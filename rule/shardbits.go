@@ -98,7 +98,7 @@ func (p propSpec) isGene() bool {
 }
 
 // readGene reads gene-column and gene-bits, which specify the shard bits of g's keys.
-func (m *componentSpec) readGene(g spi.KeyGenerator) error {
+func (m *componentSpec) readGene(g any) error {
 	column, hasColumn := m.prop("gene-column")
 	bits, hasBits := m.prop("gene-bits")
 	if !hasColumn && !hasBits {
