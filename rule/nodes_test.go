@@ -2,12 +2,7 @@ package rule
 
 import (
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -73,54 +68,6 @@ func TestDataNodes_areBounded(t *testing.T) {
 	if err != nil || count != maxNodes {
 		t.Errorf("have: %d nodes, %v\nwant: %d", count, err, maxNodes)
 	}
-}
-
-// TestDataNodes_agreeWithASimpleExpander generates random combinations of strings, ranges and
-// lists, and compares their expansion with the result of a simple expander.
-func TestDataNodes_agreeWithASimpleExpander(t *testing.T) {
-	const seed = 1
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	for range 2000 {
-		text, want := "ds.", []string{""}
-		for i := range 1 + rnd.IntN(3) {
-			part, values := randomPart(rnd, i == 0)
-			text += part
-			var next []string
-			for _, w := range want {
-				for _, v := range values {
-					next = append(next, w+v)
-				}
-			}
-			want = next
-		}
-		if have, err := expand(text); err != nil || !slices.Equal(have, want) {
-			t.Fatalf("seed %d: %s\nhave: %v, %v\nwant: %v", seed, text, have, err, want)
-		}
-	}
-}
-
-func randomPart(rnd *rand.Rand, first bool) (text string, values []string) {
-	open := []string{"${", "$->{"}[rnd.IntN(2)]
-	switch kind := rnd.IntN(3); {
-	case first || kind == 0:
-		text = fmt.Sprintf("t%d_", rnd.IntN(100))
-		return text, []string{text}
-	case kind == 1:
-		a, n := rnd.IntN(120), 1+rnd.IntN(12)
-		for i := range n {
-			values = append(values, strconv.Itoa(a+i))
-		}
-		return fmt.Sprintf("%s%d..%d}", open, a, a+n-1), values
-	}
-	var items []string
-	for range 1 + rnd.IntN(4) {
-		v := fmt.Sprintf("%c%d", 'a'+rnd.IntN(26), rnd.IntN(10))
-		items = append(items, "'"+v+"'")
-		if !slices.Contains(values, v) { // a duplicate item of a list counts once
-			values = append(values, v)
-		}
-	}
-	return open + "[" + strings.Join(items, ", ") + "]}", values
 }
 
 // vectors are the results of ShardingSphere's own expressions and algorithms in Groovy, and data
@@ -279,45 +226,6 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.err)
 		}
-	}
-}
-
-// TestPages_everyKeyIsNamed checks that docs/reference/rule-files.md names every key of a rule
-// file, including ignored keys.
-func TestPages_everyKeyIsNamed(t *testing.T) {
-	page := must.Get(os.ReadFile("../docs/reference/rule-files.md"))(t)
-	_, text, _ := strings.Cut(string(page), "\n## Keys\n")
-	text, _, ok := strings.Cut(text, "\n## Check it\n")
-	if !ok {
-		t.Fatal("docs/reference/rule-files.md has no Keys")
-	}
-	var named []string
-	for _, m := range regexp.MustCompile("`([A-Za-z]+):?`").FindAllStringSubmatch(text, -1) {
-		named = append(named, m[1])
-	}
-	want := slices.Concat(strategyKeys, []string{"type", "props", "keyGenerateType", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "shardingRule"})
-	// Java classes, and keys under maps that shardkey doesn't read.
-	below := []string{"auditorNames", "allowHintDisable", "routeCache", "softValues", "initialCapacity", "maximumSize", "allowedMaxSqlLength",
-		"preciseAlgorithmClassName", "rangeAlgorithmClassName", "algorithmClassName"}
-	var add func(o keyTree)
-	add = func(o keyTree) {
-		for key, inner := range o {
-			if key != "*" && !slices.Contains(below, key) {
-				want = append(want, key)
-			}
-			add(inner)
-		}
-	}
-	for _, o := range []keyTree{fileObject, ruleObject, ruleObject4, tableObject, tableObject4, autoTableObject} {
-		add(o)
-	}
-	for _, key := range want {
-		if !slices.Contains(named, key) {
-			t.Errorf("docs/reference/rule-files.md, Keys, does not name %s", key)
-		}
-	}
-	if len(want) < 70 {
-		t.Errorf("have: %d keys\nwant: more", len(want))
 	}
 }
 

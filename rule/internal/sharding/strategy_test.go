@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -124,56 +123,6 @@ func TestGene_vectors(t *testing.T) {
 	}
 }
 
-// TestGene_asTheAlgorithm compares the shard bits of random values with the table that the
-// algorithm selects, for every number of tables that the shard bits support.
-func TestGene_asTheAlgorithm(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(13, 3))
-	for _, tt := range []struct {
-		typ, prop, value string
-		classes          []expr.Class
-		negative         bool // negative numbers have shard bits
-		texts            bool
-	}{
-		{"MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, false},
-		{"HASH_MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
-		{"INLINE", "algorithm-expression", "t_${x %% %d}", []expr.Class{expr.Null, expr.Long}, false, false},
-		{"INLINE", "algorithm-expression", "t_${Math.floorMod(x, %d)}", []expr.Class{expr.Null, expr.Long}, true, false},
-		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode()) %% %d}", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
-		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode() %% %d)}", []expr.Class{expr.Null, expr.String}, true, true},
-	} {
-		for _, class := range tt.classes {
-			for range 20 {
-				bits := 1 + rnd.IntN(12)
-				n := 1 << rnd.IntN(bits+1)
-				props := fmt.Sprintf(tt.value, n)
-				value := map[string]string{tt.prop: props}
-				s := must.Get(Compile(tt.typ, value, []string{"x"}, class))(t)
-				var targets []string
-				for i := range n {
-					targets = append(targets, fmt.Sprintf("t_%d", i))
-				}
-				s.Over("t", targets)
-				g := must.Get(NewShardBits("x", bits, ShardBitsWay{}, s))(t, tt.typ, props, bits, "bits")
-				for range 300 {
-					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
-						expr.OfLong(int64(int32(rnd.Uint32()))), expr.OfString(fmt.Sprint("u", rnd.IntN(9999))), expr.OfString(strconv.Itoa(rnd.IntN(9999)))}[rnd.IntN(6)]
-					want, placeErr := s.Place(v)
-					gene, err := g.Of(v)
-					if err != nil {
-						if v.IsInteger() && (v.Int64() >= 0 || tt.negative) && placeErr == nil || tt.texts && v.Class() == expr.String && placeErr == nil {
-							t.Fatalf("%s %s of %v: %v", tt.typ, props, v, err)
-						}
-						continue
-					}
-					if placeErr != nil || gene < 0 || gene >= 1<<bits || int(gene)%n != want {
-						t.Fatalf("%s %s of %v, %s, %d bits\nhave: gene %d\nwant: table %d, %v", tt.typ, props, v, class, bits, gene, want, placeErr)
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestStrategy_geneWay(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/moduli.txt", 2) {
 		want, text := c[0], c[1]
@@ -210,33 +159,6 @@ func mustStrategy(t testing.TB, typ string, props map[string]string, count int) 
 
 func countProps(n int64) map[string]string {
 	return map[string]string{"sharding-count": strconv.FormatInt(n, 10)}
-}
-
-// TestPlace_ofKeys increments the sequence number until a key belongs to the table, as the vectors
-// do.
-func TestPlace_ofKeys(t *testing.T) {
-	const epoch = 1477929600000
-	vectors := must.ReadJSON[vectors](t, "testdata/vectors.json").KeyPick
-	if len(vectors) < 100 {
-		t.Fatal(len(vectors))
-	}
-	for _, v := range vectors {
-		s := mustStrategy(t, v.Algorithm, countProps(v.Count), int(v.Count))
-		base := (v.MS-epoch)<<22 | v.Worker<<12
-		first, fits := "", int64(0)
-		for seq := range int64(4096) {
-			i, err := s.Place(expr.OfLong(base | seq))
-			if err != nil || i != int(v.Want) {
-				continue
-			}
-			if fits++; first == "" && seq >= v.FromSeq {
-				first = strconv.FormatInt(base|seq, 10)
-			}
-		}
-		if first != v.Key || fits != v.SeqsPerMs {
-			t.Errorf("%s %d of %d from %d\nhave: %s, %d of a millisecond\nwant: %s, %d", v.Algorithm, v.Want, v.Count, v.FromSeq, first, fits, v.Key, v.SeqsPerMs)
-		}
-	}
 }
 
 // TestPlace_withoutAllocation checks that placing integers and short strings allocates no memory.

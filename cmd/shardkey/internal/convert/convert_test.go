@@ -118,26 +118,6 @@ func TestFile_rules(t *testing.T) {
 	}
 }
 
-// TestFile_encodings converts the same file with a byte order mark, and with CRLF or CR.
-func TestFile_encodings(t *testing.T) {
-	all := forms(t)
-	change := map[string]func(string) string{
-		"bom":  func(s string) string { return "\ufeff" + s },
-		"crlf": func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-		"cr":   func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
-	}
-	for _, name := range []string{"spring4.yml", "springNames.yml"} {
-		want, _, err := file(t, name, all[name])
-		must.Do(t, err)
-		for how, encode := range change {
-			have, _, err := file(t, name, encode(all[name]))
-			if err != nil || string(have) != string(want) {
-				t.Errorf("%s, %s\nhave: %s%v\nwant: %s", name, how, have, err, want)
-			}
-		}
-	}
-}
-
 const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column: id\n"
 
 // TestFile_errors checks that errors have places in the input, not in the result.
