@@ -307,7 +307,7 @@ func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (stat
 			modified = append(modified, c)
 		}
 	}
-	var drop, change, add clauses
+	drop, change, add := clauses{}, clauses{}, clauses{}
 	for _, fk := range d.ForeignKeys {
 		if !slices.ContainsFunc(modified, func(c Change) bool { return fk.has(c.ColumnOf) }) {
 			continue
@@ -375,25 +375,17 @@ func (d *Database) definitionOf(ctx context.Context, q Queryer, t *Table, kind, 
 	return definition, err
 }
 
-// clauses are those of ALTER TABLE, by table in the order of their first.
-type clauses struct {
-	tables []*Table
-	of     map[*Table][]string
-}
+// clauses are those of ALTER TABLE, by table.
+type clauses map[*Table][]string
 
-func (c *clauses) add(t *Table, clause string) {
-	if c.of == nil {
-		c.of = map[*Table][]string{}
-	}
-	if c.of[t] == nil {
-		c.tables = append(c.tables, t)
-	}
-	c.of[t] = append(c.of[t], clause)
-}
+func (c clauses) add(t *Table, clause string) { c[t] = append(c[t], clause) }
 
-func (c *clauses) statements(d *Database) (list []string) {
-	for _, t := range c.tables {
-		list = append(list, "ALTER TABLE "+d.Quoted(t)+" "+strings.Join(c.of[t], ", "))
+// statements returns the statements in the order of the tables.
+func (c clauses) statements(d *Database) (list []string) {
+	for _, t := range d.Tables {
+		if len(c[t]) > 0 {
+			list = append(list, "ALTER TABLE "+d.Quoted(t)+" "+strings.Join(c[t], ", "))
+		}
 	}
 	return list
 }
