@@ -202,12 +202,18 @@ func (a ambiguousName) GenerateKeys(context.Context, spi.Column, int) ([]any, er
 // ShardingSphere's INTERVAL algorithm.
 type pattern struct {
 	owner
-	at     int    // index in patterns.all
-	text   string // as written, for example t_order_${*}
-	atoms  []atom
+	at     int            // index in patterns.all
+	text   string         // as written, for example t_order_${*}
+	atoms  string         // the names in lower case, with oneDigit and manyDigits
 	prefix string         // common prefix of all names
 	expr   *regexp.Regexp // matches names in lower case
 }
+
+// Atoms of a pattern that stand for digits. Any other atom is a character of the name.
+const (
+	oneDigit   = "\x01"
+	manyDigits = "\x02" // one or more
+)
 
 // wildMark encloses a wildcard in the name of a node.
 const wildMark = "\x00"
@@ -218,7 +224,10 @@ var dateDigits = map[string]string{
 	"HH": `(?:[01]\d|2[0-3])`, "mm": `[0-5]\d`, "ss": `[0-5]\d`,
 }
 
-var dateParts = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
+var (
+	dateParts  = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
+	dateLetter = regexp.MustCompile(`[A-Za-z]`)
+)
 
 // dateExpr translates a date pattern to a regular expression.
 func dateExpr(letters string) (expr string, ok bool) {
@@ -249,19 +258,13 @@ func newPattern(n node, table int32) *pattern {
 		case i%2 == 0:
 			part = strings.ToLower(part)
 			expr += regexp.QuoteMeta(part)
-			p.literal(part)
+			p.atoms += part
 		case isDate:
 			expr += date
-			for _, c := range []byte(part) {
-				if isLetter(c) && c != '_' {
-					p.atoms = append(p.atoms, atom{digit: true})
-				} else {
-					p.literal(string(rune(c)))
-				}
-			}
+			p.atoms += dateLetter.ReplaceAllString(part, oneDigit)
 		default:
 			expr += `\d+`
-			p.atoms = append(p.atoms, atom{digit: true, more: true})
+			p.atoms += manyDigits
 		}
 	}
 	p.prefix, _, _ = strings.Cut(strings.ToLower(n.table), wildMark)
@@ -271,14 +274,7 @@ func newPattern(n node, table int32) *pattern {
 
 // example returns a name that has the form of the pattern's names. Dates in it may be invalid.
 func (p *pattern) example() string {
-	var name []byte
-	for _, a := range p.atoms {
-		if a.digit {
-			a.char = '0'
-		}
-		name = append(name, a.char)
-	}
-	return string(name)
+	return strings.NewReplacer(oneDigit, "0", manyDigits, "0").Replace(p.atoms)
 }
 
 // match reports whether the pattern matches a name in lower case.
@@ -286,29 +282,12 @@ func (p *pattern) match(name string) bool {
 	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)
 }
 
-func (p *pattern) literal(text string) {
-	for i := range len(text) {
-		p.atoms = append(p.atoms, atom{char: text[i]})
+// meet reports whether two atoms could be the same character.
+func meet(a, b byte) bool {
+	if a > b {
+		a, b = b, a
 	}
-}
-
-// atom is one element of a pattern: a character, a digit, or a sequence of digits.
-type atom struct {
-	char  byte
-	digit bool
-	more  bool
-}
-
-func (a atom) meets(b atom) bool {
-	switch {
-	case a.digit && b.digit:
-		return true
-	case a.digit:
-		return isDigit(b.char)
-	case b.digit:
-		return isDigit(a.char)
-	}
-	return a.char == b.char
+	return a == b || a <= manyDigits[0] && (b <= manyDigits[0] || isDigit(b))
 }
 
 // overlaps reports whether some name could match both patterns.
@@ -319,15 +298,15 @@ func (p *pattern) overlaps(q *pattern) bool {
 		if i == len(p.atoms) || j == len(q.atoms) {
 			return i == len(p.atoms) && j == len(q.atoms)
 		}
-		if seen[[2]int{i, j}] || !p.atoms[i].meets(q.atoms[j]) {
+		if seen[[2]int{i, j}] || !meet(p.atoms[i], q.atoms[j]) {
 			return false
 		}
 		seen[[2]int{i, j}] = true
 		// Both patterns have read a character. Each continues with its next atom, or stays at an
 		// atom that may repeat.
 		return from(i+1, j+1) ||
-			p.atoms[i].more && from(i, j+1) ||
-			q.atoms[j].more && from(i+1, j)
+			p.atoms[i] == manyDigits[0] && from(i, j+1) ||
+			q.atoms[j] == manyDigits[0] && from(i+1, j)
 	}
 	return p.schemaMeets(q.owner) && from(0, 0)
 }
