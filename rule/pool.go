@@ -57,7 +57,7 @@ type component struct {
 	spec  componentSpec
 	keys  []componentKey // guarded by pool.mu: its keys in pool.components
 	users int            // guarded by pool.mu: open rules, or generators that use the assigner; 0: closing
-	ready chan struct{}  // closed when value or err is set
+	made  sync.Once      // sets value or err
 	value any            // spi.KeyGenerator or spi.WorkerIDAssigner
 	uses  []*component   // assigners that a generator uses
 	err   error          // error of the factory
@@ -78,10 +78,9 @@ func (p *pool) open(l *Live, m componentSpec, earlier map[componentKey]*componen
 			return nil, l.rule.ownDatabaseError(m, reason)
 		}
 		e := cmp.Or(p.components[key], earlier[key.inAnyScope()])
-		isNew := e == nil
-		if isNew {
+		if e == nil {
 			m.assigners = nil // the factory will ask for them
-			e = &component{spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
+			e = &component{spec: m, gone: make(chan struct{})}
 		} else if e.users == 0 {
 			p.mu.Unlock()
 			<-e.gone
@@ -91,10 +90,7 @@ func (p *pool) open(l *Live, m componentSpec, earlier map[componentKey]*componen
 		p.add(key, e)
 		e.users++
 		p.mu.Unlock()
-		if isNew {
-			p.build(e, build)
-		}
-		<-e.ready
+		e.made.Do(func() { p.build(e, build) })
 		return e, e.err
 	}
 }
@@ -154,16 +150,16 @@ func (p *pool) held(l *Live) map[componentKey]*component {
 func (p *pool) build(e *component, build func(*component) error) {
 	e.err = fmt.Errorf("shardkey: the factory of %s panicked", e.spec)
 	defer func() {
-		if e.err != nil {
-			p.mu.Lock()
-			p.leaveDatabases(e)
-			p.forget(e)
-			p.mu.Unlock()
-			for _, a := range e.uses {
-				_ = p.release(a)
-			}
+		if e.err == nil {
+			return
 		}
-		close(e.ready)
+		p.mu.Lock()
+		p.leaveDatabases(e)
+		p.forget(e)
+		p.mu.Unlock()
+		for _, a := range e.uses {
+			_ = p.release(a)
+		}
 	}()
 	e.err = build(e)
 }
