@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/yamltree"
 )
 
 func (rd *reader) document(root *yaml.Node) error {
@@ -48,7 +49,7 @@ func (rd *reader) document(root *yaml.Node) error {
 // other parts of the file refer to them.
 func (rd *reader) rootKey(p pair) {
 	_, known := fileObject[p.key.text]
-	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
+	if !known && p.value.Anchor == "" && p.value.Alias == nil && !strings.HasPrefix(p.key.text, "x-") {
 		rd.file.warn(p.key, fmt.Sprintf("unknown key %q in the rule file is ignored", p.key.text),
 			slices.Sorted(maps.Keys(fileObject))...)
 	}
@@ -71,18 +72,16 @@ func (rd *reader) noSharding(empty bool) error {
 
 // rules reads the list of rules. It skips all rules except !SHARDING.
 func (rd *reader) rules(n *yaml.Node) error {
-	list := resolve(n)
-	if isNull(list) {
+	if yamltree.IsNull(n) {
 		return nil
 	}
-	if list.Kind != yaml.SequenceNode {
+	if n.Kind != yaml.SequenceNode {
 		return rd.kindError(n, "rules", "a list")
 	}
-	for _, item := range list.Content {
-		rule := resolve(item)
-		switch tag := rule.ShortTag(); {
+	for _, item := range n.Content {
+		switch tag := item.ShortTag(); {
 		case strings.EqualFold(tag, "!SHARDING"), strings.HasSuffix(tag, ".YamlShardingRuleConfiguration"):
-			if err := rd.sharding(rule, form5); err != nil {
+			if err := rd.sharding(item, form5); err != nil {
 				return err
 			}
 		case !strings.HasPrefix(tag, "!!"):
@@ -90,7 +89,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 				return rd.file.errorAt(word{tag, positionOf(item)}, fmt.Sprintf("unknown rule %q", tag), "!SHARDING")
 			}
 			rd.other = word{tag, positionOf(item)}
-		case rule.Kind == yaml.MappingNode:
+		case item.Kind == yaml.MappingNode:
 			rd.other = word{position: positionOf(item)}
 		}
 	}
@@ -238,7 +237,7 @@ func (rd *reader) broadcast(rule []pair) map[string]bool {
 // indented returns an error for a table whose name is a key of tables, because it is probably
 // indented too little.
 func (rd *reader) indented(p pair, o keyTree) error {
-	if _, known := o[p.key.text]; !known || isNull(p.value) {
+	if _, known := o[p.key.text]; !known || yamltree.IsNull(p.value) {
 		return nil
 	}
 	for _, e := range rd.entries(p.value) {
@@ -268,12 +267,11 @@ func (rd *reader) autoTable(t *tableSpec) {
 
 // nodesText reads actualDataNodes or another value that is a list or a comma-separated string.
 func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
-	list := resolve(n)
-	if list.Kind != yaml.SequenceNode {
+	if n.Kind != yaml.SequenceNode {
 		return rd.text(n, what)
 	}
 	var items []string
-	for _, item := range list.Content {
+	for _, item := range n.Content {
 		w, err := rd.text(item, "an item of "+what)
 		if err != nil {
 			return word{}, err

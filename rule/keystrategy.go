@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/yamltree"
 )
 
 // settings are the values of the keys in settingNames. A missing key is empty.
@@ -84,7 +86,7 @@ func (rd *reader) keyGenerator(p pair, name string) (*keyStrategySpec, error) {
 		what = fmt.Sprintf("%s of %q", p.key.text, name)
 	}
 	f := rd.fields(p.value, what, keyGeneratorKeys...)
-	if isNull(p.value) {
+	if yamltree.IsNull(p.value) {
 		return nil, nil
 	}
 	st := &keyStrategySpec{position: p.key.position, column: f.text("column"), settings: f.settings()}

@@ -5,14 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/shardkey/shardkey/internal/yamltree"
 )
 
 // Parse reads a rule from YAML and checks all of it, including the properties of generators. Errors
@@ -31,9 +30,9 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 		rd.file.warn(word{}, fmt.Sprintf("%s can write the file, and with it change where keys come from and where passwords are "+
 			"sent; run chmod go-w", who))
 	}
-	documents, err := parseYAML(name, data)
+	documents, err := yamltree.Decode(data)
 	if err != nil {
-		return nil, err
+		return nil, syntaxError(name, data, err)
 	}
 	for _, document := range documents {
 		if err := rd.document(document); err != nil {
@@ -46,36 +45,6 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 	return build(rd.file, rd.spec)
 }
 
-// parseYAML returns the root node of each document that isn't empty.
-func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
-	defer func() {
-		// Anyone may have written the file. A panic in the YAML library must not end the program.
-		if r := recover(); r != nil {
-			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "invalid YAML: the parser panicked"}
-		}
-	}()
-	if bytes.Contains(data, []byte("%YAML")) {
-		data = directive.ReplaceAll(data, []byte("#YAML"))
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var document yaml.Node
-		err := dec.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return roots, nil
-		}
-		if err != nil {
-			return nil, syntaxError(name, data, err)
-		}
-		if len(document.Content) > 0 && !isNull(document.Content[0]) {
-			roots = append(roots, document.Content[0])
-		}
-	}
-}
-
-// directive matches the YAML version. The library only knows 1.1, but can read 1.2.
-var directive = regexp.MustCompile(`(?m)^%YAML\b`)
-
 var (
 	yamlLine   = regexp.MustCompile(`^line (\d+): `)
 	yamlAnchor = regexp.MustCompile(`(?s)anchor '(.*)'`)
@@ -86,6 +55,9 @@ var (
 
 // syntaxError returns an error of the YAML library with its place.
 func syntaxError(name string, data []byte, err error) *Error {
+	if e, ok := errors.AsType[*yamltree.Error](err); ok {
+		return &Error{File: name, Line: e.Line, Column: e.Column, Word: e.Word, Reason: e.Reason}
+	}
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
 	switch m := yamlLine.FindStringSubmatch(reason); {

@@ -9,89 +9,47 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/registry"
+	"github.com/shardkey/shardkey/internal/yamltree"
 	"github.com/shardkey/shardkey/spi"
 	"go.yaml.in/yaml/v3"
 )
 
 // reader turns YAML documents into a spec.
 type reader struct {
-	file   *file
-	spec   spec
-	merges int  // number of merged maps that were read
-	other  word // what the file has instead of a sharding rule
-	json   bool // the file begins like JSON
+	file  *file
+	spec  spec
+	other word // what the file has instead of a sharding rule
+	json  bool // the file begins like JSON
 }
-
-// maxMerges bounds the maps that "<<" merges. Their number grows exponentially if they are nested.
-const maxMerges = 10_000
 
 type pair struct {
 	key   word
 	value *yaml.Node
 }
 
-// pairs returns the entries of a map, followed by the entries that "<<" merges. A null is an empty
-// map. Duplicate keys are an error.
+// pairs returns the entries of a map. A null is an empty map. Duplicate keys are an error.
 func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
-	n = resolve(n)
-	if isNull(n) {
+	if yamltree.IsNull(n) {
 		return nil, nil
 	}
 	if n.Kind != yaml.MappingNode {
 		return nil, rd.kindError(n, what, "a map")
 	}
-	own, merged := make([]pair, 0, len(n.Content)/2), []pair(nil)
+	pairs := make([]pair, 0, len(n.Content)/2)
 	lines := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if key.ShortTag() == "!!merge" {
-			more, err := rd.merge(value)
-			if err != nil {
-				return nil, err
-			}
-			merged = append(merged, more...)
-			continue
-		}
-		k := resolve(key)
-		if k.Kind != yaml.ScalarNode {
+		w := word{key.Value, positionOf(key)}
+		line, dup := lines[w.text]
+		switch {
+		case key.Kind != yaml.ScalarNode:
 			return nil, rd.kindError(key, "a key of "+what, "a string")
-		}
-		w := word{k.Value, positionOf(key)}
-		if line, dup := lines[w.text]; dup {
+		case dup:
 			return nil, rd.file.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
-		own, lines[w.text] = append(own, pair{w, value}), w.position.line
+		pairs, lines[w.text] = append(pairs, pair{w, value}), w.position.line
 	}
-	for _, p := range merged {
-		if _, over := lines[p.key.text]; !over {
-			own, lines[p.key.text] = append(own, p), p.key.position.line
-		}
-	}
-	return own, nil
-}
-
-// merge returns the entries of the value of "<<", which is a map or a list of maps. If several maps
-// have a key, the first one counts.
-func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
-	if rd.merges++; rd.merges > maxMerges {
-		return nil, rd.file.errorAt(word{"<<", positionOf(n)}, "<< merges too many maps, or a map into itself")
-	}
-	maps := []*yaml.Node{n}
-	if list := resolve(n); list.Kind == yaml.SequenceNode {
-		maps = list.Content
-	}
-	var all []pair
-	for _, m := range maps {
-		if resolve(m).Kind != yaml.MappingNode {
-			return nil, rd.kindError(m, "the value of <<", "a map")
-		}
-		more, err := rd.pairs(m, "the value of <<")
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, more...)
-	}
-	return all, nil
+	return pairs, nil
 }
 
 func find(pairs []pair, key string) (pair, bool) {
@@ -105,7 +63,7 @@ func find(pairs []pair, key string) (pair, bool) {
 
 // entries returns the entries of a map, or nil if n is anything else.
 func (rd *reader) entries(n *yaml.Node) []pair {
-	if n == nil || resolve(n).Kind != yaml.MappingNode {
+	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
 	pairs, _ := rd.pairs(n, "")
@@ -124,22 +82,20 @@ func scalar(pairs []pair, key string) (word, bool) {
 	if !ok {
 		return word{}, false
 	}
-	n := resolve(p.value)
-	return word{n.Value, positionOf(p.value)}, n.Kind == yaml.ScalarNode
+	return word{p.value.Value, positionOf(p.value)}, p.value.Kind == yaml.ScalarNode
 }
 
 // text returns a scalar as written, or "" for a null.
 func (rd *reader) text(n *yaml.Node, what string) (word, error) {
-	s := resolve(n)
 	switch {
-	case s.Kind != yaml.ScalarNode:
+	case n.Kind != yaml.ScalarNode:
 		return word{}, rd.kindError(n, what, "a string")
-	case isNull(s):
+	case yamltree.IsNull(n):
 		return word{"", positionOf(n)}, nil
-	case s.ShortTag() == "!!binary":
+	case n.ShortTag() == "!!binary":
 		return word{}, rd.file.errorAt(word{"!!binary", positionOf(n)}, what+": expected a string, found !!binary")
 	}
-	return word{s.Value, positionOf(n)}, nil
+	return word{n.Value, positionOf(n)}, nil
 }
 
 // fields are the entries of a map that only has known keys.
@@ -197,37 +153,7 @@ func (rd *reader) unknownKey(key word, what string, known, right []string) error
 }
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
-	return rd.file.errorAt(word{"", positionOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, kindOf(resolve(n))))
-}
-
-// resolve returns the node that an alias refers to, or n itself.
-func resolve(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-// isNull reports whether n is null, also with a tag, for example an item "- !SHARDING" without a
-// value.
-func isNull(n *yaml.Node) bool {
-	if n = resolve(n); n.Kind != yaml.ScalarNode {
-		return n.Kind == 0
-	}
-	return n.ShortTag() == "!!null" || n.Value == "" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
-}
-
-func kindOf(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a map"
-	case yaml.SequenceNode:
-		return "a list"
-	}
-	if isNull(n) {
-		return "nothing"
-	}
-	return "a string"
+	return rd.file.errorAt(word{"", positionOf(n)}, fmt.Sprintf("%s: expected %s, found %s", what, want, yamltree.Kind(n)))
 }
 
 func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n.Column} }
@@ -274,14 +200,13 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 
 func (rd *reader) propValue(p *propSpec, n *yaml.Node) error {
 	what := fmt.Sprintf("property %q", p.name.text)
-	list := resolve(n)
-	if list.Kind != yaml.SequenceNode {
+	if n.Kind != yaml.SequenceNode {
 		value, err := rd.expanded(p, n, what)
 		p.value = spi.NewSecret(value)
 		return err
 	}
-	p.list = make([]spi.Secret, len(list.Content))
-	for i, item := range list.Content {
+	p.list = make([]spi.Secret, len(n.Content))
+	for i, item := range n.Content {
 		value, err := rd.expanded(p, item, "an item of "+what)
 		if err != nil {
 			return err
@@ -304,7 +229,7 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 		e.Err = err
 		return "", e
 	}
-	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
+	if n.Style == 0 && octal.MatchString(w.text) {
 		rd.file.warn(word{p.name.text, w.position}, fmt.Sprintf("%s begins with a 0, so other YAML parsers read it as an octal "+
 			"number; remove the zero or put the value in quotes", what))
 	}

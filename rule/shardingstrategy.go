@@ -44,7 +44,7 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 		typ, _ := scalar(entries, "type")
 		a.typ = strings.ToUpper(typ.text)
 		for _, prop := range rd.below(entries, "props") {
-			a.props[registry.PropKey(prop.key.text)] = word{resolve(prop.value).Value, positionOf(prop.value)}
+			a.props[registry.PropKey(prop.key.text)] = word{prop.value.Value, positionOf(prop.value)}
 		}
 		all[p.key.text] = a
 	}

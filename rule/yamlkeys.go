@@ -156,9 +156,8 @@ func (rd *reader) looksLikeKey(n *yaml.Node) bool {
 }
 
 func (rd *reader) looksLikeNodes(n *yaml.Node) bool {
-	text := resolve(n)
-	return text.Kind == yaml.ScalarNode && strings.Contains(text.Value, ".") &&
-		(strings.Contains(text.Value, "${") || strings.Contains(text.Value, "$->{"))
+	return n.Kind == yaml.ScalarNode && strings.Contains(n.Value, ".") &&
+		(strings.Contains(n.Value, "${") || strings.Contains(n.Value, "$->{"))
 }
 
 // letters returns the text in lower case without "-" and "_".

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/shardkey/shardkey/internal/yamltree"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -45,7 +45,7 @@ type conversion struct {
 	file  string
 	rules []*yaml.Node // with their places in the file
 	left  []string
-	nodes int // number of nodes that plain has visited or plant has added
+	nodes int // number of nodes that plain, flatten and plant have visited
 }
 
 func (c *conversion) errorAt(n *yaml.Node, reason string) error {
@@ -60,7 +60,7 @@ func (c *conversion) leave(n *yaml.Node, what, why string) {
 const notKeys = "shardkey reads the sharding rule only"
 
 func (c *conversion) yaml(data []byte) error {
-	documents, err := decode(data)
+	documents, err := yamltree.Decode(data)
 	if err != nil {
 		if _, shown := rule.Parse(c.file, data); shown != nil {
 			return shown // with the place
@@ -70,19 +70,15 @@ func (c *conversion) yaml(data []byte) error {
 	for _, root := range documents {
 		if root.Kind != yaml.MappingNode {
 			return c.errorAt(root, "expected a map with rules, shardingRule, or the settings of a "+
-				"Spring Boot application, found "+kind(root))
-		}
-		settings, err := c.entries(root)
-		if err != nil {
-			return err
+				"Spring Boot application, found "+yamltree.Kind(root))
 		}
 		before := len(c.rules)
-		if err := c.springDocument(settings); err != nil {
+		if err := c.springDocument(root); err != nil {
 			return err
 		}
-		isRule := get(settings, "rules") != nil || get(settings, "shardingRule") != nil
+		isRule := get(root, "rules") != nil || get(root, "shardingRule") != nil
 		if isRule && len(c.rules) == before {
-			if err := c.document(settings); err != nil {
+			if err := c.document(root); err != nil {
 				return err
 			}
 		}
@@ -90,47 +86,24 @@ func (c *conversion) yaml(data []byte) error {
 	return nil
 }
 
-var directive = regexp.MustCompile(`(?m)^%YAML\b`)
-
-func decode(data []byte) (roots []*yaml.Node, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = errors.New("the YAML reader panicked")
-		}
-	}()
-	dec := yaml.NewDecoder(bytes.NewReader(directive.ReplaceAll(data, []byte("#YAML"))))
-	for {
-		var document yaml.Node
-		switch err := dec.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return roots, nil
-		case err != nil:
-			return nil, err
-		}
-		if len(document.Content) > 0 && document.Content[0].ShortTag() != "!!null" {
-			roots = append(roots, document.Content[0])
-		}
-	}
-}
-
 // document reads a document of a rule file.
 func (c *conversion) document(settings *yaml.Node) error {
-	for key, alias := range pairsOf(settings) {
-		switch value := resolve(alias); {
+	for key, value := range pairsOf(settings) {
+		switch {
 		case key.Value == "shardingRule":
-			if err := c.rule(alias); err != nil {
+			if err := c.rule(value); err != nil {
 				return err
 			}
 		case key.Value != "rules":
-			if alias.Anchor == "" && !strings.HasPrefix(key.Value, "x-") {
+			if value.Anchor == "" && !strings.HasPrefix(key.Value, "x-") {
 				c.leave(key, key.Value, notKeys)
 			}
 		case value.Kind != yaml.SequenceNode && value.ShortTag() != "!!null":
-			return c.errorAt(alias,
-				`expected a list of rules, each with a tag such as "- !SHARDING", found `+kind(value))
+			return c.errorAt(value,
+				`expected a list of rules, each with a tag such as "- !SHARDING", found `+yamltree.Kind(value))
 		default:
 			for _, item := range value.Content {
-				tag := resolve(item).ShortTag()
+				tag := item.ShortTag()
 				if !strings.EqualFold(tag, "!SHARDING") && !strings.HasSuffix(tag, ".YamlShardingRuleConfiguration") {
 					c.leave(item, "the rule "+tag, notKeys)
 				} else if err := c.rule(item); err != nil {
@@ -164,7 +137,7 @@ var inLine = regexp.MustCompile(`\bline \d+`)
 
 // inFile replaces the place of an error in the output with the place in the input file.
 func (c *conversion) inFile(e rule.Error, root *yaml.Node, out []byte) error {
-	printed, err := decode(out)
+	printed, err := yamltree.Decode(out)
 	if err != nil || len(printed) != 1 {
 		return &e
 	}

@@ -129,7 +129,7 @@ func TestFile_errors(t *testing.T) {
 		{"a.yaml", "- x\n", "a.yaml:1:1: expected a map with rules"},
 		{"a.yaml", "rules: {a: b}\n", "a.yaml:1:8: expected a list of rules"},
 		{"a.yaml", "a: &x {<<: [1]}\nrules:\n- !SHARDING {tables: *x}\n",
-			"a.yaml:1:13: expected a map after <<, found a single value"},
+			"a.yaml:1:13: the value of <<: expected a map, found a string"},
 		{"a.yaml", "rules:\n\t- !SHARDING\n", "a.yaml:2:1: invalid YAML: expected spaces as indentation, found a tab"},
 		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
 			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy`},

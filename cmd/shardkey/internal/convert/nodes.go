@@ -7,13 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func resolve(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
 // maxNodes limits the size of a file whose aliases multiply or contain themselves.
 const maxNodes = 1 << 18
 
@@ -24,57 +17,16 @@ func (c *conversion) count(n *yaml.Node) error {
 	return nil
 }
 
-// entries returns a map with its own entries and the entries that "<<" merges.
-func (c *conversion) entries(n *yaml.Node) (*yaml.Node, error) {
-	if err := c.count(n); err != nil {
-		return nil, err
-	}
-	all, merged := mapping(n), []*yaml.Node{}
-	for key, value := range pairsOf(resolve(n)) {
-		if key.ShortTag() != "!!merge" {
-			all.Content = append(all.Content, resolve(key), value)
-		} else if list := resolve(value); list.Kind == yaml.SequenceNode {
-			merged = append(merged, list.Content...)
-		} else {
-			merged = append(merged, value)
-		}
-	}
-	for _, m := range merged {
-		if resolve(m).Kind != yaml.MappingNode {
-			return nil, c.errorAt(m, "expected a map after <<, found "+kind(m))
-		}
-		more, err := c.entries(m)
-		if err != nil {
-			return nil, err
-		}
-		for key, value := range pairsOf(more) {
-			if index(all, key.Value) < 0 {
-				all.Content = append(all.Content, key, value)
-			}
-		}
-	}
-	return all, nil
-}
-
-// plain returns a copy of a node without aliases, merges and comments.
+// plain returns a copy of a node without comments.
 func (c *conversion) plain(n *yaml.Node) (*yaml.Node, error) {
 	if err := c.count(n); err != nil {
 		return nil, err
 	}
-	n = resolve(n)
 	out := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Line: n.Line, Column: n.Column}
 	if out.Value == "" && n.ShortTag() == "!!null" {
 		out.Value = "null" // which cannot be taken for an empty string in a flow map
 	}
-	list := n.Content
-	if n.Kind == yaml.MappingNode {
-		all, err := c.entries(n)
-		if err != nil {
-			return nil, err
-		}
-		list = all.Content
-	}
-	for _, inner := range list {
+	for _, inner := range n.Content {
 		one, err := c.plain(inner)
 		if err != nil {
 			return nil, err
@@ -82,17 +34,6 @@ func (c *conversion) plain(n *yaml.Node) (*yaml.Node, error) {
 		out.Content = append(out.Content, one)
 	}
 	return out, nil
-}
-
-// kind returns the kind of a node for an error message.
-func kind(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a map"
-	case yaml.SequenceNode:
-		return "a list"
-	}
-	return "a single value"
 }
 
 // index returns the index of a key in a map's Content. It returns -1 if the key is missing or

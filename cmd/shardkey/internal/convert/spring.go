@@ -125,11 +125,11 @@ func (c *conversion) flatten(settings []setting, above []*yaml.Node, key, value 
 		return nil, c.errorAt(key,
 			fmt.Sprintf("nested deeper than %d words, or an alias that contains itself", maxWords))
 	}
-	if target := resolve(value); target.Kind != yaml.MappingNode || len(target.Content) == 0 {
-		return append(settings, setting{words, value}), c.count(key)
+	err := c.count(key)
+	if value.Kind != yaml.MappingNode || len(value.Content) == 0 {
+		return append(settings, setting{words, value}), err
 	}
-	inner, err := c.entries(value)
-	for key, value := range pairsOf(inner) {
+	for key, value := range pairsOf(value) {
 		if err == nil {
 			settings, err = c.flatten(settings, words, key, value)
 		}
