@@ -91,8 +91,6 @@ func (n *node) eval(s *scope) Value {
 			return s.fail("a %s as %s is not supported", v.class, n.class)
 		}
 		return wrapped(n.class, v.n)
-	case static:
-		return n.static(s, v)
 	case collect, spread:
 		return n.each(s, v)
 	}
@@ -236,7 +234,11 @@ func (n *node) each(s *scope, v Value) Value {
 }
 
 func (n *node) noMethod(s *scope, v Value) Value {
-	return s.fail("%s() of a %s is not supported", n.name, v.class)
+	name := n.name
+	if !strings.Contains(name, ".") {
+		name += "()"
+	}
+	return s.fail("%s of a %s is not supported", name, v.class)
 }
 
 // arg returns the value of argument i, or null if there is no such argument.
@@ -273,13 +275,19 @@ func (n *node) callInteger(s *scope, v, arg Value) Value {
 	case n.name == "longValue" || n.name == "toLong":
 		return wrapped(Long, v.n)
 	case v.class == quotient:
-	case n.name == "abs":
+	case n.name == "abs" || n.name == "Math.abs":
 		return absolute(v)
+	case n.name == "Integer.valueOf" && v.class == Integer:
+		return v
+	case n.name == "Long.valueOf":
+		return OfLong(v.n)
 	case n.name == "intdiv" && arg.IsInteger():
 		if arg.n == 0 {
 			return s.result(Value{}, errZero)
 		}
 		return wrapped(max(v.class, arg.class), v.n/arg.n)
+	case strings.HasPrefix(n.name, "Math.floor") && arg.IsInteger():
+		return n.floored(s, v, arg)
 	}
 	return n.noMethod(s, v)
 }
@@ -296,6 +304,10 @@ func (n *node) callString(s *scope, text string, one, two Value) Value {
 		return s.result(parse(Integer, trimmed(text)))
 	case n.name == "toLong":
 		return s.result(parse(Long, trimmed(text)))
+	case strings.HasPrefix(n.name, "Integer."):
+		return s.result(parse(Integer, text))
+	case strings.HasPrefix(n.name, "Long."):
+		return s.result(parse(Long, text))
 	case n.name == "substring" && one.class == Integer && (two.class == Integer || len(n.args) == 2):
 		if len(n.args) == 2 {
 			two.n = int64(Length(text))
@@ -313,26 +325,6 @@ func (n *node) callString(s *scope, text string, one, two Value) Value {
 }
 
 func trimmed(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
-
-func (n *node) static(s *scope, v Value) Value {
-	other := n.arg(s, 1)
-	class := Long
-	if strings.HasPrefix(n.name, "Integer.") {
-		class = Integer
-	}
-	switch {
-	case n.name == "Math.abs" && v.IsInteger():
-		return absolute(v)
-	case strings.HasPrefix(n.name, "Math.floor") && v.IsInteger() && other.IsInteger():
-		return n.floored(s, v, other)
-	case strings.HasPrefix(n.name, "Math."):
-	case v.class == String:
-		return s.result(parse(class, v.s))
-	case strings.HasSuffix(n.name, ".valueOf") && (v.class == class || v.class == Integer):
-		return wrapped(class, v.n)
-	}
-	return s.fail("%s of a %s is not supported", n.name, v.class)
-}
 
 // floored implements Math.floorDiv and Math.floorMod.
 func (n *node) floored(s *scope, a, b Value) Value {

@@ -19,9 +19,8 @@ const (
 	unary       // name: - + ~ !
 	ternary     // condition, then, otherwise
 	cast        // to class
-	call        // calls the method name of args[0] with the other arguments
+	call        // calls the method name of args[0], or the static method Class.name, with the other arguments
 	spread      // like call, for each item of args[0]
-	static      // name: Math.abs
 	collect     // evaluates args[1] for each item of args[0], with the item in slot
 	items       // a list of args
 	logical     // name: && ||
@@ -428,7 +427,7 @@ func (p *parser) name(name string) *node {
 			return &node{op: constant, value: v}
 		}
 		if count, ok := statics[full]; ok {
-			return &node{op: static, name: full, args: p.arguments(full, count)}
+			return &node{op: call, name: full, args: p.arguments(full, count)}
 		}
 		if right := misspelt(full, slices.Collect(maps.Keys(statics))); right != "" {
 			return p.wrong("expected %s, found %q", right, full)

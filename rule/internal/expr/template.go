@@ -212,8 +212,7 @@ func (n *node) remainder() *node {
 		return nil
 	}
 	for {
-		isFloor := n.op == static && n.name == "Math.floorMod"
-		if all := n.uses(); n.name == "%" || isFloor {
+		if all := n.uses(); n.name == "%" || n.name == "Math.floorMod" {
 			if by := n.args[1]; by.op == constant && by.value.IsInteger() && by.value.n > 0 && n.args[0].uses() == all {
 				return n
 			}
