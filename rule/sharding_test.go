@@ -446,26 +446,3 @@ databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}
 		t.Errorf("have: %v\nwant: nil", x)
 	}
 }
-
-func TestSettings_shards(t *testing.T) {
-	text := tableRule(`actualDataNodes: ds.t_order_${0..1}`, `d: {type: MOD, props: {sharding-count: 2}}`)
-	with := func(words string) string {
-		return strings.Replace(text, "keyGeneratorName: u", "keyGeneratorName: u"+words, 1)
-	}
-	r, err := rule.Parse("rule.yaml", []byte(with(", shardGuard: warn")))
-	if err != nil || r.Tables()[0].ShardGuard != "warn" || !strings.Contains(r.String(), "shardGuard: warn") {
-		t.Errorf("have: %v, %v", r, err)
-	}
-	for words, want := range map[string]string{
-		", shardGuard: maybe": `shardGuard: expected refuse, warn or off, found "maybe"`,
-		", shardguard: off":   `did you mean "shardGuard"`,
-	} {
-		must.FailWith(t, must.Err(rule.Parse("rule.yaml", []byte(with(words)))), want, words)
-	}
-	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: "on"}}}}
-	must.FailWith(t, must.Err(rule.New(config)), `shardGuard: expected refuse, warn or off, found "on"`)
-	config.Tables[0].ShardGuard = "off"
-	if r, err := rule.New(config); err != nil || r.Tables()[0].ShardGuard != "off" {
-		t.Errorf("have: %v, %v", r, err)
-	}
-}
