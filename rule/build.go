@@ -20,7 +20,6 @@ type builder struct {
 	rule    *Rule
 	logical map[string]*word // logical table name in lower case → the word that defines it
 	sources map[string]bool  // data sources of tables with a key; "" for nodes without
-	source  string           // the last of sources, as the rule spells it
 	specs   []*tableSpec     // parallel to rule.tables
 	ways    map[string]sharding.ShardBitsWay
 	uses    map[string][]columnUse // by column in lower case; nil until usesOf

@@ -240,6 +240,9 @@ func isPattern(name string) bool { return strings.Contains(name, wildMark) }
 
 // shown returns a name with its wildcards as the rule spells them.
 func shown(name string) string {
+	if !isPattern(name) {
+		return name
+	}
 	var b strings.Builder
 	for i, part := range strings.Split(name, wildMark) {
 		if i%2 == 1 {

@@ -160,7 +160,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 			b.rule.index.addShape(n.schema, n.table, index)
 		}
 		if t != nil {
-			b.addSource(n.source)
+			b.sources[shown(n.source)] = true
 		}
 		return err
 	}
@@ -193,17 +193,10 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 	return nil
 }
 
-func (b *builder) addSource(name string) {
-	if name != b.source { // there may be millions of nodes, and adjacent ones mostly have the same source
-		b.source = name
-		b.sources[shown(name)] = true
-	}
-}
-
 func (b *builder) addPattern(n node, index int32, t *Table) {
 	p := newPattern(n, index)
 	if t != nil {
-		b.addSource(n.source)
+		b.sources[shown(n.source)] = true
 	}
 	if !b.rule.index.patterns.add(p) {
 		return
