@@ -45,7 +45,7 @@ type conversion struct {
 	file  string
 	rules []*yaml.Node // with their places in the file
 	left  []string
-	nodes int // number of nodes that plain, flatten and plant have visited
+	nodes int // number of nodes that plain and flatten have visited
 }
 
 func (c *conversion) errorAt(n *yaml.Node, reason string) error {

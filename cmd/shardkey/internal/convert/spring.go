@@ -41,15 +41,7 @@ func (c *conversion) spring(settings []setting) error {
 				return err
 			}
 		}
-		for _, makers := range []string{"keyGenerators", "workerIdAssigners"} {
-			for _, m := range pairsOf(get(tree, makers)) {
-				placeholders(get(m, "props"))
-			}
-		}
-		for _, m := range pairsOf(get(tree, "tables")) {
-			placeholders(get(get(m, "keyGenerator"), "props"))
-		}
-		placeholders(get(get(tree, "defaultKeyGenerator"), "props"))
+		placeholders(tree)
 		if err := c.elsewhere(others, prefix); err != nil {
 			return err
 		}
@@ -161,12 +153,6 @@ var named = []string{"tables", "autoTables", "shardingAlgorithms", "keyGenerator
 // name chosen by the user.
 func (c *conversion) plant(tree *yaml.Node, words []*yaml.Node, value *yaml.Node, isName bool) error {
 	at := words[0]
-	if err := c.count(at); err != nil {
-		return err
-	}
-	if len(words) > maxWords {
-		return c.errorAt(at, fmt.Sprintf("nested deeper than %d words", maxWords))
-	}
 	word := strings.Trim(at.Value, "[]")
 	if !isName {
 		word = today(word)
@@ -240,13 +226,10 @@ func letters(word string) string {
 }
 
 // placeholder matches Spring's placeholders with a default after one colon. A rule file has
-// two colons there.
+// two colons there. An expression of a table's names never has a colon after a name.
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][\w.-]*):((?:[^:}][^}]*)?)\}`)
 
 func placeholders(n *yaml.Node) {
-	if n == nil {
-		return
-	}
 	if n.Kind == yaml.ScalarNode {
 		n.Value = placeholder.ReplaceAllString(n.Value, "$${${1}::${2}}")
 	}
