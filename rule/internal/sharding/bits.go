@@ -21,10 +21,8 @@ import (
 // tables, k ≤ bits, the number of a row's table is its shard bits modulo 2^k. A ShardBits never changes.
 type ShardBits struct {
 	column    string
-	bits      int
+	count     int64 // 2^bits
 	way       ShardBitsWay
-	mod       mod
-	hash      hashMod
 	templates []*expr.Template // expressions whose only column is this one
 }
 
@@ -65,8 +63,7 @@ func (w ShardBitsWay) String() string {
 // only column it is. If there are none, way specifies how shard bits are computed. The error is
 // about the last of the strategies.
 func NewShardBits(column string, bits int, way ShardBitsWay, strategies ...*Strategy) (*ShardBits, error) {
-	count := int64(1) << bits
-	g := &ShardBits{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}}
+	g := &ShardBits{column: column, count: 1 << bits, way: way}
 	for i, s := range strategies {
 		way, modulo := s.ShardBitsWay()
 		if err := s.checkGeneCount(bits, modulo); err != nil {
@@ -81,7 +78,6 @@ func NewShardBits(column string, bits int, way ShardBitsWay, strategies ...*Stra
 			g.templates = append(g.templates, s.template)
 		}
 	}
-	g.hash.normalize = g.way.normalize
 	return g, nil
 }
 
@@ -248,29 +244,27 @@ func (g *ShardBits) Of(v expr.Value) (int64, error) {
 }
 
 func (g *ShardBits) number(v expr.Value) (int64, error) {
-	switch class := v.Class(); {
-	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == expr.String:
-		return g.hash.number(v)
-	case class == expr.String:
-		gene, err := g.mod.number(v)
-		if err != nil {
-			err = fmt.Errorf("expected a number: %w", err)
-		}
-		return gene, err
-	case v.IsInteger(), class == expr.Unsigned:
-		return g.mod.number(v)
-	default:
-		return 0, fmt.Errorf("expected an integer or a string, found a %s in Java", class)
+	isString := v.Class() == expr.String
+	switch {
+	case g.way.how == geneOfHash, g.way.how == geneOfEither && isString:
+		return (&hashMod{g.count, g.way.normalize}).number(v)
+	case !isString && !v.IsInteger() && v.Class() != expr.Unsigned:
+		return 0, fmt.Errorf("expected an integer or a string, found a %s in Java", v.Class())
 	}
+	gene, err := (&mod{count: g.count}).number(v)
+	if err != nil {
+		err = fmt.Errorf("expected a number: %w", err)
+	}
+	return gene, err
 }
 
 // String returns the formula of the shard bits, for example "user_id modulo 16".
 func (g *ShardBits) String() string {
 	switch g.way.how {
 	case geneOfNumber:
-		return fmt.Sprintf("%s modulo %d", g.column, g.mod.count)
+		return fmt.Sprintf("%s modulo %d", g.column, g.count)
 	case geneOfHash:
-		return fmt.Sprintf("the hash of %s modulo %d", g.column, g.mod.count)
+		return fmt.Sprintf("the hash of %s modulo %d", g.column, g.count)
 	}
-	return fmt.Sprintf("%s, or the hash of a string, modulo %d", g.column, g.mod.count)
+	return fmt.Sprintf("%s, or the hash of a string, modulo %d", g.column, g.count)
 }
