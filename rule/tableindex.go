@@ -219,21 +219,17 @@ const (
 const wildMark = "\x00"
 
 // dateDigits are regular expressions for the parts of a date in a name.
-var dateDigits = map[string]string{
-	"yyyy": `\d{4}`, "yy": `\d{2}`, "MM": `(?:0[1-9]|1[0-2])`, "dd": `(?:0[1-9]|[12]\d|3[01])`,
-	"HH": `(?:[01]\d|2[0-3])`, "mm": `[0-5]\d`, "ss": `[0-5]\d`,
-}
-
-var (
-	dateParts  = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
-	dateLetter = regexp.MustCompile(`[A-Za-z]`)
+var dateDigits = strings.NewReplacer(
+	"yyyy", `\d{4}`, "yy", `\d{2}`, "MM", `(?:0[1-9]|1[0-2])`, "dd", `(?:0[1-9]|[12]\d|3[01])`,
+	"HH", `(?:[01]\d|2[0-3])`, "mm", `[0-5]\d`, "ss", `[0-5]\d`,
 )
+
+var dateLetter = regexp.MustCompile(`[A-Za-z]`)
 
 // dateExpr translates a date pattern to a regular expression.
 func dateExpr(letters string) (expr string, ok bool) {
 	_, ok = sharding.DateLayout(letters)
-	expr = dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] })
-	return expr, ok && letters != ""
+	return dateDigits.Replace(letters), ok && letters != ""
 }
 
 func isPattern(name string) bool { return strings.Contains(name, wildMark) }

@@ -80,12 +80,10 @@ func (p *parser) outside() *node {
 	return p.wrong("found %q outside of ${…}", rest[:1])
 }
 
-// Uses reports whether an expression uses the column.
-func (t *Template) Uses() bool { return slices.ContainsFunc(t.parts, part.uses) }
-
-// IsPlain reports whether the template has no expression.
-func (t *Template) IsPlain() bool {
-	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.expr != nil })
+// IsConstant reports whether the template has expressions, but none of them uses the column.
+func (t *Template) IsConstant() bool {
+	isExpr := func(p part) bool { return p.expr != nil }
+	return slices.ContainsFunc(t.parts, isExpr) && !slices.ContainsFunc(t.parts, part.uses)
 }
 
 // Append evaluates the template for a value of the column and appends the resulting string to b.

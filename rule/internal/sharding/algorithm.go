@@ -196,7 +196,7 @@ func newInline(s *Strategy, p *properties) {
 			Reason: fmt.Sprintf("%s: %v; the sharding column is %s", name, err, s.column)}
 	case err != nil:
 		p.err = &NotUnderstoodError{Prop: name, Reason: name + ": " + err.Error()}
-	case !s.template.Uses() && !s.template.IsPlain():
+	case s.template.IsConstant():
 		p.fail(name, "%s doesn't use the sharding column %s", name, s.column)
 	}
 }
