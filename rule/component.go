@@ -42,17 +42,12 @@ func (r *Rule) check() error {
 	if err != nil {
 		return err
 	}
-	used := map[string]bool{}
-	for i := range r.tables {
-		used[r.tables[i].GeneratorName] = true
-	}
 	for i, e := range l.generators {
 		g := &r.generators.all[i]
 		if err := g.readGene(e.value); err != nil {
 			return errors.Join(r.componentError(*g, err), l.Close())
 		}
 		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
-		g.used = used[g.name.text]
 		for _, a := range g.assigners {
 			r.assigners.all[a].used = r.assigners.all[a].used || g.used
 		}

@@ -89,12 +89,12 @@ type componentSpec struct {
 	typ   word
 	props []propSpec
 	ready spi.KeyGenerator // generator built in Go, or nil
+	used  bool             // it generates the keys of a table
 
 	// Set when the rule is checked.
 	assigners   []int // indexes of the assigners that a generator uses
 	ownDatabase bool  // its state is in the connector's own database
 	ownMeant    bool  // the property own-database is set
-	used        bool  // it generates the keys of a table
 	geneColumn  string
 	geneBits    int // number of shard bits of its keys; see Table.ShardBits
 }

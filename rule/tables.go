@@ -91,6 +91,7 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 		return Table{}, false, err
 	}
 	g := &b.rule.generators.all[index]
+	g.used = true
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
