@@ -30,7 +30,7 @@ func (r *Rule) check() error {
 	}
 	for i, m := range r.assigners.all {
 		e := &component{spec: m}
-		if err := r.makeAssigner(host, e); err != nil {
+		if err := makeComponent(r, host, e, spi.NewWorkerIDAssigner); err != nil {
 			return err
 		}
 		r.assigners.all[i] = e.spec
@@ -73,10 +73,7 @@ func (l *Live) makeGenerator(earlier map[componentKey]*component, e *component) 
 		case !known:
 			return nil, r.undefinedAssigner(e.spec, name)
 		}
-		if at := slices.Index(e.spec.assigners, a); at >= 0 {
-			return e.uses[at].value.(spi.WorkerIDAssigner), nil
-		}
-		build := func(used *component) error { return r.makeAssigner(l.host, used) }
+		build := func(used *component) error { return makeComponent(r, l.host, used, spi.NewWorkerIDAssigner) }
 		used, err := l.pool.open(l, r.assigners.all[a], earlier, build)
 		if err != nil {
 			return nil, err
@@ -127,10 +124,6 @@ func undefined(file, kind, list string, name word, makers components) error {
 		reason = fmt.Sprintf("%s %q is not defined; the rule has no %s", kind, name.text, list)
 	}
 	return errorAt(file, name, reason, defined...)
-}
-
-func (r *Rule) makeAssigner(host spi.Host, e *component) error {
-	return makeComponent(r, host, e, spi.NewWorkerIDAssigner)
 }
 
 // note records whether the factory used the connector's own database. It returns an error if a
