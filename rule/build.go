@@ -30,7 +30,8 @@ type builder struct {
 func build(f *file, s spec) (*Rule, error) {
 	b := builder{
 		file: f, spec: s,
-		rule:    &Rule{file: f.name, source: f.source},
+		rule: &Rule{file: f.name, source: f.source,
+			generators: components{at: map[string]int{}}, assigners: components{at: map[string]int{}}},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
 		ways:    map[string]sharding.ShardBitsWay{},
@@ -91,8 +92,6 @@ func (b *builder) add(m componentSpec) (int, error) {
 			reason += "; names are case-insensitive"
 		}
 		return 0, b.file.errorAt(m.name, reason)
-	case to.at == nil:
-		to.at = map[string]int{}
 	}
 	i := len(to.all)
 	to.all, to.at[strings.ToLower(name)] = append(to.all, m), i

@@ -86,8 +86,7 @@ func (l *Live) makeGenerator(earlier map[componentKey]*component, e *component) 
 }
 
 // makeComponent sets e.value with the factory of a type.
-func makeComponent[T any](r *Rule, host spi.Host, e *component,
-	factory func(typ string, props spi.Props) (T, error)) error {
+func makeComponent[T any](r *Rule, host spi.Host, e *component, factory func(string, spi.Props) (T, error)) error {
 	props, err := r.props(e.spec, host)
 	if err != nil {
 		return err
