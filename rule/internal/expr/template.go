@@ -20,43 +20,37 @@ type part struct {
 // Compile parses a string with expressions in ${…} or $->{…}. The expressions may use the value of
 // the column with the given name. An empty name means that they may not. The error is an [*Error].
 func Compile(text, column string) (*Template, error) {
-	t := &Template{}
-	var foreign *Error
 	text = strings.ReplaceAll(text, "$->{", "${")
 	if !strings.Contains(text, "${") {
-		t.parts = []part{{text: text}}
-		return t, nil
+		return &Template{[]part{{text: text}}}, nil
 	}
-	for at := 0; at < len(text); {
+	t, p := &Template{}, &parser{text: text, names: []string{column}}
+	for p.at < len(text) && p.err == nil {
 		if len(t.parts) > maxParts {
 			return nil, fail("more than %d parts in %q", maxParts, Clip(text))
 		}
-		end := len(text)
-		if i := strings.IndexAny(text[at:], "$\\\"\n\r"); i >= 0 {
-			end = at + i
+		plain := text[p.at:]
+		if i := strings.IndexAny(plain, "$\\\"\n\r"); i >= 0 {
+			plain = plain[:i]
 		}
-		if end > at {
-			t.parts = append(t.parts, part{text: text[at:end]})
+		if plain != "" {
+			t.parts = append(t.parts, part{text: plain})
+			p.at += len(plain)
+			continue
 		}
-		if at = end; at == len(text) {
-			break
-		}
-		p := parser{text: text, at: at, names: []string{column}, foreign: foreign}
 		n := p.outside()
 		if n == nil && p.err == nil {
-			p.at += len("${")
+			p.at, p.operators = p.at+len("${"), 0
 			n = p.expression()
 			p.expect("}")
 		}
-		if p.err != nil {
-			return nil, p.err
-		}
-		foreign = p.foreign
 		t.parts = append(t.parts, part{expr: n})
-		at = p.at
 	}
-	if foreign != nil {
-		return nil, foreign
+	switch {
+	case p.err != nil:
+		return nil, p.err
+	case p.foreign != nil:
+		return nil, p.foreign
 	}
 	return t, nil
 }
