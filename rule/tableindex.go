@@ -43,7 +43,7 @@ const none int32 = -1
 func (n *tableIndex) add(schema, name string, table int32) (other owner, clash, isNew bool) {
 	n.beyondASCII = n.beyondASCII || isBeyondASCII(schema) || isBeyondASCII(name)
 	schema, name = strings.ToLower(schema), strings.ToLower(name)
-	for _, in := range []string{schema, ""} {
+	for _, in := range slices.Compact([]string{schema, ""}) {
 		switch known, ok := n.tables[[2]string{in, name}]; {
 		case ok && known != table:
 			return owner{in, known}, true, false
