@@ -134,7 +134,6 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 		"defaultKeyGenerator":        r.defaultGenerator,
 		"keyGenerators":              func(p pair) error { return rd.makers(p, generatorKind) },
 		"workerIdAssigners":          func(p pair) error { return rd.makers(p, assignerKind) },
-		"shardingAlgorithms":         func(p pair) error { rd.algorithmProps(p.value); return nil },
 	}
 	for _, p := range pairs {
 		if _, known := f.rule[p.key.text]; known && read[p.key.text] != nil {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule/internal/expr"
 	"github.com/shardkey/shardkey/rule/internal/sharding"
@@ -36,37 +34,26 @@ type shardingStrategy struct {
 	compiled *sharding.Strategy // set by compile
 }
 
+// algorithms returns the rule's shardingAlgorithms by name. It warns about properties that the type of
+// an algorithm doesn't have.
 func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 	all := map[string]algorithm{}
 	for _, p := range rd.below(rule, "shardingAlgorithms") {
 		entries := rd.entries(p.value)
-		a := algorithm{name: p.key, props: map[string]word{}}
 		typ, _ := scalar(entries, "type")
-		a.typ = strings.ToUpper(typ.text)
+		a := algorithm{name: p.key, typ: strings.ToUpper(typ.text), props: map[string]word{}}
+		known := sharding.Props(a.typ)
 		for _, prop := range rd.below(entries, "props") {
-			a.props[registry.PropKey(prop.key.text)] = word{prop.value.Value, positionOf(prop.value)}
+			name := registry.PropKey(prop.key.text)
+			a.props[name] = word{prop.value.Value, positionOf(prop.value)}
+			if known != nil && !slices.Contains(known, name) {
+				rd.file.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
+					expr.Clip(prop.key.text), expr.Clip(p.key.text), a.typ), known...)
+			}
 		}
 		all[p.key.text] = a
 	}
 	return all
-}
-
-// algorithmProps warns about properties that the algorithm's type doesn't have.
-func (rd *reader) algorithmProps(n *yaml.Node) {
-	for _, p := range rd.entries(n) {
-		entries := rd.entries(p.value)
-		typ, _ := scalar(entries, "type")
-		known := sharding.Props(typ.text)
-		if known == nil {
-			continue
-		}
-		for _, prop := range rd.below(entries, "props") {
-			if !slices.Contains(known, registry.PropKey(prop.key.text)) {
-				rd.file.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
-					expr.Clip(prop.key.text), expr.Clip(p.key.text), strings.ToUpper(typ.text)), known...)
-			}
-		}
-	}
 }
 
 // strategyNamed returns the table's strategy called name. If the table has none, it returns the
