@@ -407,14 +407,10 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 // The file changes between two opens, and the generator with the state has another name.
 func TestOpen_oneRuleForTwoDatabasesRenamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	load := func(text string) *rule.Rule {
-		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
-		return must.Get(rule.Load(file))(t)
-	}
 	text := withAssigner("t_${0..3}", own)
-	first := opened(t, load(text), spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")})
+	first := opened(t, writeRule(t, file, text), spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")})
 	defer mustClose(t, first)
-	renamed := load(strings.ReplaceAll(text, "cluster", "all"))
+	renamed := writeRule(t, file, strings.ReplaceAll(text, "cluster", "all"))
 	must.Is(t, must.Err(renamed.Open(spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")})), rule.ErrOwnDatabase)
 	mustClose(t, opened(t, renamed, spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")}))
 }

@@ -8,31 +8,23 @@ import (
 
 // Words returns up to three of the known words, right, that are similar to wrong, most similar
 // first.
-func Words(wrong string, right []string) []string {
-	type candidate struct {
-		word     string
-		distance int
-	}
-	var candidates []candidate
+func Words(wrong string, right []string) (words []string) {
 	folded := fold(wrong)
 	if folded == "" {
 		return nil
 	}
+	distances := map[string]int{}
 	for _, word := range right {
 		d := distance(folded, fold(word))
 		if d == 0 {
 			return []string{word}
 		}
 		if d <= 1+len(folded)/4 || beginAlike(folded, fold(word)) {
-			candidates = append(candidates, candidate{word, d})
+			words, distances[word] = append(words, word), d
 		}
 	}
-	slices.SortStableFunc(candidates, func(a, b candidate) int { return a.distance - b.distance })
-	var words []string
-	for _, c := range candidates[:min(3, len(candidates))] {
-		words = append(words, c.word)
-	}
-	return words
+	slices.SortStableFunc(words, func(a, b string) int { return distances[a] - distances[b] })
+	return words[:min(3, len(words))]
 }
 
 // Word returns the first of [Words], empty if there is none.

@@ -391,10 +391,7 @@ func (c clauses) statements(d *Database) (list []string) {
 }
 
 // IsInteger reports whether a column's type is one of integers.
-func (c *Column) IsInteger() bool {
-	name, _, _ := strings.Cut(plainType(c.Type), " ")
-	return slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint"}, name)
-}
+func (c *Column) IsInteger() bool { return intName.MatchString(strings.ToLower(c.Type)) }
 
 // Holds returns which keys the column holds.
 func (c *Column) Holds() *columntype.Type { return columntype.Parse(c.Type) }
