@@ -3,6 +3,7 @@ package sharding
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -129,23 +130,16 @@ func (iv *interval) parse(v expr.Value) (time.Time, error) {
 // name returns the end of the names of a step's tables.
 func (iv *interval) name(step int) string { return iv.steps[step].Format(iv.suffix) }
 
+var (
+	datePattern = regexp.MustCompile(`^(?:yyyy|yy|MM|dd|HH|mm|ss|[.,]SSS|[-_ /.:,])*$`)
+	// otherForm matches letters that have another meaning in Java if they are repeated, such as MMM for
+	// the name of a month.
+	otherForm = regexp.MustCompile(`y{5}|M{3}|d{3}|H{3}|m{3}|s{3}`)
+	layoutOf  = strings.NewReplacer("yyyy", "2006", "yy", "06", "MM", "01", "dd", "02", "HH", "15", "mm", "04", "ss", "05", "SSS", "000")
+)
+
 // DateLayout returns the layout of package time for a date pattern of Java. ok is false if the
 // pattern isn't understood.
 func DateLayout(pattern string) (layout string, ok bool) {
-	for rest := pattern; rest != ""; {
-		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
-		part, known := datePatterns[rest[:n]]
-		switch {
-		case strings.Contains(" -/.:,_", rest[:1]):
-			part = rest[:n]
-		case !known || part == "000" && !strings.HasSuffix(layout, ".") && !strings.HasSuffix(layout, ","):
-			return "", false
-		}
-		layout, rest = layout+part, rest[n:]
-	}
-	return layout, true
-}
-
-var datePatterns = map[string]string{
-	"yyyy": "2006", "yy": "06", "MM": "01", "dd": "02", "HH": "15", "mm": "04", "ss": "05", "SSS": "000",
+	return layoutOf.Replace(pattern), datePattern.MatchString(pattern) && !otherForm.MatchString(pattern)
 }
