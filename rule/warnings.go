@@ -111,7 +111,7 @@ func (t *Table) isByKey(of *shardingStrategy) bool {
 // value returns a value of the column with remainder n. For a hash it is a character, whose hash is
 // its code, unless the column has another class.
 func (r *remainder) value(n int64) expr.Value {
-	if r.way.IsHash() && r.of.class != expr.Integer && r.of.class != expr.Long {
+	if r.way.Hash && r.of.class != expr.Integer && r.of.class != expr.Long {
 		return expr.OfString(string(rune(n)))
 	}
 	return expr.OfLong(n)

@@ -29,25 +29,15 @@ type ShardBits struct {
 // ShardBitsWay specifies how shard bits are computed from a value. The zero ShardBitsWay is for a column
 // without an algorithm.
 type ShardBitsWay struct {
-	how       geneHow
+	Hash      bool       // from the hash of the value
+	number    bool       // from the value, which must be a number
 	class     expr.Class // Java class of the column; Null means the class of the value
 	normalize bool       // the property of HASH_MOD
 }
 
-type geneHow int
-
-const (
-	geneOfEither geneHow = iota // MOD for numbers, HASH_MOD for strings
-	geneOfNumber
-	geneOfHash
-)
-
-// IsHash reports whether the shard bits are computed from the hash of the value.
-func (w ShardBitsWay) IsHash() bool { return w.how == geneOfHash }
-
 func (w ShardBitsWay) String() string {
 	s := "number"
-	if w.how == geneOfHash {
+	if w.Hash {
 		s = "hash"
 	}
 	if w.normalize {
@@ -91,21 +81,18 @@ func (s *Strategy) ShardBitsWay() (way ShardBitsWay, modulo int64) {
 		if n.start > 0 || n.stop > 0 {
 			return ShardBitsWay{}, 0 // it uses some of the value's characters
 		}
-		way.how = geneOfNumber
+		way.number = true
 		return way, n.count
 	case *hashMod:
-		way.how, way.normalize = geneOfHash, n.normalize
+		way.Hash, way.normalize = true, n.normalize
 		return way, n.count
 	}
 	names := s.period()
-	switch {
-	case names == nil:
+	if names == nil {
 		return ShardBitsWay{}, 0
-	case s.isHash(names):
-		way.how = geneOfHash
-	default:
-		way.how = geneOfNumber
 	}
+	way.Hash = s.isHash(names)
+	way.number = !way.Hash
 	return way, int64(len(names))
 }
 
@@ -210,7 +197,7 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 // more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
 	way, modulo := s.ShardBitsWay()
-	if way.IsHash() && modulo > 1 {
+	if way.Hash && modulo > 1 {
 		return fmt.Errorf("the hash of a key depends on all of its bits; shard by the key with MOD, even if the other column " +
 			"uses HASH_MOD")
 	}
@@ -246,7 +233,7 @@ func (g *ShardBits) Of(v expr.Value) (int64, error) {
 func (g *ShardBits) number(v expr.Value) (int64, error) {
 	isString := v.Class() == expr.String
 	switch {
-	case g.way.how == geneOfHash, g.way.how == geneOfEither && isString:
+	case g.way.Hash, !g.way.number && isString:
 		return (&hashMod{g.count, g.way.normalize}).number(v)
 	case !isString && !v.IsInteger() && v.Class() != expr.Unsigned:
 		return 0, fmt.Errorf("expected an integer or a string, found a %s in Java", v.Class())
@@ -260,10 +247,10 @@ func (g *ShardBits) number(v expr.Value) (int64, error) {
 
 // String returns the formula of the shard bits, for example "user_id modulo 16".
 func (g *ShardBits) String() string {
-	switch g.way.how {
-	case geneOfNumber:
+	switch {
+	case g.way.number:
 		return fmt.Sprintf("%s modulo %d", g.column, g.count)
-	case geneOfHash:
+	case g.way.Hash:
 		return fmt.Sprintf("the hash of %s modulo %d", g.column, g.count)
 	}
 	return fmt.Sprintf("%s, or the hash of a string, modulo %d", g.column, g.count)

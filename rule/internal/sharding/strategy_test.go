@@ -126,7 +126,7 @@ func TestGene_vectors(t *testing.T) {
 func TestStrategy_geneWay(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/moduli.txt", 2) {
 		want, text := c[0], c[1]
-		if way, have := newInlineStrategy(t, text, expr.Null).ShardBitsWay(); fmt.Sprint(have) != want || way.IsHash() && have > 1 {
+		if way, have := newInlineStrategy(t, text, expr.Null).ShardBitsWay(); fmt.Sprint(have) != want || way.Hash && have > 1 {
 			t.Errorf("%s\nhave: %d, %v\nwant: %s", text, have, way, want)
 		}
 	}
