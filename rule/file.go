@@ -58,13 +58,23 @@ func (r *Rule) Source() (file string, sum [sha256.Size]byte) {
 
 // readFile reads a regular file. Other files can be endless, or block whoever opens or reads them.
 func readFile(path string) (data []byte, mode fs.FileMode, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe would wait for its writer
+	info, err := os.Stat(path)
+	if err != nil {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			e.Op = "open" // whose name users know
+		}
+		return nil, 0, err
+	}
+	if err := checkRegular(path, info); err != nil {
+		return nil, 0, err
+	}
+	// Another file may have replaced it in the meantime.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err == nil {
+	if info, err = f.Stat(); err == nil {
 		err = checkRegular(path, info)
 	}
 	if err != nil {
@@ -105,13 +115,13 @@ func writers(mode fs.FileMode) string {
 	return ""
 }
 
-// loaded has the rules that were loaded from files and are in use, so that many connectors of one
-// file need the memory and the time of one rule.
-var loaded = files{rules: map[fileKey]weak.Pointer[Rule]{}}
+// loaded has the rules that were loaded from files and are in use.
+var loaded = files{rules: map[fileKey]*sharedRule{}}
 
+// files shares rules, so that many connectors of one file need the memory and the time of one rule.
 type files struct {
 	mu    sync.Mutex
-	rules map[fileKey]weak.Pointer[Rule]
+	rules map[fileKey]*sharedRule
 }
 
 type fileKey struct {
@@ -121,37 +131,42 @@ type fileKey struct {
 	environment [sha256.Size]byte // of all variables, since properties may have any of them
 }
 
-// get returns the rule of a key. If it isn't in use, get calls parse. Of goroutines that do so at
-// once, all get the rule of the first.
+// sharedRule is a rule that lives as long as something outside of files uses it.
+type sharedRule struct {
+	parsing sync.Mutex
+	rule    weak.Pointer[Rule] // guarded by parsing, and changed under files.mu
+}
+
+// get returns the rule of a key. If it isn't in use, get calls parse.
 func (f *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
-	if r := f.shared(key, nil); r != nil {
+	f.mu.Lock()
+	s := f.rules[key]
+	if s == nil {
+		s = new(sharedRule)
+		f.rules[key] = s
+	}
+	f.mu.Unlock()
+	s.parsing.Lock()
+	defer s.parsing.Unlock()
+	if r := s.rule.Value(); r != nil {
 		return r, nil
 	}
 	r, err := parse()
 	if err != nil {
+		f.remove(key, s)
 		return nil, err
 	}
-	return f.shared(key, r), nil
+	f.mu.Lock()
+	s.rule = weak.Make(r)
+	f.mu.Unlock()
+	runtime.AddCleanup(r, func(s *sharedRule) { f.remove(key, s) }, s)
+	return r, nil
 }
 
-// shared returns the rule of a key that is in use. If there is none, it shares r, which may be nil,
-// and returns it.
-func (f *files) shared(key fileKey, r *Rule) *Rule {
+func (f *files) remove(key fileKey, s *sharedRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if used := f.rules[key].Value(); used != nil || r == nil {
-		return used
-	}
-	f.rules[key] = weak.Make(r)
-	runtime.AddCleanup(r, f.forget, key)
-	return r
-}
-
-// forget removes a key whose rule isn't in use any more.
-func (f *files) forget(key fileKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.rules[key].Value() == nil {
+	if f.rules[key] == s && s.rule.Value() == nil {
 		delete(f.rules, key)
 	}
 }

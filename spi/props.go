@@ -29,10 +29,11 @@ import (
 // all its properties each time. If it calls a getter only in one case, the property is refused in
 // the other cases.
 type Props struct {
-	values map[string]prop
-	asked  map[string]string // normalised name → name passed to a getter
-	secret map[string]bool   // normalised names passed to Secret and Secrets
-	host   Host
+	values   map[string]prop
+	asked    map[string]string // normalised name → name passed to a getter
+	secret   map[string]bool   // normalised names passed to Secret and Secrets
+	host     Host
+	usesHost *bool
 }
 
 // prop is a property. Whether it is a password is known only when a getter is called, so every
@@ -61,7 +62,7 @@ type Host struct {
 // NewProps returns Props with these names and values. A value is a string, a [Secret], or a slice
 // of either. A value of another type, and two spellings of the same name, are a [*PropError].
 func NewProps(values map[string]any, host Host) (Props, error) {
-	p := Props{values: map[string]prop{}, asked: map[string]string{}, secret: map[string]bool{}, host: host}
+	p := Props{values: map[string]prop{}, asked: map[string]string{}, secret: map[string]bool{}, host: host, usesHost: new(bool)}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key := registry.PropKey(name)
 		if other, dup := p.values[key]; dup {
@@ -105,7 +106,7 @@ func (p Props) Clock() Clock {
 // Logger returns the host's logger, or slog.Default() if there is none.
 func (p Props) Logger() *slog.Logger { return cmp.Or(p.host.Logger, slog.Default()) }
 
-// ownDatabase is a property of the types that call [Props.HostDSN], and of no others.
+// ownDatabase is a property of every type that calls [Props.HostDSN].
 const ownDatabase = "own-database"
 
 // HostDSN returns the connector's own data source name. It is empty if it isn't known.
@@ -115,12 +116,15 @@ const ownDatabase = "own-database"
 // have its own state and generate the same keys. Such a rule is refused unless the property
 // own-database is yes.
 func (p Props) HostDSN() Secret {
-	p.get(ownDatabase)
+	if p.usesHost != nil {
+		*p.usesHost = true
+		p.asked[ownDatabase] = ownDatabase
+	}
 	return p.host.DSN
 }
 
 // UsesHostDSN reports whether HostDSN was called. It is for the caller of a factory.
-func (p Props) UsesHostDSN() bool { return p.asked[ownDatabase] != "" }
+func (p Props) UsesHostDSN() bool { return p.usesHost != nil && *p.usesHost }
 
 // WorkerIDAssigner returns the rule's worker-ID assigner that the property names, or nil if the
 // property is missing. The caller must not close it.
