@@ -24,203 +24,186 @@ const (
 	attrResult        = attribute.Key("shardkey.result")
 )
 
-// definition defines a metric that is read from a T.
-type definition[T any] struct {
+// definition defines a metric. One with the unit "s" has a fraction, others are integers.
+type definition struct {
 	counter           bool // counter if true, gauge otherwise
 	name, unit, about string
-	attr              attribute.Key // attribute of each point, or "" for a metric with one point
-	points            func(*T) points
 }
 
 const counter, gauge = true, false
 
-type (
-	tableStats     = driver.TableStats
-	generatorStats = driver.GeneratorStats
-)
+// definitions are the metrics. The generators that use an assigner report its leases.
+var definitions = []definition{
+	{counter, "shardkey.keys", "{key}", "Generated keys, for INSERTs and in advance."},
+	{counter, "shardkey.statements", "{statement}", "Executions of INSERTs that got keys."},
+	{counter, "shardkey.generate.errors", "{error}", "Failed calls of the generator: INSERTs without keys."},
 
-var tableMetrics = []definition[tableStats]{
-	{counter, "shardkey.keys", "{key}", "Generated keys, for INSERTs and in advance.", "",
-		func(t *tableStats) points { return one(t.Keys) }},
-	{counter, "shardkey.statements", "{statement}", "Executions of INSERTs that got keys.", "",
-		func(t *tableStats) points { return one(t.Statements) }},
-	{counter, "shardkey.generate.errors", "{error}", "Failed calls of the generator: INSERTs without keys.", "",
-		func(t *tableStats) points { return one(t.Errors) }},
-}
-
-var healthMetrics = []definition[generatorStats]{
 	{gauge, "shardkey.generator.healthy", "{flag}",
-		"1 while the generator reports no error, otherwise 0. It has keys while a lease or segment lasts.", "",
-		func(g *generatorStats) points { return flag(g.Health.Err == nil) }},
-	{counter, "shardkey.errors", "{error}", "Errors of generators and worker-ID assigners, by kind.", attrErrorType,
-		func(g *generatorStats) points { return each(g.Health.Errors) }},
-}
+		"1 while the generator reports no error, otherwise 0. It has keys while a lease or segment lasts."},
+	{counter, "shardkey.errors", "{error}", "Errors of generators and worker-ID assigners, by kind."},
+	{gauge, "shardkey.worker.id", "{id}", "The worker ID in use."},
+	{counter, "shardkey.waits", "{call}", "Calls that waited: for the clock, a store or the next sequence."},
+	{counter, "shardkey.wait.time", "s", "Total time of the calls that waited."},
+	{counter, "shardkey.clock.steps", "{step}", "Backward steps of the clock."},
+	{gauge, "shardkey.clock.ahead", "s", "How far the time of the newest key is ahead of the clock."},
+	{gauge, "shardkey.lease.remaining", "s", "Time until the worker ID's lease ends; negative once it has ended."},
+	{gauge, "shardkey.lease.length", "s", "The time that remains right after a renewal."},
+	{counter, "shardkey.lease.renewals", "{renewal}", "Renewals of leases."},
+	{counter, "shardkey.lease.losses", "{lease}", "Leases that another process has now."},
+	{gauge, "shardkey.segment.remaining", "{key}", "Keys in memory."},
+	{gauge, "shardkey.segment.size", "{key}", "Keys that come with one fetch."},
+	{counter, "shardkey.fetches", "{fetch}", "Requests to the store of segments or tickets."},
+	{gauge, "shardkey.fetch.duration", "s", "Duration of the last fetch."},
 
-// generatorMetrics are the metrics of generators. The generators that use an assigner report its
-// leases.
-var generatorMetrics = []definition[generatorStats]{
-	{gauge, "shardkey.worker.id", "{id}", "The worker ID in use.", "",
-		func(g *generatorStats) points { return figure(g.Health.WorkerID) }},
-	{counter, "shardkey.waits", "{call}", "Calls that waited: for the clock, a store or the next sequence.", "",
-		func(g *generatorStats) points { return figure(g.Health.Waits) }},
-	{counter, "shardkey.wait.time", "s", "Total time of the calls that waited.", "",
-		func(g *generatorStats) points { return seconds(g.Health.Waited).when(g.Health.Waits != nil) }},
-	{counter, "shardkey.clock.steps", "{step}", "Backward steps of the clock.", "",
-		inClock(func(c *spi.ClockHealth) points { return figure(c.Steps) })},
-	{gauge, "shardkey.clock.ahead", "s", "How far the time of the newest key is ahead of the clock.", "",
-		inClock(func(c *spi.ClockHealth) points { return seconds(c.Ahead) })},
-	{gauge, "shardkey.lease.remaining", "s", "Time until the worker ID's lease ends; negative once it has ended.", "",
-		func(g *generatorStats) points {
-			return seconds(g.LeaseLeft).when(g.Health.Lease != nil && !g.Health.Lease.Limit.IsZero())
-		}},
-	{gauge, "shardkey.lease.length", "s", "The time that remains right after a renewal.", "",
-		inLease(func(l *spi.LeaseHealth) points { return seconds(l.Length).when(!l.Limit.IsZero()) })},
-	{counter, "shardkey.lease.renewals", "{renewal}", "Renewals of leases.", "",
-		inLease(func(l *spi.LeaseHealth) points { return one(l.Renewals) })},
-	{counter, "shardkey.lease.losses", "{lease}", "Leases that another process has now.", "",
-		inLease(func(l *spi.LeaseHealth) points { return one(l.Lost) })},
-	{gauge, "shardkey.segment.remaining", "{key}", "Keys in memory.", "",
-		inSegment(func(s *spi.SegmentHealth) points { return figure(s.Left) })},
-	{gauge, "shardkey.segment.size", "{key}", "Keys that come with one fetch.", "",
-		inSegment(func(s *spi.SegmentHealth) points { return one(s.Size).when(s.Size > 0) })},
-	{counter, "shardkey.fetches", "{fetch}", "Requests to the store of segments or tickets.", "",
-		inSegment(func(s *spi.SegmentHealth) points { return one(s.Fetches) })},
-	{gauge, "shardkey.fetch.duration", "s", "Duration of the last fetch.", "",
-		inSegment(func(s *spi.SegmentHealth) points { return seconds(s.FetchTime).when(s.FetchTime > 0) })},
-}
-
-func inClock(f func(*spi.ClockHealth) points) func(*generatorStats) points {
-	return func(g *generatorStats) points { return of(g.Health.Clock, f) }
-}
-
-func inLease(f func(*spi.LeaseHealth) points) func(*generatorStats) points {
-	return func(g *generatorStats) points { return of(g.Health.Lease, f) }
-}
-
-func inSegment(f func(*spi.SegmentHealth) points) func(*generatorStats) points {
-	return func(g *generatorStats) points { return of(g.Health.Segment, f) }
-}
-
-// of returns the points of a part of a generator's health, or none if the part doesn't apply.
-func of[T any](part *T, f func(*T) points) points {
-	if part == nil {
-		return nil
-	}
-	return f(part)
-}
-
-var connectorMetrics = []definition[driver.Stats]{
-	{counter, "shardkey.refused", "{statement}", "Statements that were refused before they were sent.", attrReason,
-		func(s *driver.Stats) points { return each(s.Refused) }},
-	{counter, "shardkey.verified", "{statement}", "Statements that the second parser has read.", attrOutcome,
-		func(s *driver.Stats) points {
-			v := s.Verification
-			return each(map[string]int64{"agreed": v.Agreed, "unknown": v.Unknown, "refused": v.Refused})
-		}},
-	{gauge, "shardkey.plan.cache.entries", "{statement}", "Statements in the plan cache.", "",
-		func(s *driver.Stats) points { return one(s.Plans.Entries) }},
-	{gauge, "shardkey.plan.cache.size", "By", "Estimated memory of the plan cache.", "",
-		func(s *driver.Stats) points { return one(s.Plans.Bytes) }},
-	{counter, "shardkey.plan.cache.lookups", "{lookup}", "Lookups in the plan cache.", attrResult,
-		func(s *driver.Stats) points { return lookups(s.Plans.Hits, s.Plans.Misses) }},
-	{gauge, "shardkey.statement.cache.open", "{statement}", "Prepared statements in the caches.", "",
-		func(s *driver.Stats) points { return one(s.StatementCache.Open) }},
-	{gauge, "shardkey.statement.cache.limit", "{statement}", "Limit of the caches, once the server was asked.", "",
-		func(s *driver.Stats) points { return one(s.StatementCache.Limit).when(s.StatementCache.Limit >= 0) }},
+	{counter, "shardkey.refused", "{statement}", "Statements that were refused before they were sent."},
+	{counter, "shardkey.verified", "{statement}", "Statements that the second parser has read."},
+	{gauge, "shardkey.plan.cache.entries", "{statement}", "Statements in the plan cache."},
+	{gauge, "shardkey.plan.cache.size", "By", "Estimated memory of the plan cache."},
+	{counter, "shardkey.plan.cache.lookups", "{lookup}", "Lookups in the plan cache."},
+	{gauge, "shardkey.statement.cache.open", "{statement}", "Prepared statements in the caches."},
+	{gauge, "shardkey.statement.cache.limit", "{statement}", "Limit of the caches, once the server was asked."},
 	{counter, "shardkey.statement.cache.lookups", "{lookup}",
-		"Executions by a cached statement, and statements that were prepared for the cache.", attrResult,
-		func(s *driver.Stats) points { return lookups(s.StatementCache.Hits, s.StatementCache.Misses) }},
-	{counter, "shardkey.statement.cache.closed", "{statement}", "Cached statements that were closed.", "",
-		func(s *driver.Stats) points { return one(s.StatementCache.Dropped) }},
-	{gauge, "shardkey.rule.generation", "{rule}", "The number of the rule among the connector's rules, from 1.", "",
-		func(s *driver.Stats) points { return one(s.Rule.Generation) }},
-	{counter, "shardkey.rule.reload.errors", "{error}", "Changed rule files that could not be loaded.", "",
-		func(s *driver.Stats) points { return one(s.Rule.ReloadErrors) }},
-	{gauge, "shardkey.rule.outdated", "{flag}", "1 while the rule's file cannot be loaded, otherwise 0.", "",
-		func(s *driver.Stats) points { return flag(s.Rule.ReloadError != "") }},
+		"Executions by a cached statement, and statements that were prepared for the cache."},
+	{counter, "shardkey.statement.cache.closed", "{statement}", "Cached statements that were closed."},
+	{gauge, "shardkey.rule.generation", "{rule}", "The number of the rule among the connector's rules, from 1."},
+	{counter, "shardkey.rule.reload.errors", "{error}", "Changed rule files that could not be loaded."},
+	{gauge, "shardkey.rule.outdated", "{flag}", "1 while the rule's file cannot be loaded, otherwise 0."},
 }
 
-// points are the numbers of a metric, by the value of its attribute.
-type points map[string]float64
+// instruments are OpenTelemetry's instruments of the metrics, by name.
+type instruments map[string]metric.Observable
 
-func one[N int | int64](n N) points { return points{"": float64(n)} }
-
-func seconds(d time.Duration) points { return points{"": d.Seconds()} }
-
-// figure returns the point for n, or none if n is nil.
-func figure(n *int64) points {
-	if n == nil {
-		return nil
-	}
-	return one(*n)
-}
-
-func flag(set bool) points {
-	if set {
-		return one(1)
-	}
-	return one(0)
-}
-
-func lookups(hits, misses int64) points { return each(map[string]int64{"hit": hits, "miss": misses}) }
-
-func each(counts map[string]int64) points {
-	p := points{}
-	for value, n := range counts {
-		p[value] = float64(n)
-	}
-	return p
-}
-
-// when returns the points if applies is set, otherwise none.
-func (p points) when(applies bool) points {
-	if !applies {
-		return nil
-	}
-	return p
-}
-
-// instrument is a metric that is read from a T, with its OpenTelemetry instrument.
-type instrument[T any] struct {
-	definition[T]
-	metric.Observable
-}
-
-func create[T any](m metric.Meter, of []definition[T], all *[]metric.Observable) (list []instrument[T], err error) {
-	for _, d := range of {
+func create(m metric.Meter) (instruments, error) {
+	all := instruments{}
+	var errs []error
+	for _, d := range definitions {
 		var o metric.Observable
-		var failed error
+		var err error
 		unit, about := metric.WithUnit(d.unit), metric.WithDescription(d.about)
 		switch {
 		case d.counter && d.unit == "s":
-			o, failed = m.Float64ObservableCounter(d.name, unit, about)
+			o, err = m.Float64ObservableCounter(d.name, unit, about)
 		case d.counter:
-			o, failed = m.Int64ObservableCounter(d.name, unit, about)
+			o, err = m.Int64ObservableCounter(d.name, unit, about)
 		case d.unit == "s":
-			o, failed = m.Float64ObservableGauge(d.name, unit, about)
+			o, err = m.Float64ObservableGauge(d.name, unit, about)
 		default:
-			o, failed = m.Int64ObservableGauge(d.name, unit, about)
+			o, err = m.Int64ObservableGauge(d.name, unit, about)
 		}
-		list, *all, err = append(list, instrument[T]{d, o}), append(*all, o), errors.Join(err, failed)
+		all[d.name] = o
+		errs = append(errs, err)
 	}
-	return list, err
+	return all, errors.Join(errs...)
 }
 
-func observe[T any](to metric.Observer, metrics []instrument[T], of *T, attrs ...attribute.KeyValue) {
-	for _, m := range metrics {
-		for value, n := range m.points(of) {
-			with := metric.WithAttributes(attrs...)
-			if m.attr != "" {
-				with = metric.WithAttributes(append(attrs[:len(attrs):len(attrs)], m.attr.String(value))...)
-			}
-			switch o := m.Observable.(type) {
-			case metric.Int64Observable:
-				to.ObserveInt64(o, int64(n), with)
-			case metric.Float64Observable:
-				to.ObserveFloat64(o, n, with)
-			}
+// observer observes metrics with the same attributes.
+type observer struct {
+	instruments
+	to    metric.Observer
+	attrs []attribute.KeyValue
+}
+
+// with returns an observer with more attributes.
+func (o observer) with(attrs ...attribute.KeyValue) observer {
+	o.attrs = append(slices.Clip(o.attrs), attrs...)
+	return o
+}
+
+func (o observer) number(name string, n int64) {
+	o.to.ObserveInt64(o.instruments[name].(metric.Int64Observable), n, metric.WithAttributes(o.attrs...))
+}
+
+func (o observer) seconds(name string, d time.Duration) {
+	o.to.ObserveFloat64(o.instruments[name].(metric.Float64Observable), d.Seconds(), metric.WithAttributes(o.attrs...))
+}
+
+// figure observes n, if it isn't nil.
+func (o observer) figure(name string, n *int64) {
+	if n != nil {
+		o.number(name, *n)
+	}
+}
+
+// flag observes 1 if set is true, otherwise 0.
+func (o observer) flag(name string, set bool) {
+	n := int64(0)
+	if set {
+		n = 1
+	}
+	o.number(name, n)
+}
+
+// each observes one number for each value of an attribute.
+func (o observer) each(name string, attr attribute.Key, counts map[string]int64) {
+	for value, n := range counts {
+		o.with(attr.String(value)).number(name, n)
+	}
+}
+
+func (o observer) table(t *driver.TableStats) {
+	o.number("shardkey.keys", t.Keys)
+	o.number("shardkey.statements", t.Statements)
+	o.number("shardkey.generate.errors", t.Errors)
+}
+
+func (o observer) generator(g *driver.GeneratorStats) {
+	h := &g.Health
+	o.flag("shardkey.generator.healthy", h.Err == nil)
+	o.each("shardkey.errors", attrErrorType, h.Errors)
+	if g.Assigner {
+		return
+	}
+	o.figure("shardkey.worker.id", h.WorkerID)
+	if h.Waits != nil {
+		o.number("shardkey.waits", *h.Waits)
+		o.seconds("shardkey.wait.time", h.Waited)
+	}
+	if clock := h.Clock; clock != nil {
+		o.figure("shardkey.clock.steps", clock.Steps)
+		o.seconds("shardkey.clock.ahead", clock.Ahead)
+	}
+	if lease := h.Lease; lease != nil {
+		o.number("shardkey.lease.renewals", lease.Renewals)
+		o.number("shardkey.lease.losses", lease.Lost)
+		if !lease.Limit.IsZero() {
+			o.seconds("shardkey.lease.remaining", g.LeaseLeft)
+			o.seconds("shardkey.lease.length", lease.Length)
 		}
 	}
+	if segment := h.Segment; segment != nil {
+		o.segment(segment)
+	}
+}
+
+func (o observer) segment(s *spi.SegmentHealth) {
+	o.figure("shardkey.segment.remaining", s.Left)
+	o.number("shardkey.fetches", s.Fetches)
+	if s.Size > 0 {
+		o.number("shardkey.segment.size", s.Size)
+	}
+	if s.FetchTime > 0 {
+		o.seconds("shardkey.fetch.duration", s.FetchTime)
+	}
+}
+
+func (o observer) connector(s *driver.Stats) {
+	lookups := func(hits, misses int64) map[string]int64 { return map[string]int64{"hit": hits, "miss": misses} }
+	o.each("shardkey.refused", attrReason, s.Refused)
+	v := s.Verification
+	o.each("shardkey.verified", attrOutcome,
+		map[string]int64{"agreed": v.Agreed, "unknown": v.Unknown, "refused": v.Refused})
+	o.number("shardkey.plan.cache.entries", int64(s.Plans.Entries))
+	o.number("shardkey.plan.cache.size", int64(s.Plans.Bytes))
+	o.each("shardkey.plan.cache.lookups", attrResult, lookups(s.Plans.Hits, s.Plans.Misses))
+	o.number("shardkey.statement.cache.open", s.StatementCache.Open)
+	if s.StatementCache.Limit >= 0 {
+		o.number("shardkey.statement.cache.limit", s.StatementCache.Limit)
+	}
+	o.each("shardkey.statement.cache.lookups", attrResult, lookups(s.StatementCache.Hits, s.StatementCache.Misses))
+	o.number("shardkey.statement.cache.closed", s.StatementCache.Dropped)
+	o.number("shardkey.rule.generation", s.Rule.Generation)
+	o.number("shardkey.rule.reload.errors", s.Rule.ReloadErrors)
+	o.flag("shardkey.rule.outdated", s.Rule.ReloadError != "")
 }
 
 const (

@@ -25,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -89,37 +90,24 @@ func (r *registration) Unregister() error {
 
 // report creates the instruments and registers a callback that observes them.
 func (r *registration) report(meter metric.Meter) error {
-	var all []metric.Observable
-	tables, err1 := create(meter, tableMetrics, &all)
-	health, err2 := create(meter, healthMetrics, &all)
-	generators, err3 := create(meter, generatorMetrics, &all)
-	connector, err4 := create(meter, connectorMetrics, &all)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	all, err := create(meter)
+	if err != nil {
 		return err
 	}
-	callback, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+	r.Registration, err = meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		o := observer{all, to, r.attrs}
 		s := r.connector.Stats()
-		observe(to, connector, &s, r.with()...)
+		o.connector(&s)
 		for _, t := range r.named.group(s.Tables) {
-			attrs := r.with(attrTable.String(t.Table),
-				attrGenerator.String(t.Generator), attrGeneratorType.String(t.Type))
-			observe(to, tables, &t, attrs...)
+			o.with(attrTable.String(t.Table),
+				attrGenerator.String(t.Generator), attrGeneratorType.String(t.Type)).table(&t)
 		}
 		for _, g := range s.Generators {
-			attrs := r.with(attrGenerator.String(g.Name), attrGeneratorType.String(g.Type))
-			if observe(to, health, &g, attrs...); !g.Assigner {
-				observe(to, generators, &g, attrs...)
-			}
+			o.with(attrGenerator.String(g.Name), attrGeneratorType.String(g.Type)).generator(&g)
 		}
 		return nil
-	}, all...)
-	r.Registration = callback
+	}, slices.Collect(maps.Values(all))...)
 	return err
-}
-
-// with returns the attributes of all metrics of the connector, and more.
-func (r *registration) with(more ...attribute.KeyValue) []attribute.KeyValue {
-	return append(slices.Clone(r.attrs), more...)
 }
 
 var names nameSet
