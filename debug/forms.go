@@ -1,14 +1,13 @@
 package debug
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
@@ -66,13 +65,13 @@ func decodeBy(decoder spi.KeyDecoder, name string, key int64) decoded {
 
 // decodeUUID decodes a UUID. Only version 7 has a time, of the versions that generators use.
 func decodeUUID(text string) decoded {
-	u, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-	if err != nil || len(u) != 16 {
+	u, err := uuid.Parse(text)
+	if err != nil {
 		return decoded{Error: "expected an integer in 0..9223372036854775807, or a UUID"}
 	}
-	d := decoded{Generator: "UUID", Parts: spi.KeyParts{Layout: fmt.Sprintf("version %d", u[6]>>4)}}
-	if u[6]>>4 == 7 {
-		d.Parts.Time = time.UnixMilli(int64(binary.BigEndian.Uint64(u) >> 16))
+	d := decoded{Generator: "UUID", Parts: spi.KeyParts{Layout: fmt.Sprintf("version %d", u.Version())}}
+	if u.Version() == 7 {
+		d.Parts.Time = time.Unix(u.Time().UnixTime())
 	}
 	return d
 }

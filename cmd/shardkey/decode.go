@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/spf13/cobra"
 )
@@ -173,7 +173,7 @@ func (d *decoder) row(w io.Writer, v decoded) {
 
 func (d *decoder) decode(word string) decoded {
 	if u, ok := parseUUID(word); ok {
-		return u.decode(word, d.zone)
+		return decodeUUID(u, word, d.zone)
 	}
 	key, err := strconv.ParseInt(word, 10, 64)
 	if err != nil {
@@ -318,68 +318,43 @@ func printGuesses(w io.Writer, v decoded) {
 	rows.Flush()
 }
 
-type uuid [16]byte
+// binaryLiteral matches SQL's literals of 16 bytes.
+var binaryLiteral = regexp.MustCompile(`(?i)^(?:x'([0-9a-f]{32})'|0x([0-9a-f]{32}))$`)
 
 // parseUUID parses a UUID with or without dashes, as x'…' or 0x…, in braces, or as a URN.
-func parseUUID(word string) (u uuid, ok bool) {
-	text := strings.ToLower(strings.TrimSpace(word))
-	text = strings.TrimPrefix(text, "urn:uuid:")
-	for _, around := range [][2]string{{"{", "}"}, {"x'", "'"}, {"0x", ""}} {
-		if inner, found := strings.CutPrefix(text, around[0]); found && strings.HasSuffix(inner, around[1]) {
-			text = strings.TrimSuffix(inner, around[1])
-			break
-		}
-	}
-	if len(text) == 36 {
-		for _, i := range []int{8, 13, 18, 23} {
-			if text[i] != '-' {
-				return u, false
-			}
-		}
-		text = strings.ReplaceAll(text, "-", "")
-	}
-	if len(text) != 2*len(u) {
-		return u, false
-	}
-	_, err := hex.Decode(u[:], []byte(text))
-	return u, err == nil
+func parseUUID(word string) (u uuid.UUID, ok bool) {
+	word = binaryLiteral.ReplaceAllString(word, "$1$2")
+	u, err := uuid.Parse(word)
+	return u, err == nil && uuid.Validate(word) == nil // Parse doesn't look at the braces
 }
 
 // uuidKinds describes the UUID versions without a time. See RFC 9562.
-var uuidKinds = map[byte]string{
+var uuidKinds = map[uuid.Version]string{
 	2: "DCE security", 3: "MD5 of a name", 4: "random", 5: "SHA-1 of a name", 8: "custom",
 }
 
-// gregorian is the epoch of UUID versions 1 and 6, which count 100 ns ticks.
-var gregorian = time.Date(1582, 10, 15, 0, 0, 0, 0, time.UTC)
-
-func (u uuid) decode(word string, zone *time.Location) decoded {
+func decodeUUID(u uuid.UUID, word string, zone *time.Location) decoded {
 	v := decoded{Key: word}
-	version, variant := u[6]>>4, u[8]>>6
-	high, low := binary.BigEndian.Uint32(u[0:]), binary.BigEndian.Uint16(u[4:])
-	rest := uint64(binary.BigEndian.Uint16(u[6:]) & 0xfff)
-	clock := int64(binary.BigEndian.Uint16(u[8:]) & 0x3fff)
+	version, ticks := u.Version(), u.Time()
+	if version == 6 {
+		// Unlike RFC 9562, Time reads the version as a part of the time.
+		first := binary.BigEndian.Uint64(u[:8])
+		ticks = uuid.Time(first>>16<<12 | first&0xfff)
+	}
 	switch {
-	case u == uuid{}:
+	case u == uuid.Nil:
 		v.Layout = "nil UUID"
-	case u == uuid(bytes.Repeat([]byte{0xff}, len(u))):
+	case u == uuid.Max:
 		v.Layout = "max UUID"
-	case variant != 2:
+	case u.Variant() != uuid.RFC4122:
 		v.Layout = "UUID of another variant"
-	case version == 1:
-		v.Time, v.Sequence = formatTime(gregorianTime(rest<<48|uint64(low)<<32|uint64(high)), zone), &clock
-	case version == 6:
-		v.Time, v.Sequence = formatTime(gregorianTime(uint64(high)<<28|uint64(low)<<12|rest), zone), &clock
+	case version == 1, version == 6:
+		v.Time, v.Sequence = formatTime(time.Unix(ticks.UnixTime()), zone), new(int64(u.ClockSequence()))
 	case version == 7:
-		v.Time = formatTime(time.UnixMilli(int64(high)<<16|int64(low)), zone)
+		v.Time = formatTime(time.Unix(ticks.UnixTime()), zone)
 	case uuidKinds[version] != "":
 		v.Layout = fmt.Sprintf("UUIDv%d (%s)", version, uuidKinds[version])
 	}
 	v.Layout = cmp.Or(v.Layout, fmt.Sprintf("UUIDv%d", version))
 	return v
-}
-
-func gregorianTime(ticks uint64) time.Time {
-	const second = 10_000_000
-	return time.Unix(gregorian.Unix()+int64(ticks/second), int64(ticks%second)*100)
 }
