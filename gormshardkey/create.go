@@ -1,6 +1,8 @@
 package gormshardkey
 
 import (
+	"context"
+	"database/sql"
 	"slices"
 	"strings"
 
@@ -13,7 +15,8 @@ import (
 type creator struct {
 	stock func(*gorm.DB) // the replaced callback
 	exec  func(*gorm.DB) // the callback for a server without RETURNING
-	rules rules
+	// connector is set if the server has RETURNING. It is nil for another driver.
+	connector *driver.Connector
 }
 
 // create runs the INSERT with a context that receives its keys, and sets them in the created
@@ -24,46 +27,85 @@ func (c *creator) create(db *gorm.DB) {
 		c.stock(db)
 		return
 	}
-	run, reads := c.stock, slices.Contains(stmt.BuildClauses, "RETURNING")
-	before := remember(stmt)
-	if reads && !hasClause(stmt, "RETURNING") && misreads(db, before) && c.rules.fills(stmt) {
-		run, reads = c.exec, false
+	run, in := c.stock, insert{ConnPool: stmt.ConnPool, stmt: stmt, maps: mapsOf(stmt.Dest)}
+	if slices.Contains(stmt.BuildClauses, "RETURNING") {
+		in.before = remember(stmt)
+		if !hasClause(stmt, "RETURNING") && in.misread(db) && c.fills(stmt) {
+			run, in.before = c.exec, nil
+		}
 	}
-	var keys driver.Keys
-	withKeys(stmt, &keys, func() { run(db) })
-	switch values := keys.Values(); {
-	case db.Error != nil && (values != nil || reads && c.rules.fills(stmt)):
-		before.forget() // undo the keys that GORM has set before the error
-		if err := before.unreadable(keys.Column(), values); err != nil {
+	in.run(func() { run(db) })
+	switch filled := in.keys.Values() != nil; {
+	case db.Error == nil && filled:
+		in.fill(db)
+		if isAssociation(db) {
+			find(db, in.missing())
+		}
+	case db.Error != nil && in.before != nil && (filled || c.fills(stmt)):
+		in.before.forget() // undo the keys that GORM has set before the error
+		if err := in.unreadable(); err != nil {
 			db.Error = nil // it may quote the key
 			db.AddError(err)
 		}
-	case db.Error == nil && values != nil:
-		before.fill(db, filled{column: keys.Column(), keys: values, affected: db.RowsAffected, returned: reads})
-		if isAssociation(db) {
-			find(db, before.missing(keys.Column()))
+	}
+}
+
+// insert is the statement's connection pool while its INSERT runs, and the INSERT's keys.
+type insert struct {
+	gorm.ConnPool
+	stmt   *gorm.Statement
+	keys   driver.Keys
+	maps   []map[string]any // the created maps; nil for structs
+	before *memory          // nil unless GORM reads the rows of RETURNING
+}
+
+// run calls f with the insert as the statement's pool, and with its keys in the statement's context.
+// Statements before and after f must not see them.
+func (in *insert) run(f func()) {
+	ctx := in.stmt.Context
+	defer func() { in.stmt.Context, in.stmt.ConnPool = ctx, in.ConnPool }()
+	in.stmt.Context, in.stmt.ConnPool = driver.WithKeys(ctx, &in.keys), in
+	f()
+	if of := in.stmt.Result; of != nil {
+		if hidden, ok := of.Result.(result); ok {
+			of.Result = hidden.Result
 		}
 	}
 }
 
-// withKeys adds keys to the statement's context while run runs. Statements before and after run
-// must not see them.
-func withKeys(stmt *gorm.Statement, keys *driver.Keys, run func()) {
-	ctx := stmt.Context
-	defer func() { stmt.Context = ctx }()
-	stmt.Context = driver.WithKeys(ctx, keys)
-	run()
+// ExecContext returns a result whose LastInsertId isn't a key. GORM would count from it.
+func (in *insert) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	in.before = nil
+	r, err := in.ConnPool.ExecContext(ctx, query, args...)
+	return result{r, in}, err
 }
 
-// misreads reports whether GORM would read the rows of RETURNING wrongly. This is the case if they
+type result struct {
+	sql.Result
+	in *insert
+}
+
+// LastInsertId returns 0 instead of a key. If another column has AUTO_INCREMENT, it returns that
+// column's value, from which GORM has to count.
+func (r result) LastInsertId() (int64, error) {
+	id, err := r.Result.LastInsertId()
+	if keys := r.in.keys.Values(); keys != nil {
+		if field := r.in.field(); field != nil && field == primaryOf(r.in.stmt) || isKey(id, keys) {
+			return 0, nil
+		}
+	}
+	return id, err
+}
+
+// misread reports whether GORM would read the rows of RETURNING wrongly. This is the case if they
 // don't match the elements one to one, or if the elements aren't structs. It is also the case if
 // GORM would report their number as the affected rows, except for an association.
-func misreads(db *gorm.DB, before *memory) bool {
-	switch stmt := db.Statement; {
-	case hasModifier(stmt), before.maps != nil:
+func (in *insert) misread(db *gorm.DB) bool {
+	switch {
+	case hasModifier(in.stmt), in.maps != nil:
 		return true
-	case hasClause(stmt, "ON CONFLICT"):
-		return !isAssociation(db) || before.skipped
+	case hasClause(in.stmt, "ON CONFLICT"):
+		return !isAssociation(db) || in.before.skipped
 	}
 	return false
 }
@@ -98,27 +140,15 @@ func hasClause(stmt *gorm.Statement, name string) bool {
 	return ok
 }
 
-// rules has the connector of a database. The zero value is for a database of another driver.
-type rules struct{ connector *driver.Connector }
-
-// rulesOf returns the rules of the database.
-func rulesOf(db *gorm.DB) rules {
-	pool, err := db.DB()
-	if err != nil {
-		return rules{}
-	}
-	return rules{driver.ConnectorOf(pool)}
-}
-
 // fills reports whether the statement's table is sharded. All databases of a resolver are assumed
 // to have the same rule.
-func (r rules) fills(stmt *gorm.Statement) bool {
-	if r.connector == nil {
+func (c *creator) fills(stmt *gorm.Statement) bool {
+	if c.connector == nil {
 		return false
 	}
 	schema, table, found := strings.Cut(strings.ReplaceAll(stmt.Table, "`", ""), ".")
 	if !found {
 		schema, table = "", schema
 	}
-	return r.connector.Lookup(schema, table) != nil
+	return c.connector.Lookup(schema, table) != nil
 }

@@ -162,6 +162,12 @@ func TestCreate_generics(t *testing.T) {
 		if w.orders(t, with); result.RowsAffected != 1 {
 			t.Errorf("rows affected: %d", result.RowsAffected)
 		}
+		if result.Result == nil { // RETURNING
+			return
+		}
+		if id, err := result.Result.LastInsertId(); err != nil || id != with.ID {
+			t.Errorf("LastInsertId\nhave: %d, %v\nwant: %d", id, err, with.ID)
+		}
 	})
 }
 

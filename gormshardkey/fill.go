@@ -11,132 +11,86 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// filled is the result of a statement.
-type filled struct {
-	column   string
-	keys     []any // one for each row; nil if unknown
-	affected int64 // affected rows, or returned ones
-	returned bool  // GORM has read the rows of RETURNING
-}
-
-func (f *filled) key(row int) any {
-	if row < len(f.keys) {
-		return f.keys[row]
+// field returns the field of the key column, ignoring the case of its name, or nil.
+func (in *insert) field() *schema.Field {
+	if in.stmt.Schema == nil {
+		return nil
+	}
+	column := in.keys.Column()
+	if field := in.stmt.Schema.FieldsByDBName[column]; field != nil {
+		return field
+	}
+	for name, field := range in.stmt.Schema.FieldsByDBName {
+		if strings.EqualFold(name, column) {
+			return field
+		}
 	}
 	return nil
 }
 
-// memory is the state of a statement's destination before it ran.
-type memory struct {
-	stmt    *gorm.Statement
-	primary *schema.Field // the field that GORM sets; nil if none
-	// zero reports for each element whether GORM considers its primary field missing.
-	zero []bool
-	// skipped reports whether GORM skips an element when it reads RETURNING, if ON CONFLICT does
-	// nothing. It would read that element's row into the next element.
-	skipped bool
-	maps    *mapMemory // nil for structs
-}
-
-func remember(stmt *gorm.Statement) *memory {
-	m := &memory{stmt: stmt}
-	if stmt.Schema != nil {
-		m.primary = stmt.Schema.PrioritizedPrimaryField
+// primaryOf returns the field that GORM sets, or nil.
+func primaryOf(stmt *gorm.Statement) *schema.Field {
+	if stmt.Schema == nil {
+		return nil
 	}
-	if maps := mapsOf(stmt.Dest); maps != nil {
-		m.maps = rememberMaps(maps, m.primary)
-		return m
-	}
-	returned := returnedFields(stmt)
-	for _, element := range elements(stmt.ReflectValue) {
-		for _, field := range returned {
-			m.skipped = m.skipped || !m.isZero(field, element)
-		}
-		m.zero = append(m.zero, m.primary != nil && m.isZero(m.primary, element))
-	}
-	return m
-}
-
-// isZero reports whether an element's field is zero. The field's ValueOf reports that too, but
-// allocates a copy of the value.
-func (m *memory) isZero(field *schema.Field, element reflect.Value) bool {
-	for _, index := range field.StructField.Index {
-		if index < 0 { // an embedded pointer; if it is nil, ReflectValueOf would set it
-			_, zero := field.ValueOf(m.stmt.Context, element)
-			return zero
-		}
-	}
-	return field.ReflectValueOf(m.stmt.Context, element).IsZero()
+	return stmt.Schema.PrioritizedPrimaryField
 }
 
 // fill sets each element's key. Row i belongs to element i, since GORM writes one row for each
 // element, except that it writes a single row for elements without columns.
-func (m *memory) fill(db *gorm.DB, f filled) {
-	field := m.field(f.column)
-	if m.maps != nil {
-		m.maps.fill(m.stmt, field, f)
+func (in *insert) fill(db *gorm.DB) {
+	field := in.field()
+	switch {
+	case in.maps != nil:
+		in.fillMaps(field)
 		return
-	}
-	if f.returned && returnsAll(m.stmt) {
+	case in.before != nil && returnsAll(in.stmt):
 		return // GORM has created an element for each row
 	}
-	wrong := m.wrong(field, f)
 	var set *setter
 	if field != nil && field.Readable {
-		set = setterOf(m.stmt.Context, field)
+		set = setterOf(in.stmt.Context, field)
 	}
+	shifted := in.before != nil && in.before.shifted(db.RowsAffected)
 	var failed error
-	for i, element := range elements(m.stmt.ReflectValue) {
+	for i, element := range elements(in.stmt.ReflectValue) {
 		if element.CanAddr() { // not in an array that was passed by value
-			failed = cmp.Or(failed, m.fillOne(set, i, element, f.key(i), wrong))
+			failed = cmp.Or(failed, in.fillOne(set, i, element, shifted))
 		}
 	}
 	db.AddError(failed)
 }
 
-// fillOne sets the key of an element, and removes the value that GORM has set if it is wrong.
-func (m *memory) fillOne(set *setter, i int, element reflect.Value, key any, wrong bool) (err error) {
-	if set != nil && key != nil && m.lacksKey(set.field, i, element) {
-		err = set.set(element, key)
-		if set.field == m.primary {
-			wrong = err != nil // the key has replaced GORM's value
+// fillOne sets the key of an element, and removes the value that GORM has set if it may be of
+// another row.
+func (in *insert) fillOne(set *setter, i int, element reflect.Value, shifted bool) (err error) {
+	if keys := in.keys.Values(); set != nil && i < len(keys) && keys[i] != nil {
+		// GORM may have set a primary field that was zero.
+		isPrimary := set.field == primaryOf(in.stmt)
+		zero := isPrimary && in.before != nil && in.before.zero[i] || isZero(in.stmt, set.field, element)
+		if zero || set.lacksKey(element) {
+			err = set.set(element, keys[i])
+			shifted = shifted && !isPrimary
+		}
+		if zero && err != nil {
+			set.field.ReflectValueOf(set.ctx, element).SetZero() // Scan may have set a part
 		}
 	}
-	if wrong {
-		m.restore(i, element)
+	if shifted {
+		in.before.restore(i, element)
 	}
 	return err
 }
 
-// lacksKey reports whether the key of an element has to be set. GORM may have set a primary field
-// that was zero.
-func (m *memory) lacksKey(field *schema.Field, i int, element reflect.Value) bool {
-	if field == m.primary && m.zero[i] {
-		return true
-	}
-	value, zero := field.ValueOf(m.stmt.Context, element)
-	return zero || isMissing(value)
-}
-
-// forget removes the values that GORM has set before an error.
-func (m *memory) forget() {
-	if m.maps != nil || returnsAll(m.stmt) {
-		return
-	}
-	for i, element := range elements(m.stmt.ReflectValue) {
-		m.restore(i, element)
-	}
-}
-
 // unreadable returns a FieldError for the first key that the field can't store as GORM reads it. It
 // returns nil if GORM's error has another cause.
-func (m *memory) unreadable(column string, keys []any) *FieldError {
-	field := m.field(column)
+func (in *insert) unreadable() *FieldError {
+	field := in.field()
 	if field == nil || !field.Readable {
 		return nil
 	}
-	set, element := setterOf(m.stmt.Context, field), reflect.New(m.stmt.Schema.ModelType).Elem()
-	for _, key := range keys {
+	set, element := setterOf(in.stmt.Context, field), reflect.New(in.stmt.Schema.ModelType).Elem()
+	for _, key := range in.keys.Values() {
 		if key != nil {
 			if err := set.read(element, key); err != nil {
 				return err
@@ -148,65 +102,84 @@ func (m *memory) unreadable(column string, keys []any) *FieldError {
 
 // missing returns pointers to the elements whose primary field is the integer key column and still
 // zero. It returns nil for a single element.
-func (m *memory) missing(column string) (pointers []any) {
-	if len(m.zero) < 2 || m.primary == nil || m.field(column) != m.primary || !m.primary.Readable {
+func (in *insert) missing() (pointers []any) {
+	field := in.field()
+	if len(in.keys.Values()) < 2 || field == nil || field != primaryOf(in.stmt) || !field.Readable {
 		return nil
 	}
-	if kind := m.primary.DataType; kind != schema.Int && kind != schema.Uint {
+	if field.DataType != schema.Int && field.DataType != schema.Uint {
 		return nil // an upsert doesn't report a string
 	}
-	for _, element := range elements(m.stmt.ReflectValue) {
-		if m.isZero(m.primary, element) && element.CanAddr() {
+	for _, element := range elements(in.stmt.ReflectValue) {
+		if isZero(in.stmt, field, element) && element.CanAddr() {
 			pointers = append(pointers, element.Addr().Interface())
 		}
 	}
 	return pointers
 }
 
-// field returns the field of a column, ignoring the case of its name.
-func (m *memory) field(column string) *schema.Field {
-	if m.stmt.Schema == nil {
-		return nil
-	}
-	if field := m.stmt.Schema.FieldsByDBName[column]; field != nil {
-		return field
-	}
-	for name, field := range m.stmt.Schema.FieldsByDBName {
-		if strings.EqualFold(name, column) {
-			return field
-		}
-	}
-	return nil
+// memory is the state of the created structs before GORM reads the rows of RETURNING into them.
+type memory struct {
+	stmt *gorm.Statement
+	// zero reports for each element whether its primary field is zero.
+	zero []bool
+	// skipped reports whether GORM skips an element when it reads RETURNING, if ON CONFLICT does
+	// nothing. It would read that element's row into the next element.
+	skipped bool
 }
 
-// wrong reports whether the values that GORM has set in the primary fields may be wrong.
-func (m *memory) wrong(field *schema.Field, f filled) bool {
-	switch {
-	case m.primary == nil || !m.primary.Readable:
-		return false // GORM has set no value
-	case f.returned:
-		return m.shifted(f)
-	case field == m.primary:
-		return true // GORM has counted
+func remember(stmt *gorm.Statement) *memory {
+	m := &memory{stmt: stmt}
+	primary, returned := primaryOf(stmt), returnedFields(stmt)
+	for _, element := range elements(stmt.ReflectValue) {
+		for _, field := range returned {
+			m.skipped = m.skipped || !isZero(stmt, field, element)
+		}
+		m.zero = append(m.zero, primary != nil && isZero(stmt, primary, element))
 	}
-	// GORM has counted here too. If the primary column has AUTO_INCREMENT, it has counted from the
-	// server's value.
-	for i, element := range elements(m.stmt.ReflectValue) {
-		if value, zero := m.primary.ValueOf(m.stmt.Context, element); m.zero[i] && !zero {
-			return isKey(value, f.keys)
+	return m
+}
+
+// isZero reports whether an element's field is zero. The field's ValueOf reports that too, but
+// allocates a copy of the value.
+func isZero(stmt *gorm.Statement, field *schema.Field, element reflect.Value) bool {
+	for _, index := range field.StructField.Index {
+		if index < 0 { // an embedded pointer; if it is nil, ReflectValueOf would set it
+			_, zero := field.ValueOf(stmt.Context, element)
+			return zero
 		}
 	}
-	return false
+	return field.ReflectValueOf(stmt.Context, element).IsZero()
 }
 
 // shifted reports whether GORM may have read a row of RETURNING into another element. INSERT IGNORE
 // returns fewer rows, and with DoNothing GORM skips elements with a value.
-func (m *memory) shifted(f filled) bool {
-	if f.affected != int64(len(m.zero)) && len(m.zero) > 1 {
+func (m *memory) shifted(returned int64) bool {
+	if primary := primaryOf(m.stmt); primary == nil || !primary.Readable {
+		return false // GORM has set no value
+	}
+	if returned != int64(len(m.zero)) && len(m.zero) > 1 {
 		return true
 	}
 	conflict, _ := m.stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	return conflict.DoNothing && m.skipped
+}
+
+// forget removes the values that GORM has set before an error.
+func (m *memory) forget() {
+	if returnsAll(m.stmt) {
+		return
+	}
+	for i, element := range elements(m.stmt.ReflectValue) {
+		m.restore(i, element)
+	}
+}
+
+// restore sets an element's primary field back to zero if it was zero before.
+func (m *memory) restore(i int, element reflect.Value) {
+	if primary := primaryOf(m.stmt); m.zero[i] && element.CanAddr() && !isZero(m.stmt, primary, element) {
+		primary.ReflectValueOf(m.stmt.Context, element).SetZero()
+	}
 }
 
 // returnedFields returns the fields that an upsert reads by RETURNING.
@@ -231,13 +204,6 @@ func returnedFields(stmt *gorm.Statement) []*schema.Field {
 func returnsAll(stmt *gorm.Statement) bool {
 	returning, ok := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
 	return ok && (len(returning.Columns) == 0 || len(returning.Columns) == 1 && returning.Columns[0].Name == "*")
-}
-
-// restore sets an element's primary field back to zero if it was zero before.
-func (m *memory) restore(i int, element reflect.Value) {
-	if m.zero[i] && element.CanAddr() && !m.isZero(m.primary, element) {
-		m.primary.ReflectValueOf(m.stmt.Context, element).SetZero()
-	}
 }
 
 // elements returns the structs for which GORM writes one row each. GORM refuses a nil pointer.

@@ -72,6 +72,12 @@ func (s *setter) read(element reflect.Value, key any) *FieldError {
 	return nil
 }
 
+// lacksKey reports whether an element's field asks for a key, although it may not be zero.
+func (s *setter) lacksKey(element reflect.Value) bool {
+	value, _ := s.field.ValueOf(s.ctx, element)
+	return isMissing(value)
+}
+
 // fits reports whether the field stores the key unchanged, if the key is a number.
 func (s *setter) fits(key any) bool {
 	n, ok := integer(reflect.ValueOf(key))

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/shardkey/shardkey/driver"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
@@ -60,7 +61,8 @@ func (Plugin) Initialize(db *gorm.DB) error {
 		exec: callbacks.Create(&callbacks.Config{CreateClauses: mysql.CreateClauses}),
 	}
 	if slices.Contains(processor.Clauses, "RETURNING") {
-		c.rules = rulesOf(db)
+		pool, _ := db.DB() // nil without a pool
+		c.connector = driver.ConnectorOf(pool)
 	}
 	return processor.Replace(createCallback, c.create)
 }
