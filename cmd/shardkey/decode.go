@@ -189,6 +189,10 @@ func (d *decoder) decode(word string) decoded {
 		}
 		return v
 	}
+	if err := d.layout.untimed; err != nil {
+		v.Error = fmt.Sprintf("%d cannot be decoded: %v", key, err)
+		return v
+	}
 	parts, err := d.layout.DecodeKey(key)
 	if err != nil {
 		v.Error = trimPrefix(err)

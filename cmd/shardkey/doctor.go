@@ -16,7 +16,6 @@ import (
 
 type doctorFlags struct {
 	dsns    []string
-	timeout duration
 	verbose bool
 }
 
@@ -48,7 +47,7 @@ The exit status is 1 if there is an error or a warning.`,
 	fs := c.Flags()
 	ruleFlag(fs)
 	dsnFlag(fs, &f.dsns)
-	timeoutFlag(fs, &f.timeout, 30*time.Second)
+	timeoutFlag(fs, 30*time.Second)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the checks that passed")
 	return c
 }
@@ -71,9 +70,7 @@ func examine(p *program, c *cobra.Command, f *doctorFlags) error {
 		defer db.Close()
 		dbs[d.name], hosts[d.name] = db, p.host(d.dsn)
 	}
-	ctx, cancel := within(c.Context(), f.timeout)
-	defer cancel()
-	report, err := doctor.ExamineAll(ctx, dbs, r, doctor.Options{Hosts: hosts})
+	report, err := doctor.ExamineAll(c.Context(), dbs, r, doctor.Options{Hosts: hosts})
 	if err != nil {
 		return err
 	}

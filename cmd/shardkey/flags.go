@@ -56,10 +56,9 @@ func (d *duration) Set(text string) error {
 	return err
 }
 
-// timeoutFlag declares --timeout with the default most.
-func timeoutFlag(fs *pflag.FlagSet, value *duration, most time.Duration) {
-	*value = duration(most)
-	fs.Var(value, "timeout", "time limit, a `duration` such as 30s")
+// timeoutFlag declares --timeout with the default most. It limits the command's context.
+func timeoutFlag(fs *pflag.FlagSet, most time.Duration) {
+	fs.Var((*duration)(&most), "timeout", "time limit, a `duration` such as 30s")
 }
 
 type zone struct{ *time.Location }

@@ -21,7 +21,6 @@ type generateFlags struct {
 	typ     string
 	props   []string
 	count   int
-	timeout duration
 	verbose bool
 }
 
@@ -56,7 +55,7 @@ The exit status is 1 if there are no keys, or the worker ID can't be released.`,
 	fs.StringArrayVar(&f.props, "prop", nil, "property of the generator, `NAME=VALUE`; repeatable")
 	fs.IntVarP(&f.count, "count", "n", 1, "`number` of keys, 1 to 1000000")
 	dsnFlag(fs, &f.dsns)
-	timeoutFlag(fs, &f.timeout, 10*time.Second)
+	timeoutFlag(fs, 10*time.Second)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the state of the generators, on standard error")
 	c.MarkFlagsOneRequired("table", "type")
 	c.MarkFlagsMutuallyExclusive("table", "type")
@@ -75,8 +74,6 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 	case f.typ == "" && len(f.props) > 0:
 		return usagef("--prop needs --type")
 	}
-	ctx, cancel := within(c.Context(), f.timeout)
-	defer cancel()
 	r, live, err := f.open(p, c)
 	if err != nil {
 		return err
@@ -90,7 +87,7 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	v, err := f.keys(ctx, t)
+	v, err := f.keys(c.Context(), t)
 	if f.verbose {
 		fmt.Fprintln(p.stderr, live.Describe())
 	}

@@ -16,9 +16,8 @@ import (
 
 func initCommand(p *program) *cobra.Command {
 	var (
-		dsns    []string
-		timeout duration
-		from    string
+		dsns []string
+		from string
 	)
 	c := &cobra.Command{
 		Use:   "init [TABLE...]",
@@ -42,7 +41,7 @@ the converted rule doesn't load.`,
 	}
 	fs := c.Flags()
 	dsnFlag(fs, &dsns)
-	timeoutFlag(fs, &timeout, time.Minute)
+	timeoutFlag(fs, time.Minute)
 	fs.StringVar(&from, "from", "", "YAML `file` to convert")
 	c.MarkFlagsMutuallyExclusive("from", "dsn")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -53,9 +52,7 @@ the converted rule doesn't load.`,
 		if err != nil {
 			return err
 		}
-		ctx, cancel := within(c.Context(), timeout)
-		defer cancel()
-		v, err := ruleOf(ctx, databases, args)
+		v, err := ruleOf(c.Context(), databases, args)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,9 @@ func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
 	if !from.Before(until) {
 		return usagef("--range: expected an end after the start %s, found %s", formatTime(from, zone), formatTime(until, zone))
 	}
+	if layout.untimed != nil {
+		return layout.untimed
+	}
 	first, last, err := layout.KeyRange(from, until)
 	if err != nil {
 		return err

@@ -47,6 +47,7 @@ type keyBits interface {
 
 type keyLayout struct {
 	keyBits
+	untimed   error      // why keyBits is nil: the keys have no time
 	shardBits int        // number of shard bits, the lowest bits of a key
 	live      *rule.Live // nil without a rule
 }
@@ -102,7 +103,7 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 	}
 	var ok bool
 	if l.keyBits, ok = l.live.Generator(name).(keyBits); !ok {
-		l.keyBits = untimedLayout{name}
+		l.untimed = fmt.Errorf("generator %s: its keys are not integers with a time", name)
 	}
 	for _, t := range r.Tables() {
 		if t.GeneratorName == name && t.ShardBits != nil {
@@ -110,19 +111,6 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 		}
 	}
 	return nil
-}
-
-// untimedLayout is the keyBits of a generator whose keys are strings, or integers without a time.
-type untimedLayout struct{ generator string }
-
-func (n untimedLayout) DecodeKey(key int64) (spi.KeyParts, error) {
-	return spi.KeyParts{}, fmt.Errorf("%d cannot be decoded: %w", key, n.err())
-}
-
-func (n untimedLayout) KeyRange(_, _ time.Time) (first, last int64, err error) { return 0, 0, n.err() }
-
-func (n untimedLayout) err() error {
-	return fmt.Errorf("generator %s: its keys are not integers with a time", n.generator)
 }
 
 // splitBits is the keyBits of a layout from the command line.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
-	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
 )
 
@@ -78,7 +76,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	}
 	defer o.Close()
 	l := o.linter()
-	show := &progress{warn: p.warn, clock: p.clock}
+	show := &progress{warn: p.warn}
 	l.Progress = show.step
 	if slices.Contains(args, "-") {
 		content, err := p.readAll()
@@ -144,13 +142,12 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 
 // progress prints the steps of a command that takes longer than two seconds.
 type progress struct {
-	warn  func(string)
-	clock spi.Clock
+	warn func(string)
 
-	mu   sync.Mutex
-	end  context.CancelFunc
-	slow bool
-	last string
+	mu    sync.Mutex
+	timer *time.Timer
+	slow  bool
+	last  string
 }
 
 func (p *progress) step(text string) {
@@ -159,18 +156,13 @@ func (p *progress) step(text string) {
 	switch p.last = text; {
 	case p.slow:
 		p.warn(text)
-	case p.end == nil:
-		var ctx context.Context
-		ctx, p.end = context.WithCancel(context.Background())
-		go p.begin(ctx)
+	case p.timer == nil:
+		p.timer = time.AfterFunc(2*time.Second, p.begin)
 	}
 }
 
 // begin prints the step that is running after two seconds.
-func (p *progress) begin(ctx context.Context) {
-	if p.clock.Sleep(ctx, 2*time.Second) != nil {
-		return
-	}
+func (p *progress) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last != "" {
@@ -183,7 +175,7 @@ func (p *progress) begin(ctx context.Context) {
 func (p *progress) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last = ""; p.end != nil {
-		p.end()
+	if p.last = ""; p.timer != nil {
+		p.timer.Stop()
 	}
 }

@@ -192,6 +192,11 @@ rewritten, and checks databases against a rule.`,
 		run := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			p.running = true
+			if f := c.Flag("timeout"); f != nil {
+				ctx, cancel := within(c.Context(), time.Duration(*f.Value.(*duration)))
+				defer cancel()
+				c.SetContext(ctx)
+			}
 			return run(c, args)
 		}
 	}
@@ -252,9 +257,9 @@ func (p *program) answer(v any, text func(io.Writer), problem bool) error {
 }
 
 // within returns a context that ends after d, or earlier if the process is interrupted.
-func within(ctx context.Context, d duration) (context.Context, context.CancelFunc) {
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(d))
+	ctx, cancel := context.WithTimeout(ctx, d)
 	return ctx, func() { cancel(); stop() }
 }
 

@@ -17,7 +17,6 @@ type migrateFlags struct {
 	rule     string
 	dsns     []string
 	dropAuto bool
-	timeout  duration
 }
 
 func migrateCommand(p *program) *cobra.Command {
@@ -46,15 +45,13 @@ The exit status is 1 if the database or the rule can't be read.`,
 	fs.StringVar(&f.rule, "rule", "", "existing rule `file`")
 	fs.BoolVar(&f.dropAuto, "drop-auto-increment", false,
 		"print the removal of AUTO_INCREMENT as statements, not comments")
-	timeoutFlag(fs, &f.timeout, time.Minute)
+	timeoutFlag(fs, time.Minute)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		databases, err := p.databases(f.dsns, 1, 1)
 		if err != nil {
 			return err
 		}
-		ctx, cancel := within(c.Context(), f.timeout)
-		defer cancel()
-		return p.migrate(ctx, databases[0], f, args)
+		return p.migrate(c.Context(), databases[0], f, args)
 	}
 	return c
 }

@@ -331,7 +331,7 @@ func TestProgress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var have []string
-				p := &progress{warn: func(step string) { have = append(have, step) }, clock: spi.SystemClock}
+				p := &progress{warn: func(step string) { have = append(have, step) }}
 				for i, takes := range c.steps {
 					p.step(string(rune('a' + i)))
 					time.Sleep(takes)

@@ -16,9 +16,8 @@ import (
 )
 
 type workersFlags struct {
-	dsns    []string
-	timeout duration
-	zone    zone
+	dsns []string
+	zone zone
 }
 
 func workersCommand(p *program) *cobra.Command {
@@ -50,7 +49,7 @@ The exit status is 1 if a store can't be read.`,
 	fs := c.Flags()
 	ruleFlag(fs)
 	dsnFlag(fs, &f.dsns)
-	timeoutFlag(fs, &f.timeout, 10*time.Second)
+	timeoutFlag(fs, 10*time.Second)
 	zoneFlag(fs, &f.zone, "of the output")
 	return c
 }
@@ -110,10 +109,8 @@ func workers(p *program, c *cobra.Command, f *workersFlags, args []string) error
 		return err
 	}
 	defer live.Close() // can't fail: it has leased nothing
-	ctx, cancel := within(c.Context(), f.timeout)
-	defer cancel()
 	w := &workerReader{now: p.clock.Now, zone: f.zone.Location}
-	v := w.read(ctx, live, names)
+	v := w.read(c.Context(), live, names)
 	err = p.answer(v, func(out io.Writer) { v.print(out, len(args) > 0) }, len(v.Errors) > 0)
 	if !p.json() {
 		for _, text := range v.Errors {
