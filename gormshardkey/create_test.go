@@ -31,9 +31,7 @@ func TestCreate_oneAndMany(t *testing.T) {
 		ok(t, w.Create(pointers))
 		array := [3]Order{{Name: "x"}, {Name: "y"}, {Name: "z"}}
 		ok(t, w.Create(&array))
-		for _, o := range append(array[:], *pointers[0], *pointers[1], *pointers[2]) {
-			w.orders(t, o)
-		}
+		w.orders(t, append(array[:], *pointers[0], *pointers[1], *pointers[2])...)
 
 		inBatches := named(numbered("batch", 7)...)
 		affected(t, w.CreateInBatches(&inBatches, 3), 7)
@@ -228,6 +226,14 @@ func TestCreate_concurrently(t *testing.T) {
 	})
 }
 
+// maps compares the keys of orders in maps, in the entry named, with their rows'.
+func (w *world) maps(t *testing.T, entry string, maps ...map[string]any) {
+	t.Helper()
+	for _, m := range maps {
+		w.has(t, "orders_37", m["name"].(string), m[entry])
+	}
+}
+
 func TestMaps_withModel(t *testing.T) {
 	each(t, TestMaps_withModel, "orders_37 texts", func(t *testing.T, w *world) {
 		one := map[string]any{"Name": "one", "amount": 2}
@@ -253,14 +259,10 @@ func TestMaps_withModel(t *testing.T) {
 		}
 		value := []map[string]any{{"name": "v1"}, {"name": "v2"}}
 		ok(t, w.Model(&Order{}).Create(value))
-		for _, m := range value {
-			w.has(t, "orders_37", m["name"].(string), m["id"])
-		}
+		w.maps(t, "id", value...)
 		batches := []map[string]any{{"name": "b1"}, {"name": "b2"}, {"name": "b3"}}
 		ok(t, w.Model(&Order{}).CreateInBatches(batches, 2))
-		for _, m := range batches {
-			w.has(t, "orders_37", m["name"].(string), m["id"])
-		}
+		w.maps(t, "id", batches...)
 	})
 }
 
@@ -268,9 +270,7 @@ func TestMaps_withoutModel(t *testing.T) {
 	each(t, TestMaps_withoutModel, "orders_37 texts other_key unlisted", func(t *testing.T, w *world) {
 		many := []map[string]any{{"name": "a"}, {"name": "b", "id": 9}, {"name": "c"}}
 		ok(t, w.Table("orders_37").Create(many))
-		for _, m := range many {
-			w.has(t, "orders_37", m["name"].(string), m["@id"])
-		}
+		w.maps(t, "@id", many...)
 		text := map[string]any{"name": "text"}
 		ok(t, w.Table("texts").Create(text))
 		w.has(t, "texts", "text", text["@id"])
@@ -290,19 +290,17 @@ func TestMaps_upserts(t *testing.T) {
 		ok(t, w.Create(named("a", "b")))
 		ignored := []map[string]any{{"name": "a"}, {"name": "new1"}, {"name": "b"}, {"name": "new2"}}
 		affected(t, w.Model(&Order{}).Clauses(clause.Insert{Modifier: "IGNORE"}).Create(&ignored), 2)
-		for _, m := range []map[string]any{ignored[1], ignored[3]} {
-			w.has(t, "orders_37", m["name"].(string), m["id"])
-		}
+		w.maps(t, "id", ignored[1], ignored[3])
 		if len(ignored) != 4 || ignored[0]["id"] != nil || ignored[2]["id"] != nil {
 			t.Errorf("maps that were ignored: %v", ignored)
 		}
 		one := map[string]any{"name": "a", "amount": 4}
 		ok(t, w.Model(&Order{}).Clauses(clause.OnConflict{DoUpdates: clause.AssignmentColumns([]string{"amount"})}).Create(one))
-		w.has(t, "orders_37", "a", one["id"])
+		w.maps(t, "id", one)
 		again := map[string]any{"name": "a", "amount": 5}
 		ok(t, w.Session(&gorm.Session{SkipDefaultTransaction: true}).Model(&Order{}).
 			Clauses(clause.OnConflict{DoUpdates: clause.AssignmentColumns([]string{"amount"})}).Create(again))
-		w.has(t, "orders_37", "a", again["id"])
+		w.maps(t, "id", again)
 	})
 }
 
@@ -450,8 +448,6 @@ func TestReturning_requested(t *testing.T) {
 		if len(maps) != 2 {
 			t.Fatalf("maps have grown: %v", maps)
 		}
-		for _, m := range maps {
-			w.has(t, "orders_37", m["name"].(string), m["id"])
-		}
+		w.maps(t, "id", maps...)
 	})
 }
