@@ -2,7 +2,6 @@ package gormshardkey_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,24 +47,13 @@ func TestInstall_forms(t *testing.T) {
 			return gorm.Open(stock(), c)
 		},
 		"over a pool": func() (*gorm.DB, error) {
-			pool, err := sql.Open("shardkey", w.dsn)
-			if err != nil {
-				return nil, err
-			}
-			return gorm.Open(mysql.New(mysql.Config{Conn: pool}), quiet(), plugin)
+			return gorm.Open(mysql.New(mysql.Config{Conn: must.Open(t, "shardkey", w.dsn)}), quiet(), plugin)
 		},
 		"dialector over a pool": func() (*gorm.DB, error) {
-			pool, err := sql.Open("shardkey", w.dsn)
-			if err != nil {
-				return nil, err
-			}
-			return gorm.Open(gormshardkey.New(mysql.Config{Conn: pool}), quiet())
+			return gorm.Open(gormshardkey.New(mysql.Config{Conn: must.Open(t, "shardkey", w.dsn)}), quiet())
 		},
 		"initialized twice": func() (*gorm.DB, error) {
-			db, err := gorm.Open(stock(), quiet(), plugin)
-			if err != nil {
-				return nil, err
-			}
+			db := must.Get(gorm.Open(stock(), quiet(), plugin))(t)
 			return db, plugin.Initialize(db)
 		},
 		"without asking the version": func() (*gorm.DB, error) {
@@ -112,13 +100,8 @@ func TestInstall_databaseThatDoesNotOpen(t *testing.T) {
 	} {
 		must.Is(t, must.Err(open()), driver.ErrNoRule, name)
 	}
-	must.FailWith(t, (gormshardkey.Plugin{}).Initialize(noCallbacks(t)), "gorm:create", "a database without the callback")
-}
-
-// noCallbacks opens a database whose dialector registers none.
-func noCallbacks(t *testing.T) *gorm.DB {
-	t.Helper()
-	return must.Get(gorm.Open(nil, &gorm.Config{Logger: logger.Discard}))(t)
+	none := must.Get(gorm.Open(nil, &gorm.Config{Logger: logger.Discard}))(t) // no dialector registers callbacks
+	must.FailWith(t, (gormshardkey.Plugin{}).Initialize(none), "gorm:create", "a database without the callback")
 }
 
 // Callbacks of others stay where they are, whether they come before the plugin or
