@@ -144,9 +144,10 @@ func (v evaluator) use(e ast.Expr) {
 			v.used[part] = true
 		}
 		id, _ := n.(*ast.Ident)
-		if of := v.info.Uses[id]; v.constants[of] != nil && !v.sent[of] {
-			v.sent[of] = true
-			v.use(v.constants[of])
+		of := v.info.Uses[id]
+		if value := v.constants[of]; value != nil {
+			delete(v.constants, of)
+			v.use(value)
 		}
 	}
 }
@@ -166,7 +167,7 @@ func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
 	values := v.values[of]
 	v.first = v.first && len(values) > 0 && isString(of.Type())
 	inner, ok := v.enter(of)
-	if of == nil || !ok || !v.first && (v.params[of] || of.IsField()) {
+	if of == nil || !ok || !v.first && (of.Kind() == types.ParamVar || of.IsField()) {
 		return here(hole)
 	}
 	for _, value := range values {

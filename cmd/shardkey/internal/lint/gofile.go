@@ -231,11 +231,9 @@ func (g *goCode) unsent(n ast.Node) {
 	}
 	isConstant := g.info.Types[e].Value != nil
 	if id, ok := e.(*ast.Ident); ok {
-		value := g.constants[g.info.Uses[id]]
-		if value == nil || g.sent[g.info.Uses[id]] {
+		if e = g.constants[g.info.Uses[id]]; e == nil {
 			return
 		}
-		e = value
 	}
 	text := plain(g.text(e))
 	if !g.read(text).isInsert() {

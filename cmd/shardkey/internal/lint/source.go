@@ -17,9 +17,7 @@ type source struct {
 	added     map[*types.Var][]ast.Expr      // the right operands of +=
 	written   map[*types.Var][]*ast.CallExpr // the calls that write to a strings.Builder or bytes.Buffer
 	declared  map[*types.Var]bool            // the variables declared without a value
-	params    map[*types.Var]bool
-	constants map[types.Object]ast.Expr // their values
-	sent      map[types.Object]bool     // the constants of queries that were checked
+	constants map[types.Object]ast.Expr      // the values of constants that no checked query has
 	functions map[types.Object]function
 	// loose are the calls and assignments in conditions and loops, which may run never or
 	// several times.
@@ -44,9 +42,8 @@ func newSource(l *loader) *source {
 	s := &source{
 		fset: l.fset, info: l.info,
 		values: map[*types.Var][]value{}, added: map[*types.Var][]ast.Expr{}, written: map[*types.Var][]*ast.CallExpr{},
-		declared: map[*types.Var]bool{}, params: map[*types.Var]bool{}, constants: map[types.Object]ast.Expr{}, sent: map[types.Object]bool{},
-		functions: map[types.Object]function{},
-		loose:     map[ast.Node]bool{}, used: map[ast.Expr]bool{},
+		declared: map[*types.Var]bool{}, constants: map[types.Object]ast.Expr{}, functions: map[types.Object]function{},
+		loose: map[ast.Node]bool{}, used: map[ast.Expr]bool{},
 	}
 	// The second pass needs the functions of all files, for their calls.
 	for _, read := range []func(ast.Node) bool{s.declaration, s.statement} {
@@ -106,9 +103,7 @@ func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
 		return names
 	}
 	for _, id := range names(typ.Params) {
-		v := s.variable(id)
-		f.params = append(f.params, v)
-		s.params[v] = true
+		f.params = append(f.params, s.variable(id))
 	}
 	var named []ast.Expr
 	for _, id := range names(typ.Results) {
