@@ -25,32 +25,16 @@ func (l *Linter) read(text string) (s script) {
 	return s
 }
 
-// masked returns the text with blanks for the content of strings and comments. It keeps names,
-// quotes, the content of executable comments, and lines.
-func (s script) masked() string {
-	masked, end := []byte(s.text), 0
-	blank := func(to int) {
-		for ; end < to; end++ {
-			if masked[end] != '\n' {
-				masked[end] = ' '
-			}
-		}
-	}
-	for _, t := range s.tokens {
-		blank(t.Start)
-		if t.Kind == sqltoken.String {
-			end++ // the quote
-			blank(t.End - 1)
-		}
-		end = t.End
-	}
-	blank(len(masked))
-	return string(masked)
+// from returns the script without the tokens before an offset.
+func (s script) from(pos int) script {
+	i, _ := slices.BinarySearchFunc(s.tokens, pos, func(t sqltoken.Token, pos int) int { return t.Start - pos })
+	s.tokens = s.tokens[i:]
+	return s
 }
 
 // word returns token i if it is a word or the punctuation c, and otherwise an empty string.
 func (s script) word(i int) string {
-	if i >= len(s.tokens) || s.tokens[i].Kind != sqltoken.Word && s.tokens[i].Kind != sqltoken.Punct {
+	if i < 0 || i >= len(s.tokens) || s.tokens[i].Kind != sqltoken.Word && s.tokens[i].Kind != sqltoken.Punct {
 		return ""
 	}
 	return s.text[s.tokens[i].Start:s.tokens[i].End]

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Files checks the statements of SQL files, with the columns of the tables that they create.
@@ -77,58 +79,51 @@ type span struct {
 }
 
 var (
-	sqlcArgument  = regexp.MustCompile(`\bsqlc\.n?arg\(\s*'?\w+'?\s*\)`)
-	delimiterLine = regexp.MustCompile(`(?i)^\s*DELIMITER[ \t]+(\S+)[^\n]*`)
-	copyFrom      = regexp.MustCompile(`(?m)^\s*(?:--|#|/\*)\s*name:\s*\w+\s+:copyfrom\b`)
-	program       = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+[^;(]*?\b(?:PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b`)
-	blockWord     = regexp.MustCompile(`(?i)\b(?:BEGIN|CASE|END(?:\s+(?:CASE|IF|LOOP|REPEAT|WHILE|FOR))?)\b`)
+	sqlcArgument = regexp.MustCompile(`\bsqlc\.n?arg\(\s*'?\w+'?\s*\)`)
+	copyFrom     = regexp.MustCompile(`(?m)^\s*(?:--|#|/\*)\s*name:\s*\w+\s+:copyfrom\b`)
 )
 
 // split splits a file into statements like the mysql client: at semicolons, or at the
 // delimiter of a DELIMITER line. It keeps the body of a stored program together even without
 // such a line.
 func (l *Linter) split(text string) (spans []span) {
-	masked, pos, delimiter := l.read(text).masked(), 0, ";"
-	for pos < len(text) {
-		if m := delimiterLine.FindStringSubmatch(masked[pos:]); m != nil {
-			pos, delimiter = pos+len(m[0]), m[1]
-			continue
+	pos, delimiter := 0, ";"
+	for s := l.read(text); len(s.tokens) > 0; s = s.from(pos) {
+		first := s.tokens[0]
+		if s.is(0, "DELIMITER") {
+			line, _, _ := strings.Cut(text[first.End:], "\n")
+			if words := strings.Fields(line); len(words) > 0 {
+				pos, delimiter = first.End+len(line), words[0]
+				continue
+			}
 		}
-		end, next := statementEnd(masked, pos, delimiter)
-		if strings.TrimSpace(masked[pos:end]) != "" {
+		end := s.end(delimiter)
+		if first.Start < end {
 			spans = append(spans, span{pos, end, copyFrom.MatchString(text[pos:end])})
 		}
-		pos = next
+		pos = end + len(delimiter)
 	}
 	return spans
 }
 
-func statementEnd(masked string, pos int, delimiter string) (end, next int) {
-	isProgram, open := delimiter == ";" && program.MatchString(masked[pos:]), 0
-	for from := pos; ; {
-		i := strings.Index(masked[from:], delimiter)
-		if i < 0 {
-			return len(masked), len(masked)
-		}
-		end = from + i
-		if open += openBlocks(masked[from:end]); !isProgram || open <= 0 {
-			return end, end + len(delimiter)
-		}
-		from = end + len(delimiter)
-	}
-}
-
-// openBlocks returns the number of blocks in part of a stored program that have no END yet.
-func openBlocks(body string) (n int) {
-	for _, word := range blockWord.FindAllString(body, -1) {
-		switch fields := strings.Fields(strings.ToUpper(word)); {
-		case fields[0] != "END":
-			n++
-		case len(fields) == 1, fields[1] == "CASE":
-			n--
+// end returns the offset of the delimiter after the first statement, or of the end of the text. A
+// delimiter such as $$ may be the end of a word.
+func (s script) end(delimiter string) int {
+	isProgram, open := delimiter == ";" && s.program() != "", 0
+	for i, t := range s.tokens {
+		until := min(t.End+len(delimiter)-1, len(s.text))
+		at := strings.Index(s.text[t.Start:until], delimiter)
+		switch {
+		case t.Kind == sqltoken.String:
+		case at >= 0 && (!isProgram || open <= 0):
+			return t.Start + at
+		case s.is(i, "BEGIN", "CASE") && !s.is(i-1, "END"):
+			open++
+		case s.is(i, "END") && !s.is(i+1, "IF", "LOOP", "REPEAT", "WHILE", "FOR"):
+			open--
 		}
 	}
-	return n
+	return len(s.text)
 }
 
 // copies adjusts the findings for a query that sqlc turns into LOAD DATA LOCAL INFILE.
