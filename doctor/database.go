@@ -28,7 +28,6 @@ type database struct {
 
 	ctx    context.Context
 	conn   *sql.Conn // nil when the database is unavailable
-	closed func()
 	server server
 	// host is where generators connect to. Where the DSN is unknown, it gets one that only tells the
 	// database from others, and what they keep there is examined through db.
@@ -61,7 +60,7 @@ func (d *database) guarded(part func() error) {
 // connect takes a connection, and asks for what can be known of its server.
 func (d *database) connect(ctx context.Context) (err error) {
 	d.ctx = ctx
-	if d.conn, d.closed, err = take(ctx, d.db); err != nil {
+	if d.conn, err = d.db.Conn(ctx); err != nil {
 		return err
 	}
 	if d.host.DSN.IsZero() {
@@ -73,15 +72,10 @@ func (d *database) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// take takes a connection from a pool. It is closed afterwards, as its session is changed.
-func take(ctx context.Context, db *sql.DB) (conn *sql.Conn, closed func(), err error) {
-	if conn, err = db.Conn(ctx); err != nil {
-		return nil, nil, err
-	}
-	return conn, func() {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		_ = conn.Close()
-	}, nil
+// discard closes a connection for good, as its session is changed.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = conn.Close()
 }
 
 // placeholder sets a DSN that differs from those of other databases. Nothing can connect to it.
@@ -128,7 +122,7 @@ func (d *database) open() {
 // release gives up the connection, so that it can be used for the state of generators.
 func (d *database) release() {
 	if d.conn != nil {
-		d.closed()
+		discard(d.conn)
 		d.conn = nil
 	}
 }
@@ -295,7 +289,7 @@ func (d *database) missing(logical string, p rule.Place, siblings []*schema.Tabl
 	}
 	if g := d.server.grants; !g.has("SELECT", in, p.Table, "") && !g.has("INSERT", in, p.Table, "") {
 		f.What = fmt.Sprintf("the table does not exist, or the user %s has no privileges on it", d.server.user)
-		fix = append(fix, fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltoken.QuoteTable(in, p.Table), d.server.user))
+		fix = append(fix, d.server.grant("SELECT, INSERT", in, p.Table))
 	}
 	f.Fix = strings.Join(fix, "\n")
 	d.add(f)

@@ -78,6 +78,11 @@ func (s server) lacks(rights string) string {
 	return fmt.Sprintf("the user %s doesn't have the privilege %s", s.user, rights)
 }
 
+// grant returns the statement that grants the user rights on a table.
+func (s server) grant(rights, schema, table string) string {
+	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(schema, table), s.user)
+}
+
 // describe names the server and its session.
 func (s server) describe() string {
 	version := s.variables["version"]

@@ -122,12 +122,11 @@ func (s *stateCheck) connect() error {
 		db = sql.OpenDB(sharedConnector{s.Connector})
 		defer db.Close()
 	}
-	conn, closed, err := take(s.ctx, db)
-	if err != nil {
+	var err error
+	if s.conn, err = db.Conn(s.ctx); err != nil {
 		return err
 	}
-	defer closed()
-	s.conn = conn
+	defer discard(s.conn)
 	return s.look()
 }
 
@@ -182,9 +181,7 @@ var needs = map[sqlstate.Kind][]string{
 }
 
 func (s *stateCheck) rights(t *schema.Table) {
-	grant := func(rights string) string {
-		return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(t.Schema, t.Name), s.server.user)
-	}
+	grant := func(rights string) string { return s.server.grant(rights, t.Schema, t.Name) }
 	if s.Kind == sqlstate.Segments && !s.server.grants.has("INSERT", t.Schema, t.Name, "") {
 		s.add(Info, s.server.lacks("INSERT"), "shardkey can't record the server, and doesn't detect a failover that loses the last claims", grant("INSERT"))
 	}
@@ -208,7 +205,7 @@ func (s *stateCheck) missing(in, name string) {
 	default:
 		s.add(Error, fmt.Sprintf("the table does not exist, and the user %s may not create it", s.server.user),
 			"no worker IDs can be leased, so no keys can be generated",
-			fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.DDL, sqltoken.QuoteTable(in, name), s.server.user))
+			s.DDL+";\n"+s.server.grant("SELECT, INSERT, UPDATE", in, name))
 	}
 }
 

@@ -34,7 +34,7 @@ func (x *tableCheck) alter(format string, args ...any) string {
 }
 
 func (x *tableCheck) grant(rights string) string {
-	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(x.actual.Schema, x.actual.Name), x.server.user)
+	return x.server.grant(rights, x.actual.Schema, x.actual.Name)
 }
 
 // statements returns a fix of SQL, if the user may see the definitions that it is made of.
