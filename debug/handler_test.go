@@ -60,6 +60,23 @@ type pageJSON struct {
 	}
 }
 
+// inWorld runs a test with a world at a fixed time.
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
+		test(t, newWorld(t))
+	})
+}
+
+// row returns the page's row of the generator leased.
+func (w *world) row(t *testing.T) string {
+	t.Helper()
+	body := get(t, debug.Handler(w.connector)).Body.String()
+	row, _, _ := strings.Cut(body[strings.Index(body, ">leased<"):], "</tr>")
+	return row
+}
+
 func getJSON(t testing.TB, h http.Handler, pairs ...string) (p pageJSON) {
 	t.Helper()
 	w := get(t, h, append(pairs, "format", "json")...)
@@ -107,7 +124,8 @@ func TestHandler_headers(t *testing.T) {
 	}
 }
 
-func TestHandler_badParameters(t *testing.T) {
+// A form of 64 KiB is answered, a longer one isn't.
+func TestHandler_parameters(t *testing.T) {
 	h := debug.Handler(newWorld(t).connector)
 	if w := get(t, h, "format", attack); w.Code != http.StatusBadRequest || strings.Contains(w.Body.String(), "<") {
 		t.Errorf("unknown format: %d %s", w.Code, w.Body)
@@ -115,11 +133,6 @@ func TestHandler_badParameters(t *testing.T) {
 	for _, number := range []string{"0", "-1", "2", "x", "99999999999999999999"} {
 		must.Equal(t, get(t, h, "connector", number, "key", "1").Code, 200, "connector", number)
 	}
-}
-
-// A form of 64 KiB is answered, a longer one isn't.
-func TestHandler_longForm(t *testing.T) {
-	h := debug.Handler(newWorld(t).connector)
 	const longest = 64 << 10
 	for _, name := range []string{"statement", "key"} {
 		for n, want := range map[int]int{longest: http.StatusOK, longest + 1: http.StatusRequestURITooLong} {
@@ -177,9 +190,7 @@ func TestHandler_state(t *testing.T) {
 		}, "failing", "leased" + away},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // the time is fixed, in 2000
-				time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
-				w := newWorld(t)
+			inWorld(t, func(t *testing.T, w *world) {
 				c.set(w)
 				h := debug.Handler(w.connector)
 				p := getJSON(t, h)
@@ -255,6 +266,7 @@ func TestHandler_showsNoSecrets(t *testing.T) {
 		if strings.Contains(body, secret) || !strings.Contains(body, "127.0.0.1:1") {
 			t.Errorf("format %q: %s", format, body)
 		}
+		must.Contain(t, body, driver.Version(), "format", format, "has no version")
 	}
 }
 
@@ -394,15 +406,10 @@ func TestHandler_figures(t *testing.T) {
 		{"no lease", func() spi.Health { return spi.Health{Lease: new(spi.LeaseHealth)} }, `title="Renewed"><`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
-				w := newWorld(t)
+			inWorld(t, func(t *testing.T, w *world) {
 				w.leased.set(c.health())
 				w.segment.set(spi.Health{})
-				body := get(t, debug.Handler(w.connector)).Body.String()
-				if row, _, _ := strings.Cut(body[strings.Index(body, ">leased<"):], "</tr>"); !strings.Contains(row, c.shown) {
-					t.Errorf("have: %s\nwant: %s", row, c.shown)
-				}
+				must.Contain(t, w.row(t), c.shown)
 			})
 		})
 	}
@@ -426,31 +433,15 @@ func TestHandler_freeWorkerIDs(t *testing.T) {
 		{"context ignored", func(context.Context) (spi.WorkerIDs, error) { time.Sleep(time.Hour); return held, nil }, "", "><"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
-				w := newWorld(t)
+			inWorld(t, func(t *testing.T, w *world) {
 				w.leased.workerIDs = c.list
-				h := debug.Handler(w.connector)
-				body := get(t, h).Body.String()
-				row, _, _ := strings.Cut(body[strings.Index(body, ">leased<"):], "</tr>")
-				if want := `title="Free worker IDs"` + c.want; !strings.Contains(row, want) {
-					t.Errorf("have: %s\nwant: %s", row, want)
-				}
-				_, rest, has := strings.Cut(get(t, h, "format", "json").Body.String(), `"freeWorkerIds": {`)
+				must.Contain(t, w.row(t), `title="Free worker IDs"`+c.want)
+				_, rest, has := strings.Cut(get(t, debug.Handler(w.connector), "format", "json").Body.String(), `"freeWorkerIds": {`)
 				if has != (c.json != "") || !strings.Contains(rest, c.json) {
 					t.Errorf("have: %s\nwant: %s", rest, c.json)
 				}
 				time.Sleep(2 * time.Hour) // until the last call returns
 			})
 		})
-	}
-}
-
-func TestHandler_version(t *testing.T) {
-	h := debug.Handler(newWorld(t).connector)
-	for _, format := range []string{"", "json"} {
-		if body := get(t, h, "format", format).Body.String(); !strings.Contains(body, driver.Version()) {
-			t.Errorf("format %q\nhave: no %s", format, driver.Version())
-		}
 	}
 }
