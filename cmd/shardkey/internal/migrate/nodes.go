@@ -33,7 +33,7 @@ func (f *family) nodes() string {
 	same := map[string][]string{} // sources by their tables
 	var order []string
 	for _, source := range sources {
-		expr := f.logical + date
+		expr := f.common + date
 		if date == "" {
 			expr = f.tables(suffixes[source])
 		}
@@ -57,7 +57,7 @@ func (f *family) nodes() string {
 // tables writes the names of a source's tables, separated by NUL where one expression
 // does not hold them all.
 func (f *family) tables(suffixes [][]part) string {
-	expr, product := f.logical, 1
+	expr, product := f.common, 1
 	for i := range suffixes[0] {
 		var digits []string
 		for _, parts := range suffixes {
@@ -73,7 +73,7 @@ func (f *family) tables(suffixes [][]part) string {
 	}
 	var names []string
 	for _, parts := range suffixes {
-		name := f.logical
+		name := f.common
 		for _, p := range parts {
 			name += p.before + p.digits
 		}

@@ -67,9 +67,7 @@ func NewPlan(ctx context.Context, conn *sql.Conn, source Source, live *rule.Live
 			chosen = append(chosen, k.Table.Name)
 		}
 		r := NewRule([]Source{source}, chosen...)
-		for i := range r.tables {
-			r.tables[i].narrow = "" // they are made wider
-		}
+		r.widened = true
 		m.plan.Rule = r.YAML()
 	}
 	return m.plan, nil

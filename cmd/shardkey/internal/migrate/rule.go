@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,17 +32,6 @@ func Read(ctx context.Context, conn *sql.Conn, others ...string) (s Source, err 
 	return s, err
 }
 
-type ruleTable struct {
-	logical string
-	column  string
-	nodes   string // actualDataNodes; empty if the table is its only actual table
-	count   int    // number of actual tables with a known name
-	// narrow is the type of the key column if it is an integer type too narrow for keys of
-	// SNOWFLAKE.
-	narrow string
-	names  map[string][]string // by source
-}
-
 // LeftOut is a table without a key in the new rule.
 type LeftOut struct {
 	Name string `json:"name"`
@@ -54,7 +44,8 @@ type Rule struct {
 	LeftOut []LeftOut
 
 	sources []Source
-	tables  []ruleTable
+	tables  []*family
+	widened bool // the key columns are made wide enough
 }
 
 // NewRule finds the logical tables of the sources and their key columns: families of tables
@@ -73,11 +64,11 @@ func NewRule(sources []Source, only ...string) Rule {
 		if !wanted(append(f.names(), f.logical)...) {
 			continue
 		}
-		column, why := f.key()
+		why := f.chooseKey()
 		if !f.isNumbered() && len(only) == 0 && f.first().AutoIncrement() == nil {
 			why = "it has no AUTO_INCREMENT, and its name is not one of several with numbers"
 		}
-		switch same := func(o ruleTable) bool { return strings.EqualFold(o.logical, f.logical) }; {
+		switch same := func(o *family) bool { return strings.EqualFold(o.logical, f.logical) }; {
 		case slices.ContainsFunc(r.tables, same):
 			r.leaveOut(f.logical, "its name is the common name of numbered tables, and INSERTs into it get their keys")
 		case why != "" && f.isNumbered():
@@ -85,14 +76,13 @@ func NewRule(sources []Source, only ...string) Rule {
 		case why != "":
 			r.leaveOut(f.logical, why)
 		default:
-			t := f.table(column)
 			if f.clashes(all) {
-				t.logical = f.names()[0]
+				f.logical = f.names()[0]
 			}
-			r.tables = append(r.tables, t)
+			r.tables = append(r.tables, f)
 		}
 	}
-	slices.SortFunc(r.tables, func(a, b ruleTable) int { return cmp.Compare(a.logical, b.logical) })
+	slices.SortFunc(r.tables, func(a, b *family) int { return cmp.Compare(a.logical, b.logical) })
 	return r
 }
 
@@ -104,8 +94,11 @@ type member struct {
 	parts  []part // of its name
 }
 
+// family are the actual tables of a logical one.
 type family struct {
-	logical string
+	common  string // beginning of the names
+	logical string // name in the rule
+	column  string // the key column
 	members []member
 }
 
@@ -119,29 +112,30 @@ func (f *family) isNumbered() bool { return f.members[0].parts != nil }
 func (f *family) clashes(all []*family) bool {
 	return f.isNumbered() && slices.ContainsFunc(all, func(o *family) bool {
 		both := &family{members: append(slices.Clone(f.members), o.members...)}
-		return !o.isNumbered() && strings.EqualFold(o.logical, f.logical) && !both.alike()
+		return !o.isNumbered() && strings.EqualFold(o.common, f.common) && !both.alike()
 	})
 }
 
-// families are in the order in which their first tables were added.
-type families struct {
-	list  []*family
-	byKey map[string]*family // of the list
+type families map[string]*family
+
+func (fs families) add(key, common string, m member) {
+	if fs[key] == nil {
+		fs[key] = &family{common: common, logical: common}
+	}
+	fs[key].members = append(fs[key].members, m)
 }
 
-func (fs *families) add(key, logical string, m member) {
-	f := fs.byKey[key]
-	if f == nil {
-		f = &family{logical: logical}
-		fs.byKey[key], fs.list = f, append(fs.list, f)
+func (fs families) sorted() (list []*family) {
+	for _, key := range slices.Sorted(maps.Keys(fs)) {
+		list = append(list, fs[key])
 	}
-	f.members = append(f.members, m)
+	return list
 }
 
 // group makes families of the tables whose names differ in numbers, and then of those with
 // the same name in several sources.
 func group(sources []Source) (list []*family) {
-	numbers, names := families{byKey: map[string]*family{}}, families{byKey: map[string]*family{}}
+	numbers, names := families{}, families{}
 	for _, s := range sources {
 		for _, t := range s.schema.Tables {
 			if t.IsView || t.Outside || t.Schema != s.schema.Name || t.IsState() {
@@ -158,7 +152,7 @@ func group(sources []Source) (list []*family) {
 			}
 		}
 	}
-	for _, f := range numbers.list {
+	for _, f := range numbers.sorted() {
 		if len(f.names()) > 1 && f.alike() && f.counts() {
 			list = append(list, f)
 			continue
@@ -168,7 +162,7 @@ func group(sources []Source) (list []*family) {
 			names.add(strings.ToLower(m.table.Name), m.table.Name, m)
 		}
 	}
-	return append(list, names.list...)
+	return append(list, names.sorted()...)
 }
 
 func (f *family) first() *schema.Table { return f.members[0].table }
@@ -210,21 +204,31 @@ func (f *family) counts() bool {
 		numbers[0] <= 1 && numbers[len(numbers)-1]-numbers[0] == uint64(len(numbers)-1)
 }
 
-// key finds the key column, or says why there is none.
-func (f *family) key() (column *schema.Column, why string) {
-	column = keyOf(f.first(), f.logical)
+// chooseKey finds the key column, or says why there is none.
+func (f *family) chooseKey() (why string) {
+	column := keyOf(f.first(), f.logical)
 	switch {
 	case column == nil:
-		return nil, "its key column is unknown: it has no AUTO_INCREMENT and no primary key of one column"
+		return "its key column is unknown: it has no AUTO_INCREMENT and no primary key of one column"
 	case !column.IsInteger():
-		return nil, fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID",
-			column.Name, column.Type)
+		return fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID", column.Name, column.Type)
 	case slices.ContainsFunc(f.members, func(m member) bool { return m.table.Column(column.Name) == nil }):
-		return nil, fmt.Sprintf("one of its tables, of several databases or spellings, lacks column %s", column.Name)
+		return fmt.Sprintf("one of its tables, of several databases or spellings, lacks column %s", column.Name)
 	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
-		return nil, "a rule cannot contain its name"
+		return "a rule cannot contain its name"
 	}
-	return column, ""
+	f.column = column.Name
+	return ""
+}
+
+// narrow returns the type of a key column that is too small for keys of SNOWFLAKE, or "".
+func (f *family) narrow() string {
+	for _, m := range f.members {
+		if c := m.table.Column(f.column); c.Holds().High < 1<<62 {
+			return c.Type
+		}
+	}
+	return ""
 }
 
 // keyOf guesses which column is the key of a table with this logical name: the one with
@@ -252,22 +256,6 @@ var plainName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_-]*$`)
 // wrongName reports whether a name cannot stand in a rule as it is.
 func wrongName(name string) bool { return !plainName.MatchString(name) }
 
-func (f *family) table(column *schema.Column) ruleTable {
-	t := ruleTable{logical: f.logical, column: column.Name, count: len(f.members), names: map[string][]string{}}
-	for _, m := range f.members {
-		c := m.table.Column(column.Name)
-		if c.Holds().High < 1<<62 && t.narrow == "" {
-			t.narrow = c.Type
-		}
-		t.names[m.source] = append(t.names[m.source], m.table.Name)
-	}
-	t.nodes = f.nodes()
-	if t.nodes == f.logical {
-		t.nodes = ""
-	}
-	return t
-}
-
 // YAML returns the content of a rule file, or "" if the rule has no tables.
 func (r Rule) YAML() string {
 	if len(r.tables) == 0 {
@@ -278,15 +266,15 @@ func (r Rule) YAML() string {
 	shards := 1
 	for _, t := range r.tables {
 		fmt.Fprintf(&b, "    %s:\n", quoted(t.logical))
-		if t.nodes != "" {
-			fmt.Fprintf(&b, "      actualDataNodes: %s\n", t.nodes)
+		if nodes := t.nodes(); nodes != t.logical {
+			fmt.Fprintf(&b, "      actualDataNodes: %s\n", nodes)
 		}
 		fmt.Fprintf(&b, "      keyGenerateStrategy: {column: %s, keyGeneratorName: snowflake}", quoted(t.column))
-		if t.narrow != "" {
-			fmt.Fprintf(&b, "   # %s is %s, which is too small for these keys: see shardkey migrate", t.column, t.narrow)
+		if narrow := t.narrow(); narrow != "" && !r.widened {
+			fmt.Fprintf(&b, "   # %s is %s, which is too small for these keys: see shardkey migrate", t.column, narrow)
 		}
 		b.WriteString("\n")
-		shards = max(shards, t.count)
+		shards = max(shards, len(t.members))
 	}
 	b.WriteString("  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: cluster")
 	if shards > 1 {
