@@ -64,10 +64,10 @@ func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attri
 	}
 	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
 	stats := c.Stats()
-	r := &registration{connector: c, name: names.take(cmp.Or(given.AsString(), stats.Database, stats.Rule.Name))}
+	r := &registration{connector: c, name: takeName(cmp.Or(given.AsString(), stats.Database, stats.Rule.Name))}
 	r.attrs = append(slices.Clone(attrs), poolName.String(r.name))
 	if err := r.report(provider.Meter(scope, metric.WithInstrumentationVersion(driver.Version()))); err != nil {
-		names.release(r.name)
+		names.Delete(r.name)
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}
 	return r, nil
@@ -84,7 +84,7 @@ type registration struct {
 
 // Unregister ends the reports and releases the connector's name.
 func (r *registration) Unregister() error {
-	r.release.Do(func() { names.release(r.name) })
+	r.release.Do(func() { names.Delete(r.name) })
 	return r.Registration.Unregister()
 }
 
@@ -110,30 +110,16 @@ func (r *registration) report(meter metric.Meter) error {
 	return err
 }
 
-var names nameSet
+// names are the names in use, of connectors.
+var names sync.Map
 
-type nameSet struct {
-	mu    sync.Mutex
-	inUse map[string]bool
-}
-
-// take returns name, or name with a number if it is in use.
-func (s *nameSet) take(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// takeName returns name, or name with a number if it is in use.
+func takeName(name string) string {
 	unique := name
-	for n := 2; s.inUse[unique]; n++ {
+	for n := 2; ; n++ {
+		if _, used := names.LoadOrStore(unique, true); !used {
+			return unique
+		}
 		unique = fmt.Sprintf("%s#%d", name, n)
 	}
-	if s.inUse == nil {
-		s.inUse = map[string]bool{}
-	}
-	s.inUse[unique] = true
-	return unique
-}
-
-func (s *nameSet) release(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.inUse, name)
 }
