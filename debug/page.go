@@ -95,11 +95,7 @@ func (v connector) Free(generator string) string {
 
 // readFree reads the numbers of free worker IDs from their stores, all at once, until ctx ends.
 func (v *connector) readFree(ctx context.Context) {
-	type count struct {
-		name string
-		free int64
-	}
-	counts := make(chan count, len(v.Generators))
+	answers := make(chan func(), len(v.Generators))
 	asked := 0
 	for _, g := range v.Generators {
 		if g.WorkerIDs == nil || g.Assigner || g.Health.Lease == nil {
@@ -108,18 +104,17 @@ func (v *connector) readFree(ctx context.Context) {
 		asked++
 		go func() { // a store such as a directory may ignore the context
 			free, err := freeOf(ctx, g.WorkerIDs)
-			if err != nil {
-				free = -1
+			answers <- func() {
+				if err == nil {
+					v.FreeWorkerIDs[g.Name] = free
+				}
 			}
-			counts <- count{g.Name, free}
 		}()
 	}
 	for range asked {
 		select {
-		case c := <-counts:
-			if c.free >= 0 {
-				v.FreeWorkerIDs[c.name] = c.free
-			}
+		case record := <-answers:
+			record()
 		case <-ctx.Done():
 			return
 		}

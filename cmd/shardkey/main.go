@@ -91,7 +91,7 @@ func usagef(format string, args ...any) error {
 var (
 	// errFound ends a command that has printed problems.
 	errFound = errors.New("shardkey: found problems")
-	// errOutput ends a command that cannot write its output. run reports the cause.
+	// errOutput ends the reading of input if the output cannot be written. run reports the cause.
 	errOutput = errors.New("shardkey: output")
 )
 
@@ -125,7 +125,7 @@ func (p *program) report(c *cobra.Command, args []string, err error) int {
 		return statusUsage
 	case errors.Is(err, errFound):
 	case p.json():
-		_ = p.emit(struct {
+		p.emit(struct {
 			Error string `json:"error"`
 		}{trimPrefix(err)})
 	default:
@@ -233,22 +233,19 @@ func addBuiltins(root *cobra.Command) {
 func (p *program) json() bool { return p.output.chosen == "json" }
 
 // emit prints a value as JSON on one line.
-func (p *program) emit(v any) error {
+func (p *program) emit(v any) {
 	out := json.NewEncoder(p.out)
 	out.SetEscapeHTML(false)
-	if out.Encode(v) != nil {
-		return errOutput // all values can be encoded
-	}
-	return nil
+	_ = out.Encode(v) // all values can be encoded, and run reports an error of the output
 }
 
 // answer prints the result v of a command: as JSON, or with text. It returns errFound if
 // problem is set.
 func (p *program) answer(v any, text func(io.Writer), problem bool) error {
-	if !p.json() {
+	if p.json() {
+		p.emit(v)
+	} else {
 		text(p.out)
-	} else if err := p.emit(v); err != nil {
-		return err
 	}
 	if problem {
 		return errFound
