@@ -93,21 +93,13 @@ func TestExamine_states(t *testing.T) {
 				}
 				return
 			}
-			has := func(found []doctor.Finding) *doctor.Finding {
-				for _, f := range found {
-					if strings.Contains(line(f), c.want) && strings.Contains(f.Fix, c.fix) {
-						return &f
-					}
-				}
-				return nil
-			}
-			f := has(found)
+			f := find(found, c.want, c.fix)
 			if f == nil || f.Why == "" && f.Check != "generator" {
 				t.Fatalf("have: %q\nwant: %s, %s", found, c.want, c.fix)
 			}
 			if c.fixes {
 				run(t, cfg.FormatDSN(), f.Fix)
-				if f := has(examine(t, c.rule, cfg.FormatDSN())); f != nil {
+				if f := find(examine(t, c.rule, cfg.FormatDSN()), c.want, c.fix); f != nil {
 					t.Errorf("fixed, and have: %v", f)
 				}
 			}
@@ -133,53 +125,43 @@ func TestExamine_rights(t *testing.T) {
 	if testserver.EachAndOldest(t, TestExamine_rights) {
 		return
 	}
+	forUser := " FOR USER"
+	if testserver.Has(t, testserver.MySQL8, "SET DEFAULT ROLE … TO") {
+		forUser = " TO USER"
+	}
 	for _, c := range []struct {
-		name   string
-		grants []string
-		want   []string // all remarks
-		fixes  string
+		name, rule string
+		grants     []string
+		want       []string // all remarks
+		fixes      string
 	}{
-		{"all", []string{"GRANT ALL ON DB.* TO USER"}, nil, ""},
-		{"what is needed", []string{"GRANT SELECT, INSERT ON DB.* TO USER"}, nil, ""},
-		{"by table", []string{"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT (order_id, user_id) ON DB.t_order_1 TO USER"},
+		{"all", ruleOf(snowflakes), []string{"GRANT ALL ON DB.* TO USER"}, nil, ""},
+		{"what is needed", ruleOf(snowflakes), []string{"GRANT SELECT, INSERT ON DB.* TO USER"}, nil, ""},
+		{"by table", ruleOf(snowflakes), []string{"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT (order_id, user_id) ON DB.t_order_1 TO USER"},
 			nil, ""},
-		{"read only", []string{"GRANT SELECT ON DB.* TO USER"}, []string{"error: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT INSERT ON `DB`.`t_order_0` TO `USER`@`%`;\nGRANT INSERT ON `DB`.`t_order_1` TO `USER`@`%`;"},
-		{"on one table", []string{"GRANT SELECT, INSERT ON DB.t_order_0 TO USER"},
+		{"read only", ruleOf(snowflakes), []string{"GRANT SELECT ON DB.* TO USER"}, []string{"error: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT INSERT ON `DB`.`t_order_0` TO `USER`@`%`;\nGRANT INSERT ON `DB`.`t_order_1` TO `USER`@`%`;"},
+		{"on one table", ruleOf(snowflakes), []string{"GRANT SELECT, INSERT ON DB.t_order_0 TO USER"},
 			[]string{"error: table t_order (t_order_1): the table does not exist, or the user"}, "GRANT SELECT, INSERT ON `DB`.`t_order_1` TO `USER`@`%`;"},
-		{"insert only", []string{"GRANT INSERT ON DB.* TO USER"}, []string{"warning: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT SELECT"},
-		{"the state's tables", []string{"CREATE TABLE DB.shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), reserved_until BIGINT, free_from BIGINT, holder VARCHAR(255), since BIGINT, PRIMARY KEY (namespace, worker_id))",
-			"GRANT SELECT, INSERT ON DB.* TO USER", "LEASED"}, []string{"warning: leases", "error: leases"}, "GRANT UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},
-		{"a missing table of leases", []string{"GRANT SELECT, INSERT ON DB.* TO USER", "LEASED"}, []string{"warning: leases", "error: leases"}, "GRANT SELECT, INSERT, UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},
-		{"the segments'", []string{"CREATE TABLE DB.leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO DB.leaf_alloc VALUES ('orders', 2000000000000000000, 10)",
-			"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER", "GRANT SELECT ON DB.leaf_alloc TO USER", "SEGMENTS"},
+		{"insert only", ruleOf(snowflakes), []string{"GRANT INSERT ON DB.* TO USER"}, []string{"warning: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT SELECT"},
+		{"the state's tables", leased(""), []string{"CREATE TABLE DB.shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), reserved_until BIGINT, free_from BIGINT, holder VARCHAR(255), since BIGINT, PRIMARY KEY (namespace, worker_id))",
+			"GRANT SELECT, INSERT ON DB.* TO USER"}, []string{"warning: leases", "error: leases"}, "GRANT UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},
+		{"a missing table of leases", leased(""), []string{"GRANT SELECT, INSERT ON DB.* TO USER"}, []string{"warning: leases", "error: leases"}, "GRANT SELECT, INSERT, UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},
+		{"the segments'", ruleOf(segments), []string{"CREATE TABLE DB.leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO DB.leaf_alloc VALUES ('orders', 2000000000000000000, 10)",
+			"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER", "GRANT SELECT ON DB.leaf_alloc TO USER"},
 			[]string{"warning: segments", "info: segments", "error: segments"}, "GRANT UPDATE ON `DB`.`leaf_alloc` TO `USER`@`%`;"},
-		{"by a role", []string{"CREATE ROLE USER_role", "GRANT ALL ON DB.* TO USER_role", "GRANT USER_role TO USER", "SET DEFAULT ROLE USER_role DEFAULTFOR"}, nil, ""},
+		{"by a role", ruleOf(snowflakes), []string{"CREATE ROLE USER_role", "GRANT ALL ON DB.* TO USER_role", "GRANT USER_role TO USER", "SET DEFAULT ROLE USER_role" + forUser}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name == "by a role" {
 				testserver.Needs(t, testserver.Newest, "roles")
 			}
-			dsn := database(t)
-			run(t, dsn, healthy)
-			forUser := " FOR USER"
-			if testserver.Has(t, testserver.MySQL8, "SET DEFAULT ROLE … TO") {
-				forUser = " TO USER"
-			}
-			for i := range c.grants {
-				c.grants[i] = strings.Replace(c.grants[i], " DEFAULTFOR", forUser, 1)
-			}
-			text := ruleOf(snowflakes)
-			if last := len(c.grants) - 1; c.grants[last] == "LEASED" {
-				text, c.grants = leased(""), c.grants[:last]
-			} else if c.grants[last] == "SEGMENTS" {
-				text, c.grants = ruleOf(segments), c.grants[:last]
-			}
+			dsn := database(t, healthy)
 			own := user(t, dsn, c.grants...)
 			cfg, _ := mysql.ParseDSN(own)
 			if c.name == "by a role" {
 				t.Cleanup(func() { run(t, dsn, "DROP ROLE "+cfg.User+"_role") })
 			}
-			found := examine(t, text, own)
+			found := examine(t, c.rule, own)
 			list, fixes := remarks(found), ""
 			for _, f := range found {
 				fixes = strings.TrimPrefix(fixes+"\n"+f.Fix, "\n")
@@ -238,8 +220,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 	if testserver.EachAndOldest(t, TestExamine_severalDatabases) {
 		return
 	}
-	a, b := database(t), database(t)
-	run(t, a, healthy)
+	a, b := database(t, healthy), database(t, "DO 0")
 	text := strings.Replace(ruleOf(snowflakes), "t_order_${0..1}", "ds_${0..2}.t_order_${0..1}", 1)
 	// One that refuses connections, among those that answer.
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -261,10 +242,8 @@ func TestExamine_severalDatabases(t *testing.T) {
 
 // TestExamine_foundNowhere has a table that stands in no data source by name.
 func TestExamine_foundNowhere(t *testing.T) {
-	dsn := database(t)
-	other := database(t)
-	run(t, dsn, healthy)
-	run(t, other, "CREATE TABLE t_note (id BIGINT PRIMARY KEY); CREATE TABLE t_log (id BIGINT PRIMARY KEY)")
+	dsn := database(t, healthy)
+	other := database(t, "CREATE TABLE t_note (id BIGINT PRIMARY KEY); CREATE TABLE t_log (id BIGINT PRIMARY KEY)")
 	const keys = "      keyGenerateStrategy: {column: id, keyGeneratorName: g}\n"
 	text := strings.Replace(ruleOf(snowflakes, "    t_note:\n"+keys+"    t_gone:\n"+keys+
 		"    t_log:\n      actualDataNodes: ds_1.t_log\n"+keys), "t_order_${0..1}", "ds_0.t_order_${0..1}", 1)
@@ -280,8 +259,7 @@ type late struct{ spi.Clock }
 func (l late) Now() time.Time { return l.Clock.Now().Add(-time.Hour) }
 
 func TestExamine_clock(t *testing.T) {
-	dsn := database(t)
-	run(t, dsn, strings.Replace(healthy, "(1095292305367040001, 1), ", "", 1))
+	dsn := database(t, strings.Replace(healthy, "(1095292305367040001, 1), ", "", 1))
 	have := remarks(examineAt(t, late{spi.SystemClock}, ruleOf(snowflakes), dsn))
 	if len(have) != 1 || !strings.HasPrefix(have[0], "warning: clock: this machine's clock is 1h0m0s behind the server's") {
 		t.Errorf("have: %q", have)
