@@ -1,7 +1,6 @@
 package gormshardkey_test
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -110,11 +109,9 @@ func buildSuite(t *testing.T, checkout string) {
 		}
 		must.Do(t, os.WriteFile(file, edited, 0o600))
 	}
-	hook, err := os.ReadFile("testdata/suitehook.go.txt")
-	must.Do(t, err)
+	hook := must.Get(os.ReadFile("testdata/suitehook.go.txt"))(t)
 	must.Do(t, os.WriteFile(filepath.Join(tests, "shardkey_hook_test.go"), hook, 0o600))
-	here, err := os.Getwd()
-	must.Do(t, err)
+	here := must.Get(os.Getwd())(t)
 	edit := []string{"mod", "edit", "-go=1.26.0"}
 	for module, path := range map[string]string{"github.com/shardkey/shardkey": filepath.Dir(here), "github.com/shardkey/shardkey/gormshardkey": here} {
 		edit = append(edit, "-require="+module+"@v0.0.0", "-replace="+module+"="+path)
@@ -146,9 +143,7 @@ func (s *suite) exec(t *testing.T, texts ...string) {
 	t.Helper()
 	db := must.Open(t, "mysql", s.server.DSN())
 	for _, text := range texts {
-		if _, err := db.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		must.Get(db.Exec(text))(t, text)
 	}
 }
 
@@ -156,8 +151,8 @@ func (s *suite) exec(t *testing.T, texts ...string) {
 // AUTO_INCREMENT.
 func (s *suite) writeRule(t *testing.T) {
 	t.Helper()
-	rows, err := must.Open(t, "mysql", s.server.DSN()).Query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE TABLE%AUTO_INCREMENT%'")
-	must.Do(t, err)
+	const created = "SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE TABLE%AUTO_INCREMENT%'"
+	rows := must.Get(must.Open(t, "mysql", s.server.DSN()).Query(created))(t)
 	defer rows.Close()
 	columns := map[string]string{}
 	for rows.Next() {
@@ -226,13 +221,11 @@ func (s *suite) runOnce(t *testing.T, m mode, pattern string, skip []string) *ou
 		"GORMSUITE_AUTO="+word(m.auto), "GORMSUITE_RETURNING="+word(m.returning))
 	out, err := cmd.CombinedOutput()
 	o := &outcomes{output: out}
-	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		if match := outcomeLine.FindStringSubmatch(lines.Text()); match != nil {
-			if match[1] == "PASS" {
-				o.passed = append(o.passed, match[2])
-			} else {
-				o.failed = append(o.failed, match[2])
-			}
+	for _, match := range outcomeLine.FindAllStringSubmatch(string(out), -1) {
+		if match[1] == "PASS" {
+			o.passed = append(o.passed, match[2])
+		} else {
+			o.failed = append(o.failed, match[2])
 		}
 	}
 	if err != nil && (len(o.failed) == 0 || bytes.Contains(out, []byte("\npanic: "))) {
@@ -250,7 +243,7 @@ func word(b bool) string {
 }
 
 // outcomeLine matches the line of a top-level test; lines of subtests are indented.
-var outcomeLine = regexp.MustCompile(`^--- (PASS|FAIL): (\w+) `)
+var outcomeLine = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\w+) `)
 
 // of returns the output of one test in a run.
 func (o *outcomes) of(name string) string {
@@ -267,8 +260,7 @@ const suiteRecord = "testdata/gormsuite.txt"
 // "skipped TestName".
 func readSuiteReasons(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(suiteRecord)
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(suiteRecord))(t)
 	reasons := map[string]string{}
 	for _, m := range suiteReason.FindAllStringSubmatch(string(text), -1) {
 		reasons[m[1]+" "+m[2]] = m[3]
@@ -280,10 +272,8 @@ var suiteReason = regexp.MustCompile(`(?m)^(fails|skipped) +(\w+) +(.+)$`)
 
 // The record is of the version of GORM that gormshardkey requires.
 func TestSuiteRecord(t *testing.T) {
-	text, err := os.ReadFile(suiteRecord)
-	must.Do(t, err)
-	mod, err := os.ReadFile("go.mod")
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(suiteRecord))(t)
+	mod := must.Get(os.ReadFile("go.mod"))(t)
 	required := regexp.MustCompile(`gorm\.io/gorm (\S+)`).FindSubmatch(mod)
 	if required == nil || !strings.Contains(string(text), "the tests of GORM "+string(required[1])+" ") {
 		t.Errorf("%s is not of GORM %s: run make gorm-suite", suiteRecord, required)

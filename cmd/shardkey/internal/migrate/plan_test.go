@@ -52,6 +52,14 @@ func shopOn(t *testing.T) string {
 	return strings.NewReplacer(" AS (parent_id * 2) VIRTUAL", "", "bucket INT AS (order_id DIV 7) STORED", "bucket BIGINT").Replace(shop)
 }
 
+// create makes a database with tables.
+func create(t *testing.T, tables string) (dsn string) {
+	t.Helper()
+	dsn = testserver.Database(t)
+	exec(t, connect(t, dsn), tables)
+	return dsn
+}
+
 func connect(t *testing.T, dsn string) *sql.Conn {
 	t.Helper()
 	cfg := must.Get(mysql.ParseDSN(dsn))(t)
@@ -110,8 +118,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	if testserver.EachAndOldest(t, TestPlan_worksOnACopy) {
 		return
 	}
-	dsn := testserver.Database(t)
-	exec(t, connect(t, dsn), shopOn(t))
+	dsn := create(t, shopOn(t))
 	conn, source := read(t, dsn)
 	before := shape(t, conn, source.schema)
 	rows := func() string {
@@ -184,8 +191,7 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 	if testserver.EachAndOldest(t, TestPlan_ofAMigratedSchemaIsEmpty) {
 		return
 	}
-	dsn := testserver.Database(t)
-	exec(t, connect(t, dsn), shopOn(t))
+	dsn := create(t, shopOn(t))
 	for i := range 2 {
 		conn, source := read(t, dsn)
 		plan := must.Get(NewPlan(t.Context(), conn, source, nil, "orders", "customer", "visit"))(t)
@@ -201,9 +207,7 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 }
 
 func TestPlan_tables(t *testing.T) {
-	dsn := testserver.Database(t)
-	exec(t, connect(t, dsn), shopOn(t))
-	conn, source := read(t, dsn)
+	conn, source := read(t, create(t, shopOn(t)))
 	for name, want := range map[string]string{
 		"oders":   "did you mean orders?",
 		"country": "has the key code of type char(2)",
@@ -223,8 +227,7 @@ func TestPlan_narrowColumns(t *testing.T) {
 	if testserver.EachAndOldest(t, TestPlan_narrowColumns) {
 		return
 	}
-	dsn := testserver.Database(t)
-	exec(t, connect(t, dsn), `
+	conn, source := read(t, create(t, `
 CREATE TABLE customer (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, city_id SMALLINT, flag TINYINT UNSIGNED, since BIGINT);
 CREATE TABLE country (id INT PRIMARY KEY);
 CREATE TABLE audit_log_1 (n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, actor INT UNSIGNED, customer_id INT UNSIGNED);
@@ -232,8 +235,7 @@ CREATE TABLE visitor (link INT, FOREIGN KEY (link) REFERENCES country (id));
 CREATE TABLE audit_log_2 LIKE audit_log_1;
 CREATE TABLE leases (namespace VARCHAR(9), worker_id INT);
 CREATE VIEW v AS SELECT city_id FROM customer;
-`)
-	conn, source := read(t, dsn)
+`))
 	plan := must.Get(NewPlan(t.Context(), conn, source, nil))(t)
 	typ := regexp.MustCompile(`\(\d+\)`) // of MySQL before 8.0.19 and MariaDB
 	have := typ.ReplaceAllString(strings.Join(plan.Notes, "\n"), "")
