@@ -147,6 +147,15 @@ func valuesOf[N int64 | float64](points []metricdata.DataPoint[N]) (all []value)
 	return all
 }
 
+// read registers a connector and returns the points of its metrics.
+func read(t testing.TB, c *driver.Connector) map[string][]value {
+	t.Helper()
+	reader, provider := newReader()
+	register(t, c, provider)
+	points, _ := collect(t, reader)
+	return points
+}
+
 // find returns the number of the point with these attributes, such as "table=t_order".
 func find(t testing.TB, points []value, attrs ...string) float64 {
 	t.Helper()
@@ -167,8 +176,6 @@ func find(t testing.TB, points []value, attrs ...string) float64 {
 func TestRegister_whatIsCounted(t *testing.T) {
 	f := &fake{health: everything()}
 	c := newConnector(t, f)
-	reader, provider := newReader()
-	register(t, c, provider)
 	for table, n := range map[string]int{"t_order": 3, "t_item": 40, "t_token": 2} {
 		must.Get(c.NextKeys(t.Context(), table, n))(t)
 	}
@@ -176,7 +183,7 @@ func TestRegister_whatIsCounted(t *testing.T) {
 	if _, err := c.NextKeys(t.Context(), "t_item", 1); err == nil {
 		t.Fatal("no error")
 	}
-	points, _ := collect(t, reader)
+	points := read(t, c)
 	const g = "shardkey.generator.name=g"
 	for _, c := range cases.Read(t, "testdata/counted.txt", 3) {
 		want, metric, attrs := c[0], c[1], strings.FieldsFunc(c[2], func(r rune) bool { return r == '|' })
@@ -188,9 +195,7 @@ func TestRegister_whatIsCounted(t *testing.T) {
 }
 
 func TestRegister_allReasonsFromTheStart(t *testing.T) {
-	reader, provider := newReader()
-	register(t, newConnector(t, new(fake)), provider)
-	points, _ := collect(t, reader)
+	points := read(t, newConnector(t, new(fake)))
 	reasons := strings.Fields("unsupported unlisted unverified wrong-shard no-fitting-key not-consecutive placeholders " +
 		"narrow-column no-gene no-key")
 	for _, reason := range reasons {
@@ -199,14 +204,10 @@ func TestRegister_allReasonsFromTheStart(t *testing.T) {
 	must.Equal(t, len(points["shardkey.refused"]), len(reasons), "reasons")
 }
 
-// If the connector's rule is replaced, counters continue, and tables of the old rule are gone.
 func TestRegister_anotherRule(t *testing.T) {
 	c := newConnector(t, new(fake))
-	reader, provider := newReader()
-	register(t, c, provider)
 	must.Do(t, c.SetRule(newConnector(t, new(fake)).Rule()))
-	points, _ := collect(t, reader)
-	must.Equal(t, find(t, points["shardkey.rule.generation"]), 2, "generation")
+	must.Equal(t, find(t, read(t, c)["shardkey.rule.generation"]), 2, "generation")
 }
 
 // A rule may have a million tables. A series for each of them would be too many.
@@ -271,9 +272,7 @@ func TestRegister_figuresOfGenerators(t *testing.T) {
 		health        spi.Health
 		there, absent []string
 	}{{spi.Health{}, nil, append(figures, others...)}, {zero, figures, others}} {
-		reader, provider := newReader()
-		register(t, newConnector(t, &fake{health: c.health}), provider)
-		points, _ := collect(t, reader)
+		points := read(t, newConnector(t, &fake{health: c.health}))
 		for _, name := range c.there {
 			must.Equal(t, find(t, points["shardkey."+name], "shardkey.generator.name=g"), 0, name)
 		}
@@ -294,9 +293,7 @@ func TestRegister_assigners(t *testing.T) {
 			"files": {Type: "FILE", Props: rule.Props{"path": t.TempDir()}}},
 	})
 	must.Get(c.NextKeys(t.Context(), "t_order", 1))(t)
-	reader, provider := newReader()
-	register(t, c, provider)
-	points, _ := collect(t, reader)
+	points := read(t, c)
 	must.Equal(t, find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=files"), 1, "healthy")
 	if have := find(t, points["shardkey.lease.length"]); have <= 0 { // one point, of the generator
 		t.Errorf("lease: %v", have)
@@ -331,16 +328,9 @@ func TestRegister_unregister(t *testing.T) {
 	register(t, c, provider)
 	points, _ := collect(t, reader)
 	find(t, points["shardkey.rule.generation"], "db.client.connection.pool.name=rule") // the name is free again
-}
-
-func TestRegister_closedConnector(t *testing.T) {
-	reader, provider := newReader()
-	c := newConnector(t, new(fake))
-	register(t, c, provider)
 	_ = c.Close()
-	if points, _ := collect(t, reader); len(points["shardkey.keys"]) != 3 {
-		t.Errorf("%+v", points["shardkey.keys"])
-	}
+	points, _ = collect(t, reader)
+	must.Equal(t, len(points["shardkey.keys"]), 3, "tables of a closed connector")
 }
 
 func TestRegister_globalProvider(t *testing.T) {
