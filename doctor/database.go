@@ -37,8 +37,6 @@ type database struct {
 	schema *schema.Database
 	// triggers before INSERT, by schema and table in lower case
 	triggers map[[2]string][]trigger
-	// lacking are the places of a logical table that have no table
-	lacking map[string][]rule.Place
 }
 
 type trigger struct{ name, body string }
@@ -160,9 +158,11 @@ func (d *database) look() (err error) {
 	d.mu.Lock()
 	d.reached++
 	d.mu.Unlock()
-	listed := d.listed()
+	listed := map[string][]*schema.Table{}
 	for _, t := range d.rule.Tables() {
-		if err := d.table(&t, listed[t.Logical]); err != nil {
+		actual, lacking := d.actual(t.Logical)
+		listed[t.Logical] = actual
+		if err := d.table(&t, actual, lacking); err != nil {
 			return err
 		}
 	}
@@ -230,51 +230,47 @@ func (d *database) readTriggers() error {
 	return nil
 }
 
-// listed finds the actual tables of each logical one, and which are lacking.
-func (d *database) listed() map[string][]*schema.Table {
-	listed := map[string][]*schema.Table{}
-	d.lacking = map[string][]rule.Place{}
-	for _, t := range d.rule.Tables() {
-		patterned := false
-		for p := range d.rule.Places(t.Logical) {
-			elsewhere := d.name != "" && p.DataSource != "" && !strings.EqualFold(d.name, p.DataSource) &&
-				!isPattern(p.DataSource)
-			found := d.schema.Table(cmp.Or(p.Schema, d.schema.Name), p.Table)
-			switch {
-			case elsewhere:
-			case isPattern(p.Table):
-				patterned = true
-			case found != nil && !slices.Contains(listed[t.Logical], found):
-				listed[t.Logical] = append(listed[t.Logical], found)
-			case found == nil && p.DataSource == "" && len(d.databases) > 1:
-				d.mu.Lock()
-				d.absent[p]++
-				d.mu.Unlock()
-			case found == nil:
-				d.lacking[t.Logical] = append(d.lacking[t.Logical], p)
-			}
-		}
-		if patterned {
-			d.patterned(t.Logical, listed)
+// actual finds the actual tables of a logical one, and the places that have none.
+func (d *database) actual(logical string) (found []*schema.Table, lacking []rule.Place) {
+	patterned := false
+	for p := range d.rule.Places(logical) {
+		elsewhere := d.name != "" && p.DataSource != "" && !strings.EqualFold(d.name, p.DataSource) &&
+			!isPattern(p.DataSource)
+		t := d.schema.Table(cmp.Or(p.Schema, d.schema.Name), p.Table)
+		switch {
+		case elsewhere:
+		case isPattern(p.Table):
+			patterned = true
+		case t != nil && !slices.Contains(found, t):
+			found = append(found, t)
+		case t == nil && p.DataSource == "" && len(d.databases) > 1:
+			d.mu.Lock()
+			d.absent[p]++
+			d.mu.Unlock()
+		case t == nil:
+			lacking = append(lacking, p)
 		}
 	}
-	return listed
+	if patterned {
+		found = append(found, d.patterned(logical, found)...)
+	}
+	return found, lacking
 }
 
-// patterned adds the tables that are one of the rule's by a pattern.
-func (d *database) patterned(logical string, listed map[string][]*schema.Table) {
-	before := len(listed[logical])
-	for _, found := range d.schema.Tables {
-		t := d.live.Lookup(found.Schema, found.Name)
-		belongs := !found.Outside && t != nil && t.Logical == logical && !strings.EqualFold(found.Name, logical)
-		if belongs && !slices.Contains(listed[logical], found) {
-			listed[logical] = append(listed[logical], found)
+// patterned returns the tables that are a logical table's by a pattern, other than the known ones.
+func (d *database) patterned(logical string, known []*schema.Table) (found []*schema.Table) {
+	for _, t := range d.schema.Tables {
+		of := d.live.Lookup(t.Schema, t.Name)
+		belongs := !t.Outside && of != nil && of.Logical == logical && !strings.EqualFold(t.Name, logical)
+		if belongs && !slices.Contains(known, t) {
+			found = append(found, t)
 		}
 	}
-	if len(listed[logical]) == before {
+	if len(found) == 0 {
 		d.add(Finding{Severity: Info, Check: "table", Table: logical,
 			What: "no table matches the pattern in actualDataNodes yet", Why: "its columns cannot be examined"})
 	}
+	return found
 }
 
 // missing reports a table of the rule that does not exist, or that the user may not see. The fix
@@ -336,7 +332,7 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 	}
 }
 
-func (d *database) table(t *rule.Table, actual []*schema.Table) error {
+func (d *database) table(t *rule.Table, actual []*schema.Table, lacking []rule.Place) error {
 	before, remote := len(d.found), false
 	var names []string
 	keys := d.futureKeys(t)
@@ -347,7 +343,7 @@ func (d *database) table(t *rule.Table, actual []*schema.Table) error {
 		}
 		names, remote = append(names, a.Name), remote || a.IsSpider()
 	}
-	for _, p := range d.lacking[t.Logical] {
+	for _, p := range lacking {
 		d.missing(t.Logical, p, actual)
 	}
 	if len(actual) > 0 && !remote && !slices.ContainsFunc(d.found[before:], Finding.isProblem) {
