@@ -11,8 +11,7 @@ import (
 
 // source is the Go code of a program, with the values of its variables, in the order of the code.
 type source struct {
-	fset      *token.FileSet
-	info      types.Info
+	*loader
 	values    map[*types.Var][]value
 	added     map[*types.Var][]ast.Expr      // the right operands of +=
 	written   map[*types.Var][]*ast.CallExpr // the calls that write to a strings.Builder or bytes.Buffer
@@ -40,7 +39,7 @@ type function struct {
 // newSource reads the files of packages.
 func newSource(l *loader) *source {
 	s := &source{
-		fset: l.fset, info: l.info,
+		loader: l,
 		values: map[*types.Var][]value{}, added: map[*types.Var][]ast.Expr{}, written: map[*types.Var][]*ast.CallExpr{},
 		declared: map[*types.Var]bool{}, constants: map[types.Object]ast.Expr{}, functions: map[types.Object]function{},
 		loose: map[ast.Node]bool{}, used: map[ast.Expr]bool{},

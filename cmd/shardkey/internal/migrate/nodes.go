@@ -117,16 +117,15 @@ func numbers(digits []string) string {
 // dateOf returns what follows the logical name when all suffixes are dates of one
 // form; empty when they are not.
 func dateOf(suffixes [][]part) string {
-	forms := []struct{ widths, letters, layout string }{
-		{"8", "yyyyMMdd", "20060102"}, {"6", "yyyyMM", "200601"}, {"4", "yyyy", "2006"},
-		{"4 2", "yyyy?MM", "2006?01"}, {"4 2 2", "yyyy?MM?dd", "2006?01?02"},
+	forms := []struct{ letters, layout string }{
+		{"yyyyMMdd", "20060102"}, {"yyyyMM", "200601"}, {"yyyy", "2006"}, {"yyyy?MM", "2006?01"},
+		{"yyyy?MM?dd", "2006?01?02"},
 	}
 	for _, form := range forms {
 		between := ""
 		ok := !slices.ContainsFunc(suffixes, func(parts []part) bool {
-			widths, text := "", ""
+			text := ""
 			for i, p := range parts {
-				widths += fmt.Sprint(" ", len(p.digits))
 				if i > 0 {
 					between = p.before
 					text += "?"
@@ -134,7 +133,7 @@ func dateOf(suffixes [][]part) string {
 				text += p.digits
 			}
 			at, err := time.Parse(form.layout, text)
-			return strings.TrimSpace(widths) != form.widths || err != nil || at.Year() < 1990 || at.Year() > 2099
+			return err != nil || at.Year() < 1990 || at.Year() > 2099
 		})
 		if ok && len(suffixes) > 1 {
 			return suffixes[0][0].before + "${" + strings.ReplaceAll(form.letters, "?", between) + "}"
