@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"gorm.io/gorm/schema"
@@ -145,6 +146,15 @@ func integer(v reflect.Value) (number, bool) {
 		return number{v.Uint(), false}, true
 	}
 	return number{}, false
+}
+
+// isKey reports whether an integer is one of the keys.
+func isKey(id int64, keys []any) bool {
+	n := number{uint64(id), id < 0}
+	return slices.ContainsFunc(keys, func(key any) bool {
+		k, ok := integer(reflect.ValueOf(key))
+		return ok && k == n
+	})
 }
 
 func indirect(v reflect.Value) reflect.Value {

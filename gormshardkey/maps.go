@@ -2,8 +2,6 @@ package gormshardkey
 
 import (
 	"bytes"
-	"reflect"
-	"slices"
 
 	"gorm.io/gorm/schema"
 )
@@ -15,16 +13,12 @@ func (in *insert) fillMaps(field *schema.Field) {
 	}
 	keys := in.keys.Values()
 	for i, entries := range in.maps {
-		if entries != nil && i < len(keys) && keys[i] != nil {
-			in.setEntry(entries, field, keys[i])
+		if entries == nil || i >= len(keys) || keys[i] == nil {
+			continue
 		}
-	}
-}
-
-func (in *insert) setEntry(entries map[string]any, field *schema.Field, key any) {
-	name := in.nameIn(entries, field)
-	if value, ok := entries[name]; !ok || isMissing(value) {
-		entries[name] = own(key)
+		if name := in.nameIn(entries, field); isMissing(entries[name]) {
+			entries[name] = own(keys[i])
+		}
 	}
 }
 
@@ -70,12 +64,4 @@ func own(key any) any {
 		return bytes.Clone(b)
 	}
 	return key
-}
-
-func isKey(value any, keys []any) bool {
-	n, ok := integer(reflect.ValueOf(value))
-	return ok && slices.ContainsFunc(keys, func(key any) bool {
-		k, ok := integer(reflect.ValueOf(key))
-		return ok && k == n
-	})
 }
