@@ -204,8 +204,7 @@ func tryRule(t *testing.T, name, text string) (shown []string) {
 	if err != nil {
 		return append(shown, printedChain(err)...)
 	}
-	shown = append(shown, printed(r)...)
-	shown = append(shown, printed(*r)...)
+	shown = append(shown, printed(r, *r)...)
 	for _, w := range r.Warnings() {
 		shown = append(shown, printedChain(w)...)
 	}
@@ -216,11 +215,8 @@ func tryRule(t *testing.T, name, text string) (shown []string) {
 	if err != nil {
 		return append(shown, printedChain(err)...)
 	}
-	shown = append(shown, printed(live)...)
 	table := live.Lookup("", "t")
-	shown = append(shown, printed(table)...)
-	shown = append(shown, printed(*table)...)
-	shown = append(shown, printed(table.Generator)...)
+	shown = append(shown, printed(live, table, *table, table.Generator)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // there is no server
 	_, err = table.Generator.GenerateKeys(ctx, spi.Column{}, 1)
@@ -248,26 +244,22 @@ func printedChain(err error) (shown []string) {
 	return shown
 }
 
-// printed returns a value printed with each format that programs use.
-func printed(v any) (shown []string) {
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%w", "%c", "%!", "%e"} {
-		shown = append(shown, fmt.Sprintf(verb, v))
-	}
-	shown = append(shown, fmt.Sprintf("%+v %x", []any{v}, struct{ V any }{v}))
-	if text, err := json.Marshal(v); err == nil {
-		shown = append(shown, string(text))
-	}
-	if text, err := xml.Marshal(v); err == nil {
-		shown = append(shown, string(text))
-	}
-	var encoded bytes.Buffer
-	if err := gob.NewEncoder(&encoded).Encode(v); err == nil {
+// printed returns values printed with each format that programs use.
+func printed(values ...any) (shown []string) {
+	for _, v := range values {
+		for _, verb := range strings.Fields("%v %+v %#v %s %q %x %X %d %t %p %w %c %! %e") {
+			shown = append(shown, fmt.Sprintf(verb, v))
+		}
+		shown = append(shown, fmt.Sprintf("%+v %x", []any{v}, struct{ V any }{v}))
+		var encoded bytes.Buffer // an error of an encoder contains no value
+		_ = json.NewEncoder(&encoded).Encode(v)
+		_ = xml.NewEncoder(&encoded).Encode(v)
+		_ = gob.NewEncoder(&encoded).Encode(v)
+		slog.New(slog.NewTextHandler(&encoded, nil)).Info("x", "v", v)
+		slog.New(slog.NewJSONHandler(&encoded, nil)).Info("x", "v", v)
 		shown = append(shown, encoded.String())
 	}
-	var log bytes.Buffer
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
-	return append(shown, log.String())
+	return shown
 }
 
 // encoded are encodings of the canary.
