@@ -98,10 +98,7 @@ func (l *Linter) update(at int, verb string, refs *ast.TableRefsClause, list []*
 	var tables tableVisitor
 	refs.Accept(&tables)
 	for _, t := range tables.found {
-		own := slices.DeleteFunc(slices.Clone(list), func(a *ast.Assignment) bool {
-			return a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias)
-		})
-		found = append(found, l.assignments(at, verb, t, own)...)
+		found = append(found, l.assignments(at, verb, t, list)...)
 	}
 	return found
 }
@@ -110,8 +107,8 @@ func (l *Linter) update(at int, verb string, refs *ast.TableRefsClause, list []*
 func (l *Linter) assignments(at int, verb string, t aliased, list []*ast.Assignment) (found []Finding) {
 	for _, key := range l.lookup(t.schema, t.name) {
 		for _, a := range list {
-			effect := effectOf(a, key)
-			if effect == "" {
+			effect, of := effectOf(a, key), a.Column.Table.O
+			if effect == "" || of != "" && !strings.EqualFold(of, t.alias) {
 				continue
 			}
 			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: verb + " " + effect, offset: at}
