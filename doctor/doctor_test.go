@@ -114,9 +114,7 @@ func run(t *testing.T, dsn, text string) {
 	t.Helper()
 	cfg := must.Get(mysql.ParseDSN(dsn))(t)
 	cfg.MultiStatements = true
-	db := must.Get(sql.Open("mysql", cfg.FormatDSN()))(t)
-	defer db.Close()
-	must.Get(db.Exec(text))(t, text)
+	must.Get(must.Open(t, "mysql", cfg.FormatDSN()).Exec(text))(t, text)
 }
 
 const healthy = `

@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net"
 	"regexp"
@@ -199,8 +198,7 @@ func TestExamine_onlyReads(t *testing.T) {
 		examine(t, text, cfg.FormatDSN())
 	}
 	run(t, server.DSN(), "SET GLOBAL general_log = 0")
-	db := must.Get(sql.Open("mysql", server.DSN()))(t)
-	defer db.Close()
+	db := must.Open(t, "mysql", server.DSN())
 	rows := must.Get(db.Query("SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')"))(t)
 	defer rows.Close()
 	seen := 0

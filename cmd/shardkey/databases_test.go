@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -34,10 +33,7 @@ func execute(t *testing.T, dsn, text string) {
 	t.Helper()
 	cfg := parsed(t, dsn)
 	cfg.MultiStatements = true
-	connector := must.Get(mysql.NewConnector(cfg))(t)
-	db := sql.OpenDB(connector)
-	defer db.Close()
-	must.Get(db.Exec(text))(t, text)
+	must.Get(must.Open(t, "mysql", cfg.FormatDSN()).Exec(text))(t, text)
 }
 
 func parsed(t *testing.T, dsn string) *mysql.Config {
