@@ -14,13 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type doctorFlags struct {
-	dsns    []string
-	verbose bool
-}
-
 func doctorCommand(p *program) *cobra.Command {
-	f := new(doctorFlags)
+	verbose := false
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "check the databases against a rule",
@@ -42,18 +37,18 @@ The exit status is 1 if there is an error or a warning.`,
 		Example: `  shardkey doctor --dsn env:SHOP_DSN
   shardkey doctor --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 -o json`,
 		Args: cobra.ExactArgs(0),
-		RunE: func(c *cobra.Command, _ []string) error { return examine(p, c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return examine(p, c, verbose) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
-	dsnFlag(fs, &f.dsns)
+	p.dsnFlag(fs)
 	timeoutFlag(fs, 30*time.Second)
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the checks that passed")
+	fs.BoolVarP(&verbose, "verbose", "v", false, "also print the checks that passed")
 	return c
 }
 
-func examine(p *program, c *cobra.Command, f *doctorFlags) error {
-	databases, err := p.databases(f.dsns, 1, math.MaxInt)
+func examine(p *program, c *cobra.Command, verbose bool) error {
+	databases, err := p.databases(1, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -75,7 +70,7 @@ func examine(p *program, c *cobra.Command, f *doctorFlags) error {
 		return err
 	}
 	v := doctorReport(report)
-	return p.answer(v, func(w io.Writer) { v.print(w, f.verbose) }, len(report.Problems()) > 0)
+	return p.answer(v, func(w io.Writer) { v.print(w, verbose) }, len(report.Problems()) > 0)
 }
 
 type doctorReport struct {

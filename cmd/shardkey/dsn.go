@@ -21,8 +21,8 @@ import (
 const dsnVariable = "SHARDKEY_DSN"
 
 // dsnFlag declares --dsn, which has the same forms in every command.
-func dsnFlag(fs *pflag.FlagSet, value *[]string) {
-	fs.StringArrayVar(value, "dsn", nil, "`database`: a DSN, env:NAME for an environment variable, or @FILE;\n"+
+func (p *program) dsnFlag(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&p.dsns, "dsn", nil, "`database`: a DSN, env:NAME for an environment variable, or @FILE;\n"+
 		"DATA_SOURCE=database for one data source of the rule; repeatable\n(default env:"+dsnVariable+")")
 }
 
@@ -40,7 +40,8 @@ var (
 
 // databases parses least to most values of --dsn, or SHARDKEY_DSN if there are none. Errors show no
 // part of a DSN, since it may contain a password.
-func (p *program) databases(given []string, least, most int) (list []database, err error) {
+func (p *program) databases(least, most int) (list []database, err error) {
+	given := p.dsns
 	if len(given) == 0 && os.Getenv(dsnVariable) != "" {
 		given = []string{"env:" + dsnVariable}
 	}

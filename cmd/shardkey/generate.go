@@ -17,7 +17,6 @@ import (
 
 type generateFlags struct {
 	table   string
-	dsns    []string
 	typ     string
 	props   []string
 	count   int
@@ -54,7 +53,7 @@ The exit status is 1 if there are no keys, or the worker ID can't be released.`,
 	fs.StringVar(&f.typ, "type", "", "generator `type`, such as SNOWFLAKE or UUID")
 	fs.StringArrayVar(&f.props, "prop", nil, "property of the generator, `NAME=VALUE`; repeatable")
 	fs.IntVarP(&f.count, "count", "n", 1, "`number` of keys, 1 to 1000000")
-	dsnFlag(fs, &f.dsns)
+	p.dsnFlag(fs)
 	timeoutFlag(fs, 10*time.Second)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the state of the generators, on standard error")
 	c.MarkFlagsOneRequired("table", "type")
@@ -123,14 +122,14 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 		return nil, nil, err
 	}
 	// A wrong name is reported before a missing DSN.
-	if named, err := p.open(r, offlineDSN); err == nil {
+	if named, err := r.Open(p.host(offlineDSN)); err == nil {
 		_, err = f.find(r, named)
 		_ = named.Close() // can't fail: it has leased nothing
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	live, err = p.openWith(r, f.dsns)
+	live, err = p.openWith(r)
 	return r, live, err
 }
 

@@ -15,10 +15,7 @@ import (
 )
 
 func initCommand(p *program) *cobra.Command {
-	var (
-		dsns []string
-		from string
-	)
+	from := ""
 	c := &cobra.Command{
 		Use:   "init [TABLE...]",
 		Short: "print a rule file for existing tables",
@@ -40,7 +37,7 @@ the converted rule doesn't load.`,
   shardkey init --from application.yml > rule.yaml`,
 	}
 	fs := c.Flags()
-	dsnFlag(fs, &dsns)
+	p.dsnFlag(fs)
 	timeoutFlag(fs, time.Minute)
 	fs.StringVar(&from, "from", "", "YAML `file` to convert")
 	c.MarkFlagsMutuallyExclusive("from", "dsn")
@@ -48,7 +45,7 @@ the converted rule doesn't load.`,
 		if from != "" {
 			return p.convert(from, args)
 		}
-		databases, err := p.databases(dsns, 1, math.MaxInt)
+		databases, err := p.databases(1, math.MaxInt)
 		if err != nil {
 			return err
 		}

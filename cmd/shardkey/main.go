@@ -67,9 +67,10 @@ type program struct {
 	stderr io.Writer
 	clock  spi.Clock
 
-	output     choice // -o
-	running    bool   // the command line is valid and the command has started
-	beforeWait func() // shows the results so far; called before each read of standard input
+	output     choice   // -o
+	dsns       []string // --dsn
+	running    bool     // the command line is valid and the command has started
+	beforeWait func()   // shows the results so far; called before each read of standard input
 }
 
 func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {

@@ -15,7 +15,6 @@ import (
 
 type migrateFlags struct {
 	rule     string
-	dsns     []string
 	dropAuto bool
 }
 
@@ -41,13 +40,13 @@ The exit status is 1 if the database or the rule can't be read.`,
 		Example: "  shardkey migrate --dsn env:SHOP_DSN orders customer > migrate.sql",
 	}
 	fs := c.Flags()
-	dsnFlag(fs, &f.dsns)
+	p.dsnFlag(fs)
 	fs.StringVar(&f.rule, "rule", "", "existing rule `file`")
 	fs.BoolVar(&f.dropAuto, "drop-auto-increment", false,
 		"print the removal of AUTO_INCREMENT as statements, not comments")
 	timeoutFlag(fs, time.Minute)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		databases, err := p.databases(f.dsns, 1, 1)
+		databases, err := p.databases(1, 1)
 		if err != nil {
 			return err
 		}

@@ -370,11 +370,12 @@ func TestDSN_forms(t *testing.T) {
 // TestDSN_standardInput reads a DSN from standard input, for one --dsn.
 func TestDSN_standardInput(t *testing.T) {
 	p := newProgram(bytes.NewBufferString("u@tcp(h:1)/d\n"), io.Discard, io.Discard, spi.SystemClock)
-	list, err := p.databases([]string{"ds_0=@-"}, 1, 1)
+	p.dsns = []string{"ds_0=@-"}
+	list, err := p.databases(1, 1)
 	if err != nil || list[0].name != "ds_0" || list[0].config.User != "u" {
 		t.Errorf("have: %+v, %v", list, err)
 	}
-	must.Fail(t, must.Err(p.databases([]string{"ds_1=@-"}, 1, 1)), "standard input was read twice")
+	must.Fail(t, must.Err(p.databases(1, 1)), "standard input was read twice")
 }
 
 // TestRun_showsNoPassword runs valid and invalid command lines that contain a password.

@@ -88,12 +88,8 @@ func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	live, err := p.open(r, dsn)
+	live, err := r.Open(p.host(dsn))
 	return r, live, err
-}
-
-func (p *program) open(r *rule.Rule, dsn string) (*rule.Live, error) {
-	return r.Open(p.host(dsn))
 }
 
 func (p *program) host(dsn string) spi.Host {
@@ -101,8 +97,8 @@ func (p *program) host(dsn string) spi.Host {
 }
 
 // openWith opens a rule's generators with the application's database from --dsn, if given.
-func (p *program) openWith(r *rule.Rule, dsns []string) (*rule.Live, error) {
-	databases, err := p.databases(dsns, 0, 1)
+func (p *program) openWith(r *rule.Rule) (*rule.Live, error) {
+	databases, err := p.databases(0, 1)
 	if err == nil {
 		err = checkSources(r, databases)
 	}
@@ -113,7 +109,7 @@ func (p *program) openWith(r *rule.Rule, dsns []string) (*rule.Live, error) {
 	for _, d := range databases {
 		dsn = d.dsn
 	}
-	live, err := p.open(r, dsn)
+	live, err := r.Open(p.host(dsn))
 	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && dsn == "" {
 		err = fmt.Errorf("%w: use --dsn", err)
 	}

@@ -15,13 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type workersFlags struct {
-	dsns []string
-	zone zone
-}
-
 func workersCommand(p *program) *cobra.Command {
-	f := &workersFlags{zone: zone{time.UTC}}
+	in := zone{time.UTC}
 	c := &cobra.Command{
 		Use:   "workers [GENERATOR...]",
 		Short: "show which process holds which worker ID",
@@ -44,13 +39,13 @@ The exit status is 1 if a store can't be read.`,
 		Example: `  shardkey workers --dsn @dsn.txt
   watch shardkey workers --rule rule.yaml snowflake`,
 		ValidArgsFunction: fromRule(generatorNames),
-		RunE:              func(c *cobra.Command, args []string) error { return workers(p, c, f, args) },
+		RunE:              func(c *cobra.Command, args []string) error { return workers(p, c, in.Location, args) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
-	dsnFlag(fs, &f.dsns)
+	p.dsnFlag(fs)
 	timeoutFlag(fs, 10*time.Second)
-	zoneFlag(fs, &f.zone, "of the output")
+	zoneFlag(fs, &in, "of the output")
 	return c
 }
 
@@ -88,7 +83,7 @@ type workerIDRecord struct {
 	Error         string `json:"error,omitempty"`
 }
 
-func workers(p *program, c *cobra.Command, f *workersFlags, args []string) error {
+func workers(p *program, c *cobra.Command, zone *time.Location, args []string) error {
 	r, err := p.rule(c)
 	if err != nil {
 		return err
@@ -104,12 +99,12 @@ func workers(p *program, c *cobra.Command, f *workersFlags, args []string) error
 			names = append(names, name)
 		}
 	}
-	live, err := p.openWith(r, f.dsns)
+	live, err := p.openWith(r)
 	if err != nil {
 		return err
 	}
 	defer live.Close() // can't fail: it has leased nothing
-	w := &workerReader{now: p.clock.Now, zone: f.zone.Location}
+	w := &workerReader{now: p.clock.Now, zone: zone}
 	v := w.read(c.Context(), live, names)
 	err = p.answer(v, func(out io.Writer) { v.print(out, len(args) > 0) }, len(v.Errors) > 0)
 	if !p.json() {
