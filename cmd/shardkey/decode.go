@@ -20,13 +20,13 @@ import (
 type decodeFlags struct {
 	layoutFlags
 	guess     bool
-	zone      zone
+	zone      *time.Location
 	shardBits int
 	interval  string
 }
 
 func decodeCommand(p *program) *cobra.Command {
-	f := &decodeFlags{zone: zone{time.UTC}}
+	f := new(decodeFlags)
 	c := &cobra.Command{
 		Use:   "decode [KEY...]",
 		Short: "show the time, worker ID and sequence of keys, or the keys of a time",
@@ -104,7 +104,7 @@ func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
 		return keyRange(p, layout, f)
 	}
 	layout.shardBits = max(layout.shardBits, f.shardBits)
-	d := &decoder{p: p, layout: layout, zone: f.zone.Location, guess: f.guess}
+	d := &decoder{p: p, layout: layout, zone: f.zone, guess: f.guess}
 	p.beforeWait = d.show
 	for word, err := range p.words(p.arguments(args)) {
 		if err != nil {

@@ -61,28 +61,14 @@ func timeoutFlag(fs *pflag.FlagSet, most time.Duration) {
 	fs.Var((*duration)(&most), "timeout", "time limit, a `duration` such as 30s")
 }
 
-type zone struct{ *time.Location }
-
-func (z *zone) Type() string { return "zone" }
-
-func (z *zone) Set(name string) (err error) {
-	z.Location, err = parseZone(name)
-	return err
-}
-
-func zoneFlag(fs *pflag.FlagSet, value *zone, usage string) {
-	fs.Var(value, "tz", "time `zone` "+usage+", such as Asia/Shanghai, +08:00, UTC or Local")
-}
-
-// epoch is a flag value: the time at which the time field of keys is 0.
-type epoch struct{ time.Time }
-
-func (e *epoch) Type() string   { return "time" }
-func (e *epoch) String() string { return e.Format(time.RFC3339) }
-
-func (e *epoch) Set(text string) (err error) {
-	e.Time, err = parseEpoch(text)
-	return err
+// zoneFlag declares --tz, a time zone of any form that parseZone accepts, with the default UTC.
+func zoneFlag(fs *pflag.FlagSet, zone **time.Location, usage string) {
+	*zone = time.UTC
+	usage = "time `zone` " + usage + ", such as Asia/Shanghai, +08:00, UTC or Local (default UTC)"
+	fs.Func("tz", usage, func(name string) (err error) {
+		*zone, err = parseZone(name)
+		return err
+	})
 }
 
 // quoted quotes a word of the command line or the input for an error message. It shortens

@@ -18,7 +18,7 @@ type interval struct {
 }
 
 func keyRange(p *program, layout *keyLayout, f *decodeFlags) error {
-	zone := f.zone.Location
+	zone := f.zone
 	from, until, err := parseInterval(f.interval, p.clock.Now().In(zone))
 	if err != nil {
 		return usagef("--range: %v", err)

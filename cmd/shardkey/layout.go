@@ -14,7 +14,7 @@ import (
 type layoutFlags struct {
 	layout    string
 	tick      duration
-	epoch     epoch
+	epoch     time.Time
 	generator string
 }
 
@@ -24,11 +24,15 @@ with --epoch 2010-11-04T01:42:54.657Z.`
 
 func (f *layoutFlags) declare(c *cobra.Command) {
 	fs := c.Flags()
-	f.epoch.Time = snowflake.DefaultEpoch
+	f.epoch = snowflake.DefaultEpoch
 	fs.StringVar(&f.layout, "layout", snowflake.Classic.String(), "`bits` of time, worker and sequence, or js53")
 	fs.Var(&f.tick, "tick", "unit of the time field (default 1ms; 1s for js53)")
-	fs.Var(&f.epoch, "epoch",
-		"`time` at which the time field is 0:\na time with its zone, a date, or milliseconds since 1970")
+	fs.Func("epoch", "`time` at which the time field is 0:\n"+
+		"a time with its zone, a date, or milliseconds since 1970 (default "+f.epoch.Format(time.RFC3339)+")",
+		func(text string) (err error) {
+			f.epoch, err = parseEpoch(text)
+			return err
+		})
 	fs.String("rule", "",
 		"rule `file` with the layout\n(default with --generator: $"+ruleVariable+", then ./"+ruleDefault+")")
 	fs.StringVar(&f.generator, "generator", "", "`name` of the generator, if the rule's tables use several")
@@ -67,7 +71,7 @@ func (f *layoutFlags) open(p *program, c *cobra.Command) (*keyLayout, error) {
 	if err != nil {
 		return nil, usagef("--layout: %v", trimPrefix(err))
 	}
-	return &keyLayout{keyBits: splitBits{layout, f.epoch.Time}}, nil
+	return &keyLayout{keyBits: splitBits{layout, f.epoch}}, nil
 }
 
 func (f *layoutFlags) fromRule(p *program, c *cobra.Command) (*keyLayout, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 func workersCommand(p *program) *cobra.Command {
-	in := zone{time.UTC}
+	var zone *time.Location
 	c := &cobra.Command{
 		Use:   "workers [GENERATOR...]",
 		Short: "show which process holds which worker ID",
@@ -39,13 +39,13 @@ The exit status is 1 if a store can't be read.`,
 		Example: `  shardkey workers --dsn @dsn.txt
   watch shardkey workers --rule rule.yaml snowflake`,
 		ValidArgsFunction: fromRule(generatorNames),
-		RunE:              func(c *cobra.Command, args []string) error { return workers(p, c, in.Location, args) },
+		RunE:              func(c *cobra.Command, args []string) error { return workers(p, c, zone, args) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
 	p.dsnFlag(fs)
 	timeoutFlag(fs, 10*time.Second)
-	zoneFlag(fs, &in, "of the output")
+	zoneFlag(fs, &zone, "of the output")
 	return c
 }
 
