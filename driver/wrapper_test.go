@@ -6,15 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"go/importer"
 	"go/types"
-	"maps"
-	"os/exec"
-	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +17,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // countingValuer counts its calls by database/sql.
@@ -492,18 +487,18 @@ var knownInterfaces = map[string]struct {
 var conns = []any{&conn{}}
 
 func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
-	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
-	if len(ifaces) < 25 {
-		t.Fatalf("only %d interfaces found: %v", len(ifaces), slices.Sorted(maps.Keys(ifaces)))
-	}
-	for name, methods := range ifaces {
-		k, ok := knownInterfaces[name]
-		if !ok {
-			t.Errorf("database/sql/driver has %s %v, which this package does not know", name, methods)
+	scope := must(importer.Default().Import("database/sql/driver"))(t).Scope()
+	found := map[string]bool{"RowsColumnScanner": true} // Go 1.26 doesn't have it
+	for _, name := range scope.Names() {
+		typ, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || !typ.Exported() || !types.IsInterface(typ.Type()) || name == "Value" { // Value is any
 			continue
 		}
-		if (k.iface == nil) == (k.why == "") {
-			t.Errorf("%s: say what has it, or why nothing does", name)
+		found[name] = true
+		k, ok := knownInterfaces[name]
+		if !ok || (k.iface == nil) == (k.why == "") {
+			t.Errorf("driver.%s: say which of our types has it, or why none does", name)
+			continue
 		}
 		for _, own := range k.ours {
 			if !reflect.TypeOf(own).Implements(k.iface) {
@@ -512,141 +507,27 @@ func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 		}
 	}
 	for name := range knownInterfaces {
-		if _, ok := ifaces[name]; !ok && name != "RowsColumnScanner" { // Go 1.26 doesn't have it
-			t.Errorf("database/sql/driver has no %s", name)
-		}
+		equal(t, found[name], true, "database/sql/driver has", name)
 	}
 }
 
 // TestDrift_interfacesOfBase checks that our types implement every interface of go-sql-driver's
 // connection, statement, connector and driver.
 func TestDrift_interfacesOfBase(t *testing.T) {
-	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
-	_, base := declarations(t, goEnv(t, "list", "-m", "-f", "{{.Dir}}", "github.com/go-sql-driver/mysql"))
-	roles := map[string]any{"Conn": &conn{}, "Stmt": &stmt{}, "Connector": &Connector{}, "Driver": Driver{}}
-	for role, own := range roles {
-		found := false
-		for name, methods := range base {
-			if !includes(methods, ifaces[role]) {
-				continue
-			}
-			found = true
-			for iface, wants := range ifaces {
-				k := knownInterfaces[iface]
-				if includes(methods, wants) && k.iface != nil && !reflect.TypeOf(own).Implements(k.iface) {
-					t.Errorf("the base's %s is a %s, our %T is not", name, iface, own)
-				}
-			}
-		}
-		if !found {
-			t.Errorf("no %s found in the base's sources", role)
-		}
-	}
-}
-
-func includes(methods, wants []string) bool {
-	return len(wants) > 0 && !slices.ContainsFunc(wants, func(m string) bool { return !slices.Contains(methods, m) })
-}
-
-// declarations reads a package's exported interfaces and the methods of its types, each as its
-// name and signature.
-func declarations(t *testing.T, dir string) (ifaces, methods map[string][]string) {
-	t.Helper()
-	ifaces, methods = map[string][]string{}, map[string][]string{}
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sources in %s: %v", dir, err)
-	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file := must(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
-		for _, decl := range file.Decls {
-			switch decl := decl.(type) {
-			case *ast.GenDecl:
-				addInterfaces(ifaces, decl)
-			case *ast.FuncDecl:
-				addMethod(methods, decl)
+	connector := must(mysql.MySQLDriver{}.OpenConnector(testserver.Database(t)))(t)
+	under := must(connector.Connect(t.Context()))(t)
+	defer under.Close()
+	prepared := must(under.Prepare("DO 0"))(t)
+	defer prepared.Close()
+	for _, of := range []struct{ base, ours any }{
+		{under, &conn{}}, {prepared, &stmt{}}, {connector, &Connector{}}, {connector.Driver(), Driver{}},
+	} {
+		for name, k := range knownInterfaces {
+			if k.iface != nil && reflect.TypeOf(of.base).Implements(k.iface) && !reflect.TypeOf(of.ours).Implements(k.iface) {
+				t.Errorf("%T is a driver.%s, our %T is not", of.base, name, of.ours)
 			}
 		}
 	}
-	embedded(ifaces)
-	return ifaces, methods
-}
-
-func addInterfaces(ifaces map[string][]string, decl *ast.GenDecl) {
-	for _, spec := range decl.Specs {
-		typ, ok := spec.(*ast.TypeSpec)
-		if !ok || !typ.Name.IsExported() {
-			continue
-		}
-		iface, ok := typ.Type.(*ast.InterfaceType)
-		if !ok {
-			continue
-		}
-		ifaces[typ.Name.Name] = []string{}
-		for _, field := range iface.Methods.List {
-			if len(field.Names) == 0 { // embedded
-				if id, ok := field.Type.(*ast.Ident); ok {
-					ifaces[typ.Name.Name] = append(ifaces[typ.Name.Name], "+"+id.Name)
-				}
-				continue
-			}
-			method := field.Names[0].Name + signature(field.Type.(*ast.FuncType))
-			ifaces[typ.Name.Name] = append(ifaces[typ.Name.Name], method)
-		}
-	}
-}
-
-// embedded replaces each "+Name" with the methods of Name.
-func embedded(ifaces map[string][]string) {
-	for name, methods := range ifaces {
-		var all []string
-		for _, m := range methods {
-			if other, ok := strings.CutPrefix(m, "+"); ok {
-				all = append(all, ifaces[other]...)
-			} else {
-				all = append(all, m)
-			}
-		}
-		ifaces[name] = all
-	}
-}
-
-func addMethod(methods map[string][]string, decl *ast.FuncDecl) {
-	if decl.Recv == nil {
-		return
-	}
-	recv := decl.Recv.List[0].Type
-	if star, ok := recv.(*ast.StarExpr); ok {
-		recv = star.X
-	}
-	if id, ok := recv.(*ast.Ident); ok {
-		methods[id.Name] = append(methods[id.Name], decl.Name.Name+signature(decl.Type))
-	}
-}
-
-// signature returns a method's types in the same notation inside and outside of package
-// database/sql/driver.
-func signature(f *ast.FuncType) string {
-	var b strings.Builder
-	for _, list := range []*ast.FieldList{f.Params, f.Results} {
-		b.WriteByte('(')
-		for i := 0; list != nil && i < len(list.List); i++ {
-			typ := strings.ReplaceAll(types.ExprString(list.List[i].Type), "driver.", "")
-			b.WriteString(strings.Repeat(typ+",", max(1, len(list.List[i].Names))))
-		}
-		b.WriteByte(')')
-	}
-	return b.String()
-}
-
-// goEnv returns a directory that the go command prints.
-func goEnv(t *testing.T, args ...string) string {
-	t.Helper()
-	out := must(exec.Command("go", args...).Output())(t, "go", strings.Join(args, " "))
-	return strings.TrimSpace(string(out))
 }
 
 // These are the deprecated interfaces of connections.
