@@ -77,7 +77,10 @@ func testSemantics_documented(t *testing.T) {
 	}
 }
 
-const algorithms = "reference/sharding.md"
+const (
+	algorithms = "reference/sharding.md"
+	shards     = "guides/shards.md"
+)
 
 // blocks returns the code blocks of a language in a page.
 func blocks(t *testing.T, page, language string) (blocks []string) {
@@ -109,7 +112,7 @@ func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Shardi
 // TestDocs_shardingStatements executes the statements in the page about shards.
 func TestDocs_shardingStatements(t *testing.T) {
 	lines := 0
-	for _, block := range blocks(t, "guides/shards.md", "sql") {
+	for _, block := range blocks(t, shards, "sql") {
 		for line := range strings.Lines(block) {
 			query, outcome, ok := strings.Cut(strings.TrimSpace(line), "-- ")
 			db, _, _ := openPage(t, "t_user")
@@ -129,8 +132,8 @@ func TestDocs_shardingStatements(t *testing.T) {
 	}
 }
 
-// The following functions contain the Go code of the page about algorithms.
-// TestDocs_shardingIsTested compares them.
+// The following functions contain the Go code of the pages about algorithms and shards.
+// TestDocs_goIsTested compares them.
 
 func pageByUser(db *sql.DB, users *rule.Sharding) error {
 	place, err := users.Place([]any{int64(7)}) // users is the Sharding of the table t_user
@@ -147,6 +150,44 @@ func pageByTime(db *sql.DB) error {
 	return err
 }
 
+func pageByColumn(ctx context.Context, db *sql.DB, userID, amount int64) error {
+	table := ConnectorOf(db).Lookup("", "t_order")
+	place, err := table.Sharding.Place([]any{userID})
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+place.Table+" (user_id, amount) VALUES (?, ?)", userID, amount)
+	return err
+}
+
+func pageByKey(ctx context.Context, db *sql.DB, _, amount int64) error {
+	table := ConnectorOf(db).Lookup("", "t_order")
+	keys, err := NextKeys(ctx, db, "t_order", 1)
+	if err != nil {
+		return err
+	}
+	place, err := table.Sharding.Place([]any{keys[0]})
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+place.Table+" (order_id, amount) VALUES (?, ?)", keys[0], amount)
+	return err
+}
+
+func pageByBits(ctx context.Context, db *sql.DB, userID, amount int64) error {
+	table := ConnectorOf(db).Lookup("", "t_order")
+	bits, err := table.ShardBits.Of(userID)
+	if err != nil {
+		return err
+	}
+	place, err := table.Sharding.Place([]any{bits})
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+place.Table+" (user_id, amount) VALUES (?, ?)", userID, amount)
+	return err
+}
+
 func TestDocs_shardingRuns(t *testing.T) {
 	for table, run := range map[string]func(*sql.DB, *rule.Sharding) error{
 		"t_user":  pageByUser,
@@ -159,17 +200,41 @@ func TestDocs_shardingRuns(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsTested checks that each line of Go in this page is in this file.
-func TestDocs_shardingIsTested(t *testing.T) {
-	own := must(os.ReadFile("docs_test.go"))(t)
-	code := blocks(t, algorithms, "go")
-	for _, block := range code {
-		for line := range strings.Lines(block) {
-			code, _, _ := strings.Cut(line, "//")
-			contains(t, string(own), strings.TrimSpace(code), "a page has Go that no test runs", line)
+// TestDocs_whichTable runs the page about shards with its rules.
+func TestDocs_whichTable(t *testing.T) {
+	const user, amount = 4711, 5
+	rules := blocks(t, shards, "yaml")
+	equal(t, len(rules), 3, "rules")
+	for i, insert := range []func(context.Context, *sql.DB, int64, int64) error{pageByColumn, pageByKey, pageByBits} {
+		r := mustParseRule(t, rules[i])
+		db, base := openShards(t, r)
+		noError(t, insert(t.Context(), db, user, amount), rules[i])
+		equal(t, len(base.Sent), 1, rules[i])
+		table := fmt.Sprint("t_order_", user%16)
+		if i == 1 { // by the key
+			mustExec(t, db, "INSERT INTO t_order_3 (amount) VALUES (?)", amount)
+		} else {
+			contains(t, base.Sent[0].Query, "INSERT INTO "+table+" ")
+		}
+		if i == 2 {
+			keys := must(NextKeys(t.Context(), db, "t_order", 1, user))(t)
+			equal(t, must(r.Tables()[0].Sharding.Place(keys))(t).Table, table, "key first")
+		}
+		equal(t, len(r.Warnings()), 0, r.Warnings())
+	}
+}
+
+// TestDocs_goIsTested checks that each line of Go in these pages is in this file.
+func TestDocs_goIsTested(t *testing.T) {
+	own := string(must(os.ReadFile("docs_test.go"))(t))
+	for page, n := range map[string]int{algorithms: 2, shards: 4} {
+		code := blocks(t, page, "go")
+		equal(t, len(code), n, page)
+		for line := range strings.Lines(strings.Join(code, "")) {
+			code, _, _ := strings.Cut(strings.ReplaceAll(line, "driver.", ""), "//")
+			contains(t, own, strings.TrimSpace(code), page, "has Go that no test runs")
 		}
 	}
-	equal(t, len(code), 2)
 }
 
 // TestDocs_cachedStatements compares the number in the page with the number of statements that the
