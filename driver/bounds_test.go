@@ -163,7 +163,7 @@ func TestPlanCache_holds(t *testing.T) {
 // kind of keys.
 func TestUpsert_firstOfItsTable(t *testing.T) {
 	s := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
-	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "mysql"})
+	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "mysql"})
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
 	equal(t, len(s.Queries("LAST_INSERT_ID(")), 1)
 }
@@ -171,7 +171,7 @@ func TestUpsert_firstOfItsTable(t *testing.T) {
 // With exactly 65,535 placeholders, the keys are bound.
 func TestPlaceholders_most(t *testing.T) {
 	s := &fakedb.Server{}
-	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
 	const rows = base.MaxPlaceholders / 3
 	query := "INSERT INTO t (a, b) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
 	mustExec(t, db, query, make([]any, 2*rows)...)
@@ -214,7 +214,7 @@ func TestInsertSelect_parts(t *testing.T) {
 		}
 		return nil, driver.ErrSkip
 	}}
-	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
 	query := strings.ReplaceAll("INSERT INTO t (LIST) SELECT LIST FROM src", "LIST", strings.Join(names, ", "))
 	query += " ON DUPLICATE KEY UPDATE c1 = ?" + strings.Repeat(" + ?", tail-1)
 	mustExec(t, db, query, make([]any, tail)...)

@@ -150,7 +150,7 @@ func testPool_manyUsers(t *testing.T) {
 		return keys, nil
 	})
 	tables := []string{"a", "b", "c"}
-	ruled := scriptRule(t, next, "a.id", "b.id", "c.id")
+	ruled := generatorRule(t, next, "a.id", "b.id", "c.id")
 	base := must(mysql.MySQLDriver{}.OpenConnector(testserver.Database(t)))(t)
 	connector := mustConnector(t, base, ruled)
 	pools := []*sql.DB{sql.OpenDB(connector), sql.OpenDB(connector)}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // TestSemantics_documented runs the statements of docs/reference/sql.md, direct and prepared, and
@@ -27,14 +26,8 @@ func testSemantics_documented(t *testing.T) {
 		t.Fatalf("have: %d statements\nwant: more", len(rows))
 	}
 	next := int64(1000)
-	ours, plain := openScripted(t, scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) {
-		keys := make([]any, n)
-		for i := range keys {
-			keys[i] = next
-			next++
-		}
-		return keys, nil
-	}, "t.id"), "")
+	counting := numbered(func(i int) any { next = int64(1001 + i); return next - 1 })
+	ours, plain := openScripted(t, generatorRule(t, counting, "t.id"), "")
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20) UNIQUE)")
 	generated := regexp.MustCompile(`K(\d)`)

@@ -18,7 +18,6 @@ import (
 
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // keyStrings are strings for a key, as literals and as arguments.
@@ -94,8 +93,8 @@ func testExplicitKey_ofUnsignedColumns(t *testing.T) {
 // runKeys inserts explicit keys into a key column of a type, in each mode. first is the first
 // generated key.
 func runKeys(t *testing.T, typ string, first int64, params string, texts []string, values []any, literals []string) {
-	made, random := 0, rand.New(rand.NewPCG(17, 4))
-	ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return first + int64(i%20) }), "ruled.id"), params)
+	random := rand.New(rand.NewPCG(17, 4))
+	ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return first + int64(i%20) }), "ruled.id"), params)
 	mustExec(t, plain, "CREATE TABLE ruled (id "+typ+" NOT NULL PRIMARY KEY, a INT)")
 	mustExec(t, plain, "CREATE TABLE auto (id "+typ+" NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)")
 	try := keyTrial{t: t, typ: typ, first: first, ours: pinned(t, ours), plain: pinned(t, plain), refused: map[string]int{}}
@@ -144,7 +143,7 @@ func TestExplicitKey_inAStringColumn(t *testing.T) {
 }
 
 func testExplicitKey_inAStringColumn(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
+	ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
 	mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT)")
 	for _, mode := range []string{"STRICT_TRANS_TABLES", ""} {
 		conn := pinned(t, ours)
@@ -169,7 +168,7 @@ func TestExplicitKey_preparedInAnotherMode(t *testing.T) {
 }
 
 func testExplicitKey_preparedInAnotherMode(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
+	ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
 	for _, key := range []string{"'abc'", "-4", "'-4'", "0 - 4"} {
 		conn := pinned(t, ours)
@@ -186,10 +185,9 @@ func testExplicitKey_preparedInAnotherMode(t *testing.T) {
 // TestExplicitKey_withoutGenerator checks that explicit keys, and finding out whether a value is
 // one, need no generated key.
 func TestExplicitKey_withoutGenerator(t *testing.T) {
-	down := script(func(context.Context, spi.Column, int) ([]any, error) { return nil, errors.New("the store is down") })
 	for typ, key := range map[string]any{"varchar(36)": "mine", "bigint": 7, "bigint unsigned": "7", "binary(16)": []byte("0123456789abcdef")} {
 		s := &fakedb.Server{Columns: [][2]string{{"id", typ}, {"a", "int"}}}
-		db, _ := openFake(t, s, scriptRule(t, down, "t.id"), Config{Server: "mysql"})
+		db, _ := openFake(t, s, generatorRule(t, failing, "t.id"), Config{Server: "mysql"})
 		for _, query := range []string{"INSERT INTO t (id, a) VALUES (?, 1)", "INSERT INTO t VALUES (?, 1) ON DUPLICATE KEY UPDATE a = 2"} {
 			res, err := db.Exec(query, key)
 			if err != nil {
@@ -426,8 +424,7 @@ func TestExpressionKey_text(t *testing.T) { onEachAndOldest(t, testExpressionKey
 func testExpressionKey_text(t *testing.T) {
 	for _, params := range bothWays {
 		t.Run(params, func(t *testing.T) {
-			made := 0
-			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
+			ours, plain := openScripted(t, generatorRule(t, numbered(textKey), "ruled.id"), params)
 			mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
 			var reported Keys
 			ctx := WithKeys(t.Context(), &reported)

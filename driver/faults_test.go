@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,35 +30,64 @@ import (
 
 var errScript = errors.New("the script's own error")
 
+// failing is a generator that fails.
+var failing = script(func(context.Context, spi.Column, int) ([]any, error) { return nil, errScript })
+
+// panicsWith returns a generator that panics.
+func panicsWith(v any) script {
+	return func(context.Context, spi.Column, int) ([]any, error) { panic(v) }
+}
+
+// returns returns a generator of these keys, however many are wanted.
+func returns(keys ...any) script {
+	return func(context.Context, spi.Column, int) ([]any, error) { return slices.Clone(keys), nil }
+}
+
+// fixedInts is returns for an Int64KeyGenerator.
+type fixedInts []int64
+
+func (g fixedInts) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	copy(keys, g)
+	return nil
+}
+
+func (g fixedInts) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.KeysFromInts(ctx, g, c, n)
+}
+
+const notNil = "expected an integer other than 0, or a string or []byte that isn't empty, found nil"
+
+// badGenerators are generators of three keys.
 var badGenerators = []struct {
 	name string
-	script
+	spi.KeyGenerator
 	want string
 }{
-	{"fails", func(context.Context, spi.Column, int) ([]any, error) { return nil, errScript }, errScript.Error()},
-	{"panics", func(context.Context, spi.Column, int) ([]any, error) { panic("oh") }, "it panicked: oh"},
-	{"panics with an error", func(context.Context, spi.Column, int) ([]any, error) { panic(errScript) }, "it panicked: " + errScript.Error()},
-	{"too few", func(_ context.Context, _ spi.Column, n int) ([]any, error) { return make([]any, n-1), nil }, "expected 2 keys, found 1"},
-	{"too many", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, 2, 3}, nil }, "expected 2 keys, found 3"},
-	{"none", func(context.Context, spi.Column, int) ([]any, error) { return nil, nil }, "expected 2 keys, found 0"},
-	{"nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, nil}, nil }, "key 2 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
-	{"nil bytes", func(context.Context, spi.Column, int) ([]any, error) { return []any{[]byte(nil), 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
-	{"nil pointer", func(context.Context, spi.Column, int) ([]any, error) { return []any{(*int)(nil), 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
-	{"zero", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, int8(0)}, nil }, "found 0"},
-	{"unsigned zero", func(context.Context, spi.Column, int) ([]any, error) { return []any{uint64(0), uint64(1)}, nil }, "found 0"},
-	{"valuer of zero", func(context.Context, spi.Column, int) ([]any, error) {
-		return []any{sql.NullInt64{Valid: true}, 1}, nil
-	}, "found 0"},
-	{"empty string", func(context.Context, spi.Column, int) ([]any, error) { return []any{"a", ""}, nil }, "found an empty one"},
-	{"empty bytes", func(context.Context, spi.Column, int) ([]any, error) { return []any{[]byte{}, "a"}, nil }, "found an empty one"},
-	{"float", func(context.Context, spi.Column, int) ([]any, error) { return []any{1.5, 2.5}, nil }, "found a float64"},
-	{"time", func(context.Context, spi.Column, int) ([]any, error) { return []any{time.Now(), time.Now()}, nil }, "found a time.Time"},
-	{"bool", func(context.Context, spi.Column, int) ([]any, error) { return []any{true, true}, nil }, "found a bool"},
-	{"struct", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, struct{}{}}, nil }, "found a struct {}"},
-	{"array", func(context.Context, spi.Column, int) ([]any, error) { return []any{[16]byte{1}, [16]byte{2}}, nil }, "found a [16]uint8"},
-	{"the same integer", func(context.Context, spi.Column, int) ([]any, error) { return []any{int8(5), uint64(5)}, nil }, "key 2 of 2 is the same as an earlier one"},
-	{"the same string", func(context.Context, spi.Column, int) ([]any, error) { return []any{"a", []byte("a")}, nil }, "key 2 of 2 is the same as an earlier one"},
-	{"valuer of nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{sql.NullInt64{}, 1}, nil }, "key 1 of 2: expected an integer other than 0, or a string or []byte that isn't empty, found nil"},
+	{"fails", failing, errScript.Error()},
+	{"panics", panicsWith("oh"), "it panicked: oh"},
+	{"panics with an error", panicsWith(errScript), "it panicked: " + errScript.Error()},
+	{"too few", returns(1, 2), "expected 3 keys, found 2"},
+	{"too many", returns(1, 2, 3, 4), "expected 3 keys, found 4"},
+	{"none", returns(), "expected 3 keys, found 0"},
+	{"nil", returns(1, nil, 2), "key 2 of 3: " + notNil},
+	{"nil bytes", returns([]byte(nil), 1, 2), "key 1 of 3: " + notNil},
+	{"nil pointer", returns((*int)(nil), 1, 2), "key 1 of 3: " + notNil},
+	{"valuer of nil", returns(sql.NullInt64{}, 1, 2), "key 1 of 3: " + notNil},
+	{"zero", returns(1, int8(0), 2), "found 0"},
+	{"unsigned zero", returns(uint64(0), uint64(1), uint64(2)), "found 0"},
+	{"int64 zero", fixedInts{1, 2, 0}, "found 0"},
+	{"valuer of zero", returns(sql.NullInt64{Valid: true}, 1, 2), "found 0"},
+	{"empty string", returns("a", "", "b"), "found an empty one"},
+	{"empty bytes", returns([]byte{}, "a", "b"), "found an empty one"},
+	{"float", returns(1.5, 2.5, 3.5), "found a float64"},
+	{"time", returns(1, time.Now(), 2), "found a time.Time"},
+	{"bool", returns(true, 1, 2), "found a bool"},
+	{"struct", returns(1, struct{}{}, 2), "found a struct {}"},
+	{"array", returns([16]byte{1}, 1, 2), "found a [16]uint8"},
+	// REPLACE, IGNORE and upserts would lose a row.
+	{"the same integer", returns(int8(5), 1, uint64(5)), "key 3 of 3 is the same as an earlier one"},
+	{"the same int64", fixedInts{7, 3, 7}, "key 3 of 3 is the same as an earlier one"},
+	{"the same string", returns("a", []byte("a"), "b"), "key 2 of 3 is the same as an earlier one"},
 }
 
 func TestGenerators_bad(t *testing.T) {
@@ -66,8 +96,8 @@ func TestGenerators_bad(t *testing.T) {
 			for _, d := range doors {
 				t.Run(fmt.Sprint(bad.name, "/", kind, "/", d.name), func(t *testing.T) {
 					base := &fakedb.Server{Kind: kind}
-					db := sql.OpenDB(mustConnector(t, base, scriptRule(t, bad.script, "ruled.id")))
-					_, err := d.exec(t.Context(), db, "INSERT INTO ruled (a, id) VALUES (?, NULL), (2, DEFAULT)", 1)
+					db := sql.OpenDB(mustConnector(t, base, generatorRule(t, bad, "ruled.id")))
+					_, err := d.exec(t.Context(), db, "INSERT INTO ruled (a, id) VALUES (?, NULL), (2, DEFAULT), (3, NULL)", 1)
 					if failed, ok := errors.AsType[*GeneratorError](err); !ok || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
 						t.Errorf("have: %v\nwant: a GeneratorError with %q", err, bad.want)
 					}
@@ -81,21 +111,6 @@ func TestGenerators_bad(t *testing.T) {
 	}
 }
 
-// zeros is a generator whose keys count from 0.
-type zeros struct{ next int64 }
-
-func (g *zeros) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
-	for i := range keys {
-		keys[i] = g.next
-		g.next++
-	}
-	return nil
-}
-
-func (g *zeros) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
-	return spi.KeysFromInts(ctx, g, c, n)
-}
-
 // The key 0 of a generator is refused everywhere, since an AUTO_INCREMENT column would replace it.
 func TestGenerators_zero(t *testing.T) {
 	byKey := ruleText(`
@@ -105,7 +120,7 @@ func TestGenerators_zero(t *testing.T) {
   keyGenerators: {zeros: {type: TEST_ZEROS}}
   shardingAlgorithms: {two: {type: MOD, props: {sharding-count: 2}}}
 `)
-	spi.RegisterKeyGenerator("TEST_ZEROS", func(spi.Props) (spi.KeyGenerator, error) { return new(zeros), nil })
+	spi.RegisterKeyGenerator("TEST_ZEROS", func(spi.Props) (spi.KeyGenerator, error) { return &shardCounter{next: -1}, nil })
 	for _, query := range []string{
 		"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO s_0 (a) VALUES (1)", "INSERT INTO s_1 (a) VALUES (1), (2)",
 	} {
@@ -123,31 +138,6 @@ func TestGenerators_zero(t *testing.T) {
 			t.Errorf("NextKeys of %s\nhave: %v, %v\nwant: a GeneratorError", table, keys, err)
 		}
 		check(t, errors.Join(db.Close(), other.Close()))
-	}
-}
-
-// stuck is a generator that returns 7, 3, 7, 7, …
-type stuck struct{ zeros }
-
-func (g *stuck) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
-	for i := range keys {
-		keys[i] = 7
-	}
-	keys[min(1, len(keys)-1)] = 3
-	return nil
-}
-
-// A key that a generator returns twice in a call is refused, since REPLACE, IGNORE and upserts would lose a row.
-func TestGenerators_repeat(t *testing.T) {
-	for _, query := range []string{"REPLACE INTO t (a) VALUES (1), (2), (3)", "INSERT IGNORE INTO t (a) VALUES (1), (?), (3), (4)"} {
-		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
-		db := sql.OpenDB(mustConnector(t, base, generatorRule(t, new(stuck), "t.id")))
-		_, err := db.Exec(query, []any{1}[:strings.Count(query, "?")]...)
-		var failed *GeneratorError
-		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "key 3 of") {
-			t.Errorf("%s\nhave: %v\nwant: a GeneratorError", query, err)
-		}
-		check(t, db.Close())
 	}
 }
 
@@ -237,7 +227,7 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 		for _, kind := range []fakedb.Kind{fakedb.Direct, fakedb.Skipping, fakedb.Minimal, fakedb.Legacy} {
 			for _, d := range doors {
 				base := &fakedb.Server{Kind: kind}
-				db := sql.OpenDB(mustConnector(t, base, scriptRule(t, listed(1, 2), "ruled.id")))
+				db := sql.OpenDB(mustConnector(t, base, generatorRule(t, listed(1, 2), "ruled.id")))
 				_, err := d.exec(t.Context(), db, query)
 				if where, ok := errors.AsType[*StatementError](err); !errors.Is(err, ErrUnsupportedStatement) || !ok || where.Line != 1 {
 					t.Errorf("%s, %s, %s: %v", kind, d.name, query, err)
@@ -294,7 +284,7 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 		}
 		return nil, driver.ErrSkip
 	}}
-	db, _ := openFake(t, base, scriptRule(t, waiting, "ruled.id"), Config{Server: "other"})
+	db, _ := openFake(t, base, generatorRule(t, waiting, "ruled.id"), Config{Server: "other"})
 	for _, d := range doors {
 		for _, query := range []string{"INSERT INTO ruled (a) VALUES (?)", "INSERT INTO ruled (a) SELECT ?"} {
 			t.Run(d.name+"/"+query, func(t *testing.T) {
@@ -320,7 +310,7 @@ func TestContext_endsBetweenQueries(t *testing.T) {
 		{At: "execContext INSERT", Times: -1, Err: driver.ErrBadConn},
 		{At: "queryContext INSERT", Times: -1, Err: driver.ErrBadConn},
 	}}
-	db, _ := openFake(t, base, scriptRule(t, canceling, "ruled.id"), Config{Server: "other"})
+	db, _ := openFake(t, base, generatorRule(t, canceling, "ruled.id"), Config{Server: "other"})
 	for _, d := range doors {
 		t.Run(d.name, func(t *testing.T) {
 			var ctx context.Context
@@ -611,12 +601,12 @@ func TestLyingServer_randomStatements(t *testing.T) {
 	const perConnector = 50
 	for range statements / perConnector {
 		kind := oneOf(l.rand, kinds...)
-		r := scriptRule(t, func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
+		r := generatorRule(t, script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
 			if n < 1 || n > 100_000 {
 				t.Fatalf("%d keys are asked for", n)
 			}
 			return kind(ctx, n), nil
-		}, "ruled.id", "two.a")
+		}), "ruled.id", "two.a")
 		base := &fakedb.Server{Exec: l.result, Query: l.rows}
 		if l.rand.IntN(4) == 0 {
 			base.Stmt = func(query string) (driver.Stmt, error) {
@@ -697,7 +687,7 @@ func TestPlaceholders_limit(t *testing.T) {
 	const most = (base.MaxPlaceholders - 1) / 3
 	for rows, literals := range map[int]bool{most: false, most + 1: true} {
 		s := &fakedb.Server{}
-		c := must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t)
+		c := must(NewConnector(s, generatorRule(t, counted(), "t.id"), Config{Server: "other"}))(t)
 		conn := must(c.Connect(t.Context()))(t).(*conn)
 		query := "INSERT INTO t (id, a, b) VALUES (?, 1, 2)" + strings.Repeat(", (NULL, ?, ?)", rows)
 		args := make([]driver.Value, 1+2*rows)
@@ -710,7 +700,7 @@ func TestPlaceholders_limit(t *testing.T) {
 		check(t, conn.Close())
 	}
 	// Arguments of the program alone may be too many, which the error does not call keys.
-	db, _ := openFake(t, &fakedb.Server{Kind: fakedb.Minimal}, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+	db, _ := openFake(t, &fakedb.Server{Kind: fakedb.Minimal}, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
 	_, err := db.Exec("INSERT INTO t (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders), make([]any, base.MaxPlaceholders+1)...)
 	isError(t, err, ErrTooManyPlaceholders)
 	failsWith(t, err, "65536 of the statement and 0 ")
@@ -729,7 +719,7 @@ func (s countedStmt) NumInput() int { return s.inputs }
 func TestPlaceholders_foundByTheServer(t *testing.T) {
 	for inputs, want := range map[int]bool{-1: true, 0: false, 1: false, 2: true, 3: false} {
 		s := &fakedb.Server{Stmt: func(string) (driver.Stmt, error) { return countedStmt{inputs: inputs}, nil }}
-		conn := must(must(NewConnector(s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
+		conn := must(must(NewConnector(s, generatorRule(t, counted(), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
 		if _, err := conn.Prepare("INSERT INTO t (a) VALUES (?)"); (err == nil) != want || err != nil && !errors.Is(err, ErrUnsupportedStatement) {
 			t.Errorf("%d placeholders\nhave: %v\nwant: prepared: %v", inputs, err, want)
 		}

@@ -60,7 +60,7 @@ func TestFilled_leavesNoStatement(t *testing.T) {
 				}
 				return nil, driver.ErrSkip
 			}}
-			db, _ := openFake(t, base, scriptRule(t, counted(new(int64)), "ruled.id"), Config{Server: "other", Statements: "off"})
+			db, _ := openFake(t, base, generatorRule(t, counted(), "ruled.id"), Config{Server: "other", Statements: "off"})
 			asked := 0
 			mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", countingValuer{&asked})
 			equal(t, asked, 1, "Exec asked")
@@ -88,7 +88,7 @@ func TestFilled_retriedAfterBadConn(t *testing.T) {
 		for _, at := range []string{"prepare", "xec"} {
 			for bad := range 4 {
 				base := &fakedb.Server{Kind: kind}
-				db, _ := openFake(t, base, scriptRule(t, counted(new(int64)), "ruled.id"), Config{Server: "other"})
+				db, _ := openFake(t, base, generatorRule(t, counted(), "ruled.id"), Config{Server: "other"})
 				base.Faults = []fakedb.Fault{{At: at, Times: max(bad, 1), Err: driver.ErrBadConn}}[:min(bad, 1)]
 				_, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 1)
 				want, sent := error(nil), 1

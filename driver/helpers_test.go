@@ -96,17 +96,11 @@ func (s script) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, e
 	return s(ctx, c, n)
 }
 
-// scriptRule returns a rule for the tables in "table.column" with the keys of one script. After a
+// generatorRule returns a rule for the tables in "table.column" with the keys of one generator. After a
 // blank, "keep" allows explicit keys, and "consecutive" requires consecutive keys.
-func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
+func generatorRule(t testing.TB, g spi.KeyGenerator, columns ...string) *rule.Rule {
 	t.Helper()
-	return generatorRule(t, s, columns...)
-}
-
-// generatorRule is scriptRule for any generator.
-func generatorRule(t testing.TB, s spi.KeyGenerator, columns ...string) *rule.Rule {
-	t.Helper()
-	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"script": {Generator: s}}}
+	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"script": {Generator: g}}}
 	for _, column := range columns {
 		column, more, _ := strings.Cut(column, " ")
 		table, column, _ := strings.Cut(column, ".")
@@ -118,6 +112,21 @@ func generatorRule(t testing.TB, s spi.KeyGenerator, columns ...string) *rule.Ru
 	}
 	return must(rule.New(config))(t)
 }
+
+// numbered returns a script that returns key(0), key(1), …
+func numbered(key func(i int) any) script {
+	var made atomic.Int64
+	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		keys, first := make([]any, n), int(made.Add(int64(n)))-n
+		for i := range keys {
+			keys[i] = key(first + i)
+		}
+		return keys, nil
+	}
+}
+
+// counted returns a script of 1001, 1002, …
+func counted() script { return numbered(func(i int) any { return int64(1001 + i) }) }
 
 // listed returns a script that returns each of the keys once.
 func listed(keys ...any) script {
@@ -298,19 +307,8 @@ func (textKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, err
 	return keys, nil
 }
 
-// counter returns the keys 1001, 1002, …
-type counter struct{ made atomic.Int64 }
-
-func (c *counter) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	keys := make([]any, n)
-	for i := range keys {
-		keys[i] = 1000 + c.made.Add(1)
-	}
-	return keys, nil
-}
-
 func init() {
-	spi.RegisterKeyGenerator("COUNTER", func(spi.Props) (spi.KeyGenerator, error) { return new(counter), nil })
+	spi.RegisterKeyGenerator("COUNTER", func(spi.Props) (spi.KeyGenerator, error) { return counted(), nil })
 }
 
 func TestMain(m *testing.M) { testserver.Main(m) }

@@ -51,7 +51,7 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 		{"VARBINARY(4)", texts, []string{"NULL", "''", "'ab'", "X'00'"}},
 	} {
 		read := func(query func(key string) string) string {
-			ours, plain := openScripted(t, scriptRule(t, listed(c.made...), "ruled.id"))
+			ours, plain := openScripted(t, generatorRule(t, listed(c.made...), "ruled.id"))
 			mustExec(t, plain, "CREATE TABLE ruled (a INT, id "+c.column+" NOT NULL)")
 			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // now the kind of the keys is known
 			for i, key := range c.given {
@@ -300,7 +300,7 @@ func testInsertSelect_holdsWhatItReads(t *testing.T) {
 		_, locked = other.Exec("SELECT a FROM src WHERE a = 1 FOR UPDATE NOWAIT")
 		return keysOfInts(n, 1), nil
 	})
-	ours, plain := openScripted(t, scriptRule(t, generating, "ruled.id"))
+	ours, plain := openScripted(t, generatorRule(t, generating, "ruled.id"))
 	other = plain
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, plain, "CREATE TABLE src (a INT PRIMARY KEY)")
@@ -324,7 +324,7 @@ func testInsertSelect_canceledBeforeRows(t *testing.T) {
 		cancel()
 		return keysOfInts(n, 1), nil
 	})
-	ours, plain := openScripted(t, scriptRule(t, ending, "ruled.id"))
+	ours, plain := openScripted(t, generatorRule(t, ending, "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	manySource(t, ours, plain)
@@ -1128,7 +1128,7 @@ func TestInsertSelect_cleansUp(t *testing.T) {
 			}
 			return nil, driver.ErrSkip
 		}}
-		db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id"), Config{Server: "other"})
+		db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
 		mustExec(t, db, "INSERT INTO t (a) SELECT a FROM src")
 		s.Faults, failsToClose = c.faults, c.failsToClose
 		_, err := db.Exec("INSERT INTO t (a) SELECT a FROM src")

@@ -25,18 +25,6 @@ import (
 
 // These tests use keys that are no int64, row by row, on a server.
 
-// kindsOf returns a script that returns key(0), key(1), … and counts them.
-func kindsOf(made *int, key func(i int) any) script {
-	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
-		keys := make([]any, n)
-		for i := range keys {
-			keys[i] = key(*made)
-			*made++
-		}
-		return keys, nil
-	}
-}
-
 func textKey(i int) any { return fmt.Sprintf("key-%d", i) }
 
 // execKeys executes a statement and describes LastInsertId and WithKeys.
@@ -58,7 +46,8 @@ func testKeys_textRowByRow(t *testing.T) {
 	for _, params := range bothWays {
 		t.Run(params, func(t *testing.T) {
 			made := 0
-			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
+			counting := numbered(func(i int) any { made = i + 1; return textKey(i) })
+			ours, plain := openScripted(t, generatorRule(t, counting, "ruled.id"), params)
 			mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
 			mustExec(t, plain, "CREATE TABLE src (id VARCHAR(40), a INT)")
 			mustExec(t, plain, "INSERT INTO src VALUES ('given', 1), (NULL, 2), ('', 3), ('0', 4)")
@@ -114,7 +103,7 @@ func testKeys_oddCharacters(t *testing.T) {
 			if strings.Contains(params, "latin1") && strings.Contains(way, "?") {
 				continue // a bound value is in the connection's character set, with and without shardkey
 			}
-			ours, plain := openScripted(t, scriptRule(t, listed(odd...), "ruled.k"), params)
+			ours, plain := openScripted(t, generatorRule(t, listed(odd...), "ruled.k"), params)
 			mustExec(t, plain, "CREATE TABLE ruled (k VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, n INT)")
 			for i := range odd {
 				if strings.Contains(way, "?") {
@@ -156,7 +145,7 @@ func testKeys_integersOfAnyType(t *testing.T) {
 			if p, ok := key.(*int); ok {
 				*p = 52
 			}
-			ours, plain := openScriptedOn(t, database+"?"+params, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"))
+			ours, plain := openScriptedOn(t, database+"?"+params, generatorRule(t, numbered(func(int) any { return key }), "ruled.id"))
 			ours.SetMaxOpenConns(1)
 			mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
 			for _, query := range []string{"first", "second"} { // the kind is unknown before the first
@@ -255,7 +244,7 @@ func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 func TestKeyColumn_trigger(t *testing.T) { onEachAndOldest(t, testKeyColumn_trigger) }
 
 func testKeyColumn_trigger(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
+	ours, plain := openScripted(t, generatorRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, plain, "CREATE TRIGGER other_keys BEFORE INSERT ON ruled FOR EACH ROW SET NEW.id = IF(NEW.a = 2, 500, NEW.id)")
@@ -306,14 +295,8 @@ rules:
     broken: {type: NEVER}
 `
 
-type never struct{}
-
-var errNever = errors.New("never")
-
-func (never) GenerateKeys(context.Context, spi.Column, int) ([]any, error) { return nil, errNever }
-
 func init() {
-	spi.RegisterKeyGenerator("NEVER", func(spi.Props) (spi.KeyGenerator, error) { return never{}, nil })
+	spi.RegisterKeyGenerator("NEVER", func(spi.Props) (spi.KeyGenerator, error) { return failing, nil })
 }
 
 // openNext opens a database at an address where nothing listens.
@@ -401,7 +384,7 @@ func TestNextKeys_refuses(t *testing.T) {
 		}
 	}
 	generator := (*GeneratorError)(nil)
-	if _, err := NextKeys(t.Context(), db, "t_broken", 1); !errors.Is(err, errNever) || !errors.As(err, &generator) {
+	if _, err := NextKeys(t.Context(), db, "t_broken", 1); !errors.Is(err, errScript) || !errors.As(err, &generator) {
 		t.Errorf("have: %v\nwant: a GeneratorError", err)
 	}
 	if _, err := NextKeys(t.Context(), plain, "t_order", 1); err == nil { // it would have to connect to find out
@@ -530,8 +513,7 @@ func testKeys_explicitAsStored(t *testing.T) {
 	kinds := map[string]func(i int) any{"int": func(i int) any { return firstGenerated + int64(i) }, "text": func(i int) any { return fmt.Sprintf("k%015d", i) }}
 	values := []any{"5", "'5'", "5.5", "'5.5'", "' 5'", "'05'", "'a'", "'a '", "x'41'", "TRUE", int64(5), "?5 ", "?05", []byte("a "), []byte("0123456789abcdef"), 5.5, true}
 	for kind, key := range kinds {
-		made := 0
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, key), "ruled.id"), "sql_mode=%27%27")
+		ours, plain := openScripted(t, generatorRule(t, numbered(key), "ruled.id"), "sql_mode=%27%27")
 		for _, typ := range []string{"DECIMAL(30,5)", "DOUBLE", "VARCHAR(40)", "CHAR(40)", "VARBINARY(40)", "BINARY(16)", "BIGINT"} {
 			if kind == "text" && !strings.Contains(typ, "CHAR") && !strings.Contains(typ, "BINARY") {
 				continue

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"testing"
@@ -9,20 +8,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	testserver "github.com/shardkey/shardkey/internal/test/server"
-	"github.com/shardkey/shardkey/spi"
 )
-
-// counted returns a script of 1001, 1002, …
-func counted(made *int64) script {
-	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
-		keys := make([]any, n)
-		for i := range keys {
-			*made++
-			keys[i] = 1000 + *made
-		}
-		return keys, nil
-	}
-}
 
 // execAs executes a statement, prepared or not.
 func execAs(t *testing.T, db *sql.DB, query string, prepared bool) error {
@@ -38,8 +24,7 @@ func execAs(t *testing.T, db *sql.DB, query string, prepared bool) error {
 func TestLastID_costsNoRoundTrips(t *testing.T) { onEachAndOldest(t, testLastID_costsNoRoundTrips) }
 
 func testLastID_costsNoRoundTrips(t *testing.T) {
-	var made int64
-	ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), "interpolateParams=true")
+	ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"), "interpolateParams=true")
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT NOT NULL DEFAULT 0)")
 	mustExec(t, plain, "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL) AUTO_INCREMENT = 5000")
@@ -90,8 +75,7 @@ func testLastID_unguarded(t *testing.T) {
 	}
 	defer mustExec(t, root, "DROP USER "+user)
 	cfg.User, cfg.Passwd = user, ""
-	var made int64
-	ours, _ := openScriptedOn(t, cfg.FormatDSN(), scriptRule(t, counted(&made), "other.id"))
+	ours, _ := openScriptedOn(t, cfg.FormatDSN(), generatorRule(t, counted(), "other.id"))
 	ours.SetMaxOpenConns(1)
 	unread := testserver.Has(t, testserver.MySQL8, "upserts of columns that the user may not read")
 	for _, prepared := range []bool{false, true} {
@@ -104,7 +88,7 @@ func testLastID_unguarded(t *testing.T) {
 	if unread && number(t, root, "SELECT SUM(n) FROM other") != 3 {
 		t.Errorf("the rows were not updated once")
 	}
-	throughView, _ := openScriptedOn(t, dsn, scriptRule(t, counted(&made), "viewed.id"))
+	throughView, _ := openScriptedOn(t, dsn, generatorRule(t, counted(), "viewed.id"))
 	for _, prepared := range []bool{false, true} {
 		for _, query := range []string{"INSERT INTO viewed (u) VALUES (1) ON DUPLICATE KEY UPDATE n = n + 1", "INSERT INTO viewed (u) VALUES (2), (4) ON DUPLICATE KEY UPDATE n = n + 1"} {
 			if err := execAs(t, throughView, query, prepared); err != nil {
@@ -154,8 +138,7 @@ func testKeys_nest(t *testing.T) {
 func TestLastID_readWhileInserting(t *testing.T) { onEach(t, testLastID_readWhileInserting) }
 
 func testLastID_readWhileInserting(t *testing.T) {
-	var made int64
-	ours, plain := openScripted(t, scriptRule(t, counted(&made), "watched.id", "called.id"))
+	ours, plain := openScripted(t, generatorRule(t, counted(), "watched.id", "called.id"))
 	ours.SetMaxOpenConns(1)
 	for _, ddl := range []string{
 		"CREATE TABLE watched (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, s BIGINT)",

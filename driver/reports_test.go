@@ -99,9 +99,8 @@ func testReports_behindSplittingProxy(t *testing.T) {
 					mustExec(t, db, "INSERT INTO ruled VALUES (7, 1, 1)")
 				}
 			}
-			var made int64
 			var log bytes.Buffer
-			connector := must(NewConnector(base, scriptRule(t, counted(&made), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+			connector := must(NewConnector(base, generatorRule(t, counted(), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 			db := sql.OpenDB(connector)
 			defer db.Close()
 			var keys Keys
@@ -118,8 +117,7 @@ func testReports_behindSplittingProxy(t *testing.T) {
 func TestReports_missingKeyColumn(t *testing.T) { onEachAndOldest(t, testReports_missingKeyColumn) }
 
 func testReports_missingKeyColumn(t *testing.T) {
-	var made int64
-	ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), "multiStatements=true")
+	ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"), "multiStatements=true")
 	mustExec(t, plain, "CREATE TABLE ruled (u INT UNIQUE, a INT)")
 	for _, c := range []struct {
 		query string
@@ -152,8 +150,7 @@ func TestReports_queryLocksNothing(t *testing.T) { onEachAndOldest(t, testReport
 func testReports_queryLocksNothing(t *testing.T) {
 	connector := must(mysql.NewConnector(must(mysql.ParseDSN(testserver.Database(t)))(t)))(t)
 	base := &splitting{primary: connector, replica: connector, keeps: regexp.MustCompile("FOR UPDATE$")}
-	var made int64
-	root, db := sql.OpenDB(connector), sql.OpenDB(mustConnector(t, base, scriptRule(t, counted(&made), "ruled.id")))
+	root, db := sql.OpenDB(connector), sql.OpenDB(mustConnector(t, base, generatorRule(t, counted(), "ruled.id")))
 	defer root.Close()
 	defer db.Close()
 	mustExec(t, root, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a INT) ENGINE = InnoDB")
@@ -177,8 +174,7 @@ func TestReports_uncertainLastKey(t *testing.T) { onEachAndOldest(t, testReports
 
 func testReports_uncertainLastKey(t *testing.T) {
 	for _, params := range []string{"", "clientFoundRows=true"} {
-		var made int64
-		ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), params)
+		ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"), params)
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a INT)")
 		for _, key := range []any{1.5, 20.5, "20.4", []byte("2e1"), float32(20.4)} {
 			mustExec(t, ours, "DELETE FROM ruled")

@@ -186,7 +186,7 @@ func testColumns_alteredByOthers(t *testing.T) {
 func TestColumns_areCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
-		db, _ := openFake(t, base, scriptRule(t, counted(new(int64)), "ruled.id"), Config{Server: "mysql"})
+		db, _ := openFake(t, base, generatorRule(t, counted(), "ruled.id"), Config{Server: "mysql"})
 		asked := func() int { return base.Count("queryContext SELECT * FROM") + base.Count("queryContext SHOW FULL") }
 		mustExec(t, db, "INSERT INTO ruled VALUES (NULL, 1)")
 		first := asked()
@@ -231,7 +231,7 @@ func testColumns_temporaryTable(t *testing.T) {
 func TestColumns_inEachCharacterSet(t *testing.T) { onEachAndOldest(t, testColumns_inEachCharacterSet) }
 
 func testColumns_inEachCharacterSet(t *testing.T) {
-	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id", "ru.ключ"), "charset=latin1")
+	ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id", "ru.ключ"), "charset=latin1")
 	for _, query := range []string{"SET NAMES utf8", "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, `ünï` INT)", "CREATE TABLE ru (a INT, `ключ` BIGINT NOT NULL PRIMARY KEY)"} {
 		plain.SetMaxOpenConns(1)
 		mustExec(t, plain, query)
@@ -328,8 +328,8 @@ func testSession_answersInUTF16(t *testing.T) {
 // connection without cached metadata.
 func transactionSides(t *testing.T, tables int) (ours, plain *sql.Conn) {
 	t.Helper()
-	var made int64
 	var columns []string
+	made := counted()
 	for i := range tables {
 		columns = append(columns, fmt.Sprintf("t%d.id", i))
 	}
@@ -341,8 +341,8 @@ func transactionSides(t *testing.T, tables int) (ours, plain *sql.Conn) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	through, _ := openScripted(t, scriptRule(t, counted(&made), columns...), "multiStatements=true")
-	_, direct := openScripted(t, scriptRule(t, counted(&made), "t0.id"), "multiStatements=true")
+	through, _ := openScripted(t, generatorRule(t, made, columns...), "multiStatements=true")
+	_, direct := openScripted(t, generatorRule(t, made, "t0.id"), "multiStatements=true")
 	return open(through, ""), open(direct, " AUTO_INCREMENT")
 }
 

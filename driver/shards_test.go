@@ -71,18 +71,6 @@ func (g *shardCounter) GenerateKeys(ctx context.Context, c spi.Column, n int) ([
 	return spi.KeysFromInts(ctx, g, c, n)
 }
 
-// shardTexts generates strings.
-type shardTexts struct{ next int }
-
-func (g *shardTexts) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	keys := make([]any, n)
-	for i := range keys {
-		g.next++
-		keys[i] = fmt.Sprintf("k%05d", g.next)
-	}
-	return keys, nil
-}
-
 var lastCounter *shardCounter
 
 func init() {
@@ -90,7 +78,9 @@ func init() {
 		lastCounter = &shardCounter{}
 		return lastCounter, nil
 	})
-	spi.RegisterKeyGenerator("SHARD_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return &shardTexts{}, nil })
+	spi.RegisterKeyGenerator("SHARD_TEXTS", func(spi.Props) (spi.KeyGenerator, error) {
+		return numbered(func(i int) any { return fmt.Sprintf("k%05d", i+1) }), nil
+	})
 }
 
 // openShards opens a rule with a server of one connection, whose tables have these columns.

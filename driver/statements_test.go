@@ -625,8 +625,7 @@ func TestStatements_preparedByThePrograms(t *testing.T) {
 
 func testStatements_preparedByThePrograms(t *testing.T) {
 	ctx := t.Context()
-	var made int64
-	db, _ := openScripted(t, scriptRule(t, counted(&made), "t.id"))
+	db, _ := openScripted(t, generatorRule(t, counted(), "t.id"))
 	conn := must(db.Conn(ctx))(t)
 	defer conn.Close()
 	mustExec(t, conn, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")

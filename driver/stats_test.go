@@ -401,7 +401,7 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 func TestLogSent_attributes(t *testing.T) {
 	var log jsonLog
 	s := &fakedb.Server{}
-	db, _ := openFake(t, s, generatorRule(t, new(counter), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
+	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1), (2); INSERT INTO u (a) VALUES (1)")
 	s.Faults = []fakedb.Fault{{At: "INSERT", Err: fakedb.Err}}
 	isError(t, errOf(db.Exec("INSERT INTO t (a) VALUES (1)")), fakedb.Err)

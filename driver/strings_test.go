@@ -31,16 +31,16 @@ func TestStrings_sameAsPlain(t *testing.T) { onEachAndOldest(t, testStrings_same
 
 func testStrings_sameAsPlain(t *testing.T) {
 	next := map[string]int64{}
-	keys := func(_ context.Context, c spi.Column, n int) ([]any, error) {
+	keys := script(func(_ context.Context, c spi.Column, n int) ([]any, error) {
 		all := make([]any, n)
 		for i := range all {
 			all[i] = firstKeys[c.Table] + next[c.Table]
 			next[c.Table]++
 		}
 		return all, nil
-	}
+	})
 	ours := newStringsSide(t, "", func(dsn string) *sql.DB {
-		db, _ := openScriptedOn(t, dsn, scriptRule(t, keys, "t.id", "c.id"))
+		db, _ := openScriptedOn(t, dsn, generatorRule(t, keys, "t.id", "c.id"))
 		return db
 	})
 	plain := newStringsSide(t, " AUTO_INCREMENT", func(dsn string) *sql.DB {
