@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -250,8 +249,7 @@ func TestWatch_interval(t *testing.T) {
 		{time.Minute, time.Minute, time.Minute / 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "rule.yaml")
-			write(t, file, watched("t_order", 5))
+			file := ruleFile(t, watched("t_order", 5))
 			log := defaultLog(t)
 			defer openWatched(t, file, "&shardkeyReload="+tt.first.String()).Close()
 			time.Sleep(time.Minute / 2)

@@ -291,40 +291,24 @@ func shardDSN(i int, path string) string {
 	return fmt.Sprintf("u%d:p@tcp(127.0.0.1:1)/shard_%d?parseTime=%v&shardkeyRule=%s", i, i, i%2 == 0, path)
 }
 
-func openShard(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	return must(sql.Open("shardkey", dsn))(t)
-}
-
 // records lists the worker IDs in a FILE store.
 func records(t *testing.T, dir string) []string {
 	t.Helper()
 	return must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
 }
 
-func nextKey(t *testing.T, db *sql.DB) int64 {
-	t.Helper()
-	keys, err := NextKeys(t.Context(), db, "t_order", 1)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	return keys[0].(int64)
-}
-
 // Databases for each shard or tenant share one worker ID.
 func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 	testserver.NeedsFlock(t)
 	dir := t.TempDir()
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+	path := ruleFile(t, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
 	before := runtime.NumGoroutine()
 	var all []*sql.DB
 	seen := map[int64]bool{}
 	for i := range 64 {
-		db := openShard(t, shardDSN(i, path))
+		db := mustOpen(t, "shardkey", shardDSN(i, path))
 		all = append(all, db)
-		seen[nextKey(t, db)] = true
+		seen[keyOf(t, db, "t_order")] = true
 	}
 	if have := records(t, dir); len(have) != 1 || len(seen) != 64 {
 		t.Errorf("have: %d worker IDs (%v), %d keys\nwant: 1 and 64", len(have), have, len(seen))
@@ -360,8 +344,7 @@ func waitGoroutines(t *testing.T, before int) {
 func TestShared_openedAndClosedAtOnce(t *testing.T) {
 	testserver.NeedsFlock(t)
 	dir := t.TempDir()
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+	path := ruleFile(t, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -372,7 +355,7 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, twice := seen.LoadOrStore(nextKey(t, db), true); twice {
+				if _, twice := seen.LoadOrStore(keyOf(t, db, "t_order"), true); twice {
 					t.Error("a key twice")
 				}
 				check(t, db.Close())
@@ -388,8 +371,7 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 }
 
 func TestShared_stateInEachDatabase(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, leasedRule("{type: SQL}"))
+	path := ruleFile(t, leasedRule("{type: SQL}"))
 	inner, dsnErr := (*rule.Error)(nil), (*DSNError)(nil)
 	_, err := sql.Open("shardkey", shardDSN(0, path))
 	if !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line != 11 || !errors.As(err, &dsnErr) {
@@ -408,18 +390,18 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 				err = RegisterRule("registered", r)
 			}
 			noError(t, err)
-			first := openShard(t, shardDSN(0, by))
-			again := openShard(t, strings.Replace(shardDSN(0, by), "u0:p", "other:secret", 1))
+			first := mustOpen(t, "shardkey", shardDSN(0, by))
+			again := mustOpen(t, "shardkey", strings.Replace(shardDSN(0, by), "u0:p", "other:secret", 1))
 			if _, err := sql.Open("shardkey", shardDSN(1, by)); !errors.Is(err, rule.ErrOwnDatabase) || !strings.Contains(err.Error(), "tcp(127.0.0.1:1)/shard_0 and tcp(127.0.0.1:1)/shard_1") {
 				t.Errorf("%s by %s\nhave: %v\nwant: ErrOwnDatabase", name, by, err)
 			}
 			check(t, errors.Join(first.Close(), again.Close()))
-			check(t, openShard(t, shardDSN(1, by)).Close())
+			check(t, mustOpen(t, "shardkey", shardDSN(1, by)).Close())
 		}
 		write(t, path, strings.Replace(strings.Replace(text, "t_order:\n", "t_order:\n      actualDataNodes: a.t_order,b.t_order\n", 1),
 			map[string]string{"SQL": "type: SQL", "TICKET": "type: TICKET", "LEAF_SEGMENT": "leaf.key: t"}[name],
 			map[string]string{"SQL": "type: SQL, props: {own-database: yes}", "TICKET": "type: TICKET, props: {own-database: yes}", "LEAF_SEGMENT": "leaf.key: t, own-database: yes"}[name], 1))
-		if err := errors.Join(openShard(t, shardDSN(0, path)).Close(), openShard(t, shardDSN(1, path)).Close()); err != nil {
+		if err := errors.Join(mustOpen(t, "shardkey", shardDSN(0, path)).Close(), mustOpen(t, "shardkey", shardDSN(1, path)).Close()); err != nil {
 			t.Errorf("%s that is meant so\nhave: %v", name, err)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -331,8 +329,7 @@ var geneServerRule = ruleText(`
 func TestGenes_onServers(t *testing.T) { onEach(t, testGenes_onServers) }
 
 func testGenes_onServers(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rule.yaml")
-	noError(t, os.WriteFile(file, []byte(geneServerRule), 0o600))
+	file := ruleFile(t, geneServerRule)
 	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off"} {
 		db := mustOpen(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
 		mustExec(t, db, "CREATE TABLE g_all (order_id BIGINT PRIMARY KEY, user_id BIGINT, a INT, UNIQUE (user_id))")
@@ -375,14 +372,14 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 				t.Errorf("have: key %d of user %d", id, next)
 			}
 		}
-		if _, err := stmt.Exec(nil, 1); !hasReason(err, "no-gene") {
+		if _, err := stmt.Exec(nil, 1); reasonOf(err) != reasonNoGene {
 			t.Errorf("have: %v\nwant: reason no-gene", err)
 		}
 		stmt.Close()
 	}
 	for _, query := range []string{"INSERT INTO g_all (user_id) VALUES (?), (NULL)", "INSERT INTO g_all (user_id) VALUES (? + 1)", "INSERT INTO g_all (a) VALUES (?)",
 		"INSERT INTO g_all (user_id) VALUES (?), ('x')", "INSERT INTO g_all SET user_id = DEFAULT, a = ?"} {
-		if _, err := db.Exec(query, 1000); !hasReason(err, "no-gene") {
+		if _, err := db.Exec(query, 1000); reasonOf(err) != reasonNoGene {
 			t.Errorf("%s\nhave: %v\nwant: reason no-gene", query, err)
 		}
 	}
@@ -408,7 +405,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	equal(t, number(t, db, "SELECT COUNT(*) FROM g_all WHERE order_id % 16 <> user_id % 16 AND order_id <> 11"), 0)
 	equal(t, number(t, db, "SELECT COUNT(*) FROM g_all"), 3+3+3+27+3)
 	for _, query := range []string{"INSERT INTO g_all (user_id) SELECT user_id + 500 FROM src", "INSERT INTO g_all (a) SELECT user_id FROM src", "INSERT INTO g_order_1 (user_id) SELECT NULL"} {
-		if _, err := db.Exec(query); !hasReason(err, "no-gene") {
+		if _, err := db.Exec(query); reasonOf(err) != reasonNoGene {
 			t.Errorf("%s\nhave: %v\nwant: reason no-gene", query, err)
 		}
 	}
@@ -418,10 +415,4 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	mustExec(t, db, "INSERT INTO g_text_2 (name) SELECT name FROM src WHERE name = 'zoë'")
 
 	equal(t, number(t, db, "SELECT order_id % 16 FROM g_text_2 WHERE name = 'zoë'"), 120918%16, "its hash")
-}
-
-// hasReason reports whether a statement was refused for a reason.
-func hasReason(err error, reason string) bool {
-	var refused *StatementError
-	return errors.As(err, &refused) && refused.Reason == reason
 }

@@ -77,8 +77,7 @@ func TestOpen_refuses(t *testing.T) {
 func TestOptions_order(t *testing.T) {
 	noError(t, RegisterRule(t.Name(), benchRule(t)))
 	defer DeregisterRule(t.Name())
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, benchRuleYAML)
+	path := ruleFile(t, benchRuleYAML)
 	db, c, err := Open("u@tcp(127.0.0.1:1)/app?shardkeyRule="+path+"&shardkeyServer=mysql&shardkeyReload=off",
 		Config{Server: "tidb", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Verify: "off"}, nil)
 	noError(t, err)
@@ -225,8 +224,7 @@ func FuzzParseDSN(f *testing.F) {
 
 // A connector logs the warnings of its rule.
 func TestOpen_logsWarnings(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, strings.Replace(benchRuleYAML, "{keyGenerateStrategy:", "{colour: red, keyGenerateStrategy:", 1))
+	path := ruleFile(t, strings.Replace(benchRuleYAML, "{keyGenerateStrategy:", "{colour: red, keyGenerateStrategy:", 1))
 	log := defaultLog(t)
 	db, _, err := Open("u:p@tcp(127.0.0.1:1)/app?shardkeyRule=" + path)
 	noError(t, err)
@@ -298,8 +296,7 @@ func TestServer_queriedForItsShards(t *testing.T) {
 // Connectors of one file share its rule, also after a reload.
 func TestOpen_sharesTheRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "rule.yaml")
-		write(t, path, watched("t_order_${0..1}", 1))
+		path := ruleFile(t, watched("t_order_${0..1}", 1))
 		rules := map[*rule.Rule]bool{}
 		var all []*Connector
 		for range 20 {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -89,22 +87,6 @@ func testSession_unusualTables(t *testing.T) {
 	}
 }
 
-// connectorOf returns the connector of an open database.
-func connectorOf(t *testing.T, db *sql.DB) (c *Connector) {
-	t.Helper()
-	conn := must(db.Conn(t.Context()))(t)
-	defer conn.Close()
-	noError(t, conn.Raw(func(raw any) error { c = raw.(interface{ Connector() *Connector }).Connector(); return nil }))
-	return c
-}
-
-// later expires the columns that a connector has cached.
-func later(t *testing.T, db *sql.DB) {
-	t.Helper()
-	c := connectorOf(t, db)
-	c.known = session.Cache{Kind: c.known.Kind, Client: c.known.Client}
-}
-
 const (
 	keyFirst = "(id BIGINT PRIMARY KEY, a INT)"
 	keyLast  = "(a INT, id BIGINT PRIMARY KEY)"
@@ -173,7 +155,8 @@ func testColumns_alteredByOthers(t *testing.T) {
 			check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", nil, -5))
 			check(prepared.Exec(nil, -5))
 			check(ours.Exec("INSERT INTO ruled VALUES (77, -5)"))
-			later(t, ours)
+			known := &ConnectorOf(ours).known // later, the columns are read again
+			*known = session.Cache{Kind: known.Kind, Client: known.Client}
 			check(prepared.Exec(-5, nil))
 			check(ours.Exec("INSERT INTO ruled VALUES (-5, NULL)"))
 			check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", -5, nil))
@@ -674,8 +657,7 @@ func TestCreate_withoutMultiStatements(t *testing.T) {
 }
 
 func testCreate_withoutMultiStatements(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rule.yaml")
-	noError(t, os.WriteFile(file, fmt.Appendf(nil, testRuleYAML, "ruled", 0), 0o600))
+	file := ruleFile(t, fmt.Sprintf(testRuleYAML, "ruled", 0))
 	dsn := testserver.Database(t)
 	ours, plain := mustOpen(t, "shardkey", dsn+"?shardkeyRule="+file), mustOpen(t, "mysql", dsn)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")

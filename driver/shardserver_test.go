@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -108,8 +106,7 @@ func testShardGuard_asStored(t *testing.T) {
 		algorithms += "    " + c.name + ": " + c.algorithm + "\n"
 	}
 	rules += "  keyGenerators: {s: {type: SNOWFLAKE, props: {worker-id: 8}}}\n  shardingAlgorithms:\n" + algorithms
-	file := filepath.Join(t.TempDir(), "rule.yaml")
-	noError(t, os.WriteFile(file, []byte(rules), 0o600))
+	file := ruleFile(t, rules)
 	plain := mustOpen(t, "mysql", dsn)
 	for _, c := range columns {
 		mustExec(t, plain, "CREATE TABLE "+c.name+"_probe (id BIGINT AUTO_INCREMENT PRIMARY KEY, c "+c.typ+")")

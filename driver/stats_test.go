@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -112,8 +111,7 @@ func TestStats_rules(t *testing.T) {
 }
 
 func TestStats_reloads(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, watched("ds.t_order", 7))
+	path := ruleFile(t, watched("ds.t_order", 7))
 	db, c, err := Open("u:secret@tcp(127.0.0.1:1)/app?shardkeyReload=24h&shardkeyRule=" + path)
 	noError(t, err)
 	defer db.Close()

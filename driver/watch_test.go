@@ -43,6 +43,14 @@ func write(t *testing.T, path, text string) {
 	noError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
+// ruleFile returns the path of a new file with a rule.
+func ruleFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, text)
+	return path
+}
+
 // defaultLog takes what is logged by default until the test ends.
 func defaultLog(t *testing.T) *logLines {
 	old := slog.Default()
@@ -109,8 +117,7 @@ func TestWatch_reload(t *testing.T) {
 	notOnWindows(t, "the log has the path with quoted backslashes")
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "rule.yaml")
-		write(t, path, watched("t_order_${0..1}", 6))
+		path := ruleFile(t, watched("t_order_${0..1}", 6))
 		first := openWatched(t, path, "&shardkeyReload=5s")
 		second := openWatched(t, path, "&shardkeyReload=1h") // at the interval of the first
 		noError(t, RegisterRule("watched", mustLoadRule(t, path)))
@@ -179,8 +186,7 @@ func TestWatch_reload(t *testing.T) {
 // Each connector logs to its own logger.
 func TestWatch_loggers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "rule.yaml")
-		write(t, path, watched("t_order_${0..1}", 6))
+		path := ruleFile(t, watched("t_order_${0..1}", 6))
 		var logs [2]logLines
 		for i := range logs {
 			logger := slog.New(slog.NewTextHandler(&logs[i], nil))
@@ -235,8 +241,7 @@ func TestWatch_configMap(t *testing.T) {
 func TestWatch_halfWritten(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "rule.yaml")
-		write(t, path, watched("t_order_${0..1}", 1))
+		path := ruleFile(t, watched("t_order_${0..1}", 1))
 		db := openWatched(t, path, "&shardkeyReload=1s")
 		defer db.Close()
 		text := watched("t_order_${0..2}", 1)
@@ -261,8 +266,7 @@ func TestWatch_halfWritten(t *testing.T) {
 func TestWatch_allOrNone(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "rule.yaml")
-		write(t, path, watched("t_order_${0..1}", 1))
+		path := ruleFile(t, watched("t_order_${0..1}", 1))
 		factoryCalls.Store(0)
 		// The new rule needs a data source name, which one of the connectors doesn't have.
 		bare := sql.OpenDB(must(NewConnector(&fakedb.Server{}, mustLoadRule(t, path), Config{Reload: time.Second}))(t))
@@ -372,8 +376,7 @@ func TestAwait_stops(t *testing.T) {
 func TestWatch_atOnce(t *testing.T) {
 	notOnWindows(t, "Windows doesn't replace a file that is open")
 	defaultLog(t)
-	path := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, path, watched("t_order_${0..1}", 4))
+	path := ruleFile(t, watched("t_order_${0..1}", 4))
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
