@@ -123,24 +123,6 @@ func TestInsertion_isNegative(t *testing.T) {
 	}
 }
 
-// The same report of the server means different things for different statements.
-func TestJudge_reports(t *testing.T) {
-	for _, tt := range []struct {
-		name         string
-		facts        insertFacts
-		affected, id int64
-		want         rowsOutcome
-	}{
-		{"REPLACE of a row", insertFacts{replace: true, rows: 1}, 2, 0, allInserted},
-		{"REPLACE, perhaps of its own row", insertFacts{replace: true, rows: 2}, 3, 0, laterReplaced},
-		{"upsert without a guard", insertFacts{upsert: true, rows: 2}, 2, 0, unclear},
-		{"guarded upsert", insertFacts{upsert: true, guarded: true, rows: 2}, 2, 0, allInserted},
-		{"another column's ID", insertFacts{upsert: true, guarded: true, otherID: true, rows: 2}, 2, 0, unclear},
-	} {
-		equal(t, judge(tt.facts, insertReport{affected: tt.affected, id: tt.id}), tt.want, tt.name)
-	}
-}
-
 // A plan is cached if its columns match the statement, and if it is small together with its
 // statement.
 func TestPlanCache_holds(t *testing.T) {
