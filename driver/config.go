@@ -63,13 +63,10 @@ type Config struct {
 	Reload time.Duration
 }
 
-// param describes a DSN parameter. The parser, the check of a [Config] and the table in the
-// page about configuration use these descriptions.
+// param is a DSN parameter. The parser and the check of a [Config] use these descriptions.
 type param struct {
 	name   string
-	values []string // the default first; nil if the parameter isn't an enumeration
-	form   string   // the form of the value, if values is nil
-	about  string
+	values []string              // the default first; nil if the parameter isn't an enumeration
 	field  func(*Config) *string // nil if values is nil
 }
 
@@ -86,22 +83,15 @@ const (
 // params are the parameters of this package. All names that begin with "shardkey", in any case, are
 // reserved for it.
 var params = [...]param{
-	{name: paramRule, form: "a path, or a name given to `RegisterRule`",
-		about: "the rule; required. A path is relative to the working directory. Write `&` in it as `%26`"},
+	{name: paramRule},
 	{name: paramServer,
 		values: []string{session.ServerAuto, session.ServerMySQL, session.ServerMariaDB, session.ServerVitess, session.ServerTiDB, session.ServerOther},
-		about: "the kind of the server, if its version doesn't show it; " +
-			"[what others get](sql.md#engines-that-get-less)",
-		field: func(c *Config) *string { return &c.Server }},
+		field:  func(c *Config) *string { return &c.Server }},
 	{name: paramVerify, values: []string{"on", "off"},
-		about: "whether a second parser checks statements before they are sent",
 		field: func(c *Config) *string { return &c.Verify }},
 	{name: paramStatements, values: []string{statementsAuto, statementsAlways, statementsOff},
-		about: "which [prepared statements are cached](sql.md#cached-prepared-statements)",
 		field: func(c *Config) *string { return &c.Statements }},
-	{name: paramReload, form: "a duration such as `5s`; `off`",
-		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time). " +
-			"The default is `off`"},
+	{name: paramReload},
 }
 
 // Values of Config.Statements.

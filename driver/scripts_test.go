@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,6 +21,8 @@ import (
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
+
+var update = flag.Bool("update", false, "write the expected lines of testdata/scripts.txt")
 
 // TestScripts runs the scripts of testdata/scripts.txt, each on a connection to a fake server, and
 // compares what the server receives and what the program gets with the indented lines. The flag
