@@ -100,8 +100,7 @@ func TestShardGuard_storedValues(t *testing.T) {
 	mustExec(t, db, "INSERT INTO ds_1.t_1 (user_id, id) VALUES (10, 10)")
 }
 
-// The guard skips a row or statement that only the server can judge, and checks the next one. It
-// logs one warning for a table, even if the statements differ.
+// The guard skips a row or statement that only the server can judge, and checks the next one.
 func TestShardGuard_laterRows(t *testing.T) {
 	db, _ := openShards(t, shardedRule(t, ""))
 	_, err := db.Exec("INSERT INTO t_user_3 (user_id) VALUES (DEFAULT), (8)")
@@ -109,11 +108,6 @@ func TestShardGuard_laterRows(t *testing.T) {
 	const refused = "INSERT INTO t_user_3 (a, user_id) VALUES (1); " // by the server
 	_, err = ConnectorOf(db).Plan(refused + "INSERT INTO t_user_3 (user_id) VALUES (8)")
 	equal(t, errors.Is(err, ErrWrongShard), true, err)
-	var log jsonLog
-	db, _ = openShards(t, shardedRule(t, ", shardGuard: warn"), WithLogger(log.logger()))
-	mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (8)")
-	mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (12)")
-	equal(t, len(log.take(t)), 1, "warnings")
 }
 
 // LAST_INSERT_ID(key) is unsigned, so a statement doesn't pass it a key below 0.
@@ -147,17 +141,6 @@ func TestUpsert_firstOfItsTable(t *testing.T) {
 	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "mysql"})
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
 	equal(t, len(s.Queries("LAST_INSERT_ID(")), 1)
-}
-
-// With exactly 65,535 placeholders, the keys are bound.
-func TestPlaceholders_most(t *testing.T) {
-	s := &fakedb.Server{}
-	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
-	const rows = base.MaxPlaceholders / 3
-	query := "INSERT INTO t (a, b) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
-	mustExec(t, db, query, make([]any, 2*rows)...)
-	equal(t, len(s.Sent[0].Args), base.MaxPlaceholders)
-	check(t, must(db.Prepare(query))(t).Close())
 }
 
 // With more placeholders the keys are literals, but a key that replaces an argument is bound. Each row

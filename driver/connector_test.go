@@ -30,41 +30,22 @@ func liveOf(t *testing.T, when string, tag int, want int64) {
 	equal(t, testGenerators[tag].Load(), want, when, "generators")
 }
 
-func TestConnector_closeClosesGenerators(t *testing.T) {
+// The last connection closes the generators of a closed connector: a transaction may still need keys. A
+// second sql.DB opens them again.
+func TestConnector_closesGenerators(t *testing.T) {
 	base := &fakedb.Server{}
 	c := mustConnector(t, base, taggedRule(t, "t", 1))
-	db := sql.OpenDB(c)
-	mustExec(t, db, "UPDATE t")
-	liveOf(t, "open", 1, 1)
-	for range 2 {
+	for range 3 {
+		db := sql.OpenDB(c)
+		tx := must(db.Begin())(t)
+		liveOf(t, "open", 1, 1)
 		check(t, errors.Join(db.Close(), c.Close()))
+		liveOf(t, "in a transaction", 1, 1)
+		noError(t, tx.Commit())
 		liveOf(t, "closed", 1, 0)
 	}
 	equal(t, base.Closed, 1, "the base's connector was closed", "times")
 	isError(t, c.SetRule(testRule(t)), spi.ErrClosed, "SetRule after Close")
-}
-
-// A second sql.DB opens the generators of a closed connector again.
-func TestConnector_usedAgain(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 2))
-	for range 3 {
-		db := sql.OpenDB(c)
-		noError(t, db.PingContext(t.Context()))
-		liveOf(t, "open", 2, 1)
-		noError(t, db.Close())
-		liveOf(t, "closed", 2, 0)
-	}
-}
-
-// A transaction that is open while its database is closed may still need keys.
-func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 2))
-	db := sql.OpenDB(c)
-	tx := must(db.Begin())(t)
-	noError(t, db.Close())
-	liveOf(t, "in a transaction", 2, 1)
-	noError(t, tx.Commit())
-	liveOf(t, "after it", 2, 0)
 }
 
 func TestConnector_setRule(t *testing.T) {

@@ -195,28 +195,6 @@ func ExampleOpen() {
 	// true
 }
 
-// A rule that the program embeds with //go:embed is parsed once and registered under a name for DSNs.
-func ExampleRegisterRule() {
-	r, err := rule.Parse("embedded.yaml", embeddedRule) // of //go:embed testdata/embedded.yaml
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := driver.RegisterRule("shop", r); err != nil {
-		fmt.Println(err)
-		return
-	}
-	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=shop")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer db.Close()
-	fmt.Println(driver.ConnectorOf(db).Rule() == r)
-	// Output:
-	// true
-}
-
 // A router computes the table of a row from the value of its sharding column.
 func ExampleConnector_Lookup() {
 	r, err := rule.Parse("router.yaml", []byte(`

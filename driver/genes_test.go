@@ -147,31 +147,6 @@ func TestGenes_errors(t *testing.T) {
 	}
 }
 
-// An upsert of the column that determines the shard bits is refused if the row then belongs in
-// another table.
-func TestGenes_upserts(t *testing.T) {
-	db, base := openShards(t, geneRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
-	base.Columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
-	for _, tt := range []struct {
-		set  string
-		args []any
-		want string // the right table, or "" if the statement is sent
-	}{
-		{"user_id = ?", []any{7}, ""},
-		{"user_id = ?", []any{8}, "t_item_0"},
-		{"user_id = 8, a = 1", nil, "t_item_0"},
-		{"user_id = user_id", nil, ""},
-		{"user_id = user_id + 1", nil, expression},
-	} {
-		base.Forget()
-		_, err := db.Exec("INSERT INTO t_item_3 (order_id, user_id) VALUES (19, 3) ON DUPLICATE KEY UPDATE "+tt.set, tt.args...)
-		equal(t, wrongUpsert(err), tt.want, tt.set, tt.args, err)
-		if sent := len(base.Sent) > 0; sent != (tt.want == "") {
-			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.set, base.Calls)
-		}
-	}
-}
-
 // A name of two tables in different schemas is refused, as it is without shard bits.
 func TestGenes_ambiguousTable(t *testing.T) {
 	r := mustParseRule(t, `

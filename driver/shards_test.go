@@ -162,9 +162,10 @@ func TestShardGuard_warnAndOff(t *testing.T) {
 		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		for range 2 {
 			mustExec(t, db, "INSERT INTO t_user_1 (user_id) VALUES (?)", 7)
+			mustExec(t, db, "INSERT INTO t_user_1 (user_id) VALUES (8)")
 		}
-		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
-			t.Errorf("%s\nhave: %d warnings, %d sent: %s\nwant: %d and 2", tt.settings, n, len(base.Queries("INTO ")), log.String(), tt.warnings)
+		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) != 4 {
+			t.Errorf("%s\nhave: %d warnings, %d sent: %s\nwant: %d and 4", tt.settings, n, len(base.Queries("INTO ")), log.String(), tt.warnings)
 		}
 	}
 }
@@ -240,13 +241,24 @@ func wrongUpsert(err error) string {
 
 func TestUpsertGuard_refuses(t *testing.T) {
 	const user = "INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE "
+	const bits = "INSERT INTO t_item_3 (order_id, user_id) VALUES (19, 3) ON DUPLICATE KEY UPDATE "
 	for _, tt := range append(statementCases(t, "testdata/upsertguard.txt"), []statementCase{
 		{user + "user_id = ?", []any{uint64(8)}, "ds.t_user_0"},
 		{user + "user_id = ?", []any{sql.NullInt64{Int64: 8, Valid: true}}, "ds.t_user_0"},
 		{user + "user_id = ?", []any{[]byte("8")}, ""}, // only the server knows the stored value
+		// The shard bits of another user may belong in another table.
+		{bits + "user_id = ?", []any{7}, ""},
+		{bits + "user_id = ?", []any{8}, "t_item_0"},
+		{bits + "user_id = 8, a = 1", nil, "t_item_0"},
+		{bits + "user_id = user_id", nil, ""},
+		{bits + "user_id = user_id + 1", nil, expression},
 	}...) {
 		t.Run(tt.query, func(t *testing.T) {
-			db, base := openShards(t, shardedRule(t, ""))
+			r := shardedRule(t, "")
+			if strings.HasPrefix(tt.query, bits) {
+				r = geneRule(t, "number")
+			}
+			db, base := openShards(t, r)
 			base.Columns = [][2]string{{"id", "bigint"}, {"order_id", "bigint"}, {"user_id", "bigint"}}
 			_, err := db.Exec(tt.query, tt.args...)
 			equal(t, wrongUpsert(err), tt.want, tt.query, tt.args)

@@ -183,25 +183,6 @@ func TestWatch_reload(t *testing.T) {
 	})
 }
 
-// Each connector logs to its own logger.
-func TestWatch_loggers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := ruleFile(t, watched("t_order_${0..1}", 6))
-		var logs [2]logLines
-		for i := range logs {
-			logger := slog.New(slog.NewTextHandler(&logs[i], nil))
-			db, _, err := Open("u:p@tcp(127.0.0.1:1)/app?shardkeyReload=1s&shardkeyRule="+path, WithLogger(logger))
-			noError(t, err)
-			defer db.Close()
-		}
-		write(t, path, "rules: [")
-		time.Sleep(5 * time.Second)
-		for i := range logs {
-			logs[i].want(t, "broken", "changed rule not loaded", 1)
-		}
-	})
-}
-
 func mustLoadRule(t *testing.T, path string) *rule.Rule {
 	t.Helper()
 	return must(rule.Load(path))(t)
@@ -262,14 +243,16 @@ func TestWatch_halfWritten(t *testing.T) {
 	})
 }
 
-// All connectors load a rule, or none does.
+// All connectors load a rule, or none does. Each logs to its own logger.
 func TestWatch_allOrNone(t *testing.T) {
 	log := defaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		path := ruleFile(t, watched("t_order_${0..1}", 1))
 		factoryCalls.Store(0)
 		// The new rule needs a data source name, which one of the connectors doesn't have.
-		bare := sql.OpenDB(must(NewConnector(&fakedb.Server{}, mustLoadRule(t, path), Config{Reload: time.Second}))(t))
+		var own logLines
+		logger := WithLogger(slog.New(slog.NewTextHandler(&own, nil)))
+		bare := sql.OpenDB(must(NewConnector(&fakedb.Server{}, mustLoadRule(t, path), Config{Reload: time.Second}, logger))(t))
 		easy := openWatched(t, path, "&shardkeyReload=1s")
 		defer easy.Close()
 		write(t, path, watched("t_order_${0..2}", 2)+"    another: {type: COUNTED}\n")
@@ -277,7 +260,8 @@ func TestWatch_allOrNone(t *testing.T) {
 		for _, db := range []*sql.DB{bare, easy} {
 			wantKey(t, "refused by one", db, "t_order_2", 0)
 		}
-		log.want(t, "refused by one", "changed rule not loaded", 2)
+		log.want(t, "refused by one", "changed rule not loaded", 1)
+		own.want(t, "refused by one", "changed rule not loaded", 1)
 		liveOf(t, "of the refused rule", 2, 0)
 		if n := factoryCalls.Load(); n > 3 { // the check of the file, and each connector at most
 			t.Errorf("generators were made %d times in a minute\nwant: once for the content", n)
