@@ -51,10 +51,8 @@ func quietConn(tb testing.TB, r *rule.Rule, opts ...Option) driver.Conn {
 	if r == nil {
 		return must(base.Connect(tb.Context()))(tb)
 	}
-	connector := must(NewConnector(base, r, opts...))(tb)
-	c := must(connector.Connect(context.Background()))(tb).(*conn)
+	c := openConn(tb, base, r, opts...)
 	c.overMySQL = true // the quiet server doesn't keep arguments either
-	tb.Cleanup(func() { _, _ = c.Close(), connector.Close() })
 	return c
 }
 

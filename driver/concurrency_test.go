@@ -68,8 +68,7 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 // may stay open.
 func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
-	c := must(NewConnector(&fakedb.Server{Quiet: true}, rules[0], Config{Server: "other"}))(t)
-	db := sql.OpenDB(c)
+	db, c := idleDB(t, rules[0])
 	db.SetMaxIdleConns(8)
 	const query = "INSERT INTO a (x) VALUES (?), (?)"
 	st := must(db.Prepare(query))(t)
@@ -141,16 +140,8 @@ func (r *reported) add(row string, keys *Keys, want int) error {
 func TestPool_manyUsers(t *testing.T) { onEach(t, testPool_manyUsers) }
 
 func testPool_manyUsers(t *testing.T) {
-	var made atomic.Int64
-	next := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
-		keys := make([]any, n)
-		for i, first := 0, made.Add(int64(n))-int64(n); i < n; i++ {
-			keys[i] = first + int64(i) + 1
-		}
-		return keys, nil
-	})
 	tables := []string{"a", "b", "c"}
-	ruled := generatorRule(t, next, "a.id", "b.id", "c.id")
+	ruled := generatorRule(t, counted(), "a.id", "b.id", "c.id")
 	base := must(mysql.MySQLDriver{}.OpenConnector(testserver.Database(t)))(t)
 	connector := mustConnector(t, base, ruled)
 	pools := []*sql.DB{sql.OpenDB(connector), sql.OpenDB(connector)}

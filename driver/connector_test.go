@@ -49,8 +49,7 @@ func TestConnector_closesGenerators(t *testing.T) {
 }
 
 func TestConnector_setRule(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 4))
-	db := sql.OpenDB(c)
+	db, c := openFake(t, &fakedb.Server{}, taggedRule(t, "t", 4))
 	running := c.rules.Load()
 	if !running.generators.Acquire() {
 		t.Fatal("the current rule cannot be used")
@@ -75,9 +74,7 @@ func TestConnector_setRule(t *testing.T) {
 // driver.
 func TestStmt_preparedBeforeSetRule(t *testing.T) {
 	base := &fakedb.Server{}
-	c := mustConnector(t, base, testRule(t))
-	db := sql.OpenDB(c)
-	defer db.Close()
+	db, c := openFake(t, base, testRule(t))
 	st := must(db.Prepare("UPDATE t SET a = ?"))(t)
 	defer st.Close()
 	for range 3 {
@@ -146,9 +143,7 @@ type panicking struct{}
 func (panicking) Unwrap() driver.Conn { panic("boom") }
 
 func TestConnectorOf_whatItIsGiven(t *testing.T) {
-	c := mustConnector(t, &fakedb.Server{}, testRule(t))
-	db := sql.OpenDB(c)
-	defer db.Close()
+	db, c := openFake(t, &fakedb.Server{}, testRule(t))
 	dbConn := must(db.Conn(t.Context()))(t)
 	defer dbConn.Close()
 	for _, ours := range []any{c, db, dbConn, c.Driver(), struct{ *sql.DB }{db}, raw{c}} {
@@ -163,8 +158,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
 		equal(t, ConnectorOf(not), nil, not)
 	}
-	shut := mustConnector(t, &fakedb.Server{}, testRule(t))
-	closed := sql.OpenDB(shut)
+	closed, shut := openFake(t, &fakedb.Server{}, testRule(t))
 	noError(t, closed.Close())
 	equal(t, ConnectorOf(closed), shut, "a closed database")
 	err := dbConn.Raw(func(raw any) error {
@@ -241,11 +235,7 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 }
 
 func TestReady_panicIsAnError(t *testing.T) {
-	r := must(rule.New(rule.Config{
-		Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
-		Generators: map[string]rule.GeneratorConfig{"g": {Generator: panickingKeys{}}},
-	}))(t)
-	_, c := idleDB(t, r)
+	_, c := idleDB(t, generatorRule(t, panickingKeys{}, "t.id"))
 	if err := c.Ready(t.Context()); !errors.As(err, new(*NotReadyError)) || !strings.Contains(err.Error(), "panicked: boom") {
 		t.Errorf("have: %v\nwant: the panic", err)
 	}

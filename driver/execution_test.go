@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"slices"
@@ -33,9 +32,7 @@ func TestSteps(t *testing.T) {
     texts: {type: UUID}
     bits: {type: SNOWFLAKE, props: {worker-id: 1, gene-column: user_id, gene-bits: 2}}
 `))
-	connector := must(NewConnector(&fakedb.Server{Quiet: true}, r, Config{Server: "mariadb"}))(t)
-	t.Cleanup(func() { connector.Close() })
-	c := must(connector.Connect(t.Context()))(t).(*conn)
+	c := openConn(t, &fakedb.Server{Quiet: true}, r, Config{Server: "mariadb"})
 	for _, of := range []struct {
 		query  string
 		plan   planSteps
@@ -92,9 +89,7 @@ func (c keepingConn) ExecContext(ctx context.Context, query string, args []drive
 // connection gives it the same buffer again.
 func TestArguments_kept(t *testing.T) {
 	var kept [][]driver.NamedValue
-	c := must(NewConnector(keepingArgs{&fakedb.Server{}, &kept}, benchRule(t), Config{Server: "mysql", Statements: "off"}))(t)
-	db := sql.OpenDB(c)
-	t.Cleanup(func() { _ = db.Close() })
+	db, _ := openFake(t, keepingArgs{&fakedb.Server{}, &kept}, benchRule(t), Config{Server: "mysql", Statements: "off"})
 	var want []any
 	for i, rows := range []int{1, 5, 1, 100, 2} {
 		var keys Keys
@@ -116,10 +111,7 @@ func TestArguments_kept(t *testing.T) {
 // TestArguments_buffer: a connection of go-sql-driver has its buffer, and doesn't keep the values in it.
 func TestArguments_buffer(t *testing.T) {
 	under := must(mysql.MySQLDriver{}.OpenConnector(testserver.Database(t)))(t)
-	connector := must(NewConnector(under, benchRule(t)))(t)
-	t.Cleanup(func() { connector.Close() })
-	c := must(connector.Connect(t.Context()))(t).(*conn)
-	defer c.Close()
+	c := openConn(t, under, benchRule(t))
 	exec := func(query string, args ...driver.NamedValue) {
 		must(c.ExecContext(t.Context(), query, args))(t)
 	}

@@ -354,7 +354,7 @@ func TestExpression_givesTheKey(t *testing.T) { onEachAndOldest(t, testExpressio
 func testExpression_givesTheKey(t *testing.T) {
 	for _, params := range bothWays {
 		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
+			ours, plain := openFilled(t, params)
 			mustExec(t, plain, "CREATE TABLE auto (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 0)")
 			mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT DEFAULT 0")
 			mustExec(t, plain, "CREATE FUNCTION counted() RETURNS INT NO SQL BEGIN SET @n = @n + 1; RETURN @n; END")

@@ -21,7 +21,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -244,7 +243,7 @@ func TestArguments_wrongCount(t *testing.T) { onEachAndOldest(t, testArguments_w
 func testArguments_wrongCount(t *testing.T) {
 	for _, params := range bothWays {
 		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
+			ours, plain := openFilled(t, params)
 			mustExec(t, plain, "ALTER TABLE ruled DROP PRIMARY KEY, MODIFY id BIGINT NULL")
 			for _, query := range []string{"INSERT INTO ruled (a) VALUES (?)", "INSERT INTO ruled (a, id) VALUES (?, ?)",
 				"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", "INSERT INTO ruled (a) SELECT ?"} {
@@ -367,12 +366,8 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 				if ints {
 					g = brokenInts{broken}
 				}
-				r := must(rule.New(rule.Config{
-					Tables:     []rule.TableConfig{{Name: "ruled", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
-					Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
-				}))(t)
 				base := &fakedb.Server{}
-				db := sql.OpenDB(mustConnector(t, base, r))
+				db, _ := openFake(t, base, generatorRule(t, g, "ruled.id"))
 				if err := db.Ping(); err != nil && !errors.Is(err, fakedb.Err) {
 					t.Fatal(err)
 				}
@@ -384,7 +379,6 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 				if err != nil && (have == nil || errors.Is(have, spi.ErrStore) != errors.Is(err, spi.ErrStore) || errors.Is(have, fakedb.Err) != errors.Is(err, fakedb.Err) || errors.As(have, &prop) != errors.As(err, &prop)) {
 					t.Errorf("%s\nhave: %v\nwant: everything else that is in the chain of %v", name, have, err)
 				}
-				noError(t, db.Close())
 			}
 		}
 	}
@@ -659,8 +653,7 @@ func TestPlaceholders_limit(t *testing.T) {
 	const most = base.MaxPlaceholders / 3 // exactly 65,535 with the keys
 	for rows, literals := range map[int]bool{most: false, most + 1: true} {
 		s := &fakedb.Server{}
-		c := must(NewConnector(s, generatorRule(t, counted(), "t.id"), Config{Server: "other"}))(t)
-		conn := must(c.Connect(t.Context()))(t).(*conn)
+		conn := openConn(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
 		query := "INSERT INTO t (a, b) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
 		args := make([]driver.Value, 2*rows)
 		must(conn.Exec(query, args))(t)
@@ -669,7 +662,6 @@ func TestPlaceholders_limit(t *testing.T) {
 		if _, err := conn.Prepare(query); errors.Is(err, ErrTooManyPlaceholders) != literals {
 			t.Errorf("prepared, %d rows\nhave: %v\nwant: too many: %v", rows, err, literals)
 		}
-		check(t, conn.Close())
 	}
 	// Arguments of the program alone may be too many, which the error does not call keys.
 	db, _ := openFake(t, &fakedb.Server{Kind: fakedb.Minimal}, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
@@ -691,7 +683,7 @@ func (s countedStmt) NumInput() int { return s.inputs }
 func TestPlaceholders_foundByTheServer(t *testing.T) {
 	for inputs, want := range map[int]bool{-1: true, 0: false, 1: false, 2: true, 3: false} {
 		s := &fakedb.Server{Stmt: func(string) (driver.Stmt, error) { return countedStmt{inputs: inputs}, nil }}
-		conn := must(must(NewConnector(s, generatorRule(t, counted(), "t.id"), Config{Server: "other"}))(t).Connect(t.Context()))(t).(*conn)
+		conn := openConn(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
 		if _, err := conn.Prepare("INSERT INTO t (a) VALUES (?)"); (err == nil) != want || err != nil && !errors.Is(err, ErrUnsupportedStatement) {
 			t.Errorf("%d placeholders\nhave: %v\nwant: prepared: %v", inputs, err, want)
 		}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
@@ -19,20 +17,11 @@ import (
 // differential test checks their keys and results.
 
 // openFilled opens a new database with the table ruled (id, a).
-func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB, connector *Connector) {
+func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB) {
 	t.Helper()
-	return openFilledOn(t, testserver.Database(t)+"?"+strings.Join(params, "&"))
-}
-
-func openFilledOn(t *testing.T, dsn string) (ours, plain *sql.DB, connector *Connector) {
-	t.Helper()
-	cfg := must(mysql.ParseDSN(dsn))(t)
-	base := must(mysql.NewConnector(cfg))(t)
-	connector = mustConnector(t, base, taggedRule(t, "ruled", 0))
-	ours, plain = sql.OpenDB(connector), sql.OpenDB(base)
-	t.Cleanup(func() { check(t, errors.Join(ours.Close(), plain.Close())) })
+	ours, plain = openScripted(t, taggedRule(t, "ruled", 0), params...)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	return ours, plain, connector
+	return ours, plain
 }
 
 var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
@@ -112,7 +101,8 @@ func testFilled_serverGoneAndBack(t *testing.T) {
 	setup := must(sql.Open("mysql", server.DSN()))(t)
 	mustExec(t, setup, "CREATE DATABASE app")
 	_ = setup.Close()
-	ours, plain, _ := openFilledOn(t, server.DSN()+"app?timeout=5s")
+	ours, plain := openScriptedOn(t, server.DSN()+"app?timeout=5s", taggedRule(t, "ruled", 0))
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 	defer st.Close()
 	use := func() (errs []error) {

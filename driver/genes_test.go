@@ -239,14 +239,9 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	for i := range rules {
 		bits := 3 + i%4
 		text := strings.Replace(doubledRule(2<<(i%3), "MOD"), "gene-bits: 4", fmt.Sprintf("gene-bits: %d", bits), 1)
-		var err error
-		if rules[i], err = rule.Parse(t.Name(), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		rules[i] = must(rule.Parse(t.Name(), []byte(text)))(t)
 	}
-	connector := must(NewConnector(&fakedb.Server{Quiet: true}, rules[0], Config{Server: "other"}))(t)
-	db := sql.OpenDB(connector)
-	defer db.Close()
+	db, connector := idleDB(t, rules[0])
 	var wg sync.WaitGroup
 	var done atomic.Bool
 	var n atomic.Int64

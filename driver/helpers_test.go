@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -271,13 +272,22 @@ func ruleText(tables, settings, more string) string {
 // testRule returns a rule for a table that no test uses.
 func testRule(t testing.TB) *rule.Rule { return taggedRule(t, "nobodys_table", 0) }
 
-// openFake opens a rule with a fake server.
-func openFake(t testing.TB, s *fakedb.Server, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
+// openFake opens a rule over a connector of a server that is usually a fake.
+func openFake(t testing.TB, base driver.Connector, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
-	c := must(NewConnector(s, r, options...))(t)
+	c := must(NewConnector(base, r, options...))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { _ = db.Close() })
 	return db, c
+}
+
+// openConn opens a connection of a rule over a connector.
+func openConn(t testing.TB, base driver.Connector, r *rule.Rule, options ...Option) *conn {
+	t.Helper()
+	connector := must(NewConnector(base, r, options...))(t)
+	c := must(connector.Connect(context.Background()))(t).(*conn)
+	t.Cleanup(func() { _, _ = c.Close(), connector.Close() })
+	return c
 }
 
 // idleDB opens a rule with a server that does nothing.

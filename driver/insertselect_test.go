@@ -339,7 +339,7 @@ func testInsertSelect_canceledBeforeRows(t *testing.T) {
 func TestInsertSelect_canceledInQuery(t *testing.T) { onEach(t, testInsertSelect_canceledInQuery) }
 
 func testInsertSelect_canceledInQuery(t *testing.T) {
-	ours, plain, _ := openFilled(t)
+	ours, plain := openFilled(t)
 	for _, d := range doors {
 		if d.name == "Tx" {
 			continue // the server holds its locks until it notices that the client is gone
@@ -628,10 +628,8 @@ func testInsertSelect_roundTrips(t *testing.T) {
 				c.change(of, &config)
 			}
 			base := must(mysql.NewConnector(of))(t)
-			connector := must(NewConnector(base, r, config))(t)
+			db, connector := openFake(t, base, r, config)
 			connector.rules.Load().rowsAtOnce = 25
-			db := sql.OpenDB(connector)
-			defer db.Close()
 			db.SetMaxOpenConns(1)
 			if c.before != "" {
 				exec(db, c.before)
@@ -1150,8 +1148,7 @@ func testInsertSelect_damagedBegin(t *testing.T) {
 		damaged.Conn = c
 		return &damaged, err
 	}
-	ours := sql.OpenDB(mustConnector(t, must(mysql.NewConnector(cfg))(t), taggedSnowflake(t)))
-	defer ours.Close()
+	ours, _ := openFake(t, must(mysql.NewConnector(cfg))(t), taggedSnowflake(t))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")

@@ -82,7 +82,7 @@ func testLastID_unguarded(t *testing.T) {
 func TestKeys_nest(t *testing.T) { onEachAndOldest(t, testKeys_nest) }
 
 func testKeys_nest(t *testing.T) {
-	ours, plain, _ := openFilled(t)
+	ours, plain := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
 	var outer, inner Keys
 	ctx := WithKeys(t.Context(), &outer)

@@ -262,15 +262,13 @@ func TestServer_queriedForItsShards(t *testing.T) {
 			}
 			return nil, driver.ErrSkip
 		}}
-		connector := mustConnector(t, base, taggedSnowflake(t))
+		db, connector := openFake(t, base, taggedSnowflake(t))
 		contains(t, connector.Describe(), "server: auto, not asked yet", "before")
-		db := sql.OpenDB(connector)
 		for range 3 {
 			mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
 		}
 		contains(t, connector.Describe(), c.want)
 		equal(t, base.Count("queryContext SHOW VITESS_SHARDS"), c.asked, c.comment, "asked", "times")
-		_ = db.Close()
 	}
 }
 

@@ -100,9 +100,7 @@ func testReports_behindSplittingProxy(t *testing.T) {
 				}
 			}
 			var log bytes.Buffer
-			connector := must(NewConnector(base, generatorRule(t, counted(), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
-			db := sql.OpenDB(connector)
-			defer db.Close()
+			db, _ := openFake(t, base, generatorRule(t, counted(), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			var keys Keys
 			_, err := db.ExecContext(WithKeys(t.Context(), &keys), c.query)
 			noError(t, err)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -68,11 +67,7 @@ func TestStats_errorsAndTimes(t *testing.T) {
 		}
 		return keysOfInts(n, 1), nil
 	})
-	r := must(rule.New(rule.Config{
-		Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
-		Generators: map[string]rule.GeneratorConfig{"g": {Generator: keys}},
-	}))(t)
-	db, c := idleDB(t, r)
+	db, c := idleDB(t, generatorRule(t, keys, "t.id"))
 	for range 100 {
 		mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1)
 	}
@@ -152,30 +147,13 @@ func TestStats_cachedStatements(t *testing.T) {
 func TestStats_json(t *testing.T) {
 	db, c := idleDB(t, benchRule(t))
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
-	text := must(json.Marshal(c.Stats()))(t)
-	var have map[string]any
-	noError(t, json.Unmarshal(text, &have))
-	for path, want := range map[string]any{
-		"connections": 1.0, "rule.name": "bench.yaml", "rule.generation": 1.0,
-		"tables.0.table": "t_order", "tables.0.keys": 1.0, "tables.0.generate.count": 1.0, "tables.0.generate.boundsSeconds.0": 250e-9,
-		"generators.0.name": "snowflake", "generators.0.health.workerId": 1.0,
-		"statementCache.mode": "auto", "plans.entries": 1.0,
+	text := string(must(json.Marshal(c.Stats()))(t))
+	for _, want := range []string{
+		`{"connections":1,"rule":{"name":"bench.yaml","generation":1,`, `"tables":[{"table":"t_order",`, `"keys":1,`, `"generate":{"count":1,`, `"boundsSeconds":[2.5e-7,`,
+		`"generators":[{"name":"snowflake",`, `"workerId":1`, `"statementCache":{"mode":"auto",`, `"plans":{"entries":1,`,
 	} {
-		equal(t, at(have, strings.Split(path, ".")), want, path, "in", text)
+		contains(t, text, want)
 	}
-}
-
-// at returns a value inside decoded JSON.
-func at(v any, path []string) any {
-	for _, name := range path {
-		switch of := v.(type) {
-		case map[string]any:
-			v = of[name]
-		case []any:
-			v = of[name[0]-'0']
-		}
-	}
-	return v
 }
 
 func TestHistogram_buckets(t *testing.T) {

@@ -195,7 +195,7 @@ func learnServer(t *testing.T, connector *Connector) {
 	noError(t, c.Close())
 }
 
-// runUse runs a use twice, the second time with a context that is canceled.
+// runUse runs a use and returns what it says. It closes the database.
 func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (seen []string) {
 	defer db.Close()
 	use(context.Background(), db, func(v ...any) { seen = append(seen, fmt.Sprint(v...)) })
@@ -241,8 +241,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 func TestPassThrough_interfacesInRaw(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		base := &fakedb.Server{Kind: kind}
-		connector := must(NewConnector(base, testRule(t)))(t)
-		db := sql.OpenDB(connector)
+		db, connector := openFake(t, base, testRule(t))
 		conn := must(db.Conn(context.Background()))(t)
 		err := conn.Raw(func(c any) error {
 			equal(t, ConnectorOf(c), connector, kind, "ConnectorOf is")
@@ -291,8 +290,7 @@ func oldStatement(c driver.Conn) error {
 // has neither interface.
 func TestConn_answersThePoolAsTheBase(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
-		connector := must(NewConnector(&fakedb.Server{Kind: kind}, testRule(t)))(t)
-		c := must(connector.Connect(t.Context()))(t)
+		c := openConn(t, &fakedb.Server{Kind: kind}, testRule(t))
 		plain, _ := (&fakedb.Server{Kind: kind}).Connect(t.Context())
 		var wantReset error
 		if r, ok := plain.(driver.SessionResetter); ok {
@@ -302,11 +300,10 @@ func TestConn_answersThePoolAsTheBase(t *testing.T) {
 		if v, ok := plain.(driver.Validator); ok {
 			wantValid = v.IsValid()
 		}
-		reset, valid := c.(driver.SessionResetter).ResetSession(t.Context()), c.(driver.Validator).IsValid()
+		reset, valid := c.ResetSession(t.Context()), c.IsValid()
 		if reset != wantReset || valid != wantValid {
 			t.Errorf("%s\nhave: %v, valid %v\nwant: %v, %v", kind, reset, valid, wantReset, wantValid)
 		}
-		_ = c.Close()
 	}
 }
 
