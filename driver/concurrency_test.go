@@ -55,12 +55,8 @@ func (g *strict) Close() error {
 
 func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	t.Helper()
-	var b strings.Builder
-	b.WriteString("rules:\n- !SHARDING\n  keyGenerators: {strict: {type: STRICT}}\n  tables:\n")
-	for _, table := range tables {
-		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: id, keyGeneratorName: strict}}\n", table)
-	}
-	return mustParseRule(t, b.String())
+	return mustParseRule(t, ruleText(strings.Join(tables, " - - - id:strict\n")+" - - - id:strict", "",
+		"  keyGenerators: {strict: {type: STRICT}}\n"))
 }
 
 // TestConnector_ruleReplacedWhileInUse replaces the rule while 64 goroutines insert, directly and

@@ -244,17 +244,9 @@ func TestReady_panicIsAnError(t *testing.T) {
 // leasedRule returns a rule with many data sources. Its worker IDs are leased, and its layout has
 // 16 of them.
 func leasedRule(assigner string) string {
-	return `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds_${0..63}.t_order
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {layout: js53, worker-id-assigner: cluster}}
-  workerIdAssigners:
-    cluster: ` + assigner + "\n"
+	return ruleText("t_order ds_${0..63}.t_order - - id:snowflake", "", `
+  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {layout: js53, worker-id-assigner: cluster}}}
+  workerIdAssigners: {cluster: `+assigner+"}\n")
 }
 
 // shardDSN returns the DSN of a shard, with an address that refuses connections.
@@ -345,8 +337,8 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 	path := ruleFile(t, leasedRule("{type: SQL}"))
 	inner, dsnErr := (*rule.Error)(nil), (*DSNError)(nil)
 	_, err := sql.Open("shardkey", shardDSN(0, path))
-	if !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line != 11 || !errors.As(err, &dsnErr) {
-		t.Errorf("several data sources\nhave: %v\nwant: ErrOwnDatabase of line 11", err)
+	if !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line != 8 || !errors.As(err, &dsnErr) {
+		t.Errorf("several data sources\nhave: %v\nwant: ErrOwnDatabase of line 8", err)
 	}
 	for name, generator := range map[string]string{
 		"SQL":          "{type: SNOWFLAKE, props: {worker-id-assigner: cluster}}\n  workerIdAssigners:\n    cluster: {type: SQL}",
@@ -381,12 +373,7 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 
 // The rule in docs/guides/databases.md loads, and the page's statements about it hold.
 func TestDocs_severalDatabases(t *testing.T) {
-	text := must(os.ReadFile("../docs/guides/databases.md"))(t)
-	_, after, _ := strings.Cut(string(text), "```yaml\n")
-	file, _, ok := strings.Cut(after, "```")
-	r, err := rule.Parse("rule.yaml", []byte(file))
-	if !ok || err != nil || len(r.DataSources()) != 4 {
-		t.Errorf("have: %v, %v\nwant: a rule over 4 data sources", r, err)
-	}
+	file := blocks(t, "guides/databases.md", "yaml")[0]
+	equal(t, len(mustParseRule(t, file).DataSources()), 4, "data sources")
 	isError(t, errOf(rule.Parse("rule.yaml", []byte(strings.Replace(file, `, dsn: "app:pass@tcp(ids:3306)/ids"`, "", 1)))), rule.ErrOwnDatabase, "without its dsn")
 }

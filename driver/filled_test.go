@@ -10,7 +10,6 @@ import (
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // These tests check guarantees of the wrapper for INSERTs that get keys, on a server. The
@@ -25,19 +24,6 @@ func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB) {
 }
 
 var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
-
-// healthOf returns the health of a connector's generators by name.
-func healthOf(c *Connector) map[string]spi.Health {
-	all := map[string]spi.Health{}
-	for _, status := range c.current().generators.Status() {
-		name := status.Name
-		if status.Assigner {
-			name = "workerIdAssigners." + name
-		}
-		all[name] = status.Health
-	}
-	return all
-}
 
 // An INSERT that gets keys converts its arguments once, and leaves nothing prepared.
 func TestFilled_leavesNoStatement(t *testing.T) {
@@ -128,23 +114,17 @@ func testFilled_serverGoneAndBack(t *testing.T) {
 // Unreadable columns are an error. The statement isn't sent without a key.
 func TestColumns_unreadable(t *testing.T) {
 	base := &fakedb.Server{Faults: []fakedb.Fault{{At: "SELECT * FROM `t_order` LIMIT 0", Err: fakedb.Err}}}
-	db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
+	db, _ := openFake(t, base, mustParseRule(t, orderRule("")), Config{Server: "other"})
 	_, err := db.Exec("INSERT INTO t_order VALUES (NULL, 7)")
 	if !errors.Is(err, ErrUnsupportedStatement) || !errors.Is(err, fakedb.Err) || len(base.Sent) > 0 {
 		t.Errorf("have: %v, sent %v", err, base.Sent)
 	}
 }
 
-const orderRule = `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds_0.t_order_${0..1}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}
-  keyGenerators:
-    counter: {type: COUNTER}
-`
+// orderRule returns a rule with settings of the key column.
+func orderRule(settings string) string {
+	return ruleText("t_order ds_0.t_order_${0..1} - - order_id:counter", settings, "  keyGenerators: {counter: {type: COUNTER}}\n")
+}
 
 // The rule doesn't list the table, but it looks like one of its tables. The setting unlisted says
 // whether its INSERTs are sent.
@@ -157,8 +137,7 @@ func TestUnlisted(t *testing.T) {
 		{"", true, 0}, {", unlisted: refuse", true, 0}, {", unlisted: warn", false, 1}, {", unlisted: pass", false, 0},
 	} {
 		var log jsonLog
-		r := mustParseRule(t, strings.Replace(orderRule, "Name: counter", "Name: counter"+c.more, 1))
-		db, _ := openFake(t, &fakedb.Server{}, r, Config{Server: "other"}, WithLogger(log.logger()))
+		db, _ := openFake(t, &fakedb.Server{}, mustParseRule(t, orderRule(c.more)), Config{Server: "other"}, WithLogger(log.logger()))
 		for range 2 {
 			_, err := db.Exec("UPDATE t_order_4 SET user_id = 1")
 			noError(t, err)

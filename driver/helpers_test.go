@@ -231,20 +231,21 @@ func (g *testGenerator) Close() error { testGenerators[g.tag].Add(-1); return ni
 
 func (g *testGenerator) Health() spi.Health { return spi.Health{Issued: g.next.Load()} }
 
-const testRuleYAML = `
-rules:
-- !SHARDING
-  tables:
-    %s:
-      keyGenerateStrategy: {column: id, keyGeneratorName: test}
-  keyGenerators:
-    test: {type: TEST, props: {tag: %d}}
-`
+// taggedRuleText returns a rule for one table with a generator of a tag.
+func taggedRuleText(table string, tag int) string {
+	return ruleText(table+" - - - id:test", "", fmt.Sprintf("  keyGenerators: {test: {type: TEST, props: {tag: %d}}}\n", tag))
+}
 
-// taggedRule returns a rule for one table with a generator of a tag.
 func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
 	t.Helper()
-	return mustParseRule(t, fmt.Sprintf(testRuleYAML, table, tag))
+	return mustParseRule(t, taggedRuleText(table, tag))
+}
+
+// snowflakeRule returns a rule for the column id of a table, with consecutive int64 keys.
+func snowflakeRule(t testing.TB, table string) *rule.Rule {
+	t.Helper()
+	return mustParseRule(t, ruleText(table+" - - - id:snowflake", "",
+		"  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}}\n"))
 }
 
 // ruleText returns a rule. A line of tables has a table, its data nodes, the "column:algorithm" of its

@@ -23,7 +23,6 @@ import (
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
-	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -67,13 +66,6 @@ func testInsertSelect_keepsGivenKeys(t *testing.T) {
 			t.Errorf("%s %s\nhave: %s\nwant: %s", c.column, c.given, have, want)
 		}
 	}
-}
-
-// taggedSnowflake returns a rule for ruled.id with a generator of consecutive int64 keys.
-func taggedSnowflake(t *testing.T) *rule.Rule {
-	t.Helper()
-	return mustParseRule(t, ruleText("ruled - - - id:snowflake", "",
-		"  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}}\n"))
 }
 
 // manySource creates a table src of 60 rows, and makes INSERT … SELECT insert 25 at a time.
@@ -591,7 +583,7 @@ func testInsertSelect_storesAsAutoIncrement(t *testing.T) {
 func TestInsertSelect_roundTrips(t *testing.T) { onEachAndOldest(t, testInsertSelect_roundTrips) }
 
 func testInsertSelect_roundTrips(t *testing.T) {
-	r := mustParseRule(t, keptRuleText)
+	r := snowflakeRule(t, "t")
 	cfg := must(mysql.ParseDSN(testserver.Database(t) + "?sql_mode=%27%27"))(t)
 	plain := mustOpen(t, "mysql", cfg.FormatDSN())
 	exec := func(db *sql.DB, query string, args ...any) {
@@ -931,7 +923,7 @@ func testInsertSelect_forms(t *testing.T) {
 		return fmt.Sprint(n, " rows, id ", named(id), ", last ", named(number(t, db, "SELECT LAST_INSERT_ID()")), ", logged ",
 			column(t, db, "SELECT n FROM logged"), ", ", column(t, db, "SELECT CONCAT_WS('|', IF(id < 400, id, 'generated'), u, a, QUOTE(s)) FROM ruled ORDER BY u"))
 	}
-	ours, _ := openScripted(t, taggedSnowflake(t), "sql_mode=%27%27")
+	ours, _ := openScripted(t, snowflakeRule(t, "ruled"), "sql_mode=%27%27")
 	base := mustOpen(t, "mysql", testserver.Database(t)+"?sql_mode=%27%27")
 	for db, integers := range map[*sql.DB]string{ours: "BIGINT", base: "BIGINT AUTO_INCREMENT"} {
 		db.SetMaxOpenConns(1)
@@ -1148,7 +1140,7 @@ func testInsertSelect_damagedBegin(t *testing.T) {
 		damaged.Conn = c
 		return &damaged, err
 	}
-	ours, _ := openFake(t, must(mysql.NewConnector(cfg))(t), taggedSnowflake(t))
+	ours, _ := openFake(t, must(mysql.NewConnector(cfg))(t), snowflakeRule(t, "ruled"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")

@@ -28,8 +28,8 @@ func TestOpen_withoutServer(t *testing.T) {
 	if err := db.PingContext(t.Context()); err == nil {
 		t.Fatal("have: a server\nwant: none")
 	}
-	if ConnectorOf(db) != c || healthOf(c)["snowflake"].Err != nil {
-		t.Errorf("have: %v, %v\nwant: the connector, whose generator is well", ConnectorOf(db), healthOf(c))
+	if health := c.Stats().Generators[0].Health; ConnectorOf(db) != c || health.Err != nil {
+		t.Errorf("have: %v, %v\nwant: the connector, whose generator is well", ConnectorOf(db), health)
 	}
 	equal(t, c.host.DSN.Reveal(), "u:secret@tcp(127.0.0.1:1)/app", "the generators do not know the DSN")
 	if err := db.Close(); err != nil || ConnectorOf(db) != c {
@@ -262,7 +262,7 @@ func TestServer_queriedForItsShards(t *testing.T) {
 			}
 			return nil, driver.ErrSkip
 		}}
-		db, connector := openFake(t, base, taggedSnowflake(t))
+		db, connector := openFake(t, base, snowflakeRule(t, "ruled"))
 		contains(t, connector.Describe(), "server: auto, not asked yet", "before")
 		for range 3 {
 			mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")

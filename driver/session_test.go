@@ -654,7 +654,7 @@ func TestCreate_withoutMultiStatements(t *testing.T) {
 }
 
 func testCreate_withoutMultiStatements(t *testing.T) {
-	file := ruleFile(t, fmt.Sprintf(testRuleYAML, "ruled", 0))
+	file := ruleFile(t, taggedRuleText("ruled", 0))
 	dsn := testserver.Database(t)
 	ours, plain := mustOpen(t, "shardkey", dsn+"?shardkeyRule="+file), mustOpen(t, "mysql", dsn)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")

@@ -21,7 +21,6 @@ import (
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
-	"github.com/shardkey/shardkey/rule"
 )
 
 // keeping is a connector with a connection to a server that counts its prepared statements.
@@ -385,13 +384,14 @@ func testStatements_sameAsPreparedEachTime(t *testing.T) {
 	for i, mode := range cachedModes {
 		t.Run(mode, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i), 41))
+			noError(t, RegisterRule("kept", snowflakeRule(t, "t")))
 			dsns := [2]string{testserver.Database(t), testserver.Database(t)}
 			var conns [2]*sql.Conn
 			for side, dsn := range dsns {
 				name, auto, params := "mysql", " AUTO_INCREMENT", "?parseTime=true&time_zone=%27%2B00:00%27"
 				if side == 1 {
 					name, auto = "shardkey", ""
-					params += "&shardkeyRule=" + keptRule(t) + "&shardkeyStatements=" + mode
+					params += "&shardkeyRule=kept&shardkeyStatements=" + mode
 				}
 				conn := must(mustOpen(t, name, dsn+params).Conn(t.Context()))(t)
 				t.Cleanup(func() { conn.Close() })
@@ -431,16 +431,6 @@ func testStatements_sameAsPreparedEachTime(t *testing.T) {
 			}
 		})
 	}
-}
-
-func keptRule(t *testing.T) string {
-	t.Helper()
-	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
-	if err == nil {
-		err = RegisterRule("kept", r)
-	}
-	noError(t, err)
-	return "kept"
 }
 
 func keptValue(rnd *rand.Rand) any {
@@ -517,13 +507,6 @@ func (c *wireConn) Write(packet []byte) (int, error) {
 
 // roundTrips returns the number of commands with an answer since its last call.
 func (w *wire) roundTrips() int { return int(w.commands.Swap(0)) }
-
-const keptRuleText = `
-rules:
-- !SHARDING
-  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
-  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
-`
 
 // On a connection that interpolates, a text is prepared for its third execution, if its arguments have
 // the same meaning in both protocols.

@@ -23,19 +23,11 @@ import (
 
 // watched is a rule with two generators: one of a tag, and one that stays.
 func watched(tables string, tag int) string {
-	return fmt.Sprintf(`
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: %s
-      keyGenerateStrategy: {column: id, keyGeneratorName: changing}
-    t_item:
-      keyGenerateStrategy: {column: id, keyGeneratorName: staying}
+	return ruleText("t_order "+tables+" - - id:changing\nt_item - - - id:staying", "", fmt.Sprintf(`
   keyGenerators:
     changing: {type: TEST, props: {tag: %d}}
     staying: {type: TEST}
-`, tables, tag)
+`, tag))
 }
 
 func write(t *testing.T, path, text string) {
@@ -157,7 +149,7 @@ func TestWatch_reload(t *testing.T) {
 			wantKey(t, "broken", db, "t_order_3", 0)
 		}
 		log.want(t, "broken", "changed rule not loaded", 4)
-		log.want(t, "broken", path+":7:59: key generator", 4)
+		log.want(t, "broken", path+":5:59: key generator", 4)
 
 		write(t, path, watched("t_order_${0..3}", 7))
 		time.Sleep(6 * time.Second)
