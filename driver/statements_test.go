@@ -48,8 +48,9 @@ func (k *keeping) connect() *conn {
 // warm executes statements until the limit is known.
 func (k *keeping) warm() *keeping {
 	k.Helper()
-	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
-	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
+	for range 4 { // a connection that interpolates caches the third one
+		k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
+	}
 	k.conn.base.ClearCache()
 	k.base.Forget()
 	return k
@@ -538,7 +539,7 @@ func TestStatements_interpolated(t *testing.T) {
 		{name: "forgotten by the server", query: insert, arg: 1, fail: []fakedb.Fault{{At: "stmt exec", Err: &mysql.MySQLError{Number: 1243}, Skip: 1}}, prepared: 2, inText: 2},
 	} {
 		t.Run(of.name, func(t *testing.T) {
-			k := newKeeping(t, &fakedb.Server{Statements: max(of.statements, 1000)}, "auto").warmInText()
+			k := newKeeping(t, &fakedb.Server{Statements: max(of.statements, 1000)}, "auto").warm()
 			k.base.Faults = of.fail
 			for range 6 {
 				k.exec(of.query, of.arg)
@@ -548,17 +549,6 @@ func TestStatements_interpolated(t *testing.T) {
 			k.check("executed", len(k.base.Sent), 6)
 		})
 	}
-}
-
-// warmInText executes a text until the limit of prepared statements is known.
-func (k *keeping) warmInText() *keeping {
-	k.Helper()
-	for range 4 {
-		k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
-	}
-	k.conn.base.ClearCache()
-	k.base.Forget()
-	return k
 }
 
 // A proxy that closes the connection when it gets a prepared statement costs no INSERT, and the
@@ -577,7 +567,7 @@ func TestStatements_proxyWithoutPreparedStatements(t *testing.T) {
 // columns, which may have other types then.
 func TestStatements_interpolatedReturning(t *testing.T) {
 	for returning, prepared := range map[string]int{"`order_id`": 1, "ORDER_ID /* c */": 1, "order_id, a": 0, "a": 0, "*": 0, "order_id + 1": 0} {
-		k := newKeeping(t, &fakedb.Server{Statements: 1000}, "auto").warmInText()
+		k := newKeeping(t, &fakedb.Server{Statements: 1000}, "auto").warm()
 		for range 6 {
 			args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
 			rows := must(k.conn.QueryContext(t.Context(), "INSERT INTO t_order (a) VALUES (?) RETURNING "+returning, args))(t)
@@ -590,7 +580,7 @@ func TestStatements_interpolatedReturning(t *testing.T) {
 // A driver that interpolates may leave one query to a prepared statement, for example a long one. The
 // next one is sent as text again.
 func TestStatements_interpolatedButOne(t *testing.T) {
-	k := newKeeping(t, &fakedb.Server{Statements: 1000}, "auto").warmInText()
+	k := newKeeping(t, &fakedb.Server{Statements: 1000}, "auto").warm()
 	k.base.Faults = []fakedb.Fault{{At: "execContext INSERT", Err: driver.ErrSkip, Skip: 3}}
 	for range 6 {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1.5)
