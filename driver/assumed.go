@@ -29,7 +29,7 @@ type assumed struct {
 func (c *Connector) assume(columns []string) (*session.Session, *assumed) {
 	known := c.known.Assume()
 	a := &assumed{mode: rewrite.DefaultSQLMode, columns: columns, database: known.Database()}
-	if cfg, err := parseBase(c.host.DSN.Reveal()); err == nil {
+	if cfg := configOf(c.host.DSN.Reveal()); cfg != nil {
 		if cfg.DBName != "" {
 			a.database = cfg.DBName
 		}

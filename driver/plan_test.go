@@ -53,10 +53,9 @@ func TestPlan_parsesOnce(t *testing.T) {
 		{"no insert", "SELECT 1", nil, 0},
 	} {
 		t.Run(of.name, func(t *testing.T) {
-			plans := connector.rules.Load().plans
-			before := plans.parses.Load()
+			before := connector.Stats().Plans.Misses
 			_, _ = c.ExecContext(t.Context(), of.query, of.args...)
-			equal(t, plans.parses.Load()-before, of.want)
+			equal(t, connector.Stats().Plans.Misses-before, of.want)
 		})
 	}
 }

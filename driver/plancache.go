@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"hash/maphash"
 	"sync"
-	"sync/atomic"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
@@ -15,9 +14,8 @@ import (
 // executed once, so they are cached from the second execution. A planCache is safe for concurrent
 // use.
 type planCache struct {
-	tables sync.Map     // *rule.Table → *keyedTable
-	turns  sync.Map     // generator's name → searchLock
-	parses atomic.Int64 // the number of parsed statements
+	tables sync.Map // *rule.Table → *keyedTable
+	turns  sync.Map // generator's name → searchLock
 	counts *counts
 
 	mu      sync.Mutex

@@ -25,7 +25,6 @@ type planner struct {
 
 // read returns the plan of a statement.
 func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
-	g.rules.plans.parses.Add(1)
 	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
 	if err == nil {
 		err = g.failed
