@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
@@ -252,54 +253,28 @@ func ExampleStatementError() {
 	// true
 }
 
-// sqlmock's driver opens the connections of the base connector.
+// A program that configures go-sql-driver in Go wraps its connector.
 func ExampleNewConnector() {
-	server, mock, err := sqlmock.NewWithDSN("new_connector")
+	r, err := rule.Parse("embedded.yaml", embeddedRule)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	defer server.Close()
-	mock.ExpectExec("INSERT INTO t_order").WithArgs(7, 1001).WillReturnResult(sqlmock.NewResult(0, 1))
-
-	r, err := rule.Parse("mocked.yaml", []byte(`
-rules:
-- !SHARDING
-  tables:
-    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}}
-  keyGenerators:
-    counter: {type: COUNTER} # registered with spi.RegisterKeyGenerator
-`))
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.DBName = "user", "p@/?ss", "tcp", "127.0.0.1:3306", "app"
+	base, err := mysql.NewConnector(cfg)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	connector, err := driver.NewConnector(mocked{server.Driver(), "new_connector"}, r)
+	connector, err := driver.NewConnector(base, r)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-
-	res, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 7)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(res.LastInsertId())
+	fmt.Println(driver.ConnectorOf(db) == connector)
 	// Output:
-	// 1001 <nil>
+	// true
 }
-
-// mocked is a connector for a driver that has none.
-type mocked struct {
-	driver sqldriver.Driver
-	dsn    string
-}
-
-func (m mocked) Connect(context.Context) (sqldriver.Conn, error) { return m.driver.Open(m.dsn) }
-func (m mocked) Driver() sqldriver.Driver                        { return m.driver }
 
 // A program serves a readiness probe and the connector's statistics over HTTP.
 func ExampleConnector_Stats() {

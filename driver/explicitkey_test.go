@@ -227,11 +227,8 @@ func pinned(t *testing.T, db *sql.DB) *sql.Conn {
 
 func (k *keyTrial) set(query string) {
 	k.t.Helper()
-	for _, conn := range []*sql.Conn{k.ours, k.plain} {
-		if _, err := conn.ExecContext(k.t.Context(), query); err != nil {
-			k.t.Fatal(err)
-		}
-	}
+	mustExec(k.t, k.ours, query)
+	mustExec(k.t, k.plain, query)
 }
 
 func (k *keyTrial) run(query string, args ...any) {
@@ -299,9 +296,7 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 		outcome += " " + k.class(key)
 		huge = huge || key >= 2*k.first || k.first < 1000 && key >= k.first+20
 	}
-	if _, err := conn.ExecContext(ctx, "DELETE FROM "+table); err != nil {
-		k.t.Fatal(err)
-	}
+	mustExec(k.t, conn, "DELETE FROM "+table)
 	if huge && table == "auto" {
 		k.reset(conn)
 	}
@@ -310,9 +305,7 @@ func (k *keyTrial) outcome(conn *sql.Conn, table, query string, args []any) stri
 
 // reset resets AUTO_INCREMENT to the first key.
 func (k *keyTrial) reset(conn *sql.Conn) {
-	if _, err := conn.ExecContext(k.t.Context(), fmt.Sprint("ALTER TABLE auto AUTO_INCREMENT = ", k.first)); err != nil {
-		k.t.Fatal(err)
-	}
+	mustExec(k.t, conn, fmt.Sprint("ALTER TABLE auto AUTO_INCREMENT = ", k.first))
 }
 
 func (k *keyTrial) class(key int64) string {
@@ -374,7 +367,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	defer conn.Close()
 	// The keys in the cases are below the generated ones.
 	for _, query := range []string{"TRUNCATE TABLE " + table, "ALTER TABLE " + table + " AUTO_INCREMENT = 1000", "SET @n = 0, @nothing = NULL"} {
-		must(conn.ExecContext(ctx, query))(t)
+		mustExec(t, conn, query)
 	}
 	var reported Keys
 	query := strings.Replace(c.query, "INTO T ", "INTO "+table+" ", 1)

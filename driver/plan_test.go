@@ -290,7 +290,7 @@ func testPlan_agreesWithServer(t *testing.T) {
 	cfg := must(mysql.ParseDSN(testserver.Database(t) + "?" + strictMode))(t)
 	base := must(mysql.NewConnector(cfg))(t)
 	plain := sql.OpenDB(base)
-	defer func() { _ = plain.Close() }()
+	defer plain.Close()
 	var columns []string
 	for _, column := range agreedColumns {
 		columns = append(columns, column[0]+" "+column[1])

@@ -57,8 +57,8 @@ func testStrings_sameAsPlain(t *testing.T) {
 		}
 		if r.IntN(4) == 0 {
 			ddl := g.alter()
-			ours.alter(t, ddl)
-			plain.alter(t, ddl)
+			mustExec(t, ours.other, ddl)
+			mustExec(t, plain.other, ddl)
 		}
 		query, args := g.query()
 		before := ours.rows(t, ours.own)
@@ -107,13 +107,7 @@ type stringsSide struct {
 func newStringsSide(t *testing.T, auto string, open func(dsn string) *sql.DB) *stringsSide {
 	t.Helper()
 	dsn := testserver.Database(t) + "?multiStatements=true&interpolateParams=true"
-	cfg, err := mysql.ParseDSN(dsn)
-	noError(t, err)
-	s := &stringsSide{name: cfg.DBName}
-	if s.other, err = sql.Open("mysql", dsn); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.other.Close() })
+	s := &stringsSide{name: must(mysql.ParseDSN(dsn))(t).DBName, other: mustOpen(t, "mysql", dsn)}
 	for _, table := range []string{"t", "c"} {
 		ddl := "CREATE TABLE " + table + " (id BIGINT NOT NULL" + auto + " PRIMARY KEY, a INT, u INT UNIQUE, s VARCHAR(60))"
 		if auto != "" {
@@ -124,16 +118,8 @@ func newStringsSide(t *testing.T, auto string, open func(dsn string) *sql.DB) *s
 	mustExec(t, s.other, "CREATE TABLE x (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT, u INT UNIQUE, s VARCHAR(60)) AUTO_INCREMENT=500")
 	mustExec(t, s.other, "CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60)); INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y')")
 	mustExec(t, s.other, "CREATE TABLE acct (n INT); INSERT INTO acct VALUES (100)")
-	if s.own, err = open(dsn).Conn(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.own.Close() })
+	s.own = pinned(t, open(dsn))
 	return s
-}
-
-func (s *stringsSide) alter(t *testing.T, ddl string) {
-	t.Helper()
-	mustExec(t, s.other, ddl)
 }
 
 // reset ends the transactions and locks of a string.
