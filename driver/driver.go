@@ -180,7 +180,12 @@ func open(d driver.DriverContext, name string) (driver.Conn, error) {
 	}
 	shared.connections++
 	opened.mu.Unlock()
-	shared.once.Do(func() { shared.Connector, shared.err = d.OpenConnector(name) })
+	shared.once.Do(func() {
+		shared.Connector, shared.err = d.OpenConnector(name)
+		if c, ok := shared.Connector.(*Connector); ok {
+			c.reopens = true
+		}
+	})
 	leave := func() error { return shared.leave(key) }
 	c, err := driver.Conn(nil), shared.err
 	if err == nil {
@@ -204,7 +209,7 @@ func (s *openConnector) leave(key openName) error {
 	}
 	opened.mu.Unlock()
 	if c, ok := s.Connector.(*Connector); ok && last {
-		return c.closeIdle()
+		return c.Close()
 	}
 	return nil
 }
