@@ -4,7 +4,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -105,15 +104,6 @@ func isHead(text string) bool {
 		return strings.HasSuffix(rest, ")") && !strings.ContainsAny(network, ":/?&=@() ")
 	}
 	return network == "" || network == "tcp" || network == "unix"
-}
-
-// unescape decodes percent-encoding. Unlike in a form, '+' is a plus sign. A value with invalid
-// percent-encoding is returned unchanged.
-func unescape(value string) string {
-	if decoded, err := url.PathUnescape(value); err == nil {
-		return decoded
-	}
-	return value
 }
 
 func (d dsn) baseConnector() (driver.Connector, error) {

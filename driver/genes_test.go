@@ -363,11 +363,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	ctx := WithKeys(t.Context(), &keys)
 	mustExec(t, db, "TRUNCATE TABLE g_all")
 	must(db.ExecContext(ctx, "INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ? ORDER BY user_id DESC", 0))(t)
-	var genes []int64
-	for _, key := range keys.Values() {
-		genes = append(genes, key.(int64)%16)
-	}
-	equalSlices(t, genes, []int64{3, 2, 1}, keys.Values())
+	equalSlices(t, genesOf(keys), []int64{3, 2, 1}, keys.Values())
 	mustExec(t, db, "INSERT INTO g_all (order_id, user_id) SELECT IF(user_id = 1, 11, NULL), user_id + 100 FROM src WHERE user_id > 0 ORDER BY user_id")
 	mustExec(t, db, "INSERT INTO g_all SELECT 0, user_id + 200, 1 FROM src WHERE user_id > 0")
 	mustExec(t, db, "INSERT INTO g_all (user_id) SELECT seq.n FROM (SELECT 1000 + 100 * a.user_id + 10 * b.user_id + c.user_id AS n FROM src a, src b, src c WHERE a.user_id > 0 AND b.user_id > 0 AND c.user_id > 0) AS seq")

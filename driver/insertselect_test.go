@@ -407,13 +407,11 @@ func TestInsertSelect_manyAndWideRows(t *testing.T) { onEach(t, testInsertSelect
 
 func testInsertSelect_manyAndWideRows(t *testing.T) {
 	_, plain := one(t)
-	noError(t, RegisterRule("wide rows", taggedRule(t, "ruled", 0)))
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	cfg.DBName = column(t, plain, "SELECT DATABASE()")
 	cfg.MaxAllowedPacket = 1 << 16
-	dsn := cfg.FormatDSN()
-	ours := must(sql.Open("shardkey", dsn+"&shardkeyRule=wide%20rows"))(t)
-	defer ours.Close()
+	noError(t, RegisterRule("wide rows", taggedRule(t, "ruled", 0)))
+	ours := mustOpen(t, "shardkey", cfg.FormatDSN()+"&shardkeyRule=wide%20rows")
 	var columns []string
 	for i := range 60 {
 		columns = append(columns, fmt.Sprintf("c%d", i))
@@ -541,16 +539,15 @@ func testInsertSelect_storesAsAutoIncrement(t *testing.T) {
 			conn := must(db.Conn(t.Context()))(t)
 			defer conn.Close()
 			variables := "SELECT CONCAT_WS(' ', @@character_set_client, @@character_set_connection, @@character_set_results, @@sql_select_limit, @@autocommit)"
-			exec := func(query string) (sql.Result, error) { return conn.ExecContext(ctx, query) }
-			must(exec("SET sql_mode = '" + mode + "'"))(t)
+			mustExec(t, conn, "SET sql_mode = '"+mode+"'")
 			var before, after string
 			noError(t, conn.QueryRowContext(ctx, variables).Scan(&before))
 			if i%2 == 1 {
-				_, _ = exec("BEGIN")
+				mustExec(t, conn, "BEGIN")
 			}
-			res, err := exec(query)
+			res, err := conn.ExecContext(ctx, query)
 			if i%2 == 1 {
-				_, _ = exec("COMMIT")
+				mustExec(t, conn, "COMMIT")
 			}
 			if scanErr := conn.QueryRowContext(ctx, variables).Scan(&after); scanErr != nil || before != after {
 				t.Errorf("%s: the session was %s and is %s, %v", params, before, after, scanErr)
@@ -586,16 +583,12 @@ func testInsertSelect_roundTrips(t *testing.T) {
 	r := snowflakeRule(t, "t")
 	cfg := must(mysql.ParseDSN(testserver.Database(t) + "?sql_mode=%27%27"))(t)
 	plain := mustOpen(t, "mysql", cfg.FormatDSN())
-	exec := func(db *sql.DB, query string, args ...any) {
-		t.Helper()
-		mustExec(t, db, query, args...)
-	}
-	exec(plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT, d DATETIME)")
-	exec(plain, "CREATE TABLE src (n INT PRIMARY KEY, d DATETIME)")
-	exec(plain, "INSERT INTO src VALUES (1, '2024-01-02'), (2, NULL), (3, NULL)")
-	exec(plain, "CREATE TABLE many (n INT)")
+	mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT, d DATETIME)")
+	mustExec(t, plain, "CREATE TABLE src (n INT PRIMARY KEY, d DATETIME)")
+	mustExec(t, plain, "INSERT INTO src VALUES (1, '2024-01-02'), (2, NULL), (3, NULL)")
+	mustExec(t, plain, "CREATE TABLE many (n INT)")
 	const digits = "(SELECT 0 AS n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
-	exec(plain, "INSERT INTO many SELECT 10 * a.n + b.n + 1 FROM "+digits+" a, "+digits+" b WHERE a.n < 3")
+	mustExec(t, plain, "INSERT INTO many SELECT 10 * a.n + b.n + 1 FROM "+digits+" a, "+digits+" b WHERE a.n < 3")
 	const one = "INSERT INTO t (n, d) SELECT n, d FROM src WHERE n = ?"
 	for _, c := range []struct {
 		name          string
@@ -624,14 +617,14 @@ func testInsertSelect_roundTrips(t *testing.T) {
 			connector.rules.Load().rowsAtOnce = 25
 			db.SetMaxOpenConns(1)
 			if c.before != "" {
-				exec(db, c.before)
+				mustExec(t, db, c.before)
 			}
 			for range 3 {
 				w.roundTrips()
-				exec(db, c.query, 1)
+				mustExec(t, db, c.query, 1)
 			}
 			equal(t, w.roundTrips(), c.want, "round trips")
-			exec(db, "ROLLBACK")
+			mustExec(t, db, "ROLLBACK")
 		})
 	}
 }

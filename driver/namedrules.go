@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -73,9 +74,13 @@ func (n *registeredRules) list() string {
 }
 
 // ruleOf returns the rule of a shardkeyRule parameter. It tries the value as a registered name, and
-// then the decoded value as a registered name or a path.
+// then the decoded value as a registered name or a path. Unlike in a form, '+' is a plus sign. A value
+// with invalid percent-encoding is used unchanged.
 func ruleOf(value string) (*rule.Rule, error) {
-	path := unescape(value)
+	path, err := url.PathUnescape(value)
+	if err != nil {
+		path = value
+	}
 	for _, name := range []string{value, path} {
 		if r := namedRules.get(name); r != nil {
 			return r, nil

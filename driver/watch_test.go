@@ -112,7 +112,7 @@ func TestWatch_reload(t *testing.T) {
 		path := ruleFile(t, watched("t_order_${0..1}", 6))
 		first := openWatched(t, path, "&shardkeyReload=5s")
 		second := openWatched(t, path, "&shardkeyReload=1h") // at the interval of the first
-		noError(t, RegisterRule("watched", mustLoadRule(t, path)))
+		noError(t, RegisterRule("watched", must(rule.Load(path))(t)))
 		defer DeregisterRule("watched")
 		third := openWatched(t, "watched", "&shardkeyReload=1h")
 		fixed := openWatched(t, path, "")
@@ -173,11 +173,6 @@ func TestWatch_reload(t *testing.T) {
 		check(t, errors.Join(second.Close(), third.Close()))
 		liveOf(t, "closed", 7, 0)
 	})
-}
-
-func mustLoadRule(t *testing.T, path string) *rule.Rule {
-	t.Helper()
-	return must(rule.Load(path))(t)
 }
 
 // The file is a link to a file below ..data, which is replaced by a rename.
@@ -244,7 +239,7 @@ func TestWatch_allOrNone(t *testing.T) {
 		// The new rule needs a data source name, which one of the connectors doesn't have.
 		var own logLines
 		logger := WithLogger(slog.New(slog.NewTextHandler(&own, nil)))
-		bare := sql.OpenDB(must(NewConnector(&fakedb.Server{}, mustLoadRule(t, path), Config{Reload: time.Second}, logger))(t))
+		bare := sql.OpenDB(must(NewConnector(&fakedb.Server{}, must(rule.Load(path))(t), Config{Reload: time.Second}, logger))(t))
 		easy := openWatched(t, path, "&shardkeyReload=1s")
 		defer easy.Close()
 		write(t, path, watched("t_order_${0..2}", 2)+"    another: {type: COUNTED}\n")
