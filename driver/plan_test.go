@@ -60,23 +60,6 @@ func TestPlan_parsesOnce(t *testing.T) {
 	}
 }
 
-func offlineConnector(t *testing.T, base *fakedb.Server, opts ...Option) *Connector {
-	t.Helper()
-	r := mustParseRule(t, ruleText(`
-		t_order ds.t_order_${0..3} - user_id:m4 order_id:snowflake
-		t_user  -                  - -          id:snowflake
-		t_token -                  - -          id:uuid
-	`, "", `
-  shardingAlgorithms: {m4: {type: MOD, props: {sharding-count: 4}}}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 3}}
-    uuid: {type: UUID}
-`))
-	c := must(NewConnector(base, r, opts...))(t)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // agreedColumns are the columns of each table of agreedRules.
 var agreedColumns = [][2]string{{"id", "bigint"}, {"a", "int"}, {"u", "int"}, {"s", "varchar(60)"}}
 

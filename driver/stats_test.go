@@ -309,6 +309,22 @@ func TestLog_asSentWithoutValues(t *testing.T) {
 	}
 }
 
+// openHooked opens a rule with a hook.
+func openHooked(t *testing.T, base *fakedb.Server, f func(context.Context, GeneratedKeys)) *sql.DB {
+	t.Helper()
+	db, _ := openFake(t, base, mustParseRule(t, ruleText(`
+		t_order ds.t_order_${0..3} - user_id:m4 order_id:snowflake
+		t_user  -                  - -          id:snowflake
+		t_token -                  - -          id:uuid
+	`, "", `
+  shardingAlgorithms: {m4: {type: MOD, props: {sharding-count: 4}}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 3}}
+    uuid: {type: UUID}
+`)), Config{Server: "other"}, WithKeyHook(f))
+	return db
+}
+
 type spanKey struct{}
 
 func TestWithFilled_calledForEachInsert(t *testing.T) {
@@ -336,13 +352,12 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 				}
 				return &fakedb.Rows{Names: []string{"name"}, Values: [][]driver.Value{{"a"}, {"b"}}}, nil
 			}}
-			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithKeyHook(func(ctx context.Context, f GeneratedKeys) {
+			db := openHooked(t, base, func(ctx context.Context, f GeneratedKeys) {
 				equal(t, ctx.Value(spanKey{}), "span", "the context is another one")
 				first = append(first, f.FirstKey)
 				f.FirstKey = nil
 				told = append(told, f)
-			})))
-			defer db.Close()
+			})
 			var keys Keys
 			ctx := WithKeys(context.WithValue(t.Context(), spanKey{}, "span"), &keys)
 			for range 2 { // the second execution may take another path
@@ -360,7 +375,7 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 func TestWithFilled_panicIsAnError(t *testing.T) {
 	for _, text := range []string{"INSERT INTO t_order (user_id) VALUES (?)", "INSERT INTO t_order (user_id) VALUES (?), (2)"} {
 		base := &fakedb.Server{}
-		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithKeyHook(func(context.Context, GeneratedKeys) { panic("boom") })))
+		db := openHooked(t, base, func(context.Context, GeneratedKeys) { panic("boom") })
 		for range 2 {
 			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, new(*guard.PanicError)) {
 				t.Errorf("%s\nhave: %v\nwant: a PanicError", text, err)
@@ -369,7 +384,6 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 		if strings.Contains(strings.Join(base.Calls, " "), "INSERT") {
 			t.Errorf("it was sent: %q", base.Calls)
 		}
-		_ = db.Close()
 	}
 }
 
