@@ -29,8 +29,7 @@ import (
 func ExampleWrap_testing() {
 	server, mock, err := sqlmock.NewWithDSN("example_server")
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	defer server.Close()
 	mock.ExpectExec(regexp.QuoteMeta("INSERT INTO t_order_0 (user_id, `order_id`) VALUES (?, ?), (?, ?)")).
@@ -47,21 +46,18 @@ rules:
     fixed: {type: COUNTER} # registered with spi.RegisterKeyGenerator
 `))
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	connector, err := driver.Wrap(server.Driver(), r).(sqldriver.DriverContext).OpenConnector("example_server")
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
 
 	res, err := db.Exec("INSERT INTO t_order_0 (user_id) VALUES (?), (?)", 7, 8)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	id, err := res.LastInsertId()
 	fmt.Println("first key:", id, err)
@@ -80,8 +76,7 @@ func ExampleWithKeys() {
 	ctx := driver.WithKeys(context.Background(), &keys)
 	_, err := db.ExecContext(ctx, "INSERT INTO t_order (user_id) VALUES (?), (?), (?)", 7, 8, 9)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	fmt.Println(keys.Column(), keys.Values())
 	// Output:
@@ -113,18 +108,15 @@ func ExampleNextKeys() {
 
 	order, err := driver.NextKeys(ctx, db, "t_order", 1)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	items, err := driver.NextKeys(ctx, db, "t_item", 2)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	defer tx.Rollback()
 	for _, insert := range []struct {
@@ -136,8 +128,7 @@ func ExampleNextKeys() {
 		{"INSERT INTO outbox (event) VALUES (?)", []any{fmt.Sprintf("order %d: items %d, %d", order[0], items[0], items[1])}},
 	} {
 		if _, err := tx.ExecContext(ctx, insert.query, insert.args...); err != nil {
-			fmt.Println(err)
-			return
+			panic(err)
 		}
 	}
 	fmt.Println("order", order[0], "items", items, tx.Commit())
@@ -212,13 +203,11 @@ rules:
     by_user: {type: MOD, props: {sharding-count: 4}}
 `))
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	connector, err := driver.NewConnector(&fakedb.Server{}, r) // sql.Open("shardkey", dsn)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
@@ -227,8 +216,7 @@ rules:
 	for _, user := range []int64{7, 8} {
 		place, err := orders.Sharding.Place([]any{user})
 		if err != nil {
-			fmt.Println(err)
-			return
+			panic(err)
 		}
 		_, err = db.Exec("INSERT INTO "+place.Table+" (user_id) VALUES (?)", user)
 		fmt.Println(place.Table, err)
