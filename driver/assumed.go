@@ -78,6 +78,7 @@ func (a *assumed) Close() error { return nil }
 
 // assumedRows is a result of one row, or a result of these columns without rows.
 type assumedRows struct {
+	base.NoRows
 	columns []string
 	row     []driver.Value
 }
@@ -88,8 +89,6 @@ func (r *assumedRows) Columns() []string {
 	}
 	return r.columns
 }
-
-func (r *assumedRows) Close() error { return nil }
 
 func (r *assumedRows) Next(to []driver.Value) error {
 	if r.row == nil {

@@ -218,10 +218,5 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// host returns the host for the generators of a connector with this data source name.
-func (o options) host(dsn string) spi.Host {
-	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: cmp.Or(o.logger, slog.Default())}
-}
-
 const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file, " +
 	"or a name given to driver.RegisterRule"

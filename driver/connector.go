@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,12 +85,15 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 	if cfg == nil {
 		dsn = "" // the name of another driver's data source
 	}
-	c := &Connector{base: under, host: o.host(dsn), config: o.Config, keyHook: o.keyHook}
+	host := spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: cmp.Or(o.logger, slog.Default())}
+	c := &Connector{base: under, host: host, config: o.Config, keyHook: o.keyHook}
 	if cfg != nil {
 		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 	}
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
-	c.verifier.set(o.Verify)
+	if o.Verify != "off" {
+		c.verifier.read = secondParser
+	}
 	c.cache = base.NewCache(o.Statements == statementsAlways)
 	c.unlisted.logger = c.host.Logger
 	if _, err := c.install(r); err != nil {

@@ -60,14 +60,6 @@ func (d *keySearch[K]) start(belongs func(K) bool, targets int) {
 	d.lots, d.targets = append(d.lots, of), max(d.targets, targets)
 }
 
-// longest returns the number of rows in the largest lot.
-func (d *keySearch[K]) longest() (n int) {
-	for i := range d.lots {
-		n = max(n, len(d.lots[i].rows))
-	}
-	return n
-}
-
 // keep assigns a key to a row that it matches, and reports whether there was one.
 func (d *keySearch[K]) keep(key K, to []K) bool {
 	if d.lotOf != nil {
@@ -93,7 +85,13 @@ func (l *keyGroup[K]) keep(key K, to []K) bool {
 // batch returns the number of keys to draw next: enough for the remaining rows if keys are spread
 // evenly, rounded to an odd number. After an even number the next draw would begin at the same
 // remainder. The rows of one table would then not spread when the number of tables is doubled.
-func (d *keySearch[K]) batch() int { return min(d.longest()*d.targets|1, maxBatch) }
+func (d *keySearch[K]) batch() int {
+	longest := 0
+	for i := range d.lots {
+		longest = max(longest, len(d.lots[i].rows))
+	}
+	return min(longest*d.targets|1, maxBatch)
+}
 
 // noFitError is the error for a draw without a match.
 type noFitError struct {

@@ -287,9 +287,6 @@ func (k *insertion) changed(report insertReport, foundRows bool) bool {
 
 // firstInserted returns the first generated key that was inserted.
 func (k *insertion) firstInserted() (first int64, ok bool) {
-	if k.in.Invalid {
-		return 0, false
-	}
 	next := 0
 	for i := range k.in.Rows {
 		if !k.isGenerated(i) {

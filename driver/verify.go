@@ -26,12 +26,6 @@ type verifier struct {
 	agreed, unknown, refused atomic.Int64
 }
 
-func (v *verifier) set(mode string) {
-	if mode != "off" {
-		v.read = secondParser
-	}
-}
-
 func (v *verifier) stats() SecondParserStats {
 	return SecondParserStats{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
 }
