@@ -35,15 +35,13 @@ func (e *execution) prepareLastID(ctx context.Context) error {
 func (e *execution) carry() bool {
 	for i := range e.inserts() {
 		k := e.insert(i)
-		if k.carries = k.in.ReportsFirstKey; !k.carries {
-			continue
-		}
-		if !k.plain && (k.isNegative() || k.column.Facts().ReadsLastID) {
-			for i := range e.inserts() {
-				e.insert(i).carries = false
-			}
+		if k.in.ReportsFirstKey && !k.plain && (k.isNegative() || k.column.Facts().ReadsLastID) {
 			return false
 		}
+	}
+	for i := range e.inserts() {
+		k := e.insert(i)
+		k.carries = k.in.ReportsFirstKey
 	}
 	return true
 }
@@ -55,14 +53,6 @@ func (k *insertion) isNegative() bool {
 	}
 	key, ok := k.keys.At(0).(int64)
 	return ok && key < 0
-}
-
-// carriedKey returns the key that the statement passes to LAST_INSERT_ID(), 0 if none.
-func (k *insertion) carriedKey() int64 {
-	if !k.carries {
-		return 0
-	}
-	return k.idOf(0)
 }
 
 // idOf returns generated key i as an insert ID.
@@ -106,7 +96,7 @@ func (e *execution) keepLastID(k *insertion, report insertReport, verdict rowsOu
 			l.Set(first)
 		}
 	case k.carries && (inserted || !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore)):
-		l.Carried(uint64(k.carriedKey()), first, inserted)
+		l.Carried(uint64(k.idOf(0)), first, inserted)
 	case k.in.ReportsExistingKey && verdict == oneExists:
 		l.Carried(uint64(report.id), first, inserted)
 	case inserted:
@@ -176,7 +166,7 @@ func (e *execution) serverChangedLastID(ctx context.Context, before uint64, ids 
 // carried reports whether one of the insertions passed the key to LAST_INSERT_ID().
 func (e *execution) carried(id uint64) bool {
 	for i := range e.inserts() {
-		if k := e.insert(i); k.carries && uint64(k.carriedKey()) == id {
+		if k := e.insert(i); k.carries && uint64(k.idOf(0)) == id {
 			return true
 		}
 	}

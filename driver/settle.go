@@ -216,7 +216,7 @@ func (e *execution) upsertKey(k *insertion) int64 {
 	last := len(k.in.Rows) - 1
 	switch {
 	case k.carries:
-		return k.carriedKey()
+		return k.idOf(0)
 	case k.isGenerated(last):
 		return k.idOf(k.keys.Len() - 1)
 	case last == 0:
