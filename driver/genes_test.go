@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // geneRule returns a rule whose keys have the shard bits of user_id in 4 bits. users selects
@@ -59,11 +59,6 @@ func genesOf(keys Keys) (genes []int64) {
 	return genes
 }
 
-const (
-	noGene = "no gene"
-	noKey  = "no key"
-)
-
 // usersOf returns the value of users for a query's rule.
 func usersOf(query string) string {
 	switch {
@@ -104,19 +99,7 @@ func TestGenes_ofRows(t *testing.T) {
 				base.Forget()
 				var keys Keys
 				_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
-				var wrong *WrongShardError
-				var none *StatementError
-				have := fmt.Sprint(genesOf(keys))
-				switch {
-				case errors.As(err, &wrong):
-					have = wrong.Meant.String()
-				case errors.As(err, &none) && none.Reason == reasonNoGene && errors.Is(err, ErrUnsupportedStatement):
-					have = noGene
-				case errors.Is(err, spi.ErrNoFittingKey):
-					have = noKey
-				case err != nil:
-					have = err.Error()
-				}
+				have := cmp.Or(refusedFor(err), fmt.Sprint(genesOf(keys)))
 				equal(t, have, tt.want, tt.query, tt.args, err)
 				if sent := base.Queries("INTO "); err != nil && len(sent) > 0 {
 					t.Errorf("have: %q sent\nwant: none", sent)
