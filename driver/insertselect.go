@@ -125,7 +125,7 @@ func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key
 	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
 		return nil, missing, err
 	}
-	if key = k.boundKey(k.keyKind(), v); !k.column.Holds(key) {
+	if key = k.boundKey(v); !k.column.Holds(key) {
 		key = nil
 	}
 	return key, false, nil

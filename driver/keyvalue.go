@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"math"
 	"reflect"
@@ -90,46 +89,12 @@ func (b *boxedKeys) at(keys []int64, i int) any {
 	return b.array.Index(i - b.first).Interface()
 }
 
-// boundInteger returns a bound key as an integer column stores it, nil if only the server knows it.
-func boundInteger(bound driver.Value) any {
-	const exact = 1 << 53
-	switch v := bound.(type) {
-	case bool:
-		if v {
-			return int64(1)
-		}
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < exact {
-			return int64(v)
-		}
-	}
-	text, ok := sqltoken.TextOf(bound)
-	if !ok {
-		return boundKey(kindInteger, bound)
-	}
+// storedInteger returns the integer that an integer column stores for a string, nil if only the server
+// knows it.
+func storedInteger(text string) any {
 	whole, fraction, _ := strings.Cut(strings.Trim(text, " \t\n\v\f\r"), ".")
 	if strings.Trim(fraction, "0") != "" {
 		return nil
 	}
 	return sqltoken.ParseInteger(whole, 10)
-}
-
-// boundKey returns a bound key as the table stores it, nil if only the server knows it.
-func boundKey(kind keyKind, bound driver.Value) any {
-	switch v := bound.(type) {
-	case int64, uint64:
-		return v
-	case []byte:
-		if kind != kindInteger {
-			return append([]byte(nil), v...)
-		}
-	}
-	text, ok := sqltoken.TextOf(bound)
-	switch {
-	case !ok:
-		return nil
-	case kind == kindInteger:
-		return sqltoken.ParseInteger(text, 10)
-	}
-	return text
 }

@@ -214,7 +214,7 @@ func (e *execution) storedKey(k *insertion, row int) any {
 func (e *execution) givenKey(k *insertion, row int) any {
 	switch r := k.in.Rows[row]; r.Key {
 	case rewrite.Argument:
-		return k.boundKey(k.keyKind(), e.user[r.Arg].Value)
+		return k.boundKey(e.user[r.Arg].Value)
 	case rewrite.Literal:
 		if k.keyKind() != kindInteger || k.storesIntegers() {
 			return e.plan.LiteralKey(k.in, row)
@@ -231,15 +231,36 @@ func (t *plannedInsert) storesIntegers() bool {
 }
 
 // boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
-func (t *plannedInsert) boundKey(kind keyKind, bound driver.Value) any {
-	switch {
-	case kind != kindInteger:
-	case t.column.Facts().Stores == session.StoresIntegers:
-		return boundInteger(bound)
-	case !t.storesIntegers():
-		if _, isText := sqltoken.TextOf(bound); isText {
-			return nil
+func (t *plannedInsert) boundKey(bound driver.Value) any {
+	const exact = 1 << 53
+	kind := t.keyKind()
+	inIntegers := kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers
+	switch v := bound.(type) {
+	case int64, uint64:
+		return v
+	case bool:
+		if v && inIntegers {
+			return int64(1)
+		}
+	case float64:
+		if inIntegers && v == math.Trunc(v) && math.Abs(v) < exact {
+			return int64(v)
+		}
+	case []byte:
+		if kind != kindInteger {
+			return append([]byte(nil), v...)
 		}
 	}
-	return boundKey(kind, bound)
+	text, ok := sqltoken.TextOf(bound)
+	switch {
+	case !ok:
+		return nil
+	case kind != kindInteger:
+		return text
+	case inIntegers:
+		return storedInteger(text)
+	case !t.storesIntegers():
+		return nil
+	}
+	return sqltoken.ParseInteger(text, 10)
 }
