@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,15 +258,12 @@ func (c *Connector) Ready(ctx context.Context) error {
 // ready calls isReady for all generators of tables, concurrently.
 func (r *ruleVersion) ready(ctx context.Context) error {
 	var all []*NotReadyError
-	byName := map[string]*NotReadyError{}
 	for _, t := range r.rule.Tables() {
-		key := strings.ToLower(t.GeneratorName)
-		e := byName[key]
-		if e == nil {
-			e = &NotReadyError{Generator: t.GeneratorName}
-			byName[key], all = e, append(all, e)
+		i := slices.IndexFunc(all, func(e *NotReadyError) bool { return strings.EqualFold(e.Generator, t.GeneratorName) })
+		if i < 0 {
+			i, all = len(all), append(all, &NotReadyError{Generator: t.GeneratorName})
 		}
-		e.Tables = append(e.Tables, t.Logical)
+		all[i].Tables = append(all[i].Tables, t.Logical)
 	}
 	var asked sync.WaitGroup
 	for _, e := range all {
