@@ -46,14 +46,10 @@ type Connector struct {
 
 	watcher *watcher // guarded by watchers.mu; nil if the rule isn't reloaded
 
-	// reopens: the connector was made by its driver's Open, which closes it with its last connection.
-	// The program may still hold it, and not know that its pool has no connection at the moment, so
-	// Ready and NextKeys open the generators again.
-	reopens bool
-
 	mu          sync.Mutex
 	connections int  // open ones
 	closed      bool // Close was called
+	reopens     bool // closeIdle was called
 	closeBase   sync.Once
 }
 
@@ -176,9 +172,21 @@ func (c *Connector) Close() error {
 	return err
 }
 
-// reopen opens the generators again if the connector reopens, until leave.
+// closeIdle closes a connector that its driver's Open made. The program may still hold it, and not
+// know that its pool has no connection at the moment, so Ready and NextKeys open the generators again.
+func (c *Connector) closeIdle() error {
+	c.mu.Lock()
+	c.reopens = true
+	c.mu.Unlock()
+	return c.Close()
+}
+
+// reopen opens the generators again after closeIdle, until leave.
 func (c *Connector) reopen() error {
-	if !c.reopens {
+	c.mu.Lock()
+	reopens := c.reopens
+	c.mu.Unlock()
+	if !reopens {
 		return fmt.Errorf("%w: the database's generators", spi.ErrClosed)
 	}
 	return c.enter()

@@ -180,12 +180,7 @@ func open(d driver.DriverContext, name string) (driver.Conn, error) {
 	}
 	shared.connections++
 	opened.mu.Unlock()
-	shared.once.Do(func() {
-		shared.Connector, shared.err = d.OpenConnector(name)
-		if c, ok := shared.Connector.(*Connector); ok {
-			c.reopens = true
-		}
-	})
+	shared.once.Do(func() { shared.Connector, shared.err = d.OpenConnector(name) })
 	leave := func() error { return shared.leave(key) }
 	c, err := driver.Conn(nil), shared.err
 	if err == nil {
@@ -209,7 +204,7 @@ func (s *openConnector) leave(key openName) error {
 	}
 	opened.mu.Unlock()
 	if c, ok := s.Connector.(*Connector); ok && last {
-		return c.Close()
+		return c.closeIdle()
 	}
 	return nil
 }

@@ -128,10 +128,7 @@ func (p *plan) explainInsert(i int) InsertDetail {
 	if in.Invalid {
 		return out
 	}
-	if gene := p.targets[i].table.gene; gene != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene))
-	}
-	out.Notes = append(out.Notes, p.explainShard(i)...)
+	out.Notes = append(p.explainGenes(i), p.explainShard(i)...)
 	if in.ReportsFirstKey {
 		out.Notes = append(out.Notes, "LAST_INSERT_ID(key) makes the server report the first key")
 	}
@@ -232,4 +229,13 @@ func (p *plan) explainShard(i int) (notes []string) {
 		verb = "logged"
 	}
 	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
+}
+
+// explainGenes returns notes about the shard bits in the keys of insert i.
+func (p *plan) explainGenes(i int) []string {
+	gene := p.targets[i].table.gene
+	if gene == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene)}
 }

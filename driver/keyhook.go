@@ -27,8 +27,11 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 	return optionFunc(func(o *options) { o.keyHook = f })
 }
 
-// callKeyHook calls the function of WithKeyHook, which is not nil.
+// callKeyHook calls the function of WithKeyHook.
 func (r *ruleVersion) callKeyHook(ctx context.Context, t *keyedTable, rows int, keys *rewrite.Keys) error {
+	if r.keyHook == nil {
+		return nil
+	}
 	return hideBadConn(guard.Call("the function of WithKeyHook", func() error {
 		r.keyHook(ctx, GeneratedKeys{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
 		return nil

@@ -160,10 +160,13 @@ func (d *keySearch[K]) run(
 // batches are buffers for candidate keys.
 var batches = sync.Pool{New: func() any { return new([maxBatch]int64) }}
 
-// drawInts draws the n keys of the rows. If n is 1, it uses the array one.
+// drawInts draws the n keys of the rows. If n is 1, it uses the array one unless
+// that is nil.
 func (t *keyedTable) drawInts(ctx context.Context, d *keySearch[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	defer t.generated(t.counts.start(), &err)
-	if keys.Ints = one[:]; n != 1 {
+	if n == 1 && one != nil {
+		keys.Ints = one[:]
+	} else {
 		keys.Ints = make([]int64, n)
 	}
 	batch := batches.Get().(*[maxBatch]int64)

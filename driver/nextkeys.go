@@ -117,7 +117,7 @@ func (t *keyedTable) nextGeneKeys(
 		}
 		rows.add(g.gene)
 	}
-	return rows.make(ctx, t, new([1]int64))
+	return rows.make(ctx, t, nil)
 }
 
 // find returns the table for a name in an INSERT.
