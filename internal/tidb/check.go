@@ -1,7 +1,6 @@
 package tidb
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,26 +11,15 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// Outcome is the result of a check.
-type Outcome uint8
-
-const (
-	// OutcomeUnknown: TiDB's parser doesn't support the statement, or parses it differently from
-	// the servers.
-	OutcomeUnknown Outcome = iota
-	// OutcomeAgreed: both parsers agree.
-	OutcomeAgreed
-	// OutcomeDisagreed: the parsers disagree; see the error.
-	OutcomeDisagreed
-)
-
 // Check compares a statement's plan with the result of TiDB's parser. It checks the plan against
 // the statement, and against the statement that will be sent. The latter has placeholders for the
 // keys if the statement has placeholders, and literals otherwise. opts are the options of the plan.
-// The error is a [*DisagreementError] if the outcome is [OutcomeDisagreed], otherwise nil.
+//
+// The result known is false if TiDB's parser doesn't support the statement, or parses it differently
+// from the servers. The error is a [*rewrite.StatementError] if the parsers disagree.
 //
 // Check is safe for concurrent use.
-func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) {
+func Check(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error) {
 	if p.NumArgs == 0 && p.NumKeys > 0 {
 		return CheckKeys(text, opts, p, probes(p))
 	}
@@ -40,17 +28,18 @@ func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) 
 
 // CheckKeys is [Check] for the statement with these keys as literals, or with placeholders if keys
 // is nil.
-func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (Outcome, error) {
+func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (known bool, err error) {
 	c := &check{text: text, opts: opts, plan: p, keys: keys}
 	defer c.release()
-	err := c.recovered()
-	switch {
-	case errors.Is(err, ErrUnknown):
-		return OutcomeUnknown, nil
-	case err != nil:
-		return OutcomeDisagreed, err
+	defer func() {
+		if r := recover(); r != nil { // the plan's statement can't be written
+			known, err = true, c.disagree(0, nil, fact{"the plan", fmt.Sprintf("no statement (%v)", r), "a statement"})
+		}
+	}()
+	if err = c.run(); errors.Is(err, errUnknown) {
+		return false, nil
 	}
-	return OutcomeAgreed, nil
+	return true, err
 }
 
 // probes returns recognizable keys for each insert of a plan.
@@ -74,61 +63,42 @@ type check struct {
 	keys []rewrite.Keys // the literal keys; nil: placeholders
 
 	markers []int // positions of the statement's placeholders
-	spliced bool  // the statement to send differs from the program's
-	plain   bool  // the splices contain no odd bytes
-}
-
-// recovered calls run. A plan whose statement can't be written is a disagreement.
-func (c *check) recovered() (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = c.disagree(0, nil, fact{"the plan", fmt.Sprintf("no statement (%v)", r), "a statement"})
-		}
-	}()
-	return c.run()
+	odd     bool  // the splices contain bytes that TiDB may interpret differently from the servers
 }
 
 func (c *check) run() error {
-	if len(c.plan.Inserts) > 0 {
-		if err := c.splices(); err != nil {
-			return err
-		}
+	sent, err := c.sent()
+	if err != nil {
+		return err
 	}
 	stmts, err := c.read(c.text, c.opts)
 	if err != nil {
-		return err
+		return errUnknown
 	}
 	trees, err := c.inserts(c.text, stmts)
 	if err != nil {
 		return err
 	}
-	if have, want := len(c.plan.Inserts), len(trees); have != want {
-		return c.disagree(c.place(trees, have), nil, fact{"the inserts into sharded tables", have, want})
+	have, missing := len(c.plan.Inserts), 0
+	if have < len(trees) {
+		missing = trees[have].at
 	}
-	if len(trees) == 0 {
-		return nil
+	if err := c.agree(missing, nil, fact{"the inserts into sharded tables", have, len(trees)}); err != nil || have == 0 {
+		return err
 	}
 	c.markers = markersOf(stmts...)
-	if have, want := c.plan.NumArgs, len(c.markers); have != want {
-		return c.disagree(0, nil, fact{"the number of placeholders", have, want})
+	if err := c.agree(0, nil, fact{"the number of placeholders", c.plan.NumArgs, len(c.markers)}); err != nil {
+		return err
 	}
 	for i := range trees {
 		if err := c.original(trees[i], &c.plan.Inserts[i]); err != nil {
 			return err
 		}
 	}
-	if !c.spliced {
-		return nil // the same statement is sent
+	if sent == c.text && c.plan.NumKeys == 0 {
+		return nil
 	}
-	return c.rewritten(trees)
-}
-
-// place returns the position of the first insert that is missing in the plan.
-func (c *check) place(trees []tree, i int) int {
-	if i < len(trees) {
-		return trees[i].at
-	}
-	return 0
+	return c.rewritten(sent, trees)
 }
 
 // tree is an INSERT or REPLACE into a sharded table, and its position.
@@ -141,18 +111,21 @@ type tree struct {
 // inserts returns the statements that insert into sharded tables. An insert inside another
 // statement should not have been planned.
 func (c *check) inserts(text string, stmts []ast.StmtNode) (found []tree, err error) {
-	offsets := offsetsIn(text, stmts)
+	offsets := c.offsetsIn(text)
 	for i, stmt := range stmts {
 		runs := Runs(stmt)
 		if runs == nil {
 			continue
 		}
-		t, err := newTree(runs, offsets[i])
+		t, err := newTree(runs)
 		if err != nil {
 			return nil, err
 		}
 		if c.opts.Table == nil || c.opts.Table(t.schema, t.table) == nil {
 			continue
+		}
+		if i < len(offsets) {
+			t.at = offsets[i]
 		}
 		if ast.StmtNode(runs) != stmt {
 			return nil, c.disagree(t.at, nil, fact{"the executed statement", "no INSERT", "an INSERT"})
@@ -160,6 +133,20 @@ func (c *check) inserts(text string, stmts []ast.StmtNode) (found []tree, err er
 		found = append(found, t)
 	}
 	return found, nil
+}
+
+// offsetsIn returns the positions of the statements in a string.
+func (c *check) offsetsIn(text string) (offsets []int) {
+	mode, charset := session(c.opts)
+	lx, begins := sqltoken.NewLexer(text, mode, charset), true
+	for t := lx.Next(); t.Kind != sqltoken.EOF && t.Kind != sqltoken.Bad; t = lx.Next() {
+		ends := lx.IsPunct(t, ';')
+		if begins && !ends {
+			offsets = append(offsets, t.Start)
+		}
+		begins = ends
+	}
+	return offsets
 }
 
 // Runs returns the INSERT or REPLACE that a statement is or executes, as EXPLAIN ANALYZE and TRACE
@@ -178,17 +165,17 @@ func Runs(stmt ast.StmtNode) *ast.InsertStmt {
 	return nil
 }
 
-func newTree(in *ast.InsertStmt, at int) (tree, error) {
+func newTree(in *ast.InsertStmt) (tree, error) {
 	source, ok := in.Table.TableRefs.Left.(*ast.TableSource)
 	if !ok {
-		return tree{}, ErrUnknown
+		return tree{}, errUnknown
 	}
 	name, ok := source.Source.(*ast.TableName)
 	if !ok {
-		return tree{}, ErrUnknown
+		return tree{}, errUnknown
 	}
 	plainRows(in)
-	return tree{in, name.Schema.O, name.Name.O, at}, nil
+	return tree{InsertStmt: in, schema: name.Schema.O, table: name.Name.O}, nil
 }
 
 // plainRows converts VALUES ROW(…), which TiDB parses as a query, to rows. In brackets it is a
@@ -225,19 +212,6 @@ func (v *markerVisitor) Enter(n ast.Node) (ast.Node, bool) {
 
 func (v *markerVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
-// DisagreementError is the error for a statement that the scanner and TiDB's parser understand
-// differently. [rewrite.ErrUnsupportedStatement] and a [*rewrite.StatementError] are in its chain.
-type DisagreementError struct {
-	What    string // the property that differs
-	Scanner string // its value in package rewrite
-	Parser  string // its value in TiDB's parser
-	At      *rewrite.StatementError
-}
-
-func (e *DisagreementError) Error() string { return cmp.Or(e.At, new(rewrite.StatementError)).Error() }
-
-func (e *DisagreementError) Unwrap() error { return cmp.Or(e.At, new(rewrite.StatementError)) }
-
 // fact is a property of a statement with its values in both parsers.
 type fact struct {
 	what            string
@@ -256,16 +230,15 @@ func (c *check) agree(at int, in *rewrite.Insert, facts ...fact) error {
 
 // disagree returns the error for a fact that differs at a position.
 func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
-	e := &DisagreementError{What: f.what, Scanner: fmt.Sprint(f.scanner), Parser: fmt.Sprint(f.parser)}
-	e.At = &rewrite.StatementError{Reason: "unverified", Sentinel: rewrite.ErrUnsupportedStatement}
+	e := &rewrite.StatementError{Reason: "unverified", Sentinel: rewrite.ErrUnsupportedStatement}
 	if in != nil {
-		e.At.Table = strings.TrimPrefix(in.Schema+"."+in.Name, ".")
+		e.Table = strings.TrimPrefix(in.Schema+"."+in.Name, ".")
 	}
-	e.At.Message = fmt.Sprintf("two parsers disagree about %s: shardkey's found %s, TiDB's found %s; "+
-		"please report the statement, and write it in a simpler form", e.What, e.Scanner, e.Parser)
+	e.Message = fmt.Sprintf("two parsers disagree about %s: shardkey's found %v, TiDB's found %v; "+
+		"please report the statement, and write it in a simpler form", f.what, f.scanner, f.parser)
 	at = min(at, len(c.text))
-	e.At.Line, e.At.Char = sqltoken.Position(c.text, at)
+	e.Line, e.Char = sqltoken.Position(c.text, at)
 	mode, charset := session(c.opts)
-	e.At.Near = sqltoken.Near(c.text[at:], mode, charset)
+	e.Near = sqltoken.Near(c.text[at:], mode, charset)
 	return e
 }

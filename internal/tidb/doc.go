@@ -9,11 +9,11 @@
 //   - the kind of each key: missing, an argument, NULL, 0, a value, or an expression
 //   - the statement to send, which must be the program's plus the keys and their column
 //
-// If the two disagree, the statement is not sent; see [DisagreementError].
+// If the two disagree, the statement is not sent; and the error is a [*rewrite.StatementError].
 //
 // TiDB's grammar lacks row aliases, RETURNING, SET STATEMENT, and the servers' rules for executable
-// comments. It differs from the servers in some unusual statements. The outcome is then
-// [OutcomeUnknown], and only the scanner is used. The same holds for statements of more than 64
+// comments. It differs from the servers in some unusual statements. They are then unknown to
+// [Check], and only the scanner is used. The same holds for statements of more than 64
 // KiB.
 //
 // # Cost

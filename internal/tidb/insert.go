@@ -1,7 +1,7 @@
 package tidb
 
 import (
-	"errors"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,7 +18,7 @@ func (c *check) original(t tree, in *rewrite.Insert) error {
 		key = table.Key
 	}
 	if in.Returning && strings.Contains(strings.ToUpper(c.text), "RETURNING") {
-		return ErrUnknown // TiDB has no such clause, and parsed the word as a name
+		return errUnknown // TiDB has no such clause, and parsed the word as a name
 	}
 	err := c.agree(t.at, in,
 		fact{"the table", in.Schema + "." + in.Name, t.schema + "." + t.table},
@@ -66,8 +66,8 @@ func (c *check) key(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key i
 	if key >= 0 {
 		want, at = c.kindsOf(row[key], in), row[key].OriginTextPosition()
 	}
-	if want&only(have.Key) == 0 {
-		return c.disagree(at, in, fact{"the key of a row", only(have.Key), want})
+	if !slices.Contains(want, have.Key) {
+		return c.disagree(at, in, fact{"the key of a row", kinds{have.Key}, want})
 	}
 	if have.Key != rewrite.Argument {
 		return nil
@@ -100,30 +100,29 @@ func keyIndex(columns []string, in *rewrite.Insert) int {
 	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) })
 }
 
-// kinds is a set of sources of a key, with one bit each.
-type kinds uint8
+// kinds are possible sources of a key.
+type kinds []rewrite.KeySource
 
-var sources = []rewrite.KeySource{rewrite.Generated, rewrite.Argument, rewrite.Literal, rewrite.Unknown, rewrite.Expression}
-
-// only returns the set of one source.
-func only(s rewrite.KeySource) kinds { return 1 << slices.Index(sources, s) }
+var kindNames = map[rewrite.KeySource]string{
+	rewrite.Generated: "a generated one", rewrite.Argument: "an argument", rewrite.Literal: "an explicit one",
+	rewrite.Unknown: "one left to the server", rewrite.Expression: "an expression",
+}
 
 func (k kinds) String() string {
-	var names []string
-	for i, name := range []string{
-		"a generated one", "an argument", "an explicit one", "one left to the server", "an expression",
-	} {
-		if k&(1<<i) != 0 {
-			names = append(names, name)
-		}
+	names := make([]string, len(k))
+	for i, source := range k {
+		names[i] = kindNames[source]
 	}
 	return strings.Join(names, " or ")
 }
 
 var (
-	generated = only(rewrite.Generated)
-	kept      = only(rewrite.Literal)
-	unknown   = only(rewrite.Unknown) | only(rewrite.Expression)
+	generated = kinds{rewrite.Generated}
+	argument  = kinds{rewrite.Argument}
+	kept      = kinds{rewrite.Literal}
+	unknown   = kinds{rewrite.Unknown, rewrite.Expression}
+	explicit  = append(kept, unknown...)
+	uncertain = append(generated, explicit...)
 )
 
 // kindsOf returns the possible kinds of a key's value.
@@ -131,7 +130,7 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 	inner, keep := unwrapped(e), in.Table.KeepExplicit
 	switch v := inner.(type) {
 	case ast.ParamMarkerExpr:
-		return only(rewrite.Argument)
+		return argument
 	case *ast.DefaultExpr:
 		if v.Name == nil && inner == e && !keep {
 			return generated
@@ -144,16 +143,13 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 			return generated
 		}
 	case *ast.SetCollationExpr:
-		return generated | kept | unknown
+		return uncertain
 	case *ast.UnaryOperationExpr:
 		operand, ok := v.V.(ast.ValueExpr)
-		switch {
-		case !ok || v.Op != opcode.Minus && v.Op != opcode.Plus:
-			return generated | kept | unknown
-		case v.Op == opcode.Plus && isInteger(operand.GetValue()) && !isZero(operand.GetValue()):
-			return kept | unknown
+		if ok && v.Op == opcode.Plus && isInteger(operand.GetValue()) && !isZero(operand.GetValue()) {
+			return explicit
 		}
-		return generated | kept | unknown
+		return uncertain
 	}
 	return unknown
 }
@@ -165,22 +161,19 @@ func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 	mode, _ := session(c.opts)
 	switch s, ok := v.(string); {
 	case in.Table.KeepExplicit:
-		return kept | unknown
+		return explicit
 	case in.Table.Untyped && (v == "" || isZero(v)):
-		return generated | kept | unknown
+		return uncertain
 	case ok && s == "" && (isText || mode&sqltoken.EmptyStringIsNull != 0):
-		return generated | unknown
+		return append(generated, unknown...)
 	case ok && isText:
-		return kept | unknown
-	case isInteger(v) && isZero(v) && !isText:
-		if mode&sqltoken.NoAutoValueOnZero == 0 {
-			return generated
-		}
-		return kept
+		return explicit
+	case isInteger(v) && isZero(v) && !isText && mode&sqltoken.NoAutoValueOnZero == 0:
+		return generated
 	case isInteger(v):
 		return kept
 	}
-	return generated | kept | unknown
+	return uncertain
 }
 
 func isInteger(v any) bool {
@@ -238,27 +231,16 @@ func (c *check) hasParts(at int, in *rewrite.Insert) bool {
 
 // sentSource compares the statement with listed columns with the original.
 func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
-	notOne := fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"}
 	stmts, err := Parse(in.WithQuery(in.Select), c.opts)
-	if errors.Is(err, ErrUnknown) {
-		return err // for example the table's columns in another character set
+	if err != nil {
+		return errUnknown // for example the table's columns in another character set
 	}
-	if err != nil || len(stmts) != 1 || Runs(stmts[0]) == nil {
-		return c.disagree(t.at, in, notOne)
+	if len(stmts) == 1 && Runs(stmts[0]) != nil {
+		sent, err := newTree(Runs(stmts[0]))
+		if err == nil && sent.Select != nil {
+			return cmp.Or(c.sameInsert(t, sent, in, columns), c.agree(t.at, in,
+				fact{"the placeholders of the query to send", in.Source.QueryArgs, len(markersOf(sent.Select))}))
+		}
 	}
-	sent, err := newTree(Runs(stmts[0]), 0)
-	if err != nil || sent.Select == nil {
-		return c.disagree(t.at, in, notOne)
-	}
-	assigned := len(t.OnDuplicate)
-	if in.ReportsExistingKey {
-		assigned++
-	}
-	return c.agree(t.at, in,
-		fact{"the table to send", t.schema + "." + t.table, sent.schema + "." + sent.table},
-		fact{"REPLACE", t.IsReplace, sent.IsReplace},
-		fact{"IGNORE", t.IgnoreErr, sent.IgnoreErr},
-		fact{"the columns to send", strings.Join(columns, ", "), strings.Join(listed(sent), ", ")},
-		fact{"the placeholders of the query to send", in.Source.QueryArgs, len(markersOf(sent.Select))},
-		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)})
+	return c.disagree(t.at, in, fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"})
 }

@@ -16,21 +16,19 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// ErrUnknown is the error of [Parse] for a statement that TiDB's parser doesn't support, or parses
-// differently from the servers.
-var ErrUnknown = errors.New("shardkey: unknown to TiDB's parser")
+// errUnknown is the error for a statement that TiDB's parser doesn't support, or parses differently
+// from the servers.
+var errUnknown = errors.New("shardkey: unknown to TiDB's parser")
 
-// Parse parses a string with TiDB's parser, as the session of the options would. It is safe for
-// concurrent use.
+// Parse parses a string with TiDB's parser, as the session of the options would. It returns an error
+// for a string that TiDB's parser doesn't support, or parses differently from the servers. It is
+// safe for concurrent use.
 func Parse(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
 	return new(reader).read(text, opts) // this reader keeps its parser, since the caller uses the trees
 }
 
 // ParseAny is Parse for a string that the servers may parse differently.
 func ParseAny(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
-	if len(text) > longest {
-		return nil, ErrUnknown
-	}
 	return new(reader).parse(text, opts)
 }
 
@@ -52,15 +50,12 @@ func (r *reader) release() {
 	r.parsers = nil
 }
 
+// read returns errUnknown for a string that TiDB parses differently from the servers.
 func (r *reader) read(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
-	if len(text) > longest || !comparable(text, opts) {
-		return nil, ErrUnknown
+	if !comparable(text, opts) {
+		return nil, errUnknown
 	}
-	stmts, err := r.parse(text, opts)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	return stmts, nil
+	return r.parse(text, opts)
 }
 
 // longest is the maximum length for TiDB's parser, in bytes. Trees are walked recursively, and a
@@ -68,6 +63,9 @@ func (r *reader) read(text string, opts rewrite.Options) ([]ast.StmtNode, error)
 const longest = 64 << 10
 
 func (r *reader) parse(text string, opts rewrite.Options) (stmts []ast.StmtNode, err error) {
+	if len(text) > longest {
+		return nil, errUnknown
+	}
 	p := parsers.Get().(*parser.Parser)
 	defer func() {
 		// A value driver may panic for unusual literals; its parser isn't used again.

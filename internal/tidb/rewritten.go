@@ -2,6 +2,7 @@ package tidb
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,21 +14,23 @@ import (
 
 // rewritten compares the statement to send with the original's trees: the same statements, with the
 // key at its place. An earlier check has shown that other bytes are unchanged.
-func (c *check) rewritten(trees []tree) error {
-	text := c.sent()
-	if len(text) > longest || !c.plain && !comparable(text, c.opts) {
-		return ErrUnknown
+func (c *check) rewritten(text string, trees []tree) error {
+	if c.odd && !comparable(text, c.opts) {
+		return errUnknown
 	}
 	stmts, err := c.parse(text, c.opts)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnknown):
+		return err
+	case err != nil:
 		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the statement to send", "a statement", "no statement"})
 	}
 	sent, err := c.inserts(text, stmts)
+	if err == nil {
+		err = c.agree(trees[0].at, nil, fact{"the INSERTs to send", len(trees), len(sent)})
+	}
 	if err != nil {
 		return err
-	}
-	if len(sent) != len(trees) {
-		return c.disagree(trees[0].at, nil, fact{"the INSERTs to send", len(trees), len(sent)})
 	}
 	ours := make(map[int]bool)
 	for i := range trees {
@@ -36,6 +39,25 @@ func (c *check) rewritten(trees []tree) error {
 		}
 	}
 	return c.order(stmts, trees[0], ours)
+}
+
+// sameInsert compares an insert to send with the original: the same statement with these columns.
+func (c *check) sameInsert(t, sent tree, in *rewrite.Insert, columns []string) error {
+	assigned, last := len(t.OnDuplicate), in.Table.Key
+	if in.ReportsExistingKey {
+		assigned++
+		if n := len(sent.OnDuplicate); n > 0 {
+			last = sent.OnDuplicate[n-1].Column.Name.O
+		}
+	}
+	return c.agree(t.at, in,
+		fact{"the table to send", t.schema + "." + t.table, sent.schema + "." + sent.table},
+		fact{"REPLACE", t.IsReplace, sent.IsReplace},
+		fact{"IGNORE", t.IgnoreErr, sent.IgnoreErr},
+		fact{"the columns to send", strings.Join(columns, ", "), strings.Join(listed(sent), ", ")},
+		fact{"the number of rows to send", len(t.Lists), len(sent.Lists)},
+		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)},
+		fact{"the last assignment of ON DUPLICATE KEY UPDATE", in.Table.Key, last})
 }
 
 // sentInsert compares an insert to send with the original, and records the placeholders of keys.
@@ -51,23 +73,8 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 		want = append(slices.Clone(columns), in.Table.Key)
 		key = len(columns)
 	}
-	assigned := len(t.OnDuplicate)
-	if in.ReportsExistingKey {
-		assigned++
-	}
-	err := c.agree(t.at, in,
-		fact{"the columns to send", strings.Join(want, ", "), strings.Join(listed(sent), ", ")},
-		fact{"the number of rows to send", len(t.Lists), len(sent.Lists)},
-		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)})
-	if err != nil {
+	if err := c.sameInsert(t, sent, in, want); err != nil {
 		return err
-	}
-	if in.ReportsExistingKey {
-		const what = "the last assignment of ON DUPLICATE KEY UPDATE"
-		last := sent.OnDuplicate[assigned-1].Column.Name.O
-		if !strings.EqualFold(last, in.Table.Key) {
-			return c.disagree(t.at, in, fact{what, in.Table.Key, last})
-		}
 	}
 	for n, row := range sent.Lists {
 		values := len(t.Lists[n])
@@ -136,11 +143,10 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 	}
 	bound, user := c.bound(), 0
 	for i, at := range markers {
-		want := user
-		if ours[at] {
-			want = ofKey
-		} else {
+		want := any(nil)
+		if !ours[at] {
 			user++
+			want = user
 		}
 		if i >= len(bound) || bound[i] != want {
 			return c.disagree(first.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(bound), want})
@@ -149,125 +155,55 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 	return nil
 }
 
-// ofKey stands for a generated key among the user's arguments.
-const ofKey = -1
-
-// bound returns the indexes of the user's arguments in the order to send, with those for keys between
-// them.
-func (c *check) bound() (args []int) {
-	user := 0
-	until := func(next int) {
-		for ; user < next; user++ {
-			args = append(args, user)
-		}
+// bound returns the numbers of the user's arguments in the order to send, from 1, with nil for each
+// key between them.
+func (c *check) bound() []any {
+	args := make([]any, c.plan.NumArgs)
+	for i := range args {
+		args[i] = i + 1 // as a key, it is an explicit one
 	}
-	for i := range c.plan.Inserts {
-		for _, r := range c.plan.Inserts[i].Rows {
-			if !c.plan.Inserts[i].Invalid && (r.Key == rewrite.Generated || r.Key == rewrite.Expression) {
-				until(r.Arg)
-				args = append(args, ofKey)
-			}
-		}
-	}
-	until(len(c.markers))
+	_, args, _ = c.plan.Rewrite(args, func(_ *rewrite.Insert, n int) ([]any, error) { return make([]any, n), nil })
 	return args
 }
 
-// sent returns the statement to send.
-func (c *check) sent() string {
-	switch {
-	case len(c.plan.Inserts) == 0:
-		return c.text
-	case c.keys == nil:
-		return c.plan.Query()
+// sent returns the statement to send. It compares it with the plan's splices. A splice may only
+// replace the key's value; all other bytes must be the program's. A splice out of range panics.
+func (c *check) sent() (string, error) {
+	if len(c.plan.Inserts) == 0 {
+		return c.text, nil
 	}
-	query, _ := c.plan.Literal(c.keys)
-	return query
-}
-
-// keyWriter writes the keys of splices in order.
-type keyWriter struct {
-	keys   []rewrite.Keys // nil: placeholders
-	insert int
-	n      int
-	buf    []byte
-}
-
-// next returns the next splice's key as SQL, valid until the next call.
-func (w *keyWriter) next(s rewrite.Splice) []byte {
-	w.buf = w.buf[:0]
-	switch {
-	case !s.HasKey:
-		return nil
-	case w.keys == nil:
-		w.buf = append(w.buf, '?')
-		return w.buf
-	}
-	if s.Insert != w.insert {
-		w.insert, w.n = s.Insert, 0
-	}
-	w.buf, _ = sqltoken.AppendLiteral(w.buf, w.keys[s.Insert].At(w.n))
-	w.n++
-	return w.buf
-}
-
-// offsetsIn returns the positions of statements in their string.
-func offsetsIn(text string, stmts []ast.StmtNode) []int {
-	offsets, pos := make([]int, len(stmts)), 0
-	for i, stmt := range stmts {
-		one := withoutComments(stmt.OriginalText())
-		if found := strings.Index(text[pos:], one); found >= 0 {
-			offsets[i] = pos + found
-			pos += found + len(one)
-		}
-	}
-	return offsets
-}
-
-// withoutComments returns a string without leading blanks and comments.
-func withoutComments(text string) string {
-	for {
-		text = strings.TrimLeft(text, " \t\n\v\f\r")
-		end := ""
-		switch {
-		case strings.HasPrefix(text, "/*"):
-			end = "*/"
-		case strings.HasPrefix(text, "#"), strings.HasPrefix(text, "--"):
-			end = "\n"
-		default:
-			return text
-		}
-		_, text, _ = strings.Cut(text, end)
-	}
-}
-
-// splices compares the statement to send with the plan's splices. A splice may only replace the
-// key's value; all other bytes must be the program's. A splice out of range panics; see recovered.
-func (c *check) splices() error {
 	var want strings.Builder
-	pos, key := 0, keyWriter{keys: c.keys}
-	c.plain = true
+	pos, next := 0, make([]int, len(c.plan.Inserts)) // next: the next key of each insert
 	for s := range c.plan.Splices() {
 		if c.endsInComment(c.text[s.At:s.End]) {
 			what := fact{"the value that the key replaces", "one with a comment", "one without"}
-			return c.disagree(s.At, &c.plan.Inserts[s.Insert], what)
+			return "", c.disagree(s.At, &c.plan.Inserts[s.Insert], what)
 		}
-		written := key.next(s)
 		want.WriteString(c.text[pos:s.At] + s.Before)
-		want.Write(written)
+		key := []byte(nil)
+		switch {
+		case s.HasKey && c.keys == nil:
+			key = append(key, '?')
+		case s.HasKey:
+			key, _ = sqltoken.AppendLiteral(key, c.keys[s.Insert].At(next[s.Insert]))
+			next[s.Insert]++
+		}
+		want.Write(key)
 		want.WriteString(s.After)
-		c.plain = c.plain && !strings.ContainsAny(s.Before, odd) && sqltoken.IsASCII(s.Before) && (c.keys == nil || !bytes.ContainsAny(written, odd))
-		pos, c.spliced = s.End, true
+		const odd = "'\"\\#*-\x00"
+		c.odd = c.odd || strings.ContainsAny(s.Before, odd) || !sqltoken.IsASCII(s.Before) || bytes.ContainsAny(key, odd)
+		pos = s.End
 	}
 	want.WriteString(c.text[pos:])
-	if c.sent() != want.String() {
-		return c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})
+	sent := c.plan.Query()
+	if c.keys != nil {
+		sent, _ = c.plan.Literal(c.keys)
 	}
-	return nil
+	if sent != want.String() {
+		return "", c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})
+	}
+	return sent, nil
 }
-
-// odd are bytes that TiDB may interpret differently from the servers.
-const odd = "'\"\\#*-\x00"
 
 // endsInComment reports whether a replaced value includes a comment or blank at its end or
 // beginning.

@@ -84,13 +84,6 @@ var _ ast.ParamMarkerExpr = (*paramMarker)(nil)
 
 func (*paramMarker) SetOrder(int) {}
 
-func (*paramMarker) Restore(ctx *format.RestoreCtx) error {
-	ctx.WritePlain("?")
-	return nil
-}
-
-func (*paramMarker) Format(w io.Writer) { _, _ = io.WriteString(w, "?") }
-
 func (p *paramMarker) Accept(visitor ast.Visitor) (ast.Node, bool) {
 	n, _ := visitor.Enter(p)
 	return visitor.Leave(n)
