@@ -34,15 +34,10 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 
 // CountPlaceholders counts the placeholders that the lexer finds in a statement.
 func CountPlaceholders(text string, opts Options) int {
-	lx, n := sqltoken.NewLexer(text, sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(cmp.Or(opts.Charset, "utf8mb4"))), 0
-	for {
-		switch t := lx.Next(); t.Kind {
-		case sqltoken.EOF, sqltoken.Bad:
-			return n
-		case sqltoken.Param:
-			n++
-		}
+	lx := sqltoken.NewLexer(text, sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(cmp.Or(opts.Charset, "utf8mb4")))
+	for t := lx.Next(); t.Kind != sqltoken.EOF && t.Kind != sqltoken.Bad; t = lx.Next() {
 	}
+	return lx.Params
 }
 
 // SetSent sets the statement that a plan sends, for tests that break plans.

@@ -283,10 +283,10 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	if len(in.Table.Fixed) == 0 {
 		return
 	}
-	saved, params, last := p.Lexer, p.params, p.last
+	back, last := p.LookAhead(), p.last
 	defer func() {
-		p.Restore(saved)
-		p.params, p.last = params, last
+		back()
+		p.last = last
 	}()
 	for range 3 { // skip DUPLICATE KEY UPDATE
 		p.Next()

@@ -45,7 +45,7 @@ func (p *parser) target(verb sqltoken.Token, in *Insert) (ruled bool, err error)
 	}
 	name, ok := p.name(t)
 	if !ok || name.parts > 2 {
-		p.rewind(t)
+		p.Unread()
 		return false, nil
 	}
 	in.Schema, in.Name, in.end = name.qualifier, name.last, name.end
@@ -107,9 +107,6 @@ func (p *parser) modifier(t sqltoken.Token, in *Insert) bool {
 	}
 	return ignore || p.Is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY")
 }
-
-// rewind makes t the next token again.
-func (p *parser) rewind(t sqltoken.Token) { p.Pos = t.Start }
 
 // body parses the rest of the statement after the table's name.
 func (p *parser) body(in *Insert) error {
@@ -242,7 +239,7 @@ func (p *parser) keyIndex(in *Insert, list []string) int {
 
 // values parses the rows of VALUES.
 func (p *parser) values(in *Insert, cols columns) error {
-	verb, params := p.Prev, p.params
+	verb := p.Lexer
 	rows := rowReader{parser: p, in: in, key: -1, arity: len(cols.list), listed: cols.listed, wrong: -1}
 	empty := p.emptyRow()
 	switch {
@@ -276,9 +273,8 @@ func (p *parser) values(in *Insert, cols columns) error {
 		// VALUES (1), (2) LIMIT 1 is a query.
 		in.Rows, in.places, in.given, in.Invalid, in.AllGenerated = nil, nil, nil, false, true
 		in.headText, in.keyPrefix, in.keyAdded = "", "", false
-		p.rewind(verb)
-		p.params = params
-		return p.source(in, cols, p.Next())
+		p.Restore(verb)
+		return p.source(in, cols, p.Prev)
 	}
 	if in.Invalid {
 		rows.refuse()
@@ -341,7 +337,7 @@ func (p *parser) assignments(in *Insert) error {
 		isKey := !found && p.same(column.last, in.Table.Key)
 		v := p.expression(inSet)
 		if v.isEmpty() {
-			return p.fail(p.Pos, in, "expected a value")
+			return p.fail(v.end, in, "expected a value")
 		}
 		end = v.end
 		if i := p.noted(in, column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
@@ -360,7 +356,7 @@ func (p *parser) assignments(in *Insert) error {
 	}
 	if !found {
 		in.keyPrefix, in.keyAdded = ", "+sqltoken.QuoteIdentifier(in.Table.Key)+" = ", true
-		p.addRow(in, Row{Generated, p.params}, place{uint32(end), uint32(end)})
+		p.addRow(in, Row{Generated, p.Params}, place{uint32(end), uint32(end)})
 	}
 	return p.tail(in, nil)
 }
@@ -448,13 +444,10 @@ func (p *parser) skipTo(returning bool, end *int) sqltoken.Token {
 	}
 }
 
-// take returns the next token. It counts placeholders and open brackets, and detects
-// LAST_INSERT_ID().
+// take returns the next token. It counts open brackets, and detects LAST_INSERT_ID().
 func (p *parser) take(depth *int) sqltoken.Token {
 	t := p.Next()
 	switch {
-	case t.Kind == sqltoken.Param:
-		p.params++
 	case t.Kind == sqltoken.Word, t.Kind == sqltoken.Quoted:
 		p.noteWord(t)
 	case p.IsPunct(t, '('):

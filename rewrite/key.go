@@ -43,15 +43,14 @@ const (
 // assignments it also stops at the word that begins the next clause. It doesn't consume the token
 // that it stops at.
 func (p *parser) expression(in clause) value {
-	v := value{params: p.params, start: p.Pos, end: p.Pos}
+	v := value{params: p.Params, start: p.Pos, end: p.Pos}
 	for depth := 0; ; {
-		saved, params := p.Lexer, p.params
+		before := p.Prev
 		outside := depth == 0
 		t := p.take(&depth)
 		if t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad || outside && (p.IsPunct(t, ',') || p.IsPunct(t, ')') ||
-			p.IsPunct(t, ';') || in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.Prev, t)) {
-			p.Restore(saved)
-			p.params = params
+			p.IsPunct(t, ';') || in != inRow && !v.isEmpty() && p.endsAssignment(in, before, t)) {
+			p.Unread()
 			return v
 		}
 		p.add(&v, t, depth)
@@ -83,7 +82,7 @@ func (p *parser) addKey(in *Insert, v *value) error {
 	arg := v.params
 	switch source {
 	case Expression:
-		arg = p.params // the key's placeholder follows the expression's
+		arg = p.Params // the key's placeholder follows the expression's
 	case Literal, Unknown:
 		arg = -1
 	}

@@ -34,7 +34,7 @@ func Parse(query string, opts Options) (*Plan, error) {
 	err := p.script()
 	p.readUnsettled()
 	p.plan.consulted |= p.Lexer.Consulted
-	p.plan.NumArgs = p.params
+	p.plan.NumArgs = p.Params
 	p.plan.anyText = p.plan.anyText || !sqltoken.IsASCII(query[:p.readTo()])
 	if err == nil {
 		err = p.later
@@ -156,10 +156,9 @@ func indexVerb(text string) int {
 // parser parses a string statement by statement.
 type parser struct {
 	sqltoken.Lexer
-	opts   Options
-	plan   *Plan
-	params int  // the number of placeholders so far
-	last   bool // the current statement reads LAST_INSERT_ID()
+	opts Options
+	plan *Plan
+	last bool // the current statement reads LAST_INSERT_ID()
 	// mention is the position of the next INSERT or REPLACE found so far, −1 at first.
 	mention int
 	// later is the error to return after the string was read.

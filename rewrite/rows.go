@@ -145,7 +145,7 @@ func (r *rowReader) row() error {
 		r.wrong, r.values = start, n
 	}
 	if r.key < 0 {
-		r.addRow(r.in, Row{Generated, r.params}, place{uint32(closing), uint32(closing)})
+		r.addRow(r.in, Row{Generated, r.Params}, place{uint32(closing), uint32(closing)})
 	}
 	if r.in.given != nil && !r.in.Invalid {
 		r.noteRow(misread)
@@ -218,7 +218,7 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 		case ';':
 			return 0, false, r.fail(start, r.in, "unterminated row of values")
 		case '?':
-			r.params++
+			r.Params++
 		case '@':
 			r.noteVariable(start)
 		case '[':

@@ -210,7 +210,7 @@ func (p *parser) statement(t sqltoken.Token) (done bool, err error) {
 func (p *parser) dispatch(t sqltoken.Token) (done bool, err error) {
 	switch {
 	case t.Kind == sqltoken.Param:
-		p.params++ // a syntax error, but counted
+		// a syntax error
 	case p.Is(t, "INSERT", "REPLACE"):
 		return p.insert(t)
 	case p.Is(t, "LOAD"):
@@ -313,15 +313,14 @@ func (p *parser) compound(reason string) error {
 // setStatement parses MariaDB's SET STATEMENT variable = value FOR with the first word set. It
 // returns the first token of the statement that follows.
 func (p *parser) setStatement(set sqltoken.Token) (sqltoken.Token, error) {
+	begin := p.Lexer
 	for depth := 0; ; {
 		u := p.take(&depth)
 		switch {
 		case p.EndsStatement(u):
 			// The statement can't be parsed. The server probably reports a syntax error.
-			saved := p.params
-			p.rewind(set)
+			p.Restore(begin)
 			err := p.wrapped("expected SET STATEMENT variable = value FOR before the INSERT")
-			p.params = saved
 			return sqltoken.Token{Kind: sqltoken.EOF, Start: p.Pos}, err
 		case depth == 0 && p.Is(u, "FOR"):
 			if sqltoken.MentionsSQLMode(p.Text[set.Start:u.Start]) {
@@ -358,7 +357,7 @@ func (p *parser) storedProgram() bool {
 // skipProgram moves past a stored program's definition, to the first semicolon outside of BEGIN …
 // END and similar blocks. An INSERT may follow a definition without a recognizable end.
 func (p *parser) skipProgram() error {
-	saved, params := p.Lexer, p.params
+	saved := p.Lexer
 	depth, returns := 0, false // returns: the type of a function, and then perhaps its body
 	for {
 		before := p.Prev
@@ -367,12 +366,9 @@ func (p *parser) skipProgram() error {
 		switch {
 		case (t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad) && depth > 0:
 			p.Restore(saved)
-			p.params = params
 			return p.compound("the end of the stored program's definition is uncertain; if an INSERT follows it, send them one by one")
 		case p.EndsStatement(t) && depth <= 0:
 			return nil
-		case t.Kind == sqltoken.Param:
-			p.params++
 		case p.Is(t, "END"):
 			depth--
 			if p.opensBlock(p.Peek(), p.Prev, false) {

@@ -19,16 +19,15 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 		p.noted(in, column) // doubts the string if servers differ
 	}
 	head := p.Text[in.start:cols.headEnd]
-	before := p.params
-	p.rewind(t)
+	p.Unread()
+	before := p.Params
 	form := queryForm{selects: p.Is(t, "SELECT", "WITH")}
 	end, queryEnd := p.query(&form)
 	if form.into > 0 {
 		return p.fail(form.into, in, "SELECT … INTO inside an INSERT is not supported; send it by itself")
 	}
-	after := p.params
-	tail := p.Prev
-	p.rewind(tail)
+	after := p.Params
+	p.Unread()
 	if err := p.tail(in, list); err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 		Tail:      p.Text[end:p.Prev.Start],
 		reportAt:  max(in.duplicateAt-end, 0),
 		QueryArgs: after - before,
-		TailArgs:  p.params - after,
+		TailArgs:  p.Params - after,
 		Lockable:  form.selects && form.from && !form.special,
 		Unlimited: form.ordered && !form.limited && !form.special,
 	}

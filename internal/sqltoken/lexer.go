@@ -27,6 +27,7 @@ type Token struct {
 type Lexer struct {
 	Text    string
 	Pos     int
+	Params  int // the number of placeholders before Pos
 	Mode    Mode
 	Charset Charset
 	// cut: unreadable bytes follow.
@@ -84,6 +85,7 @@ func (lx *Lexer) scan() Token {
 		return lx.quoted(c)
 	case c == '?':
 		lx.Pos++
+		lx.Params++
 		return Token{Param, start, lx.Pos}
 	case isDigit(c), c == '.' && lx.dotStartsNumber():
 		return lx.number()
@@ -131,6 +133,13 @@ func (lx *Lexer) Peek() Token {
 	t := lx.Next()
 	lx.Restore(saved)
 	return t
+}
+
+// Unread makes the last token the next one again.
+func (lx *Lexer) Unread() {
+	if lx.Pos = lx.Prev.Start; lx.Prev.Kind == Param {
+		lx.Params--
+	}
 }
 
 // Restore returns to a saved position, but keeps recorded doubts and modes.
