@@ -215,7 +215,7 @@ var (
 
 // expressionKey determines how a key that is an expression is handled.
 func (p *parser) expressionKey(in *Insert, v *value) (KeySource, error) {
-	if in.Table.KeepExplicit || p.dialect() == serverVitess {
+	if in.Table.KeepExplicit || p.askServer().Name == serverVitess {
 		return Unknown, nil // Vitess evaluates only plain expressions for a sharding column
 	}
 	switch {

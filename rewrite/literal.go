@@ -66,7 +66,7 @@ func (p *parser) hexadecimal(tokens []sqltoken.Token) (literal, bool) {
 	if !ok || err != nil {
 		return literal{}, false
 	}
-	switch p.dialect() {
+	switch p.askServer().Name {
 	case serverMySQL, serverVitess:
 		return literal{"0x" + digits.text, true}, true
 	case serverMariaDB:

@@ -58,11 +58,10 @@ func (p *parser) report() error {
 	if !slices.ContainsFunc(p.plan.Inserts, func(in Insert) bool { return in.hasIntegerKeys() }) {
 		return nil
 	}
-	server, err := p.askServer()
-	if err == nil && (server.ReportsKeys || server.ReportsUpserts) {
+	if server := p.askServer(); p.later == nil && (server.ReportsKeys || server.ReportsUpserts) {
 		p.plan.report(server)
 	}
-	return err
+	return p.later
 }
 
 // readTo returns the position up to which the string must be read.
@@ -161,7 +160,7 @@ type parser struct {
 	last bool // the current statement reads LAST_INSERT_ID()
 	// mention is the position of the next INSERT or REPLACE found so far, −1 at first.
 	mention int
-	// later is the error to return after the string was read.
+	// later is the error of askServer, to return after the string was read.
 	later error
 	// unsettled is the end of the first statement that may change sql_mode or the character set, 0
 	// if there is none. settledModes are the sql_mode bits that the tokens before it depended on.
@@ -171,7 +170,7 @@ type parser struct {
 	unread int
 	// modeSet: the current statement sets sql_mode for itself.
 	modeSet bool
-	server  *Server // the answer of Options.AskServer; nil before it was asked
+	server  *Server // see askServer; nil before it was asked
 	// fitting: the current statement may be in a string with an INSERT that gets keys. unfit:
 	// another one may not.
 	fitting, unfit bool
@@ -191,26 +190,18 @@ func (p *parser) fail(at int, in *Insert, reason string) error {
 	return p.refuse(at, table, reason)
 }
 
-// failLater sets the error to return after the string was read.
-func (p *parser) failLater(err error) {
-	if p.later == nil {
-		p.later = err
-	}
-}
-
-// askServer returns what is known about the server.
-func (p *parser) askServer() (s Server, err error) {
-	switch {
-	case p.server != nil:
-		return *p.server, nil
-	case p.opts.AskServer != nil:
-		s, err = p.opts.AskServer()
-	default:
+// askServer returns what is known about the server. Parse returns the error of the question after
+// the string was read.
+func (p *parser) askServer() Server {
+	if p.server == nil {
 		vitess := p.opts.Server == serverVitess
-		s = Server{Name: p.opts.Server, ReportsKeys: p.opts.ReportKeys && !vitess, ReportsUpserts: p.opts.ReportKeys && vitess}
+		p.server = &Server{Name: p.opts.Server, ReportsKeys: p.opts.ReportKeys && !vitess, ReportsUpserts: p.opts.ReportKeys && vitess}
+		if p.opts.AskServer != nil {
+			*p.server, p.later = p.opts.AskServer()
+		}
+		p.plan.dialect = p.server.Name
 	}
-	p.server = &s
-	return s, err
+	return *p.server
 }
 
 // The names of servers whose SQL differs. MySQL's is also that of engines compatible with it.
@@ -220,20 +211,10 @@ const (
 	serverVitess  = "vitess"  // like MySQL, but a key can't be an added expression
 )
 
-// dialect returns the name of the server whose SQL the string is, empty if it is unknown.
-func (p *parser) dialect() string {
-	server, err := p.askServer()
-	if err != nil {
-		p.failLater(err)
-	}
-	p.plan.dialect = server.Name
-	return server.Name
-}
-
 // isMySQL reports whether the server parses statements as MySQL does.
 func (p *parser) isMySQL() bool {
-	d := p.dialect()
-	return d == serverMySQL || d == serverVitess
+	name := p.askServer().Name
+	return name == serverMySQL || name == serverVitess
 }
 
 // noteWord detects that the statement reads LAST_INSERT_ID(), @@last_insert_id or @@identity.

@@ -101,7 +101,7 @@ type Plan struct {
 	charset   sqltoken.Charset
 	consulted sqltoken.Mode // the bits of sql_mode that the plan depends on
 	anyText   bool          // the plan depends on the character set
-	dialect   string        // the server's name; empty if no statement depended on it
+	dialect   string        // the server's name; empty if it wasn't asked
 
 	first [1]Insert              // a buffer for Inserts, since there is usually one
 	bind  atomic.Pointer[string] // a cache for Query
