@@ -119,12 +119,11 @@ func (p *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
 	if len(p.text) > maxExplicit || p.charset.Readable(p.text) != p.text {
 		return nil, false
 	}
-	text := p.text
+	end := len(p.text)
 	if len(p.Inserts) > 0 && p.Inserts[0].ReturnsKey {
-		text = text[:p.Inserts[0].returningAt]
+		end = p.Inserts[0].returningAt
 	}
-	r := &parser{Lexer: sqltoken.Lexer{Text: text, Mode: p.mode, Charset: p.charset}}
-	return r.givenNumbers()
+	return p.reader(0, end).givenNumbers()
 }
 
 func (p *parser) givenNumbers() (numbers []float64, plain bool) {
@@ -232,21 +231,12 @@ func (p *parser) isOwn(tokens []sqltoken.Token, column string, own func(name) bo
 
 // nameOf returns the name that consists of tokens.
 func (p *parser) nameOf(tokens []sqltoken.Token) (n name, ok bool) {
-	for i, t := range tokens {
-		switch {
-		case i%2 == 1:
-			if !p.IsPunct(t, '.') {
-				return name{}, false
-			}
-		case t.Kind == sqltoken.Word:
-			n = name{qualifier: n.last, last: p.Text[t.Start:t.End], parts: n.parts + 1}
-		case t.Kind == sqltoken.Quoted:
-			n = name{qualifier: n.last, last: sqltoken.UnquoteIdentifier(p.Text[t.Start:t.End]), parts: n.parts + 1}
-		default:
-			return name{}, false
-		}
+	if len(tokens) == 0 {
+		return name{}, false
 	}
-	return n, len(tokens)%2 == 1
+	r := p.plan.reader(tokens[0].Start, tokens[len(tokens)-1].End)
+	n, ok = r.name(r.Next())
+	return n, ok && r.AtEnd()
 }
 
 // isTemporal reports whether tokens are a temporal literal such as DATE '2026-02-03'.

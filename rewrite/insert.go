@@ -289,7 +289,7 @@ func (p *parser) continuesQuery(t sqltoken.Token) bool {
 
 // listColumns adds a column list to the statement.
 func (p *parser) listColumns(in *Insert, cols columns, names []string) {
-	in.headText = p.quoteAll(names)
+	in.headText = strings.Join(sqltoken.QuoteIdentifiers(names), ", ")
 	if in.headAt < 0 {
 		in.headAt = cols.headEnd
 		in.headText = " (" + in.headText + ")"

@@ -252,7 +252,7 @@ func (p *parser) expressionKey(in *Insert, v *value) (KeySource, error) {
 // converts as the column does. It accepts arithmetic with such numbers, CAST and CONVERT to an
 // integer, LAST_INSERT_ID and UUID_SHORT. The syntax is the server's concern.
 func (p *parser) isExact(v *value) bool {
-	r := &parser{Lexer: sqltoken.Lexer{Text: p.Text[:v.end], Pos: v.start, Mode: p.Mode, Charset: p.Charset}, plan: &Plan{}}
+	r := p.plan.reader(v.start, v.end)
 	for {
 		t := r.Next()
 		switch {

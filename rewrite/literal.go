@@ -161,7 +161,7 @@ func (p *Plan) LiteralKey(in *Insert, row int) any {
 	return l.string()
 }
 
-// reader returns a parser for a part of the string.
+// reader returns a parser for a part of the string, whose plan is only for this part.
 func (p *Plan) reader(start, end int) *parser {
 	of := sqltoken.Lexer{Text: p.text[:end], Pos: start, Mode: p.mode, Charset: p.charset}
 	return &parser{server: &Server{Name: p.dialect}, Lexer: of, plan: &Plan{}}

@@ -33,7 +33,7 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	}
 	in.Select = p.Text[t.Start:queryEnd]
 	in.Source = &Source{
-		columns:   p.quoteAll(list),
+		columns:   strings.Join(sqltoken.QuoteIdentifiers(list), ", "),
 		Columns:   list,
 		KeyIndex:  p.keyIndex(in, list),
 		Head:      head,
@@ -107,13 +107,4 @@ func (in *Insert) WithQuery(query string) string {
 	// manual, "INSERT DELAYED").
 	delayed := max(in.delayedAt-in.start, 0)
 	return s.Head[:delayed] + s.Head[max(in.delayedEnd-in.start, 0):] + " (" + columns + ") " + query + " " + tail
-}
-
-// quoteAll returns a list of quoted names.
-func (p *parser) quoteAll(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = sqltoken.QuoteIdentifier(name)
-	}
-	return strings.Join(quoted, ", ")
 }

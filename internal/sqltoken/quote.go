@@ -11,6 +11,15 @@ func QuoteIdentifier(name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
+// QuoteIdentifiers quotes names.
+func QuoteIdentifiers(names []string) []string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = QuoteIdentifier(name)
+	}
+	return quoted
+}
+
 // QuoteTable quotes a table's name. schema may be empty.
 func QuoteTable(schema, name string) string {
 	if schema == "" {

@@ -65,7 +65,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	}
 	// Vitess can't name the columns of WITH, and MySQL before 8.0 has no WITH.
 	ownNames := s.Session.IsVitess() || server.IsBeforeMySQL8()
-	names := quoted(s.Insert.Source.Columns) // as the server's errors name them
+	names := sqltoken.QuoteIdentifiers(s.Insert.Source.Columns) // as the server's errors name them
 	around := func(columns string) (before, after string) {
 		if ownNames {
 			return "SELECT " + columns + " FROM (", ") AS shardkey_rows"
@@ -86,7 +86,7 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 	types := columnTypes(found)
 	matches := len(types) == len(names)
 	if ownNames {
-		names = quoted(found.Columns())
+		names = sqltoken.QuoteIdentifiers(found.Columns())
 	}
 	if err := found.Close(); err != nil || !matches || !slices.ContainsFunc(types, isDate) ||
 		haveDuplicate(names) || ownNames && slices.ContainsFunc(names, unusable.MatchString) {
@@ -104,15 +104,6 @@ func (s *Statement) datesAsText(ctx context.Context, q query) (query, error) {
 		q.text += session.AllRows
 	}
 	return q, nil
-}
-
-// quoted returns quoted column names.
-func quoted(names []string) []string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = sqltoken.QuoteIdentifier(name)
-	}
-	return all
 }
 
 // haveDuplicate reports whether two column names are equal for the server.
