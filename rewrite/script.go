@@ -42,15 +42,10 @@ func (p *parser) unsettle(t sqltoken.Token) {
 	switch {
 	case p.unsettled > 0:
 		return
-	case p.Is(t, "SET") && !p.setsUTF8(t):
-		setsMode, setsCharset := sqltoken.SetsReading(p.Text[t.Start:p.Prev.End], p.Mode, p.Charset)
-		if !setsMode && !setsCharset {
-			return
-		}
-	case !p.Is(t, "CALL", "EXECUTE", "PREPARE"):
-		return
+	case p.Is(t, "CALL", "EXECUTE", "PREPARE"),
+		p.Is(t, "SET") && !p.setsUTF8(t) && sqltoken.SetsReading(p.Text[t.Start:p.Prev.End], p.Mode, p.Charset):
+		p.unsettleFrom(p.Prev.End)
 	}
-	p.unsettleFrom(p.Prev.End)
 }
 
 func (p *parser) unsettleFrom(at int) {

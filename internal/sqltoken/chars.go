@@ -1,8 +1,9 @@
 package sqltoken
 
-import "strings"
-
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Classes of bytes.
 const (

@@ -223,9 +223,9 @@ func MentionsSQLMode(text string) bool { return Contains(text, "SQL_MODE") }
 // SetsReading reports whether a SET statement may change sql_mode or character_set_client, which
 // determine the tokens of later statements. MySQL 9.7 ignores accents in the names of variables, so
 // sql_modé is sql_mode; any name beyond ASCII counts.
-func SetsReading(text string, mode Mode, charset Charset) (setsMode, setsCharset bool) {
-	beyond := !IsASCII(text) && namesBeyondASCII(text, mode, charset)
-	return beyond || MentionsSQLMode(text), beyond || Contains(text, "NAMES") || Contains(text, "CHAR")
+func SetsReading(text string, mode Mode, charset Charset) bool {
+	return MentionsSQLMode(text) || Contains(text, "NAMES") || Contains(text, "CHAR") ||
+		!IsASCII(text) && namesBeyondASCII(text, mode, charset)
 }
 
 // namesBeyondASCII reports whether there may be a name beyond ASCII in a string.

@@ -14,8 +14,7 @@ func mentionsDatabase(text string) bool {
 
 // changes are the facts about a session that a string may change.
 type changes struct {
-	Mode     bool // sql_mode
-	Charset  bool // character_set_client
+	Reading  bool // sql_mode and character_set_client
 	Database bool // the current database
 	Columns  bool // columns of tables
 	// Variables are session variables, as in SET, including sql_mode and character_set_client.
@@ -25,6 +24,7 @@ type changes struct {
 // changesOf returns the facts that executing a string of a class may change. mode and charset are
 // the session's.
 func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sqltoken.Charset) changes {
+	several := false
 	switch class {
 	case sqltoken.ClassPass, sqltoken.ClassLoad:
 		return changes{}
@@ -32,27 +32,16 @@ func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sq
 		return changes{Database: true}
 	case sqltoken.ClassDDL:
 		return changes{Database: mentionsDatabase(text), Columns: true}
-	case sqltoken.ClassCall:
-		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	case sqltoken.ClassSet:
-		return setChanges(text, mode, charset)
+	default:
+		if isOneInsert(text) {
+			return changes{}
+		}
+		if several = true; sqltoken.Contains(text, "EXECUTE") || sqltoken.Contains(text, "CALL") {
+			return changes{Reading: true, Database: true, Columns: true, Variables: true}
+		}
 	}
-	switch {
-	case isOneInsert(text):
-		return changes{}
-	case sqltoken.Contains(text, "EXECUTE"), sqltoken.Contains(text, "CALL"):
-		return changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
-	}
-	c := setChanges(text, mode, charset)
-	c.Database, c.Columns = true, true
-	return c
-}
-
-// setChanges returns the facts that a SET statement may change.
-func setChanges(text string, mode sqltoken.Mode, charset sqltoken.Charset) changes {
-	c := changes{Variables: true}
-	c.Mode, c.Charset = sqltoken.SetsReading(text, mode, charset)
-	return c
+	return changes{Reading: sqltoken.SetsReading(text, mode, charset), Database: several, Columns: several, Variables: true}
 }
 
 // isOneInsert reports whether the string is a single INSERT or REPLACE.
@@ -116,7 +105,7 @@ func callsLastInsertID(text string, pos int) bool {
 // session's previous statement (MySQL manual, "Information Functions"), so a statement in between
 // changes them.
 func ReadsCounts(text string, mode sqltoken.Mode) bool {
-	if !mentionsCounts(text) {
+	if !sqltoken.Contains(text, "FOUND_ROWS") && !sqltoken.Contains(text, "ROW_COUNT") {
 		return false
 	}
 	lx := sqltoken.Lexer{Text: text, Mode: mode}
@@ -130,23 +119,6 @@ func ReadsCounts(text string, mode sqltoken.Mode) bool {
 		}
 	}
 	return false
-}
-
-// mentionsCounts reports whether the string contains FOUND_ROWS or ROW_COUNT. It looks for the
-// underscore, since it is fast to find and is rare in a long string.
-func mentionsCounts(text string) bool {
-	const before, after = len("FOUND"), len("_COUNT")
-	for pos := 0; ; pos++ {
-		next := strings.IndexByte(text[pos:], '_')
-		if next < 0 {
-			return false
-		}
-		pos += next
-		around := text[max(0, pos-before):min(len(text), pos+after)]
-		if sqltoken.Contains(around, "FOUND_ROWS") || sqltoken.Contains(around, "ROW_COUNT") {
-			return true
-		}
-	}
 }
 
 // nextTransaction returns the statements that apply only to the next transaction and are still in

@@ -111,7 +111,7 @@ func (s *Session) forget(query string, class sqltoken.Class) {
 		s.Base.ClearCache()
 		s.transport = nil
 	}
-	if c.Mode || c.Charset {
+	if c.Reading {
 		s.modeKnown = false
 		s.own.clear()
 	}

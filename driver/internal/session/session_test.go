@@ -401,7 +401,7 @@ func TestGivenNumbers_mayBe(t *testing.T) {
 }
 
 func TestChanges_session(t *testing.T) {
-	all := changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
+	all := changes{Reading: true, Database: true, Columns: true, Variables: true}
 	for text, want := range map[string]changes{
 		"SELECT 1":                               {},
 		"INSERT INTO t (s) VALUES ('sql_mode')":  {},
@@ -413,16 +413,16 @@ func TestChanges_session(t *testing.T) {
 		"DO 1; EXECUTE p":                        all,
 		"DO 1; CALL p()":                         all,
 		"SET @a = 1":                             {Variables: true},
-		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
-		"SET SESSION sql_modé = ''":              {Mode: true, Charset: true, Variables: true},
-		"SET @@session.`ſql_mode` = ''":          {Mode: true, Charset: true, Variables: true},
+		"SET SESSION sql_mode = ''":              {Reading: true, Variables: true},
+		"SET SESSION sql_modé = ''":              {Reading: true, Variables: true},
+		"SET @@session.`ſql_mode` = ''":          {Reading: true, Variables: true},
 		"SET @a = 'é'":                           {Variables: true},
-		"SET NAMES latin1":                       {Charset: true, Variables: true},
-		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
-		"SET charset latin1":                     {Charset: true, Variables: true},
-		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true, Variables: true},
-		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true, Variables: true},
-		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true, Variables: true},
+		"SET NAMES latin1":                       {Reading: true, Variables: true},
+		"SET CHARACTER SET latin1":               {Reading: true, Variables: true},
+		"SET charset latin1":                     {Reading: true, Variables: true},
+		"SET @@character_set_client = latin1, sql_mode = ''":            {Reading: true, Variables: true},
+		"DO 1; SET NAMES latin1":                                        {Reading: true, Database: true, Columns: true, Variables: true},
+		"/*!40101 SET NAMES utf8 */":                                    {Reading: true, Database: true, Columns: true, Variables: true},
 		"ALTER TABLE t ADD a INT":                                       {Columns: true},
 		"DROP DATABASE app":                                             {Database: true, Columns: true},
 		"create schema app":                                             {Database: true, Columns: true},
