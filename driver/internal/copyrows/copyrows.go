@@ -55,7 +55,8 @@ type Statement struct {
 	// caller closes the rows.
 	Done func(*Result)
 
-	lastID uint64 // LAST_INSERT_ID() before the statement
+	lastID  uint64 // LAST_INSERT_ID() before the statement
+	carried bool   // the first INSERT passes the first generated key to LAST_INSERT_ID()
 }
 
 // Keys decides which rows need a key, and generates the keys. Its methods that read rows must not
@@ -96,43 +97,49 @@ func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, 
 	if err != nil {
 		return base.Reply{}, Sent{}, err
 	}
-	tx, err := s.begin(ctx, t)
-	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(tx, keys{}, err)
-	}
-	rows, err := s.read(ctx, t)
-	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(tx, keys{}, err)
-	}
-	keys, err := s.generate(ctx, rows)
-	if err != nil {
-		return base.Reply{}, Sent{}, s.failed(tx, keys, err)
-	}
 	if !s.Insert.Returning {
 		want = base.WantResult
 	}
-	w, err := s.write(ctx, t, rows, keys, want)
-	switch {
-	case err != nil:
-		return base.Reply{}, w.sent, s.failed(tx, keys, err)
-	case want == base.WantRows:
+	w := new(writer)
+	tx, err := s.begin(ctx, t)
+	if err == nil {
+		w, err = s.copy(ctx, t, want)
+	}
+	if err == nil && want == base.WantRows {
 		// The context may have ended when the caller closes the rows.
 		w.reply.Rows = base.OnClose(w.reply.Rows, func(err error) {
 			w.closeStmt()
 			if err == nil {
-				_, err = s.end(context.Background(), tx, rows, keys, w)
+				_, err = s.end(context.Background(), tx, w)
 			}
 			if err != nil {
-				_ = s.failed(tx, keys, err)
+				s.failed(tx)
 			}
 		})
 		return w.reply, w.sent, nil
 	}
-	result, err := s.end(ctx, tx, rows, keys, w)
+	var result *Result
+	if err == nil {
+		result, err = s.end(ctx, tx, w)
+	}
 	if err != nil {
-		return base.Reply{}, w.sent, s.failed(tx, keys, err)
+		s.failed(tx)
+		return base.Reply{}, w.sent, err
 	}
 	return base.Reply{Result: result, Rows: base.NoRows{}}, w.sent, nil
+}
+
+// copy reads the rows and inserts them with their keys.
+func (s *Statement) copy(ctx context.Context, t *session.Transport, want base.Want) (*writer, error) {
+	rows, err := s.read(ctx, t)
+	if err != nil {
+		return new(writer), err
+	}
+	keys, err := s.generate(ctx, rows)
+	if err != nil {
+		return new(writer), err
+	}
+	return s.write(ctx, t, rows, keys, want)
 }
 
 // transport prepares LAST_INSERT_ID() for the query, and returns the encoding of rows.
@@ -151,29 +158,19 @@ func (s *Statement) transport(ctx context.Context) (*session.Transport, error) {
 }
 
 // generate returns the keys of the rows that need one.
-func (s *Statement) generate(ctx context.Context, rows *rows) (keys keys, err error) {
+func (s *Statement) generate(ctx context.Context, rows *rows) (keys rewrite.Keys, err error) {
 	if rows.missing == 0 {
 		_, err = s.Key.Learn(ctx, s.Session)
 	} else {
-		keys.Keys, err = s.Keys.Generate(ctx)
+		keys, err = s.Keys.Generate(ctx)
 	}
-	if err != nil {
-		return keys, err
-	}
-	if keys.Len() > 0 {
-		keys.carried, err = s.carriesKey(ctx, keys.At(0))
+	if err == nil && keys.Len() > 0 {
+		s.carried, err = s.carriesKey(ctx, keys.At(0))
 	}
 	if err == nil {
 		err = s.Session.SyncLastID(ctx)
 	}
 	return keys, err
-}
-
-// keys are the generated keys.
-type keys struct {
-	rewrite.Keys
-	// carried: the first INSERT passes the first key to LAST_INSERT_ID().
-	carried bool
 }
 
 // carriesKey reports whether the first INSERT can pass the first key to LAST_INSERT_ID(). It can't
@@ -191,8 +188,8 @@ func (s *Statement) carriesKey(ctx context.Context, first any) (bool, error) {
 }
 
 // end commits the rows and returns the statement's result.
-func (s *Statement) end(ctx context.Context, tx *transaction, rows *rows, keys keys, w *written) (*Result, error) {
-	r := s.result(ctx, rows, keys, w)
+func (s *Statement) end(ctx context.Context, tx *transaction, w *writer) (*Result, error) {
+	r := s.result(ctx, w)
 	if err := tx.commit(ctx); err != nil {
 		return nil, err
 	}
@@ -202,15 +199,13 @@ func (s *Statement) end(ctx context.Context, tx *transaction, rows *rows, keys k
 	return r, nil
 }
 
-// failed undoes the statement and returns the error for the caller. The server may have evaluated
-// LAST_INSERT_ID(expr).
-func (s *Statement) failed(tx *transaction, keys keys, err error) error {
+// failed undoes the statement. The server may have evaluated LAST_INSERT_ID(expr).
+func (s *Statement) failed(tx *transaction) {
 	tx.undo()
-	if keys.carried || s.Insert.ReportsExistingKey || s.Insert.ReadsLastID {
+	if s.carried || s.Insert.ReportsExistingKey || s.Insert.ReadsLastID {
 		s.Session.LastID.Set(s.lastID)
 	}
 	_ = s.Session.SyncLastID(context.Background())
-	return err
 }
 
 // send executes a statement. It does nothing for an empty string.

@@ -5,31 +5,31 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Result is the result of all INSERTs of a statement.
 type Result struct {
 	affected, id int64
 	rows         int
-	explicit     []any  // see rows
-	keys         keys   // the generated keys
-	dropped      []bool // generated keys that are missing in the table; nil: none
-	unsure       bool   // an explicit key may be missing
-	text         bool   // the keys are strings
-	replaces     bool   // a later row of the same REPLACE may have replaced a row
+	explicit     []any        // see rows
+	keys         rewrite.Keys // the generated keys
+	dropped      []bool       // generated keys that are missing in the table; nil: none
+	unsure       bool         // an explicit key may be missing
+	// first is the first generated key that was inserted, even if a later row of the same REPLACE
+	// replaced it. It is nil if there is none, or if keys aren't numbers.
+	first any
 }
 
 // result returns the result of the written rows. It queries the doubtful generated keys.
-func (s *Statement) result(ctx context.Context, rows *rows, keys keys, w *written) *Result {
-	r := &Result{
-		affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: keys, unsure: w.unsure,
-		text: s.Keys.AreText(), replaces: s.Insert.Replace,
-	}
+func (s *Statement) result(ctx context.Context, w *writer) *Result {
+	rows := w.rows
+	r := &Result{affected: w.affected, rows: rows.n, explicit: rows.explicit, keys: w.keys, unsure: w.unsure}
 	r.look(ctx, s, w.doubt)
-	first := r.firstInserted()
+	r.first = s.firstInserted(r)
 	switch {
-	case first != nil:
-		r.id = session.InsertID(first)
+	case r.first != nil:
+		r.id = session.InsertID(r.first)
 	case s.Insert.ReadsLastID && s.Insert.OnDuplicate && w.insertID != 0:
 		r.id = w.insertID // of LAST_INSERT_ID(expr)
 	case s.Insert.ReadsLastID && rows.n > 0 && session.SetsLastInsertID(s.Insert.Select, sqltoken.ClassPass):
@@ -75,18 +75,14 @@ func (r *Result) generated(i int) any {
 	return r.keys.At(i)
 }
 
-// firstInserted returns the first generated key that was inserted, even if a later row replaced it.
-// It returns nil if there is none, or if keys aren't numbers.
-func (r *Result) firstInserted() any {
-	if r.text {
+// firstInserted returns [Result].first.
+func (s *Statement) firstInserted(r *Result) any {
+	if s.Keys.AreText() {
 		return nil
 	}
-	if r.replaces && r.keys.Len() > 0 {
-		return r.keys.At(0)
-	}
 	for i := range r.keys.Len() {
-		if key := r.generated(i); key != nil {
-			return key
+		if key := r.generated(i); key != nil || s.Insert.Replace {
+			return r.keys.At(i)
 		}
 	}
 	return nil
@@ -95,11 +91,11 @@ func (r *Result) firstInserted() any {
 // keepLastID records the value that LAST_INSERT_ID() must return after the statement.
 func (s *Statement) keepLastID(r *Result) {
 	last := &s.Session.LastID
-	switch first := r.firstInserted(); {
-	case r.keys.carried:
+	switch {
+	case s.carried:
 		last.Told(uint64(session.InsertID(r.keys.At(0))))
-	case first != nil:
-		last.Set(uint64(session.InsertID(first)))
+	case r.first != nil:
+		last.Set(uint64(session.InsertID(r.first)))
 	case s.Insert.ReportsExistingKey:
 		last.Moved()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 const (
@@ -22,8 +23,20 @@ const (
 	bytesAtOnce = 1 << 20 // bytes of one INSERT
 )
 
-// written is the outcome of the INSERTs.
-type written struct {
+// writer sends the INSERTs. It has their outcome.
+type writer struct {
+	s         *Statement
+	transport *session.Transport
+	// emptyIsNull: the server reads an empty argument as NULL (MariaDB's EMPTY_STRING_IS_NULL).
+	emptyIsNull bool
+
+	rows *rows
+	keys rewrite.Keys
+
+	rest     []byte // the encoded rows after to
+	from, to int    // the rows of the current INSERT
+	made, at int    // the number of generated keys before and after the current INSERT
+
 	sent     Sent
 	reply    base.Reply // of the last INSERT
 	affected int64
@@ -37,13 +50,13 @@ type written struct {
 
 // write inserts the rows.
 func (s *Statement) write(
-	ctx context.Context, t *session.Transport, rows *rows, keys keys, want base.Want,
-) (*written, error) {
+	ctx context.Context, t *session.Transport, rows *rows, keys rewrite.Keys, want base.Want,
+) (*writer, error) {
 	mode, _, err := s.Session.Mode(ctx)
 	if err != nil {
-		return new(written), err
+		return new(writer), err
 	}
-	w := writer{s: s, transport: t, emptyIsNull: mode&sqltoken.EmptyStringIsNull != 0, rows: rows, keys: keys, rest: rows.data}
+	w := &writer{s: s, transport: t, emptyIsNull: mode&sqltoken.EmptyStringIsNull != 0, rows: rows, keys: keys, rest: rows.data}
 	if w.sent.Keys = keys.Len(); s.Insert.Returning { // whose rows don't show how many were inserted
 		w.unsure = s.Insert.Ignore || s.Insert.OnDuplicate || s.Insert.Replace || s.Key.Facts().Triggered
 	} else {
@@ -53,23 +66,7 @@ func (s *Statement) write(
 	if err != nil || want == base.WantResult {
 		w.closeStmt()
 	}
-	return &w.written, w.explain(err)
-}
-
-// writer sends the INSERTs.
-type writer struct {
-	s         *Statement
-	transport *session.Transport
-	// emptyIsNull: the server reads an empty argument as NULL (MariaDB's EMPTY_STRING_IS_NULL).
-	emptyIsNull bool
-
-	rows *rows
-	keys keys
-
-	rest     []byte // the encoded rows after to
-	from, to int    // the rows of the current INSERT
-	made, at int    // the number of generated keys before and after the current INSERT
-	written
+	return w, w.explain(err)
 }
 
 func (w *writer) write(ctx context.Context, want base.Want) error {
@@ -146,7 +143,7 @@ func (w *writer) appendValue(query []byte, args []driver.NamedValue, v *value) (
 		return v.appendTo(query, args, w.transport.UTF8)
 	}
 	key := keyValue(w.keys.At(w.at))
-	if w.at++; w.at > 1 || !w.keys.carried {
+	if w.at++; w.at > 1 || !w.s.carried {
 		return key.appendTo(query, args, w.transport.UTF8)
 	}
 	query, args = key.appendTo(append(query, "LAST_INSERT_ID("...), args, w.transport.UTF8)
@@ -184,7 +181,7 @@ func (w *writer) insert(ctx context.Context, source string, args []driver.NamedV
 	return nil
 }
 
-func (w *written) closeStmt() {
+func (w *writer) closeStmt() {
 	if w.stmt.Stmt != nil {
 		_ = w.stmt.Close()
 		w.stmt = base.Stmt{}
