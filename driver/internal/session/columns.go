@@ -50,69 +50,43 @@ type tables struct {
 	known map[Table]*knownTable
 }
 
-// knownTable has the facts about one table: the names of its columns at a certain time, and the
-// columns whose types matter. A table that statements name without a schema has the empty schema,
-// which needs no query for the current database.
+// knownTable has the facts about one table: the names and types of its columns at a certain time,
+// and the columns whose facts matter. A table that statements name without a schema has the empty
+// schema, which needs no query for the current database.
 type knownTable struct {
-	names   []string
-	at      time.Time
-	types   map[string]string // by the names of columns in lower case
-	typesAt time.Time
+	names   recent[[]string]
+	types   recent[map[string]string] // by the names of columns in lower case
 	columns []*Column
+}
+
+// recent is a value that was read at a certain time.
+type recent[T any] struct {
+	value T
+	at    time.Time
+}
+
+func readNow[T any](value T) recent[T] { return recent[T]{value, time.Now()} }
+
+// get returns the value, the zero value if it is unknown or too old.
+func (r recent[T]) get() (value T) {
+	if time.Since(r.at) <= maxAge {
+		value = r.value
+	}
+	return value
 }
 
 const (
 	// maxTables limits the cache. Beyond it the cache is emptied.
 	maxTables = 10000
-	// maxNamesAge is how long the names of columns are used, since another process may alter the
+	// maxAge is how long the names and types of columns are used, since another process may alter the
 	// table. One query per table in this time costs little compared with the INSERTs.
-	maxNamesAge = 10 * time.Second
+	maxAge = 10 * time.Second
 )
 
-// names returns the names of a table's columns, nil if they are unknown or too old.
-func (t *tables) names(of Table) []string {
+// at calls f with the facts about a table, while no other goroutine uses them.
+func (t *tables) at(of Table, f func(*knownTable)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.known[of]; known != nil && time.Since(known.at) <= maxNamesAge {
-		return known.names
-	}
-	return nil
-}
-
-// putNames stores the names of a table's columns.
-func (t *tables) putNames(of Table, names []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.entry(of)
-	known.names, known.at = names, time.Now()
-}
-
-// expire makes the names of a table's columns outdated.
-func (t *tables) expire(of Table) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.known[of]; known != nil {
-		known.at = time.Time{}
-	}
-}
-
-// column returns a column of a table, which many sessions share.
-func (t *tables) column(schema, table, name string) *Column {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.entry(Table{schema, table, schema == ""})
-	for _, c := range known.columns {
-		if c.name == name {
-			return c
-		}
-	}
-	c := &Column{schema: schema, table: table, name: name}
-	known.columns = append(known.columns, c)
-	return c
-}
-
-// entry returns the facts about a table. The caller holds the lock.
-func (t *tables) entry(of Table) *knownTable {
 	known := t.known[of]
 	if known == nil {
 		if t.known == nil || len(t.known) >= maxTables {
@@ -121,7 +95,31 @@ func (t *tables) entry(of Table) *knownTable {
 		known = &knownTable{}
 		t.known[of] = known
 	}
-	return known
+	f(known)
+}
+
+// names returns the names of a table's columns, nil if they are unknown or too old.
+func (t *tables) names(of Table) (names []string) {
+	t.at(of, func(known *knownTable) { names = known.names.get() })
+	return names
+}
+
+// putNames stores the names of a table's columns; nil makes them outdated.
+func (t *tables) putNames(of Table, names []string) {
+	t.at(of, func(known *knownTable) { known.names = readNow(names) })
+}
+
+// column returns a column of a table, which many sessions share.
+func (t *tables) column(schema, table, name string) (c *Column) {
+	t.at(Table{schema, table, schema == ""}, func(known *knownTable) {
+		i := slices.IndexFunc(known.columns, func(c *Column) bool { return c.name == name })
+		if i < 0 {
+			i = len(known.columns)
+			known.columns = append(known.columns, &Column{schema: schema, table: table, name: name})
+		}
+		c = known.columns[i]
+	})
+	return c
 }
 
 // clear makes all facts outdated, including those of columns in use.
@@ -129,7 +127,7 @@ func (t *tables) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.known {
-		known.names, known.types = nil, nil
+		known.names, known.types = recent[[]string]{}, recent[map[string]string]{}
 		for _, c := range known.columns {
 			c.known.Store(nil)
 		}
@@ -138,12 +136,11 @@ func (t *tables) clear() {
 
 // copyTo copies all facts, however old they are.
 func (t *tables) copyTo(to *tables) {
-	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	to.known = make(map[Table]*knownTable, len(t.known))
 	for of, known := range t.known {
-		own := &knownTable{names: known.names, at: now}
+		own := &knownTable{names: readNow(known.names.value)}
 		for _, c := range known.columns {
 			column := &Column{schema: c.schema, table: c.table, name: c.name}
 			column.known.Store(c.known.Load())
@@ -172,11 +169,10 @@ func (t *tables) database() (database string) {
 // Columns returns the names of a table's columns, from the cache if possible. They are in the
 // session's character set, so sessions share only names in ASCII.
 func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached bool, err error) {
-	if names = s.tables.names(t); names != nil {
-		return names, true, nil
-	}
-	if names = s.own.names(t); names != nil {
-		return names, true, nil
+	for _, cache := range []*tables{s.tables, s.own} {
+		if names = cache.names(t); names != nil {
+			return names, true, nil
+		}
 	}
 	schema := t.schema
 	if t.unqualified && s.databaseKnown && s.database == schema {
@@ -200,10 +196,11 @@ func (s *Session) ColumnTypes(ctx context.Context, schema, name string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	if types := s.tables.typesOf(t); types != nil {
+	var types map[string]string
+	if s.tables.at(t, func(known *knownTable) { types = known.types.get() }); types != nil {
 		return types, nil
 	}
-	types := map[string]string{}
+	types = map[string]string{}
 	err = s.queryRows(ctx, "SHOW COLUMNS FROM "+sqltoken.QuoteTable(schema, name), func(row []driver.Value) {
 		const field, typ = 0, 1
 		if len(row) > typ {
@@ -213,31 +210,14 @@ func (s *Session) ColumnTypes(ctx context.Context, schema, name string) (map[str
 	if err != nil && IsFatal(ctx, err) {
 		return nil, err
 	}
-	s.tables.putTypes(t, types)
+	s.tables.at(t, func(known *knownTable) { known.types = readNow(types) })
 	return types, nil
-}
-
-// typesOf returns the types of a table's columns, nil if they are unknown or too old.
-func (t *tables) typesOf(of Table) map[string]string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.known[of]; known != nil && time.Since(known.typesAt) <= maxNamesAge {
-		return known.types
-	}
-	return nil
-}
-
-func (t *tables) putTypes(of Table, types map[string]string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.entry(of)
-	known.types, known.typesAt = types, time.Now()
 }
 
 // ForgetColumns makes the names of a table's columns outdated.
 func (s *Session) ForgetColumns(t Table) {
-	s.tables.expire(t)
-	s.own.expire(t)
+	s.tables.putNames(t, nil)
+	s.own.putNames(t, nil)
 }
 
 // readColumns queries the columns of an INSERT without a column list: all in order, with generated

@@ -285,7 +285,7 @@ func TestTables_namesReadAgain(t *testing.T) {
 		var c tables
 		of := Table{schema: "app", name: "t"}
 		c.putNames(of, []string{"id", "a"})
-		time.Sleep(maxNamesAge)
+		time.Sleep(maxAge)
 		if c.names(of) == nil {
 			t.Error("have: too old\nwant: the names")
 		}
@@ -295,7 +295,7 @@ func TestTables_namesReadAgain(t *testing.T) {
 		if c.putNames(of, []string{"id", "b"}); c.names(of)[1] != "b" {
 			t.Errorf("have: %q", c.names(of))
 		}
-		if c.expire(of); c.names(of) != nil {
+		if c.putNames(of, nil); c.names(of) != nil {
 			t.Error("have: the names\nwant: expired")
 		}
 	})
