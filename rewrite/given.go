@@ -37,10 +37,12 @@ const (
 
 // Value returns a row's value of the column [Table].Recorded[column].
 func (p *Plan) Value(in *Insert, column, row int) Value {
-	if column >= len(in.given) || row >= len(in.given[column]) {
+	width := len(in.Table.Recorded)
+	i := row*width + column
+	if column >= width || i >= len(in.given) {
 		return Value{From: Unknown}
 	}
-	return p.resolve(in.given[column][row], inSet)
+	return p.resolve(in.given[i], inSet)
 }
 
 // resolve returns a value within a clause.
@@ -87,14 +89,6 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 // noted returns the index in Table.Recorded of a column in the rows' list, −1 if it isn't there.
 func (p *parser) noted(in *Insert, column string) int {
 	return slices.IndexFunc(in.Table.Recorded, func(name string) bool { return p.same(name, column) })
-}
-
-// note records the form of a row's value.
-func (p *parser) note(in *Insert, column int, v *value) {
-	if in.given == nil {
-		in.given = make([][]given, len(in.Table.Recorded))
-	}
-	in.given[column] = append(in.given[column], p.givenBy(v))
 }
 
 // givenBy returns the form of a value. A value longer than a literal is unknown.

@@ -326,6 +326,7 @@ func (p *parser) emptyRow() bool {
 // assignments parses the assignments of INSERT … SET.
 func (p *parser) assignments(in *Insert) error {
 	found, end := false, 0
+	in.given = make([]given, len(in.Table.Recorded))
 	for {
 		column, ok := p.name(p.Next())
 		if !ok {
@@ -340,8 +341,8 @@ func (p *parser) assignments(in *Insert) error {
 			return p.fail(v.end, in, "expected a value")
 		}
 		end = v.end
-		if i := p.noted(in, column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
-			p.note(in, i, &v)
+		if i := p.noted(in, column.last); i >= 0 && in.given[i].form == givenUnknown {
+			in.given[i] = p.givenBy(&v)
 		}
 		if isKey {
 			found = true

@@ -148,16 +148,16 @@ type Insert struct {
 	start, end  int
 	delayedAt   int // position of DELAYED; 0 if it is missing
 	delayedEnd  int
-	places      []place   // of the rows' keys
-	given       [][]given // by row, in the order of Table.Recorded; nil if the statement lists none of them
-	headAt      int       // position for headText, −1 for none
-	headText    string    // the addition to the column list
-	keyPrefix   string    // the prefix of a key that is added to a row
-	keyAdded    bool      // the key is added to each row
-	aliasAt     int       // position for another column of the row alias, −1 for none
-	returningAt int       // position of RETURNING, with ReturnsKey
-	duplicateAt int       // the end of ON DUPLICATE KEY UPDATE's assignments
-	refuseAt    int       // position for refuseText in an invalid statement
+	places      []place // of the rows' keys
+	given       []given // of each row, in the order of Table.Recorded; nil if the statement lists none of them
+	headAt      int     // position for headText, −1 for none
+	headText    string  // the addition to the column list
+	keyPrefix   string  // the prefix of a key that is added to a row
+	keyAdded    bool    // the key is added to each row
+	aliasAt     int     // position for another column of the row alias, −1 for none
+	returningAt int     // position of RETURNING, with ReturnsKey
+	duplicateAt int     // the end of ON DUPLICATE KEY UPDATE's assignments
+	refuseAt    int     // position for refuseText in an invalid statement
 	refuseText  string
 	fallback    *fallback // around the expressions of Expression rows
 	reportRow   int       // the row whose key is written as LAST_INSERT_ID(key), with ReportsFirstKey

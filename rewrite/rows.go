@@ -15,9 +15,10 @@ type rowReader struct {
 	key   int // index of the key in each row, −1 if it is missing
 	arity int // number of values that each row must have
 	// notes are the columns whose values the plan records, by their index in each row. most is the
-	// largest index to examine, −1 for none.
+	// largest index to examine, −1 for none. given are the recorded values of the current row.
 	notes []int
 	most  int
+	given []given
 	// listed: the statement lists its columns.
 	listed bool
 	// wrong is the position of the first row with a wrong number of values, −1 for none. values is
@@ -36,28 +37,9 @@ func (r *rowReader) find(list []string) {
 	for place, column := range list {
 		i := r.noted(r.in, column)
 		if i >= 0 {
-			r.most = max(r.most, place)
+			r.most, r.given = max(r.most, place), make([]given, len(r.in.Table.Recorded))
 		}
 		r.notes = append(r.notes, i)
-	}
-}
-
-// noteValue records the value at an index of a row.
-func (r *rowReader) noteValue(column int) {
-	v := r.expression(inRow)
-	r.note(r.in, column, &v)
-}
-
-// noteRow adds notes for the last row. A row whose commas don't all separate values has unknown
-// values.
-func (r *rowReader) noteRow(misread bool) {
-	rows := len(r.in.Rows)
-	for i := range r.in.given {
-		g := r.in.given[i]
-		if misread && len(g) == rows {
-			g = g[:rows-1]
-		}
-		r.in.given[i] = append(g, make([]given, rows-len(g))...)
 	}
 }
 
@@ -112,7 +94,8 @@ func (r *rowReader) row() error {
 				return err
 			}
 		case n < len(r.notes) && r.notes[n] >= 0:
-			r.noteValue(r.notes[n])
+			v := r.expression(inRow)
+			r.given[r.notes[n]] = r.givenBy(&v)
 		}
 		commas, end, err := r.skipValues(n < r.most)
 		if err != nil {
@@ -147,8 +130,12 @@ func (r *rowReader) row() error {
 	if r.key < 0 {
 		r.addRow(r.in, Row{Generated, r.Params}, place{uint32(closing), uint32(closing)})
 	}
-	if r.in.given != nil && !r.in.Invalid {
-		r.noteRow(misread)
+	if r.given != nil {
+		if misread {
+			clear(r.given) // the commas don't all separate values
+		}
+		r.in.given = append(r.in.given, r.given...)
+		clear(r.given)
 	}
 	return nil
 }
