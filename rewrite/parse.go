@@ -174,12 +174,12 @@ type parser struct {
 	// fitting: the current statement may be in a string with an INSERT that gets keys. unfit:
 	// another one may not.
 	fitting, unfit bool
-	// judged is the number of inserts that together has checked. untold and uncertain are its
-	// results.
-	judged            int
+	// untold: the server doesn't have the LAST_INSERT_ID() of an earlier insert. uncertain: only the
+	// table shows the rows of an earlier insert.
 	untold, uncertain bool
-	mixed             insertOrder
-	rolledBack        int // the number of inserts that are RolledBack
+	// mixed is the part of a sequence that the INSERTs so far have: into another table, into a sharded
+	// table, into another table.
+	mixed int
 }
 
 func (p *parser) fail(at int, in *Insert, reason string) error {

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -72,6 +71,12 @@ func (p *parser) readUnsettled() {
 	p.Consulted |= p.settledModes
 }
 
+// Values of parser.mixed.
+const (
+	keyAfterOther = 2
+	otherAfterKey = 3
+)
+
 // together refuses a string of several statements in which an INSERT into a sharded table may get a
 // wrong key. A statement before the INSERT may change the database, sql_mode, character set or
 // table.
@@ -79,26 +84,20 @@ func (p *parser) readUnsettled() {
 // It also refuses the statement t if it reads LAST_INSERT_ID() or removes rows, and the results of
 // earlier INSERTs are known only after the string.
 func (p *parser) together(t sqltoken.Token) error {
-	elsewhere := slices.Contains(p.plan.Elsewhere[max(0, len(p.plan.Elsewhere)-1):], p.plan.Statements-1)
-	mixed := p.mixed.follow(elsewhere, p.plan)
-	if len(p.plan.Inserts) == 0 || p.plan.Statements == 1 {
-		return nil
+	statement, earlier, own := p.plan.Statements-1, p.plan.Inserts, (*Insert)(nil)
+	if n := len(earlier); n > 0 && earlier[n-1].Statement == statement {
+		own, earlier = &earlier[n-1], earlier[:n-1]
 	}
-	if p.unfit {
-		in := &p.plan.Inserts[0]
-		return p.fail(in.start, in, severalStatements)
-	}
-	for p.judged < len(p.plan.Inserts) && p.plan.Inserts[p.judged].Statement < p.plan.Statements-1 {
-		in := &p.plan.Inserts[p.judged]
-		p.untold, p.uncertain = p.untold || !in.isTold(), p.uncertain || in.isUncertain()
-		p.judged++
-	}
-	if p.Is(t, "ROLLBACK") {
-		for ; p.rolledBack < len(p.plan.Inserts); p.rolledBack++ {
-			p.plan.Inserts[p.rolledBack].RolledBack = true
-		}
+	elsewhere := len(p.plan.Elsewhere) > 0 && p.plan.Elsewhere[len(p.plan.Elsewhere)-1] == statement
+	mixed := p.mixed
+	if next := [...]bool{elsewhere, own != nil, elsewhere}; mixed < len(next) && next[mixed] {
+		p.mixed++
 	}
 	switch {
+	case statement == 0, len(p.plan.Inserts) == 0:
+	case p.unfit:
+		in := &p.plan.Inserts[0]
+		return p.fail(in.start, in, severalStatements)
 	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !p.Is(t, "COMMIT"):
 		return p.fail(t.Start, nil, "after INSERTs into other tables and one into a sharded table, "+
 			"LAST_INSERT_ID() would be unknown if a statement failed; send the statements one by one")
@@ -106,39 +105,21 @@ func (p *parser) together(t sqltoken.Token) error {
 		return p.fail(t.Start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string "+
 			"whose generated key the server does not have yet; send the statements one by one")
 	case p.last:
-		for i := p.judged - 1; i >= 0 && !p.plan.Inserts[i].ReadLater; i-- {
-			p.plan.Inserts[i].ReadLater = true
+		for i := len(earlier) - 1; i >= 0 && !earlier[i].ReadLater; i-- {
+			earlier[i].ReadLater = true
 		}
-	case p.uncertain && p.takesBack(t):
+	case p.uncertain && p.Is(t, "ROLLBACK", "REPLACE"):
 		return p.fail(t.Start, nil, "ROLLBACK or REPLACE follows an INSERT in the same string that may skip rows; send the statements one by one")
 	}
-	return nil
-}
-
-// insertOrder is the order of INSERTs into sharded and other tables in a string.
-type insertOrder uint8
-
-const (
-	oneKind insertOrder = iota
-	otherFirst
-	keyAfterOther
-	otherAfterKey
-)
-
-// follow adds the current statement and returns the mixture before it.
-func (m *insertOrder) follow(elsewhere bool, p *Plan) insertOrder {
-	before := *m
-	sharded := len(p.Inserts) > 0 && p.Inserts[len(p.Inserts)-1].Statement == p.Statements-1
-	switch {
-	case before == oneKind && elsewhere, before == otherFirst && sharded, before == keyAfterOther && elsewhere:
-		*m++
+	if p.Is(t, "ROLLBACK") {
+		for i := len(earlier) - 1; i >= 0 && !earlier[i].RolledBack; i-- {
+			earlier[i].RolledBack = true
+		}
 	}
-	return before
-}
-
-// takesBack reports whether the statement that begins with t removes rows.
-func (p *parser) takesBack(t sqltoken.Token) bool {
-	return p.Is(t, "ROLLBACK", "REPLACE")
+	if own != nil {
+		p.untold, p.uncertain = p.untold || !own.isTold(), p.uncertain || own.isUncertain()
+	}
+	return nil
 }
 
 // several reports whether the string has other statements than the current one.
