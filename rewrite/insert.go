@@ -40,6 +40,11 @@ func (p *parser) target(verb sqltoken.Token, in *Insert) (ruled bool, err error)
 	for p.modifier(t, in) {
 		t = p.Next()
 	}
+	return p.table(t, in)
+}
+
+// table parses the table's name, which begins with t, and reports whether the table is sharded.
+func (p *parser) table(t sqltoken.Token, in *Insert) (ruled bool, err error) {
 	if p.IsPunct(t, '.') {
 		t = p.Next() // .t means t (the servers have it "for Delphi")
 	}

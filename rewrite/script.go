@@ -427,23 +427,14 @@ func (p *parser) loadTarget() (*Insert, error) {
 		switch {
 		case p.EndsStatement(t):
 			return nil, nil
-		case !p.Is(t, "INTO") || !p.Is(p.Peek(), "TABLE"):
-			continue
+		case p.Is(t, "INTO") && p.Is(p.Peek(), "TABLE"):
+			p.Next()
+			in := &Insert{}
+			if ruled, err := p.table(p.Next(), in); !ruled {
+				return nil, err
+			}
+			return in, nil
 		}
-		p.Next()
-		if t = p.Next(); p.IsPunct(t, '.') {
-			t = p.Next()
-		}
-		name, ok := p.name(t)
-		if !ok || name.parts > 2 {
-			return nil, nil
-		}
-		in := &Insert{Schema: name.qualifier, Name: name.last, end: name.end}
-		var err error
-		if in.Table, err = p.lookup(in, t.Start); in.Table == nil {
-			return nil, err
-		}
-		return in, nil
 	}
 }
 
