@@ -43,9 +43,6 @@ func CountPlaceholders(text string, opts Options) int {
 // SetSent sets the statement that a plan sends, for tests that break plans.
 func (p *Plan) SetSent(text string) { p.bind.Store(&text) }
 
-// SetParams sets the number of the user's placeholders in a plan.
-func (p *Plan) SetParams(n int) { p.NumArgs = n }
-
 // SetHead moves and replaces the addition to the column list.
 func (in *Insert) SetHead(at int, text string) { in.headAt, in.headText = at, text }
 
@@ -54,12 +51,6 @@ func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
 
 // SetSlot sets the bytes that the key of a row replaces.
 func (in *Insert) SetSlot(row, at, end int) { in.places[row] = place{uint32(at), uint32(end)} }
-
-// SwapSlots exchanges the kinds of key and the arguments of two rows.
-func (in *Insert) SwapSlots(a, b int) { in.Rows[a], in.Rows[b] = in.Rows[b], in.Rows[a] }
-
-// SetArgument makes another argument decide about the key of a row.
-func (in *Insert) SetArgument(row, param int) { in.Rows[row].Arg = param }
 
 // DropRow forgets the last row.
 func (in *Insert) DropRow() {

@@ -68,15 +68,15 @@ var faults = []struct {
 	{"a statement more in the text that is sent", faultOne, func(p *rewrite.Plan, _ *rewrite.Insert) {
 		p.SetSent("INSERT INTO t (a, `id`) VALUES (?, ?) -- the end\n; DELETE FROM t")
 	}},
-	{"swapped keys", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SwapSlots(1, 2) }},
-	{"swapped arguments", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetArgument(1, 2) }},
-	{"swapped places of arguments", "INSERT INTO t (id, a) VALUES (NULL, ?), (NULL, ?)", func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetArgument(1, 0) }},
+	{"swapped keys", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Rows[1], in.Rows[2] = in.Rows[2], in.Rows[1] }},
+	{"swapped arguments", faultGiven, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Rows[1].Arg = 2 }},
+	{"swapped places of arguments", "INSERT INTO t (id, a) VALUES (NULL, ?), (NULL, ?)", func(_ *rewrite.Plan, in *rewrite.Insert) { in.Rows[1].Arg = 0 }},
 	{"a row too few", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.DropRow() }},
 	{"a row too few of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.DropRow() }},
-	{"swapped keys of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SwapSlots(101, 102) }},
-	{"swapped arguments of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SetArgument(101, 100) }},
-	{"a placeholder too few", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.SetParams(4) }},
-	{"a placeholder too many", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.SetParams(6) }},
+	{"swapped keys of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Rows[101], in.Rows[102] = in.Rows[102], in.Rows[101] }},
+	{"swapped arguments of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Rows[101].Arg = 100 }},
+	{"a placeholder too few", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.NumArgs = 4 }},
+	{"a placeholder too many", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.NumArgs = 6 }},
 	{"a lost insert", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts = p.Inserts[:1] }},
 	{"all inserts lost", faultTwo, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts = nil }},
 	{"an insert too many", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {

@@ -80,7 +80,7 @@ func testDifferential_cases(t *testing.T) {
 							continue
 						}
 						for _, v := range sh.ways(i, params) {
-							t.Run(v.String()+"/"+c.name, func(t *testing.T) { report(t, c.run(t, both, v)) })
+							t.Run(v.String()+"/"+c.name, func(t *testing.T) { c.run(t, both, v) })
 						}
 					}
 				})
@@ -112,29 +112,21 @@ func (c differentialCase) noteNeeds(t *testing.T) {
 	}
 }
 
-// report fails the test with the list of differences.
-func report(t *testing.T, wrong []string) {
-	t.Helper()
-	for _, w := range wrong {
-		t.Error(w)
-	}
-}
-
 type differentialCase struct {
 	name  string
 	steps []step
 }
 
-// run runs the case on both sides and returns the differences.
-func (c differentialCase) run(t *testing.T, both [2]side, v variant) (wrong []string) {
+// run runs the case on both sides and compares them.
+func (c differentialCase) run(t *testing.T, both [2]side, v variant) {
+	t.Helper()
 	d := &duel{t: t, sides: both, variant: v}
 	d.open()
 	defer d.close()
 	// (1869: MySQL takes the updated key for a generated one and refuses. shardkey has no key of the server there.)
 	if diff := d.run(c.steps); diff != nil && errorNumber(diff.plain.err) != 1869 {
-		wrong = append(wrong, c.name+"\n"+diff.String())
+		t.Errorf("%s\n%s", c.name, diff)
 	}
-	return wrong
 }
 
 // duel runs statements on both sides, one by one, and compares everything that a client sees.

@@ -28,9 +28,6 @@ func (d *difference) kind() string {
 	return fmt.Sprintf("%s (plain %d, shardkey %d)", d.field, errorNumber(d.plain.err), errorNumber(d.ours.err))
 }
 
-// mostTrials is the number of times that a case runs to be minimized.
-const mostTrials = 250
-
 // minimize removes what a difference doesn't need, and fails the test with the rest. It uses the
 // world of d for worlds with fewer triggers, so it opens it again.
 func (w *world) minimize(t *testing.T, d *duel, full *difference) {
@@ -49,12 +46,9 @@ func (w *world) minimize(t *testing.T, d *duel, full *difference) {
 	}
 	w, d, diff = w.withFewerTriggers(t, d, diff, try)
 	defer d.close()
-	for trials, again := 0, true; again; {
+	for again := true; again; {
 		again = false
 		for steps := range smaller(diff.steps) {
-			if trials++; trials > mostTrials {
-				break
-			}
 			if next := try(d, steps); next != nil {
 				diff, again = next, true
 				break
@@ -102,84 +96,20 @@ func (w *world) withFewerTriggers(t *testing.T, d *duel, diff *difference, try f
 	return w, w.open(t, d.tally), diff
 }
 
-// smaller returns the steps with one less, or with a part of a text less.
+// smaller returns the steps with one less, or without the reader of one.
 func smaller(steps []step) func(yield func([]step) bool) {
 	return func(yield func([]step) bool) {
-		for i := range steps {
+		for i, st := range steps {
 			if len(steps) > 1 && !yield(slices.Concat(steps[:i], steps[i+1:])) {
 				return
 			}
-		}
-		for i, st := range steps {
 			if st.read != "" {
-				less := st
-				less.read = ""
-				if !yield(replaced(steps, i, less)) {
-					return
-				}
-			}
-			for less := range smallerStep(st) {
-				if !yield(replaced(steps, i, less)) {
+				less := slices.Clone(steps)
+				less[i].read = ""
+				if !yield(less) {
 					return
 				}
 			}
 		}
 	}
-}
-
-func replaced(steps []step, i int, st step) []step {
-	all := slices.Clone(steps)
-	all[i] = st
-	return all
-}
-
-// smallerStep returns the step without some of its tokens: the longest parts first.
-func smallerStep(st step) func(yield func(step) bool) {
-	return func(yield func(step) bool) {
-		tokens := sqlToken.FindAllString(st.text, -1)
-		for size := len(tokens) / 2; size > 0; size = min(size/2, size-1) {
-			for from := len(tokens) - size; from >= 0; from -= max(1, size/2) {
-				if !balanced(tokens[from : from+size]) {
-					continue
-				}
-				if !yield(without(st, tokens, from, from+size)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-var sqlToken = regexp.MustCompile("(?s)\\s+|'(?:[^'\\\\]|''|\\\\.)*'|\"(?:[^\"\\\\]|\"\"|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|--[^\n]*|#[^\n]*|\\w+|.")
-
-// balanced reports whether the tokens have complete brackets.
-func balanced(tokens []string) bool {
-	open := 0
-	for _, token := range tokens {
-		switch token {
-		case "(":
-			open++
-		case ")":
-			if open--; open < 0 {
-				return false
-			}
-		}
-	}
-	return open == 0 && strings.TrimSpace(strings.Join(tokens, "")) != ""
-}
-
-func without(st step, tokens []string, from, to int) step {
-	arg, args := 0, []any{}
-	for i, token := range tokens {
-		if token != "?" {
-			continue
-		}
-		if arg < len(st.args) && (i < from || i >= to) {
-			args = append(args, st.args[arg])
-		}
-		arg++
-	}
-	st.text = strings.Join(slices.Concat(tokens[:from], tokens[to:]), "")
-	st.args = args
-	return st
 }
