@@ -345,40 +345,16 @@ func TestStoredTime_formsOfMySQL(t *testing.T) {
 	}
 }
 
-// failingOnce is a connection whose first query fails.
-type failingOnce struct {
-	driver.Conn
-	asked []string
-}
-
-func (c *failingOnce) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
-	if c.asked = append(c.asked, query); len(c.asked) == 1 {
-		return nil, errors.New("away")
-	}
-	return noRows{}, nil
-}
-
-type noRows struct{}
-
-func (noRows) Columns() []string         { return nil }
-func (noRows) Close() error              { return nil }
-func (noRows) Next([]driver.Value) error { return io.EOF }
-
 // If setting the server's value fails, the session sets it before the next statement that reads it.
 func TestLastID_setAgainAfterAFailure(t *testing.T) {
-	conn := &failingOnce{}
-	under := base.New(conn, nil)
-	s := New(&under, new(Cache))
+	s, conn := newScripted(map[string]any{"SELECT LAST_INSERT_ID(5)": errors.New("away")}, new(Cache))
 	s.LastID.Set(5)
 	must.Fail(t, s.SyncLastID(t.Context()))
+	clear(conn.answers)
 	for range 2 {
-		if err := s.SyncLastID(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.SyncLastID(t.Context()))
 	}
-	if len(conn.asked) != 2 || conn.asked[1] != "SELECT LAST_INSERT_ID(5)" {
-		t.Errorf("have: %q\nwant: the same question twice", conn.asked)
-	}
+	must.Equal(t, len(conn.asked), 2, conn.asked)
 }
 
 func TestGivenNumbers_mayBe(t *testing.T) {
