@@ -283,34 +283,6 @@ func TestAppendLiteral_meansTheSameInEveryMode(t *testing.T) {
 	}
 }
 
-// Each byte has its classes, in UTF-8 and in the character sets where one above 0x7F may
-// be a blank.
-func TestClass_bytes(t *testing.T) {
-	const words = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$"
-	for c := range 256 {
-		in := func(set string) bool { return c < 0x80 && strings.IndexByte(set, byte(c)) >= 0 }
-		var want uint8
-		for _, has := range []struct {
-			class uint8
-			in    bool
-		}{
-			{classWord, c >= 0x80 || in(words)}, {classBlank, in(" \t\n\v\f\r")}, {classComment, in("#-/*")}, {classVerb, in("iIrRlL")},
-		} {
-			if has.in {
-				want |= has.class
-			}
-		}
-		if class[c] != want {
-			t.Errorf("%q\nhave: %b\nwant: %b", rune(c), class[c], want)
-		}
-		significant := in("#-/*'\"`[(),;?@")
-		must.Equal(t, UTF8.ValueBytes()[c], significant, rune(c), "in a row")
-		if have := latin1.ValueBytes()[c]; have != (significant || c >= 0x80) {
-			t.Errorf("%q in a row of latin1\nhave: %v\nwant: %v", rune(c), have, significant || c >= 0x80)
-		}
-	}
-}
-
 // Words are compared ignoring the case of A to Z only.
 func TestFold_letters(t *testing.T) {
 	for c := range byte(0x80) {
