@@ -8,7 +8,7 @@ import (
 )
 
 // insert parses an INSERT or REPLACE with the first word verb.
-func (p *parser) insert(verb sqltoken.Token) (done bool, err error) {
+func (p *parser) insert(verb sqltoken.Token) error {
 	in := p.plan.add()
 	ruled, err := p.target(verb, in)
 	p.fitting = in.end > 0 && p.listsValues()
@@ -17,19 +17,20 @@ func (p *parser) insert(verb sqltoken.Token) (done bool, err error) {
 			p.plan.Elsewhere = append(p.plan.Elsewhere, p.plan.Statements-1)
 		}
 		p.plan.drop()
-		return err == nil && p.skipStatement(), err
+		if err == nil {
+			p.skipStatement()
+		}
+		return err
 	}
 	in.start = verb.Start
 	in.Replace = p.Is(verb, "REPLACE")
 	in.Statement = p.plan.Statements - 1
 	if !p.fitting && p.several() {
-		return true, p.fail(verb.Start, in, severalStatements)
+		return p.fail(verb.Start, in, severalStatements)
 	}
-	if err := p.body(in); err != nil {
-		return false, err
-	}
+	err = p.body(in)
 	in.ReadsLastID = p.last
-	return false, nil
+	return err
 }
 
 // target parses the statement from the verb to the column list, and reports whether the table is

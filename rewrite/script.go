@@ -24,12 +24,12 @@ func (p *parser) script() error {
 		}
 		p.plan.Statements++
 		p.fitting = false
-		done, err := p.statement(t)
+		err := p.statement(t)
 		p.unsettle(t)
 		if p.unfit = p.unfit || !p.fitting; err == nil {
 			err = p.together(t)
 		}
-		if done || err != nil {
+		if err != nil || p.unread > 0 {
 			return err
 		}
 	}
@@ -161,29 +161,29 @@ func (p *parser) listsValues() bool {
 	return p.Is(p.Next(), "VALUES", "VALUE")
 }
 
-// statement parses one statement, up to its semicolon. done reports that no INSERT can follow.
-func (p *parser) statement(t sqltoken.Token) (done bool, err error) {
+// statement parses one statement, up to its semicolon.
+func (p *parser) statement(t sqltoken.Token) (err error) {
 	p.modeSet = false
 	isSet := false // SET STATEMENT precedes the statement
 	for p.Is(t, "SET") && p.Is(p.Peek(), "STATEMENT") {
 		if t, err = p.setStatement(t); err != nil || t.Kind == sqltoken.EOF {
-			return false, err
+			return err
 		}
 		isSet = true
 	}
 	p.last = false
 	before := len(p.plan.Inserts)
-	done, err = p.dispatch(t)
+	err = p.dispatch(t)
 	p.fitting = p.fitting && !isSet
 	if n := len(p.plan.Inserts); isSet && err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
 		in := &p.plan.Inserts[n-1]
 		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not supported; set the variables in a separate statement")
 	}
-	return done, err
+	return err
 }
 
 // dispatch parses the statement that begins with t.
-func (p *parser) dispatch(t sqltoken.Token) (done bool, err error) {
+func (p *parser) dispatch(t sqltoken.Token) error {
 	switch {
 	case t.Kind == sqltoken.Param:
 		// a syntax error
@@ -194,28 +194,29 @@ func (p *parser) dispatch(t sqltoken.Token) (done bool, err error) {
 	case p.Is(t, "ANALYZE"), p.Is(t, "EXPLAIN", "DESCRIBE", "DESC") && p.Is(p.Peek(), "ANALYZE"):
 		// ANALYZE [FORMAT=JSON] statement (MariaDB) and EXPLAIN ANALYZE (TiDB) execute the
 		// statement.
-		return false, p.wrapped("ANALYZE would execute the INSERT without keys; send the INSERT by itself")
+		return p.wrapped("ANALYZE would execute the INSERT without keys; send the INSERT by itself")
 	case p.Is(t, "EXPLAIN", "DESCRIBE", "DESC"):
 	case p.Is(t, "BEGIN") && p.beginsBlock(),
 		p.Is(t, "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"):
 		// MariaDB's compound statements continue after their semicolons.
-		return true, p.compound("an INSERT in a compound statement is not supported; send it by itself")
+		return p.compound("an INSERT in a compound statement is not supported; send it by itself")
 	case p.Is(t, "CREATE", "ALTER"):
 		if p.storedProgram() {
-			return false, p.skipProgram()
+			return p.skipProgram()
 		}
 	case p.Is(t, "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT"),
 		p.Is(t, "START") && p.Is(p.Peek(), "TRANSACTION"):
 		p.fitting = true
 	case p.Is(t, "WITH"):
-		return false, p.wrapped("WITH before an INSERT is not supported; write it after the column list")
+		return p.wrapped("WITH before an INSERT is not supported; write it after the column list")
 	case !p.isKnown(t):
 		if word := p.Text[t.Start:t.End]; sqltoken.MentionsInsert(word) && sqltoken.ValidPrefix(word) != word {
 			p.Doubt(t.Start, "the statement contains invalid UTF-8; SET NAMES utf8mb4, or pass the value as an argument")
 		}
-		return true, p.compound("the statement before the INSERT is unknown; send the statements one by one")
+		return p.compound("the statement before the INSERT is unknown; send the statements one by one")
 	}
-	return p.skipStatement(), nil
+	p.skipStatement()
+	return nil
 }
 
 // isKnown reports whether t begins a statement that doesn't execute an INSERT in the string.
@@ -230,19 +231,16 @@ func (p *parser) isKnown(t sqltoken.Token) bool {
 	return false
 }
 
-// skipStatement moves past the next semicolon. done reports that the rest of the string contains no
-// INSERT and need not be read.
-func (p *parser) skipStatement() (done bool) {
+// skipStatement moves past the next semicolon. If the rest of the string contains no INSERT, it
+// need not be read.
+func (p *parser) skipStatement() {
 	semicolon := strings.IndexByte(p.plan.text[p.Pos:], ';')
 	if len(p.plan.Inserts) == 0 && (semicolon < 0 || !p.mentioned(p.Pos+semicolon)) {
 		// Placeholders in the unread part aren't counted.
 		p.unread = p.Pos
-		return true
+		return
 	}
-	for depth := 0; ; {
-		if t := p.take(&depth); p.EndsStatement(t) {
-			return false
-		}
+	for depth := 0; !p.EndsStatement(p.take(&depth)); {
 	}
 }
 
@@ -396,28 +394,29 @@ func (p *parser) beginsStatement(before sqltoken.Token) bool {
 
 // load parses LOAD DATA and LOAD XML with the first word verb. Rows of a file get no keys, so a
 // file for a sharded table must contain them.
-func (p *parser) load(verb sqltoken.Token) (done bool, err error) {
+func (p *parser) load(verb sqltoken.Token) error {
 	if !p.Is(p.Peek(), "DATA", "XML") {
-		return p.skipStatement(), nil
+		p.skipStatement()
+		return nil
 	}
 	xml := p.Is(p.Next(), "XML")
 	in, err := p.loadTarget()
 	if in == nil {
-		return false, err
+		return err
 	}
 	wayOut := "LOAD DATA has no values for key column " + in.Table.Key + "; " +
 		"add the column to the file and the column list, or INSERT the rows"
 	switch given, listed := p.loadsKey(in); {
 	case given:
-		return false, nil
+		return nil
 	case listed || xml:
-		return false, p.fail(verb.Start, in, wayOut)
+		return p.fail(verb.Start, in, wayOut)
 	}
 	columns, err := p.tableColumns(in)
 	if err == nil && p.keyIndex(in, columns) < 0 {
 		err = p.fail(verb.Start, in, wayOut)
 	}
-	return false, err
+	return err
 }
 
 // loadTarget parses up to the table's name. It returns nil for a table that isn't sharded.

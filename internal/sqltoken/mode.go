@@ -1,6 +1,9 @@
 package sqltoken
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Mode is the part of a session's sql_mode that determines how a statement is parsed.
 type Mode uint8
@@ -20,30 +23,25 @@ const (
 	Strict
 )
 
+// modeNames are the names of the bits, as @@sql_mode has them.
+var modeNames = [...]string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT_TRANS_TABLES"}
+
 // ParseMode parses the value of @@sql_mode. The server expands combination modes.
-func ParseMode(sqlMode string) Mode {
-	var m Mode
-	for word := range strings.SplitSeq(sqlMode, ",") {
-		switch strings.ToUpper(strings.TrimSpace(word)) {
-		case "ANSI_QUOTES", "ANSI":
+func ParseMode(sqlMode string) (m Mode) {
+	for word := range strings.SplitSeq(strings.ToUpper(sqlMode), ",") {
+		switch word = strings.TrimSpace(word); word {
+		case "ANSI":
 			m |= ANSIQuotes
-		case "NO_BACKSLASH_ESCAPES":
-			m |= NoBackslashEscapes
-		case "NO_AUTO_VALUE_ON_ZERO":
-			m |= NoAutoValueOnZero
-		case "MSSQL":
-			m |= MSSQL
-		case "EMPTY_STRING_IS_NULL":
-			m |= EmptyStringIsNull
-		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL":
+		case "STRICT_ALL_TABLES", "TRADITIONAL":
 			m |= Strict
+		default:
+			if i := slices.Index(modeNames[:], word); i >= 0 {
+				m |= 1 << i
+			}
 		}
 	}
 	return m
 }
-
-// modeNames are the names of the bits, as @@sql_mode has them.
-var modeNames = [...]string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT_TRANS_TABLES"}
 
 // String returns a value of @@sql_mode with these bits.
 func (m Mode) String() string {

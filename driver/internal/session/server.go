@@ -35,26 +35,21 @@ type Server struct {
 	ShareLocks bool
 }
 
-// servers are the known kinds of servers. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and Vitess 23 were
-// tested. TiDB follows its documentation. Nothing is assumed about other servers.
-var servers = [...]Server{
-	{Kind: ServerMySQL, SQL: rewrite.Server{Name: "mysql", ReportsKeys: true, ReportsUpserts: true}, ShareLocks: true},
-	{Kind: ServerMariaDB, SQL: rewrite.Server{Name: "mariadb", ReportsKeys: true, ReportsUpserts: true}, ShareLocks: true},
-	{Kind: ServerVitess, SQL: rewrite.Server{Name: "vitess", ReportsUpserts: true}, ShareLocks: true},
-	{Kind: ServerTiDB, SQL: rewrite.Server{Name: "mysql"}},
-	{Kind: ServerOther, SQL: rewrite.Server{Name: "mysql"}},
-}
-
+// newServer returns the facts about a kind of server. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and
+// Vitess 23 were tested. TiDB follows its documentation. Nothing is assumed about other servers.
 func newServer(kind, version string) *Server {
-	for _, s := range servers {
-		if s.Kind == kind {
-			if s.Version = version; kind == ServerOther && version == "" {
-				s.SQL.Name = ""
-			}
-			return &s
+	s := &Server{Kind: kind, Version: version, ShareLocks: true}
+	switch kind {
+	case ServerMySQL, ServerMariaDB:
+		s.SQL = rewrite.Server{Name: kind, ReportsKeys: true, ReportsUpserts: true}
+	case ServerVitess:
+		s.SQL = rewrite.Server{Name: kind, ReportsUpserts: true}
+	default:
+		if s.ShareLocks = false; kind == ServerTiDB || version != "" {
+			s.SQL.Name = ServerMySQL
 		}
 	}
-	return &Server{Kind: kind, Version: version}
+	return s
 }
 
 // IsBeforeMySQL8 reports whether the server is known to be MySQL before 8.0. It has no WITH, and
