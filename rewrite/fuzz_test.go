@@ -141,7 +141,7 @@ func classesOf(stmts []ast.StmtNode) (classes uint) {
 	case *ast.UseStmt:
 		return any | 1<<sqltoken.ClassUse
 	case *ast.LoadDataStmt:
-		return any | 1<<sqltoken.ClassLoad
+		return any
 	case ast.DDLNode:
 		return any | 1<<sqltoken.ClassDDL | 1<<sqltoken.ClassPass // CREATE USER, OPTIMIZE TABLE
 	case *ast.CallStmt, *ast.ExecuteStmt:

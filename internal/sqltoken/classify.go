@@ -12,8 +12,6 @@ const (
 	ClassPass Class = iota
 	// ClassMayInsert: the string must be parsed.
 	ClassMayInsert
-	// ClassLoad: LOAD DATA or LOAD XML; the string must be parsed too.
-	ClassLoad
 	// ClassSet: a SET statement without INSERT.
 	ClassSet
 	// ClassUse: a USE statement, which changes the current database.
@@ -27,7 +25,7 @@ const (
 )
 
 // MustParse reports whether a string of the class must be parsed with a grammar.
-func (c Class) MustParse() bool { return c == ClassMayInsert || c == ClassLoad }
+func (c Class) MustParse() bool { return c == ClassMayInsert }
 
 // Classify returns the class of a string in a few nanoseconds, without allocating. In doubt it
 // returns ClassMayInsert. A string of another class contains no INSERT or REPLACE in any sql_mode
@@ -93,9 +91,8 @@ var verbs = func() (t [longestVerb + 1][]verb) {
 	}
 	// Frequent words come first.
 	add(ClassPass, false, "SELECT", "UPDATE", "DELETE")
-	add(ClassMayInsert, true, "INSERT", "REPLACE")
+	add(ClassMayInsert, true, "INSERT", "REPLACE", "LOAD")
 	add(ClassSet, true, "SET")
-	add(ClassLoad, false, "LOAD")
 	add(ClassUse, false, "USE")
 	add(ClassCall, false, "CALL", "EXECUTE")
 	add(ClassDDL, false, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")

@@ -314,7 +314,7 @@ func TestASCIIEnd_findsTheFirst(t *testing.T) {
 func TestClassify_classes(t *testing.T) {
 	classes := map[Class]string{
 		ClassPass: "pass", ClassMayInsert: "may insert", ClassSet: "SET", ClassUse: "USE", ClassCall: "CALL", ClassSeveral: "several",
-		ClassLoad: "LOAD", ClassDDL: "DDL",
+		ClassDDL: "DDL",
 	}
 	for _, c := range cases.Read(t, "testdata/classes.txt", 2) {
 		must.Equal(t, classes[Classify(c[1])], c[0], c[1])

@@ -8,8 +8,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
 // value is a value in a row of a query.
@@ -73,19 +71,6 @@ func bytesValue(v []byte, typ string) value {
 		return value{kind: kindBinary, bytes: v}
 	}
 	return value{kind: kindText, bytes: v}
-}
-
-// keyValue converts a generated key.
-func keyValue(key any) value {
-	switch key := key.(type) {
-	case int64:
-		return value{kind: kindInt, number: uint64(key)}
-	case uint64:
-		return value{kind: kindUint, number: key}
-	case []byte:
-		return value{kind: kindBinary, bytes: key}
-	}
-	return value{kind: kindText, bytes: []byte(session.Text(key))}
 }
 
 // isDecimal reports whether s consists of digits, with an optional sign and decimal point.

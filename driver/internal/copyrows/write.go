@@ -142,7 +142,11 @@ func (w *writer) appendValue(query []byte, args []driver.NamedValue, v *value) (
 	case v.kind != kindMissing:
 		return v.appendTo(query, args, w.transport.UTF8)
 	}
-	key := keyValue(w.keys.At(w.at))
+	generated, typ := w.keys.At(w.at), ""
+	if _, isBytes := generated.([]byte); isBytes {
+		typ = "BINARY"
+	}
+	key, _ := valueOf(generated, typ) // keys are integers, strings or bytes
 	if w.at++; w.at > 1 || !w.s.carried {
 		return key.appendTo(query, args, w.transport.UTF8)
 	}

@@ -26,7 +26,7 @@ type changes struct {
 func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sqltoken.Charset) changes {
 	several := false
 	switch class {
-	case sqltoken.ClassPass, sqltoken.ClassLoad:
+	case sqltoken.ClassPass:
 		return changes{}
 	case sqltoken.ClassUse:
 		return changes{Database: true}
@@ -44,7 +44,7 @@ func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sq
 	return changes{Reading: sqltoken.SetsReading(text, mode, charset), Database: several, Columns: several, Variables: true}
 }
 
-// isOneInsert reports whether the string is a single INSERT or REPLACE.
+// isOneInsert reports whether the string is a single INSERT, REPLACE or LOAD.
 func isOneInsert(text string) bool {
 	lx := sqltoken.Lexer{Text: text}
 	t := lx.Next()

@@ -21,10 +21,6 @@ type LastID struct {
 	synced bool
 }
 
-// newLastID returns the LastID of a new session, where LAST_INSERT_ID() is 0 (MySQL manual,
-// "Information Functions").
-func newLastID() LastID { return LastID{known: true, synced: true} }
-
 // Value returns the value that LAST_INSERT_ID() must return, 0 if only the server knows it.
 func (l *LastID) Value() uint64 { return l.must }
 
@@ -154,15 +150,8 @@ func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue
 	if u.transaction != "" && err != driver.ErrSkip {
 		s.FollowTransaction(u.transaction, err)
 	}
-	if u.changes || u.inserted != nil {
-		s.passed(ctx, u, args, res, err)
-	}
-}
-
-func (s *Session) passed(ctx context.Context, u Use, args []driver.NamedValue, res driver.Result, err error) {
 	switch {
-	case err == driver.ErrSkip:
-		// The statement was not sent yet.
+	case !u.changes && u.inserted == nil, err == driver.ErrSkip: // with ErrSkip, it was not sent yet
 	case u.changes:
 		s.LastID.Lost()
 	case err != nil:

@@ -65,8 +65,9 @@ type Cache struct {
 
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
+	// LAST_INSERT_ID() is 0 (MySQL manual, "Information Functions").
 	return Session{state: &state{
-		Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables, own: new(tables),
+		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: new(tables),
 	}}
 }
 
