@@ -71,12 +71,14 @@ func (e *StatementError) Unwrap() []error {
 	return chain
 }
 
-// refuse returns the error for a statement at an offset in the string.
-func (p *parser) refuse(offset int, table, reason string) *StatementError {
+// fail returns the error for an insert at an offset in the string. The insert may be nil.
+func (p *parser) fail(offset int, in *Insert, reason string) error {
 	text := p.plan.text
 	offset = min(offset, len(text))
-	e := &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Message: reason,
-		Table: strings.ToValidUTF8(table, "\uFFFD")}
+	e := &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Message: reason}
+	if in != nil {
+		e.Table = strings.ToValidUTF8(in.target(), "\uFFFD")
+	}
 	e.Line, e.Char = sqltoken.Position(text, offset)
 	e.Near = sqltoken.Near(text[offset:], p.plan.mode, p.plan.charset)
 	return e

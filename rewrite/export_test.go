@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"cmp"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -34,7 +33,7 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 
 // CountPlaceholders counts the placeholders that the lexer finds in a statement.
 func CountPlaceholders(text string, opts Options) int {
-	lx := sqltoken.NewLexer(text, sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(cmp.Or(opts.Charset, "utf8mb4")))
+	lx := sqltoken.NewLexer(text, sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(opts.Charset))
 	for t := lx.Next(); t.Kind != sqltoken.EOF && t.Kind != sqltoken.Bad; t = lx.Next() {
 	}
 	return lx.Params

@@ -17,10 +17,7 @@ func Parse(query string, opts Options) (*Plan, error) {
 	if !sqltoken.Classify(query).MustParse() {
 		return &Plan{text: query, Statements: 1}, nil
 	}
-	mode, charset := sqltoken.ParseMode(opts.SQLMode), sqltoken.UTF8
-	if opts.Charset != "" {
-		charset = sqltoken.ParseCharset(opts.Charset)
-	}
+	mode, charset := sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(opts.Charset)
 	p := &parser{
 		Lexer: sqltoken.NewLexer(query, mode, charset),
 		opts:  opts,
@@ -29,7 +26,7 @@ func Parse(query string, opts Options) (*Plan, error) {
 		mention: -1,
 	}
 	if uint64(len(query)) > math.MaxUint32 {
-		return nil, p.refuse(0, "", "the statement is longer than 4 GiB")
+		return nil, p.fail(0, nil, "the statement is longer than 4 GiB")
 	}
 	err := p.script()
 	p.readUnsettled()
@@ -89,7 +86,7 @@ func (p *parser) doubted(err error) (*Plan, error) {
 			return p.plan, nil
 		}
 	}
-	return nil, p.refuse(p.UnsureAt, table, p.Unsure)
+	return nil, p.fail(p.UnsureAt, &Insert{Name: table}, p.Unsure)
 }
 
 // mayInsertInto returns a sharded table that is named after INSERT, REPLACE or LOAD. It is empty if
@@ -180,14 +177,6 @@ type parser struct {
 	// mixed is the part of a sequence that the INSERTs so far have: into another table, into a sharded
 	// table, into another table.
 	mixed int
-}
-
-func (p *parser) fail(at int, in *Insert, reason string) error {
-	table := ""
-	if in != nil {
-		table = in.target()
-	}
-	return p.refuse(at, table, reason)
 }
 
 // askServer returns what is known about the server. Parse returns the error of the question after

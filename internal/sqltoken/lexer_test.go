@@ -168,7 +168,7 @@ func TestParseCharset_names(t *testing.T) {
 	for name, want := range map[string]Charset{
 		"utf8mb4": UTF8, "UTF8MB3": UTF8, "utf8": UTF8, "latin1": latin1, "ascii": latin1,
 		"binary": other, "gb18030": other, "cp932": other, "big5": other, "cp866": other,
-		"": other, "made_up": other,
+		"": UTF8, "made_up": other,
 	} {
 		must.Equal(t, ParseCharset(name), want, name)
 	}

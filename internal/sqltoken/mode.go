@@ -77,10 +77,10 @@ const (
 	ReasonLatin1 = "outside of quotes, non-ASCII letters are supported in UTF-8 only; SET NAMES utf8mb4"
 )
 
-// ParseCharset returns the character set that @@character_set_client names.
+// ParseCharset returns the character set that @@character_set_client names. Empty is utf8mb4.
 func ParseCharset(name string) Charset {
 	switch strings.ToLower(name) {
-	case "utf8mb4", "utf8mb3", "utf8":
+	case "", "utf8mb4", "utf8mb3", "utf8":
 		return UTF8
 	case "latin1", "ascii":
 		return latin1

@@ -82,11 +82,8 @@ func (r *reader) parse(text string, opts rewrite.Options) (stmts []ast.StmtNode,
 }
 
 // session returns how the session of the options reads strings.
-func session(opts rewrite.Options) (mode sqltoken.Mode, charset sqltoken.Charset) {
-	if opts.Charset != "" {
-		charset = sqltoken.ParseCharset(opts.Charset)
-	}
-	return sqltoken.ParseMode(opts.SQLMode), charset
+func session(opts rewrite.Options) (sqltoken.Mode, sqltoken.Charset) {
+	return sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(opts.Charset)
 }
 
 func sqlMode(mode sqltoken.Mode) (m mysql.SQLMode) {

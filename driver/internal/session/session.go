@@ -137,7 +137,7 @@ func (s *Session) Mode(ctx context.Context) (sqltoken.Mode, sqltoken.Charset, er
 		return 0, 0, err
 	case row == nil:
 		s.mode, s.charset = 0, sqltoken.UTF8
-	case len(row) != 2 || row[1] == nil:
+	case len(row) != 2 || Text(row[1]) == "":
 		return 0, 0, fmt.Errorf("%w: the server's values of @@sql_mode and @@character_set_client are not supported: %q",
 			rewrite.ErrUnsupportedStatement, row)
 	default:
