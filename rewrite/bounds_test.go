@@ -34,16 +34,6 @@ func TestPlan_consultedCharset(t *testing.T) {
 	}
 }
 
-// Placeholders are counted as far as the text is read.
-func TestParse_params(t *testing.T) {
-	for text, want := range map[string]int{
-		"SELECT ?": 0, "INSERT INTO t (a) VALUES (?), (?)": 2,
-		"INSERT INTO t (a) SELECT ? FROM x WHERE b = ? ON DUPLICATE KEY UPDATE a = ?": 3,
-	} {
-		must.Equal(t, mustParse(t, text, Options{}).NumArgs, want, text)
-	}
-}
-
 // A query that gives the key itself is left alone where explicit keys are kept.
 func TestInsert_keysOfQueries(t *testing.T) {
 	for text, want := range map[string]KeySource{
@@ -338,17 +328,6 @@ func TestParse_consulted(t *testing.T) {
 		if p.consulted != want {
 			t.Errorf("%s\nhave:%s\nwant:%s", text, namesOf(p.consulted), namesOf(want))
 		}
-	}
-}
-
-// An error has the line and the column of the problem.
-func TestParse_errorsNameTheirPlace(t *testing.T) {
-	for text, want := range map[string]string{
-		"INSERT INTO t (a) VALUES (1) what":  "line 1, column 30",
-		"INSERT INTO t\n(a)\nVALUES (1) wha": "line 3, column 12",
-		"INSERT INTO t what":                 "line 1, column 15",
-	} {
-		must.FailWith(t, must.Err(Parse(text, Options{Table: goldenTables})), want, text)
 	}
 }
 

@@ -40,39 +40,6 @@ func TestParse_withoutTables(t *testing.T) {
 	must.Equal(t, becomes("INSERT INTO t (a) VALUES (1)", Options{}), "passes")
 }
 
-// TestMerge_order compares the order of merged arguments with the placeholders of the query.
-func TestMerge_order(t *testing.T) {
-	for _, text := range []string{
-		"INSERT INTO t (a, s) VALUES (?, 1), (2, ?), (?, ?), (3, 4), (?, 5)",
-		"INSERT INTO t (id, a) VALUES (NULL, ?), (?, ?), (5, ?), (0, ?), (CAST(@x AS SIGNED), ?), (DEFAULT, ?)",
-		"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (?); INSERT INTO t (id, a) VALUES (?, NULL), (NULL, ?)",
-		"INSERT INTO t (a) VALUES (?, ?); INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?",
-		"INSERT INTO t SET a = ?, s = ? ON DUPLICATE KEY UPDATE a = ?",
-	} {
-		p := mustParse(t, text, Options{})
-		args := make([]bool, p.NumArgs)
-		have := merge(p, nil, args, true, func(int, int) bool { return false }, func(int, int) bool { return true })
-		must.EqualSlices(t, have, placeholdersOfOurs(p), text)
-	}
-}
-
-// placeholdersOfOurs reports for each placeholder of the bind text whether it was added. Added ones
-// are missing in the statement with literals.
-func placeholdersOfOurs(p *Plan) (ours []bool) {
-	literal, _ := p.Literal(goldenKeys(p))
-	bind := sqltoken.Lexer{Text: p.Query()}
-	other := sqltoken.Lexer{Text: literal}
-	for {
-		b, l := bind.Next(), other.Next()
-		if b.Kind == sqltoken.EOF {
-			return ours
-		}
-		if b.Kind == sqltoken.Param {
-			ours = append(ours, l.Kind != sqltoken.Param)
-		}
-	}
-}
-
 // TestPlan_isShared: many goroutines use one plan.
 func TestPlan_isShared(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{ReportKeys: true})
