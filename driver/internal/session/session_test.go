@@ -1,11 +1,9 @@
 package session
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -17,65 +15,39 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/test/cases"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// scripted is a connection that answers queries by their prefix, with one row or an error. Other
-// queries return no row.
-type scripted struct {
-	driver.Conn
-	answers map[string]any
-	asked   []string
-}
-
-func (c *scripted) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
-	c.asked = append(c.asked, query)
-	for begin, answer := range c.answers {
-		if !strings.HasPrefix(query, begin) {
-			continue
-		}
-		if err, ok := answer.(error); ok {
-			return nil, err
-		}
-		return &oneRow{values: answer.([]driver.Value)}, nil
-	}
-	return &oneRow{read: true}, nil
-}
-
-func (c *scripted) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
-	c.asked = append(c.asked, query)
-	return driver.ResultNoRows, nil
-}
-
-type oneRow struct {
-	values []driver.Value
-	read   bool
-}
-
-func (r *oneRow) Columns() []string { return make([]string, len(r.values)) }
-func (r *oneRow) Close() error      { return nil }
-
-func (r *oneRow) Next(row []driver.Value) error {
-	if r.read {
-		return io.EOF
-	}
-	r.read = true
-	copy(row, r.values)
-	return nil
-}
+// answers are a server's answers to queries, by their prefix: one row or an error. Other queries
+// return no row.
+type answers map[string]any
 
 // newScripted returns a session whose server gives these answers.
-func newScripted(answers map[string]any, cache *Cache) (*Session, *scripted) {
-	conn := &scripted{answers: answers}
-	under := base.New(conn, nil)
+func newScripted(t *testing.T, a answers, cache *Cache) (*Session, *fakedb.Server) {
+	t.Helper()
+	server := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
+		for begin, answer := range a {
+			if !strings.HasPrefix(query, begin) {
+				continue
+			}
+			if err, ok := answer.(error); ok {
+				return nil, err
+			}
+			return fakedb.Row(answer.([]driver.Value)...), nil
+		}
+		return &fakedb.Rows{}, nil
+	}}
+	under := base.New(must.Get(server.Connect(t.Context()))(t), nil)
+	server.Forget()
 	s := New(&under, cache)
-	return &s, conn
+	return &s, server
 }
 
 // The mode is queried once, and again after a statement that may change it.
 func TestSession_mode(t *testing.T) {
-	s, conn := newScripted(map[string]any{"SELECT @@sql_mode": []driver.Value{"ANSI_QUOTES", "utf8mb4"}}, new(Cache))
+	s, conn := newScripted(t, answers{"SELECT @@sql_mode": []driver.Value{"ANSI_QUOTES", "utf8mb4"}}, new(Cache))
 	if _, _, known := s.KnownMode(); known {
 		t.Error("have: known before it was asked")
 	}
@@ -94,16 +66,17 @@ func TestSession_mode(t *testing.T) {
 				t.Errorf("after %s\nhave: %v, %v, %v", c.query, mode, charset, err)
 			}
 		}
-		must.Equal(t, len(conn.asked), c.asked, "after", c.query, "questions")
+		must.Equal(t, len(conn.Calls), c.asked, "after", c.query, "questions")
 	}
 }
 
 // A table with a schema needs no query. A table without one needs the current database, once.
 func TestSession_tableNames(t *testing.T) {
-	s, conn := newScripted(map[string]any{"SELECT DATABASE()": []driver.Value{"app"}}, new(Cache))
+	replies := answers{"SELECT DATABASE()": []driver.Value{"app"}}
+	s, conn := newScripted(t, replies, new(Cache))
 	qualified, err := s.Table(t.Context(), "app", "t")
-	if err != nil || len(conn.asked) != 0 {
-		t.Errorf("with a schema\nhave: %v, asked %q\nwant: no question", err, conn.asked)
+	if err != nil || len(conn.Calls) != 0 {
+		t.Errorf("with a schema\nhave: %v, asked %q\nwant: no question", err, conn.Calls)
 	}
 	plain, err := s.Table(t.Context(), "", "t")
 	if err != nil || plain == qualified {
@@ -113,7 +86,7 @@ func TestSession_tableNames(t *testing.T) {
 		database string
 		want     bool
 	}{{"app", true}, {"other", false}} {
-		conn.answers["SELECT DATABASE()"] = []driver.Value{c.database}
+		replies["SELECT DATABASE()"] = []driver.Value{c.database}
 		if _, err := s.BeforePass(t.Context(), "USE x", sqltoken.Classify("USE x"), nil, false); err != nil {
 			t.Error(err)
 		}
@@ -122,22 +95,22 @@ func TestSession_tableNames(t *testing.T) {
 			t.Errorf("in %s, with a schema\nhave: %v, %v\nwant: true", c.database, have, err)
 		}
 	}
-	if len(conn.asked) != 3 {
-		t.Errorf("have: %q\nwant: three questions", conn.asked)
+	if len(conn.Calls) != 3 {
+		t.Errorf("have: %q\nwant: three questions", conn.Calls)
 	}
 }
 
 // The characteristics of SET TRANSACTION survive a metadata query.
 func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
-	s, conn := newScripted(nil, new(Cache))
+	s, conn := newScripted(t, nil, new(Cache))
 	use := must.Get(s.BeforePass(t.Context(), set, sqltoken.Classify(set), nil, false))(t)
 	s.AfterPass(t.Context(), use, nil, nil, nil)
 	if !s.PendingTransaction() || s.Settled() {
 		t.Error("have: nothing is pending")
 	}
 	_, _ = s.QueryRow(t.Context(), "SELECT 1")
-	must.EqualSlices(t, conn.asked, []string{"SELECT 1", set})
+	must.EqualSlices(t, conn.Calls, []string{"queryContext SELECT 1 []", "execContext " + set + " []"})
 	if s.TransactionBegan(); s.PendingTransaction() {
 		t.Error("have: still pending")
 	}
@@ -145,11 +118,11 @@ func TestSession_transactionSetAgain(t *testing.T) {
 
 // No metadata query precedes an INSERT that reads a value which the query would change.
 func TestSession_questionsBeforeCounts(t *testing.T) {
-	s, conn := newScripted(nil, new(Cache))
+	s, conn := newScripted(t, nil, new(Cache))
 	before := s.Before(true)
 	_, _, err := before.Mode(t.Context())
-	if !errors.Is(err, rewrite.ErrUnsupportedStatement) || len(conn.asked) > 0 {
-		t.Errorf("have: %v, asked %q\nwant: refused", err, conn.asked)
+	if !errors.Is(err, rewrite.ErrUnsupportedStatement) || len(conn.Calls) > 0 {
+		t.Errorf("have: %v, asked %q\nwant: refused", err, conn.Calls)
 	}
 	if err := before.AskCacheLimit(t.Context()); err != nil {
 		t.Errorf("have: %v\nwant: no question", err)
@@ -164,8 +137,8 @@ func TestSession_questionsBeforeCounts(t *testing.T) {
 // A session that may have temporary tables shares no columns with others.
 func TestSession_temporaryTables(t *testing.T) {
 	cache := new(Cache)
-	first, _ := newScripted(nil, cache)
-	second, _ := newScripted(nil, cache)
+	first, _ := newScripted(t, nil, cache)
+	second, _ := newScripted(t, nil, cache)
 	id := first.Column("app", "t", "id")
 	if second.Column("app", "t", "id") != id {
 		t.Error("have: another column\nwant: a shared one")
@@ -181,8 +154,9 @@ func TestSession_temporaryTables(t *testing.T) {
 // are.
 func TestColumn_forgottenByOthers(t *testing.T) {
 	cache := new(Cache)
-	s, conn := newScripted(map[string]any{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}, cache)
-	other, _ := newScripted(nil, cache)
+	replies := answers{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}
+	s, _ := newScripted(t, replies, cache)
+	other, _ := newScripted(t, nil, cache)
 	id := s.Column("app", "t", "id")
 	known := must.Get(id.Learn(t.Context(), s))(t)
 	const query = "ALTER TABLE t MODIFY id BIGINT"
@@ -190,11 +164,11 @@ func TestColumn_forgottenByOthers(t *testing.T) {
 	if id.Known() != nil || known.Text != "int" {
 		t.Errorf("have: known %v, a column of type %s", id.Known() != nil, known.Text)
 	}
-	conn.answers["SHOW FULL COLUMNS"] = []driver.Value{"id", "bigint", nil, "NO"}
+	replies["SHOW FULL COLUMNS"] = []driver.Value{"id", "bigint", nil, "NO"}
 	if at, _, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 1 << 40}}); at != -1 || err != nil {
 		t.Errorf("have: %d, %v\nwant: all fit", at, err)
 	}
-	conn.answers["SHOW FULL COLUMNS"] = []driver.Value{"id", "tinyint", nil, "NO"}
+	replies["SHOW FULL COLUMNS"] = []driver.Value{"id", "tinyint", nil, "NO"}
 	must.Get(id.Refresh(t.Context(), s))(t)
 	at, known, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 128}})
 	if at != 1 || known.Text != "tinyint" || err != nil {
@@ -218,11 +192,11 @@ func TestColumn_learn(t *testing.T) {
 		{"other", []driver.Value{"id", "point", nil, "NO"}, StoresOther, false},
 		{"away", driver.ErrBadConn, StoresUnknown, true},
 	} {
-		answers := map[string]any{}
+		replies := answers{}
 		if c.answer != nil {
-			answers["SHOW FULL COLUMNS"] = c.answer
+			replies["SHOW FULL COLUMNS"] = c.answer
 		}
-		s, conn := newScripted(answers, new(Cache))
+		s, conn := newScripted(t, replies, new(Cache))
 		id := s.Column("app", "t", "id")
 		for range 2 {
 			known, err := id.Learn(t.Context(), s)
@@ -233,34 +207,34 @@ func TestColumn_learn(t *testing.T) {
 				t.Errorf("%s\nhave: %v\nwant: %v", c.name, known.Stores, c.stores)
 			}
 		}
-		if len(conn.asked) != 2 { // columns and triggers once, or the failing query twice
-			t.Errorf("%s\nhave: %q", c.name, conn.asked)
+		if len(conn.Calls) != 2 { // columns and triggers once, or the failing query twice
+			t.Errorf("%s\nhave: %q", c.name, conn.Calls)
 		}
 	}
 }
 
 // Sessions without a server use the facts of the others, and add none.
 func TestCache_assume(t *testing.T) {
-	answers := map[string]any{
+	replies := answers{
 		"SELECT VERSION()": []driver.Value{"11.8.2-MariaDB", ""},
 		"SHOW FULL":        []driver.Value{"id", "int", nil, "NO"},
 		"SELECT DATABASE":  []driver.Value{"app"},
 	}
 	cache := new(Cache)
 	cache.Kind = ServerAuto
-	s, _ := newScripted(answers, cache)
+	s, _ := newScripted(t, replies, cache)
 	must.Get(s.Column("", "t", "id").Learn(t.Context(), s))(t)
 	of := must.Get(s.Table(t.Context(), "", "t"))(t)
 	s.tables.putNames(of, []string{"id"})
 
 	assumed := cache.Assume()
-	a, conn := newScripted(answers, assumed)
+	a, conn := newScripted(t, replies, assumed)
 	if s.IsAssumed() || !a.IsAssumed() || assumed.Database() != "app" {
 		t.Errorf("have: %v, %v, database %q", s.IsAssumed(), a.IsAssumed(), assumed.Database())
 	}
 	known, err := a.Column("", "t", "id").Learn(t.Context(), a)
-	if err != nil || known.Text != "int" || known.Assumed || a.tables.names(of) == nil || conn.asked != nil {
-		t.Errorf("have: %+v, %v, asked %q", known, err, conn.asked)
+	if err != nil || known.Text != "int" || known.Assumed || a.tables.names(of) == nil || conn.Calls != nil {
+		t.Errorf("have: %+v, %v, asked %q", known, err, conn.Calls)
 	}
 	known, err = a.Column("", "u", "id").Learn(t.Context(), a)
 	if err != nil || !known.Assumed || s.Column("", "u", "id").Known() != nil {
@@ -347,14 +321,15 @@ func TestStoredTime_formsOfMySQL(t *testing.T) {
 
 // If setting the server's value fails, the session sets it before the next statement that reads it.
 func TestLastID_setAgainAfterAFailure(t *testing.T) {
-	s, conn := newScripted(map[string]any{"SELECT LAST_INSERT_ID(5)": errors.New("away")}, new(Cache))
+	replies := answers{"SELECT LAST_INSERT_ID(5)": errors.New("away")}
+	s, conn := newScripted(t, replies, new(Cache))
 	s.LastID.Set(5)
 	must.Fail(t, s.SyncLastID(t.Context()))
-	clear(conn.answers)
+	clear(replies)
 	for range 2 {
 		must.Do(t, s.SyncLastID(t.Context()))
 	}
-	must.Equal(t, len(conn.asked), 2, conn.asked)
+	must.Equal(t, len(conn.Calls), 2, conn.Calls)
 }
 
 func TestGivenNumbers_mayBe(t *testing.T) {
