@@ -193,11 +193,14 @@ func namesOf(m sqltoken.Mode) string {
 
 func goldenKeys(p *Plan) []Keys {
 	keys, next := make([]Keys, len(p.Inserts)), int64(101)
-	for i := range p.Inserts {
-		for range countAdded(p.Inserts[i].Rows) {
-			if p.Inserts[i].Table.Strings {
+	for i, in := range p.Inserts {
+		for _, r := range in.Rows {
+			switch {
+			case !r.isAdded():
+				continue
+			case in.Table.Strings:
 				keys[i].Values = append(keys[i].Values, fmt.Sprintf("k%d", next))
-			} else {
+			default:
 				keys[i].Ints = append(keys[i].Ints, next)
 			}
 			next++

@@ -116,33 +116,30 @@ func (p *parser) modifier(t sqltoken.Token, in *Insert) bool {
 
 // body parses the rest of the statement after the table's name.
 func (p *parser) body(in *Insert) error {
-	headEnd := in.end
+	cols := columns{headEnd: in.end}
 	t := p.Next()
 	if p.Is(t, "PARTITION") {
 		open := p.Next()
 		if _, _, ok := p.names(open); !ok {
 			return p.fail(open.Start, in, "expected a list of partitions in brackets")
 		}
-		headEnd = p.Prev.End
+		cols.headEnd = p.Prev.End
 		t = p.Next()
 	}
-	list, listed, closing := []string(nil), false, 0
 	if p.IsPunct(t, '(') && !p.startsQuery(p.Peek()) {
 		var ok bool
-		if list, closing, ok = p.names(t); !ok {
+		if cols.list, cols.closing, ok = p.names(t); !ok {
 			return p.fail(p.Prev.Start, in, "expected a column or a closing bracket in the column list")
 		}
-		listed = len(list) > 0
-		if !listed { // () lists no columns
-			in.headAt = closing
+		if cols.listed = len(cols.list) > 0; !cols.listed { // () lists no columns
+			in.headAt = cols.closing
 		}
 		t = p.Next()
 	}
-	cols := columns{list: list, listed: listed, closing: closing, headEnd: headEnd}
 	switch {
 	case p.Is(t, "VALUES", "VALUE"):
 		return p.values(in, cols)
-	case p.Is(t, "SET") && closing == 0:
+	case p.Is(t, "SET") && cols.closing == 0:
 		return p.assignments(in)
 	case p.startsQuery(t), p.IsPunct(t, '('):
 		return p.source(in, cols, t)

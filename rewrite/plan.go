@@ -299,13 +299,19 @@ func (p *Plan) WithoutReport() *Plan {
 func (p *Plan) finish() {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if in.Source != nil {
+		switch {
+		case in.Source != nil:
 			in.Rows = []Row{{Key: in.Source.key(in.Table), Arg: -1}}
 			in.AllGenerated = in.Rows[0].Key == Generated
-			continue
-		}
-		if !in.Invalid {
-			p.NumKeys += countAdded(in.Rows)
+		case in.Invalid:
+		case in.AllGenerated:
+			p.NumKeys += len(in.Rows)
+		default:
+			for _, r := range in.Rows {
+				if r.isAdded() {
+					p.NumKeys++
+				}
+			}
 		}
 	}
 }
@@ -323,15 +329,6 @@ func (s *Source) key(t *Table) KeySource {
 
 // isAdded reports whether a key is added for the row, even if it may be unused.
 func (r Row) isAdded() bool { return r.Key == Generated || r.Key == Expression }
-
-func countAdded(rows []Row) (n int) {
-	for _, r := range rows {
-		if r.isAdded() {
-			n++
-		}
-	}
-	return n
-}
 
 // firstGenerated returns the first row whose key is certainly generated. It returns −1 if there is
 // none, or if an argument or expression before it may request a key.

@@ -128,16 +128,17 @@ func (p *parser) several() bool {
 		return true
 	}
 	defer p.LookAhead()()
-	for t := p.Next(); !p.IsPunct(t, ';'); t = p.Next() {
-		if t.Kind == sqltoken.EOF || t.Kind == sqltoken.Bad {
+	for ended := false; ; {
+		t := p.Next()
+		switch {
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad && !ended:
 			return false
+		case p.IsPunct(t, ';'):
+			ended = true
+		case ended:
+			return true
 		}
 	}
-	t := p.Next()
-	for p.IsPunct(t, ';') {
-		t = p.Next()
-	}
-	return t.Kind != sqltoken.EOF
 }
 
 // listsValues reports whether a column list and VALUES follow the table's name. It checks only
