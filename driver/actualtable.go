@@ -396,7 +396,7 @@ func (x *actualTable) misplaced(
 		if i < len(room) {
 			to = room[i][:0]
 		}
-		list := columns[i].Known().Stored(ctx, s, to, v)
+		list := columns[i].Facts().Stored(ctx, s, to, v)
 		if total *= len(list); total == 0 || total > maxStored {
 			return nil
 		}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 // Stored appends the values that the column may store for v. It appends one value if it is certain,
 // several candidates otherwise, and none if only the server knows.
 func (f *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
-	f = cmp.Or(f, unasked)
 	switch {
 	case f.Triggered, v == nil && f.NotNull:
 		return nil

@@ -59,27 +59,20 @@ func isOneInsert(text string) bool {
 // may call the function with an argument, set @@identity, execute statements outside of the string,
 // or be DDL such as CREATE … SELECT.
 func SetsLastInsertID(text string, class sqltoken.Class) bool {
-	// Finding a bracket is fast, and there are few.
-	bracket := strings.IndexByte(text, '(')
-	return class != sqltoken.ClassPass && changesLastInsertID(text, class) || bracket >= 0 && callsLastInsertID(text, bracket)
-}
-
-// changesLastInsertID reports whether a string may change LAST_INSERT_ID() without calling it.
-func changesLastInsertID(text string, class sqltoken.Class) bool {
 	switch class {
 	case sqltoken.ClassCall, sqltoken.ClassSeveral, sqltoken.ClassDDL:
 		return true
 	case sqltoken.ClassSet:
-		return sqltoken.Contains(text, "IDENTITY") // a synonym of @@last_insert_id, which contains INSERT
+		return sqltoken.Contains(text, "IDENTITY") || callsLastInsertID(text) // IDENTITY is a synonym of LAST_INSERT_ID
 	}
-	return false
+	return callsLastInsertID(text)
 }
 
-// callsLastInsertID reports whether a string calls LAST_INSERT_ID() with an argument. pos is its
-// first bracket.
-func callsLastInsertID(text string, pos int) bool {
+// callsLastInsertID reports whether a string calls LAST_INSERT_ID() with an argument. Finding a
+// bracket is fast, and there are few.
+func callsLastInsertID(text string) bool {
 	asked := false // whether the string names the function, if a comment precedes a bracket
-	for ; ; pos++ {
+	for pos := 0; ; pos++ {
 		next := strings.IndexByte(text[pos:], '(')
 		if next < 0 {
 			return false
