@@ -185,27 +185,27 @@ func (e *execution) guard(ctx context.Context, k *insertion) error {
 // checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a sharding column to a
 // value of another table.
 func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driver.NamedValue) error {
-	for i := range p.Updates {
-		if err := p.checkUpdate(ctx, s, i, args); err != nil {
-			return err
+	for i := range p.targets {
+		if of := &p.targets[i]; of.in.UpdatesFixed {
+			if err := p.checkUpdate(ctx, s, of, args); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args []driver.NamedValue) error {
-	u := &p.Updates[i]
-	of := slices.IndexFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Table == u.Table })
-	t, x := p.targets[of].table, p.targets[of].shard
+func (p *plan) checkUpdate(ctx context.Context, s *session.Session, of *plannedInsert, args []driver.NamedValue) error {
+	in, t, x := of.in, of.table, of.shard
 	set := map[string]any{} // by the column's name in lower case
-	for c, column := range u.Table.Fixed {
-		v, assigned := p.Assigned(u, c)
+	for c, column := range in.Table.Fixed {
+		v, assigned := p.Assigned(in, c)
 		value := v.Literal
 		switch {
 		case !assigned, v.From == rewrite.Unknown:
 			continue
 		case v.From == rewrite.Expression:
-			wrong := wrongShard(tableName(u.Schema, u.Name), &WrongShardError{Columns: []string{column}, Err: errExpression})
+			wrong := wrongShard(nameOf(in), &WrongShardError{Columns: []string{column}, Err: errExpression})
 			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, inUpdate(wrong))
 		case v.From == rewrite.Argument:
 			var ok bool

@@ -175,19 +175,10 @@ func (p *parser) plainWord(t sqltoken.Token) bool {
 	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
 }
 
-// Update has the assignments of an INSERT's ON DUPLICATE KEY UPDATE to the columns [Table].Fixed.
-// There is no Update if each of them keeps its value or gets the INSERT's value.
-type Update struct {
-	Schema, Name string // the table in the statement, without quotes
-	Table        *Table
-
-	set []given // in the order of Table.Fixed
-}
-
-// Assigned returns the value that an update assigns to the column [Table].Fixed[column]. ok is false
-// if it doesn't change the column.
-func (p *Plan) Assigned(u *Update, column int) (v Value, ok bool) {
-	return p.resolve(u.set[column], inUpdate), u.set[column].form != givenNot
+// Assigned returns the value that ON DUPLICATE KEY UPDATE assigns to the column
+// [Table].Fixed[column], with [Insert].UpdatesFixed. ok is false if it doesn't change the column.
+func (p *Plan) Assigned(in *Insert, column int) (v Value, ok bool) {
+	return p.resolve(in.assigned[column], inUpdate), in.assigned[column].form != givenNot
 }
 
 // assigns parses the = or := of an assignment.
@@ -276,10 +267,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		p.Next()
 	}
 	own := func(of name) bool { return of.parts == 1 || p.same(of.qualifier, in.Name) }
-	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table, set: make([]given, len(in.Table.Fixed))}
-	for i := range u.set {
-		u.set[i].form = givenNot
-	}
+	in.assigned = slices.Repeat([]given{{form: givenNot}}, len(in.Table.Fixed))
 	for {
 		column, ok := p.name(p.Next())
 		if !ok || !p.assigns() {
@@ -288,7 +276,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		v := p.expression(inUpdate)
 		for i, fixed := range in.Table.Fixed {
 			if p.same(fixed, column.last) && !p.takesRow(&v, column.last, alias) {
-				u.set[i] = p.assigned(&v, column.last, own)
+				in.assigned[i] = p.assigned(&v, column.last, own)
 			}
 		}
 		if !p.IsPunct(p.Peek(), ',') {
@@ -296,9 +284,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		}
 		p.Next()
 	}
-	if slices.ContainsFunc(u.set, func(g given) bool { return g.form != givenNot }) {
-		p.plan.Updates = append(p.plan.Updates, u)
-	}
+	in.UpdatesFixed = slices.ContainsFunc(in.assigned, func(g given) bool { return g.form != givenNot })
 }
 
 // takesRow reports whether a value is the INSERT's value of the column: VALUES(user_id), or

@@ -29,7 +29,7 @@ type Table struct {
 	// Recorded are the columns whose values the plan records; see [Plan.Value].
 	Recorded []string
 	// Fixed are the columns whose assignments in ON DUPLICATE KEY UPDATE the plan records; see
-	// [Plan].Updates.
+	// [Plan.Assigned].
 	Fixed []string
 	// NoReport: ON DUPLICATE KEY UPDATE must not assign the key, not even to itself; see
 	// [Insert].ReportsExistingKey.
@@ -85,8 +85,6 @@ type Plan struct {
 	// Inserts are the INSERTs and REPLACEs into sharded tables, in order. If there are none, the
 	// string is passed through.
 	Inserts []Insert
-	// Updates are the assignments of ON DUPLICATE KEY UPDATE to [Table].Fixed columns.
-	Updates []Update
 	// Statements is the number of statements in the string, without empty ones.
 	Statements int
 	// NumArgs is the number of placeholders in the string, and NumKeys the number that
@@ -116,6 +114,9 @@ type Insert struct {
 	Replace      bool
 	Ignore       bool
 	OnDuplicate  bool
+	// UpdatesFixed: ON DUPLICATE KEY UPDATE assigns another value than its own or the INSERT's to a
+	// column of [Table].Fixed; see [Plan.Assigned].
+	UpdatesFixed bool
 	Returning    bool
 	// ReturnsKey: the statement is the only one, and RETURNING has only the key column.
 	ReturnsKey bool
@@ -150,6 +151,7 @@ type Insert struct {
 	delayedEnd  int
 	places      []place // of the rows' keys
 	given       []given // of each row, in the order of Table.Recorded; nil if the statement lists none of them
+	assigned    []given // by ON DUPLICATE KEY UPDATE, in the order of Table.Fixed
 	headAt      int     // position for headText, −1 for none
 	headText    string  // the addition to the column list
 	keyPrefix   string  // the prefix of a key that is added to a row
