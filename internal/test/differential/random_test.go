@@ -91,18 +91,14 @@ func runWorlds(t *testing.T, sum *tally, seed uint64, worlds int) {
 func (w *world) run(t *testing.T, r *rand.Rand, sum *tally) {
 	t.Helper()
 	d := w.open(t, sum)
-	defer func() { d.close() }()
+	defer d.close()
 	g := newGenerator(r, w)
 	most := sum.compared + sum.perWorld
 	for cases := 0; sum.compared < most && cases < sum.perWorld; cases++ {
 		c := g.statements()
 		diff := d.run(c.steps)
 		if diff != nil {
-			diff = cmp.Or(d.again(c.steps), diff)
-		}
-		if diff != nil && w.judge(t, d, diff) {
-			d.close()
-			d = w.open(t, sum)
+			w.judge(t, d, cmp.Or(d.again(c.steps), diff))
 		}
 	}
 }
@@ -116,21 +112,19 @@ func (d *duel) again(steps []step) *difference {
 	return diff
 }
 
-// judge counts a difference, and fails the test if it isn't known. It reports whether it has
-// changed the world's triggers.
-func (w *world) judge(t *testing.T, d *duel, diff *difference) bool {
+// judge counts a difference, and fails the test if it isn't known.
+func (w *world) judge(t *testing.T, d *duel, diff *difference) {
 	t.Helper()
 	if class := knownClass(w, diff); class != "" {
 		d.tally.known[class]++
-		return false
+		return
 	}
 	class := diff.class()
 	if d.tally.found[class]++; d.tally.found[class] > 1 || len(d.tally.found) > d.tally.mostFound {
 		t.Fail()
-		return false
+		return
 	}
 	w.minimize(t, d, diff)
-	return true
 }
 
 // place returns the databases for the shape, which live until the end of the whole test.

@@ -28,28 +28,25 @@ func (d *difference) kind() string {
 	return fmt.Sprintf("%s (plain %d, shardkey %d)", d.field, errorNumber(d.plain.err), errorNumber(d.ours.err))
 }
 
-// minimize removes what a difference doesn't need, and fails the test with the rest. It uses the
-// world of d for worlds with fewer triggers, so it opens it again.
+// minimize removes the statements that a difference doesn't need, and fails the test with the rest.
 func (w *world) minimize(t *testing.T, d *duel, full *difference) {
 	t.Helper()
-	try := func(d *duel, steps []step) *difference {
+	try := func(steps []step) *difference {
 		diff := d.again(steps)
 		if diff == nil || diff.kind() != full.kind() || knownClass(w, diff) != "" {
 			return nil
 		}
 		return diff
 	}
-	diff := try(d, full.steps)
+	diff := try(full.steps)
 	if diff == nil {
 		t.Errorf("%s: %s\nit did not repeat\n%s", t.Name(), w, full)
 		return
 	}
-	w, d, diff = w.withFewerTriggers(t, d, diff, try)
-	defer d.close()
 	for again := true; again; {
 		again = false
 		for steps := range smaller(diff.steps) {
-			if next := try(d, steps); next != nil {
+			if next := try(steps); next != nil {
 				diff, again = next, true
 				break
 			}
@@ -71,29 +68,6 @@ func (w *world) minimize(t *testing.T, d *duel, full *difference) {
 
 func (w *world) String() string {
 	return fmt.Sprintf("%s, sql_mode %s, d (v %s, w %s)", w.variant, w.mode, w.columns[0], w.columns[1])
-}
-
-// withFewerTriggers removes the triggers that a difference doesn't need, and opens the world again.
-func (w *world) withFewerTriggers(t *testing.T, d *duel, diff *difference, try func(*duel, []step) *difference) (*world, *duel, *difference) {
-	choices := [][]object{nil}
-	for i := range w.triggers {
-		choices = append(choices, w.triggers[i:i+1])
-	}
-	for i := range w.triggers {
-		for j := range i {
-			choices = append(choices, []object{w.triggers[j], w.triggers[i]})
-		}
-	}
-	for _, triggers := range choices {
-		fewer := *w
-		fewer.triggers = triggers
-		less := fewer.open(t, d.tally)
-		if next := try(less, diff.steps); next != nil {
-			return &fewer, less, next
-		}
-		less.close()
-	}
-	return w, w.open(t, d.tally), diff
 }
 
 // smaller returns the steps with one less, or without the reader of one.
