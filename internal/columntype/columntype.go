@@ -13,6 +13,8 @@ import (
 // Type is a column type of the servers.
 type Type struct {
 	Text   string // as the server shows it
+	Name   string // the first word, in lower case
+	Size   string // what follows the name in brackets
 	Form   Form
 	Low    int64  // the smallest integer
 	High   uint64 // the largest integer
@@ -47,10 +49,10 @@ func (t *Type) isUnsigned() bool { return strings.Contains(strings.ToLower(t.Tex
 
 // Parse parses a type such as "bigint(20) unsigned" or "varchar(36)".
 func Parse(shown string) *Type {
-	t := &Type{Text: shown}
 	name, rest, _ := strings.Cut(strings.ToLower(shown), "(")
 	size, _, _ := strings.Cut(rest, ")")
 	name, _, _ = strings.Cut(name, " ")
+	t := &Type{Text: shown, Name: name, Size: size}
 	unsigned := t.isUnsigned()
 	if bits, ok := integerBits[name]; ok {
 		t.integer(bits, unsigned)

@@ -115,9 +115,7 @@ func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) 
 // setType parses a type as the server shows it.
 func (f *ColumnFacts) setType(shown string) {
 	f.Type, f.Stores = columntype.Parse(shown), StoresOther
-	name, size, _ := strings.Cut(strings.ToLower(shown), "(")
-	name, _, _ = strings.Cut(name, " ")
-	switch name {
+	switch f.Name {
 	case "":
 		f.Stores = StoresUnknown
 	case "tinyint", "smallint", "mediumint", "int", "integer", "bigint":
@@ -127,9 +125,8 @@ func (f *ColumnFacts) setType(shown string) {
 	case "date":
 		f.Stores, f.Places = StoresTimes, -1
 	case "datetime", "timestamp":
-		digits, _, _ := strings.Cut(size, ")")
 		f.Stores = StoresTimes
-		f.Places, _ = strconv.Atoi(digits)
+		f.Places, _ = strconv.Atoi(f.Size)
 	}
 }
 

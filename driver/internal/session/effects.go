@@ -7,11 +7,6 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// mentionsDatabase reports whether the string contains the word DATABASE or SCHEMA.
-func mentionsDatabase(text string) bool {
-	return sqltoken.Contains(text, "DATABASE") || sqltoken.Contains(text, "SCHEMA")
-}
-
 // changes are the facts about a session that a string may change.
 type changes struct {
 	Reading  bool // sql_mode and character_set_client
@@ -31,7 +26,7 @@ func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sq
 	case sqltoken.ClassUse:
 		return changes{Database: true}
 	case sqltoken.ClassDDL:
-		return changes{Database: mentionsDatabase(text), Columns: true}
+		return changes{Database: sqltoken.Contains(text, "DATABASE") || sqltoken.Contains(text, "SCHEMA"), Columns: true}
 	case sqltoken.ClassSet:
 	default:
 		if isOneInsert(text) {

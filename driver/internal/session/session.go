@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -173,9 +172,8 @@ func (s *Session) currentDatabase(ctx context.Context) (string, error) {
 // forgetTables is called before a statement that may alter tables. If the statement may create a
 // temporary table, which only this session sees, the session no longer shares columns with others.
 func (s *Session) forgetTables(query string) {
-	query = strings.ToUpper(query)
 	mentions := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(query, word) })
+		return slices.ContainsFunc(words, func(word string) bool { return sqltoken.Contains(query, word) })
 	}
 	hidden := mentions("TEMPORARY", "EXECUTE", "CALL")
 	if !hidden && !mentions("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE") {
