@@ -399,14 +399,13 @@ func (p *parser) tail(in *Insert, columns []string) error {
 	if p.onDuplicate(t) {
 		in.OnDuplicate = true
 		p.duplicate(in, alias)
-		in.duplicateAt = t.End
-		t = p.skipTo(true, &in.duplicateAt)
+		t, in.duplicateAt = p.skipTo(true)
 	}
 	if p.Is(t, "RETURNING") {
 		if in.Returning = true; p.returnsOnly(in.Table.Key) {
 			in.ReturnsKey, in.returningAt = true, t.Start
 		}
-		t = p.skipTo(false, new(int))
+		t, _ = p.skipTo(false)
 	}
 	switch {
 	case t.Kind == sqltoken.EOF, p.IsPunct(t, ';'):
@@ -433,18 +432,17 @@ func (p *parser) onDuplicate(t sqltoken.Token) bool {
 	return p.Is(p.Next(), "DUPLICATE") && p.Is(p.Next(), "KEY")
 }
 
-// skipTo moves to RETURNING or the end of the statement, and stores the end of the last token
-// before it.
-func (p *parser) skipTo(returning bool, end *int) sqltoken.Token {
+// skipTo moves to RETURNING, if returning is set, or the end of the statement. It returns that token
+// and the end of the token before it.
+func (p *parser) skipTo(returning bool) (t sqltoken.Token, end int) {
 	depth := 0
 	for {
 		before := p.Prev
-		t := p.take(&depth)
+		t = p.take(&depth)
 		if p.EndsStatement(t) ||
 			returning && depth == 0 && p.isReturning(t, before) && !p.IsPunct(p.Peek(), '=') {
-			return t
+			return t, before.End
 		}
-		*end = t.End
 	}
 }
 
