@@ -51,7 +51,8 @@ const (
 // setSteps determines the steps of a plan with generated keys.
 func (p *plan) setSteps() {
 	copies := p.source() != nil
-	p.steps = when(slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.UpdatesFixed }), checksUpdates) |
+	updates := slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.UpdatesFixed })
+	p.steps = when(updates, checksUpdates) |
 		when(copies, copiesRows) |
 		when(strings.IndexByte(p.key.text, ';') >= 0 || p.Inserts[0].Invalid, settlesResults) |
 		when(p.Statements > 1 || p.Inserts[0].ReadsLastID, syncsLastID) |

@@ -183,8 +183,8 @@ type parser struct {
 // the string was read.
 func (p *parser) askServer() Server {
 	if p.server == nil {
-		vitess := p.opts.Server == serverVitess
-		p.server = &Server{Name: p.opts.Server, ReportsKeys: p.opts.ReportKeys && !vitess, ReportsUpserts: p.opts.ReportKeys && vitess}
+		vitess, reports := p.opts.Server == serverVitess, p.opts.ReportKeys
+		p.server = &Server{Name: p.opts.Server, ReportsKeys: reports && !vitess, ReportsUpserts: reports && vitess}
 		if p.opts.AskServer != nil {
 			*p.server, p.later = p.opts.AskServer()
 		}

@@ -24,7 +24,9 @@ const (
 )
 
 // modeNames are the names of the bits, as @@sql_mode has them.
-var modeNames = [...]string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT_TRANS_TABLES"}
+var modeNames = [...]string{
+	"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT_TRANS_TABLES",
+}
 
 // ParseMode parses the value of @@sql_mode. The server expands combination modes.
 func ParseMode(sqlMode string) (m Mode) {

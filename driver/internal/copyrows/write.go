@@ -56,7 +56,8 @@ func (s *Statement) write(
 	if err != nil {
 		return new(writer), err
 	}
-	w := &writer{s: s, transport: t, emptyIsNull: mode&sqltoken.EmptyStringIsNull != 0, rows: rows, keys: keys, rest: rows.data}
+	w := &writer{s: s, transport: t, rows: rows, keys: keys, rest: rows.data}
+	w.emptyIsNull = mode&sqltoken.EmptyStringIsNull != 0
 	if w.sent.Keys = keys.Len(); s.Insert.Returning { // whose rows don't show how many were inserted
 		w.unsure = s.Insert.Ignore || s.Insert.OnDuplicate || s.Insert.Replace || s.Key.Facts().Triggered
 	} else {

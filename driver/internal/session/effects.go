@@ -36,7 +36,8 @@ func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sq
 			return changes{Reading: true, Database: true, Columns: true, Variables: true}
 		}
 	}
-	return changes{Reading: sqltoken.SetsReading(text, mode, charset), Database: several, Columns: several, Variables: true}
+	reading := sqltoken.SetsReading(text, mode, charset)
+	return changes{Reading: reading, Database: several, Columns: several, Variables: true}
 }
 
 // isOneInsert reports whether the string is a single INSERT, REPLACE or LOAD.
