@@ -303,8 +303,13 @@ func (p *Plan) finish() {
 		in := &p.Inserts[i]
 		switch {
 		case in.Source != nil:
-			in.Rows = []Row{{Key: in.Source.key(in.Table), Arg: -1}}
-			in.AllGenerated = in.Rows[0].Key == Generated
+			key := Expression
+			if in.AllGenerated = in.Source.KeyIndex < 0; in.AllGenerated {
+				key = Generated
+			} else if in.Table.KeepExplicit {
+				key = Literal
+			}
+			in.Rows = []Row{{Key: key, Arg: -1}}
 		case in.Invalid:
 		case in.AllGenerated:
 			p.NumKeys += len(in.Rows)
@@ -316,17 +321,6 @@ func (p *Plan) finish() {
 			}
 		}
 	}
-}
-
-// key returns the source of the keys of the query's rows.
-func (s *Source) key(t *Table) KeySource {
-	switch {
-	case s.KeyIndex < 0:
-		return Generated
-	case t.KeepExplicit:
-		return Literal
-	}
-	return Expression
 }
 
 // isAdded reports whether a key is added for the row, even if it may be unused.

@@ -45,7 +45,7 @@ func (c *column) read(v driver.Value) (driver.Value, error) {
 	case !utf8.Valid(text):
 		return nil, fmt.Errorf("a value of type %s isn't UTF-8; select CAST(… AS BINARY)", c.typ)
 	}
-	c.beyondASCII = c.beyondASCII || strings.ContainsFunc(string(text), func(r rune) bool { return r >= utf8.RuneSelf })
+	c.beyondASCII = c.beyondASCII || !sqltoken.IsASCII(string(text))
 	return v, nil
 }
 

@@ -77,7 +77,7 @@ func storedText(ctx context.Context, s *Session, to []any, v any, column *Column
 	case utf8.RuneCountInString(text) > length || len(text) > length && column.Form != columntype.Chars,
 		column.IsPadded() && strings.HasSuffix(text, " "):
 		return nil // truncated or refused
-	case strings.ContainsFunc(text, isBeyondASCII) && !storesAll(ctx, s, text, column.Collation):
+	case !sqltoken.IsASCII(text) && !storesAll(ctx, s, text, column.Collation):
 		return nil
 	}
 	return append(to, text)
@@ -93,8 +93,6 @@ func decimal(v any) (text string, ok bool) {
 	}
 	return "", false
 }
-
-func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // storesAll reports whether the session sends a string unchanged, to a column whose character set
 // has all its characters.
