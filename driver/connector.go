@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -266,12 +265,15 @@ func (c *Connector) Ready(ctx context.Context) error {
 // ready calls isReady for all generators of tables, concurrently.
 func (r *ruleVersion) ready(ctx context.Context) error {
 	var all []*NotReadyError
+	byName := map[string]*NotReadyError{}
 	for _, t := range r.rule.Tables() {
-		i := slices.IndexFunc(all, func(e *NotReadyError) bool { return strings.EqualFold(e.Generator, t.GeneratorName) })
-		if i < 0 {
-			i, all = len(all), append(all, &NotReadyError{Generator: t.GeneratorName})
+		key := strings.ToLower(t.GeneratorName)
+		e := byName[key]
+		if e == nil {
+			e = &NotReadyError{Generator: t.GeneratorName}
+			byName[key], all = e, append(all, e)
 		}
-		all[i].Tables = append(all[i].Tables, t.Logical)
+		e.Tables = append(e.Tables, t.Logical)
 	}
 	var asked sync.WaitGroup
 	for _, e := range all {
