@@ -99,9 +99,13 @@ func (t *tables) at(of Table, f func(*knownTable)) {
 }
 
 // names returns the names of a table's columns, nil if they are unknown or too old.
-func (t *tables) names(of Table) (names []string) {
-	t.at(of, func(known *knownTable) { names = known.names.get() })
-	return names
+func (t *tables) names(of Table) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.known[of]; known != nil {
+		return known.names.get()
+	}
+	return nil // and no entry: a session's own cache has few tables
 }
 
 // putNames stores the names of a table's columns; nil makes them outdated.

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -136,11 +137,12 @@ func (s *Session) Mode(ctx context.Context) (sqltoken.Mode, sqltoken.Charset, er
 		return 0, 0, err
 	case row == nil:
 		s.mode, s.charset = 0, sqltoken.UTF8
-	case len(row) != 2 || Text(row[1]) == "":
+	case len(row) != 2 || row[1] == nil:
 		return 0, 0, fmt.Errorf("%w: the server's values of @@sql_mode and @@character_set_client are not supported: %q",
 			rewrite.ErrUnsupportedStatement, row)
 	default:
-		s.mode, s.charset = sqltoken.ParseMode(Text(row[0])), sqltoken.ParseCharset(Text(row[1]))
+		charset := cmp.Or(Text(row[1]), "unknown")
+		s.mode, s.charset = sqltoken.ParseMode(Text(row[0])), sqltoken.ParseCharset(charset)
 	}
 	s.modeKnown = true
 	return s.mode, s.charset, nil
