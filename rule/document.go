@@ -259,8 +259,8 @@ func (rd *reader) autoTable(t *tableSpec) {
 		at = t.table.algorithm.name
 	}
 	if err != nil {
-		rd.file.warnOnce(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
-			"actualDataNodes to list its tables", t.name.text, err, t.name.text))
+		rd.file.warnOf(rd.file.errorAt(at, fmt.Sprintf("cannot list the actual tables of auto table %q: %v; only INSERTs into %q itself get keys; write "+
+			"actualDataNodes to list its tables", t.name.text, err, t.name.text)))
 	}
 }
 

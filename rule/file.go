@@ -97,6 +97,8 @@ func checkRegular(path string, info fs.FileInfo) error {
 		found = "a directory"
 	case mode&fs.ModeNamedPipe != 0:
 		found = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		found = "a socket"
 	}
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("expected a regular file, found %s", found)}
 }

@@ -59,7 +59,7 @@ func syntaxError(name string, data []byte, err error) *Error {
 		return &Error{File: name, Line: e.Line, Column: e.Column, Word: e.Word, Reason: e.Reason}
 	}
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
+	line := 0
 	switch m := yamlLine.FindStringSubmatch(reason); {
 	case m != nil:
 		line, _ = strconv.Atoi(m[1])
@@ -70,9 +70,7 @@ func syntaxError(name string, data []byte, err error) *Error {
 		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
 		reason, err = "unknown or recursive anchor; put a value that begins with * in quotes", nil
 	default:
-		if found := unreadable.FindIndex(data); found != nil {
-			line = lineOf(data, found[0])
-		}
+		line = lineOf(data, firstUnreadable(data))
 	}
 	last := lineOf(data, len(data))
 	if at, cause := syntaxCause(data, line); cause != "" {
@@ -105,8 +103,17 @@ func lineOf(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
 }
 
-// unreadable matches characters that YAML doesn't permit, and bytes that aren't UTF-8.
-var unreadable = regexp.MustCompile(`[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{fffd}]`)
+// firstUnreadable returns the offset of the first byte that YAML doesn't permit.
+func firstUnreadable(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 || r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f {
+			return i
+		}
+		i += size
+	}
+	return 0
+}
 
 // causes are the common mistakes behind a syntax error. The group is the text at fault.
 var causes = []struct {

@@ -167,7 +167,7 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		if c == nil {
 			e := b.notUnderstood(of.at, what, of.key.text+": "+of.unknown)
 			if of.wrong {
-				b.file.warnOnce(of.at, e.Reason)
+				b.file.warnOf(e)
 			}
 			return e
 		}

@@ -21,12 +21,12 @@ type file struct {
 	name     string
 	source   source
 	warnings []*Error
-	warned   map[position]bool // the places of warnOnce
-	compared int               // words that warnings were compared with, to suggest the nearest
+	warned   map[string]bool // the messages of warnOnce, and the places of warnOf
+	compared int             // words that warnings were compared with, to suggest the nearest
 }
 
 func newFile(name string, from source) *file {
-	return &file{name: name, source: from, warned: map[position]bool{}}
+	return &file{name: name, source: from, warned: map[string]bool{}}
 }
 
 func (f *file) errorAt(w word, reason string, right ...string) *Error {
@@ -44,12 +44,21 @@ func (f *file) warn(w word, reason string, right ...string) {
 	f.warnings = append(f.warnings, f.errorAt(w, reason, right...))
 }
 
-// warnOnce is like warn, but does nothing if it has warned of the same place. Many tables may use the
-// same algorithm or default.
+// warnOnce is like warn, but records a warning about the same place only once. Many tables may use
+// the same default.
 func (f *file) warnOnce(w word, reason string, right ...string) {
-	if !f.warned[w.position] {
-		f.warned[w.position] = true
+	if key := fmt.Sprintf("%v %s", w.position, reason); !f.warned[key] {
+		f.warned[key] = true
 		f.warn(w, reason, right...)
+	}
+}
+
+// warnOf records e as a warning, unless there is one of the same place. Many tables may use the same
+// algorithm.
+func (f *file) warnOf(e *Error) {
+	if key := fmt.Sprintf("%d:%d %s", e.Line, e.Column, e.Path); !f.warned[key] {
+		f.warned[key] = true
+		f.warnings = append(f.warnings, e)
 	}
 }
 

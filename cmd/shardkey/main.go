@@ -254,9 +254,11 @@ func (p *program) answer(v any, text func(io.Writer), problem bool) error {
 	return nil
 }
 
-// within returns a context that ends after d, or earlier if the process is interrupted.
+// within returns a context that ends after d, or earlier if the process is interrupted. The second
+// interrupt kills the process, for example if it waits for standard input.
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	ctx, cancel := context.WithTimeout(ctx, d)
 	return ctx, func() { cancel(); stop() }
 }

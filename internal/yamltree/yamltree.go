@@ -4,6 +4,7 @@ package yamltree
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // Error is the error for a "<<" whose value can't be merged, with its place.
 type Error struct {
 	Line, Column int    // counted from 1
-	Word, Reason string // Word is "<<", or empty if the value is no map
+	Word, Reason string // Word is "<<" or a repeated key, or empty if the value is no map
 }
 
 func (e *Error) Error() string { return e.Reason }
@@ -107,6 +108,9 @@ func (t *tree) merge(n *yaml.Node) error {
 			case t.open[m.Alias] || t.merged > maxMerged:
 				return &Error{m.Line, m.Column, "<<", "<< merges too many maps, or a map into itself"}
 			}
+			if err := unrepeated(m); err != nil {
+				return err
+			}
 			merged = append(merged, m.Content...)
 		}
 	}
@@ -117,6 +121,19 @@ func (t *tree) merge(n *yaml.Node) error {
 		}
 	}
 	n.Content = own
+	return nil
+}
+
+// unrepeated returns an error if a map has a key twice.
+func unrepeated(m *yaml.Node) error {
+	lines := map[string]int{}
+	for i := 0; i < len(m.Content); i += 2 {
+		key := m.Content[i]
+		if line := lines[key.Value]; line > 0 {
+			return &Error{key.Line, key.Column, key.Value, fmt.Sprintf("duplicate key %q in a merged map (line %d)", key.Value, line)}
+		}
+		lines[key.Value] = key.Line
+	}
 	return nil
 }
 
