@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -46,26 +47,13 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// ruleFile returns the path of the rule next to this program, which may run in examples or in
-// examples/quickstart.
-func ruleFile() string {
-	if _, err := os.Stat("rule.yaml"); err == nil {
-		return "rule.yaml"
-	}
-	return "quickstart/rule.yaml"
-}
-
-var errRepeat = errors.New("two rows have the same key")
-
 func run(ctx context.Context, out io.Writer, dsn string) (err error) {
-	where := "the server of -dsn"
 	if dsn == "" {
 		var stop func() error
 		if dsn, stop, err = startServer(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		where = "go-mysql-server, in this process"
 	}
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -74,21 +62,23 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if cfg.DBName == "" {
 		return errors.New("-dsn: expected a database after the last slash, such as /app")
 	}
-	plain, err := openShop(ctx, cfg, "mysql", "", "BIGINT AUTO_INCREMENT PRIMARY KEY", "t_plain_0", "t_plain_1")
+	plain, err := openShop(ctx, "mysql", dsn, "BIGINT AUTO_INCREMENT PRIMARY KEY", "t_plain_0", "t_plain_1")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, plain.close()) }()
-	param := "shardkeyRule=" + ruleFile()
-	sharded, err := openShop(ctx, cfg, "shardkey", param, "BIGINT PRIMARY KEY", "t_order_0", "t_order_1")
+	sharded, err := openShop(ctx, "shardkey", withRule(dsn), "BIGINT PRIMARY KEY", "t_order_0", "t_order_1")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sharded.close()) }()
 
-	fmt.Fprintf(out, "shardkey quickstart, on %s\n\n", where)
-	fmt.Fprintf(out, "  before  sql.Open(\"mysql\",    %q)\n", plain.shown)
-	fmt.Fprintf(out, "  after   sql.Open(\"shardkey\", %q)\n", sharded.shown)
+	if cfg.Passwd != "" {
+		cfg.Passwd = "..."
+	}
+	shown := cfg.FormatDSN()
+	fmt.Fprintf(out, "before  sql.Open(\"mysql\",    %q)\n", shown)
+	fmt.Fprintf(out, "after   sql.Open(\"shardkey\", %q)\n", withRule(shown))
 
 	orders, err := sharded.insert(ctx)
 	if err != nil {
@@ -105,4 +95,17 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	fmt.Fprint(out, "\nThe same statements with AUTO_INCREMENT: each shard has its own counter\n\n")
 	printShards(out, counters)
 	return printRepeats(out, orders, counters)
+}
+
+// withRule adds the rule next to this program, which may run in examples or in
+// examples/quickstart, to a DSN.
+func withRule(dsn string) string {
+	param := "shardkeyRule=quickstart/rule.yaml"
+	if _, err := os.Stat("rule.yaml"); err == nil {
+		param = "shardkeyRule=rule.yaml"
+	}
+	if strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?") {
+		return dsn + "&" + param
+	}
+	return dsn + "?" + param
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
@@ -21,37 +19,20 @@ func TestRunOnServer(t *testing.T) {
 	checkRun(t, testserver.Database(t))
 }
 
-// checkRun runs the whole program and checks its output.
+// checkRun runs the whole program. Its output has the lines that README.md shows.
 func checkRun(t *testing.T, dsn string) {
 	t.Helper()
 	var out strings.Builder
 	must.Do(t, run(t.Context(), &out, dsn), out.String())
-	t.Log(out.String())
-	rows := regexp.MustCompile(`(?m)^  t_order_[01] .* (\d{15,}) .* 123 `).FindAllString(out.String(), -1)
+	rows := regexp.MustCompile(`(?m)^t_order_[01] .* (\d{15,}) .* 123 `).FindAllString(out.String(), -1)
 	must.Equal(t, len(rows), 14, "rows with a key of worker 123")
-	for _, want := range []string{
-		"the same key twice",
-		"AUTO_INCREMENT   14 rows,  7 keys repeat",
-		"shardkey         14 rows,  0 keys repeat",
-	} {
-		must.Contain(t, out.String(), want)
-	}
-}
-
-// TestRun_matchesReadme checks that the program prints the lines in README.md.
-func TestRun_matchesReadme(t *testing.T) {
+	must.Contain(t, out.String(), "the same key twice")
 	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	_, shown, _ := strings.Cut(string(readme), "```text\n")
-	shown, _, ok := strings.Cut(shown, "```")
-	var out strings.Builder
-	must.Do(t, run(t.Context(), &out, ""))
+	shown, _, _ = strings.Cut(shown, "```")
+	must.Equal(t, strings.Count(shown, "\n"), 2, "lines of output in README.md")
 	for line := range strings.Lines(shown) {
-		if !strings.Contains(out.String(), "\n"+line) && strings.TrimSpace(line) != "…" {
-			t.Errorf("README.md shows %q\nhave: %s", line, out.String())
-		}
-	}
-	if !ok || strings.Count(shown, "\n") < 2 {
-		t.Errorf("README.md shows %q\nwant: more lines", shown)
+		must.Contain(t, out.String(), "\n"+line)
 	}
 }
 
@@ -60,14 +41,10 @@ func TestRunLeavesOthersTables(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	cfg := must.Get(mysql.ParseDSN(dsn))(t)
-	other, err := openShop(t.Context(), cfg, "mysql", "", "BIGINT PRIMARY KEY", "t_order_1", "t_mine")
+	other, err := openShop(t.Context(), "mysql", dsn, "BIGINT PRIMARY KEY", "t_order_1", "t_mine")
 	must.Do(t, err)
 	err = run(t.Context(), new(strings.Builder), dsn)
-	if err == nil || !strings.Contains(err.Error(), "t_order_1") || !strings.Contains(err.Error(), "an empty database") {
-		t.Errorf("have: %v\nwant: an error that names t_order_1 and says what to do", err)
-	}
-	if err := other.close(); err != nil { // fails unless both tables still exist
-		t.Error(err)
-	}
+	must.FailWith(t, err, "t_order_1")
+	must.FailWith(t, err, "an empty database")
+	must.Do(t, other.close()) // fails unless both tables still exist
 }

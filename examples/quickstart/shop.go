@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"text/tabwriter"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver"
@@ -16,46 +16,29 @@ import (
 // shop is a program's database with two tables for orders.
 type shop struct {
 	db     *sql.DB
-	shown  string // the DSN without the password
 	tables []string
 }
 
-// openShop opens the database and creates the tables, which must not exist yet. It adds param to
-// the DSN.
-func openShop(ctx context.Context, cfg *mysql.Config,
-	driverName, param, keyColumn string, tables ...string) (*shop, error) {
-	shown := cfg.Clone()
-	if shown.Passwd != "" {
-		shown.Passwd = "..."
-	}
-	s := &shop{shown: withParam(shown.FormatDSN(), param)}
-	var err error
-	if s.db, err = sql.Open(driverName, withParam(cfg.FormatDSN(), param)); err != nil {
+// openShop opens the database and creates the tables, which must not exist yet.
+func openShop(ctx context.Context, driverName, dsn, keyColumn string, tables ...string) (*shop, error) {
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
 		return nil, err
 	}
+	s := &shop{db: db}
 	for _, table := range tables {
-		_, err := s.db.ExecContext(ctx, "CREATE TABLE "+table+
+		_, err := db.ExecContext(ctx, "CREATE TABLE "+table+
 			" (order_id "+keyColumn+", user_id INT NOT NULL, item VARCHAR(20) NOT NULL)")
 		if err != nil {
 			const tableExists = 1050
 			if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && refused.Number == tableExists {
-				err = fmt.Errorf("it exists already in database %s; use -dsn with an empty database", cfg.DBName)
+				err = errors.New("it exists already; use -dsn with an empty database")
 			}
 			return nil, errors.Join(fmt.Errorf("create table %s: %w", table, err), s.close())
 		}
 		s.tables = append(s.tables, table)
 	}
 	return s, nil
-}
-
-func withParam(dsn, param string) string {
-	switch {
-	case param == "":
-		return dsn
-	case strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?"):
-		return dsn + "&" + param
-	}
-	return dsn + "?" + param
 }
 
 // close drops the tables that openShop created, and closes the database.
@@ -72,8 +55,7 @@ type order struct {
 	table, how string
 	item       string
 	key        int64 // key in the table
-	row        int   // position in its statement, from 1
-	lastInsert int64 // LastInsertId of the statement
+	lastInsert any   // LastInsertId in a statement's first row, otherwise ""
 	withKeys   any   // entry of the row in driver.Keys, or nil
 }
 
@@ -81,134 +63,107 @@ type order struct {
 // The statements are the same as with AUTO_INCREMENT.
 func (s *shop) insert(ctx context.Context) (orders []order, err error) {
 	for shard, table := range s.tables {
-		inserted, err := s.insertInto(ctx, table, shard)
+		query := "INSERT INTO " + table + " (user_id, item) VALUES "
+		prepared, err := s.db.PrepareContext(ctx, query+"(?, ?)")
 		if err != nil {
 			return nil, err
 		}
-		orders = append(orders, inserted...)
+		defer prepared.Close()
+		a, b, c := shard, shard+2, shard+4 // shard 0 has the users with even numbers
+		for _, statement := range []struct {
+			how, values string // without values, the statement is the prepared one
+			args        []any
+		}{
+			{"single", "(?, ?)", []any{a, "tea"}},
+			{"literal", fmt.Sprintf("(%d, 'cups')", b), nil},
+			{"batch", "(?, ?), (?, ?), (?, ?)", []any{a, "milk", b, "sugar", c, "lemon"}},
+			{"prepared", "", []any{b, "spoons"}},
+			{"prepared", "", []any{c, "biscuits"}},
+		} {
+			var keys driver.Keys
+			var result sql.Result
+			if ctx := driver.WithKeys(ctx, &keys); statement.values == "" {
+				result, err = prepared.ExecContext(ctx, statement.args...)
+			} else {
+				result, err = s.db.ExecContext(ctx, query+statement.values, statement.args...)
+			}
+			if err != nil {
+				return nil, err
+			}
+			inserted, err := s.read(ctx, table, result, keys.Values())
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range inserted {
+				o.how = statement.how
+				orders = append(orders, o)
+			}
+		}
 	}
 	return orders, nil
 }
 
-func (s *shop) insertInto(ctx context.Context, table string, shard int) (orders []order, err error) {
-	query := "INSERT INTO " + table + " (user_id, item) VALUES "
-	prepared, err := s.db.PrepareContext(ctx, query+"(?, ?)")
+// read reads the rows that the last statement inserted. Their keys follow LastInsertId, because
+// the keys of one generator ascend, and so do those of AUTO_INCREMENT.
+func (s *shop) read(ctx context.Context, table string, result sql.Result, keys []any) (orders []order, err error) {
+	id, err := result.LastInsertId()
 	if err != nil {
 		return nil, err
 	}
-	defer prepared.Close()
-
-	a, b, c := shard, shard+2, shard+4 // shard 0 has the users with even numbers
-	for _, statement := range []struct {
-		how  string
-		exec func(context.Context) (sql.Result, error)
-	}{
-		{"single", func(ctx context.Context) (sql.Result, error) {
-			return s.db.ExecContext(ctx, query+"(?, ?)", a, "tea")
-		}},
-		{"literal", func(ctx context.Context) (sql.Result, error) {
-			return s.db.ExecContext(ctx, fmt.Sprintf("%s(%d, 'cups')", query, b))
-		}},
-		{"batch", func(ctx context.Context) (sql.Result, error) {
-			return s.db.ExecContext(ctx, query+"(?, ?), (?, ?), (?, ?)", a, "milk", b, "sugar", c, "lemon")
-		}},
-		{"prepared", func(ctx context.Context) (sql.Result, error) { return prepared.ExecContext(ctx, b, "spoons") }},
-		{"prepared", func(ctx context.Context) (sql.Result, error) { return prepared.ExecContext(ctx, c, "biscuits") }},
-	} {
-		var keys driver.Keys
-		result, err := statement.exec(driver.WithKeys(ctx, &keys))
-		if err != nil {
-			return nil, err
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return nil, err
-		}
-		id, err := result.LastInsertId()
-		if err != nil {
-			return nil, err
-		}
-		for i := range int(n) {
-			o := order{table: table, how: statement.how, row: i + 1, lastInsert: id}
-			if values := keys.Values(); i < len(values) {
-				o.withKeys = values[i]
-			}
-			orders = append(orders, o)
-		}
-	}
-	return orders, s.readKeys(ctx, table, orders)
-}
-
-// readKeys reads the keys of the rows, in the order of insertion. The keys of one generator
-// ascend, and so do those of AUTO_INCREMENT.
-func (s *shop) readKeys(ctx context.Context, table string, orders []order) error {
-	rows, err := s.db.QueryContext(ctx, "SELECT order_id, item FROM "+table+" ORDER BY order_id")
+	rows, err := s.db.QueryContext(ctx, "SELECT order_id, item FROM "+table+" WHERE order_id >= ? ORDER BY order_id", id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer rows.Close()
-	for i := range orders {
-		if !rows.Next() {
-			return fmt.Errorf("%s: expected %d rows, found %d", table, len(orders), i)
+	for i := 0; rows.Next(); i++ {
+		o := order{table: table, lastInsert: ""}
+		if err := rows.Scan(&o.key, &o.item); err != nil {
+			return nil, err
 		}
-		if err := rows.Scan(&orders[i].key, &orders[i].item); err != nil {
-			return err
+		if i == 0 {
+			o.lastInsert = id
 		}
+		if i < len(keys) {
+			o.withKeys = keys[i]
+		}
+		orders = append(orders, o)
 	}
-	return rows.Err()
-}
-
-// line returns a line for a table whose columns have these widths.
-func line(widths ...int) string {
-	text := ""
-	for _, width := range widths {
-		text += "  " + strings.Repeat("─", width)
-	}
-	return text
+	return orders, rows.Err()
 }
 
 // printOrders prints each row with the parts of its key, and the key that the program received.
 // It returns an error if that is not the row's key.
 func printOrders(out io.Writer, orders []order) error {
-	const format = "  %-9s  %-8s  %3v  %19v  %-23s  %6v  %3v  %19v  %19v\n"
-	fmt.Fprintf(out, format, "table", "insert", "row", "key", "time (UTC)", "worker", "seq", "LastInsertId", "WithKeys")
-	under := line(9, 8, 3, 19, 23, 6, 3, 19, 19)
-	var wrong error
-	for i, o := range orders {
-		if i == 0 || o.table != orders[i-1].table {
-			fmt.Fprintln(out, under)
-		}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "table\tinsert\tkey\ttime (UTC)\tworker\tseq\tLastInsertId\tWithKeys")
+	for _, o := range orders {
 		parts, err := snowflake.Decode(snowflake.Classic, snowflake.DefaultEpoch, o.key)
 		if err != nil {
 			return err
 		}
-		var first any = ""
-		if o.row == 1 { // LastInsertId is the key of the statement's first row
-			first = o.lastInsert
-		}
-		fmt.Fprintf(out, format, o.table, o.how, o.row, o.key, parts.Time.UTC().Format("2006-01-02 15:04:05.000"),
-			parts.WorkerID, parts.Sequence, first, o.withKeys)
-		if o.withKeys != o.key || o.row == 1 && o.lastInsert != o.key {
-			wrong = fmt.Errorf("row %d of %s has key %d, but LastInsertId is %d and WithKeys has %v",
-				i+1, o.table, o.key, o.lastInsert, o.withKeys)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%v\t%v\n", o.table, o.how, o.key,
+			parts.Time.UTC().Format("2006-01-02 15:04:05.000"), parts.WorkerID, parts.Sequence, o.lastInsert, o.withKeys)
+		if o.withKeys != o.key || o.lastInsert != "" && o.lastInsert != o.key {
+			return fmt.Errorf("%s in %s has key %d, but LastInsertId is %v and WithKeys has %v",
+				o.item, o.table, o.key, o.lastInsert, o.withKeys)
 		}
 	}
-	return wrong
+	return nil
 }
 
 // printShards prints the keys of the two tables side by side.
 func printShards(out io.Writer, orders []order) {
-	const format = "  %-8s  %9v  %9v%s\n"
-	half := len(orders) / 2
-	left, right := orders[:half], orders[half:]
-	fmt.Fprintf(out, format, "item", left[0].table, right[0].table, "")
-	fmt.Fprintln(out, line(8, 9, 9, 18))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	left, right := orders[:len(orders)/2], orders[len(orders)/2:]
+	fmt.Fprintf(w, "item\t%s\t%s\t\n", left[0].table, right[0].table)
 	for i := range left {
 		note := ""
 		if left[i].key == right[i].key {
-			note = "  the same key twice"
+			note = "the same key twice"
 		}
-		fmt.Fprintf(out, format, left[i].item, left[i].key, right[i].key, note)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", left[i].item, left[i].key, right[i].key, note)
 	}
 }
 
@@ -219,18 +174,16 @@ func printRepeats(out io.Writer, orders, counters []order) error {
 	fmt.Fprintf(out, "\n  AUTO_INCREMENT   %2d rows, %2d keys repeat across the shards\n", len(counters), theirs)
 	fmt.Fprintf(out, "  shardkey         %2d rows, %2d keys repeat across the shards\n", len(orders), ours)
 	if ours > 0 {
-		return errRepeat
+		return errors.New("two rows have the same key")
 	}
 	return nil
 }
 
-// repeated returns the number of keys that several rows have.
-func repeated(orders []order) (n int) {
-	rows := map[int64]int{}
+// repeated returns the number of rows whose key is that of an earlier row.
+func repeated(orders []order) int {
+	distinct := map[int64]bool{}
 	for _, o := range orders {
-		if rows[o.key]++; rows[o.key] == 2 {
-			n++
-		}
+		distinct[o.key] = true
 	}
-	return n
+	return len(orders) - len(distinct)
 }
