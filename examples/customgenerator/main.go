@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/examples/internal/server"
@@ -31,19 +30,9 @@ rules:
     counter: {type: COUNTER, props: {dsn: '%s', name: orders}}
 `
 
-func main() {
-	dsn, stop, err := server.Start()
-	if err == nil {
-		err = errors.Join(run(context.Background(), os.Stdout, dsn), stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "customgenerator:", err)
-		os.Exit(1)
-	}
-}
+func main() { server.Main(run) }
 
 func run(ctx context.Context, out io.Writer, dsn string) (err error) {
-
 	// In production, create this table together with the sharded tables.
 	admin, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -64,7 +53,6 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if err := driver.RegisterRule("customgenerator", r); err != nil {
 		return err
 	}
-	defer driver.DeregisterRule("customgenerator")
 	// Open the database twice, like a program that restarts. The counter continues.
 	for _, table := range []string{"t_order_0", "t_order_1"} {
 		db, err := sql.Open("shardkey", dsn+"?shardkeyRule=customgenerator")

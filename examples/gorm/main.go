@@ -7,10 +7,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
@@ -39,18 +39,9 @@ type Order struct {
 	Item   string
 }
 
-func main() {
-	dsn, stop, err := server.Start()
-	if err == nil {
-		err = errors.Join(run(os.Stdout, dsn), stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gorm:", err)
-		os.Exit(1)
-	}
-}
+func main() { server.Main(run) }
 
-func run(out io.Writer, dsn string) (err error) {
+func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	r, err := rule.Parse("gorm", []byte(ruleText))
 	if err != nil {
 		return err
@@ -58,7 +49,6 @@ func run(out io.Writer, dsn string) (err error) {
 	if err := driver.RegisterRule("gorm", r); err != nil {
 		return err
 	}
-	defer driver.DeregisterRule("gorm")
 
 	db, err := gorm.Open(mysql.New(mysql.Config{
 		DriverName: "shardkey",
@@ -75,7 +65,7 @@ func run(out io.Writer, dsn string) (err error) {
 
 	seen := map[int64]bool{}
 	for _, shard := range []string{"orders_0", "orders_1"} {
-		orders, err := create(db, shard)
+		orders, err := create(db.WithContext(ctx), shard)
 		if err != nil {
 			return err
 		}

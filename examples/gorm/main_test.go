@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	must.Do(t, run(&out, testserver.Database(t)))
+	must.Do(t, run(t.Context(), &out, testserver.Database(t)))
 	if !strings.Contains(out.String(), "8 orders, 8 keys") {
 		t.Errorf("have: %s\nwant: 8 orders, 8 keys", out.String())
 	}

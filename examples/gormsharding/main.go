@@ -13,10 +13,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
@@ -66,18 +66,9 @@ type Line struct {
 	Note    string
 }
 
-func main() {
-	dsn, stop, err := server.Start()
-	if err == nil {
-		err = errors.Join(run(os.Stdout, dsn), stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gormsharding:", err)
-		os.Exit(1)
-	}
-}
+func main() { server.Main(run) }
 
-func run(out io.Writer, dsn string) (err error) {
+func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	db, err := open(dsn, &gorm.Config{})
 	if err != nil {
 		return err
@@ -87,6 +78,7 @@ func run(out io.Writer, dsn string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
+	db = db.WithContext(ctx)
 	if err := createTables(db); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 		return
 	}
 	var out strings.Builder
-	must.Do(t, run(&out, testserver.Database(t)))
+	must.Do(t, run(t.Context(), &out, testserver.Database(t)))
 	if !strings.Contains(out.String(), "8 orders found by user, and by key") {
 		t.Errorf("have: %s", out.String())
 	}

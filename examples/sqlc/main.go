@@ -12,9 +12,8 @@ import (
 	"database/sql"
 	_ "embed"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/examples/internal/server"
@@ -36,23 +35,9 @@ rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
 `
 
-func main() {
-	dsn := flag.String("dsn", "", "`DSN` of an empty database (default: the server of the quickstart)")
-	flag.Parse()
-	if err := start(context.Background(), *dsn); err != nil {
-		fmt.Fprintln(os.Stderr, "sqlc:", err)
-		os.Exit(1)
-	}
-}
+func main() { server.Main(run) }
 
-func start(ctx context.Context, dsn string) (err error) {
-	if dsn == "" {
-		var stop func() error
-		if dsn, stop, err = server.Start(); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, stop()) }()
-	}
+func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	r, err := rule.Parse("sqlc", []byte(ruleText))
 	if err != nil {
 		return err
@@ -68,11 +53,11 @@ func start(ctx context.Context, dsn string) (err error) {
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return err
 	}
-	return insert(ctx, db)
+	return insert(ctx, out, db)
 }
 
 // insert inserts orders, and returns an error if a reported key is not the key of its row.
-func insert(ctx context.Context, db *sql.DB) error {
+func insert(ctx context.Context, out io.Writer, db *sql.DB) error {
 	queries, have := orders.New(db), map[string]int64{}
 	var err error
 	have["tea"], err = queries.CreateOrder(ctx, orders.CreateOrderParams{Item: "tea", Amount: 2})
@@ -104,7 +89,7 @@ func insert(ctx context.Context, db *sql.DB) error {
 		if order.Item != item {
 			return fmt.Errorf("key %d: expected %s, found %s", key, item, order.Item)
 		}
-		fmt.Println(order.OrderID, order.Item, order.Amount)
+		fmt.Fprintln(out, order.OrderID, order.Item, order.Amount)
 	}
 	return tx.Commit()
 }

@@ -1,17 +1,18 @@
 package main
 
 import (
+	"io"
 	"testing"
 
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
-// start returns an error if a key is not the key of its row.
-func TestStart(t *testing.T) {
-	if testserver.Each(t, TestStart) {
+// run returns an error if a key is not the key of its row.
+func TestRun(t *testing.T) {
+	if testserver.Each(t, TestRun) {
 		return
 	}
-	if err := start(t.Context(), testserver.Database(t)); err != nil {
+	if err := run(t.Context(), io.Discard, testserver.Database(t)); err != nil {
 		t.Error(err)
 	}
 }

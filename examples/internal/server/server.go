@@ -4,12 +4,27 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
+
+// Main is the function main of an example. It runs the example with an empty database of the server.
+func Main(run func(ctx context.Context, out io.Writer, dsn string) error) {
+	dsn, stop, err := Start()
+	if err == nil {
+		err = errors.Join(run(context.Background(), os.Stdout, dsn), stop())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		os.Exit(1)
+	}
+}
 
 // Start compiles and starts the server with one empty database. It returns the DSN of the database,
 // for go-sql-driver/mysql, and a function that stops the server and drops its data. The server
