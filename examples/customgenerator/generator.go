@@ -14,11 +14,9 @@ import (
 // counter counts in a row of a database, so that the numbers are unique across restarts,
 // processes and shards.
 type counter struct {
-	dsn, name string
-
-	mu     sync.Mutex
-	db     *sql.DB // opened by the first call, because a factory must not do I/O
-	closed bool
+	name string
+	// open opens the database in its first call, because a factory must not start a goroutine.
+	open func() (*sql.DB, error)
 }
 
 const countersDDL = "CREATE TABLE counters (name VARCHAR(64) PRIMARY KEY, last BIGINT NOT NULL)"
@@ -53,43 +51,26 @@ func (c *counter) GenerateKeys(ctx context.Context, _ spi.Column, n int) (keys [
 	return keys, nil
 }
 
-func (c *counter) open() (*sql.DB, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, spi.ErrClosed
-	}
-	if c.db == nil {
-		db, err := sql.Open("mysql", c.dsn)
-		if err != nil {
-			return nil, err
-		}
-		c.db = db
-	}
-	return c.db, nil
-}
-
 // Close closes the database. shardkey calls it when the last connector that uses the generator is
 // closed.
 func (c *counter) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	if c.db == nil {
-		return nil
+	db, err := c.open()
+	if err != nil {
+		return err
 	}
-	return c.db.Close()
+	return db.Close()
 }
 
 func init() {
 	spi.RegisterKeyGenerator("COUNTER", func(p spi.Props) (spi.KeyGenerator, error) {
-		c := &counter{dsn: p.Secret("dsn").Reveal(), name: p.String("name", "")}
-		if c.dsn == "" {
+		dsn, name := p.Secret("dsn").Reveal(), p.String("name", "")
+		if dsn == "" {
 			return nil, p.Wrong("dsn", "the DSN of the one database that has the table counters")
 		}
-		if c.name == "" {
+		if name == "" {
 			return nil, p.Wrong("name", "the name of a row of the table counters")
 		}
-		return c, nil
+		open := sync.OnceValues(func() (*sql.DB, error) { return sql.Open("mysql", dsn) })
+		return &counter{name, open}, nil
 	})
 }
