@@ -74,19 +74,13 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 		return err
 	}
 	server := &http.Server{Handler: shop.routes(), ReadHeaderTimeout: 5 * time.Second}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { _ = server.Serve(listener) }() // until Close
+	defer server.Close()
 	fmt.Fprintf(out, "page     http://%[1]s/debug/shardkey/\n"+
 		"metrics  http://%[1]s/metrics\n"+
 		"expvar   http://%[1]s/debug/vars\n"+
 		"ready    http://%[1]s/readyz\n", listener.Addr())
 
 	shop.sell(ctx) // until ctx ends
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err = server.Shutdown(closing)
-	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return nil
 }

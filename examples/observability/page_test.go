@@ -11,23 +11,20 @@ import (
 	"image/draw"
 	"image/png"
 	"io"
-	"log/slog"
-	"net"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -238,32 +235,33 @@ func TestPage_runsNothing(t *testing.T) {
 
 var update = flag.Bool("update", false, "write docs/debug-page.png and docs/debug-page-dark.png")
 
-// rename replaces the names of this machine, of the test's database and of its addresses in the
-// page. It returns the position of the table of caches.
+// rename replaces the names of this machine and the addresses of the test's server in the page. It returns the position of the table of caches.
 const rename = `(() => {
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	while (walk.nextNode()) {
 		walk.currentNode.data = walk.currentNode.data.replace(/ · [^·]*, process \d+,/, " · shop-1, process 1,")
-			.replace(/[\w.]+:\d+(\)?)\/shardkey_test_\w+/g, "db1:3306$1/shop").replace(/127\.0\.0\.1:\d+/g, "db1:3306");
+			.replace(/127\.0\.0\.1:\d+/g, "db1:3306");
 	}
 	return document.querySelectorAll("h3")[2].getBoundingClientRect().top;
 })()`
 
-// TestPage_picture checks the pictures of the page in the READMEs, during an outage of the store. Run
-// it with -update to write them.
+// TestPage_picture checks the pictures of the page in the READMEs, during an outage of the server.
+// Run it with -update to write them.
 func TestPage_picture(t *testing.T) {
-	browser, dsn := browser(t), testserver.Database(t)
-	store, cut := cuttable(t, dsn)
-	failed := renewalFails(t)
-	rule := strings.Replace(ruleText, "{type: SQL}", "{type: SQL, props: {lease: 30s, dsn: "+strconv.Quote(store)+"}}", 1)
-	shop, err := openShop(t.Context(), io.Discard, dsn, rule)
+	browser, server := browser(t), testserver.StartSQL(t)
+	must.Get(must.Open(t, "mysql", server.DSN()).Exec("CREATE DATABASE shop"))(t)
+	rule := strings.Replace(ruleText, "{type: SQL}", "{type: SQL, props: {lease: 30s}}", 1)
+	shop, err := openShop(t.Context(), io.Discard, server.DSN()+"shop", rule)
 	must.Do(t, err)
 	t.Cleanup(func() { _ = shop.close() }) // the worker ID can't be released
 	for user := range int64(40) {
 		must.Do(t, shop.order(t.Context(), user))
 	}
-	cut()
-	<-failed
+	server.Stop()
+	tick := time.Tick(50 * time.Millisecond)
+	for page := ""; !strings.Contains(page, "connection refused"); <-tick { // until a renewal fails
+		_, page = shop.read(t, "/debug/shardkey/?format=json")
+	}
 	s := httptest.NewServer(debug.Handler(shop.connector))
 	defer s.Close()
 	for theme, file := range map[string]string{"light": "../../docs/debug-page.png", "dark": "../../docs/debug-page-dark.png"} {
@@ -297,62 +295,4 @@ func takePicture(tab *tab, address, theme string) []byte {
 	}
 	tab.check()
 	return picture.Bytes()
-}
-
-// cuttable returns a DSN that leads to the same database through a listener, and a function that
-// closes the listener and its connections.
-func cuttable(t *testing.T, dsn string) (through string, cut func()) {
-	t.Helper()
-	config := must.Get(mysql.ParseDSN(dsn))(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Do(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	context.AfterFunc(ctx, func() { _ = l.Close() })
-	network, address := config.Net, config.Addr
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial(network, address)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
-			go func() { _, _ = io.Copy(client, server) }()
-			go func() { _, _ = io.Copy(server, client) }()
-		}
-	}()
-	config.Net, config.Addr = "tcp", l.Addr().String()
-	return config.FormatDSN(), cancel
-}
-
-// failures closes a channel when a renewal fails.
-type failures struct {
-	slog.Handler
-	once   sync.Once
-	failed chan struct{}
-}
-
-func (f *failures) Enabled(context.Context, slog.Level) bool { return true }
-func (f *failures) WithAttrs([]slog.Attr) slog.Handler       { return f }
-
-func (f *failures) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "shardkey: lease renewal failed" {
-		f.once.Do(func() { close(f.failed) })
-	}
-	return nil
-}
-
-// renewalFails returns a channel that is closed when a lease renewal fails. It replaces slog's
-// default logger until the end of the test.
-func renewalFails(t *testing.T) <-chan struct{} {
-	t.Helper()
-	earlier := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(earlier) })
-	f := &failures{Handler: slog.DiscardHandler, failed: make(chan struct{})}
-	slog.SetDefault(slog.New(f))
-	return f.failed
 }

@@ -23,6 +23,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -40,16 +41,17 @@ var wrappers = map[string]func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB,
 	"sqlhooks above":      above(sqlhooksDriver),
 	"sqlhooks below":      below(sqlhooksDriver),
 	"go-txdb above": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
-		return openWith(t, txdbDriver(t, driver.Wrap(mysql.MySQLDriver{}, r), dsn), "test")
+		return openWith(t, txdbDriver(driver.Wrap(mysql.MySQLDriver{}, r), dsn), "test")
 	},
 	"go-txdb below": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
-		return openWith(t, driver.Wrap(txdbDriver(t, mysql.MySQLDriver{}, dsn), r), "test")
+		return openWith(t, driver.Wrap(txdbDriver(mysql.MySQLDriver{}, dsn), r), "test")
 	},
 	"sqlmw above and below": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
 		return openWith(t, sqlmwDriver(driver.Wrap(sqlmwDriver(mysql.MySQLDriver{}), r)), dsn)
 	},
 	"otelsql.OpenDB": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
-		db := otelsql.OpenDB(connectorOf(t, driver.Wrap(mysql.MySQLDriver{}, r), dsn))
+		wrapped := driver.Wrap(mysql.MySQLDriver{}, r).(sqldriver.DriverContext)
+		db := otelsql.OpenDB(must.Get(wrapped.OpenConnector(dsn))(t))
 		return db, db.ExecContext
 	},
 	"bun": func(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
@@ -82,10 +84,8 @@ func (hooks) Before(ctx context.Context, _ string, _ ...any) (context.Context, e
 func (hooks) After(ctx context.Context, _ string, _ ...any) (context.Context, error) { return ctx, nil }
 
 // txdbDriver returns a driver all of whose connections are one transaction of d.
-func txdbDriver(t *testing.T, d sqldriver.Driver, dsn string) sqldriver.Driver {
-	name := rand.Text() // database/sql never forgets a driver
-	sql.Register(name, d)
-	return txdb.New(name, dsn).Driver()
+func txdbDriver(d sqldriver.Driver, dsn string) sqldriver.Driver {
+	return txdb.New(register(d), dsn).Driver()
 }
 
 func above(wrap ...func(sqldriver.Driver) sqldriver.Driver) func(*testing.T, string, *rule.Rule) (*sql.DB, execer) {
@@ -104,49 +104,26 @@ func below(wrap func(sqldriver.Driver) sqldriver.Driver) func(*testing.T, string
 	}
 }
 
-// openWith opens a database as sql.Open does with a registered driver.
+// openWith registers a driver and opens a database with it.
 func openWith(t *testing.T, d sqldriver.Driver, dsn string) (*sql.DB, execer) {
 	t.Helper()
-	db := sql.OpenDB(connectorOf(t, d, dsn))
+	db := must.Open(t, register(d), dsn)
 	return db, db.ExecContext
 }
 
-func connectorOf(t *testing.T, d sqldriver.Driver, dsn string) sqldriver.Connector {
-	t.Helper()
-	of, ok := d.(sqldriver.DriverContext)
-	if !ok {
-		return opener{d, dsn}
-	}
-	c, err := of.OpenConnector(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+func register(d sqldriver.Driver) (name string) {
+	name = rand.Text() // database/sql never forgets a driver
+	sql.Register(name, d)
+	return name
 }
-
-// opener is the connector of database/sql for a driver without connectors.
-type opener struct {
-	driver sqldriver.Driver
-	dsn    string
-}
-
-func (c opener) Connect(context.Context) (sqldriver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c opener) Driver() sqldriver.Driver                        { return c.driver }
 
 func withResolver(t *testing.T, dsn string, r *rule.Rule) (*sql.DB, execer) {
 	db, _ := openWith(t, driver.Wrap(mysql.MySQLDriver{}, r), dsn)
 	dialector := gormmysql.New(gormmysql.Config{Conn: db})
-	g, err := gorm.Open(dialector, &gorm.Config{})
-	if err == nil {
-		err = g.Use(dbresolver.Register(dbresolver.Config{Sources: []gorm.Dialector{dialector}, Replicas: []gorm.Dialector{dialector}}))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool, err := g.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(gorm.Open(dialector, &gorm.Config{}))(t)
+	both := []gorm.Dialector{dialector}
+	must.Do(t, g.Use(dbresolver.Register(dbresolver.Config{Sources: both, Replicas: both})))
+	pool := must.Get(g.DB())(t)
 	return pool, func(ctx context.Context, query string, args ...any) (sql.Result, error) {
 		result := gorm.WithResult()
 		err := gorm.G[map[string]any](g, result).Exec(ctx, query, args...)
@@ -158,31 +135,16 @@ func TestWrappers(t *testing.T) {
 	if testserver.Each(t, TestWrappers) {
 		return
 	}
-	r, err := rule.Parse("wrappers", []byte(ruleText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("wrappers", []byte(ruleText)))(t)
 	for name, open := range wrappers {
 		t.Run(name, func(t *testing.T) {
 			dsn := testserver.Database(t)
-			createTable(t, dsn)
+			// Without the wrapper, because the table would end go-txdb's transaction.
+			must.Get(must.Open(t, "mysql", dsn).ExecContext(t.Context(), table))(t)
 			db, exec := open(t, dsn, r)
 			defer db.Close()
 			checkWrapper(t, db, exec)
 		})
-	}
-}
-
-// createTable creates the table without the wrapper, since go-txdb's transaction would end.
-func createTable(t *testing.T, dsn string) {
-	t.Helper()
-	plain, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
-	if _, err := plain.ExecContext(t.Context(), table); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -193,35 +155,20 @@ func checkWrapper(t *testing.T, db *sql.DB, exec execer) {
 	res, err := exec(ctx, insert, "direct")
 	checkKey(t, db, "direct", res, err)
 
-	st, err := db.PrepareContext(ctx, insert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must.Get(db.PrepareContext(ctx, insert))(t)
 	defer st.Close()
 	for _, item := range []string{"prepared", "again"} {
 		res, err := st.ExecContext(ctx, item)
 		checkKey(t, db, item, res, err)
 	}
 
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(db.BeginTx(ctx, nil))(t)
 	res, err = tx.ExecContext(ctx, insert, "transaction")
-	if err := errors.Join(err, tx.Commit()); err != nil {
-		t.Fatal(err)
-	}
-	checkKey(t, db, "transaction", res, nil)
+	checkKey(t, db, "transaction", res, errors.Join(err, tx.Commit()))
 
 	var keys driver.Keys
-	if _, err := exec(driver.WithKeys(ctx, &keys), insert+", (?)", "one", "two"); err != nil {
-		t.Error(err)
-	}
-	for i, item := range []string{"one", "two"} {
-		if values := keys.Values(); len(values) != 2 || values[i] != keyOf(t, db, item) {
-			t.Errorf("WithKeys\nhave: %v\nwant: %d for %s", values, keyOf(t, db, item), item)
-		}
-	}
+	must.Get(exec(driver.WithKeys(ctx, &keys), insert+", (?)", "one", "two"))(t)
+	must.EqualSlices(t, keys.Values(), []any{keyOf(t, db, "one"), keyOf(t, db, "two")}, "WithKeys")
 
 	var refused *mysql.MySQLError
 	if _, err := exec(ctx, insert, "one"); !errors.As(err, &refused) || refused.Number != 1062 {
@@ -241,17 +188,10 @@ func checkConnector(t *testing.T, db *sql.DB) {
 	if connector == nil {
 		t.Fatal("ConnectorOf returns nil")
 	}
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(db.Conn(t.Context()))(t)
 	defer conn.Close()
-	if have := driver.ConnectorOf(conn); have != connector {
-		t.Errorf("of a connection\nhave: %p\nwant: %p", have, connector)
-	}
-	if err := connector.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Equal(t, driver.ConnectorOf(conn), connector, "ConnectorOf a connection")
+	must.Do(t, connector.Ready(t.Context()))
 	if keys, err := driver.NextKeys(t.Context(), db, "t_order", 2); err != nil || len(keys) != 2 {
 		t.Errorf("NextKeys: %v, %v", keys, err)
 	}
@@ -260,32 +200,25 @@ func checkConnector(t *testing.T, db *sql.DB) {
 // checkKey checks that a result has the key in the table.
 func checkKey(t *testing.T, db *sql.DB, item string, res sql.Result, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if have, err := res.LastInsertId(); err != nil || have != keyOf(t, db, item) || have < 1<<40 {
-		t.Errorf("%s\nhave: %d, %v\nwant: %d", item, have, err, keyOf(t, db, item))
+	must.Do(t, err, item)
+	have := must.Get(res.LastInsertId())(t, item)
+	if want := keyOf(t, db, item); have != want || have < 1<<40 {
+		t.Errorf("%s\nhave: %d\nwant: %d", item, have, want)
 	}
 }
 
 func keyOf(t *testing.T, db *sql.DB, item string) (key int64) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), "SELECT order_id FROM t_order_1 WHERE item = ?", item).Scan(&key); err != nil {
-		t.Error(err)
-	}
+	row := db.QueryRowContext(t.Context(), "SELECT order_id FROM t_order_1 WHERE item = ?", item)
+	must.Do(t, row.Scan(&key), item)
 	return key
 }
 
 // go-sqlmock, below the driver, gets the statements with the keys.
 func TestWrappers_sqlmock(t *testing.T) {
-	r, err := rule.Parse("sqlmock", []byte(ruleText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rule.Parse("sqlmock", []byte(ruleText)))(t)
 	mocked, mock, err := sqlmock.NewWithDSN("wrappers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer mocked.Close()
 	if driver.ConnectorOf(mocked) != nil {
 		t.Error("sqlmock has a connector")
@@ -293,15 +226,10 @@ func TestWrappers_sqlmock(t *testing.T) {
 	db, _ := openWith(t, driver.Wrap(mocked.Driver(), r, driver.Config{Server: "other"}), "wrappers")
 	defer db.Close()
 	mock.ExpectExec("INSERT INTO t_order_1").WithArgs("tea", sqlmock.AnyArg()).WillReturnResult(sqlmock.NewResult(0, 1))
-	res, err := db.ExecContext(t.Context(), insert, "tea")
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(db.ExecContext(t.Context(), insert, "tea"))(t)
 	if id, err := res.LastInsertId(); err != nil || id < 1<<40 {
 		t.Errorf("have: %d, %v\nwant: the generated key", id, err)
 	}
 	checkConnector(t, db) // without a statement
-	if err := mock.ExpectationsWereMet(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, mock.ExpectationsWereMet())
 }
