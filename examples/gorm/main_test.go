@@ -65,18 +65,9 @@ var gormOperations = []struct {
 		var o gormOrder
 		return one(&o, db.Where(gormOrder{Item: "milk"}).FirstOrCreate(&o))
 	}},
-	{"Create or do nothing, new", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
-		o := gormOrder{Item: "milk"}
-		return one(&o, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&o))
-	}},
-	{"Create or do nothing, old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
-		o := gormOrder{Item: "tea"}
-		return one(&o, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&o))
-	}},
-	{"Create or update all, old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
-		o := gormOrder{Item: "tea", Amount: 9}
-		return one(&o, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&o))
-	}},
+	{"Create or do nothing, new", createOne(gormOrder{Item: "milk"}, clause.OnConflict{DoNothing: true})},
+	{"Create or do nothing, old", createOne(gormOrder{Item: "tea"}, clause.OnConflict{DoNothing: true})},
+	{"Create or update all, old", createOne(gormOrder{Item: "tea", Amount: 9}, clause.OnConflict{UpdateAll: true})},
 	{"Create or update all, new and old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
 		orders := []gormOrder{{Item: "milk"}, {Item: "tea", Amount: 9}, {Item: "sugar"}}
 		done := db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&orders)
@@ -84,19 +75,13 @@ var gormOperations = []struct {
 		// existed. The structs are wrong with both drivers.
 		return nil, done
 	}},
-	{"Create ignoring, old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
-		o := gormOrder{Item: "tea"}
-		return one(&o, db.Clauses(clause.Insert{Modifier: "IGNORE"}).Create(&o))
-	}},
+	{"Create ignoring, old", createOne(gormOrder{Item: "tea"}, clause.Insert{Modifier: "IGNORE"})},
 	{"Create ignoring, the first of two old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
 		orders := []gormOrder{{Item: "tea"}, {Item: "milk"}}
 		done := db.Clauses(clause.Insert{Modifier: "IGNORE"}).Create(&orders)
 		return orders, done
 	}},
-	{"Create a conflict", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
-		o := gormOrder{Item: "tea"}
-		return one(&o, db.Create(&o))
-	}},
+	{"Create a conflict", createOne(gormOrder{Item: "tea"})},
 	{"Create a map", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
 		return nil, db.Model(&gormOrder{}).Create(map[string]any{"item": "milk", "amount": 3})
 	}},
@@ -107,6 +92,14 @@ var gormOperations = []struct {
 	{"Exec an INSERT … SELECT", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
 		return nil, db.Exec("INSERT INTO t_order_1 (item, amount) SELECT CONCAT(item, ?), amount FROM t_order_1", "2")
 	}},
+}
+
+// createOne creates an order with clauses.
+func createOne(o gormOrder, clauses ...clause.Expression) func(*gorm.DB, gormOrder) ([]gormOrder, *gorm.DB) {
+	return func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
+		created := o
+		return one(&created, db.Clauses(clauses...).Create(&created))
+	}
 }
 
 func one(o *gormOrder, done *gorm.DB) ([]gormOrder, *gorm.DB) { return []gormOrder{*o}, done }
@@ -132,10 +125,10 @@ func TestGORMLikeAutoIncrement(t *testing.T) {
 func outcome(t *testing.T, db *gorm.DB, do func(*gorm.DB, gormOrder) ([]gormOrder, *gorm.DB)) string {
 	t.Helper()
 	tea := gormOrder{Item: "tea", Amount: 1}
-	mustGORM(t, db.Create(&tea))
+	must.Do(t, db.Create(&tea).Error)
 	orders, done := do(db, tea)
 	var rows []gormOrder
-	mustGORM(t, db.Session(&gorm.Session{NewDB: true}).Order("item").Find(&rows))
+	must.Do(t, db.Session(&gorm.Session{NewDB: true}).Order("item").Find(&rows).Error)
 	name := func(key int64) string {
 		i := slices.IndexFunc(rows, func(o gormOrder) bool { return o.OrderID == key })
 		switch {
@@ -175,11 +168,4 @@ func gormWith(t *testing.T, driverName string, returning bool) *gorm.DB {
 	must.Get(pool.Exec(strings.Replace(createOrders, " PRIMARY", auto+" PRIMARY", 1)))(t)
 	return must.Get(gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, DisableWithReturning: !returning}),
 		&gorm.Config{Logger: logger.Discard, TranslateError: true}))(t)
-}
-
-func mustGORM(t *testing.T, db *gorm.DB) {
-	t.Helper()
-	if db.Error != nil {
-		t.Fatal(db.Error)
-	}
 }

@@ -57,13 +57,12 @@ rules:
 			return db
 		}
 		orders := []gormOrder{{Item: fmt.Sprint("a ", i), Amount: 1}, {Item: fmt.Sprint("b ", i), Amount: 1}}
-		mustGORM(t, on().Create(&orders))
+		must.Do(t, on().Create(&orders).Error)
 		for _, o := range orders {
 			seen[o.OrderID] = true
 			var found gormOrder // from the replica of the first shard
-			if mustGORM(t, on().First(&found, o.OrderID)); found.Item != o.Item {
-				t.Errorf("key %d\nhave: %s\nwant: %s", o.OrderID, found.Item, o.Item)
-			}
+			must.Do(t, on().First(&found, o.OrderID).Error)
+			must.Equal(t, found.Item, o.Item, "key", o.OrderID)
 		}
 	}
 	for _, dsn := range shards {

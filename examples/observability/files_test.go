@@ -134,7 +134,7 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 			}
 		}
 	}
-	readYAML(t, "alerts.yml", &alerts)
+	must.Do(t, yaml.Unmarshal(must.Get(os.ReadFile("alerts.yml"))(t), &alerts))
 	documented := must.Get(os.ReadFile("../../docs/guides/production.md"))(t)
 	n := 0
 	for _, g := range alerts.Groups {
@@ -194,13 +194,4 @@ func TestFiles_promtoolChecksTheMetrics(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
-}
-
-func readYAML(t *testing.T, file string, to any) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = yaml.Unmarshal(text, to)
-	}
-	must.Do(t, err)
 }
