@@ -109,27 +109,18 @@ func run(o options) error {
 
 // start starts the servers, unless the environment names them.
 func (o options) start() (servers []testserver.NamedServer, stop func(), err error) {
-	stop = func() {}
-	if o.servers != "" || os.Getenv("SHARDKEY_TEST_DSN") == "" {
-		s, err := testserver.Supervise("")
-		if err != nil {
-			return nil, nil, err
-		}
-		stop = s.Close
-		env, err := s.Env(strings.Split(cmp.Or(o.servers, "mysql,mariadb"), ",")...)
-		if err != nil {
-			stop()
-			return nil, nil, err
-		}
-		for _, variable := range env {
-			name, value, _ := strings.Cut(variable, "=")
-			os.Setenv(name, value)
-		}
+	if o.servers == "" && os.Getenv("SHARDKEY_TEST_DSN") != "" {
+		servers, err = testserver.Named()
+		return servers, func() {}, err
 	}
-	if servers, err = testserver.Named(); err != nil {
-		stop()
+	s, err := testserver.Supervise("")
+	if err != nil {
+		return nil, nil, err
 	}
-	return servers, stop, err
+	if servers, err = s.SQL(strings.Split(cmp.Or(o.servers, "mysql,mariadb"), ",")...); err != nil {
+		s.Close()
+	}
+	return servers, s.Close, err
 }
 
 // subject is a server that is measured.

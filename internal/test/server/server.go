@@ -45,6 +45,8 @@ type Recipe struct {
 	Prepare func(s *Server) error                // makes the data directory, once
 	Command func(s *Server) (*exec.Cmd, error)   // the server in the foreground
 	Answers func(context.Context, *Server) error // nil once it serves
+
+	env string // names a server to use instead of a shared one
 }
 
 // Addr is the server's host:port; it stays the same over restarts.

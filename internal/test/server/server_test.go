@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,18 +41,6 @@ func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
 		}
 	}
 	must.Equal(t, s.Addr(), addr, "address moved")
-}
-
-func TestSQLServer_speaksTLS(t *testing.T) {
-	if Each(t, TestSQLServer_speaksTLS) {
-		return
-	}
-	s := StartSQL(t)
-	db := open(t, s.DSN()+"?tls=skip-verify")
-	var name, cipher string
-	if err := db.QueryRow("SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher); err != nil || cipher == "" {
-		t.Errorf("have: cipher %q, %v\nwant: one", cipher, err)
-	}
 }
 
 func TestPausedServerAnswersAfterResume(t *testing.T) {
@@ -95,33 +82,6 @@ func TestRedisKeepsDataOverKill(t *testing.T) {
 	must.Equal(t, redisSay(t, s, "GET k\r\n"), "$1\r\n7\r\n", "after Kill and Start")
 }
 
-func TestRedisSpeaksTLS(t *testing.T) {
-	c := must.Get(Certify(t.TempDir()))(t)
-	s := StartRedis(t, "--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no",
-		"--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile, "--tls-ca-cert-file", c.CertFile)
-	must.Do(t, redisAnswers(t.Context(), s))
-}
-
-func TestZooKeeperComesBack(t *testing.T) {
-	s := StartZooKeeper(t, "maxSessionTimeout=61000")
-	s.Kill()
-	s.Start()
-	conn := must.Get(dial(t.Context(), s.Addr()))(t)
-	defer conn.Close()
-	if got, err := ask(conn, "conf"); err != nil || !strings.Contains(got, s.Data()) {
-		t.Errorf("have: %q, %v\nwant: it with %q", got, err, s.Data())
-	}
-}
-
-func TestEtcdComesBack(t *testing.T) {
-	s := StartEtcd(t)
-	s.Stop()
-	must.Fail(t, etcdAnswers(t.Context(), s), "after Stop")
-	s.Start()
-	resp := must.Get(http.Get("http://" + s.Addr() + "/version"))(t)
-	resp.Body.Close()
-}
-
 func TestNothingIsLeft(t *testing.T) {
 	var s *Server
 	t.Run("user", func(t *testing.T) { s = StartRedis(t) })
@@ -150,7 +110,7 @@ func redisSay(t *testing.T, s *Server, command string) string {
 	defer cancel()
 	conn := must.Get(dial(ctx, s.Addr()))(t)
 	defer conn.Close()
-	answer, err := ask(conn, command)
+	answer, err := say(conn, command)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%q: %w", command, err))
 	}
@@ -187,25 +147,13 @@ func TestSupervisor_startsAServerOnce(t *testing.T) {
 		t.Errorf("have: %q\nwant: one address", other)
 	}
 	for _, service := range s.services {
-		if name := service.recipe.Name; (service.server != nil) != (name == "redis") {
+		if name := service.Name; (service.server != nil) != (name == "redis") {
 			t.Errorf("%s is started: %v", name, service.server != nil)
 		}
 	}
 	s.Close()
 	awaitSilence(t, addrs[0])
 	must.Is(t, must.Err(request("redis")), errNoSupervisor, "after Close")
-}
-
-func TestSupervisor_namesServers(t *testing.T) {
-	StartRedis(t) // skips if there is none
-	s := supervise(t)
-	env, err := s.Env("redis")
-	if i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, envRedis+"=127.0.0.1:") }); err != nil || i < 0 {
-		t.Errorf("have: %q, %v\nwant: %s", env, err, envRedis)
-	}
-	if env, err := s.Env("oracle"); err == nil {
-		t.Errorf("unknown server\nhave: %q\nwant: an error", env)
-	}
 }
 
 func TestSupervisor_reportsErrors(t *testing.T) {
@@ -216,7 +164,7 @@ func TestSupervisor_reportsErrors(t *testing.T) {
 		_, err := Program("no-such-server", "some-package", envEtcd)
 		return err
 	}}
-	supervise(t, &service{recipe: failing}, &service{recipe: missing})
+	supervise(t, &service{Recipe: failing}, &service{Recipe: missing})
 	for _, test := range []struct {
 		server, want string
 		missing      bool
@@ -245,15 +193,6 @@ func TestDatabase_isFreshAndDropped(t *testing.T) {
 		mustExec(t, open(t, dsn), "CREATE TABLE t (id INT)")
 	})
 	must.FailWith(t, open(t, dsn).Ping(), "1049", "after the test")
-}
-
-func TestSharedServersAnswer(t *testing.T) {
-	for name, addr := range map[string]func(testing.TB) string{"Redis": Redis, "ZooKeeper": ZooKeeper, "Etcd": Etcd} {
-		t.Run(name, func(t *testing.T) {
-			conn := must.Get(dial(t.Context(), addr(t)))(t)
-			conn.Close()
-		})
-	}
 }
 
 // recorder notes how a test would have ended.
@@ -307,13 +246,6 @@ func TestMissingServerSkipsOrFails(t *testing.T) {
 		if r = record(use); !strings.Contains(r.skipped, "make ci") || r.failed != "" {
 			t.Errorf("%s\nhave: skipped %q, failed %q\nwant: skipped, with make ci", name, r.skipped, r.failed)
 		}
-	}
-}
-
-func TestMissingProgramSaysWhatToInstall(t *testing.T) {
-	_, err := Program("no-such-server", "some-package", envRedis)
-	if !NotInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
-		t.Errorf("have: %v\nwant: apt-get install some-package", err)
 	}
 }
 

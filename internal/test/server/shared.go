@@ -51,13 +51,13 @@ func skipUnwanted(t testing.TB, name string) {
 func SQL(t testing.TB) string { t.Helper(); return productOf(t).shared(t) }
 
 // Redis returns the shared server's host:port.
-func Redis(t testing.TB) string { t.Helper(); return shared(t, redis.Name) }
+func Redis(t testing.TB) string { t.Helper(); return shared(t, redis) }
 
 // ZooKeeper returns the shared server's host:port.
-func ZooKeeper(t testing.TB) string { t.Helper(); return shared(t, zooKeeper.Name) }
+func ZooKeeper(t testing.TB) string { t.Helper(); return shared(t, zooKeeper) }
 
 // Etcd returns the shared server's host:port.
-func Etcd(t testing.TB) string { t.Helper(); return shared(t, etcd.Name) }
+func Etcd(t testing.TB) string { t.Helper(); return shared(t, etcd) }
 
 // Database makes an empty database on the shared server that [Each] runs the
 // test on, or outside of it on MariaDB, and returns the DSN that opens it. It is
@@ -93,24 +93,23 @@ func (p *product) shared(t testing.TB) string {
 	case p.oldest && runtime.GOARCH != "amd64":
 		t.Skip("MySQL 5.6 runs on amd64 only")
 	}
-	return shared(t, p.name)
+	return shared(t, p.recipe())
 }
 
 // shared returns how to reach a shared server: the one that the environment names, or the
 // supervisor's. With -short a test starts none.
-func shared(t testing.TB, name string) string {
+func shared(t testing.TB, r Recipe) string {
 	t.Helper()
-	env := find(services(), name).env
-	if value := os.Getenv(env); value != "" && env != envDSN {
+	if value := os.Getenv(r.env); value != "" && r.env != envDSN {
 		return value
 	}
 	MayStart(t)
-	skipUnwanted(t, name)
-	value, err := request(name)
+	skipUnwanted(t, r.Name)
+	value, err := request(r.Name)
 	if errors.Is(err, errNoSupervisor) {
-		missing(t, name, fmt.Errorf("%w; or set %s to a server that tests may use", err, env))
+		missing(t, r.Name, fmt.Errorf("%w; or set %s to a server that tests may use", err, r.env))
 	}
-	Started(t, name, err)
+	Started(t, r.Name, err)
 	return value
 }
 
@@ -144,7 +143,7 @@ func parseNamed(list string) (all []*product, err error) {
 		}
 		cfg.DBName = "" // tests make their own
 		p := &product{dsn: cfg.FormatDSN()}
-		if p.kind, p.series, err = askVersion(p.dsn); err != nil {
+		if p.kind, p.series, err = askVersion(cfg); err != nil {
 			return nil, fmt.Errorf("%s: DSN %d, %s: %w", envDSN, i+1, cfg.Addr, err)
 		}
 		p.name = strings.ToLower(string(p.kind)) + "-" + p.series
@@ -158,13 +157,13 @@ func parseNamed(list string) (all []*product, err error) {
 	return all, nil
 }
 
-// NamedServer is a server that SHARDKEY_TEST_DSN names.
+// NamedServer is a SQL server for a program that isn't a test.
 type NamedServer struct {
 	Kind Kind
 	DSN  string
 }
 
-// Named returns the servers that SHARDKEY_TEST_DSN names, for programs that aren't tests.
+// Named returns the servers that SHARDKEY_TEST_DSN names.
 func Named() (all []NamedServer, err error) {
 	products, err := named()
 	for _, p := range products {
@@ -173,13 +172,25 @@ func Named() (all []NamedServer, err error) {
 	return all, err
 }
 
+// SQL starts the servers with these names of [Each]'s subtests, until the supervisor is closed.
+func (s *Supervisor) SQL(names ...string) (all []NamedServer, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(products, func(p *product) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no SQL server %q", name)
+		}
+		dsn, err := s.start(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, NamedServer{products[i].kind, dsn})
+	}
+	return all, nil
+}
+
 var seriesIn = regexp.MustCompile(`^\d+\.\d+`)
 
-func askVersion(dsn string) (kind Kind, series string, err error) {
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return "", "", err
-	}
+func askVersion(cfg *mysql.Config) (kind Kind, series string, err error) {
 	var version string
 	err = with(cfg, func(db *sql.DB) error { return db.QueryRow("SELECT VERSION()").Scan(&version) })
 	if err != nil {

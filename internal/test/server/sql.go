@@ -24,8 +24,10 @@ type product struct {
 	dsn     string // if SHARDKEY_TEST_DSN names it
 	oldest  bool   // only some tests run on it
 	program string
-	make    func(p *product, in *installation, data string) error
 	options []string
+	scripts []string // files with the statements that make a data directory, unless the program can do that
+	before  string   // statements before them
+	after   string   // statements after them
 }
 
 // Kind is what SQL servers differ by: a syntax, functions, bugs.
@@ -39,16 +41,22 @@ const (
 
 // products are the SQL servers that shardkey's tests start, in Each's order.
 var products = []*product{
-	{name: "mysql", kind: KindMySQL, series: "9.7", program: "mysqld", make: makeMySQL,
+	{name: "mysql", kind: KindMySQL, series: "9.7", program: "mysqld",
 		options: []string{"--mysqlx=0", "--innodb-redo-log-capacity=64M"}},
-	{name: "mariadb", kind: KindMariaDB, series: "10.11", program: "mariadbd", make: makeMariaDB,
-		options: []string{"--innodb-log-file-size=32M"}},
-	{name: "mariadb-11.8", kind: KindMariaDB, series: "11.8", program: "mariadbd", make: makeMariaDB,
-		options: []string{"--innodb-log-file-size=32M"}},
-	// Linux limits how much native asynchronous I/O all processes have together.
-	{name: "mysql-5.6", kind: KindMySQL, series: "5.6", oldest: true, program: "mysqld", make: makeMySQL56,
+	{name: "mariadb", kind: KindMariaDB, series: "10.11", program: "mariadbd", scripts: mariaDBScripts,
+		before: "SET @auth_root_socket=NULL;\n", options: []string{"--innodb-log-file-size=32M"}},
+	{name: "mariadb-11.8", kind: KindMariaDB, series: "11.8", program: "mariadbd", scripts: mariaDBScripts,
+		before: "SET @auth_root_socket=NULL;\n", options: []string{"--innodb-log-file-size=32M"}},
+	{name: "mysql-5.6", kind: KindMySQL, series: "5.6", oldest: true, program: "mysqld",
+		scripts: []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"},
+		after:   "DELETE FROM user WHERE User <> 'root' OR Host <> 'localhost';\nUPDATE user SET Host = '%';\n",
+		// Linux limits how much native asynchronous I/O all processes have together.
 		options: []string{"--innodb-log-file-size=32M", "--innodb-use-native-aio=0"}},
 }
+
+// mariaDBScripts are those of MariaDB's own script, which knows only installed servers.
+var mariaDBScripts = []string{"m*_system_tables.sql", "m*_performance_tables.sql", "m*_system_tables_data.sql",
+	"maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"}
 
 var (
 	mySQL   = products[0]
@@ -85,7 +93,7 @@ func StartSQL(t testing.TB, args ...string) *Server {
 }
 
 func (p *product) recipe() Recipe {
-	return Recipe{Name: p.name, Prepare: p.prepare, Command: p.command,
+	return Recipe{Name: p.name, Prepare: p.prepare, Command: p.command, env: envDSN,
 		Answers: func(ctx context.Context, s *Server) error { return s.AnswersSQL(ctx, "") }}
 }
 
@@ -133,7 +141,11 @@ func (p *product) template() (dir string, err error) {
 	for _, name := range old {
 		_ = os.RemoveAll(name)
 	}
-	if err := p.make(p, in, dir+".new"); err != nil {
+	initialize := p.initialize
+	if p.scripts != nil {
+		initialize = p.bootstrap
+	}
+	if err := initialize(in, dir+".new"); err != nil {
 		return "", err
 	}
 	return dir, os.Rename(dir+".new", dir)
@@ -159,9 +171,9 @@ func (p *product) command(s *Server) (*exec.Cmd, error) {
 	return installed.cmd(append(args, s.args...)...), nil
 }
 
-// makeMySQL makes a data directory by mysqld itself, whose root is one of
-// localhost by name: names are not resolved.
-func makeMySQL(p *product, in *installation, data string) error {
+// initialize makes a data directory by mysqld itself, whose root is one of localhost by name:
+// names are not resolved.
+func (p *product) initialize(in *installation, data string) error {
 	init := data + "-init.sql"
 	if err := os.WriteFile(init, []byte("RENAME USER root@localhost TO root@'%';\n"), 0o600); err != nil {
 		return err
@@ -170,29 +182,15 @@ func makeMySQL(p *product, in *installation, data string) error {
 	return in.run("", append(in.args(p), "--datadir="+data, "--initialize-insecure", "--init-file="+init)...)
 }
 
-// makeMySQL56 makes a data directory out of the statements that come with the server, which
-// can't make one by itself. Its only user is root, from any address.
-func makeMySQL56(p *product, in *installation, data string) error {
-	return p.bootstrap(in, data, "", []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"},
-		"DELETE FROM user WHERE User <> 'root' OR Host <> 'localhost';\nUPDATE user SET Host = '%';\n")
-}
-
-// makeMariaDB makes a data directory as MariaDB's own script does, which knows only
-// installed servers.
-func makeMariaDB(p *product, in *installation, data string) error {
-	return p.bootstrap(in, data, "SET @auth_root_socket=NULL;\n", []string{"m*_system_tables.sql",
-		"m*_performance_tables.sql", "m*_system_tables_data.sql", "maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"}, "")
-}
-
-// bootstrap makes a data directory out of the files with statements that come with a server,
-// and the statements before and after them.
-func (p *product) bootstrap(in *installation, data, before string, patterns []string, after string) error {
+// bootstrap makes a data directory out of the files with statements that come with a server, and the
+// statements before and after them.
+func (p *product) bootstrap(in *installation, data string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
 	var script strings.Builder
-	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\n" + before)
-	for _, pattern := range patterns {
+	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\n" + p.before)
+	for _, pattern := range p.scripts {
 		files, _ := filepath.Glob(filepath.Join(in.share(), pattern))
 		if len(files) != 1 {
 			return fmt.Errorf("%d files %s in %s", len(files), pattern, in.share())
@@ -203,7 +201,7 @@ func (p *product) bootstrap(in *installation, data, before string, patterns []st
 		}
 		script.Write(text)
 	}
-	script.WriteString(after)
+	script.WriteString(p.after)
 	return in.run(script.String(), append(in.args(p), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
 }
 

@@ -32,7 +32,7 @@ func StartRedis(t testing.TB, args ...string) *Server {
 	return forTest(t, redis, args)
 }
 
-var redis = Recipe{Name: "redis", Prepare: makeData, Command: redisCommand, Answers: redisAnswers}
+var redis = Recipe{Name: "redis", Prepare: makeData, Command: redisCommand, Answers: redisAnswers, env: envRedis}
 
 func redisCommand(s *Server) (*exec.Cmd, error) {
 	server, err := Program("redis-server", "redis-server", envRedis)
@@ -61,7 +61,7 @@ func redisAnswers(ctx context.Context, s *Server) error {
 	if slices.Contains(s.args, "--tls-port") {
 		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
 	}
-	answer, err := ask(conn, "PING\r\n")
+	answer, err := say(conn, "PING\r\n")
 	if err == nil && !strings.HasPrefix(answer, "+PONG") && !strings.HasPrefix(answer, "-NOAUTH") {
 		err = fmt.Errorf("answered %q", answer)
 	}
@@ -76,8 +76,8 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 	return conn, err
 }
 
-// ask sends a question and returns the beginning of the answer.
-func ask(conn net.Conn, question string) (string, error) {
+// say sends a question and returns the beginning of the answer.
+func say(conn net.Conn, question string) (string, error) {
 	if _, err := io.WriteString(conn, question); err != nil {
 		return "", err
 	}
@@ -97,7 +97,8 @@ func StartZooKeeper(t testing.TB, args ...string) *Server {
 	return forTest(t, zooKeeper, args)
 }
 
-var zooKeeper = Recipe{Name: "zookeeper", Prepare: makeData, Command: zooKeeperCommand, Answers: zooKeeperAnswers}
+var zooKeeper = Recipe{Name: "zookeeper", Prepare: makeData, Command: zooKeeperCommand, Answers: zooKeeperAnswers,
+	env: envZooKeeper}
 
 // zooKeeperJar names the jars that it depends on in its manifest.
 const zooKeeperJar = "/usr/share/java/zookeeper.jar"
@@ -151,7 +152,7 @@ func zooKeeperAnswers(ctx context.Context, s *Server) error {
 		return err
 	}
 	defer conn.Close()
-	answer, err := ask(conn, "srvr")
+	answer, err := say(conn, "srvr")
 	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {
 		err = fmt.Errorf("answered %q", answer) // as that it is not serving yet
 	}
@@ -165,7 +166,7 @@ func StartEtcd(t testing.TB, args ...string) *Server {
 	return forTest(t, etcd, args)
 }
 
-var etcd = Recipe{Name: "etcd", Prepare: makeData, Command: etcdCommand, Answers: etcdAnswers}
+var etcd = Recipe{Name: "etcd", Prepare: makeData, Command: etcdCommand, Answers: etcdAnswers, env: envEtcd}
 
 func etcdCommand(s *Server) (*exec.Cmd, error) {
 	server, err := Program("etcd", "etcd-server", envEtcd)

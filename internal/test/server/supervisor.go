@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -21,35 +23,22 @@ type Supervisor struct {
 	remove   func()
 }
 
+// A service is a server that is started at the first request.
 type service struct {
-	env    string // names a server to use instead
-	recipe Recipe
-	value  func(*Server) string // how a test reaches the server
+	Recipe
 
 	mu     sync.Mutex
 	server *Server
 	closed bool
 }
 
-func services() []*service {
-	all := []*service{
-		{env: envRedis, recipe: redis, value: (*Server).Addr},
-		{env: envZooKeeper, recipe: zooKeeper, value: (*Server).Addr},
-		{env: envEtcd, recipe: etcd, value: (*Server).Addr},
-	}
+// recipes are the servers that tests share.
+func recipes() []Recipe {
+	all := []Recipe{redis, zooKeeper, etcd}
 	for _, p := range products {
-		all = append(all, &service{env: envDSN, recipe: p.recipe(), value: (*Server).DSN})
+		all = append(all, p.recipe())
 	}
 	return all
-}
-
-func find(services []*service, name string) *service {
-	for _, s := range services {
-		if s.recipe.Name == name {
-			return s
-		}
-	}
-	return nil
 }
 
 // answer is what a supervisor answers to a server's name: how to reach it, or an error.
@@ -60,7 +49,10 @@ type answer struct {
 
 // Supervise starts a supervisor at a socket, or, if that is "", at one of its own.
 func Supervise(socket string) (*Supervisor, error) {
-	s := &Supervisor{services: services(), remove: func() {}}
+	s := &Supervisor{remove: func() {}}
+	for _, r := range recipes() {
+		s.services = append(s.services, &service{Recipe: r})
+	}
 	if socket == "" {
 		dir, remove, err := makeDir("supervisor")
 		if err != nil {
@@ -78,40 +70,21 @@ func Supervise(socket string) (*Supervisor, error) {
 	return s, nil
 }
 
-// Env returns the environment variables by which tests find the supervisor. With them a
-// missing server fails a test. The servers of the given names are started and named, too.
-func (s *Supervisor) Env(names ...string) ([]string, error) {
-	env := Env(s.listener.Addr().String())
-	values := map[string][]string{}
-	for _, name := range names {
-		service := find(s.services, name)
-		if service == nil {
-			return nil, fmt.Errorf("there is no server %q", name)
-		}
-		value, err := service.start()
-		if err != nil {
-			return nil, err
-		}
-		values[service.env] = append(values[service.env], value)
-	}
-	for name, list := range values {
-		env = append(env, name+"="+strings.Join(list, ","))
-	}
-	return env, nil
-}
+// Socket returns the path of the supervisor's socket.
+func (s *Supervisor) Socket() string { return s.listener.Addr().String() }
 
-// Env returns the environment variables by which tests find a supervisor at a socket. A list of
-// required servers stays as it is.
+// Env returns the environment variables by which tests find a supervisor at a socket. With them a
+// missing server fails a test. A list of required servers stays as it is.
 func Env(socket string) []string {
 	return []string{envSupervisor + "=" + socket, envRequire + "=" + cmp.Or(os.Getenv(envRequire), "1")}
 }
 
-// Close ends the servers and removes what they wrote.
+// Close ends the servers and removes what they wrote. The supervisor answers until they have ended.
 func (s *Supervisor) Close() {
-	_ = s.listener.Close()
 	for _, service := range s.services {
 		service.close()
 	}
+	_ = s.listener.Close()
 	s.remove()
 }
 
@@ -128,21 +101,27 @@ func (s *Supervisor) serve() {
 func (s *Supervisor) answer(conn net.Conn) {
 	defer conn.Close()
 	name, _ := bufio.NewReader(conn).ReadString('\n')
-	name = strings.TrimSpace(name)
-	service := find(s.services, name)
-	if service == nil {
-		_ = json.NewEncoder(conn).Encode(answer{Error: fmt.Sprintf("there is no server %q", name)})
-		return
-	}
 	var a answer
 	var err error
-	if a.Value, err = service.start(); err != nil && !errors.As(err, &a.Missing) {
+	if a.Value, err = s.start(strings.TrimSpace(name)); err != nil && !errors.As(err, &a.Missing) {
 		a.Error = err.Error()
 	}
 	_ = json.NewEncoder(conn).Encode(a) // a test that has ended needs no answer
 }
 
-// start starts the server if it has not been started, and returns how to reach it.
+// start starts the server of a name if it has not been started, and returns how to reach
+// it. The name [processID] is none.
+func (s *Supervisor) start(name string) (value string, err error) {
+	if name == processID {
+		return strconv.Itoa(os.Getpid()), nil
+	}
+	i := slices.IndexFunc(s.services, func(s *service) bool { return s.Name == name })
+	if i < 0 {
+		return "", fmt.Errorf("there is no server %q", name)
+	}
+	return s.services[i].start()
+}
+
 func (s *service) start() (value string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,11 +129,14 @@ func (s *service) start() (value string, err error) {
 	case s.closed:
 		return "", errors.New("the supervisor is being closed")
 	case s.server == nil:
-		if s.server, err = startServer(nil, s.recipe, true, nil); err != nil {
-			return "", fmt.Errorf("start %s: %w", s.recipe.Name, err)
+		if s.server, err = startServer(nil, s.Recipe, true, nil); err != nil {
+			return "", fmt.Errorf("start %s: %w", s.Name, err)
 		}
 	}
-	return s.value(s.server), nil
+	if s.env == envDSN {
+		return s.server.DSN(), nil
+	}
+	return s.server.Addr(), nil
 }
 
 func (s *service) close() {
@@ -167,7 +149,7 @@ func (s *service) close() {
 }
 
 // Background returns the file that the user's supervisor in the background uses with an
-// extension: "sock", "pid" or "log".
+// extension: "sock" or "log".
 func Background(extension string) (string, error) {
 	dir, err := CacheDir()
 	return filepath.Join(dir, "supervisor."+extension), err
@@ -182,6 +164,18 @@ func Answers(socket string) bool {
 	return conn.Close() == nil
 }
 
+// processID is a request for the supervisor's process ID.
+const processID = "pid"
+
+// ProcessID returns the process ID of the supervisor at a socket.
+func ProcessID(socket string) (int, error) {
+	value, err := ask(socket, processID)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(value)
+}
+
 var errNoSupervisor = errors.New("no servers run: make servers-up starts those that tests ask for")
 
 // request returns how to reach the shared server of a name. The supervisor is the one that the
@@ -191,7 +185,11 @@ func request(name string) (value string, err error) {
 	if err != nil {
 		return "", err
 	}
-	conn, err := net.Dial("unix", cmp.Or(os.Getenv(envSupervisor), background))
+	return ask(cmp.Or(os.Getenv(envSupervisor), background), name)
+}
+
+func ask(socket, name string) (value string, err error) {
+	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		return "", errNoSupervisor
 	}

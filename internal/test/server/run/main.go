@@ -15,12 +15,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -60,25 +57,22 @@ func run(args []string) (code int, err error) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	endWithParent()
 
-	background, err := testserver.Background("sock")
+	socket, err := testserver.Background("sock")
 	if err != nil {
 		return 1, err
 	}
-	env := testserver.Env(background)
-	if !testserver.Answers(background) {
+	if !testserver.Answers(socket) {
 		s, err := testserver.Supervise("")
 		if err != nil {
 			return 1, err
 		}
 		defer s.Close()
-		if env, err = s.Env(); err != nil {
-			return 1, err
-		}
+		socket = s.Socket()
 	}
 
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(os.Environ(), testserver.Env(socket)...)
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
@@ -114,15 +108,20 @@ const pollInterval = 20 * time.Millisecond
 
 // startBackground starts the supervisor of the background, unless there is one.
 func startBackground() error {
+	name, err := testserver.Background("log")
+	if err != nil {
+		return err
+	}
+	unlock, err := testserver.Lock(name + ".lock") // of two that start it at once, one does
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	socket, err := testserver.Background("sock")
 	if err != nil || testserver.Answers(socket) {
 		return err
 	}
 	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	name, err := testserver.Background("log")
 	if err != nil {
 		return err
 	}
@@ -149,28 +148,16 @@ func startBackground() error {
 	return nil
 }
 
-// serveBackground is the supervisor of the background, until it gets a signal. While it
-// runs it has a lock on the file with its process ID.
+// serveBackground is the supervisor of the background, until it gets a signal.
 func serveBackground() error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	pid, err := openPID()
-	if err != nil {
-		return err
-	}
-	defer pid.Close()
-	if running(pid) {
-		return errors.New("there is a supervisor already")
-	}
-	if err := pid.Truncate(0); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(pid, os.Getpid()); err != nil {
-		return err
-	}
 	socket, err := testserver.Background("sock")
 	if err != nil {
 		return err
+	}
+	if testserver.Answers(socket) {
+		return errors.New("there is a supervisor already")
 	}
 	s, err := testserver.Supervise(socket)
 	if err != nil {
@@ -183,41 +170,19 @@ func serveBackground() error {
 
 // endBackground ends the supervisor of the background, and returns when it has ended.
 func endBackground() error {
-	pid, err := openPID()
+	socket, err := testserver.Background("sock")
+	if err != nil || !testserver.Answers(socket) {
+		return err
+	}
+	pid, err := testserver.ProcessID(socket)
 	if err != nil {
 		return err
 	}
-	defer pid.Close()
-	if !running(pid) {
-		return nil
-	}
-	text, err := io.ReadAll(pid)
-	if err != nil {
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		return err
 	}
-	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return fmt.Errorf("%s: %w", pid.Name(), err)
-	}
-	if err := syscall.Kill(id, syscall.SIGTERM); err != nil {
-		return err
-	}
-	for running(pid) {
+	for testserver.Answers(socket) {
 		time.Sleep(pollInterval)
 	}
 	return nil
-}
-
-func openPID() (*os.File, error) {
-	name, err := testserver.Background("pid")
-	if err != nil {
-		return nil, err
-	}
-	return os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-}
-
-// running reports whether a supervisor has the lock on the file. If none has, the caller
-// gets it.
-func running(pid *os.File) bool {
-	return syscall.Flock(int(pid.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }
