@@ -154,20 +154,12 @@ func check(db *gorm.DB, orders []Order) error {
 	for _, o := range orders {
 		for _, where := range []*gorm.DB{db.Where("user_id = ? AND id = ?", o.UserID, o.ID), db.Where("id = ?", o.ID)} {
 			var found Order
-			if err := where.First(&found).Error; err != nil {
+			if err := where.Preload("Lines").First(&found).Error; err != nil {
 				return fmt.Errorf("order %d of user %d: %w", o.ID, o.UserID, err)
 			}
-			if found.Item != o.Item || found.UserID != o.UserID {
-				return fmt.Errorf("order %d: expected %s of user %d, found %s of user %d",
-					o.ID, o.Item, o.UserID, found.Item, found.UserID)
+			if found.Item != o.Item || found.UserID != o.UserID || len(found.Lines) != len(o.Lines) {
+				return fmt.Errorf("order %d: expected %v, found %v", o.ID, o, found)
 			}
-		}
-		var lines int64
-		if err := db.Model(&Line{}).Where("order_id = ?", o.ID).Count(&lines).Error; err != nil {
-			return err
-		}
-		if int(lines) != len(o.Lines) {
-			return fmt.Errorf("order %d: expected %d lines, found %d", o.ID, len(o.Lines), lines)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@
 package readme
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/go-sql-driver/mysql" // the tables are created without shardkey
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // Program is the program in the section "Use it".
@@ -47,23 +48,20 @@ func run(ctx context.Context) error {
 // the database that dsn opens. The program opens that database.
 func New(t testing.TB, path, dsn string) Program {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, use, _ := strings.Cut(string(page), "\n## Use it\n")
+	_, use, _ := strings.Cut(string(must.Get(os.ReadFile(path))(t)), "\n## Use it\n")
 	blocks := map[string]string{}
 	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```").FindAllStringSubmatch(use, -1) {
 		if blocks[m[1]] == "" {
 			blocks[m[1]] = m[2]
 		}
 	}
-	createTables(t, dsn, blocks["sql"])
+	db := must.Open(t, "mysql", dsn) // the tables are created without shardkey
+	for create := range strings.SplitSeq(strings.TrimSuffix(blocks["sql"], ";\n"), ";\n") {
+		must.Get(db.ExecContext(t.Context(), create))(t, create)
+	}
 
 	const shown = "user:pass@tcp(127.0.0.1:3306)/shop?"
-	if !strings.Contains(blocks["go"], shown) {
-		t.Fatalf("%s: have: %s\nwant: the DSN %s", path, blocks["go"], shown)
-	}
+	must.Contain(t, blocks["go"], shown, path)
 	if strings.Contains(dsn, "?") {
 		dsn += "&"
 	} else {
@@ -81,26 +79,10 @@ func New(t testing.TB, path, dsn string) Program {
 	return p
 }
 
-func createTables(t testing.TB, dsn, statements string) {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for create := range strings.SplitSeq(strings.TrimSpace(statements), ";\n") {
-		if _, err := db.ExecContext(t.Context(), strings.TrimSuffix(create, ";")); err != nil {
-			t.Fatalf("%s: %v", create, err)
-		}
-	}
-}
-
 // Write writes a file of the program.
 func (p Program) Write(t testing.TB, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(p.Dir, name), []byte(content), 0o600))
 }
 
 // Check fails the test if the output isn't what the page shows, with other keys.
