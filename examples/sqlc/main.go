@@ -77,7 +77,7 @@ func insert(ctx context.Context, out io.Writer, db *sql.DB) error {
 	}
 	defer tx.Rollback()
 	inTx := queries.WithTx(tx)
-	have["cups"], err = inTx.AddToOrder(ctx, orders.AddToOrderParams{Item: "cups", Amount: 6})
+	have["cups"], err = inTx.CreateOrder(ctx, orders.CreateOrderParams{Item: "cups", Amount: 6})
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,5 @@ INSERT INTO t_order_1 (item, amount) VALUES (?, ?);
 -- name: CreateTwoOrders :exec
 INSERT INTO t_order_1 (item) VALUES (?), (?);
 
--- name: AddToOrder :execlastid
-INSERT INTO t_order_1 (item, amount) VALUES (?, ?)
-ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount);
-
 -- name: Order :one
 SELECT * FROM t_order_1 WHERE order_id = ?;

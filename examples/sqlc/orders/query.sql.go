@@ -9,24 +9,6 @@ import (
 	"context"
 )
 
-const addToOrder = `-- name: AddToOrder :execlastid
-INSERT INTO t_order_1 (item, amount) VALUES (?, ?)
-ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)
-`
-
-type AddToOrderParams struct {
-	Item   string
-	Amount int32
-}
-
-func (q *Queries) AddToOrder(ctx context.Context, arg AddToOrderParams) (int64, error) {
-	result, err := q.db.ExecContext(ctx, addToOrder, arg.Item, arg.Amount)
-	if err != nil {
-		return 0, err
-	}
-	return result.LastInsertId()
-}
-
 const createOrder = `-- name: CreateOrder :execlastid
 INSERT INTO t_order_1 (item, amount) VALUES (?, ?)
 `
