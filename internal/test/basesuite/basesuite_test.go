@@ -1,9 +1,7 @@
 package basesuite
 
 import (
-	"bufio"
 	"bytes"
-	"database/sql"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,36 +51,19 @@ func TestBaseSuite(t *testing.T) {
 	}
 	server := testserver.StartSQL(t, "--performance-schema=1", "--max-connections=100", "--back-log=200",
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin") // fast, not durable
-	createDatabase(t, server.DSN())
+	must.Get(must.Open(t, "mysql", server.DSN()).Exec("CREATE DATABASE gotest"))(t) // the suite's default database
 	binary := buildSuite(t, suiteDir)
+	env := []string{"MYSQL_TEST_USER=root", "MYSQL_TEST_PASS=", "MYSQL_TEST_PROT=tcp", "MYSQL_TEST_ADDR=" + server.Addr(),
+		"MYSQL_TEST_DBNAME=gotest", "MYSQL_TEST_CONCURRENT=1"}
 
-	plain := runSuite(t, binary, server.Addr(), "plain", needNetwork)
-	if have := len(plain.failed); have > 0 {
-		t.Fatalf("the base fails its own tests %v:\n%s", plain.failed, plain.output)
-	}
+	plain := runSuite(t, binary, needNetwork, append(env, "BASESUITE_MYSQL=plain")...)
 	if len(plain.passed) != wantPassed || len(plain.skipped) != wantSkipped {
 		t.Errorf("the base alone\nhave: %d passed, %d skipped %v\nwant: %d, %d",
 			len(plain.passed), len(plain.skipped), plain.skipped, wantPassed, wantSkipped)
 	}
-
-	ours := runSuite(t, binary, server.Addr(), "shardkey", slices.Concat(needNetwork, leftOut))
-	if len(ours.failed) > 0 {
-		t.Errorf("through the wrapper fail %v:\n%s", ours.failed, ours.output)
-	}
-	want := slices.DeleteFunc(slices.Clone(plain.passed), func(name string) bool { return slices.Contains(leftOut, name) })
-	if !slices.Equal(ours.passed, want) {
-		t.Errorf("passed\nhave: %d %v\nwant: %d %v", len(ours.passed), ours.passed, len(want), want)
-	}
-	t.Logf("%d of %d tests pass through the wrapper, %d skip; left out: %v",
-		len(ours.passed), len(plain.passed), len(ours.skipped), leftOut)
-}
-
-// createDatabase creates the suite's default database.
-func createDatabase(t *testing.T, dsn string) {
-	t.Helper()
-	db := must.Get(sql.Open("mysql", dsn))(t)
-	defer db.Close()
-	must.Get(db.Exec("CREATE DATABASE gotest"))(t)
+	ours := runSuite(t, binary, slices.Concat(needNetwork, leftOut), append(env, "BASESUITE_MYSQL=shardkey")...)
+	want := slices.DeleteFunc(plain.passed, func(name string) bool { return slices.Contains(leftOut, name) })
+	must.EqualSlices(t, ours.passed, want, "passed")
 }
 
 // buildSuite copies the underlying driver's package to a new module in dir, and builds its tests
@@ -159,50 +140,25 @@ func run(t *testing.T, dir string, args ...string) string {
 }
 
 // results are the top-level tests of a run, sorted.
-type results struct {
-	passed, skipped, failed []string
-	output                  []byte
-}
+type results struct{ passed, skipped []string }
 
-// runSuite runs the suite. kind selects the driver that is registered as "mysql".
-func runSuite(t *testing.T, binary, addr, kind string, skip []string) (r results) {
+// runSuite runs the tests of a suite except some. The test fails if one of them fails.
+func runSuite(t *testing.T, binary string, skip []string, env ...string) results {
 	t.Helper()
 	cmd := exec.Command(binary, "-test.v", "-test.run=^Test", "-test.timeout=5m",
 		"-test.skip=^("+strings.Join(skip, "|")+")$")
 	cmd.Dir = filepath.Dir(binary)
-	cmd.Env = append(os.Environ(), "BASESUITE_MYSQL="+kind,
-		"MYSQL_TEST_USER=root", "MYSQL_TEST_PASS=", "MYSQL_TEST_PROT=tcp", "MYSQL_TEST_ADDR="+addr,
-		"MYSQL_TEST_DBNAME=gotest", "MYSQL_TEST_CONCURRENT=1")
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
-	r = parse(out)
-	if err != nil && len(r.failed) == 0 {
-		t.Fatalf("%s: %v\n%s", kind, err, out)
+	must.Do(t, err, env, string(out))
+	found := map[string][]string{}
+	for _, m := range outcome.FindAllSubmatch(out, -1) {
+		found[string(m[1])] = append(found[string(m[1])], string(m[2]))
 	}
-	return r
+	slices.Sort(found["PASS"])
+	return results{found["PASS"], found["SKIP"]}
 }
 
 // outcome matches the result of a top-level test. Results of subtests are indented. Output of a
 // parallel test may precede a result on its line.
-var outcome = regexp.MustCompile(`^--- (PASS|SKIP|FAIL): (\w+) `)
-
-func parse(out []byte) (r results) {
-	r.output = out
-	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		m := outcome.FindStringSubmatch(lines.Text())
-		if m == nil {
-			continue
-		}
-		switch m[1] {
-		case "PASS":
-			r.passed = append(r.passed, m[2])
-		case "SKIP":
-			r.skipped = append(r.skipped, m[2])
-		case "FAIL":
-			r.failed = append(r.failed, m[2])
-		}
-	}
-	for _, names := range [][]string{r.passed, r.skipped, r.failed} {
-		slices.Sort(names)
-	}
-	return r
-}
+var outcome = regexp.MustCompile(`(?m)^--- (PASS|SKIP): (\w+) `)

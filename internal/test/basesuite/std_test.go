@@ -3,11 +3,9 @@ package basesuite
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +27,7 @@ var stdEdits = []struct {
 	{"convert_test.go", regexp.MustCompile(`asan\.Enabled`), "false"},
 	{"sql_test.go", regexp.MustCompile(`(?m)^\s*"internal/(race|testenv)"\n`), ""},
 	{"sql_test.go", regexp.MustCompile(`(?m)^\s*testenv\.SkipIfOptimizationOff\(t\)\n`), ""},
-	{"sql_test.go", regexp.MustCompile(`race\.Enabled`), fmt.Sprint(race)},
+	{"sql_test.go", regexp.MustCompile(`race\.Enabled`), fmt.Sprint(must.Race())},
 	{"sql_test.go", regexp.MustCompile(`if _, ok := dc\.\(\*fakeConn\); !ok`), "if baseConn(dc) == nil"},
 	{"sql_test.go", regexp.MustCompile(`([\w.\[\]]+)\.\(\*fakeConn\)`), "baseConn($1)"},
 	{"sql_test.go", regexp.MustCompile(`db\.Driver\(\)\.\(\*fakeDriver\)`), "baseDriver(db.Driver())"},
@@ -44,25 +42,16 @@ func TestStandardSuite(t *testing.T) {
 		t.Skip("-short: it builds the standard library's tests")
 	}
 	binary := buildStandard(t)
-	plain := runStandard(t, binary)
-	if len(plain.failed) > 0 {
-		t.Fatalf("the standard library fails its own tests %v:\n%s", plain.failed, plain.output)
-	}
+	plain := runSuite(t, binary, nil)
 	skips := 0
-	if race {
+	if must.Race() {
 		skips = 1 // this test counts allocations
 	}
 	if len(plain.passed)+skips != wantStandard || len(plain.skipped) != skips {
 		t.Errorf("database/sql alone, %s\nhave: %d passed, skipped %v\nwant: %d", runtime.Version(), len(plain.passed), plain.skipped, wantStandard)
 	}
-	ours := runStandard(t, binary, "BASESUITE_WRAP=1")
-	if len(ours.failed) > 0 {
-		t.Errorf("through the wrapper fail %v:\n%s", ours.failed, ours.output)
-	}
-	if !slices.Equal(ours.passed, plain.passed) {
-		t.Errorf("passed\nhave: %d %v\nwant: %d %v", len(ours.passed), ours.passed, len(plain.passed), plain.passed)
-	}
-	t.Logf("%d of %d tests pass", len(ours.passed)+skips, len(plain.passed)+skips)
+	ours := runSuite(t, binary, nil, "BASESUITE_WRAP=1")
+	must.EqualSlices(t, ours.passed, plain.passed, "passed")
 }
 
 // TestPage_numbers compares the page about the servers with the numbers of tests that must pass.
@@ -102,22 +91,9 @@ func buildStandard(t *testing.T) (binary string) {
 
 	binary = filepath.Join(dir, "suite.test")
 	args := []string{"test", "-c", "-vet=off", "-o", binary}
-	if race {
+	if must.Race() {
 		args = append(args, "-race")
 	}
 	run(t, dir, args...)
 	return binary
-}
-
-func runStandard(t *testing.T, binary string, env ...string) results {
-	t.Helper()
-	cmd := exec.Command(binary, "-test.v", "-test.run=^Test", "-test.timeout=5m")
-	cmd.Dir = filepath.Dir(binary)
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	r := parse(out)
-	if err != nil && len(r.failed) == 0 {
-		t.Fatalf("%s: %v\n%s", strings.Join(env, " "), err, out)
-	}
-	return r
 }

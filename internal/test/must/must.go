@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,12 @@ func Do(t testing.TB, err error, what ...any) {
 	if err != nil {
 		t.Fatal(append(what, err)...)
 	}
+}
+
+// Race reports whether the tests are built with -race.
+func Race() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // Open opens a database until the test ends.

@@ -28,7 +28,7 @@ const module = "github.com/shardkey/shardkey"
 
 // TestMain runs the tests in the root directory.
 func TestMain(m *testing.M) {
-	if race {
+	if must.Race() {
 		fmt.Println("skipped with -race, which makes these tests slow and finds nothing in them: make repository")
 		return
 	}

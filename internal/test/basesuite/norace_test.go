@@ -1,5 +1,0 @@
-//go:build !race
-
-package basesuite
-
-const race = false

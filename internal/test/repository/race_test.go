@@ -1,5 +1,0 @@
-//go:build race
-
-package repository
-
-const race = true
