@@ -25,9 +25,6 @@ func TestAPI_isAsRecorded(t *testing.T) {
 	var b strings.Builder
 	total := 0
 	for _, s := range loadSources(t) {
-		if !s.isLibrary() {
-			continue
-		}
 		names, promoted := s.exported()
 		lines := slices.Concat(names, promoted)
 		if len(lines) == 0 {

@@ -296,9 +296,6 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 
 // errors returns the names of a library's variables Err… and types …Error.
 func (s *source) errors() (names []string) {
-	if !s.isLibrary() {
-		return nil
-	}
 	for _, name := range s.pkg.Scope().Names() {
 		obj := s.pkg.Scope().Lookup(name)
 		_, isType := obj.(*types.TypeName)

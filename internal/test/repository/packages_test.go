@@ -1,19 +1,15 @@
 package repository
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
+	"cmp"
 	"fmt"
-	"go/ast"
 	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,133 +34,41 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// source is a package of this repository, type-checked for linux/amd64.
+// source is a library package of this repository, as it is compiled for linux/amd64.
 type source struct {
 	dir string // relative to the root, with slashes
 	pkg *types.Package
 }
 
-// loadSources type-checks the library packages of all modules, and the internal packages that
-// they import. Other packages come from the compiler's export data.
-func loadSources(t *testing.T) []*source {
+// loadSources returns the packages that programs may import, of all modules, sorted.
+func loadSources(t *testing.T) (sources []*source) {
 	t.Helper()
-	listed := listPackages(t)
-	exports := map[string]string{}
-	for _, p := range listed {
-		exports[p.ImportPath] = p.Export
-	}
-	fset := token.NewFileSet()
-	checked := map[string]*types.Package{}
-	compiled := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		if exports[path] == "" {
-			return nil, fmt.Errorf("no export data of %s", path)
+	touchSources(t)
+	args := []string{"list", "-deps", "-export", "-f", "{{.ImportPath}} {{.Export}}"}
+	for _, dir := range released(t) {
+		if dir != "cmd/shardkey" {
+			args = append(args, "./"+filepath.ToSlash(dir)+"/...")
 		}
+	}
+	out := runGo(t, ".", []string{"GOOS=linux", "GOARCH=amd64", "GOFLAGS="}, args...)
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		exports[path] = file
+	}
+	compiled := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exports[path])
 	})
-	find := importerFunc(func(path string) (*types.Package, error) {
-		if p := checked[path]; p != nil {
-			return p, nil
-		}
-		return compiled.Import(path)
-	})
-	var sources []*source
-	for _, p := range listed { // each package follows its imports
-		if p.ImportPath != module && !strings.HasPrefix(p.ImportPath, module+"/") {
+	for _, path := range slices.Sorted(maps.Keys(exports)) {
+		if !within(path, module) || slices.Contains(strings.Split(path, "/"), "internal") {
 			continue
 		}
-		s := &source{dir: strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")}
-		if s.dir == "" {
-			s.dir = "."
+		if pkg := must.Get(compiled.Import(path))(t); pkg.Name() != "main" {
+			dir := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(path, module), "/"), ".")
+			sources = append(sources, &source{dir, pkg})
 		}
-		must.Do(t, s.check(fset, p, find))
-		checked[p.ImportPath] = s.pkg
-		sources = append(sources, s)
 	}
-	slices.SortFunc(sources, func(a, b *source) int { return strings.Compare(a.dir, b.dir) })
 	return sources
-}
-
-func (s *source) check(fset *token.FileSet, p listedPackage, find types.Importer) error {
-	var files []*ast.File
-	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
-		f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		files = append(files, f)
-	}
-	cfg := types.Config{Importer: find, FakeImportC: true}
-	var err error
-	s.pkg, err = cfg.Check(p.ImportPath, fset, files, nil)
-	return err
-}
-
-// isLibrary reports whether programs may import the package.
-func (s *source) isLibrary() bool {
-	return s.pkg.Name() != "main" && !slices.Contains(strings.Split(s.dir, "/"), "internal")
-}
-
-type importerFunc func(path string) (*types.Package, error)
-
-func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
-
-type listedPackage struct {
-	ImportPath, Dir, Export string
-	GoFiles, CgoFiles       []string
-}
-
-// listPackages returns the library packages of all modules and their dependencies. Each package
-// follows its imports.
-func listPackages(t *testing.T) (packages []listedPackage) {
-	t.Helper()
-	workspace := must.Get(filepath.Abs("go.work"))(t)
-	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles"}, libraryDirs(t)...)
-	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "GOWORK="+workspace, "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	must.Do(t, err, "go", strings.Join(args, " "), stderr.String())
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p listedPackage
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		packages = append(packages, p)
-	}
-}
-
-// libraryDirs returns the directories of all modules that contain packages for programs. It
-// leaves out internal packages, commands, examples and benchmarks.
-func libraryDirs(t *testing.T) (dirs []string) {
-	t.Helper()
-	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil // a temporary file of an editor
-		}
-		if err != nil {
-			return err
-		}
-		name := d.Name()
-		if d.IsDir() && path != "." {
-			skip := []string{"internal", "testdata", "examples", "bench", "cmd"}
-			if slices.Contains(skip, name) || strings.HasPrefix(name, ".") {
-				return filepath.SkipDir
-			}
-		}
-		dir := filepath.Dir(path)
-		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-		return nil
-	})
-	must.Do(t, err)
-	for i, dir := range dirs {
-		dirs[i] = "./" + filepath.ToSlash(dir)
-	}
-	return dirs
 }
 
 // size is a row of the table "Size" in docs/reference/support.md.
