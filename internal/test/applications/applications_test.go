@@ -23,6 +23,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -249,8 +250,7 @@ func evidence(t *testing.T, log string) (connectors, keys int) {
 		if strings.HasPrefix(line, "connector") {
 			connectors++
 		} else if n, ok := strings.CutPrefix(line, "keys "); ok {
-			more, err := strconv.Atoi(strings.TrimSpace(n))
-			fatal(t, err)
+			more := must.Get(strconv.Atoi(strings.TrimSpace(n)))(t)
 			keys += more
 		}
 	}
@@ -262,8 +262,7 @@ func evidence(t *testing.T, log string) (connectors, keys int) {
 func (p *program) rule(c *client, tool, log string) string {
 	c.recreate(schema)
 	defer c.drop(schema)
-	db, err := sql.Open("mysql", c.dsn+schema+"?multiStatements=true")
-	fatal(c.t, err)
+	db := must.Get(sql.Open("mysql", c.dsn+schema+"?multiStatements=true"))(c.t)
 	defer db.Close()
 	columns, ambiguous := map[string]string{}, map[string]bool{}
 	for _, query := range append(definitions(c.t, log), p.tables...) {
@@ -273,20 +272,19 @@ func (p *program) rule(c *client, tool, log string) string {
 		_, _ = db.Exec(query) // may fail as in the tests, or refer to another database
 		rows, err := db.Query("SELECT table_name, MAX(IF(extra LIKE '%auto_increment%', column_name, '')) " +
 			"FROM information_schema.columns WHERE table_schema = DATABASE() GROUP BY table_name")
-		fatal(c.t, err)
+		must.Do(c.t, err)
 		for rows.Next() {
 			var table, column string
-			fatal(c.t, rows.Scan(&table, &column))
+			must.Do(c.t, rows.Scan(&table, &column))
 			if before, ok := columns[table]; ok && before != column {
 				ambiguous[table] = true
 			}
 			columns[table] = column
 		}
-		fatal(c.t, rows.Close())
+		must.Do(c.t, rows.Close())
 	}
 	for table := range ambiguous {
-		_, err := db.Exec("DROP TABLE `" + table + "`")
-		fatal(c.t, err)
+		must.Get(db.Exec("DROP TABLE `" + table + "`"))(c.t)
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(columns)), func(column string) bool { return column != "" }) {
 		return ""
@@ -336,8 +334,7 @@ func definitions(t *testing.T, log string) (queries []string) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if quoted, ok := strings.CutPrefix(lines.Text(), "ddl "); ok {
-			query, err := strconv.Unquote(quoted)
-			fatal(t, err)
+			query := must.Get(strconv.Unquote(quoted))(t)
 			queries = append(queries, query)
 		}
 	}
@@ -386,12 +383,10 @@ type client struct {
 
 func (c *client) exec(database string, queries ...string) {
 	c.t.Helper()
-	db, err := sql.Open("mysql", c.dsn+database)
-	fatal(c.t, err)
+	db := must.Get(sql.Open("mysql", c.dsn+database))(c.t)
 	defer db.Close()
 	for _, query := range queries {
-		_, err := db.Exec(query)
-		fatal(c.t, err)
+		must.Get(db.Exec(query))(c.t)
 	}
 }
 

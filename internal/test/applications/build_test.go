@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 // root is this repository.
@@ -32,8 +34,7 @@ func (p *program) build(t *testing.T) (all []binary) {
 	for name, file := range p.files {
 		write(t, filepath.Join(copied, name), read(t, filepath.Join("testdata", file)))
 	}
-	absolute, err := filepath.Abs(root)
-	fatal(t, err)
+	absolute := must.Get(filepath.Abs(root))(t)
 	run(t, copied, "go", "mod", "edit", "-require=github.com/shardkey/shardkey@v0.0.0",
 		"-replace=github.com/shardkey/shardkey="+absolute, "-replace=github.com/go-sql-driver/mysql="+hookedDriver(t))
 	for _, module := range p.unavailable {
@@ -106,9 +107,9 @@ func emptyModule(t *testing.T, module string) string {
 func copyModule(t *testing.T, module, to string) {
 	t.Helper()
 	var downloaded struct{ Dir string }
-	fatal(t, json.Unmarshal([]byte(run(t, t.TempDir(), "go", "mod", "download", "-json", module)), &downloaded))
-	fatal(t, os.CopyFS(to, os.DirFS(downloaded.Dir)))
-	fatal(t, filepath.WalkDir(to, func(path string, _ os.DirEntry, err error) error {
+	must.Do(t, json.Unmarshal([]byte(run(t, t.TempDir(), "go", "mod", "download", "-json", module)), &downloaded))
+	must.Do(t, os.CopyFS(to, os.DirFS(downloaded.Dir)))
+	must.Do(t, filepath.WalkDir(to, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -142,19 +143,10 @@ func outside() []string {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	fatal(t, err)
-	return string(text)
+	return string(must.Get(os.ReadFile(file))(t))
 }
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	fatal(t, os.WriteFile(file, []byte(text), 0o600))
-}
-
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/test/must"
 )
 
 const datadog = "github.com/DataDog/dd-trace-go/contrib/database/sql/v2"
@@ -18,15 +20,12 @@ func TestDatadog(t *testing.T) {
 	if !regexp.MustCompile(*only).MatchString(datadog) {
 		t.Skip("not selected")
 	}
-	examples, err := filepath.Abs(filepath.Join(root, "examples"))
-	fatal(t, err)
-	source, err := filepath.Abs("testdata/datadog.go.txt")
-	fatal(t, err)
+	examples := must.Get(filepath.Abs(filepath.Join(root, "examples")))(t)
+	source := must.Get(filepath.Abs("testdata/datadog.go.txt"))(t)
 	temp := t.TempDir()
 	mod, overlay := filepath.Join(temp, "go.mod"), filepath.Join(temp, "overlay.json")
-	replaced, err := json.Marshal(map[string]any{
-		"Replace": map[string]string{filepath.Join(examples, "otherorms", "datadog_test.go"): source}})
-	fatal(t, err)
+	replaced := must.Get(json.Marshal(map[string]any{
+		"Replace": map[string]string{filepath.Join(examples, "otherorms", "datadog_test.go"): source}}))(t)
 	write(t, overlay, string(replaced))
 	for _, name := range []string{"go.mod", "go.sum"} {
 		write(t, filepath.Join(temp, name), read(t, filepath.Join(examples, name)))
