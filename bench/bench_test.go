@@ -29,24 +29,17 @@ func BenchmarkKey(b *testing.B) {
 	for _, s := range slices.Concat(snowflakes, random) {
 		for _, goroutines := range []int{1, 2, 16} {
 			b.Run(fmt.Sprintf("%s/%d", s.name, goroutines), func(b *testing.B) {
-				next, done, err := s.open()
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer done()
+				next := s.open(b)
 				b.ReportAllocs()
 				b.ResetTimer()
-				err = AtOnce(goroutines, func(int) error {
+				must.Do(b, AtOnce(goroutines, func(int) error {
 					for range b.N/goroutines + 1 {
 						if err := next(); err != nil {
 							return err
 						}
 					}
 					return nil
-				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				}))
 			})
 		}
 	}
@@ -56,10 +49,7 @@ func BenchmarkKey(b *testing.B) {
 func BenchmarkBatch(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			g, err := newGenerator("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})
-			if err != nil {
-				b.Fatal(err)
-			}
+			g := must.Get(newGenerator("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"}))(b)
 			defer g.(io.Closer).Close()
 			ints := g.(spi.Int64KeyGenerator)
 			keys := make([]int64, n)
@@ -95,13 +85,11 @@ func BenchmarkSaturated(b *testing.B) {
 // second, and the longest time of a batch.
 func saturate(t testing.TB, s subject, goroutines int, d time.Duration, batch int) (
 	keys, cores float64, stall time.Duration) {
-	next, done, err := s.open()
-	must.Do(t, err)
-	defer done()
+	next := s.open(t)
 	time.Sleep(100 * time.Millisecond) // unused ticks of the previous run would count
 	var mu sync.Mutex
 	cpu, start := ProcessorTime(0), time.Now()
-	err = AtOnce(goroutines, func(int) error {
+	err := AtOnce(goroutines, func(int) error {
 		for last := time.Now(); ; {
 			for range batch {
 				if err := next(); err != nil {
@@ -137,9 +125,9 @@ type subject struct {
 	open open
 }
 
-// open opens a generator. next generates a key, and is safe for concurrent use. done closes the
-// generator.
-type open = func() (next func() error, done func(), err error)
+// open opens a generator until the end of the test. next generates a key, and is safe for concurrent
+// use.
+type open = func(testing.TB) (next func() error)
 
 // wide is the layout for measurements below saturation.
 const wide = "40-1-22"
@@ -177,9 +165,7 @@ var random = []subject{
 	{"rs/xid", plain(func() error { xid.New(); return nil })},
 }
 
-func plain(next func() error) open {
-	return func() (func() error, func(), error) { return next, func() {}, nil }
-}
+func plain(next func() error) open { return func(testing.TB) func() error { return next } }
 
 type props = map[string]any
 
@@ -196,56 +182,50 @@ func newGenerator(typ string, values props) (spi.KeyGenerator, error) {
 // openShardkey returns an open function that generates keys one by one: integers into an array,
 // others as values.
 func openShardkey(typ string, values props) open {
-	return func() (func() error, func(), error) {
-		g, err := newGenerator(typ, values)
-		if err != nil {
-			return nil, nil, err
-		}
+	return func(t testing.TB) func() error {
+		g := must.Get(newGenerator(typ, values))(t)
 		ints, ok := g.(spi.Int64KeyGenerator)
 		if !ok {
-			next := func() error {
+			return func() error {
 				_, err := g.GenerateKeys(context.Background(), spi.Column{}, 1)
 				return err
 			}
-			return next, func() {}, nil
 		}
-		next := func() error {
+		t.Cleanup(func() { _ = g.(io.Closer).Close() })
+		return func() error {
 			var key [1]int64
 			return ints.GenerateInt64Keys(context.Background(), spi.Column{}, key[:])
 		}
-		return next, func() { _ = g.(io.Closer).Close() }, nil
 	}
 }
 
 func openBwmarrin(nodeBits, stepBits uint8) open {
-	return func() (func() error, func(), error) {
+	return func(t testing.TB) func() error {
 		bwmarrin.NodeBits, bwmarrin.StepBits = nodeBits, stepBits
-		node, err := bwmarrin.NewNode(1)
-		if err != nil {
-			return nil, nil, err
-		}
-		return func() error { node.Generate(); return nil }, func() {}, nil
+		node := must.Get(bwmarrin.NewNode(1))(t)
+		return func() error { node.Generate(); return nil }
 	}
 }
 
 func openSonyflake(sequence, machine int) open {
-	return func() (func() error, func(), error) {
-		sf, err := sonyflake.New(sonyflake.Settings{
+	return func(t testing.TB) func() error {
+		sf := must.Get(sonyflake.New(sonyflake.Settings{
 			BitsSequence: sequence, BitsMachineID: machine, TimeUnit: time.Millisecond,
 			MachineID: func() (int, error) { return 1, nil },
-		})
-		return func() error { _, err := sf.NextID(); return err }, func() {}, err
+		}))(t)
+		return func() error { _, err := sf.NextID(); return err }
 	}
 }
 
-func openGodruoyi() (func() error, func(), error) {
+func openGodruoyi(testing.TB) func() error {
 	godruoyi.SetMachineID(1)
-	return func() error { _, err := godruoyi.NextID(); return err }, func() {}, nil
+	return func() error { _, err := godruoyi.NextID(); return err }
 }
 
-func openGooglePool() (func() error, func(), error) {
+func openGooglePool(t testing.TB) func() error {
 	google.EnableRandPool()
-	return func() error { _, err := google.NewRandom(); return err }, google.DisableRandPool, nil
+	t.Cleanup(google.DisableRandPool)
+	return func() error { _, err := google.NewRandom(); return err }
 }
 
 // leases is an assigner without a store. It grants worker ID 1 for a day, so that benchmarks

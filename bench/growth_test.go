@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -56,10 +57,7 @@ func BenchmarkTables(b *testing.B) {
 		if r == nil {
 			return // -bench matches only the other one
 		}
-		live, err := r.Open(spi.Host{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		live := must.Get(r.Open(spi.Host{}))(b)
 		defer live.Close()
 		b.Run("find", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
@@ -80,24 +78,15 @@ rules:
 // does nothing.
 func BenchmarkStatements(b *testing.B) {
 	grow(b, 1_000_000, func(b *testing.B, n int) {
-		r, err := rule.Parse("growth.yaml", []byte(growthRule))
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := must.Get(rule.Parse("growth.yaml", []byte(growthRule)))(b)
 		queries := make([]string, n)
 		for i := range queries {
 			queries[i] = fmt.Sprintf("INSERT INTO t_order (user_id, amount, column_%06d) VALUES (?, ?, NULL)", i)
 		}
 		before := heap()
-		connector, err := driver.NewConnector(idle{}, r, driver.Config{Server: "mysql"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		connector := must.Get(driver.NewConnector(&fakedb.Server{Quiet: true}, r, driver.Config{Server: "mysql"}))(b)
 		defer connector.Close()
-		c, err := connector.Connect(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := must.Get(connector.Connect(b.Context()))(b)
 		defer c.Close()
 		args := []sqldriver.NamedValue{{Ordinal: 1, Value: int64(1)}, {Ordinal: 2, Value: int64(2)}}
 		for i := 0; b.Loop(); i++ {
@@ -110,39 +99,17 @@ func BenchmarkStatements(b *testing.B) {
 	})
 }
 
-// idle is a driver whose connections answer immediately.
-type idle struct{}
-
-func (idle) Connect(context.Context) (sqldriver.Conn, error) { return idle{}, nil }
-func (idle) Driver() sqldriver.Driver                        { return nil }
-func (idle) Prepare(string) (sqldriver.Stmt, error)          { return nil, sqldriver.ErrSkip }
-func (idle) Close() error                                    { return nil }
-func (idle) Begin() (sqldriver.Tx, error)                    { return nil, sqldriver.ErrSkip }
-func (idle) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
-	return sqldriver.RowsAffected(1), nil
-}
-
 // onServer runs a benchmark with go-sql-driver and AUTO_INCREMENT, and with shardkey.
 func onServer(b *testing.B, most int, f func(b *testing.B, db *sql.DB, n int)) {
 	for _, name := range []string{"mysql", "shardkey"} {
 		b.Run(name, func(b *testing.B) {
 			auto, params := " AUTO_INCREMENT", ""
 			if name == "shardkey" {
-				r, err := rule.Parse("growth.yaml", []byte(growthRule))
-				if err == nil {
-					err = driver.RegisterRule("growth", r)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, driver.RegisterRule("growth", must.Get(rule.Parse("growth.yaml", []byte(growthRule)))(b)))
 				defer driver.DeregisterRule("growth")
 				auto, params = "", "?shardkeyRule=growth"
 			}
-			db, err := sql.Open(name, testserver.Database(b)+params)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer db.Close()
+			db := must.Open(b, name, testserver.Database(b)+params)
 			execute(b, db, "CREATE TABLE t_order (id BIGINT NOT NULL"+auto+" PRIMARY KEY, user_id BIGINT)")
 			grow(b, most, func(b *testing.B, n int) { f(b, db, n) })
 		})
@@ -187,10 +154,7 @@ func BenchmarkConnections(b *testing.B) {
 			}
 		}
 		for i := range conns {
-			var err error
-			if conns[i], err = db.Conn(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			conns[i] = must.Get(db.Conn(b.Context()))(b)
 			defer conns[i].Close()
 			insert(conns[i])
 		}
