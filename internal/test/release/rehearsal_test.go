@@ -130,15 +130,13 @@ func runRelease(t *testing.T, tree, version string) (out string, err error) {
 func releaseCopy(t *testing.T, tree string, p *proxy, version string) (paths []string) {
 	t.Helper()
 	name := filepath.Join(tree, "CHANGELOG.md")
-	changes, err := os.ReadFile(name)
-	must.Do(t, err)
+	changes := must.Get(os.ReadFile(name))(t)
 	if !bytes.Contains(changes, []byte("\n## Unreleased\n")) {
 		changes = bytes.Replace(changes, []byte("\n## "), []byte("\n## Unreleased\n\n- A change.\n\n## "), 1)
 		must.Do(t, os.WriteFile(name, changes, 0o644))
 		do(t, tree, nil, "git", "commit", "--quiet", "--all", "--message", "CHANGELOG: a change")
 	}
-	out, err := runRelease(t, tree, version)
-	must.Do(t, err)
+	out := must.Get(runRelease(t, tree, version))(t)
 	if changed := do(t, tree, nil, "git", "status", "--porcelain"); changed != "" {
 		t.Fatalf("the commit has not all changes:\n%s", changed)
 	}
@@ -146,7 +144,7 @@ func releaseCopy(t *testing.T, tree string, p *proxy, version string) (paths []s
 		if tag, ok := strings.CutPrefix(line, "git tag "); ok {
 			do(t, tree, nil, "sh", "-c", line)
 			dir := strings.Trim(strings.TrimSuffix(strings.Fields(tag)[0], version), "/")
-			must.Do(t, p.pack(tree, dir, version))
+			p.pack(t, tree, dir, version)
 			paths = append(paths, strings.TrimSuffix(rootModule+"/"+dir, "/"))
 		}
 	}
@@ -162,8 +160,7 @@ func checkRelease(t *testing.T, tree string) {
 	do(t, tree, nil, "bash", ".ci/tidy")
 	do(t, tree, []string{"GOWORK=" + filepath.Join(tree, "go.work")}, "go", "test", "./internal/test/repository", "-run", "^Test(Modules|Changelog|Docs)")
 	for _, name := range []string{"README.md", "README.zh.md"} {
-		page, err := os.ReadFile(filepath.Join(tree, name))
-		must.Do(t, err)
+		page := must.Get(os.ReadFile(filepath.Join(tree, name)))(t)
 		if bytes.Contains(page, []byte("until a release")) || bytes.Contains(page, []byte("\n\n\n")) {
 			t.Errorf("%s: have: the note about no release, or its blank lines", name)
 		}
@@ -175,49 +172,28 @@ func checkRelease(t *testing.T, tree string) {
 type proxy struct{ dir, cache string }
 
 // pack adds the module at HEAD to the proxy.
-func (p *proxy) pack(tree, of, version string) error {
+func (p *proxy) pack(t *testing.T, tree, of, version string) {
+	t.Helper()
 	v := module.Version{Path: strings.TrimSuffix(rootModule+"/"+of, "/"), Version: version}
-	escaped, err := module.EscapePath(v.Path)
-	if err != nil {
-		return err
-	}
+	escaped := must.Get(module.EscapePath(v.Path))(t)
 	dir := filepath.Join(p.dir, filepath.FromSlash(escaped), "@v")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	var packed bytes.Buffer
-	if err := zip.CreateFromVCS(&packed, v, tree, "HEAD", of); err != nil {
-		return err
-	}
-	date, err := output(tree, nil, "git", "show", "--no-patch", "--format=%cI")
-	if err != nil {
-		return err
-	}
-	committed, err := time.Parse(time.RFC3339, date)
-	if err != nil {
-		return err
-	}
-	info, err := json.Marshal(map[string]any{"Version": version, "Time": committed.UTC()})
-	if err != nil {
-		return err
-	}
-	goMod, err := os.ReadFile(filepath.Join(tree, of, "go.mod"))
-	if err != nil {
-		return err
-	}
+	must.Do(t, zip.CreateFromVCS(&packed, v, tree, "HEAD", of))
+	date := do(t, tree, nil, "git", "show", "--no-patch", "--format=%cI")
+	committed := must.Get(time.Parse(time.RFC3339, date))(t)
+	info := must.Get(json.Marshal(map[string]any{"Version": version, "Time": committed.UTC()}))(t)
 	versions, err := os.ReadFile(filepath.Join(dir, "list"))
 	if err != nil && !os.IsNotExist(err) {
-		return err
+		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{
-		version + ".zip": packed.Bytes(), version + ".info": info, version + ".mod": goMod,
-		"list": append(versions, version+"\n"...),
+		version + ".zip": packed.Bytes(), version + ".info": info,
+		version + ".mod": must.Get(os.ReadFile(filepath.Join(tree, of, "go.mod")))(t),
+		"list":           append(versions, version+"\n"...),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return err
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
-	return nil
 }
 
 // run runs the go command in a directory, without go.work, with a module cache of its own.
@@ -236,23 +212,20 @@ func (p *proxy) run(t *testing.T, dir string, env []string, args ...string) stri
 // program "program" there. Without Go files it makes a program that imports the packages.
 func (p *proxy) user(t *testing.T, dir string, gets ...string) {
 	t.Helper()
-	if files, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(files) == 0 {
-		source := "package main\n\n"
-		for _, get := range gets {
-			if path, _, _ := strings.Cut(get, "@"); !strings.HasSuffix(path, "/cmd/shardkey") {
-				source += fmt.Sprintf("import _ %q\n", path)
-			}
-		}
-		must.Do(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source+"\nfunc main() {}\n"), 0o600))
-	}
 	p.run(t, dir, nil, "mod", "init", "example.com/user")
+	source := "package main\n\n"
 	for _, get := range gets {
-		if strings.Contains(get, "/cmd/shardkey@") {
+		path, _, _ := strings.Cut(get, "@")
+		if strings.HasSuffix(path, "/cmd/shardkey") {
 			p.run(t, dir, nil, "get", "-tool", get)
 			p.run(t, dir, nil, "build", "-o", dir, "tool")
-		} else {
-			p.run(t, dir, nil, "get", get)
+			continue
 		}
+		source += fmt.Sprintf("import _ %q\n", path)
+		p.run(t, dir, nil, "get", get)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(files) == 0 {
+		must.Do(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source+"\nfunc main() {}\n"), 0o600))
 	}
 	p.run(t, dir, nil, "build", "-o", "program", ".")
 }
