@@ -19,7 +19,6 @@ require (
 	github.com/uptrace/bun v1.3.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
-	go.opentelemetry.io/otel/metric v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	go.yaml.in/yaml/v3 v3.0.6
@@ -29,6 +28,8 @@ require (
 	gorm.io/sharding v0.6.1
 	xorm.io/xorm v1.4.3
 )
+
+require go.opentelemetry.io/otel/metric v1.47.0 // indirect
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

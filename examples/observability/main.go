@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shop.close()) }()
+	defer func() { err = errors.Join(err, shop.db.Close()) }()
 
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

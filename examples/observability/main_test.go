@@ -61,11 +61,7 @@ func mustOpen(t *testing.T, dsn, rule string) *shop {
 	t.Helper()
 	s, err := openShop(t.Context(), io.Discard, dsn, rule)
 	must.Do(t, err)
-	t.Cleanup(func() {
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, s.db.Close()) })
 	return s
 }
 

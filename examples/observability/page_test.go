@@ -253,7 +253,7 @@ func TestPage_picture(t *testing.T) {
 	rule := strings.Replace(ruleText, "{type: SQL}", "{type: SQL, props: {lease: 30s}}", 1)
 	shop, err := openShop(t.Context(), io.Discard, server.DSN()+"shop", rule)
 	must.Do(t, err)
-	t.Cleanup(func() { _ = shop.close() }) // the worker ID can't be released
+	t.Cleanup(func() { _ = shop.db.Close() }) // the worker ID can't be released
 	for user := range int64(40) {
 		must.Do(t, shop.order(t.Context(), user))
 	}

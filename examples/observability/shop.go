@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 
@@ -41,8 +40,6 @@ type shop struct {
 	db        *sql.DB
 	connector *driver.Connector
 	registry  *prometheus.Registry // not the global one, so that two shops fit in one process
-	provider  *sdk.MeterProvider
-	metrics   metric.Registration
 }
 
 func openShop(ctx context.Context, out io.Writer, dsn, text string) (*shop, error) {
@@ -57,28 +54,19 @@ func openShop(ctx context.Context, out io.Writer, dsn, text string) (*shop, erro
 	}
 	s := &shop{db: db, connector: connector, registry: prometheus.NewRegistry()}
 	if err := errors.Join(s.makeTables(ctx), s.measure()); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }
 
-// measure exports the connector's metrics from OpenTelemetry to Prometheus.
+// measure exports the connector's metrics from OpenTelemetry to Prometheus until the process ends.
 func (s *shop) measure() error {
 	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo())
 	if err != nil {
 		return err
 	}
-	s.provider = sdk.NewMeterProvider(sdk.WithReader(reader))
-	s.metrics, err = otelshardkey.Register(s.connector, s.provider)
+	_, err = otelshardkey.Register(s.connector, sdk.NewMeterProvider(sdk.WithReader(reader)))
 	return err
-}
-
-func (s *shop) close() error {
-	var errs []error
-	if s.metrics != nil {
-		errs = append(errs, s.metrics.Unregister(), s.provider.Shutdown(context.Background()))
-	}
-	return errors.Join(append(errs, s.db.Close())...)
 }
 
 // routes serves the addresses for operators.
