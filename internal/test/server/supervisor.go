@@ -148,11 +148,10 @@ func (s *service) close() {
 	}
 }
 
-// Background returns the file that the user's supervisor in the background uses with an
-// extension: "sock" or "log".
-func Background(extension string) (string, error) {
+// Background returns the path of the socket of the user's supervisor in the background.
+func Background() (string, error) {
 	dir, err := CacheDir()
-	return filepath.Join(dir, "supervisor."+extension), err
+	return filepath.Join(dir, "supervisor.sock"), err
 }
 
 // Answers reports whether a supervisor listens at a socket.
@@ -181,7 +180,7 @@ var errNoSupervisor = errors.New("no servers run: make servers-up starts those t
 // request returns how to reach the shared server of a name. The supervisor is the one that the
 // environment names, or the one in the background.
 func request(name string) (value string, err error) {
-	background, err := Background("sock")
+	background, err := Background()
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@
 // With -up the servers stay in the background until -down ends them. Other runs then use
 // them, and so do tests that are run without this command.
 //
-// Signals go to the command, whose exit code becomes that of run.
+// Signals go to the command, whose exit code becomes that of run (255 after a signal).
 package main
 
 import (
@@ -30,16 +30,17 @@ func main() {
 	serve := flag.Bool("serve", false, "be the supervisor of the background")
 	flag.Parse()
 	var code int
-	var err error
+	socket, err := testserver.Background()
 	switch {
+	case err != nil:
 	case *up:
-		err = startBackground()
+		err = startBackground(socket)
 	case *down:
-		err = endBackground()
+		err = endBackground(socket)
 	case *serve:
-		err = serveBackground()
+		err = serveBackground(socket)
 	case flag.NArg() > 0:
-		code, err = run(flag.Args())
+		code, err = run(socket, flag.Args())
 	default:
 		fmt.Fprintln(os.Stderr, "usage: run command [argument ...] | -up | -down")
 		os.Exit(2)
@@ -51,16 +52,14 @@ func main() {
 	os.Exit(code)
 }
 
-func run(args []string) (code int, err error) {
+// run runs a command, with the supervisor of the background or one of its own. It returns the
+// command's exit code, which is -1 if a signal ended the command.
+func run(socket string, args []string) (code int, err error) {
 	// Taken before a server starts, so that no signal leaves one behind.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	endWithParent()
 
-	socket, err := testserver.Background("sock")
-	if err != nil {
-		return 1, err
-	}
 	if !testserver.Answers(socket) {
 		s, err := testserver.Supervise("")
 		if err != nil {
@@ -83,49 +82,31 @@ func run(args []string) (code int, err error) {
 		case sig := <-signals:
 			_ = cmd.Process.Signal(sig) // fails only when it has ended
 		case err := <-ended:
-			return exitCode(err)
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+				return exit.ExitCode(), nil
+			}
+			return 0, err
 		}
 	}
-}
-
-// exitCode is the command's own, or 128 and the signal's number, as a shell has
-// it, for one that a signal ended.
-func exitCode(err error) (int, error) {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		if err != nil {
-			return 1, err
-		}
-		return 0, nil
-	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), nil
-	}
-	return exit.ExitCode(), nil
 }
 
 const pollInterval = 20 * time.Millisecond
 
 // startBackground starts the supervisor of the background, unless there is one.
-func startBackground() error {
-	name, err := testserver.Background("log")
-	if err != nil {
-		return err
-	}
-	unlock, err := testserver.Lock(name + ".lock") // of two that start it at once, one does
+func startBackground(socket string) error {
+	unlock, err := testserver.Lock(socket + ".lock") // of two that start it at once, one does
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	socket, err := testserver.Background("sock")
-	if err != nil || testserver.Answers(socket) {
-		return err
+	if testserver.Answers(socket) {
+		return nil
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	log, err := os.Create(name)
+	log, err := os.Create(socket + ".log")
 	if err != nil {
 		return err
 	}
@@ -141,7 +122,7 @@ func startBackground() error {
 	for !testserver.Answers(socket) {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("the supervisor ended: %w; see %s", err, name)
+			return fmt.Errorf("the supervisor ended: %w; see %s", err, log.Name())
 		case <-time.After(pollInterval):
 		}
 	}
@@ -149,13 +130,9 @@ func startBackground() error {
 }
 
 // serveBackground is the supervisor of the background, until it gets a signal.
-func serveBackground() error {
+func serveBackground(socket string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	socket, err := testserver.Background("sock")
-	if err != nil {
-		return err
-	}
 	if testserver.Answers(socket) {
 		return errors.New("there is a supervisor already")
 	}
@@ -169,10 +146,9 @@ func serveBackground() error {
 }
 
 // endBackground ends the supervisor of the background, and returns when it has ended.
-func endBackground() error {
-	socket, err := testserver.Background("sock")
-	if err != nil || !testserver.Answers(socket) {
-		return err
+func endBackground(socket string) error {
+	if !testserver.Answers(socket) {
+		return nil
 	}
 	pid, err := testserver.ProcessID(socket)
 	if err != nil {
