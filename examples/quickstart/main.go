@@ -62,17 +62,6 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if cfg.DBName == "" {
 		return errors.New("-dsn: expected a database after the last slash, such as /app")
 	}
-	plain, err := openShop(ctx, "mysql", dsn, "BIGINT AUTO_INCREMENT PRIMARY KEY", "t_plain_0", "t_plain_1")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, plain.close()) }()
-	sharded, err := openShop(ctx, "shardkey", withRule(dsn), "BIGINT PRIMARY KEY", "t_order_0", "t_order_1")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sharded.close()) }()
-
 	if cfg.Passwd != "" {
 		cfg.Passwd = "..."
 	}
@@ -80,7 +69,7 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	fmt.Fprintf(out, "before  sql.Open(\"mysql\",    %q)\n", shown)
 	fmt.Fprintf(out, "after   sql.Open(\"shardkey\", %q)\n", withRule(shown))
 
-	orders, err := sharded.insert(ctx)
+	orders, err := sell(ctx, "shardkey", withRule(dsn), "BIGINT PRIMARY KEY", "t_order_0", "t_order_1")
 	if err != nil {
 		return err
 	}
@@ -88,7 +77,7 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if err := printOrders(out, orders); err != nil {
 		return err
 	}
-	counters, err := plain.insert(ctx)
+	counters, err := sell(ctx, "mysql", dsn, "BIGINT AUTO_INCREMENT PRIMARY KEY", "t_plain_0", "t_plain_1")
 	if err != nil {
 		return err
 	}

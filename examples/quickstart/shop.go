@@ -13,41 +13,31 @@ import (
 	"github.com/shardkey/shardkey/keygen/snowflake"
 )
 
-// shop is a program's database with two tables for orders.
-type shop struct {
-	db     *sql.DB
-	tables []string
-}
-
-// openShop opens the database and creates the tables, which must not exist yet.
-func openShop(ctx context.Context, driverName, dsn, keyColumn string, tables ...string) (*shop, error) {
+// sell creates tables, which must not exist yet, inserts orders into them, and drops them.
+func sell(ctx context.Context, driverName, dsn, keyColumn string, tables ...string) (orders []order, err error) {
 	db, err := sql.Open(driverName, dsn)
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{db: db}
-	for _, table := range tables {
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for shard, table := range tables {
 		_, err := db.ExecContext(ctx, "CREATE TABLE "+table+
 			" (order_id "+keyColumn+", user_id INT NOT NULL, item VARCHAR(20) NOT NULL)")
-		if err != nil {
-			const tableExists = 1050
-			if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && refused.Number == tableExists {
-				err = errors.New("it exists already; use -dsn with an empty database")
-			}
-			return nil, errors.Join(fmt.Errorf("create table %s: %w", table, err), s.close())
+		const tableExists = 1050
+		if refused, ok := errors.AsType[*mysql.MySQLError](err); ok && refused.Number == tableExists {
+			err = errors.New("it exists already; use -dsn with an empty database")
 		}
-		s.tables = append(s.tables, table)
+		if err != nil {
+			return nil, fmt.Errorf("create table %s: %w", table, err)
+		}
+		defer db.Exec("DROP TABLE " + table)
+		inserted, err := insert(ctx, db, table, shard)
+		if err != nil {
+			return nil, err
+		}
+		orders = append(orders, inserted...)
 	}
-	return s, nil
-}
-
-// close drops the tables that openShop created, and closes the database.
-func (s *shop) close() (err error) {
-	for _, table := range s.tables {
-		_, dropErr := s.db.Exec("DROP TABLE " + table)
-		err = errors.Join(err, dropErr)
-	}
-	return errors.Join(err, s.db.Close())
+	return orders, nil
 }
 
 // order is an inserted row, with the keys that the program received.
@@ -59,45 +49,43 @@ type order struct {
 	withKeys   any   // entry of the row in driver.Keys, or nil
 }
 
-// insert inserts orders into both tables: single rows, a batch, and with a prepared statement.
-// The statements are the same as with AUTO_INCREMENT.
-func (s *shop) insert(ctx context.Context) (orders []order, err error) {
-	for shard, table := range s.tables {
-		query := "INSERT INTO " + table + " (user_id, item) VALUES "
-		prepared, err := s.db.PrepareContext(ctx, query+"(?, ?)")
+// insert inserts orders into a table: single rows, a batch, and with a prepared statement. The
+// statements are the same as with AUTO_INCREMENT.
+func insert(ctx context.Context, db *sql.DB, table string, shard int) (orders []order, err error) {
+	query := "INSERT INTO " + table + " (user_id, item) VALUES "
+	prepared, err := db.PrepareContext(ctx, query+"(?, ?)")
+	if err != nil {
+		return nil, err
+	}
+	defer prepared.Close()
+	a, b, c := shard, shard+2, shard+4 // shard 0 has the users with even numbers
+	for _, statement := range []struct {
+		how, values string // without values, the statement is the prepared one
+		args        []any
+	}{
+		{"single", "(?, ?)", []any{a, "tea"}},
+		{"literal", fmt.Sprintf("(%d, 'cups')", b), nil},
+		{"batch", "(?, ?), (?, ?), (?, ?)", []any{a, "milk", b, "sugar", c, "lemon"}},
+		{"prepared", "", []any{b, "spoons"}},
+		{"prepared", "", []any{c, "biscuits"}},
+	} {
+		var keys driver.Keys
+		var result sql.Result
+		if ctx := driver.WithKeys(ctx, &keys); statement.values == "" {
+			result, err = prepared.ExecContext(ctx, statement.args...)
+		} else {
+			result, err = db.ExecContext(ctx, query+statement.values, statement.args...)
+		}
 		if err != nil {
 			return nil, err
 		}
-		defer prepared.Close()
-		a, b, c := shard, shard+2, shard+4 // shard 0 has the users with even numbers
-		for _, statement := range []struct {
-			how, values string // without values, the statement is the prepared one
-			args        []any
-		}{
-			{"single", "(?, ?)", []any{a, "tea"}},
-			{"literal", fmt.Sprintf("(%d, 'cups')", b), nil},
-			{"batch", "(?, ?), (?, ?), (?, ?)", []any{a, "milk", b, "sugar", c, "lemon"}},
-			{"prepared", "", []any{b, "spoons"}},
-			{"prepared", "", []any{c, "biscuits"}},
-		} {
-			var keys driver.Keys
-			var result sql.Result
-			if ctx := driver.WithKeys(ctx, &keys); statement.values == "" {
-				result, err = prepared.ExecContext(ctx, statement.args...)
-			} else {
-				result, err = s.db.ExecContext(ctx, query+statement.values, statement.args...)
-			}
-			if err != nil {
-				return nil, err
-			}
-			inserted, err := s.read(ctx, table, result, keys.Values())
-			if err != nil {
-				return nil, err
-			}
-			for _, o := range inserted {
-				o.how = statement.how
-				orders = append(orders, o)
-			}
+		inserted, err := read(ctx, db, table, result, keys.Values())
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range inserted {
+			o.table, o.how = table, statement.how
+			orders = append(orders, o)
 		}
 	}
 	return orders, nil
@@ -105,18 +93,18 @@ func (s *shop) insert(ctx context.Context) (orders []order, err error) {
 
 // read reads the rows that the last statement inserted. Their keys follow LastInsertId, because
 // the keys of one generator ascend, and so do those of AUTO_INCREMENT.
-func (s *shop) read(ctx context.Context, table string, result sql.Result, keys []any) (orders []order, err error) {
+func read(ctx context.Context, db *sql.DB, table string, result sql.Result, keys []any) (orders []order, err error) {
 	id, err := result.LastInsertId()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(ctx, "SELECT order_id, item FROM "+table+" WHERE order_id >= ? ORDER BY order_id", id)
+	rows, err := db.QueryContext(ctx, "SELECT order_id, item FROM "+table+" WHERE order_id >= ? ORDER BY order_id", id)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for i := 0; rows.Next(); i++ {
-		o := order{table: table, lastInsert: ""}
+		o := order{lastInsert: ""}
 		if err := rows.Scan(&o.key, &o.item); err != nil {
 			return nil, err
 		}
