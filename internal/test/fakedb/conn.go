@@ -89,7 +89,7 @@ type directConn struct{ *conn }
 
 // skips reports whether a statement has to be prepared.
 func (c *directConn) skips(method string, args []driver.NamedValue) bool {
-	if c.s.Quiet || c.s.Kind != Skipping || len(args) == 0 {
+	if c.s.Kind != Skipping || len(args) == 0 {
 		return false
 	}
 	_, _ = c.s.note("%s skips", method)
@@ -97,21 +97,21 @@ func (c *directConn) skips(method string, args []driver.NamedValue) bool {
 }
 
 func (c *directConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if c.skips("execContext", args) {
-		return nil, driver.ErrSkip
-	}
 	if c.s.Quiet {
 		return driver.RowsAffected(1), nil
+	}
+	if c.skips("execContext", args) {
+		return nil, driver.ErrSkip
 	}
 	return c.s.exec("execContext", query, args)
 }
 
 func (c *directConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.skips("queryContext", args) {
-		return nil, driver.ErrSkip
-	}
 	if c.s.Quiet {
 		return noRows{}, nil
+	}
+	if c.skips("queryContext", args) {
+		return nil, driver.ErrSkip
 	}
 	return c.s.query("queryContext", query, args)
 }

@@ -214,9 +214,6 @@ func (d Driver) Open(name string) (driver.Conn, error) {
 }
 
 func (s *Server) exec(method, query string, args any) (driver.Result, error) {
-	if s.Quiet {
-		return driver.RowsAffected(1), nil
-	}
 	done, err := s.call("%s %s %v", method, query, args)
 	if done {
 		s.mu.Lock()
@@ -235,9 +232,6 @@ func (s *Server) exec(method, query string, args any) (driver.Result, error) {
 }
 
 func (s *Server) query(method, query string, args any) (driver.Rows, error) {
-	if s.Quiet {
-		return noRows{}, nil
-	}
 	if _, err := s.call("%s %s %v", method, query, args); err != nil {
 		return nil, err
 	}

@@ -111,27 +111,18 @@ func zooKeeperCommand(s *Server) (*exec.Cmd, error) {
 	if _, err := os.Stat(zooKeeperJar); err != nil {
 		return nil, &MissingError{Program: zooKeeperJar, Remedy: "apt-get install zookeeper", Env: envZooKeeper}
 	}
-	files := map[string]string{"zoo.cfg": s.zooConfig(), "log4j.properties": log4jConfig}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-			return nil, err
-		}
+	config := filepath.Join(s.dir, "zoo.cfg")
+	if err := os.WriteFile(config, []byte(s.zooConfig()), 0o600); err != nil {
+		return nil, err
 	}
 	// A small machine that starts fast.
 	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"}
 	if s.fast {
 		args = append(args, "-Dzookeeper.forceSync=no")
 	}
-	args = append(args, "-cp", s.dir+":"+zooKeeperJar,
-		"org.apache.zookeeper.server.ZooKeeperServerMain", filepath.Join(s.dir, "zoo.cfg"))
+	args = append(args, "-cp", zooKeeperJar, "org.apache.zookeeper.server.ZooKeeperServerMain", config)
 	return exec.Command(java, args...), nil
 }
-
-const log4jConfig = `log4j.rootLogger=WARN, out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d %p %c: %m%n
-`
 
 func (s *Server) zooConfig() string {
 	lines := []string{
