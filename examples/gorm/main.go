@@ -71,8 +71,12 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 		}
 		for _, o := range orders {
 			fmt.Fprintf(out, "%s  %d  %s\n", shard, o.ID, o.Item)
-			if o.ID == 0 || seen[o.ID] {
-				return fmt.Errorf("key %d is 0 or not unique", o.ID)
+			var found Order // by the key in the struct
+			if err := db.Table(shard).First(&found, o.ID).Error; err != nil {
+				return err
+			}
+			if found != o || seen[o.ID] {
+				return fmt.Errorf("key %d: expected one %v, found %v", o.ID, o, found)
 			}
 			seen[o.ID] = true
 		}
@@ -97,19 +101,5 @@ func create(db *gorm.DB, shard string) ([]Order, error) {
 	if err := table.Create(&single).Error; err != nil {
 		return nil, err
 	}
-	return append(orders, single), check(table, append(orders, single))
-}
-
-// check reads each order by the key in its struct.
-func check(table *gorm.DB, orders []Order) error {
-	for _, o := range orders {
-		var found Order
-		if err := table.First(&found, o.ID).Error; err != nil {
-			return err
-		}
-		if found != o {
-			return fmt.Errorf("key %d: expected %v, found %v", o.ID, o, found)
-		}
-	}
-	return nil
+	return append(orders, single), nil
 }

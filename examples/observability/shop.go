@@ -113,15 +113,8 @@ func (s *shop) makeTables(ctx context.Context) error {
 
 // sell writes rows until ctx ends. It ignores errors, which the debug page and the metrics show.
 func (s *shop) sell(ctx context.Context) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = s.order(ctx, rand.Int64N(1000))
-		}
+	for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
+		_ = s.order(ctx, rand.Int64N(1000))
 	}
 }
 

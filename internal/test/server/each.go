@@ -41,16 +41,16 @@ var productsOf sync.Map
 // Where SHARDKEY_TEST_DSN names servers, the test runs on each of those instead.
 func Each(t *testing.T, test func(*testing.T)) bool {
 	t.Helper()
-	return each(t, test, func(p *product) bool { return !p.oldest })
+	return each(t, test, false)
 }
 
 // EachAndOldest is Each with the oldest server, in the subtest "mysql-5.6".
 func EachAndOldest(t *testing.T, test func(*testing.T)) bool {
 	t.Helper()
-	return each(t, test, func(*product) bool { return true })
+	return each(t, test, true)
 }
 
-func each(t *testing.T, test func(*testing.T), runs func(*product) bool) bool {
+func each(t *testing.T, test func(*testing.T), oldest bool) bool {
 	t.Helper()
 	if productByName(t.Name()) != nil {
 		return false
@@ -63,7 +63,7 @@ func each(t *testing.T, test func(*testing.T), runs func(*product) bool) bool {
 		all = products
 	}
 	for _, p := range all {
-		if !runs(p) || !wanted(p.name) && p.dsn == "" {
+		if p.oldest && !oldest || !wanted(p.name) && p.dsn == "" {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {

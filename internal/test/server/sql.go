@@ -306,12 +306,10 @@ func cached(p *product) *installation {
 	}
 	root := filepath.Join(cache, strings.ToLower(string(p.kind))+"-"+p.series)
 	path := filepath.Join(root, "usr/sbin", p.program)
-	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*"))
-	if len(loaders) == 0 { // Debian 12 keeps them outside of /usr
-		loaders, _ = filepath.Glob(filepath.Join(root, "lib/*-linux-gnu*/ld-linux*.so.*"))
-	}
-	if len(loaders) == 0 {
-		loaders, _ = filepath.Glob("/lib64/ld-linux*.so.*")
+	var loaders []string
+	for _, dir := range []string{root + "/usr/lib/*-linux-gnu*", root + "/lib/*-linux-gnu*", "/lib64"} { // Debian 13, 12
+		found, _ := filepath.Glob(dir + "/ld-linux*.so.*")
+		loaders = append(loaders, found...)
 	}
 	if len(loaders) == 0 || !Executable(path) {
 		return nil

@@ -53,16 +53,26 @@ func redisCommand(s *Server) (*exec.Cmd, error) {
 // redisAnswers is nil once the server answers PING, be it with a demand for a
 // password. While it loads its data it answers -LOADING.
 func redisAnswers(ctx context.Context, s *Server) error {
+	if !slices.Contains(s.args, "--tls-port") {
+		return s.replies(ctx, "PING\r\n", "+PONG", "-NOAUTH")
+	}
 	conn, err := dial(ctx, s.Addr())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if slices.Contains(s.args, "--tls-port") {
-		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+}
+
+// replies is nil if the answer to a question has one of these beginnings.
+func (s *Server) replies(ctx context.Context, question string, answers ...string) error {
+	conn, err := dial(ctx, s.Addr())
+	if err != nil {
+		return err
 	}
-	answer, err := say(conn, "PING\r\n")
-	if err == nil && !strings.HasPrefix(answer, "+PONG") && !strings.HasPrefix(answer, "-NOAUTH") {
+	defer conn.Close()
+	answer, err := say(conn, question)
+	if err == nil && !slices.ContainsFunc(answers, func(want string) bool { return strings.HasPrefix(answer, want) }) {
 		err = fmt.Errorf("answered %q", answer)
 	}
 	return err
@@ -137,17 +147,9 @@ func (s *Server) zooConfig() string {
 	return strings.Join(append(lines, s.args...), "\n") + "\n"
 }
 
+// zooKeeperAnswers is nil once the server serves; until then it answers that it isn't serving yet.
 func zooKeeperAnswers(ctx context.Context, s *Server) error {
-	conn, err := dial(ctx, s.Addr())
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	answer, err := say(conn, "srvr")
-	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {
-		err = fmt.Errorf("answered %q", answer) // as that it is not serving yet
-	}
-	return err
+	return s.replies(ctx, "srvr", "Zookeeper version")
 }
 
 // StartEtcd starts an etcd server for one test. The arguments are added to
