@@ -26,31 +26,27 @@ func (t Times) Processor() time.Duration {
 	return t.Client + t.Server
 }
 
-// Meter adds up the times between Start and Stop.
+// Meter adds up the times between Start and Stop. Its Times are valid after Stop.
 type Meter struct {
 	Times
-	PID    int // the server's process; 0 if it is unknown
-	start  time.Time
-	before Times
+	PID int // the server's process; 0 if it is unknown
 }
 
 // Start starts the meter.
-func (m *Meter) Start() { m.start, m.before = time.Now(), m.processors() }
+func (m *Meter) Start() { m.add(-1) }
 
 // Stop stops the meter.
-func (m *Meter) Stop() {
-	now := m.processors()
-	m.Wall += time.Since(m.start)
-	m.Client += now.Client - m.before.Client
-	m.Server += now.Server - m.before.Server
-}
+func (m *Meter) Stop() { m.add(1) }
 
-func (m *Meter) processors() (t Times) {
+var began = time.Now()
+
+// add adds the clocks' times, or subtracts them if sign is -1.
+func (m *Meter) add(sign time.Duration) {
+	m.Wall += sign * time.Since(began)
+	m.Client += sign * ProcessorTime(0)
 	if m.PID != 0 {
-		t.Server = ProcessorTime(m.PID)
+		m.Server += sign * ProcessorTime(m.PID)
 	}
-	t.Client = ProcessorTime(0)
-	return t
 }
 
 // Rounds runs the subjects in turn, each round in another order, and returns the times of each
