@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +80,7 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	db = db.WithContext(ctx)
-	if err := createTables(db); err != nil {
+	if err := createTables(pool); err != nil {
 		return err
 	}
 	for user := int64(1); user <= 4; user++ {
@@ -133,11 +134,7 @@ func open(dsn string, config *gorm.Config) (*gorm.DB, error) {
 
 // createTables creates the shards but no table "orders". A statement that isn't routed is then an
 // error, instead of a row that no query finds.
-func createTables(db *gorm.DB) error {
-	pool, err := db.DB()
-	if err != nil {
-		return err
-	}
+func createTables(pool *sql.DB) error {
 	for i := range shards {
 		_, err := pool.Exec(fmt.Sprintf("CREATE TABLE orders_%d"+
 			" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20))", i))
@@ -145,7 +142,7 @@ func createTables(db *gorm.DB) error {
 			return err
 		}
 	}
-	_, err = pool.Exec("CREATE TABLE `lines` (id BIGINT PRIMARY KEY, order_id BIGINT, note VARCHAR(20))")
+	_, err := pool.Exec("CREATE TABLE `lines` (id BIGINT PRIMARY KEY, order_id BIGINT, note VARCHAR(20))")
 	return err
 }
 

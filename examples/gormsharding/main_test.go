@@ -18,9 +18,7 @@ func TestRun(t *testing.T) {
 	}
 	var out strings.Builder
 	must.Do(t, run(t.Context(), &out, testserver.Database(t)))
-	if !strings.Contains(out.String(), "8 orders found by user, and by key") {
-		t.Errorf("have: %s", out.String())
-	}
+	must.Contain(t, out.String(), "8 orders found by user, and by key")
 }
 
 func TestSharding_rightKeysInTheRightShard(t *testing.T) {
@@ -49,9 +47,7 @@ func checkKeys(t *testing.T, db *gorm.DB) {
 		for _, o := range append(many, one, own) {
 			have[fmt.Sprintf("orders_%d %s", user%shards, o.Item)] = o.ID
 		}
-		if err := check(db, append(many, one, own)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, check(db, append(many, one, own)))
 		must.Do(t, db.Transaction(func(tx *gorm.DB) error {
 			o := Order{UserID: user, Item: name("tx")}
 			err := tx.Create(&o).Error
@@ -59,10 +55,7 @@ func checkKeys(t *testing.T, db *gorm.DB) {
 			return err
 		}))
 	}
-	want := rowsOfShards(t, db)
-	if fmt.Sprint(have) != fmt.Sprint(want) {
-		t.Errorf("keys\nhave: %v\nwant: %v", have, want)
-	}
+	must.Equal(t, fmt.Sprint(have), fmt.Sprint(rowsOfShards(t, db)), "keys")
 }
 
 // Each generated key has the four lowest bits of its user, and no row is in another user's table.
@@ -77,9 +70,7 @@ func TestSharding_keysHaveTheShard(t *testing.T) {
 		for _, o := range orders {
 			must.Equal(t, o.ID%16, user, "key", o.ID, "of user", user, "has the lowest bits")
 		}
-		if err := check(db, orders); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, check(db, orders))
 	}
 	err := db.Exec("INSERT INTO orders_3 (user_id, item) VALUES (?, ?)", 4, "milk").Error
 	must.Is(t, err, driver.ErrWrongShard, "a row of another table")
@@ -87,26 +78,20 @@ func TestSharding_keysHaveTheShard(t *testing.T) {
 
 func openServer(t *testing.T, config *gorm.Config) *gorm.DB {
 	t.Helper()
-	db, err := open(testserver.Database(t), config)
-	must.Do(t, err)
-	t.Cleanup(func() {
-		if pool, err := db.DB(); err == nil {
-			pool.Close()
-		}
-	})
-	must.Do(t, createTables(db))
+	db := must.Get(open(testserver.Database(t), config))(t)
+	pool := must.Get(db.DB())(t)
+	t.Cleanup(func() { _ = pool.Close() })
+	must.Do(t, createTables(pool))
 	return db
 }
 
 // rowsOfShards reads all shards without gorm.io/sharding.
 func rowsOfShards(t *testing.T, db *gorm.DB) map[string]int64 {
 	t.Helper()
-	pool, err := db.DB()
-	must.Do(t, err)
+	pool := must.Get(db.DB())(t)
 	found := map[string]int64{}
 	for i := range shards {
-		rows, err := pool.Query(fmt.Sprintf("SELECT item, id FROM orders_%d", i))
-		must.Do(t, err)
+		rows := must.Get(pool.Query(fmt.Sprintf("SELECT item, id FROM orders_%d", i)))(t)
 		defer rows.Close()
 		for rows.Next() {
 			var item string

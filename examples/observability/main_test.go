@@ -120,9 +120,7 @@ func TestShop_withoutWorkerIDs(t *testing.T) {
 		return
 	}
 	s := mustOpen(t, testserver.Database(t), withoutStore(ruleText))
-	if err := s.order(t.Context(), 1); err == nil {
-		t.Fatal("a key without a worker ID")
-	}
+	must.Fail(t, s.order(t.Context(), 1), "a key without a worker ID")
 	for address, want := range map[string]string{
 		"/readyz":          "generator snowflake makes no keys for t_order",
 		"/debug/shardkey/": `<p class="failing"><b>failing</b> snowflake: `,

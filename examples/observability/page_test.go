@@ -78,9 +78,7 @@ func openTab(t *testing.T, browser context.Context, address string) *tab {
 
 func (tab *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
-	if err := chromedp.Do(tab, steps...); err != nil {
-		tab.t.Fatal(err)
-	}
+	must.Do(tab.t, chromedp.Do(tab, steps...))
 }
 
 // prefer selects the light or the dark theme.
@@ -88,26 +86,18 @@ func (tab *tab) prefer(theme string) {
 	tab.t.Helper()
 	prefers := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
 	media := emulation.SetEmulatedMediaParams{Features: prefers}
-	if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
-		tab.t.Fatal(err)
-	}
+	must.Get(chromedp.Call(tab, emulation.SetEmulatedMedia, media))(tab.t)
 }
 
 // submit clicks a button that loads a page.
 func (tab *tab) submit(button string) {
 	tab.t.Helper()
-	if _, err := chromedp.RunResponse(tab, chromedp.Click(button)); err != nil {
-		tab.t.Fatal(err)
-	}
+	must.Get(chromedp.RunResponse(tab, chromedp.Click(button)))(tab.t)
 }
 
 func read[T any](tab *tab, action chromedp.Action[T]) T {
 	tab.t.Helper()
-	v, err := chromedp.Run(tab, action)
-	if err != nil {
-		tab.t.Fatal(err)
-	}
-	return v
+	return must.Get(chromedp.Run(tab, action))(tab.t)
 }
 
 func (tab *tab) check() {
@@ -125,9 +115,7 @@ func pages(t *testing.T) (address string) {
 	t.Helper()
 	dsn := testserver.Database(t)
 	failing, good := mustOpen(t, dsn, withoutStore(ruleText)), mustOpen(t, dsn, inDirectory(ruleText, t.TempDir()))
-	if err := failing.order(t.Context(), 1); err == nil {
-		t.Fatal("a key without a worker ID")
-	}
+	must.Fail(t, failing.order(t.Context(), 1), "a key without a worker ID")
 	must.Do(t, good.order(t.Context(), 1))
 	s := httptest.NewServer(debug.Handler(good.connector, failing.connector))
 	t.Cleanup(s.Close)
@@ -199,24 +187,16 @@ func TestPage_inBrowser(t *testing.T) {
 // checkForms checks the content of the page, and submits its forms.
 func checkForms(tab *tab) {
 	tab.t.Helper()
-	if title := read(tab, chromedp.Title()); title != "shardkey: failing" {
-		tab.t.Errorf("the title is %q", title)
-	}
-	for text := range strings.SplitSeq("keys can be generated,shardkey_worker,LEAF_SEGMENT", ",") {
-		if have := read(tab, chromedp.Text("main")); !strings.Contains(have, text) {
-			tab.t.Errorf("have: %s\nwant: %s", have, text)
-		}
+	must.Equal(tab.t, read(tab, chromedp.Title()), "shardkey: failing", "title")
+	for _, text := range []string{"keys can be generated", "shardkey_worker", "LEAF_SEGMENT"} {
+		must.Contain(tab.t, read(tab, chromedp.Text("main")), text)
 	}
 	tab.do(chromedp.SendKeys("#decode input", "1084326182498902016"))
 	tab.submit("#decode button")
-	if have := read(tab, chromedp.Text("#decode dd")); have != "2025-01-10 04:05:07.714 UTC" {
-		tab.t.Errorf("the key's time is %s", have)
-	}
+	must.Equal(tab.t, read(tab, chromedp.Text("#decode dd")), "2025-01-10 04:05:07.714 UTC", "time of the key")
 	tab.do(chromedp.SendKeys("#plan textarea", "INSERT INTO t_token (user_id) VALUES (?)"))
 	tab.submit("#plan button")
-	if have := read(tab, chromedp.Text("#plan pre")); have != "INSERT INTO t_token (user_id, `token`) VALUES (?, ?)" {
-		tab.t.Errorf("sent: %s", have)
-	}
+	must.Equal(tab.t, read(tab, chromedp.Text("#plan pre")), "INSERT INTO t_token (user_id, `token`) VALUES (?, ?)", "sent")
 }
 
 // TestPage_runsNothing submits a script in the page's forms, which must not run.
@@ -277,15 +257,10 @@ func takePicture(tab *tab, address, theme string) []byte {
 	tab.t.Helper()
 	tab.prefer(theme)
 	tab.do(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(address))
-	if title := read(tab, chromedp.Title()); title != "shardkey: warning" {
-		tab.t.Errorf("the title is %q", title)
-	}
+	must.Equal(tab.t, read(tab, chromedp.Title()), "shardkey: warning", "title")
 	height := read(tab, chromedp.Evaluate[float64](rename))
 	tab.do(chromedp.EmulateViewport(1000, int64(height)))
-	screen, err := png.Decode(bytes.NewReader(read(tab, chromedp.CaptureScreenshot())))
-	if err != nil {
-		tab.t.Fatal(err)
-	}
+	screen := must.Get(png.Decode(bytes.NewReader(read(tab, chromedp.CaptureScreenshot()))))(tab.t)
 	small := image.NewPaletted(screen.Bounds(), palette.Plan9)
 	draw.Draw(small, small.Rect, screen, screen.Bounds().Min, draw.Src)
 	var picture bytes.Buffer
