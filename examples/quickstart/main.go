@@ -29,22 +29,19 @@ func main() {
 		"only start that server, print its DSN, and stop it when standard input ends")
 	flag.Parse()
 
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
 	if *only {
 		signal.Ignore(os.Interrupt) // an example that this serves may still need it
-		exit(serve(os.Stdin, os.Stdout))
+		err = serve(os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Stdout, *dsn)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *dsn)
-	stop()
-	exit(err)
-}
-
-func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
-	os.Exit(0)
 }
 
 func run(ctx context.Context, out io.Writer, dsn string) (err error) {
