@@ -168,7 +168,7 @@ func promtool(t *testing.T) string {
 		path, err = exec.LookPath(filepath.Join(cache, "shardkey", "servers", "promtool"))
 	}
 	if err != nil {
-		testserver.Missing(t, fmt.Errorf("promtool is not installed, make servers fetches it (Debian): %w", err))
+		testserver.Missing(t, "promtool", fmt.Errorf("promtool is not installed, make servers fetches it (Debian): %w", err))
 	}
 	return path
 }

@@ -39,7 +39,7 @@ func browser(t *testing.T) context.Context {
 	t.Cleanup(end)
 	err := chromedp.Do(ctx)
 	if errors.Is(err, exec.ErrNotFound) {
-		testserver.Missing(t, fmt.Errorf("no browser is installed, make servers installs Debian's: %w", err))
+		testserver.Missing(t, "browser", fmt.Errorf("no browser is installed, make servers installs Debian's: %w", err))
 	}
 	must.Do(t, err)
 	return ctx

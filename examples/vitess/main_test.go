@@ -70,7 +70,7 @@ func openDir(t *testing.T) string {
 func failed(t *testing.T, err error) {
 	t.Helper()
 	if testserver.NotInstalled(err) {
-		testserver.Missing(t, err)
+		testserver.Missing(t, "vitess", err)
 	}
 	t.Fatal(err)
 }

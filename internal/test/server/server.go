@@ -139,7 +139,7 @@ func Started(t testing.TB, name string, err error) {
 	case isMissing && os.Getenv(m.Env) != "":
 		t.Skip(err) // who runs the tests has chosen a server elsewhere
 	case isMissing:
-		missing(t, name, err)
+		Missing(t, name, err)
 	case err != nil:
 		t.Fatalf("start %s: %v", name, err)
 	}
@@ -165,33 +165,13 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	if err := s.await(p); err != nil {
+	err = p.poll(startTimeout, func(ctx context.Context) error { return s.recipe.Answers(ctx, s) })
+	if err != nil {
 		_ = p.kill()
-		return fmt.Errorf("%w; its log ends with\n%s", err, s.LogTail())
+		return fmt.Errorf("%s does not answer: %w; its log ends with\n%s", s.recipe.Name, err, s.LogTail())
 	}
 	s.proc = p
 	return nil
-}
-
-// await returns when the server answers, or with the reason why it will not.
-func (s *Server) await(p *process) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		err := s.recipe.Answers(ctx, s)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.done:
-			return fmt.Errorf("%s ended while it started: %v", s.recipe.Name, p.err)
-		case <-ctx.Done():
-			return fmt.Errorf("%s did not answer in %v: %w", s.recipe.Name, startTimeout, err)
-		case <-tick.C:
-		}
-	}
 }
 
 // end ends the process in a way, unless it has ended.
@@ -291,19 +271,33 @@ func (p *process) terminate() error {
 
 // awaitStopped returns when SIGSTOP has taken effect.
 func (p *process) awaitStopped() error {
-	tick := time.NewTicker(time.Millisecond)
+	return p.poll(stopTimeout, func(context.Context) error {
+		if !stopped(p.cmd.Process.Pid) {
+			return errors.New("it still runs after SIGSTOP")
+		}
+		return nil
+	})
+}
+
+// poll calls ready until it returns nil, or returns the reason why it will not.
+func (p *process) poll(timeout time.Duration, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	deadline := time.After(stopTimeout)
-	for !stopped(p.cmd.Process.Pid) {
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
 		select {
-		case <-tick.C:
 		case <-p.done:
-			return fmt.Errorf("it ended instead of pausing: %v", p.err)
-		case <-deadline:
-			return fmt.Errorf("it still runs %v after SIGSTOP", stopTimeout)
+			return fmt.Errorf("it ended: %v", p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %w", timeout, err)
+		case <-tick.C:
 		}
 	}
-	return nil
 }
 
 const dirPrefix = "shardkey-testserver-"

@@ -34,7 +34,7 @@ func wanted(name string) bool { return required(name) || os.Getenv(envRequire) =
 
 func required(name string) bool {
 	list := os.Getenv(envRequire)
-	return list == "1" || name != "" && slices.Contains(strings.Split(list, ","), name)
+	return list == "1" || slices.Contains(strings.Split(list, ","), name)
 }
 
 // skipUnwanted skips a test of a server that the environment doesn't list.
@@ -107,20 +107,15 @@ func shared(t testing.TB, r Recipe) string {
 	skipUnwanted(t, r.Name)
 	value, err := request(r.Name)
 	if errors.Is(err, errNoSupervisor) {
-		missing(t, r.Name, fmt.Errorf("%w; or set %s to a server that tests may use", err, r.env))
+		Missing(t, r.Name, fmt.Errorf("%w; or set %s to a server that tests may use", err, r.env))
 	}
 	Started(t, r.Name, err)
 	return value
 }
 
-// Missing skips the test that needs what is not there, or fails it when all
-// tests are required to run.
-func Missing(t testing.TB, err error) {
-	t.Helper()
-	missing(t, "", err)
-}
-
-func missing(t testing.TB, name string, err error) {
+// Missing skips the test that needs what is not there, or fails it if the environment requires what
+// has this name.
+func Missing(t testing.TB, name string, err error) {
 	t.Helper()
 	if required(name) {
 		t.Fatal(err)
