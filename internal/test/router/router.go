@@ -151,6 +151,7 @@ func integer(value any) (*big.Int, error) {
 
 // partition returns the suffix that an automatic sharding algorithm chooses.
 func (s *Strategy) partition(value any) (string, error) {
+	var bounds []*big.Int // of the ranges
 	switch s.Type {
 	case "MOD":
 		text := fmt.Sprint(value)
@@ -171,40 +172,28 @@ func (s *Strategy) partition(value any) (string, error) {
 	case "HASH_MOD":
 		hash := hashOf(value, s.Integer[s.Columns[0]])
 		return strconv.FormatInt(max(hash, -hash)%s.number("sharding-count").Int64(), 10), nil
-	case "VOLUME_RANGE":
-		n, err := integer(value)
-		if err != nil {
-			return "", err
+	case "VOLUME_RANGE": // (-∞, lower), [lower, lower+volume) … [?, upper), [upper, ∞)
+		upper, volume := s.number("range-upper"), s.number("sharding-volume")
+		for bound := s.number("range-lower"); bound.Cmp(upper) < 0; bound = new(big.Int).Add(bound, volume) {
+			bounds = append(bounds, bound)
 		}
-		lower, upper, volume := s.number("range-lower"), s.number("range-upper"), s.number("sharding-volume")
-		// (-∞, lower), [lower, lower+volume) … [?, upper), [upper, ∞)
-		partition := 0
-		for bound := lower; ; bound = new(big.Int).Add(bound, volume) {
-			if bound.Cmp(upper) > 0 {
-				bound = upper
-			}
-			if n.Cmp(bound) < 0 {
-				return strconv.Itoa(partition), nil
-			}
-			partition++
-			if bound.Cmp(upper) == 0 {
-				return strconv.Itoa(partition), nil
-			}
-		}
+		bounds = append(bounds, upper)
 	case "BOUNDARY_RANGE":
-		n, err := integer(value)
-		if err != nil {
-			return "", err
+		for text := range strings.SplitSeq(s.Props["sharding-ranges"], ",") {
+			bound, _ := integer(strings.TrimSpace(text))
+			bounds = append(bounds, bound)
 		}
-		partition := 0
-		for bound := range strings.SplitSeq(s.Props["sharding-ranges"], ",") {
-			if b, _ := integer(strings.TrimSpace(bound)); n.Cmp(b) >= 0 {
-				partition++
-			}
-		}
-		return strconv.Itoa(partition), nil
+	default:
+		return "", fmt.Errorf("no algorithm %s", s.Type)
 	}
-	return "", fmt.Errorf("no algorithm %s", s.Type)
+	n, err := integer(value)
+	partition := 0
+	for _, bound := range bounds {
+		if n.Cmp(bound) >= 0 {
+			partition++
+		}
+	}
+	return strconv.Itoa(partition), err
 }
 
 // hashOf returns hashCode() of a value, by the definition of its Java class.
