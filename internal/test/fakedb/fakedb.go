@@ -120,10 +120,10 @@ func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
 			break
 		}
 		found := *f
-		if f.Times--; f.Times == 0 || f.Times == -1 && found.Times == 0 {
+		if f.Times > 1 {
+			f.Times--
+		} else if f.Times >= 0 {
 			s.Faults = slices.Delete(s.Faults, i, i+1)
-		} else if found.Times < 0 {
-			f.Times = -1
 		}
 		return found, true
 	}

@@ -90,7 +90,7 @@ func productOf(t testing.TB) *product {
 	if all != nil {
 		return all[0]
 	}
-	return mariaDB
+	return products[1]
 }
 
 func productByName(test string) *product {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,17 +59,10 @@ var products = []*product{
 var mariaDBScripts = []string{"m*_system_tables.sql", "m*_performance_tables.sql", "m*_system_tables_data.sql",
 	"maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"}
 
-var (
-	mySQL   = products[0]
-	mariaDB = products[1]
-)
-
 // Recipe is how a server of a kind is started, of the first series of [Each].
 func (k Kind) Recipe() Recipe {
-	if k == KindMySQL {
-		return mySQL.recipe()
-	}
-	return mariaDB.recipe()
+	i := slices.IndexFunc(products, func(p *product) bool { return p.kind == k })
+	return products[i].recipe()
 }
 
 // StartMySQL starts a MySQL server for one test. The arguments are added to
@@ -76,13 +70,13 @@ func (k Kind) Recipe() Recipe {
 // knows.
 func StartMySQL(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return forTest(t, mySQL.recipe(), args)
+	return forTest(t, KindMySQL.Recipe(), args)
 }
 
 // StartMariaDB starts a MariaDB server for one test, as StartMySQL does.
 func StartMariaDB(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return forTest(t, mariaDB.recipe(), args)
+	return forTest(t, KindMariaDB.Recipe(), args)
 }
 
 // StartSQL starts a server of the kind that [Each] runs the test on, as

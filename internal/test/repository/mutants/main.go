@@ -114,8 +114,9 @@ func (r *report) survivors(dir string) (names []string, err error) {
 			return 1000*(a.Line-b.Line) + a.Column - b.Column
 		})
 		for _, m := range f.Mutations {
+			code, _, _ := strings.Cut(lines[m.Line-1], " // ") // a reworded comment doesn't change the name
 			name := fmt.Sprintf("%s %s %s: %s", filepath.ToSlash(filepath.Dir(path)), function(lines[:m.Line]), m.Type,
-				withoutComment(lines[m.Line-1]))
+				strings.TrimSpace(code))
 			if seen[name]++; seen[name] > 1 {
 				name += fmt.Sprintf(" #%d", seen[name])
 			}
@@ -125,12 +126,6 @@ func (r *report) survivors(dir string) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-// withoutComment returns the code of a line: the name of a change stays when a comment is reworded.
-func withoutComment(line string) string {
-	code, _, _ := strings.Cut(line, " // ")
-	return strings.TrimSpace(code)
 }
 
 var declared = regexp.MustCompile(`^func (?:\(.*?(\w+)(?:\[[^]]*\])?\) )?(\w+)`)
