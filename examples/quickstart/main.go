@@ -56,9 +56,6 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if err != nil {
 		return err
 	}
-	if cfg.DBName == "" {
-		return errors.New("-dsn: expected a database after the last slash, such as /app")
-	}
 	if cfg.Passwd != "" {
 		cfg.Passwd = "..."
 	}

@@ -208,7 +208,14 @@ func (s *Server) Close() {
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
 // LogTail returns the last lines of the server's log.
-func (s *Server) LogTail() string { return tail(s.logFile(), 30) }
+func (s *Server) LogTail() string {
+	text, err := os.ReadFile(s.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}
 
 // Dir is the directory that is removed with the server. It has the certificates of a SQL
 // server and its socket, named sock.
@@ -360,16 +367,6 @@ func Lock(file string) (unlock func(), err error) {
 		return nil, err
 	}
 	return func() { _ = f.Close() }, nil
-}
-
-// tail returns the last lines of a file, for an error's text.
-func tail(file string, lines int) string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 // FreePort returns a free port on loopback. It is below the range out of which
