@@ -87,7 +87,7 @@ test-engines: servers ## test Vitess, Spider, Galera, groups, replicas and hapro
 	@PATH=$$PATH:/usr/sbin; [ -e /usr/lib/galera/libgalera_smm.so ] && command -v haproxy >/dev/null || \
 		bash .ci/install-servers galera-4 haproxy
 	@export SHARDKEY_ENGINES=$(ENGINETIME) SHARDKEY_TEST_REQUIRE=1; \
-		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/test/engines ./examples/vitess && \
+		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/test/engines && \
 		go test -v -count=1 -timeout 0 $(TESTFLAGS) ./internal/test/engines/chaos -subjects '$(ENGINES)'
 
 soak-engines: ## run test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA

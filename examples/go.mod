@@ -14,7 +14,6 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/shardkey/shardkey v0.0.0
 	github.com/shardkey/shardkey/gormshardkey v0.0.0
-	github.com/shardkey/shardkey/internal/test/engines v0.0.0
 	github.com/shardkey/shardkey/otelshardkey v0.0.0
 	github.com/uptrace/bun v1.3.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0

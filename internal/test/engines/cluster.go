@@ -61,28 +61,19 @@ func (c *Cluster) startOne(r testserver.Recipe, args ...string) (*testserver.Ser
 	return s, err
 }
 
-// open starts the servers. If that fails, it ends those that run.
-func (c *Cluster) open(start func() error) error {
-	err := start()
-	if err == nil {
-		return nil
-	}
-	c.Close()
-	if m, ok := errors.AsType[*testserver.MissingError](err); ok {
-		return &testserver.MissingError{Program: m.Program, Remedy: m.Remedy} // a server elsewhere doesn't help
-	}
-	return err
-}
-
 // openForTest starts servers that end with the test. With -short it skips the test.
 func (c *Cluster) openForTest(t testing.TB, name string, start func() error) {
 	t.Helper()
 	testserver.MayStart(t)
-	testserver.Started(t, name, c.open(start))
+	t.Cleanup(c.Close)
+	err := start()
+	if m, ok := errors.AsType[*testserver.MissingError](err); ok {
+		err = &testserver.MissingError{Program: m.Program, Remedy: m.Remedy} // a server elsewhere doesn't help
+	}
+	testserver.Started(t, name, err)
 	for _, s := range c.servers {
 		s.Attach(t)
 	}
-	t.Cleanup(c.Close)
 }
 
 // freeAddresses returns n addresses of this machine with free ports.

@@ -3,7 +3,6 @@ package engines
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,19 +38,12 @@ type Keyspace struct {
 func StartVitess(t testing.TB, over testserver.Kind, keyspaces ...Keyspace) *Vitess {
 	t.Helper()
 	v := &Vitess{keyspaces: keyspaces}
-	v.openForTest(t, "vitess", func() error { return v.start(os.Stderr, over) })
+	v.openForTest(t, "vitess", func() error { return v.start(over) })
 	return v
 }
 
-// NewVitess starts Vitess for a program, on a new server of a kind. The caller must close it. If
-// it has to build vtcombo first, it writes the progress to progress.
-func NewVitess(progress io.Writer, over testserver.Kind, keyspaces ...Keyspace) (*Vitess, error) {
-	v := &Vitess{keyspaces: keyspaces}
-	return v, v.open(func() error { return v.start(progress, over) })
-}
-
-func (v *Vitess) start(progress io.Writer, over testserver.Kind) error {
-	program, err := buildVTCombo(progress)
+func (v *Vitess) start(over testserver.Kind) error {
+	program, err := buildVTCombo()
 	if err != nil {
 		return err
 	}
@@ -197,7 +189,7 @@ const envVTCombo = "SHARDKEY_TEST_VTCOMBO"
 
 // buildVTCombo returns the path of Vitess' vtcombo. If necessary it builds vtcombo from Vitess'
 // Go module, which takes two to three minutes on two cores.
-func buildVTCombo(progress io.Writer) (path string, err error) {
+func buildVTCombo() (path string, err error) {
 	if path := os.Getenv(envVTCombo); path != "" {
 		return path, nil
 	}
@@ -222,7 +214,7 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 	if testserver.Executable(path) {
 		return path, nil
 	}
-	if err := compileVTCombo(path+".new", progress); err != nil {
+	if err := compileVTCombo(path + ".new"); err != nil {
 		return "", &testserver.MissingError{Program: "vtcombo of Vitess " + vitessVersion, Env: envVTCombo,
 			Remedy: fmt.Sprintf("it is built with Go out of its module, which failed (%v)", err)}
 	}
@@ -233,7 +225,7 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 // it. Dependencies of Vitess use internals of package runtime.
 var vtcomboFlags = []string{"-tags=goexperiment.swissmap", "-ldflags=-s -w -checklinkname=0"}
 
-func compileVTCombo(path string, progress io.Writer) error {
+func compileVTCombo(path string) error {
 	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/shardkey/shardkey/internal/test/engines").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
@@ -242,7 +234,7 @@ func compileVTCombo(path string, progress io.Writer) error {
 	cmd := exec.Command("go", append(args, "vitess.io/vitess/go/cmd/vtcombo")...)
 	cmd.Dir = filepath.Join(strings.TrimSpace(string(source)), "vtcombo")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	fmt.Fprintf(progress, "building vtcombo of Vitess %s, which takes two to three minutes on two cores, once\n", vitessVersion)
+	fmt.Fprintf(os.Stderr, "building vtcombo of Vitess %s, which takes two to three minutes on two cores, once\n", vitessVersion)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, downloading.ReplaceAll(output, nil))
 	}

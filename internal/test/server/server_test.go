@@ -174,7 +174,7 @@ func TestSupervisor_reportsErrors(t *testing.T) {
 		{"oracle", "oracle", false},
 	} {
 		_, err := request(test.server)
-		if err == nil || !strings.Contains(err.Error(), test.want) || NotInstalled(err) != test.missing {
+		if _, missing := errors.AsType[*MissingError](err); err == nil || !strings.Contains(err.Error(), test.want) || missing != test.missing {
 			t.Errorf("%s\nhave: %v\nwant: %q, not installed: %v", test.server, err, test.want, test.missing)
 		}
 	}

@@ -3,7 +3,6 @@ package testserver
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -229,12 +228,6 @@ func (e *MissingError) Error() string {
 		text += ", or set " + e.Env + " to one that tests may use"
 	}
 	return text
-}
-
-// NotInstalled reports whether an error says that a server's program is not there.
-func NotInstalled(err error) bool {
-	_, is := errors.AsType[*MissingError](err)
-	return is
 }
 
 // Program finds a program on the PATH or where Debian keeps servers, which is
