@@ -56,6 +56,9 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if err != nil {
 		return err
 	}
+	if cfg.DBName == "" {
+		return errors.New("-dsn: expected a database after the last slash, such as /app")
+	}
 	if cfg.Passwd != "" {
 		cfg.Passwd = "..."
 	}
