@@ -102,6 +102,7 @@ func TestSplit_asTheClientDoes(t *testing.T) {
 	}{
 		{"a; b ;c", []string{"a", "b", "c"}},
 		{"a ';' b; -- c; d\ne", []string{"a ';' b", "-- c; d\ne"}},
+		{"a `;` b; c", []string{"a `;` b", "c"}},
 		{";; ;", nil},
 		{"-- only a comment", nil},
 		{"DELIMITER $$\na; b$$\ndelimiter ;\nc; d", []string{"a; b", "c", "d"}},

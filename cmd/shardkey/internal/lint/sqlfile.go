@@ -114,7 +114,7 @@ func (s script) end(delimiter string) int {
 		until := min(t.End+len(delimiter)-1, len(s.text))
 		at := strings.Index(s.text[t.Start:until], delimiter)
 		switch {
-		case t.Kind == sqltoken.String:
+		case t.Kind == sqltoken.String || t.Kind == sqltoken.Quoted:
 		case at >= 0 && (!isProgram || open <= 0):
 			return t.Start + at
 		case s.is(i, "BEGIN", "CASE") && !s.is(i-1, "END"):
