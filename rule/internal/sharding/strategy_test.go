@@ -157,10 +157,6 @@ func mustStrategy(t testing.TB, typ string, props map[string]string, count int) 
 	return s
 }
 
-func countProps(n int64) map[string]string {
-	return map[string]string{"sharding-count": strconv.FormatInt(n, 10)}
-}
-
 // TestPlace_withoutAllocation checks that placing integers and short strings allocates no memory.
 func TestPlace_withoutAllocation(t *testing.T) {
 	for _, c := range []struct {
