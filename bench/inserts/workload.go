@@ -221,7 +221,9 @@ func (o options) measure(s subject, w workload) ([]figure, error) {
 		programs = append(programs, p)
 	}
 	calls := max(1, o.calls/max(w.goroutines, min(w.rows, 20)))
-	took, err := bench.Rounds(o.rounds, len(programs), func(i int) (bench.Times, error) {
+	const most = 250_000 // rows of a program; with more the tables don't fit into MySQL's buffer pool
+	rounds := min(o.rounds, most/(calls*w.goroutines*w.rows))
+	took, err := bench.Rounds(rounds, len(programs), func(i int) (bench.Times, error) {
 		return programs[i].turn(s.pid, calls)
 	})
 	if err != nil {
