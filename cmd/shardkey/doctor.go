@@ -65,7 +65,9 @@ func examine(p *program, c *cobra.Command, verbose bool) error {
 		defer db.Close()
 		dbs[d.name], hosts[d.name] = db, p.host(d.dsn)
 	}
-	report, err := doctor.ExamineAll(c.Context(), dbs, r, doctor.Options{Hosts: hosts})
+	ctx, cancel := limited(c)
+	defer cancel()
+	report, err := doctor.ExamineAll(ctx, dbs, r, doctor.Options{Hosts: hosts})
 	if err != nil {
 		return err
 	}

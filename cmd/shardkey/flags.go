@@ -56,7 +56,7 @@ func (d *duration) Set(text string) error {
 	return err
 }
 
-// timeoutFlag declares --timeout with the default most. It limits the command's context.
+// timeoutFlag declares --timeout with the default most; see limited.
 func timeoutFlag(fs *pflag.FlagSet, most time.Duration) {
 	fs.Var((*duration)(&most), "timeout", "time limit, a `duration` such as 30s")
 }

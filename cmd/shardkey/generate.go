@@ -86,7 +86,9 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	v, err := f.keys(c.Context(), t)
+	ctx, cancel := limited(c)
+	defer cancel()
+	v, err := f.keys(ctx, t)
 	if f.verbose {
 		fmt.Fprintln(p.stderr, live.Describe())
 	}

@@ -49,7 +49,9 @@ the converted rule doesn't load.`,
 		if err != nil {
 			return err
 		}
-		v, err := ruleOf(c.Context(), databases, args)
+		ctx, cancel := limited(c)
+		defer cancel()
+		v, err := ruleOf(ctx, databases, args)
 		if err != nil {
 			return err
 		}

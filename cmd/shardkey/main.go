@@ -193,11 +193,6 @@ rewritten, and checks databases against a rule.`,
 		run := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			p.running = true
-			if f := c.Flag("timeout"); f != nil {
-				ctx, cancel := within(c.Context(), time.Duration(*f.Value.(*duration)))
-				defer cancel()
-				c.SetContext(ctx)
-			}
 			return run(c, args)
 		}
 	}
@@ -254,12 +249,11 @@ func (p *program) answer(v any, text func(io.Writer), problem bool) error {
 	return nil
 }
 
-// within returns a context that ends after d, or earlier if the process is interrupted. The second
-// interrupt kills the process, for example if it waits for standard input.
-func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	ctx, cancel := context.WithTimeout(ctx, d)
+// limited returns a context that ends after the command's --timeout, or earlier if the process is
+// interrupted. Call it after the standard input was read, which an interrupt should end too.
+func limited(c *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(*c.Flag("timeout").Value.(*duration)))
 	return ctx, func() { cancel(); stop() }
 }
 

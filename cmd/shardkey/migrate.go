@@ -50,7 +50,9 @@ The exit status is 1 if the database or the rule can't be read.`,
 		if err != nil {
 			return err
 		}
-		return p.migrate(c.Context(), databases[0], f, args)
+		ctx, cancel := limited(c)
+		defer cancel()
+		return p.migrate(ctx, databases[0], f, args)
 	}
 	return c
 }

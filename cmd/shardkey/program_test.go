@@ -232,6 +232,25 @@ func TestPipe_readerGoes(t *testing.T) {
 	}
 }
 
+// An interrupt ends a command that waits for standard input.
+func TestPipe_interrupted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows sends no interrupts")
+	}
+	c := toolCommand(t, "doctor", "--rule", "testdata/rule.yaml", "--dsn", "@-")
+	in := must.Get(c.StdinPipe())(t)
+	must.Do(t, c.Start())
+	part := make([]byte, 1<<20) // more than a pipe holds, so the command has begun to read
+	must.Get(in.Write(part))(t)
+	must.Do(t, c.Process.Signal(os.Interrupt))
+	for err := error(nil); err == nil; { // an end that isn't the interrupt's: the input is too long
+		_, err = in.Write(part)
+	}
+	if err := c.Wait(); c.ProcessState.Exited() {
+		t.Errorf("have: %v\nwant: the end by a signal", err)
+	}
+}
+
 // A command without arguments reads a pipe, and prints a result for each line before it
 // reads the next. It doesn't read /dev/null.
 func TestPipe_isRead(t *testing.T) {

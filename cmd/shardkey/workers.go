@@ -105,7 +105,9 @@ func workers(p *program, c *cobra.Command, zone *time.Location, args []string) e
 	}
 	defer live.Close() // can't fail: it has leased nothing
 	w := &workerReader{now: p.clock.Now, zone: zone}
-	v := w.read(c.Context(), live, names)
+	ctx, cancel := limited(c)
+	defer cancel()
+	v := w.read(ctx, live, names)
 	err = p.answer(v, func(out io.Writer) { v.print(out, len(args) > 0) }, len(v.Errors) > 0)
 	if !p.json() {
 		for _, text := range v.Errors {
