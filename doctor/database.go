@@ -306,7 +306,7 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 		if t.Outside {
 			continue
 		}
-		f := Finding{Check: "unlisted", Actual: []string{t.Name}}
+		f := Finding{Check: "unlisted", Actual: []string{sqltoken.Printable(t.Name)}}
 		e, of := d.live.Unlisted(t.Schema, t.Name), d.live.Lookup(t.Schema, t.Name)
 		switch {
 		case e != nil && e.Like.Unlisted != "pass":
@@ -341,7 +341,7 @@ func (d *database) table(t *rule.Table, actual []*schema.Table, lacking []rule.P
 		if err := x.look(); err != nil {
 			return err
 		}
-		names, remote = append(names, a.Name), remote || a.IsSpider()
+		names, remote = append(names, sqltoken.Printable(a.Name)), remote || a.IsSpider()
 	}
 	for _, p := range lacking {
 		d.missing(t.Logical, p, actual)

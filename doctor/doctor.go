@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -267,6 +268,15 @@ func appendNew(list []string, more ...string) []string {
 		}
 	}
 	return list
+}
+
+// joined returns names for output outside of quotes.
+func joined(names []string) string {
+	var shown []string
+	for _, name := range names {
+		shown = append(shown, sqltoken.Printable(name))
+	}
+	return strings.Join(shown, ", ")
 }
 
 func lines(text string) []string {

@@ -59,7 +59,7 @@ func (x *tableCheck) look() error {
 		x.noColumn()
 		return nil
 	case x.column.Generated != "":
-		x.add(Error, "key-column", "the server computes the column: "+x.column.Generated,
+		x.add(Error, "key-column", "the server computes the column: "+sqltoken.Printable(x.column.Generated),
 			"an INSERT can't set it; use another column in the rule", "")
 		return nil
 	}
@@ -86,7 +86,7 @@ func (x *tableCheck) backEnds() error {
 		return err
 	}
 	x.add(Info, "table",
-		"its engine is SPIDER, and the tables on its back ends were not examined: "+strings.Join(names, ", "),
+		"its engine is SPIDER, and the tables on its back ends were not examined: "+joined(names),
 		"an INSERT fails if a back end's column can't hold the key",
 		"-- also run shardkey doctor with the DSN of each back end")
 	return nil
@@ -125,7 +125,7 @@ func (x *tableCheck) uniqueness() {
 	case alone:
 	case with != nil:
 		x.add(Info, "unique",
-			fmt.Sprintf("the key is unique only together with other columns: (%s)", strings.Join(with, ", ")),
+			fmt.Sprintf("the key is unique only together with other columns: (%s)", joined(with)),
 			"the server accepts duplicate keys; a table partitioned by another column allows no other index", "")
 	default:
 		fix := x.alter("ADD PRIMARY KEY (%s)")
@@ -191,7 +191,7 @@ func (x *tableCheck) autoIncrement() error {
 		return nil
 	}
 	if auto != x.column {
-		x.add(Info, "auto-increment", fmt.Sprintf("column %s, not the key, has AUTO_INCREMENT", auto.Name),
+		x.add(Info, "auto-increment", fmt.Sprintf("column %s, not the key, has AUTO_INCREMENT", auto.Shown()),
 			"LastInsertId returns the value of that column; driver.WithKeys returns the keys", "")
 		return nil
 	}
@@ -225,7 +225,7 @@ func (x *tableCheck) references() error {
 				continue
 			}
 			linked[c] = true
-			if err := x.reference(fk.Child, c, Error, "foreign-key", "the foreign key "+fk.Name+" of"); err != nil {
+			if err := x.reference(fk.Child, c, Error, "foreign-key", "the foreign key "+sqltoken.Printable(fk.Name)+" of"); err != nil {
 				return err
 			}
 		}
@@ -258,7 +258,7 @@ func (x *tableCheck) reference(t *schema.Table, c *schema.Column, severity Sever
 	}
 	x.add(severity, check,
 		fmt.Sprintf("%s column %s of %s is %s, which cannot hold the key %s",
-			how, c.Name, x.schema.Shown(t), c.Type, shownKey(unfit)),
+			how, c.Shown(), x.schema.Shown(t), c.Type, shownKey(unfit)),
 		"rows that refer to a new key cannot be stored, or are truncated", fix)
 	return nil
 }
@@ -267,7 +267,7 @@ func (x *tableCheck) reference(t *schema.Table, c *schema.Column, severity Sever
 func (x *tableCheck) trigger() {
 	for _, tr := range x.triggers[[2]string{strings.ToLower(x.actual.Schema), strings.ToLower(x.actual.Name)}] {
 		if strings.Contains(tr.body, strings.ToLower(x.column.Name)) {
-			x.add(Info, "trigger", fmt.Sprintf("the trigger %s before INSERT names the key column", tr.name),
+			x.add(Info, "trigger", fmt.Sprintf("the trigger %s before INSERT names the key column", sqltoken.Printable(tr.name)),
 				"it may change keys, so shardkey reads them from the table after each INSERT", "")
 		}
 	}

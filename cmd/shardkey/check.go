@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"
 )
@@ -59,7 +60,7 @@ func (e *problem) print(w io.Writer, file, kind string) {
 	if e.Line > 0 {
 		place = fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
 	}
-	fmt.Fprintf(w, "%s: %s: %s\n", place, kind, strings.TrimPrefix(e.Message, file+": "))
+	fmt.Fprintf(w, "%s: %s: %s\n", sqltoken.Printable(place), kind, strings.TrimPrefix(e.Message, file+": "))
 }
 
 type checkedRules struct {

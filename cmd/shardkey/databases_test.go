@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -59,16 +60,16 @@ func TestDatabases_golden(t *testing.T) {
 	if testserver.Has(t, testserver.MariaDB, "CREATE SEQUENCE") {
 		execute(t, dsn, "CREATE SEQUENCE numbers")
 	}
-	compareDatabase(t, dsn)
+	compareDatabase(t, dsn, "databases.txt")
 }
 
-// compareDatabase runs the golden session on a database with the tables of the shop.
-func compareDatabase(t *testing.T, dsn string) {
+// compareDatabase runs a golden session on a database.
+func compareDatabase(t *testing.T, dsn, file string) {
 	t.Helper()
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
 	t.Setenv("SHOP_DSN", dsn+"?shardkeyRule=rule.yaml&parseTime=true&sql_mode=%27STRICT_TRANS_TABLES%27")
-	want := must.Get(os.ReadFile("databases.txt"))(t)
+	want := must.Get(os.ReadFile(file))(t)
 	cfg := parsed(t, dsn)
 	have := session(t, string(want), systemClock)
 	have = strings.NewReplacer(cfg.DBName, "shop", cfg.Addr, "127.0.0.1:3306").Replace(have)
@@ -78,7 +79,94 @@ func compareDatabase(t *testing.T, dsn string) {
 	} {
 		have = regexp.MustCompile(expr).ReplaceAllString(have, to)
 	}
-	compare(t, "databases.txt", have, string(want))
+	compare(t, file, escaped(have), string(want))
+}
+
+// escaped escapes the characters that a test's file should not have.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "<%U>", r)
+		}
+	}
+	return b.String()
+}
+
+// hostileTables have names that end a line, a comment or quotes, or that control a terminal. The
+// vertical bars are backquotes.
+var hostileTables = strings.NewReplacer("|", "`", "LF", "\n", "ESC", "\x1b]0;title\a", "RLO", "\u202e", "CSI", "\u009b1m",
+	"LS", "\u2028").Replace(`
+CREATE TABLE precious (id CHAR(1) PRIMARY KEY);
+CREATE TABLE r_0 (|idLFDROP TABLE precious; #x| BIGINT AUTO_INCREMENT PRIMARY KEY, v INT);
+CREATE TABLE r_1 LIKE r_0;
+CREATE TABLE customer (id INT AUTO_INCREMENT PRIMARY KEY, |noteLFDROP TABLE precious; #x| INT);
+CREATE TABLE |aLF  b: {column: id}LF#ESC| (id INT AUTO_INCREMENT PRIMARY KEY, |*/ # -- RLO| INT);
+CREATE TABLE |c*#\"'LSCSI| (|d||ESC| SMALLINT AUTO_INCREMENT PRIMARY KEY, customer_id INT);
+CREATE TABLE |childLFDROP TABLE precious; #x| (
+  |xLF  CONSTRAINT ||f|| FOREIGN KEY (||a||); DROP TABLE precious; #| INT,
+  |yLF  ||z|| int NOT NULL; DROP TABLE precious; #| INT, customer_id INT, z INT,
+  CONSTRAINT |fLFDROP TABLE precious; #ESC| FOREIGN KEY (customer_id) REFERENCES customer (id) ON DELETE SET NULL,
+  CONSTRAINT g FOREIGN KEY (z) REFERENCES customer (id) ON UPDATE CASCADE);
+CREATE TABLE kind (k ENUM('aLFDROP TABLE precious; #', 'ESC') PRIMARY KEY);
+`)
+
+// TestHostileNames prints names that were made to be executed, or to control a terminal. Outside of
+// quotes no character of theirs does either. The script of migrate changes these tables, and no other.
+func TestHostileNames(t *testing.T) {
+	if testserver.EachAndOldest(t, TestHostileNames) {
+		return
+	}
+	dsn := testserver.Database(t)
+	execute(t, dsn, hostileTables)
+	compareDatabase(t, dsn, "hostile.txt")
+	status, content, stderr := runTool(t, "init", "--dsn", dsn)
+	must.Equal(t, status, 0, stderr)
+	r := must.Get(rule.Parse("rule.yaml", []byte(content)))(t, content)
+	if tables := r.Tables(); len(tables) != 1 || tables[0].Logical != "customer" {
+		t.Errorf("have: %+v\nwant: customer only", tables)
+	}
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--drop-auto-increment"}} {
+		status, script, stderr := runTool(t, append(args, "--dsn", dsn)...)
+		must.Equal(t, status, 0, stderr)
+		execute(t, dsn, script)
+	}
+	columns := "SELECT GROUP_CONCAT(DATA_TYPE, EXTRA ORDER BY DATA_TYPE) FROM information_schema.COLUMNS" +
+		" WHERE TABLE_SCHEMA = DATABASE() AND (COLUMN_KEY = 'PRI' OR COLUMN_NAME = 'customer_id')"
+	var types string
+	must.Do(t, must.Open(t, "mysql", dsn).QueryRow(columns).Scan(&types))
+	must.Equal(t, types, "bigint,bigint,bigint,bigint,bigint,bigint,bigint,char,enum")
+}
+
+// TestHostileNames_ofStatements passes names in statements and arguments to the commands without a
+// database.
+func TestHostileNames_ofStatements(t *testing.T) {
+	const name = "t\nDROP TABLE precious; #\x1b]0;x\a\u202e\u009b"
+	file := write(t, "INSERT INTO t_order VALUES (`"+name+"`);\nINSERT INTO `"+name+"` (a) VALUES (`"+name+"`);\n"+
+		"UPDATE t_order SET order_id = `"+name+"`;\nINSERT INTO t_order (order_id) SELECT * FROM `"+name+"`")
+	must.Do(t, os.Rename(file, file+".sql"))
+	t.Chdir("testdata")
+	for _, args := range [][]string{
+		{"plan", "INSERT INTO `" + name + "` (a) VALUES (1)"},
+		{"plan", "INSERT INTO t_order (`" + name + "`, order_id) VALUES (1, `" + name + "`)"},
+		{"plan", "INSERT INTO `" + name + "`.t_order (user_id) VALUES (1)"},
+		{"plan", "--columns", name, "INSERT INTO t_order VALUES (1)"},
+		{"lint", file + ".sql"},
+		{"decode", name}, {"decode", "--generator", name, "1"},
+		{"generate", "--table", name}, {"generate", "--type", name}, {"generate", "--type", "UUID", "--prop", name + "=1"},
+		{"workers", name}, {"check", name}, {"init", "--from", name},
+	} {
+		for _, output := range []string{"text", "json"} {
+			_, stdout, stderr := runTool(t, append(args, "-o", output)...)
+			before, sent, _ := strings.Cut(stdout, "\nsent") // in which the name is quoted as before
+			_, after, _ := strings.Cut(sent, "\nassumed")
+			if have := before + after + stderr; have != escaped(have) {
+				t.Errorf("%q\nhave: %q\nwant: printable characters", args, have)
+			}
+		}
+	}
 }
 
 // TestDocs_databases compares the output of these commands in the documentation with

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,9 @@ type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
+// breaksName reports whether a line of SQL ends in a quoted name, which has a line feed.
+func breaksName(line string) bool { return strings.Count(line, "`")%2 == 1 }
+
 // print prints the findings, each with at most the first 40 lines of its fix, and totals.
 func (v doctorReport) print(w io.Writer, verbose bool) {
 	const most = 40 // lines
@@ -88,14 +92,17 @@ func (v doctorReport) print(w io.Writer, verbose bool) {
 		if f.Severity == doctor.OK && !verbose {
 			continue
 		}
-		fmt.Fprintf(w, "%s: %s\n", f.Severity, f)
+		fmt.Fprintf(w, "%s: %s\n", f.Severity, visible(f.String()))
 		if f.Why != "" {
-			fmt.Fprintf(w, "  why: %s\n", f.Why)
+			fmt.Fprintf(w, "  why: %s\n", visible(f.Why))
 		}
 		if f.Fix == "" {
 			continue
 		}
 		lines := strings.Split(f.Fix, "\n")
+		if f.Fix != visible(f.Fix) || slices.ContainsFunc(lines, breaksName) {
+			lines = []string{"-- a name has characters that can't be printed; -o json prints the statements"}
+		}
 		if n := len(lines) - most; n > 0 {
 			lines = append(lines[:most], fmt.Sprintf("-- … and %d more lines; -o json prints them all", n))
 		}

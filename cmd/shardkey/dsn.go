@@ -185,6 +185,9 @@ func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn
 	case d.config.DBName == "":
 		return usagef("--dsn: expected a database name after the last slash, found %s", d.address())
 	}
-	read.DSN = d.config.User + "@" + d.address() // without the password
+	withoutPassword := mysql.NewConfig()
+	withoutPassword.User, withoutPassword.Net, withoutPassword.Addr = d.config.User, d.config.Net, d.config.Addr
+	withoutPassword.DBName = d.config.DBName
+	read.DSN = withoutPassword.FormatDSN()
 	return use(conn, read)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/spf13/cobra"
 )
 
@@ -87,14 +88,14 @@ func ruleOf(ctx context.Context, databases []database, tables []string) (v newRu
 	r := migrate.NewRule(sources, tables...)
 	yaml := r.YAML()
 	if yaml == "" {
-		why := []string{"no tables for a rule " + strings.Join(addresses, ", ")}
+		why := []string{"no tables for a rule " + sqltoken.Printable(strings.Join(addresses, ", "))}
 		for _, l := range r.LeftOut {
-			why = append(why, l.Name+": "+l.Why)
+			why = append(why, sqltoken.Printable(l.Name)+": "+l.Why)
 		}
 		why = append(why, "to include a table, name it as an argument")
 		return v, fmt.Errorf("%s", strings.Join(why, "; "))
 	}
-	v.Rule = "# Rule for the tables " + strings.Join(addresses, ", ") + ", written by shardkey init.\n" +
+	v.Rule = "# Rule for the tables " + sqltoken.Printable(strings.Join(addresses, ", ")) + ", written by shardkey init.\n" +
 		"# Read it, then run shardkey check --strict and shardkey doctor.\n" + yaml
 	v.LeftOut = r.LeftOut
 	return v, nil
@@ -110,7 +111,7 @@ func (p *program) convert(path string, tables []string) error {
 	if rule == nil {
 		return problem
 	}
-	v := newRule{Rule: "# The sharding rules of " + path + ", converted by shardkey init.\n" + string(rule)}
+	v := newRule{Rule: "# The sharding rules of " + sqltoken.Printable(path) + ", converted by shardkey init.\n" + string(rule)}
 	for _, l := range left {
 		place, why, _ := strings.Cut(l, ": ")
 		v.LeftOut = append(v.LeftOut, migrate.LeftOut{Name: place, Why: why})
@@ -131,6 +132,6 @@ func (v newRule) printConverted(w io.Writer) {
 		fmt.Fprintln(w, "# Not carried over:")
 	}
 	for _, l := range v.LeftOut {
-		fmt.Fprintf(w, "#   %s: %s\n", l.Name, l.Why)
+		fmt.Fprintf(w, "#   %s: %s\n", sqltoken.Printable(l.Name), sqltoken.Printable(l.Why))
 	}
 }

@@ -21,6 +21,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/shardkey/shardkey/driver"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
@@ -152,7 +155,18 @@ func redact(message string, args []string) string {
 // warn prints a message on standard error, after the output so far.
 func (p *program) warn(message string) {
 	_ = p.out.Flush() // run reports the error
-	fmt.Fprintln(p.stderr, "shardkey:", message)
+	fmt.Fprintln(p.stderr, "shardkey:", visible(message))
+}
+
+// visible replaces the characters of a message that aren't printable, except line feeds and tabs. A
+// server may have written it, with control sequences for terminals.
+func visible(message string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, message)
 }
 
 func (p *program) rootCommand() *cobra.Command {
@@ -228,11 +242,22 @@ func addBuiltins(root *cobra.Command) {
 
 func (p *program) json() bool { return p.output.chosen == "json" }
 
-// emit prints a value as JSON on one line.
+// emit prints a value as JSON on one line. Characters that aren't printable are escaped.
 func (p *program) emit(v any) {
-	out := json.NewEncoder(p.out)
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
-	_ = out.Encode(v) // all values can be encoded, and run reports an error of the output
+	_ = out.Encode(v) // all values can be encoded
+	for _, r := range strings.TrimSuffix(text.String(), "\n") {
+		if unicode.IsPrint(r) {
+			_, _ = p.out.WriteRune(r) // run reports an error of the output
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(p.out, `\u%04x`, unit)
+		}
+	}
+	fmt.Fprintln(p.out)
 }
 
 // answer prints the result v of a command: as JSON, or with text. It returns errFound if

@@ -180,7 +180,7 @@ func (v planned) print(w io.Writer) {
 	}
 	for _, in := range v.Inserts {
 		fmt.Fprintf(w, "%s into %s: table %s of the rule, key column %s, generator %s\n",
-			in.verb, in.Table, in.RuleTable, in.KeyColumn, in.Generator)
+			in.verb, sqltoken.Printable(in.Table), in.RuleTable, in.KeyColumn, in.Generator)
 		for _, line := range in.Keys {
 			fmt.Fprintln(w, " ", line)
 		}
@@ -198,7 +198,7 @@ func (v planned) print(w io.Writer) {
 		fmt.Fprintf(w, "sent:\n%s\n", v.Sent)
 	}
 	if len(v.Assumes) > 0 {
-		fmt.Fprintf(w, "assumed: %s\n", strings.Join(v.Assumes, "; "))
+		fmt.Fprintf(w, "assumed: %s\n", visible(strings.Join(v.Assumes, "; ")))
 	}
 	if v.DidYouMean != "" {
 		fmt.Fprintf(w, "did you mean %s?\n", v.DidYouMean)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
@@ -172,7 +172,7 @@ func (w *workerReader) store(found spi.WorkerIDs) *workerStore {
 	}
 	for _, id := range found.List {
 		record := workerIDRecord{
-			ID: id.ID, State: id.State, Holder: printable(id.Holder),
+			ID: id.ID, State: id.State, Holder: sqltoken.Printable(id.Holder),
 			Since: w.time(id.Since), ReservedUntil: w.time(id.ReservedUntil), FreeFrom: w.time(id.FreeFrom),
 		}
 		if host, pid, ok := strings.Cut(record.Holder, " pid "); ok {
@@ -181,22 +181,11 @@ func (w *workerReader) store(found spi.WorkerIDs) *workerStore {
 			}
 		}
 		if id.Err != nil {
-			record.Error = trimPrefix(id.Err)
+			record.Error = sqltoken.Printable(trimPrefix(id.Err))
 		}
 		s.Workers = append(s.Workers, record)
 	}
 	return s
-}
-
-// printable replaces the characters of a store's record that aren't printable. Any user of
-// the store may have written it, with control sequences for terminals.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, text)
 }
 
 func (w *workerReader) time(t time.Time) string {

@@ -258,12 +258,12 @@ func PrepareSession(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// Definitions are the lines of SHOW CREATE TABLE: each column's by its name, each
-// foreign key's by that of the constraint.
+// Definitions are the parts of a table's definition that a statement repeats, by their names in
+// lower case.
 type Definitions struct {
-	Columns     map[string]string // in lower case → "bigint NOT NULL COMMENT 'x'"
-	ForeignKeys map[string]string // "FOREIGN KEY (`a`) REFERENCES `t` (`id`) ON DELETE CASCADE"
-	Text        string
+	Columns map[string]string // "bigint NOT NULL COMMENT 'x'"
+	Rules   map[string]string // of foreign keys: " ON DELETE CASCADE", or ""
+	Text    string            // of SHOW CREATE TABLE
 }
 
 // Definitions reads those of a table, once, on a connection that [PrepareSession] prepared.
@@ -275,28 +275,56 @@ func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Defini
 	if err != nil {
 		return Definitions{}, err
 	}
-	d.definitions[t] = definitionsIn(row[1])
-	return d.definitions[t], nil
+	defs := Definitions{columnsIn(row[1]), map[string]string{}, row[1]}
+	err = Rows(ctx, q, "SELECT CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS"+
+		" WHERE CONSTRAINT_SCHEMA = "+Literal(t.Schema)+" AND TABLE_NAME = "+Literal(t.Name),
+		func(row []string) {
+			defs.Rules[strings.ToLower(row[0])] = onChange("DELETE", row[1]) + onChange("UPDATE", row[2])
+		})
+	if err == nil {
+		d.definitions[t] = defs
+	}
+	return defs, err
 }
 
-func definitionsIn(text string) Definitions {
-	defs := Definitions{Columns: map[string]string{}, ForeignKeys: map[string]string{}, Text: text}
-	for _, m := range columnLine.FindAllStringSubmatch(text, -1) {
-		defs.Columns[strings.ToLower(strings.ReplaceAll(m[1], "``", "`"))] = m[2]
+// onChange returns the clause of a foreign key's rule, without the default: NO ACTION and RESTRICT are
+// the same to the servers.
+func onChange(event, rule string) string {
+	if rule == "CASCADE" || strings.HasPrefix(rule, "SET ") {
+		return " ON " + event + " " + rule
 	}
-	for _, m := range foreignKeyLine.FindAllStringSubmatch(text, -1) {
-		// MariaDB does not double what it quotes the name with.
-		for _, name := range []string{m[1], strings.ReplaceAll(m[1], "``", "`")} {
-			defs.ForeignKeys[strings.ToLower(name)] = m[2]
+	return ""
+}
+
+// columnsIn returns the columns' definitions in the text of SHOW CREATE TABLE, in which they come
+// first. A name may have any characters, line feeds too. Foreign keys aren't read here, since
+// MariaDB doesn't double the backquotes of their names.
+func columnsIn(text string) map[string]string {
+	columns := map[string]string{}
+	var name sqltoken.Token // of the column that is read; none before the first
+	depth := 0
+	lx := sqltoken.NewLexer(text, 0, sqltoken.UTF8)
+	for t := lx.Next(); t.Kind != sqltoken.EOF && t.Kind != sqltoken.Bad; t = lx.Next() {
+		switch word := text[t.Start:t.End]; {
+		case word == "(":
+			depth++
+		case word == ")":
+			depth--
+		}
+		ends := depth == 0 || depth == 1 && text[t.Start:t.End] == ","
+		switch {
+		case depth == 1 && name.End == 0 && t.Kind == sqltoken.Quoted:
+			name = t
+		case depth == 1 && name.End == 0 && text[t.Start:t.End] != "(":
+			return columns
+		case ends && name.End > 0:
+			column := sqltoken.UnquoteIdentifier(text[name.Start:name.End])
+			columns[strings.ToLower(column)] = strings.TrimSpace(text[name.End:t.Start])
+			name = sqltoken.Token{}
 		}
 	}
-	return defs
+	return columns
 }
-
-var (
-	columnLine     = regexp.MustCompile("(?m)^  `((?:[^`]|``)*)` ?(.*?),?$")
-	foreignKeyLine = regexp.MustCompile("(?m)^  CONSTRAINT `(.*?)` (FOREIGN KEY \\(.*?),?$")
-)
 
 var (
 	typeAtStart = regexp.MustCompile(`^\w+(?:\([^)]*\))?(?: unsigned)?(?: zerofill)?`)

@@ -83,14 +83,18 @@ func TestReferring_namesByHabit(t *testing.T) {
 	}
 }
 
-func TestDefinitions_namesInQuotes(t *testing.T) {
-	have := definitionsIn("CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `B``c` int COMMENT '`x`, y',\n" +
-		"  PRIMARY KEY (`a`),\n  CONSTRAINT `F``k` FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE\n) ENGINE=InnoDB")
-	if want := map[string]string{"a": "int NOT NULL", "b`c": "int COMMENT '`x`, y'"}; !maps.Equal(have.Columns, want) {
-		t.Errorf("have: %q\nwant: %q", have.Columns, want)
+func TestColumnsIn_namesInQuotes(t *testing.T) {
+	have := columnsIn("CREATE TABLE `t\n  ``x`` (` (\n  `a` int NOT NULL,\n  `B``c` int(11) COMMENT '`x`, y\\'',\n" +
+		"  `d\n  ``a`` DROP, CONSTRAINT ``f`` FOREIGN KEY (` decimal(10,2) DEFAULT (1,2) /*!80023 INVISIBLE */,\n" +
+		"  PRIMARY KEY (`a`),\n  CONSTRAINT `F`k` FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE\n) ENGINE=InnoDB")
+	want := map[string]string{
+		"a": "int NOT NULL", "b`c": "int(11) COMMENT '`x`, y\\''",
+		"d\n  `a` drop, constraint `f` foreign key (": "decimal(10,2) DEFAULT (1,2) /*!80023 INVISIBLE */",
 	}
-	const key = "FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE"
-	if want := map[string]string{"f``k": key, "f`k": key}; !maps.Equal(have.ForeignKeys, want) {
-		t.Errorf("have: %q\nwant: %q", have.ForeignKeys, want)
+	if !maps.Equal(have, want) {
+		t.Errorf("have: %q\nwant: %q", have, want)
+	}
+	if have := columnsIn("CREATE TABLE `t` (\n  `a` int\n)"); have["a"] != "int" {
+		t.Errorf("have: %q", have)
 	}
 }

@@ -86,13 +86,16 @@ func (d *Database) Quoted(t *Table) string {
 	return sqltoken.QuoteTable(t.Schema, t.Name)
 }
 
-// Shown is the table's name for people, as Quoted has it.
+// Shown is the table's name for output outside of quotes, as Quoted has it.
 func (d *Database) Shown(t *Table) string {
 	if t.Schema == d.Name {
-		return t.Name
+		return sqltoken.Printable(t.Name)
 	}
-	return t.Schema + "." + t.Name
+	return sqltoken.Printable(t.Schema) + "." + sqltoken.Printable(t.Name)
 }
+
+// Shown is the column's name for output outside of quotes.
+func (c *Column) Shown() string { return sqltoken.Printable(c.Name) }
 
 // Column finds a column by its name, without case; nil when there is none.
 func (t *Table) Column(name string) *Column {
@@ -279,7 +282,7 @@ func (d *Database) Narrow(skip func(ColumnOf) bool) (list []ColumnOf) {
 // the end of their names.
 func (d *Database) Names(columns []ColumnOf) (names []string) {
 	for _, c := range columns {
-		of := func(table string) string { return fmt.Sprintf("%s.%s (%s)", table, c.Column.Name, c.Column.Type) }
+		of := func(table string) string { return fmt.Sprintf("%s.%s (%s)", table, c.Column.Shown(), c.Column.Type) }
 		base := strings.TrimRight(d.Shown(c.Table), "0123456789")
 		isSibling := func(o ColumnOf) bool {
 			return o.Table != c.Table && strings.TrimRight(d.Shown(o.Table), "0123456789") == base &&
@@ -313,14 +316,14 @@ func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (stat
 			continue
 		}
 		drop.add(fk.Child, "DROP FOREIGN KEY "+sqltoken.QuoteIdentifier(fk.Name))
-		text, err := d.definitionOf(ctx, q, fk.Child, "foreign key", fk.Name)
+		defs, err := d.Definitions(ctx, q, fk.Child)
 		if err != nil {
 			return nil, err
 		}
-		add.add(fk.Child, "ADD CONSTRAINT "+sqltoken.QuoteIdentifier(fk.Name)+" "+text)
+		add.add(fk.Child, "ADD "+fk.definition()+defs.Rules[strings.ToLower(fk.Name)])
 	}
 	for _, c := range modified {
-		definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
+		definition, err := d.definitionOf(ctx, q, c.ColumnOf)
 		if err != nil {
 			return nil, err
 		}
@@ -341,7 +344,7 @@ func (d *Database) IsLinked(c ColumnOf) bool {
 // it on a column that a foreign key has ([Database.IsLinked]) only with foreign_key_checks
 // = 0, which is safe as its type stays.
 func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string, error) {
-	definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
+	definition, err := d.definitionOf(ctx, q, c.ColumnOf)
 	if err != nil {
 		return "", err
 	}
@@ -358,19 +361,26 @@ func (fk *ForeignKey) has(c ColumnOf) bool {
 	return named(fk.Child, fk.Columns) || named(fk.Parent, fk.ParentCols)
 }
 
-// definitionOf returns the definition of a column or a foreign key of a table.
-func (d *Database) definitionOf(ctx context.Context, q Queryer, t *Table, kind, name string) (string, error) {
-	defs, err := d.Definitions(ctx, q, t)
+// definition returns the foreign key as a clause, without its rules.
+func (fk *ForeignKey) definition() string {
+	parent := sqltoken.QuoteIdentifier(fk.Parent.Name)
+	if fk.Parent.Schema != fk.Child.Schema {
+		parent = sqltoken.QuoteTable(fk.Parent.Schema, fk.Parent.Name)
+	}
+	list := func(names []string) string { return "(" + strings.Join(sqltoken.QuoteIdentifiers(names), ", ") + ")" }
+	return "CONSTRAINT " + sqltoken.QuoteIdentifier(fk.Name) + " FOREIGN KEY " + list(fk.Columns) +
+		" REFERENCES " + parent + " " + list(fk.ParentCols)
+}
+
+// definitionOf returns the definition of a column.
+func (d *Database) definitionOf(ctx context.Context, q Queryer, c ColumnOf) (string, error) {
+	defs, err := d.Definitions(ctx, q, c.Table)
 	if err != nil {
 		return "", err
 	}
-	of := defs.Columns
-	if kind == "foreign key" {
-		of = defs.ForeignKeys
-	}
-	definition := of[strings.ToLower(name)]
+	definition := defs.Columns[strings.ToLower(c.Column.Name)]
 	if definition == "" {
-		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show %s %s of %s", kind, name, d.Shown(t))
+		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show column %s of %s", c.Column.Shown(), d.Shown(c.Table))
 	}
 	return definition, err
 }

@@ -1,10 +1,21 @@
 package sqltoken
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
+
+// Printable returns a name, or other text that a user of a server chose, for output outside of quotes.
+// With characters that aren't printable, such as line feeds and the control sequences of terminals,
+// it is quoted as in Go.
+func Printable(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return text
+	}
+	return strconv.Quote(text)
+}
 
 // SameName reports whether two names of columns may be the same to a server. certain is false if
 // servers differ. All of them ignore the case of ASCII and of most European letters. Beyond that,

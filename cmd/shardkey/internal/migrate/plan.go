@@ -105,25 +105,25 @@ func (m *migration) choose(names []string) error {
 		}
 		column, why := m.column(t, len(names) > 0)
 		if why != "" {
-			return fmt.Errorf("%w: %s %s", ErrNoTable, t.Name, why)
+			return fmt.Errorf("%w: %s %s", ErrNoTable, m.d.Shown(t), why)
 		}
 		if column != nil {
 			k.Column = column
 			m.keys = append(m.keys, k)
-			m.plan.Keys = append(m.plan.Keys, m.d.Shown(t)+"."+column.Name)
+			m.plan.Keys = append(m.plan.Keys, m.d.Shown(t)+"."+column.Shown())
 		}
 	}
 	for _, name := range names {
 		if !found[name] {
-			err := fmt.Errorf("%w: there is no table %q in %s", ErrNoTable, name, m.d.Name)
+			err := fmt.Errorf("%w: there is no table %q in %s", ErrNoTable, name, sqltoken.Printable(m.d.Name))
 			if near := nearest.Word(name, known); near != "" {
-				err = fmt.Errorf("%w; did you mean %s?", err, near)
+				err = fmt.Errorf("%w; did you mean %s?", err, sqltoken.Printable(near))
 			}
 			return err
 		}
 	}
 	if len(m.keys) == 0 {
-		return fmt.Errorf("%w: no table of %s, or none of the rule, has AUTO_INCREMENT", ErrNoTable, m.d.Name)
+		return fmt.Errorf("%w: no table of %s, or none of the rule, has AUTO_INCREMENT", ErrNoTable, sqltoken.Printable(m.d.Name))
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (m *migration) column(t *schema.Table, asked bool) (c *schema.Column, why s
 	case c == nil:
 		why = "has no AUTO_INCREMENT and no primary key of one column"
 	case !c.IsInteger():
-		why = fmt.Sprintf("has the key %s of type %s, which is not an integer type", c.Name, c.Type)
+		why = fmt.Sprintf("has the key %s of type %s, which is not an integer type", c.Shown(), sqltoken.Printable(c.Type))
 	default:
 		return c, ""
 	}
@@ -275,14 +275,15 @@ func (m *migration) notes() error {
 		}
 		if len(backEnds) > 0 {
 			m.note("%s is a Spider table: the tables on its back ends %s were not examined; "+
-				"also run migrate and step 1 there", m.d.Shown(k.Table), strings.Join(backEnds, ", "))
+				"also run migrate and step 1 there", m.d.Shown(k.Table), sqltoken.Printable(strings.Join(backEnds, ", ")))
 		}
 		for _, c := range computed(k.Table, k.Column.Name) {
 			m.note("%s.%s is generated from the key (%s): check that a BIGINT holds the result for large keys",
-				m.d.Shown(k.Table), c.Name, c.Generated)
+				m.d.Shown(k.Table), c.Shown(), sqltoken.Printable(c.Generated))
 		}
 		if alone, with := k.Table.Uniqueness(k.Column.Name); !alone && with != nil {
-			m.note("%s: the key is unique only together with other columns (%s), so the server accepts duplicate keys", m.d.Shown(k.Table), strings.Join(with, ", "))
+			m.note("%s: the key is unique only together with other columns (%s), so the server accepts duplicate keys",
+				m.d.Shown(k.Table), sqltoken.Printable(strings.Join(with, ", ")))
 		}
 	}
 	if n := len(m.d.Shards); n > 1 {

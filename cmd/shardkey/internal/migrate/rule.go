@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
 // Source is a database that the rule is for.
@@ -211,9 +212,9 @@ func (f *family) chooseKey() (why string) {
 	case column == nil:
 		return "its key column is unknown: it has no AUTO_INCREMENT and no primary key of one column"
 	case !column.IsInteger():
-		return fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID", column.Name, column.Type)
+		return fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID", column.Shown(), sqltoken.Printable(column.Type))
 	case slices.ContainsFunc(f.members, func(m member) bool { return m.table.Column(column.Name) == nil }):
-		return fmt.Sprintf("one of its tables, of several databases or spellings, lacks column %s", column.Name)
+		return fmt.Sprintf("one of its tables, of several databases or spellings, lacks column %s", column.Shown())
 	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
 		return "a rule cannot contain its name"
 	}
@@ -285,7 +286,7 @@ func (r Rule) YAML() string {
 	if len(r.LeftOut) > 0 {
 		b.WriteString("\n# Left out:\n")
 		for _, l := range r.LeftOut {
-			fmt.Fprintf(&b, "#   %s: %s\n", l.Name, l.Why)
+			fmt.Fprintf(&b, "#   %s: %s\n", sqltoken.Printable(l.Name), l.Why)
 		}
 	}
 	return b.String()
@@ -297,8 +298,11 @@ func (r Rule) store() string {
 	if len(r.sources) < 2 {
 		return ""
 	}
-	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.sources[0].DSN)
-	return fmt.Sprintf(", dsn: \"${SHARDKEY_IDS_DSN::%s}\"", escaped)
+	reference := "${SHARDKEY_IDS_DSN}"
+	if dsn := r.sources[0].DSN; !strings.Contains(dsn, "}") { // which would end the default
+		reference = "${SHARDKEY_IDS_DSN::" + dsn + "}"
+	}
+	return ", dsn: " + strconv.Quote(reference)
 }
 
 var notInNamespace = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
