@@ -203,6 +203,31 @@ func TestTable_keysAreCommitted(t *testing.T) {
 	})
 }
 
+// Parameters that a DSN sets for its application don't change the numbers.
+func TestTable_parameters(t *testing.T) {
+	eachTable(t, TestTable_parameters, func(t *testing.T, tab table) {
+		dsn, db := tab.database(t)
+		more := map[string]any{"failover-gap": "100", "leaf.key": "订单"}
+		if tab.typ == "TICKET" {
+			more = map[string]any{"batch": "5"}
+		} else {
+			mustExec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('订单', 1, 5)")
+		}
+		next := int64(1)
+		for _, param := range testserver.Params {
+			g := tab.generator(t, dsn+"?"+param, more)
+			for _, n := range []int{5, 15, 1, 1500} {
+				keys, err := generate(t.Context(), g, n)
+				if err != nil || keys[0] < next || keys[n-1] != keys[0]+int64(n)-1 {
+					t.Errorf("%s\nhave: %v of %d keys\nwant: above %d, without gaps", param, err, n, next)
+					break
+				}
+				next = keys[n-1] + 1
+			}
+		}
+	})
+}
+
 // MyISAM, the engine of Flickr's table, has no transactions and locks no rows.
 func TestTable_myISAM(t *testing.T) {
 	eachTable(t, TestTable_myISAM, func(t *testing.T, tab table) {

@@ -2,6 +2,7 @@ package workerid_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -30,9 +31,7 @@ func TestSQLStore_conforms(t *testing.T) {
 	for name, params := range map[string]string{
 		"plain":           "",
 		"clientFoundRows": "clientFoundRows=true",
-		"autocommit off":  "autocommit=0",
 		"interpolate":     "interpolateParams=true",
-		"latin1":          "charset=latin1",
 	} {
 		t.Run(name, func(t *testing.T) {
 			workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
@@ -46,6 +45,33 @@ func TestSQLStore_conforms(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Parameters that a DSN sets for its application don't change leases.
+func TestSQLStore_parameters(t *testing.T) {
+	if testserver.EachAndOldest(t, TestSQLStore_parameters) {
+		return
+	}
+	db := testserver.Database(t)
+	for i, param := range testserver.Params {
+		table := fmt.Sprintf("worker_%d", i)
+		a := workerid.Assign(t, mustSQL(t, withParams(db, param), table), workerid.Config{})
+		for id := range int64(3) {
+			lease := must.Get(a.AcquireWorkerID(t.Context(), 2))(t, param)
+			must.Equal(t, lease.WorkerID(), id, "worker ID", param)
+			must.Do(t, lease.Renew(t.Context(), lease.Limit()), param)
+		}
+		must.Is(t, must.Err(a.AcquireWorkerID(t.Context(), 2)), spi.ErrNoWorkerID, param)
+		list := must.Get(a.ListWorkerIDs(t.Context()))(t, param)
+		if len(list.List) != 3 || list.List[2].State != "held" || list.ClockAhead.Abs() > time.Minute {
+			t.Errorf("%s\nhave: %+v\nwant: 3 held worker IDs, and the server's clock", param, list)
+		}
+		if server := must.Get(a.Store().(interface {
+			ServerID(context.Context) (string, error)
+		}).ServerID(t.Context()))(t); server == "" {
+			t.Errorf("%s\nhave: no name of the server", param)
+		}
 	}
 }
 

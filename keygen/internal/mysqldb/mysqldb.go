@@ -45,14 +45,25 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-// OwnSession sets session variables that a DSN may set differently. Without autocommit, a claim
-// would be rolled back after its numbers were used, and a lease would never be committed. Without a
-// strict mode, a value would be truncated silently if its column is too narrow. OwnSession also
-// discards go-sql-driver's log, because it returns the same errors.
+// OwnSession makes a session independent of what a DSN sets for an application. Without autocommit,
+// a claim would be rolled back after its numbers were used, and a lease would never be committed.
+// Without a strict mode, a value would be truncated silently if its column is too narrow. Names and
+// keys are UTF-8. OwnSession also discards go-sql-driver's log, because it returns the same errors.
 func OwnSession(cfg *mysql.Config) {
 	SetSession(cfg, map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"})
+	maps.DeleteFunc(cfg.Params, func(name, _ string) bool { return slices.Contains(changeResults, variable(name)) })
+	_ = cfg.Apply(mysql.Charset("utf8mb4", "")) // never fails
+	cfg.ColumnsWithAlias = false
+	cfg.MaxAllowedPacket = mysql.NewConfig().MaxAllowedPacket
 	cfg.MultiStatements = false
 	cfg.Logger = &mysql.NopLogger{}
+}
+
+// changeResults are session variables with which our statements would return something else.
+var changeResults = []string{
+	"character_set_client", "character_set_connection", "character_set_results", "collation_connection",
+	"completion_type", "insert_id", "last_insert_id", "sql_auto_is_null", "sql_safe_updates", "sql_select_limit",
+	"timestamp", "transaction_read_only", "tx_read_only",
 }
 
 // SetSession sets session variables, whose names are in lower case. They replace the variables of
@@ -60,11 +71,22 @@ func OwnSession(cfg *mysql.Config) {
 func SetSession(cfg *mysql.Config, variables map[string]string) {
 	params := maps.Clone(variables)
 	for name, value := range cfg.Params {
-		if _, ours := variables[strings.ToLower(name)]; !ours {
+		if _, ours := variables[variable(name)]; !ours {
 			params[name] = value
 		}
 	}
 	cfg.Params = params
+}
+
+// variable returns the name of a session variable in lower case, without its scope.
+func variable(name string) string {
+	name = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(name)), "@@")
+	for _, scope := range []string{"session", "local"} {
+		if rest, found := strings.CutPrefix(name, scope); found && strings.IndexAny(rest, ". ") == 0 {
+			return strings.TrimSpace(rest[1:])
+		}
+	}
+	return name
 }
 
 // NewConnector returns a connector for a configuration. The error is a [*spi.PropError] for the

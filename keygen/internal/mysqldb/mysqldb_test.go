@@ -4,20 +4,54 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func TestParseDSN_session(t *testing.T) {
-	cfg := must.Get(ParseDSN("dsn", "u:p@tcp(db:3306)/app?AutoCommit=0&sql_mode=%27%27&time_zone=%27UTC%27&multiStatements=true", ""))(t)
-	want := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'UTC'"}
-	if !maps.Equal(cfg.Params, want) || cfg.MultiStatements {
-		t.Errorf("have: %v, several statements %v\nwant: %v, false", cfg.Params, cfg.MultiStatements, want)
+	want := must.Get(ParseDSN("dsn", "u:p@tcp(db:3306)/app?time_zone=%27UTC%27", ""))(t)
+	for _, params := range []string{
+		"AutoCommit=0&sql_mode=%27%27&multiStatements=true", "@@session.autocommit=0&@@sql_mode=%27%27",
+		"charset=latin1", "charset=gbk,latin1&interpolateParams=false", "collation=latin1_bin", "columnsWithAlias=true", "maxAllowedPacket=100",
+		"SQL_SELECT_LIMIT=1&session transaction_read_only=1&character_set_results=utf16&LOCAL.timestamp=1",
+	} {
+		cfg := must.Get(ParseDSN("dsn", "u:p@tcp(db:3306)/app?time_zone=%27UTC%27&"+params, ""))(t, params)
+		if cfg.FormatDSN() != want.FormatDSN() {
+			t.Errorf("%s\nhave: %s\nwant: %s", params, cfg.FormatDSN(), want.FormatDSN())
+		}
+	}
+	if p := want.Params; len(p) != 3 || p["autocommit"] != "1" || p["sql_mode"] != "'STRICT_ALL_TABLES'" || p["time_zone"] != "'UTC'" {
+		t.Errorf("have: %v", p)
+	}
+}
+
+// A field of mysql.Config that no parameter of the test's list sets may change our statements.
+func TestOwnSession_parametersAreComplete(t *testing.T) {
+	login := []string{"User", "Passwd", "Net", "Addr", "DBName", "ServerPubKey", "TLSConfig", "TLS", "DialFunc", "AllowNativePasswords", "Logger"}
+	unset := map[string]bool{}
+	plain := reflect.ValueOf(must.Get(mysql.ParseDSN("/"))(t)).Elem()
+	for i := range plain.NumField() {
+		unset[plain.Type().Field(i).Name] = plain.Type().Field(i).IsExported()
+	}
+	for _, name := range login {
+		delete(unset, name)
+	}
+	for _, param := range testserver.Params {
+		set := reflect.ValueOf(must.Get(mysql.ParseDSN("/?"+param))(t, param)).Elem()
+		for i := range set.NumField() {
+			if f := set.Type().Field(i); f.IsExported() && !reflect.DeepEqual(set.Field(i).Interface(), plain.Field(i).Interface()) {
+				unset[f.Name] = false
+			}
+		}
+	}
+	for name, is := range unset {
+		must.Equal(t, is, false, "no parameter of testserver.Params sets", name)
 	}
 }
 
