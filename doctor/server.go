@@ -129,9 +129,8 @@ func (s server) durability() []Finding {
 	const one = "state must be written on one node: if two nodes are written to, or are cut off from each other, " +
 		"they hand out the same numbers, or their writes fail"
 	return met([]condition{
-		{flush != "" && flush != "1", Warning, "", "innodb_flush_log_at_trx_commit is " + flush,
-			"after a crash of its machine, the server may have lost committed numbers or worker IDs, " +
-				"and hand them out again",
+		{flush == "0" || flush == "2", Warning, "", "innodb_flush_log_at_trx_commit is " + flush,
+			"after a crash, the server may have lost committed numbers or worker IDs, and hand them out again",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration"},
 		{sync != "" && sync != "1" && s.variables["log_bin"] == "ON", Warning, "", "sync_binlog is " + sync,
 			"after a crash, a replica and the server may have different writes: " +

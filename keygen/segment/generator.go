@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ type settings struct {
 	reserve time.Duration
 	timeout time.Duration // limits the wait for one server
 	clock   spi.Clock
+	logger  *slog.Logger
 	sizes   string // for Describe; if empty, the step
 }
 
@@ -189,9 +191,7 @@ func (g *generator) Health() spi.Health {
 		h.Segment.Left, h.Segment.Size = stats.Add(h.Segment.Left, left), s.count
 	}
 	for _, s := range g.servers {
-		if w, _ := s.warning.Load().(string); w != "" {
-			h.Warnings = append(h.Warnings, w)
-		}
+		h.Warnings = append(h.Warnings, s.warnings()...)
 	}
 	return h
 }

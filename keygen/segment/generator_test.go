@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"math"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/test/must"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -370,6 +372,29 @@ func TestGenerator_noDatabase(t *testing.T) {
 		wantError(t, must.Err(generate(t.Context(), g.(*generator), 1)), spi.ErrStore)
 		wantError(t, g.(*generator).Health().Err, spi.ErrStore)
 	}
+}
+
+// deadlocked is a fake whose first check of a connection is the victim of a deadlock.
+type deadlocked struct {
+	*fake
+	checks int
+}
+
+func (d *deadlocked) connected(context.Context, *sql.Conn) error {
+	if d.checks++; d.checks == 1 {
+		return &mysql.MySQLError{Number: mysqldb.ErrDeadlock}
+	}
+	return nil
+}
+
+// A connection is only used after its checks, which write the gap after a failover.
+func TestGenerator_checksAgainAfterADeadlock(t *testing.T) {
+	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
+		d := &deadlocked{fake: fakes[0]}
+		g.servers[0].claim = d
+		mustKey(t, g)
+		must.Equal(t, d.checks, 2, "checks of the connection")
+	})
 }
 
 // The warnings of servers are those of Health.

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -40,7 +39,7 @@ func init() {
 // connector's own database. If there is no connector, the first key returns an error. newLeaf
 // itself doesn't, because a rule is also checked without a connector.
 func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
-	row := &leafRow{key: p.String("leaf.key", ""), logger: p.Logger()}
+	row := &leafRow{key: p.String("leaf.key", "")}
 	if want := wrongKey(row.key); want != "" {
 		return nil, p.Wrong("leaf.key", want)
 	}
@@ -60,7 +59,7 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 				"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
 		},
 		state: sqlstate.Table{Kind: sqlstate.Segments, Name: "leaf_alloc", Key: row.key},
-		ahead: true, clock: p.Clock(),
+		ahead: true, clock: p.Clock(), logger: p.Logger(),
 	}
 	if s.minStep, err = p.Int("min-step", 0, 1, largestStep); err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 	if cfg == nil {
 		return newGenerator(s, nil), nil
 	}
-	if row.server, err = newServer(prop, cfg, s.words, s.clock); err != nil {
+	if row.server, err = newServer(prop, cfg, s); err != nil {
 		return nil, err
 	}
 	row.server.claim = row
@@ -135,9 +134,8 @@ func leafAddress(p spi.Props) (prop string, cfg *mysql.Config, err error) {
 // leafRow claims numbers by raising max_id in a row of leaf_alloc.
 type leafRow struct {
 	*server
-	key    string
-	gap    int64 // added to max_id if the server has changed; 0 for none
-	logger *slog.Logger
+	key string
+	gap int64 // added to max_id if the server has changed; 0 for none
 
 	base  int64     // the row's step
 	least int64     // end of the claimed numbers; 0 before the first claim

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -35,9 +36,13 @@ type server struct {
 	claim
 	words
 	name      string // network, address and database
+	database  string
+	table     string
 	connector driver.Connector
 	clock     spi.Clock
-	warning   atomic.Value // a string, for Health
+	logger    *slog.Logger
+	warning   atomic.Value             // a string about failovers, for Health
+	risks     atomic.Pointer[[]string] // settings with which the server may lose claims; nil if unknown
 
 	db     *sql.DB   // opened at first use; there is no goroutine before that
 	conn   *sql.Conn // nil until it is checked
@@ -56,12 +61,15 @@ type server struct {
 const lifetime = 10 * time.Minute
 
 // newServer returns a server without connecting. prop is the property with its address.
-func newServer(prop string, cfg *mysql.Config, w words, clock spi.Clock) (*server, error) {
+func newServer(prop string, cfg *mysql.Config, s settings) (*server, error) {
 	connector, err := mysqldb.NewConnector(prop, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &server{words: w, name: mysqldb.Name(cfg), connector: connector, clock: clock}, nil
+	return &server{
+		words: s.words, name: mysqldb.Name(cfg), database: cfg.DBName, table: s.state.Name,
+		connector: connector, clock: s.clock, logger: s.logger,
+	}, nil
 }
 
 // try calls do. It calls it again if another client interfered, or if the claim was the victim of a
@@ -123,7 +131,36 @@ func (s *server) connect(ctx context.Context) error {
 		s.disconnect()
 		return err
 	}
+	s.askRisks(ctx, conn)
 	return nil
+}
+
+// askRisks reads the settings with which the server may lose claims, and logs new ones. If the
+// request fails, the old ones stay, and the next claim returns the error.
+func (s *server) askRisks(ctx context.Context, conn *sql.Conn) {
+	risks, err := mysqldb.Risks(ctx, conn, s.database, s.table)
+	if err != nil {
+		return
+	}
+	before := s.risks.Swap(&risks)
+	for _, risk := range risks {
+		if before == nil || !slices.Contains(*before, risk) {
+			s.logger.Warn("shardkey: numbers may not be unique", "store", s.title+" at "+s.name, "warning", risk)
+		}
+	}
+}
+
+// warnings returns the server's warnings for Health.
+func (s *server) warnings() (all []string) {
+	if w, _ := s.warning.Load().(string); w != "" {
+		all = append(all, w)
+	}
+	if risks := s.risks.Load(); risks != nil {
+		for _, risk := range *risks {
+			all = append(all, s.title+" at "+s.name+": "+risk)
+		}
+	}
+	return all
 }
 
 // disconnect closes the connection instead of returning it to database/sql, so that the next one is

@@ -254,7 +254,8 @@ func TestLeaf_connected(t *testing.T) {
 			s := play(t, tt.script)
 			newRow := func(s *server) *leafRow {
 				s.warning.Store("")
-				return &leafRow{server: s, key: "order", gap: tt.gap, logger: slog.New(slog.NewTextHandler(&logged, nil))}
+				s.logger = slog.New(slog.NewTextHandler(&logged, nil))
+				return &leafRow{server: s, key: "order", gap: tt.gap}
 			}
 			l := newRow(s)
 			if tt.gap > 0 {

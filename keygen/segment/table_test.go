@@ -1,10 +1,12 @@
 package segment
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -226,6 +228,46 @@ func TestTable_parameters(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server that may lose acknowledged claims is in Health's warnings, and in the log once.
+func TestTable_durability(t *testing.T) {
+	if testserver.EachAndOldest(t, TestTable_durability) {
+		return
+	}
+	t.Parallel()
+	_, dsn := leafAlloc.server(t)
+	db := tickets64.make(t, dsn)
+	for _, tt := range []struct {
+		flush, engine string
+		want          []string
+	}{
+		{"1", "InnoDB", nil},
+		{"0", "InnoDB", []string{"innodb_flush_log_at_trx_commit 0"}},
+		{"2", "MyISAM", []string{"innodb_flush_log_at_trx_commit 2", "engine MyISAM"}},
+		{"1", "MyISAM", []string{"engine MyISAM"}},
+	} {
+		mustExec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = "+tt.flush)
+		for _, tab := range tables {
+			mustExec(t, db, "ALTER TABLE "+tab.name+" ENGINE="+tt.engine)
+			var log bytes.Buffer
+			props := with(map[string]any{tab.address: dsn}, tab.props)
+			host := spi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			g := must.Get(construct(t, tab.typ, props, host))(t).(*generator)
+			for range 3 {
+				mustKey(t, g)
+				g.servers[0].disconnect()
+			}
+			mustKeys(t, g, 1000)
+			have := g.Health().Warnings
+			must.Equal(t, len(have), len(tt.want), tab.typ, tt.flush, tt.engine, have)
+			must.Equal(t, strings.Count(log.String(), "numbers may not be unique"), len(tt.want), tab.typ, tt.flush, tt.engine, &log)
+			for i, want := range tt.want {
+				must.Contain(t, have[i], want)
+				must.Contain(t, log.String(), want)
+			}
+		}
+	}
 }
 
 // MyISAM, the engine of Flickr's table, has no transactions and locks no rows.

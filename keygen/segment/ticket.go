@@ -57,7 +57,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 				"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
 		},
 		state:   sqlstate.Table{Kind: sqlstate.Tickets, Name: table},
-		maxStep: batch, limit: maxKeys, clock: p.Clock(),
+		maxStep: batch, limit: maxKeys, clock: p.Clock(), logger: p.Logger(),
 		sizes: fmt.Sprintf("increment %d, batch %d", increment, batch),
 	}
 	if s.timeout, err = p.Duration("timeout", 2*time.Second, time.Millisecond, math.MaxInt64); err != nil {
@@ -71,7 +71,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 			return nil, err
 		}
 		t := &ticketTable{table: quoted, increment: increment, batch: batch, want: offsets[i], peers: peers}
-		if t.server, err = newServer("dsns", cfg, s.words, s.clock); err != nil {
+		if t.server, err = newServer("dsns", cfg, s); err != nil {
 			return nil, err
 		}
 		t.server.claim = t

@@ -26,6 +26,7 @@ type sqlStore struct {
 	connector driver.Connector // connector of db
 	server    string           // its address and database
 	namespace string
+	database  string      // of the DSN
 	name      string      // name of the table
 	table     string      // quoted name
 	where     string      // for Info.Name
@@ -67,7 +68,7 @@ func newSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	db.SetConnMaxIdleTime(maxIdle)
 	s := &sqlStore{
 		db: db, connector: connector, server: mysqldb.Name(config),
-		namespace: namespace, name: table, table: quoted,
+		namespace: namespace, database: config.DBName, name: table, table: quoted,
 		where: fmt.Sprintf("SQL %s/%s table %s", config.Addr, config.DBName, table),
 	}
 	return s, s.info(), nil
@@ -182,32 +183,13 @@ func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(ms.Int64), nil
 }
 
-// warnings returns the settings with which the server may lose acknowledged writes. MariaDB's 3
-// flushes more often than 1:
-// https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables
+// warnings returns the settings with which the server may lose acknowledged writes.
 func (s *sqlStore) warnings(ctx context.Context) ([]string, error) {
-	schema, name, qualified := strings.Cut(s.name, ".")
-	if !qualified {
-		schema, name = "", s.name
+	risks, err := mysqldb.Risks(ctx, s.db, s.database, s.name)
+	for i := range risks {
+		risks[i] = s.where + ": " + risks[i]
 	}
-	var flush, engine sql.NullString
-	err := s.db.QueryRowContext(ctx, "SELECT @@innodb_flush_log_at_trx_commit,"+
-		" (SELECT ENGINE FROM information_schema.TABLES"+
-		" WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ?)",
-		schema, name).Scan(&flush, &engine)
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	if flush.String == "0" || flush.String == "2" {
-		all = append(all, fmt.Sprintf("%s: the server can lose leases in a crash, and keys can repeat "+
-			"(innodb_flush_log_at_trx_commit %s); set innodb_flush_log_at_trx_commit to 1", s.where, flush.String))
-	}
-	if engine.Valid && !strings.EqualFold(engine.String, "InnoDB") {
-		all = append(all, fmt.Sprintf("%s: the table can lose leases in a crash, and keys can repeat (engine %s); "+
-			"ALTER TABLE %s ENGINE=InnoDB", s.where, engine.String, s.table))
-	}
-	return all, nil
+	return risks, err
 }
 
 // ServerID returns the name of the server that answers.

@@ -63,7 +63,7 @@ func OwnSession(cfg *mysql.Config) {
 var changeResults = []string{
 	"character_set_client", "character_set_connection", "character_set_results", "collation_connection",
 	"completion_type", "insert_id", "last_insert_id", "sql_auto_is_null", "sql_safe_updates", "sql_select_limit",
-	"timestamp", "transaction_read_only", "tx_read_only",
+	"timestamp",
 }
 
 // SetSession sets session variables, whose names are in lower case. They replace the variables of
@@ -156,6 +156,31 @@ const (
 // Querier runs queries: a pool, a connection or a transaction.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Risks returns the settings with which the server may lose acknowledged writes of "table" or
+// "schema.table". database is the DSN's. MariaDB's 3 flushes more often than 1:
+// https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables
+func Risks(ctx context.Context, q Querier, database, table string) (all []string, err error) {
+	schema, name, qualified := strings.Cut(table, ".")
+	if !qualified {
+		schema, name = database, table
+	}
+	var flush, engine sql.NullString
+	err = q.QueryRowContext(ctx, "SELECT @@innodb_flush_log_at_trx_commit,"+
+		" (SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?)",
+		schema, name).Scan(&flush, &engine)
+	if flush.String == "0" || flush.String == "2" {
+		all = append(all, fmt.Sprintf("the server can lose committed writes in a crash, and keys can repeat "+
+			"(innodb_flush_log_at_trx_commit %s); set innodb_flush_log_at_trx_commit to 1", flush.String))
+	}
+	if engine.Valid && !strings.EqualFold(engine.String, "InnoDB") {
+		quoted, _ := QuoteTable(table)
+		all = append(all, fmt.Sprintf("the table %s can lose committed writes in a crash, and keys can repeat "+
+			"(engine %s); ALTER TABLE %[1]s ENGINE=InnoDB", quoted, engine.String))
+	}
+	return all, err
 }
 
 // ServerID returns a name that identifies the server, at most 64 bytes long. Different servers have
