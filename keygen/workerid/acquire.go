@@ -96,8 +96,11 @@ func (a *assigner) some(free []Entry) []Entry {
 func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
 	if a.info.WorkerIDs != nil {
 		ids, err := a.info.WorkerIDs(ctx, maxWorkerID)
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id < 0 || id > maxWorkerID })
-		return ids, a.storeError("choose a worker ID", err)
+		if err != nil {
+			return nil, a.storeError("choose a worker ID", err)
+		}
+		ids = slices.DeleteFunc(append([]int64{}, ids...), func(id int64) bool { return id < 0 || id > maxWorkerID })
+		return ids, nil
 	}
 	var ids []int64
 	for id := range known {
@@ -351,9 +354,12 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	if soonest > 0 {
 		fmt.Fprintf(&holders, "; the next is free at %s", time.UnixMilli(soonest).UTC().Format(time.RFC3339))
 	}
-	none := fmt.Errorf("%w: all of 0..%d are leased in %s%s; "+
-		"stop a holder, wait until its reservation ends, or use another namespace for unrelated tables",
-		spi.ErrNoWorkerID, maxWorkerID, a.info.Name, &holders)
+	leased, advice := fmt.Sprintf("all of 0..%d are leased", maxWorkerID), ", or use another namespace for unrelated tables"
+	if chosen != nil {
+		leased, advice = fmt.Sprintf("the worker IDs for this process, %v, are leased", chosen), ""
+	}
+	none := fmt.Errorf("%w: %s in %s%s; stop a holder, or wait until its reservation ends%s",
+		spi.ErrNoWorkerID, leased, a.info.Name, &holders, advice)
 	if err != nil {
 		return errors.Join(none, err)
 	}

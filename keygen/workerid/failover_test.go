@@ -226,7 +226,7 @@ func TestLease_unsureOverALostAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		server string
 		want   error
-	}{"the same server": {"first", nil}, "another": {"second", spi.ErrLeaseLost}} {
+	}{"the same server": {"first", nil}, "another": {"second", spi.ErrLeaseLost}, "one without a name": {"", spi.ErrLeaseLost}} {
 		store, clock := newMoving(), &fixedClock{ms: start}
 		_, l := byHand(t, store, config{Clock: clock})
 		clock.ms += 11_000

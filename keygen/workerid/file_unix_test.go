@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -165,6 +167,31 @@ func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	if _, err := a.acquire(t.Context(), 7); !errors.Is(err, os.ErrPermission) || errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: the permission error", err)
 	}
+}
+
+// A record that doesn't fit on the disk is an error, and the old one stays. The test runs itself in a
+// process whose files may have 10 bytes.
+func TestFileStore_fullDisk(t *testing.T) {
+	const full = "SHARDKEY_TEST_FULL"
+	next := Record{Owner: "b", ReservedUntil: 2, Holder: "h"}
+	if path := os.Getenv(full); path != "" {
+		signal.Ignore(syscall.SIGXFSZ)
+		must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 10, Max: 10}))
+		swapped, err := newFileStore(path, "x").CompareAndSet(t.Context(), 0, fresh, next)
+		if swapped || !errors.Is(err, syscall.EFBIG) {
+			t.Errorf("have: %v, %v\nwant: EFBIG", swapped, err)
+		}
+		return
+	}
+	s, _ := hostile(t)
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, Record{}, fresh))(t), true)
+	child := exec.Command(os.Args[0], "-test.run=^TestFileStore_fullDisk$")
+	child.Env = append(os.Environ(), full+"="+s.path)
+	if text, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+	must.Equal(t, must.Get(s.Get(t.Context(), 0))(t), fresh)
+	must.Equal(t, must.Get(s.CompareAndSet(t.Context(), 0, fresh, next))(t), true, "when there is room")
 }
 
 // syncs replaces fsync. It records the synced file and the record at that time, and fails on

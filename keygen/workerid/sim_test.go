@@ -62,6 +62,7 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 		"any record is free": {anyFree: true},
 		// Without a record a lease starts one length ahead, so the removed record isn't missed.
 		"records are removed":           {removals: true},
+		"a quarantine":                  {quarantine: 30 * time.Millisecond},
 		"records of SNOWFLAKE's leases": {removals: true, real: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +217,7 @@ func (p *process) start() {
 		lease = []time.Duration{simLag, simLag, simLag, 100, 100, 400}[w.rng.IntN(6)] * time.Millisecond
 	}
 	a := assign(store, config{
-		Lease: lease, Renew: lease * 3 / 10, Clock: p, Logger: slog.New(slog.DiscardHandler),
+		Lease: lease, Renew: lease * 3 / 10, Quarantine: p.world.quarantine, Clock: p, Logger: slog.New(slog.DiscardHandler),
 		MaxClockAhead: horizon, // uniqueness doesn't depend on it
 	})
 	a.manual, a.intN = true, p.world.rng.IntN

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/test/must"
 )
@@ -61,6 +62,8 @@ type kind struct {
 	// removals means that the records of worker IDs are removed, and that clocks agree. Processes
 	// generate fewer IDs than fit into the time.
 	removals bool
+	// quarantine is that of each process, shorter than a lease.
+	quarantine time.Duration
 }
 
 // bugs are safeguards, in addition to the rules, that a test can disable.

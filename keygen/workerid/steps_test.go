@@ -87,10 +87,13 @@ func TestAssigner_noWorkerIDIsOffered(t *testing.T) {
 		offer func(context.Context, int64) ([]int64, error)
 		has   []bool // of 1 and 80
 		err   error
+		says  string
 	}{
-		"all":     {nil, []bool{true, true}, nil},
-		"one":     {func(context.Context, int64) ([]int64, error) { return []int64{1}, nil }, []bool{true, false}, nil},
-		"unknown": {func(context.Context, int64) ([]int64, error) { return nil, away }, []bool{true, true}, away},
+		"all":     {nil, []bool{true, true}, nil, "all of 0..100 are leased"},
+		"one":     {func(context.Context, int64) ([]int64, error) { return []int64{1}, nil }, []bool{true, false}, nil, "this process, [1], are leased"},
+		"several": {func(context.Context, int64) ([]int64, error) { return []int64{1, 7}, nil }, []bool{true, false}, nil, "this process, [1 7], are leased"},
+		"none":    {func(context.Context, int64) ([]int64, error) { return nil, nil }, []bool{false, false}, nil, "this process, [], are leased"},
+		"unknown": {func(context.Context, int64) ([]int64, error) { return nil, away }, []bool{true, true}, away, "all of 0..100 are leased"},
 	} {
 		a := assign(&oneRecord{listed: entries}, config{Clock: &fixedClock{ms: start}})
 		a.info.WorkerIDs, a.intN = tt.offer, func(int) int { return 0 }
@@ -98,6 +101,7 @@ func TestAssigner_noWorkerIDIsOffered(t *testing.T) {
 		if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, away) != (tt.err != nil) {
 			t.Errorf("%s\nhave: %v\nwant: ErrNoWorkerID, and %v", name, err, tt.err)
 		}
+		must.Contain(t, err.Error(), tt.says, name)
 		if have := []bool{strings.Contains(err.Error(), "; 1: "), strings.Contains(err.Error(), "; 80: ")}; tt.err == nil && !slices.Equal(have, tt.has) {
 			t.Errorf("%s\nhave: %v, in %v\nwant: %v", name, have, err, tt.has)
 		}
@@ -287,17 +291,18 @@ func TestLease_startAfter(t *testing.T) {
 		wantFloor  int64
 		wantDelay  time.Duration
 	}{
-		"never changed":         {0, neverChanged, start, start, 0},
-		"changed now":           {0, start, start, start + 2*lease, 20 * time.Second},
-		"changed a while ago":   {0, start - 5000, start, start + 15_000, 20 * time.Second},
-		"changed long ago":      {0, start - 50_000, start, start, 20 * time.Second},
-		"changed ahead":         {0, start + 5000, start, start + 25_000, 25 * time.Second},
-		"a floor beyond it":     {0, start, start + 30_000, start + 30_000, 20 * time.Second},
-		"quarantine":            {30 * time.Second, neverChanged, start, start + 30_000, 30 * time.Second},
-		"quarantine, a failure": {30 * time.Second, start, start, start + 30_000, 30 * time.Second},
-		"no record":             {0, neverChanged, 0, start + lease - 1, 10 * time.Second},
-		"no record, quarantine": {30 * time.Second, neverChanged, 0, start + 30_000, 30 * time.Second},
-		"no record, a failure":  {0, start, 0, start + 2*lease, 20 * time.Second},
+		"never changed":                 {0, neverChanged, start, start, 0},
+		"changed now":                   {0, start, start, start + 2*lease, 20 * time.Second},
+		"changed a while ago":           {0, start - 5000, start, start + 15_000, 20 * time.Second},
+		"changed long ago":              {0, start - 50_000, start, start, 20 * time.Second},
+		"changed ahead":                 {0, start + 5000, start, start + 25_000, 25 * time.Second},
+		"a floor beyond it":             {0, start, start + 30_000, start + 30_000, 20 * time.Second},
+		"quarantine":                    {30 * time.Second, neverChanged, start, start + 30_000, 30 * time.Second},
+		"quarantine, a failure":         {30 * time.Second, start, start, start + 30_000, 30 * time.Second},
+		"quarantine, a floor beyond it": {30 * time.Second, neverChanged, start + 45_000, start + 45_000, 30 * time.Second},
+		"no record":                     {0, neverChanged, 0, start + lease - 1, 10 * time.Second},
+		"no record, quarantine":         {30 * time.Second, neverChanged, 0, start + 30_000, 30 * time.Second},
+		"no record, a failure":          {0, start, 0, start + 2*lease, 20 * time.Second},
 	} {
 		notes := &oneRecord{record: Record{Owner: "s", FreeFrom: tt.changed, ReservedUntil: tt.changed}}
 		a, l := named(t, "s", notes, config{Quarantine: tt.quarantine})
