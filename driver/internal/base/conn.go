@@ -286,6 +286,9 @@ func (c *Conn) ReadRows(rows driver.Rows, each func([]driver.Value)) error {
 	for ; err == nil; err = rows.Next(row) {
 		each(row)
 	}
+	if err == io.EOF && IsMySQL(c.conn) {
+		err = atEnd(rows)
+	}
 	switch more, ok := rows.(driver.RowsNextResultSet); {
 	case err == io.EOF && ok && more.HasNextResultSet():
 		return c.discard(errMoreResults)
@@ -296,6 +299,16 @@ func (c *Conn) ReadRows(rows driver.Rows, each func([]driver.Value)) error {
 		return err
 	}
 	return c.discard(err)
+}
+
+// atEnd returns io.EOF if the answer ends after a row for which go-sql-driver returned io.EOF. It also
+// returns that for a row that is too short (utils.go, readLengthEncodedString). Without values to
+// read, a further row can't be too short.
+func atEnd(rows driver.Rows) error {
+	if err := rows.Next(nil); err != nil {
+		return err
+	}
+	return mysql.ErrMalformPkt
 }
 
 // discard closes the connection after an error, and returns it as an error of the connection.
