@@ -156,7 +156,8 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 	case sent.bound:
 		r, err = e.session.Base.SendBinary(ctx, sent.text, sent.args, want)
 	case sent.cached:
-		r, err = e.session.Base.SendCached(ctx, sent.text, sent.args, sent.added, e.prefersPrepared(want), want)
+		q := base.Cached{Text: sent.text, Added: sent.added, Reuse: e.plan.reuse, Repeated: e.prefersPrepared(want)}
+		r, err = e.session.Base.SendCached(ctx, q, sent.args, want)
 	default:
 		r, err = e.session.Base.Send(ctx, sent.text, sent.args, sent.added, want)
 	}
@@ -217,14 +218,14 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 			return err
 		}
 	}
-	return e.bind(stmt)
+	return e.bind(ctx, stmt)
 }
 
 // bind determines the query and arguments to send. A statement without arguments gets its keys as
 // literals, which takes one message to the server. In a statement with arguments the keys are
 // bound, since literals would defeat the server's cache of prepared statements. If there are too
 // many placeholders, the keys are literals.
-func (e *execution) bind(stmt *base.Stmt) (err error) {
+func (e *execution) bind(ctx context.Context, stmt *base.Stmt) (err error) {
 	text, bound := e.plan.Plan, stmt != nil
 	if k := &e.first; k.plain && e.more == nil {
 		k.carries = k.steps&reportsKey != 0
@@ -245,7 +246,10 @@ func (e *execution) bind(stmt *base.Stmt) (err error) {
 	switch {
 	case stmt != nil:
 		sent.stmt = stmt
-		return stmt.CheckArgs(sent.args, e.plan.added)
+		if err := stmt.CheckArgs(sent.args, e.plan.added); err != nil {
+			return err
+		}
+		return e.session.Base.Fit(ctx, stmt, text.Query(), sent.args)
 	case literal:
 		var room [1]rewrite.Keys
 		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf

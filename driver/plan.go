@@ -24,6 +24,7 @@ type plan struct {
 	targets []plannedInsert // one for each of Inserts; empty for a statement that is passed through
 	added   int             // the number of placeholders for keys in the statement to bind
 	steps   planSteps
+	reuse   base.Reuse // of a cached statement
 	// readsCounts: see [session.ReadsCounts].
 	readsCounts bool
 	key         planKey

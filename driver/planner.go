@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -39,7 +40,21 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	if p.fills() {
 		p.setSteps()
 	}
+	if p.steps&isCacheable != 0 {
+		p.reuse = reuseOf(parsed, g.session)
+	}
 	return p, nil
+}
+
+// reuseOf returns how a connection may use the cached statement of a plan again.
+func reuseOf(p *rewrite.Plan, s *session.Session) base.Reuse {
+	switch {
+	case s.IsMariaDB():
+		return base.AnyTypes
+	case p.AssignsArgs():
+		return base.SameTypesOrNull
+	}
+	return base.SameTypes
 }
 
 func (g *planner) target(in *rewrite.Insert) plannedInsert {

@@ -80,10 +80,9 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.sameIn(p.key.mode^modesOfEach))
 }
 
-// isReusable reports whether an INSERT's prepared statement has the same meaning for each program that
-// prepares it in the same session.
+// isReusable reports whether the connection may cache an INSERT's prepared statement.
 func (c *conn) isReusable(p *plan) bool {
-	return c.overMySQL && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0 && p.given().Plain
+	return c.overMySQL && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0
 }
 
 // modesOfEach are the modes that the server reads for each execution of a prepared statement. They
@@ -100,16 +99,18 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
 		text, added = p.Query(), p.added
 	}
-	if s.conn.isReusable(p) {
-		if prepared = s.conn.base.Take(text); prepared.Stmt != nil {
-			return prepared, done, nil
-		}
-	}
 	want := p.NumArgs + added
 	if want > base.MaxPlaceholders {
 		return base.Stmt{}, done, base.TooManyPlaceholders(p.NumArgs, added)
 	}
-	if prepared, err = s.conn.base.Prepare(ctx, text); err != nil {
+	if !s.conn.isReusable(p) {
+		prepared, err = s.conn.base.Prepare(ctx, text)
+	} else if prepared = s.conn.base.Take(text); prepared.Stmt != nil {
+		return prepared, done, nil
+	} else {
+		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.reuse)
+	}
+	if err != nil {
 		next, err = p.failed(err)
 		return base.Stmt{}, next, err
 	}

@@ -150,6 +150,48 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 	}
 }
 
+// AssignsArgs reports whether each placeholder is the whole value of a column, in a row or in an
+// assignment. Nothing else of the statement then depends on the type of an argument. For a statement
+// with a query it returns false.
+func (p *Plan) AssignsArgs() bool {
+	if p.NumArgs == 0 || p.charset.Readable(p.text) != p.text {
+		return p.NumArgs == 0
+	}
+	return p.reader(0, len(p.text)).assignsArgs()
+}
+
+func (p *parser) assignsArgs() bool {
+	inRow, target := false, false // target: the tokens since the last comma are a column's name
+	for depth := 0; ; {
+		before := p.Prev
+		t := p.take(&depth)
+		begins := false // t is before a value
+		switch {
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
+			return t.Kind == sqltoken.EOF
+		case t.Kind == sqltoken.Param, p.Is(t, "SELECT", "TABLE"):
+			return false
+		case depth == 1 && p.IsPunct(t, '('):
+			inRow = p.Is(before, "VALUES", "VALUE", "ROW") || p.IsPunct(before, ',')
+			begins = inRow
+		case depth == 1 && p.IsPunct(t, ','):
+			begins = inRow
+		case depth == 0 && (p.IsPunct(t, ',') || p.Is(t, "SET", "UPDATE")):
+			target = true
+		case depth == 0 && p.IsPunct(t, '='):
+			begins, target = target, false
+		case t.Kind != sqltoken.Word && t.Kind != sqltoken.Quoted && !p.IsPunct(t, '.') && !p.IsPunct(t, ':'):
+			target = false
+		}
+		if begins && p.Peek().Kind == sqltoken.Param {
+			p.Next()
+			if next := p.Peek(); !p.EndsStatement(next) && !p.IsPunct(next, ',') && !p.IsPunct(next, ')') && !p.Is(next, "ON", "AS", "RETURNING") {
+				return false
+			}
+		}
+	}
+}
+
 func (p *parser) givenNumber(t sqltoken.Token) float64 {
 	if t.Kind == sqltoken.String {
 		return sqltoken.LeadingNumber(sqltoken.UnquoteString(p.Text[t.Start:t.End], p.Mode))

@@ -392,3 +392,32 @@ func TestParse_whatServersReadDifferently(t *testing.T) {
 		must.Equal(t, becomes(query, Options{Table: tables}), want, query)
 	}
 }
+
+func TestPlan_assignsArgs(t *testing.T) {
+	for query, want := range map[string]bool{
+		"INSERT INTO t (a, b) VALUES (?, ?), (1, ?)":                                          true,
+		"INSERT INTO t (a, b) VALUE ROW(?, NOW()), ROW ( ? , JSON_ARRAY(1, 2))":               true,
+		"INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?, b = VALUES(b)":           true,
+		"INSERT INTO t (a) VALUES (?) AS new(x) ON DUPLICATE KEY UPDATE t.a = ?":              true,
+		"REPLACE t SET a = ?, `b` = ?, c = 5":                                                 true,
+		"INSERT INTO t VALUES (NULL, ?) RETURNING id":                                         true,
+		"INSERT INTO t (a) VALUES (5)":                                                        true,
+		"INSERT INTO t (a) VALUES (? + 1)":                                                    false,
+		"INSERT INTO t (a) VALUES (-?)":                                                       false,
+		"INSERT INTO t (a, b) VALUES (1, COALESCE(?, 1))":                                     false,
+		"INSERT INTO t (a, b) VALUES ((?), 1)":                                                false,
+		"INSERT INTO t (a) VALUES (? COLLATE utf8mb4_bin)":                                    false,
+		"INSERT INTO t SET a = b = ?":                                                         false,
+		"INSERT INTO t SET a = IF(?, 1, 2)":                                                   false,
+		"INSERT INTO t SET a = ? OR b":                                                        false,
+		"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = a + ?":                      false,
+		"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = IF(b, ?, 1)":                false,
+		"INSERT INTO t (a) SELECT ?":                                                          false,
+		"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = (SELECT ? FROM u)":          false,
+		"INSERT INTO t (a, b) VALUES (?, '?'), (?, \"?\" /* ? */)":                            true,
+		"INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = (VALUES(a) = ?), b = a = ?": false,
+	} {
+		columns := func(*Insert) ([]string, error) { return []string{"id", "a"}, nil }
+		must.Equal(t, mustParse(t, query, Options{ReportKeys: true, AskColumns: columns}).AssignsArgs(), want, query)
+	}
+}

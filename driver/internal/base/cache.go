@@ -1,11 +1,11 @@
 package base
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,36 +109,11 @@ type statements struct {
 	refused bool
 }
 
+// cachedStmt is a statement that waits for its next execution or user.
 type cachedStmt struct {
 	Stmt
 	query string
-	// types are the types of the arguments. At the first execution MySQL interprets the query by
-	// them. For example, the result of JSON_ARRAY(?) depends on the types, and that of
-	// JSON_ARRAY(COALESCE(?, ?)) depends on NULLs. Nil for any types; see Return.
-	types []reflect.Type
-}
-
-// typeOf returns an argument's type, nil for NULL.
-func typeOf(v driver.Value) reflect.Type {
-	if b, ok := v.([]byte); ok && b == nil {
-		return nil
-	}
-	return reflect.TypeOf(v)
-}
-
-func (s *cachedStmt) takes(args []driver.NamedValue) bool {
-	if s.types == nil {
-		return true
-	}
-	if len(s.types) != len(args) {
-		return false
-	}
-	for i := range args {
-		if typeOf(args[i].Value) != s.types[i] {
-			return false
-		}
-	}
-	return true
+	types argTypes
 }
 
 // Interpolates reports whether the driver has executed a query with arguments directly.
@@ -156,69 +131,138 @@ func (c *Conn) ClearCache() {
 }
 
 // Take removes a statement of a query from the cache and returns it for a program that prepares the
-// query. The result is zero if there is none.
+// query. Call its Fit before each execution. The result is zero if there is none.
 func (c *Conn) Take(query string) (s Stmt) {
 	k := &c.cached
 	k.follow()
-	i := slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query })
+	return k.take(slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query }))
+}
+
+// take removes statement i from the cache; none if i is negative.
+func (k *statements) take(i int) (s Stmt) {
 	if i < 0 {
 		return s
 	}
 	s = k.all[i].Stmt
+	s.before, s.own = k.all[i].types, make(argTypes, len(k.all[i].types))
 	k.all = slices.Delete(k.all, i, i+1)
 	k.cache.open.Add(-1)
 	k.hit()
 	return s
 }
 
-// Return adds a statement that a program closes to the cache, or closes it. The query must be Cacheable,
-// and its values must be placeholders, literals and calls without arguments, so that its meaning doesn't
-// depend on the types of its first arguments.
-func (c *Conn) Return(s Stmt, query string) error {
-	k := &c.cached
-	k.follow()
-	if s.changes != k.changes || !k.admit(query) {
-		return s.Close()
+// PrepareShared prepares a query for a program. The statement can be returned to the cache. args is
+// the number of its arguments.
+func (c *Conn) PrepareShared(ctx context.Context, query string, args int, reuse Reuse) (Stmt, error) {
+	s, err := c.Prepare(ctx, query)
+	s.reuse, s.own = reuse, make(argTypes, args)
+	return s, err
+}
+
+// Fit records that a program executes its statement with args. It exchanges a statement whose
+// earlier users have fixed other types of arguments than args, since the program has prepared one
+// without them. It returns ErrSessionChanged if the server would prepare the query in another way now.
+func (c *Conn) Fit(ctx context.Context, s *Stmt, query string, args []driver.NamedValue) error {
+	if s.own == nil {
+		return nil
 	}
-	k.all = slices.Insert(k.all, 0, &cachedStmt{Stmt: s, query: query})
+	if s.before != nil && !s.before.admits(s.reuse, args) {
+		if err := c.exchange(ctx, s, query, args); err != nil {
+			return err
+		}
+	}
+	s.mixed = s.own.add(s.reuse, args) || s.mixed
+	left := false
+	for i := range s.before {
+		if s.own[i] != nil {
+			s.before[i] = nil // the program's own executions decide from now on
+		}
+		left = left || s.before[i] != nil
+	}
+	if !left {
+		s.before = nil
+	}
 	return nil
 }
 
-// SendCached is Send with a statement that is cached for the next execution. The query must be
-// Cacheable, and the connection must cache.
-//
-// A driver that interpolates executes the query directly, unless repeated is set. This reports that
-// the query is executed often and returns no rows, and that its values are placeholders, literals
-// and calls without arguments. If the arguments have the same meaning in both protocols, a cached
-// statement is faster, since the server doesn't parse it again. After a refusal of such a statement
-// the connection prepares no more of them.
-func (c *Conn) SendCached(
-	ctx context.Context, query string, args []driver.NamedValue, added int, repeated bool, want Want,
-) (r Reply, err error) {
+// exchange returns a program's statement to the cache and replaces it by one for args.
+func (c *Conn) exchange(ctx context.Context, s *Stmt, query string, args []driver.NamedValue) (err error) {
+	k := &c.cached
+	next := k.take(slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query && s.admits(args) }))
+	switch {
+	case next.Stmt != nil:
+	case s.changes != k.changes:
+		return ErrSessionChanged
+	default:
+		if next, err = c.PrepareShared(ctx, query, len(s.own), s.reuse); err != nil {
+			return err
+		}
+	}
+	_ = c.Return(*s, query) // fails only on a broken connection
+	*s = next
+	return nil
+}
+
+// ErrSessionChanged is returned if a statement of the program must be prepared again, and a
+// statement since has changed the session.
+var ErrSessionChanged = errors.New("shardkey: the session has changed since the statement was prepared")
+
+// Return adds a statement that a program closes to the cache, or closes it.
+func (c *Conn) Return(s Stmt, query string) error {
 	k := &c.cached
 	k.follow()
-	s := k.find(query, args)
+	if s.own == nil || s.mixed || s.changes != k.changes || !k.admit(query) {
+		return s.Close()
+	}
+	types := s.own
+	for i, t := range s.before {
+		types[i] = cmp.Or(types[i], t)
+	}
+	s.before, s.own = nil, nil
+	k.all = slices.Insert(k.all, 0, &cachedStmt{Stmt: s, query: query, types: types})
+	return nil
+}
+
+// Cached is a query whose statement is cached for the next execution. It must be Cacheable.
+type Cached struct {
+	Text  string
+	Added int   // as for Send
+	Reuse Reuse // of the statement
+	// Repeated: the query is executed often and returns no rows, and its values are placeholders,
+	// literals and calls without arguments.
+	Repeated bool
+}
+
+// SendCached is Send with a cached statement. The connection must cache.
+//
+// A driver that interpolates executes the query directly, unless it is repeated. If the arguments
+// have the same meaning in both protocols, a cached statement is faster, since the server doesn't
+// parse it again. After a refusal of such a statement the connection prepares no more of them.
+func (c *Conn) SendCached(ctx context.Context, q Cached, args []driver.NamedValue, want Want) (r Reply, err error) {
+	k := &c.cached
+	k.follow()
+	s := k.find(q.Text, args)
 	direct := s == nil
 	if k.interpolates {
-		direct = !repeated || k.refused || !areSameInText(args)
+		direct = !q.Repeated || k.refused || !areSameInText(args)
 	}
 	if direct && !k.cache.always {
-		if r, err = c.Direct(ctx, query, args, want); err != driver.ErrSkip {
+		if r, err = c.Direct(ctx, q.Text, args, want); err != driver.ErrSkip {
 			k.interpolates = true
 			return r, err
 		}
 	}
 	const notInCharset = 3988 // MySQL stores a question mark for a character in the query
-	switch r, err = c.sendStatement(ctx, s, query, args, added, want); {
+	switch r, err = c.sendStatement(ctx, s, q, args, want); {
 	case k.interpolates && IsServerError(err, notInCharset):
 		k.refused = true
 	case err != driver.ErrSkip:
 		return r, err
 	}
 	if !k.cache.always && !k.interpolates {
-		return c.SendPrepared(ctx, query, args, added, want)
+		return c.SendPrepared(ctx, q.Text, args, q.Added, want)
 	}
-	r, err = c.Send(ctx, query, args, added, want)
+	r, err = c.Send(ctx, q.Text, args, q.Added, want)
 	k.refused = k.refused && err == nil // otherwise the query itself is wrong
 	return r, err
 }
@@ -263,7 +307,7 @@ func mayBeOtherNumber(s string) bool {
 func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.NamedValue, want Want) (Reply, error) {
 	if k := &c.cached; k.cache != nil && Cacheable(query) {
 		k.follow()
-		if r, err := c.sendStatement(ctx, k.find(query, args), query, args, 0, want); err != driver.ErrSkip {
+		if r, err := c.sendStatement(ctx, k.find(query, args), Cached{Text: query}, args, want); err != driver.ErrSkip {
 			return r, err
 		}
 	}
@@ -273,13 +317,14 @@ func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.Named
 // sendStatement executes the cached statement s. If s is nil or the server has dropped it, it
 // prepares a new one. It returns driver.ErrSkip if the server has no capacity for a statement.
 func (c *Conn) sendStatement(
-	ctx context.Context, s *cachedStmt, query string, args []driver.NamedValue, added int, want Want,
+	ctx context.Context, s *cachedStmt, q Cached, args []driver.NamedValue, want Want,
 ) (Reply, error) {
 	k := &c.cached
 	if s != nil {
-		if err := s.CheckArgs(args, added); err != nil {
+		if err := s.CheckArgs(args, q.Added); err != nil {
 			return Reply{}, err
 		}
+		s.types.add(s.reuse, args)
 		k.hit()
 		r, err := s.Send(ctx, args, want)
 		if err == nil {
@@ -290,7 +335,7 @@ func (c *Conn) sendStatement(
 			return r, err
 		}
 	}
-	s, err := c.prepareCached(ctx, query, args, added)
+	s, err := c.prepareCached(ctx, q, args)
 	switch {
 	case err != nil:
 		return Reply{}, err
@@ -305,12 +350,12 @@ func (c *Conn) sendStatement(
 }
 
 // prepareCached prepares a statement for the cache. It returns nil if there is no capacity for it.
-func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.NamedValue, added int) (*cachedStmt, error) {
+func (c *Conn) prepareCached(ctx context.Context, q Cached, args []driver.NamedValue) (*cachedStmt, error) {
 	k := &c.cached
-	if !k.admit(query) {
+	if !k.admit(q.Text) {
 		return nil, nil
 	}
-	prepared, err := c.PrepareFor(ctx, query, args, added)
+	prepared, err := c.PrepareFor(ctx, q.Text, args, q.Added)
 	full := k.cache.limit.Load() <= 0 // the server had no capacity
 	if err == nil && full {
 		_ = prepared.Close()
@@ -320,10 +365,9 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 		return nil, k.notPrepared(err)
 	}
 	k.cache.broken.Store(0)
-	s := &cachedStmt{Stmt: prepared, query: query, types: make([]reflect.Type, len(args))}
-	for i := range args {
-		s.types[i] = typeOf(args[i].Value)
-	}
+	prepared.reuse = q.Reuse
+	s := &cachedStmt{Stmt: prepared, query: q.Text, types: make(argTypes, len(args))}
+	s.types.add(q.Reuse, args)
 	k.all = slices.Insert(k.all, 0, s)
 	k.cache.misses.Add(1)
 	return s, nil
@@ -364,10 +408,13 @@ func isUnprepared(err error) bool {
 	return IsServerError(err, unknownStatement, needReprepare)
 }
 
-// find returns the statement of a query for the types of args, or nil.
+// admits reports whether the statement may be executed with args.
+func (s *cachedStmt) admits(args []driver.NamedValue) bool { return s.types.admits(s.reuse, args) }
+
+// find returns a statement of a query that admits args, or nil.
 func (k *statements) find(query string, args []driver.NamedValue) *cachedStmt {
 	for i, s := range k.all {
-		if s.query == query && s.takes(args) {
+		if s.query == query && s.admits(args) {
 			if i > 0 {
 				copy(k.all[1:i+1], k.all[:i])
 				k.all[0] = s

@@ -146,3 +146,50 @@ func storeAll(t *testing.T, db *sql.DB, table string, values []driver.Value) []s
 	must.Do(t, rows.Err())
 	return stored
 }
+
+// TestNull_fixesNoType executes a statement with NULL and then with a value: for values of all types,
+// in each type of column. The server stores what it stores if the statement is executed at first with
+// the value, so a cached statement may serve NULL and then another type; see SameTypesOrNull.
+func TestNull_fixesNoType(t *testing.T) {
+	testserver.Each(t, func(t *testing.T) {
+		t.Parallel()
+		db := openProtocol(t, testserver.Database(t)+"?sql_mode=%27%27")
+		pairs := 0
+		for _, typ := range columnTypes {
+			must.Err(db.Exec("DROP TABLE IF EXISTS t"))
+			if _, err := db.Exec("CREATE TABLE t (id INT PRIMARY KEY, v " + typ + ")"); err != nil {
+				continue // the server lacks the type
+			}
+			pairs += compareNull(t, db, typ)
+		}
+		t.Log(pairs, "pairs")
+	})
+}
+
+// compareNull executes a statement of its own for each value, with and without NULL before.
+func compareNull(t *testing.T, db *sql.DB, typ string) (pairs int) {
+	tx := must.Get(db.Begin())(t)
+	defer tx.Rollback()
+	values := protocolValues()
+	for i := 0; i < len(values); i += 4 {
+		var stored [2]string
+		for null := range stored {
+			st := must.Get(tx.Prepare("INSERT INTO t (id, v) VALUES (1, ?)"))(t)
+			if null == 1 {
+				must.Err(st.Exec(nil))
+				must.Err(tx.Exec("DELETE FROM t"))
+			}
+			if _, err := st.Exec(values[i]); err != nil {
+				stored[null] = err.Error()
+			} else {
+				must.Do(t, tx.QueryRow("SELECT COALESCE(CONCAT(HEX(v), ' ', v), HEX(v), 'NULL') FROM t").Scan(&stored[null]))
+			}
+			must.Err(tx.Exec("DELETE FROM t"))
+			must.Do(t, st.Close())
+		}
+		if pairs++; stored[0] != stored[1] {
+			t.Errorf("%s, %T %.60q\nhave: %s (after NULL)\nwant: %s", typ, values[i], fmt.Sprint(values[i]), stored[1], stored[0])
+		}
+	}
+	return pairs
+}

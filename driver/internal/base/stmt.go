@@ -22,13 +22,19 @@ type (
 // value has no statement.
 type Stmt struct {
 	driver.Stmt
-	conn      *Conn
-	inputs    int    // the result of NumInput
-	changes   uint32 // of the connection's session before the statement was prepared; see statements
-	execCtx   driver.StmtExecContext
-	queryCtx  driver.StmtQueryContext
-	checker   driver.NamedValueChecker
-	converter columnConverter
+	conn    *Conn
+	inputs  int    // the result of NumInput
+	changes uint32 // of the connection's session before the statement was prepared; see statements
+	reuse   Reuse
+	// own are the types of a program's executions, nil if the cache may not have its statement. mixed:
+	// the types have changed, so only the program may execute it. before are the types that earlier
+	// users have fixed, except where own has one.
+	own, before argTypes
+	mixed       bool
+	execCtx     driver.StmtExecContext
+	queryCtx    driver.StmtQueryContext
+	checker     driver.NamedValueChecker
+	converter   columnConverter
 }
 
 // NewStmt returns the Stmt of a statement that a connection's driver prepared.

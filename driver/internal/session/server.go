@@ -158,6 +158,12 @@ func (s *Session) IsVitess() bool {
 	return known != nil && known.Kind == ServerVitess
 }
 
+// IsMariaDB reports whether the server is known to be MariaDB.
+func (s *Session) IsMariaDB() bool {
+	known := s.cache.server.Load()
+	return known != nil && known.Kind == ServerMariaDB
+}
+
 // ReportsInsertIDs reports whether the server is known to make LAST_INSERT_ID(expr) in an
 // INSERT its insert id.
 func (s *Session) ReportsInsertIDs() bool {
