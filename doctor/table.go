@@ -88,7 +88,7 @@ func (x *tableCheck) backEnds() error {
 	x.add(Info, "table",
 		"its engine is SPIDER, and the tables on its back ends were not examined: "+joined(names),
 		"an INSERT fails if a back end's column can't hold the key",
-		"-- also run shardkey doctor with the DSN of each back end")
+		"-- also examine each back end, with its own DSN")
 	return nil
 }
 

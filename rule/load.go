@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/shardkey/shardkey/internal/yamltree"
 )
@@ -31,6 +34,9 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 			"sent; run chmod go-w", who))
 	}
 	documents, err := yamltree.Decode(data)
+	if (err != nil || slices.ContainsFunc(documents, isScalar)) && yamltree.IsProperties(name, data) {
+		return nil, rd.olderForm(word{position: position{line: 1, column: 1}}, "a file of Java properties")
+	}
 	if err != nil {
 		return nil, syntaxError(name, data, err)
 	}
@@ -44,6 +50,8 @@ func parse(name string, data []byte, from source, mode fs.FileMode) (*Rule, erro
 	}
 	return build(rd.file, rd.spec)
 }
+
+func isScalar(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode }
 
 var (
 	yamlLine   = regexp.MustCompile(`^line (\d+): `)
@@ -121,6 +129,8 @@ var causes = []struct {
 	cause string
 }{
 	{regexp.MustCompile(`(?m)^ *(\t)`), "expected spaces as indentation, found a tab"},
+	{regexp.MustCompile(`(?m)^[^#\n]*[:,\[{-]\s+(@[\w.-]+@)`),
+		"found a placeholder of Maven; replace it, or use the file below target/classes"},
 	{regexp.MustCompile(`([\x{a0}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{3000}])`),
 		"found a character that looks like a space or is invisible; replace it with an ordinary space"},
 	{regexp.MustCompile(`(?:^|[^$>])[{\[](?:[^"'{}\[\]]|"[^"]*"|'[^']*')*?(\$(?:->)?\{)`),

@@ -64,7 +64,7 @@ var (
 	}.with("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
 		"defaultDataSourceName", "configMap", "props", "workerIdAssigners")
 
-	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority",
+	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "dataSourceCommon", "mode", "rules", "props", "authority",
 		"authentication",
 		"governance", "orchestration", "metrics", "configMap", "labels", "shardingRule", "masterSlaveRule", "masterSlaveRules",
 		"encryptRule", "shadowRule", "sqlParser", "transaction", "sqlTranslator", "sqlFederation", "logging", "traffic")
@@ -100,8 +100,10 @@ func (rd *reader) others(pairs []pair, what string, o keyTree) error {
 }
 
 // alphaWords are keys of the alpha versions of ShardingSphere 5, whose files have to be converted
-// first.
-var alphaWords = []string{"keyGenerator", "defaultKeyGenerator"}
+// first, with today's keys of the same objects.
+var alphaWords = map[string]string{
+	"keyGenerator": "keyGenerateStrategy", "defaultKeyGenerator": "defaultKeyGenerateStrategy",
+}
 
 func (rd *reader) olderForm(w word, form string) error {
 	return rd.file.errorAt(w, form+" must be converted first: shardkey init --from FILE > rule.yaml")
@@ -109,8 +111,12 @@ func (rd *reader) olderForm(w word, form string) error {
 
 // stranger handles a key that the object doesn't have.
 func (rd *reader) stranger(p pair, what string, o keyTree) error {
-	if slices.Contains(alphaWords, p.key.text) {
-		return rd.olderForm(p.key, fmt.Sprintf("%q of an alpha version of ShardingSphere 5", p.key.text))
+	if today, old := alphaWords[p.key.text]; old {
+		if _, here := o[today]; here {
+			return rd.olderForm(p.key, fmt.Sprintf("%q of an alpha version of ShardingSphere 5", p.key.text))
+		}
+		return rd.file.errorAt(p.key, fmt.Sprintf("%q is nested too deep, in %s: move it up, into its table or the rule itself",
+			p.key.text, what))
 	}
 	mine := slices.DeleteFunc(slices.Clone(ours), func(k string) bool { _, ok := o[k]; return !ok })
 	if right := rd.meant(p, mine); len(right) > 0 {

@@ -28,19 +28,19 @@ follow, with the reason. Write the output to a file, read it, and run check and 
 
 TABLE is a table, or the common name of tables that differ in the numbers after it.
 
-With --from, init converts a rule file of ShardingSphere 4 or 5, or the YAML of a Spring
-Boot application, and connects to no database.
+With --from, init converts a rule file of ShardingSphere 4 or 5, or the YAML or properties
+of a Spring Boot application, and connects to no database.
 
 The exit status is 1 if there is no table for a rule, if a database can't be read, or if
 the converted rule doesn't load.`,
 		Example: `  shardkey init --dsn env:SHOP_DSN > rule.yaml
   shardkey init --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 > rule.yaml
-  shardkey init --from application.yml > rule.yaml`,
+  shardkey init --from application.properties > rule.yaml`,
 	}
 	fs := c.Flags()
 	p.dsnFlag(fs)
 	timeoutFlag(fs, time.Minute)
-	fs.StringVar(&from, "from", "", "YAML `file` to convert")
+	fs.StringVar(&from, "from", "", "YAML or properties `file` to convert")
 	c.MarkFlagsMutuallyExclusive("from", "dsn")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if from != "" {

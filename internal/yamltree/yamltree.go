@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -144,6 +145,15 @@ func IsNull(n *yaml.Node) bool {
 		return n.Kind == 0
 	}
 	return n.ShortTag() == "!!null" || n.Value == "" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+}
+
+// property matches a file whose first line, after comments, is a property with "=".
+var property = regexp.MustCompile(`^(?:[ \t\f]*(?:[#!].*)?[\r\n]+)*[ \t\f]*[\w.\[\]-]+[ \t\f]*=`)
+
+// IsProperties reports whether a file with this name and content is one of Java properties, which isn't
+// YAML.
+func IsProperties(name string, data []byte) bool {
+	return strings.HasSuffix(strings.ToLower(name), ".properties") || property.Match(data)
 }
 
 // Kind returns the kind of a node for an error message.

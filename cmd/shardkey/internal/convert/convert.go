@@ -1,5 +1,5 @@
-// Package convert converts the rule files of ShardingSphere 4 and 5, and the YAML of Spring Boot
-// applications, into rule files of ShardingSphere 5.
+// Package convert converts the rule files of ShardingSphere 4 and 5, and the YAML or properties of
+// Spring Boot applications, into rule files of ShardingSphere 5.
 package convert
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,8 +19,8 @@ import (
 )
 
 // File reads the sharding rules of a file and returns them in the form of ShardingSphere 5,
-// "rules: - !SHARDING". It reads rule files of versions 4 and 5, and the YAML of a Spring Boot
-// application. left lists the settings that the rule leaves out, with file and line.
+// "rules: - !SHARDING". It reads rule files of versions 4 and 5, and the YAML or properties of a Spring
+// Boot application. left lists the settings that the rule leaves out, with file and line.
 //
 // The error is a [*rule.Error] with its place in the file. If the converted rule doesn't load,
 // File returns both the rule and the error.
@@ -29,23 +30,41 @@ func File(path string) (out []byte, left []string, err error) {
 		return nil, nil, &rule.Error{File: path, Reason: "cannot read the file: " + err.Error(), Err: err}
 	}
 	c := &conversion{file: path}
-	if err := c.yaml(data); err != nil {
+	read := c.yaml
+	if yamltree.IsProperties(path, data) {
+		read = c.properties
+	}
+	if err := read(data); err != nil {
+		return nil, nil, err
+	}
+	if err := c.spring(); err != nil {
 		return nil, nil, err
 	}
 	if len(c.rules) == 0 {
-		return nil, nil, c.errorAt(&yaml.Node{Line: 1, Column: 1},
-			"no sharding rule: expected one below rules (- !SHARDING), "+
-				"shardingRule, "+strings.Join(prefixes, " or "))
+		return nil, nil, c.noRule()
 	}
 	out, err = c.print()
 	return out, c.left, err
 }
 
 type conversion struct {
-	file  string
-	rules []*yaml.Node // with their places in the file
-	left  []string
-	nodes int // number of nodes that plain and flatten have visited
+	file    string
+	rules   []*yaml.Node // with their places in the file
+	springs [][]setting  // of a Spring Boot application, by document
+	left    []string
+	nodes   int // number of nodes that plain and flatten have visited
+}
+
+func (c *conversion) noRule() error {
+	for _, s := range slices.Concat(c.springs...) {
+		if s.has("sharding.jdbc.config.sharding") {
+			return c.errorAt(s.words[0], "no sharding rule: the settings of ShardingSphere 3 aren't converted; rename "+
+				"sharding.jdbc.config.sharding to spring.shardingsphere.sharding, and key-generator-column-name to "+
+				"key-generator.column, with key-generator.type: SNOWFLAKE for the default class")
+		}
+	}
+	return c.errorAt(&yaml.Node{Line: 1, Column: 1}, "no sharding rule: expected one below rules (- !SHARDING), "+
+		"shardingRule, "+strings.Join(prefixes, " or "))
 }
 
 func (c *conversion) errorAt(n *yaml.Node, reason string) error {
@@ -72,12 +91,13 @@ func (c *conversion) yaml(data []byte) error {
 			return c.errorAt(root, "expected a map with rules, shardingRule, or the settings of a "+
 				"Spring Boot application, found "+yamltree.Kind(root))
 		}
-		before := len(c.rules)
-		if err := c.springDocument(root); err != nil {
+		settings, err := c.springDocument(root)
+		if err != nil {
 			return err
 		}
+		c.springs = append(c.springs, settings)
 		isRule := get(root, "rules") != nil || get(root, "shardingRule") != nil
-		if isRule && len(c.rules) == before {
+		if isRule && !slices.ContainsFunc(settings, setting.isSharding) {
 			if err := c.document(root); err != nil {
 				return err
 			}

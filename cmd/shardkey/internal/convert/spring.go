@@ -21,8 +21,13 @@ type setting struct {
 	value *yaml.Node
 }
 
-// spring reads the sharding rule of a Spring Boot application, if it has one.
-func (c *conversion) spring(settings []setting) error {
+// spring reads the sharding rule of a Spring Boot application, if it has one. A later document adds to
+// it.
+func (c *conversion) spring() error {
+	if err := c.profiles(); err != nil {
+		return err
+	}
+	settings := slices.Concat(c.springs...)
 	for _, prefix := range prefixes {
 		var tree *yaml.Node
 		others := slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.has(prefix) })
@@ -41,13 +46,58 @@ func (c *conversion) spring(settings []setting) error {
 				return err
 			}
 		}
-		placeholders(tree)
+		if err := c.placeholders(tree); err != nil {
+			return err
+		}
 		if err := c.elsewhere(others, prefix); err != nil {
 			return err
 		}
 		return c.rule(tree)
 	}
 	return nil
+}
+
+// profiles returns an error if several documents have settings of the rule, and one is for a profile
+// only. Otherwise it lists the profile as left out.
+func (c *conversion) profiles() error {
+	documents := 0
+	var profile *setting
+	for _, settings := range c.springs {
+		if !slices.ContainsFunc(settings, setting.isSharding) {
+			continue
+		}
+		documents++
+		if i := slices.IndexFunc(settings, setting.isCondition); i >= 0 {
+			profile = &settings[i]
+		}
+	}
+	switch {
+	case profile == nil:
+	case documents > 1:
+		return c.errorAt(profile.words[0], fmt.Sprintf("%d documents have sharding rules, and this one is only for a profile (%s); "+
+			"keep the documents of one profile", documents, profile.text()))
+	default:
+		c.leave(profile.words[0], profile.text(), "the rule is converted, whichever profile is active")
+	}
+	return nil
+}
+
+// isSharding reports whether a setting is one of the sharding rule.
+func (s setting) isSharding() bool { return slices.ContainsFunc(prefixes, s.has) }
+
+// isCondition reports whether a setting restricts its document, for example to a profile.
+func (s setting) isCondition() bool {
+	name := letters(s.name(len(s.words)))
+	return name == "spring.profiles" || strings.HasPrefix(name, "spring.profiles.[") || s.has("spring.config.activate")
+}
+
+// text returns the setting as one line.
+func (s setting) text() string {
+	values := []string{s.value.Value}
+	for _, item := range s.value.Content {
+		values = append(values, item.Value)
+	}
+	return s.name(len(s.words)) + ": " + strings.TrimPrefix(strings.Join(values, ", "), ", ")
 }
 
 // aboutKeys matches settings about keys, in lower case and without punctuation.
@@ -95,19 +145,15 @@ func (s setting) name(most int) string {
 	return strings.Join(words, ".")
 }
 
-// springDocument reads a YAML document of a Spring Boot application.
-func (c *conversion) springDocument(document *yaml.Node) (err error) {
-	var settings []setting
+// springDocument returns the settings in a YAML document of a Spring Boot application.
+func (c *conversion) springDocument(document *yaml.Node) (settings []setting, err error) {
 	for key, value := range pairsOf(document) {
 		first, _, _ := strings.Cut(key.Value, ".")
-		if err == nil && first == "spring" {
+		if err == nil && (first == "spring" || first == "sharding") {
 			settings, err = c.flatten(settings, nil, key, value)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return c.spring(settings)
+	return settings, err
 }
 
 // flatten appends the settings of an entry below the words above.
@@ -229,11 +275,21 @@ func letters(word string) string {
 // two colons there. An expression of a table's names never has a colon after a name.
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][\w.-]*):((?:[^:}][^}]*)?)\}`)
 
-func placeholders(n *yaml.Node) {
+// mavens matches the placeholders that Maven replaces when it builds an application.
+var mavens = regexp.MustCompile(`@[\w.-]+@`)
+
+// placeholders converts Spring's placeholders in the values below a node.
+func (c *conversion) placeholders(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
+		if mavens.MatchString(n.Value) {
+			return c.errorAt(n, "found a placeholder of Maven: replace it, or convert the file below target/classes")
+		}
 		n.Value = placeholder.ReplaceAllString(n.Value, "$${${1}::${2}}")
 	}
 	for _, inner := range n.Content {
-		placeholders(inner)
+		if err := c.placeholders(inner); err != nil {
+			return err
+		}
 	}
+	return nil
 }

@@ -275,7 +275,7 @@ func (m *migration) notes() error {
 		}
 		if len(backEnds) > 0 {
 			m.note("%s is a Spider table: the tables on its back ends %s were not examined; "+
-				"also run migrate and step 1 there", m.d.Shown(k.Table), sqltoken.Printable(strings.Join(backEnds, ", ")))
+				"examine them and change their columns too", m.d.Shown(k.Table), sqltoken.Printable(strings.Join(backEnds, ", ")))
 		}
 		for _, c := range computed(k.Table, k.Column.Name) {
 			m.note("%s.%s is generated from the key (%s): check that a BIGINT holds the result for large keys",
