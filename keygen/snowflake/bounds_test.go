@@ -74,7 +74,7 @@ func ahead(t *testing.T, cfg config) (*generator, *handClock, *fakeStore) {
 }
 
 // A floor ahead of the clock counts as the clock's time. After a step back of the clock, callers
-// wait or get an error, as without the floor.
+// wait, borrow or get an error, as without the floor.
 func TestLease_stepBackFromAFloor(t *testing.T) {
 	for _, ring := range []int{1, 4} {
 		for _, tt := range []struct {
@@ -86,8 +86,11 @@ func TestLease_stepBackFromAFloor(t *testing.T) {
 			{clockBackWait, 0, 0, false},
 			{clockBackWait, 5 * ms, 5 * ms, false},
 			{clockBackWait, 10 * ms, 10 * ms, false},
-			{clockBackWait, 14 * ms, 0, true},
+			{clockBackWait, 14 * ms, 0, false},
+			{clockBackWait, 40 * time.Second, 0, false},
 			{clockBackFail, 5 * ms, 0, true},
+			{clockBackFail, time.Second, 0, true},
+			{clockBackFail, time.Second + ms, 0, false},
 			{clockBackBorrow, 5 * ms, 0, false},
 			{clockBackBorrow, time.Minute, 0, false},
 		} {

@@ -14,7 +14,9 @@ import (
 // repeat.
 var DefaultEpoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
 
-// Values of clock-back, which specifies what to do while the clock is behind the newest key.
+// Values of clock-back, which specifies what to do while the clock is behind the newest key. With a
+// leased worker ID, clockBackWait borrows instead of returning an error, and so does clockBackFail
+// after more than a second; see borrows.
 const (
 	// clockBackWait waits if the clock is behind by at most the tolerance, and returns an error
 	// otherwise.

@@ -16,6 +16,7 @@ type figures struct {
 	stats.Figures       // Issued is the sum of former slots
 	steps         int64 // clock steps of former slots
 	stepNeed      int64 // the tick of the last clock step that was counted
+	stepLogged    time.Time
 	lost          int64 // number of lost leases
 }
 
@@ -61,7 +62,7 @@ func (g *generator) slotHealth(h *spi.Health, s *workerSlot, lost int64) {
 		h.Warnings = append(h.Warnings,
 			fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Clock.Ahead))
 	}
-	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
+	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now, ns) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)
 		h.Err = errors.Join(h.Err, err)
 	}
@@ -156,7 +157,7 @@ func (g *generator) serveProbe(w *waiter, s *workerSlot, now int64) (outcome, er
 		if now < 0 {
 			return outcome{}, g.timeError(g.sinceEpoch(ns))
 		}
-		if now+s.state.ahead.Load() < need && !g.borrows(s, need, now) {
+		if now+s.state.ahead.Load() < need && !g.borrows(s, need, now, ns) {
 			if o, err := g.waitOrReplace(s, need, now, ns); err != nil || o.ask != nil {
 				return o, err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -282,6 +283,60 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 		store.lose(0)
 		must.Equal(t, partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID, 1, "worker of the next tick")
 	})
+}
+
+// The clock steps back by up to a minute in all. Keys continue in the lease's interval with the same
+// worker ID, and ascend. The log has each step.
+func TestLease_clockStepsBack(t *testing.T) {
+	for _, policy := range policies {
+		for _, ring := range []int{1, 4} {
+			for _, layout := range []Layout{Classic, JS53} {
+				name := fmt.Sprintf("%s, ring %d, %v", policy, ring, layout)
+				var log strings.Builder
+				g, clock, store := leased(t, config{
+					ClockBack: policy, RingSize: ring, Layout: layout, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				last := mustKeys(t, g, 1)[0]
+				for _, step := range []time.Duration{3 * time.Second, 20 * time.Second, 30 * time.Second} {
+					for range 5 { // used up by a ring
+						clock.step(layout.Tick)
+						last = mustKeys(t, g, 1)[0]
+					}
+					store.fail(errAway) // which doesn't matter yet
+					clock.step(-step - 5*layout.Tick)
+					g.figures.stepLogged = time.Time{}
+					must.Do(t, g.Health().Err, name, step, "health")
+					must.Do(t, g.Ready(t.Context()), name, step, "ready")
+					for range 3 {
+						key := mustKeys(t, g, 1)[0]
+						if key <= last {
+							t.Errorf("%s, %v\nhave: %d after %d", name, step, key, last)
+						}
+						last = key
+					}
+					store.fail(nil)
+				}
+				must.Equal(t, *g.Health().WorkerID, 0, name)
+				must.Equal(t, strings.Count(log.String(), "clock stepped back"), 3, name, &log)
+				clock.step(-20 * time.Second)
+				mustKeys(t, g, 1)
+				another := *g.Health().WorkerID == 1
+				must.Equal(t, another, policy != clockBackBorrow, name, "another worker ID after more than a minute")
+			}
+		}
+	}
+}
+
+// The log has no steps within the tolerance, and at most one step in a second.
+func TestClockBack_log(t *testing.T) {
+	var log strings.Builder
+	g, clock := fixed(t, config{ClockBack: clockBackBorrow, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for i, step := range []time.Duration{10 * ms, 11 * ms, time.Second} {
+		mustKeys(t, g, 1)
+		clock.step(-step)
+		mustKeys(t, g, 1)
+		must.Equal(t, strings.Count(log.String(), "clock stepped back"), min(i, 1), step, &log)
+	}
 }
 
 // The clock was far ahead for one key and is right again. Health reports this until the next key,

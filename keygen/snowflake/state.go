@@ -298,24 +298,54 @@ func (g *generator) lags(st *state, tick, now int64) bool {
 // ID to lease, or an error. A wait of zero means to try again. mu is held.
 func (g *generator) steppedBack(s *workerSlot, need, now, ns int64) (outcome, error) {
 	g.countStep(s, need)
-	if g.borrows(s, need, now) {
+	gap := g.gap(s, need, ns)
+	if g.borrows(s, need, now, ns) {
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
+		g.logStep(s, gap, "continue ahead of the clock")
 		return outcome{}, nil
 	}
-	return g.waitOrReplace(s, need, now, ns)
+	o, err := g.waitOrReplace(s, need, now, ns)
+	if o.ask != nil {
+		g.logStep(s, gap, "continue with another worker ID")
+	} else if err != nil {
+		g.logStep(s, gap, "fail until the clock has caught up")
+	}
+	return o, err
 }
 
-// borrows reports whether keys may be generated in tick need, ahead of the clock.
-func (g *generator) borrows(s *workerSlot, need, now int64) bool {
-	return g.cfg.ClockBack == clockBackBorrow && (g.begins(need, now) || !s.replaceable())
+// gap returns the time until the clock reaches tick need, or a tick that is as far ahead of the
+// clock as s may be.
+func (g *generator) gap(s *workerSlot, need, ns int64) time.Duration {
+	return time.Duration((need-s.state.ahead.Load())*g.clock.Length() - ns)
+}
+
+// failMost is how long the keys of a leased worker ID may fail with [clockBackFail].
+const failMost = time.Second
+
+// borrows reports whether keys may be generated in tick need, ahead of the clock. The interval of a
+// lease belongs to this generator alone, so its keys continue where they would otherwise fail.
+func (g *generator) borrows(s *workerSlot, need, now, ns int64) bool {
+	policy := g.cfg.ClockBack
+	switch {
+	case !s.replaceable():
+		return policy == clockBackBorrow
+	case policy == clockBackWait && g.gap(s, need, ns) <= g.cfg.Tolerance, policy == clockBackFail && g.gap(s, need, ns) <= failMost:
+		return false
+	}
+	return g.isNear(s, need, now)
+}
+
+// isNear reports whether the keys of a lease may continue in tick need. Further ahead of the clock,
+// another worker ID is leased.
+func (g *generator) isNear(s *workerSlot, need, now int64) bool {
+	return g.begins(need, now+int64(s.delay)/g.clock.Length())
 }
 
 // waitOrReplace returns the wait for tick need. If that is too long, it returns an error. If the
-// worker ID was used with a clock that was far ahead, it leases another one instead.
+// clock is far behind the keys of a leased worker ID, it leases another one instead.
 func (g *generator) waitOrReplace(s *workerSlot, need, now, ns int64) (outcome, error) {
-	need -= s.state.ahead.Load()
-	nap, back := g.toWait(need, ns)
-	if back != nil && s.replaceable() && !g.begins(need, now) {
+	nap, back := g.toWait(need-s.state.ahead.Load(), ns)
+	if back != nil && s.replaceable() && !g.isNear(s, need, now) {
 		return g.inBackground(s, func(ctx context.Context) (*workerSlot, error) { return g.replace(ctx, s, back) }), nil
 	}
 	return outcome{nap: nap}, back
@@ -342,6 +372,15 @@ func (g *generator) countStep(s *workerSlot, need int64) {
 	if g.figures.stepNeed != need {
 		g.figures.stepNeed = need
 		s.state.steps.Add(1)
+	}
+}
+
+// logStep logs a step back of the clock by more than the tolerance, at most once a second. keys is
+// what happens to keys. mu is held.
+func (g *generator) logStep(s *workerSlot, by time.Duration, keys string) {
+	if now := time.Now(); by > g.cfg.Tolerance && now.Sub(g.figures.stepLogged) >= time.Second {
+		g.figures.stepLogged = now
+		g.cfg.Logger.Warn("shardkey: clock stepped back", "worker_id", s.id, "by", by, "keys", keys)
 	}
 }
 

@@ -233,8 +233,8 @@ func runLeaseModel(t *testing.T, rnd *rand.Rand, cfg config) error {
 			*p = start()
 		case 1: // a crash: it releases nothing, and another holder takes the worker ID
 			store.steal()
-		case 2:
-			p.clock.step(time.Duration(rnd.IntN(400)-200) * ms)
+		case 2: // by up to 200 ms, or by up to 100 s
+			p.clock.step(time.Duration(rnd.IntN(400)-200) * []time.Duration{ms, ms, ms, 500 * ms}[rnd.IntN(4)])
 		case 3:
 			store.fail(errAway)
 		case 4, 5:

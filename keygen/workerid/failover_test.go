@@ -200,6 +200,22 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	}
 }
 
+// A quarantine isn't a step of the clock, so that a step keeps the worker ID.
+func TestAssigner_clockStepsBackInQuarantine(t *testing.T) {
+	testserver.NeedsFlock(t)
+	synctest.Test(t, func(t *testing.T) {
+		f, clock := newFailoverStores(t), new(testclock.Clock)
+		host := spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)}
+		g := must.Get(NewSnowflake(f.assigner(config{Clock: clock, Quarantine: 5 * time.Minute}), host, 1, map[string]any{"epoch": "1999-01-01"}))(t)
+		defer g.Close()
+		for _, step := range []time.Duration{0, 30 * time.Second, 20 * time.Second} {
+			clock.Set(clock.Off() - step)
+			must.Get(g.Next(t.Context()))(t, step)
+			must.Equal(t, *g.Health().WorkerID, 0, step)
+		}
+	})
+}
+
 // A longer lease reaches its full length once its note has lasted for as long, without a gap.
 func TestAssigner_longerLeaseGrows(t *testing.T) {
 	testserver.NeedsFlock(t)

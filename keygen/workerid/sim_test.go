@@ -398,7 +398,7 @@ func (p *process) startReal() {
 	rng := p.world.rng
 	props := map[string]any{
 		"max-tolerate-time-difference-milliseconds": "0",
-		"clock-back": []string{"borrow", "error"}[rng.IntN(2)],
+		"clock-back": []string{"borrow", "error", "wait"}[rng.IntN(3)],
 	}
 	ring := []int{1, 50}[rng.IntN(2)]
 	g, err := NewSnowflake(&seenAssigner{p}, spi.Host{Clock: p}, ring, props)
