@@ -187,7 +187,7 @@ func (p *program) openOffline(c *cobra.Command, server, sqlMode string) (*offlin
 		return nil, err
 	}
 	defer driver.DeregisterRule(name)
-	dsn := offlineDSN + "?shardkeyRule=" + name
+	dsn := offlineDSN + "?multiStatements=true&shardkeyRule=" + name
 	if sqlMode != "" {
 		dsn += "&sql_mode=" + url.QueryEscape("'"+sqlMode+"'")
 	}

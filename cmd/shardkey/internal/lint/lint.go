@@ -29,6 +29,8 @@ const (
 	Unfilled Outcome = "unfilled"
 	// Changed: an UPDATE changes the key of a row.
 	Changed Outcome = "changed"
+	// Split: the file, as one string of statements, is refused.
+	Split Outcome = "split"
 	// Foreign: the statement is written for another database, and MySQL refuses it.
 	Foreign Outcome = "foreign"
 	// Unknown: the statement, or the name of its table, is computed at run time.

@@ -88,13 +88,19 @@ func (s script) name(i int) (string, bool) {
 	if i >= len(s.tokens) {
 		return "", false
 	}
-	switch t := s.tokens[i]; t.Kind {
-	case sqltoken.Word:
+	switch t := s.tokens[i]; {
+	case t.Kind == sqltoken.Word:
 		return s.text[t.Start:t.End], true
-	case sqltoken.Quoted:
+	case t.Kind == sqltoken.Quoted, s.isDoubleQuoted(i):
 		return sqltoken.UnquoteIdentifier(s.text[t.Start:t.End]), true
 	}
 	return "", false
+}
+
+// isDoubleQuoted reports whether token i is a string that is a name with ANSI_QUOTES.
+func (s script) isDoubleQuoted(i int) bool {
+	t := s.tokens[i]
+	return t.Kind == sqltoken.String && s.text[t.Start] == '"' && s.text[t.End-1] == '"'
 }
 
 // inserts returns the tables of all INSERTs and REPLACEs, also within other statements. A hole may
@@ -137,6 +143,11 @@ var dollar = regexp.MustCompile(`^\$\d+$`)
 
 // dialect reports what an INSERT has that MySQL and MariaDB refuse and other databases accept, or "".
 func (s script) dialect() string {
+	for _, t := range s.inserts() {
+		if s.isDoubleQuoted(t.end - 1) {
+			return "a name in double quotes needs the sql_mode ANSI_QUOTES (--sql-mode), and MySQL refuses it otherwise"
+		}
+	}
 	for i, t := range s.tokens {
 		switch {
 		case s.is(i, "INSERT") && s.is(i+1, "OR"):
