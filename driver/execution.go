@@ -130,6 +130,7 @@ type insertion struct {
 	one       *[1]int64    // a buffer for a single key
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
+	guarded bool       // the server reports the key of a row that the upsert matched
 	plain   bool       // see plannedInsert.isPlain
 	rows    *rowStates // nil: all rows were inserted
 	// first is the first generated key that was inserted, if inserted is set. A later row of the

@@ -29,21 +29,24 @@ func (e *execution) prepareLastID(ctx context.Context) error {
 	return nil
 }
 
-// carry decides which insertions pass their first generated key to LAST_INSERT_ID(key). It returns
-// false, and none does, if a key is negative, since the function is unsigned. It also returns false
-// if a trigger would read the key too early.
+// carry decides which insertions pass their first generated key to LAST_INSERT_ID(key), and which
+// make the server report the key of an existing row. It returns false, and none passes its key, if a
+// key is negative, since the function is unsigned. It also returns false if a trigger would read the
+// key too early.
 func (e *execution) carry() bool {
+	all := true
 	for i := range e.inserts() {
 		k := e.insert(i)
+		k.guarded = k.in.ReportsExistingKey
 		if k.in.ReportsFirstKey && !k.plain && (k.isNegative() || k.column.Facts().ReadsLastID) {
-			return false
+			all = false
 		}
 	}
 	for i := range e.inserts() {
 		k := e.insert(i)
-		k.carries = k.in.ReportsFirstKey
+		k.carries = all && k.in.ReportsFirstKey
 	}
-	return true
+	return all
 }
 
 // isNegative reports whether the first generated key is negative.
@@ -86,9 +89,9 @@ func (e *execution) checkLastIDRead() error {
 
 // keepLastID records the value that LAST_INSERT_ID() must return after an insertion: the first
 // generated key that was inserted, if any.
-func (e *execution) keepLastID(k *insertion, report insertReport, verdict rowsOutcome, key int64, inserted bool) {
-	l, first := &e.session.LastID, uint64(key)
-	inserted = inserted && k.table.kind() != kindText
+func (e *execution) keepLastID(k *insertion, report insertReport, verdict rowsOutcome) {
+	l, first := &e.session.LastID, uint64(k.first)
+	inserted := k.inserted && k.table.kind() != kindText
 	switch {
 	case k.in.ReadsLastID:
 		// The statement may have changed it, as with an AUTO_INCREMENT column.
@@ -97,12 +100,10 @@ func (e *execution) keepLastID(k *insertion, report insertReport, verdict rowsOu
 		}
 	case k.carries && (inserted || !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore)):
 		l.Carried(uint64(k.idOf(0)), first, inserted)
-	case k.in.ReportsExistingKey && verdict == oneExists:
-		l.Carried(uint64(report.id), first, inserted)
 	case inserted:
 		l.Set(first)
-	case k.carries, k.in.ReportsExistingKey && (verdict != allInserted || k.rows != nil || e.session.Client().FoundRows):
-		l.Moved() // a row with an explicit key may have existed
+	case k.carries, k.guarded && (verdict != allInserted || k.rows != nil || report.id != 0):
+		l.Moved() // a row may have existed
 	}
 }
 
@@ -112,7 +113,7 @@ func (e *execution) keepBeside(k *insertion, report insertReport, verdict rowsOu
 	l := &e.session.LastID
 	switch {
 	case verdict == oneExists || verdict == noneInserted:
-		if k.carries || k.in.ReportsExistingKey {
+		if k.carries || k.guarded {
 			l.Moved()
 		}
 	case verdict == allInserted && !k.in.Returning && !k.in.ReadsLastID:
@@ -208,8 +209,7 @@ func (e *execution) keepLastIDOfSome(ctx context.Context) {
 		if k.in.Invalid || k.column.Facts().OtherHasAutoIncrement || k.keys.Len() == 0 || k.table.kind() == kindText {
 			continue
 		}
-		report := returned
-		e.verify(ctx, k, &report)
+		k.rows, _, _ = e.verify(ctx, k, returned)
 		if first, ok := k.firstInserted(); ok {
 			if l.Set(uint64(first)); now == uint64(first) {
 				l.Told(now)

@@ -183,3 +183,86 @@ func testReports_uncertainLastKey(t *testing.T) {
 		}
 	}
 }
+
+// Keys are reported of rows that exist, whatever the number of affected rows is.
+func TestReports_rowsThatExist(t *testing.T) { onEach(t, testReports_rowsThatExist) }
+
+func testReports_rowsThatExist(t *testing.T) {
+	const unsigned = 1 << 63
+	for _, c := range []struct {
+		key   string // the type of the key column
+		query string
+		args  []any
+		want  string
+	}{
+		// The column n of the row 5 is NULL and stays so, which counts as one affected row.
+		{"BIGINT", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = NULL", nil, "[5]"},
+		{"BIGINT", "INSERT INTO ruled (id, u) VALUES (?, 1) ON DUPLICATE KEY UPDATE n = NULL", []any{nil}, "[5]"},
+		{"BIGINT", "INSERT INTO ruled (id, u) VALUES (?, 1) ON DUPLICATE KEY UPDATE n = NULL", []any{50}, "[5]"},
+		{"BIGINT AUTO_INCREMENT", "INSERT INTO ruled (id, u) VALUES (?, 1) ON DUPLICATE KEY UPDATE n = NULL", []any{50}, "[5]"},
+		{"BIGINT AUTO_INCREMENT", "INSERT INTO ruled (id, u) VALUES (?, 11) ON DUPLICATE KEY UPDATE n = NULL", []any{nil}, "[1001]"},
+		{"BIGINT", "INSERT INTO ruled (u) VALUES (1), (11) ON DUPLICATE KEY UPDATE n = NULL", nil, "[5 1002]"},
+		{"BIGINT", "INSERT INTO ruled (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = NULL", nil, "[<nil> <nil>]"},
+		{"BIGINT", "INSERT INTO ruled (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = 3", nil, "[<nil> <nil>]"},
+		{"BIGINT, o BIGINT AUTO_INCREMENT UNIQUE", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = NULL", nil, "[5]"},
+		{"BIGINT, o BIGINT AUTO_INCREMENT UNIQUE", "INSERT INTO ruled (u) VALUES (11) ON DUPLICATE KEY UPDATE n = NULL", nil, "[1001]"},
+		{"VARCHAR(40)", "INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = NULL", nil, "[<nil>]"},
+		{"VARCHAR(40)", "INSERT INTO ruled (u) VALUES (11) ON DUPLICATE KEY UPDATE n = NULL", nil, "[text0]"},
+		{"VARCHAR(40)", "INSERT INTO ruled (u) VALUES (1), (11) ON DUPLICATE KEY UPDATE n = NULL", nil, "[<nil> text1]"},
+		// Keys above the largest int64.
+		{"BIGINT UNSIGNED", "INSERT INTO ruled (u) VALUES (3) ON DUPLICATE KEY UPDATE n = 4", nil, fmt.Sprint([]uint64{unsigned + 7})},
+		{"BIGINT UNSIGNED", "INSERT INTO ruled (u) VALUES (11), (3) ON DUPLICATE KEY UPDATE n = 4", nil, fmt.Sprint([]uint64{1001, unsigned + 7})},
+		// The server can't have inserted a row whose key isn't in the table.
+		{"BIGINT", "INSERT IGNORE INTO ruled (id, u) VALUES (50, 1), (51, 11)", nil, "[<nil> 51]"},
+		{"BIGINT", "INSERT IGNORE INTO ruled (id, u) VALUES (5, 11), (6, 12), (51, 13)", nil, "[<nil> <nil> <nil>]"},
+	} {
+		keys := counted()
+		if strings.HasPrefix(c.key, "VARCHAR") {
+			keys = numbered(func(i int) any { return fmt.Sprint("text", i) })
+		}
+		ours, plain := openScripted(t, generatorRule(t, keys, "ruled.id"))
+		mustExec(t, plain, "CREATE TABLE ruled (id "+c.key+", u INT UNIQUE, n INT DEFAULT 5, PRIMARY KEY (id))")
+		mustExec(t, plain, "INSERT INTO ruled (id, u, n) VALUES (5, 1, NULL), (6, 2, NULL)")
+		if strings.Contains(c.key, "UNSIGNED") {
+			mustExec(t, plain, fmt.Sprintf("INSERT INTO ruled (id, u) VALUES (%d, 3)", uint64(unsigned+7)))
+		}
+		var have Keys
+		_, err := ours.ExecContext(WithKeys(t.Context(), &have), c.query, c.args...)
+		noError(t, err, c.query)
+		equal(t, fmt.Sprint(have.Values()), c.want, c.key, c.query)
+	}
+}
+
+// A trigger of MariaDB 11.8 skips rows without an error.
+func TestReports_rowsThatTriggersSkip(t *testing.T) { onEach(t, testReports_rowsThatTriggersSkip) }
+
+func testReports_rowsThatTriggersSkip(t *testing.T) {
+	testserver.Needs(t, "MariaDB 11.8", "triggers that skip rows")
+	for _, c := range []struct{ query, want, columns string }{
+		{"INSERT INTO ruled (u) VALUES (1), (4)", "[<nil> 1002]", "1002"},
+		{"INSERT INTO ruled (u) VALUES (4), (1), (5)", "[1001 <nil> 1003]", "1001 1003"},
+		{"INSERT INTO ruled (u) VALUES (1)", "[<nil>]", ""},
+		{"INSERT INTO ruled (id, u) VALUES (100, 1), (101, 12)", "[<nil> 101]", "101"},
+		{"INSERT INTO ruled (id, u) VALUES (100, 1), (NULL, 12), (102, 2)", "[<nil> 1001 <nil>]", "1001"},
+		{"INSERT IGNORE INTO ruled (u) VALUES (1), (4)", "[<nil> 1002]", "1002"},
+		{"REPLACE INTO ruled (u) VALUES (1), (7)", "[<nil> 1002]", "1002"}, // which counts two rows, as it replaces one
+		{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE u = 9", "[<nil>]", ""},
+		{"INSERT INTO ruled (u) VALUES (1), (4) RETURNING id", "[<nil> 1002]", "1002"},
+		{"INSERT INTO ruled (u) VALUES (5), (4) RETURNING id", "[1001 1002]", "1001 1002"},
+		{"REPLACE INTO ruled (u) VALUES (1), (7) RETURNING id", "[<nil> 1002]", "1002"},
+	} {
+		ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"))
+		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT DEFAULT 5)")
+		mustExec(t, plain, "INSERT INTO ruled (id, u) VALUES (7, 7)")
+		mustExec(t, plain, "CREATE TRIGGER tr BEFORE INSERT ON ruled FOR EACH ROW IF NEW.u < 3 THEN SIGNAL SQLSTATE '02TRG'; END IF")
+		var have Keys
+		ctx := WithKeys(t.Context(), &have)
+		if strings.Contains(c.query, "RETURNING") {
+			noError(t, drain(ours.QueryContext(ctx, c.query)), c.query)
+		} else {
+			noError(t, errOf(ours.ExecContext(ctx, c.query)), c.query)
+		}
+		equal(t, fmt.Sprint(have.Values()), c.want, c.query)
+		equal(t, column(t, plain, "SELECT id FROM ruled WHERE id <> 7 ORDER BY id"), c.columns, c.query)
+	}
+}

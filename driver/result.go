@@ -64,6 +64,15 @@ type insertReport struct {
 // returned is the report about an INSERT that returns rows.
 var returned = insertReport{affected: unknownCount}
 
+// returnedRows is the report about an INSERT for a caller that reads rows. RETURNING returns a row for
+// each row that was inserted, but the caller may have stopped before the last one.
+func (p *plan) returnedRows(in *rewrite.Insert, read base.Reading) insertReport {
+	if p.Statements > 1 || !in.Returning || in.OnDuplicate || in.Replace || !read.All && read.Rows != int64(len(in.Rows)) {
+		return returned
+	}
+	return insertReport{affected: read.Rows}
+}
+
 // reportOf returns the affected rows of a result.
 func reportOf(base driver.Result) (s insertReport) {
 	var err error
@@ -145,7 +154,7 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	e.session.TransactionBegan()
 	kept := e.keep()
-	return base.OnClose(sent, func(err error) {
+	return base.OnClose(sent, func(read base.Reading, err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
 			_, _ = kept.failed(ctx, err)
@@ -153,7 +162,7 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 		}
 		for i := range kept.inserts() {
 			if k := kept.insert(i); !k.in.Invalid {
-				_ = kept.settleInsert(ctx, k, returned)
+				_ = kept.settleInsert(ctx, k, kept.plan.returnedRows(k.in, read))
 			}
 		}
 		if kept.plan.Statements > 1 {

@@ -360,7 +360,7 @@ func TestPrepared_rowsAreAsBare(t *testing.T) {
 		want := describeRows(t, rows)
 		var ended []error
 		have := describeRows(t, func() driver.Rows {
-			return base.OnClose(rows(), func(err error) { ended = append(ended, err) })
+			return base.OnClose(rows(), func(_ base.Reading, err error) { ended = append(ended, err) })
 		})
 		equal(t, have, want, name)
 		if len(ended) != 1 || ended[0] != nil {

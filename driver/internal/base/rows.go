@@ -12,9 +12,16 @@ import (
 // the defaults of database/sql.
 type Rows struct {
 	driver.Rows
-	after  io.Closer   // nil: no statement to close
-	ended  func(error) // nil: no function, or already called
+	after  io.Closer            // nil: no statement to close
+	ended  func(Reading, error) // nil: no function, or already called
 	failed error
+	read   Reading
+}
+
+// Reading describes how far rows were read.
+type Reading struct {
+	Rows int64
+	All  bool // to the end
 }
 
 var (
@@ -28,14 +35,19 @@ var (
 
 // OnClose returns rows that call ended once when they are closed, with the error that ended them or
 // nil.
-func OnClose(rows driver.Rows, ended func(error)) *Rows {
+func OnClose(rows driver.Rows, ended func(Reading, error)) *Rows {
 	return &Rows{Rows: rows, ended: ended}
 }
 
 // Next reads the next row.
 func (r *Rows) Next(dest []driver.Value) error {
 	err := r.Rows.Next(dest)
-	if err != nil && err != io.EOF {
+	switch err {
+	case nil:
+		r.read.Rows++
+	case io.EOF:
+		r.read.All = true
+	default:
 		r.failed = err
 	}
 	return err
@@ -50,7 +62,7 @@ func (r *Rows) Close() error {
 		r.after = nil
 	}
 	if r.ended != nil {
-		r.ended(cmp.Or(r.failed, err))
+		r.ended(r.read, cmp.Or(r.failed, err))
 		r.ended = nil
 	}
 	return err

@@ -107,7 +107,7 @@ func (s *Statement) Run(ctx context.Context, want base.Want) (base.Reply, Sent, 
 	}
 	if err == nil && want == base.WantRows {
 		// The context may have ended when the caller closes the rows.
-		w.reply.Rows = base.OnClose(w.reply.Rows, func(err error) {
+		w.reply.Rows = base.OnClose(w.reply.Rows, func(_ base.Reading, err error) {
 			w.closeStmt()
 			if err == nil {
 				_, err = s.end(context.Background(), tx, w)

@@ -40,6 +40,8 @@ type ColumnFacts struct {
 	HasTriggers bool
 	// Triggered: a trigger may change a row's value of the column.
 	Triggered bool
+	// MaySkip: a trigger may make the server skip a new row; see [Session.TriggersSkipRows].
+	MaySkip bool
 	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not return the new key
 	// yet.
 	ReadsLastID bool
@@ -147,9 +149,10 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 		}
 		facts.HasTriggers = true
 		statement := Text(row[body])
-		changes := Text(row[timing]) == "BEFORE" && strings.Contains(Text(row[event]), "INSERT") &&
-			ContainsName(statement, c.name)
-		facts.Triggered = facts.Triggered || changes
+		if Text(row[timing]) == "BEFORE" && strings.Contains(Text(row[event]), "INSERT") {
+			facts.Triggered = facts.Triggered || ContainsName(statement, c.name)
+			facts.MaySkip = facts.MaySkip || maySkip.MatchString(statement) || sqltoken.MayCallFunctions(statement)
+		}
 		facts.ReadsLastID = facts.ReadsLastID || sqltoken.MentionsLastInsertID(statement)
 	})
 	if err != nil && !IsFatal(ctx, err) {
@@ -157,6 +160,9 @@ func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts
 	}
 	return err
 }
+
+// maySkip matches a trigger that skips a row, or that calls a procedure, which may do so.
+var maySkip = regexp.MustCompile(`(?i)02TRG|\bCALL\b`)
 
 // ContainsName reports whether a statement contains a name, not as a part of another.
 func ContainsName(statement, name string) bool {

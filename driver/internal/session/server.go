@@ -171,6 +171,13 @@ func (s *Session) ReportsInsertIDs() bool {
 	return known != nil && known.SQL.ReportsKeys
 }
 
+// TriggersSkipRows reports whether a trigger may make the server skip a row without an error, by the
+// SQLSTATE 02TRG of MariaDB 11.8.
+func (s *Session) TriggersSkipRows() bool {
+	known := s.cache.server.Load()
+	return known != nil && known.Kind == ServerMariaDB && !strings.Contains(known.Version, "10.")
+}
+
 // Client has the facts about connections from the underlying driver's DSN.
 type Client struct {
 	// FoundRows: the connections may have clientFoundRows. ON DUPLICATE KEY UPDATE then reports 1

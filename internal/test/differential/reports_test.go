@@ -29,10 +29,14 @@ var reportTriggers = []reportTrigger{
 	{"AFTER DELETE inserts", []string{"AFTER DELETE ON t FOR EACH ROW INSERT INTO log (n) VALUES (OLD.u)"}},
 	{"LAST_INSERT_ID(expr)", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.s = LAST_INSERT_ID(123)",
 		"BEFORE UPDATE ON t FOR EACH ROW SET NEW.s = LAST_INSERT_ID(124)"}},
-	{"procedure and function", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.s = called(NEW.u)",
-		"AFTER UPDATE ON t FOR EACH ROW CALL logged(NEW.u)"}},
 	{"SIGNAL", []string{"BEFORE INSERT ON t FOR EACH ROW IF NEW.u = 13 THEN SIGNAL SQLSTATE '45000'; END IF",
 		"BEFORE UPDATE ON t FOR EACH ROW IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000'; END IF"}},
+	// MariaDB 11.8 skips the row. On other servers it is an error.
+	{"the first row is skipped", []string{"BEFORE INSERT ON t FOR EACH ROW IF NEW.u IN (11, 1) THEN SIGNAL SQLSTATE '02TRG'; END IF"}},
+	{"the last row is skipped", []string{"BEFORE INSERT ON t FOR EACH ROW IF NEW.u IN (12, 2) THEN SIGNAL SQLSTATE '02TRG'; END IF"}},
+	{"an update is skipped", []string{"BEFORE UPDATE ON t FOR EACH ROW IF NEW.u = 1 THEN SIGNAL SQLSTATE '02TRG'; END IF"}},
+	{"procedure and function", []string{"BEFORE INSERT ON t FOR EACH ROW SET NEW.s = called(NEW.u)",
+		"AFTER UPDATE ON t FOR EACH ROW CALL logged(NEW.u)"}},
 }
 
 // Triggers and stored functions don't change what a statement reports.
@@ -66,8 +70,9 @@ func testReports_triggersAndFunctions(t *testing.T) {
 			if v.prepared = n/len(variants)%2 == 1; tr.differs(st, v) {
 				continue
 			}
-			rows := q("INSERT INTO t (id, u, a) VALUES (5, 1, 1), (6, 2, 2), (7, 3, 3)")
-			c := differentialCase{st.text, []step{rows, st, q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}}
+			rows := q("INSERT INTO t (id, u, a, n) VALUES (5, 101, 1, NULL), (6, 102, 2, NULL), (7, 3, 3, NULL)")
+			unskipped := q("UPDATE t SET u = u - 100 WHERE u > 100") // a trigger may skip an INSERT of these
+			c := differentialCase{st.text, []step{rows, unskipped, st, q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}}
 			t.Run(tr.name+"/"+v.String()+"/"+st.text, func(t *testing.T) { c.run(t, all[n%len(variants)], v) })
 		}
 		for _, both := range all {
@@ -75,6 +80,9 @@ func testReports_triggersAndFunctions(t *testing.T) {
 		}
 	}
 }
+
+// skips reports whether the trigger skips rows on MariaDB 11.8.
+func (tr *reportTrigger) skips() bool { return strings.Contains(fmt.Sprint(tr.ddl), "02TRG") }
 
 func reportSides(t *testing.T, v variant) [2]side {
 	t.Helper()
@@ -85,6 +93,7 @@ func reportSides(t *testing.T, v variant) [2]side {
 			"CREATE FUNCTION called(x INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO log (n) VALUES (x); RETURN x; END",
 			"CREATE PROCEDURE logged(x INT) INSERT INTO log (n) VALUES (x)",
 			"CREATE VIEW calling AS SELECT called(8) AS n",
+			"ALTER TABLE t ADD n INT DEFAULT 5",
 		} {
 			mustExec(t, s.db, ddl)
 		}
@@ -110,6 +119,10 @@ func (tr *reportTrigger) drop(t *testing.T, both [2]side) {
 
 // differs reports whether docs/reference/sql.md lists a difference.
 func (tr *reportTrigger) differs(st step, v variant) bool {
+	severalRows := strings.Contains(st.text, "), (") && strings.Contains(st.text, "DUPLICATE")
+	if tr.skips() && (severalRows || strings.Contains(st.text, "SELECT")) {
+		return true
+	}
 	updates := slices.ContainsFunc(tr.ddl, func(ddl string) bool { return strings.Contains(ddl, "UPDATE ON") })
 	byKey := v.params == "clientFoundRows=true" && strings.Contains(st.text, "(5, 11, 1) ON DUPLICATE KEY UPDATE a = 1")
 	byKey = byKey || v.params == "clientFoundRows=true" && tr.name == "BEFORE UPDATE reverts" && strings.Contains(st.text, "(6, 12, 2)")
@@ -130,12 +143,19 @@ func testKeysOfUpserts(t *testing.T, params string) {
 	ours := both[1].db
 	ours.SetMaxOpenConns(1)
 	for _, tr := range reportTriggers {
+		if tr.skips() {
+			continue
+		}
 		tr.create(t, both)
 		for _, us := range [][]any{{11}, {1}, {11, 12}, {1, 11}, {11, 2}} {
-			for _, a := range []int{9, 1} { // changed or not
+			for _, update := range []string{"a = 9", "a = 1", "n = NULL"} { // only the first changes the row
+				if update == "a = 1" && strings.Contains(fmt.Sprint(tr.ddl), "called(") {
+					continue // on MariaDB 11.8 the function may skip the row
+				}
 				mustExec(t, ours, "DELETE FROM t")
-				mustExec(t, ours, "INSERT INTO t (id, u, a) VALUES (5, 1, 1), (6, 2, 1)")
-				query := "INSERT INTO t (u, a) VALUES (?, 1)" + strings.Repeat(", (?, 1)", len(us)-1) + fmt.Sprintf(" ON DUPLICATE KEY UPDATE a = %d", a)
+				mustExec(t, ours, "INSERT INTO t (id, u, a, n) VALUES (5, 101, 1, NULL), (6, 102, 1, NULL)")
+				mustExec(t, both[0].control, "UPDATE "+both[1].database+".t SET u = u - 100")
+				query := "INSERT INTO t (u, a) VALUES (?, 1)" + strings.Repeat(", (?, 1)", len(us)-1) + " ON DUPLICATE KEY UPDATE " + update
 				var keys driver.Keys
 				_, err := ours.ExecContext(driver.WithKeys(t.Context(), &keys), query, us...)
 				noError(t, err)

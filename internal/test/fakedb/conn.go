@@ -18,7 +18,7 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) { return c.prepare("pr
 func (c *conn) prepare(method, query string) (driver.Stmt, error) {
 	s := c.s
 	if s.Quiet {
-		return quietStmt{}, nil
+		return quietStmt{rowsOf(query)}, nil
 	}
 	if _, err := s.call("%s %s", method, query); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (c *directConn) skips(method string, args []driver.NamedValue) bool {
 
 func (c *directConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if c.s.Quiet {
-		return driver.RowsAffected(1), nil
+		return driver.RowsAffected(rowsOf(query)), nil
 	}
 	if c.skips("execContext", args) {
 		return nil, driver.ErrSkip
@@ -223,16 +223,18 @@ func (st fullStmt) QueryContext(_ context.Context, args []driver.NamedValue) (dr
 }
 
 // quietStmt is a statement of a quiet server.
-type quietStmt struct{}
+type quietStmt struct{ rows int64 }
 
-func (quietStmt) Close() error                               { return nil }
-func (quietStmt) NumInput() int                              { return -1 }
-func (quietStmt) Exec([]driver.Value) (driver.Result, error) { return driver.RowsAffected(1), nil }
-func (quietStmt) Query([]driver.Value) (driver.Rows, error)  { return noRows{}, nil }
-func (quietStmt) CheckNamedValue(*driver.NamedValue) error   { return nil }
+func (quietStmt) Close() error  { return nil }
+func (quietStmt) NumInput() int { return -1 }
+func (st quietStmt) Exec([]driver.Value) (driver.Result, error) {
+	return driver.RowsAffected(st.rows), nil
+}
+func (quietStmt) Query([]driver.Value) (driver.Rows, error) { return noRows{}, nil }
+func (quietStmt) CheckNamedValue(*driver.NamedValue) error  { return nil }
 
-func (quietStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
-	return driver.RowsAffected(1), nil
+func (st quietStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
+	return driver.RowsAffected(st.rows), nil
 }
 
 func (quietStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {

@@ -46,8 +46,8 @@ const (
 // Kinds lists all kinds.
 var Kinds = []Kind{Direct, Skipping, Minimal, Legacy, StmtCheck, ConnCheck, Resetter, Validator, Uncounted}
 
-// Server is a driver.Connector. Its zero value executes every statement with one row affected,
-// and has no version, so the driver can't identify it.
+// Server is a driver.Connector. Its zero value executes every statement, with one row affected for
+// each row of values, and has no version, so the driver can't identify it.
 type Server struct {
 	Kind Kind
 
@@ -55,7 +55,7 @@ type Server struct {
 	Mode             string      // sql_mode
 	Columns          [][2]string // names and types of the columns of every table
 	Statements       int         // max_prepared_stmt_count, if positive
-	Result           Result      // result of each execution; zero means one row affected
+	Result           Result      // result of each execution; zero means the default
 
 	// Exec, Query and Stmt replace the default answers and prepared statements. If they return
 	// driver.ErrSkip, the default applies.
@@ -228,7 +228,12 @@ func (s *Server) exec(method, query string, args any) (driver.Result, error) {
 			return r, err
 		}
 	}
-	return cmp.Or(s.Result, Result{Affected: 1}), nil
+	return cmp.Or(s.Result, Result{Affected: rowsOf(query)}), nil
+}
+
+// rowsOf returns the number of rows of values of the last statement of a query, 1 if it has none.
+func rowsOf(query string) int64 {
+	return 1 + int64(strings.Count(query[max(0, strings.LastIndex(query, "VALUES")):], "), ("))
 }
 
 func (s *Server) query(method, query string, args any) (driver.Rows, error) {
