@@ -222,7 +222,11 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	}
 	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
 	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
+	if s.class.MustParse() {
+		s.origin = c.session.Prepared()
+	}
 	if err := s.prepare(ctx); err != nil {
+		_ = s.Close()
 		return nil, c.refused(ctx, err)
 	}
 	return s, nil

@@ -24,7 +24,7 @@ import (
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
 func (c *conn) execute(
-	ctx context.Context, p *plan, stmt *base.Stmt, out *keysList, args []driver.NamedValue, repeated bool, want base.Want,
+	ctx context.Context, p *plan, stmt *stmt, out *keysList, args []driver.NamedValue, repeated bool, want base.Want,
 ) (r base.Reply, next followUp, err error) {
 	if !p.rules.generators.Acquire() {
 		return r, replan, errRuleClosed
@@ -72,7 +72,7 @@ func (c *conn) logs(ctx context.Context) bool {
 }
 
 // executeUnbound is execute for a wrong number of arguments.
-func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *base.Stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	switch {
 	case stmt != nil:
 		return base.Reply{}, base.ArgCountError(p.NumArgs, len(args))
@@ -146,7 +146,6 @@ type message struct {
 	args   []driver.NamedValue
 	added  int  // the number of generated keys in args
 	cached bool // the underlying prepared statement is cached
-	bound  bool // the program has prepared the statement, so interpolateParams doesn't apply
 }
 
 // send sends the statement and determines its result.
@@ -154,8 +153,6 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 	switch sent := &e.sent; {
 	case sent.stmt != nil:
 		r, err = sent.stmt.Send(ctx, sent.args, want)
-	case sent.bound:
-		r, err = e.session.Base.SendBinary(ctx, sent.text, sent.args, want)
 	case sent.cached:
 		q := base.Cached{Text: sent.text, Added: sent.added, Reuse: e.plan.reuse, Repeated: e.prefersPrepared(want)}
 		r, err = e.session.Base.SendCached(ctx, q, sent.args, want)
@@ -193,7 +190,7 @@ func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 }
 
 // prepare generates the keys, prepares the session for them and determines the query to send.
-func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
+func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
 	if more := len(e.plan.targets) - 1; more > 0 {
 		e.more = make([]insertion, more)
 	}
@@ -226,12 +223,12 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 // literals, which takes one message to the server. In a statement with arguments the keys are
 // bound, since literals would defeat the server's cache of prepared statements. If there are too
 // many placeholders, the keys are literals.
-func (e *execution) bind(ctx context.Context, stmt *base.Stmt) (err error) {
-	text, bound := e.plan.Plan, stmt != nil
+func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
+	text, reports := e.plan.Plan, true
 	if k := &e.first; k.plain && e.more == nil {
 		k.carries = k.steps&reportsKey != 0
 	} else if !e.carry() {
-		text, stmt = text.WithoutReport(), nil
+		text, reports = text.WithoutReport(), false
 	}
 	if e.plan.Statements > 1 {
 		if err := e.checkLastIDRead(); err != nil {
@@ -246,17 +243,13 @@ func (e *execution) bind(ctx context.Context, stmt *base.Stmt) (err error) {
 	sent.added = len(sent.args) - len(e.user)
 	switch {
 	case stmt != nil:
-		sent.stmt = stmt
-		if err := stmt.CheckArgs(sent.args, e.plan.added); err != nil {
-			return err
-		}
-		return e.session.Base.Fit(ctx, stmt, text.Query(), sent.args)
+		sent.stmt, err = stmt.form(ctx, text, reports, sent.args)
+		return err
 	case literal:
 		var room [1]rewrite.Keys
 		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
 	default:
-		sent.text, sent.bound = text.Query(), bound
-		sent.cached = e.plan.steps&isCacheable != 0
+		sent.text, sent.cached = text.Query(), e.plan.steps&isCacheable != 0
 	}
 	return nil
 }

@@ -228,6 +228,26 @@ func (p *plan) insertsElsewhere(from, to int) bool {
 	return i < len(p.Elsewhere) && p.Elsewhere[i] < to
 }
 
+// in returns the plan for a statement that was prepared in a database that isn't the current one.
+// Its tables are qualified by the database.
+func (p *plan) in(database string, s *session.Session) *plan {
+	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse, readsCounts: p.readsCounts,
+		key: p.key, lasting: p.lasting, columns: p.columns, targets: slices.Clone(p.targets)}
+	for i := range in.targets {
+		t := &in.targets[i]
+		if t.in.Schema != "" {
+			continue
+		}
+		named := *t.in
+		named.Schema = database
+		t.in, t.column = &named, s.KeyColumn(&named)
+		if t.geneColumn != nil {
+			t.geneColumn = s.Column(database, named.Name, t.table.rule.ShardBits.Column)
+		}
+	}
+	return in
+}
+
 // given returns the explicit values of the statement's rows; nil if p is nil.
 func (p *plan) given() *session.Given {
 	if p == nil {

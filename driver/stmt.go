@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -19,10 +21,17 @@ type stmt struct {
 	query string
 	class sqltoken.Class
 	// free: the statement neither reads nor changes the session.
-	free   bool
-	rules  *ruleVersion // the rule of the plan
-	plan   *plan        // nil for a statement that can't insert
-	base   base.Stmt
+	free  bool
+	rules *ruleVersion // the rule of the plan
+	plan  *plan        // nil for a statement that can't insert
+	base  base.Stmt
+	// silent is base without the report of a key; see [rewrite.Plan.WithoutReport]. It is prepared
+	// when it is first needed.
+	silent base.Stmt
+	// origin is the session that base was prepared in, nil for a statement that can't insert. moved: the
+	// session is another one now, and the plan's tables are qualified.
+	origin *session.Origin
+	moved  bool
 	inputs int // the result of NumInput
 	// asks: the session has work to do before each execution.
 	asks bool
@@ -54,6 +63,11 @@ func (s *stmt) prepare(ctx context.Context) error {
 			s.set(rules, p) // the same statement under both rules
 			return nil
 		}
+		if s.base.Stmt != nil {
+			if err := s.sameSession(ctx); err != nil {
+				return err
+			}
+		}
 		prepared, next, err := s.prepareBase(ctx, p)
 		if s.conn.again(ctx, p, next, attempt) {
 			continue
@@ -61,14 +75,82 @@ func (s *stmt) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		old := s.base.Stmt
-		s.base = prepared
+		closed := s.closeBase()
+		s.base, s.moved = prepared, false
 		s.set(rules, p)
-		if old != nil {
-			return old.Close()
-		}
-		return nil
+		return closed
 	}
+}
+
+// closeBase closes the underlying statements, or returns them to the cache.
+func (s *stmt) closeBase() (err error) {
+	if s.silent.Stmt != nil {
+		err = s.silent.Close()
+		s.silent = base.Stmt{}
+	}
+	switch {
+	case s.reusable:
+		return cmp.Or(s.conn.base.Return(s.base, s.plan.Query()), err)
+	case s.base.Stmt != nil:
+		return cmp.Or(s.base.Close(), err)
+	}
+	return err
+}
+
+// sameSession returns an error if the server would prepare the statement in another way than it did.
+func (s *stmt) sameSession(ctx context.Context) error {
+	same, err := s.conn.session.Before(s.plan != nil && s.plan.readsCounts).SameAs(ctx, s.origin)
+	switch {
+	case err != nil:
+		return err
+	case !same:
+		return refuse(reasonUnsupported, StatementError{Message: "the statement must be prepared again, but it was " +
+			"prepared in another database, sql_mode or character set; close it and prepare it again"})
+	case !s.conn.session.IsCurrent(s.origin):
+		s.origin.Closed()
+		s.origin = s.conn.session.Prepared()
+	}
+	return nil
+}
+
+// follow is called before an execution in a session that has changed since PREPARE. The server
+// executes the statement as it was prepared, so questions about its tables must name the database.
+func (s *stmt) follow(ctx context.Context) error {
+	err := s.sameSession(ctx)
+	if err == nil || !s.origin.IsAsked() || !errors.As(err, new(*StatementError)) {
+		return err
+	}
+	if !s.moved {
+		s.plan, s.moved = s.plan.in(s.origin.Database, &s.conn.session), true
+	}
+	return nil
+}
+
+// form returns the statement to execute with args: with the report of a key or without.
+func (s *stmt) form(ctx context.Context, text *rewrite.Plan, reports bool, args []driver.NamedValue) (*base.Stmt, error) {
+	prepared := &s.base
+	if !reports {
+		if prepared = &s.silent; prepared.Stmt == nil {
+			if err := s.prepareSilent(ctx, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err := prepared.CheckArgs(args, s.plan.added)
+	if err == nil && !prepared.Fits(args) {
+		if err = s.sameSession(ctx); err == nil {
+			err = s.conn.base.Exchange(ctx, prepared, text.Query(), args)
+		}
+	}
+	return prepared, err
+}
+
+func (s *stmt) prepareSilent(ctx context.Context, text *rewrite.Plan) error {
+	err := s.sameSession(ctx)
+	if err == nil {
+		s.silent, err = s.conn.base.Prepare(ctx, text.Query())
+	}
+	return err
 }
 
 func (s *stmt) set(rules *ruleVersion, p *plan) {
@@ -124,6 +206,11 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 // ready prepares the statement again if the rule was replaced. It prepares the session for a
 // statement that is passed through. rows reports whether the caller reads rows.
 func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
+	if s.hasMoved() {
+		if err := s.follow(ctx); err != nil {
+			return use, err
+		}
+	}
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil && len(s.plan.columns) > 0 {
 		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
@@ -148,6 +235,9 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 	return s.conn.session.BeforePass(ctx, s.query, s.class, s.plan.given(), rows)
 }
 
+// hasMoved reports whether the session has changed since an INSERT was prepared.
+func (s *stmt) hasMoved() bool { return s.plan.fills() && !s.conn.session.IsCurrent(s.origin) }
+
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	r, err := s.run(ctx, args, base.WantResult)
 	return r.Result, err
@@ -163,7 +253,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 	out.reset()
 	for attempt := 1; ; attempt++ {
 		var use session.Use
-		if s.asks || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
+		if s.asks || s.hasMoved() || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
 			var err error
 			if use, err = s.ready(ctx, want == base.WantRows); err != nil {
 				return base.Reply{}, s.conn.refused(ctx, err)
@@ -174,7 +264,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, next, err := s.conn.execute(ctx, s.plan, &s.base, out, args, false, want)
+		r, next, err := s.conn.execute(ctx, s.plan, s, out, args, false, want)
 		if err == nil {
 			return r, nil
 		}
@@ -224,8 +314,9 @@ func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 }
 
 func (s *stmt) Close() error {
-	if s.reusable {
-		return s.conn.base.Return(s.base, s.plan.Query())
+	if s.origin != nil {
+		s.origin.Closed()
+		s.origin = nil
 	}
-	return s.base.Close()
+	return s.closeBase()
 }

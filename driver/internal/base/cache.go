@@ -131,7 +131,7 @@ func (c *Conn) ClearCache() {
 }
 
 // Take removes a statement of a query from the cache and returns it for a program that prepares the
-// query. Call its Fit before each execution. The result is zero if there is none.
+// query. Call its Fits before each execution. The result is zero if there is none.
 func (c *Conn) Take(query string) (s Stmt) {
 	k := &c.cached
 	k.follow()
@@ -159,17 +159,14 @@ func (c *Conn) PrepareShared(ctx context.Context, query string, args int, reuse 
 	return s, err
 }
 
-// Fit records that a program executes its statement with args. It exchanges a statement whose
-// earlier users have fixed other types of arguments than args, since the program has prepared one
-// without them. It returns ErrSessionChanged if the server would prepare the query in another way now.
-func (c *Conn) Fit(ctx context.Context, s *Stmt, query string, args []driver.NamedValue) error {
+// Fits records that a program executes its statement with args. It reports false if earlier users
+// have fixed other types of arguments; see Exchange.
+func (s *Stmt) Fits(args []driver.NamedValue) bool {
 	if s.own == nil {
-		return nil
+		return true
 	}
 	if s.before != nil && !s.before.admits(s.reuse, args) {
-		if err := c.exchange(ctx, s, query, args); err != nil {
-			return err
-		}
+		return false
 	}
 	s.mixed = s.own.add(s.reuse, args) || s.mixed
 	left := false
@@ -182,30 +179,25 @@ func (c *Conn) Fit(ctx context.Context, s *Stmt, query string, args []driver.Nam
 	if !left {
 		s.before = nil
 	}
-	return nil
+	return true
 }
 
-// exchange returns a program's statement to the cache and replaces it by one for args.
-func (c *Conn) exchange(ctx context.Context, s *Stmt, query string, args []driver.NamedValue) (err error) {
+// Exchange returns a program's statement to the cache and replaces it by one that fits args, since
+// the program has prepared one without types.
+func (c *Conn) Exchange(ctx context.Context, s *Stmt, query string, args []driver.NamedValue) (err error) {
 	k := &c.cached
+	k.follow()
 	next := k.take(slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query && s.admits(args) }))
-	switch {
-	case next.Stmt != nil:
-	case s.changes != k.changes:
-		return ErrSessionChanged
-	default:
+	if next.Stmt == nil {
 		if next, err = c.PrepareShared(ctx, query, len(s.own), s.reuse); err != nil {
 			return err
 		}
 	}
 	_ = c.Return(*s, query) // fails only on a broken connection
 	*s = next
+	s.Fits(args)
 	return nil
 }
-
-// ErrSessionChanged is returned if a statement of the program must be prepared again, and a
-// statement since has changed the session.
-var ErrSessionChanged = errors.New("shardkey: the session has changed since the statement was prepared")
 
 // Return adds a statement that a program closes to the cache, or closes it.
 func (c *Conn) Return(s Stmt, query string) error {

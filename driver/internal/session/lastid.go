@@ -132,7 +132,7 @@ func (s *Session) BeforePass(
 	ctx context.Context, query string, class sqltoken.Class, given *Given, rows bool,
 ) (Use, error) {
 	if class != sqltoken.ClassPass {
-		s.forget(query, class)
+		s.forget(ctx, query, class)
 	}
 	u := s.useOf(query, class, given, rows)
 	if s.transaction != nil || mayChangeTransaction(query, class) {

@@ -36,6 +36,8 @@ type state struct {
 	tables *tables // shared by the cache, until the session may have temporary tables
 	own    *tables // names that aren't in ASCII, in the session's character set
 
+	origin *Origin // of statements that are prepared now
+
 	// mode and charset are @@sql_mode and @@character_set_client, which one query returns.
 	mode      sqltoken.Mode
 	charset   sqltoken.Charset
@@ -67,7 +69,7 @@ type Cache struct {
 func New(conn *base.Conn, cache *Cache) Session {
 	// LAST_INSERT_ID() is 0 (MySQL manual, "Information Functions").
 	return Session{state: &state{
-		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: new(tables),
+		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: new(tables), origin: new(Origin),
 	}}
 }
 
@@ -105,8 +107,11 @@ func (s *Session) Client() *Client { return &s.cache.Client }
 func (s *Session) Settled() bool { return s.LastID.synced && s.transaction == nil }
 
 // forget forgets the facts that a statement may change.
-func (s *Session) forget(query string, class sqltoken.Class) {
+func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class) {
 	c := changesOf(query, class, s.mode, s.charset)
+	if c.Reading || c.Database || c.Variables && sqltoken.Contains(query, "COLLATION") {
+		s.leaveOrigin(ctx, query)
+	}
 	reading := c
 	if reading.Columns = false; reading != (changes{}) {
 		s.Base.ClearCache()

@@ -269,6 +269,8 @@ func (s *Server) answer(query string) (driver.Rows, error) {
 		return Row(s.Version, s.Comment), nil
 	case asks("SELECT @@sql_mode"):
 		return Row(s.Mode, "utf8mb4"), nil
+	case asks("SELECT DATABASE(), "):
+		return Row("app", s.Mode, "utf8mb4", "utf8mb4_bin"), nil
 	case asks("SELECT DATABASE()"):
 		return Row("app"), nil
 	case asks("SELECT @@max_prepared_stmt_count"):
