@@ -10,8 +10,9 @@
 // response is JSON.
 //
 // The page changes nothing: it answers GET and HEAD only, sends no statements and generates
-// no keys. It reads the free worker IDs from their stores, for at most a second. It has no scripts, loads no other resources, and follows the browser's light or
-// dark theme.
+// no keys. The free worker IDs are read from their stores at most every 5 seconds, with
+// connections that leases don't use. The page waits for them for at most a second. It has no
+// scripts, loads no other resources, and follows the browser's light or dark theme.
 //
 // Warning: the page shows names of tables, addresses of servers, worker IDs and error
 // messages, but no passwords and no DSNs. Restrict access to it, as to /debug/pprof. The

@@ -76,8 +76,8 @@ func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
 // WorkerIDLister is implemented by generators and assigners that can list the worker IDs in their
 // store.
 type WorkerIDLister interface {
-	// ListWorkerIDs reads the records of the store. It leases no worker ID and doesn't change the
-	// store. The error wraps [ErrStore] if the store is unavailable. It wraps errors.ErrUnsupported
+	// ListWorkerIDs returns the records of the store, which may be some seconds old. It leases no
+	// worker ID and doesn't change the store. The error wraps [ErrStore] if the store is unavailable. It wraps errors.ErrUnsupported
 	// if the worker IDs come from an assigner that can't list them.
 	ListWorkerIDs(ctx context.Context) (WorkerIDs, error)
 }

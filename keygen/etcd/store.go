@@ -13,13 +13,12 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("ETCD", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		cluster, err := newCluster(p)
-		if err != nil {
-			return nil, err
-		}
-		prefix := p.String("prefix", defaultPrefix)
 		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
-			s := newStore(cluster, prefix, namespace)
+			cluster, err := newCluster(p)
+			if err != nil {
+				return nil, workerid.Info{}, err
+			}
+			s := newStore(cluster, p.String("prefix", defaultPrefix), namespace)
 			return s, s.info(), nil
 		})
 	})

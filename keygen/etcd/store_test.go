@@ -235,3 +235,10 @@ func TestTLS_wrongCertificateIsReported(t *testing.T) {
 		t.Errorf("\nhave: %v\nwant: the x509 reason, and the property tls", err)
 	}
 }
+
+// Lists use another client than leases.
+func TestStore_listsAlone(t *testing.T) {
+	values := map[string]any{"endpoints": testserver.Etcd(t), "namespace": fmt.Sprintf("lists-%d", time.Now().UnixNano())}
+	a := must.Get(spi.NewWorkerIDAssigner("ETCD", props(t, values)))(t)
+	testserver.ListsAlone(t, a, a.(interface{ Store() workerid.Store }).Store())
+}

@@ -345,3 +345,10 @@ func wantWarning(t *testing.T, what string, reporter any, want string) {
 		t.Errorf("warnings of the %s\nhave: %q\nwant: %q", what, have, want)
 	}
 }
+
+// Lists use another client than leases.
+func TestStore_listsAlone(t *testing.T) {
+	values := map[string]any{"addr": testserver.Redis(t), "namespace": fmt.Sprintf("lists-%d", time.Now().UnixNano())}
+	a := must.Get(spi.NewWorkerIDAssigner("REDIS", props(t, values)))(t)
+	testserver.ListsAlone(t, a, a.(interface{ Store() workerid.Store }).Store())
+}

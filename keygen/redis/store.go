@@ -18,11 +18,11 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("REDIS", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		server, err := newServer(p)
-		if err != nil {
-			return nil, err
-		}
 		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
+			server, err := newServer(p)
+			if err != nil {
+				return nil, workerid.Info{}, err
+			}
 			s := newStore(server, namespace)
 			return s, s.info(), nil
 		})

@@ -31,12 +31,13 @@ var (
 // is released or lost, or until the assigner is closed. Its methods may be called by multiple
 // goroutines at once.
 type assigner struct {
-	store  Store
-	info   Info
-	config config
-	holder string
-	intN   func(n int) int // returns a random number; seeded in the simulation
-	manual bool            // the simulation renews leases itself
+	store   Store
+	info    Info
+	display display
+	config  config
+	holder  string
+	intN    func(n int) int // returns a random number; seeded in the simulation
+	manual  bool            // the simulation renews leases itself
 
 	identity func() string                // see process_linux.go
 	uptime   func() (time.Duration, bool) // see process_linux.go
@@ -61,13 +62,13 @@ type assigner struct {
 	figures stats.Figures
 }
 
-// newAssigner returns an assigner for a store of the namespace in c. It does no I/O. Close closes
-// the store.
+// newAssigner returns an assigner for a store of the namespace in c, which leases and display use.
+// It does no I/O. Close closes the store.
 func newAssigner(store Store, info Info, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
-		store: store, info: info, config: c, holder: holderName(), intN: rand.IntN,
+		store: store, info: info, display: display{store: store, info: info}, config: c, holder: holderName(), intN: rand.IntN,
 		identity: identity, uptime: uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]bool{},
 		figures: stats.Figures{Health: spi.Health{Lease: new(spi.LeaseHealth)}},
@@ -158,7 +159,10 @@ func (a *assigner) Close() error {
 	for _, l := range held {
 		errs = append(errs, l.Release(ctx, lastUsedUnknown))
 	}
-	return errors.Join(append(errs, guard.Call("the store of worker IDs", a.store.Close))...)
+	for _, s := range []Store{a.store, a.display.store} {
+		errs = append(errs, guard.Call("the store of worker IDs", s.Close))
+	}
+	return errors.Join(errs...)
 }
 
 // forget removes a lease that has ended.

@@ -526,7 +526,7 @@ func TestAssigner_clockAhead(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	a := assign(new(oneRecord), config{Clock: clock})
 	other := time.UnixMilli(clock.ms)
-	a.info.Now = func(context.Context) (time.Time, error) { clock.ms += 1000; return other, nil }
+	a.display.info.Now = func(context.Context) (time.Time, error) { clock.ms += 1000; return other, nil }
 	if have, err := a.clockAhead(t.Context()); err != nil || *have != 500*time.Millisecond {
 		t.Errorf("have: %v, %v\nwant: 500ms", have, err)
 	}
@@ -535,11 +535,11 @@ func TestAssigner_clockAhead(t *testing.T) {
 		t.Errorf("have: %v, %v\nwant: not known", have, err)
 	}
 	away := errors.New("away")
-	a.info.Now = func(context.Context) (time.Time, error) { return time.Now(), away }
+	a.display.info.Now = func(context.Context) (time.Time, error) { return time.Now(), away }
 	if have, err := a.clockAhead(t.Context()); have != nil || !errors.Is(err, away) {
 		t.Errorf("have: %v, %v\nwant: %v", have, err, away)
 	}
-	a.info.NowWrites = true
+	a.display.info.NowWrites = true
 	if have, err := a.clockAhead(t.Context()); have != nil || err != nil {
 		t.Errorf("have: %v, %v\nwant: not asked, as that writes", have, err)
 	}

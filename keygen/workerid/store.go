@@ -103,9 +103,10 @@ type Info struct {
 //	})
 //
 // NewAssigner reads the properties that all lease assigners have: namespace, lease, renew,
-// quarantine and max-clock-ahead. It calls open once, which must return the store of a namespace
-// without I/O. Closing the assigner closes the store. The error is a [*spi.PropError] or the error
-// of open.
+// quarantine and max-clock-ahead. It calls open twice, which must return the store of a namespace
+// without I/O: once for leases, and once for lists of worker IDs, so that renewals don't wait for
+// the connections of a debug page. Closing the assigner closes both. The error is a
+// [*spi.PropError] or the error of open.
 func NewAssigner(p spi.Props, open func(namespace string) (Store, Info, error)) (spi.WorkerIDAssigner, error) {
 	config, err := configFromProps(p)
 	if err != nil {
@@ -114,16 +115,28 @@ func NewAssigner(p spi.Props, open func(namespace string) (Store, Info, error)) 
 	if open == nil {
 		return nil, errors.New("shardkey: worker IDs: expected a function that returns a store, found nil")
 	}
-	store, info, err := open(config.Namespace)
+	store, info, err := opened(open, config.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	a := newAssigner(store, info, config)
+	if a.display.store, a.display.info, err = opened(open, config.Namespace); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return a, nil
+}
+
+func opened(open func(namespace string) (Store, Info, error), namespace string) (Store, Info, error) {
+	store, info, err := open(namespace)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, Info{}, err
 	case store == nil:
-		return nil, errors.New("shardkey: worker IDs: expected a store or an error, found neither")
+		return nil, Info{}, errors.New("shardkey: worker IDs: expected a store or an error, found neither")
 	case info.Name == "":
-		return nil, errors.New("shardkey: worker IDs: the store has no name; set Info.Name")
+		return nil, Info{}, errors.New("shardkey: worker IDs: the store has no name; set Info.Name")
 	}
-	return newAssigner(store, info, config), nil
+	return store, info, nil
 }
 
 // Record is the data in a [Store] for one worker ID. The zero Record means that the worker ID was

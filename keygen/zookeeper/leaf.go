@@ -96,7 +96,11 @@ func newLeaf(p spi.Props, grace time.Duration) (spi.KeyGenerator, error) {
 		return nil, p.Wrong("namespace", "no value; leaf.key is the namespace")
 	}
 	a, err := workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
-		return store, store.info(), nil
+		s, err := readLeafStore(p, grace)
+		if err != nil {
+			return nil, workerid.Info{}, err
+		}
+		return s, s.info(), nil
 	})
 	if err != nil {
 		return nil, err

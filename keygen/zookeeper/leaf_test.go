@@ -171,7 +171,7 @@ func TestLeaf_serverAtTheSameAddress(t *testing.T) {
 	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 	mustKeys(t, l, 1)
 	leafWrites(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000000000", time.Now())
-	entries, err := l.shared.store.List(t.Context())
+	entries, err := l.shared.assigner.(interface{ Store() workerid.Store }).Store().List(t.Context())
 	if err != nil || len(entries) != 1 || !isLeafs(entries[0].Record) {
 		t.Fatalf("List\nhave: %v, %v\nwant: Leaf's report", entries, err)
 	}
@@ -315,6 +315,7 @@ func TestLeaf_lists(t *testing.T) {
 	}
 	holder := openAs(t, leafProps(t, name, 8081), 0, leafGrace)
 	id := worker(t, holder, mustKeys(t, holder, 1)[0])
+	looker = openAs(t, leafProps(t, name, 8082), 0, leafGrace)
 	list, err = looker.ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].ID != id || list.List[0].State != "held" {
 		t.Errorf("have: %+v, %v\nwant: worker ID %d of another address, held", list, err, id)

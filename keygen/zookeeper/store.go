@@ -14,15 +14,15 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("ZOOKEEPER", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		e, err := newEnsemble(p, "servers")
-		if err != nil {
-			return nil, err
-		}
-		path := p.String("path", defaultPath)
-		if err := checkPath(path); err != nil {
-			return nil, p.Wrong("path", err.Error())
-		}
 		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
+			e, err := newEnsemble(p, "servers")
+			if err != nil {
+				return nil, workerid.Info{}, err
+			}
+			path := p.String("path", defaultPath)
+			if err := checkPath(path); err != nil {
+				return nil, workerid.Info{}, p.Wrong("path", err.Error())
+			}
 			s := &store{e, path + "/" + namespace, decimal{}}
 			return s, s.info(), nil
 		})

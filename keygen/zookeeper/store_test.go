@@ -167,3 +167,10 @@ func TestProperties_refused(t *testing.T) {
 		}
 	}
 }
+
+// Lists use another client than leases.
+func TestStore_listsAlone(t *testing.T) {
+	values := map[string]any{"servers": testserver.ZooKeeper(t), "namespace": fmt.Sprintf("lists-%d", time.Now().UnixNano())}
+	a := must.Get(spi.NewWorkerIDAssigner("ZOOKEEPER", props(t, values)))(t)
+	testserver.ListsAlone(t, a, a.(interface{ Store() workerid.Store }).Store())
+}

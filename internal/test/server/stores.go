@@ -196,6 +196,22 @@ func etcdAnswers(ctx context.Context, s *Server) error {
 
 func makeData(s *Server) error { return os.Mkdir(s.Data(), 0o700) }
 
+// ListsAlone checks that an assigner lists its worker IDs without the store of its leases, which it
+// closes.
+func ListsAlone(t testing.TB, a spi.WorkerIDAssigner, leases io.Closer) {
+	t.Helper()
+	lease, err := a.AcquireWorkerID(t.Context(), 1023)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = leases.Close()
+	list, err := a.(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].ID != lease.WorkerID() || list.List[0].State != "held" {
+		t.Errorf("have: %+v, %v\nwant: worker ID %d, held", list, err, lease.WorkerID())
+	}
+	_ = a.(io.Closer).Close()
+}
+
 // Outages tests how a client bears it that its server is paused, killed and started
 // again. The function makes a client that gives up a call after a timeout, with
 // [spi.ErrStore], and returns one call of the server.
