@@ -130,7 +130,7 @@ func TestClockBack_lateReadingIsServed(t *testing.T) {
 			g.slot.Load().state.word.Add(4096) // by another caller, in the next tick
 			clock.step(ms)
 			g.mu.Lock()
-			g.enter(&waiter{rest: make([]int64, 1), probe: probe})
+			g.enter(&waiter{rest: make([]int64, 1), probe: probe, column: g.columns.find(spi.Column{}, g.period)})
 			o, err := g.serveAt(now, ns)
 			if err != nil || o.waits() || g.queue.Len() > 0 || g.slot.Load().state.steps.Load() != 0 {
 				t.Errorf("a floor: %v, a probe: %v\nhave: %+v, %v, %d steps\nwant: served, no step of the clock",
@@ -223,14 +223,14 @@ func TestQueue_ticksThatAreCaughtUpBeginAtZero(t *testing.T) {
 		for _, behind := range []time.Duration{ms, 10 * ms} {
 			inBubble(t, config{RingSize: ring, MaxVibrationOffset: 63}, func(t *testing.T, g *generator) {
 				mustKeys(t, g, 2*4096) // saturated
-				g.vibration.Store(5)
+				g.columns.find(spi.Column{}, g.period).starts.Store(5)
 				time.Sleep(behind)
 				start := time.Now()
 				for range behind / ms {
 					parts := partsOf(t, g, mustKeys(t, g, 3000)[0])
-					if parts.Sequence != 0 || time.Since(start) != 0 || g.vibration.Load() != 5 {
+					if parts.Sequence != 0 || time.Since(start) != 0 || g.columns.find(spi.Column{}, g.period).starts.Load() != 5 {
 						t.Errorf("ring %d, %v behind\nhave: %+v after %v, then offset %d\nwant: sequence 0 at once, 5",
-							ring, behind, parts, time.Since(start), g.vibration.Load())
+							ring, behind, parts, time.Since(start), g.columns.find(spi.Column{}, g.period).starts.Load())
 					}
 				}
 			})

@@ -11,7 +11,8 @@
 // (https://github.com/twitter-archive/snowflake/tree/snowflake-2010) and of ShardingSphere's
 // SNOWFLAKE (class SnowflakeKeyGenerateAlgorithm,
 // https://shardingsphere.apache.org/document/current/en/user-manual/common-config/builtin-algorithm/keygen/).
-// The keys are the same as ShardingSphere's. Other layouts are possible ([Layout]). The keys of
+// With the default max-vibration-offset, the keys of one table are the same as ShardingSphere's.
+// Other layouts are possible ([Layout]). The keys of
 // [JS53] stay below 2^53 for JavaScript.
 //
 //	keyGenerators:
@@ -20,6 +21,13 @@
 //	  safe:      {type: SNOWFLAKE, props: {worker-id-assigner: cluster}}
 //
 // The page about [configuration] has their properties.
+//
+// # Keys modulo n
+//
+// Keys that are alone in their tick have the remainders 0 to n−1 modulo n in turn, if
+// max-vibration-offset is n−1. Each table has its own turn, however the tables that share a
+// generator are written. For n that isn't a power of two, ShardingSphere starts with the sequences 0
+// to n−1 instead, so remainders depend on the times of the keys.
 //
 // # Why keys are unique
 //

@@ -39,7 +39,8 @@ type generator struct {
 	lastTick int64  // last value of the time field
 	end      uint64 // first position that doesn't fit the time field
 
-	vibration atomic.Int64 // offset that the next fresh tick starts with
+	columns columns
+	period  int64 // MaxVibrationOffset+1
 
 	mu      sync.Mutex // never held while a caller waits
 	queue   list.List  // of *waiter
@@ -60,6 +61,7 @@ func newGenerator(cfg config) *generator {
 		seqMask:  uint64(cfg.Layout.MaxSequence()),
 		timeBits: cfg.Layout.SequenceBits + cfg.Layout.WorkerBits,
 		lastTick: maxTick(cfg.Layout),
+		period:   cfg.MaxVibrationOffset + 1,
 	}
 	g.figures.Waits = new(int64)
 	g.clock.Init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
@@ -85,20 +87,20 @@ func newGenerator(cfg config) *generator {
 // the tolerance. It also waits while it leases a worker ID. The error wraps [spi.ErrClockBack],
 // [spi.ErrTimeOverflow], [spi.ErrLeaseLimit], [spi.ErrNoWorkerID], [spi.ErrClosed], the assigner's
 // error, or ctx's error if ctx ends during a wait.
-func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+func (g *generator) GenerateInt64Keys(ctx context.Context, of spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	waited := false
+	waited, column := false, g.columns.find(of, g.period)
 	if s := g.slot.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {
-		start, _, v := g.take(s, request{now: g.clock.Now(), n: uint64(len(keys))})
+		start, _, v := g.take(s, request{now: g.clock.Now(), n: uint64(len(keys)), column: column})
 		if v == taken {
 			g.fill(s, keys, start)
 			return nil
 		}
 		waited = v == full
 	}
-	return g.join(ctx, &waiter{rest: keys, waited: waited})
+	return g.join(ctx, &waiter{rest: keys, column: column, waited: waited})
 }
 
 // GenerateKeys is like GenerateInt64Keys. Each key is an int64.
@@ -106,13 +108,17 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 	return spi.KeysFromInts(ctx, g, column, n)
 }
 
-// fill sets keys to the keys of consecutive positions in one tick. A key has the worker ID between
-// tick and sequence.
+// fill sets keys to the keys of consecutive positions in one tick.
 func (g *generator) fill(s *workerSlot, keys []int64, start uint64) {
-	key := int64(start>>g.seqBits<<g.timeBits|start&g.seqMask) | s.worker
+	key := g.key(s, start)
 	for i := range keys {
 		keys[i] = key + int64(i)
 	}
+}
+
+// key returns the key of a position. It has the worker ID between tick and sequence.
+func (g *generator) key(s *workerSlot, position uint64) int64 {
+	return int64(position>>g.seqBits<<g.timeBits|position&g.seqMask) | s.worker
 }
 
 // Close releases the worker ID and fails the waiting callers. After it, a leased worker ID

@@ -137,7 +137,7 @@ func TestLease_releaseEndsTheState(t *testing.T) {
 		late := g.slot.Load()
 		must.Do(t, g.Close(), "close")
 		clock.step(ms)
-		if start, _, v := g.take(late, request{now: g.clock.Now(), n: 1}); v != ended {
+		if start, _, v := g.take(late, request{now: g.clock.Now(), n: 1, column: g.columns.find(spi.Column{}, g.period)}); v != ended {
 			t.Errorf("ring %d\nhave: position %d, verdict %d\nwant: ended", ring, start, v)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 type waiter struct {
 	place  *list.Element
 	rest   []int64 // keys that aren't set yet
+	column *column // nil for a probe
 	waited bool    // it found a full tick; see request
 	after  uint64  // position of its newest key
 	probe  bool    // it only checks whether a key is available; see Ready
@@ -288,7 +289,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 			continue
 		}
 		n := min(len(w.rest), int(g.seqMask)+1)
-		start, need, v := g.take(s, request{now: now, n: uint64(n), waited: w.waited, after: w.after})
+		start, need, v := g.take(s, request{now: now, n: uint64(n), column: w.column, waited: w.waited, after: w.after})
 		switch v {
 		case taken:
 			g.fill(s, w.rest[:n], start)

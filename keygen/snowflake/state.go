@@ -23,7 +23,11 @@ import (
 type state struct {
 	_    [64]byte // the word has its own cache line, because each reservation writes it
 	word atomic.Uint64
-	_    [56]byte
+	// last is the column of the newest reservation, or nil before the first.
+	last atomic.Pointer[column]
+	// turned is the position at which its keys began.
+	turned atomic.Uint64
+	_      [40]byte
 
 	ring []atomic.Uint64 // used instead of word if it isn't empty
 	// skipped is the number of skipped positions, modulo 2^64. The number of keys is the rise of
@@ -120,6 +124,8 @@ const (
 type request struct {
 	now int64 // the clock's tick, read before take
 	n   uint64
+	// column is the column that the keys are for. It is nil if dry is set.
+	column *column
 	// waited means that the caller has waited for a full tick. As in ShardingSphere, the next tick
 	// then starts at sequence 0 and not at the vibration's offset.
 	waited bool
@@ -144,14 +150,17 @@ func (g *generator) take(s *workerSlot, r request) (start uint64, need int64, v 
 		if w&closedBit != 0 {
 			return 0, r.now, ended
 		}
-		start, tick, fresh := w, int64(w>>g.seqBits), false
-		if (tick < r.now || tick == r.now && w&g.seqMask == 0 && !r.waited) && !g.lags(st, tick, r.now) {
-			tick, fresh = r.now, true
-			start = uint64(tick)<<g.seqBits | g.offset(r)
+		start, tick, by, last := w, int64(w>>g.seqBits), atWord, st.last.Load()
+		switch {
+		case (tick < r.now || tick == r.now && w&g.seqMask == 0 && !r.waited) && !g.lags(st, tick, r.now):
+			tick, by = r.now, freshTick
+			start = uint64(tick)<<g.seqBits | g.offset(s, r, tick)
+		case last != r.column && last != nil && !r.dry:
+			start, by = g.turn(s, r, w), otherColumn
 		}
 		if start&g.seqMask+r.n > g.seqMask+1 {
 			tick++
-			start, fresh = uint64(tick)<<g.seqBits, false
+			start, by = uint64(tick)<<g.seqBits, nextTick
 		}
 		if tick > r.now {
 			if ahead := st.ahead.Load(); tick > r.now+ahead {
@@ -168,9 +177,14 @@ func (g *generator) take(s *workerSlot, r request) (start uint64, need int64, v 
 			return start, tick, taken
 		}
 		if st.word.CompareAndSwap(w, start+r.n) {
-			if fresh || start != w {
+			if start != w {
 				st.skipped.Add(start - w)
-				g.moved(st, r, fresh)
+			}
+			if by != atWord {
+				g.moved(st, r, by)
+			}
+			if last != r.column {
+				st.turn(last, r, w, start)
 			}
 			return start, tick, taken
 		}
@@ -204,15 +218,18 @@ func (g *generator) takeRing(s *workerSlot, r request) (start uint64, need int64
 		}
 		first, end := uint64(tick)<<g.seqBits, uint64(tick+1)<<g.seqBits
 		fresh := w <= first
+		by, last := atWord, st.last.Load()
 		switch {
 		case w > end:
 			return 0, max(high-int64(len(st.ring))+1, st.floor.Load(), r.now+ahead+1), behind
-		case !fresh:
+		case !fresh && (last == r.column || last == nil || r.dry):
 			start = w
+		case !fresh:
+			start, by = g.turn(s, r, w), otherColumn
 		case next || r.waited:
 			start = first
 		default:
-			start = first | g.offset(r)
+			start = first | g.offset(s, r, tick)
 		}
 		if start+r.n > end {
 			if tick, next = tick+1, true; tick > r.now+ahead {
@@ -227,9 +244,17 @@ func (g *generator) takeRing(s *workerSlot, r request) (start uint64, need int64
 			return start, tick, taken
 		}
 		if word.CompareAndSwap(w, start+r.n) {
-			if fresh || tick != high {
+			if start != w {
 				st.skipped.Add(start - w)
+			}
+			if fresh || tick != high {
 				g.movedRing(st, r, tick, high, fresh && !next)
+			}
+			if by != atWord {
+				g.moved(st, r, by)
+			}
+			if last != r.column {
+				st.turn(last, r, w, start)
 			}
 			if next {
 				g.crossed(st, r.now)
@@ -239,31 +264,25 @@ func (g *generator) takeRing(s *workerSlot, r request) (start uint64, need int64
 	}
 }
 
-// offset returns the sequence that a fresh tick starts with. It is the vibration's next offset, or
-// less if the keys wouldn't fit after it.
-func (g *generator) offset(r request) uint64 {
-	if r.waited {
-		return 0
-	}
-	return min(uint64(g.vibration.Load()), g.seqMask+1-r.n)
-}
+// move is the reason why a reservation starts at a position.
+type move int
 
-// moved records a reservation in another tick. Either the old tick was full, or the clock is in a
-// new tick (fresh). A fresh tick advances the vibration and ends borrowing.
-func (g *generator) moved(st *state, r request, fresh bool) {
-	if !fresh {
+const (
+	atWord      move = iota // no position is skipped
+	freshTick               // the clock is in a new tick
+	nextTick                // the old tick was full
+	otherColumn             // the keys follow those of another column
+)
+
+// moved records a reservation that doesn't start at the word. A fresh tick ends borrowing.
+func (g *generator) moved(st *state, r request, by move) {
+	switch {
+	case by == nextTick:
 		g.crossed(st, r.now)
-		return
+	case by == otherColumn || by == freshTick && !r.waited:
+		r.column.starts.Add(1)
 	}
-	if !r.waited {
-		v := g.vibration.Load()
-		next := v + 1
-		if next > g.cfg.MaxVibrationOffset {
-			next = 0
-		}
-		g.vibration.CompareAndSwap(v, next)
-	}
-	if st.ahead.Load() != 0 {
+	if by == freshTick && st.ahead.Load() != 0 {
 		st.ahead.Store(0)
 	}
 }
@@ -279,7 +298,7 @@ func (g *generator) movedRing(st *state, r request, tick, high int64, fresh bool
 		st.steps.Add(1)
 	}
 	if fresh && tick == r.now {
-		g.moved(st, r, true)
+		g.moved(st, r, freshTick)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestState_givesEachPositionOnce(t *testing.T) {
 			wg.Go(func() {
 				own := int64(0)
 				for now, n := from+1, 1+i%3; now <= from+ticks; n = 1 + n%3 {
-					if _, _, v := g.take(s, request{now: now, n: n}); v == taken {
+					if _, _, v := g.take(s, request{now: now, n: n, column: g.columns.find(spi.Column{}, g.period)}); v == taken {
 						own += int64(n)
 					} else {
 						now++
@@ -282,7 +282,7 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 		must.Do(t, takeModel(ring, 3, seen))
 	}
 	// A call that had the slot before Close gets no position of the state that was replaced.
-	if start, _, v := plain.take(late, request{now: plain.clock.Now() + 1, n: 1}); v != ended {
+	if start, _, v := plain.take(late, request{now: plain.clock.Now() + 1, n: 1, column: plain.columns.find(spi.Column{}, plain.period)}); v != ended {
 		t.Errorf("have: position %d, verdict %d\nwant: ended", start, v)
 	}
 	clock.step(-1 * ms) // in the ring, but before its start
