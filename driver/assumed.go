@@ -113,7 +113,7 @@ func (r *ruleVersion) withoutEffect() *ruleVersion {
 // assume copies the facts that executions have learned about a table.
 func (t *keyedTable) assume(inUse *planCache) {
 	if known, ok := inUse.tables.Load(t.rule); ok {
-		t.unguarded.Store(known.(*keyedTable).unguarded.Load())
+		known.(*keyedTable).unguarded.copyTo(&t.unguarded)
 		t.setKind(known.(*keyedTable).kind())
 	}
 }

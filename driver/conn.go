@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -20,6 +22,7 @@ type conn struct {
 	recent    recentQueries
 	skipped   string // the statement that the underlying driver last declined to execute without preparing it
 
+	executed   bool  // the server may have executed the current statement, so it must not be run again
 	executions uint8 // counts executions; see logs
 	logged     bool  // executions are logged
 	overMySQL  bool  // the underlying driver is go-sql-driver, which doesn't keep arguments
@@ -76,6 +79,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		}
 		out.reset()
 	}
+	c.executed = false
 	for attempt := 1; ; attempt++ {
 		p, repeated, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
@@ -197,6 +201,9 @@ func (c *conn) again(ctx context.Context, p *plan, next followUp, attempt int) b
 	if next == done {
 		return false
 	}
+	if next == resend {
+		return attempt == 1
+	}
 	c.recent = recentQueries{} // a plan was outdated
 	if next == replanColumns {
 		return attempt <= maxStale && p.columnsChanged(ctx, &c.session)
@@ -206,16 +213,22 @@ func (c *conn) again(ctx context.Context, p *plan, next followUp, attempt int) b
 
 // refused counts and logs a refused statement, and returns its error. It replaces driver.ErrBadConn
 // by the error of a context that ended. When a context ends, go-sql-driver closes the connection,
-// and the next query of the same statement finds it closed.
+// and the next query of the same statement finds it closed. It also replaces it after the statement
+// was sent: with driver.ErrBadConn, database/sql would run the statement on another connection.
 func (c *conn) refused(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil && errors.Is(err, driver.ErrBadConn) {
+	switch ended := ctx.Err(); {
+	case !errors.Is(err, driver.ErrBadConn):
+	case ended != nil:
 		err = ended
+	case c.executed:
+		err = mysql.ErrInvalidConn
 	}
 	return c.connector.refused(err)
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	keysOf(ctx).answer(c.connector)
+	c.executed = false
 	if c.isForOneExecution(query) {
 		c.skipped = ""
 		return c.prepareForOneExecution(ctx, query)

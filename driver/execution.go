@@ -58,6 +58,7 @@ func (c *conn) execute(
 		r, next, err = e.send(ctx, want)
 		logSent(ctx, p, &e.sent, e.keyCount(), time.Since(start), err)
 	}
+	c.executed = c.executed || !errors.Is(err, driver.ErrBadConn)
 	c.reuse(e.bound)
 	return r, next, err
 }
@@ -180,13 +181,6 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 func (e *execution) prefersPrepared(want base.Want) bool {
 	return e.repeated && e.session.Base.Interpolates() && (want == base.WantRows) == e.plan.Inserts[0].ReturnsKey &&
 		e.session.ReportsInsertIDs() && e.plan.given().Plain
-}
-
-// failed updates the session after the server refused the statement; see plan.failed.
-func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
-	e.session.FollowTransaction(e.plan.key.text, err)
-	e.keepLastIDAfterFailure(ctx)
-	return e.plan.failed(err)
 }
 
 // prepare generates the keys, prepares the session for them and determines the query to send.

@@ -54,7 +54,7 @@ func (p *plan) executeSource(
 	if cause, ok := errors.AsType[*copyrows.Refusal](err); ok {
 		err = refuseSource(t.in, cause.Reason, cause.Err)
 	} else if err != nil {
-		next, err = p.failed(err)
+		err = p.explainColumn(err)
 	}
 	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		logSent(ctx, p, &message{text: sent.Query, args: sent.Args}, sent.Keys, time.Since(start), err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/go-sql-driver/mysql"
@@ -31,6 +32,8 @@ type plan struct {
 	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
 	// table's keys, if a row didn't match the columns, or if the key's type decided about a value.
 	lasting bool
+	// expires is when an upsert that isn't guarded is planned again; zero for never.
+	expires time.Time
 	// columns are the columns of the tables, as far as the plan depends on them.
 	columns map[session.Table][]string
 
@@ -87,7 +90,7 @@ func (p *plan) anyRefused() bool {
 // isCurrentWithout reports whether a plan is valid in the session under the current rule, without
 // querying the server. If it returns false, the plan may still be valid.
 func (p *plan) isCurrentWithout(rules *ruleVersion, s *session.Session) bool {
-	if p.rules != rules || len(p.columns) > 0 {
+	if p.rules != rules || len(p.columns) > 0 || p.isExpired() {
 		return false
 	}
 	if mode, charset, known := s.KnownMode(); known {
@@ -95,6 +98,8 @@ func (p *plan) isCurrentWithout(rules *ruleVersion, s *session.Session) bool {
 	}
 	return p.InAnySession()
 }
+
+func (p *plan) isExpired() bool { return !p.expires.IsZero() && !time.Now().Before(p.expires) }
 
 // sameIn reports whether the plan is the same for another sql_mode.
 func (p *plan) sameIn(mode sqltoken.Mode) bool {
@@ -104,6 +109,9 @@ func (p *plan) sameIn(mode sqltoken.Mode) bool {
 // isCurrent reports whether a plan is valid in the session. An unqualified table name depends on
 // the current database.
 func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) {
+	if p.isExpired() {
+		return false, nil
+	}
 	s = s.Before(p.readsCounts)
 	for t := range p.columns {
 		if named, err := s.Names(ctx, t); !named || err != nil {
@@ -132,41 +140,9 @@ func (p *plan) size() int {
 	return n
 }
 
-// failed decides what follows a server error about a statement that wasn't executed. Several
-// statements in one string aren't planned again, since the first of them ran. failed returns the
-// error for the caller, which explains that the table lacks the key column.
-func (p *plan) failed(err error) (followUp, error) {
-	if p.Statements > 1 {
-		return done, p.explainColumn(err)
-	}
-	const (
-		columnNotNull   = 1048
-		unknownDatabase = 1049
-		unknownColumn   = 1054
-		columnCount     = 1136
-		unknownTable    = 1146
-		notUpdatable    = 1348
-		noDefault       = 1364
-		notInsertableTo = 1471
-	)
-	switch {
-	case base.IsServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
-		if len(p.columns) > 0 {
-			return replanColumns, err
-		}
-	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
-		// notSupported comes from Vitess, for a sharding column.
-		if !p.readsCounts && p.unguard() {
-			return replan, err
-		}
-	}
-	return done, p.explainColumn(err)
-}
-
 // explainColumn adds to the server's error about an unknown column that the rule names the column,
 // unless the program does.
 func (p *plan) explainColumn(err error) error {
-	const unknownColumn = 1054
 	var my *mysql.MySQLError
 	if !errors.As(err, &my) || my.Number != unknownColumn {
 		return err
@@ -179,21 +155,6 @@ func (p *plan) explainColumn(err error) error {
 		}
 	}
 	return err
-}
-
-// unguard removes a plan with guarded upserts and turns the guard off for their tables. It returns
-// false if the plan has no guarded upsert.
-func (p *plan) unguard() (guarded bool) {
-	for i := range p.Inserts {
-		if p.Inserts[i].ReportsExistingKey {
-			p.targets[i].table.unguarded.Store(true)
-			guarded = true
-		}
-	}
-	if guarded {
-		p.rules.plans.remove(p.key)
-	}
-	return guarded
 }
 
 // columnsChanged reads the columns of a plan's tables again and reports whether they have changed.
@@ -256,17 +217,3 @@ func (p *plan) given() *session.Given {
 	p.givenOnce.Do(func() { p.givenValues.Numbers, p.givenValues.Plain = p.ExplicitNumbers() })
 	return &p.givenValues
 }
-
-// followUp is what follows an execution of a plan, or its preparation.
-type followUp uint8
-
-const (
-	done          followUp = iota // the result or the error is the caller's
-	replan                        // plan again: the rule was replaced, or the server refused an upsert's guard
-	replanColumns                 // plan again if the columns have changed, which may have caused the error
-)
-
-const (
-	columnDenied = 1143
-	notSupported = 1235
-)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
@@ -17,7 +18,8 @@ type planner struct {
 	fresh   bool // read columns from the server, not from the cache
 	cached  bool // some columns came from the cache
 	columns map[session.Table][]string
-	typed   bool // the type of a key column decided about a value
+	typed   bool      // the type of a key column decided about a value
+	expires time.Time // see plan.expires
 	// failed is the error of lookup, for example for a table that isn't in the rule.
 	failed error
 	// tables are the sharded tables that the parser looked up.
@@ -33,7 +35,7 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.NumKeys, columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, expires: g.expires, added: parsed.NumKeys, columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
 	for i := range p.targets {
 		p.targets[i] = g.target(&p.Inserts[i])
 	}
@@ -114,8 +116,12 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	if err != nil {
 		g.failed = cmp.Or(g.failed, err)
 	}
+	expires := t.unguarded.of(namedTable{schema, name})
+	if g.expires.IsZero() || !expires.IsZero() && expires.Before(g.expires) {
+		g.expires = expires
+	}
 	parsed := &rewrite.Table{Key: r.Column, Strings: kind == kindText, Untyped: kind == kindUnknown,
-		KeepExplicit: r.ExplicitKeys == "keep", NoReport: t.unguarded.Load()}
+		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero()}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Recorded = x.Columns
 	}

@@ -63,6 +63,7 @@ type serverScript struct {
 
 // scriptReply is the server's reply to the next statement that contains part.
 type scriptReply struct {
+	verb   string // prepare, or empty for an execution
 	part   string
 	result driver.Result
 	rows   driver.Rows
@@ -90,8 +91,11 @@ func (s *serverScript) GenerateKeys(ctx context.Context, c spi.Column, n int) ([
 	return spi.KeysFromInts(ctx, s, c, n)
 }
 
-func (s *serverScript) reply(query string) (r scriptReply, ok bool) {
-	i := slices.IndexFunc(s.replies, func(r scriptReply) bool { return strings.Contains(query, r.part) })
+func (s *serverScript) reply(query string) (r scriptReply, ok bool) { return s.replyTo("", query) }
+
+// replyTo returns the reply to the preparation of a query, or to its execution.
+func (s *serverScript) replyTo(verb, query string) (r scriptReply, ok bool) {
+	i := slices.IndexFunc(s.replies, func(r scriptReply) bool { return r.verb == verb && strings.Contains(query, r.part) })
 	if i < 0 {
 		return r, false
 	}
@@ -134,6 +138,12 @@ func newServerScript() *serverScript {
 	s.Exec = func(query string) (driver.Result, error) {
 		if r, ok := s.reply(query); ok {
 			return r.result, r.err
+		}
+		return nil, driver.ErrSkip
+	}
+	s.Stmt = func(query string) (driver.Stmt, error) {
+		if r, ok := s.replyTo("prepare", query); ok {
+			return nil, r.err
 		}
 		return nil, driver.ErrSkip
 	}
@@ -288,6 +298,9 @@ func parseReply(t *testing.T, text string) (r scriptReply) {
 		t.Fatalf("expected PART => REPLY, found %q", text)
 	}
 	r.part = part
+	if verb, prepared, ok := strings.Cut(part, " "); ok && verb == "prepare" {
+		r.verb, r.part = verb, prepared
+	}
 	switch kind, rest, _ := strings.Cut(reply, " "); strings.TrimSuffix(kind, ":") {
 	case "error":
 		number, message, _ := strings.Cut(rest, " ")

@@ -159,7 +159,7 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 		s.inputs -= p.added
 	}
 	s.reusable = s.conn.isReusable(p)
-	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.sameIn(p.key.mode^modesOfEach))
+	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.expires.IsZero() || !p.sameIn(p.key.mode^modesOfEach))
 }
 
 // isReusable reports whether the connection may cache an INSERT's prepared statement.
@@ -193,7 +193,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.reuse)
 	}
 	if err != nil {
-		next, err = p.failed(err)
+		next, err = p.refused(ctx, err)
 		return base.Stmt{}, next, err
 	}
 	if n := prepared.NumInput(); n >= 0 && n != want {
@@ -212,6 +212,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 		}
 	}
 	current := s.rules == s.conn.connector.rules.Load()
+	current = current && (s.plan == nil || s.hasMoved() || !s.plan.isExpired())
 	if current && s.plan != nil && len(s.plan.columns) > 0 {
 		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
 			return use, err
@@ -251,6 +252,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
+	s.conn.executed = false
 	for attempt := 1; ; attempt++ {
 		var use session.Use
 		if s.asks || s.hasMoved() || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {

@@ -26,10 +26,9 @@ type keyedTable struct {
 	column spi.Column
 	counts *tableCounts
 
-	rule   *rule.Table
-	warned atomic.Bool // a warning about keys that aren't consecutive was logged
-	// unguarded: the server refused an upsert that assigns the key to itself.
-	unguarded atomic.Bool
+	rule      *rule.Table
+	warned    atomic.Bool // a warning about keys that aren't consecutive was logged
+	unguarded unguarded   // actual tables
 	// warnedKeys: a warning about keys that couldn't be found in the table was logged.
 	warnedKeys atomic.Bool
 	// warnedUpdate: a warning about an expression for a sharding column was logged.

@@ -245,10 +245,8 @@ func (c *Conn) SendCached(ctx context.Context, q Cached, args []driver.NamedValu
 		}
 	}
 	const notInCharset = 3988 // MySQL stores a question mark for a character in the query
-	switch r, err = c.sendStatement(ctx, s, q, args, want); {
-	case k.interpolates && IsServerError(err, notInCharset):
-		k.refused = true
-	case err != driver.ErrSkip:
+	if r, err = c.sendStatement(ctx, s, q, args, want); err != driver.ErrSkip {
+		k.refused = k.refused || k.interpolates && IsServerError(err, notInCharset)
 		return r, err
 	}
 	if !k.cache.always && !k.interpolates {
@@ -306,11 +304,12 @@ func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.Named
 	return c.SendPrepared(ctx, query, args, 0, want)
 }
 
-// sendStatement executes the cached statement s. If s is nil or the server has dropped it, it
-// prepares a new one. It returns driver.ErrSkip if the server has no capacity for a statement.
+// sendStatement executes the cached statement s. If s is nil, it prepares a new one. It returns
+// driver.ErrSkip if the server has no capacity for a statement. After an error the statement isn't
+// cached any more.
 func (c *Conn) sendStatement(
 	ctx context.Context, s *cachedStmt, q Cached, args []driver.NamedValue, want Want,
-) (Reply, error) {
+) (r Reply, err error) {
 	k := &c.cached
 	if s != nil {
 		if err := s.CheckArgs(args, q.Added); err != nil {
@@ -318,23 +317,12 @@ func (c *Conn) sendStatement(
 		}
 		s.types.add(s.reuse, args)
 		k.hit()
-		r, err := s.Send(ctx, args, want)
-		if err == nil {
-			return r, nil
-		}
-		k.drop(s)
-		if !isUnprepared(err) {
-			return r, err
-		}
-	}
-	s, err := c.prepareCached(ctx, q, args)
-	switch {
-	case err != nil:
+	} else if s, err = c.prepareCached(ctx, q, args); err != nil {
 		return Reply{}, err
-	case s == nil:
+	} else if s == nil {
 		return Reply{}, driver.ErrSkip
 	}
-	r, err := s.Send(ctx, args, want)
+	r, err = s.Send(ctx, args, want)
 	if err != nil {
 		k.drop(s) // the server may have parts of long arguments
 	}
@@ -391,13 +379,6 @@ func (k *statements) notPrepared(err error) error {
 func isBroken(err error) bool {
 	all := []error{driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrPktSyncMul}
 	return slices.ContainsFunc(all, func(broken error) bool { return errors.Is(err, broken) })
-}
-
-// isUnprepared reports whether the server executed nothing because it has dropped the prepared
-// statement, or can't adapt it to changed tables.
-func isUnprepared(err error) bool {
-	const unknownStatement, needReprepare = 1243, 1615
-	return IsServerError(err, unknownStatement, needReprepare)
 }
 
 // admits reports whether the statement may be executed with args.

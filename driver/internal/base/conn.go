@@ -192,6 +192,18 @@ func (c *Conn) PrepareUnwrapped(ctx context.Context, query string) (driver.Stmt,
 	return stmt, err
 }
 
+// RefusesToPrepare reports whether the server refuses to prepare a query with the same error that its
+// execution returned. It then refused it before it executed any part of it.
+func (c *Conn) RefusesToPrepare(ctx context.Context, query string, executed error) bool {
+	stmt, err := c.prepare(ctx, query)
+	if err == nil {
+		_ = stmt.Close()
+		return false
+	}
+	var first, again *mysql.MySQLError
+	return errors.As(executed, &first) && errors.As(err, &again) && *first == *again
+}
+
 func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err error) {
 	if c.preparer != nil {
 		stmt, err = c.preparer.PrepareContext(ctx, query)

@@ -1,0 +1,184 @@
+package driver
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
+
+// followUp is what follows an execution of a plan, or its preparation.
+type followUp uint8
+
+const (
+	done          followUp = iota // the result or the error is the caller's
+	replan                        // plan again: the rule was replaced, or the server refused an upsert's guard
+	replanColumns                 // plan again if the columns have changed, which may have caused the error
+	resend                        // send it again: the server refused the prepared statement, not the query
+)
+
+// The server's errors after which a statement may be sent again.
+const (
+	columnNotNull    = 1048
+	unknownDatabase  = 1049
+	unknownColumn    = 1054
+	columnCount      = 1136
+	columnDenied     = 1143
+	unknownTable     = 1146
+	notSupported     = 1235 // from Vitess, for a sharding column
+	unknownStatement = 1243 // the server has dropped the prepared statement
+	notUpdatable     = 1348
+	noDefault        = 1364
+	notInsertableTo  = 1471
+	needReprepare    = 1615 // the server can't adapt a prepared statement to changed tables
+	notInCharset     = 3988 // the server accepts the argument in a query's text
+)
+
+// remedy returns what may follow a server error. The number doesn't show that the server executed
+// nothing: a trigger may raise any number, by SIGNAL or by one of its statements. Several statements
+// in one string aren't sent again, since the first of them ran.
+func (p *plan) remedy(err error) followUp {
+	switch {
+	case err == nil || p.Statements > 1:
+	case base.IsServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
+		if len(p.columns) > 0 {
+			return replanColumns
+		}
+	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
+		if !p.readsCounts && p.isGuarded() {
+			return replan
+		}
+	case base.IsServerError(err, unknownStatement, needReprepare, notInCharset):
+		return resend
+	}
+	return done
+}
+
+// refused returns what follows the server's refusal to prepare a statement.
+func (p *plan) refused(ctx context.Context, err error) (followUp, error) {
+	next := p.remedy(err)
+	switch next {
+	case done, resend:
+		return done, p.explainColumn(err)
+	case replan:
+		p.unguard(ctx, err)
+	}
+	return next, err
+}
+
+// failed updates the session after the server refused the statement, and returns what follows. A
+// statement is sent again only if the server can't have executed any part of it.
+func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
+	e.session.FollowTransaction(e.plan.key.text, err)
+	e.keepLastIDAfterFailure(ctx)
+	next := e.plan.remedy(err)
+	if next == resend && e.sent.stmt == nil && e.sent.cached && e.runsAlone(ctx) {
+		return resend, err
+	}
+	if next == done || next == resend || !e.isRefused(ctx, err) {
+		if next == replanColumns {
+			e.plan.columnsChanged(ctx, e.session) // for the next execution
+		}
+		return done, e.plan.explainColumn(err)
+	}
+	return e.plan.refused(ctx, err)
+}
+
+// isRefused reports whether the server refused the statement before it executed it: it refuses in the
+// same way to prepare it. Vitess doesn't check a statement that it prepares.
+func (e *execution) isRefused(ctx context.Context, err error) bool {
+	if e.session.IsVitess() {
+		return strings.Contains(err.Error(), "VT12001") // an error of its planner
+	}
+	text := e.sent.text
+	if e.sent.stmt != nil {
+		text = e.plan.Query()
+	}
+	return e.session.Base.RefusesToPrepare(ctx, text, err)
+}
+
+// runsAlone asks whether the statement executes no trigger and no stored function. The errors about
+// prepared statements then precede its first row.
+func (e *execution) runsAlone(ctx context.Context) bool {
+	facts, err := e.first.column.Refresh(ctx, e.session)
+	return err == nil && !facts.HasTriggers && !e.callsFunctions()
+}
+
+// callsFunctions reports whether the statement may call a stored function.
+func (e *execution) callsFunctions() bool {
+	in := e.first.in
+	_, text, found := strings.Cut(e.plan.key.text, in.Name)
+	if text = strings.TrimLeft(text, "`\" \t\r\n"); found && strings.HasPrefix(text, "(") {
+		_, text, _ = strings.Cut(text, ")") // the column list
+	}
+	return !found || sqltoken.MayCallFunctions(text)
+}
+
+// isGuarded reports whether the plan has a guarded upsert.
+func (p *plan) isGuarded() bool {
+	for i := range p.Inserts {
+		if p.Inserts[i].ReportsExistingKey {
+			return true
+		}
+	}
+	return false
+}
+
+// unguard removes a plan with guarded upserts, and turns the guard off for their tables for a while.
+func (p *plan) unguard(ctx context.Context, err error) {
+	for i := range p.Inserts {
+		if in := &p.Inserts[i]; in.ReportsExistingKey && p.targets[i].table.unguarded.add(namedTable{in.Schema, in.Name}) {
+			p.rules.logger.WarnContext(ctx, "shardkey: upserts don't report the keys of existing rows", "table", nameOf(in),
+				"error", err, "for", unguardedFor)
+		}
+	}
+	p.rules.plans.remove(p.key)
+}
+
+// unguardedFor is how long upserts of a table aren't guarded after the server refused the guard.
+const unguardedFor = time.Minute
+
+// namedTable is a table's name in a statement.
+type namedTable struct{ schema, name string }
+
+// unguarded are the tables whose upserts must not assign the key to itself. The zero value is empty. It
+// is safe for concurrent use.
+type unguarded struct {
+	mu    sync.Mutex
+	until map[namedTable]time.Time
+}
+
+// add adds a table, and reports whether it is new.
+func (u *unguarded) add(t namedTable) (added bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil {
+		u.until = map[namedTable]time.Time{}
+	}
+	now := time.Now()
+	added = !now.Before(u.until[t])
+	u.until[t] = now.Add(unguardedFor)
+	return added
+}
+
+// of returns until when a table's upserts must not be guarded; zero if they may.
+func (u *unguarded) of(t namedTable) (until time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if until = u.until[t]; !time.Now().Before(until) {
+		delete(u.until, t)
+		return time.Time{}
+	}
+	return until
+}
+
+// copyTo copies the tables.
+func (u *unguarded) copyTo(to *unguarded) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	to.until = maps.Clone(u.until)
+}
