@@ -148,3 +148,72 @@ func TestUnlisted(t *testing.T) {
 		equal(t, strings.Count(log.String(), "similar to the actual tables"), c.logged, c)
 	}
 }
+
+// A row with an explicit key needs none, so the table may be one that the rule forgot.
+func TestUnlisted_explicitKeys(t *testing.T) { onEach(t, testUnlisted_explicitKeys) }
+
+func testUnlisted_explicitKeys(t *testing.T) {
+	ours, plain := openScripted(t, mustParseRule(t, orderRule("")))
+	mustExec(t, plain, "CREATE TABLE t_order_4 (order_id BIGINT AUTO_INCREMENT PRIMARY KEY, user_id INT)")
+	mustExec(t, plain, "CREATE TABLE order_9 (token VARCHAR(20) PRIMARY KEY, order_id INT)")
+	for i, c := range []struct {
+		query   string
+		args    []any
+		refused bool
+	}{
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (1, 1), (2, 2)", nil, false},
+		{"INSERT INTO t_order_4 VALUES (3, 3)", nil, false},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (?, ?)", []any{4, 4}, false},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (?, ?)", []any{nil, 4}, true},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (?, ?)", []any{0, 4}, true},
+		{"REPLACE INTO t_order_4 (order_id, user_id) VALUES (?, ?), (6, 6)", []any{5, 5}, false},
+		{"INSERT INTO t_order_4 VALUES (?, ?)", []any{7, 4}, false},
+		{"INSERT INTO t_order_4 SET order_id = ?, user_id = 1 ON DUPLICATE KEY UPDATE user_id = 5", []any{7}, false},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (8, 1), (NULL, 2)", nil, true},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (8, 1), (0, 2)", nil, true},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (DEFAULT, 2)", nil, true},
+		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (1 + 8, 2)", nil, true},
+		{"INSERT INTO t_order_4 (user_id) VALUES (1)", nil, true},
+		{"INSERT INTO t_order_4 (order_id, user_id) SELECT 9, 1", nil, true},
+	} {
+		for _, prepared := range []bool{false, true} {
+			exec := ours.Exec
+			if prepared {
+				exec = func(query string, args ...any) (sql.Result, error) {
+					st, err := ours.Prepare(query)
+					if err != nil {
+						return nil, err
+					}
+					defer st.Close()
+					return st.Exec(args...)
+				}
+			}
+			mustExec(t, plain, "DELETE FROM t_order_4 WHERE order_id > 0")
+			res, err := exec(c.query, c.args...)
+			if refused := errors.As(err, new(*rule.UnlistedTableError)); refused != c.refused || err != nil && !refused {
+				t.Errorf("%d %s %v, prepared: %v\nhave: %v\nwant refused: %v", i, c.query, c.args, prepared, err, c.refused)
+			} else if err == nil {
+				_, err = res.LastInsertId()
+				noError(t, err)
+			}
+		}
+	}
+	if _, err := ours.Exec("INSERT INTO order_9 (token, order_id) VALUES ('a', 1)"); err != nil {
+		t.Error(err) // another name
+	}
+}
+
+// Plan can't know which arguments an execution will have.
+func TestUnlisted_plan(t *testing.T) {
+	_, c := openFake(t, &fakedb.Server{}, mustParseRule(t, orderRule("")))
+	for query, refused := range map[string]bool{
+		"INSERT INTO t_order_4 (order_id, user_id) VALUES (1, 1)": false,
+		"INSERT INTO t_order_4 (order_id, user_id) VALUES (?, 1)": true,
+		"INSERT INTO t_order_4 (user_id) VALUES (?)":              true,
+		"INSERT INTO t_order_4 VALUES (?, ?)":                     true,
+	} {
+		if _, err := c.Plan(query); errors.As(err, new(*rule.UnlistedTableError)) != refused {
+			t.Errorf("%s\nhave: %v\nwant refused: %v", query, err, refused)
+		}
+	}
+}

@@ -65,9 +65,23 @@ func (c *planCache) table(r *rule.Table) *keyedTable {
 	if t, ok := c.tables.Load(r); ok {
 		return t.(*keyedTable)
 	}
-	of, _ := c.turns.LoadOrStore(r.GeneratorName, make(searchLock, 1))
-	t, _ := c.tables.LoadOrStore(r, newTable(r, c.counts.table(r), of.(searchLock)))
+	t, _ := c.tables.LoadOrStore(r, c.newTable(r))
 	return t.(*keyedTable)
+}
+
+func (c *planCache) newTable(r *rule.Table) *keyedTable {
+	of, _ := c.turns.LoadOrStore(r.GeneratorName, make(searchLock, 1))
+	return newTable(r, c.counts.table(r), of.(searchLock))
+}
+
+// unlistedTable returns the table for INSERTs into one that isn't in the rule. They may have explicit
+// keys, but get none.
+func (c *planCache) unlistedTable(e *rule.UnlistedTableError) *keyedTable {
+	r := *e.Like
+	r.Sharding, r.ShardBits = nil, nil
+	t := c.newTable(&r)
+	t.unlisted = e
+	return t
 }
 
 func (c *planCache) get(key planKey) *plan {

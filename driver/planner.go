@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -29,8 +30,8 @@ type planner struct {
 // read returns the plan of a statement.
 func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
-	if err == nil {
-		err = g.failed
+	if err = cmp.Or(err, g.failed); err == nil {
+		err = g.refused(parsed)
 	}
 	if err != nil {
 		return nil, err
@@ -100,15 +101,39 @@ func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
 	}
 }
 
-func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
-	r := g.rules.generators.Lookup(schema, name)
-	if r == nil {
-		if err := g.rules.unlisted.check(g.rules.generators, schema, name); err != nil {
-			g.failed = cmp.Or(g.failed, err)
+// table returns the table that a statement names, or one without generated keys, or nil.
+func (g *planner) table(schema, name string) *keyedTable {
+	if r := g.rules.generators.Lookup(schema, name); r != nil {
+		return g.rules.plans.table(r)
+	}
+	if e := g.rules.unlisted.check(g.rules.generators, schema, name); e != nil {
+		return g.rules.plans.unlistedTable(e)
+	}
+	return nil
+}
+
+// refused returns the error for a statement with rows that need a key, in a table that isn't in the
+// rule. If arguments are the keys, executions decide.
+func (g *planner) refused(p *rewrite.Plan) error {
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		t := g.tables[in.Table]
+		needsKey := func(r rewrite.Row) bool {
+			return r.Key == rewrite.Generated || r.Key == rewrite.Expression || r.Key == rewrite.Argument && g.session.IsAssumed()
 		}
+		if t.unlisted != nil && (in.Source != nil || slices.ContainsFunc(in.Rows, needsKey)) {
+			return t.refusal()
+		}
+	}
+	return nil
+}
+
+func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
+	t := g.table(schema, name)
+	if t == nil {
 		return nil
 	}
-	t := g.rules.plans.table(r)
+	r := t.rule
 	if inUse := g.rules.inUse; inUse != nil {
 		t.assume(inUse)
 	}
@@ -150,6 +175,9 @@ func (g *planner) kindsKnown() bool {
 
 // readColumns returns the columns of an insert's table, from the cache if possible.
 func (g *planner) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
+	if t := g.tables[in.Table]; t != nil && t.unlisted != nil && g.session.IsAssumed() {
+		return nil, t.refusal()
+	}
 	key, err := g.session.Table(ctx, in.Schema, in.Name)
 	if err != nil {
 		return nil, err

@@ -184,8 +184,9 @@ type unlisted struct {
 	warned sync.Map // table names in lower case
 }
 
-// check returns the error for a table to refuse, or logs a warning once for each table.
-func (u *unlisted) check(live *rule.Live, schema, name string) error {
+// check returns the error for a table that gets no generated key, or nil. It logs a warning once for
+// each table.
+func (u *unlisted) check(live *rule.Live, schema, name string) *rule.UnlistedTableError {
 	e := live.Unlisted(schema, name)
 	if e == nil {
 		return nil
@@ -199,5 +200,5 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		}
 		return nil
 	}
-	return refuse(reasonUnlisted, StatementError{Table: e.Table, Err: e})
+	return e
 }

@@ -26,7 +26,10 @@ type keyedTable struct {
 	column spi.Column
 	counts *tableCounts
 
-	rule      *rule.Table
+	rule *rule.Table
+	// unlisted is set for a table that isn't in the rule, but looks like one of this table's.
+	unlisted *rule.UnlistedTableError
+
 	warned    atomic.Bool // a warning about keys that aren't consecutive was logged
 	unguarded unguarded   // actual tables
 	// warnedKeys: a warning about keys that couldn't be found in the table was logged.
@@ -164,6 +167,9 @@ func (t *plannedInsert) isPlain(keys *rewrite.Keys) bool {
 // generate generates n keys in one call. If n is 1, it uses the array one, which saves an
 // allocation.
 func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
+	if t.unlisted != nil {
+		return keys, t.refusal()
+	}
 	defer t.generated(t.counts.start(), &err)
 	if t.ints == nil {
 		keys.Values, err = t.makeValues(ctx, n)
@@ -173,6 +179,11 @@ func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys r
 		keys.Ints = make([]int64, n)
 	}
 	return keys, t.makeInts(ctx, keys.Ints)
+}
+
+// refusal returns the error for a row without a key in a table that isn't in the rule.
+func (t *keyedTable) refusal() error {
+	return refuse(reasonUnlisted, StatementError{Table: t.unlisted.Table, Err: t.unlisted})
 }
 
 // makeInts generates int64 keys.

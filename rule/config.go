@@ -76,7 +76,8 @@ type KeyConfig struct {
 	// Unlisted specifies how to handle an INSERT into a table that isn't in the rule but has a name
 	// like this table's, for example a shard added later. "refuse" returns an error, "warn" logs a
 	// warning and sends the statement without a key, and "pass" sends it silently. When empty, it
-	// is the default's setting if Column is the default's too, and "refuse" otherwise.
+	// is the default's setting if Column is the default's too. Otherwise it is "refuse" for a table with
+	// several actual tables or a pattern, and "warn" for one with one.
 	Unlisted string
 	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names. "refuse" returns an error, "warn" sends the row and logs one warning for each

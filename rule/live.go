@@ -184,8 +184,8 @@ func (e *UnlistedTableError) Error() string {
 
 // Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] doesn't find, but whose
 // name looks like an actual table of a sharded table. The name is the sharded table's name followed
-// by numbers or dates, or differs from an actual table's name only in its numbers. For other tables
-// Unlisted returns nil.
+// by numbers or dates, or differs from an actual table's name only in its numbers. If the sharded table
+// has one actual table, the numbers have to follow _ or -. For other tables Unlisted returns nil.
 //
 // The field Like.Unlisted of the error specifies how to handle the INSERT.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {

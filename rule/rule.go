@@ -46,7 +46,7 @@ type Table struct {
 	// that compute keys from LastInsertId rely on that.
 	Consecutive bool
 	// Unlisted specifies how to handle an INSERT into an unlisted table with a name like this
-	// table's: "refuse", "warn" or "pass".
+	// table's: "refuse", "warn" or "pass"; see [KeyConfig].
 	Unlisted string
 	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names: "refuse", "warn" or "off".
@@ -120,7 +120,7 @@ func (t Table) String() string {
 	if t.Consecutive {
 		s += ", consecutive keys in a batch"
 	}
-	if t.Unlisted == "warn" || t.Unlisted == "pass" {
+	if t.Unlisted != "" && t.Unlisted != defaultUnlisted(t.ActualCount > 1 || len(t.Patterns) > 0) {
 		s += ", unlisted: " + t.Unlisted
 	}
 	if t.ShardGuard == "warn" || t.ShardGuard == "off" {

@@ -25,6 +25,7 @@ type tableIndex struct {
 	inSchemas map[string][]owner  // the owners of each name that have a schema
 	patterns  patterns            // patterns of different tables don't overlap
 	shapes    map[string]owner    // shapes of the actual tables' names; see Live.Unlisted
+	families  map[int32]bool      // the tables with several actual tables, or a pattern
 	// beyondASCII reports whether a name or schema has characters beyond ASCII.
 	beyondASCII bool
 }
@@ -83,20 +84,31 @@ func (n *tableIndex) one(schema, name string) (owner, bool) {
 
 // sibling returns the table that an unlisted name seems to belong to. Either the name is the
 // table's logical name followed by numbers, or it differs from an actual table's name only in its
-// numbers.
-func (n *tableIndex) sibling(schema, name string) (owner, bool) {
+// numbers. If the table has only one actual table, the numbers have to follow _ or -, since user2 and
+// user3 are rarely shards.
+func (n *tableIndex) sibling(schema, name string) (found owner, ok bool) {
 	name = strings.ToLower(name)
 	if len(n.all(name)) > 0 {
 		return owner{}, false // another schema, or a table without a key
 	}
 	for i := len(name) - 1; i > 0; i-- {
 		all := n.all(name[:i])
-		if len(all) > 0 && all[0].table != none && (schema == "" || all[0].in(schema)) && trailingNumber.MatchString(name[i:]) {
+		switch {
+		case len(all) == 0 || all[0].table == none || schema != "" && !all[0].in(schema) || !trailingNumber.MatchString(name[i:]):
+		case n.families[all[0].table]:
 			return all[0], true
+		case !ok && !isDigit(name[i]):
+			found, ok = all[0], true
 		}
 	}
-	o, ok := n.shapes[string(shapeOf(nil, name))]
-	return o, ok && (schema == "" || o.in(schema))
+	shape := string(shapeOf(nil, name))
+	o, known := n.shapes[shape]
+	switch {
+	case !known || schema != "" && !o.in(schema):
+	case n.families[o.table], !ok && (strings.Contains(shape, "_#") || strings.Contains(shape, "-#")):
+		return o, true
+	}
+	return found, ok
 }
 
 // matched returns a pattern of a table with a key that matches the name of another table: the first
@@ -166,7 +178,7 @@ func (ps *patterns) begin(name string) iter.Seq[*pattern] {
 func (n *tableIndex) addShape(schema, name string, table int32) {
 	var room [64]byte
 	shape := shapeOf(room[:0], name)
-	if _, taken := n.shapes[string(shape)]; taken || len(shape) == 0 {
+	if o, taken := n.shapes[string(shape)]; taken && n.families[o.table] || len(shape) == 0 {
 		return
 	}
 	n.shapes[string(shape)] = owner{strings.ToLower(schema), table}

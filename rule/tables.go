@@ -18,7 +18,7 @@ func (b *builder) tables() error {
 	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
 	b.rule.nodes = make([]written, 0, count)
 	b.rule.index = tableIndex{tables: make(map[[2]string]int32, count), inSchemas: map[string][]owner{},
-		shapes: map[string]owner{}}
+		shapes: map[string]owner{}, families: map[int32]bool{}}
 	b.logical = make(map[string]*word, count)
 	for _, sc := range b.spec.scopes {
 		if sc.def != nil && sc.def.generator.text != "" { // it must exist, even if no table uses it
@@ -96,7 +96,7 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
 		ExplicitKeys: set.of(explicitKeys), Consecutive: set.of(batchKeys) == "consecutive",
-		Unlisted: set.of(unlisted), ShardGuard: set.of(shardGuard),
+		Unlisted: set[unlisted], ShardGuard: set.of(shardGuard),
 	}, true, nil
 }
 
@@ -157,7 +157,9 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		}
 		isNew, err := b.claim(spec, n, index)
 		if isNew && t != nil {
-			t.addActual(n)
+			if t.addActual(n); t.ActualCount > 1 {
+				b.rule.index.families[index] = true
+			}
 			b.rule.index.addShape(n.schema, n.table, index)
 		}
 		if t != nil {
@@ -181,6 +183,9 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 			t.Sharding = &Sharding{logical: t.Logical, Err: err}
 		}
 	}
+	if t != nil && t.Unlisted == "" {
+		t.Unlisted = defaultUnlisted(b.rule.index.families[index])
+	}
 	if len(schemas) == 0 {
 		return b.claimLogical(spec, index, claim)
 	}
@@ -194,6 +199,15 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 	return nil
 }
 
+// defaultUnlisted returns the setting unlisted of a table that has none. Only a family, a table with
+// several actual tables or a pattern, refuses INSERTs into tables that look like its own.
+func defaultUnlisted(family bool) string {
+	if family {
+		return "refuse"
+	}
+	return "warn"
+}
+
 func (b *builder) addPattern(n node, index int32, t *Table) {
 	p := newPattern(n, index)
 	if t != nil {
@@ -205,6 +219,7 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 	b.rule.index.beyondASCII = b.rule.index.beyondASCII || isBeyondASCII(p.schema) || isBeyondASCII(p.text)
 	if t != nil {
 		t.Patterns = append(t.Patterns, p.text)
+		b.rule.index.families[index] = true
 		b.rule.index.addShape(n.schema, p.example(), index)
 	}
 }
