@@ -312,9 +312,12 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 		case e != nil && e.Like.Unlisted != "pass":
 			of = e.Like
 			f.Severity, f.What = Warning, "the name is similar to the actual tables, but the rule does not list it"
-			f.Why = "INSERTs into it are refused"
+			f.Why = "INSERTs into it without an explicit key are refused"
 			if of.Unlisted == "warn" {
 				f.Why = "INSERTs into it are sent without a generated key"
+			}
+			if of.ActualCount == 1 && len(of.Patterns) == 0 {
+				f.Severity = Info // it may well be another table
 			}
 			fix := "add it to actualDataNodes of %s, with ${*} for tables created at run time"
 			if len(of.Patterns) > 0 {

@@ -280,6 +280,78 @@ func TestInit_passesCheckAndDoctor(t *testing.T) {
 	}
 }
 
+// similarTables have names that differ in numbers, but aren't all shards.
+const similarTables = `
+CREATE TABLE issue3915 (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT);
+CREATE TABLE issue3754 (id INT PRIMARY KEY, n INT);
+CREATE TABLE oauth2 (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT);
+CREATE TABLE oauth1 (token VARCHAR(20) PRIMARY KEY, n INT);
+CREATE TABLE user_0 (id BIGINT PRIMARY KEY, n INT);
+CREATE TABLE user_1 LIKE user_0;
+CREATE TABLE user2 (id BIGINT PRIMARY KEY);
+CREATE TABLE t_order_0 (id BIGINT PRIMARY KEY, n INT);
+CREATE TABLE t_order_1 LIKE t_order_0;
+CREATE TABLE t_order_2025_1 (id BIGINT PRIMARY KEY, archived INT);
+CREATE TABLE price_2025 (id INT NOT NULL, region INT NOT NULL, amount INT, PRIMARY KEY (id, region));
+CREATE TABLE price_2026 (id INT AUTO_INCREMENT PRIMARY KEY, region INT NOT NULL, amount INT);
+CREATE TABLE log_1 (id INT NOT NULL, day INT NOT NULL, PRIMARY KEY (id, day));
+CREATE TABLE log_2 (id INT NOT NULL AUTO_INCREMENT, day INT NOT NULL, PRIMARY KEY (id, day));
+CREATE TABLE stat_1 (id INT);
+CREATE TABLE stat_2 (id INT PRIMARY KEY);
+CREATE TABLE level1 (id INT AUTO_INCREMENT PRIMARY KEY);
+CREATE TABLE level2 (id INT AUTO_INCREMENT PRIMARY KEY, level1_id INT);
+CREATE TABLE token (id INT AUTO_INCREMENT PRIMARY KEY, oauth2_id INT, user_id INT);
+`
+
+// TestInit_refusesNoOtherTable checks that the rule of init refuses no INSERT into a table of the
+// database, and that migrate finds the columns that refer to tables with digits at the end.
+func TestInit_refusesNoOtherTable(t *testing.T) {
+	if testserver.EachAndOldest(t, TestInit_refusesNoOtherTable) {
+		return
+	}
+	dsn := testserver.Database(t)
+	execute(t, dsn, similarTables)
+	for _, only := range [][]string{nil, {"t_order"}, {"user"}} {
+		status, content, stderr := runTool(t, append([]string{"init", "--dsn", dsn}, only...)...)
+		must.Equal(t, status, 0, stderr)
+		r := must.Get(rule.Parse("rule.yaml", []byte(content)))(t, content)
+		live := must.Get(r.Open(spi.Host{DSN: spi.NewSecret(dsn)}))(t)
+		defer live.Close()
+		for _, m := range regexp.MustCompile("TABLE ([a-z0-9_]+)").FindAllStringSubmatch(similarTables, -1) {
+			if e := live.Unlisted("", m[1]); e != nil && e.Like.Unlisted == "refuse" {
+				t.Errorf("%v: %v\n%s", only, e, content)
+			}
+		}
+		if only != nil {
+			continue
+		}
+		var have []string
+		for _, table := range r.Tables() {
+			have = append(have, fmt.Sprint(table.Logical, table.Actual, table.Unlisted))
+		}
+		must.EqualSlices(t, have, []string{"issue3915[issue3915]warn", "level1[level1]warn", "level2[level2]warn",
+			"log[log_1 log_2]refuse", "oauth2[oauth2]warn", "price_2026[price_2026]warn", "t_order[t_order_0 t_order_1]pass",
+			"token[token]warn", "user[user_0 user_1]pass"})
+		if live.Unlisted("", "user_2") == nil || live.Lookup("", "price_2025") != nil {
+			t.Errorf("have: user_2 is unknown, or price_2025 is known")
+		}
+	}
+	status, script, stderr := runTool(t, "migrate", "--dsn", dsn)
+	must.Equal(t, status, 0, stderr)
+	for _, column := range []string{"MODIFY `oauth2_id` bigint", "MODIFY `level1_id` bigint"} {
+		if !strings.Contains(script, column) {
+			t.Errorf("have: %s\nwant: %s", script, column)
+		}
+	}
+	execute(t, dsn, script)
+	file := write(t, strings.NewReplacer("t_order:", "oauth2:", "column: order_id", "column: id", "$A",
+		"{type: SQL, props: {namespace: orders}}").Replace(clusterRule))
+	_, stdout, stderr := runTool(t, "doctor", "--rule", file, "--dsn", dsn)
+	if strings.Contains(stdout+stderr, "oauth2_id") || strings.Contains(stdout, "warning: unlisted") {
+		t.Errorf("doctor\nhave: %s%s", stdout, stderr)
+	}
+}
+
 // clusterRule is a rule in which $A stands for the worker-ID assigner.
 const clusterRule = `rules:
 - !SHARDING

@@ -242,9 +242,9 @@ func singulars(noun string) []string {
 }
 
 // ReferringByName returns the columns of integers that by their name refer to the key of a
-// table, other than the keys that the server counts, and views'.
+// table or of its logical table, other than the keys that the server counts, and views'.
 func (d *Database) ReferringByName(t *Table, logical, key string) (list []ColumnOf) {
-	names := Referring(logical, key)
+	names := append(Referring(logical, key), Referring(t.Name, key)...)
 	for _, other := range d.Tables {
 		if other.Outside || other.IsView || other == t {
 			continue

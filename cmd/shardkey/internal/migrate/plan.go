@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -52,7 +53,12 @@ var ErrNoTable = errors.New("shardkey: no table to migrate")
 // error has [ErrNoTable] if there is no such table.
 func NewPlan(ctx context.Context, conn *sql.Conn, source Source, live *rule.Live,
 	names ...string) (*Plan, error) {
-	m := &migration{ctx: ctx, q: conn, d: source.schema, live: live, plan: &Plan{}}
+	m := &migration{ctx: ctx, q: conn, d: source.schema, live: live, plan: &Plan{}, families: map[*schema.Table]string{}}
+	for _, f := range group([]Source{source}) {
+		for _, member := range f.members {
+			m.families[member.table] = f.logical
+		}
+	}
 	if err := m.choose(names); err != nil {
 		return nil, err
 	}
@@ -78,6 +84,9 @@ type migration struct {
 	q    schema.Queryer
 	d    *schema.Database
 	live *rule.Live
+	// families are the logical names of the tables that a new rule may have.
+	families map[*schema.Table]string
+
 	keys []key
 	wide []schema.Change // the columns that become BIGINT
 	plan *Plan
@@ -128,15 +137,13 @@ func (m *migration) choose(names []string) error {
 	return nil
 }
 
-var trailingNumbers = regexp.MustCompile(`(?:[_-]?\d+)+$`)
-
 func (m *migration) logical(t *schema.Table) string {
 	if m.live != nil {
 		if ruled := m.live.Lookup(t.Schema, t.Name); ruled != nil {
 			return ruled.Logical
 		}
 	}
-	return trailingNumbers.ReplaceAllString(t.Name, "")
+	return cmp.Or(m.families[t], t.Name)
 }
 
 // column is the key column of a table; nil for one that is not to be migrated, and why

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Source is a database that the rule is for.
@@ -84,7 +87,42 @@ func NewRule(sources []Source, only ...string) Rule {
 		}
 	}
 	slices.SortFunc(r.tables, func(a, b *family) int { return cmp.Compare(a.logical, b.logical) })
+	r.passOthers()
 	return r
+}
+
+// passOthers finds the tables whose rule would refuse INSERTs into another table of the sources.
+func (r *Rule) passOthers() {
+	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"keys": {Generator: noKeys{}}}}
+	families := map[string]*family{}
+	for _, f := range r.tables {
+		families[f.logical] = f
+		config.Tables = append(config.Tables, rule.TableConfig{Name: f.logical, ActualDataNodes: f.nodes(),
+			KeyConfig: rule.KeyConfig{Column: f.column, Generator: "keys"}})
+	}
+	checked, err := rule.New(config)
+	if err != nil {
+		return // check reports it
+	}
+	live, err := checked.Open(spi.Host{})
+	if err != nil {
+		return
+	}
+	defer live.Close() // can't fail
+	for _, s := range r.sources {
+		for _, t := range s.schema.Tables {
+			if e := live.Unlisted("", t.Name); e != nil && e.Like.Unlisted == "refuse" {
+				families[e.Like.Logical].passes = t.Name
+			}
+		}
+	}
+}
+
+// noKeys is a generator that isn't used.
+type noKeys struct{}
+
+func (noKeys) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
+	return nil, errors.New("shardkey: not used")
 }
 
 func (r *Rule) leaveOut(name, why string) { r.LeftOut = append(r.LeftOut, LeftOut{name, why}) }
@@ -100,6 +138,7 @@ type family struct {
 	common  string // beginning of the names
 	logical string // name in the rule
 	column  string // the key column
+	passes  string // another table, whose name is similar
 	members []member
 }
 
@@ -178,6 +217,7 @@ func (f *family) names() (list []string) {
 	return list
 }
 
+// alike reports whether the tables have the same columns and the same key.
 func (f *family) alike() bool {
 	columns := func(t *schema.Table) (list []string) {
 		for _, c := range t.Columns {
@@ -186,8 +226,24 @@ func (f *family) alike() bool {
 		slices.Sort(list)
 		return list
 	}
-	want := columns(f.first())
-	return !slices.ContainsFunc(f.members, func(m member) bool { return !slices.Equal(columns(m.table), want) })
+	first := f.first()
+	want := columns(first)
+	return !slices.ContainsFunc(f.members, func(m member) bool {
+		return !slices.Equal(columns(m.table), want) || !sameKey(m.table, first)
+	})
+}
+
+// sameKey reports whether two tables have the same primary key, or keys of the same column: one that
+// the server counts, or the only one of a primary key.
+func sameKey(a, b *schema.Table) bool {
+	key := func(t *schema.Table) []string {
+		if auto := t.AutoIncrement(); auto != nil {
+			return []string{auto.Name}
+		}
+		return t.PrimaryKey()
+	}
+	return slices.EqualFunc(a.PrimaryKey(), b.PrimaryKey(), strings.EqualFold) ||
+		slices.EqualFunc(key(a), key(b), strings.EqualFold)
 }
 
 // counts reports whether numbers that follow a letter count the tables, from 0 or 1. Otherwise the
@@ -270,11 +326,11 @@ func (r Rule) YAML() string {
 		if nodes := t.nodes(); nodes != t.logical {
 			fmt.Fprintf(&b, "      actualDataNodes: %s\n", nodes)
 		}
-		fmt.Fprintf(&b, "      keyGenerateStrategy: {column: %s, keyGeneratorName: snowflake}", quoted(t.column))
-		if narrow := t.narrow(); narrow != "" && !r.widened {
-			fmt.Fprintf(&b, "   # %s is %s, which is too small for these keys: see shardkey migrate", t.column, narrow)
+		fmt.Fprintf(&b, "      keyGenerateStrategy: {column: %s, keyGeneratorName: snowflake", quoted(t.column))
+		if t.passes != "" {
+			b.WriteString(", unlisted: pass")
 		}
-		b.WriteString("\n")
+		b.WriteString("}" + r.comment(t) + "\n")
 		shards = max(shards, len(t.members))
 	}
 	b.WriteString("  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: cluster")
@@ -290,6 +346,21 @@ func (r Rule) YAML() string {
 		}
 	}
 	return b.String()
+}
+
+// comment returns a comment about a table, or "".
+func (r Rule) comment(t *family) string {
+	var about []string
+	if narrow := t.narrow(); narrow != "" && !r.widened {
+		about = append(about, fmt.Sprintf("%s is %s, which is too small for these keys: see shardkey migrate", t.column, narrow))
+	}
+	if t.passes != "" {
+		about = append(about, sqltoken.Printable(t.passes)+" has a similar name, but isn't one of its tables")
+	}
+	if about == nil {
+		return ""
+	}
+	return "   # " + strings.Join(about, "; ")
 }
 
 // store says where the worker IDs are: with one database in it, with several in one
