@@ -31,6 +31,8 @@ type Plan struct {
 type InsertDetail struct {
 	Table     string // the logical table
 	Generator string // the generator's name in the rule
+	// Unlisted reports whether the actual table isn't in the rule, so that rows need explicit keys.
+	Unlisted bool
 	// Notes describe other steps: checks of the rows' table, shard bits, and the server's reports
 	// of keys.
 	Notes []string
@@ -124,11 +126,14 @@ func (p *plan) explain() *Plan {
 
 func (p *plan) explainInsert(i int) InsertDetail {
 	in, t := &p.Inserts[i], p.targets[i].table.rule
-	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName}
+	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.targets[i].table.unlisted != nil}
+	if out.Unlisted {
+		out.Notes = append(out.Notes, "the rule doesn't list the table: a row without an explicit key is refused")
+	}
 	if in.Invalid {
 		return out
 	}
-	out.Notes = append(p.explainGenes(i), p.explainShard(i)...)
+	out.Notes = append(append(out.Notes, p.explainGenes(i)...), p.explainShard(i)...)
 	if in.ReportsFirstKey {
 		out.Notes = append(out.Notes, "LAST_INSERT_ID(key) makes the server report the first key")
 	}

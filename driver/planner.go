@@ -93,7 +93,13 @@ func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
 
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
 
-		AskColumns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
+		AskColumns: func(in *rewrite.Insert) ([]string, error) {
+			columns, err := g.readColumns(ctx, in)
+			if t := g.tables[in.Table]; t.unlisted != nil && errors.Is(err, ErrNoConnection) {
+				err = errors.Join(t.refusal(), err)
+			}
+			return columns, err
+		},
 		AskKeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
 			g.typed = true
 			return g.session.KeyColumn(in).Kind(ctx, g.session)
@@ -119,7 +125,7 @@ func (g *planner) refused(p *rewrite.Plan) error {
 		in := &p.Inserts[i]
 		t := g.tables[in.Table]
 		needsKey := func(r rewrite.Row) bool {
-			return r.Key == rewrite.Generated || r.Key == rewrite.Expression || r.Key == rewrite.Argument && g.session.IsAssumed()
+			return r.Key == rewrite.Generated || r.Key == rewrite.Expression
 		}
 		if t.unlisted != nil && (in.Source != nil || slices.ContainsFunc(in.Rows, needsKey)) {
 			return t.refusal()
@@ -175,9 +181,6 @@ func (g *planner) kindsKnown() bool {
 
 // readColumns returns the columns of an insert's table, from the cache if possible.
 func (g *planner) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
-	if t := g.tables[in.Table]; t != nil && t.unlisted != nil && g.session.IsAssumed() {
-		return nil, t.refusal()
-	}
 	key, err := g.session.Table(ctx, in.Schema, in.Name)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // Outcome is what happens to a statement.
@@ -158,15 +159,20 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	}
 	plan, err := l.plan(text, places)
 	switch {
-	case errors.Is(err, driver.ErrNoConnection):
+	case errors.Is(err, driver.ErrNoConnection) && !errors.As(err, new(*rule.UnlistedTableError)):
 		return l.only(inserts, Filled, "no column list: at run time shardkey queries the table's columns")
 	case err != nil:
 		return []Finding{refused(text, err, append(places, inserts...))}
 	}
 	for i := range plan.Inserts {
 		f := insertFinding(&plan.Inserts[i])
-		if i < len(places) {
-			f.offset = places[i].at
+		if plan.Details[i].Unlisted && f.Outcome == Filled {
+			f.Outcome, f.Reason = Passed, f.Reason+"; the rule doesn't list the table, so nil or 0 is refused"
+		}
+		in := &plan.Inserts[i]
+		isPlace := func(t target) bool { return t.schema == in.Schema && t.name == in.Name }
+		if j := slices.IndexFunc(inserts, isPlace); j >= 0 {
+			f.offset, inserts = inserts[j].at, inserts[j+1:]
 		}
 		found = append(found, f)
 	}
@@ -204,6 +210,9 @@ func refused(text string, err error, inserts []target) Finding {
 			f.Table = sqltoken.QuoteTable("", failed.Table)
 		}
 		return f
+	}
+	if e, ok := errors.AsType[*rule.UnlistedTableError](err); ok {
+		err = e // of the causes
 	}
 	reason := strings.TrimPrefix(err.Error(), driver.ErrUnsupportedStatement.Error()+": ")
 	f := Finding{Outcome: Refused, Reason: strings.TrimPrefix(reason, "shardkey: ")}
