@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"hash/maphash"
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
@@ -20,6 +21,7 @@ type conn struct {
 	session   session.Session
 	connector *Connector
 	recent    recentQueries
+	commented commentedQueries
 	skipped   string // the statement that the underlying driver last declined to execute without preparing it
 
 	executed   bool  // the server may have executed the current statement, so it must not be run again
@@ -81,11 +83,11 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 	}
 	c.executed = false
 	for attempt := 1; ; attempt++ {
-		p, repeated, use, err := c.planOrPass(ctx, query, want == base.WantRows)
+		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
 			return base.Reply{}, c.refused(ctx, err)
 		}
-		if !p.fills() {
+		if !p.plan.fills() {
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			if err == driver.ErrSkip {
@@ -96,11 +98,11 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		if c.base.PreparesAll() {
 			args = convertLate(args)
 		}
-		r, next, err := c.execute(ctx, p, nil, out, args, repeated, want)
+		r, next, err := c.execute(ctx, p, nil, out, args, want)
 		if err == nil {
 			return r, nil
 		}
-		if !c.again(ctx, p, next, attempt) {
+		if !c.again(ctx, p.plan, next, attempt) {
 			return base.Reply{}, c.refused(ctx, err)
 		}
 	}
@@ -108,25 +110,25 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 
 // planOrPass returns the plan of a statement that may insert, and nil for other statements. It
 // prepares the session for a statement that is passed through unchanged. rows reports whether the
-// caller reads rows. The result repeated reports whether the connection executes the statement often.
-func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, repeated bool, use session.Use, err error) {
+// caller reads rows.
+func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p planned, use session.Use, err error) {
 	if q := c.recent.find(query); q != nil {
-		if p := q.plan; p == nil && c.session.Settled() || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
-			return p, q.use(), use, nil
+		if q.plan == nil && c.session.Settled() || q.plan != nil && c.isCurrent(q.plan) {
+			return planned{plan: q.plan, repeated: q.use()}, use, nil
 		}
 	}
 	class := c.session.Client().Classify(query)
 	if class == sqltoken.ClassPass && c.session.Settled() && !session.SetsLastInsertID(query, class) {
 		c.recent.add(query, nil)
-		return nil, false, use, nil
+		return p, use, nil
 	}
 	if class.MustParse() {
-		if p, err = c.planFor(ctx, query); err != nil || p.fills() {
-			return p, false, use, err
+		if p, err = c.planFor(ctx, query, false); err != nil || p.plan.fills() {
+			return p, use, err
 		}
 	}
-	use, err = c.session.BeforePass(ctx, query, class, p.given(), rows)
-	return p, false, use, err
+	use, err = c.session.BeforePass(ctx, query, class, p.plan.given(), rows)
+	return p, use, err
 }
 
 // recentQueries are the last statements that a connection sent, since programs repeat statements. The
@@ -183,11 +185,66 @@ func (r *recentQueries) add(text string, p *plan) {
 	r.next++
 }
 
-// planFor returns the plan of a statement that may insert.
-func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
-	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
+// isCurrent reports whether a plan is valid now, without querying the server.
+func (c *conn) isCurrent(p *plan) bool {
+	return p.isCurrentWithout(c.connector.rules.Load(), &c.session)
+}
+
+// planned is a statement with its plan.
+type planned struct {
+	plan     *plan // nil for a statement that can't insert
+	comments comments
+	repeated bool // the connection executes the statement often
+}
+
+// comments surround a statement, and aren't in its plan.
+type comments struct{ before, after string }
+
+// around adds the comments to a form of the statement.
+func (c comments) around(text string) string {
+	if c == (comments{}) {
+		return text
+	}
+	return c.before + text + c.after
+}
+
+// commentedQueries are hashes of the last queries with comments around a statement. The zero value is
+// empty.
+type commentedQueries [32]uint64
+
+// repeats adds a query, and reports whether it was there before.
+func (q *commentedQueries) repeats(query string) bool {
+	hash := maphash.String(planSeed, query)
+	last := &q[hash%uint64(len(q))]
+	before := *last == hash
+	*last = hash
+	return before
+}
+
+// planFor returns the plan of a statement that may insert. If the comments around it differ each time,
+// as trace IDs do, the statement between them has the plan. again: the query was planned just before.
+func (c *conn) planFor(ctx context.Context, query string, again bool) (planned, error) {
+	if start, end := sqltoken.Commented(query); end-start < len(query) && (again || !c.commented.repeats(query)) {
+		p := planned{comments: comments{query[:start], query[end:]}}
+		statement := query[start:end]
+		if q := c.recent.find(statement); q != nil && q.plan != nil && q.plan.key.commented && c.isCurrent(q.plan) {
+			p.plan = q.plan
+			return p, nil
+		}
+		var err error
+		if p.plan, err = c.newPlan(ctx, statement, true); err == nil {
+			return p, nil
+		}
+		// The error, if there is one without comments, has its place in the query.
+	}
+	p, err := c.newPlan(ctx, query, false)
+	return planned{plan: p}, err
+}
+
+func (c *conn) newPlan(ctx context.Context, text string, commented bool) (*plan, error) {
+	p, err := c.connector.rules.Load().plan(ctx, &c.session, text, commented)
 	if err == nil && p.fills() && p.lasting {
-		c.recent.add(query, p)
+		c.recent.add(text, p)
 	}
 	return p, err
 }

@@ -17,21 +17,21 @@ import (
 )
 
 // execute executes a plan: it generates the keys, sends the statement and determines the result. If
-// stmt is nil, it sends the query itself. The keys for the caller go to out. repeated reports whether
-// the connection executes the query often.
+// stmt is nil, it sends the query itself. The keys for the caller go to out.
 //
 // If next isn't done, nothing was executed, and the statement may have to be planned again. The
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
 func (c *conn) execute(
-	ctx context.Context, p *plan, stmt *stmt, out *keysList, args []driver.NamedValue, repeated bool, want base.Want,
+	ctx context.Context, of planned, stmt *stmt, out *keysList, args []driver.NamedValue, want base.Want,
 ) (r base.Reply, next followUp, err error) {
+	p := of.plan
 	if !p.rules.generators.Acquire() {
 		return r, replan, errRuleClosed
 	}
 	defer p.rules.generators.Release()
 	if len(args) != p.NumArgs {
-		r, err = p.executeUnbound(ctx, &c.session, stmt, args, want)
+		r, err = of.executeUnbound(ctx, &c.session, stmt, args, want)
 		return r, done, err
 	}
 	before := c.session.Before(p.readsCounts)
@@ -44,7 +44,7 @@ func (c *conn) execute(
 		}
 	}
 	var e execution // a composite literal would be copied
-	e.plan, e.session, e.out, e.user, e.repeated = p, before, out, args, repeated
+	e.plan, e.comments, e.repeated, e.session, e.out, e.user = p, of.comments, of.repeated, before, out, args
 	e.first.one = &c.key
 	e.result, e.bound = c.newResult()
 	if err := e.prepare(ctx, stmt); err != nil {
@@ -73,14 +73,14 @@ func (c *conn) logs(ctx context.Context) bool {
 }
 
 // executeUnbound is execute for a wrong number of arguments.
-func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (of planned) executeUnbound(ctx context.Context, s *session.Session, stmt *stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	switch {
 	case stmt != nil:
-		return base.Reply{}, base.ArgCountError(p.NumArgs, len(args))
-	case len(args) == 0 && p.Statements == 1:
+		return base.Reply{}, base.ArgCountError(of.plan.NumArgs, len(args))
+	case len(args) == 0 && of.plan.Statements == 1:
 		// The server reports a syntax error. Of several statements it would execute those in front
 		// of the placeholder, without keys.
-		return s.Base.Send(ctx, p.key.text, args, 0, want)
+		return s.Base.Send(ctx, of.comments.around(of.plan.key.text), args, 0, want)
 	}
 	return base.Reply{}, driver.ErrSkip
 }
@@ -89,11 +89,12 @@ func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *stm
 // needs it.
 type execution struct {
 	plan     *plan
+	comments comments
+	repeated bool // the connection executes the query often
 	session  *session.Session
 	out      *keysList // receives the keys for the caller; may be nil
 	user     []driver.NamedValue
 	bound    []driver.NamedValue // a buffer for arguments with keys
-	repeated bool                // the connection executes the query often
 	result   *result
 	sent     message
 
@@ -241,9 +242,10 @@ func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 		return err
 	case literal:
 		var room [1]rewrite.Keys
-		sent.text, _ = text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
+		literals, _ := text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
+		sent.text = e.comments.around(literals)
 	default:
-		sent.text, sent.cached = text.Query(), e.plan.steps&isCacheable != 0
+		sent.text, sent.cached = e.comments.around(text.Query()), e.plan.steps&isCacheable != 0 && e.comments == (comments{})
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 	}
 	ctx, rules := context.Background(), live.withoutEffect()
 	s, a := c.assume(columns)
-	p, err := rules.plan(ctx, s, statement)
+	p, err := rules.plan(ctx, s, statement, false)
 	if err == nil && p.fills() {
 		err = p.check(ctx, s)
 	}

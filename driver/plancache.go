@@ -55,6 +55,8 @@ type planKey struct {
 	text    string
 	mode    sqltoken.Mode
 	charset sqltoken.Charset
+	// commented: comments may surround the statement.
+	commented bool
 }
 
 var planSeed = maphash.MakeSeed()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -203,13 +204,14 @@ func (g *planner) readColumns(ctx context.Context, in *rewrite.Insert) ([]string
 	return columns, nil
 }
 
-// plan returns the plan of a statement in a session, from the cache or a new one.
-func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string) (*plan, error) {
-	key := planKey{text: query}
+// plan returns the plan of a statement in a session, from the cache or a new one. commented: see
+// planKey.
+func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string, commented bool) (*plan, error) {
+	key := planKey{text: query, commented: commented}
 	modeKnown := false
 	key.mode, key.charset, modeKnown = s.KnownMode()
 	p, err := r.planAs(ctx, s, key)
-	if modeKnown || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
+	if modeKnown || err == errCommented || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
 		return p, err
 	}
 	// The statement depends on the sql_mode or character set: query them.
@@ -240,6 +242,19 @@ func (r *ruleVersion) planAs(ctx context.Context, s *session.Session, key planKe
 	return r.newPlan(ctx, s, key)
 }
 
+// errCommented is returned for a statement that must be planned with the comments around it.
+var errCommented = errors.New("comments are part of the statement")
+
+// mayBeCommented reports whether the plan is the same with comments around the statement. They may be a
+// part of a string that is cut in two; the rest of a statement that is passed through isn't read.
+func (p *plan) mayBeCommented() bool {
+	ends, always := sqltoken.EndsWithToken(p.key.text, p.key.mode, p.key.charset)
+	if p.fills() {
+		return ends && p.source() == nil
+	}
+	return always
+}
+
 // newPlan parses a statement. If columns from the cache don't match it, newPlan reads the columns
 // again, since they may have changed.
 func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
@@ -254,8 +269,11 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 		g = planner{session: s, rules: r, fresh: true}
 		p, err = g.read(ctx, key)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case key.commented && !p.mayBeCommented():
+		return nil, errCommented
 	}
 	p.readsCounts = readsCounts
 	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.anyRefused())

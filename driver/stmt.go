@@ -21,10 +21,11 @@ type stmt struct {
 	query string
 	class sqltoken.Class
 	// free: the statement neither reads nor changes the session.
-	free  bool
-	rules *ruleVersion // the rule of the plan
-	plan  *plan        // nil for a statement that can't insert
-	base  base.Stmt
+	free     bool
+	rules    *ruleVersion // the rule of the plan
+	plan     *plan        // nil for a statement that can't insert
+	comments comments
+	base     base.Stmt
 	// silent is base without the report of a key; see [rewrite.Plan.WithoutReport]. It is prepared
 	// when it is first needed.
 	silent base.Stmt
@@ -52,13 +53,15 @@ var (
 func (s *stmt) prepare(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		rules := s.conn.connector.rules.Load()
-		var p *plan
+		var of planned
 		var err error
 		if s.class.MustParse() {
-			if p, err = s.conn.planFor(ctx, s.query); err != nil {
+			if of, err = s.conn.planFor(ctx, s.query, s.conn.skipped == s.query); err != nil {
 				return err
 			}
 		}
+		p := of.plan
+		s.comments = of.comments
 		if !p.fills() && s.base.Stmt != nil && !s.plan.fills() {
 			s.set(rules, p) // the same statement under both rules
 			return nil
@@ -148,7 +151,7 @@ func (s *stmt) form(ctx context.Context, text *rewrite.Plan, reports bool, args 
 func (s *stmt) prepareSilent(ctx context.Context, text *rewrite.Plan) error {
 	err := s.sameSession(ctx)
 	if err == nil {
-		s.silent, err = s.conn.base.Prepare(ctx, text.Query())
+		s.silent, err = s.conn.base.Prepare(ctx, s.comments.around(text.Query()))
 	}
 	return err
 }
@@ -158,13 +161,13 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added
 	}
-	s.reusable = s.conn.isReusable(p)
+	s.reusable = s.isReusable(p)
 	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.expires.IsZero() || !p.sameIn(p.key.mode^modesOfEach))
 }
 
 // isReusable reports whether the connection may cache an INSERT's prepared statement.
-func (c *conn) isReusable(p *plan) bool {
-	return c.overMySQL && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0
+func (s *stmt) isReusable(p *plan) bool {
+	return s.conn.overMySQL && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0 && s.comments == (comments{})
 }
 
 // modesOfEach are the modes that the server reads for each execution of a prepared statement. They
@@ -179,13 +182,13 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	}
 	text, added := s.query, 0
 	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
-		text, added = p.Query(), p.added
+		text, added = s.comments.around(p.Query()), p.added
 	}
 	want := p.NumArgs + added
 	if want > base.MaxPlaceholders {
 		return base.Stmt{}, done, base.TooManyPlaceholders(p.NumArgs, added)
 	}
-	if !s.conn.isReusable(p) {
+	if !s.isReusable(p) {
 		prepared, err = s.conn.base.Prepare(ctx, text)
 	} else if prepared = s.conn.base.Take(text); prepared.Stmt != nil {
 		return prepared, done, nil
@@ -266,7 +269,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, next, err := s.conn.execute(ctx, s.plan, s, out, args, false, want)
+		r, next, err := s.conn.execute(ctx, planned{plan: s.plan, comments: s.comments}, s, out, args, want)
 		if err == nil {
 			return r, nil
 		}

@@ -39,7 +39,7 @@ func anotherText(text string) func(rewrite.Options, *rewrite.Plan) *rewrite.Plan
 // TestVerify_refusesFaults introduces faults into plans, and checks that nothing of the statement
 // reaches the underlying driver.
 func TestVerify_refusesFaults(t *testing.T) {
-	const query = "INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?) /* c */"
+	const query = "INSERT INTO ruled (a, id) /* c */ VALUES (?, NULL), (?, ?)"
 	for _, f := range []struct {
 		name  string
 		plant func(rewrite.Options, *rewrite.Plan) *rewrite.Plan
@@ -51,11 +51,11 @@ func TestVerify_refusesFaults(t *testing.T) {
 		}},
 		{"no insert", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts = nil; return p }},
 		{"wrong number of values", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Invalid = true; return p }},
-		{"wrong place of the key", anotherText("INSERT INTO ruled (id, a) VALUES (?, NULL), (?, ?) /* c */")},
+		{"wrong place of the key", anotherText("INSERT INTO ruled (id, a) /* c */ VALUES (?, NULL), (?, ?)")},
 		{"lost comment", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?)")},
-		{"swapped keys", anotherText("INSERT INTO ruled (a, id) VALUES (?, ?), (?, NULL) /* c */")},
-		{"a row too few", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL) /* c */")},
-		{"a key too many", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL), (?, NULL) /* c */")},
+		{"swapped keys", anotherText("INSERT INTO ruled (a, id) /* c */ VALUES (?, ?), (?, NULL)")},
+		{"a row too few", anotherText("INSERT INTO ruled (a, id) /* c */ VALUES (?, NULL)")},
+		{"a key too many", anotherText("INSERT INTO ruled (a, id) /* c */ VALUES (?, NULL), (?, NULL)")},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			db, base, c := verified(t, "on")

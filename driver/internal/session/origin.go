@@ -74,7 +74,7 @@ func (s *Session) askOrigin(ctx context.Context) error {
 	}
 	s.origin.charset = Text(row[2]) + " " + Text(row[3])
 	for mode := range strings.SplitSeq(Text(row[1]), ",") {
-		if !sqltoken.Is(mode, "NO_AUTO_VALUE_ON_ZERO", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES") {
+		if mode != "" && !sqltoken.Is(mode, "NO_AUTO_VALUE_ON_ZERO", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES") {
 			s.origin.mode = append(s.origin.mode, mode)
 		}
 	}
