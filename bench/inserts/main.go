@@ -27,7 +27,9 @@ import (
 const ruleText = `
 rules:
 - !SHARDING
-  tables: {t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
+  tables:
+    t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+    t_nullable: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
 `
 

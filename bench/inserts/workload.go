@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 
 	"github.com/bwmarrin/snowflake"
@@ -69,7 +70,7 @@ type program struct {
 
 func workloads() (all []workload) {
 	inserts := []int{plain, doNothing, sameQuery, shardkey, withKeys}
-	others, byGORM := []int{plain, doNothing, shardkey}, []int{plain, shardkey}
+	others, two := []int{plain, doNothing, shardkey}, []int{plain, shardkey}
 	for _, mode := range []workload{
 		{name: "default DSN"}, {name: "prepared", prepared: true}, {name: "interpolateParams", interpolate: true},
 	} {
@@ -84,9 +85,16 @@ func workloads() (all []workload) {
 		add("INSERT of 10 rows", workload{variants: inserts, open: insert, rows: 10})
 		add("INSERT of 100 rows", workload{variants: inserts, open: insert, rows: 100})
 		add("INSERT of 1000 rows", workload{variants: inserts, open: insert, rows: 1000})
-		add("GORM Create", workload{variants: byGORM, open: gormCreate(false)})
-		add("GORM Create without transaction", workload{variants: byGORM, open: gormCreate(true)})
-		add("GORM CreateInBatches", workload{variants: byGORM, open: gormCreate(false), rows: 2 * gormBatch})
+		for _, n := range []int{0, 2, 3, 5, 10} {
+			add(fmt.Sprintf("INSERT with %d nullable columns", n), workload{variants: two, open: insertNulls(n)})
+		}
+		if !mode.prepared { // the comment differs each time
+			add("INSERT with a trace ID", workload{variants: two, open: insertTraced("t_order", false)})
+			add("INSERT elsewhere with a trace ID", workload{variants: two, open: insertTraced("t_other", true)})
+		}
+		add("GORM Create", workload{variants: two, open: gormCreate(false)})
+		add("GORM Create without transaction", workload{variants: two, open: gormCreate(true)})
+		add("GORM CreateInBatches", workload{variants: two, open: gormCreate(false), rows: 2 * gormBatch})
 		add("SELECT by key", workload{variants: others, open: selectByKey})
 		add("SELECT after an INSERT", workload{variants: others, open: selectByKey, before: insert})
 		add("UPDATE by key", workload{variants: others, open: updateByKey})
@@ -120,6 +128,56 @@ func insert(p *program) (call, error) {
 		_, err := exec(ctx, args...)
 		return err
 	}, err
+}
+
+// nullable is the number of columns of t_nullable without the key.
+const nullable = 10
+
+// insertNulls opens a program that inserts a row in which n columns are NULL half of the time. It has
+// at least five columns.
+func insertNulls(n int) func(*program) (call, error) {
+	return func(p *program) (call, error) {
+		var names []string
+		for i := range max(n, nullable/2) {
+			names = append(names, fmt.Sprint("c", i))
+		}
+		columns, byHand := len(names), variants[p.variant].byHand
+		if byHand {
+			names = append(names, "id")
+		}
+		exec, err := p.exec("INSERT INTO t_nullable (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")")
+		random := rand.New(rand.NewPCG(uint64(n), 1)) // the same rows for each variant
+		return func(i int64) error {
+			args := make([]any, 0, len(names))
+			for column := range columns {
+				if args = append(args, i); column < n && random.IntN(2) == 0 {
+					args[column] = nil
+				}
+			}
+			if byHand {
+				args = append(args, node.Generate().Int64())
+			}
+			_, err := exec(context.Background(), args...)
+			return err
+		}, err
+	}
+}
+
+// insertTraced opens a program that inserts a row by a statement with a trace ID of its own. keys
+// reports whether all variants generate the keys themselves.
+func insertTraced(table string, keys bool) func(*program) (call, error) {
+	return func(p *program) (call, error) {
+		keys := keys || variants[p.variant].byHand
+		query := strings.Replace(insertQuery(1, keys), "t_order", table, 1)
+		return func(n int64) error {
+			args := []any{n, int64(0), "a note"}
+			if keys {
+				args = append(args, node.Generate().Int64())
+			}
+			_, err := p.db.Exec(fmt.Sprintf("%s /*traceparent='00-%032x-%016x-01'*/", query, n*n, n), args...)
+			return err
+		}, nil
+	}
 }
 
 // storedRows is the number of rows that programs with SELECT and UPDATE use, with keys from 1.
@@ -201,8 +259,14 @@ func sentQuery(rows int) (string, error) {
 // aren't inserted between another's.
 func schema(i int) string { return fmt.Sprintf("shardkey_bench_%d", i) }
 
-const createTable = "CREATE TABLE %s.t_order " +
-	"(id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(40))"
+var createTables = func() []string {
+	const columns = " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(40))"
+	wide := "CREATE TABLE %s.t_nullable (id BIGINT NOT NULL PRIMARY KEY"
+	for i := range nullable {
+		wide += fmt.Sprintf(", c%d BIGINT", i)
+	}
+	return []string{"CREATE TABLE %s.t_order" + columns, "CREATE TABLE %s.t_other" + columns, wide + ")"}
+}()
 
 // measure measures a workload.
 func (o options) measure(s subject, w workload) ([]figure, error) {
@@ -235,7 +299,7 @@ func (o options) measure(s subject, w workload) ([]figure, error) {
 // startProgram creates a program's table and opens its database.
 func (o options) startProgram(s subject, p *program) error {
 	name := schema(p.variant)
-	for _, query := range []string{"DROP DATABASE IF EXISTS %s", "CREATE DATABASE %s", createTable} {
+	for _, query := range append([]string{"DROP DATABASE IF EXISTS %s", "CREATE DATABASE %s"}, createTables...) {
 		if _, err := s.admin.Exec(fmt.Sprintf(query, name)); err != nil {
 			return err
 		}
