@@ -207,11 +207,8 @@ func (e *examination) ruleFindings() (found []Finding) {
 	if i < 0 {
 		return found
 	}
-	for _, status := range e.databases[i].live.Status() {
-		for _, w := range status.Health.Warnings {
-			what := status.Name + ": " + strings.TrimPrefix(w, "shardkey: ")
-			found = append(found, Finding{Severity: Warning, Check: "generator", What: what})
-		}
+	for _, w := range e.databases[i].live.Warnings() {
+		found = append(found, Finding{Severity: Warning, Check: "generator", What: trimPrefix(w)})
 	}
 	return found
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
 	if err != nil {
 		return nil, err
 	}
-	logWarnings(r, c.host.Logger)
+	next.logWarnings()
 	old = c.rules.Load()
 	c.set(next)
 	return old, nil
@@ -171,9 +172,10 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 	return nil
 }
 
-func logWarnings(r *rule.Rule, logger *slog.Logger) {
-	for _, w := range r.Warnings() {
-		logger.Warn("shardkey: rule warning", "warning", w)
+// logWarnings logs the warnings about the rule and its open generators.
+func (v *ruleVersion) logWarnings() {
+	for _, w := range slices.Concat(v.rule.Warnings(), v.generators.Warnings()) {
+		v.logger.Warn("shardkey: rule warning", "warning", w)
 	}
 }
 

@@ -234,7 +234,7 @@ func (w *watcher) update() {
 			logger.Error("shardkey: changed rule not loaded, the old one stays in use", "file", w.file, "error", err)
 		case slices.Contains(behind, c):
 			logger.Info("shardkey: changed rule loaded", "file", w.file)
-			logWarnings(w.last.rule, logger)
+			c.rules.Load().logWarnings()
 		case was != "":
 			logger.Info("shardkey: rule file restored", "file", w.file)
 		}

@@ -280,14 +280,31 @@ type Status struct {
 func (l *Live) Status() (all []Status) {
 	l.each(func(spec componentSpec, v any) {
 		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: spec.kind == assignerKind,
-			Description: describe(spec, v)}
+			Description: describe(spec, v), Health: healthOf(v)}
 		s.WorkerIDs, _ = v.(spi.WorkerIDLister)
-		if h, ok := v.(spi.HealthReporter); ok {
-			s.Health = guard.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
-		}
 		all = append(all, s)
 	})
 	return all
+}
+
+// Warnings returns the risks that the open generators and worker-ID assigners report
+// ([spi.Health]), each with the place of the generator or assigner in the rule.
+func (l *Live) Warnings() (all []*Error) {
+	l.each(func(spec componentSpec, v any) {
+		for _, w := range healthOf(v).Warnings {
+			all = append(all, errorAt(l.of().file, spec.name, spec.name.text+": "+strings.TrimPrefix(w, "shardkey: ")))
+		}
+	})
+	return all
+}
+
+// healthOf returns the health of a generator or assigner. It is zero if v reports none.
+func healthOf(v any) spi.Health {
+	h, ok := v.(spi.HealthReporter)
+	if !ok {
+		return spi.Health{}
+	}
+	return guard.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
 }
 
 // Describe describes the open rule for logs. There is one line for the rule, each generator, each

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 func expectWarnings(t *testing.T, r *rule.Rule, want []string) {
@@ -192,3 +194,26 @@ func TestParse_warnsOfMissingTables(t *testing.T) {
 		})
 	}
 }
+
+// Warnings of open generators and assigners have the place of their definition.
+func TestLive_Warnings(t *testing.T) {
+	spi.RegisterKeyGenerator("RISKY", func(p spi.Props) (spi.KeyGenerator, error) { return &risky{}, nil })
+	r := mustParse(t, `rules:
+- !SHARDING
+  tables:
+    t_a: {actualDataNodes: ds.t_a, keyGenerateStrategy: {column: id, keyGeneratorName: risky}}
+  keyGenerators:
+    quiet: {type: UUID}
+    risky: {type: RISKY}
+`)
+	l := must.Get(r.Open(spi.Host{}))(t)
+	defer func() { must.Do(t, l.Close()) }()
+	have := l.Warnings()
+	if len(have) != 1 || have[0].Line != 7 || !strings.Contains(have[0].Error(), ": risky: it is a risk") {
+		t.Errorf("have: %v\nwant: a warning of risky in line 7", have)
+	}
+}
+
+type risky struct{ fake }
+
+func (*risky) Health() spi.Health { return spi.Health{Warnings: []string{"shardkey: it is a risk"}} }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
@@ -159,14 +160,12 @@ func (p *program) check(file string) (*checkedRule, error) {
 			list = &v.Assigners
 		}
 		*list = append(*list, component{s.Name, withoutOffline(s.Description)})
-		for _, risk := range s.Health.Warnings {
-			risk = withoutOffline(strings.TrimPrefix(risk, "shardkey: "))
-			v.Warnings = append(v.Warnings, &problem{Message: s.Name + ": " + risk})
-		}
 	}
 	warned := map[*rule.Error]bool{}
-	for _, w := range r.Warnings() {
-		v.Warnings, warned[w] = append(v.Warnings, problemOf(w)), true
+	for _, w := range slices.Concat(live.Warnings(), r.Warnings()) {
+		found := problemOf(w)
+		found.Message = withoutOffline(found.Message)
+		v.Warnings, warned[w] = append(v.Warnings, found), true
 	}
 	for _, t := range r.Tables() {
 		v.table(t, warned)

@@ -91,6 +91,9 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 	v, err := f.keys(ctx, t)
 	if f.verbose {
 		fmt.Fprintln(p.stderr, live.Describe())
+		for _, w := range live.Warnings() {
+			problemOf(w).print(p.stderr, r.Name(), "warning")
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("generator %s for table %s: %w", t.GeneratorName, t.Logical, err)

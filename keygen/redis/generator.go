@@ -11,6 +11,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -71,22 +72,25 @@ func newGenerator(p spi.Props) (spi.KeyGenerator, error) {
 	return g, nil
 }
 
-// checkEpoch returns an error if the epoch leaves less than ten years of keys.
+// checkEpoch returns an error if no key has a time from now on.
 func checkEpoch(epoch, now time.Time) error {
 	wrong := func(want string) error {
 		return &spi.PropError{Name: "epoch", Value: formatTime(epoch), Want: want}
 	}
-	last := epoch.Add(1 << layout.TimeBits * time.Millisecond)
-	switch {
+	switch end := endOf(epoch); {
 	case epoch.Before(time.UnixMilli(0)):
 		return wrong("a time from 1970 on")
 	case epoch.After(now):
 		return wrong("a time before the current time " + formatTime(now))
-	case last.Before(now.AddDate(10, 0, 0)):
-		return wrong("a later time; 41 bits of milliseconds end at " + formatTime(last))
+	case !now.Before(end):
+		return wrong("a time whose keys haven't ended; 41 bits of milliseconds ended at " + formatTime(end) +
+			"; a later epoch is for tables without keys only")
 	}
 	return nil
 }
+
+// endOf returns the first time that no key can have.
+func endOf(epoch time.Time) time.Time { return epoch.Add(1 << layout.TimeBits * time.Millisecond) }
 
 // GenerateKeys returns n keys. Each is an int64.
 func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
@@ -244,6 +248,9 @@ func (g *generator) Health() spi.Health {
 	defer g.mu.Unlock()
 	h := g.figures
 	h.Errors, h.Clock, h.Segment = maps.Clone(h.Errors), new(*h.Clock), new(*h.Segment)
+	if end := stats.Ending(endOf(g.epoch), g.clock.Now()); end != "" {
+		h.Warnings = append(slices.Clone(h.Warnings), end)
+	}
 	return h
 }
 

@@ -311,7 +311,15 @@ func TestProperties_refused(t *testing.T) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", name, value, err, want)
 		}
 	}
-	must.Fail(t, checkEpoch(time.UnixMilli(0), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), "an epoch that leaves nine years")
+	must.Fail(t, checkEpoch(time.UnixMilli(0), endOf(time.UnixMilli(0))), "an epoch that leaves no key")
+}
+
+func TestHealth_keysThatEndSoon(t *testing.T) {
+	for days, warnings := range map[int]int{-1: 0, 1: 1} {
+		at := endOf(snowflake.DefaultEpoch).AddDate(-10, 0, days)
+		g := newOffline(t, testclock.New(time.Until(at)), map[string]any{"addr": "h:1", "shard-id": "5"})
+		must.Equal(t, len(g.Health().Warnings), warnings, at, "warnings")
+	}
 }
 
 func TestGenerator_decodeAndRange(t *testing.T) {

@@ -51,7 +51,6 @@ const (
 	maxTolerance     = 86400000 // ms; a day
 	defaultRingSize  = 200      // for SNOWFLAKE_RING
 	maxRingSize      = 1 << 16
-	leastYears       = 10 // years of keys that a custom layout must have left
 )
 
 func init() {
@@ -102,10 +101,10 @@ func (c *config) checkTime() error {
 	switch {
 	case c.Epoch.After(now):
 		return fmt.Errorf("%w: epoch: expected a time before the current time %[3]s, found %[2]s", spi.ErrTimeOverflow, stamp(c.Epoch), stamp(now))
-	case last.Before(now.AddDate(leastYears, 0, 0)):
-		return fmt.Errorf("%w: layout %s with epoch %s ends at %s, in less than %d years; "+
-			"use more time bits, a longer tick or a later epoch",
-			spi.ErrTimeOverflow, c.Layout, stamp(c.Epoch), stamp(last), leastYears)
+	case !now.Before(last.Add(c.Layout.Tick)):
+		return fmt.Errorf("%w: layout %s with epoch %s ended at %s, so no key is left; "+
+			"use another generator with more time bits or a longer tick; a later epoch is for tables without keys only",
+			spi.ErrTimeOverflow, c.Layout, stamp(c.Epoch), stamp(last))
 	}
 	return nil
 }

@@ -1,14 +1,13 @@
 package snowflake
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/cases"
@@ -90,19 +89,50 @@ func TestProperties_assigner(t *testing.T) {
 	}
 }
 
-// Processes that all use worker ID 0 are the most frequent cause of duplicate keys.
-func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
-	var log bytes.Buffer
-	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	g := must.Get(registered(t, "SNOWFLAKE", host, nil))(t)
-	must.Equal(t, log.String(), "", "logged before the first key")
-	for range 3 {
-		must.Get(g.Next(context.Background()))(t)
+// Processes that use the same worker ID are the most frequent cause of duplicate keys.
+func TestHealth_unleasedWorkerID(t *testing.T) {
+	assigner := spi.Host{WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return newFakeStore(spi.SystemClock), nil }}
+	for _, test := range []struct {
+		props map[string]any
+		want  string
+	}{
+		{nil, "no worker ID"},
+		{map[string]any{"worker-id": "0"}, "worker-id 0"},
+		{map[string]any{"worker-id": "123"}, "worker-id 123"},
+		{map[string]any{"worker-id-assigner": "cluster"}, ""},
+	} {
+		have := must.Get(registered(t, "SNOWFLAKE", assigner, test.props))(t).Health().Warnings
+		if test.want == "" && len(have) != 0 || test.want != "" && (len(have) != 1 || !strings.Contains(have[0], test.want)) {
+			t.Errorf("%v\nhave: %q\nwant: a warning that contains %q", test.props, have, test.want)
+		}
 	}
-	must.Equal(t, strings.Count(log.String(), "no worker ID set"), 1, "warnings")
-	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker ID set") {
-		t.Errorf("\nhave: %q\nwant: the warning", have)
-	}
+}
+
+// A rule opens as long as one key is left, with a warning in the last ten years.
+func TestProperties_layoutThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := func() (*generator, error) {
+			return registered(t, "SNOWFLAKE", spi.Host{WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return newFakeStore(spi.SystemClock), nil }},
+				map[string]any{"worker-id-assigner": "cluster", "epoch": stamp(time.Now()), "layout": "29-21-13", "tick": "1s"})
+		}
+		g := must.Get(open())(t)
+		epoch, last := g.cfg.Epoch, g.clock.At(g.lastTick)
+		reopen := func() error {
+			_, err := registered(t, "SNOWFLAKE", spi.Host{WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return givenID(5), nil }},
+				map[string]any{"worker-id-assigner": "cluster", "epoch": stamp(epoch), "layout": "29-21-13", "tick": "1s"})
+			return err
+		}
+		must.Equal(t, len(g.Health().Warnings), 0, "warnings, 17 years before the end")
+		time.Sleep(time.Until(last.AddDate(-10, 0, 0)))
+		must.Equal(t, len(g.Health().Warnings), 0, "warnings, 10 years before the end")
+		time.Sleep(time.Second)
+		must.Equal(t, len(g.Health().Warnings), 1, "warnings, in the last 10 years")
+		time.Sleep(time.Until(last))
+		must.Do(t, reopen(), "with one key left")
+		mustKeys(t, g, 1)
+		time.Sleep(time.Second)
+		must.Is(t, reopen(), spi.ErrTimeOverflow, "with no key left")
+	})
 }
 
 // listing is an assigner that lists one worker ID. mute is one that lists none.
@@ -236,7 +266,7 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	g, clock := fixed(t, config{ClockBack: clockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Second)
-	must.Equal(t, len(g.Health().Warnings), 0, "usual lead")
+	must.Equal(t, len(g.Health().Warnings), 1, "warnings with the usual lead: that the worker ID isn't leased")
 	start := clock.Now()
 	mustKeys(t, g, 100*4096)
 	must.Equal(t, clock.Now().Sub(start), 100*ms, "100 ticks of keys")

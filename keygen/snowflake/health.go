@@ -39,15 +39,31 @@ func (g *generator) Health() spi.Health {
 	if closed {
 		h.Err = spi.ErrClosed
 	}
-	if g.cfg.Assigner == nil && !g.cfg.WorkerIDSet {
-		h.Warnings = append(h.Warnings, unsetWorker)
-	}
+	h.Warnings = append(h.Warnings, g.risks()...)
 	if s := g.slot.Load(); s != nil {
 		g.slotHealth(&h, s, lost)
 	} else if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok && !closed {
 		h.Err = errors.Join(h.Err, r.Health().Err) // the reason for a missing worker ID
 	}
 	return h
+}
+
+// risks returns the warnings about the configuration. It reads no clock but the system's: a custom
+// clock isn't read before the first key.
+func (g *generator) risks() (all []string) {
+	switch {
+	case g.cfg.Assigner != nil: // it reports its own risks
+	case g.cfg.WorkerIDSet:
+		all = append(all, stats.Unleased(fmt.Sprintf("worker-id %d", g.cfg.WorkerID)))
+	default:
+		all = append(all, stats.Unleased("no worker ID is set, so 0 is used"))
+	}
+	if g.clock.System() {
+		if end := stats.Ending(g.clock.At(g.lastTick), g.cfg.Clock.Now()); end != "" {
+			all = append(all, fmt.Sprintf("layout %s with epoch %s: %s", g.cfg.Layout, stamp(g.cfg.Epoch), end))
+		}
+	}
+	return all
 }
 
 func (g *generator) slotHealth(h *spi.Health, s *workerSlot, lost int64) {

@@ -227,7 +227,9 @@ func TestHealth(t *testing.T) {
 		cfg.Clock = clock
 		g := mustNew(t, cfg)
 		mustKeys(t, g, 1)
-		if have, err := json.Marshal(g.Health()); err != nil || string(have) != want {
+		h := g.Health()
+		h.Warnings = nil
+		if have, err := json.Marshal(h); err != nil || string(have) != want {
 			t.Errorf("\nhave: %s, %v\nwant: %s", have, err, want)
 		}
 	}

@@ -52,15 +52,9 @@ func (g *generator) takeSlot(now int64) (*workerSlot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !g.cfg.WorkerIDSet {
-		g.cfg.Logger.Warn(unsetWorker, "type", g.typ(), "layout", g.cfg.Layout.String())
-	}
 	g.slot.Store(s)
 	return s, nil
 }
-
-// unsetWorker warns about the most common cause of duplicate keys.
-const unsetWorker = "shardkey: no worker ID set, using 0; set worker-id or worker-id-assigner"
 
 // leasedSlot returns a slot for a worker ID from the assigner. No key is below from.
 func (g *generator) leasedSlot(ctx context.Context, from uint64) (*workerSlot, error) {

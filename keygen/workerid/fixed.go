@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -56,9 +57,7 @@ func (u *fixed) Describe() string {
 
 // Health warns about the risks of a worker ID without a lease.
 func (u *fixed) Health() spi.Health {
-	h := spi.Health{Warnings: []string{
-		u.kind + ": nothing checks that no other process has this worker ID, or had it with a clock ahead",
-	}}
+	h := spi.Health{Warnings: []string{stats.Unleased(u.kind)}}
 	id, err := u.find()
 	if err != nil {
 		h.Err = err

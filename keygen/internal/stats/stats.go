@@ -5,6 +5,7 @@ package stats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -36,6 +37,23 @@ func (f *Figures) Wait(d time.Duration) {
 func (f *Figures) Fetch(took time.Duration) {
 	f.Segment.Fetches++
 	f.Segment.FetchTime = took
+}
+
+// Unleased returns the warning for a worker ID that isn't leased. from is where it comes from.
+func Unleased(from string) string {
+	return from + ": nothing checks that no other process has this worker ID, or had it with a clock ahead; " +
+		"use a worker-ID assigner that leases"
+}
+
+// Ending returns a warning if keys end at last, less than ten years after now. Otherwise it returns
+// "".
+func Ending(last, now time.Time) string {
+	if !last.Before(now.AddDate(10, 0, 0)) {
+		return ""
+	}
+	return fmt.Sprintf("keys end at %s, in less than 10 years; plan another generator for tables that have keys, "+
+		"because another epoch would repeat keys; for new tables use more time bits, a longer tick or a later epoch",
+		last.UTC().Format(time.RFC3339))
 }
 
 // Error counts an error of this kind.
