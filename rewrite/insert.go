@@ -328,7 +328,7 @@ func (p *parser) emptyRow() bool {
 
 // assignments parses the assignments of INSERT … SET.
 func (p *parser) assignments(in *Insert) error {
-	found, end := false, 0
+	found, end, columns := false, 0, []string(nil)
 	in.given = make([]given, len(in.Table.Recorded))
 	for {
 		column, ok := p.name(p.Next())
@@ -338,6 +338,7 @@ func (p *parser) assignments(in *Insert) error {
 		if !p.assigns() {
 			return p.fail(p.Prev.Start, in, "expected =")
 		}
+		columns = append(columns, column.last)
 		isKey := !found && p.same(column.last, in.Table.Key)
 		v := p.expression(inSet)
 		if v.isEmpty() {
@@ -362,7 +363,7 @@ func (p *parser) assignments(in *Insert) error {
 		in.keyPrefix, in.keyAdded = ", "+sqltoken.QuoteIdentifier(in.Table.Key)+" = ", true
 		p.addRow(in, Row{Generated, p.Params}, place{uint32(end), uint32(end)})
 	}
-	return p.tail(in, nil)
+	return p.tail(in, columns)
 }
 
 // endsAssignment reports whether t begins the clause after assignments. before is the token before
@@ -385,15 +386,16 @@ func (p *parser) tail(in *Insert, columns []string) error {
 			return p.fail(p.Prev.Start, in, "expected a row alias")
 		}
 		alias = &rowAlias{name: as.last, of: columns}
+		in.aliasAt, in.aliasText = as.end, aliasColumns(columns)
 		if t = p.Next(); p.IsPunct(t, '(') {
-			var closing int
-			if alias.columns, closing, ok = p.names(t); !ok {
+			if alias.columns, in.aliasAt, ok = p.names(t); !ok {
 				return p.fail(t.Start, in, "expected the columns of the row alias")
 			}
-			if in.keyAdded {
-				in.aliasAt = closing
-			}
+			in.aliasText = ", " + aliasOfKey
 			t = p.Next()
+		}
+		if !in.keyAdded || len(columns) == 0 { // the row () has all columns
+			in.aliasAt = -1
 		}
 	}
 	if p.onDuplicate(t) {
@@ -414,6 +416,15 @@ func (p *parser) tail(in *Insert, columns []string) error {
 		return p.fail(t.Start, in, "unterminated string, name or comment")
 	}
 	return p.fail(t.Start, in, "expected ON DUPLICATE KEY UPDATE, RETURNING or the end of the statement")
+}
+
+// aliasOfKey is the name of an added key in a row alias. With the key's own name, the key column of the
+// table would be ambiguous.
+const aliasOfKey = "`shardkey_key`"
+
+// aliasColumns returns the columns of a row alias that has none, with an added key.
+func aliasColumns(columns []string) string {
+	return "(" + strings.Join(append(sqltoken.QuoteIdentifiers(columns), aliasOfKey), ", ") + ")"
 }
 
 // returnsOnly reports whether the last clause, RETURNING, consists of a column.

@@ -156,7 +156,8 @@ type Insert struct {
 	headText    string  // the addition to the column list
 	keyPrefix   string  // the prefix of a key that is added to a row
 	keyAdded    bool    // the key is added to each row
-	aliasAt     int     // position for another column of the row alias, −1 for none
+	aliasAt     int     // position for aliasText, −1 for none
+	aliasText   string  // the addition to the row alias: a name for an added key
 	returningAt int     // position of RETURNING, with ReturnsKey
 	duplicateAt int     // the end of ON DUPLICATE KEY UPDATE's assignments
 	refuseAt    int     // position for refuseText in an invalid statement

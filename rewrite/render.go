@@ -84,7 +84,7 @@ func (p *Plan) render(keys []Keys, longest int) string {
 		in := &p.Inserts[i]
 		size += len(in.headText) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
 		if in.OnDuplicate || in.fallback != nil || in.Invalid {
-			size += 256
+			size += 256 + len(in.aliasText)
 		}
 	}
 	var out strings.Builder
@@ -166,7 +166,7 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 			return false
 		}
 	}
-	return (in.aliasAt < 0 || added(in.aliasAt, ", `shardkey_key`")) &&
+	return (in.aliasAt < 0 || added(in.aliasAt, in.aliasText)) &&
 		(!in.ReportsExistingKey || added(in.duplicateAt, ", "+in.reportExisting()))
 }
 
