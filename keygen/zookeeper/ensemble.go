@@ -34,13 +34,23 @@ type ensemble struct {
 	timeout        time.Duration // limits each call
 
 	mu      sync.Mutex
-	conn    *zk.Conn
+	conn    *connection // nil before the first call, and after it was forgotten
 	closed  bool
-	session bool       // there is a session now
 	failed  int        // number of failed connection attempts
 	dialErr error      // error of the last attempt
-	changed *sync.Cond // one of these has changed, or a caller's context has ended
+	changed *sync.Cond // one of these or of the connection has changed, or a caller must look again
 	calls   sync.WaitGroup
+}
+
+// connection is a client of the ensemble. The client sends the last transaction that it has seen,
+// and members without it refuse the client. So after a restored backup, only a new client gets a
+// session. The old one is forgotten when it has had no session for the time of an operation.
+type connection struct {
+	client  *zk.Conn
+	socket  net.Conn    // the last one; the ensemble's mu guards it, like the next fields
+	session bool        // there is a session now
+	since   time.Time   // when the session was lost, or the client created
+	late    *time.Timer // wakes callers when it may be forgotten
 
 	login    sync.Mutex
 	loggedIn bool
@@ -132,7 +142,7 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 			answers <- a
 		}()
 		if a.err = e.logIn(conn); a.err == nil {
-			a.value, a.err = call(conn)
+			a.value, a.err = call(conn.client)
 		}
 	}()
 	select {
@@ -145,8 +155,8 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 
 // await counts the call and returns the connection once it has a session. It returns an error if no
 // member accepts a connection.
-func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
-	defer context.AfterFunc(ctx, func() { e.change(func() {}) })()
+func (e *ensemble) await(ctx context.Context) (*connection, error) {
+	defer context.AfterFunc(ctx, e.lookAgain)()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for enough := e.failed + len(e.servers); ; e.changed.Wait() {
@@ -155,35 +165,60 @@ func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
 			return nil, spi.ErrClosed
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case e.session:
+		case e.conn != nil && e.conn.session:
 			e.calls.Add(1)
 			return e.conn, nil
 		case e.failed >= enough:
 			return nil, e.dialErr
-		case e.conn == nil:
-			// The client connects in its own goroutines until Close.
-			var err error
-			e.conn, _, err = zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
-				zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
-			if err != nil {
-				return nil, err
-			}
+		}
+		if err := e.connect(); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// logIn sends the credentials once. The client repeats them on each new connection.
-func (e *ensemble) logIn(conn *zk.Conn) error {
+// connect creates a client, unless there is one that may still get a session. The client connects
+// in its own goroutines until it is closed. mu is held.
+func (e *ensemble) connect() (err error) {
+	if old := e.conn; old != nil {
+		if time.Since(old.since) < e.timeout {
+			return nil
+		}
+		e.conn = nil
+		e.calls.Go(func() { e.end(old) })
+	}
+	c := &connection{since: time.Now(), late: time.AfterFunc(e.timeout, e.lookAgain)}
+	c.client, _, err = zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dialer(c)), zk.WithEventCallback(e.watcher(c)),
+		zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
+	if err == nil {
+		e.conn = c
+	}
+	return err
+}
+
+// end closes a client. It closes the socket too, because the client may wait for a member's answer.
+func (e *ensemble) end(c *connection) {
+	c.client.Close()
+	c.late.Stop()
+	e.change(func() {
+		if c.socket != nil {
+			_ = c.socket.Close()
+		}
+	})
+}
+
+// logIn sends the credentials once. The client repeats them on each new socket.
+func (e *ensemble) logIn(c *connection) error {
 	if e.username == "" {
 		return nil
 	}
-	e.login.Lock()
-	defer e.login.Unlock()
-	if e.loggedIn {
+	c.login.Lock()
+	defer c.login.Unlock()
+	if c.loggedIn {
 		return nil
 	}
-	err := conn.AddAuth("digest", []byte(e.username+":"+e.password.Reveal()))
-	e.loggedIn = err == nil
+	err := c.client.AddAuth("digest", []byte(e.username+":"+e.password.Reveal()))
+	c.loggedIn = err == nil
 	return err
 }
 
@@ -192,17 +227,34 @@ type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
-func (e *ensemble) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, timeout)
-	if err != nil {
-		e.change(func() { e.failed++; e.dialErr = err })
+func (e *ensemble) dialer(c *connection) zk.Dialer {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		socket, err := net.DialTimeout(network, address, timeout)
+		e.change(func() {
+			if err != nil {
+				e.failed++
+				e.dialErr = err
+			} else {
+				c.socket = socket
+			}
+		})
+		return socket, err
 	}
-	return conn, err
 }
 
-func (e *ensemble) event(ev zk.Event) {
-	if ev.Type == zk.EventSession {
-		e.change(func() { e.session = ev.State == zk.StateHasSession })
+func (e *ensemble) watcher(c *connection) func(zk.Event) {
+	return func(ev zk.Event) {
+		if ev.Type != zk.EventSession {
+			return
+		}
+		e.change(func() {
+			has := ev.State == zk.StateHasSession
+			if c.session && !has {
+				c.since = time.Now()
+				c.late.Reset(e.timeout)
+			}
+			c.session = has
+		})
 	}
 }
 
@@ -214,12 +266,14 @@ func (e *ensemble) change(f func()) {
 	e.changed.Broadcast()
 }
 
+func (e *ensemble) lookAgain() { e.change(func() {}) }
+
 // Close closes the session.
 func (e *ensemble) Close() error {
-	var conn *zk.Conn
+	var conn *connection
 	e.change(func() { conn, e.conn, e.closed = e.conn, nil, true })
 	if conn != nil {
-		conn.Close()
+		e.end(conn)
 	}
 	e.calls.Wait()
 	return nil
@@ -369,9 +423,9 @@ func (e *ensemble) wrap(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion):
 		return err
-	case errors.Is(err, spi.ErrClosed), errors.Is(err, zk.ErrClosing):
+	case errors.Is(err, spi.ErrClosed):
 		return spi.ErrClosed
-	case errors.Is(err, zk.ErrConnectionClosed) && e.isClosed():
+	case (errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing)) && e.isClosed():
 		return spi.ErrClosed
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		err = cmp.Or(ctx.Err(), fmt.Errorf("no answer within %v", e.timeout))
