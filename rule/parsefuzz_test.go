@@ -29,7 +29,7 @@ func FuzzRuleYAML(f *testing.F) {
 		"shardingRule: {tables: {t: {keyGenerator: {column: id}}}}",
 		"rules: [!SHARDING {tables: {t: {actualDataNodes: '${0..9}${[1,2]}', keyGenerateStrategy: {column: id}}}}]",
 		head + "  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: '$${NOT_SET::1}', dsns: [a, b]}}}",
-		head + gens + "  workerIdAssigners: {a: {type: FILE, props: {path: x}}}",
+		head + gens + "  workerIdAssigners: {a: {type: FILE, props: {path: /x}}}",
 		patterns,
 		"rules: [!SHARDING {tables: {t: {actualDataNodes: \"ds.t_$->{(1..3).collect{t -> t.toString().padLeft(2,'0')}}_${(0..9).step(3)}\", keyGenerateStrategy: {column: id}}}}]",
 		"rules: [!SHARDING {tables: {t: {actualDataNodes: '<INTERVAL>P=t_;SP=yyyyMM;DIU=Months;DL=202301;DU=202312', keyGenerateStrategy: {column: id}}}}]",

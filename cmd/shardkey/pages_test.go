@@ -47,7 +47,7 @@ var required = map[string]map[string]any{
 	"REDIS":          {"addr": "127.0.0.1:1"},
 	"LEAF_SNOWFLAKE": {"leaf.key": "orders", "leaf.zk.list": "127.0.0.1:1"},
 	"SQL":            {"dsn": "a:b@tcp(127.0.0.1:1)/c"},
-	"FILE":           {"path": "workers"},
+	"FILE":           {"path": "/var/lib/workers"},
 	"ETCD":           {"endpoints": "127.0.0.1:1"},
 	"ZOOKEEPER":      {"servers": "127.0.0.1:1"},
 	"STATIC":         {"worker-id": "1"},
@@ -187,7 +187,7 @@ func wholeRule(text string) string {
 		whole += "  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}\n"
 	}
 	if !has("workerIdAssigners") && strings.Contains(whole, "worker-id-assigner: cluster") {
-		whole += "  workerIdAssigners:\n    cluster: {type: FILE, props: {path: workers}}\n"
+		whole += "  workerIdAssigners:\n    cluster: {type: FILE, props: {path: /var/lib/workers}}\n"
 	}
 	return whole
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -97,9 +99,9 @@ func newMachine(kind string, find func() (int64, error)) func(spi.Props) (spi.Wo
 
 func newFile(p spi.Props) (spi.WorkerIDAssigner, error) {
 	path := p.String("path", "")
-	if path == "" {
-		const want = "a directory that all processes of this machine share, for example /var/lib/app/workers"
-		return nil, &spi.PropError{Name: "path", Want: want}
+	if !filepath.IsAbs(path) && !strings.HasPrefix(path, "/") {
+		// Programs that start in two folders would have two stores and the same worker IDs.
+		return nil, p.Wrong("path", "the absolute path of a directory that all processes of this machine share, for example /var/lib/app/workers")
 	}
 	return NewAssigner(p, func(namespace string) (Store, Info, error) {
 		s := newFileStore(path, namespace)

@@ -149,7 +149,7 @@ var rules = []struct {
 	{"generators", func(n int) string { return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: UUID}") }},
 	{"generators with assigners", func(n int) string {
 		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: SNOWFLAKE, props: {worker-id-assigner: a%[1]d}}") +
-			list(n, "workerIdAssigners", "a%d: {type: FILE, props: {path: x}}")
+			list(n, "workerIdAssigners", "a%d: {type: FILE, props: {path: /x}}")
 	}},
 	{"generators with state in their own database", func(n int) string {
 		return tables(n, "t%d: {%k}") + list(n, "keyGenerators", "g%d: {type: TICKET}")
