@@ -290,7 +290,7 @@ func TestKept_numbers(t *testing.T) {
 		"9007199254740992.0": int64(1) << 53, "-9007199254740992.0": int64(-1) << 53,
 		"9007199254740994.0": nil, "-9007199254740994.0": nil, "9007199254740992e0": int64(1) << 53,
 		"7.5": int64(8), "-7.5": int64(-8), "75e-1": int64(8), "65e-1": int64(6), "0x1F": int64(31), "-0x1F": nil,
-		"18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
+		"2.5": int64(3), "2.5e0": int64(2), "2.5E0": int64(2), "18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES ("+text+", 1)", Options{})
 		must.Equal(t, p.LiteralKey(&p.Inserts[0], 0), want, text)

@@ -421,3 +421,19 @@ func TestPlan_assignsArgs(t *testing.T) {
 		must.Equal(t, mustParse(t, query, Options{ReportKeys: true, AskColumns: columns}).AssignsArgs(), want, query)
 	}
 }
+
+// Rewrite leaves the arguments of a table that keeps explicit keys.
+func TestRewrite_keepsExplicit(t *testing.T) {
+	for keep, want := range map[bool]string{true: "[0 1 <nil> 2]", false: "[100 1 101 2]"} {
+		p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, ?), (?, ?)",
+			Options{Table: func(string, string) *Table { return &Table{Key: "id", KeepExplicit: keep} }})
+		_, args, err := p.Rewrite([]any{0, 1, nil, 2}, func(_ *Insert, n int) (keys []any, err error) {
+			for i := range n {
+				keys = append(keys, 100+i)
+			}
+			return keys, nil
+		})
+		must.Do(t, err)
+		must.Equal(t, fmt.Sprint(args), want, keep)
+	}
+}
