@@ -69,12 +69,22 @@ func benchExec(b *testing.B, name string, c driver.Conn, args []driver.NamedValu
 	})
 }
 
+// traced returns a statement with many trace IDs.
+func traced(statement string) []string {
+	all := make([]string, 1000)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s /*traceparent='00-%032x-%016x-01'*/", statement, i*i, i)
+	}
+	return all
+}
+
 // BenchmarkPassThrough executes statements other than INSERTs. The cases called base use the
 // underlying driver alone.
 func BenchmarkPassThrough(b *testing.B) {
 	for name, c := range map[string]driver.Conn{"base": quietConn(b, nil), "shardkey": quietConn(b, testRule(b))} {
 		ctx, args := context.Background(), benchArgs(2)
 		benchExec(b, "update/"+name, c, args, "UPDATE t_order SET amount = ? WHERE order_id = ?")
+		benchExec(b, "traced insert/"+name, c, args, traced("INSERT INTO t_item (user_id, amount) VALUES (?, ?)")...)
 		b.Run("select/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -100,6 +110,7 @@ func BenchmarkInsert(b *testing.B) {
 	c := quietConn(b, benchRule(b), Config{Server: "mysql"})
 	benchExec(b, "bound", c, benchArgs(2), benchInsert)
 	benchExec(b, "literal", c, nil, "INSERT INTO t_order (user_id, amount) VALUES (1, 2)")
+	benchExec(b, "traced", c, benchArgs(2), traced(benchInsert)...)
 	b.Run("prepared", func(b *testing.B) {
 		st, args := must(c.Prepare(benchInsert))(b), benchArgs(2)
 		defer st.Close()
@@ -120,7 +131,7 @@ func BenchmarkInsert(b *testing.B) {
 func BenchmarkPlan(b *testing.B) {
 	cold := make([]string, maxPlans+1)
 	for i := range cold {
-		cold[i] = fmt.Sprintf("%s /* %d */", benchInsert, i)
+		cold[i] = strings.Replace(benchInsert, "VALUES", fmt.Sprintf("/* %d */ VALUES", i), 1)
 	}
 	row := ", (3, 'a row of some sixty bytes, quoted once and not a number')"
 	for _, verify := range []string{"on", "off"} {
