@@ -88,7 +88,12 @@ func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
 			if err != nil {
 				return rewrite.Server{}, err
 			}
-			return server.SQL, nil
+			sql := server.SQL
+			if until := g.session.SilentUntil(); !until.IsZero() {
+				sql.ReportsKeys, sql.ReportsUpserts = false, false
+				g.expireAt(until)
+			}
+			return sql, nil
 		},
 		Table: func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
 
@@ -135,6 +140,13 @@ func (g *planner) refused(p *rewrite.Plan) error {
 	return nil
 }
 
+// expireAt limits how long the plan is used; zero doesn't.
+func (g *planner) expireAt(at time.Time) {
+	if g.expires.IsZero() || !at.IsZero() && at.Before(g.expires) {
+		g.expires = at
+	}
+}
+
 func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
 	t := g.table(schema, name)
 	if t == nil {
@@ -149,9 +161,7 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 		g.failed = cmp.Or(g.failed, err)
 	}
 	expires := t.unguarded.of(namedTable{schema, name})
-	if g.expires.IsZero() || !expires.IsZero() && expires.Before(g.expires) {
-		g.expires = expires
-	}
+	g.expireAt(expires)
 	parsed := &rewrite.Table{Key: r.Column, Strings: kind == kindText, Untyped: kind == kindUnknown,
 		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero()}
 	if x := t.shard(schema, name); x != nil {

@@ -3,12 +3,14 @@ package driver
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // followUp is what follows an execution of a plan, or its preparation.
@@ -35,6 +37,7 @@ const (
 	noDefault        = 1364
 	notInsertableTo  = 1471
 	needReprepare    = 1615 // the server can't adapt a prepared statement to changed tables
+	functionRefused  = 3566 // MySQL Router shares connections, and refuses LAST_INSERT_ID()
 	notInCharset     = 3988 // the server accepts the argument in a query's text
 )
 
@@ -70,12 +73,24 @@ func (p *plan) refused(ctx context.Context, err error) (followUp, error) {
 	return next, err
 }
 
+// silence removes a plan that reports a key, and turns the reports of the connector off for a while.
+func (e *execution) silence(ctx context.Context, err error) (followUp, error) {
+	if e.session.Silence(unguardedFor) {
+		e.plan.rules.logger.WarnContext(ctx, "shardkey: INSERTs don't report their keys to the server", "error", err, "for", unguardedFor)
+	}
+	e.plan.rules.plans.remove(e.plan.key)
+	return replan, err
+}
+
 // failed updates the session after the server refused the statement, and returns what follows. A
 // statement is sent again only if the server can't have executed any part of it.
 func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.session.FollowTransaction(e.plan.key.text, err)
 	e.keepLastIDAfterFailure(ctx)
 	next := e.plan.remedy(err)
+	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.Before(e.plan.readsCounts).RefusesLastID(ctx) {
+		return e.silence(ctx, err)
+	}
 	if next == resend && e.sent.stmt == nil && e.sent.cached && e.runsAlone(ctx) {
 		return resend, err
 	}
@@ -116,6 +131,11 @@ func (e *execution) callsFunctions() bool {
 		_, text, _ = strings.Cut(text, ")") // the column list
 	}
 	return !found || sqltoken.MayCallFunctions(text)
+}
+
+// reports reports whether the statement, which is the only one, contains LAST_INSERT_ID(key).
+func (p *plan) reports() bool {
+	return p.Statements == 1 && slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.ReportsFirstKey || in.ReportsExistingKey })
 }
 
 // isGuarded reports whether the plan has a guarded upsert.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -89,8 +90,41 @@ func (s *Session) SyncLastID(ctx context.Context) error {
 		return nil
 	}
 	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(s.LastID.must, 10)+")")
+	if base.IsServerError(err, functionRefused) {
+		s.LastID.Lost() // no statement can read it
+		return nil
+	}
 	s.LastID.synced = err == nil
 	return err
+}
+
+// functionRefused is the error of MySQL Router for LAST_INSERT_ID() in a query. If connections of clients
+// share those to the server (connection_sharing), the function would return another client's value.
+const functionRefused = 3566
+
+// RefusesLastID asks whether LAST_INSERT_ID() is refused in queries, so that none that contains it is
+// executed.
+func (s *Session) RefusesLastID(ctx context.Context) bool {
+	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID() LIMIT 1")
+	return base.IsServerError(err, functionRefused)
+}
+
+// Silence makes the connector's plans report no keys to the server for a while. It reports whether
+// they did so far.
+func (s *Session) Silence(last time.Duration) (before bool) {
+	before = s.SilentUntil().IsZero()
+	until := time.Now().Add(last)
+	s.cache.silent.Store(&until)
+	return before
+}
+
+// SilentUntil returns until when plans report no keys to the server; zero if they may.
+func (s *Session) SilentUntil() time.Time {
+	until := s.cache.silent.Load()
+	if until == nil || !time.Now().Before(*until) {
+		return time.Time{}
+	}
+	return *until
 }
 
 // Use describes how a statement that is passed through may use the session.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -61,7 +62,8 @@ type Cache struct {
 
 	assumed bool // see Assume
 
-	server atomic.Pointer[Server] // nil: unknown
+	server atomic.Pointer[Server]    // nil: unknown
+	silent atomic.Pointer[time.Time] // see Silence
 	tables tables
 }
 
