@@ -46,19 +46,12 @@ func TestInsert_keysOfQueries(t *testing.T) {
 	}
 }
 
-func TestPlan_elsewhere(t *testing.T) {
-	p := mustParse(t, "INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (1); COMMIT; INSERT INTO t (a) VALUES (1)", Options{})
-	if len(p.Elsewhere) != 1 || p.Elsewhere[0] != 1 {
-		t.Errorf("have: %v\nwant: the second statement", p.Elsewhere)
-	}
-}
-
 // A server that reports the key of an upsert of one row alone is told no other.
 func TestPlan_reportUpserts(t *testing.T) {
 	const update = " ON DUPLICATE KEY UPDATE a = 2"
 	for text, want := range map[string]bool{
 		"INSERT INTO t (a) VALUES (1)" + update: true, "INSERT INTO t (a) VALUES (1), (2)" + update: false,
-		"INSERT INTO t (a) VALUES (1)": false, "COMMIT; INSERT INTO t (a) VALUES (1)" + update: false,
+		"INSERT INTO t (a) VALUES (1)": false,
 	} {
 		p := mustParse(t, text, Options{Server: serverVitess, ReportKeys: true})
 		if p.Inserts[0].ReportsExistingKey != want || p.Inserts[0].ReportsFirstKey {
@@ -380,7 +373,7 @@ func TestCharset_passesOthers(t *testing.T) {
 // of INSERTs into a sharded table: all are refused, with the comment's place.
 func TestExecutable_neverUnfilled(t *testing.T) {
 	for _, text := range []string{
-		"INSERT INTO app . t ( a ) VALUES ( 1 )", "INSERT IGNORE INTO `t` SET a = 1 , s = 'x'", "BEGIN ; REPLACE t ( a ) VALUES ( 1 )",
+		"INSERT INTO app . t ( a ) VALUES ( 1 )", "INSERT IGNORE INTO `t` SET a = 1 , s = 'x'", "REPLACE t ( a ) VALUES ( 1 )",
 		"INSERT INTO t ( a ) SELECT 1 FROM x ON DUPLICATE KEY UPDATE a = 2",
 	} {
 		words := strings.Fields(text)

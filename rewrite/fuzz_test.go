@@ -121,6 +121,37 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
+// FuzzSplit compares the statements of a string with those of TiDB's parser.
+func FuzzSplit(f *testing.F) {
+	seeds(f, func(text string) { f.Add(text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4096 || strings.Contains(text, "/*!") || strings.Contains(text, "/*+") || strings.Contains(text, "/*T!") {
+			return // TiDB executes other comments than the servers
+		}
+		opts := fuzzOptions(0)
+		stmts, err := tidb.Parse(text, opts)
+		if err != nil {
+			return
+		}
+		split, whole := 0, ""
+		for rest := text; rest != ""; split++ {
+			statement, behind, err := rewrite.Split(rest, opts)
+			if err != nil {
+				return
+			}
+			whole, rest = whole+statement+";", behind
+			if one, err := tidb.Parse(statement, opts); err != nil || len(one) > 1 {
+				t.Fatalf("%q\nhave: the statement %q\nwant: one statement", text, statement)
+			} else if len(one) == 0 {
+				split--
+			}
+		}
+		if !strings.HasPrefix(whole, strings.TrimRight(text, "; \t\n\v\f\r\x00")) || split != len(stmts) {
+			t.Fatalf("%q\nhave: %d statements, %q\nwant: %d", text, split, whole, len(stmts))
+		}
+	})
+}
+
 // classesOf are the classes that fit statements, a bit each.
 func classesOf(stmts []ast.StmtNode) (classes uint) {
 	const any = 1<<sqltoken.ClassSeveral | 1<<sqltoken.ClassMayInsert

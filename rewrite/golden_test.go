@@ -144,6 +144,12 @@ func (c *goldenCase) see() string {
 	plan, err := Parse(c.text, c.opts)
 	var failed *StatementError
 	switch {
+	case errors.Is(err, ErrSeveralStatements):
+		statement, rest, err := Split(c.text, c.opts)
+		if err != nil {
+			return "--- split: " + err.Error()
+		}
+		return "--- first\n" + c.shown(statement) + "\n--- rest\n" + c.shown(rest)
 	case errors.As(err, &failed):
 		return fmt.Sprintf("--- error: %s\noffset %d, line %d, column %d", failed, failed.offset(c.text), failed.Line, failed.Char)
 	case err != nil:
@@ -167,7 +173,7 @@ func (c *goldenCase) see() string {
 	if literal, _ := plan.Literal(goldenKeys(plan)); literal != c.text {
 		show("--- literal\n%s", c.shown(literal))
 	}
-	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.NumArgs, plan.NumKeys, namesOf(plan.consulted))
+	show("--- statements 1, placeholders %d + %d%s", plan.NumArgs, plan.NumKeys, namesOf(plan.consulted))
 	for i := range plan.Inserts {
 		show("%s", plan.showInsert(&plan.Inserts[i]))
 	}

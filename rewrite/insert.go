@@ -11,11 +11,7 @@ import (
 func (p *parser) insert(verb sqltoken.Token) error {
 	in := p.plan.add()
 	ruled, err := p.target(verb, in)
-	p.fitting = in.end > 0 && p.listsValues()
 	if !ruled {
-		if p.fitting {
-			p.plan.Elsewhere = append(p.plan.Elsewhere, p.plan.Statements-1)
-		}
 		p.plan.drop()
 		if err == nil {
 			p.skipStatement()
@@ -24,10 +20,6 @@ func (p *parser) insert(verb sqltoken.Token) error {
 	}
 	in.start = verb.Start
 	in.Replace = p.Is(verb, "REPLACE")
-	in.Statement = p.plan.Statements - 1
-	if !p.fitting && p.several() {
-		return p.fail(verb.Start, in, severalStatements)
-	}
 	err = p.body(in)
 	in.ReadsLastID = p.last
 	return err

@@ -10,26 +10,22 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// Parse parses a string. It returns a plan without inserts for a string that is passed through. It
-// returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys.
-// Other errors come from the functions in opts.
+// Parse parses a statement. It returns a plan without inserts for one that is passed through. It
+// returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys, and
+// for a string of several statements of which one may need a key; see [ErrSeveralStatements]. Other
+// errors come from the functions in opts.
 func Parse(query string, opts Options) (*Plan, error) {
 	if !sqltoken.Classify(query).MustParse() {
-		return &Plan{text: query, Statements: 1}, nil
+		return &Plan{text: query}, nil
 	}
-	mode, charset := sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(opts.Charset)
-	p := &parser{
-		Lexer: sqltoken.NewLexer(query, mode, charset),
-		opts:  opts,
-		plan:  &Plan{text: query, mode: mode, charset: charset},
-
-		mention: -1,
-	}
+	p := newParser(query, opts)
 	if uint64(len(query)) > math.MaxUint32 {
 		return nil, p.fail(0, nil, "the statement is longer than 4 GiB")
 	}
-	err := p.script()
-	p.readUnsettled()
+	err := p.first()
+	if errors.Is(err, ErrSeveralStatements) {
+		return nil, err
+	}
 	p.plan.consulted |= p.Lexer.Consulted
 	p.plan.NumArgs = p.Params
 	p.plan.anyText = p.plan.anyText || !sqltoken.IsASCII(query[:p.readTo()])
@@ -61,6 +57,15 @@ func (p *parser) report() error {
 	return p.later
 }
 
+func newParser(query string, opts Options) *parser {
+	mode, charset := sqltoken.ParseMode(opts.SQLMode), sqltoken.ParseCharset(opts.Charset)
+	return &parser{
+		Lexer: sqltoken.NewLexer(query, mode, charset),
+		opts:  opts,
+		plan:  &Plan{text: query, mode: mode, charset: charset},
+	}
+}
+
 // readTo returns the position up to which the string must be read.
 func (p *parser) readTo() int {
 	if len(p.plan.Inserts) == 0 && p.unread > 0 {
@@ -82,21 +87,21 @@ func (p *parser) doubted(err error) (*Plan, error) {
 	case len(inserts) > 0:
 		table = inserts[0].target()
 	default:
-		if table = p.mayInsertInto(); table == "" {
+		if table = p.mayInsertInto(p.plan.text); table == "" {
 			return p.plan, nil
 		}
 	}
 	return nil, p.fail(p.UnsureAt, &Insert{Name: table}, p.Unsure)
 }
 
-// mayInsertInto returns a sharded table that is named after INSERT, REPLACE or LOAD. It is empty if
-// there is none.
-func (p *parser) mayInsertInto() string {
-	text := p.plan.text[indexVerb(p.plan.text):]
+// mayInsertInto returns a sharded table that a string names after INSERT, REPLACE or LOAD. It is
+// empty if there is none.
+func (p *parser) mayInsertInto(text string) string {
+	text = text[indexVerb(text):]
 	if p.opts.Table == nil {
 		return ""
 	}
-	if p.opts.NamesBeyondASCII && (p.Charset != sqltoken.UTF8 || p.unsettled > 0) && !sqltoken.IsASCII(text) {
+	if p.opts.NamesBeyondASCII && p.Charset != sqltoken.UTF8 && !sqltoken.IsASCII(text) {
 		return "beyond ASCII"
 	}
 	const longest = 300 // in bytes: a quoted name has at most 64 characters
@@ -149,34 +154,19 @@ func indexVerb(text string) int {
 	return len(text)
 }
 
-// parser parses a string statement by statement.
+// parser parses the first statement of a string.
 type parser struct {
 	sqltoken.Lexer
 	opts Options
 	plan *Plan
-	last bool // the current statement reads LAST_INSERT_ID()
-	// mention is the position of the next INSERT or REPLACE found so far, −1 at first.
-	mention int
-	// later is the error of askServer, to return after the string was read.
+	last bool // the statement reads LAST_INSERT_ID()
+	// later is the error of askServer, to return after the statement was read.
 	later error
-	// unsettled is the end of the first statement that may change sql_mode or the character set, 0
-	// if there is none. settledModes are the sql_mode bits that the tokens before it depended on.
-	unsettled    int
-	settledModes sqltoken.Mode
-	// unread is the position of the last statement if it is passed through unread, 0 otherwise.
+	// unread is the position of the statement if it is passed through unread, 0 otherwise.
 	unread int
-	// modeSet: the current statement sets sql_mode for itself.
+	// modeSet: the statement sets sql_mode for itself.
 	modeSet bool
 	server  *Server // see askServer; nil before it was asked
-	// fitting: the current statement may be in a string with an INSERT that gets keys. unfit:
-	// another one may not.
-	fitting, unfit bool
-	// untold: the server doesn't have the LAST_INSERT_ID() of an earlier insert. uncertain: only the
-	// table shows the rows of an earlier insert.
-	untold, uncertain bool
-	// mixed is the part of a sequence that the INSERTs so far have: into another table, into a sharded
-	// table, into another table.
-	mixed int
 }
 
 // askServer returns what is known about the server. Parse returns the error of the question after

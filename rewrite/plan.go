@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -85,14 +84,9 @@ type Plan struct {
 	// Inserts are the INSERTs and REPLACEs into sharded tables, in order. If there are none, the
 	// string is passed through.
 	Inserts []Insert
-	// Statements is the number of statements in the string, without empty ones.
-	Statements int
 	// NumArgs is the number of placeholders in the string, and NumKeys the number that
 	// [Plan.Query] adds.
 	NumArgs, NumKeys int
-	// Elsewhere are the indexes of the statements that insert into a table that isn't sharded, in a
-	// string of several statements.
-	Elsewhere []int
 
 	text      string
 	mode      sqltoken.Mode
@@ -107,8 +101,6 @@ type Plan struct {
 
 // Insert is one INSERT or REPLACE into a sharded table.
 type Insert struct {
-	// Statement is the index of the insert among the string's statements.
-	Statement    int
 	Schema, Name string // the table in the statement, without quotes
 	Table        *Table
 	Replace      bool
@@ -135,11 +127,8 @@ type Insert struct {
 	// TableColumns are the table's columns if the statement has no column list and depends on them.
 	TableColumns []string
 
-	// ReadsLastID: the statement reads LAST_INSERT_ID(). ReadLater: a later statement of the same
-	// string does.
-	ReadsLastID, ReadLater bool
-	// RolledBack: a later statement of the same string is a ROLLBACK, which may undo the insert.
-	RolledBack bool
+	// ReadsLastID: the statement reads LAST_INSERT_ID().
+	ReadsLastID bool
 	// ReportsFirstKey: the first generated key is written as LAST_INSERT_ID(key).
 	ReportsFirstKey bool
 	// ReportsExistingKey: ON DUPLICATE KEY UPDATE makes the key of an existing row the statement's
@@ -250,7 +239,7 @@ func (p *Plan) drop() {
 func (p *Plan) report(by Server) {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		in.report(p.Statements <= 1)
+		in.report()
 		if !by.ReportsKeys { // only in upserts of one row
 			in.ReportsFirstKey = false
 			in.ReportsExistingKey = in.ReportsExistingKey && len(in.Rows) == 1
@@ -258,21 +247,18 @@ func (p *Plan) report(by Server) {
 	}
 }
 
-// report determines how the server learns the key for LAST_INSERT_ID(). alone reports whether the
-// statement is the string's only one.
-func (in *Insert) report(alone bool) {
+// report determines how the server learns the key for LAST_INSERT_ID().
+func (in *Insert) report() {
 	if !in.hasIntegerKeys() || in.ReadsLastID {
 		return
 	}
-	in.ReportsExistingKey = in.OnDuplicate && !in.Returning && !in.Table.NoReport && alone
+	in.ReportsExistingKey = in.OnDuplicate && !in.Returning && !in.Table.NoReport
 	if in.Source != nil {
 		return
 	}
 	in.reportRow = in.firstGenerated()
 	in.ReportsFirstKey = in.reportRow >= 0
 	switch {
-	case !alone && !in.ReadLater:
-		in.ReportsFirstKey = false // if it failed, it would hide the LAST_INSERT_ID() of an earlier statement
 	case in.Returning && in.Ignore:
 		in.ReportsFirstKey = false // the row's state is known too late
 	case in.OnDuplicate && !(in.ReportsExistingKey && len(in.Rows) == 1):
@@ -288,7 +274,7 @@ func (in *Insert) hasIntegerKeys() bool {
 // WithoutReport returns the same plan without [Insert].ReportsFirstKey, for a first key that
 // LAST_INSERT_ID(key) would change, such as a negative one.
 func (p *Plan) WithoutReport() *Plan {
-	r := &Plan{Statements: p.Statements, NumArgs: p.NumArgs, NumKeys: p.NumKeys, Elsewhere: p.Elsewhere,
+	r := &Plan{NumArgs: p.NumArgs, NumKeys: p.NumKeys,
 		text: p.text, mode: p.mode, charset: p.charset, consulted: p.consulted, anyText: p.anyText, dialect: p.dialect}
 	for i := range p.Inserts {
 		in := r.add()
@@ -343,25 +329,4 @@ func (in *Insert) firstGenerated() int {
 		}
 	}
 	return first
-}
-
-// isTold reports whether the server has the right LAST_INSERT_ID() right after the insert.
-func (in *Insert) isTold() bool {
-	if in.Ignore || in.OnDuplicate {
-		return false
-	}
-	return in.Table.Strings || in.keepsAll() || !in.ReadsLastID && in.firstGenerated() >= 0
-}
-
-// keepsAll reports whether no row's key is generated.
-func (in *Insert) keepsAll() bool {
-	return !slices.ContainsFunc(in.Rows, func(r Row) bool {
-		return r.isAdded() || r.Key == Argument && !in.Table.KeepExplicit
-	})
-}
-
-// isUncertain reports whether only the table shows which rows were inserted with which keys.
-func (in *Insert) isUncertain() bool {
-	return len(in.Rows) > 1 && (in.Ignore || in.OnDuplicate) ||
-		slices.ContainsFunc(in.Rows, func(r Row) bool { return r.Key == Expression })
 }

@@ -34,6 +34,9 @@ type Lexer struct {
 	cut bool
 	// executable: an executable comment was opened.
 	executable bool
+	// ExecutableIsBlank: executable comments are skipped as other comments are. One that may contain
+	// the end of a statement, or an INSERT, is a doubt.
+	ExecutableIsBlank bool
 	// Unsure is the reason why the servers may read the string differently from UnsureAt on; empty
 	// if they don't.
 	Unsure   string
@@ -249,6 +252,9 @@ func (lx *Lexer) SkipComment() (skipped, ok bool) {
 		lx.Pos += len("*/")
 		return true, true
 	case strings.HasPrefix(rest, "/*!"), strings.HasPrefix(rest, "/*M!"):
+		if lx.ExecutableIsBlank {
+			return true, lx.skipExecutable(rest)
+		}
 		lx.executable = true
 		lx.Doubt(lx.Pos, reasonExecutable)
 		lx.Pos += strings.IndexByte(rest, '!') + 1
@@ -262,6 +268,16 @@ func (lx *Lexer) SkipComment() (skipped, ok bool) {
 		return true, end >= 0
 	}
 	return false, true
+}
+
+// skipExecutable moves past an executable comment, with which rest begins.
+func (lx *Lexer) skipExecutable(rest string) (ok bool) {
+	content, _, ok := strings.Cut(rest[2:], "*/")
+	if strings.Contains(content, ";") || strings.Contains(content, "/*") || MentionsInsert(content) {
+		lx.Doubt(lx.Pos, reasonExecutable)
+	}
+	lx.Pos = min(lx.Pos+2+len(content)+2, len(lx.Text))
+	return ok
 }
 
 // startsLine reports whether "--" begins a comment: a blank or a control character must follow.
