@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // conn is a connection of the underlying driver that adds keys to INSERTs. It has the methods that
@@ -82,12 +84,30 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		out.reset()
 	}
 	c.executed = false
+	return c.runOne(ctx, query, args, out, want, false)
+}
+
+// runOne executes a string. If it is one of several statements, it is part of a string that runEach
+// executes, and the underlying driver's driver.ErrSkip isn't for the caller.
+func (c *conn) runOne(
+	ctx context.Context, query string, args []driver.NamedValue, out *keysList, want base.Want, ofSeveral bool,
+) (base.Reply, error) {
 	for attempt := 1; ; attempt++ {
 		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
-		if err != nil {
-			return base.Reply{}, c.refused(ctx, err)
+		split := false
+		if !ofSeveral {
+			split, err = c.splits(ctx, p.plan, err)
 		}
-		if !p.plan.fills() {
+		switch {
+		case split:
+			return c.runEach(ctx, query, args, out, want)
+		case err != nil:
+			return base.Reply{}, c.refused(ctx, err)
+		case !p.plan.fills() && ofSeveral:
+			r, err := c.base.Send(ctx, query, args, 0, want)
+			c.session.AfterPass(ctx, use, args, r.Result, err)
+			return r, err
+		case !p.plan.fills():
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			if err == driver.ErrSkip {
@@ -106,6 +126,17 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 			return base.Reply{}, c.refused(ctx, err)
 		}
 	}
+}
+
+// splits reports whether a string has to be executed one statement at a time. Without multiStatements
+// the server would refuse all but one, which protects a program against statements that a user
+// injects. A comment behind the last semicolon isn't one.
+func (c *conn) splits(ctx context.Context, p *plan, err error) (bool, error) {
+	if !errors.Is(err, rewrite.ErrSeveralStatements) {
+		return p != nil && p.steps&hasTail != 0 && !c.session.Client().Single, err
+	}
+	several, askErr := c.session.Several(ctx)
+	return several, cmp.Or(askErr, err)
 }
 
 // planOrPass returns the plan of a statement that may insert, and nil for other statements. It

@@ -56,7 +56,7 @@ func (c *conn) execute(
 	} else {
 		start := time.Now()
 		r, next, err = e.send(ctx, want)
-		logSent(ctx, p, &e.sent, e.keyCount(), time.Since(start), err)
+		logSent(ctx, p, &e.sent, e.first.keys.Len(), time.Since(start), err)
 	}
 	c.executed = c.executed || !errors.Is(err, driver.ErrBadConn)
 	c.reuse(e.bound)
@@ -77,9 +77,7 @@ func (of planned) executeUnbound(ctx context.Context, s *session.Session, stmt *
 	switch {
 	case stmt != nil:
 		return base.Reply{}, base.ArgCountError(of.plan.NumArgs, len(args))
-	case len(args) == 0 && of.plan.Statements == 1:
-		// The server reports a syntax error. Of several statements it would execute those in front
-		// of the placeholder, without keys.
+	case len(args) == 0: // the server reports a syntax error
 		return s.Base.Send(ctx, of.comments.around(of.plan.key.text), args, 0, want)
 	}
 	return base.Reply{}, driver.ErrSkip
@@ -98,21 +96,8 @@ type execution struct {
 	result   *result
 	sent     message
 
-	first insertion   // usually the only one
-	more  []insertion // the others
-	ids   []int64     // the insert ID of each statement; nil for a single statement
+	first insertion
 }
-
-// insert returns insertion i.
-func (e *execution) insert(i int) *insertion {
-	if i == 0 {
-		return &e.first
-	}
-	return &e.more[i-1]
-}
-
-// inserts returns the number of insertions.
-func (e *execution) inserts() int { return 1 + len(e.more) }
 
 // keep returns a copy on the heap, without the connection's buffers.
 func (e *execution) keep() *execution {
@@ -186,18 +171,8 @@ func (e *execution) prefersPrepared(want base.Want) bool {
 
 // prepare generates the keys, prepares the session for them and determines the query to send.
 func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
-	if more := len(e.plan.targets) - 1; more > 0 {
-		e.more = make([]insertion, more)
-	}
-	for i := range e.plan.targets {
-		k := e.insert(i)
-		if k.plannedInsert = &e.plan.targets[i]; k.in.Invalid {
-			continue
-		}
-		if k.one == nil {
-			k.one = new([1]int64)
-		}
-		if err := e.generate(ctx, k); err != nil {
+	if e.first.plannedInsert = &e.plan.targets[0]; !e.first.in.Invalid {
+		if err := e.generate(ctx, &e.first); err != nil {
 			return err
 		}
 	}
@@ -220,15 +195,10 @@ func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
 // many placeholders, the keys are literals.
 func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 	text, reports := e.plan.Plan, true
-	if k := &e.first; k.plain && e.more == nil {
+	if k := &e.first; k.plain {
 		k.carries = k.steps&reportsKey != 0
 	} else if !e.carry() {
 		text, reports = text.WithoutReport(), false
-	}
-	if e.plan.Statements > 1 {
-		if err := e.checkLastIDRead(); err != nil {
-			return err
-		}
 	}
 	sent := &e.sent
 	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders)
@@ -241,8 +211,7 @@ func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 		sent.stmt, err = stmt.form(ctx, text, reports, sent.args)
 		return err
 	case literal:
-		var room [1]rewrite.Keys
-		literals, _ := text.Literal(e.addedKeys(room[:0])) // all keys have literals; see kindOf
+		literals, _ := text.Literal([]rewrite.Keys{e.addedKeys()}) // all keys have literals; see kindOf
 		sent.text = e.comments.around(literals)
 	default:
 		sent.text, sent.cached = e.comments.around(text.Query()), e.plan.steps&isCacheable != 0 && e.comments == (comments{})
@@ -250,63 +219,53 @@ func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 	return nil
 }
 
-// addedKeys appends the keys for the literal statement. It leaves out keys that replace a user's
+// addedKeys returns the keys for the literal statement. It leaves out keys that replace a user's
 // argument.
-func (e *execution) addedKeys(all []rewrite.Keys) []rewrite.Keys {
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if k.generated == nil {
-			all = append(all, k.keys)
+func (e *execution) addedKeys() (added rewrite.Keys) {
+	k := &e.first
+	if k.generated == nil {
+		return k.keys
+	}
+	next := 0
+	for row, r := range k.in.Rows {
+		if !k.isGenerated(row) {
 			continue
 		}
-		all = append(all, rewrite.Keys{})
-		next := 0
-		for row, r := range k.in.Rows {
-			if !k.isGenerated(row) {
-				continue
-			}
-			if r.Key != rewrite.Argument {
-				all[i].Values = append(all[i].Values, k.keys.At(next))
-			}
-			next++
+		if r.Key != rewrite.Argument {
+			added.Values = append(added.Values, k.keys.At(next))
 		}
+		next++
 	}
-	return all
+	return added
 }
 
 // bindArgs merges the keys into the user's arguments. Keys replace missing arguments and, if
 // placeholders is set, are added for their placeholders.
 func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
-	if placeholders = placeholders && e.plan.added > 0; !placeholders && !e.anyFilledParam() {
+	if placeholders = placeholders && e.plan.added > 0; !placeholders && !slices.Contains(e.first.generated, true) {
 		return e.user, nil
 	}
 	args, copied := slices.Grow(e.bound, len(e.user)+e.plan.added), 0
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if k.in.Invalid {
+	k, next := &e.first, 0
+	var boxed boxedKeys
+	for row := range k.in.Rows {
+		if k.steps&countsRows != 0 && !k.isGenerated(row) {
 			continue
 		}
-		var boxed boxedKeys
-		next := 0
-		for row := range k.in.Rows {
-			if k.steps&countsRows != 0 && !k.isGenerated(row) {
-				continue
+		r := &k.in.Rows[row]
+		replaces := r.Key == rewrite.Argument
+		if replaces || placeholders {
+			key, err := e.keyArgument(k, &boxed, next)
+			if err != nil {
+				return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 			}
-			r := &k.in.Rows[row]
-			replaces := r.Key == rewrite.Argument
-			if replaces || placeholders {
-				key, err := e.keyArgument(k, &boxed, next)
-				if err != nil {
-					return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
-				}
-				args = append(append(args, e.user[copied:r.Arg]...), driver.NamedValue{Value: key})
-				copied = r.Arg
-			}
-			if replaces {
-				copied++
-			}
-			next++
+			args = append(append(args, e.user[copied:r.Arg]...), driver.NamedValue{Value: key})
+			copied = r.Arg
 		}
+		if replaces {
+			copied++
+		}
+		next++
 	}
 	args = append(args, e.user[copied:]...)
 	for i := range args {
@@ -331,23 +290,6 @@ func (e *execution) convert(key any) (any, error) {
 	return arg.Value, err
 }
 
-func (e *execution) anyFilledParam() bool {
-	for i := range e.inserts() {
-		if slices.Contains(e.insert(i).generated, true) {
-			return true
-		}
-	}
-	return false
-}
-
-// keyCount returns the number of generated keys.
-func (e *execution) keyCount() (n int) {
-	for i := range e.inserts() {
-		n += e.insert(i).keys.Len()
-	}
-	return n
-}
-
 // maxLogged is the maximum length of a logged statement, in bytes.
 const maxLogged = 4 << 10
 
@@ -356,13 +298,8 @@ func logSent(ctx context.Context, p *plan, sent *message, keys int, took time.Du
 	if text == "" {
 		text = p.Query() // a prepared statement
 	}
-	var tables, generators []string
-	for i := range p.Inserts {
-		tables = append(tables, nameOf(&p.Inserts[i]))
-		generators = append(generators, p.targets[i].table.rule.GeneratorName)
-	}
 	attrs := []any{"statement", sqltoken.WithoutLiterals(text, p.key.mode, p.key.charset, maxLogged), "args", len(sent.args), "keys", keys,
-		"tables", tables, "generators", generators, "took", took}
+		"table", nameOf(&p.Inserts[0]), "generator", p.targets[0].table.rule.GeneratorName, "took", took}
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))
 	}

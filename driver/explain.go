@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,10 +11,13 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// Plan describes how a statement is handled; see [Connector.Plan]. Its Inserts are those into sharded
-// tables. If there are none, the statement is passed through unchanged.
+// Plan describes how a statement is handled; see [Connector.Plan]. If it has no Inserts, the statement
+// is passed through unchanged.
 type Plan struct {
 	*rewrite.Plan
+	// Others are the plans of the other statements, in a string of several that are executed one after
+	// the other. It is nil for a string that is passed through whole.
+	Others []*Plan
 	// KeysInText is set if the statement has no arguments. The keys are then literals instead of
 	// placeholders.
 	KeysInText bool
@@ -46,6 +50,8 @@ type InsertDetail struct {
 // that the connector has learned about its server. Otherwise it assumes a new server of MySQL or of
 // the kind in [Config].Server; see [Plan].Assumes.
 //
+// The statements of a string are planned as if they didn't change the session.
+//
 // The parameter columns lists the columns of the table in order, for an INSERT without a column
 // list. Without them the error for such an INSERT has [ErrNoConnection] in its chain.
 func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
@@ -54,6 +60,25 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 		return nil, err
 	}
 	defer live.generators.Release()
+	p, err := c.planStatement(live, statement, columns)
+	if !errors.Is(err, rewrite.ErrSeveralStatements) || c.known.Client.Single {
+		return p, err
+	}
+	var all []*Plan
+	for rest := statement; rest != ""; all = append(all, p) {
+		if statement, rest, err = rewrite.Split(rest, rewrite.Options{}); err != nil {
+			return nil, refusal(err)
+		}
+		if p, err = c.planStatement(live, statement, columns); err != nil {
+			return nil, err
+		}
+	}
+	all[0].Others = all[1:]
+	return all[0], nil
+}
+
+// planStatement is Plan for one statement.
+func (c *Connector) planStatement(live *ruleVersion, statement string, columns []string) (*Plan, error) {
 	if !c.known.Client.Classify(statement).MustParse() {
 		p, err := rewrite.Parse(statement, rewrite.Options{})
 		return &Plan{Plan: p}, err
@@ -92,27 +117,20 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 		return p.checkSource(ctx, s)
 	}
 	e := execution{plan: p, session: s, user: args}
-	if more := len(p.targets) - 1; more > 0 {
-		e.more = make([]insertion, more)
-	}
-	for i := range p.targets {
-		k := e.insert(i)
-		if k.plannedInsert = &p.targets[i]; k.in.Invalid {
-			continue
-		}
-		n, _, err := e.check(ctx, k)
-		if err != nil {
-			return err
-		}
-		if _, err := k.column.Learn(ctx, s); err != nil {
-			return err
-		}
-		k.keys.Ints = make([]int64, n) // as if they were generated
-	}
-	if e.carry(); p.Statements == 1 {
+	k := &e.first
+	if k.plannedInsert = &p.targets[0]; k.in.Invalid {
 		return nil
 	}
-	return e.checkLastIDRead()
+	n, _, err := e.check(ctx, k)
+	if err != nil {
+		return err
+	}
+	if _, err := k.column.Learn(ctx, s); err != nil {
+		return err
+	}
+	k.keys.Ints = make([]int64, n) // as if they were generated
+	e.carry()
+	return nil
 }
 
 func (p *plan) explain() *Plan {

@@ -45,7 +45,7 @@ func (p *plan) executeSource(
 		Prepared: prepared, RowsAtOnce: p.rules.rowsAtOnce,
 		Done: func(r *copyrows.Result) {
 			if out != nil {
-				out.set(p, r.Keys())
+				out.set(Keys{r.Keys(), p.targets[0].table.rule.Column})
 			}
 		},
 	}

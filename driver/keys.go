@@ -51,9 +51,10 @@ type keysKey struct{}
 
 // keysList is a linked list of the Keys in a context. A nil keysList is empty.
 type keysList struct {
-	keys  *Keys
-	outer *keysList
-	asks  **Connector // not nil: the statement asks for the connector; see ask
+	keys   *Keys
+	outer  *keysList
+	before Keys        // of the statements before, in a string of several
+	asks   **Connector // not nil: the statement asks for the connector; see ask
 }
 
 func keysOf(ctx context.Context) *keysList {
@@ -76,8 +77,20 @@ func (r *keysList) reset() {
 	}
 }
 
-func (r *keysList) set(p *plan, values []any) {
-	for ; r != nil; r = r.outer {
-		*r.keys = Keys{values, p.targets[0].table.rule.Column}
+// set stores the keys of a statement.
+func (r *keysList) set(keys Keys) {
+	if r != nil && r.before.values != nil {
+		keys = r.before.with(keys)
 	}
+	for ; r != nil; r = r.outer {
+		*r.keys = keys
+	}
+}
+
+// after returns the list for a statement that follows others, which have keys.
+func (r *keysList) after(others Keys) *keysList {
+	if r == nil {
+		return nil
+	}
+	return &keysList{keys: r.keys, outer: r.outer, before: others}
 }

@@ -47,20 +47,26 @@ type planSteps uint8
 const (
 	checksUpdates  planSteps = 1 << iota // an upsert assigns to a sharding column
 	copiesRows                           // INSERT … SELECT
-	settlesResults                       // there may be several results, since the query has a semicolon
-	syncsLastID                          // the statement may read LAST_INSERT_ID()
+	isRefused                            // the server will refuse the statement
+	syncsLastID                          // the statement reads LAST_INSERT_ID()
 	isCacheable                          // connections cache the prepared statement
+	hasTail                              // a comment follows the statement's semicolon
 )
 
 // setSteps determines the steps of a plan with generated keys.
 func (p *plan) setSteps() {
 	copies := p.source() != nil
 	updates := slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.UpdatesFixed })
+	tail := ""
+	if strings.IndexByte(p.key.text, ';') >= 0 {
+		_, tail, _ = rewrite.Split(p.key.text, rewrite.Options{SQLMode: p.key.mode.String(), Charset: p.key.charset.String()})
+	}
 	p.steps = when(updates, checksUpdates) |
 		when(copies, copiesRows) |
-		when(strings.IndexByte(p.key.text, ';') >= 0 || p.Inserts[0].Invalid, settlesResults) |
-		when(p.Statements > 1 || p.Inserts[0].ReadsLastID, syncsLastID) |
-		when(p.rules.caches && p.Statements == 1 && !copies && base.Cacheable(p.key.text), isCacheable)
+		when(p.Inserts[0].Invalid, isRefused) |
+		when(p.Inserts[0].ReadsLastID, syncsLastID) |
+		when(p.rules.caches && !copies && base.Cacheable(p.key.text), isCacheable) |
+		when(tail != "", hasTail)
 }
 
 // when returns the step if it is needed, otherwise none.
@@ -180,13 +186,6 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 		}
 	}
 	return true, nil
-}
-
-// insertsElsewhere reports whether a statement after from and before to is an INSERT into a table
-// that isn't sharded.
-func (p *plan) insertsElsewhere(from, to int) bool {
-	i, _ := slices.BinarySearch(p.Elsewhere, from+1)
-	return i < len(p.Elsewhere) && p.Elsewhere[i] < to
 }
 
 // in returns the plan for a statement that was prepared in a database that isn't the current one.

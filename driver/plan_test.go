@@ -212,7 +212,7 @@ func (a *agreement) compare(s statementCase, cold, warm *Plan, coldErr, warmErr,
 	switch {
 	case errors.Is(warmErr, ErrNoConnection) && err != nil:
 		// There is no such table.
-	case warmErr != nil && (err == nil || warmErr.Error() != err.Error() && !(reasonOf(err) != "" && len(s.args) > 0)):
+	case warmErr != nil && (err == nil || warmErr.Error() != err.Error() && !isOfKeys(err) && !(reasonOf(err) != "" && len(s.args) > 0)):
 		a.Errorf("%s %v\nplan: %v\nexec: %v", s.query, s.args, warmErr, err)
 	case warmErr != nil:
 		a.refused++
@@ -222,8 +222,13 @@ func (a *agreement) compare(s statementCase, cold, warm *Plan, coldErr, warmErr,
 		a.Errorf("%s\nplan: %q\nexec: %v", s.query, warm.Sent(), err)
 	case warm.Sent() != "":
 		a.sent++
-		if len(executed) > 0 && !isSent(warm.Sent(), executed[len(executed)-1]) {
-			a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, warm.Sent(), executed)
+		planned := append([]*Plan{warm}, warm.Others...)
+		if n := len(executed) - len(planned); len(executed) > 0 && err == nil {
+			for i, p := range planned {
+				if n < 0 || !isSent(p.Sent(), executed[n+i]) {
+					a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, p.Sent(), executed)
+				}
+			}
 		}
 	}
 }

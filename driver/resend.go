@@ -42,11 +42,10 @@ const (
 )
 
 // remedy returns what may follow a server error. The number doesn't show that the server executed
-// nothing: a trigger may raise any number, by SIGNAL or by one of its statements. Several statements
-// in one string aren't sent again, since the first of them ran.
+// nothing: a trigger may raise any number, by SIGNAL or by one of its statements.
 func (p *plan) remedy(err error) followUp {
 	switch {
-	case err == nil || p.Statements > 1:
+	case err == nil:
 	case base.IsServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
 		if len(p.columns) > 0 {
 			return replanColumns
@@ -133,9 +132,9 @@ func (e *execution) callsFunctions() bool {
 	return !found || sqltoken.MayCallFunctions(text)
 }
 
-// reports reports whether the statement, which is the only one, contains LAST_INSERT_ID(key).
+// reports reports whether the statement contains LAST_INSERT_ID(key).
 func (p *plan) reports() bool {
-	return p.Statements == 1 && slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.ReportsFirstKey || in.ReportsExistingKey })
+	return slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.ReportsFirstKey || in.ReportsExistingKey })
 }
 
 // isGuarded reports whether the plan has a guarded upsert.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"math"
-	"slices"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -24,7 +23,7 @@ type result struct {
 
 var _ mysql.Result = (*result)(nil)
 
-// LastInsertId returns the insert ID of the last statement.
+// LastInsertId returns the insert ID.
 func (r *result) LastInsertId() (int64, error) { return r.id, nil }
 
 // Keys returns one entry for each row; see [Keys.Values].
@@ -36,10 +35,7 @@ func (r *result) Keys() []any {
 }
 
 func (r *result) AllLastInsertIds() []int64 {
-	if r.of == nil || r.of.ids == nil {
-		return []int64{r.id}
-	}
-	return slices.Clone(r.of.ids)
+	return []int64{r.id}
 }
 
 // AllRowsAffected returns the affected rows of each statement, as far as the underlying driver
@@ -67,7 +63,7 @@ var returned = insertReport{affected: unknownCount}
 // returnedRows is the report about an INSERT for a caller that reads rows. RETURNING returns a row for
 // each row that was inserted, but the caller may have stopped before the last one.
 func (p *plan) returnedRows(in *rewrite.Insert, read base.Reading) insertReport {
-	if p.Statements > 1 || !in.Returning || in.OnDuplicate || in.Replace || !read.All && read.Rows != int64(len(in.Rows)) {
+	if p.steps&hasTail != 0 || !in.Returning || in.OnDuplicate || in.Replace || !read.All && read.Rows != int64(len(in.Rows)) {
 		return returned
 	}
 	return insertReport{affected: read.Rows}
@@ -92,8 +88,8 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	r.Result = base
 	report := reportOf(base)
 	switch {
-	case e.plan.steps&settlesResults != 0:
-		e.settleEach(ctx, base)
+	case e.plan.steps&isRefused != 0: // the server should have refused it
+		r.id, _ = base.LastInsertId()
 		r.of = e.keep()
 	case k.plain && report.affected == 1: // exactly one row was inserted
 		if r.id = k.keys.Ints[0]; k.carries {
@@ -107,46 +103,9 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 		r.of = e.keep()
 	}
 	if e.out != nil {
-		e.out.set(e.plan, r.Keys())
+		e.out.set(Keys{r.Keys(), e.first.table.rule.Column})
 	}
 	return r
-}
-
-// settleEach is settle for a string with several results. There is one for each statement, and an
-// empty one if only comments follow the last semicolon.
-func (e *execution) settleEach(ctx context.Context, base driver.Result) {
-	affected, ids := e.perStatement(base)
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if k.in.Invalid {
-			continue
-		}
-		at := k.in.Statement
-		ids[at] = e.settleInsert(ctx, k, insertReport{affected[at], ids[at]})
-	}
-	if e.plan.Statements > 1 {
-		e.keepLastIDOfAll(ctx, ids)
-	}
-	e.result.id, e.ids = ids[len(ids)-1], ids
-}
-
-// perStatement returns the affected rows and insert IDs of each statement. If the underlying driver
-// reports only the last statement, the others are unknown.
-func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
-	n := e.plan.Statements
-	if all, ok := base.(mysql.Result); ok {
-		affected, ids = all.AllRowsAffected(), all.AllLastInsertIds()
-		if len(affected) >= n && len(ids) == len(affected) {
-			return affected, append([]int64(nil), ids...)
-		}
-	}
-	affected, ids = make([]int64, n), make([]int64, n)
-	for i := range n - 1 {
-		affected[i] = unknownCount
-	}
-	affected[n-1] = reportOf(base).affected
-	ids[n-1], _ = base.LastInsertId()
-	return affected, ids
 }
 
 // settleRows is settle for a statement that returns rows. The outcome is known when the rows are
@@ -160,42 +119,29 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 			_, _ = kept.failed(ctx, err)
 			return
 		}
-		for i := range kept.inserts() {
-			if k := kept.insert(i); !k.in.Invalid {
-				_ = kept.settleInsert(ctx, k, kept.plan.returnedRows(k.in, read))
-			}
+		if !kept.first.in.Invalid {
+			_ = kept.settleInsert(ctx, &kept.first, kept.plan.returnedRows(kept.first.in, read))
 		}
-		if kept.plan.Statements > 1 {
-			kept.keepLastIDOfAll(ctx, nil)
-		}
-		kept.out.set(kept.plan, kept.values())
+		kept.out.set(Keys{kept.values(), kept.first.table.rule.Column})
 	})
 }
 
-// values returns the keys of all rows of all insertions.
+// values returns the keys of all rows.
 func (e *execution) values() []any {
-	var values []any
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if k.in.Invalid {
-			continue
-		}
-		keys := e.rowKeys(k)
-		for row := range keys {
-			switch state := k.rows.of(row); {
-			case k.in.RolledBack, state == rowUncertain:
-				keys[row] = nil
-			case state == rowNotInserted:
-				keys[row] = k.rows.existing
-			}
-		}
-		if values == nil {
-			values = keys
-		} else {
-			values = append(values, keys...)
+	k := &e.first
+	if k.in.Invalid {
+		return nil
+	}
+	keys := e.rowKeys(k)
+	for row := range keys {
+		switch k.rows.of(row) {
+		case rowUncertain:
+			keys[row] = nil
+		case rowNotInserted:
+			keys[row] = k.rows.existing
 		}
 	}
-	return values
+	return keys
 }
 
 // rowKeys returns the key of each row of an insertion, generated or explicit. A key is nil if only

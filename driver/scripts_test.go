@@ -330,7 +330,7 @@ func parseReply(t *testing.T, text string) (r scriptReply) {
 			}
 			return all
 		}
-		of := results{list(affected), list(ids)}
+		of := baseResults{list(affected), list(ids)}
 		for len(of.ids) < len(of.affected) {
 			of.ids = append(of.ids, 0)
 		}
@@ -473,12 +473,12 @@ func withoutTime(text string) string {
 	})
 }
 
-// results are go-sql-driver's of several statements.
-type results struct{ affected, ids []int64 }
+// baseResults are go-sql-driver's of several statements.
+type baseResults struct{ affected, ids []int64 }
 
-var _ mysql.Result = results{}
+var _ mysql.Result = baseResults{}
 
-func (r results) AllRowsAffected() []int64     { return r.affected }
-func (r results) AllLastInsertIds() []int64    { return r.ids }
-func (r results) RowsAffected() (int64, error) { return r.affected[len(r.affected)-1], nil }
-func (r results) LastInsertId() (int64, error) { return r.ids[len(r.ids)-1], nil }
+func (r baseResults) AllRowsAffected() []int64     { return r.affected }
+func (r baseResults) AllLastInsertIds() []int64    { return r.ids }
+func (r baseResults) RowsAffected() (int64, error) { return r.affected[len(r.affected)-1], nil }
+func (r baseResults) LastInsertId() (int64, error) { return r.ids[len(r.ids)-1], nil }

@@ -68,11 +68,9 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, report inser
 		k.rows, report, verdict = e.examine(ctx, k, report, verdict)
 	}
 	k.first, k.inserted = k.firstInserted()
-	switch {
-	case e.plan.Statements > 1: // see keepLastIDOfAll
-	case k.hasOtherID():
+	if k.hasOtherID() {
 		e.keepBeside(k, report, verdict)
-	default:
+	} else {
 		e.keepLastID(k, report, verdict)
 	}
 	id := e.insertID(k, report, verdict)

@@ -81,9 +81,6 @@ func testStrings_sameAsPlain(t *testing.T) {
 			side.reset(t)
 			result.after = side.rows(t, side.other)
 		}
-		if have.id == 0 && strings.Contains(query, "ON DUPLICATE") {
-			have.id = want.id // the existing row's key is unknown after an upsert in a string
-		}
 		if want.err != nil && strings.HasSuffix(want.lastID, gone) {
 			have.lastID = want.lastID // the key of a failed statement's first row
 			ours.send(t, "DO LAST_INSERT_ID(77)")
@@ -92,7 +89,7 @@ func testStrings_sameAsPlain(t *testing.T) {
 		equal(t, have.String(), want.String(), query, args, "before", before)
 	}
 	t.Logf("%d refused, %d ran, of which %d failed", refused, ran, failed)
-	if refused < stringsPerServer/10 || failed < stringsPerServer/20 || ran-failed < stringsPerServer/10 {
+	if refused > stringsPerServer/10 || failed < stringsPerServer/20 || ran-failed < stringsPerServer/10 {
 		t.Errorf("have: %d refused, %d ran, of which %d failed; want: some of each", refused, ran, failed)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // may need a key. [Split] returns them one by one.
 var ErrSeveralStatements = errors.New("shardkey: the string has several statements")
 
-// Split returns the first statement of a string, without its semicolon, and the rest of the string.
-// The rest is empty if only blanks and semicolons follow. Semicolons in strings, comments, stored
+// Split returns the first statement of a string, without its semicolon, and the rest of the string,
+// without the blanks before it. The rest is empty if only blanks and semicolons follow. Semicolons in strings, comments, stored
 // programs and compound statements end no statement.
 //
 // The first statement may change how the rest is read, for example SET sql_mode. Execute it before
@@ -32,16 +32,18 @@ func Split(query string, opts Options) (statement, rest string, err error) {
 			return "", "", p.fail(p.UnsureAt, &Insert{Name: table}, p.Unsure)
 		}
 	case p.IsPunct(p.Prev, ';'):
-		if statement, rest = query[:p.Prev.Start], query[p.Pos:]; isEmpty(rest) {
+		if rest = strings.TrimLeft(query[p.Pos:], blanks); isEmpty(rest) {
 			rest = ""
 		}
-		return statement, rest, nil
+		return query[:p.Prev.Start], rest, nil
 	}
 	return query, "", nil
 }
 
+const blanks = " \t\n\v\f\r"
+
 // isEmpty reports whether a string has no statement. The servers strip such bytes from its end.
-func isEmpty(text string) bool { return strings.Trim(text, "; \t\n\v\f\r\x00") == "" }
+func isEmpty(text string) bool { return strings.Trim(text, blanks+";\x00") == "" }
 
 // skip moves past the statement that begins with t, to its semicolon or the end of the string. It
 // reports whether that is certainly its end.

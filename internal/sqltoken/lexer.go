@@ -53,6 +53,14 @@ func NewLexer(text string, mode Mode, charset Charset) Lexer {
 	return lx
 }
 
+// CountParams returns the number of placeholders in a string.
+func CountParams(text string, mode Mode, charset Charset) int {
+	lx := NewLexer(text, mode, charset)
+	for t := lx.Next(); t.Kind != EOF && t.Kind != Bad; t = lx.Next() {
+	}
+	return lx.Params
+}
+
 // Doubt records that the servers may read the string differently, unless there is an earlier doubt.
 func (lx *Lexer) Doubt(at int, reason string) {
 	if lx.Unsure == "" {

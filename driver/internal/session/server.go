@@ -2,12 +2,15 @@ package session
 
 import (
 	"context"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -185,8 +188,8 @@ type Client struct {
 	FoundRows bool
 	// Zones are the possible time zones of the times in arguments.
 	Zones []*time.Location
-	// Single: the connections have no multiStatements.
-	Single bool
+	// Single: the connections have no multiStatements. Several: they have. It may be unknown.
+	Single, Several bool
 	// MaxAllowedPacket is in bytes; 0 if unknown.
 	MaxAllowedPacket int
 }
@@ -199,12 +202,29 @@ func (c *Client) Classify(statement string) sqltoken.Class {
 	return sqltoken.Classify(statement)
 }
 
+// Several reports whether a connection accepts several statements in a string. If the DSN doesn't show
+// that, Several asks the server once.
+func (s *Session) Several(ctx context.Context) (bool, error) {
+	if client := s.Client(); client.Single || client.Several {
+		return client.Several, nil
+	}
+	if s.several == nil {
+		_, err := s.Base.Direct(ctx, "DO 0; DO 0", nil, base.WantResult)
+		if err != nil && err != driver.ErrSkip && !errors.As(err, new(*mysql.MySQLError)) {
+			return false, err
+		}
+		accepted := err == nil
+		s.several = &accepted
+	}
+	return *s.several, nil
+}
+
 // NewClient returns the Client for a configuration, which may be nil if unknown.
 func NewClient(cfg *mysql.Config) Client {
 	if cfg == nil {
 		return Client{FoundRows: true, Zones: allZones}
 	}
-	c := Client{FoundRows: cfg.ClientFoundRows, Single: !cfg.MultiStatements, Zones: allZones, MaxAllowedPacket: max(cfg.MaxAllowedPacket, 0)}
+	c := Client{FoundRows: cfg.ClientFoundRows, Single: !cfg.MultiStatements, Several: cfg.MultiStatements, Zones: allZones, MaxAllowedPacket: max(cfg.MaxAllowedPacket, 0)}
 	if cfg.Loc != nil {
 		c.Zones = []*time.Location{cfg.Loc}
 	}

@@ -48,6 +48,7 @@ type state struct {
 	databaseKnown bool
 
 	transport *Transport // nil: not queried yet
+	several   *bool      // see Several; nil: not asked yet
 
 	// transaction are statements such as SET TRANSACTION READ ONLY that apply only to the next
 	// transaction (MySQL manual, "SET TRANSACTION Statement").

@@ -1,0 +1,169 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"slices"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// results are the results of a string of several statements.
+type results struct {
+	affected, ids []int64
+	keys          Keys
+}
+
+var _ mysql.Result = (*results)(nil)
+
+// LastInsertId returns the insert ID of the last statement, as go-sql-driver does.
+func (r *results) LastInsertId() (int64, error) { return last(r.ids), nil }
+
+// RowsAffected returns the affected rows of the last statement.
+func (r *results) RowsAffected() (int64, error) { return last(r.affected), nil }
+
+func (r *results) AllLastInsertIds() []int64 { return r.ids }
+func (r *results) AllRowsAffected() []int64  { return r.affected }
+
+// Keys returns one entry for each row of all INSERTs; see [Keys.Values].
+func (r *results) Keys() []any { return r.keys.values }
+
+func last(all []int64) int64 {
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1]
+}
+
+// add adds the result of one statement, and its keys.
+func (r *results) add(one driver.Result, keys Keys) {
+	r.keys = r.keys.with(keys)
+	if all, ok := one.(mysql.Result); ok {
+		r.affected, r.ids = append(r.affected, all.AllRowsAffected()...), append(r.ids, all.AllLastInsertIds()...)
+	} else if one != nil {
+		affected, _ := one.RowsAffected()
+		id, _ := one.LastInsertId()
+		r.affected, r.ids = append(r.affected, affected), append(r.ids, id)
+	}
+}
+
+// runEach executes the statements of a string one after the other, each as if it had been sent alone.
+// The rest of the string is read only after a statement ran, under the sql_mode and character set that
+// the statement left. The first error ends it.
+//
+// For a caller that reads rows, the first statement that returns rows is sent together with those
+// behind it, as go-sql-driver sends them. If one of those needs a key, they are refused.
+func (c *conn) runEach(
+	ctx context.Context, query string, args []driver.NamedValue, out *keysList, want base.Want,
+) (base.Reply, error) {
+	if n := c.countParams(query); n != len(args) && len(args) > 0 {
+		return base.Reply{}, base.ArgCountError(n, len(args))
+	}
+	var all results
+	for rest := query; rest != ""; {
+		from := rest
+		one, own, err := "", args, ctx.Err()
+		if err == nil {
+			one, rest, err = c.split(ctx, from)
+		}
+		if err == nil {
+			own = c.deal(one, args)
+		}
+		switch {
+		case err != nil:
+			return base.Reply{}, c.refused(ctx, afterOthers(err, from != query))
+		case want == base.WantRows && (rest == "" || c.mayReturnRows(one)):
+			r, err := c.runRows(ctx, from, args, out.after(all.keys))
+			return r, afterOthers(err, from != query)
+		}
+		var keys Keys
+		r, err := c.runOne(ctx, one, own, &keysList{keys: &keys}, base.WantResult, true)
+		if err != nil {
+			return base.Reply{}, afterOthers(err, from != query)
+		}
+		all.add(r.Result, keys)
+		args = args[len(own):]
+	}
+	out.set(all.keys)
+	return base.Reply{Result: &all}, nil
+}
+
+// afterOthers returns an error as one of the connection if earlier statements of the string have run:
+// database/sql would send them again after driver.ErrBadConn.
+func afterOthers(err error, ran bool) error {
+	if ran && errors.Is(err, driver.ErrBadConn) {
+		return mysql.ErrInvalidConn
+	}
+	return err
+}
+
+// split returns the first statement of a string, in the session as it is now.
+func (c *conn) split(ctx context.Context, query string) (statement, rest string, err error) {
+	key := planKey{text: query}
+	if key.mode, key.charset, err = c.session.Mode(ctx); err != nil {
+		return "", "", err
+	}
+	g := planner{session: &c.session, rules: c.connector.rules.Load()}
+	return rewrite.Split(query, g.options(ctx, key))
+}
+
+// deal returns a statement's part of the arguments of a string. Without arguments the server reports
+// the placeholders.
+func (c *conn) deal(statement string, args []driver.NamedValue) []driver.NamedValue {
+	if len(args) == 0 {
+		return nil
+	}
+	own := slices.Clone(args[:min(c.countParams(statement), len(args))])
+	for i := range own {
+		own[i].Ordinal = i + 1
+	}
+	return own
+}
+
+func (c *conn) countParams(query string) int {
+	mode, charset, _ := c.session.KnownMode()
+	return sqltoken.CountParams(query, mode, charset)
+}
+
+// runRows executes the rest of a string, whose first statement may return rows.
+func (c *conn) runRows(ctx context.Context, query string, args []driver.NamedValue, out *keysList) (base.Reply, error) {
+	out.set(Keys{}) // those of the statements before
+	r, err := c.runOne(ctx, query, args, out, base.WantRows, true)
+	if err != nil {
+		out.reset()
+	}
+	if failed, ok := errors.AsType[*StatementError](err); ok && errors.Is(err, rewrite.ErrSeveralStatements) {
+		failed.Message = "a statement that may return rows comes before one that needs a key; " +
+			"execute the string instead of querying it, or send the statements one by one"
+	}
+	return r, err
+}
+
+// mayReturnRows reports whether a statement may return rows.
+func (c *conn) mayReturnRows(statement string) bool {
+	mode, charset, _ := c.session.KnownMode()
+	lx := sqltoken.NewLexer(statement, mode, charset)
+	verb := lx.Next()
+	switch {
+	case verb.Kind == sqltoken.EOF:
+		return false
+	case lx.Is(verb, "INSERT", "REPLACE", "DELETE", "UPDATE"):
+		return sqltoken.Contains(statement, "RETURNING")
+	case lx.Is(verb, "SET"):
+		return lx.Is(lx.Peek(), "STATEMENT")
+	case lx.Is(verb, "BEGIN"):
+		return !lx.EndsStatement(lx.Peek()) && !lx.Is(lx.Peek(), "WORK")
+	}
+	return !lx.Is(verb, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "USE", "DO", "LOAD", "START", "COMMIT", "ROLLBACK",
+		"SAVEPOINT", "RELEASE", "LOCK", "UNLOCK", "PREPARE", "DEALLOCATE", "GRANT", "REVOKE", "FLUSH")
+}
+
+// with returns keys followed by others.
+func (k Keys) with(other Keys) Keys {
+	return Keys{append(k.values, other.values...), cmp.Or(k.column, other.column)}
+}
