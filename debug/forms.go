@@ -118,17 +118,22 @@ func plan(c *driver.Connector, statement string) *planned {
 		return &planned{Outcome: "unknown", Class: warned, Reason: err.Error()}
 	case err != nil:
 		return &planned{Outcome: "refused", Class: failing, Reason: err.Error()}
-	case len(p.Inserts) == 0:
+	case len(p.Inserts) == 0 && len(p.Others) == 0:
 		return &planned{Outcome: "passed", Class: good, Reason: "sent unchanged: it inserts into no sharded table"}
 	}
-	out := &planned{Outcome: "filled", Class: good, Sent: p.Sent(), Assumes: p.Assumes}
-	if p.KeysInText {
-		out.Reason = "the statement has no arguments: keys are written in place of each ?"
+	out := &planned{Outcome: "filled", Class: good}
+	var sent []string
+	for _, p := range append([]*driver.Plan{p}, p.Others...) {
+		sent, out.Assumes = append(sent, p.Sent()), append(out.Assumes, p.Assumes...)
+		if p.KeysInText {
+			out.Reason = "the statement has no arguments: keys are written in place of each ?"
+		}
+		const most = 20 // lines
+		for i, in := range p.Inserts {
+			out.Inserts = append(out.Inserts, plannedInsert{in.Name, p.Details[i].Table, in.Table.Key, p.Details[i].Generator,
+				append(p.Describe(i, most), p.Details[i].Notes...)})
+		}
 	}
-	const most = 20 // lines
-	for i, in := range p.Inserts {
-		out.Inserts = append(out.Inserts, plannedInsert{in.Name, p.Details[i].Table, in.Table.Key, p.Details[i].Generator,
-			append(p.Describe(i, most), p.Details[i].Notes...)})
-	}
+	out.Sent = strings.Join(sent, ";\n")
 	return out
 }

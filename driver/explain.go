@@ -66,11 +66,12 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 	}
 	var all []*Plan
 	for rest := statement; rest != ""; all = append(all, p) {
-		if statement, rest, err = rewrite.Split(rest, rewrite.Options{}); err != nil {
-			return nil, refusal(err)
+		before, one := statement[:len(statement)-len(rest)], ""
+		if one, rest, err = rewrite.Split(rest, rewrite.Options{}); err == nil {
+			p, err = c.planStatement(live, one, columns)
 		}
-		if p, err = c.planStatement(live, statement, columns); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, afterOthers(refusal(err), before)
 		}
 	}
 	all[0].Others = all[1:]

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -74,17 +75,18 @@ func (c *conn) runEach(
 		if err == nil {
 			own = c.deal(one, args)
 		}
+		before := query[:len(query)-len(from)]
 		switch {
 		case err != nil:
-			return base.Reply{}, c.refused(ctx, afterOthers(err, from != query))
+			return base.Reply{}, afterOthers(c.refused(ctx, err), before)
 		case want == base.WantRows && (rest == "" || c.mayReturnRows(one)):
 			r, err := c.runRows(ctx, from, args, out.after(all.keys))
-			return r, afterOthers(err, from != query)
+			return r, afterOthers(err, before)
 		}
 		var keys Keys
 		r, err := c.runOne(ctx, one, own, &keysList{keys: &keys}, base.WantResult, true)
 		if err != nil {
-			return base.Reply{}, afterOthers(err, from != query)
+			return base.Reply{}, afterOthers(err, before)
 		}
 		all.add(r.Result, keys)
 		args = args[len(own):]
@@ -93,11 +95,17 @@ func (c *conn) runEach(
 	return base.Reply{Result: &all}, nil
 }
 
-// afterOthers returns an error as one of the connection if earlier statements of the string have run:
-// database/sql would send them again after driver.ErrBadConn.
-func afterOthers(err error, ran bool) error {
-	if ran && errors.Is(err, driver.ErrBadConn) {
+// afterOthers returns the error of a statement as one of the string, in which others come before it.
+// database/sql would send those again after driver.ErrBadConn.
+func afterOthers(err error, before string) error {
+	if before != "" && errors.Is(err, driver.ErrBadConn) {
 		return mysql.ErrInvalidConn
+	}
+	if failed, ok := errors.AsType[*StatementError](err); ok && failed.Line > 0 {
+		if failed.Line == 1 {
+			failed.Char += len(before) - 1 - strings.LastIndexByte(before, '\n')
+		}
+		failed.Line += strings.Count(before, "\n")
 	}
 	return err
 }

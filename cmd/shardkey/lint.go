@@ -40,7 +40,6 @@ It prints each statement with its place, outcome and reason. The outcomes are
   refused   shardkey doesn't send it, or the server is certain to refuse it
   unfilled  the server stores rows without a generated key
   changed   an UPDATE changes a key
-  split     the file, sent as one string of statements, is refused
   foreign   the statement is another database's, such as SQLite's, and MySQL refuses it
   unknown   the statement is computed at run time, or reaches no function that lint knows
 
@@ -57,7 +56,7 @@ computed at run time. It is 2 if a file or package can't be read, or a package h
 	fs := c.Flags()
 	ruleFlag(fs)
 	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the sessions: `modes` separated by commas")
-	fs.BoolVar(&f.problems, "problems", false, "print only statements that make the exit status 1, and split files")
+	fs.BoolVar(&f.problems, "problems", false, "print only statements that make the exit status 1")
 	fs.BoolVar(&f.tests, "tests", false, "also check the tests of Go packages")
 	return c
 }
@@ -93,7 +92,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	}
 	v := lintFindings{Findings: []lint.Finding{}, Summary: l.Summary()}
 	for _, found := range l.Findings() {
-		if !f.problems || found.IsProblem() || found.Outcome == lint.Split {
+		if !f.problems || found.IsProblem() {
 			v.Findings = append(v.Findings, found)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 	"github.com/spf13/cobra"
 )
 
@@ -135,8 +134,8 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 	switch {
 	case err != nil:
 		return v, err
-	case len(plan.Inserts) > 0:
-		return explainPlan(plan), nil
+	case len(plan.Inserts) > 0 || len(plan.Others) > 0:
+		return explainPlans(append([]*driver.Plan{plan}, plan.Others...)), nil
 	}
 	l := o.linter()
 	v = planned{Outcome: lint.Passed, Reason: "the statement is no INSERT"}
@@ -150,27 +149,36 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 	return v, nil
 }
 
-// explainPlan describes the plan of a statement that inserts into sharded tables.
-func explainPlan(plan *driver.Plan) planned {
-	v := planned{Verified: plan.Verified, Sent: plan.Sent(), KeysInText: plan.KeysInText, Assumes: plan.Assumes}
-	several := slices.ContainsFunc(plan.Inserts, func(in rewrite.Insert) bool { return in.Statement > 0 })
-	for i := range plan.Inserts {
-		in := &plan.Inserts[i]
+// explainPlans describes the plans of a string's statements, of which one inserts into a sharded table.
+func explainPlans(plans []*driver.Plan) (v planned) {
+	var sent []string
+	for n, plan := range plans {
+		sent = append(sent, plan.Sent())
+		v.KeysInText = v.KeysInText || plan.KeysInText
+		v.Assumes = append(v.Assumes, slices.DeleteFunc(plan.Assumes, func(fact string) bool { return slices.Contains(v.Assumes, fact) })...)
+		if len(plan.Inserts) == 0 {
+			continue
+		}
+		in := &plan.Inserts[0]
 		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {
 			v.Outcome = of // filled if one of several is
+		}
+		if v.Verified != "unknown" {
+			v.Verified = plan.Verified
 		}
 		verb := "INSERT"
 		if in.Replace {
 			verb = "REPLACE"
 		}
-		if several {
-			verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
+		if len(plans) > 1 {
+			verb = fmt.Sprintf("statement %d: %s", n+1, verb)
 		}
 		v.Inserts = append(v.Inserts, plannedInsert{
-			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: plan.Details[i].Table, KeyColumn: in.Table.Key,
-			Generator: plan.Details[i].Generator, Keys: append(plan.Describe(i, 0), plan.Details[i].Notes...), verb: verb,
+			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: plan.Details[0].Table, KeyColumn: in.Table.Key,
+			Generator: plan.Details[0].Generator, Keys: append(plan.Describe(0, 0), plan.Details[0].Notes...), verb: verb,
 		})
 	}
+	v.Sent = strings.Join(sent, ";\n")
 	return v
 }
 

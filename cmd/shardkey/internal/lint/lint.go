@@ -30,8 +30,6 @@ const (
 	Unfilled Outcome = "unfilled"
 	// Changed: an UPDATE changes the key of a row.
 	Changed Outcome = "changed"
-	// Split: the file, as one string of statements, is refused.
-	Split Outcome = "split"
 	// Foreign: the statement is written for another database, and MySQL refuses it.
 	Foreign Outcome = "foreign"
 	// Unknown: the statement, or the name of its table, is computed at run time.
@@ -164,19 +162,21 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	case err != nil:
 		return []Finding{refused(text, err, append(places, inserts...))}
 	}
-	for i := range plan.Inserts {
-		f := insertFinding(&plan.Inserts[i])
-		if plan.Details[i].Unlisted && f.Outcome == Filled {
-			f.Outcome, f.Reason = Passed, f.Reason+"; the rule doesn't list the table, so nil or 0 is refused"
+	for _, one := range append([]*driver.Plan{plan}, plan.Others...) {
+		for i := range one.Inserts {
+			f := insertFinding(&one.Inserts[i])
+			if one.Details[i].Unlisted && f.Outcome == Filled {
+				f.Outcome, f.Reason = Passed, f.Reason+"; the rule doesn't list the table, so nil or 0 is refused"
+			}
+			in := &one.Inserts[i]
+			isPlace := func(t target) bool { return t.schema == in.Schema && t.name == in.Name }
+			if j := slices.IndexFunc(inserts, isPlace); j >= 0 {
+				f.offset, inserts = inserts[j].at, inserts[j+1:]
+			}
+			found = append(found, f)
 		}
-		in := &plan.Inserts[i]
-		isPlace := func(t target) bool { return t.schema == in.Schema && t.name == in.Name }
-		if j := slices.IndexFunc(inserts, isPlace); j >= 0 {
-			f.offset, inserts = inserts[j].at, inserts[j+1:]
-		}
-		found = append(found, f)
 	}
-	if len(plan.Inserts) == 0 {
+	if len(found) == 0 {
 		found = append(found, l.unseen(s)...)
 	}
 	return append(found, l.updates(s)...)

@@ -1,16 +1,13 @@
 package lint
 
 import (
-	"errors"
 	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -41,8 +38,7 @@ func (l *Linter) statements(name, text string) {
 	var all []Finding
 	l.summary.Files++
 	l.count(token.Position{Filename: name}, text)
-	spans := l.split(text)
-	for _, s := range spans {
+	for _, s := range l.split(text) {
 		found := l.Statement(sqlcArgument.ReplaceAllStringFunc(text[s.start:s.end], func(arg string) string {
 			return "?" + strings.Repeat(" ", len(arg)-1) // of the same length
 		}))
@@ -54,32 +50,7 @@ func (l *Linter) statements(name, text string) {
 		}
 		all = append(all, found...)
 	}
-	if len(spans) > 1 && !ofClient.MatchString(text) {
-		all = append(all, l.together(text, all)...)
-	}
 	l.report(token.Position{Filename: name, Line: 1, Column: 1}, text, all)
-}
-
-// ofClient matches files whose statements are sent one by one: by sqlc, and by clients with DELIMITER.
-var ofClient = regexp.MustCompile(`(?mi)^\s*(?:(?:--|#|/\*)\s*name:\s*\w+\s+:|DELIMITER\s)`)
-
-// together checks the statements of a file as one string, as tools for migrations may send them.
-// alone are the findings about the statements by themselves.
-func (l *Linter) together(text string, alone []Finding) []Finding {
-	isFilled := func(f Finding) bool { return f.Outcome == Filled }
-	isRefused := func(f Finding) bool { return f.Outcome == Refused }
-	if !slices.ContainsFunc(alone, isFilled) || slices.ContainsFunc(alone, isRefused) {
-		return nil
-	}
-	inserts := l.read(text).inserts()
-	places := l.ruled(inserts)
-	_, err := l.plan(text, places)
-	if err == nil || errors.Is(err, driver.ErrNoConnection) {
-		return nil
-	}
-	f := refused(text, err, append(places, inserts...))
-	f.Outcome, f.Reason = Split, "if the file is sent as one string: "+f.Reason
-	return []Finding{f}
 }
 
 func (l *Linter) learnAll(text string) {
