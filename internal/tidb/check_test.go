@@ -62,7 +62,6 @@ func TestCheck_outcomes(t *testing.T) {
 		{"too long", rowsText(10_000), 0, false},
 		{"VALUES ROW", "INSERT INTO t (a) VALUES ROW(?), ROW(2)", 0, true},
 		{"SET", "INSERT INTO t SET a = ?, id = NULL ON DUPLICATE KEY UPDATE a = 1", 0, true},
-		{"several statements", "BEGIN; INSERT INTO t (a) VALUES (1); COMMIT; INSERT INTO t (a) VALUES (2)", 0, true},
 		{"a query", "INSERT INTO t (a) SELECT a FROM t WHERE a > ? LIMIT 5", 0, true},
 		{"row alias", "INSERT INTO t (a) VALUES (1) AS new ON DUPLICATE KEY UPDATE a = new.a", 0, false},
 		{"RETURNING", "INSERT INTO t (a) VALUES (1) RETURNING id", 0, false},
