@@ -31,14 +31,16 @@ const (
 // two clones can renew it.
 func (l *lease) sleep(ctx context.Context, d time.Duration) error {
 	clock := l.assigner.config.Clock
-	for last := clock.Now(); d > 0; d -= lookEvery {
+	for last := clock.Now(); d > 0; {
 		if err := clock.Sleep(ctx, min(d, lookEvery)); err != nil {
 			return err
 		}
 		now := clock.Now()
-		if l.copied() != nil || wasSet(now.Round(0).Sub(last.Round(0)), now.Sub(last)) {
+		passed := now.Sub(last)
+		if l.copied() != nil || wasSet(now.Round(0).Sub(last.Round(0)), passed) {
 			return nil
 		}
+		d -= max(passed, lookEvery) // a busy process oversleeps
 		last = now
 	}
 	return nil

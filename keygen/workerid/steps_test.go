@@ -485,3 +485,18 @@ func TestSQLStore_namespaceOfNotes(t *testing.T) {
 		}
 	}
 }
+
+// busyClock is the clock of a process that oversleeps.
+type busyClock struct{ spi.Clock }
+
+func (c busyClock) Sleep(ctx context.Context, d time.Duration) error { return c.Clock.Sleep(ctx, 3*d) }
+
+// A busy process renews as often as another one, although it looks for clones more rarely.
+func TestLease_oversleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, l := byHand(t, new(oneRecord), config{Clock: busyClock{spi.SystemClock}})
+		start := time.Now()
+		must.Do(t, l.sleep(t.Context(), a.config.Renew))
+		must.Equal(t, time.Since(start), a.config.Renew, "slept")
+	})
+}
