@@ -45,7 +45,7 @@ func (r Report) Problems() []Finding {
 type Finding struct {
 	Severity Severity `json:"severity"`
 	// Check is a word for the subject: reachable, open, server, sql-mode, read-only,
-	// clock, table, unlisted, key-column, key-type, unique, auto-increment, foreign-key,
+	// clock, table, unlisted, key-column, sharding-column, key-type, unique, auto-increment, foreign-key,
 	// reference, trigger, max-key, rights, leases, segments, tickets, store, rule,
 	// generator.
 	Check string `json:"check"`

@@ -195,6 +195,22 @@ func TestExamine_findsEach(t *testing.T) {
 }
 
 // TestExamine_greatestKey inserts keys that are ahead of those that will be made.
+// TestExamine_shardingColumns has a rule that shards by a column that the tables may not have.
+func TestExamine_shardingColumns(t *testing.T) {
+	if testserver.Each(t, TestExamine_shardingColumns) {
+		return
+	}
+	dsn := database(t, "CREATE TABLE t_order_0 (order_id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL); CREATE TABLE t_order_1 LIKE t_order_0")
+	for column, missing := range map[string]bool{"no_such": true, "USER_ID": false, "order_id": false} {
+		found := examine(t, ruleOf(snowflakes, "      tableStrategy: {standard: {shardingColumn: "+column+", shardingAlgorithmName: m}}\n"+
+			"  shardingAlgorithms: {m: {type: MOD, props: {sharding-count: 2}}}"), dsn)
+		const want = "error: sharding-column t_order.order_id (t_order_0, t_order_1): the sharding column no_such does not exist"
+		if have := find(found, "sharding-column", ""); (have != nil) != missing || missing && line(*have) != want {
+			t.Errorf("%s\nhave: %v\nwant: %v", column, remarks(found), missing)
+		}
+	}
+}
+
 func TestExamine_greatestKey(t *testing.T) {
 	if testserver.EachAndOldest(t, TestExamine_greatestKey) {
 		return

@@ -63,6 +63,7 @@ func (x *tableCheck) look() error {
 			"an INSERT can't set it; use another column in the rule", "")
 		return nil
 	}
+	x.shardingColumns()
 	x.uniqueness()
 	x.trigger()
 	for _, check := range []func() error{x.backEnds, x.width, x.autoIncrement, x.references, x.maximum} {
@@ -117,6 +118,20 @@ func (x *tableCheck) noColumn() {
 	x.add(Error, "key-column", "the key column does not exist", why,
 		"-- set column in the rule, or add the column, and set the keys of existing rows:\n"+
 			x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.keys.sqlType()))
+}
+
+// shardingColumns checks that the columns exist by which the rule distributes the table's rows.
+func (x *tableCheck) shardingColumns() {
+	if x.logical.Sharding == nil {
+		return
+	}
+	for _, name := range x.logical.Sharding.Columns {
+		if x.actual.Column(name) == nil {
+			x.add(Error, "sharding-column", "the sharding column "+name+" does not exist",
+				"shardkey can't check that rows are inserted into the right table, and queries by the column fail",
+				"-- set shardingColumn in the rule, or add the column")
+		}
+	}
 }
 
 func (x *tableCheck) uniqueness() {

@@ -257,13 +257,13 @@ func (x *actualTable) checkGeneUpdate(ctx context.Context, logger *slog.Logger, 
 func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.Keys, error) {
 	x, t := k.shard, k.table
 	if t.ints == nil {
-		d := keySearch[any]{name: x.name}
+		d := keySearch[any]{name: x.name, why: x.unplaceable}
 		if err := addRows(&d, e, k, x.test); err != nil {
 			return rewrite.Keys{}, err
 		}
 		return t.drawValues(ctx, &d, n)
 	}
-	d := keySearch[int64]{name: x.name}
+	d := keySearch[int64]{name: x.name, why: x.unplaceable}
 	test := func(values []any) (func(int64) bool, int, error) { return x.Keys(t.rule.Column, values) }
 	if err := addRows(&d, e, k, test); err != nil {
 		return rewrite.Keys{}, err
@@ -304,7 +304,7 @@ func (x *actualTable) generate(ctx context.Context, n int, one *[1]int64) (rewri
 	if x.isMisfit() {
 		return rewrite.Keys{}, x.table.noKey(&noFitError{table: x.name})
 	}
-	d := keySearch[int64]{name: x.name}
+	d := keySearch[int64]{name: x.name, why: x.unplaceable}
 	d.start(x.belongs, x.targets)
 	for row := range n {
 		d.add(row)
@@ -314,6 +314,18 @@ func (x *actualTable) generate(ctx context.Context, n int, one *[1]int64) (rewri
 		x.noteMisfit()
 	}
 	return keys, err
+}
+
+// unplaceable returns why the sharding can't be computed for a key, for example because it is a
+// string, or nil.
+func (x *actualTable) unplaceable(key any) error {
+	values := make([]any, len(x.Columns))
+	values[x.key] = key
+	_, _, err := x.Place(values)
+	if e, ok := errors.AsType[*rule.PlaceError](err); ok && e.Unknown && strings.EqualFold(e.Column, x.Columns[x.key]) {
+		return e
+	}
+	return nil
 }
 
 // test returns a function that tests keys of any type, given a row's other values.

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/shardkey/shardkey/rewrite"
@@ -40,6 +41,8 @@ type keySearch[K any] struct {
 	// lotOf returns the index of a key's lot, −1 for none. It is an optimization and may be nil.
 	lotOf func(key K) int
 	name  string // the table's name, for errors
+	// why returns why no table is known for a key, or nil; it may be nil.
+	why func(key any) error
 
 	oneLot [1]keyGroup[K] // buffers for lots and their rows, since most statements have one
 	oneRow [1]int
@@ -97,13 +100,18 @@ func (d *keySearch[K]) batch() int {
 type noFitError struct {
 	table string
 	drawn int // 0 if earlier draws had no match
+	why   error
 }
 
 func (e *noFitError) Error() string {
 	if e.drawn == 0 {
 		return fmt.Sprintf("no key of this worker ID belongs in %s, as earlier attempts showed", e.table)
 	}
-	return fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
+	text := fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
+	if e.why != nil {
+		text += ": " + strings.TrimPrefix(e.why.Error(), "shardkey: ") + "; shard the table by another algorithm, or use another generator"
+	}
+	return text
 }
 
 func (e *noFitError) Unwrap() error { return spi.ErrNoFittingKey }
@@ -148,7 +156,11 @@ func (d *keySearch[K]) run(
 			}
 		}
 		if noFit >= maxInVain+perTarget*d.targets {
-			return &noFitError{d.name, noFit}
+			e := &noFitError{table: d.name, drawn: noFit}
+			if d.why != nil {
+				e.why = d.why(keys[0])
+			}
+			return e
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -326,3 +326,24 @@ func TestNextKeys_withShardBits(t *testing.T) {
 		t.Errorf("a value for keys without shard bits\nhave: %v\nwant: a StatementError", err)
 	}
 }
+
+// The strategy can't be computed for any key, so the error says that.
+func TestKeySearch_keysWithoutPlace(t *testing.T) {
+	const text = `
+rules:
+- !SHARDING
+  tables:
+    t:
+      actualDataNodes: ds.t_${0..1}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: g}
+  keyGenerators: {g: {type: UUID}}
+  shardingAlgorithms: {a: {type: INLINE, props: {algorithm-expression: "t_${id % 2}"}}}
+`
+	db, _ := openFake(t, &fakedb.Server{Columns: [][2]string{{"id", "varchar(32)"}, {"a", "int"}}}, mustParseRule(t, text), Config{Server: "other"})
+	_, err := db.Exec("INSERT INTO t_1 (a) VALUES (1)")
+	if !errors.Is(err, spi.ErrNoFittingKey) || !strings.Contains(err.Error(), "belongs in t_1: cannot compute the actual table of a row of \"t\": "+
+		"cannot apply INLINE to the value of id: String % Integer") {
+		t.Errorf("have: %v\nwant: the reason", err)
+	}
+}

@@ -85,6 +85,7 @@ func (b *builder) genes() error {
 				return err
 			}
 		}
+		b.unplaceable(b.specs[i], t)
 		b.empty(b.specs[i], t)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,30 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 	"github.com/shardkey/shardkey/rule/internal/sharding"
 )
+
+// sampleKeys are keys of the generators whose keys have one Java class.
+var sampleKeys = map[string]expr.Value{
+	"UUID": expr.OfString("0123456789abcdef0123456789abcdef"), "NANOID": expr.OfString("V1StGXR8_Z5jdHi6B-myT"),
+	"SNOWFLAKE": expr.OfLong(1 << 60), "LEAF_SNOWFLAKE": expr.OfLong(1 << 60), "SNOWFLAKE_RING": expr.OfLong(1 << 60),
+	"LEAF_SEGMENT": expr.OfLong(1), "TICKET": expr.OfLong(1), "REDIS": expr.OfLong(1),
+}
+
+// unplaceable warns about a strategy that can't be computed for the keys of the table's generator, so
+// that every INSERT without an explicit key is refused.
+func (b *builder) unplaceable(spec *tableSpec, t *Table) {
+	key, known := sampleKeys[t.GeneratorType]
+	for _, of := range t.understood(spec) {
+		if !known || !of.isBy(t.Column) {
+			continue
+		}
+		_, err := of.compiled.Place(key)
+		if e, ok := errors.AsType[*sharding.PlaceError](err); ok && e.Unknown {
+			b.file.warn(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q can't place a key of %s, so INSERTs without "+
+				"an explicit key are refused: %s; use an algorithm for its keys, for example HASH_MOD, or another generator",
+				of.key.text, t.Logical, t.GeneratorType, e.Reason))
+		}
+	}
+}
 
 // empty warns about actual tables that no row reaches. The reason is that the two strategies of the
 // table depend on each other, or that there are more tables than remainders. empty only checks

@@ -42,6 +42,30 @@ rules:
 `, databases-1, tables-1, databaseBy, tableBy, generator, database, table)
 }
 
+// TestParse_warnsOfKeysWithoutPlace has strategies by the key that can't be computed for the keys of the
+// generator, and others that can.
+func TestParse_warnsOfKeysWithoutPlace(t *testing.T) {
+	const snowflake = "SNOWFLAKE, props: {worker-id-assigner: a}"
+	inline := func(expression string) string { return `INLINE, props: {algorithm-expression: "` + expression + `"}` }
+	const mod, hash = "MOD, props: {sharding-count: 2}", "HASH_MOD, props: {sharding-count: 2}"
+	for _, c := range []struct {
+		generator, database, table string
+		want                       []string
+	}{
+		{"UUID", mod, inline("t_order_${order_id % 2}"), []string{"can't place a key of UUID, so INSERTs without an explicit key are refused: " +
+			"cannot apply INLINE to the value of order_id: String % Integer"}},
+		{"UUID", mod, hash, nil},
+		{"UUID", mod, inline("t_order_${Math.abs(order_id.hashCode()) % 2}"), nil},
+		{"UNSEEN", mod, inline("t_order_${order_id.substring(0, 1)}"), nil}, // its keys aren't known
+	} {
+		r := mustParse(t, twoStrategies(2, 2, c.database, "user_id", c.table, "order_id", c.generator))
+		expectWarnings(t, r, c.want)
+	}
+	r := mustParse(t, twoStrategies(2, 2, mod, "user_id", inline("t_order_${order_id.substring(0, 1)}"), "order_id", snowflake)+
+		"  workerIdAssigners: {a: {type: FILE, props: {path: /tmp}}}\n")
+	expectWarnings(t, r, []string{"can't place a key of SNOWFLAKE"})
+}
+
 func TestParse_warnsOfEmptyTables(t *testing.T) {
 	mod := func(n int) string { return fmt.Sprintf("MOD, props: {sharding-count: %d}", n) }
 	hash := func(n int) string { return fmt.Sprintf("HASH_MOD, props: {sharding-count: %d}", n) }
@@ -54,26 +78,26 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 		name, yaml string
 		want       []string
 	}{
-		{"one column, MOD 2 and MOD 4", twoStrategies(2, 4, mod(2), user, mod(4), user, "UUID"), empty(4, 8)},
-		{"one column, HASH_MOD 2 and HASH_MOD 4", twoStrategies(2, 4, hash(2), user, hash(4), user, "UUID"), empty(4, 8)},
-		{"one column, the same modulus", twoStrategies(4, 4, mod(4), user, inline("t_order_${user_id % 4}"), user, "UUID"), empty(12, 16)},
-		{"one column, moduli 2 and 3", twoStrategies(2, 3, mod(2), user, mod(3), user, "UUID"), nil},
-		{"one column, moduli 4 and 6", twoStrategies(4, 6, mod(4), user, mod(6), user, "UUID"), empty(12, 24)},
-		{"one column, divided first", twoStrategies(2, 4, inline("ds_${user_id % 2}"), user, inline("t_order_${user_id.intdiv(2) % 4}"), user, "UUID"), nil},
-		{"one column, divided by too little", twoStrategies(4, 4, inline("ds_${user_id % 4}"), user, inline("t_order_${user_id.intdiv(2) % 4}"), user, "UUID"), empty(8, 16)},
-		{"hash of an expression", twoStrategies(2, 4, inline("ds_${Math.abs(name.hashCode()) % 2}"), "name", inline("t_order_${Math.abs(name.hashCode()) % 4}"), "name", "UUID"), empty(4, 8)},
-		{"two columns", twoStrategies(2, 4, mod(2), user, mod(4), order, "UUID"), nil},
+		{"one column, MOD 2 and MOD 4", twoStrategies(2, 4, mod(2), user, mod(4), user, "UNSEEN"), empty(4, 8)},
+		{"one column, HASH_MOD 2 and HASH_MOD 4", twoStrategies(2, 4, hash(2), user, hash(4), user, "UNSEEN"), empty(4, 8)},
+		{"one column, the same modulus", twoStrategies(4, 4, mod(4), user, inline("t_order_${user_id % 4}"), user, "UNSEEN"), empty(12, 16)},
+		{"one column, moduli 2 and 3", twoStrategies(2, 3, mod(2), user, mod(3), user, "UNSEEN"), nil},
+		{"one column, moduli 4 and 6", twoStrategies(4, 6, mod(4), user, mod(6), user, "UNSEEN"), empty(12, 24)},
+		{"one column, divided first", twoStrategies(2, 4, inline("ds_${user_id % 2}"), user, inline("t_order_${user_id.intdiv(2) % 4}"), user, "UNSEEN"), nil},
+		{"one column, divided by too little", twoStrategies(4, 4, inline("ds_${user_id % 4}"), user, inline("t_order_${user_id.intdiv(2) % 4}"), user, "UNSEEN"), empty(8, 16)},
+		{"hash of an expression", twoStrategies(2, 4, inline("ds_${Math.abs(name.hashCode()) % 2}"), "name", inline("t_order_${Math.abs(name.hashCode()) % 4}"), "name", "UNSEEN"), empty(4, 8)},
+		{"two columns", twoStrategies(2, 4, mod(2), user, mod(4), order, "UNSEEN"), nil},
 		{"gene of a hash", twoStrategies(2, 4, hash(2), user, mod(4), order, gene), empty(4, 8)},
 		{"gene of a number", twoStrategies(2, 4, mod(2), user, inline("t_order_${order_id % 4}"), order, gene), empty(4, 8)},
 		{"gene, divided first", twoStrategies(2, 4, hash(2), user, inline("t_order_${order_id.intdiv(2) % 4}"), order, gene), nil},
-		{"more tables than remainders", twoStrategies(2, 8, mod(2), user, mod(4), order, "UUID"), empty(8, 16)},
-		{"number and hash: the same below 2^31 alone", twoStrategies(2, 4, mod(2), user, hash(4), user, "UUID"), nil},
-		{"pairs that aren't listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id % 2}"), user, mod(4), user, "UUID"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1),
+		{"more tables than remainders", twoStrategies(2, 8, mod(2), user, mod(4), order, "UNSEEN"), empty(8, 16)},
+		{"number and hash: the same below 2^31 alone", twoStrategies(2, 4, mod(2), user, hash(4), user, "UNSEEN"), nil},
+		{"pairs that aren't listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id % 2}"), user, mod(4), user, "UNSEEN"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1),
 			[]string{`rows of table "t_order" can belong to ds_1.t_order_1, which actualDataNodes doesn't list`, empty(2, 4)[0]}},
-		{"pairs that are listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id.intdiv(2) % 2}"), user, mod(4), user, "UUID"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1), nil},
-		{"fewer tables than the modulus", twoStrategies(2, 2, mod(2), user, mod(4), order, "UUID"), []string{`tableStrategy of table "t_order" selects the table "t_order_2"`}},
-		{"fewer databases than the modulus", twoStrategies(2, 4, hash(3), user, mod(4), order, "UUID"), []string{`databaseStrategy of table "t_order" selects the data source "ds_2"`}},
-		{"ranges are not looked at", twoStrategies(2, 4, mod(2), user, "BOUNDARY_RANGE, props: {sharding-ranges: '5, 6, 7'}", user, "UUID"), nil},
+		{"pairs that are listed", strings.Replace(twoStrategies(2, 4, inline("ds_${user_id.intdiv(2) % 2}"), user, mod(4), user, "UNSEEN"), "ds_${0..1}.t_order_${0..3}", "ds_0.t_order_${0..1}, ds_1.t_order_${2..3}", 1), nil},
+		{"fewer tables than the modulus", twoStrategies(2, 2, mod(2), user, mod(4), order, "UNSEEN"), []string{`tableStrategy of table "t_order" selects the table "t_order_2"`}},
+		{"fewer databases than the modulus", twoStrategies(2, 4, hash(3), user, mod(4), order, "UNSEEN"), []string{`databaseStrategy of table "t_order" selects the data source "ds_2"`}},
+		{"ranges are not looked at", twoStrategies(2, 4, mod(2), user, "BOUNDARY_RANGE, props: {sharding-ranges: '5, 6, 7'}", user, "UNSEEN"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) { expectWarnings(t, mustParse(t, tt.yaml), tt.want) })
 	}
