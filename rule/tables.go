@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -155,6 +156,9 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 			b.addPattern(n, index, t)
 			return nil
 		}
+		if t != nil {
+			b.warnOfMinus(spec, n)
+		}
 		isNew, err := b.claim(spec, n, index)
 		if isNew && t != nil {
 			if t.addActual(n); t.ActualCount > 1 {
@@ -197,6 +201,21 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		}
 	}
 	return nil
+}
+
+// expressionsInNodes matches the expressions in data nodes.
+var expressionsInNodes = regexp.MustCompile(`\$(?:->)?\{[^}]*\}`)
+
+// warnOfMinus warns about an actual table whose name has a minus that an expression computed, such as
+// t_order_-1 for ${0-1}.
+func (b *builder) warnOfMinus(spec *tableSpec, n node) {
+	if !strings.Contains(n.table, "-") || strings.ContainsAny(spec.nodes.text, "'\"") {
+		return
+	}
+	if literal := expressionsInNodes.ReplaceAllString(spec.nodes.text, ""); !strings.Contains(literal, "-") {
+		b.file.warnOnce(spec.nodes, fmt.Sprintf("an expression of table %q computes the name %q, with a minus; a range is written with two "+
+			"dots, for example ${0..3}", spec.name.text, n.table))
+	}
 }
 
 // defaultUnlisted returns the setting unlisted of a table that has none. Only a family, a table with

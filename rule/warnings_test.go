@@ -42,6 +42,22 @@ rules:
 `, databases-1, tables-1, databaseBy, tableBy, generator, database, table)
 }
 
+// TestParse_warnsOfMinus has data nodes whose names have a minus. A minus that is written is meant.
+func TestParse_warnsOfMinus(t *testing.T) {
+	for nodes, warned := range map[string]bool{
+		"ds.t_order_${0-1}": true, "ds.t_order_${0-1}, ds.t_order_${2 - 1}": true, "ds_${0-1}.t_order_$->{0-3}": true,
+		"ds.t-order-${0..1}": false, "ds.t_order_${1-1}": false, "ds.t_order_${['a-b', 'c']}": false, "ds-0.t_order_${0..1}": false,
+		"ds.t_order_${yyyy-MM}": false,
+	} {
+		r := mustParse(t, `rules: [!SHARDING {tables: {t_order: {actualDataNodes: "`+nodes+`", keyGenerateStrategy: {column: id}}}}]`)
+		want := []string(nil)
+		if warned {
+			want = []string{`computes the name "t_order_-`}
+		}
+		expectWarnings(t, r, want)
+	}
+}
+
 // TestParse_warnsOfKeysWithoutPlace has strategies by the key that can't be computed for the keys of the
 // generator, and others that can.
 func TestParse_warnsOfKeysWithoutPlace(t *testing.T) {

@@ -56,7 +56,8 @@ func newSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	case !ok:
 		return nil, Info{}, wrongTable("table or schema.table")
 	case config.DBName == "" && !strings.Contains(table, "."):
-		return nil, Info{}, wrongTable("schema." + table + ", because the DSN has no database")
+		return nil, Info{}, &spi.PropError{Name: "dsn", Want: "a DSN with a database: add it after the last slash, " +
+			"user:password@tcp(host:3306)/database; or write the table as schema." + table}
 	}
 	connector, err := mysqldb.NewConnector("dsn", config)
 	if err != nil {

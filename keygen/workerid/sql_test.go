@@ -273,7 +273,7 @@ func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 func TestSQLStore_refuses(t *testing.T) {
 	for name, c := range map[string]struct{ dsn, table, prop string }{
 		"not a DSN":     {"host:1/secret-word", "t", "dsn"},
-		"no database":   {"u:secret-word@tcp(h:1)/", "t", "table"},
+		"no database":   {"u:secret-word@tcp(h:1)/", "t", "dsn"},
 		"three parts":   {"u:secret-word@tcp(h:1)/d", "a.b.c", "table"},
 		"empty part":    {"u:secret-word@tcp(h:1)/d", "a.", "table"},
 		"a zero":        {"u:secret-word@tcp(h:1)/d", "a\x00b", "table"},
