@@ -87,6 +87,7 @@ func (b *builder) genes() error {
 		}
 		b.unplaceable(b.specs[i], t)
 		b.empty(b.specs[i], t)
+		b.alone(b.specs[i], t, m)
 	}
 	return nil
 }

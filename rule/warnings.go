@@ -3,6 +3,8 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -168,10 +170,84 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			why))
 }
 
+// alone warns about a strategy by the table's own key that selects few of its targets for keys that
+// are generated alone in their tick, although other sequences would reach more.
+func (b *builder) alone(spec *tableSpec, t *Table, m *componentSpec) {
+	last, limited := m.aloneSequence()
+	s := t.Sharding
+	if !limited || t.ShardBits != nil || s == nil || s.Err != nil {
+		return
+	}
+	for _, of := range []struct {
+		*shardingStrategy
+		way  *strategy
+		all  int
+		what string
+	}{{spec.database, s.database, len(s.sources), "data sources"}, {spec.table, s.table, len(s.names), "tables"}} {
+		if !of.isBy(t.Column) || of.all > maxRemainders {
+			continue
+		}
+		few := m.reached(of.way, of.all, last)
+		best := of.all - 1
+		for few < of.all && best < m.sequences()-1 && m.reached(of.way, of.all, best) < of.all {
+			best = 2*best + 1
+		}
+		if best = min(best, m.sequences()-1); m.reached(of.way, of.all, best) > few {
+			b.file.warn(of.algorithm.geneWord(), fmt.Sprintf("keys of table %q that are generated alone in their millisecond reach %d of %d %s; %s: %d",
+				t.Logical, few, of.all, of.what, m.vibration(), best))
+		}
+	}
+}
+
+// reached returns how many of all targets a strategy selects for keys with the sequences 0 to last,
+// at any time.
+func (m *componentSpec) reached(s *strategy, all, last int) int {
+	const samples = 16 // for each target: enough to find all
+	rnd, found, sequences := rand.New(rand.NewPCG(1, 2)), map[int]bool{}, int64(m.sequences())
+	for sequence := 0; sequence <= last && len(found) < all; sequence++ {
+		for range samples*all/(last+1) + 1 {
+			key := rnd.Int64N(math.MaxInt64/sequences)*sequences + int64(sequence)
+			if at, err := s.Place(expr.OfLong(key)); err == nil {
+				found[at] = true
+			}
+		}
+	}
+	return len(found)
+}
+
+// aloneSequence returns the highest sequence of keys that are generated alone in their tick. limited
+// is false if the generator has no such limit.
+func (m *componentSpec) aloneSequence() (last int, limited bool) {
+	switch strings.ToUpper(m.typ.text) {
+	case "SNOWFLAKE", "SNOWFLAKE_RING":
+		p, _ := m.prop("max-vibration-offset")
+		if own, err := strconv.Atoi(strings.TrimSpace(p.value.Reveal())); err == nil {
+			return own, true
+		}
+		return min(1, m.sequences()-1), true
+	case "LEAF_SNOWFLAKE":
+		return 99, true
+	case "REDIS":
+		return 0, true
+	}
+	return 0, false
+}
+
+// vibration returns how to set the highest sequence of keys that are alone in their tick.
+func (m *componentSpec) vibration() string {
+	if strings.HasPrefix(strings.ToUpper(m.typ.text), "SNOWFLAKE") {
+		return "set max-vibration-offset"
+	}
+	return "use a SNOWFLAKE with max-vibration-offset"
+}
+
 // sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
 // determines.
-func (m *componentSpec) sequences() int64 {
-	const classic, js53 = 12, 15
+func (m *componentSpec) sequences() int {
+	const classic, js53, redis = 12, 15, 10
+	if strings.EqualFold(m.typ.text, "REDIS") {
+		return 1 << redis
+	}
 	p, _ := m.prop("layout")
 	layout := strings.TrimSpace(p.value.Reveal())
 	if strings.EqualFold(layout, "js53") {

@@ -257,3 +257,36 @@ func TestLive_Warnings(t *testing.T) {
 type risky struct{ fake }
 
 func (*risky) Health() spi.Health { return spi.Health{Warnings: []string{"shardkey: it is a risk"}} }
+
+// A table that is sharded by its own key is warned of if keys that are alone in their millisecond
+// don't reach all its tables.
+func TestWarnings_keysThatAreAlone(t *testing.T) {
+	const order = "order_id"
+	mod := func(n int) string { return fmt.Sprintf("MOD, props: {sharding-count: %d}", n) }
+	inline := func(text string) string {
+		return fmt.Sprintf("INLINE, props: {algorithm-expression: '%s'}", text)
+	}
+	for _, tt := range []struct {
+		name, database, databaseBy, table, by, generator string
+		databases, tables                                int
+		want                                             []string
+	}{
+		{"MOD", mod(1), "user_id", mod(16), order, "SNOWFLAKE", 1, 16, []string{"reach 2 of 16 tables; set max-vibration-offset: 15"}},
+		{"expression", mod(1), "user_id", inline("t_order_${order_id % 16}"), order, "SNOWFLAKE, props: {max-vibration-offset: 3}", 1, 16,
+			[]string{"reach 4 of 16 tables; set max-vibration-offset: 15"}},
+		{"enough", mod(1), "user_id", mod(16), order, "SNOWFLAKE, props: {max-vibration-offset: 15}", 1, 16, nil},
+		{"two tables", mod(1), "user_id", mod(2), order, "SNOWFLAKE", 1, 2, nil},
+		{"odd", mod(1), "user_id", mod(13), order, "SNOWFLAKE", 1, 13, nil},
+		{"odd factor", mod(1), "user_id", mod(12), order, "SNOWFLAKE", 1, 12, []string{"reach 6 of 12 tables; set max-vibration-offset: 11"}},
+		{"hash of the key", mod(1), "user_id", "HASH_MOD, props: {sharding-count: 16}", order, "SNOWFLAKE", 1, 16, nil},
+		{"another column", mod(1), "user_id", mod(16), "user_id", "SNOWFLAKE", 1, 16, nil},
+		{"other keys", mod(1), "user_id", mod(16), order, "UUID", 1, 16, nil},
+		{"data sources", mod(8), order, mod(1), "user_id", "SNOWFLAKE", 8, 1, []string{"reach 2 of 8 data sources; set max-vibration-offset: 7"}},
+		{"divided", inline("ds_${order_id % 2}"), order, inline("t_order_${order_id.intdiv(2) % 4}"), order, "SNOWFLAKE", 2, 4,
+			[]string{"reach 1 of 4 tables; set max-vibration-offset: 7"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			expectWarnings(t, mustParse(t, twoStrategies(tt.databases, tt.tables, tt.database, tt.databaseBy, tt.table, tt.by, tt.generator)), tt.want)
+		})
+	}
+}
