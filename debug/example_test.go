@@ -17,9 +17,9 @@ func ExampleHandler() {
 rules:
 - !SHARDING
   tables:
-    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}}
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: uuid}}
   keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 17}}
+    uuid: {type: UUID}
 `))
 	if err != nil {
 		fmt.Println(err)

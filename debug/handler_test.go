@@ -276,7 +276,7 @@ func TestHandler_decode(t *testing.T) {
 	keys := must.Get(w.connector.NextKeys(t.Context(), "t_user", 1))(t)
 	key := keys[0].(int64)
 	by := getJSON(t, h, "key", fmt.Sprintf(" %d ", key)).Decoded
-	if len(by) != 1 || by[0].Generator != "snowflake" || by[0].Parts.WorkerID != 6 || by[0].Parts.Layout != "41-10-12" ||
+	if len(by) != 1 || by[0].Generator != "snowflake" || by[0].Parts.WorkerID != 0 || by[0].Parts.Layout != "41-10-12" ||
 		time.Since(by[0].Parts.Time) > time.Hour ||
 		strings.Join(by[0].Belongs, " ") != fmt.Sprintf("t_user: ds.t_user_%d", key%4) {
 		t.Errorf("%d: %+v", key, by)

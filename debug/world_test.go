@@ -71,8 +71,9 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 		},
 		Generators: map[string]rule.GeneratorConfig{
 			generator: {Generator: w.leased}, "segment": {Generator: w.segment},
-			"snowflake": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id": 6}}, "uuid": {Type: "UUID"},
+			"snowflake": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id-assigner": "file"}}, "uuid": {Type: "UUID"},
 		},
+		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{"file": {Type: "FILE", Props: rule.Props{"path": t.TempDir()}}},
 	})
 	now := time.Now()
 	w.leased.set(spi.Health{WorkerID: new(int64(17)), Lease: &spi.LeaseHealth{Limit: now.Add(8 * time.Second), Length: 10 * time.Second}})

@@ -38,7 +38,8 @@ not keys are errors, after the others.
 ` + layoutHelp + `
 
 A key doesn't contain its layout. --guess decodes it in the layouts of well-known
-generators, and marks those in which its time is within the last year.
+generators, and marks those in which its time is within the last year. The list isn't
+complete: use --layout, --tick and --epoch for other generators.
 
 --range prints the smallest and largest key of an interval, over all worker IDs, and a
 BETWEEN condition. The interval doesn't include UNTIL. Without UNTIL it is the whole day
@@ -231,6 +232,9 @@ func layoutOf(timeBits, workerBits, sequenceBits int) snowflake.Layout {
 
 func ms(n int64) time.Time { return time.UnixMilli(n).UTC() }
 
+// sonyflake is the name of a layout whose sequence comes before the worker.
+const sonyflake = "Sonyflake (time, sequence, machine)"
+
 // knownLayouts are layouts of time, worker and sequence whose keys fit in a BIGINT.
 var knownLayouts = []knownLayout{
 	{"SNOWFLAKE; ShardingSphere in UTC", snowflake.Classic, snowflake.DefaultEpoch},
@@ -250,7 +254,13 @@ var knownLayouts = []knownLayout{
 	// "Sharding & IDs at Instagram", 2012: 41 bits of ms, 13 of a shard, 10 of a sequence.
 	{"Instagram", layoutOf(40, 13, 10), ms(1314220021721)},
 	// IdGeneratorOptions.go of yitter/IdGenerator.
-	{"yitter/IdGenerator", layoutOf(51, 6, 6), ms(1582136402000)},
+	{"yitter/IdGenerator in Go", layoutOf(51, 6, 6), ms(1582136402000)},
+	// YitIdHelper's IdGeneratorOptions.cs: BaseTime is 2020-02-20T02:20:02.020Z.
+	{"yitter/IdGenerator in C#", layoutOf(51, 6, 6), ms(1582165202020)},
+	// IdWorker.java of apache/incubator-seata before 1.4: twepoch is 2020-05-03 at +08:00.
+	{"Seata before 1.4", snowflake.Classic, ms(1588435200000)},
+	// sonyflake.go of sony/sonyflake: 39 bits of 10 ms, 8 of a sequence, 16 of a machine.
+	{sonyflake, snowflake.Layout{TimeBits: 39, WorkerBits: 8, SequenceBits: 16, Tick: 10 * time.Millisecond}, ms(1409529600000)},
 	// CosId.java of Ahoo-Wang/CosId: COSID_EPOCH is 2019-12-25 at +08:00.
 	{"CosId", snowflake.Classic, ms(1577203200000)},
 	// DefaultUidGenerator.java of baidu/uid-generator. Its epoch is a date in the machine's
@@ -293,6 +303,9 @@ func guesses(key int64, now time.Time, zone *time.Location) (found []guess) {
 		if err != nil || after > farOff {
 			continue
 		}
+		if k.name == sonyflake {
+			parts.WorkerID, parts.Sequence = parts.Sequence, parts.WorkerID
+		}
 		found = append(found, guess{
 			Time: formatTime(parts.Time, zone), Worker: parts.WorkerID, Sequence: parts.Sequence,
 			Layout: k.layout.String(), Epoch: formatTime(k.epoch, time.UTC), KeysOf: k.name,
@@ -320,6 +333,9 @@ func printGuesses(w io.Writer, v decoded) {
 			mark, g.Time, g.Worker, g.Sequence, g.Layout, g.Epoch, g.KeysOf)
 	}
 	rows.Flush()
+	if !slices.ContainsFunc(v.Guesses, func(g guess) bool { return g.Near }) {
+		fmt.Fprintln(w, "No time is near now, so the key may be of another generator: use --layout, --tick and --epoch.")
+	}
 }
 
 // binaryLiteral matches SQL's literals of 16 bytes.
