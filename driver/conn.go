@@ -24,7 +24,9 @@ type conn struct {
 	connector *Connector
 	recent    recentQueries
 	commented commentedQueries
-	skipped   string // the statement that the underlying driver last declined to execute without preparing it
+	// skipped is the query that the underlying driver last declined to execute without preparing it.
+	skipped     string
+	skippedPlan planned
 
 	executed   bool  // the server may have executed the current statement, so it must not be run again
 	executions uint8 // counts executions; see logs
@@ -111,7 +113,7 @@ func (c *conn) runOne(
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			if err == driver.ErrSkip {
-				c.skipped = query
+				c.skipped, c.skippedPlan = query, p
 			}
 			return r, err
 		}
@@ -154,7 +156,7 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p plann
 		return p, use, nil
 	}
 	if class.MustParse() {
-		if p, err = c.planFor(ctx, query, false); err != nil || p.plan.fills() {
+		if p, err = c.planFor(ctx, query); err != nil || p.plan.fills() {
 			return p, use, err
 		}
 	}
@@ -253,9 +255,9 @@ func (q *commentedQueries) repeats(query string) bool {
 }
 
 // planFor returns the plan of a statement that may insert. If the comments around it differ each time,
-// as trace IDs do, the statement between them has the plan. again: the query was planned just before.
-func (c *conn) planFor(ctx context.Context, query string, again bool) (planned, error) {
-	if start, end := sqltoken.Commented(query); end-start < len(query) && (again || !c.commented.repeats(query)) {
+// as trace IDs do, the statement between them has the plan.
+func (c *conn) planFor(ctx context.Context, query string) (planned, error) {
+	if start, end := sqltoken.Commented(query); end-start < len(query) && !c.commented.repeats(query) {
 		p := planned{comments: comments{query[:start], query[end:]}}
 		statement := query[start:end]
 		if q := c.recent.find(statement); q != nil && q.plan != nil && q.plan.key.commented && c.isCurrent(q.plan) {
@@ -270,6 +272,15 @@ func (c *conn) planFor(ctx context.Context, query string, again bool) (planned, 
 	}
 	p, err := c.newPlan(ctx, query, false)
 	return planned{plan: p}, err
+}
+
+// planToPrepare is planFor for a query to prepare. database/sql prepares a query that the driver has
+// declined to execute.
+func (c *conn) planToPrepare(ctx context.Context, query string) (planned, error) {
+	if p := c.skippedPlan; c.skipped == query && p.plan != nil && c.isCurrent(p.plan) {
+		return p, nil
+	}
+	return c.planFor(ctx, query)
 }
 
 func (c *conn) newPlan(ctx context.Context, text string, commented bool) (*plan, error) {

@@ -58,7 +58,7 @@ func TestSteps(t *testing.T) {
 		{"INSERT INTO bytext_1 (user_id) VALUES (?)", isCacheable, guardsRows | drawsByRow},
 		{"INSERT INTO bits (user_id) VALUES (?)", isCacheable, reportsKey | addsShardBits},
 	} {
-		p := must(c.planFor(t.Context(), of.query, false))(t).plan
+		p := must(c.planFor(t.Context(), of.query))(t).plan
 		equal(t, fmt.Sprintf("%b", p.steps), fmt.Sprintf("%b", of.plan), of.query, "steps of the plan")
 		equal(t, fmt.Sprintf("%b", p.targets[0].steps), fmt.Sprintf("%b", of.insert), of.query, "steps of the insert")
 	}

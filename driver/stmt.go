@@ -56,7 +56,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 		var of planned
 		var err error
 		if s.class.MustParse() {
-			if of, err = s.conn.planFor(ctx, s.query, s.conn.skipped == s.query); err != nil {
+			if of, err = s.conn.planToPrepare(ctx, s.query); err != nil {
 				return err
 			}
 		}
