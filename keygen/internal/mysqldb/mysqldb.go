@@ -3,6 +3,7 @@
 package mysqldb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -14,6 +15,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/spi"
@@ -49,7 +51,11 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 // a claim would be rolled back after its numbers were used, and a lease would never be committed.
 // Without a strict mode, a value would be truncated silently if its column is too narrow. Names and
 // keys are UTF-8. OwnSession also discards go-sql-driver's log, because it returns the same errors.
+//
+// Contexts limit the statements, but go-sql-driver reads the rest of a damaged answer without one
+// (rows.go, mysqlRows.Close). So each read has a limit, which is long enough for a wait for a lock.
 func OwnSession(cfg *mysql.Config) {
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, time.Minute)
 	SetSession(cfg, map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"})
 	maps.DeleteFunc(cfg.Params, func(name, _ string) bool { return slices.Contains(changeResults, variable(name)) })
 	_ = cfg.Apply(mysql.Charset("utf8mb4", "")) // never fails

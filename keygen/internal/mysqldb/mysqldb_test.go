@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/test/must"
@@ -28,6 +29,13 @@ func TestParseDSN_session(t *testing.T) {
 	}
 	if p := want.Params; len(p) != 3 || p["autocommit"] != "1" || p["sql_mode"] != "'STRICT_ALL_TABLES'" || p["time_zone"] != "'UTC'" {
 		t.Errorf("have: %v", p)
+	}
+}
+
+// A damaged answer is waited for with a limit, which a context isn't.
+func TestParseDSN_readTimeout(t *testing.T) {
+	for params, want := range map[string]time.Duration{"": time.Minute, "?readTimeout=5s": 5 * time.Second} {
+		must.Equal(t, must.Get(ParseDSN("dsn", "u:p@tcp(db:3306)/app"+params, ""))(t).ReadTimeout, want, params)
 	}
 }
 
