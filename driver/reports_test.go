@@ -249,6 +249,8 @@ func testReports_rowsThatTriggersSkip(t *testing.T) {
 		{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE u = 9", "[<nil>]", ""},
 		{"INSERT INTO ruled (u) VALUES (1), (4) RETURNING id", "[<nil> 1002]", "1002"},
 		{"INSERT INTO ruled (u) VALUES (5), (4) RETURNING id", "[1001 1002]", "1001 1002"},
+		{"REPLACE INTO ruled (u) VALUES (1) RETURNING id", "[<nil>]", ""},
+		{"REPLACE INTO ruled (u) VALUES (7) RETURNING id", "[1001]", "1001"},
 		{"REPLACE INTO ruled (u) VALUES (1), (7) RETURNING id", "[<nil> 1002]", "1002"},
 	} {
 		ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"))

@@ -63,7 +63,7 @@ var returned = insertReport{affected: unknownCount}
 // returnedRows is the report about an INSERT for a caller that reads rows. RETURNING returns a row for
 // each row that was inserted, but the caller may have stopped before the last one.
 func (p *plan) returnedRows(in *rewrite.Insert, read base.Reading) insertReport {
-	if p.steps&hasTail != 0 || !in.Returning || in.OnDuplicate || in.Replace || !read.All && read.Rows != int64(len(in.Rows)) {
+	if p.steps&hasTail != 0 || !in.Returning || in.OnDuplicate || in.Replace && len(in.Rows) > 1 || !read.All && read.Rows != int64(len(in.Rows)) {
 		return returned
 	}
 	return insertReport{affected: read.Rows}

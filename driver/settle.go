@@ -166,7 +166,8 @@ func (e *execution) judge(k *insertion, report insertReport) rowsOutcome {
 	case report.affected == n:
 	case several:
 		v = laterReplaced
-	case k.in.Replace, report.affected == unknownCount && !k.in.Ignore && !maySkip:
+	case k.in.Replace && report.affected != unknownCount: // it counts the rows that it replaced
+	case report.affected == unknownCount && !k.in.Ignore && !maySkip:
 	default:
 		v = unclear
 	}

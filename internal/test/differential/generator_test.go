@@ -138,7 +138,8 @@ func (g *generator) dirtyKey(bind func(any) string) string {
 
 // updateList writes the assignments of ON DUPLICATE KEY UPDATE.
 func (g *generator) updateList(b *strings.Builder, from form) {
-	texts := []string{"t.a = fi(6)", "t.a = f1(1)", "t.a = VALUES(a) + f1(1)", "t.s = 'dup'", "t.a = t.a", "t.u = t.u + 1", "t.a = fs(5)", "t.a = fm()", "t.a = 13", "t.s = REPEAT('x', 61)", "t.a = 1/0", "t.a = VALUES(u)"}
+	texts := []string{"t.a = fi(6)", "t.a = f1(1)", "t.a = VALUES(a) + f1(1)", "t.s = 'dup'", "t.a = t.a", "t.u = t.u + 1", "t.a = fs(5)", "t.a = fm()", "t.a = 13", "t.s = REPEAT('x', 61)", "t.a = 1/0", "t.a = VALUES(u)",
+		"t.a = NULL", "t.a = NULL", "t.s = NULL, t.a = NULL"}
 	if !g.noID {
 		texts = append(texts, "t.s = fl()", "t.s = LAST_INSERT_ID()", "id = LAST_INSERT_ID(t.id)", "t.id = LAST_INSERT_ID(t.id), t.a = 4", "t.id = t.id", "t.id = 600", "t.s = t.id", "t.s = VALUES(id)", "t.s = (SELECT l FROM vl)")
 	}

@@ -147,7 +147,8 @@ func (g *Inserts) source(b *strings.Builder, st *step) form {
 
 func (g *Inserts) onDuplicate(b *strings.Builder, st *step, from form) {
 	if from == fromRows && g.Aliases && g.one(3) {
-		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u"))
+		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u",
+			" AS new ON DUPLICATE KEY UPDATE a = id IS NULL", " AS new ON DUPLICATE KEY UPDATE t.a = NULL", g.ifID(" AS new ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)")))
 		return
 	}
 	b.WriteString(" ON DUPLICATE KEY UPDATE ")

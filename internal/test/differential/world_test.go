@@ -18,6 +18,7 @@ type world struct {
 	variant
 	mode     string
 	triggers []object
+	preset   string    // the default of the column a of t
 	columns  [2]string // the types of the columns v and w of table d
 	typed    []typedColumn
 	features serverFeatures
@@ -29,13 +30,17 @@ type object struct{ kind, name, ddl string }
 func (o object) create() string { return "CREATE " + o.kind + " " + o.name + " " + o.ddl }
 
 // serverFeatures are what the generator needs to know of a server.
-type serverFeatures struct{ mariaDB, mySQL8, newer, newest bool }
+type serverFeatures struct {
+	mariaDB, mySQL8, newer, newest bool
+	skips                          bool // triggers may skip rows
+}
 
 func featuresOf(t testing.TB) serverFeatures {
 	t.Helper()
 	return serverFeatures{
 		mariaDB: testserver.Has(t, testserver.MariaDB, "RETURNING"), mySQL8: testserver.Has(t, testserver.MySQL8, "row aliases"),
 		newer: testserver.Has(t, testserver.Newer, "JSON"), newest: testserver.Has(t, testserver.Newest, "window functions"),
+		skips: testserver.Has(t, "MariaDB 11.8", "triggers that skip rows"),
 	}
 }
 
@@ -112,6 +117,8 @@ func newWorld(r *rand.Rand, f serverFeatures, i int) *world {
 	w.params = randomParams(r)
 	w.mode = randomMode(r, f, w.shape.noID)
 	w.typed = typedOf(f)
+	// An upsert that sets a column from NULL to NULL counts one row if its default isn't NULL.
+	w.preset = []string{"NULL", "5"}[r.IntN(2)]
 	for j := range w.columns {
 		w.columns[j] = w.typed[r.IntN(len(w.typed))].ddl
 	}
@@ -207,6 +214,7 @@ func (w *world) create(t *testing.T, s side, on *sql.Conn) {
 		"SET SESSION sql_mode = ''",
 		"USE " + s.database,
 		"DROP TABLE IF EXISTS d",
+		"ALTER TABLE t ALTER a SET DEFAULT " + w.preset,
 		fmt.Sprintf("CREATE TABLE d (id %s, v %s NULL, w %s NULL) AUTO_INCREMENT = 4000000", s.keyColumn(), w.columns[0], w.columns[1]),
 	}
 	for _, name := range strings.Fields(ReadAll(t, on, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '"+s.database+"'")) {
@@ -245,12 +253,16 @@ func (w *world) addTriggers(r *rand.Rand) {
 		if slices.ContainsFunc(w.triggers, func(o object) bool { return o.name == name }) {
 			continue
 		}
-		body := triggerBody(r, table, time, event, w.shape.noID)
+		body := triggerBody(r, table, time, event, w.shape.noID, w.features)
 		w.triggers = append(w.triggers, object{"TRIGGER", name, fmt.Sprintf("%s %s ON %s FOR EACH ROW %s", time, event, table, body)})
 	}
 }
 
-func triggerBody(r *rand.Rand, table, time, event string, noID bool) string {
+// signals are the numbers of errors that a trigger raises. Some make shardkey look whether the
+// statement itself was refused.
+var signals = []int{1644, 1048, 1054, 1136, 1143, 1235, 1243, 1348, 1364, 1390, 1461, 1471, 1615, 3988}
+
+func triggerBody(r *rand.Rand, table, time, event string, noID bool, f serverFeatures) string {
 	bodies := []string{
 		"INSERT INTO log (what, k) VALUES ('row', 1)",
 		"INSERT INTO log (what, k) VALUES ('last', LAST_INSERT_ID())",
@@ -275,10 +287,13 @@ func triggerBody(r *rand.Rand, table, time, event string, noID bool) string {
 		bodies = append(bodies, "INSERT INTO log (what, k) VALUES ('id', "+row+".id)")
 	}
 	if event != "DELETE" && table != "d" {
-		bodies = append(bodies, "IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1644; END IF",
+		bodies = append(bodies, fmt.Sprintf("IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = %d; END IF", signals[r.IntN(len(signals))]),
 			"IF NEW.a = 7 THEN INSERT INTO log (what, k) VALUES ('seven', NEW.a); END IF")
 		if time == "BEFORE" {
 			bodies = append(bodies, "SET NEW.a = COALESCE(NEW.a, 3)")
+			if f.skips {
+				bodies = append(bodies, "IF NEW.a < 3 THEN SIGNAL SQLSTATE '02TRG'; END IF", "IF NEW.a > 2 THEN SIGNAL SQLSTATE '02TRG'; END IF")
+			}
 			if table != "free" { // it may have keys
 				bodies = append(bodies, "SET NEW.a = f1(NEW.a)")
 			}
