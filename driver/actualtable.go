@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -30,7 +31,6 @@ type actualTable struct {
 	misfit         atomic.Pointer[noMatch]
 	warned         atomic.Bool
 	schema, actual string
-	columns        atomic.Pointer[[]*session.Column] // in the order of Columns; nil: not loaded yet
 }
 
 // maxShards limits the cached actual tables. Each schema in front of a name adds an entry.
@@ -347,26 +347,18 @@ func (x *actualTable) test(values []any) (belongs func(key any) bool, targets in
 // wrong returns the error for values of a row that doesn't belong in the table. It returns nil for
 // other values, and if that is unknown. err is set if the server can't be asked.
 func (x *actualTable) wrong(ctx context.Context, s *session.Session, values []any) (wrong *StatementError, err error) {
-	columns := x.columnsIn(s)
-	asked := false
-	for _, c := range columns {
-		if c.Known() == nil {
-			asked = true
-			if _, err = c.Learn(ctx, s); err != nil {
-				return nil, x.unchecked(err)
-			}
-		}
+	table, err := s.Facts(ctx, x.schema, x.actual)
+	if err != nil {
+		return nil, x.unchecked(err)
 	}
-	wrong = x.misplaced(ctx, s, values, columns)
-	if wrong == nil || asked || s.IsAssumed() {
+	wrong = x.misplaced(ctx, s, values, table)
+	if wrong == nil || s.IsAssumed() {
 		return wrong, nil
 	}
-	for _, c := range columns { // the table may have changed
-		if _, err = c.Refresh(ctx, s); err != nil {
-			return nil, x.unchecked(err)
-		}
+	if table, err = s.AskFacts(ctx, x.schema, x.actual); err != nil { // the table may have changed
+		return nil, x.unchecked(err)
 	}
-	return x.misplaced(ctx, s, values, columns), nil
+	return x.misplaced(ctx, s, values, table), nil
 }
 
 // unchecked returns the error for a row that couldn't be checked. A guard that only warns lets it
@@ -378,26 +370,13 @@ func (x *actualTable) unchecked(err error) error {
 	return err
 }
 
-// columnsIn returns the sharding columns of the table.
-func (x *actualTable) columnsIn(s *session.Session) []*session.Column {
-	if known := x.columns.Load(); known != nil {
-		return *known
-	}
-	columns := make([]*session.Column, len(x.Columns))
-	for i, name := range x.Columns {
-		columns[i] = s.Column(x.schema, x.actual, name)
-	}
-	x.columns.Store(&columns)
-	return columns
-}
-
 // maxStored limits the combinations of stored values that are checked.
 const maxStored = 4096
 
 // misplaced returns the error for values that belong in another table, whichever of their possible
 // forms the server stores. The columns' types are known.
 func (x *actualTable) misplaced(
-	ctx context.Context, s *session.Session, values []any, columns []*session.Column,
+	ctx context.Context, s *session.Session, values []any, table *facts.Table,
 ) (wrong *StatementError) {
 	var room [2][1]any
 	var each [2][]any
@@ -408,7 +387,7 @@ func (x *actualTable) misplaced(
 		if i < len(room) {
 			to = room[i][:0]
 		}
-		list := columns[i].Facts().Stored(ctx, s, to, v)
+		list := table.Column(x.Columns[i]).Stored(ctx, s, to, v)
 		if total *= len(list); total == 0 || total > maxStored {
 			return nil
 		}

@@ -57,9 +57,7 @@ func (a *assumed) QueryContext(_ context.Context, query string, _ []driver.Named
 		return &assumedRows{columns: a.columns}, nil
 	}
 	if table, ok := strings.CutPrefix(query, "SHOW FULL COLUMNS FROM "); ok {
-		table, column, _ := strings.Cut(table, " WHERE Field = ")
-		column, _, _ = strings.Cut(column, " OR ")
-		a.note("column " + strings.Trim(column, "'") + " of " + table + " stores values as they are written")
+		a.note("the columns of " + table + " store values as they are written")
 	}
 	return nil, ErrNoConnection
 }

@@ -58,6 +58,9 @@ func newConn(c *Connector, under driver.Conn) *conn {
 	}
 	conn := &conn{connector: c, base: base.New(under, cache), overMySQL: base.IsMySQL(under)}
 	conn.session = session.New(&conn.base, &c.known)
+	if conn.overMySQL { // another driver may choose the database
+		conn.session.Begin(c.schema)
+	}
 	return conn
 }
 

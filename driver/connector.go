@@ -39,6 +39,8 @@ type Connector struct {
 	refusals refusals
 	// database is the network address and database of the DSN; empty if unknown.
 	database string
+	// schema is the database of the DSN; empty if unknown.
+	schema string
 
 	// rules is the current rule; not nil in a connector that NewConnector returned.
 	rules atomic.Pointer[ruleVersion]
@@ -85,6 +87,7 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 	c := &Connector{base: under, host: host, config: o.Config, keyHook: o.keyHook}
 	if cfg != nil {
 		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+		c.schema = cfg.DBName
 	}
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
 	if o.Verify != "off" {

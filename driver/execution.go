@@ -11,7 +11,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -112,19 +114,25 @@ func (e *execution) keep() *execution {
 // insertion is one INSERT of the statement, in one execution.
 type insertion struct {
 	*plannedInsert
+	// column is what is known of the key column. It doesn't change until the result is known.
+	column    *facts.Column
 	keys      rewrite.Keys // the generated keys, in the order of their rows
 	generated []bool       // for each row with a bound key whether its key was generated; nil without such rows
 	one       *[1]int64    // a buffer for a single key
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
 	guarded bool       // the server reports the key of a row that the upsert matched
-	plain   bool       // see plannedInsert.isPlain
+	plain   bool       // see isPlain
+	otherID bool       // see reportsOther
 	rows    *rowStates // nil: all rows were inserted
 	// first is the first generated key that was inserted, if inserted is set. A later row of the
 	// same REPLACE may have replaced its row.
 	first    int64
 	inserted bool
 }
+
+// unasked stands for the key column of an INSERT that the server refuses.
+var unasked = &facts.Column{Type: columntype.Parse("")}
 
 // message is the query or prepared statement to send, with its arguments.
 type message struct {
@@ -171,6 +179,7 @@ func (e *execution) prefersPrepared(want base.Want) bool {
 
 // prepare generates the keys, prepares the session for them and determines the query to send.
 func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
+	e.first.column = unasked
 	if e.first.plannedInsert = &e.plan.targets[0]; !e.first.in.Invalid {
 		if err := e.generate(ctx, &e.first); err != nil {
 			return err
@@ -339,6 +348,9 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	var genes *geneRows
 	var err error
 	n := k.rowCount
+	if k.column, err = e.session.KeyColumn(ctx, k.in); err != nil {
+		return err
+	}
 	if k.steps&(countsRows|guardsRows|addsShardBits) != 0 {
 		if n, genes, err = e.check(ctx, k); err != nil {
 			return err
@@ -346,8 +358,7 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	}
 	switch {
 	case n == 0:
-		_, err := k.column.Learn(ctx, e.session)
-		return err
+		return nil
 	case genes != nil:
 		k.keys, err = genes.make(ctx, k.table, k.one)
 	case k.steps&drawsByRow != 0:
@@ -358,8 +369,8 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	if err != nil {
 		return err
 	}
-	k.plain = k.isPlain(&k.keys)
-	return k.accept(ctx, e.plan.rules, e.session, &k.keys, k.plain, e.out == nil)
+	k.plain = k.isPlain()
+	return k.accept(ctx, e.plan.rules, e.session, &k.column, &k.keys, k.plain, e.out == nil)
 }
 
 // countRowsToFill counts the rows that need a key. For bound keys it checks whether the key is missing.

@@ -122,11 +122,12 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 	if k.plannedInsert = &p.targets[0]; k.in.Invalid {
 		return nil
 	}
-	n, _, err := e.check(ctx, k)
-	if err != nil {
+	var err error
+	if k.column, err = s.KeyColumn(ctx, k.in); err != nil {
 		return err
 	}
-	if _, err := k.column.Learn(ctx, s); err != nil {
+	n, _, err := e.check(ctx, k)
+	if err != nil {
 		return err
 	}
 	k.keys.Ints = make([]int64, n) // as if they were generated

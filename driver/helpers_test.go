@@ -366,3 +366,6 @@ func column(t testing.TB, db *sql.DB, query string) string {
 	check(t, rows.Err())
 	return strings.Join(all, " ")
 }
+
+// endsFacts ends what all connections of a connector know of tables, as ten seconds do.
+const endsFacts = "DROP TABLE IF EXISTS no_such_table"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/copyrows"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
@@ -41,7 +42,7 @@ func (p *plan) executeSource(
 		return r, done, err
 	}
 	copying := copyrows.Statement{
-		Session: s, Text: p.key.text, Insert: t.in, Key: t.column, Args: args, Keys: keys,
+		Session: s, Text: p.key.text, Insert: t.in, Key: keys.column, Args: args, Keys: keys,
 		Prepared: prepared, RowsAtOnce: p.rules.rowsAtOnce,
 		Done: func(r *copyrows.Result) {
 			if out != nil {
@@ -89,7 +90,9 @@ type sourceKeys struct {
 	*plannedInsert
 	rules   *ruleVersion
 	session *session.Session
-	alone   bool // the caller sees only the first key
+	column  *facts.Column // what is known of the key column
+	gene    *facts.Column // and of the column of the shard bits, if keys have some
+	alone   bool          // the caller sees only the first key
 
 	n     int       // the number of rows that need a key
 	shard int       // index of the query's column for shard bits
@@ -105,11 +108,11 @@ func (k *sourceKeys) learn(ctx context.Context) (err error) {
 	if err := k.session.CheckAsk(); err != nil {
 		return err
 	}
+	if k.column, err = k.session.KeyColumn(ctx, k.in); err != nil {
+		return err
+	}
 	if k.in.Source.KeyIndex >= 0 {
 		if _, _, err := k.session.Mode(ctx); err != nil {
-			return err
-		}
-		if _, err := k.column.Learn(ctx, k.session); err != nil {
 			return err
 		}
 	}
@@ -125,7 +128,7 @@ func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key
 	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
 		return nil, missing, err
 	}
-	if key = k.boundKey(v); !k.column.Holds(key) {
+	if key = boundKey(k.keyKind(), k.column, v); !k.column.Keeps(key) {
 		key = nil
 	}
 	return key, false, nil
@@ -147,7 +150,7 @@ func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error
 		keys, err = k.plannedInsert.generate(ctx, k.n, &k.one)
 	}
 	if err == nil {
-		err = k.accept(ctx, k.rules, k.session, &keys, false, k.alone)
+		err = k.accept(ctx, k.rules, k.session, &k.column, &keys, false, k.alone)
 	}
 	return keys, err
 }

@@ -15,7 +15,7 @@ import (
 func (e *execution) prepareLastID(ctx context.Context) error {
 	in := &e.plan.Inserts[0]
 	told, reads := in.ReportsFirstKey || in.ReportsExistingKey, in.ReadsLastID
-	if e.first.column.Facts().ReadsLastID {
+	if e.first.column.ReadsLastID {
 		told, reads = true, true
 	}
 	if told && !e.session.LastID.Known() {
@@ -35,7 +35,7 @@ func (e *execution) prepareLastID(ctx context.Context) error {
 func (e *execution) carry() bool {
 	k := &e.first
 	k.guarded = k.in.ReportsExistingKey
-	may := !k.in.ReportsFirstKey || k.plain || !k.isNegative() && !k.column.Facts().ReadsLastID
+	may := !k.in.ReportsFirstKey || k.plain || !k.isNegative() && !k.column.ReadsLastID
 	k.carries = may && k.in.ReportsFirstKey
 	return may
 }

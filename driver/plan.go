@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
@@ -45,12 +46,12 @@ type plan struct {
 type planSteps uint8
 
 const (
-	checksUpdates  planSteps = 1 << iota // an upsert assigns to a sharding column
-	copiesRows                           // INSERT … SELECT
-	isRefused                            // the server will refuse the statement
-	syncsLastID                          // the statement reads LAST_INSERT_ID()
-	isCacheable                          // connections cache the prepared statement
-	hasTail                              // a comment follows the statement's semicolon
+	checksUpdates planSteps = 1 << iota // an upsert assigns to a sharding column
+	copiesRows                          // INSERT … SELECT
+	isRefused                           // the server will refuse the statement
+	syncsLastID                         // the statement reads LAST_INSERT_ID()
+	isCacheable                         // connections cache the prepared statement
+	hasTail                             // a comment follows the statement's semicolon
 )
 
 // setSteps determines the steps of a plan with generated keys.
@@ -155,7 +156,7 @@ func (p *plan) explainColumn(err error) error {
 	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if column := in.Table.Key; session.ContainsName(my.Message, column+"'") && !session.ContainsName(p.key.text, column) {
+		if column := in.Table.Key; facts.ContainsName(my.Message, column+"'") && !facts.ContainsName(p.key.text, column) {
 			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
 				"correct the rule or the table: %w", nameOf(in), column, err)
 		}
@@ -190,7 +191,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 
 // in returns the plan for a statement that was prepared in a database that isn't the current one.
 // Its tables are qualified by the database.
-func (p *plan) in(database string, s *session.Session) *plan {
+func (p *plan) in(database string) *plan {
 	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse, readsCounts: p.readsCounts,
 		key: p.key, lasting: p.lasting, columns: p.columns, targets: slices.Clone(p.targets)}
 	for i := range in.targets {
@@ -200,10 +201,7 @@ func (p *plan) in(database string, s *session.Session) *plan {
 		}
 		named := *t.in
 		named.Schema = database
-		t.in, t.column = &named, s.KeyColumn(&named)
-		if t.geneColumn != nil {
-			t.geneColumn = s.Column(database, named.Name, t.table.rule.ShardBits.Column)
-		}
+		t.in = &named
 	}
 	return in
 }

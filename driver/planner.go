@@ -63,10 +63,9 @@ func reuseOf(p *rewrite.Plan, s *session.Session) base.Reuse {
 
 func (g *planner) target(in *rewrite.Insert) plannedInsert {
 	table := g.tables[in.Table]
-	t := plannedInsert{in: in, rowCount: len(in.Rows), table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
+	t := plannedInsert{in: in, rowCount: len(in.Rows), table: table, shard: table.shard(in.Schema, in.Name)}
 	if table.gene != nil {
 		_, t.geneAt = withGene(in.Table.Recorded, table.rule.ShardBits)
-		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.ShardBits.Column)
 	}
 	x := t.shard
 	t.steps = when(!in.AllGenerated, countsRows) |
@@ -108,7 +107,7 @@ func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
 		},
 		AskKeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
 			g.typed = true
-			return g.session.KeyColumn(in).Kind(ctx, g.session)
+			return keyColumnKind(ctx, g.session, in)
 		},
 	}
 }
@@ -156,7 +155,7 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	if inUse := g.rules.inUse; inUse != nil {
 		t.assume(inUse)
 	}
-	kind, err := t.kindIn(ctx, g.session, g.session.Column(schema, name, r.Column))
+	kind, err := t.kindIn(ctx, g.session, schema, name)
 	if err != nil {
 		g.failed = cmp.Or(g.failed, err)
 	}

@@ -118,8 +118,9 @@ func (e *execution) isRefused(ctx context.Context, err error) bool {
 // runsAlone asks whether the statement executes no trigger and no stored function. The errors about
 // prepared statements then precede its first row.
 func (e *execution) runsAlone(ctx context.Context) bool {
-	facts, err := e.first.column.Refresh(ctx, e.session)
-	return err == nil && !facts.HasTriggers && !e.callsFunctions()
+	in := e.first.in
+	known, err := e.session.AskFacts(ctx, in.Schema, in.Name)
+	return err == nil && !known.Column(in.Table.Key).HasTriggers && !e.callsFunctions()
 }
 
 // callsFunctions reports whether the statement may call a stored function.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -160,7 +160,7 @@ func (e *execution) rowKeys(k *insertion) []any {
 
 // storedKey returns the explicit key of a row if the column can store it unchanged, otherwise nil.
 func (e *execution) storedKey(k *insertion, row int) any {
-	if key := e.givenKey(k, row); k.column.Holds(key) {
+	if key := e.givenKey(k, row); k.column.Keeps(key) {
 		return key
 	}
 	return nil
@@ -169,9 +169,9 @@ func (e *execution) storedKey(k *insertion, row int) any {
 func (e *execution) givenKey(k *insertion, row int) any {
 	switch r := k.in.Rows[row]; r.Key {
 	case rewrite.Argument:
-		return k.boundKey(e.user[r.Arg].Value)
+		return boundKey(k.keyKind(), k.column, e.user[r.Arg].Value)
 	case rewrite.Literal:
-		if k.keyKind() != kindInteger || k.storesIntegers() {
+		if k.keyKind() != kindInteger || storesIntegers(k.column) {
 			return e.plan.LiteralKey(k.in, row)
 		}
 	}
@@ -180,16 +180,14 @@ func (e *execution) givenKey(k *insertion, row int) any {
 
 // storesIntegers reports whether the key column stores integers, as far as known. A DECIMAL or a
 // string column may store another value for '5.5', ' 5' or 0x41.
-func (t *plannedInsert) storesIntegers() bool {
-	stores := t.column.Facts().Stores
-	return stores == session.StoresIntegers || stores == session.StoresUnknown
+func storesIntegers(c *facts.Column) bool {
+	return c.Stores == facts.StoresIntegers || c.Stores == facts.StoresUnknown
 }
 
 // boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
-func (t *plannedInsert) boundKey(bound driver.Value) any {
+func boundKey(kind keyKind, column *facts.Column, bound driver.Value) any {
 	const exact = 1 << 53
-	kind := t.keyKind()
-	inIntegers := kind == kindInteger && t.column.Facts().Stores == session.StoresIntegers
+	inIntegers := kind == kindInteger && column.Stores == facts.StoresIntegers
 	switch v := bound.(type) {
 	case int64, uint64:
 		return v
@@ -214,7 +212,7 @@ func (t *plannedInsert) boundKey(bound driver.Value) any {
 		return text
 	case inIntegers:
 		return storedInteger(text)
-	case !t.storesIntegers():
+	case !storesIntegers(column):
 		return nil
 	}
 	return sqltoken.ParseInteger(text, 10)

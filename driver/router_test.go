@@ -21,7 +21,8 @@ var routerRefusal = &mysql.MySQLError{Number: 3566, SQLState: [5]byte([]byte("HY
 // sharing is a server behind a MySQL Router that refuses LAST_INSERT_ID() in queries.
 func sharing() *fakedb.Server {
 	return &fakedb.Server{
-		Faults: []fakedb.Fault{{At: "execContext INSERT INTO t (a, `id`) VALUES (1, LAST_INSERT_ID(", Times: -1, Err: routerRefusal}},
+		Columns: [][2]string{{"id", "bigint"}, {"a", "int"}},
+		Faults:  []fakedb.Fault{{At: "execContext INSERT INTO t (a, `id`) VALUES (1, LAST_INSERT_ID(", Times: -1, Err: routerRefusal}},
 		Query: func(query string) (driver.Rows, error) {
 			if strings.Contains(query, "LAST_INSERT_ID(") {
 				return nil, routerRefusal

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -98,11 +99,11 @@ func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGen
 		}
 	}
 	if text, ok := value.(string); ok {
-		known, err := k.geneColumn.Learn(ctx, e.session)
+		known, err := e.session.Column(ctx, in.Schema, in.Name, t.rule.ShardBits.Column)
 		if err != nil {
 			return g, err
 		}
-		if known.Assumed && session.MayBeNumber(text) {
+		if known.Assumed && facts.MayBeNumber(text) {
 			return g, errUndecided // the column may store it as an integer
 		}
 		if value = textIn(known, text); value == nil {
@@ -114,7 +115,7 @@ func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGen
 
 // textIn returns a string as a column of known type stores it: as an integer in a numeric column.
 // It returns nil if that is unknown.
-func textIn(column *session.ColumnFacts, text string) any {
+func textIn(column *facts.Column, text string) any {
 	if column.Form != columntype.Integer {
 		return text
 	}
@@ -221,7 +222,8 @@ func (k *sourceKeys) geneIndex(ctx context.Context) (int, error) {
 	if at < 0 {
 		return 0, k.table.noGene(k.in, -1, "the query does not select it", nil)
 	}
-	_, err := k.geneColumn.Learn(ctx, k.session)
+	var err error
+	k.gene, err = k.session.Column(ctx, k.in.Schema, k.in.Name, k.table.rule.ShardBits.Column)
 	return at, err
 }
 
@@ -231,10 +233,10 @@ func (k *sourceKeys) addGene(ctx context.Context, shown driver.Value) error {
 	row := k.drawn.rows
 	var value any
 	if shown != nil {
-		known := k.geneColumn.Known()
+		known := k.gene
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
-			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || known.Stores == session.StoresText) {
+			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || known.Stores == facts.StoresText) {
 				value = textIn(known, text)
 			}
 		}

@@ -124,7 +124,7 @@ func (s *stmt) follow(ctx context.Context) error {
 		return err
 	}
 	if !s.moved {
-		s.plan, s.moved = s.plan.in(s.origin.Database, &s.conn.session), true
+		s.plan, s.moved = s.plan.in(s.origin.Database), true
 	}
 	return nil
 }

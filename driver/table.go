@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/guard"
@@ -70,11 +71,11 @@ func (t *keyedTable) setKind(k keyKind) { t.kinds.Store(uint32(k)) }
 
 // kindIn returns the kind of a table's keys. Before the first key of a generator that may return any
 // kind, the type of the key column decides.
-func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, column *session.Column) (keyKind, error) {
+func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, schema, name string) (keyKind, error) {
 	if kind := t.kind(); kind != kindUnknown {
 		return kind, nil
 	}
-	known, err := column.Learn(ctx, s)
+	known, err := s.Column(ctx, schema, name, t.rule.Column)
 	switch {
 	case err != nil:
 		return kindUnknown, err
@@ -89,15 +90,12 @@ func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, column *ses
 // plannedInsert is an INSERT of a plan, with its table.
 type plannedInsert struct {
 	table    *keyedTable
-	column   *session.Column
 	steps    insertSteps
 	rowCount int // the number of rows of values
 	in       *rewrite.Insert
 	shard    *actualTable // the actual table that the INSERT names; nil if it names none
 	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
-	// geneColumn is that column; nil if keys have no shard bits.
-	geneAt     int
-	geneColumn *session.Column
+	geneAt int
 }
 
 // insertSteps are the parts of an INSERT's execution that only some INSERTs have.
@@ -132,9 +130,12 @@ func (t *plannedInsert) keyKind() keyKind {
 	return kindInteger
 }
 
-// accept counts the keys of one statement, and checks that the table can store them. plain is the
-// result of isPlain for them. alone reports whether the caller sees only the first key.
-func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, plain, alone bool) error {
+// accept counts the keys of one statement, and checks that the table can store them. column is what
+// the execution knows of the key column; accept asks again before it refuses a key. plain is the result
+// of isPlain. alone reports whether the caller sees only the first key.
+func (t *plannedInsert) accept(
+	ctx context.Context, rules *ruleVersion, s *session.Session, column **facts.Column, keys *rewrite.Keys, plain, alone bool,
+) (err error) {
 	n := keys.Len()
 	if n > 1 && alone {
 		if err := rules.checkConsecutive(ctx, t.table, keys); err != nil {
@@ -144,7 +145,7 @@ func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *sessi
 	}
 	t.table.counts.inserted(n)
 	if !plain {
-		if err := t.table.checkKeys(ctx, s, t.column, keys); err != nil {
+		if *column, err = t.table.checkKeys(ctx, s, t.in, *column, keys); err != nil {
 			return err
 		}
 	}
@@ -156,12 +157,8 @@ func (t *plannedInsert) accept(ctx context.Context, rules *ruleVersion, s *sessi
 
 // isPlain reports whether the insert has one row with a generated key that fits the column. It
 // returns false if the statement or a trigger can change the key.
-func (t *plannedInsert) isPlain(keys *rewrite.Keys) bool {
-	if t.steps&settlesRows != 0 {
-		return false
-	}
-	facts := t.column.Known()
-	return facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
+func (k *insertion) isPlain() bool {
+	return k.steps&settlesRows == 0 && k.column.Plain && len(k.keys.Ints) == 1 && k.keys.Ints[0] >= 0
 }
 
 // generate generates n keys in one call. If n is 1, it uses the array one, which saves an
@@ -272,7 +269,7 @@ func (t *keyedTable) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
 	mode := func() (string, error) { mode, _, err := s.Mode(ctx); return mode.String(), err }
-	column := func() (strings, unsigned bool, err error) { return s.KeyColumn(in).Kind(ctx, s) }
+	column := func() (strings, unsigned bool, err error) { return keyColumnKind(ctx, s, in) }
 	asks, err := in.AsksForKey(bound, row, mode, column)
 	if refused, ok := err.(*StatementError); ok {
 		refused.Table = t.rule.Logical
@@ -280,17 +277,43 @@ func (t *keyedTable) isMissing(
 	return asks, err
 }
 
-// checkKeys returns an error if generated keys don't fit in the key column.
-func (t *keyedTable) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
-	i, known, err := column.Unfit(ctx, s, keys)
-	if i < 0 || err != nil {
-		return err
+// keyColumnKind reports whether the key column stores strings, and whether it stores no negative
+// numbers.
+func keyColumnKind(ctx context.Context, s *session.Session, in *rewrite.Insert) (strings, unsigned bool, err error) {
+	column, err := s.KeyColumn(ctx, in)
+	if err != nil {
+		return false, false, err
 	}
-	table, name := column.Table(), column.Name()
-	return refuse(reasonNarrowColumn, StatementError{
+	if column.Unanswered {
+		return false, false, fmt.Errorf("%w: the type of key column %s is needed to read the key, and the server didn't return it; "+
+			"pass a positive integer or NULL", ErrUnsupportedStatement, in.Table.Key)
+	}
+	strings, unsigned = column.Kind()
+	return strings, unsigned, nil
+}
+
+// checkKeys returns an error if generated keys don't fit in the key column. It asks again about a
+// column that may have been altered, and returns what is known then.
+func (t *keyedTable) checkKeys(
+	ctx context.Context, s *session.Session, in *rewrite.Insert, column *facts.Column, keys *rewrite.Keys,
+) (*facts.Column, error) {
+	if column.Unfit(keys) < 0 {
+		return column, nil
+	}
+	known, err := s.AskFacts(ctx, in.Schema, in.Name)
+	if err != nil {
+		return column, err
+	}
+	column = known.Column(in.Table.Key)
+	i := column.Unfit(keys)
+	if i < 0 {
+		return column, nil
+	}
+	table, name := sqltoken.QuoteTable(in.Schema, in.Name), in.Table.Key
+	return column, refuse(reasonNarrowColumn, StatementError{
 		Table: unquoted(table), Column: name,
 		Message: fmt.Sprintf("column %s of type %s cannot store a key of generator %s; ALTER TABLE %s MODIFY %s %s",
-			name, known.Text, t.rule.GeneratorName, table, sqltoken.QuoteIdentifier(name), typeFor(keys.At(i))),
+			name, column.Text, t.rule.GeneratorName, table, sqltoken.QuoteIdentifier(name), typeFor(keys.At(i))),
 	})
 }
 

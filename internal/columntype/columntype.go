@@ -2,7 +2,9 @@
 package columntype
 
 import (
+	"encoding/hex"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,6 +32,9 @@ const (
 	Integer
 	Chars
 	Bytes
+	UUID
+	Address // of IPv4 or IPv6
+	Other   // a type that converts keys to other values
 )
 
 // HoldsAll reports whether the type can store all non-negative int64 values.
@@ -62,6 +67,8 @@ func Parse(shown string) *Type {
 	switch {
 	case name == "decimal" || name == "numeric":
 		t.decimal(size, unsigned)
+	case others[name] != Any:
+		t.Form = others[name]
 	case err != nil:
 	case name == "bit":
 		t.integer(n, true)
@@ -71,6 +78,14 @@ func Parse(shown string) *Type {
 		t.Form, t.Length = Bytes, n
 	}
 	return t
+}
+
+// others are types that don't store all integers or strings. In a lax sql_mode, the server stores
+// another value for a key, without an error.
+var others = map[string]Form{
+	"uuid": UUID, "inet4": Address, "inet6": Address,
+	"enum": Other, "set": Other, "json": Other,
+	"year": Other, "date": Other, "time": Other, "datetime": Other, "timestamp": Other,
 }
 
 // integerBits has the numeric types and the size of the integers that they store exactly.
@@ -113,6 +128,12 @@ func (t *Type) Holds(key any) bool {
 		return true
 	case Integer:
 		return t.holdsInteger(key)
+	case UUID:
+		return isUUID(key)
+	case Address:
+		return t.isAddress(key)
+	case Other:
+		return false
 	}
 	switch key := key.(type) {
 	case int64:
@@ -127,7 +148,31 @@ func (t *Type) Holds(key any) bool {
 	return true
 }
 
+// isUUID reports whether a key is a UUID as MariaDB reads it: 16 bytes, or 32 digits, perhaps with
+// hyphens.
+func isUUID(key any) bool {
+	const size = 16
+	if b, ok := key.([]byte); ok && len(b) == size {
+		return true
+	}
+	text, ok := sqltoken.TextOf(key)
+	digits, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	return ok && err == nil && len(digits) == size
+}
+
+func (t *Type) isAddress(key any) bool {
+	text, _ := sqltoken.TextOf(key)
+	a, err := netip.ParseAddr(text)
+	if b, ok := key.([]byte); ok && err != nil {
+		a, _ = netip.AddrFromSlice(b)
+	}
+	return a.Is4() || a.Is6() && t.Name == "inet6"
+}
+
 func (t *Type) holdsInteger(key any) bool {
+	if _, isText := sqltoken.TextOf(key); isText && t.Name == "bit" {
+		return false // its bytes are the bits
+	}
 	switch v := key.(type) {
 	case string:
 		key = sqltoken.ParseInteger(v, 10)

@@ -3,6 +3,7 @@ package base
 import (
 	"cmp"
 	"database/sql/driver"
+	"fmt"
 	"io"
 	"reflect"
 )
@@ -133,3 +134,16 @@ func (NoRows) Close() error { return nil }
 
 // Next implements driver.Rows.
 func (NoRows) Next([]driver.Value) error { return io.EOF }
+
+// Text returns a value in the format of the text protocol.
+func Text(v driver.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return fmt.Sprint(v)
+}

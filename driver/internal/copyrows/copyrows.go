@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -44,7 +45,7 @@ type Statement struct {
 	Session *session.Session
 	Text    string // of the statement
 	Insert  *rewrite.Insert
-	Key     *session.Column
+	Key     *facts.Column
 	Args    []driver.NamedValue
 	Keys    Keys
 	// Prepared: the program has prepared the statement, so its arguments are bound.
@@ -159,9 +160,7 @@ func (s *Statement) transport(ctx context.Context) (*session.Transport, error) {
 
 // generate returns the keys of the rows that need one.
 func (s *Statement) generate(ctx context.Context, rows *rows) (keys rewrite.Keys, err error) {
-	if rows.missing == 0 {
-		_, err = s.Key.Learn(ctx, s.Session)
-	} else {
+	if rows.missing > 0 {
 		keys, err = s.Keys.Generate(ctx)
 	}
 	if err == nil && keys.Len() > 0 {
@@ -180,7 +179,7 @@ func (s *Statement) carriesKey(ctx context.Context, first any) (bool, error) {
 	in := s.Insert
 	key, _ := first.(int64)
 	if key < 0 || s.Keys.AreText() || in.Ignore || in.OnDuplicate || in.ReadsLastID ||
-		s.Key.Facts().ReadsLastID {
+		s.Key.ReadsLastID {
 		return false, nil
 	}
 	server, err := s.Session.Server(ctx)

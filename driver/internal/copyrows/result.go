@@ -35,7 +35,7 @@ func (s *Statement) result(ctx context.Context, w *writer) *Result {
 	case s.Insert.ReadsLastID && rows.n > 0 && session.SetsLastInsertID(s.Insert.Select, sqltoken.ClassPass):
 		_ = s.Session.KnowLastID(ctx) // otherwise the ID is unknown
 		r.id = int64(s.Session.LastID.Value())
-	case r.affected > 0 && r.dropped == nil && !s.Insert.OnDuplicate && !s.Key.Facts().HasTriggers:
+	case r.affected > 0 && r.dropped == nil && !s.Insert.OnDuplicate && !s.Key.HasTriggers:
 		// Otherwise the servers restore the row's default values before they read the insert ID
 		// (sql/sql_insert.cc, Query_result_insert::send_data and select_insert::send_data).
 		r.id = session.InsertID(rows.last)

@@ -59,7 +59,7 @@ func (s *Statement) write(
 	w := &writer{s: s, transport: t, rows: rows, keys: keys, rest: rows.data}
 	w.emptyIsNull = mode&sqltoken.EmptyStringIsNull != 0
 	if w.sent.Keys = keys.Len(); s.Insert.Returning { // whose rows don't show how many were inserted
-		w.unsure = s.Insert.Ignore || s.Insert.OnDuplicate || s.Insert.Replace || s.Key.Facts().Triggered
+		w.unsure = s.Insert.Ignore || s.Insert.OnDuplicate || s.Insert.Replace || s.Key.Triggered
 	} else {
 		w.doubt = keys.Len()
 	}
@@ -209,8 +209,8 @@ func (w *writer) count(res driver.Result) {
 	switch {
 	case in.Replace && affected != rows: // this INSERT may have replaced rows of earlier ones
 		w.doubt, w.unsure = 0, true
-	case in.Ignore && affected != rows, in.OnDuplicate && (w.existed || !in.ReportsExistingKey || w.s.Key.Facts().HasTriggers),
-		w.s.Key.Facts().Triggered:
+	case in.Ignore && affected != rows, in.OnDuplicate && (w.existed || !in.ReportsExistingKey || w.s.Key.HasTriggers),
+		w.s.Key.Triggered:
 		w.doubt, w.unsure = min(w.doubt, w.made), true
 	}
 }

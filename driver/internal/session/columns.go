@@ -8,30 +8,35 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Table identifies a table whose columns were read.
 type Table struct {
-	schema, name string
-	// unqualified: the statement names no schema, so schema is the current database.
+	facts.Name
+	// unqualified: the statement names no schema, so Database is the current one.
 	unqualified bool
 }
 
 // Table returns the table that a statement names in the current database.
 func (s *Session) Table(ctx context.Context, schema, name string) (Table, error) {
+	database, err := s.databaseOf(ctx, schema)
+	return Table{facts.Name{Database: database, Table: name}, schema == ""}, err
+}
+
+// databaseOf returns the database of a table that a statement names.
+func (s *Session) databaseOf(ctx context.Context, schema string) (string, error) {
 	if schema != "" {
-		return Table{schema: schema, name: name}, nil
+		return schema, nil
 	}
-	database, err := s.currentDatabase(ctx)
-	return Table{schema: database, name: name, unqualified: true}, err
+	return s.currentDatabase(ctx)
 }
 
 // Names reports whether the statement still means this table. The current database may have
@@ -41,154 +46,122 @@ func (s *Session) Names(ctx context.Context, t Table) (bool, error) {
 		return true, nil
 	}
 	database, err := s.currentDatabase(ctx)
-	return err == nil && database == t.schema, err
+	return err == nil && database == t.Database, err
 }
 
-// tables caches facts about tables. Its zero value is ready to use. It is safe for concurrent use.
-type tables struct {
-	mu    sync.Mutex
-	known map[Table]*knownTable
-}
-
-// knownTable has the facts about one table: the names and types of its columns at a certain time,
-// and the columns whose facts matter. A table that statements name without a schema has the empty
-// schema, which needs no query for the current database.
-type knownTable struct {
-	names   recent[[]string]
-	types   recent[map[string]string] // by the names of columns in lower case
-	columns []*Column
-}
-
-// recent is a value that was read at a certain time.
-type recent[T any] struct {
-	value T
-	at    time.Time
-}
-
-func readNow[T any](value T) recent[T] { return recent[T]{value, time.Now()} }
-
-// get returns the value, the zero value if it is unknown or too old.
-func (r recent[T]) get() (value T) {
-	if time.Since(r.at) <= maxAge {
-		value = r.value
+// Facts returns what is known of a table. It asks the server if that is nothing, or too old.
+func (s *Session) Facts(ctx context.Context, schema, name string) (*facts.Table, error) {
+	e, err := s.entryOf(ctx, schema, name)
+	if err != nil {
+		return nil, err
 	}
-	return value
+	if t := e.Table(); t != nil {
+		return t, nil
+	}
+	return facts.Learn(ctx, s, e, schema, name)
 }
 
-const (
-	// maxTables limits the cache. Beyond it the cache is emptied.
-	maxTables = 10000
-	// maxAge is how long the names and types of columns are used, since another process may alter the
-	// table. One query per table in this time costs little compared with the INSERTs.
-	maxAge = 10 * time.Second
-)
+// Column returns what is known of a column; see Facts.
+func (s *Session) Column(ctx context.Context, schema, table, column string) (*facts.Column, error) {
+	t, err := s.Facts(ctx, schema, table)
+	if err != nil {
+		return nil, err
+	}
+	return t.Column(column), nil
+}
 
-// at calls f with the facts about a table, while no other goroutine uses them.
-func (t *tables) at(of Table, f func(*knownTable)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.known[of]
-	if known == nil {
-		if t.known == nil || len(t.known) >= maxTables {
-			t.known = map[Table]*knownTable{}
+// AskFacts is Facts that asks the server, since the table may have been altered.
+func (s *Session) AskFacts(ctx context.Context, schema, name string) (*facts.Table, error) {
+	e, err := s.entryOf(ctx, schema, name)
+	if err != nil {
+		return nil, err
+	}
+	return facts.Learn(ctx, s, e, schema, name)
+}
+
+// KeyColumn returns what is known of the key column of an insert's table.
+func (s *Session) KeyColumn(ctx context.Context, in *rewrite.Insert) (*facts.Column, error) {
+	return s.Column(ctx, in.Schema, in.Name, in.Table.Key)
+}
+
+func (s *Session) entryOf(ctx context.Context, schema, name string) (*facts.Entry, error) {
+	database, err := s.databaseOf(ctx, schema)
+	if err != nil {
+		return nil, err
+	}
+	return s.entry(facts.Name{Database: database, Table: name}), nil
+}
+
+// entry returns a table's entry in the session's store. The session's map needs no lock.
+func (s *Session) entry(n facts.Name) *facts.Entry {
+	e := s.entries[n]
+	if e == nil {
+		const most = 1000
+		if s.entries == nil || len(s.entries) >= most {
+			s.entries = map[facts.Name]*facts.Entry{}
 		}
-		known = &knownTable{}
-		t.known[of] = known
+		e = s.tables.Entry(n)
+		s.entries[n] = e
 	}
-	f(known)
+	return e
 }
 
-// names returns the names of a table's columns, nil if they are unknown or too old.
-func (t *tables) names(of Table) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.known[of]; known != nil {
-		return known.names.get()
+// Session implements facts.Server.
+var _ facts.Server = (*Session)(nil)
+
+// Rows implements facts.Server.
+func (s *Session) Rows(ctx context.Context, query string, each func([]driver.Value)) error {
+	return s.queryRows(ctx, query, each)
+}
+
+// IsFatal implements facts.Server.
+func (s *Session) IsFatal(ctx context.Context, err error) bool { return IsFatal(ctx, err) }
+
+// ShowsTables implements facts.Server.
+func (s *Session) ShowsTables(ctx context.Context) (bool, error) {
+	if s.IsAssumed() {
+		return false, nil
 	}
-	return nil // and no entry: a session's own cache has few tables
-}
-
-// putNames stores the names of a table's columns; nil makes them outdated.
-func (t *tables) putNames(of Table, names []string) {
-	t.at(of, func(known *knownTable) { known.names = readNow(names) })
-}
-
-// column returns a column of a table, which many sessions share.
-func (t *tables) column(schema, table, name string) (c *Column) {
-	t.at(Table{schema, table, schema == ""}, func(known *knownTable) {
-		i := slices.IndexFunc(known.columns, func(c *Column) bool { return c.name == name })
-		if i < 0 {
-			i = len(known.columns)
-			known.columns = append(known.columns, &Column{schema: schema, table: table, name: name})
-		}
-		c = known.columns[i]
-	})
-	return c
-}
-
-// clear makes all facts outdated, including those of columns in use.
-func (t *tables) clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, known := range t.known {
-		known.names, known.types = recent[[]string]{}, recent[map[string]string]{}
-		for _, c := range known.columns {
-			c.known.Store(nil)
-		}
+	server, err := s.Server(ctx)
+	if err != nil && IsFatal(ctx, err) {
+		return false, err
 	}
+	return err != nil || server.SQL.ReportsKeys, nil // MySQL and MariaDB may answer in UTF-16
 }
 
-// copyTo copies all facts, however old they are.
-func (t *tables) copyTo(to *tables) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	to.known = make(map[Table]*knownTable, len(t.known))
-	for of, known := range t.known {
-		own := &knownTable{names: readNow(known.names.value)}
-		for _, c := range known.columns {
-			column := &Column{schema: c.schema, table: c.table, name: c.name}
-			column.known.Store(c.known.Load())
-			own.columns = append(own.columns, column)
-		}
-		to.known[of] = own
-	}
-}
+// HasOwnTables implements facts.Server.
+func (s *Session) HasOwnTables() bool { return s.tables != &s.cache.tables }
 
-// database returns the current database of the tables, empty if there are several.
-func (t *tables) database() (database string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for of := range t.known {
-		switch {
-		case !of.unqualified || of.schema == "":
-		case database != "" && of.schema != database:
-			return ""
-		default:
-			database = of.schema
-		}
-	}
-	return database
+// TimeZones implements facts.Server.
+func (s *Session) TimeZones() []*time.Location { return s.Client().Zones }
+
+// ReadsUTF8 implements facts.Charsets.
+func (s *Session) ReadsUTF8(ctx context.Context) bool {
+	_, charset, err := s.Mode(ctx)
+	return err == nil && charset == sqltoken.UTF8
 }
 
 // Columns returns the names of a table's columns, from the cache if possible. They are in the
 // session's character set, so sessions share only names in ASCII.
 func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached bool, err error) {
-	for _, cache := range []*tables{s.tables, s.own} {
-		if names = cache.names(t); names != nil {
+	shared, own := s.entry(t.Name), s.own.Entry(t.Name)
+	for _, e := range []*facts.Entry{shared, own} {
+		if names = e.Names(); names != nil {
 			return names, true, nil
 		}
 	}
-	schema := t.schema
+	schema := t.Database
 	if t.unqualified && s.databaseKnown && s.database == schema {
 		schema = ""
 	}
-	if names, err = s.readColumns(ctx, schema, t.name); err != nil {
+	begun, ownBegun := shared.Begin(), own.Begin()
+	if names, err = s.readColumns(ctx, schema, t.Name.Table); err != nil {
 		return nil, false, err
 	}
 	if sqltoken.IsASCII(strings.Join(names, "")) {
-		s.tables.putNames(t, names)
+		shared.PutNames(names, begun)
 	} else {
-		s.own.putNames(t, names)
+		own.PutNames(names, ownBegun)
 	}
 	return names, false, nil
 }
@@ -196,32 +169,17 @@ func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached 
 // ColumnTypes returns the types of a table's columns as the server shows them, by their names in
 // lower case. It returns none if the server doesn't show them.
 func (s *Session) ColumnTypes(ctx context.Context, schema, name string) (map[string]string, error) {
-	t, err := s.Table(ctx, schema, name)
+	t, err := s.Facts(ctx, schema, name)
 	if err != nil {
 		return nil, err
 	}
-	var types map[string]string
-	if s.tables.at(t, func(known *knownTable) { types = known.types.get() }); types != nil {
-		return types, nil
-	}
-	types = map[string]string{}
-	err = s.queryRows(ctx, "SHOW COLUMNS FROM "+sqltoken.QuoteTable(schema, name), func(row []driver.Value) {
-		const field, typ = 0, 1
-		if len(row) > typ {
-			types[strings.ToLower(Text(row[field]))] = Text(row[typ])
-		}
-	})
-	if err != nil && IsFatal(ctx, err) {
-		return nil, err
-	}
-	s.tables.at(t, func(known *knownTable) { known.types = readNow(types) })
-	return types, nil
+	return t.Types(), nil
 }
 
-// ForgetColumns makes the names of a table's columns outdated.
+// ForgetColumns makes the facts about a table outdated.
 func (s *Session) ForgetColumns(t Table) {
-	s.tables.putNames(t, nil)
-	s.own.putNames(t, nil)
+	s.entry(t.Name).Forget()
+	s.own.Entry(t.Name).Forget()
 }
 
 // readColumns queries the columns of an INSERT without a column list: all in order, with generated

@@ -137,6 +137,7 @@ type Use struct {
 	// transaction is the statement, if it may set or use the characteristics of the next
 	// transaction.
 	transaction string
+	alters      bool // it may alter tables
 }
 
 // useOf returns how a statement that is passed through may use the session, as far as it matters
@@ -165,10 +166,9 @@ func (s *Session) useOf(query string, class sqltoken.Class, given *Given, rows b
 func (s *Session) BeforePass(
 	ctx context.Context, query string, class sqltoken.Class, given *Given, rows bool,
 ) (Use, error) {
-	if class != sqltoken.ClassPass {
-		s.forget(ctx, query, class)
-	}
+	alters := class != sqltoken.ClassPass && s.forget(ctx, query, class)
 	u := s.useOf(query, class, given, rows)
+	u.alters = alters
 	if s.transaction != nil || mayChangeTransaction(query, class) {
 		u.transaction = query
 	}
@@ -181,6 +181,9 @@ func (s *Session) BeforePass(
 // AfterPass updates the session after a statement that was passed through. res is its result, nil
 // if the caller reads rows.
 func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue, res driver.Result, err error) {
+	if u.alters {
+		s.tables.ForgetShared() // a session may have asked before the statement altered the table
+	}
 	if u.transaction != "" && err != driver.ErrSkip {
 		s.FollowTransaction(u.transaction, err)
 	}

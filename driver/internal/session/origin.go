@@ -68,7 +68,7 @@ func (s *Session) askOrigin(ctx context.Context) error {
 		return err
 	}
 	s.origin.Database, s.origin.asked = Text(row[0]), true
-	s.database, s.databaseKnown = Text(row[0]), true
+	s.knowDatabase(Text(row[0]))
 	if charset := Text(row[2]); charset != "" {
 		s.mode, s.charset, s.modeKnown = sqltoken.ParseMode(Text(row[1])), sqltoken.ParseCharset(charset), true
 	}

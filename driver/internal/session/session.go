@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -33,9 +34,10 @@ type state struct {
 	// LastID is the value that LAST_INSERT_ID() must return.
 	LastID LastID
 
-	cache  *Cache
-	tables *tables // shared by the cache, until the session may have temporary tables
-	own    *tables // names that aren't in ASCII, in the session's character set
+	cache   *Cache
+	tables  *facts.Store                // shared by the cache, until the session may have temporary tables
+	entries map[facts.Name]*facts.Entry // of tables that the session used
+	own     *facts.Store                // names that aren't in ASCII, in the session's character set
 
 	origin *Origin // of statements that are prepared now
 
@@ -65,15 +67,24 @@ type Cache struct {
 
 	server atomic.Pointer[Server]    // nil: unknown
 	silent atomic.Pointer[time.Time] // see Silence
-	tables tables
+	tables facts.Store
+	// database is the current database of the sessions, as far as they have asked; see Database.
+	database atomic.Pointer[string]
 }
 
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
 	// LAST_INSERT_ID() is 0 (MySQL manual, "Information Functions").
 	return Session{state: &state{
-		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: new(tables), origin: new(Origin),
+		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: cache.tables.Own(), origin: new(Origin),
 	}}
+}
+
+// Begin sets the database of a new connection, if it is known from the DSN.
+func (s *Session) Begin(database string) {
+	if database != "" {
+		s.database, s.databaseKnown = database, true
+	}
 }
 
 // Before returns the Session for metadata queries that precede a statement. readsCounts is the
@@ -91,13 +102,26 @@ func (s *Session) Before(readsCounts bool) *Session {
 func (c *Cache) Assume() *Cache {
 	to := &Cache{Kind: c.Kind, Client: c.Client, assumed: true}
 	to.server.Store(c.server.Load())
-	c.tables.copyTo(&to.tables)
+	c.tables.CopyTo(&to.tables)
+	to.database.Store(c.database.Load())
 	return to
 }
 
-// Database returns the current database of all sessions that have read columns, empty if they
+// Database returns the current database of all sessions that have asked for it, empty if they
 // differ.
-func (c *Cache) Database() string { return c.tables.database() }
+func (c *Cache) Database() string {
+	if known := c.database.Load(); known != nil {
+		return *known
+	}
+	return ""
+}
+
+// noteDatabase records the current database of a session.
+func (c *Cache) noteDatabase(database string) {
+	if !c.database.CompareAndSwap(nil, &database) && c.Database() != database {
+		c.database.Store(new(string))
+	}
+}
 
 // IsAssumed reports whether the session has no server; see [Cache.Assume].
 func (s *Session) IsAssumed() bool { return s.cache.assumed }
@@ -109,8 +133,9 @@ func (s *Session) Client() *Client { return &s.cache.Client }
 // before and after it.
 func (s *Session) Settled() bool { return s.LastID.synced && s.transaction == nil }
 
-// forget forgets the facts that a statement may change.
-func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class) {
+// forget forgets the facts that a statement may change. It reports whether the statement may alter
+// tables that other sessions use.
+func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class) (alters bool) {
 	c := changesOf(query, class, s.mode, s.charset)
 	if c.Reading || c.Database || c.Variables && sqltoken.Contains(query, "COLLATION") {
 		s.leaveOrigin(ctx, query)
@@ -122,14 +147,12 @@ func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class
 	}
 	if c.Reading {
 		s.modeKnown = false
-		s.own.clear()
+		s.own.Forget()
 	}
 	if c.Database {
 		s.databaseKnown = false
 	}
-	if c.Columns {
-		s.forgetTables(query)
-	}
+	return c.Columns && s.forgetTables(query, class)
 }
 
 // Mode returns the session's sql_mode and character set. It queries them once. If the server
@@ -164,36 +187,48 @@ func (s *Session) KnownMode() (mode sqltoken.Mode, charset sqltoken.Charset, kno
 	return s.mode, s.charset, true
 }
 
-// currentDatabase returns the session's database. It queries the database once.
+// currentDatabase returns the session's database. It queries the database once. A server that
+// doesn't show it has one database.
 func (s *Session) currentDatabase(ctx context.Context) (string, error) {
 	if !s.databaseKnown {
-		row, err := s.askRow(ctx, "SELECT DATABASE() LIMIT 1")
-		if err != nil {
+		row, err := s.QueryRow(ctx, "SELECT DATABASE() LIMIT 1")
+		if err != nil && (IsFatal(ctx, err) || s.ReportsInsertIDs()) {
 			return "", err
 		}
-		s.database, s.databaseKnown = "", true
+		database := ""
 		if len(row) == 1 {
-			s.database = Text(row[0])
+			database = Text(row[0])
 		}
+		s.knowDatabase(database)
 	}
 	return s.database, nil
 }
 
-// forgetTables is called before a statement that may alter tables. If the statement may create a
-// temporary table, which only this session sees, the session no longer shares columns with others.
-func (s *Session) forgetTables(query string) {
+func (s *Session) knowDatabase(database string) {
+	s.database, s.databaseKnown = database, true
+	s.cache.noteDatabase(database)
+}
+
+// forgetTables is called before a statement that may alter tables. It reports whether other sessions
+// may use them. If the statement may create a temporary table, which only this session sees, the
+// session no longer shares facts with others.
+func (s *Session) forgetTables(query string, class sqltoken.Class) (alters bool) {
 	mentions := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return sqltoken.Contains(query, word) })
 	}
-	hidden := mentions("TEMPORARY", "EXECUTE", "CALL")
-	if !hidden && !mentions("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE") {
-		return
+	temporary := mentions("TEMPORARY")
+	alters = mentions("ALTER", "CREATE", "DROP", "RENAME", "EXECUTE") && !(temporary && class == sqltoken.ClassDDL)
+	if alters {
+		s.tables.ForgetShared()
 	}
-	s.tables.clear()
-	s.own.clear()
-	if hidden {
-		s.tables = new(tables)
+	if !temporary && !mentions("EXECUTE", "CALL") {
+		return alters
 	}
+	if !s.HasOwnTables() {
+		s.tables, s.entries = s.tables.Own(), nil
+	}
+	s.tables.Forget()
+	return alters
 }
 
 // PendingTransaction reports whether a statement such as SET TRANSACTION READ ONLY applies to the

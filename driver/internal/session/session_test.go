@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
@@ -134,188 +132,90 @@ func TestSession_questionsBeforeCounts(t *testing.T) {
 	}
 }
 
-// A session that may have temporary tables shares no columns with others.
-func TestSession_temporaryTables(t *testing.T) {
+// A session that may have temporary tables has its own facts.
+func TestSession_ownTables(t *testing.T) {
 	cache := new(Cache)
 	first, _ := newScripted(t, nil, cache)
 	second, _ := newScripted(t, nil, cache)
-	id := first.Column("app", "t", "id")
-	if second.Column("app", "t", "id") != id {
-		t.Error("have: another column\nwant: a shared one")
+	of := facts.Name{Database: "app", Table: "t"}
+	shared := first.entry(of)
+	if second.entry(of) != shared {
+		t.Error("have: another entry\nwant: a shared one")
 	}
 	const query = "CREATE TEMPORARY TABLE t (id INT)"
 	must.Get(first.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
-	if first.Column("app", "t", "id") == id || second.Column("app", "t", "id") != id {
+	if first.entry(of) == shared || second.entry(of) != shared {
 		t.Error("have: the session's own table is shared")
 	}
 }
 
-// A session that alters tables makes all sessions forget their facts. Facts in use stay as they
-// are.
-func TestColumn_forgottenByOthers(t *testing.T) {
-	cache := new(Cache)
-	replies := answers{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}
-	s, _ := newScripted(t, replies, cache)
-	other, _ := newScripted(t, nil, cache)
-	id := s.Column("app", "t", "id")
-	known := must.Get(id.Learn(t.Context(), s))(t)
-	const query = "ALTER TABLE t MODIFY id BIGINT"
-	must.Get(other.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
-	if id.Known() != nil || known.Text != "int" {
-		t.Errorf("have: known %v, a column of type %s", id.Known() != nil, known.Text)
-	}
-	replies["SHOW FULL COLUMNS"] = []driver.Value{"id", "bigint", nil, "NO"}
-	if at, _, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 1 << 40}}); at != -1 || err != nil {
-		t.Errorf("have: %d, %v\nwant: all fit", at, err)
-	}
-	replies["SHOW FULL COLUMNS"] = []driver.Value{"id", "tinyint", nil, "NO"}
-	must.Get(id.Refresh(t.Context(), s))(t)
-	at, known, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 128}})
-	if at != 1 || known.Text != "tinyint" || err != nil {
-		t.Errorf("have: %d, %v\nwant: 1", at, err)
-	}
-}
-
-// An unsupported query isn't repeated, but a query on a failed connection is.
-func TestColumn_learn(t *testing.T) {
+// A DDL statement of a session ends the facts of all sessions, before it and after it.
+func TestSession_forgottenByOthers(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		answer any
-		stores Storage
-		fatal  bool
+		query string
+		ends  bool
 	}{
-		{"refused", &mysql.MySQLError{Number: 1064}, StoresUnknown, false},
-		{"no such column", nil, StoresUnknown, false},
-		{"integer", []driver.Value{"ID", "bigint unsigned", nil, "YES"}, StoresIntegers, false},
-		{"text", []driver.Value{"id", "varchar(20)", "utf8mb4_bin", "NO"}, StoresText, false},
-		{"time", []driver.Value{"id", "datetime(3)", nil, "NO"}, StoresTimes, false},
-		{"other", []driver.Value{"id", "point", nil, "NO"}, StoresOther, false},
-		{"away", driver.ErrBadConn, StoresUnknown, true},
+		{"ALTER TABLE t MODIFY id BIGINT", true}, {"CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.id = 1", true},
+		{"DROP TABLE u", true}, {"DO 1; RENAME TABLE t TO u", true}, {"EXECUTE p", true},
+		{"TRUNCATE u", false}, {"CREATE TEMPORARY TABLE x (a INT)", false}, {"CALL p()", false}, {"USE other", false},
 	} {
-		replies := answers{}
-		if c.answer != nil {
-			replies["SHOW FULL COLUMNS"] = c.answer
-		}
-		s, conn := newScripted(t, replies, new(Cache))
-		id := s.Column("app", "t", "id")
-		for range 2 {
-			known, err := id.Learn(t.Context(), s)
-			if (err != nil) != c.fatal || (id.Known() == nil) != c.fatal {
-				t.Errorf("%s\nhave: %v, known %v", c.name, err, id.Known() != nil)
+		cache := new(Cache)
+		s, _ := newScripted(t, nil, cache)
+		s.Begin("app")
+		for _, ddl := range []bool{false, true} { // in a session with temporary tables too
+			learner, conn := newScripted(t, nil, cache)
+			learner.Begin("app")
+			if ddl {
+				const query = "CREATE TEMPORARY TABLE x (a INT)"
+				must.Get(learner.BeforePass(t.Context(), query, sqltoken.Classify(query), nil, false))(t)
 			}
-			if err == nil && known.Stores != c.stores {
-				t.Errorf("%s\nhave: %v\nwant: %v", c.name, known.Stores, c.stores)
+			known := must.Get(learner.Facts(t.Context(), "", "t"))(t)
+			other, _ := newScripted(t, nil, cache)
+			use := must.Get(other.BeforePass(t.Context(), c.query, sqltoken.Classify(c.query), nil, false))(t)
+			again := must.Get(learner.Facts(t.Context(), "", "t"))(t)
+			other.AfterPass(t.Context(), use, nil, nil, nil)
+			after := must.Get(learner.Facts(t.Context(), "", "t"))(t)
+			if (again != known) != c.ends || (after != again) != c.ends {
+				t.Errorf("%s\nhave: asked again %v, %v: %q\nwant: %v", c.query, again != known, after != again, conn.Calls, c.ends)
 			}
-		}
-		if len(conn.Calls) != 2 { // columns and triggers once, or the failing query twice
-			t.Errorf("%s\nhave: %q", c.name, conn.Calls)
 		}
 	}
 }
 
 // Sessions without a server use the facts of the others, and add none.
 func TestCache_assume(t *testing.T) {
-	replies := answers{
-		"SELECT VERSION()": []driver.Value{"11.8.2-MariaDB", ""},
-		"SHOW FULL":        []driver.Value{"id", "int", nil, "NO"},
-		"SELECT DATABASE":  []driver.Value{"app"},
-	}
-	cache := new(Cache)
-	cache.Kind = ServerAuto
+	replies := answers{"SHOW FULL": []driver.Value{"id", "int", nil, "NO"}, "SELECT DATABASE": []driver.Value{"app"}}
+	cache := &Cache{Kind: ServerOther}
 	s, _ := newScripted(t, replies, cache)
-	must.Get(s.Column("", "t", "id").Learn(t.Context(), s))(t)
-	of := must.Get(s.Table(t.Context(), "", "t"))(t)
-	s.tables.putNames(of, []string{"id"})
+	must.Get(s.Facts(t.Context(), "", "t"))(t)
 
 	assumed := cache.Assume()
 	a, conn := newScripted(t, replies, assumed)
+	a.Begin("app")
 	if s.IsAssumed() || !a.IsAssumed() || assumed.Database() != "app" {
 		t.Errorf("have: %v, %v, database %q", s.IsAssumed(), a.IsAssumed(), assumed.Database())
 	}
-	known, err := a.Column("", "t", "id").Learn(t.Context(), a)
-	if err != nil || known.Text != "int" || known.Assumed || a.tables.names(of) == nil || conn.Calls != nil {
+	known, err := a.Column(t.Context(), "", "t", "id")
+	if err != nil || known.Text != "int" || known.Assumed || conn.Calls != nil {
 		t.Errorf("have: %+v, %v, asked %q", known, err, conn.Calls)
 	}
-	known, err = a.Column("", "u", "id").Learn(t.Context(), a)
-	if err != nil || !known.Assumed || s.Column("", "u", "id").Known() != nil {
+	known, err = a.Column(t.Context(), "", "u", "id")
+	if err != nil || !known.Assumed || s.entry(facts.Name{Database: "app", Table: "u"}).Table() != nil {
 		t.Errorf("have: %+v, %v", known, err)
 	}
-	if _, err := a.Server(t.Context()); err != nil || cache.server.Load() != nil {
-		t.Errorf("have: %v, server %v\nwant: not known to the others", err, cache.server.Load())
+	unasked := &Cache{Kind: ServerOther}
+	a, _ = newScripted(t, replies, unasked.Assume())
+	if _, err := a.Server(t.Context()); err != nil || unasked.server.Load() != nil {
+		t.Errorf("have: %v, server %v\nwant: not known to the others", err, unasked.server.Load())
 	}
-	if a.tables.clear(); s.Column("", "t", "id").Known() == nil {
-		t.Error("have: forgotten by the others")
-	}
-	other := must.Get(s.Table(t.Context(), "", "u"))(t)
-	other.schema = "app2"
-	if s.tables.putNames(other, []string{"id"}); cache.Assume().Database() != "" {
-		t.Errorf("have: %q\nwant: none, as there are two", cache.Assume().Database())
-	}
-}
-
-// The names of columns are used for a while.
-func TestTables_namesReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c tables
-		of := Table{schema: "app", name: "t"}
-		c.putNames(of, []string{"id", "a"})
-		time.Sleep(maxAge)
-		if c.names(of) == nil {
-			t.Error("have: too old\nwant: the names")
-		}
-		if time.Sleep(time.Nanosecond); c.names(of) != nil {
-			t.Error("have: the names\nwant: too old")
-		}
-		if c.putNames(of, []string{"id", "b"}); c.names(of)[1] != "b" {
-			t.Errorf("have: %q", c.names(of))
-		}
-		if c.putNames(of, nil); c.names(of) != nil {
-			t.Error("have: the names\nwant: expired")
-		}
-	})
-}
-
-// A column is one for all sessions, until there are too many tables.
-func TestTables_columns(t *testing.T) {
-	var c tables
-	id := c.column("", "t", "id")
-	for _, table := range []string{"t", "u"} {
-		for _, name := range []string{"id", "user_id"} {
-			for _, schema := range []string{"", "app"} {
-				same := table == "t" && name == "id" && schema == ""
-				have := c.column(schema, table, name)
-				if have != c.column(schema, table, name) || (have == id) != same {
-					t.Errorf("%s.%s.%s\nhave: another column", schema, table, name)
-				}
-			}
-		}
-	}
-	id.known.Store(&ColumnFacts{})
-	if c.clear(); id.Known() != nil || c.column("", "t", "id") != id {
-		t.Error("have: still known\nwant: the same column, to be asked again")
-	}
-	for i := range 2 * maxTables {
-		c.column("", fmt.Sprint("t_", i), "id")
-		if len(c.known) > maxTables {
-			t.Fatalf("%d tables", len(c.known))
-		}
-	}
+	cache.noteDatabase("app2")
+	must.Equal(t, cache.Assume().Database(), "", "as there are two")
 }
 
 func TestServerOf_versionsAndComments(t *testing.T) {
 	for _, c := range cases.Read(t, "testdata/servers.txt", 4) {
 		have, told := serverOf(c[2], c[3])
 		must.EqualSlices(t, []string{have, fmt.Sprint(told)}, c[:2], c[2:])
-	}
-}
-
-func TestStoredTime_formsOfMySQL(t *testing.T) {
-	for _, c := range cases.Read(t, "testdata/times.txt", 2) {
-		have := ""
-		if at, ok := storedTime(c[1]); ok {
-			have = at.Format(time.RFC3339Nano)
-		}
-		must.Equal(t, have, c[0], c[1])
 	}
 }
 

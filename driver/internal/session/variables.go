@@ -109,17 +109,7 @@ func IsFatal(ctx context.Context, err error) bool {
 }
 
 // Text returns a value in the format of the text protocol.
-func Text(v driver.Value) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	return fmt.Sprint(v)
-}
+func Text(v driver.Value) string { return base.Text(v) }
 
 // maxKeysInQuestion limits the keys in one query.
 const maxKeysInQuestion = 1000
@@ -138,7 +128,10 @@ func (s *Session) PresentKeys(ctx context.Context, in *rewrite.Insert, keys []an
 			present[Text(row[0])] = true
 		}
 		plain := presentKeys(in, chunk, last)
-		err := s.queryRows(ctx, s.onPrimary(plain, in), each)
+		now, err := s.ofNow(ctx, s.onPrimary(plain, in), in)
+		if err == nil {
+			err = s.queryRows(ctx, now, each)
+		}
 		if err != nil && !IsFatal(ctx, err) && !s.ReportsInsertIDs() {
 			err = s.queryRows(ctx, plain, each) // the engine may not support the other form
 		}
@@ -181,6 +174,16 @@ func (s *Session) onPrimary(query string, in *rewrite.Insert) string {
 		return query
 	}
 	return "SELECT " + sqltoken.QuoteIdentifier(in.Table.Key) + " FROM (" + query + ") AS shardkey_keys" + AllRows + " FOR UPDATE"
+}
+
+// ofNow returns the query in a form that reads the rows of now, also if the session's
+// system_versioning_asof is another time.
+func (s *Session) ofNow(ctx context.Context, query string, in *rewrite.Insert) (string, error) {
+	t, err := s.Facts(ctx, in.Schema, in.Name)
+	if err == nil && t.Versioned {
+		query = "SET STATEMENT system_versioning_asof = DEFAULT FOR " + query
+	}
+	return query, err
 }
 
 // AskCacheLimit queries how many statements the connector may cache. It does so once, before the

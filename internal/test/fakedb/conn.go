@@ -107,7 +107,7 @@ func (c *directConn) ExecContext(_ context.Context, query string, args []driver.
 }
 
 func (c *directConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.s.Quiet {
+	if c.s.Quiet && !asksTable(query) {
 		return noRows{}, nil
 	}
 	if c.skips("queryContext", args) {

@@ -237,6 +237,9 @@ func rowsOf(query string) int64 {
 }
 
 func (s *Server) query(method, query string, args any) (driver.Rows, error) {
+	if s.Quiet {
+		return s.answer(query)
+	}
 	if _, err := s.call("%s %s %v", method, query, args); err != nil {
 		return nil, err
 	}
@@ -288,16 +291,29 @@ func (s *Server) answer(query string) (driver.Rows, error) {
 			r.Names = append(r.Names, c[0])
 		}
 		return r, nil
+	case asksTable(query):
+		r := Row("1", "BASE TABLE", nil, nil, nil, nil, nil)
+		for i, c := range s.Columns {
+			key := ""
+			if i == 0 {
+				key = "PRI"
+			}
+			r.Values = append(r.Values, []driver.Value{"2", c[0], c[1], "utf8mb4_bin", "YES", key, ""})
+		}
+		return r, nil
 	case asks("SHOW FULL COLUMNS"):
 		r := &Rows{}
 		for _, c := range s.Columns {
-			if strings.Contains(strings.ToLower(query), "'"+c[0]+"'") {
-				r.Values = append(r.Values, []driver.Value{c[0], c[1], "utf8mb4_bin", "YES"})
-			}
+			r.Values = append(r.Values, []driver.Value{c[0], c[1], "utf8mb4_bin", "YES"})
 		}
 		return r, nil
 	}
 	return &Rows{}, nil
+}
+
+// asksTable reports whether a query asks about a table, its columns and its triggers.
+func asksTable(query string) bool {
+	return strings.HasPrefix(query, "(SELECT CAST(1 AS BINARY), CAST(TABLE_TYPE")
 }
 
 // Rows are the rows of a result, with column names if these matter.

@@ -1,4 +1,4 @@
-package session
+package facts
 
 import (
 	"context"
@@ -11,24 +11,30 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
+// Charsets is a session with a character set.
+type Charsets interface {
+	// ReadsUTF8 reports whether the server reads the session's statements as UTF-8.
+	ReadsUTF8(ctx context.Context) bool
+}
+
 // Stored appends the values that the column may store for v. It appends one value if it is certain,
 // several candidates otherwise, and none if only the server knows.
-func (f *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
+func (c *Column) Stored(ctx context.Context, s Charsets, to []any, v any) []any {
 	switch {
-	case f.Triggered, v == nil && f.NotNull:
+	case c.Triggered, v == nil && c.NotNull:
 		return nil
 	case v == nil:
 		return append(to, nil)
 	}
-	switch f.Stores {
+	switch c.Stores {
 	case StoresIntegers:
-		return storedInteger(to, v, f.Type)
+		return storedInteger(to, v, c.Type)
 	case StoresText:
-		return storedText(ctx, s, to, v, f)
+		return storedText(ctx, s, to, v, c)
 	case StoresTimes:
-		return storedTimes(to, v, f.Places, f.Zones)
+		return storedTimes(to, v, c.Places, c.Zones)
 	case StoresUnknown:
-		if f.Assumed {
+		if c.Assumed {
 			return storedAssumed(to, v)
 		}
 	}
@@ -62,7 +68,7 @@ func storedInteger(to []any, v any, column *columntype.Type) []any {
 // maxText is the minimum capacity of text types without a length.
 const maxText = 255
 
-func storedText(ctx context.Context, s *Session, to []any, v any, column *ColumnFacts) []any {
+func storedText(ctx context.Context, s Charsets, to []any, v any, column *Column) []any {
 	text, ok := decimal(v)
 	if !ok {
 		if text, ok = v.(string); !ok {
@@ -96,11 +102,11 @@ func decimal(v any) (text string, ok bool) {
 
 // storesAll reports whether the session sends a string unchanged, to a column whose character set
 // has all its characters.
-func storesAll(ctx context.Context, s *Session, text, collation string) bool {
+func storesAll(ctx context.Context, s Charsets, text, collation string) bool {
 	if !utf8.ValidString(text) {
 		return false
 	}
-	if _, charset, err := s.Mode(ctx); err != nil || charset != sqltoken.UTF8 {
+	if !s.ReadsUTF8(ctx) {
 		return false
 	}
 	charset, _, _ := strings.Cut(collation, "_")

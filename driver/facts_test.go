@@ -1,0 +1,313 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	testserver "github.com/shardkey/shardkey/internal/test/server"
+)
+
+// keyReport is what a program learns of the keys of an INSERT.
+type keyReport struct {
+	last   int64 // LastInsertId
+	keys   string
+	lastID string // LAST_INSERT_ID()
+}
+
+func (r keyReport) String() string {
+	return fmt.Sprintf("LastInsertId %d, keys %s, LAST_INSERT_ID() %s", r.last, r.keys, r.lastID)
+}
+
+// reportKeys executes an INSERT and returns what is reported.
+func reportKeys(t *testing.T, c *sql.Conn, query string, args ...any) keyReport {
+	t.Helper()
+	var keys Keys
+	res := must(c.ExecContext(WithKeys(t.Context(), &keys), query, args...))(t, query)
+	r := keyReport{last: must(res.LastInsertId())(t), keys: fmt.Sprint(keys.Values())}
+	noError(t, c.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&r.lastID))
+	return r
+}
+
+// twoDatabases opens a new database with a rule, and returns its name, that of a second one, a
+// connection, and the plain driver.
+func twoDatabases(t *testing.T, columns ...string) (first, second string, c *sql.Conn, db, plain *sql.DB) {
+	t.Helper()
+	if columns == nil {
+		columns = []string{"t.id"}
+	}
+	db, plain = openScripted(t, generatorRule(t, counted(), columns...), "multiStatements=true")
+	first = column(t, plain, "SELECT DATABASE()")
+	second = must(mysql.ParseDSN(testserver.Database(t)))(t).DBName
+	return first, second, pinned(t, db), db, plain
+}
+
+const setsKey = "CREATE TRIGGER %s.tr BEFORE INSERT ON %[1]s.t FOR EACH ROW SET NEW.id = 500 + NEW.a"
+
+// The facts about a table are those of the database that the session uses.
+func TestFacts_database(t *testing.T) { onEach(t, testFacts_database) }
+
+func testFacts_database(t *testing.T) {
+	for _, use := range []string{"USE %s", "/* x */ USE %s;", "DO 1; USE %s", "/*!50000 USE %s */", "prepared USE %s"} {
+		first, second, c, _, plain := twoDatabases(t)
+		for _, database := range []string{first, second} {
+			mustExec(t, plain, "CREATE TABLE "+database+".t (id BIGINT PRIMARY KEY, a INT)")
+		}
+		mustExec(t, plain, fmt.Sprintf(setsKey, second))
+		enter := func(database string) {
+			query, prepared := strings.CutPrefix(fmt.Sprintf(use, database), "prepared ")
+			if !prepared {
+				mustExec(t, c, query)
+				return
+			}
+			st, err := c.PrepareContext(t.Context(), query)
+			if err != nil {
+				mustExec(t, c, query) // the server doesn't prepare it
+				return
+			}
+			defer st.Close()
+			must(st.Exec())(t)
+		}
+		for round := range 2 {
+			enter(first)
+			have := reportKeys(t, c, "INSERT INTO t (a) VALUES (?)", 2*round)
+			key := fmt.Sprint(have.last)
+			equal(t, have, keyReport{have.last, "[" + key + "]", key}, use, first)
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM "+first+".t WHERE id = "+key), int64(1), "rows with the key")
+			enter(second)
+			have = reportKeys(t, c, "INSERT INTO t (a) VALUES (?)", 2*round+1)
+			equal(t, have.String(), keyReport{0, "[<nil>]", have.lastID}.String(), use, second)
+		}
+	}
+}
+
+// The types too: what a column of one database stores, that of the other may not.
+func TestFacts_typesOfDatabase(t *testing.T) { onEach(t, testFacts_typesOfDatabase) }
+
+func testFacts_typesOfDatabase(t *testing.T) {
+	for _, typ := range []string{"BIGINT UNSIGNED", "INT", "VARCHAR(40)", "BIGINT, n INT NOT NULL AUTO_INCREMENT UNIQUE"} {
+		db, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return 1<<40 + int64(i) }), "t.id"))
+		first, second := column(t, plain, "SELECT DATABASE()"), must(mysql.ParseDSN(testserver.Database(t)))(t).DBName
+		mustExec(t, plain, "CREATE TABLE "+first+".t (id BIGINT PRIMARY KEY, a INT)")
+		mustExec(t, plain, "CREATE TABLE "+second+".t (id "+typ+", a INT, PRIMARY KEY (id))")
+		c := pinned(t, db)
+		mustExec(t, c, "SET sql_mode = ''")
+		for _, query := range []string{"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (id, a) VALUES (?, 1)", "INSERT IGNORE INTO t (id, a) VALUES (-7, 1), (NULL, 2)"} {
+			args := []any{-7}[:strings.Count(query, "?")]
+			mustExec(t, c, "USE "+first)
+			_, _ = c.ExecContext(t.Context(), query, args...)
+			mustExec(t, c, "USE "+second)
+			behind, behindErr := c.ExecContext(t.Context(), query, args...)
+			fresh := pinned(t, mustOpenFresh(t, db)) // which never saw the other table
+			mustExec(t, fresh, "SET sql_mode = ''")
+			mustExec(t, fresh, "USE "+second)
+			mustExec(t, plain, "DELETE FROM "+second+".t")
+			alone, aloneErr := fresh.ExecContext(t.Context(), query, args...)
+			if (behindErr == nil) != (aloneErr == nil) {
+				t.Errorf("%s: %s\nhave: %v\nwant: %v", typ, query, behindErr, aloneErr)
+			} else if behindErr == nil {
+				have, want := must(behind.LastInsertId())(t), must(alone.LastInsertId())(t)
+				equal(t, have < 1<<40, want < 1<<40, typ, query)
+			}
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM "+second+".t WHERE id = '0'"), int64(0), typ, query, "rows with the key 0")
+			mustExec(t, plain, "DELETE FROM "+first+".t")
+			mustExec(t, plain, "DELETE FROM "+second+".t")
+		}
+	}
+}
+
+// mustOpenFresh opens the database of another connector with the same rule.
+func mustOpenFresh(t *testing.T, db *sql.DB) *sql.DB {
+	t.Helper()
+	c := ConnectorOf(db)
+	fresh := sql.OpenDB(mustConnector(t, c.Unwrap(), c.Rule()))
+	t.Cleanup(func() { check(t, fresh.Close()) })
+	return fresh
+}
+
+// Facts of another process's DDL are known when the old ones are too old.
+func TestFacts_alteredByOthers(t *testing.T) { onEach(t, testFacts_alteredByOthers) }
+
+func testFacts_alteredByOthers(t *testing.T) {
+	first, _, c, _, plain := twoDatabases(t)
+	mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	prepared := must(c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)"))(t)
+	defer prepared.Close()
+	reportKeys(t, c, "INSERT INTO t (a) VALUES (?)", 1)
+	mustExec(t, plain, fmt.Sprintf(setsKey, first))
+	mustExec(t, c, endsFacts)
+	have := reportKeys(t, c, "INSERT INTO t (a) VALUES (?)", 2)
+	equal(t, have.last, int64(0), "LastInsertId")
+	equal(t, must(must(prepared.Exec(3))(t).LastInsertId())(t), int64(0), "LastInsertId of the prepared statement")
+	mustExec(t, plain, "DROP TRIGGER tr")
+	mustExec(t, plain, "ALTER TABLE t ADD n INT NOT NULL AUTO_INCREMENT UNIQUE")
+	mustExec(t, c, endsFacts)
+	have = reportKeys(t, c, "INSERT INTO t (a) VALUES (?)", 4)
+	equal(t, fmt.Sprint(have.last), have.lastID, "LastInsertId and LAST_INSERT_ID()")
+	mustExec(t, plain, "ALTER TABLE t DROP n, MODIFY id BIGINT UNSIGNED")
+	mustExec(t, c, endsFacts)
+	mustExec(t, c, "SET sql_mode = ''")
+	_, err := c.ExecContext(t.Context(), "INSERT INTO t (id, a) VALUES (?, 5)", -7)
+	t.Log(err)
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM t WHERE id = 0"), int64(0), "rows with the key 0")
+}
+
+// An INSERT into a missing table leaves no facts.
+func TestFacts_missingTable(t *testing.T) { onEach(t, testFacts_missingTable) }
+
+func testFacts_missingTable(t *testing.T) {
+	first, _, c, _, plain := twoDatabases(t)
+	for _, query := range []string{"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (id, a) VALUES (5, 1)", "INSERT INTO t VALUES (NULL, 1)"} {
+		_, err := c.ExecContext(t.Context(), query)
+		failsWith(t, err, "1146")
+	}
+	mustExec(t, plain, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	mustExec(t, plain, fmt.Sprintf(setsKey, first))
+	have := reportKeys(t, c, "INSERT INTO t (a) VALUES (1)")
+	equal(t, have.last, int64(0), "LastInsertId")
+	equal(t, have.keys, "[<nil>]")
+}
+
+// A session with temporary tables hears of other sessions' DDL.
+func TestFacts_temporaryTables(t *testing.T) { onEach(t, testFacts_temporaryTables) }
+
+func testFacts_temporaryTables(t *testing.T) {
+	first, _, c, db, plain := twoDatabases(t)
+	mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+	hiding := must(db.Conn(t.Context()))(t)
+	defer hiding.Close()
+	mustExec(t, hiding, "CREATE TEMPORARY TABLE other (a INT)")
+	reportKeys(t, c, "INSERT INTO t (a) VALUES (1)")
+	reportKeys(t, hiding, "INSERT INTO t (a) VALUES (2)")
+	mustExec(t, c, fmt.Sprintf(setsKey, first))
+	equal(t, reportKeys(t, hiding, "INSERT INTO t (a) VALUES (3)").last, int64(0), "LastInsertId")
+	mustExec(t, c, "DROP TRIGGER tr")
+
+	const twice = "INSERT IGNORE INTO t (a) VALUES (?), (?)"
+	mustExec(t, hiding, "CREATE TEMPORARY TABLE t (id BIGINT PRIMARY KEY, n INT NOT NULL AUTO_INCREMENT UNIQUE, a INT UNIQUE)")
+	reportKeys(t, c, twice, 10, 11)
+	have := reportKeys(t, hiding, twice, 10, 11)
+	equal(t, fmt.Sprint(have.last), have.lastID, "LastInsertId and LAST_INSERT_ID()")
+}
+
+// DDL doesn't change what an execution that is under way concludes.
+func TestFacts_alteredMeanwhile(t *testing.T) { onEach(t, testFacts_alteredMeanwhile) }
+
+func testFacts_alteredMeanwhile(t *testing.T) {
+	_, _, c, db, plain := twoDatabases(t)
+	mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	mustExec(t, plain, "CREATE TABLE u (a INT)")
+	mustExec(t, plain, "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW BEGIN DO GET_LOCK(CONCAT(DATABASE(), '.x'), 60); SET NEW.id = 500 + NEW.a; END")
+	reportKeys(t, c, "INSERT INTO t (a) VALUES (1)")
+	mustExec(t, c, "DO RELEASE_ALL_LOCKS()")
+	holding := must(plain.Conn(t.Context()))(t)
+	mustExec(t, holding, "DO GET_LOCK(CONCAT(DATABASE(), '.x'), 60)")
+	other := must(db.Conn(t.Context()))(t)
+	defer other.Close()
+	done := make(chan keyReport)
+	go func() { done <- reportKeys(t, c, "INSERT INTO t (a) VALUES (2)") }()
+	for number(t, plain, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'User lock%' AND DB = DATABASE()") == 0 {
+	}
+	for _, ddl := range []string{"CREATE TABLE zz (a INT)", "CREATE TEMPORARY TABLE zzz (a INT)", "ALTER TABLE u ADD b INT"} {
+		mustExec(t, other, ddl)
+	}
+	noError(t, holding.Close())
+	mustExec(t, plain, "DO 1")
+	mustExec(t, plain, "DO RELEASE_ALL_LOCKS()")
+	have := <-done
+	equal(t, have.last, int64(0), "LastInsertId")
+	equal(t, have.keys, "[<nil>]")
+}
+
+// A view hides what its table does with keys, so the rows are looked up.
+func TestFacts_view(t *testing.T) { onEach(t, testFacts_view) }
+
+func testFacts_view(t *testing.T) {
+	for _, c := range []struct{ ddl, trigger string }{
+		{"CREATE TABLE base (id BIGINT PRIMARY KEY, a INT UNIQUE)", ""},
+		{"CREATE TABLE base (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TRIGGER tr BEFORE INSERT ON base FOR EACH ROW SET NEW.id = 500 + NEW.a"},
+		{"CREATE TABLE base (id BIGINT PRIMARY KEY, a INT UNIQUE, n INT NOT NULL AUTO_INCREMENT UNIQUE)", ""},
+	} {
+		_, _, ours, _, plain := twoDatabases(t)
+		mustExec(t, plain, c.ddl)
+		mustExec(t, plain, "CREATE VIEW t AS SELECT id, a FROM base")
+		if c.trigger != "" {
+			mustExec(t, plain, c.trigger)
+		}
+		for i, query := range []string{"INSERT INTO t (a) VALUES (?)", "INSERT INTO t (a) VALUES (?), (?)", "INSERT INTO t (id, a) VALUES (?, ?)",
+			"INSERT IGNORE INTO t (a) VALUES (?), (?)", "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = a + 100"} {
+			args := []any{2*i + 1, 2*i + 2}[:strings.Count(query, "?")]
+			if strings.Contains(query, "id,") {
+				args[0] = nil
+			}
+			have := reportKeys(t, ours, query, args...)
+			switch {
+			case c.trigger != "":
+				equal(t, have.last, int64(0), query)
+				equal(t, strings.Trim(have.keys, "[<nil>] "), "", query)
+			default:
+				equal(t, fmt.Sprint(have.last), have.lastID, query)
+				keys := strings.Fields(strings.Trim(have.keys, "[]"))
+				equal(t, number(t, plain, "SELECT COUNT(*) FROM base WHERE id IN ("+strings.Join(keys, ",")+")"), int64(len(keys)), query, have)
+			}
+		}
+	}
+}
+
+// The check query sees the rows of now.
+func TestFacts_asOf(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		if !testserver.Has(t, testserver.MariaDB, "system versioning") {
+			return
+		}
+		_, _, c, _, plain := twoDatabases(t)
+		mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT) WITH SYSTEM VERSIONING")
+		mustExec(t, plain, "INSERT INTO t (id, a) VALUES (5, 50)")
+		mustExec(t, c, "SET system_versioning_asof = '2020-01-01 00:00:00'")
+		have := reportKeys(t, c, "INSERT IGNORE INTO t (a) VALUES (50), (51)")
+		key := fmt.Sprint(have.last)
+		equal(t, have, keyReport{have.last, "[<nil> " + key + "]", key})
+		equal(t, column(t, plain, "SELECT id FROM t WHERE a = 51"), key)
+	})
+}
+
+// A generated invisible primary key that the session hides has AUTO_INCREMENT.
+func TestFacts_invisibleKey(t *testing.T) { onEach(t, testFacts_invisibleKey) }
+
+func testFacts_invisibleKey(t *testing.T) {
+	if !testserver.Has(t, testserver.MySQL8, "invisible primary keys") {
+		return
+	}
+	_, _, c, _, plain := twoDatabases(t)
+	own := must(plain.Conn(t.Context()))(t)
+	defer own.Close()
+	mustExec(t, own, "SET sql_generate_invisible_primary_key = ON")
+	mustExec(t, own, "CREATE TABLE t (id BIGINT NOT NULL, a INT, UNIQUE (a), KEY (id))")
+	for _, shown := range []string{"OFF", "ON"} {
+		mustExec(t, c, endsFacts)
+		mustExec(t, c, "SET show_gipk_in_create_table_and_information_schema = "+shown)
+		for i, query := range []string{"INSERT INTO t (a) VALUES (?)", "INSERT INTO t (a) VALUES (?), (?)"} {
+			n := len(shown)*100 + 10*i
+			have := reportKeys(t, c, query, []any{n, n + 1}[:i+1]...)
+			equal(t, fmt.Sprint(have.last), have.lastID, shown, query)
+			equal(t, have.lastID, column(t, plain, fmt.Sprintf("SELECT my_row_id FROM t WHERE a = %d", n)), shown, query)
+		}
+	}
+}
+
+// An upsert of existing rows of a table where another column has AUTO_INCREMENT reports no key of it.
+func TestFacts_upsertBesideAutoIncrement(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		_, _, c, _, plain := twoDatabases(t)
+		mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT, n BIGINT NOT NULL AUTO_INCREMENT UNIQUE)")
+		mustExec(t, plain, "INSERT INTO t (id, a, b, n) VALUES (5, 50, 1, 7), (6, 60, 1, 6)")
+		have := reportKeys(t, c, "INSERT INTO t (a) VALUES (50), (60) ON DUPLICATE KEY UPDATE b = b + 1")
+		t.Log(have)
+	})
+}
+
+var _ = context.Background
