@@ -4,7 +4,8 @@
 // Without the plugin, GORM adds 1, 2 and so on to LastInsertId. This is right for one row and for
 // consecutive keys. It is wrong for keys with gaps, for keys that aren't integers, and for existing
 // rows of an upsert or INSERT IGNORE. With the plugin, each element gets the key of its row, of any
-// type. An element keeps its zero value if its row was not inserted or its key is unknown.
+// type. An element keeps its zero value if its row was not inserted or its key is unknown. The plugin
+// does nothing that GORM does right.
 //
 // # Opening
 //
@@ -43,23 +44,26 @@
 // model gets its key as the entry "@id", as in GORM.
 //
 // If a field can't store its key, for example an int32 field and a SNOWFLAKE, the error is a
-// [FieldError]. GORM then rolls back its default transaction.
+// [FieldError], or database/sql's if GORM reads the key by RETURNING. GORM then rolls back its default
+// transaction.
 //
 // # Upserts
 //
-// With clause.OnConflict, a Create of one row gets the key of its row, whether the row is new or
-// existed. In a Create of several rows, new rows get their keys. Existing rows keep zero unless
-// there is exactly one. For associations, which GORM saves by upserts, the plugin queries the keys
-// of existing rows one by one. If keys aren't integers, keys of existing rows are unknown. If the
-// key column isn't the primary key, OnConflict with UpdateAll changes the key of an existing row.
+// On MySQL, a Create of one row with clause.OnConflict gets the key of its row, whether the row is
+// new or existed. In a Create of several rows, new rows get their keys, and existing rows keep zero,
+// since MySQL doesn't report their keys. If the key column isn't the primary key, OnConflict with
+// UpdateAll changes the key of an existing row.
+//
+// If associations need the key of an existing row, the plugin reads it by the values of the table's
+// unique indexes. It uses the INSERT's connection, with a shared lock. If it doesn't find exactly one
+// row, Create returns [ErrUnknownKey].
 //
 // # RETURNING
 //
 // On MariaDB 10.5 and later, GORM reads the primary key and other columns with a default by
-// RETURNING. The plugin keeps this for a plain INSERT of structs, and for the upserts of
-// associations. For other upserts, INSERT IGNORE and maps, GORM would assign rows to the wrong
-// elements. The plugin runs these without RETURNING, as on MySQL. It leaves your clause.Returning
-// unchanged, and corrects keys that GORM may have assigned to other elements.
+// RETURNING, also of existing rows. The plugin keeps that. It repairs two forms. After IGNORE, GORM
+// would assign rows to the wrong elements, since the server returns fewer rows. To a slice of maps,
+// GORM would append the rows.
 //
 // # WithKeys
 //

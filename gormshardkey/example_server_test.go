@@ -27,7 +27,7 @@ rules:
 	if err != nil {
 		panic(err)
 	}
-	server := &fakedb.Server{Query: func(query string) (sqldriver.Rows, error) {
+	server := &fakedb.Server{Result: fakedb.Result{Affected: 2}, Query: func(query string) (sqldriver.Rows, error) {
 		if query == "SELECT VERSION()" {
 			return fakedb.Row("9.7.0"), nil
 		}

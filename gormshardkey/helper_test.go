@@ -59,6 +59,10 @@ rules:
     customers: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     tags: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     notes: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    owners: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    cards: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    pages: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    marks: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     kinds: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     negatives: {keyGenerateStrategy: {column: id, keyGeneratorName: negative}}
     unsigneds: {keyGenerateStrategy: {column: id, keyGeneratorName: unsigned}}
@@ -191,6 +195,12 @@ func (w *world) open(t *testing.T, config *gorm.Config) *gorm.DB {
 	return db.WithContext(t.Context())
 }
 
+// readsReturning reports whether GORM reads keys by RETURNING.
+func (w *world) readsReturning(t *testing.T) bool {
+	t.Helper()
+	return w.returning && testserver.Has(t, testserver.MariaDB, "RETURNING")
+}
+
 func closeAtEnd(t *testing.T, db *gorm.DB) {
 	t.Helper()
 	pool := must.Get(db.DB())(t)
@@ -200,8 +210,14 @@ func closeAtEnd(t *testing.T, db *gorm.DB) {
 // key returns the value of a row's column as a string, "no row" without a row.
 func (w *world) key(t *testing.T, table, column, name string) string {
 	t.Helper()
+	return w.find(t, table, column, "name", name)
+}
+
+// find returns the value of a column of the row with a unique value as a string.
+func (w *world) find(t *testing.T, table, column, unique, value string) string {
+	t.Helper()
 	var key string
-	err := w.plain.QueryRow("SELECT "+column+" FROM "+table+" WHERE name = ?", name).Scan(&key)
+	err := w.plain.QueryRow("SELECT COALESCE("+column+", '') FROM "+table+" WHERE "+unique+" = ?", value).Scan(&key)
 	if err == sql.ErrNoRows {
 		return "no row"
 	}

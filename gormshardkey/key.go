@@ -8,7 +8,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"gorm.io/gorm/schema"
 )
@@ -34,58 +33,78 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
+// setter reads and sets the field of the key column.
 type setter struct {
 	ctx   context.Context
 	field *schema.Field
-	scans bool   // the field has a Scan method
+	scans bool   // the field has a Scan method or a serializer, which refuses keys by itself
 	low   int64  // the least integer that the field stores unchanged
 	high  uint64 // the greatest one
 }
 
 func setterOf(ctx context.Context, field *schema.Field) *setter {
-	low, high := bounds(field.IndirectFieldType)
-	return &setter{ctx, field, isScanner(field.FieldType), low, high}
+	s := &setter{ctx: ctx, field: field, scans: field.Serializer != nil || isScanner(field.FieldType)}
+	s.low, s.high = bounds(field.IndirectFieldType)
+	return s
 }
 
-// set sets the key in an element's field. A Scan method that refuses the key as read passes it gets
-// the other form of the key.
+// set sets the key in an element's field, as GORM sets a value that it reads from the column.
 func (s *setter) set(element reflect.Value, key any) error {
-	err := s.read(element, key)
-	if err == nil || s.scans && err.Err != nil && s.field.Set(s.ctx, element, converted(key)) == nil {
-		return nil
-	}
-	return err
-}
-
-// read sets the key in an element's field as go-sql-driver returns it from the column. Most Scan
-// methods expect this form.
-func (s *setter) read(element reflect.Value, key any) *FieldError {
 	if !s.fits(key) {
 		return s.failed(key, nil)
 	}
-	form := own(key)
+	value := own(key)
 	if text, ok := key.(string); ok && s.scans {
-		form = []byte(text)
+		value = []byte(text) // go-sql-driver's form
 	}
-	if err := s.field.Set(s.ctx, element, form); err != nil {
+	if s.field.Serializer != nil {
+		pooled := s.field.NewValuePool.Get()
+		defer s.field.NewValuePool.Put(pooled)
+		_ = pooled.(sql.Scanner).Scan(value) // which keeps the value for Set
+		value = pooled
+	}
+	if err := s.field.Set(s.ctx, element, value); err != nil {
+		s.value(element).SetZero() // Scan may have set a part
 		return s.failed(key, err)
 	}
 	return nil
 }
 
+// value returns an element's field. If the field is in an embedded pointer that is nil, value sets
+// the pointer.
+func (s *setter) value(element reflect.Value) reflect.Value {
+	return s.field.ReflectValueOf(s.ctx, element)
+}
+
+// isZero reports whether an element's field is zero. The field's ValueOf reports that too, but
+// allocates a copy of the value.
+func (s *setter) isZero(element reflect.Value) bool {
+	isPointer := func(index int) bool { return index < 0 } // an embedded one
+	if slices.ContainsFunc(s.field.StructField.Index, isPointer) {
+		_, zero := s.field.ValueOf(s.ctx, element)
+		return zero
+	}
+	return s.value(element).IsZero()
+}
+
 // lacksKey reports whether an element's field asks for a key, although it may not be zero.
 func (s *setter) lacksKey(element reflect.Value) bool {
+	if s.isZero(element) {
+		return true
+	}
 	value, _ := s.field.ValueOf(s.ctx, element)
 	return isMissing(value)
 }
 
 // fits reports whether the field stores the key unchanged, if the key is a number.
 func (s *setter) fits(key any) bool {
-	n, ok := integer(reflect.ValueOf(key))
-	if n.negative {
-		return int64(n.magnitude) >= s.low
+	switch key := key.(type) {
+	case int64:
+		return s.scans || key < 0 && key >= s.low || key >= 0 && uint64(key) <= s.high
+	case uint64:
+		return s.scans || key <= s.high
 	}
-	return !ok || n.magnitude <= s.high
+	return true
 }
 
 func (s *setter) failed(key any, err error) *FieldError {
@@ -97,19 +116,6 @@ var scanner = reflect.TypeFor[sql.Scanner]()
 
 func isScanner(t reflect.Type) bool {
 	return t.Implements(scanner) || reflect.PointerTo(t).Implements(scanner)
-}
-
-// converted returns the other form of the key.
-func converted(key any) any {
-	switch key := key.(type) {
-	case []byte:
-		return string(key)
-	case int64:
-		return strconv.AppendInt(nil, key, 10)
-	case uint64:
-		return strconv.AppendUint(nil, key, 10)
-	}
-	return key
 }
 
 // bounds returns the least and the greatest integer that a type stores unchanged. GORM would
@@ -127,34 +133,6 @@ func bounds(t reflect.Type) (low int64, high uint64) {
 		return -1 << 53, 1 << 53
 	}
 	return math.MinInt64, math.MaxUint64
-}
-
-// number is an integer of any type.
-type number struct {
-	magnitude uint64 // two's complement if negative
-	negative  bool
-}
-
-func integer(v reflect.Value) (number, bool) {
-	v = indirect(v)
-	switch {
-	case !v.IsValid():
-		return number{}, false
-	case v.CanInt():
-		return number{uint64(v.Int()), v.Int() < 0}, true
-	case v.CanUint():
-		return number{v.Uint(), false}, true
-	}
-	return number{}, false
-}
-
-// isKey reports whether an integer is one of the keys.
-func isKey(id int64, keys []any) bool {
-	n := number{uint64(id), id < 0}
-	return slices.ContainsFunc(keys, func(key any) bool {
-		k, ok := integer(reflect.ValueOf(key))
-		return ok && k == n
-	})
 }
 
 func indirect(v reflect.Value) reflect.Value {

@@ -14,9 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/gormshardkey"
-	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 )
 
 // row is a model of one kind of key.
@@ -117,8 +115,6 @@ func TestKeyTypes_texts(t *testing.T) {
 		testKeys(t, w, "texts", pointer("own"), func(k *string) string { return *k })
 		testKeys(t, w, "texts", sql.NullString{String: "own", Valid: true}, func(k sql.NullString) string { return k.String })
 		testKeys(t, w, "texts", only[[]byte]{[]byte("own")}, func(k only[[]byte]) string { return string(k.key) })
-		strings := []plainRow[only[string]]{{Name: "s1"}, {Name: "s2"}, {Name: "s3", ID: only[string]{"mine"}}}
-		create(t, w, "texts", strings, func(r plainRow[only[string]]) (string, any) { return r.Name, r.ID.key })
 	})
 }
 
@@ -156,14 +152,17 @@ func TestKeyTypes_pointersToZero(t *testing.T) {
 	})
 }
 
-// refused checks that a Create fails with a FieldError, and that no row is left.
-func (w *world) refused(t *testing.T, table string, rows any, clauses ...clause.Expression) {
+// refused checks that a Create fails, and that no row is left. If the plugin sets the key, the error
+// is a FieldError.
+func (w *world) refused(t *testing.T, table string, rows any) {
 	t.Helper()
-	err := w.Table(table).Clauses(clauses...).Create(rows).Error
-	if e, ok := errors.AsType[*gormshardkey.FieldError](err); !ok || e.Field != "ID" || e.Column != "id" {
+	err := w.Table(table).Create(rows).Error
+	switch e, ok := errors.AsType[*gormshardkey.FieldError](err); {
+	case !ok && err != nil && w.readsReturning(t):
+	case !ok || e.Field != "ID" || e.Column != "id":
 		t.Errorf("%s %T: have %v, want a FieldError", table, rows, err)
-	} else if have := err.Error(); have != e.Error() || strings.Contains(have, fmt.Sprint(e.Key)) {
-		t.Errorf("%s %T: have %s, want one error without the key", table, rows, have)
+	case err.Error() != e.Error(), strings.Contains(err.Error(), fmt.Sprint(e.Key)):
+		t.Errorf("%s %T: have %s, want one error without the key", table, rows, err)
 	}
 	must.Equal(t, w.key(t, table, "COUNT(*)", "small"), "0", table, rows, "rows are left")
 }
@@ -177,6 +176,9 @@ func testSmall[K comparable](t *testing.T, w *world, table string) {
 	w.refused(t, table, sent)
 	w.refused(t, table, &one)
 	w.refused(t, table, &many)
+	if w.readsReturning(t) {
+		return // GORM may have set a field to what it could read
+	}
 	var zero K
 	for _, have := range []K{sent[0].ID, sent[1].ID, one.ID, many[0].ID, many[2].ID} {
 		must.Equal(t, have, zero, table)
@@ -187,44 +189,15 @@ func TestKeyTypes_tooSmallAField(t *testing.T) {
 	each(t, TestKeyTypes_tooSmallAField, "kinds negatives texts unsigneds", func(t *testing.T, w *world) {
 		testSmall[int32](t, w, "kinds")
 		testSmall[uint16](t, w, "kinds")
-		testSmall[float32](t, w, "kinds")
+		if !w.readsReturning(t) { // by which GORM rounds the key
+			testSmall[float32](t, w, "kinds")
+		}
 		testSmall[sql.NullInt32](t, w, "kinds")
 		testSmall[uint64](t, w, "negatives")
 		testSmall[int64](t, w, "unsigneds")
-		w.refused(t, "texts", &row[only[int64]]{Name: "small"}) // its Scan accepts an integer only
+		w.refused(t, "texts", &row[only[int64]]{Name: "small"})       // its Scan accepts an integer only
+		w.refused(t, "texts", &plainRow[only[string]]{Name: "small"}) // go-sql-driver returns []byte
 		w.refused(t, "texts", &[]row[int64]{{Name: "small"}, {Name: "b"}})
-	})
-}
-
-// GORM reads the rows of RETURNING into values of the field's type, for maps and whole rows too.
-func TestKeyTypes_unreadableByReturning(t *testing.T) {
-	each(t, TestKeyTypes_unreadableByReturning, "kinds texts orders_37", func(t *testing.T, w *world) {
-		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
-			return
-		}
-		w.refused(t, "texts", &[]row[only[string]]{{Name: "small"}})
-		w.refused(t, "kinds", &[]row[int32]{{Name: "small"}}, clause.Returning{})
-		w.DB = w.Model(&row[int32]{}).Session(&gorm.Session{})
-		w.refused(t, "kinds", &[]map[string]any{{"name": "small"}}, clause.Returning{Columns: []clause.Column{{Name: "id"}}})
-	})
-}
-
-// An error of another column is GORM's.
-func TestKeyTypes_anotherUnreadableColumn(t *testing.T) {
-	each(t, TestKeyTypes_anotherUnreadableColumn, "orders_37", func(t *testing.T, w *world) {
-		if !w.returning || !testserver.Has(t, testserver.MariaDB, "RETURNING") {
-			return
-		}
-		type order struct {
-			ID     int64
-			Name   string
-			Amount only[string] `gorm:"default:(-)"`
-		}
-		orders := []order{{Name: "a"}, {Name: "b"}}
-		err := w.Table("orders_37").Create(&orders).Error
-		if err == nil || errors.As(err, new(*gormshardkey.FieldError)) || orders[0].ID != 0 || orders[1].ID != 0 {
-			t.Errorf("have %v and keys %v, want another error than FieldError and no keys", err, orders)
-		}
 	})
 }
 

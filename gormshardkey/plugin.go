@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 
-	"github.com/shardkey/shardkey/driver"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
-	"gorm.io/gorm/callbacks"
 )
 
 // Plugin sets the keys of created rows in their structs and maps. Pass it to gorm.Open as an option
@@ -55,16 +52,7 @@ func (Plugin) Initialize(db *gorm.DB) error {
 	if isOurs(stock) {
 		return nil
 	}
-	c := &creator{
-		stock: stock,
-		// The dialector registers these clauses for a server without RETURNING.
-		exec: callbacks.Create(&callbacks.Config{CreateClauses: mysql.CreateClauses}),
-	}
-	if slices.Contains(processor.Clauses, "RETURNING") {
-		pool, _ := db.DB() // nil without a pool
-		c.connector = driver.ConnectorOf(pool)
-	}
-	return processor.Replace(createCallback, c.create)
+	return processor.Replace(createCallback, (&creator{stock}).create)
 }
 
 func isOurs(callback func(*gorm.DB)) bool {

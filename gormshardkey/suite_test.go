@@ -63,7 +63,7 @@ func TestGORMSuite(t *testing.T) {
 	}
 	s := &suite{server: testserver.StartSQL(t, "--general-log=1", "--log-output=TABLE"), reasons: readSuiteReasons(t)}
 	s.rule = filepath.Join(t.TempDir(), "rule.yaml")
-	plain := s.run(t, mode{form: "plain", auto: true}, nil)
+	plain := s.run(t, mode{form: "plain", auto: true, returning: true}, nil)
 	s.writeRule(t)
 	modes := suiteModes
 	if os.Getenv("SHARDKEY_SOAK") == "" {
