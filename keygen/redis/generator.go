@@ -11,7 +11,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -248,8 +247,9 @@ func (g *generator) Health() spi.Health {
 	defer g.mu.Unlock()
 	h := g.figures
 	h.Errors, h.Clock, h.Segment = maps.Clone(h.Errors), new(*h.Clock), new(*h.Segment)
-	if end := stats.Ending(endOf(g.epoch), g.clock.Now()); end != "" {
-		h.Warnings = append(slices.Clone(h.Warnings), end)
+	if end := endOf(g.epoch); end.Before(g.clock.Now().AddDate(10, 0, 0)) {
+		h.Warnings = append(slices.Clone(h.Warnings), fmt.Sprintf("keys end at %s, in less than 10 years; "+
+			"plan another generator for tables that have keys, because another epoch would repeat keys", formatTime(end)))
 	}
 	return h
 }
