@@ -8,7 +8,7 @@
 //
 //	import _ "github.com/shardkey/shardkey/driver"
 //
-//	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=conf/rule.yaml")
+//	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=conf%2Frule.yaml")
 //
 // shardkeyRule is a file's path, or a name given to [RegisterRule]. Write '&' in a path as %26.
 // sql.Open returns an error for a mistake in the DSN or the rule. It doesn't contact the server.

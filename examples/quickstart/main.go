@@ -86,7 +86,7 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 // withRule adds the rule next to this program, which may run in examples or in
 // examples/quickstart, to a DSN.
 func withRule(dsn string) string {
-	param := "shardkeyRule=quickstart/rule.yaml"
+	param := "shardkeyRule=quickstart%2Frule.yaml"
 	if _, err := os.Stat("rule.yaml"); err == nil {
 		param = "shardkeyRule=rule.yaml"
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/test/must"
 )
 
@@ -336,5 +337,33 @@ func TestSupport_queries(t *testing.T) {
 		if !strings.Contains(string(page), q) {
 			t.Errorf("have: docs/reference/support.md without %s", q)
 		}
+	}
+}
+
+// dataSourceName matches a DSN in prose or code.
+var dataSourceName = regexp.MustCompile("[^\\s\"'`(=<>|@,]+@tcp\\([^)]*\\)/[^\\s\"'`|,;)]*")
+
+// TestDocs_dataSourceNames parses each DSN of the documentation and the examples with go-sql-driver,
+// as programs and libraries do before they open it. A parameter by itself must not break one.
+func TestDocs_dataSourceNames(t *testing.T) {
+	found := 0
+	for path, text := range files(t, func(name string) bool { return slices.Contains([]string{".md", ".go"}, filepath.Ext(name)) }) {
+		if filepath.Ext(path) == ".go" && !strings.HasPrefix(path, "examples/") && filepath.Base(path) != "doc.go" {
+			continue
+		}
+		for _, dsn := range dataSourceName.FindAllString(text, -1) {
+			found++
+			if _, err := mysql.ParseDSN(strings.ReplaceAll(dsn, "%%", "%")); err != nil {
+				t.Errorf("%s: %s: %v", path, dsn, err)
+			}
+		}
+		for _, m := range regexp.MustCompile("shardkeyRule=([^\\s\"'`&]*)").FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "/") {
+				t.Errorf("%s: %s\nwant: %%2F for a slash", path, m[0])
+			}
+		}
+	}
+	if found < 25 {
+		t.Errorf("have: %d DSNs\nwant: those of all pages", found)
 	}
 }
