@@ -49,7 +49,10 @@ func (c *conn) execute(
 	e.plan, e.comments, e.repeated, e.session, e.out, e.user = p, of.comments, of.repeated, before, out, args
 	e.first.one = &c.key
 	e.result, e.bound = c.newResult()
-	if err := e.prepare(ctx, stmt); err != nil {
+	if err := e.prepare(ctx, stmt); err == errVersioned {
+		p.unguard(ctx, err)
+		return r, replan, err
+	} else if err != nil {
 		return r, done, err
 	}
 	e.session = &c.session
@@ -350,6 +353,9 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	n := k.rowCount
 	if k.column, err = e.session.KeyColumn(ctx, k.in); err != nil {
 		return err
+	}
+	if k.column.Versioned && k.in.ReportsExistingKey {
+		return errVersioned
 	}
 	if k.steps&(countsRows|guardsRows|addsShardBits) != 0 {
 		if n, genes, err = e.check(ctx, k); err != nil {

@@ -268,3 +268,45 @@ func testReports_rowsThatTriggersSkip(t *testing.T) {
 		equal(t, column(t, plain, "SELECT id FROM ruled WHERE id <> 7 ORDER BY id"), c.columns, c.query)
 	}
 }
+
+// An upsert into a system-versioned table leaves its history as it is without shardkey.
+func TestReports_systemVersioned(t *testing.T) { onEach(t, testReports_systemVersioned) }
+
+func testReports_systemVersioned(t *testing.T) {
+	testserver.Needs(t, testserver.MariaDB, "system versioning")
+	for _, d := range []door{doors[0], doors[3]} {
+		ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"))
+		ours.SetMaxOpenConns(1)
+		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT)")
+		const upsert = "INSERT INTO ruled (u, n) VALUES (1, 1) ON DUPLICATE KEY UPDATE n = n + 1"
+		var keys Keys
+		for _, c := range []struct {
+			ddl           string
+			history, rows int64
+			keys          string
+		}{
+			{"", 0, 1, "[1001]"},
+			{"", 0, 2, "[1001]"},
+			{"DROP TABLE ruled; CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT WITHOUT SYSTEM VERSIONING) WITH SYSTEM VERSIONING", 1, 1, "new"},
+			{"", 1, 2, "[<nil>]"},
+			{"", 1, 2, "[<nil>]"},
+		} {
+			for ddl := range strings.SplitSeq(c.ddl, "; ") {
+				if ddl != "" {
+					mustExec(t, ours, ddl) // so that the facts are asked again
+				}
+			}
+			res, err := d.exec(WithKeys(t.Context(), &keys), ours, upsert)
+			noError(t, err)
+			rows, _ := res.RowsAffected()
+			equal(t, rows, c.rows, d.name, c.ddl)
+			if c.keys == "new" {
+				c.keys = fmt.Sprintf("[%s]", column(t, plain, "SELECT id FROM ruled"))
+			}
+			equal(t, fmt.Sprint(keys.Values()), c.keys, d.name, c.ddl)
+			if c.history > 0 {
+				equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled FOR SYSTEM_TIME ALL"), c.history, d.name)
+			}
+		}
+	}
+}

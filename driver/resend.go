@@ -2,6 +2,8 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -148,11 +150,19 @@ func (p *plan) isGuarded() bool {
 	return false
 }
 
+// errVersioned is why an upsert isn't guarded: MariaDB would add a row to the table's history whenever
+// the upsert matches a row, and count it, also if only columns without versioning change.
+var errVersioned = errors.New("the table has system versioning, and the assignment of its key would be in its history")
+
 // unguard removes a plan with guarded upserts, and turns the guard off for their tables for a while.
 func (p *plan) unguard(ctx context.Context, err error) {
 	for i := range p.Inserts {
 		if in := &p.Inserts[i]; in.ReportsExistingKey && p.targets[i].table.unguarded.add(namedTable{in.Schema, in.Name}) {
-			p.rules.logger.WarnContext(ctx, "shardkey: upserts don't report the keys of existing rows", "table", nameOf(in),
+			level := slog.LevelWarn
+			if err == errVersioned {
+				level = slog.LevelInfo
+			}
+			p.rules.logger.Log(ctx, level, "shardkey: upserts don't report the keys of existing rows", "table", nameOf(in),
 				"error", err, "for", unguardedFor)
 		}
 	}

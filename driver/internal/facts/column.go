@@ -35,6 +35,8 @@ type Column struct {
 	Triggered bool
 	// MaySkip: a trigger may make the server skip a new row; see session.TriggersSkipRows.
 	MaySkip bool
+	// Versioned: see [Table].
+	Versioned bool
 	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not return the new key
 	// yet.
 	ReadsLastID bool

@@ -58,7 +58,7 @@ func (t *Table) Column(name string) *Column {
 
 // complete sets the facts about the table that affect the column.
 func (t *Table) complete(c *Column) {
-	c.Zones, c.Assumed, c.Unanswered = t.zones, t.assumed, t.unanswered
+	c.Zones, c.Assumed, c.Unanswered, c.Versioned = t.zones, t.assumed, t.unanswered, t.Versioned
 	c.HasTriggers, c.Triggered, c.MaySkip = t.Opaque || len(t.triggers) > 0, t.Opaque, t.Opaque
 	for _, of := range t.triggers {
 		c.ReadsLastID = c.ReadsLastID || sqltoken.MentionsLastInsertID(of.body)
