@@ -56,8 +56,8 @@
 // # Queries to the server
 //
 // The driver needs facts about the server and the tables, such as the version, sql_mode and column
-// types. It queries them once per connector, session or table, on the same connection and before
-// the first statement that depends on them. The field [Config.Server] replaces the query for the
+// types. It queries them once per connector or session, and every 10 seconds for each table, on the
+// same connection and before a statement that depends on them. The field [Config.Server] replaces the query for the
 // version.
 //
 // # Errors

@@ -449,6 +449,9 @@ func (t *plannedInsert) warnUnknownKeys(ctx context.Context, logger *slog.Logger
 // older one otherwise.
 func (k *insertion) findExisting(rows *rowStates, id int64, others map[string]bool, matched bool) (existing any, found int64) {
 	n := len(k.in.Rows)
+	if n > 1 && k.hidesID() {
+		return nil, id
+	}
 	missing := rows.count(n, rowNotInserted)
 	for text := range others {
 		key := sqltoken.ParseInteger(text, 10)
@@ -471,8 +474,12 @@ func (e *execution) matched(k *insertion, n rowCounts, affected int64) bool {
 		others += n.missing
 	}
 	return n.missing > 0 && (affected > others || !k.in.Ignore && !facts.Triggered && !e.maySkip(k)) &&
-		!(facts.OtherHasAutoIncrement && len(k.in.Rows) > 1) // LAST_INSERT_ID() may be that column's value
+		!(k.hidesID() && len(k.in.Rows) > 1)
 }
+
+// hidesID reports whether LAST_INSERT_ID() may be another column's value after a statement that also
+// inserts a row.
+func (k *insertion) hidesID() bool { return k.column.OtherHasAutoIncrement || k.column.MayHaveOther }
 
 // verdict returns the verdict on an upsert of one row from the row's state.
 func (k *insertion) verdict(rows *rowStates) rowsOutcome {
