@@ -1,16 +1,20 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -160,4 +164,35 @@ func TestResend_closedConnection(t *testing.T) {
 	_, err := db.Exec("INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
 	isError(t, err, mysql.ErrInvalidConn)
 	equal(t, server.Count("execContext INSERT"), 2)
+}
+
+// After the server refused the assignment that reports existing keys, upserts of that table are sent
+// without it for a minute.
+func TestResend_guardIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := &mysql.MySQLError{Number: columnDenied, Message: "denied"}
+		server := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}}}
+		var log bytes.Buffer
+		c := openConn(t, server, generatorRule(t, counted(), "t.id", "u.id"), Config{Server: "mysql"}, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for _, step := range []struct {
+			table   string
+			refuse  bool
+			wait    time.Duration
+			guarded bool // the statement that is executed
+		}{
+			{"t", false, 0, true}, {"t", true, 0, false}, {"t", false, 0, false}, {"u", false, 0, true},
+			{"t", false, unguardedFor - 1, false}, {"t", false, 1, true}, {"t", true, 0, false},
+		} {
+			time.Sleep(step.wait)
+			server.Forget()
+			if step.refuse {
+				server.Faults = []fakedb.Fault{{At: "execContext INSERT", Err: refused}, {At: "prepareContext INSERT", Err: refused}}
+			}
+			_, err := c.ExecContext(t.Context(), "INSERT INTO "+step.table+" (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", nil)
+			noError(t, err)
+			sent := server.Sent[len(server.Sent)-1].Query
+			equal(t, strings.Contains(sent, "`id` = IF("), step.guarded, sent)
+		}
+		equal(t, strings.Count(log.String(), "upserts don't report the keys of existing rows"), 2)
+	})
 }
