@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -102,30 +101,34 @@ func (s *stmt) closeBase() (err error) {
 
 // sameSession returns an error if the server would prepare the statement in another way than it did.
 func (s *stmt) sameSession(ctx context.Context) error {
-	same, err := s.conn.session.Before(s.plan != nil && s.plan.readsCounts).SameAs(ctx, s.origin)
-	switch {
-	case err != nil:
-		return err
-	case !same:
-		return refuse(reasonUnsupported, StatementError{Message: "the statement must be prepared again, but it was " +
+	same, err := s.isSameSession(ctx)
+	if err == nil && !same {
+		err = refuse(reasonUnsupported, StatementError{Message: "the statement must be prepared again, but it was " +
 			"prepared in another database, sql_mode or character set; close it and prepare it again"})
-	case !s.conn.session.IsCurrent(s.origin):
+	}
+	return err
+}
+
+// isSameSession asks whether the server would prepare the statement as it did.
+func (s *stmt) isSameSession(ctx context.Context) (bool, error) {
+	same, err := s.conn.session.Before(s.plan != nil && s.plan.readsCounts).SameAs(ctx, s.origin)
+	if same && !s.conn.session.IsCurrent(s.origin) {
 		s.origin.Closed()
 		s.origin = s.conn.session.Prepared()
 	}
-	return nil
+	return same, err
 }
 
 // follow is called before an execution in a session that has changed since PREPARE. The server
 // executes the statement as it was prepared, so questions about its tables must name the database.
 func (s *stmt) follow(ctx context.Context) error {
-	err := s.sameSession(ctx)
-	if err == nil || !s.origin.IsAsked() || !errors.As(err, new(*StatementError)) {
+	switch same, err := s.isSameSession(ctx); {
+	case err != nil, same, s.moved:
 		return err
+	case !s.origin.IsAsked():
+		return s.sameSession(ctx) // its database is unknown
 	}
-	if !s.moved {
-		s.plan, s.moved = s.plan.in(s.origin.Database), true
-	}
+	s.plan, s.moved = s.plan.in(s.origin.Database), true
 	return nil
 }
 
