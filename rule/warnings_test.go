@@ -280,7 +280,7 @@ func TestWarnings_keysThatAreAlone(t *testing.T) {
 		{"odd factor", mod(1), "user_id", mod(12), order, "SNOWFLAKE", 1, 12, []string{"reach 6 of 12 tables; set max-vibration-offset: 11"}},
 		{"hash of the key", mod(1), "user_id", "HASH_MOD, props: {sharding-count: 16}", order, "SNOWFLAKE", 1, 16, nil},
 		{"another column", mod(1), "user_id", mod(16), "user_id", "SNOWFLAKE", 1, 16, nil},
-		{"other keys", mod(1), "user_id", mod(16), order, "UUID", 1, 16, nil},
+		{"other keys", mod(1), "user_id", mod(16), order, "UNSEEN", 1, 16, nil},
 		{"data sources", mod(8), order, mod(1), "user_id", "SNOWFLAKE", 8, 1, []string{"reach 2 of 8 data sources; set max-vibration-offset: 7"}},
 		{"divided", inline("ds_${order_id % 2}"), order, inline("t_order_${order_id.intdiv(2) % 4}"), order, "SNOWFLAKE", 2, 4,
 			[]string{"reach 1 of 4 tables; set max-vibration-offset: 7"}},
