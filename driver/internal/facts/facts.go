@@ -60,7 +60,7 @@ func (s *Store) Entry(n Name) *Entry {
 		if s.tables == nil || len(s.tables) >= maxTables {
 			s.tables = map[Name]*Entry{}
 		}
-		e = &Entry{store: s}
+		e = &Entry{own: &s.altered, shared: &s.root().altered}
 		s.tables[n] = e
 	}
 	return e
@@ -83,9 +83,9 @@ func (s *Store) CopyTo(to *Store) {
 
 // Entry has the facts about one table.
 type Entry struct {
-	store *Store
-	table atomic.Pointer[Table]
-	names atomic.Pointer[names]
+	own, shared *atomic.Uint64 // see Store.altered
+	table       atomic.Pointer[Table]
+	names       atomic.Pointer[names]
 }
 
 // names are the columns of an INSERT without a column list.
@@ -136,7 +136,7 @@ func (e *Entry) Forget() {
 }
 
 // altered counts the statements that may have altered the table.
-func (e *Entry) altered() uint64 { return e.store.altered.Load() + e.store.root().altered.Load() }
+func (e *Entry) altered() uint64 { return e.own.Load() + e.shared.Load() }
 
 func (e *Entry) holds(r *Reading) bool { return r.altered == e.altered() }
 
@@ -157,5 +157,8 @@ const (
 // to one, which asks again.
 func (r *Reading) mayBeUsed() bool {
 	state := r.state.Load()
-	return state == fresh || state == asked || state == due && !r.state.CompareAndSwap(due, asked)
+	if state == fresh {
+		return true
+	}
+	return state == asked || state == due && !r.state.CompareAndSwap(due, asked)
 }

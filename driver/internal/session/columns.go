@@ -51,10 +51,16 @@ func (s *Session) Names(ctx context.Context, t Table) (bool, error) {
 
 // Facts returns what is known of a table. It asks the server if that is nothing, or too old.
 func (s *Session) Facts(ctx context.Context, schema, name string) (*facts.Table, error) {
-	e, err := s.entryOf(ctx, schema, name)
-	if err != nil {
-		return nil, err
+	database := schema
+	if database == "" {
+		if !s.databaseKnown {
+			if _, err := s.currentDatabase(ctx); err != nil {
+				return nil, err
+			}
+		}
+		database = s.database
 	}
+	e := s.entry(facts.Name{Database: database, Table: name})
 	if t := e.Table(); t != nil {
 		return t, nil
 	}
@@ -92,17 +98,27 @@ func (s *Session) entryOf(ctx context.Context, schema, name string) (*facts.Entr
 	return s.entry(facts.Name{Database: database, Table: name}), nil
 }
 
-// entry returns a table's entry in the session's store. The session's map needs no lock.
+// usedTables are the entries of the tables that a session used last, which it finds without a lock.
+type usedTables struct {
+	all  [4]usedTable
+	next uint8
+}
+
+type usedTable struct {
+	facts.Name
+	entry *facts.Entry
+}
+
+// entry returns a table's entry in the session's store.
 func (s *Session) entry(n facts.Name) *facts.Entry {
-	e := s.entries[n]
-	if e == nil {
-		const most = 1000
-		if s.entries == nil || len(s.entries) >= most {
-			s.entries = map[facts.Name]*facts.Entry{}
+	for i := range s.used.all {
+		if u := &s.used.all[i]; u.Table == n.Table && u.Database == n.Database && u.entry != nil {
+			return u.entry
 		}
-		e = s.tables.Entry(n)
-		s.entries[n] = e
 	}
+	e := s.tables.Entry(n)
+	s.used.all[s.used.next%uint8(len(s.used.all))] = usedTable{n, e}
+	s.used.next++
 	return e
 }
 

@@ -34,10 +34,10 @@ type state struct {
 	// LastID is the value that LAST_INSERT_ID() must return.
 	LastID LastID
 
-	cache   *Cache
-	tables  *facts.Store                // shared by the cache, until the session may have temporary tables
-	entries map[facts.Name]*facts.Entry // of tables that the session used
-	own     *facts.Store                // names that aren't in ASCII, in the session's character set
+	cache  *Cache
+	tables *facts.Store // shared by the cache, until the session may have temporary tables
+	used   usedTables
+	own    *facts.Store // names that aren't in ASCII, in the session's character set
 
 	origin *Origin // of statements that are prepared now
 
@@ -225,7 +225,7 @@ func (s *Session) forgetTables(query string, class sqltoken.Class) (alters bool)
 		return alters
 	}
 	if !s.HasOwnTables() {
-		s.tables, s.entries = s.tables.Own(), nil
+		s.tables, s.used = s.tables.Own(), usedTables{}
 	}
 	s.tables.Forget()
 	return alters
