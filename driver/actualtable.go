@@ -26,11 +26,10 @@ type actualTable struct {
 	key   int    // the key's index in Columns, −1 if the key isn't a sharding column
 	// belongs reports whether a key belongs in the table. It is nil if other columns decide too.
 	// About one of targets keys belongs in the table.
-	belongs        func(key int64) bool
-	targets        int
-	misfit         atomic.Pointer[noMatch]
-	warned         atomic.Bool
-	schema, actual string
+	belongs func(key int64) bool
+	targets int
+	misfit  atomic.Pointer[noMatch]
+	warned  atomic.Bool
 }
 
 // maxShards limits the cached actual tables. Each schema in front of a name adds an entry.
@@ -57,7 +56,7 @@ func (t *keyedTable) newShard(schema, name string) *actualTable {
 	if of == nil {
 		return nil
 	}
-	x := &actualTable{Shard: of, table: t, name: tableName(schema, name), schema: schema, actual: name}
+	x := &actualTable{Shard: of, table: t, name: tableName(schema, name)}
 	x.key = indexOf(x.Columns, t.rule.Column)
 	if len(x.Columns) == 1 {
 		x.belongs, x.targets, _ = x.Keys(t.rule.Column, []any{nil})
@@ -125,11 +124,13 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 
 // check returns the error for a row that doesn't belong in the table. It returns nil if the rule
 // only logs such rows. Rows count from 0.
-func (x *actualTable) check(ctx context.Context, s *session.Session, logger *slog.Logger, row int, values []any) error {
+func (x *actualTable) check(
+	ctx context.Context, s *session.Session, logger *slog.Logger, in *rewrite.Insert, row int, values []any,
+) error {
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
 	}
-	wrong, err := x.wrong(ctx, s, values)
+	wrong, err := x.wrong(ctx, s, in, values)
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (e *execution) guard(ctx context.Context, k *insertion) error {
 				values[x.key] = key
 			}
 		}
-		if err := x.check(ctx, e.session, e.plan.rules.logger, row, values); err != nil {
+		if err := x.check(ctx, e.session, e.plan.rules.logger, k.in, row, values); err != nil {
 			return err
 		}
 	}
@@ -228,7 +229,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, of *plannedI
 			return nil // other columns decide too, or alone
 		}
 	}
-	wrong, err := x.wrong(ctx, s, row)
+	wrong, err := x.wrong(ctx, s, in, row)
 	if err != nil {
 		return err
 	}
@@ -346,8 +347,8 @@ func (x *actualTable) test(values []any) (belongs func(key any) bool, targets in
 
 // wrong returns the error for values of a row that doesn't belong in the table. It returns nil for
 // other values, and if that is unknown. err is set if the server can't be asked.
-func (x *actualTable) wrong(ctx context.Context, s *session.Session, values []any) (wrong *StatementError, err error) {
-	table, err := s.Facts(ctx, x.schema, x.actual)
+func (x *actualTable) wrong(ctx context.Context, s *session.Session, in *rewrite.Insert, values []any) (wrong *StatementError, err error) {
+	table, err := s.Facts(ctx, in.Schema, in.Name)
 	if err != nil {
 		return nil, x.unchecked(err)
 	}
@@ -355,7 +356,7 @@ func (x *actualTable) wrong(ctx context.Context, s *session.Session, values []an
 	if wrong == nil || s.IsAssumed() {
 		return wrong, nil
 	}
-	if table, err = s.AskFacts(ctx, x.schema, x.actual); err != nil { // the table may have changed
+	if table, err = s.AskFacts(ctx, in.Schema, in.Name); err != nil { // the table may have changed
 		return nil, x.unchecked(err)
 	}
 	return x.misplaced(ctx, s, values, table), nil
