@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/shardkey/shardkey/internal/registry"
 	"github.com/shardkey/shardkey/rule/internal/sharding"
@@ -80,7 +81,10 @@ func (b *builder) add(m componentSpec) (int, error) {
 		to = &b.rule.assigners
 	}
 	other, dup := to.find(name)
+	isHidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
+	case strings.ContainsFunc(name, isHidden): // messages show the name
+		return 0, b.file.errorAt(m.name, fmt.Sprintf("the name %q: expected printable characters", name))
 	case strings.TrimSpace(name) == "":
 		return 0, b.file.errorAt(m.name, "expected a name, found an empty string")
 	case m.typ.text == "" && m.ready == nil:

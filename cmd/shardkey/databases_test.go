@@ -145,7 +145,7 @@ func TestHostileNames(t *testing.T) {
 func TestHostileNames_ofStatements(t *testing.T) {
 	const name = "t\nDROP TABLE precious; #\x1b]0;x\a\u202e\u009b"
 	file := write(t, "INSERT INTO t_order VALUES (`"+name+"`);\nINSERT INTO `"+name+"` (a) VALUES (`"+name+"`);\n"+
-		"UPDATE t_order SET order_id = `"+name+"`;\nINSERT INTO t_order (order_id) SELECT * FROM `"+name+"`")
+		"INSERT INTO `"+name+"`.t_order (user_id) VALUES (1);\nUPDATE t_order SET order_id = `"+name+"`;\nINSERT INTO t_order (order_id) SELECT * FROM `"+name+"`")
 	must.Do(t, os.Rename(file, file+".sql"))
 	t.Chdir("testdata")
 	for _, args := range [][]string{
@@ -153,6 +153,7 @@ func TestHostileNames_ofStatements(t *testing.T) {
 		{"plan", "INSERT INTO t_order (`" + name + "`, order_id) VALUES (1, `" + name + "`)"},
 		{"plan", "INSERT INTO `" + name + "`.t_order (user_id) VALUES (1)"},
 		{"plan", "--columns", name, "INSERT INTO t_order VALUES (1)"},
+		{"plan", "INSERT INTO t_order (user_id) SELECT `" + name + "` FROM t"},
 		{"lint", file + ".sql"},
 		{"decode", name}, {"decode", "--generator", name, "1"},
 		{"generate", "--table", name}, {"generate", "--type", name}, {"generate", "--type", "UUID", "--prop", name + "=1"},

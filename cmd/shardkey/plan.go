@@ -190,7 +190,7 @@ func (v planned) print(w io.Writer) {
 		fmt.Fprintf(w, "%s into %s: table %s of the rule, key column %s, generator %s\n",
 			in.verb, sqltoken.Printable(in.Table), in.RuleTable, in.KeyColumn, in.Generator)
 		for _, line := range in.Keys {
-			fmt.Fprintln(w, " ", line)
+			fmt.Fprintln(w, " ", visible(line))
 		}
 	}
 	switch v.Verified {
@@ -212,6 +212,6 @@ func (v planned) print(w io.Writer) {
 		fmt.Fprintf(w, "did you mean %s?\n", v.DidYouMean)
 	}
 	for _, f := range v.Findings {
-		fmt.Fprintf(w, "%s: %s: %s\n", f.Outcome, f.Table, f.Reason)
+		fmt.Fprintf(w, "%s: %s: %s\n", f.Outcome, sqltoken.Printable(f.Table), sqltoken.Printable(f.Reason))
 	}
 }

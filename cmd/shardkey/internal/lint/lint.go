@@ -50,10 +50,11 @@ type Finding struct {
 }
 
 func (f Finding) String() string {
-	if f.computed {
-		return fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, f.Outcome, f.Reason)
+	s := fmt.Sprintf("%s:%d:%d: %s: ", sqltoken.Printable(f.File), f.Line, f.Column, f.Outcome)
+	if !f.computed {
+		s += sqltoken.Printable(f.Table) + ": "
 	}
-	return fmt.Sprintf("%s:%d:%d: %s: %s: %s", f.File, f.Line, f.Column, f.Outcome, f.Table, f.Reason)
+	return s + sqltoken.Printable(f.Reason)
 }
 
 // IsProblem reports whether the statement is refused, unfilled or changed, or has a computed
