@@ -36,17 +36,16 @@ func (c *conn) execute(
 		r, err = of.executeUnbound(ctx, &c.session, stmt, args, want)
 		return r, done, err
 	}
-	before := c.session.Before(p.readsCounts)
 	if p.steps&(checksUpdates|copiesRows) != 0 {
-		if err := p.checkUpdates(ctx, before, args); err != nil {
+		if err := p.checkUpdates(ctx, &c.session, args); err != nil {
 			return r, done, err
 		}
 		if p.steps&copiesRows != 0 {
-			return p.executeSource(ctx, before, stmt != nil, out, args, want)
+			return p.executeSource(ctx, &c.session, stmt != nil, out, args, want)
 		}
 	}
 	var e execution // a composite literal would be copied
-	e.plan, e.comments, e.repeated, e.session, e.out, e.user = p, of.comments, of.repeated, before, out, args
+	e.plan, e.comments, e.repeated, e.session, e.out, e.user = p, of.comments, of.repeated, &c.session, out, args
 	e.first.one = &c.key
 	e.result, e.bound = c.newResult()
 	if err := e.prepare(ctx, stmt); err == errVersioned {
@@ -55,7 +54,6 @@ func (c *conn) execute(
 	} else if err != nil {
 		return r, done, err
 	}
-	e.session = &c.session
 	if !c.logs(ctx) {
 		r, next, err = e.send(ctx, want)
 	} else {

@@ -106,7 +106,6 @@ func (c *Connector) planStatement(live *ruleVersion, statement string, columns [
 
 // check returns the error with which all executions are refused, whatever the arguments are.
 func (p *plan) check(ctx context.Context, s *session.Session) error {
-	s = s.Before(p.readsCounts)
 	args := make([]driver.NamedValue, p.NumArgs)
 	for i := range args {
 		args[i].Value = unknownArg{}

@@ -105,9 +105,6 @@ var _ copyrows.Keys = (*sourceKeys)(nil)
 // learn queries the facts that depend on the rows' values. The connection can't run other queries
 // while rows are read.
 func (k *sourceKeys) learn(ctx context.Context) (err error) {
-	if err := k.session.CheckAsk(); err != nil {
-		return err
-	}
 	if k.column, err = k.session.KeyColumn(ctx, k.in); err != nil {
 		return err
 	}

@@ -27,9 +27,7 @@ type plan struct {
 	added   int             // the number of placeholders for keys in the statement to bind
 	steps   planSteps
 	reuse   base.Reuse // of a cached statement
-	// readsCounts: see [session.ReadsCounts].
-	readsCounts bool
-	key         planKey
+	key     planKey
 	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
 	// table's keys, if a row didn't match the columns, or if the key's type decided about a value.
 	lasting bool
@@ -119,7 +117,6 @@ func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) 
 	if p.isExpired() {
 		return false, nil
 	}
-	s = s.Before(p.readsCounts)
 	for t := range p.columns {
 		if named, err := s.Names(ctx, t); !named || err != nil {
 			return false, err
@@ -179,7 +176,6 @@ func (p *plan) columnsChanged(ctx context.Context, s *session.Session) bool {
 
 // columnsHold reports whether the tables still have the columns that a plan depends on.
 func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error) {
-	s = s.Before(p.readsCounts)
 	for t, old := range p.columns {
 		columns, _, err := s.Columns(ctx, t)
 		if err != nil || !slices.Equal(columns, old) {
@@ -192,7 +188,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // in returns the plan for a statement that was prepared in a database that isn't the current one.
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
-	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse, readsCounts: p.readsCounts,
+	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse,
 		key: p.key, lasting: p.lasting, columns: p.columns, targets: slices.Clone(p.targets)}
 	for i := range in.targets {
 		t := &in.targets[i]

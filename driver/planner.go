@@ -223,8 +223,11 @@ func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string
 	if modeKnown || err == errCommented || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
 		return p, err
 	}
+	if session.ReadsCounts(query, key.mode) {
+		return nil, readsCounts()
+	}
 	// The statement depends on the sql_mode or character set: query them.
-	mode, charset, askErr := s.Before(session.ReadsCounts(query, key.mode)).Mode(ctx)
+	mode, charset, askErr := s.Mode(ctx)
 	switch same := charset == key.charset; {
 	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
 		return nil, err // the refusal is more useful
@@ -235,6 +238,13 @@ func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string
 	}
 	key.mode, key.charset = mode, charset
 	return r.planAs(ctx, s, key)
+}
+
+// readsCounts returns the error for an INSERT that reads the counts of the statement before. A query of
+// shardkey's between the two would change them.
+func readsCounts() error {
+	return refuse(reasonUnsupported, StatementError{Message: "it calls ROW_COUNT() or FOUND_ROWS(); " +
+		"read the value in a SELECT before it, and pass it as an argument"})
 }
 
 // planAs returns the plan of a statement for a certain sql_mode and character set.
@@ -270,8 +280,6 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	readsCounts := session.ReadsCounts(key.text, key.mode)
-	s = s.Before(readsCounts)
 	g := planner{session: s, rules: r}
 	p, err := g.read(ctx, key)
 	if err == nil && g.cached && p.anyRefused() && !s.IsAssumed() {
@@ -281,10 +289,11 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	switch {
 	case err != nil:
 		return nil, err
+	case p.fills() && session.ReadsCounts(key.text, key.mode):
+		return nil, readsCounts()
 	case key.commented && !p.mayBeCommented():
 		return nil, errCommented
 	}
-	p.readsCounts = readsCounts
 	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.anyRefused())
 	if !r.plans.holds(key, p) {
 		return p, nil

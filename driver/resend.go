@@ -53,7 +53,7 @@ func (p *plan) remedy(err error) followUp {
 			return replanColumns
 		}
 	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
-		if !p.readsCounts && p.isGuarded() {
+		if p.isGuarded() {
 			return replan
 		}
 	case base.IsServerError(err, unknownStatement, needReprepare, notInCharset):
@@ -89,7 +89,7 @@ func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.session.FollowTransaction(e.plan.key.text, err)
 	e.keepLastIDAfterFailure(ctx)
 	next := e.plan.remedy(err)
-	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.Before(e.plan.readsCounts).RefusesLastID(ctx) {
+	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.RefusesLastID(ctx) {
 		return e.silence(ctx, err)
 	}
 	if next == resend && e.sent.stmt == nil && e.sent.cached && e.runsAlone(ctx) {

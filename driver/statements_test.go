@@ -133,11 +133,6 @@ func TestStatements_questionComesOnce(t *testing.T) {
 	if text := k.connector.Describe(); !strings.Contains(text, "prepared statements: auto, 1 cached of 125") {
 		t.Errorf("have: %s\nwant: what is kept", text)
 	}
-	// A statement that reads counts is not refused, and causes no query.
-	k = newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto")
-	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
-	k.exec("INSERT INTO t_order (a) VALUES (? + ROW_COUNT())", 1)
-	k.check("questions before one that reads ROW_COUNT()", k.base.Count("queryContext SELECT @@max_prepared_stmt_count"), 0)
 }
 
 func TestStatements_notCached(t *testing.T) {

@@ -111,7 +111,7 @@ func (s *stmt) sameSession(ctx context.Context) error {
 
 // isSameSession asks whether the server would prepare the statement as it did.
 func (s *stmt) isSameSession(ctx context.Context) (bool, error) {
-	same, err := s.conn.session.Before(s.plan != nil && s.plan.readsCounts).SameAs(ctx, s.origin)
+	same, err := s.conn.session.SameAs(ctx, s.origin)
 	if same && !s.conn.session.IsCurrent(s.origin) {
 		s.origin.Closed()
 		s.origin = s.conn.session.Prepared()
@@ -225,7 +225,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 		}
 	}
 	if current && s.plan != nil && !s.plan.sameIn(s.plan.key.mode^modesOfEach) {
-		mode, _, err := s.conn.session.Before(s.plan.readsCounts).Mode(ctx)
+		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
 			return use, err
 		}

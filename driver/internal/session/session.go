@@ -23,12 +23,6 @@ import (
 // reset the server's session (go-sql-driver/mysql issue 1273). For example, sql_mode keeps the last
 // user's value. One goroutine at a time uses a Session.
 type Session struct {
-	*state
-	noQueries bool // see Before
-}
-
-// state is what all Sessions of one connection share.
-type state struct {
 	// Base is the connection.
 	Base *base.Conn
 	// LastID is the value that LAST_INSERT_ID() must return.
@@ -75,9 +69,9 @@ type Cache struct {
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
 	// LAST_INSERT_ID() is 0 (MySQL manual, "Information Functions").
-	return Session{state: &state{
+	return Session{
 		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: cache.tables.Own(), origin: new(Origin),
-	}}
+	}
 }
 
 // Begin sets the database of a new connection, if it is known from the DSN.
@@ -85,16 +79,6 @@ func (s *Session) Begin(database string) {
 	if database != "" {
 		s.database, s.databaseKnown = database, true
 	}
-}
-
-// Before returns the Session for metadata queries that precede a statement. readsCounts is the
-// result of [ReadsCounts] for the statement. If it is true, the queries are refused, since they
-// would change the counts.
-func (s *Session) Before(readsCounts bool) *Session {
-	if readsCounts == s.noQueries {
-		return s
-	}
-	return &Session{s.state, readsCounts}
 }
 
 // Assume returns a copy for sessions without a server, whose connections answer queries with

@@ -15,7 +15,6 @@ import (
 	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/test/must"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // answers are a server's answers to queries, by their prefix: one row or an error. Other queries
@@ -111,24 +110,6 @@ func TestSession_transactionSetAgain(t *testing.T) {
 	must.EqualSlices(t, conn.Calls, []string{"queryContext SELECT 1 []", "execContext " + set + " []"})
 	if s.TransactionBegan(); s.PendingTransaction() {
 		t.Error("have: still pending")
-	}
-}
-
-// No metadata query precedes an INSERT that reads a value which the query would change.
-func TestSession_questionsBeforeCounts(t *testing.T) {
-	s, conn := newScripted(t, nil, new(Cache))
-	before := s.Before(true)
-	_, _, err := before.Mode(t.Context())
-	if !errors.Is(err, rewrite.ErrUnsupportedStatement) || len(conn.Calls) > 0 {
-		t.Errorf("have: %v, asked %q\nwant: refused", err, conn.Calls)
-	}
-	if err := before.AskCacheLimit(t.Context()); err != nil {
-		t.Errorf("have: %v\nwant: no question", err)
-	}
-	for _, other := range []*Session{s, s.Before(false), before.Before(false)} {
-		if _, err := other.QueryRow(t.Context(), "SELECT 1"); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

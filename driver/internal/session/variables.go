@@ -20,24 +20,8 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// errReadsCounts is the error for an INSERT that reads the counts of the previous statement, since
-// a metadata query would change them.
-var errReadsCounts = fmt.Errorf("%w: it calls ROW_COUNT() or FOUND_ROWS(), which shardkey's metadata query would "+
-	"change; read the value in a separate SELECT and pass it as an argument", rewrite.ErrUnsupportedStatement)
-
-// CheckAsk returns an error if metadata queries are refused; see [Session.Before].
-func (s *Session) CheckAsk() error {
-	if s.noQueries {
-		return errReadsCounts
-	}
-	return nil
-}
-
 // ask sends a metadata query.
 func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
-	if err := s.CheckAsk(); err != nil {
-		return nil, err
-	}
 	r, err := s.Base.Send(ctx, query, nil, 0, base.WantRows)
 	return r.Rows, err
 }
@@ -101,11 +85,9 @@ var errWide = errors.New("character_set_results is UTF-16 or UTF-32; set it to u
 
 func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }
 
-// IsFatal reports whether a query's error comes from the connection or the context, or whether the
-// query was refused. Otherwise the error is an answer of the server or a mock.
+// IsFatal reports whether a query's error comes from the connection or the context. Otherwise the error is an answer of the server or a mock.
 func IsFatal(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, errReadsCounts) ||
-		errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
+	return ctx.Err() != nil || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
 // Text returns a value in the format of the text protocol.
@@ -187,10 +169,9 @@ func (s *Session) ofNow(ctx context.Context, query string, in *rewrite.Insert) (
 }
 
 // AskCacheLimit queries how many statements the connector may cache. It does so once, before the
-// second INSERT that needs the limit. It skips an INSERT that reads the previous statement's
-// counts.
+// second INSERT that needs the limit.
 func (s *Session) AskCacheLimit(ctx context.Context) error {
-	if !s.Base.NeedsLimit() || s.noQueries {
+	if !s.Base.NeedsLimit() {
 		return nil
 	}
 	row, err := s.QueryRow(ctx, "SELECT @@max_prepared_stmt_count LIMIT 1")
