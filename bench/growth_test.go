@@ -132,17 +132,6 @@ func BenchmarkRows(b *testing.B) {
 	})
 }
 
-// BenchmarkInsertSelect copies n rows.
-func BenchmarkInsertSelect(b *testing.B) {
-	onServer(b, 10_000, func(b *testing.B, db *sql.DB, n int) {
-		execute(b, db, "CREATE OR REPLACE TABLE source (user_id BIGINT)")
-		execute(b, db, "INSERT INTO source VALUES (1)"+strings.Repeat(",(2)", n-1))
-		for b.Loop() {
-			execute(b, db, "INSERT INTO t_order (user_id) SELECT user_id FROM source")
-		}
-	})
-}
-
 // BenchmarkConnections inserts on n connections in turn.
 func BenchmarkConnections(b *testing.B) {
 	onServer(b, 100, func(b *testing.B, db *sql.DB, n int) {

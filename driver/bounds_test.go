@@ -159,42 +159,6 @@ func TestPlaceholders_tooMany(t *testing.T) {
 	equal(t, len(sent.Args), bound)
 }
 
-// Each INSERT of an INSERT … SELECT has as many rows as placeholders allow. One query looks for a
-// thousand doubtful keys.
-func TestInsertSelect_parts(t *testing.T) {
-	const columns, tail = 19, 15 // with the key, (65,535 - 15) / 20 are 3,276 rows
-	var names []string
-	for i := range columns {
-		names = append(names, fmt.Sprint("c", i))
-	}
-	values := slices.Repeat([][]driver.Value{make([]driver.Value, columns)}, 3279)
-	asked := 0
-	s := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
-		if strings.Contains(query, "FROM src") {
-			return &fakedb.Rows{Names: names, Values: values}, nil
-		}
-		if asked += strings.Count(query, "WHERE `id` IN"); asked > 4 {
-			t.Fatal("have: more than 4 queries of keys")
-		}
-		return nil, driver.ErrSkip
-	}}
-	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id"), Config{Server: "other"})
-	query := strings.ReplaceAll("INSERT INTO t (LIST) SELECT LIST FROM src", "LIST", strings.Join(names, ", "))
-	query += " ON DUPLICATE KEY UPDATE c1 = ?" + strings.Repeat(" + ?", tail-1)
-	mustExec(t, db, query, make([]any, tail)...)
-	var have []int
-	for _, sent := range s.Sent {
-		if strings.HasPrefix(sent.Query, "INSERT") {
-			have = append(have, (len(sent.Args)-tail)/(columns+1))
-		}
-	}
-	equal(t, fmt.Sprint(have, " rows, queries of keys: ", asked), "[3276 3] rows, queries of keys: 4")
-	s.Faults = []fakedb.Fault{{At: "SAVEPOINT", Err: fakedb.Err}}
-	_, err := db.Exec("INSERT INTO t (a) SELECT 1")
-	const want = "cannot set a savepoint to detect a transaction: fakedb: refused"
-	equal(t, strings.Contains(fmt.Sprint(err), want), true, err)
-}
-
 // NextKeys returns 1 to 1,000,000 keys. It checks the number before the context.
 func TestNextKeys_bounds(t *testing.T) {
 	_, c := idleDB(t, testRule(t))

@@ -49,9 +49,9 @@
 //
 // # INSERT … SELECT
 //
-// The driver reads the query's rows, generates their keys, and inserts the rows as values, up to
-// 5,000 rows or 1 MiB at a time. It uses one transaction, or a savepoint of the current one. The
-// rows are kept in memory; a query that returns more than 64 MiB is refused.
+// The server runs the statement. If the query may return several rows, the driver counts them first
+// and generates their keys. An expression in the select list, which counts with LAST_INSERT_ID(expr),
+// hands out the keys in the order of the rows.
 //
 // # Queries to the server
 //

@@ -36,12 +36,14 @@ func (c *conn) execute(
 		r, err = of.executeUnbound(ctx, &c.session, stmt, args, want)
 		return r, done, err
 	}
-	if p.steps&(checksUpdates|copiesRows) != 0 {
+	if p.steps&(checksUpdates|selectsRows) != 0 {
 		if err := p.checkUpdates(ctx, &c.session, args); err != nil {
 			return r, done, err
 		}
-		if p.steps&copiesRows != 0 {
-			return p.executeSource(ctx, &c.session, stmt != nil, out, args, want)
+		if p.steps&selectsRows != 0 {
+			r, next, err := of.executeSelect(ctx, &c.session, stmt, out, args, want)
+			c.executed = c.executed || !errors.Is(err, driver.ErrBadConn)
+			return r, next, err
 		}
 	}
 	var e execution // a composite literal would be copied
@@ -381,7 +383,7 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 func (e *execution) countRowsToFill(ctx context.Context, k *insertion) (n int, err error) {
 	for i := range k.in.Rows {
 		switch r := k.in.Rows[i]; r.Key {
-		case rewrite.Generated, rewrite.Expression:
+		case rewrite.Generated:
 			n++
 		case rewrite.Argument:
 			if k.generated == nil {
@@ -404,7 +406,7 @@ func (e *execution) countRowsToFill(ctx context.Context, k *insertion) (n int, e
 // isGenerated reports whether row i's key was generated.
 func (k *insertion) isGenerated(i int) bool {
 	switch k.in.Rows[i].Key {
-	case rewrite.Generated, rewrite.Expression:
+	case rewrite.Generated:
 		return true
 	case rewrite.Argument:
 		return k.generated[i]

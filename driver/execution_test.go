@@ -51,7 +51,7 @@ func TestSteps(t *testing.T) {
 		{"INSERT INTO plain (a) VALUES (?);", isCacheable, reportsKey},
 		{"INSERT INTO plain (a) VALUES (?); -- end", isCacheable | hasTail, reportsKey},
 		{"INSERT INTO plain (a) VALUES (?, ?)", isCacheable | isRefused, settlesRows},
-		{"INSERT INTO plain (a) SELECT a FROM t", copiesRows, settlesRows},
+		{"INSERT INTO plain (a) SELECT a FROM t", isCacheable | selectsRows, settlesRows},
 		{"INSERT INTO byuser_1 (user_id) VALUES (?)", isCacheable, reportsKey | guardsRows},
 		{"INSERT INTO byuser_1 (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = ?", isCacheable | checksUpdates, reportsKey | guardsRows | settlesRows},
 		{"INSERT INTO byid_1 (user_id) VALUES (?)", isCacheable, reportsKey | guardsRows},

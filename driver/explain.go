@@ -113,8 +113,8 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 	if err := p.checkUpdates(ctx, s, args); err != nil {
 		return err
 	}
-	if p.source() != nil {
-		return p.checkSource(ctx, s)
+	if p.selects() {
+		return nil
 	}
 	e := execution{plan: p, session: s, user: args}
 	k := &e.first
@@ -162,14 +162,8 @@ func (p *plan) explainInsert(i int) InsertDetail {
 	return out
 }
 
-// Sent returns the statement as it is sent, with a placeholder for each generated key. It is empty
-// for an INSERT … SELECT whose rows are copied.
-func (p *Plan) Sent() string {
-	if len(p.Inserts) > 0 && p.Inserts[0].Source != nil && p.Inserts[0].Rows[0].Key != rewrite.Literal {
-		return ""
-	}
-	return p.Query()
-}
+// Sent returns the statement as it is sent, with a placeholder for each generated key.
+func (p *Plan) Sent() string { return p.Query() }
 
 // Describe describes how the key of each row of Inserts[i] is handled, for example "rows 1 to 3: a
 // key is generated". Adjacent rows of one kind share a line. If most is above 0, Describe returns at
@@ -179,7 +173,7 @@ func (p *Plan) Describe(i, most int) (lines []string) {
 	switch {
 	case in.Invalid:
 		return []string{"sent unchanged: the server will refuse it, because a row has the wrong number of values"}
-	case in.Source != nil:
+	case in.SelectKey != "":
 		return []string{describeSelect(in)}
 	}
 	for first := 0; first < len(in.Rows); {
@@ -217,22 +211,22 @@ func describeKey(in *rewrite.Insert, r rewrite.Row) string {
 	case rewrite.Literal:
 		return "the key is kept as it is written"
 	case rewrite.Expression:
-		return "the value of the expression is the key; if it is NULL or 0, the server takes a generated one"
+		return "the value of the expression is the key, and is not reported; NULL and 0 are an error"
 	}
 	return "the value is left to the server, and the key is not reported"
 }
 
 // describeSelect describes an INSERT … SELECT.
 func describeSelect(in *rewrite.Insert) string {
-	query := strings.TrimSpace(in.Select)
-	switch in.Rows[0].Key {
+	switch in.SelectKey {
 	case rewrite.Generated:
-		return "the query is read to its end, and each of its rows is inserted with a key: " + query
+		return "the rows of the query are counted, and each gets a generated key"
 	case rewrite.Literal:
-		return "sent unchanged: the query gives the keys, and explicitKeys is keep: " + query
+		return "sent unchanged: the query has the keys, and explicitKeys is keep"
+	case rewrite.Expression:
+		return "the query has the keys, which are not reported; NULL and 0 are an error"
 	}
-	return "the query is read to its end, and its rows are inserted, " +
-		"with a key where the query returns NULL or 0: " + query
+	return "the query has the keys, which are left to the server and not reported"
 }
 
 // explainShard returns notes about the actual table of insert i.
@@ -245,7 +239,7 @@ func (p *plan) explainShard(i int) (notes []string) {
 	if x.key >= 0 {
 		notes = append(notes, fmt.Sprintf("generated keys belong in %s, by %s", in.Name, columns))
 	}
-	if !x.looks() || in.Source != nil {
+	if !x.looks() || in.SelectKey != "" {
 		return notes
 	}
 	verb := "refused"

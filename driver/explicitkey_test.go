@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 )
@@ -63,7 +65,7 @@ var keyForms = []string{
 // generates one, or the error is the same, or the statement is refused. A statement may be
 // refused only if the server's conversion of the key is uncertain.
 func TestExplicitKey_asAutoIncrement(t *testing.T) {
-	onEachAndOldest(t, testExplicitKey_asAutoIncrement)
+	onEach(t, testExplicitKey_asAutoIncrement)
 }
 
 func testExplicitKey_asAutoIncrement(t *testing.T) {
@@ -78,7 +80,7 @@ func testExplicitKey_asAutoIncrement(t *testing.T) {
 // TestExplicitKey_ofUnsignedColumns is TestExplicitKey_asAutoIncrement for unsigned columns of all
 // sizes, which store 0 for negative numbers in a lax sql_mode.
 func TestExplicitKey_ofUnsignedColumns(t *testing.T) {
-	onEachAndOldest(t, testExplicitKey_ofUnsignedColumns)
+	onEach(t, testExplicitKey_ofUnsignedColumns)
 }
 
 func testExplicitKey_ofUnsignedColumns(t *testing.T) {
@@ -118,9 +120,7 @@ func runKeys(t *testing.T, typ string, first int64, params string, texts []strin
 			each("'" + s + "'")
 		}
 		for _, key := range literals {
-			if key != roundsToZero || !try.isUnsigned() {
-				each(key)
-			}
+			each(key)
 			if typ != "BIGINT" && len(literals) < 20 {
 				try.run("INSERT" + in[1] + " INTO T (id, a) SELECT " + key + ", 1")
 			}
@@ -132,14 +132,10 @@ func runKeys(t *testing.T, typ string, first int64, params string, texts []strin
 	}
 }
 
-// roundsToZero is an expression that an unsigned column refuses in a strict sql_mode, but shardkey
-// rounds; see docs/reference/sql.md.
-const roundsToZero = "-0.2*2"
-
 // TestExplicitKey_inAStringColumn checks that a string column keeps explicit keys that are no
 // integers, although the generator returns integers. ” requests a key.
 func TestExplicitKey_inAStringColumn(t *testing.T) {
-	onEachAndOldest(t, testExplicitKey_inAStringColumn)
+	onEach(t, testExplicitKey_inAStringColumn)
 }
 
 func testExplicitKey_inAStringColumn(t *testing.T) {
@@ -164,13 +160,13 @@ func testExplicitKey_inAStringColumn(t *testing.T) {
 // TestExplicitKey_preparedInAnotherMode executes prepared statements whose literal the server
 // refuses in the sql_mode of their preparation, and stores as 0 in the next one.
 func TestExplicitKey_preparedInAnotherMode(t *testing.T) {
-	onEachAndOldest(t, testExplicitKey_preparedInAnotherMode)
+	onEach(t, testExplicitKey_preparedInAnotherMode)
 }
 
 func testExplicitKey_preparedInAnotherMode(t *testing.T) {
 	ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
-	for _, key := range []string{"'abc'", "-4", "'-4'", "0 - 4"} {
+	for _, key := range []string{"'abc'", "-4", "'-4'"} {
 		conn := pinned(t, ours)
 		mustExec(t, conn, "SET sql_mode = 'STRICT_ALL_TABLES'")
 		stmt := must(conn.PrepareContext(t.Context(), "INSERT INTO ruled (id, a) VALUES ("+key+", ?)"))(t)
@@ -179,7 +175,7 @@ func testExplicitKey_preparedInAnotherMode(t *testing.T) {
 		must(stmt.Exec(1))(t)
 		check(t, errors.Join(stmt.Close(), conn.Close()))
 	}
-	equal(t, number(t, plain, fmt.Sprint("SELECT COUNT(*) FROM ruled WHERE id >= ", firstGenerated)), 4, "rows with a generated key")
+	equal(t, number(t, plain, fmt.Sprint("SELECT COUNT(*) FROM ruled WHERE id >= ", firstGenerated)), 3, "rows with a generated key")
 }
 
 // TestExplicitKey_withoutGenerator checks that explicit keys, and finding out whether a value is
@@ -243,10 +239,21 @@ func (k *keyTrial) run(query string, args ...any) {
 		}
 		return
 	}
-	if want := k.outcome(k.plain, "auto", query, args); have != want {
+	want := k.outcome(k.plain, "auto", query, args)
+	if convertedOtherwise.MatchString(query) || isExpression.MatchString(query) && strings.HasPrefix(have, "error") && (strings.Contains(want, "generated") || strings.HasPrefix(want, "error")) {
+		return // an expression doesn't request a key
+	}
+	if have != want {
 		k.t.Errorf("%s: %q %#v\nhave: %s\nwant: %s", k.mode, query, args, have, want)
 	}
 }
+
+// isExpression matches statements with one of keyLiterals that isn't a literal.
+var isExpression = regexp.MustCompile(`CAST|CONVERT|SELECT 4|CASE|DIV|MOD|CONCAT|DATE|@|NOT|-\(|-'0'|-x'|-b'|-TRUE|[\d.] ?[-+*/%] ?[\d.]`)
+
+// convertedOtherwise matches expressions of a float, a date or a hexadecimal literal, which CAST converts
+// to an integer in another way than the column; see docs/reference/sql.md.
+var convertedOtherwise = regexp.MustCompile(`1\.0\*2\.5e0|-0\.2\*2|THEN x.30|\(SELECT 4\.5e0\)|DATE_ADD`)
 
 func (k *keyTrial) isUnsigned() bool { return strings.HasSuffix(k.typ, "UNSIGNED") }
 
@@ -340,9 +347,9 @@ type expressionCase struct {
 	reported string // by WithKeys; nil if the key is unknown
 }
 
-// TestExpression_givesTheKey checks that a row gets a generated key if its expression is NULL or
-// 0, as with AUTO_INCREMENT, and that the expression is evaluated once.
-func TestExpression_givesTheKey(t *testing.T) { onEachAndOldest(t, testExpression_givesTheKey) }
+// TestExpression_givesTheKey checks that an expression is a row's key, that the server refuses NULL
+// and 0, and that the expression is evaluated once.
+func TestExpression_givesTheKey(t *testing.T) { onEach(t, testExpression_givesTheKey) }
 
 func testExpression_givesTheKey(t *testing.T) {
 	for _, params := range bothWays {
@@ -353,8 +360,9 @@ func testExpression_givesTheKey(t *testing.T) {
 			mustExec(t, plain, "CREATE FUNCTION counted() RETURNS INT NO SQL BEGIN SET @n = @n + 1; RETURN @n; END")
 			for _, cells := range testcases.Read(t, "testdata/expressions.txt", 4) {
 				c := expressionCase{keys: cells[0], reported: cells[1], query: cells[2], args: argsOf(cells[3])}
-				c.run(t, ours.Conn, "ruled")
-				c.run(t, plain.Conn, "auto")
+				if c.run(t, ours.Conn, "ruled"); c.keys != "1690" {
+					c.run(t, plain.Conn, "auto")
+				}
 			}
 		})
 	}
@@ -372,6 +380,13 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	var reported Keys
 	query := strings.Replace(c.query, "INTO T ", "INTO "+table+" ", 1)
 	res, err := conn.ExecContext(WithKeys(ctx, &reported), query, c.args...)
+	if c.keys == "1690" {
+		equal(t, base.IsServerError(err, 1690) && strings.Contains(err.Error(), "leave the column out"), true, query, err)
+		n := -1
+		noError(t, conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n))
+		equal(t, n, 0, query, "rows")
+		return
+	}
 	if err != nil {
 		t.Errorf("%s: %v", query, err)
 		return
@@ -410,20 +425,15 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	equal(t, strings.Join(values, " "), c.reported, query, "WithKeys")
 }
 
-// TestExpressionKey_text checks that a string key is generated if an expression is NULL or empty,
-// but not if it is blank.
-func TestExpressionKey_text(t *testing.T) { onEachAndOldest(t, testExpressionKey_text) }
+// TestExpressionKey_text checks that an expression for a string key is left to the server.
+func TestExpressionKey_text(t *testing.T) { onEach(t, testExpressionKey_text) }
 
 func testExpressionKey_text(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain := openScripted(t, generatorRule(t, numbered(textKey), "ruled.id"), params)
-			mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
-			var reported Keys
-			ctx := WithKeys(t.Context(), &reported)
-			must(ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"))(t)
-			equal(t, fmt.Sprint(reported.Values()), "[<nil> key-1 key-2 <nil>]")
-			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"), 4)
-		})
-	}
+	ours, plain := openScripted(t, generatorRule(t, numbered(textKey), "ruled.id"))
+	mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
+	var reported Keys
+	ctx := WithKeys(t.Context(), &reported)
+	must(ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(' '), 2), (NULL, 3)", "b"))(t)
+	equal(t, fmt.Sprint(reported.Values()), "[<nil> <nil> key-0]")
+	equal(t, column(t, plain, "SELECT id FROM ruled ORDER BY a"), "äb   key-0")
 }

@@ -1,161 +1,452 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/driver/internal/copyrows"
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// refuseSource returns the error for an INSERT … SELECT whose rows can't be copied. err may be nil.
-func refuseSource(in *rewrite.Insert, message string, err error) error {
-	if err != nil {
-		message += ": " + plainText(err)
-	}
-	return refuse(reasonUnsupported, StatementError{Table: nameOf(in), Message: "INSERT … SELECT: " + message, Err: err})
+// selection is one execution of an INSERT … SELECT that may insert several rows. The server runs it. A
+// query before it counts the rows, and an expression in the select list hands out their keys; see
+// [rewrite.Plan.RewriteSelect].
+type selection struct {
+	*plannedInsert
+	plan     *plan
+	comments comments
+	session  *session.Session
+	by       *stmt // the program's prepared statement; nil if it has none
+	out      *keysList
+	user     []driver.NamedValue
+
+	// column is what is known of the key column. It doesn't change until the result is known.
+	column *facts.Column
+
+	n    int          // the number of rows that the query had
+	keys rewrite.Keys // for n rows, and for more if the query has more by now
+	sent message
 }
 
-// executeSource executes an INSERT … SELECT.
-func (p *plan) executeSource(
-	ctx context.Context, s *session.Session, prepared bool, out *keysList, args []driver.NamedValue, want base.Want,
+// more returns the number of additional keys for rows that appear after they were counted.
+func more(n int) int {
+	const least, share = 16, 8
+	return least + n/share
+}
+
+// executeSelect executes an INSERT … SELECT.
+func (of planned) executeSelect(
+	ctx context.Context, s *session.Session, by *stmt, out *keysList, args []driver.NamedValue, want base.Want,
 ) (r base.Reply, next followUp, err error) {
-	t := &p.targets[0]
-	switch {
-	case s.PendingTransaction():
-		// The query is sent first, and would use up SET TRANSACTION.
-		return r, done, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction first, "+
-			"or use SET SESSION TRANSACTION", nil)
-	case t.in.Rows[0].Key == rewrite.Literal:
-		r, err = p.executeKeptSource(ctx, s, args, want)
-		return r, done, err
-	}
-	keys := &sourceKeys{plannedInsert: t, rules: p.rules, session: s, alone: out == nil}
-	if err := keys.learn(ctx); err != nil {
-		return r, done, err
-	}
-	copying := copyrows.Statement{
-		Session: s, Text: p.key.text, Insert: t.in, Key: keys.column, Args: args, Keys: keys,
-		Prepared: prepared, RowsAtOnce: p.rules.rowsAtOnce,
-		Done: func(r *copyrows.Result) {
-			if out != nil {
-				out.set(Keys{r.Keys(), p.targets[0].table.rule.Column})
-			}
-		},
+	p := of.plan
+	x := &selection{plannedInsert: &p.targets[0], plan: p, comments: of.comments, session: s, by: by, out: out, user: args}
+	if !x.in.Returning {
+		want = base.WantResult
 	}
 	start := time.Now()
-	r, sent, err := copying.Run(ctx, want)
-	if cause, ok := errors.AsType[*copyrows.Refusal](err); ok {
-		err = refuseSource(t.in, cause.Reason, cause.Err)
-	} else if err != nil {
-		err = p.explainColumn(err)
+	if p.count == "" {
+		r, err = x.sendKept(ctx, want)
+	} else {
+		r, next, err = x.execute(ctx, want)
 	}
 	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
-		logSent(ctx, p, &message{text: sent.Query, args: sent.Args}, sent.Keys, time.Since(start), err)
+		logSent(ctx, p, &x.sent, x.keys.Len(), time.Since(start), err)
+	}
+	if r.Rows == nil && err == nil {
+		r.Rows = base.NoRows{}
 	}
 	return r, next, err
 }
 
-// executeKeptSource executes an INSERT … SELECT whose rows all have keys. It sends the statement
-// unchanged.
-func (p *plan) executeKeptSource(
-	ctx context.Context, s *session.Session, args []driver.NamedValue, want base.Want,
-) (base.Reply, error) {
-	use, err := s.BeforePass(ctx, p.key.text, sqltoken.ClassMayInsert, nil, true)
+// sendKept sends a statement whose query has all keys.
+func (x *selection) sendKept(ctx context.Context, want base.Want) (base.Reply, error) {
+	var err error
+	if x.in.SelectKey != rewrite.Literal {
+		if x.column, err = x.session.KeyColumn(ctx, x.in); err != nil {
+			return base.Reply{}, err
+		}
+	}
+	if err := x.session.AskCacheLimit(ctx); err != nil {
+		return base.Reply{}, err
+	}
+	use, err := x.session.BeforePass(ctx, x.plan.key.text, x.session.Client().Classify(x.plan.key.text), nil, true)
 	if err != nil {
 		return base.Reply{}, err
 	}
-	r, err := s.Base.Send(ctx, p.key.text, args, 0, want)
-	s.AfterPass(ctx, use, nil, nil, err)
-	return r, err
-}
-
-// checkSource returns the error with which every execution of an INSERT … SELECT is refused.
-func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
-	if p.targets[0].in.Rows[0].Key == rewrite.Literal {
-		return nil
+	r, err := x.send(ctx, x.plan.Query(), x.user, want)
+	x.session.AfterPass(ctx, use, nil, nil, err)
+	if err != nil || r.Result == nil {
+		return r, x.plan.explainKey(err)
 	}
-	return (&sourceKeys{plannedInsert: &p.targets[0], session: s}).learn(ctx)
+	if x.in.SelectKey != rewrite.Literal {
+		done := &result{Result: r.Result} // the keys aren't reported
+		if x.column.OtherHasAutoIncrement {
+			done.id, _ = r.Result.LastInsertId()
+		}
+		r.Result = done
+	}
+	return r, nil
 }
 
-// sourceKeys generates the keys of an INSERT … SELECT; see [copyrows.Keys].
-type sourceKeys struct {
-	*plannedInsert
-	rules   *ruleVersion
-	session *session.Session
-	column  *facts.Column // what is known of the key column
-	gene    *facts.Column // and of the column of the shard bits, if keys have some
-	alone   bool          // the caller sees only the first key
-
-	n     int       // the number of rows that need a key
-	shard int       // index of the query's column for shard bits
-	drawn *geneRows // rows that need a key with shard bits; nil if keys have none
-	one   [1]int64
+// execute counts the rows, generates the keys and sends the statement.
+func (x *selection) execute(ctx context.Context, want base.Want) (r base.Reply, next followUp, err error) {
+	if err := x.prepare(ctx); err != nil {
+		return r, done, err
+	}
+	if x.n, err = x.count(ctx); err != nil {
+		return x.uncounted(ctx, err)
+	}
+	if err := x.generate(ctx); err != nil {
+		return r, done, err
+	}
+	last, err := x.last(ctx)
+	if err != nil {
+		return r, done, err
+	}
+	r, err = x.insert(ctx, last, want)
+	switch {
+	case err == nil && want == base.WantRows:
+		r.Rows = base.OnClose(r.Rows, func(read base.Reading, err error) {
+			if err != nil {
+				_ = x.failed(err)
+				return
+			}
+			x.settle(context.Background(), x.returned(read)) // the execution's context may have ended
+		})
+		return r, done, nil
+	case err == nil && r.Result == nil:
+		err = base.ErrNoAnswer
+	}
+	if err != nil {
+		return x.refused(ctx, err)
+	}
+	report := reportOf(r.Result)
+	if report.id, _ = r.Result.LastInsertId(); x.in.Returning {
+		report = returned
+	}
+	return base.Reply{Result: &result{Result: r.Result, id: x.settle(ctx, report)}}, done, nil
 }
 
-var _ copyrows.Keys = (*sourceKeys)(nil)
-
-// learn queries the facts that depend on the rows' values. The connection can't run other queries
-// while rows are read.
-func (k *sourceKeys) learn(ctx context.Context) (err error) {
-	if k.column, err = k.session.KeyColumn(ctx, k.in); err != nil {
+// prepare learns the key column, and LAST_INSERT_ID(), which the keys count with.
+func (x *selection) prepare(ctx context.Context) (err error) {
+	if x.column, err = x.session.KeyColumn(ctx, x.in); err != nil {
 		return err
 	}
-	if k.in.Source.KeyIndex >= 0 {
-		if _, _, err := k.session.Mode(ctx); err != nil {
+	if err := x.session.AskCacheLimit(ctx); err != nil {
+		return err
+	}
+	if err := x.session.KnowLastID(ctx); err != nil {
+		return err
+	}
+	return x.session.SyncLastID(ctx)
+}
+
+// count returns the number of the query's rows.
+func (x *selection) count(ctx context.Context) (n int, err error) {
+	if x.by != nil && x.by.count.Stmt == nil {
+		return 0, &mysql.MySQLError{Number: wrongCTEColumns, Message: "the query has another number of columns"}
+	}
+	x.sent.text, x.sent.args = x.plan.count, x.user[:x.in.SelectArgs]
+	r, err := x.send(ctx, x.plan.count, x.sent.args, base.WantRows)
+	if err != nil {
+		return 0, err
+	}
+	err = x.session.Base.ReadRows(r.Rows, func(row []driver.Value) {
+		if len(row) == 1 {
+			n, _ = strconv.Atoi(session.Text(row[0]))
+		}
+	})
+	if err = cmp.Or(err, x.session.SetTransactionAgain(ctx)); err == nil && (n < 0 || n > maxRows) {
+		err = x.refuse(fmt.Sprintf("the query returns %d rows, and at most %d can get keys at once; insert them in parts", n, maxRows), nil)
+	}
+	return n, err
+}
+
+// maxRows limits the memory for keys, which have 8 bytes.
+const maxRows = 50_000_000
+
+// Error numbers of the server.
+const (
+	outOfRange      = 1690
+	wrongViewList   = 1353 // MySQL's error for a query with another number of columns
+	wrongCTEColumns = 4002 // MariaDB's
+)
+
+// isOtherWidth reports whether an error means that a query has another number of columns than the INSERT.
+func isOtherWidth(err error) bool { return base.IsServerError(err, wrongViewList, wrongCTEColumns) }
+
+// uncounted returns the server's error for a statement whose rows can't be counted. It is that of the
+// statement with a key that always fails, so that no row is inserted.
+func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, next followUp, err error) {
+	if session.IsFatal(ctx, cause) || !errors.As(cause, new(*mysql.MySQLError)) {
+		return r, done, cause
+	}
+	if isOtherWidth(cause) {
+		if len(x.plan.columns) > 0 && x.plan.columnsChanged(ctx, x.session) {
+			return r, replan, cause
+		}
+		x.sent.text, x.sent.args = x.plan.key.text, x.user
+		r, err = x.sendAgain(ctx, x.sent.text, x.user) // the server refuses it: error 1136
+	} else {
+		text, args, bad := x.statement(0)
+		if bad != nil {
+			return r, done, bad
+		}
+		x.sent.text, x.sent.args = text, args
+		r, err = x.sendAgain(ctx, text, args)
+	}
+	if x.isOutOfKeys(err) {
+		err = cause
+	}
+	if err == nil {
+		x.session.LastID.Lost()
+		return r, done, nil
+	}
+	return x.refused(ctx, err)
+}
+
+// refused returns what follows the server's refusal of the statement. It is planned again only if the
+// server also refuses to prepare it, so that it can't have executed any part of it.
+func (x *selection) refused(ctx context.Context, err error) (base.Reply, followUp, error) {
+	err = x.failed(err)
+	if x.plan.remedy(err) == replanColumns {
+		if x.session.Base.RefusesToPrepare(ctx, x.comments.around(x.sent.text), err) {
+			return base.Reply{}, replanColumns, err
+		}
+		x.plan.columnsChanged(ctx, x.session) // for the next execution
+	}
+	return base.Reply{}, done, x.plan.explainKey(err)
+}
+
+// returned returns the report about a statement whose rows the program has read.
+func (x *selection) returned(read base.Reading) insertReport {
+	if !read.All || x.in.OnDuplicate || x.in.Replace {
+		return returned
+	}
+	return insertReport{affected: read.Rows}
+}
+
+// generate generates the keys.
+func (x *selection) generate(ctx context.Context) (err error) {
+	n := max(x.n, 1) // an aggregate evaluates the key even if HAVING drops its row
+	var one [1]int64
+	if x.keys, err = x.plannedInsert.generate(ctx, n+more(n), &one); err != nil {
+		return err
+	}
+	if n > 1 && x.out == nil {
+		counted := rewrite.Keys{Ints: x.keys.Ints[:min(n, len(x.keys.Ints))], Values: x.keys.Values[:min(n, len(x.keys.Values))]}
+		if err := x.plan.rules.checkConsecutive(ctx, x.table, &counted); err != nil {
+			x.table.counts.notInserted(x.keys.Len())
 			return err
 		}
 	}
-	if k.table.gene != nil {
-		k.drawn = k.table.newGeneRows(nameOf(k.in), 2)
-		k.shard, err = k.geneIndex(ctx)
+	x.table.counts.inserted(x.n)
+	x.table.counts.unsent.Add(int64(x.keys.Len() - x.n))
+	if x.column, err = x.table.checkKeys(ctx, x.session, x.in, x.column, &x.keys); err != nil {
+		return err
+	}
+	return x.plan.rules.callKeyHook(ctx, x.table, x.n, &x.keys)
+}
+
+// last returns LAST_INSERT_ID(), which must not be between the keys. For keys that aren't integers it
+// must be 0.
+func (x *selection) last(ctx context.Context) (uint64, error) {
+	last := x.session.LastID.Value()
+	low, high, ok := x.bounds()
+	if ok && (last < low || last > high) || !ok && last == 0 {
+		return last, nil
+	}
+	x.session.LastID.Moved()
+	_, err := x.session.QueryRow(ctx, "SELECT LAST_INSERT_ID(0)")
+	return 0, err
+}
+
+// bounds returns the smallest and the largest key. ok is false if they aren't integers.
+func (x *selection) bounds() (low, high uint64, ok bool) {
+	low = math.MaxUint64
+	for i := range x.keys.Len() {
+		id := uint64(session.InsertID(x.keys.At(i)))
+		low, high = min(low, id), max(high, id)
+	}
+	return low, high, low > 0
+}
+
+// insert sends the statement with its keys.
+func (x *selection) insert(ctx context.Context, last uint64, want base.Want) (base.Reply, error) {
+	text, args, err := x.statement(last)
+	if err != nil {
+		return base.Reply{}, err
+	}
+	x.sent.text, x.sent.args, x.sent.added = text, args, len(args)-len(x.user)
+	return x.send(ctx, text, args, want)
+}
+
+// statement returns the statement with its keys.
+func (x *selection) statement(last uint64) (string, []driver.NamedValue, error) {
+	values := make([]any, len(x.user))
+	for i := range x.user {
+		values[i] = x.user[i].Value
+	}
+	text, values, err := x.plan.Select(values, x.keys, max(x.n, 1), last, len(x.user) > 0 || x.by != nil)
+	if err != nil {
+		return "", nil, x.refuse(plainText(err), err)
+	}
+	args := make([]driver.NamedValue, len(values))
+	for i, v := range values {
+		args[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return text, args, nil
+}
+
+// send sends the query that counts the rows, or the statement. It executes what the program has
+// prepared, or a cached statement, if the text is the same for all executions.
+func (x *selection) send(ctx context.Context, text string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+	b, added := x.session.Base, max(len(args)-len(x.user), 0)
+	isSame := text == x.plan.count || text == x.plan.Query()
+	switch {
+	case x.by != nil && isSame:
+		stmt, err := &x.by.count, error(nil)
+		if text != x.plan.count {
+			stmt, err = x.by.form(ctx, x.plan.Plan, true, args)
+		}
+		if err != nil {
+			return base.Reply{}, err
+		}
+		return stmt.Send(ctx, args, want)
+	case x.by != nil:
+		return x.sendAgain(ctx, text, args)
+	case len(args) > 0 && x.plan.steps&isCacheable != 0 && isSame && x.comments == (comments{}):
+		return b.SendCached(ctx, base.Cached{Text: text, Added: added, Reuse: x.plan.reuse}, args, want)
+	}
+	return b.Send(ctx, x.comments.around(text), args, added, want)
+}
+
+// sendAgain sends a text that isn't prepared. For a prepared statement of the program it is prepared,
+// unless the session isn't the same as when the program prepared it.
+func (x *selection) sendAgain(ctx context.Context, text string, args []driver.NamedValue) (base.Reply, error) {
+	b, added := x.session.Base, max(len(args)-len(x.user), 0)
+	if x.by == nil {
+		return b.Send(ctx, x.comments.around(text), args, added, base.WantResult)
+	}
+	if err := x.by.sameSession(ctx); err != nil {
+		return base.Reply{}, err
+	}
+	return b.SendPrepared(ctx, x.comments.around(text), args, added, base.WantResult)
+}
+
+// refuse returns the error for a statement that can't get keys. err may be nil.
+func (x *selection) refuse(message string, err error) error {
+	return refuse(reasonUnsupported, StatementError{Table: nameOf(x.in), Message: "INSERT … SELECT: " + message, Err: err})
+}
+
+// isOutOfKeys reports whether the expression that hands out the keys caused an error.
+func (x *selection) isOutOfKeys(err error) bool {
+	return base.IsServerError(err, outOfRange) && strings.Contains(err.Error(), "last_insert_id(1)")
+}
+
+// failed updates the session after the statement failed. It explains an error of the expression that
+// hands out the keys.
+func (x *selection) failed(err error) error {
+	x.session.FollowTransaction(x.plan.key.text, err)
+	x.session.LastID.Moved()
+	if x.isOutOfKeys(err) {
+		return fmt.Errorf("shardkey: table %s: the query of an INSERT … SELECT returned more rows than it had a moment before, "+
+			"or a view or function in it changes LAST_INSERT_ID(); try again: %w", nameOf(x.in), err)
 	}
 	return err
 }
 
-// Explicit implements copyrows.Keys.
-func (k *sourceKeys) Explicit(ctx context.Context, row int, v driver.Value) (key any, missing bool, err error) {
-	if missing, err = k.table.isMissing(ctx, k.session, v, k.in, row); missing || err != nil {
-		return nil, missing, err
+// settle determines which keys were inserted, and returns the insert ID.
+func (x *selection) settle(ctx context.Context, report insertReport) int64 {
+	x.session.TransactionBegan() // the statement may have begun one
+	keys, err := x.inserted(ctx, report)
+	first := int64(0)
+	for i := 0; i < len(keys) && first == 0; i++ {
+		first = session.InsertID(keys[i])
 	}
-	if key = boundKey(k.keyKind(), k.column, v); !k.column.Keeps(key) {
-		key = nil
+	if x.in.Replace && report.affected != 0 && x.keys.Len() > 0 {
+		first = session.InsertID(x.keys.At(0)) // even if a later row has replaced it
 	}
-	return key, false, nil
+	if err != nil {
+		x.warnUnknownKeys(ctx, x.plan.rules.logger, x.n, err)
+	}
+	l := &x.session.LastID
+	switch {
+	case x.column.OtherHasAutoIncrement:
+		first = max(report.id, 0)
+		l.Lost()
+	case first != 0 && report.id == first && session.InsertID(x.keys.At(0)) == first:
+		l.Told(uint64(first))
+	case first != 0:
+		l.Set(uint64(first))
+	case report.affected != 0 || report.id != 0 || x.n > 0:
+		l.Moved()
+	}
+	if x.in.Returning {
+		first = 0 // the server reports no ID with rows
+	}
+	x.out.set(Keys{keys, x.table.rule.Column})
+	return first
 }
 
-// Add implements copyrows.Keys.
-func (k *sourceKeys) Add(ctx context.Context, row []driver.Value) error {
-	if k.n++; k.drawn == nil {
-		return nil
+// inserted returns the keys of the rows in order, nil for a row that wasn't inserted. It queries the
+// table if the report doesn't show that.
+func (x *selection) inserted(ctx context.Context, report insertReport) ([]any, error) {
+	affected := report.affected
+	counts := !x.in.OnDuplicate && !x.column.Triggered && affected >= 0
+	exact := affected == int64(x.n) && x.keys.Len() > 0 && report.id == session.InsertID(x.keys.At(0))
+	switch {
+	case affected == 0 && x.out == nil:
+		return nil, nil
+	case affected == 0:
+		return make([]any, x.n), nil
+	case counts && (exact || !x.in.Ignore && !x.in.Replace && affected <= int64(x.keys.Len())):
+		if x.out == nil {
+			affected = 1 // the others aren't reported
+		}
+		keys := make([]any, affected)
+		for i := range keys {
+			keys[i] = x.keys.At(i)
+		}
+		return keys, nil
 	}
-	return k.addGene(ctx, row[k.shard])
+	present, err := x.present(ctx)
+	keys := make([]any, x.n)
+	if err != nil {
+		return keys, err
+	}
+	for i := range x.keys.Len() {
+		switch key := x.keys.At(i); {
+		case !present[session.Text(key)]:
+		case i < len(keys):
+			keys[i] = key
+		default:
+			keys = append(append(keys, make([]any, i-len(keys))...), key)
+		}
+	}
+	return keys, nil
 }
 
-// Generate implements copyrows.Keys.
-func (k *sourceKeys) Generate(ctx context.Context) (keys rewrite.Keys, err error) {
-	if k.drawn != nil {
-		keys, err = k.drawn.make(ctx, k.table, &k.one)
-	} else {
-		keys, err = k.plannedInsert.generate(ctx, k.n, &k.one)
+// present returns which keys are in the table.
+func (x *selection) present(ctx context.Context) (map[string]bool, error) {
+	if low, high, ok := x.bounds(); ok {
+		return x.session.KeysBetween(ctx, x.in, low, high)
 	}
-	if err == nil {
-		err = k.accept(ctx, k.rules, k.session, &k.column, &keys, false, k.alone)
+	all := make([]any, x.keys.Len())
+	for i := range all {
+		all[i] = x.keys.At(i)
 	}
-	return keys, err
+	return x.session.PresentKeys(ctx, x.in, all, false)
 }
-
-// Unknown implements copyrows.Keys.
-func (k *sourceKeys) Unknown(ctx context.Context, rows int, err error) {
-	k.warnUnknownKeys(ctx, k.rules.logger, rows, err)
-}
-
-// AreText implements copyrows.Keys.
-func (k *sourceKeys) AreText() bool { return k.table.kind() == kindText }

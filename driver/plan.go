@@ -25,6 +25,7 @@ type plan struct {
 	rules   *ruleVersion
 	targets []plannedInsert // one for each of Inserts; empty for a statement that is passed through
 	added   int             // the number of placeholders for keys in the statement to bind
+	count   string          // see [rewrite.Plan.Count]
 	steps   planSteps
 	reuse   base.Reuse // of a cached statement
 	key     planKey
@@ -45,7 +46,7 @@ type planSteps uint8
 
 const (
 	checksUpdates planSteps = 1 << iota // an upsert assigns to a sharding column
-	copiesRows                          // INSERT … SELECT
+	selectsRows                         // INSERT … SELECT of several rows
 	isRefused                           // the server will refuse the statement
 	syncsLastID                         // the statement reads LAST_INSERT_ID()
 	isCacheable                         // connections cache the prepared statement
@@ -54,17 +55,16 @@ const (
 
 // setSteps determines the steps of a plan with generated keys.
 func (p *plan) setSteps() {
-	copies := p.source() != nil
 	updates := slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.UpdatesFixed })
 	tail := ""
 	if strings.IndexByte(p.key.text, ';') >= 0 {
 		_, tail, _ = rewrite.Split(p.key.text, rewrite.Options{SQLMode: p.key.mode.String(), Charset: p.key.charset.String()})
 	}
 	p.steps = when(updates, checksUpdates) |
-		when(copies, copiesRows) |
+		when(p.selects(), selectsRows) |
 		when(p.Inserts[0].Invalid, isRefused) |
 		when(p.Inserts[0].ReadsLastID, syncsLastID) |
-		when(p.rules.caches && !copies && base.Cacheable(p.key.text), isCacheable) |
+		when(p.rules.caches && base.Cacheable(p.key.text), isCacheable) |
 		when(tail != "", hasTail)
 }
 
@@ -76,13 +76,8 @@ func when[S ~uint8](needed bool, step S) S {
 	return 0
 }
 
-// source returns the INSERT … SELECT, nil if the statement isn't one.
-func (p *plan) source() *rewrite.Insert {
-	if in := &p.Inserts[0]; in.Source != nil {
-		return in
-	}
-	return nil
-}
+// selects reports whether the statement is an INSERT … SELECT that may insert several rows.
+func (p *plan) selects() bool { return p.Inserts[0].SelectKey != "" }
 
 // fills reports whether the statement needs generated keys. Otherwise it is passed through. p may
 // be nil.
@@ -144,6 +139,21 @@ func (p *plan) size() int {
 	return n
 }
 
+// explainKey adds what to do to an error of the server about the key.
+func (p *plan) explainKey(err error) error {
+	if base.IsServerError(err, outOfRange) && strings.Contains(err.Error(), "~") {
+		for i := range p.Inserts {
+			in := &p.Inserts[i]
+			isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
+			if in.SelectKey == rewrite.Expression || slices.ContainsFunc(in.Rows, isExpression) {
+				return fmt.Errorf("shardkey: table %s: the expression for key column %s may be NULL or 0; to generate a key, "+
+					"leave the column out: %w", nameOf(in), in.Table.Key, err)
+			}
+		}
+	}
+	return p.explainColumn(err)
+}
+
 // explainColumn adds to the server's error about an unknown column that the rule names the column,
 // unless the program does.
 func (p *plan) explainColumn(err error) error {
@@ -189,7 +199,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
 	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse,
-		key: p.key, lasting: p.lasting, columns: p.columns, targets: slices.Clone(p.targets)}
+		key: p.key, count: p.count, lasting: p.lasting, columns: p.columns, targets: slices.Clone(p.targets)}
 	for i := range in.targets {
 		t := &in.targets[i]
 		if t.in.Schema != "" {

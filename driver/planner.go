@@ -37,7 +37,8 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, expires: g.expires, added: parsed.NumKeys, columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, expires: g.expires, added: parsed.NumKeys, count: parsed.Count(),
+		columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
 	for i := range p.targets {
 		p.targets[i] = g.target(&p.Inserts[i])
 	}
@@ -46,6 +47,9 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	}
 	if p.steps&isCacheable != 0 {
 		p.reuse = reuseOf(parsed, g.session)
+	}
+	if p.count != "" && p.targets[0].table.gene != nil {
+		return nil, p.targets[0].table.noGene(&p.Inserts[0], -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
 	}
 	return p, nil
 }
@@ -72,7 +76,7 @@ func (g *planner) target(in *rewrite.Insert) plannedInsert {
 		when(x != nil && x.looks(), guardsRows) |
 		when(x != nil && x.key >= 0 && (x.belongs == nil || table.ints == nil), drawsByRow) |
 		when(table.gene != nil, addsShardBits) |
-		when(in.Source != nil || len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
+		when(len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
 		when(in.ReportsFirstKey, reportsKey)
 	return t
 }
@@ -132,7 +136,7 @@ func (g *planner) refused(p *rewrite.Plan) error {
 		needsKey := func(r rewrite.Row) bool {
 			return r.Key == rewrite.Generated || r.Key == rewrite.Expression
 		}
-		if t.unlisted != nil && (in.Source != nil || slices.ContainsFunc(in.Rows, needsKey)) {
+		if t.unlisted != nil && (needsKey(rewrite.Row{Key: in.SelectKey}) || slices.ContainsFunc(in.Rows, needsKey)) {
 			return t.refusal()
 		}
 	}
@@ -269,7 +273,7 @@ var errCommented = errors.New("comments are part of the statement")
 func (p *plan) mayBeCommented() bool {
 	ends, always := sqltoken.EndsWithToken(p.key.text, p.key.mode, p.key.charset)
 	if p.fills() {
-		return ends && p.source() == nil
+		return ends
 	}
 	return always
 }

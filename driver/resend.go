@@ -67,7 +67,7 @@ func (p *plan) refused(ctx context.Context, err error) (followUp, error) {
 	next := p.remedy(err)
 	switch next {
 	case done, resend:
-		return done, p.explainColumn(err)
+		return done, p.explainKey(err)
 	case replan:
 		p.unguard(ctx, err)
 	}
@@ -99,7 +99,7 @@ func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 		if next == replanColumns {
 			e.plan.columnsChanged(ctx, e.session) // for the next execution
 		}
-		return done, e.plan.explainColumn(err)
+		return done, e.plan.explainKey(err)
 	}
 	return e.plan.refused(ctx, err)
 }

@@ -34,8 +34,6 @@ type ruleVersion struct {
 	// the rule came into use. Both are set before that.
 	generation int64
 	since      time.Time
-	// rowsAtOnce is the number of rows of an INSERT for INSERT … SELECT; 0 is the default.
-	rowsAtOnce int
 	// inUse has the tables as executions know them; nil unless this ruleVersion only plans.
 	inUse *planCache
 }

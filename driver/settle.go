@@ -10,7 +10,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // rowStates records for each row of an insertion whether it was inserted. They don't change once they
@@ -153,8 +152,8 @@ func (e *execution) insertID(k *insertion, report insertReport, verdict rowsOutc
 		return k.first
 	case k.in.ReadsLastID && report.id != 0:
 		return report.id
-	case !k.changed(report, e.session.Client().FoundRows):
-		return 0
+	case !k.changed(report, e.session.Client().FoundRows), k.in.Select != "" && k.in.OnDuplicate:
+		return 0 // with a query, the server doesn't report an explicit key of an upsert
 	}
 	return e.lastRowsKey(k, report)
 }
@@ -192,7 +191,7 @@ func (e *execution) judge(k *insertion, report insertReport) rowsOutcome {
 	default:
 		v = unclear
 	}
-	if (v == allInserted || v == laterReplaced) && (k.hasExpressions() || !k.plain && k.column.Triggered) {
+	if (v == allInserted || v == laterReplaced) && !k.plain && k.column.Triggered {
 		return unclear // only the table shows which key a row has
 	}
 	return v
@@ -396,7 +395,7 @@ func (k *insertion) compare(keys []any, present map[string]bool) (rows *rowState
 		case is:
 			rows.states[i] = rowInserted
 			n.given++
-		case key == nil, k.isExpression(i): // the row has another key, or was not inserted
+		case key == nil: // only the server knows the key
 			n.given++
 		default:
 			rows.states[i] = rowNotInserted
@@ -501,22 +500,12 @@ func (e *execution) isKey(ctx context.Context, k *insertion, id int64) bool {
 	return err == nil && present[session.Text(id)]
 }
 
-// isExpression reports whether an expression may have replaced row i's generated key.
-func (k *insertion) isExpression(i int) bool {
-	return k.in.Rows[i].Key == rewrite.Expression
-}
-
-func (k *insertion) hasExpressions() bool {
-	isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
-	return !k.in.AllGenerated && slices.ContainsFunc(k.in.Rows, isExpression)
-}
-
 // explicitRows returns the states of an INSERT's rows, given how many rows without a generated key
 // were inserted. An explicit key in the table may be another row's.
 func (k *insertion) explicitRows(rows *rowStates, inserted int64) *rowStates {
 	state, candidates := rowUncertain, int64(0)
 	for i, is := range rows.states {
-		if is != rowNotInserted && (!k.isGenerated(i) || k.isExpression(i) && is != rowInserted) {
+		if is != rowNotInserted && !k.isGenerated(i) {
 			candidates++
 		}
 	}

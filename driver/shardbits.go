@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/driver/internal/facts"
-	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
@@ -213,41 +212,4 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 		rows.add(g.gene)
 	}
 	return rows, nil
-}
-
-// geneIndex returns the index of the shard bits' column in a query's rows, and learns the column's
-// type.
-func (k *sourceKeys) geneIndex(ctx context.Context) (int, error) {
-	at := indexOf(k.in.Source.Columns, k.table.rule.ShardBits.Column)
-	if at < 0 {
-		return 0, k.table.noGene(k.in, -1, "the query does not select it", nil)
-	}
-	var err error
-	k.gene, err = k.session.Column(ctx, k.in.Schema, k.in.Name, k.table.rule.ShardBits.Column)
-	return at, err
-}
-
-// addGene adds a row of a query by its value of the shard bits' column. It interprets the value by
-// the target column's type.
-func (k *sourceKeys) addGene(ctx context.Context, shown driver.Value) error {
-	row := k.drawn.rows
-	var value any
-	if shown != nil {
-		known := k.gene
-		switch shown.(type) {
-		case int64, uint64, string, []byte:
-			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || known.Stores == facts.StoresText) {
-				value = textIn(known, text)
-			}
-		}
-		if value == nil {
-			return k.table.noGene(k.in, row, fmt.Sprintf("a value of type %q has no shard bits", known.Text), nil)
-		}
-	}
-	g, err := k.table.geneOf(k.in, row, value)
-	if err != nil {
-		return err
-	}
-	k.drawn.add(g.gene)
-	return k.plannedInsert.shard.checkGene(ctx, k.rules.logger, row, g, nil)
 }

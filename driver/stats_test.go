@@ -322,7 +322,7 @@ func openHooked(t *testing.T, base *fakedb.Server, f func(context.Context, Gener
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 3}}
     uuid: {type: UUID}
-`)), Config{Server: "other"}, WithKeyHook(f))
+`)), Config{Server: "mysql"}, WithKeyHook(f))
 	return db
 }
 
@@ -348,10 +348,10 @@ func TestWithFilled_calledForEachInsert(t *testing.T) {
 			var told []GeneratedKeys
 			var first []any
 			base := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
-				if !strings.Contains(query, "src") {
+				if !strings.Contains(query, "COUNT") {
 					return nil, driver.ErrSkip
 				}
-				return &fakedb.Rows{Names: []string{"name"}, Values: [][]driver.Value{{"a"}, {"b"}}}, nil
+				return &fakedb.Rows{Names: []string{"n"}, Values: [][]driver.Value{{int64(2)}}}, nil
 			}}
 			db := openHooked(t, base, func(ctx context.Context, f GeneratedKeys) {
 				equal(t, ctx.Value(spanKey{}), "span", "the context is another one")

@@ -25,6 +25,7 @@ type stmt struct {
 	plan     *plan        // nil for a statement that can't insert
 	comments comments
 	base     base.Stmt
+	count    base.Stmt // counts the rows of an INSERT … SELECT; zero for other statements
 	// silent is base without the report of a key; see [rewrite.Plan.WithoutReport]. It is prepared
 	// when it is first needed.
 	silent base.Stmt
@@ -77,8 +78,16 @@ func (s *stmt) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		count := base.Stmt{}
+		if p.fills() && p.count != "" {
+			count, err = s.conn.base.Prepare(ctx, s.comments.around(p.count))
+			if err != nil && !isOtherWidth(err) { // which each execution reports
+				_ = prepared.Close()
+				return err
+			}
+		}
 		closed := s.closeBase()
-		s.base, s.moved = prepared, false
+		s.base, s.count, s.moved = prepared, count, false
 		s.set(rules, p)
 		return closed
 	}
@@ -86,9 +95,11 @@ func (s *stmt) prepare(ctx context.Context) error {
 
 // closeBase closes the underlying statements, or returns them to the cache.
 func (s *stmt) closeBase() (err error) {
-	if s.silent.Stmt != nil {
-		err = s.silent.Close()
-		s.silent = base.Stmt{}
+	for _, other := range []*base.Stmt{&s.silent, &s.count} {
+		if other.Stmt != nil {
+			err = cmp.Or(err, other.Close())
+			*other = base.Stmt{}
+		}
 	}
 	switch {
 	case s.reusable:
@@ -161,7 +172,7 @@ func (s *stmt) prepareSilent(ctx context.Context, text *rewrite.Plan) error {
 
 func (s *stmt) set(rules *ruleVersion, p *plan) {
 	s.rules, s.plan = rules, p
-	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
+	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() {
 		s.inputs -= p.added
 	}
 	s.reusable = s.isReusable(p)
@@ -183,10 +194,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 		prepared, err = s.conn.base.Prepare(ctx, s.query)
 		return prepared, done, err
 	}
-	text, added := s.query, 0
-	if p.source() == nil { // an INSERT … SELECT is prepared for the server's check and the count of placeholders only
-		text, added = s.comments.around(p.Query()), p.added
-	}
+	text, added := s.comments.around(p.Query()), p.added
 	want := p.NumArgs + added
 	if want > base.MaxPlaceholders {
 		return base.Stmt{}, done, base.TooManyPlaceholders(p.NumArgs, added)
@@ -308,7 +316,7 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 // ColumnConverter returns the converter for a user's argument. The underlying driver counts the
 // placeholders for keys too.
 func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
-	if s.plan.fills() && s.plan.source() == nil {
+	if s.plan.fills() {
 		before := idx
 		for i := range s.plan.Inserts {
 			for _, r := range s.plan.Inserts[i].Rows {

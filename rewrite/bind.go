@@ -8,8 +8,7 @@ import (
 // Rewrite returns the statement and its arguments with keys. It calls generate once for each insert
 // that needs keys, with their number n, and doesn't change args. A statement with arguments gets its
 // keys as arguments. Without arguments it gets them as literals, if they are integers, strings or
-// []byte. A wrong number of arguments or keys is an error, and so is an INSERT … SELECT, whose rows
-// must be read and inserted as values.
+// []byte. A wrong number of arguments or keys is an error, and so is a statement with a [Plan.Count].
 func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, error)) (string, []any, error) {
 	if len(p.Inserts) == 0 {
 		return p.text, args, nil
@@ -47,14 +46,14 @@ func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, erro
 }
 
 // errSelect is the error of Rewrite for an INSERT … SELECT.
-var errSelect = errors.New("shardkey: read the rows of an INSERT … SELECT, and insert them as values")
+var errSelect = errors.New("shardkey: the statement needs the keys of RewriteSelect")
 
 // asking returns the rows that a key is generated for, and their number.
 func (p *Plan) asking(in *Insert, args []any) (asks []bool, n int, err error) {
-	if in.Source != nil && in.Rows[0].Key != Literal {
+	if in.SelectKey == Generated {
 		return nil, 0, errSelect
 	}
-	if in.Source != nil || in.Invalid {
+	if in.Invalid {
 		return nil, 0, nil
 	}
 	mode := func() (string, error) { return p.mode.String(), nil }
@@ -82,7 +81,7 @@ func merge[A any](p *Plan, out, args []A, placeholders bool, generated func(inse
 	copied := 0
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if in.Invalid || in.Source != nil {
+		if in.Invalid {
 			continue
 		}
 		next := 0

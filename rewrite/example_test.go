@@ -14,7 +14,7 @@ import (
 
 func Example() {
 	orders := &rewrite.Table{Key: "order_id"}
-	opts := rewrite.Options{Table: func(_, name string) *rewrite.Table {
+	opts := rewrite.Options{ReportKeys: true, Table: func(_, name string) *rewrite.Table {
 		if name == "t_order_1" {
 			return orders
 		}
@@ -45,6 +45,10 @@ func Example() {
 			fmt.Println(errors.Is(err, rewrite.ErrUnsupportedStatement), err)
 			continue
 		}
+		if plan.Count() != "" {
+			fmt.Println(plan.Count())
+			continue
+		}
 		query, args, err := plan.Rewrite(statement.args, generate)
 		if err != nil {
 			fmt.Println(err)
@@ -53,13 +57,39 @@ func Example() {
 		fmt.Println(query, args)
 	}
 	// Output:
-	// INSERT INTO t_order_1 (user_id, `order_id`) VALUES (?, ?), (?, ?) [7 100 8 101]
+	// INSERT INTO t_order_1 (user_id, `order_id`) VALUES (?, LAST_INSERT_ID(?)), (?, ?) [7 100 8 101]
 	// INSERT INTO t_order_1 (user_id, order_id, n) VALUES (?, ?, ?), (?, ?, ?) [7 102 x 8 55 y]
-	// /*+ hint */ REPLACE t_order_1 SET user_id = ?, order_id = ? [7 103]
-	// INSERT INTO t_order_1 (user_id, `order_id`) VALUES (7, 104) []
+	// /*+ hint */ REPLACE t_order_1 SET user_id = ?, order_id = LAST_INSERT_ID(?) [7 103]
+	// INSERT INTO t_order_1 (user_id, `order_id`) VALUES (7, LAST_INSERT_ID(104)) []
 	// INSERT INTO other (a) VALUES (?) [1]
-	// shardkey: read the rows of an INSERT … SELECT, and insert them as values
+	// WITH shardkey_rows (c1) AS (SELECT id FROM users) SELECT COUNT(*) FROM shardkey_rows LIMIT 1
 	// true shardkey: cannot add keys to the statement: table t_order_1: line 1, column 22 near "VALUES (?)": the table's columns are unknown; list the columns in the statement
+}
+
+// A proxy counts the rows of an INSERT … SELECT, and hands out keys for them.
+func ExamplePlan_RewriteSelect() {
+	plan, err := rewrite.Parse("INSERT INTO t_order_1 (user_id) SELECT id FROM users WHERE id > ?", rewrite.Options{
+		Table:      func(string, string) *rewrite.Table { return &rewrite.Table{Key: "order_id"} },
+		ReportKeys: true,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	args, send := []any{5}, func(query string, args ...any) int { // sends it to the server
+		fmt.Println(query, args)
+		return 3
+	}
+	var keys []any
+	for key := range max(1, send(plan.Count(), args[:plan.Inserts[0].SelectArgs]...)) {
+		keys = append(keys, 100+key)
+	}
+	const lastInsertID = 7 // SELECT LAST_INSERT_ID()
+	query, args, err := plan.RewriteSelect(args, keys, lastInsertID)
+	fmt.Println(len(query), args, err)
+	// Output:
+	// WITH shardkey_rows (c1) AS (SELECT id FROM users WHERE id > ?) SELECT COUNT(*) FROM shardkey_rows LIMIT 1 [5]
+	// 487 [7 101 100 100 102 100 102 7 0 0 7 0 0 7 0 0 7 0 0 100 102 1 1 5] <nil>
 }
 
 // A proxy takes its tables and generators from a rule.

@@ -51,6 +51,12 @@ func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
 // SetSlot sets the bytes that the key of a row replaces.
 func (in *Insert) SetSlot(row, at, end int) { in.places[row] = place{uint32(at), uint32(end)} }
 
+// MoveKey moves the key of a query.
+func (in *Insert) MoveKey(by int) {
+	last := &in.query.changes[len(in.query.changes)-1]
+	last.at, last.end = last.at+uint32(by), last.end+uint32(by)
+}
+
 // DropRow forgets the last row.
 func (in *Insert) DropRow() {
 	in.Rows, in.places = in.Rows[:len(in.Rows)-1], in.places[:len(in.places)-1]

@@ -89,18 +89,20 @@ var faults = []struct {
 	{"wrong columns of the table", faultNone, func(_ *rewrite.Plan, in *rewrite.Insert) {
 		in.TableColumns = []string{"a", "id", "s"}
 	}},
-	{"wrong columns of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Columns = []string{"s"} }},
-	{"wrong key of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.KeyIndex = 0 }},
-	{"a query that ends late", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.QueryArgs, in.Source.TailArgs = 2, 0 }},
-	{"a query for another table", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Head = "INSERT INTO s" }},
-	{"another query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Select = "SELECT a FROM s" }},
-	{"a query with its tail lost", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Tail = "" }},
+	{"another query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Select = "SELECT b FROM s" }},
+	{"the key of a query at another place", faultQuery, func(p *rewrite.Plan, in *rewrite.Insert) { in.MoveKey(-len(" FROM s")) }},
+	{"the key of a query behind its tables", faultQuery, func(p *rewrite.Plan, in *rewrite.Insert) { in.MoveKey(len(" FROM s")) }},
+	{"a query of one row", faultQuery, func(p *rewrite.Plan, in *rewrite.Insert) {
+		in.Rows, in.SelectKey = []rewrite.Row{{Key: rewrite.Generated}}, ""
+	}},
+	{"a query that ends late", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SelectArgs = 2 }},
+	{"a query whose keys aren't generated", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.SelectKey = rewrite.Expression }},
 }
 
 // TestCheck_agreesWithCommentsBefore: a statement begins after the comments.
 func TestCheck_agreesWithCommentsBefore(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
-	opts.SQLMode = ""
+	opts.SQLMode, opts.ReportKeys = "", true
 	for _, before := range []string{"# y '\n", "/* c */ ", "-- x\n\n/* */"} {
 		for _, statement := range []string{"INSERT t/* c */ (a) SELECT a FROM s WHERE a > ? # end ?", "INSERT INTO t (a) VALUES (?)"} {
 			text := before + statement
@@ -130,17 +132,13 @@ func TestCheck_agreesWithMarksInStrings(t *testing.T) {
 func TestCheck_refusesFaults(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
 	opts.SQLMode = ""
+	opts.Server, opts.ReportKeys = "mysql", true
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			plan, err := rewrite.Parse(f.text, opts)
 			must.Do(t, err)
 			if known, err := tidb.Check(f.text, opts, plan); err != nil || !known {
 				t.Fatalf("without the fault\nhave: known %v, %v\nwant: agreed", known, err)
-			}
-			reporting := opts
-			reporting.ReportKeys = true
-			if plan, err = rewrite.Parse(f.text, reporting); err != nil {
-				t.Fatal(err)
 			}
 			f.plant(plan, &plan.Inserts[0])
 			_, err = tidb.Check(f.text, opts, plan)

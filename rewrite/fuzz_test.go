@@ -217,8 +217,9 @@ func keysFor(p *rewrite.Plan) []rewrite.Keys {
 	return keys
 }
 
-// wrapped matches the SQL around an expression that is the key.
-var wrapped = regexp.MustCompile("^(SUBSTRING_INDEX\\(|COALESCE\\(CAST|\\(SELECT IF\\(|\\) AS DECIMAL\\(20\\)\\)|\\) AS `shardkey_given`)")
+// around matches the SQL around an expression that is the key, and the changes of an INSERT … SELECT.
+var around = regexp.MustCompile(`^(CAST\(~\(~IFNULL\(CAST\(\(|~\(~IFNULL\(CAST\(GREATEST\(|COALESCE\(CAST\(\(|\) AS (SIGNED|DECIMAL\(20\))\), )|` +
+	`^(, )?CASE LAST_INSERT_ID\(\) .* END$|^\?$|^WITH shardkey_rows \(|\) SELECT .*c1.* FROM shardkey_rows$|^$`)
 
 // checkSplices checks that a plan changes its statement only by the known forms of keys and
 // columns.
@@ -230,10 +231,10 @@ func checkSplices(p *rewrite.Plan) error {
 		if s.HasKey {
 			form = "^(, )?(" + column + " = )?(LAST_INSERT_ID\\(\\?\\)|\\? ?)$"
 		}
-		if s.Before == "" && !s.HasKey {
+		if s.At == s.End && s.Before == "" && !s.HasKey {
 			return fmt.Errorf("an empty splice at %d", s.At)
 		}
-		if wrapped.MatchString(s.Before) {
+		if !s.HasKey && around.MatchString(s.Before) {
 			continue
 		}
 		text := s.Before + strings.Repeat("?", map[bool]int{true: 1}[s.HasKey]) + s.After

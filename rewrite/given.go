@@ -42,6 +42,9 @@ func (p *Plan) Value(in *Insert, column, row int) Value {
 	if column >= width || i >= len(in.given) {
 		return Value{From: Unknown}
 	}
+	if in.Select != "" {
+		return p.resolve(in.given[i], inSelect)
+	}
 	return p.resolve(in.given[i], inSet)
 }
 
@@ -64,6 +67,9 @@ func (p *Plan) resolve(g given, in clause) Value {
 func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	r := p.reader(at, len(p.text))
 	v := r.expression(in)
+	if in == inSelect {
+		v, _ = r.withoutAlias(v)
+	}
 	tokens := r.inner(&v)
 	if len(tokens) == 1 && r.Is(tokens[0], "NULL") || len(tokens) == 2 && r.isNull(tokens) {
 		return nil, true
@@ -300,10 +306,10 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	if len(in.Table.Fixed) == 0 {
 		return
 	}
-	back, last := p.LookAhead(), p.last
+	back, last, reads, sets := p.LookAhead(), p.last, p.reads, p.setsLast
 	defer func() {
 		back()
-		p.last = last
+		p.last, p.reads, p.setsLast = last, reads, sets
 	}()
 	for range 3 { // skip DUPLICATE KEY UPDATE
 		p.Next()

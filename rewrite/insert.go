@@ -99,11 +99,7 @@ func (p *parser) noteHints(text string) {
 func (p *parser) modifier(t sqltoken.Token, in *Insert) bool {
 	ignore := p.Is(t, "IGNORE")
 	in.Ignore = in.Ignore || ignore
-	if p.Is(t, "DELAYED") {
-		in.delayedAt, in.delayedEnd = t.Start, t.End
-		return true
-	}
-	return ignore || p.Is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY")
+	return ignore || p.Is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED")
 }
 
 // body parses the rest of the statement after the table's name.
@@ -267,7 +263,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if p.continuesQuery(p.Peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
 		in.Rows, in.places, in.given, in.Invalid, in.AllGenerated = nil, nil, nil, false, true
-		in.headText, in.keyPrefix, in.keyAdded = "", "", false
+		in.headAt, in.headText, in.keyPrefix, in.keyAdded = -1, "", "", false
 		p.Restore(verb)
 		return p.source(in, cols, p.Prev)
 	}
@@ -361,7 +357,10 @@ func (p *parser) assignments(in *Insert) error {
 // endsAssignment reports whether t begins the clause after assignments. before is the token before
 // t.
 func (p *parser) endsAssignment(in clause, before, t sqltoken.Token) bool {
-	if p.IsPunct(before, '.') {
+	switch {
+	case in == inSelect:
+		return p.endsItem(before, t)
+	case p.IsPunct(before, '.'):
 		return false
 	}
 	return in == inSet && p.Is(t, "AS", "ON") || p.isReturning(t, before)

@@ -1,10 +1,6 @@
 package rewrite
 
-import (
-	"strings"
-
-	"github.com/shardkey/shardkey/internal/sqltoken"
-)
+import "github.com/shardkey/shardkey/internal/sqltoken"
 
 // value is an expression. It has the tokens without brackets around them, if they are few enough
 // for a literal.
@@ -37,6 +33,7 @@ const (
 	inRow    clause = iota // a row of VALUES
 	inSet                  // INSERT … SET
 	inUpdate               // the assignments of ON DUPLICATE KEY UPDATE
+	inSelect               // the items of a SELECT
 )
 
 // expression parses tokens up to a comma, closing bracket or semicolon outside of brackets. In
@@ -80,10 +77,7 @@ func (p *parser) add(v *value, t sqltoken.Token, depth int) {
 func (p *parser) addKey(in *Insert, v *value) error {
 	source, err := p.keySource(in, v)
 	arg := v.params
-	switch source {
-	case Expression:
-		arg = p.Params // the key's placeholder follows the expression's
-	case Literal, Unknown:
+	if source == Expression || source == Literal || source == Unknown {
 		arg = -1
 	}
 	p.addRow(in, Row{source, arg}, place{uint32(v.start), uint32(v.end)})
@@ -104,7 +98,7 @@ func (p *parser) keySource(in *Insert, v *value) (KeySource, error) {
 	case null:
 		return Unknown, nil
 	case !ok:
-		return p.expressionKey(in, v)
+		return p.expressionKey(in, v.start)
 	case in.Table.KeepExplicit:
 		return Literal, nil
 	}
@@ -187,113 +181,40 @@ func (p *parser) isNull(tokens []sqltoken.Token) bool {
 	return false
 }
 
-// fallback is SQL that evaluates to an expression's value, or to a generated key if the expression
-// requests one: before expression between key after. The server evaluates the expression once and
-// in place. (NULLIF would evaluate it twice.)
-type fallback struct{ before, between, after string }
+// around is SQL around an expression that is a key.
+type around struct{ before, after string }
 
+// The server evaluates an expression once and in place, and refuses NULL and 0 with error 1690, which
+// IGNORE doesn't make a warning. (COALESCE(NULLIF(expression, 0), …) would evaluate it twice, which
+// counts @n := @n + 1 twice.) In the two's complement ~x + 1 is −x, and ~0 + 1 is out of range.
 var (
-	// fallbackZero is for integer keys, which 0 and NULL request. It builds a list of the number,
-	// rounded as the column would and without leading zeros, and the key. For 0 the list's first
-	// element is empty and its comma is trimmed. The first element of the list is the key:
-	//
-	//	7.5 → 8 → 8,KEY → 8      0.4 → 0 → ,KEY → KEY      NULL → KEY
-	//
-	// All values are strings of digits, which lose no digits as floats would.
-	fallbackZero = fallback{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((", ") AS DECIMAL(20))), ", ")), ',', 1)"}
-	// fallbackBelow is fallbackZero for an unsigned column that stores negative numbers as 0.
-	fallbackBelow = fallback{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM GREATEST(CAST((", ") AS DECIMAL(20)), 0)), ", ")), ',', 1)"}
-	// fallbackNull is for integer keys if 0 is a valid key.
-	fallbackNull = fallback{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
-	// fallbackEmpty is for string keys, which NULL and '' request. LENGTH distinguishes '' from blanks
-	// in every collation. CONCAT is for MySQL 5.6, where a placeholder can't have an alias.
-	fallbackEmpty = fallback{
-		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT (",
-		") AS `shardkey_given`, CONCAT(", ") AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
-	}
+	checkedSigned   = around{"CAST(~(~IFNULL(CAST((", ") AS SIGNED), 0) + 1) + 1 AS SIGNED)"}
+	checkedUnsigned = around{"~(~IFNULL(CAST(GREATEST(CAST((", ") AS DECIMAL(20)), 0) AS UNSIGNED), 0) + 1) + 1"}
+	// These are for a sql_mode in which 0 is a valid key.
+	notNullSigned   = around{"COALESCE(CAST((", ") AS SIGNED), " + outOfRange + ")"}
+	notNullUnsigned = around{"COALESCE(CAST((", ") AS DECIMAL(20)), " + outOfRange + ")"}
 )
 
-// expressionKey determines how a key that is an expression is handled.
-func (p *parser) expressionKey(in *Insert, v *value) (KeySource, error) {
-	if in.Table.KeepExplicit || p.askServer().Name == serverVitess {
-		return Unknown, nil // Vitess evaluates only plain expressions for a sharding column
-	}
-	switch {
-	case in.Table.Untyped:
+// expressionKey determines how a key that is an expression at a position is handled.
+func (p *parser) expressionKey(in *Insert, at int) (KeySource, error) {
+	// Vitess evaluates only plain expressions for a sharding column.
+	if in.Table.KeepExplicit || in.Table.Untyped || in.Table.Strings || p.askServer().Name == serverVitess {
 		return Unknown, nil
-	case in.Table.Strings:
-		in.fallback = &fallbackEmpty
-		return Expression, nil
 	}
-	if !p.isExact(v) {
-		return Unknown, p.fail(v.start, in, "the key is an expression of unknown type, "+
-			"which the server may round in another way; write CAST(expression AS SIGNED) or a value")
-	}
-	_, unsigned, err := p.keyColumn(in)
-	if err != nil {
+	strings, unsigned, err := p.keyColumn(in)
+	if err != nil || strings {
 		return Unknown, err
 	}
 	p.plan.consulted |= sqltoken.NoAutoValueOnZero
-	if unsigned {
-		p.plan.consulted |= sqltoken.Strict
-	}
-	switch {
-	case p.Mode&sqltoken.NoAutoValueOnZero != 0:
-		in.fallback = &fallbackNull
-	case unsigned && (in.Ignore || p.Mode&sqltoken.Strict == 0):
-		in.fallback = &fallbackBelow
+	switch zero := p.Mode&sqltoken.NoAutoValueOnZero != 0; {
+	case zero && unsigned:
+		in.checked = &notNullUnsigned
+	case zero:
+		in.checked = &notNullSigned
+	case unsigned:
+		in.checked = &checkedUnsigned
 	default:
-		in.fallback = &fallbackZero
+		in.checked = &checkedSigned
 	}
-	return Expression, p.modeKnown(in, v)
-}
-
-// isExact reports whether an expression is certainly an integer or a decimal, which the fallback
-// converts as the column does. It accepts arithmetic with such numbers, CAST and CONVERT to an
-// integer, LAST_INSERT_ID and UUID_SHORT. The syntax is the server's concern.
-func (p *parser) isExact(v *value) bool {
-	r := p.plan.reader(v.start, v.end)
-	for {
-		t := r.Next()
-		switch {
-		case t.Kind == sqltoken.EOF:
-			return true
-		case t.Kind == sqltoken.Number:
-			l := literal{r.Text[t.Start:t.End], true}
-			if _, base := l.radix(); base != 0 || l.isFloat() {
-				return false
-			}
-		case t.Kind == sqltoken.Punct && strings.IndexByte("+-*/%()", r.Text[t.Start]) >= 0, r.Is(t, "DIV", "MOD"):
-		case !r.Is(t, "LAST_INSERT_ID", "UUID_SHORT", "CAST", "CONVERT") || !r.IsPunct(r.Peek(), '('):
-			return false
-		default:
-			last, ok := r.arguments()
-			if !ok || r.Is(t, "CAST", "CONVERT") && !sqltoken.Is(last, "SIGNED", "UNSIGNED") {
-				return false
-			}
-		}
-	}
-}
-
-// arguments parses the arguments of a function. It returns the final word SIGNED or UNSIGNED, which
-// INTEGER may follow.
-func (p *parser) arguments() (last string, ok bool) {
-	p.Next()
-	for depth := 1; ; {
-		before := p.Prev
-		switch t := p.Next(); {
-		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad:
-			return "", false
-		case p.IsPunct(t, '('):
-			depth++
-		case p.IsPunct(t, ')'):
-			if depth--; depth == 0 {
-				return last, true
-			}
-		case depth == 1 && (p.IsPunct(before, ',') || p.Is(before, "AS")):
-			last = p.Keyword(t)
-		case depth == 1 && !p.Is(t, "INTEGER") && !p.Is(t, "INT"):
-			last = ""
-		}
-	}
+	return Expression, p.modeKnown(in, &value{start: at})
 }

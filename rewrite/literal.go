@@ -146,7 +146,7 @@ func (l literal) string() any {
 // LiteralKey returns the [Literal] key of a row: an int64, uint64 or string. It returns nil if only
 // the server knows its value.
 func (p *Plan) LiteralKey(in *Insert, row int) any {
-	if in.Rows[row].Key != Literal || in.Source != nil {
+	if in.Rows[row].Key != Literal {
 		return nil
 	}
 	r := p.reader(int(in.places[row].at), int(in.places[row].end))

@@ -160,6 +160,10 @@ type parser struct {
 	opts Options
 	plan *Plan
 	last bool // the statement reads LAST_INSERT_ID()
+	// reads are the statement's calls of LAST_INSERT_ID(). setsLast is the position where it calls the
+	// function with an argument, or names a variable with the same value; 0 if it doesn't.
+	reads    []change
+	setsLast int
 	// later is the error of askServer, to return after the statement was read.
 	later error
 	// unread is the position of the statement if it is passed through unread, 0 otherwise.
@@ -174,7 +178,8 @@ type parser struct {
 func (p *parser) askServer() Server {
 	if p.server == nil {
 		vitess, reports := p.opts.Server == serverVitess, p.opts.ReportKeys
-		p.server = &Server{Name: p.opts.Server, ReportsKeys: reports && !vitess, ReportsUpserts: reports && vitess}
+		p.server = &Server{Name: p.opts.Server, ReportsKeys: reports && !vitess, ReportsUpserts: reports && vitess,
+			CountsKeys: reports && !vitess}
 		if p.opts.AskServer != nil {
 			*p.server, p.later = p.opts.AskServer()
 		}
@@ -202,5 +207,23 @@ func (p *parser) noteWord(t sqltoken.Token) {
 	case len(name) < len("IDENTITY"):
 	case sqltoken.Is(name, "IDENTITY"), sqltoken.NamesLastInsertID(name):
 		p.last = true
+		p.noteLast(t)
 	}
+}
+
+// noteLast notes what t names: a call of LAST_INSERT_ID(), a variable or something else.
+func (p *parser) noteLast(t sqltoken.Token) {
+	defer p.LookAhead()()
+	if !p.IsPunct(p.Next(), '(') {
+		before := strings.ToLower(strings.TrimRight(p.Text[:t.Start], " ."))
+		if strings.HasSuffix(before, "@@") || strings.HasSuffix(before, "@@session") || strings.HasSuffix(before, "@@local") {
+			p.setsLast = t.Start
+		}
+		return
+	}
+	if end := p.Next(); p.IsPunct(end, ')') {
+		p.reads = append(p.reads, change{place: place{uint32(t.Start), uint32(end.End)}, made: theLast, params: p.Params})
+		return
+	}
+	p.setsLast = t.Start
 }

@@ -53,7 +53,8 @@ type Options struct {
 	AskServer func() (Server, error)
 	// ReportKeys: write the first generated key of a statement as LAST_INSERT_ID(key), so that the
 	// server reports it as it reports a value of AUTO_INCREMENT. MySQL and MariaDB do; see
-	// [Insert].ReportsFirstKey. With AskServer, its answer decides.
+	// [Insert].ReportsFirstKey. Keys for an INSERT … SELECT of several rows need it; see
+	// [Server].CountsKeys. With AskServer, its answer decides.
 	ReportKeys bool
 	// AskColumns returns [Table].Columns for an insert. Without columns, a statement that depends on
 	// them is refused.
@@ -77,6 +78,9 @@ type Server struct {
 	// ReportsKeys: the server reports the argument of LAST_INSERT_ID(expr) in an INSERT as the
 	// statement's insert ID. ReportsUpserts: only in ON DUPLICATE KEY UPDATE of one row, as Vitess.
 	ReportsKeys, ReportsUpserts bool
+	// CountsKeys: LAST_INSERT_ID(expr) can hand out the keys of an INSERT … SELECT, and WITH can count
+	// its rows. MySQL can from 8.0 on, and MariaDB from 10.6 on.
+	CountsKeys bool
 }
 
 // Plan is a parsed string with the places of its keys. It is safe for concurrent use.
@@ -112,15 +116,16 @@ type Insert struct {
 	Returning    bool
 	// ReturnsKey: the statement is the only one, and RETURNING has only the key column.
 	ReturnsKey bool
-	// Rows has an element for each row of values, or the one element that describes the rows of
-	// Select.
+	// Rows has an element for each row of values. A query that returns at most one row is one row. It
+	// is nil for another INSERT … SELECT.
 	Rows []Row
 	// AllGenerated: the key of every row is [Generated].
 	AllGenerated bool
-	// Select is the query of an INSERT … SELECT, TABLE or WITH: read its rows and insert them as
-	// values. Source is its surroundings.
-	Select string
-	Source *Source
+	// Select is the query of an INSERT … SELECT, TABLE or WITH, and SelectArgs the number of its
+	// placeholders. SelectKey is the source of its rows' keys, empty if Rows has it.
+	Select     string
+	SelectArgs int
+	SelectKey  KeySource
 	// Invalid: the server will refuse the statement, since a row has the wrong number of values. It
 	// gets no keys, and is sent for the server's error in a form that every server refuses.
 	Invalid bool
@@ -136,8 +141,6 @@ type Insert struct {
 	ReportsExistingKey bool
 
 	start, end  int
-	delayedAt   int // position of DELAYED; 0 if it is missing
-	delayedEnd  int
 	places      []place // of the rows' keys
 	given       []given // of each row, in the order of Table.Recorded; nil if the statement lists none of them
 	assigned    []given // by ON DUPLICATE KEY UPDATE, in the order of Table.Fixed
@@ -151,8 +154,9 @@ type Insert struct {
 	duplicateAt int     // the end of ON DUPLICATE KEY UPDATE's assignments
 	refuseAt    int     // position for refuseText in an invalid statement
 	refuseText  string
-	fallback    *fallback // around the expressions of Expression rows
-	reportRow   int       // the row whose key is written as LAST_INSERT_ID(key), with ReportsFirstKey
+	checked     *around // around the expressions of Expression rows
+	query       *query  // of an INSERT … SELECT that gets or checks keys; nil with Rows
+	reportRow   int     // the row whose key is written as LAST_INSERT_ID(key), with ReportsFirstKey
 }
 
 // Row is the source of one row's key.
@@ -173,33 +177,12 @@ const (
 	Argument KeySource = "argument"
 	// Literal: the key is written in the statement, or the query's, and kept.
 	Literal KeySource = "literal"
-	// Expression: the key is an expression, or a column of the query. If it is NULL or 0 (string
-	// keys: ''), it becomes a generated key. Only the table shows which of both it is.
+	// Expression: the key is an expression, or a column of the query, whose value only the server
+	// knows. If it is NULL or 0, the server returns error 1690.
 	Expression KeySource = "expression"
 	// Unknown: the key is explicit, and only the server knows its value.
 	Unknown KeySource = "unknown"
 )
-
-// Source is what surrounds the query of an INSERT … SELECT.
-type Source struct {
-	// Columns are the target's columns, listed or from the table.
-	Columns []string
-	// KeyIndex is the index of the key column in Columns, −1 if it is missing.
-	KeyIndex int
-	// Head is the statement up to the table's name and partitions, and Tail is what follows the
-	// query (ON DUPLICATE KEY UPDATE, RETURNING).
-	Head, Tail string
-	// QueryArgs and TailArgs are the numbers of placeholders in the query and in Tail.
-	QueryArgs, TailArgs int
-	// Lockable: the query is one SELECT from tables without a locking clause, so LOCK IN SHARE MODE
-	// can follow it.
-	Lockable bool
-	// Unlimited: the query has ORDER BY, and a LIMIT can follow it.
-	Unlimited bool
-
-	columns  string // Columns, quoted
-	reportAt int    // position of the report of an existing row's key in Tail
-}
 
 // SameIn reports whether the string has the same plan in a session with another sql_mode and
 // character set; see [Options].
@@ -252,10 +235,8 @@ func (in *Insert) report() {
 	if !in.hasIntegerKeys() || in.ReadsLastID {
 		return
 	}
-	in.ReportsExistingKey = in.OnDuplicate && !in.Returning && !in.Table.NoReport
-	if in.Source != nil {
-		return
-	}
+	// With a query, AUTO_INCREMENT reports no existing row's key either.
+	in.ReportsExistingKey = in.OnDuplicate && !in.Returning && !in.Table.NoReport && in.Select == ""
 	in.reportRow = in.firstGenerated()
 	in.ReportsFirstKey = in.reportRow >= 0
 	switch {
@@ -289,14 +270,15 @@ func (p *Plan) finish() {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		switch {
-		case in.Source != nil:
-			key := Expression
-			if in.AllGenerated = in.Source.KeyIndex < 0; in.AllGenerated {
-				key = Generated
-			} else if in.Table.KeepExplicit {
-				key = Literal
+		case in.query != nil:
+			for _, c := range in.query.changes {
+				switch c.made {
+				case theKey:
+					p.NumKeys += boundCount
+				case theLast:
+					p.NumKeys++
+				}
 			}
-			in.Rows = []Row{{Key: key, Arg: -1}}
 		case in.Invalid:
 		case in.AllGenerated:
 			p.NumKeys += len(in.Rows)
@@ -310,11 +292,11 @@ func (p *Plan) finish() {
 	}
 }
 
-// isAdded reports whether a key is added for the row, even if it may be unused.
-func (r Row) isAdded() bool { return r.Key == Generated || r.Key == Expression }
+// isAdded reports whether a key is added for the row.
+func (r Row) isAdded() bool { return r.Key == Generated }
 
 // firstGenerated returns the first row whose key is certainly generated. It returns −1 if there is
-// none, or if an argument or expression before it may request a key.
+// none, or if an argument before it may request a key.
 func (in *Insert) firstGenerated() int {
 	if in.AllGenerated {
 		return min(0, len(in.Rows)-1)
@@ -322,7 +304,7 @@ func (in *Insert) firstGenerated() int {
 	first := -1
 	for i, r := range in.Rows {
 		switch {
-		case r.Key == Argument, r.Key == Expression && first < 0:
+		case r.Key == Argument:
 			return -1
 		case r.Key == Generated && first < 0:
 			first = i

@@ -91,33 +91,19 @@ func TestPlan_keys(t *testing.T) {
 	}
 }
 
-// The query ends in front of RETURNING, also after a locking clause, and DELAYED, which the servers
-// ignore there, isn't sent with the rows.
-func TestSource_text(t *testing.T) {
+// The query ends in front of RETURNING, also after a locking clause.
+func TestQuery_end(t *testing.T) {
 	for query, want := range map[string]string{
-		"INSERT DELAYED INTO t (a) SELECT b FROM s":                             "INSERT  INTO t (`a`, `id`) VALUES (1, 2) ",
-		"INSERT /* x */ delayed IGNORE t (a) SELECT b FROM s":                   "INSERT /* x */  IGNORE t (`a`, `id`) VALUES (1, 2) ",
-		"INSERT LOW_PRIORITY t (a) SELECT b FROM s":                             "INSERT LOW_PRIORITY t (`a`, `id`) VALUES (1, 2) ",
-		"INSERT INTO t (a) SELECT b FROM s FOR UPDATE RETURNING a":              "INSERT INTO t (`a`, `id`) VALUES (1, 2) RETURNING a",
-		"INSERT INTO t (a) SELECT b FROM s for update nowait returning a":       "INSERT INTO t (`a`, `id`) VALUES (1, 2) returning a",
-		"INSERT INTO t (a) SELECT b FROM s ON DUPLICATE KEY UPDATE returning=1": "INSERT INTO t (`a`, `id`) VALUES (1, 2) ON DUPLICATE KEY UPDATE returning=1",
+		"INSERT DELAYED INTO t (a) SELECT b FROM s":                             "SELECT b FROM s",
+		"INSERT INTO t (a) SELECT b FROM s FOR UPDATE RETURNING a":              "SELECT b FROM s FOR UPDATE",
+		"INSERT INTO t (a) SELECT b FROM s for update nowait returning a":       "SELECT b FROM s for update nowait",
+		"INSERT INTO t (a) SELECT b FROM s ON DUPLICATE KEY UPDATE returning=1": "SELECT b FROM s",
 	} {
-		p, err := Parse(query, Options{
+		p := must.Get(Parse(query, Options{
 			Table:  func(string, string) *Table { return &Table{Key: "id"} },
-			Server: serverMariaDB,
-		})
-		if err != nil {
-			t.Errorf("%s: %v", query, err)
-		} else if have := p.Inserts[0].WithQuery("VALUES (1, 2)"); have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
-		}
-	}
-}
-
-func TestSource_formOfTheQuery(t *testing.T) {
-	for _, c := range cases.Read(t, "testdata/sources.txt", 2) {
-		p := mustParse(t, "INSERT INTO t (a) "+c[1], Options{Table: func(string, string) *Table { return &Table{Key: "id"} }})
-		must.Equal(t, fmt.Sprintf("%v|%v", p.Inserts[0].Source.Lockable, p.Inserts[0].Source.Unlimited), c[0], c[1])
+			Server: serverMariaDB, ReportKeys: true,
+		}))(t, query)
+		must.Equal(t, p.Inserts[0].Select, want, query)
 	}
 }
 

@@ -58,8 +58,7 @@ func (p *Plan) Query() string {
 	return text
 }
 
-// Literal returns the statement with literal keys. keys[i] are the keys of the [Generated] and
-// [Expression] rows of Inserts[i]. ok is false if a key has no literal: it isn't an integer, string
+// Literal returns the statement with literal keys. keys[i] are the keys of the [Generated] rows of Inserts[i]. ok is false if a key has no literal: it isn't an integer, string
 // or []byte.
 func (p *Plan) Literal(keys []Keys) (query string, ok bool) {
 	for i := range keys {
@@ -83,7 +82,7 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		size += len(in.headText) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
-		if in.OnDuplicate || in.fallback != nil || in.Invalid {
+		if in.OnDuplicate || in.query != nil || in.Invalid {
 			size += 256 + len(in.aliasText)
 		}
 	}
@@ -142,8 +141,8 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 	switch {
 	case in.Invalid:
 		return added(in.refuseAt, in.refuseText)
-	case in.Source != nil:
-		return true
+	case in.query != nil:
+		return in.queryChanges(boundCounter, "?", yield)
 	case in.headText != "" && !added(in.headAt, in.headText):
 		return false
 	}
@@ -151,10 +150,10 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		s := Splice{Insert: insert, At: int(place.at), End: int(place.end), Before: in.keyPrefix, HasKey: true}
 		switch key := in.Rows[row].Key; {
 		case key == Expression:
-			if !added(s.At, in.fallback.before) {
+			if !added(s.At, in.checked.before) || !added(s.End, in.checked.after) {
 				return false
 			}
-			s.At, s.Before, s.After = s.End, in.fallback.between, in.fallback.after
+			continue
 		case key != Generated:
 			continue
 		case in.ReportsFirstKey && row == in.reportRow:

@@ -48,9 +48,9 @@ func (p *parser) statement(t sqltoken.Token) (err error) {
 		}
 		isSet = true
 	}
-	p.last = false
+	p.last, p.reads, p.setsLast = false, nil, 0
 	err = p.dispatch(t)
-	if isSet && err == nil && len(p.plan.Inserts) > 0 && p.plan.Inserts[0].Source != nil {
+	if isSet && err == nil && len(p.plan.Inserts) > 0 && p.plan.Inserts[0].Select != "" {
 		in := &p.plan.Inserts[0]
 		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not supported; set the variables in a separate statement")
 	}

@@ -70,7 +70,7 @@ func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	if len(args) == 0 {
 		return usagef("expected .sql files, directories or Go packages as arguments, found none")
 	}
-	o, err := p.openOffline(c, "other", f.sqlMode) // the statements may be for any server
+	o, err := p.openOffline(c, "mariadb", f.sqlMode) // the statements may be for any server, and MariaDB has all forms
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,11 @@ func Check(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err 
 }
 
 // CheckKeys is [Check] for the statement with these keys as literals, or with placeholders if keys
-// is nil.
+// is nil. An INSERT … SELECT of several rows always has placeholders.
 func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (known bool, err error) {
+	if p.Count() != "" {
+		keys = nil
+	}
 	c := &check{text: text, opts: opts, plan: p, keys: keys}
 	defer c.release()
 	defer func() {

@@ -20,7 +20,7 @@ import (
 // options have a rule for table t with the columns id, a and s.
 func options(mode sqltoken.Mode) rewrite.Options {
 	table := &rewrite.Table{Key: "id", Columns: []string{"id", "a", "s"}}
-	return rewrite.Options{SQLMode: mode.String(), Table: func(_, name string) *rewrite.Table {
+	return rewrite.Options{ReportKeys: true, SQLMode: mode.String(), Table: func(_, name string) *rewrite.Table {
 		if name == "t" {
 			return table
 		}

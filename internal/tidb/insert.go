@@ -1,7 +1,6 @@
 package tidb
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -26,13 +25,13 @@ func (c *check) original(t tree, in *rewrite.Insert) error {
 		fact{"REPLACE", in.Replace, t.IsReplace},
 		fact{"IGNORE", in.Ignore, t.IgnoreErr},
 		fact{"ON DUPLICATE KEY UPDATE", in.OnDuplicate, t.OnDuplicate != nil},
-		fact{"a query", in.Source != nil, t.Select != nil},
+		fact{"a query", in.Select != "", t.Select != nil},
 		fact{"RETURNING", in.Returning, false})
 	if err != nil {
 		return err
 	}
-	if in.Source != nil {
-		return c.source(t, in)
+	if t.Select != nil {
+		return c.query(t, in)
 	}
 	return c.rows(t, in)
 }
@@ -195,52 +194,4 @@ func unwrapped(e ast.ExprNode) ast.ExprNode {
 		}
 		e = brackets.Expr
 	}
-}
-
-// source compares an INSERT … SELECT with its tree, and the statement with another query.
-func (c *check) source(t tree, in *rewrite.Insert) error {
-	s, columns := in.Source, columnsOf(t, in)
-	err := c.agree(t.at, in,
-		fact{"the parts of the statement", true, c.hasParts(t.at, in)},
-		fact{"the columns", strings.Join(s.Columns, ", "), strings.Join(columns, ", ")},
-		fact{"the key's column", s.KeyIndex, keyIndex(columns, in)},
-		fact{"the placeholders of the query", s.QueryArgs, len(markersOf(t.Select))},
-		fact{"the placeholders after the query", s.TailArgs, len(markersOf(t.OnDuplicate...))})
-	if err != nil {
-		return err
-	}
-	if s.KeyIndex < 0 {
-		columns = append(slices.Clone(columns), in.Table.Key)
-	}
-	return c.sentSource(t, in, columns)
-}
-
-// hasParts reports whether the statement at a position consists of the parts of a source, with its
-// columns between the first two.
-func (c *check) hasParts(at int, in *rewrite.Insert) bool {
-	s := in.Source
-	rest, ok := strings.CutPrefix(c.text[at:], s.Head)
-	if !ok {
-		return false
-	}
-	if _, rest, ok = strings.Cut(rest, in.Select); !ok {
-		return false
-	}
-	return strings.Contains(rest, s.Tail)
-}
-
-// sentSource compares the statement with listed columns with the original.
-func (c *check) sentSource(t tree, in *rewrite.Insert, columns []string) error {
-	stmts, err := Parse(in.WithQuery(in.Select), c.opts)
-	if err != nil {
-		return errUnknown // for example the table's columns in another character set
-	}
-	if len(stmts) == 1 && Runs(stmts[0]) != nil {
-		sent, err := newTree(Runs(stmts[0]))
-		if err == nil && sent.Select != nil {
-			return cmp.Or(c.sameInsert(t, sent, in, columns), c.agree(t.at, in,
-				fact{"the placeholders of the query to send", in.Source.QueryArgs, len(markersOf(sent.Select))}))
-		}
-	}
-	return c.disagree(t.at, in, fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"})
 }

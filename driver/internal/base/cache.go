@@ -292,18 +292,6 @@ func mayBeOtherNumber(s string) bool {
 	return digits == 0 || digits > most || strings.HasPrefix(rest, "e") || strings.HasPrefix(rest, "E") || s[len(s)-1] <= ' '
 }
 
-// SendBinary is SendPrepared with a statement that is cached for the next execution, if the query
-// is Cacheable and the connection caches.
-func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.NamedValue, want Want) (Reply, error) {
-	if k := &c.cached; k.cache != nil && Cacheable(query) {
-		k.follow()
-		if r, err := c.sendStatement(ctx, k.find(query, args), Cached{Text: query}, args, want); err != driver.ErrSkip {
-			return r, err
-		}
-	}
-	return c.SendPrepared(ctx, query, args, 0, want)
-}
-
 // sendStatement executes the cached statement s. If s is nil, it prepares a new one. It returns
 // driver.ErrSkip if the server has no capacity for a statement. After an error the statement isn't
 // cached any more.

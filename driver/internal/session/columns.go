@@ -182,16 +182,6 @@ func (s *Session) Columns(ctx context.Context, t Table) (names []string, cached 
 	return names, false, nil
 }
 
-// ColumnTypes returns the types of a table's columns as the server shows them, by their names in
-// lower case. It returns none if the server doesn't show them.
-func (s *Session) ColumnTypes(ctx context.Context, schema, name string) (map[string]string, error) {
-	t, err := s.Facts(ctx, schema, name)
-	if err != nil {
-		return nil, err
-	}
-	return t.Types(), nil
-}
-
 // ForgetColumns makes the facts about a table outdated.
 func (s *Session) ForgetColumns(t Table) {
 	s.entry(t.Name).Forget()
@@ -264,5 +254,5 @@ func (s *Session) columnsOfResult(ctx context.Context, query, table string) ([]s
 			columns[i] = columns[i][prefix:]
 		}
 	}
-	return columns, cmp.Or(s.Base.ReadRows(rows, func([]driver.Value) {}), s.setTransactionAgain(ctx))
+	return columns, cmp.Or(s.Base.ReadRows(rows, func([]driver.Value) {}), s.SetTransactionAgain(ctx))
 }

@@ -33,32 +33,36 @@ type Server struct {
 	// LAST_INSERT_ID(expr) sets the statement's insert ID and LAST_INSERT_ID(). Other engines may
 	// not do so (Vitess issue 6087), or may refuse an expression for a sharding column.
 	SQL rewrite.Server
-	// ShareLocks: LOCK IN SHARE MODE locks rows as INSERT … SELECT does (MySQL manual, "Locks Set
-	// by Different SQL Statements in InnoDB").
-	ShareLocks bool
 }
 
 // newServer returns the facts about a kind of server. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and
 // Vitess 23 were tested. TiDB follows its documentation. Nothing is assumed about other servers.
 func newServer(kind, version string) *Server {
-	s := &Server{Kind: kind, Version: version, ShareLocks: true}
+	s := &Server{Kind: kind, Version: version}
 	switch kind {
 	case ServerMySQL, ServerMariaDB:
-		s.SQL = rewrite.Server{Name: kind, ReportsKeys: true, ReportsUpserts: true}
+		s.SQL = rewrite.Server{Name: kind, ReportsKeys: true, ReportsUpserts: true, CountsKeys: s.isCurrent()}
 	case ServerVitess:
 		s.SQL = rewrite.Server{Name: kind, ReportsUpserts: true}
 	default:
-		if s.ShareLocks = false; kind == ServerTiDB || version != "" {
+		if kind == ServerTiDB || version != "" {
 			s.SQL.Name = ServerMySQL
 		}
 	}
 	return s
 }
 
-// IsBeforeMySQL8 reports whether the server is known to be MySQL before 8.0. It has no WITH, and
-// other names for some variables.
-func (s *Server) IsBeforeMySQL8() bool {
-	return s.Kind == ServerMySQL && strings.HasPrefix(s.Version, "5.")
+// isCurrent reports whether MySQL is 8.0 or later, or MariaDB 10.6 or later, if the version is known.
+func (s *Server) isCurrent() bool {
+	var major, minor int
+	version := strings.TrimPrefix(s.Version, "5.5.5-") // MariaDB's, for old clients
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
+		return true
+	}
+	if s.Kind == ServerMariaDB {
+		return major > 10 || major == 10 && minor >= 6
+	}
+	return major >= 8
 }
 
 // String returns the server's kind and version.
@@ -190,8 +194,6 @@ type Client struct {
 	Zones []*time.Location
 	// Single: the connections have no multiStatements. Several: they have. It may be unknown.
 	Single, Several bool
-	// MaxAllowedPacket is in bytes; 0 if unknown.
-	MaxAllowedPacket int
 }
 
 // Classify returns the class of a statement of these connections.
@@ -224,7 +226,7 @@ func NewClient(cfg *mysql.Config) Client {
 	if cfg == nil {
 		return Client{FoundRows: true, Zones: allZones}
 	}
-	c := Client{FoundRows: cfg.ClientFoundRows, Single: !cfg.MultiStatements, Several: cfg.MultiStatements, Zones: allZones, MaxAllowedPacket: max(cfg.MaxAllowedPacket, 0)}
+	c := Client{FoundRows: cfg.ClientFoundRows, Single: !cfg.MultiStatements, Several: cfg.MultiStatements, Zones: allZones}
 	if cfg.Loc != nil {
 		c.Zones = []*time.Location{cfg.Loc}
 	}

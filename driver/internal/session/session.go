@@ -43,8 +43,7 @@ type Session struct {
 	database      string
 	databaseKnown bool
 
-	transport *Transport // nil: not queried yet
-	several   *bool      // see Several; nil: not asked yet
+	several *bool // see Several; nil: not asked yet
 
 	// transaction are statements such as SET TRANSACTION READ ONLY that apply only to the next
 	// transaction (MySQL manual, "SET TRANSACTION Statement").
@@ -127,7 +126,6 @@ func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class
 	reading := c
 	if reading.Columns = false; reading != (changes{}) {
 		s.Base.ClearCache()
-		s.transport = nil
 	}
 	if c.Reading {
 		s.modeKnown = false
@@ -270,9 +268,9 @@ func (s *Session) failedEarly(query string, err error) bool {
 	return base.IsServerError(err, unknownDatabase, unknownTable)
 }
 
-// setTransactionAgain is called after a metadata query. If the query read a table, it was a
+// SetTransactionAgain is called after a metadata query. If the query read a table, it was a
 // transaction and used up the characteristics that were set for the next one.
-func (s *Session) setTransactionAgain(ctx context.Context) error {
+func (s *Session) SetTransactionAgain(ctx context.Context) error {
 	const inTransaction = 1568
 	for _, query := range s.transaction {
 		// With autocommit off, the query began the transaction with these characteristics, and

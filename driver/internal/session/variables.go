@@ -6,12 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -62,7 +58,7 @@ func (s *Session) askRow(ctx context.Context, query string) ([]driver.Value, err
 // queryRows calls each for every row. The row's values are valid until each returns.
 func (s *Session) queryRows(ctx context.Context, query string, each func([]driver.Value)) error {
 	err := s.readRows(ctx, query, each)
-	return cmp.Or(err, s.setTransactionAgain(ctx))
+	return cmp.Or(err, s.SetTransactionAgain(ctx))
 }
 
 func (s *Session) readRows(ctx context.Context, query string, each func([]driver.Value)) error {
@@ -141,6 +137,19 @@ func presentKeys(in *rewrite.Insert, keys []any, last bool) string {
 	return string(append(query, AllRows...))
 }
 
+// KeysBetween returns the keys in an insert's table from low to high, formatted by [Text].
+func (s *Session) KeysBetween(ctx context.Context, in *rewrite.Insert, low, high uint64) (map[string]bool, error) {
+	present := map[string]bool{}
+	column := sqltoken.QuoteIdentifier(in.Table.Key)
+	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s BETWEEN %d AND %d", column, sqltoken.QuoteTable(in.Schema, in.Name), column, low, high)
+	err := s.queryRows(ctx, s.onPrimary(query+AllRows, in), func(row []driver.Value) {
+		if len(row) > 0 {
+			present[Text(row[0])] = true
+		}
+	})
+	return present, err
+}
+
 // onPrimary returns the query in a form that proxies send to the primary server when they split
 // reads and writes, since a replica may not have the rows yet. They do so with SELECT … FOR UPDATE:
 // ProxySQL by the rules that its documentation recommends (^SELECT.*FOR UPDATE$), ShardingSphere
@@ -186,63 +195,4 @@ func (s *Session) AskCacheLimit(ctx context.Context) error {
 	return nil
 }
 
-// Transport describes how rows are encoded between the server and a session. It is queried once,
-// and again after a statement that may have changed the session's variables.
-type Transport struct {
-	UTF8       bool // the server reads arguments as UTF-8
-	Autocommit bool
-	ParsesTime bool // the underlying driver returns dates as time.Time
-	Packet     int  // the maximum size of a statement in bytes; 0 if unknown
-	// Set is a statement that changes variables for a query, and Restore restores them; both may be
-	// empty.
-	Set, Restore string
-}
-
-// Transport returns the encoding of rows.
-func (s *Session) Transport(ctx context.Context) (*Transport, error) {
-	if s.transport != nil {
-		return s.transport, nil
-	}
-	const columns = 7
-	row, err := s.QueryRow(ctx, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, "+
-		"@@sql_select_limit, @@max_allowed_packet, @@autocommit, CAST('2000-01-02' AS DATE) LIMIT 1")
-	if err != nil {
-		return nil, err
-	}
-	if len(row) != columns {
-		return nil, fmt.Errorf("%w: expected %d columns about the session, found %d", rewrite.ErrUnsupportedStatement, columns, len(row))
-	}
-	isUTF8 := func(v driver.Value) bool { return strings.EqualFold(Text(v), "utf8mb4") }
-	t := &Transport{UTF8: isUTF8(row[0]) && isUTF8(row[1]), Packet: s.packet(Text(row[4])), Autocommit: Text(row[5]) == "1"}
-	_, t.ParsesTime = row[6].(time.Time)
-	charset, limit := cmp.Or(Text(row[2]), "NULL"), Text(row[3])
-	rows, err := strconv.ParseUint(limit, 10, 64)
-	// In Vitess 0 means no limit (pull request 8944).
-	isLimited := err == nil && rows < math.MaxInt64 && !(rows == 0 && s.IsVitess())
-	switch {
-	case isUTF8(row[2]) && !isLimited:
-	case !plainName.MatchString(charset):
-		return nil, fmt.Errorf("%w: unknown character set %q of results", rewrite.ErrUnsupportedStatement, charset)
-	case err != nil:
-		return nil, fmt.Errorf("%w: expected a number as sql_select_limit, found %q", rewrite.ErrUnsupportedStatement, limit)
-	default:
-		t.Set = "SET character_set_results = utf8mb4, sql_select_limit = " + noLimit
-		t.Restore = "SET character_set_results = " + charset + ", sql_select_limit = " + limit
-	}
-	s.transport = t
-	return t, nil
-}
-
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
-
 const noLimit = "9223372036854775807" // the number of rows; Vitess accepts no larger one
-
-// packet returns the maximum size of a statement in bytes, by the server's max_allowed_packet and
-// the underlying driver's.
-func (s *Session) packet(server string) int {
-	most, _ := strconv.Atoi(server)
-	if own := s.Client().MaxAllowedPacket; own > 0 {
-		most = min(most, own)
-	}
-	return most
-}

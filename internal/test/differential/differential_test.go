@@ -55,7 +55,7 @@ func (v variant) String() string {
 
 func q(text string, args ...any) step { return step{text: text, args: args} }
 
-func TestDifferential_cases(t *testing.T) { onEachAndOldest(t, testDifferential_cases) }
+func TestDifferential_cases(t *testing.T) { onEach(t, testDifferential_cases) }
 
 func testDifferential_cases(t *testing.T) {
 	groups := map[string][]differentialCase{"": slices.Concat(cases, ormCases, middlewareCases, sessionCases)}

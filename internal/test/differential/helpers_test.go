@@ -25,9 +25,9 @@ func mustExec(t testing.TB, on interface {
 	return must(on.ExecContext(context.Background(), query, args...))(t, query)
 }
 
-// onEachAndOldest runs testserver.EachAndOldest in parallel with other tests.
-func onEachAndOldest(t *testing.T, test func(*testing.T)) {
+// onEach runs testserver.Each in parallel with other tests.
+func onEach(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()
-	testserver.EachAndOldest(t, func(t *testing.T) { t.Parallel(); test(t) })
+	testserver.Each(t, func(t *testing.T) { t.Parallel(); test(t) })
 }

@@ -1,8 +1,6 @@
 package differential
 
 import (
-	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,120 +109,25 @@ var (
 	readsCounts = regexp.MustCompile(`ROW_COUNT|WARNINGS|warning_count`)
 )
 
-// knownSelects are about INSERT … SELECT.
+// knownSelects are about INSERT … SELECT, and about expressions as keys.
 var knownSelects = []known{
-	{"ambiguous column of ON DUPLICATE KEY UPDATE", func(_ *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1052 && d.isSelect()
+	{"an expression or a column of a query as the key: NULL or 0", func(_ *world, d *difference) bool {
+		return errorNumber(d.ours.err) == 1690 && (d.isSelect() || d.last().has("dirty key"))
 	}},
-	{"order of functions and triggers", func(_ *world, d *difference) bool {
+	{"the value of an expression as the key", func(_ *world, d *difference) bool {
+		return d.last().has("dirty key") && (d.isTable("t") || slices.Contains(valueErrors, max(errorNumber(d.ours.err), errorNumber(d.plain.err))))
+	}},
+	{"LastInsertId of explicit keys of a query", func(_ *world, d *difference) bool {
+		return d.field == "LastInsertId" && d.isSelect() && d.ours.id == 0
+	}},
+	{"LAST_INSERT_ID(expr) in an INSERT … SELECT", func(_ *world, d *difference) bool {
+		return d.ours.err != nil && strings.Contains(d.ours.err.Error(), "LAST_INSERT_ID(expr)")
+	}},
+	{"a function that runs twice", func(_ *world, d *difference) bool {
 		return d.isTable("free", "log") && d.isSelect() && d.has("fi(")
 	}},
-	{"a trigger changes a table of the query", func(_ *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1442 && d.isSelect()
-	}},
-	{"no rows in a READ ONLY transaction", func(_ *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1792 && d.ours.err == nil && d.ours.affected == 0 && d.isSelect()
-	}},
-	{"ZEROFILL into text", func(_ *world, d *difference) bool {
-		return (d.isTable("d", "t") || errorNumber(d.plain.err) == 4025) && d.last().has("typed zf ")
-	}},
-	{"ENUM or SET in a UNION, into a number", func(w *world, d *difference) bool {
-		failed := d.plain.err == nil && slices.Contains([]int{1265, 1292, 1366}, errorNumber(d.ours.err))
-		return (failed || d.isTable("d", "t")) && (d.last().has("typed st ") || d.last().has("typed en ")) && d.has("UNION")
-	}},
-	{"zero dates in a window or aggregate", func(w *world, d *difference) bool {
-		fails := errorNumber(d.plain.err) == 1292 && (d.ours.err == nil || errorNumber(d.ours.err) == 1265)
-		return (d.has(" OVER (") || aggregate.MatchString(d.last().text)) && dateColumn.MatchString(d.last().marks) && (d.isTable("d", "t") || fails)
-	}},
-	{"the error value of an ENUM, into an ENUM", func(w *world, d *difference) bool {
-		return d.plain.err == nil && errorNumber(d.ours.err) == 1265 && w.hasColumn("ENUM") && d.last().has("typed en ")
-	}},
-	{"CAST(d AS UNSIGNED) of a DECIMAL(10,0) UNSIGNED", func(w *world, d *difference) bool {
-		return w.features.mariaDB && d.last().has("typed deci0 ") && d.has("AS UNSIGNED") && (d.isTable("d", "t") || errorNumber(d.plain.err) == 1264)
-	}},
-	{"LEAST or GREATEST of a time or geometry and a number, on MySQL 5.6", func(w *world, d *difference) bool {
-		differs := d.isTable("d", "t") || d.plain.err == nil && errorNumber(d.ours.err) == 1292
-		return !w.features.newer && differs && timeColumn.MatchString(d.last().marks) && (d.has("LEAST(") || d.has("GREATEST("))
-	}},
-	{"a string that can't be converted into a column's character set", func(w *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 3988 && len(d.last().args) > 0
-	}},
-	{"zero dates with parseTime", func(w *world, d *difference) bool {
-		return d.isSelect() && strings.Contains(w.params, "parseTime") && (dateColumn.MatchString(d.last().marks) || d.has(" AS DATE")) &&
-			(d.isTable("d", "t") || errorNumber(d.ours.err) == 1292 && d.plain.err == nil && (d.has("NULLIF(") || zeroPart.MatchString(d.ours.err.Error())))
-	}},
-	{"an argument in a UNION", func(_ *world, d *difference) bool {
-		differs := d.isTable("d", "t") || (d.plain.err == nil) != (d.ours.err == nil) || errorNumber(d.ours.err) == 3854
-		number := max(errorNumber(d.plain.err), errorNumber(d.ours.err))
-		return differs && d.has("UNION") && len(d.last().args) > 0 && slices.Contains([]int{0, 1264, 1265, 1366, 1406, 3854}, number)
-	}},
-	{"an expression of BIT mixed with another type", func(w *world, d *difference) bool {
-		failed := slices.Contains([]int{1264, 1406}, errorNumber(d.plain.err)) || slices.Contains([]int{1264, 1406}, errorNumber(d.ours.err))
-		return d.isSelect() && (bitColumn.MatchString(d.last().marks) || w.hasColumn("BIT")) && mixes.MatchString(d.last().text) && (failed || d.isTable("d", "t"))
-	}},
-	{"a negated date into BIT, on MariaDB", func(w *world, d *difference) bool {
-		return d.isTable("d") && w.features.mariaDB && w.hasColumn("BIT") && negated.MatchString(d.last().text)
-	}},
-	{"a number that is too large for a BIT", func(w *world, d *difference) bool {
-		return d.isSelect() && w.hasColumn("BIT") && errorNumber(d.plain.err) == 1264 && errorNumber(d.ours.err) == 1406
-	}},
-	{"a constant next to an aggregate, into BIT or INET", func(w *world, d *difference) bool {
-		return d.isTable("d") && (w.hasColumn("BIT") || w.hasColumn("INET")) && w.features.mariaDB && aggregate.MatchString(d.last().text)
-	}},
-	{"a []byte into JSON, with interpolateParams", func(w *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 3144 && d.ours.err == nil && strings.Contains(w.params, "interpolateParams") && len(d.last().args) > 0
-	}},
-	{"UUID, INET4 and INET6 into another type", func(_ *world, d *difference) bool {
-		fails := max(errorNumber(d.plain.err), errorNumber(d.ours.err)) == 1406
-		return (d.isTable("d", "t") || fails) && inetColumn.MatchString(d.last().marks)
-	}},
-	{"a quotient of DECIMAL", func(w *world, d *difference) bool {
-		return d.isTable("d", "t") && !w.features.mySQL8 && d.isSelect() && d.has("/")
-	}},
-	{"types without a conversion: 4078", func(_ *world, d *difference) bool { return errorNumber(d.plain.err) == 4078 }},
-	{"another of several errors", func(_ *world, d *difference) bool {
-		return slices.Contains(valueErrors, errorNumber(d.plain.err)) && slices.Contains(valueErrors, errorNumber(d.ours.err)) && d.isSelect()
-	}},
-	{"the query's error in a READ ONLY transaction", func(_ *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1792 && (slices.Contains([]int{1054, 4078, 4079}, errorNumber(d.ours.err)) || slices.Contains(expressionErrors, errorNumber(d.ours.err))) && d.isSelect()
-	}},
-	{"IGNORE … SELECT of an expression that fails", func(_ *world, d *difference) bool {
-		return d.plain.err == nil && d.has("IGNORE") && d.isSelect() &&
-			(errorNumber(d.ours.err) == 1690 || errorNumber(d.ours.err) == 1366 && d.has("f1('x')"))
-	}},
-	{"IGNORE … SELECT into JSON or geometry", func(w *world, d *difference) bool {
-		return d.plain.err == nil && d.has("IGNORE") && d.isSelect() &&
-			(errorNumber(d.ours.err) == 4025 && w.hasColumn("JSON") || errorNumber(d.ours.err) == 1416 && w.hasColumn("POINT"))
-	}},
-	{"a string that isn't a number, in a strict INSERT", func(w *world, d *difference) bool {
-		number := errorNumber(d.plain.err)
-		return (number == 0 || number == 1365) && d.isSelect() && notNumber.MatchString(PlainError(d.ours.err)) && !w.features.mySQL8
-	}},
-	{"a string that is cut, in a strict INSERT of MariaDB", func(w *world, d *difference) bool {
-		return d.plain.err == nil && d.isSelect() && cutString.MatchString(PlainError(d.ours.err)) && w.features.mariaDB
-	}},
-	{"a warning of a UNION that isn't an error in an INSERT", func(w *world, d *difference) bool {
-		return d.plain.err == nil && d.isSelect() && d.has("UNION") && slices.Contains(expressionErrors, errorNumber(d.ours.err)) && !w.features.mySQL8
-	}},
-	{"an expression that only fails in a strict INSERT", func(w *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1292 && d.ours.err == nil && w.features.mySQL8 && d.has(" IN ('a'")
-	}},
-	{"NULLIF of a date and a number, in a strict INSERT", func(_ *world, d *difference) bool {
-		return d.has("NULLIF(") && dateColumn.MatchString(d.last().marks) && (d.plain.err == nil) != (d.ours.err == nil) && errorNumber(cmp.Or(d.plain.err, d.ours.err)) == 1292
-	}},
-	{"NULL of an aggregate's other column as the key", func(w *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1265 && !w.features.mySQL8 && d.last().has("dirty key") && aggregate.MatchString(d.last().text)
-	}},
-	{"bytes as text that is invalid in the character set", func(_ *world, d *difference) bool {
-		return d.isSelect() && asText.MatchString(d.last().text) && setsNames.MatchString(d.texts()) &&
-			(d.isTable("d", "t") || errorNumber(d.plain.err) == 1406 && d.ours.err == nil)
-	}},
-	{"a bound []byte that is invalid in the character set", func(_ *world, d *difference) bool {
-		return d.isSelect() && strings.Contains(fmt.Sprint(d.last().args), "[0 255]") && setsNames.MatchString(d.texts())
-	}},
-	{"unsigned columns on MySQL 5.6", func(w *world, d *difference) bool {
-		fails := d.plain.err == nil && errorNumber(d.ours.err) == 1264
-		return !w.features.newer && (d.isTable("d", "t") || fails) && unsigned.MatchString(d.last().marks)
+	{"columns of a query that is in another one, in ON DUPLICATE KEY UPDATE", func(_ *world, d *difference) bool {
+		return errorNumber(d.ours.err) == 1054 && d.plain.err == nil && d.isSelect() && d.has("DUPLICATE")
 	}},
 }
 
@@ -235,21 +138,8 @@ var (
 )
 
 var (
-	notNumber  = regexp.MustCompile(`^error 1292 Truncated incorrect (DOUBLE|DECIMAL|INTEGER) value`)
-	cutString  = regexp.MustCompile(`^error 1292 Truncated incorrect CHAR\(\d\) value`)
-	zeroPart   = regexp.MustCompile(`value: '\d{4}-(00|\d\d-00)`)
-	selects    = regexp.MustCompile(`(?i)\b(SELECT|TABLE)\b`)
-	inetColumn = regexp.MustCompile(`typed (ui|i4|i6) `)
-	dateColumn = regexp.MustCompile(`typed (dat|dt|dt6|ts) `)
-	timeColumn = regexp.MustCompile(`typed (tim6?|ts3?|dat|dt6?|yr|pt) `)
-	negated    = regexp.MustCompile(`-\s*(dat|dt6?|ts)\b`)
-	unsigned   = regexp.MustCompile(`typed (ubig|unum|utiny|medium) `)
-	bitColumn  = regexp.MustCompile(`typed bit\d+ `)
-	bigColumn  = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
-	mixes      = regexp.MustCompile(`\b(IF|IFNULL|GREATEST|LEAST|ELT)\(|\bUNION\b`)
-	aggregate  = regexp.MustCompile(`\b(SUM|MIN|MAX|GROUP_CONCAT)\(`)
-	setsNames  = regexp.MustCompile(`NAMES (latin1|gbk)`)
-	asText     = regexp.MustCompile(`AS CHAR|CONVERT\(\w+ USING`)
+	selects   = regexp.MustCompile(`(?i)\b(SELECT|TABLE)\b`)
+	bigColumn = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
 )
 
 // isSelect reports whether the last statement has a query.

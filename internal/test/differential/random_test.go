@@ -31,7 +31,7 @@ const (
 
 // TestDifferential_random runs random statements on both sides. A failure reports the seed that
 // reproduces it.
-func TestDifferential_random(t *testing.T) { onEachAndOldest(t, testDifferential_random) }
+func TestDifferential_random(t *testing.T) { onEach(t, testDifferential_random) }
 
 func testDifferential_random(t *testing.T) {
 	sum, seeds := newTally(t), seeds
@@ -52,7 +52,7 @@ func TestDifferential_soak(t *testing.T) {
 	if limit == "" && one == "" {
 		t.Skip("SHARDKEY_SOAK is not set: make soak runs this")
 	}
-	onEachAndOldest(t, func(t *testing.T) { soakDifferential(t, limit, one) })
+	onEach(t, func(t *testing.T) { soakDifferential(t, limit, one) })
 }
 
 func soakDifferential(t *testing.T, limit, one string) {

@@ -67,31 +67,3 @@ func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
 		}
 	}
 }
-
-// An INSERT … SELECT through vtgate keeps strings and dates, inside and outside of a transaction.
-func TestVitess_insertSelect(t *testing.T) {
-	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
-		v := engines.StartVitess(t, over, vitessTables)
-		for i, params := range []string{"", "?charset=latin1", "?parseTime=true"} {
-			db := openRuled(t, v.DSN("app")+params)
-			db.SetMaxOpenConns(1)
-			if i == 0 {
-				const columns = "a INT, s VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, d DATETIME(3))"
-				mustExec(t, db, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, "+columns)
-				mustExec(t, db, "CREATE TABLE src ("+columns)
-				mustExec(t, db, "INSERT INTO src (a, s, l, d) VALUES (1, X'C3A9E697A5', X'E4', '2024-01-02 03:04:05.678'), (2, '', NULL, NULL)")
-			}
-			mustExec(t, db, "DELETE FROM ruled")
-			mustExec(t, db, "INSERT INTO ruled (a, s, l, d) SELECT a, s, l, d FROM src")
-			tx := must.Get(db.Begin())(t)
-			must.Get(tx.Exec("INSERT INTO ruled (a, s, l, d) SELECT a + ? AS a, s, l, d FROM src", 2))(t)
-			if err := tx.Commit(); err != nil {
-				t.Error(err)
-			}
-			have := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM ruled ORDER BY a")
-			if want := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM src ORDER BY a"); !strings.HasPrefix(have, want) || column(t, db, "SELECT COUNT(*) FROM ruled WHERE id > 0") != "4" {
-				t.Errorf("%s%s\nhave: %s\nwant: %s twice", over, params, have, want)
-			}
-		}
-	}
-}

@@ -240,17 +240,20 @@ func insertFinding(in *rewrite.Insert) Finding {
 		f.Outcome, f.Reason = Refused, "a row has the wrong number of values, so the server will refuse it"
 		return f
 	}
-	n := map[rewrite.KeySource]int{}
-	for _, row := range in.Rows {
+	n, rows := map[rewrite.KeySource]int{}, in.Rows
+	if in.SelectKey != "" {
+		rows = []rewrite.Row{{Key: in.SelectKey}}
+	}
+	for _, row := range rows {
 		n[row.Key]++
-		kept := row.Key == rewrite.Literal || row.Key == rewrite.Unknown || row.Key == rewrite.Argument && in.Table.KeepExplicit
+		kept := row.Key == rewrite.Literal || row.Key == rewrite.Unknown || row.Key == rewrite.Expression || row.Key == rewrite.Argument && in.Table.KeepExplicit
 		if !kept {
 			f.Outcome = Filled
 		}
 	}
-	expression := "an expression is the key; a key is generated if it is NULL or 0"
-	if in.Select != "" {
-		expression = "a key is generated where the query gives NULL or 0"
+	expression := "an expression is the key; NULL and 0 are an error"
+	if in.SelectKey != "" {
+		expression = "the query has the keys; NULL and 0 are an error"
 	}
 	var reasons []string
 	for _, r := range []struct {
@@ -265,17 +268,17 @@ func insertFinding(in *rewrite.Insert) Finding {
 	} {
 		switch {
 		case n[r.key] == 0:
-		case len(in.Rows) == 1:
+		case len(rows) == 1:
 			reasons = append(reasons, r.one)
 		default:
-			reasons = append(reasons, fmt.Sprintf("%s in %d of %d rows", r.one, n[r.key], len(in.Rows)))
+			reasons = append(reasons, fmt.Sprintf("%s in %d of %d rows", r.one, n[r.key], len(rows)))
 		}
 	}
 	f.Reason = strings.Join(reasons, ", ")
 	switch {
-	case in.Select != "" && f.Outcome == Passed:
+	case in.SelectKey == rewrite.Literal:
 		f.Reason = "the query returns the keys, and explicitKeys is keep"
-	case in.Select != "" && n[rewrite.Generated] > 0:
+	case in.SelectKey == rewrite.Generated:
 		f.Reason = "a key is generated for each row of the query"
 	}
 	return f

@@ -1,0 +1,288 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
+
+// The key of each row of an INSERT … SELECT is an expression that the server evaluates. It counts with
+// the session's LAST_INSERT_ID(), which is the next key: LAST_INSERT_ID(k) sets it.
+//
+// Before the first row it is the value that the session had before. After the last row that was
+// counted it is the first key, so the server reports that as the insert ID. If more rows follow, they
+// get the additional keys. The last of these isn't used: in that state, and in one that isn't a key,
+// the expression causes error 1690 (out of range), which the servers raise even with IGNORE. So if
+// another part of the statement changes LAST_INSERT_ID(), no row is inserted.
+
+// counter are the states of the expression.
+type counter struct {
+	first     move
+	moves     []move // from states that LAST_INSERT_ID() + step doesn't follow
+	stop      uint64 // the state without a key
+	low, high uint64 // the smallest and the largest key
+	step      uint64 // between most keys
+}
+
+// move is from a state to the next one, with the key of the row.
+type move struct{ from, to, key uint64 }
+
+const (
+	// boundMoves is the number of moves in the statement with placeholders.
+	boundMoves = 5
+	// maxListed is the maximum number of keys that aren't consecutive integers.
+	maxListed = 10_000
+)
+
+const (
+	moveFormat = " WHEN %v THEN IF(LAST_INSERT_ID(%v), %v, 0)"
+	outOfKeys  = "LAST_INSERT_ID(1) + ~0"
+)
+
+// boundCounter is the expression with placeholders. The statement doesn't depend on the keys, so
+// servers can keep it prepared. Places that aren't used repeat the first state, which precedes them.
+// (NULL would make the result a DOUBLE on MariaDB.)
+var boundCounter = "CASE LAST_INSERT_ID()" + fmt.Sprintf(moveFormat, "?", "?", "?") + " WHEN ? THEN " + outOfKeys +
+	strings.Repeat(fmt.Sprintf(moveFormat, "?", "?", "?"), boundMoves) + " ELSE " + nextKey("?", "?", "?") + " END"
+
+var boundCount = strings.Count(boundCounter, "?")
+
+// nextKey returns SQL for a key whose next key follows it.
+func nextKey(low, high, step string) string {
+	return "IF(LAST_INSERT_ID() BETWEEN " + low + " AND " + high +
+		", LAST_INSERT_ID(LAST_INSERT_ID() + " + step + ") - " + step + ", " + outOfKeys + ")"
+}
+
+// newCounter returns the counter for n rows. Further keys are additional ones. last is LAST_INSERT_ID().
+func newCounter(keys []int64, n int, last uint64) (*counter, error) {
+	c := &counter{low: math.MaxUint64}
+	for _, k := range keys {
+		if k <= 0 {
+			return nil, errors.New("keys for a query must be positive integers")
+		}
+		c.low, c.high = min(c.low, uint64(k)), max(c.high, uint64(k))
+	}
+	if c.low <= last && last <= c.high {
+		return nil, errors.New("LAST_INSERT_ID() is one of the keys, or between them; send SELECT LAST_INSERT_ID(0) first")
+	}
+	c.step = mostSteps(keys)
+	key := func(i int) uint64 { return uint64(keys[i]) }
+	c.stop = key(0)
+	c.first = move{last, key(min(1, n-1)), key(0)}
+	c.skip(keys[:n], 1)
+	if n > 1 {
+		c.moves = append(c.moves, move{key(n - 1), key(0), key(n - 1)})
+	}
+	if more := keys[n:]; len(more) > 1 {
+		c.stop = uint64(more[len(more)-1])
+		c.moves = append(c.moves, move{key(0), uint64(more[1]), uint64(more[0])})
+		c.skip(more, 1)
+	}
+	return c, nil
+}
+
+// mostSteps returns the difference between most neighbours, if one is that of the majority.
+func mostSteps(keys []int64) uint64 {
+	step, votes := int64(1), 0
+	for i := 1; i < len(keys); i++ {
+		switch d := keys[i] - keys[i-1]; {
+		case d == step:
+			votes++
+		case votes > 0:
+			votes--
+		case d > 0:
+			step, votes = d, 1
+		}
+	}
+	return uint64(step)
+}
+
+// skip adds the moves between keys that step doesn't separate, from an index on.
+func (c *counter) skip(keys []int64, from int) {
+	for i := from; i < len(keys)-1; i++ {
+		if k, next := uint64(keys[i]), uint64(keys[i+1]); next != k+c.step {
+			c.moves = append(c.moves, move{k, next, k})
+		}
+	}
+}
+
+// values are the values for boundCounter. ok is false if it has too few places.
+func (c *counter) values() (values []uint64, ok bool) {
+	if len(c.moves) > boundMoves {
+		return nil, false
+	}
+	values = append(values, c.first.from, c.first.to, c.first.key, c.stop)
+	for i := range boundMoves {
+		m := move{from: c.first.from}
+		if i < len(c.moves) {
+			m = c.moves[i]
+		}
+		values = append(values, m.from, m.to, m.key)
+	}
+	return append(values, c.low, c.high, c.step, c.step), true
+}
+
+// literal returns the expression with literals.
+func (c *counter) literal() string {
+	var b strings.Builder
+	if values, ok := c.values(); ok {
+		for i, part := range strings.Split(boundCounter, "?") {
+			if b.WriteString(part); i < len(values) {
+				fmt.Fprint(&b, values[i])
+			}
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, "CASE LAST_INSERT_ID()"+moveFormat+" WHEN %d THEN "+outOfKeys, c.first.from, c.first.to, c.first.key, c.stop)
+	b.WriteString(" ELSE IF(LAST_INSERT_ID() IN (") // the servers search a list of constants fast
+	for i, m := range c.moves {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, m.from)
+	}
+	b.WriteString("), CASE LAST_INSERT_ID()")
+	for _, m := range c.moves {
+		fmt.Fprintf(&b, moveFormat, m.from, m.to, m.key)
+	}
+	low, step := fmt.Sprint(c.low), fmt.Sprint(c.step)
+	return b.String() + " END, " + nextKey(low, fmt.Sprint(c.high), step) + ") END"
+}
+
+// listed returns the expression for keys that aren't integers. LAST_INSERT_ID(), which must be 0
+// before, counts the rows.
+func listed(keys *Keys) string {
+	b := []byte("IFNULL(ELT(LAST_INSERT_ID(LAST_INSERT_ID() + 1)")
+	for i := range keys.Len() {
+		b = append(b, ", "...)
+		b, _ = sqltoken.AppendLiteral(b, keys.At(i))
+	}
+	return string(append(b, "), "+outOfKeys+")"...))
+}
+
+// ints returns the keys as integers, if they are.
+func (k *Keys) ints() ([]int64, bool) {
+	if k.Values == nil {
+		return k.Ints, true
+	}
+	ints := make([]int64, len(k.Values))
+	for i, v := range k.Values {
+		switch v := v.(type) {
+		case int64:
+			ints[i] = v
+		case uint64:
+			ints[i] = int64(v) // newCounter refuses a negative one
+		default:
+			return nil, false
+		}
+	}
+	return ints, true
+}
+
+var errTooManyKeys = fmt.Errorf("a query can get at most %d keys that aren't consecutive integers", maxListed)
+
+// RewriteSelect returns an INSERT … SELECT and its arguments with keys, for a statement with a
+// [Plan.Count]: the number of keys is the result of that query, or at least 1. lastInsertID is the
+// session's LAST_INSERT_ID(), which must not change before the statement is sent. It must be 0 for keys that aren't
+// integers. Integer keys must be positive. If the query returns more rows than there are keys, the server returns
+// error 1690 and inserts no row. Without keys, it does so for any row.
+func (p *Plan) RewriteSelect(args, keys []any, lastInsertID uint64) (string, []any, error) {
+	plain := make([]any, len(keys))
+	for i, k := range keys {
+		plain[i] = PlainKey(k)
+	}
+	return p.Select(args, Keys{Values: plain}, len(keys), lastInsertID, len(args) > 0)
+}
+
+// Select is [Plan.RewriteSelect] for n rows. Further keys are for rows that the query returns in
+// addition. If bound is set, the statement is that of [Plan.Query], with the keys as arguments, if
+// they fit.
+func (p *Plan) Select(args []any, keys Keys, n int, lastInsertID uint64, bound bool) (string, []any, error) {
+	switch {
+	case p.Count() == "":
+		return "", nil, errors.New("shardkey: expected an INSERT … SELECT that needs keys")
+	case len(args) != p.NumArgs:
+		return "", nil, fmt.Errorf("shardkey: expected %d arguments, found %d", p.NumArgs, len(args))
+	case keys.Len() == 0:
+		return p.withChanges(outOfKeys, fmt.Sprint(lastInsertID)), args, nil
+	case n < 1 || keys.Len() < n:
+		return "", nil, fmt.Errorf("shardkey: expected at least %d keys, found %d", max(n, 1), keys.Len())
+	}
+	ints, ok := keys.ints()
+	if !ok {
+		if keys.Len() > maxListed || lastInsertID != 0 {
+			return "", nil, errTooManyKeys
+		}
+		return p.withChanges(listed(&keys), "0"), args, nil
+	}
+	c, err := newCounter(ints, n, lastInsertID)
+	if err != nil {
+		return "", nil, fmt.Errorf("shardkey: %w", err)
+	}
+	if values, ok := c.values(); ok && bound {
+		return p.Query(), p.selectArgs(args, values, lastInsertID), nil
+	}
+	if len(c.moves) > maxListed {
+		return "", nil, errTooManyKeys
+	}
+	return p.withChanges(c.literal(), fmt.Sprint(lastInsertID)), args, nil
+}
+
+// selectArgs returns the arguments of the statement with placeholders.
+func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
+	out, copied := make([]any, 0, len(args)+p.NumKeys), 0
+	add := func(v uint64) {
+		if v <= math.MaxInt64 {
+			out = append(out, int64(v))
+		} else {
+			out = append(out, v)
+		}
+	}
+	for _, c := range p.Inserts[0].query.changes {
+		switch c.made {
+		case nothing:
+			continue
+		case theKey:
+			out = append(out, args[copied:c.params]...)
+			for _, v := range values {
+				add(v)
+			}
+		case theLast:
+			out = append(out, args[copied:c.params]...)
+			add(last)
+		}
+		copied = c.params
+	}
+	return append(out, args[copied:]...)
+}
+
+// withChanges returns the statement with the SQL of a key and of LAST_INSERT_ID().
+func (p *Plan) withChanges(key, last string) string {
+	var b strings.Builder
+	pos := 0
+	p.Inserts[0].queryChanges(key, last, func(s Splice) bool {
+		b.WriteString(p.text[pos:s.At])
+		b.WriteString(s.Before)
+		pos = s.End
+		return true
+	})
+	b.WriteString(p.text[pos:])
+	return b.String()
+}
+
+// queryChanges yields the changes of an INSERT … SELECT with the SQL of a key and of LAST_INSERT_ID().
+func (in *Insert) queryChanges(key, last string, yield func(Splice) bool) bool {
+	if in.headText != "" && !yield(Splice{At: in.headAt, End: in.headAt, Before: in.headText}) {
+		return false
+	}
+	sql := [...]string{nothing: "", theKey: key, theLast: last}
+	for _, c := range in.query.changes {
+		if !yield(Splice{At: int(c.at), End: int(c.end), Before: c.before + sql[c.made] + c.after}) {
+			return false
+		}
+	}
+	return true
+}
