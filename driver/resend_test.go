@@ -97,6 +97,8 @@ func testResend_lostConnections(t *testing.T) {
 			"INSERT INTO ruled VALUES (NULL, ?, 1)",
 			"INSERT IGNORE INTO ruled (a) VALUES (?)",
 			"REPLACE INTO ruled (a) VALUES (?)",
+			"INSERT IGNORE INTO ruled (a) SELECT ?",
+			"REPLACE INTO ruled (a) SELECT a FROM (SELECT ? AS a UNION ALL SELECT -1) AS x",
 			"INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE n = 1",
 			"INSERT INTO ruled (id, a) VALUES (5, -1), (NULL, ?) ON DUPLICATE KEY UPDATE n = 1",
 		} {

@@ -135,6 +135,9 @@ func (r *queryReader) read() {
 
 // modifiers parses the words between SELECT and its first item.
 func (r *queryReader) modifiers(outside bool) {
+	if outside {
+		r.noteHints(r.Text[r.Prev.End:r.Peek().Start])
+	}
 	for {
 		t := r.Peek()
 		switch {
