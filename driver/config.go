@@ -18,8 +18,8 @@ import (
 // Config configures a connector. Each field has a DSN parameter: Server is shardkeyServer, for
 // example. A zero field keeps the default, so the zero Config is valid. A Config is an [Option].
 type Config struct {
-	// Server is the kind of the server: "auto" (the default), "mysql", "mariadb", "vitess", "tidb",
-	// or "other" for another engine with the MySQL protocol. With "auto" the connector queries the
+	// Server is the kind of the server: "auto" (the default), "mysql", "mariadb", "vitess", or
+	// "other" for another engine with the MySQL protocol. With "auto" the connector queries the
 	// server once.
 	Server string
 	// Verify specifies whether a second parser, TiDB's, checks a statement before it is sent: "on"
@@ -85,7 +85,7 @@ const (
 var params = [...]param{
 	{name: paramRule},
 	{name: paramServer,
-		values: []string{session.ServerAuto, session.ServerMySQL, session.ServerMariaDB, session.ServerVitess, session.ServerTiDB, session.ServerOther},
+		values: []string{session.ServerAuto, session.ServerMySQL, session.ServerMariaDB, session.ServerVitess, session.ServerOther},
 		field:  func(c *Config) *string { return &c.Server }},
 	{name: paramVerify, values: []string{"on", "off"},
 		field: func(c *Config) *string { return &c.Verify }},

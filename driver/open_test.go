@@ -78,7 +78,7 @@ func TestOptions_order(t *testing.T) {
 	defer DeregisterRule(t.Name())
 	path := ruleFile(t, benchRuleYAML)
 	db, c, err := Open("u@tcp(127.0.0.1:1)/app?shardkeyRule="+path+"&shardkeyServer=mysql&shardkeyReload=off",
-		Config{Server: "tidb", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Verify: "off"}, nil)
+		Config{Server: "vitess", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Verify: "off"}, nil)
 	noError(t, err)
 	defer db.Close()
 	if want := (Config{Server: "mysql", Statements: "always", Verify: "off"}); c.config != want {
@@ -88,12 +88,12 @@ func TestOptions_order(t *testing.T) {
 
 func TestConfig_errors(t *testing.T) {
 	for want, config := range map[string]Config{
-		`shardkey: Config.Server: expected one of auto, mysql, mariadb, vitess, tidb, other, found "mysq"; did you mean mysql?`: {Server: "mysq"},
-		`shardkey: Config.Verify: expected one of on, off, found "x"`:                                                           {Verify: "x"},
-		`shardkey: Config.Statements: expected one of auto, always, off, found "all"`:                                           {Statements: "all"},
-		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "1ms"`:                      {Reload: time.Millisecond},
-		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "-1s"`:                      {Reload: -time.Second},
-		`the rule bench.yaml was not loaded from a file`:                                                                        {Reload: time.Second},
+		`shardkey: Config.Server: expected one of auto, mysql, mariadb, vitess, other, found "mysq"; did you mean mysql?`: {Server: "mysq"},
+		`shardkey: Config.Verify: expected one of on, off, found "x"`:                                                     {Verify: "x"},
+		`shardkey: Config.Statements: expected one of auto, always, off, found "all"`:                                     {Statements: "all"},
+		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "1ms"`:                {Reload: time.Millisecond},
+		`shardkey: Config.Reload: expected off or a duration from 10ms to 24h0m0s such as 5s, found "-1s"`:                {Reload: -time.Second},
+		`the rule bench.yaml was not loaded from a file`:                                                                  {Reload: time.Second},
 	} {
 		_, err := NewConnector(&fakedb.Server{}, benchRule(t), config)
 		refusedDSN(t, err, want)

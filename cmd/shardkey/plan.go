@@ -21,7 +21,7 @@ type planFlags struct {
 }
 
 // serverKinds are the values of --server, the same as of the DSN parameter shardkeyServer.
-var serverKinds = []string{"auto", "mysql", "mariadb", "vitess", "tidb", "other"}
+var serverKinds = []string{"auto", "mysql", "mariadb", "vitess", "other"}
 
 func planCommand(p *program) *cobra.Command {
 	f := &planFlags{server: choice{words: serverKinds, chosen: serverKinds[0]}}

@@ -21,7 +21,6 @@ const (
 	ServerMySQL   = "mysql"
 	ServerMariaDB = "mariadb"
 	ServerVitess  = "vitess"
-	ServerTiDB    = "tidb"
 	ServerOther   = "other"
 )
 
@@ -36,7 +35,7 @@ type Server struct {
 }
 
 // newServer returns the facts about a kind of server. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and
-// Vitess 23 were tested. TiDB follows its documentation. Nothing is assumed about other servers.
+// Vitess 23 were tested. Nothing is assumed about other servers.
 func newServer(kind, version string) *Server {
 	s := &Server{Kind: kind, Version: version}
 	switch kind {
@@ -45,7 +44,7 @@ func newServer(kind, version string) *Server {
 	case ServerVitess:
 		s.SQL = rewrite.Server{Name: kind, ReportsUpserts: true}
 	default:
-		if kind == ServerTiDB || version != "" {
+		if version != "" {
 			s.SQL.Name = ServerMySQL
 		}
 	}
@@ -135,8 +134,7 @@ var signs = [...]struct {
 	server  string
 }{
 	{"vitess", false, ServerVitess}, {"planetscale", false, ServerVitess}, {"(git revision", true, ServerVitess},
-	{"tidb", false, ServerTiDB},
-	{"shardingsphere", false, ServerOther}, {"dolt", false, ServerOther}, {"oceanbase", false, ServerOther},
+	{"tidb", false, ServerOther}, {"shardingsphere", false, ServerOther}, {"dolt", false, ServerOther}, {"oceanbase", false, ServerOther},
 	{"doris", false, ServerOther}, {"starrocks", false, ServerOther}, {"tddl", false, ServerOther},
 	{"polardb", false, ServerOther}, {"singlestore", false, ServerOther}, {"memsql", false, ServerOther},
 	{"databend", false, ServerOther},
