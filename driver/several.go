@@ -88,7 +88,9 @@ func (c *conn) runEach(
 		if err != nil {
 			return base.Reply{}, afterOthers(err, before)
 		}
-		all.add(r.Result, keys)
+		if all.add(r.Result, keys); c.rollsBack(one) {
+			clear(all.keys.values) // of rows that it may have removed
+		}
 		args = args[len(own):]
 	}
 	out.set(all.keys)
@@ -150,6 +152,13 @@ func (c *conn) runRows(ctx context.Context, query string, args []driver.NamedVal
 			"execute the string instead of querying it, or send the statements one by one"
 	}
 	return r, err
+}
+
+// rollsBack reports whether a statement is a ROLLBACK, also to a savepoint.
+func (c *conn) rollsBack(statement string) bool {
+	mode, charset, _ := c.session.KnownMode()
+	lx := sqltoken.NewLexer(statement, mode, charset)
+	return lx.Is(lx.Next(), "ROLLBACK")
 }
 
 // mayReturnRows reports whether a statement may return rows.
