@@ -231,6 +231,11 @@ func (p *Plan) Select(args []any, keys Keys, n int, lastInsertID uint64, bound b
 	return p.withChanges(c.literal(), fmt.Sprint(lastInsertID)), args, nil
 }
 
+// calculated is the number of places at the end of boundCounter that MySQL gives an unsigned type. With a
+// value of another type it would prepare the statement again at each execution, and an argument of
+// the program might have another type then.
+const calculated = 4
+
 // selectArgs returns the arguments of the statement with placeholders.
 func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
 	out, copied := make([]any, 0, len(args)+p.NumKeys), 0
@@ -247,8 +252,12 @@ func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
 			continue
 		case theKey:
 			out = append(out, args[copied:c.params]...)
-			for _, v := range values {
-				add(v)
+			for i, v := range values {
+				if i < len(values)-calculated {
+					add(v)
+				} else {
+					out = append(out, v)
+				}
 			}
 		case theLast:
 			out = append(out, args[copied:c.params]...)

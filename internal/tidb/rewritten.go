@@ -151,8 +151,8 @@ func (c *check) bound() []any {
 	}
 	if c.plan.Count() != "" {
 		_, sent, _ := c.plan.Select(args, rewrite.Keys{Ints: []int64{1 << 61, 1<<61 + 1}}, 2, 0, true)
-		for i, arg := range sent { // the program's are int, and the others int64
-			if _, ours := arg.(int64); ours {
+		for i, arg := range sent { // the program's are int, and the others int64 or uint64
+			if _, program := arg.(int); !program {
 				sent[i] = nil
 			}
 		}
