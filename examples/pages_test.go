@@ -62,6 +62,7 @@ var (
 	options  func(any) rewrite.Options
 	generate func(*rewrite.Insert, int) ([]any, error)
 	report   func(line, char int, message string)
+	send     func(statement string) error
 	ids      interface{ Next(int) ([]any, error) }
 )
 `

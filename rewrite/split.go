@@ -42,8 +42,9 @@ func Split(query string, opts Options) (statement, rest string, err error) {
 
 const blanks = " \t\n\v\f\r"
 
-// isEmpty reports whether a string has no statement. The servers strip such bytes from its end.
-func isEmpty(text string) bool { return strings.Trim(text, blanks+";\x00") == "" }
+// isEmpty reports whether a string has no statement. The servers strip such bytes from its end. It
+// reads from the end, since a string may have many empty statements in front of another.
+func isEmpty(text string) bool { return strings.TrimRight(text, blanks+";\x00") == "" }
 
 // skip moves past the statement that begins with t, to its semicolon or the end of the string. It
 // reports whether that is certainly its end.
