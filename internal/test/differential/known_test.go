@@ -88,8 +88,8 @@ var knownReads = []known{
 		return d.isTable("free", "log") && d.onlyIDsDiffer() &&
 			(w.hasTrigger("ON free", "LAST_INSERT_ID()", "fl()") || w.hasTrigger("DELETE ON", "LAST_INSERT_ID()", "fl()") || w.hasTrigger("UPDATE ON", "LAST_INSERT_ID()", "fl()"))
 	}},
-	{"a trigger that reads LAST_INSERT_ID() during an upsert of several rows", func(w *world, d *difference) bool {
-		return d.isTable("free", "log") && d.has("DUPLICATE") && w.hasTrigger("ON t", "LAST_INSERT_ID()", "fl()") && d.onlyIDsDiffer()
+	{"a trigger that reads LAST_INSERT_ID() during an upsert of several rows, or INSERT … SELECT", func(w *world, d *difference) bool {
+		return d.isTable("free", "log") && (d.has("DUPLICATE") || d.isSelect()) && w.hasTrigger("ON t", "LAST_INSERT_ID()", "fl()") && d.onlyIDsDiffer()
 	}},
 	{"a view without tables between SET TRANSACTION and an INSERT", func(_ *world, d *difference) bool {
 		return errorNumber(d.plain.err) == 1792 && setThenView.MatchString(d.texts())
