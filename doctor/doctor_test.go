@@ -125,7 +125,7 @@ INSERT INTO t_order_0 VALUES (1095292305367040001, 1), (17, 2);
 `
 
 func TestExamine_healthySchemaHasNoRemarks(t *testing.T) {
-	if testserver.EachAndOldest(t, TestExamine_healthySchemaHasNoRemarks) {
+	if testserver.Each(t, TestExamine_healthySchemaHasNoRemarks) {
 		return
 	}
 	dsn := database(t, healthy)
@@ -152,7 +152,7 @@ func TestExamine_nameThatNoPatternMatches(t *testing.T) {
 // TestExamine_findsEach provokes each finding about tables, and, where the fix is SQL,
 // runs it and looks again.
 func TestExamine_findsEach(t *testing.T) {
-	if testserver.EachAndOldest(t, TestExamine_findsEach) {
+	if testserver.Each(t, TestExamine_findsEach) {
 		return
 	}
 	t.Parallel()
@@ -163,9 +163,6 @@ func TestExamine_findsEach(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.change, "t_child (a INT DEFAULT") {
 				testserver.Needs(t, testserver.MariaDB, "foreign keys between columns of two types")
-			}
-			if strings.Contains(c.change, "VIRTUAL") {
-				testserver.Needs(t, testserver.Newer, "generated columns")
 			}
 			dsn := database(t, "SET sql_mode = ''; "+healthy+c.change)
 			text := ruleOf(c.generator)
@@ -212,7 +209,7 @@ func TestExamine_shardingColumns(t *testing.T) {
 }
 
 func TestExamine_greatestKey(t *testing.T) {
-	if testserver.EachAndOldest(t, TestExamine_greatestKey) {
+	if testserver.Each(t, TestExamine_greatestKey) {
 		return
 	}
 	dsn := database(t, healthy)
@@ -245,7 +242,7 @@ func TestExamine_greatestKey(t *testing.T) {
 
 // A key without any index gets one, not two.
 func TestExamine_oneIndexForAKeyWithoutAny(t *testing.T) {
-	if testserver.EachAndOldest(t, TestExamine_oneIndexForAKeyWithoutAny) {
+	if testserver.Each(t, TestExamine_oneIndexForAKeyWithoutAny) {
 		return
 	}
 	dsn := database(t, healthy+"ALTER TABLE t_order_1 DROP PRIMARY KEY")
@@ -263,7 +260,7 @@ func TestExamine_oneIndexForAKeyWithoutAny(t *testing.T) {
 // The state in the application's own database is examined with and without its host, also while the
 // program that opened it generates keys.
 func TestExamine_ownState(t *testing.T) {
-	if testserver.EachAndOldest(t, TestExamine_ownState) {
+	if testserver.Each(t, TestExamine_ownState) {
 		return
 	}
 	const worker = "CREATE TABLE shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), " +
@@ -302,7 +299,7 @@ func TestExamine_ownState(t *testing.T) {
 
 // What the user may not see is a finding of that table, and everything else is examined.
 func TestExamine_partialPrivileges(t *testing.T) {
-	if testserver.EachAndOldest(t, TestExamine_partialPrivileges) {
+	if testserver.Each(t, TestExamine_partialPrivileges) {
 		return
 	}
 	dsn := database(t, "CREATE TABLE t_order_0 (order_id INT NOT NULL PRIMARY KEY); "+

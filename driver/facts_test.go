@@ -279,7 +279,7 @@ func TestFacts_asOf(t *testing.T) {
 func TestFacts_invisibleKey(t *testing.T) { onEach(t, testFacts_invisibleKey) }
 
 func testFacts_invisibleKey(t *testing.T) {
-	if !testserver.Has(t, testserver.MySQL8, "invisible primary keys") {
+	if !testserver.Has(t, testserver.MySQL, "invisible primary keys") {
 		return
 	}
 	_, _, c, _, plain := twoDatabases(t)

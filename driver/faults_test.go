@@ -236,7 +236,7 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 }
 
 // The error for a wrong number of arguments is the same as without shardkey.
-func TestArguments_wrongCount(t *testing.T) { onEachAndOldest(t, testArguments_wrongCount) }
+func TestArguments_wrongCount(t *testing.T) { onEach(t, testArguments_wrongCount) }
 
 func testArguments_wrongCount(t *testing.T) {
 	for _, params := range bothWays {

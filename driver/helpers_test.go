@@ -324,21 +324,11 @@ func init() {
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// strictMode is a DSN parameter, for servers on which it isn't the default.
-const strictMode = "sql_mode=%27STRICT_TRANS_TABLES%27"
-
 // onEach runs testserver.Each in parallel with other tests.
 func onEach(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T) { t.Parallel(); test(t) })
-}
-
-// onEachAndOldest runs testserver.EachAndOldest in parallel with other tests.
-func onEachAndOldest(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	t.Parallel()
-	testserver.EachAndOldest(t, func(t *testing.T) { t.Parallel(); test(t) })
 }
 
 // number returns the number that a query returns.

@@ -85,9 +85,7 @@ func testInsertSelect_isAtomic(t *testing.T) {
 // keysInOrder tests that greater values of a have greater keys.
 func keysInOrder(t *testing.T, db *sql.DB) {
 	t.Helper()
-	if testserver.Has(t, testserver.Newest, "window functions") {
-		equal(t, number(t, db, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
-	}
+	equal(t, number(t, db, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
 }
 
 // Dates that a time.Time can't represent don't change.
@@ -115,10 +113,8 @@ func testInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 		mustExec(t, alias, "ALTER TABLE ruled ADD d DATE")
 		mustExec(t, alias, "CREATE TABLE src (d DATE)")
 		_, qualified := alias.Exec("INSERT INTO ruled (d) SELECT d FROM src")
-		for _, err := range []error{duplicate, argument, qualified} { // MySQL 5.6 can't name these columns
-			if refused := !testserver.Has(t, testserver.Newest, "WITH") && params != "parseTime=false"; refused != errors.Is(err, ErrUnsupportedStatement) || !refused && err != nil {
-				t.Errorf("%s: %v", params, err)
-			}
+		for _, err := range []error{duplicate, argument, qualified} {
+			noError(t, err, params)
 		}
 		for _, query := range []string{"INSERT INTO ruled (a, dt) SELECT dt FROM src", "INSERT INTO ruled (a) SELECT a, dt FROM src"} {
 			if _, err := ours.Exec(query); !base.IsServerError(err, 1136) {
@@ -208,7 +204,7 @@ func TestInsertSelect_leavesTheSession(t *testing.T) {
 }
 
 func testInsertSelect_leavesTheSession(t *testing.T) {
-	ours, plain := one(t, strictMode)
+	ours, plain := one(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(20) CHARACTER SET utf8mb4")
 	mustExec(t, plain, "CREATE TABLE src (a INT, s VARCHAR(20) CHARACTER SET utf8mb4)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1, 'é日😀'), (2, 'ß'), (3, 'x')")
@@ -248,9 +244,6 @@ func testInsertSelect_readsOnce(t *testing.T) {
 			"INSERT INTO ruled (a, d) SELECT f(), NOW() FROM src":                 2,
 			"INSERT INTO ruled (a, d) SELECT f(), NOW() UNION ALL SELECT 1, NULL": 2, // counting runs it too
 		} {
-			if params == "parseTime=true" && strings.Contains(query, "UNION") && !testserver.Has(t, testserver.Newest, "UNION in brackets") {
-				continue // it is refused
-			}
 			mustExec(t, plain, "DELETE FROM calls")
 			mustExec(t, ours, query)
 			equal(t, number(t, plain, "SELECT COUNT(*) FROM calls"), want, params, query, "calls")
@@ -327,9 +320,6 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 
 func testInsertSelect_storesAsAutoIncrement(t *testing.T) {
 	var declared, names []string
-	columnTypesOf := slices.DeleteFunc(slices.Clone(columnTypesOf), func(c struct{ column, values string }) bool {
-		return c.column == "j JSON" && !testserver.Has(t, testserver.Newer, "JSON")
-	})
 	for _, c := range columnTypesOf {
 		declared = append(declared, c.column)
 		names = append(names, c.column[:strings.IndexByte(c.column, ' ')])
@@ -415,7 +405,6 @@ func testInsertSelect_warnings(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE src (k INT, s VARCHAR(20), d DATE)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1, 'abc', '2024-01-01'), (2, '7x', '2024-01-02')")
 	mustExec(t, plain, "CREATE FUNCTION warns() RETURNS INT BEGIN SIGNAL SQLSTATE '01000'; RETURN 5; END")
-	oldest := !testserver.Has(t, testserver.Newer, "JSON")
 	expressions := []string{
 		"1/0", "k % 0", "5 DIV 0", "CAST('abc' AS SIGNED)", "CAST(s AS SIGNED)", "'5x' + 0", "CAST('x' AS DECIMAL(5,2)) + 0e0", "CAST(123456 AS DECIMAL(5,2)) + 0e0",
 		"STR_TO_DATE('x','%Y')", "CAST('2026-13-01' AS DATE)", "DATE(s)", "DATE_ADD('9999-12-31', INTERVAL k DAY)", "CAST('900:00:00' AS TIME)", "SEC_TO_TIME(1e9)", "TIMEDIFF('x', 'y')",
@@ -437,9 +426,6 @@ func testInsertSelect_warnings(t *testing.T) {
 	for _, mode := range []string{"", "STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO", "TRADITIONAL"} {
 		for _, verb := range []string{"INSERT", "INSERT IGNORE", "REPLACE"} {
 			for _, e := range expressions {
-				if oldest && strings.Contains(e, "= 0") {
-					continue // MySQL 5.6 only warns
-				}
 				equal(t, outcome(ours, "ruled", mode, verb, e), outcome(plain, "auto", mode, verb, e), mode, verb, e)
 			}
 		}
@@ -469,20 +455,16 @@ func TestInsertSelect_eachTypeIntoEach(t *testing.T) {
 }
 
 func testInsertSelect_eachTypeIntoEach(t *testing.T) {
-	hasJSON := testserver.Has(t, testserver.Newer, "JSON")
 	var declared, expressions []string
 	first, second := []string{"0"}, []string{"1"}
 	for _, c := range copiedTypes {
-		if name, typ, _ := strings.Cut(c.column, " "); typ != "JSON" || hasJSON {
-			declared, expressions = append(declared, c.column), append(expressions, name)
-			first, second = append(first, c.first), append(second, c.second)
-		}
+		name, _, _ := strings.Cut(c.column, " ")
+		declared, expressions = append(declared, c.column), append(expressions, name)
+		first, second = append(first, c.first), append(second, c.second)
 	}
 	columns := []string{
 		"INT", "DECIMAL(30,8)", "DOUBLE", "BIT(16)", "YEAR", "DATE", "TIME(6)", "DATETIME(6)", "ENUM('x','é','1','5','2')", "SET('a','é','c','1','5')", "VARCHAR(60)", "TEXT", "VARBINARY(60)", "BLOB",
-	}
-	if hasJSON {
-		columns = append(columns, "JSON")
+		"JSON",
 	}
 	ours, plain := one(t)
 	plain.SetMaxOpenConns(1)

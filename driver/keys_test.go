@@ -40,7 +40,7 @@ func execKeys(t *testing.T, db *sql.DB, query string, args ...any) string {
 	return fmt.Sprintf("id %d %v, %d rows, %q", id, err, n, keys.Values())
 }
 
-func TestKeys_textRowByRow(t *testing.T) { onEachAndOldest(t, testKeys_textRowByRow) }
+func TestKeys_textRowByRow(t *testing.T) { onEach(t, testKeys_textRowByRow) }
 
 func testKeys_textRowByRow(t *testing.T) {
 	for _, params := range bothWays {
@@ -94,7 +94,7 @@ func testKeys_textRowByRow(t *testing.T) {
 }
 
 // A key may contain any characters, as a literal or bound.
-func TestKeys_oddCharacters(t *testing.T) { onEachAndOldest(t, testKeys_oddCharacters) }
+func TestKeys_oddCharacters(t *testing.T) { onEach(t, testKeys_oddCharacters) }
 
 func testKeys_oddCharacters(t *testing.T) {
 	odd := []any{`it's`, `a"b`, `back\slash`, `tail\`, "new\nline", "nul\x00", "日本語", "ключ", "😀", `%_`, "`", `\'`, "?", ":a", "--", "/*", " lead", "$1"}
@@ -123,7 +123,7 @@ func testKeys_oddCharacters(t *testing.T) {
 type namedKey int64
 
 // Integers of any type are integer keys.
-func TestKeys_integersOfAnyType(t *testing.T) { onEachAndOldest(t, testKeys_integersOfAnyType) }
+func TestKeys_integersOfAnyType(t *testing.T) { onEach(t, testKeys_integersOfAnyType) }
 
 func testKeys_integersOfAnyType(t *testing.T) {
 	database := testserver.Database(t)
@@ -164,7 +164,7 @@ func testKeys_integersOfAnyType(t *testing.T) {
 }
 
 // A key that the column would truncate is an error, even if the server reports none.
-func TestKeyColumn_tooNarrow(t *testing.T) { onEachAndOldest(t, testKeyColumn_tooNarrow) }
+func TestKeyColumn_tooNarrow(t *testing.T) { onEach(t, testKeyColumn_tooNarrow) }
 
 func testKeyColumn_tooNarrow(t *testing.T) {
 	for _, c := range []struct {
@@ -212,7 +212,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 
 // A trigger may change the key of a row. WithKeys then has no key for the row, and no key is
 // reported that is in no row.
-func TestKeyColumn_trigger(t *testing.T) { onEachAndOldest(t, testKeyColumn_trigger) }
+func TestKeyColumn_trigger(t *testing.T) { onEach(t, testKeyColumn_trigger) }
 
 func testKeyColumn_trigger(t *testing.T) {
 	ours, plain := openScripted(t, generatorRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
@@ -466,7 +466,7 @@ func (c executing) ExecContext(ctx context.Context, query string, args []driver.
 }
 
 // An explicit key that the column stores as another value isn't reported.
-func TestKeys_explicitAsStored(t *testing.T) { onEachAndOldest(t, testKeys_explicitAsStored) }
+func TestKeys_explicitAsStored(t *testing.T) { onEach(t, testKeys_explicitAsStored) }
 
 func testKeys_explicitAsStored(t *testing.T) {
 	kinds := map[string]func(i int) any{"int": func(i int) any { return firstGenerated + int64(i) }, "text": func(i int) any { return fmt.Sprintf("k%015d", i) }}

@@ -8,7 +8,7 @@ import (
 )
 
 // The most frequent cases need no additional statements.
-func TestLastID_costsNoRoundTrips(t *testing.T) { onEachAndOldest(t, testLastID_costsNoRoundTrips) }
+func TestLastID_costsNoRoundTrips(t *testing.T) { onEach(t, testLastID_costsNoRoundTrips) }
 
 func testLastID_costsNoRoundTrips(t *testing.T) {
 	ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"), "interpolateParams=true")
@@ -45,7 +45,7 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 
 // If a server doesn't allow an upsert to assign the key to itself, the upsert is sent without the
 // assignment.
-func TestLastID_unguarded(t *testing.T) { onEachAndOldest(t, testLastID_unguarded) }
+func TestLastID_unguarded(t *testing.T) { onEach(t, testLastID_unguarded) }
 
 func testLastID_unguarded(t *testing.T) {
 	dsn := testserver.Database(t)
@@ -55,7 +55,7 @@ func testLastID_unguarded(t *testing.T) {
 	ours, _ := openAs(t, root, "SELECT, INSERT, UPDATE (n) ON ruled")
 	ours.SetMaxOpenConns(1)
 	throughView, _ := openScriptedOn(t, dsn, generatorRule(t, counted(), "viewed.id"))
-	unread := testserver.Has(t, testserver.MySQL8, "upserts of columns that the user may not read")
+	unread := testserver.Has(t, testserver.MySQL, "upserts of columns that the user may not read")
 	for _, d := range []door{doors[0], doors[3]} { // direct and prepared
 		for _, rows := range []string{"(1)", "(2), (3)"} {
 			query := "INSERT INTO %s (u) VALUES " + rows + " ON DUPLICATE KEY UPDATE n = n + 1"
@@ -79,7 +79,7 @@ func testLastID_unguarded(t *testing.T) {
 }
 
 // TestKeys_nest checks that an execution sets the Keys of all contexts around it.
-func TestKeys_nest(t *testing.T) { onEachAndOldest(t, testKeys_nest) }
+func TestKeys_nest(t *testing.T) { onEach(t, testKeys_nest) }
 
 func testKeys_nest(t *testing.T) {
 	ours, plain := openFilled(t)

@@ -276,10 +276,10 @@ func TestPlan_agreesWithExec(t *testing.T) {
 	a.expect(1500, 2000)
 }
 
-func TestPlan_agreesWithServer(t *testing.T) { onEachAndOldest(t, testPlan_agreesWithServer) }
+func TestPlan_agreesWithServer(t *testing.T) { onEach(t, testPlan_agreesWithServer) }
 
 func testPlan_agreesWithServer(t *testing.T) {
-	cfg := must(mysql.ParseDSN(testserver.Database(t) + "?" + strictMode))(t)
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	base := must(mysql.NewConnector(cfg))(t)
 	plain := sql.OpenDB(base)
 	defer plain.Close()

@@ -70,7 +70,7 @@ func (c *splittingConn) QueryContext(ctx context.Context, query string, args []d
 // Behind a proxy that splits reads and writes, the keys come from the primary. If they can't, a
 // warning is logged.
 func TestReports_behindSplittingProxy(t *testing.T) {
-	onEachAndOldest(t, testReports_behindSplittingProxy)
+	onEach(t, testReports_behindSplittingProxy)
 }
 
 func testReports_behindSplittingProxy(t *testing.T) {
@@ -112,7 +112,7 @@ func testReports_behindSplittingProxy(t *testing.T) {
 
 // The error about a key column that the table lacks names the rule, if the program doesn't name the
 // column.
-func TestReports_missingKeyColumn(t *testing.T) { onEachAndOldest(t, testReports_missingKeyColumn) }
+func TestReports_missingKeyColumn(t *testing.T) { onEach(t, testReports_missingKeyColumn) }
 
 func testReports_missingKeyColumn(t *testing.T) {
 	ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"), "multiStatements=true")
@@ -143,7 +143,7 @@ func testReports_missingKeyColumn(t *testing.T) {
 }
 
 // The query for keys has FOR UPDATE, but it locks no row and no gap, and needs no privilege but SELECT.
-func TestReports_queryLocksNothing(t *testing.T) { onEachAndOldest(t, testReports_queryLocksNothing) }
+func TestReports_queryLocksNothing(t *testing.T) { onEach(t, testReports_queryLocksNothing) }
 
 func testReports_queryLocksNothing(t *testing.T) {
 	connector := must(mysql.NewConnector(must(mysql.ParseDSN(testserver.Database(t)))(t)))(t)
@@ -168,7 +168,7 @@ func testReports_queryLocksNothing(t *testing.T) {
 }
 
 // The key of an upsert's last row is not reported as an earlier row's, if only the server knows it.
-func TestReports_uncertainLastKey(t *testing.T) { onEachAndOldest(t, testReports_uncertainLastKey) }
+func TestReports_uncertainLastKey(t *testing.T) { onEach(t, testReports_uncertainLastKey) }
 
 func testReports_uncertainLastKey(t *testing.T) {
 	for _, params := range []string{"", "clientFoundRows=true"} {

@@ -38,7 +38,7 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 }
 
 // The columns of these tables are unusual.
-func TestSession_unusualTables(t *testing.T) { onEachAndOldest(t, testSession_unusualTables) }
+func TestSession_unusualTables(t *testing.T) { onEach(t, testSession_unusualTables) }
 
 func testSession_unusualTables(t *testing.T) {
 	for _, table := range []struct{ ddl, values string }{
@@ -55,10 +55,6 @@ func testSession_unusualTables(t *testing.T) {
 		{"CREATE TABLE ruled (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=5000", "0, 1"},
 		{"CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT NOT NULL AUTO_INCREMENT UNIQUE)", "0, NULL"},
 	} {
-		if strings.Contains(table.ddl, "INVISIBLE") && !testserver.Has(t, testserver.Newest, "invisible columns") ||
-			strings.Contains(table.ddl, " AS (") && !testserver.Has(t, testserver.Newer, "generated columns") {
-			continue
-		}
 		ours, plain := one(t, "multiStatements=true")
 		mustExec(t, plain, "DROP TABLE ruled")
 		mustExec(t, plain, table.ddl)
@@ -93,7 +89,7 @@ const (
 
 // Columns that the same connection alters are known immediately.
 func TestColumns_alteredByOwnConnection(t *testing.T) {
-	onEachAndOldest(t, testColumns_alteredByOwnConnection)
+	onEach(t, testColumns_alteredByOwnConnection)
 }
 
 func testColumns_alteredByOwnConnection(t *testing.T) {
@@ -131,7 +127,7 @@ func testColumns_alteredByOwnConnection(t *testing.T) {
 
 // Columns that another connection alters are noticed in time. Until then, the key is still in its
 // column.
-func TestColumns_alteredByOthers(t *testing.T) { onEachAndOldest(t, testColumns_alteredByOthers) }
+func TestColumns_alteredByOthers(t *testing.T) { onEach(t, testColumns_alteredByOthers) }
 
 func testColumns_alteredByOthers(t *testing.T) {
 	for _, params := range bothWays {
@@ -183,7 +179,7 @@ func TestColumns_areCached(t *testing.T) {
 }
 
 // A temporary table has its own columns, in its session only.
-func TestColumns_temporaryTable(t *testing.T) { onEachAndOldest(t, testColumns_temporaryTable) }
+func TestColumns_temporaryTable(t *testing.T) { onEach(t, testColumns_temporaryTable) }
 
 func testColumns_temporaryTable(t *testing.T) {
 	ours, plain := openFilled(t)
@@ -209,7 +205,7 @@ func testColumns_temporaryTable(t *testing.T) {
 }
 
 // Names of columns that aren't in ASCII work in each session's character set.
-func TestColumns_inEachCharacterSet(t *testing.T) { onEachAndOldest(t, testColumns_inEachCharacterSet) }
+func TestColumns_inEachCharacterSet(t *testing.T) { onEach(t, testColumns_inEachCharacterSet) }
 
 func testColumns_inEachCharacterSet(t *testing.T) {
 	ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id", "ru.ключ"), "charset=latin1")
@@ -238,7 +234,7 @@ func testColumns_inEachCharacterSet(t *testing.T) {
 }
 
 // The names of columns are read without the table's name that a parameter of go-sql-driver adds.
-func TestColumns_withAlias(t *testing.T) { onEachAndOldest(t, testColumns_withAlias) }
+func TestColumns_withAlias(t *testing.T) { onEach(t, testColumns_withAlias) }
 
 func testColumns_withAlias(t *testing.T) {
 	ours, plain := openFilled(t, "columnsWithAlias=true")
@@ -256,7 +252,6 @@ func testColumns_withAlias(t *testing.T) {
 func TestColumns_withoutSelectPrivilege(t *testing.T) { onEach(t, testColumns_withoutSelectPrivilege) }
 
 func testColumns_withoutSelectPrivilege(t *testing.T) {
-	testserver.Needs(t, testserver.Newest, "invisible columns")
 	_, plain := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
 	db, _ := openAs(t, plain, "INSERT ON ruled")
@@ -418,7 +413,7 @@ var failingStatements = []string{
 // The characteristics of SET TRANSACTION still apply after a statement that fails before it uses a
 // table, and no longer after one that fails later.
 func TestTransaction_oneShotAfterAFailure(t *testing.T) {
-	onEachAndOldest(t, testTransaction_oneShotAfterAFailure)
+	onEach(t, testTransaction_oneShotAfterAFailure)
 }
 
 func testTransaction_oneShotAfterAFailure(t *testing.T) {
@@ -449,7 +444,7 @@ func testTransaction_oneShotAfterAFailure(t *testing.T) {
 
 // A statement that fails after it has begun was the next transaction.
 func TestTransaction_oneShotIsUsedByAFailure(t *testing.T) {
-	onEachAndOldest(t, testTransaction_oneShotIsUsedByAFailure)
+	onEach(t, testTransaction_oneShotIsUsedByAFailure)
 }
 
 func testTransaction_oneShotIsUsedByAFailure(t *testing.T) {
@@ -467,7 +462,7 @@ func testTransaction_oneShotIsUsedByAFailure(t *testing.T) {
 
 // Random sequences of statements around SET TRANSACTION return the same errors as without
 // shardkey.
-func TestTransaction_sameAsPlain(t *testing.T) { onEachAndOldest(t, testTransaction_sameAsPlain) }
+func TestTransaction_sameAsPlain(t *testing.T) { onEach(t, testTransaction_sameAsPlain) }
 
 func testTransaction_sameAsPlain(t *testing.T) {
 	ctx, r := context.Background(), rand.New(rand.NewPCG(4, 17))
@@ -517,9 +512,9 @@ func mysqlNumber(err error) int {
 }
 
 // The INSERT that is sent contains the key column. So a user with privileges on columns needs
-// them for that column, too: INSERT, and UPDATE for an upsert on MariaDB and MySQL 5.6, which require it
-// for every column of the INSERT.
-func TestGrants_onColumns(t *testing.T) { onEachAndOldest(t, testGrants_onColumns) }
+// them for that column, too: INSERT, and UPDATE for an upsert on MariaDB, which requires it for every
+// column of the INSERT.
+func TestGrants_onColumns(t *testing.T) { onEach(t, testGrants_onColumns) }
 
 func testGrants_onColumns(t *testing.T) {
 	root := mustOpen(t, "mysql", testserver.Database(t))
@@ -529,7 +524,7 @@ func testGrants_onColumns(t *testing.T) {
 	} {
 		mustExec(t, root, query)
 	}
-	readsToUpdate := !testserver.Has(t, testserver.MySQL8, "upserts of columns that the user may not read")
+	readsToUpdate := !testserver.Has(t, testserver.MySQL, "upserts of columns that the user may not read")
 	const insert, upsert = "INSERT INTO %s (name, n) VALUES ('a', 1)", "INSERT INTO %s (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE n = 5"
 	for _, c := range []struct {
 		grants, query string
@@ -594,7 +589,7 @@ type readingCase struct {
 
 // TestReading_asTheServer checks that shardkey parses statements as the server does, or refuses
 // them.
-func TestReading_asTheServer(t *testing.T) { onEachAndOldest(t, testReading_asTheServer) }
+func TestReading_asTheServer(t *testing.T) { onEach(t, testReading_asTheServer) }
 
 func testReading_asTheServer(t *testing.T) {
 	for _, cells := range testcases.Read(t, "testdata/reading.txt", 7) {
@@ -649,7 +644,7 @@ func (c *readingCase) run(t *testing.T) {
 
 // Without multiStatements, a CREATE is one statement for the server, whatever its body contains.
 func TestCreate_withoutMultiStatements(t *testing.T) {
-	onEachAndOldest(t, testCreate_withoutMultiStatements)
+	onEach(t, testCreate_withoutMultiStatements)
 }
 
 func testCreate_withoutMultiStatements(t *testing.T) {

@@ -384,7 +384,6 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 }
 
 func testStatements_sameAsPreparedEachTime(t *testing.T) {
-	testserver.Needs(t, testserver.Newer, "JSON")
 	for i, mode := range cachedModes {
 		t.Run(mode, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i), 41))

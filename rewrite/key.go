@@ -169,8 +169,8 @@ func (p *parser) inner(v *value) []sqltoken.Token {
 	return v.tokens[:v.n]
 }
 
-// isNull reports whether tokens are NULL, DEFAULT, MariaDB's IGNORE, which means DEFAULT, or \N,
-// which MariaDB and MySQL 5.7 support.
+// isNull reports whether tokens are NULL, DEFAULT, MariaDB's IGNORE, which means DEFAULT, or
+// MariaDB's \N.
 func (p *parser) isNull(tokens []sqltoken.Token) bool {
 	switch len(tokens) {
 	case 1:

@@ -53,7 +53,7 @@ func shop(t *testing.T) (dsn string) {
 // TestDatabases_golden compares the output of doctor, migrate and init with databases.txt,
 // without the parts that differ between servers.
 func TestDatabases_golden(t *testing.T) {
-	if testserver.EachAndOldest(t, TestDatabases_golden) {
+	if testserver.Each(t, TestDatabases_golden) {
 		return
 	}
 	dsn := shop(t)
@@ -116,7 +116,7 @@ CREATE TABLE kind (k ENUM('aLFDROP TABLE precious; #', 'ESC') PRIMARY KEY);
 // TestHostileNames prints names that were made to be executed, or to control a terminal. Outside of
 // quotes no character of theirs does either. The script of migrate changes these tables, and no other.
 func TestHostileNames(t *testing.T) {
-	if testserver.EachAndOldest(t, TestHostileNames) {
+	if testserver.Each(t, TestHostileNames) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -194,7 +194,7 @@ func TestDocs_databases(t *testing.T) {
 // The output of migrate can be piped into a server while programs still use
 // AUTO_INCREMENT. Only --drop-auto-increment removes AUTO_INCREMENT.
 func TestMigrate_piped(t *testing.T) {
-	if testserver.EachAndOldest(t, TestMigrate_piped) {
+	if testserver.Each(t, TestMigrate_piped) {
 		return
 	}
 	dsn := shop(t)
@@ -221,7 +221,7 @@ func TestMigrate_piped(t *testing.T) {
 
 // TestDSN_sameInEachCommand passes the same values of --dsn to each command that connects.
 func TestDSN_sameInEachCommand(t *testing.T) {
-	if testserver.EachAndOldest(t, TestDSN_sameInEachCommand) {
+	if testserver.Each(t, TestDSN_sameInEachCommand) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -250,7 +250,7 @@ func TestDSN_sameInEachCommand(t *testing.T) {
 
 // TestInit_passesCheckAndDoctor checks the rule that init prints for two databases.
 func TestInit_passesCheckAndDoctor(t *testing.T) {
-	if testserver.EachAndOldest(t, TestInit_passesCheckAndDoctor) {
+	if testserver.Each(t, TestInit_passesCheckAndDoctor) {
 		return
 	}
 	ids := testserver.StartSQL(t) // durable
@@ -307,7 +307,7 @@ CREATE TABLE token (id INT AUTO_INCREMENT PRIMARY KEY, oauth2_id INT, user_id IN
 // TestInit_refusesNoOtherTable checks that the rule of init refuses no INSERT into a table of the
 // database, and that migrate finds the columns that refer to tables with digits at the end.
 func TestInit_refusesNoOtherTable(t *testing.T) {
-	if testserver.EachAndOldest(t, TestInit_refusesNoOtherTable) {
+	if testserver.Each(t, TestInit_refusesNoOtherTable) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -415,7 +415,7 @@ func TestWorkers_stores(t *testing.T) {
 }
 
 func TestWorkers_sql(t *testing.T) {
-	if testserver.EachAndOldest(t, TestWorkers_sql) {
+	if testserver.Each(t, TestWorkers_sql) {
 		return
 	}
 	tryWorkers(t, "{type: SQL, props: {}}", testserver.Database(t), true)

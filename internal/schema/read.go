@@ -181,8 +181,7 @@ func (d *Database) withOutside(schemas []string) []string {
 	return all
 }
 
-// readColumns asks for all that the server has of a column: MySQL 5.6 has no
-// GENERATION_EXPRESSION.
+// readColumns reads the columns of a schema's tables.
 func (d *Database) readColumns(ctx context.Context, q Queryer, schema string) error {
 	return namedRows(ctx, q, "SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(schema)+
 		" ORDER BY TABLE_NAME, ORDINAL_POSITION",

@@ -237,7 +237,7 @@ func (lx *Lexer) skipBlanks() (unterminated int) {
 
 // Reasons for refusing a statement that MySQL reads differently from other servers.
 const (
-	// MySQL 5.6 and 9.7 drop 4.5e and a sign behind it. In 4.5e-- 1 no comment begins: it is −1.
+	// MySQL 9.7 drops 4.5e and a sign behind it. In 4.5e-- 1 no comment begins: it is −1.
 	reasonExponent = "servers differ in the number, whose exponent has no digits; write its digits"
 	// MySQL 9 reads $tag$ … $tag$ as a string.
 	reasonDollar = "a name that contains two dollar signs begins a string on MySQL 9; write it in backquotes"

@@ -19,8 +19,8 @@ func Printable(text string) string {
 
 // SameName reports whether two names of columns may be the same to a server. certain is false if
 // servers differ. All of them ignore the case of ASCII and of most European letters. Beyond that,
-// they were found to differ in columns of a derived table: MySQL 5.6 and 9.7 take İ for i and K
-// (Kelvin) for k, MariaDB 11.8 takes ı for i and ſ for s, and MariaDB 10.11 does none of this.
+// they were found to differ in columns of a derived table: MySQL 9.7 takes İ for i and K (Kelvin)
+// for k, MariaDB 11.8 takes ı for i and ſ for s, and MariaDB 10.11 does none of this.
 func SameName(a, b string) (same, certain bool) {
 	certain = true
 	for a != "" && b != "" {

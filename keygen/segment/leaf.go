@@ -149,7 +149,6 @@ const (
 	// claimOne claims numbers in one statement, on servers that echo.
 	claimOne = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?) " +
 		"WHERE biz_tag = ? AND max_id >= ? AND max_id <= ?"
-	// In MySQL 5.6 LEAST ignores that max_id is unsigned.
 	selectRow = "SELECT IF(max_id > 9223372036854775807, 9223372036854775807, max_id) FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE"
 	// claimSwap is the second statement of the transaction. Comparing max_id makes it correct even
 	// if the storage engine ignores FOR UPDATE.

@@ -24,7 +24,7 @@ func maxID(t testing.TB, dsn string) int64 {
 
 // A fetch is one statement, by the server's count.
 func TestLeaf_oneStatementAFetch(t *testing.T) {
-	if testserver.EachAndOldest(t, TestLeaf_oneStatementAFetch) {
+	if testserver.Each(t, TestLeaf_oneStatementAFetch) {
 		return
 	}
 	t.Parallel()
@@ -168,7 +168,7 @@ func TestLeaf_failoverGap(t *testing.T) {
 }
 
 func TestLeaf_failoverPrivileges(t *testing.T) {
-	if testserver.EachAndOldest(t, TestLeaf_failoverPrivileges) {
+	if testserver.Each(t, TestLeaf_failoverPrivileges) {
 		return
 	}
 	t.Parallel()
@@ -216,7 +216,7 @@ func withSettings(dsn string, increment, offset int) string {
 
 // The numbers come from the table, whose row has the last one.
 func TestTicket_numbersAreTheTables(t *testing.T) {
-	if testserver.EachAndOldest(t, TestTicket_numbersAreTheTables) {
+	if testserver.Each(t, TestTicket_numbersAreTheTables) {
 		return
 	}
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestTicket_numbersAreTheTables(t *testing.T) {
 
 // The three REPLACEs of a block are one transaction, with one write of the log.
 func TestTicket_blockIsOneCommit(t *testing.T) {
-	if testserver.EachAndOldest(t, TestTicket_blockIsOneCommit) {
+	if testserver.Each(t, TestTicket_blockIsOneCommit) {
 		return
 	}
 	t.Parallel()
@@ -278,7 +278,7 @@ func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
 
 // A user without the LOCK TABLES privilege gets the same numbers with slower statements.
 func TestTicket_withoutLockTables(t *testing.T) {
-	if testserver.EachAndOldest(t, TestTicket_withoutLockTables) {
+	if testserver.Each(t, TestTicket_withoutLockTables) {
 		return
 	}
 	t.Parallel()
@@ -374,7 +374,7 @@ func (c *stepClock) step(d time.Duration) {
 // Settings with which two servers would return the same number are errors, whichever server is
 // next.
 func TestTicket_settings(t *testing.T) {
-	if testserver.EachAndOldest(t, TestTicket_settings) {
+	if testserver.Each(t, TestTicket_settings) {
 		return
 	}
 	t.Parallel()

@@ -146,7 +146,7 @@ func (tab table) generator(t testing.TB, dsn string, more map[string]any) *gener
 
 // eachTable runs a test with both tables on each kind of server.
 func eachTable(t *testing.T, all func(*testing.T), test func(*testing.T, table)) {
-	if testserver.EachAndOldest(t, all) {
+	if testserver.Each(t, all) {
 		return
 	}
 	t.Parallel()
@@ -232,7 +232,7 @@ func TestTable_parameters(t *testing.T) {
 
 // A server that may lose acknowledged claims is in Health's warnings, and in the log once.
 func TestTable_durability(t *testing.T) {
-	if testserver.EachAndOldest(t, TestTable_durability) {
+	if testserver.Each(t, TestTable_durability) {
 		return
 	}
 	t.Parallel()

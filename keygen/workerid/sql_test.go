@@ -25,7 +25,7 @@ import (
 )
 
 func TestSQLStore_conforms(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_conforms) {
+	if testserver.Each(t, TestSQLStore_conforms) {
 		return
 	}
 	for name, params := range map[string]string{
@@ -50,7 +50,7 @@ func TestSQLStore_conforms(t *testing.T) {
 
 // Parameters that a DSN sets for its application don't change leases.
 func TestSQLStore_parameters(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_parameters) {
+	if testserver.Each(t, TestSQLStore_parameters) {
 		return
 	}
 	db := testserver.Database(t)
@@ -107,7 +107,7 @@ func userOf(t *testing.T, dsn, prefix, privileges string) *mysql.Config {
 
 // A user without the privilege to create the table gets the statement to run.
 func TestSQLStore_mayNotCreateTable(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_mayNotCreateTable) {
+	if testserver.Each(t, TestSQLStore_mayNotCreateTable) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -135,7 +135,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 // A user who may insert a row and not update it gets no lease, which could not be renewed, and leaves
 // no record.
 func TestSQLStore_mayNotUpdate(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_mayNotUpdate) {
+	if testserver.Each(t, TestSQLStore_mayNotUpdate) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -157,12 +157,12 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 // A server that refuses writes may be the old primary. The store leaves the connection, so that it
 // finds the new one.
 func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_leavesAReadOnlyServer) {
+	if testserver.Each(t, TestSQLStore_leavesAReadOnlyServer) {
 		return
 	}
 	dsn := testserver.Database(t)
 	variable := "tx_read_only"
-	if testserver.KindOf(t) == testserver.KindMySQL && !testserver.IsOldest(t) {
+	if testserver.KindOf(t) == testserver.KindMySQL {
 		variable = "transaction_read_only"
 	}
 	s := mustSQL(t, dsn, "shardkey_worker")
@@ -177,7 +177,7 @@ func TestSQLStore_leavesAReadOnlyServer(t *testing.T) {
 
 // The settings with which the server may lose leases are warnings.
 func TestSQLStore_warnings(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_warnings) {
+	if testserver.Each(t, TestSQLStore_warnings) {
 		return
 	}
 	server := testserver.StartSQL(t)
@@ -217,7 +217,7 @@ func TestSQLStore_warnings(t *testing.T) {
 // Processes whose generators have different layouts or epochs in one namespace are warned. Those that
 // use more or fewer generators of a rule aren't.
 func TestSQLStore_layoutsOfANamespace(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_layoutsOfANamespace) {
+	if testserver.Each(t, TestSQLStore_layoutsOfANamespace) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -257,7 +257,7 @@ func TestSQLStore_layoutsOfANamespace(t *testing.T) {
 }
 
 func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_tableOfAnotherSchema) {
+	if testserver.Each(t, TestSQLStore_tableOfAnotherSchema) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -318,7 +318,7 @@ func wantTableError(t *testing.T, what string, err error) *workerid.TableError {
 // A table that was created manually or restored may lack its key. Then each process would
 // insert another row, and all of them would hold worker ID 0.
 func TestSQLStore_tableWithoutItsKey(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_tableWithoutItsKey) {
+	if testserver.Each(t, TestSQLStore_tableWithoutItsKey) {
 		return
 	}
 	for name, c := range map[string]struct {
@@ -351,7 +351,7 @@ func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 // Without a strict mode the server would truncate values, and with autocommit off it would lose
 // them. The store doesn't depend on these settings of the server or the DSN.
 func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
-	if testserver.EachAndOldest(t, TestSQLStore_serverWithOtherDefaults) {
+	if testserver.Each(t, TestSQLStore_serverWithOtherDefaults) {
 		return
 	}
 	server := testserver.StartSQL(t, "--autocommit=0", "--sql-mode=")
@@ -451,7 +451,7 @@ func TestList_fileMakesNothing(t *testing.T) {
 
 // List creates no table, and needs only the privilege to read.
 func TestList_sqlMayOnlyRead(t *testing.T) {
-	if testserver.EachAndOldest(t, TestList_sqlMayOnlyRead) {
+	if testserver.Each(t, TestList_sqlMayOnlyRead) {
 		return
 	}
 	dsn := testserver.Database(t)

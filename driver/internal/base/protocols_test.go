@@ -62,7 +62,7 @@ func protocolValues() []driver.Value {
 // stores for an argument of a prepared statement: for each type of argument, in each type of column. For
 // an argument of which areSameInText reports true, both are the same.
 func TestProtocols(t *testing.T) {
-	testserver.EachAndOldest(t, func(t *testing.T) {
+	testserver.Each(t, func(t *testing.T) {
 		t.Parallel()
 		dsn := testserver.Database(t)
 		excluded := map[string]int{}

@@ -34,7 +34,7 @@ type Server struct {
 	SQL rewrite.Server
 }
 
-// newServer returns the facts about a kind of server. MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and
+// newServer returns the facts about a kind of server. MySQL 9.7, MariaDB 10.11 and 11.8, and
 // Vitess 23 were tested. Nothing is assumed about other servers.
 func newServer(kind, version string) *Server {
 	s := &Server{Kind: kind, Version: version}

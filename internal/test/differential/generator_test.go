@@ -18,7 +18,7 @@ type generator struct {
 }
 
 func newGenerator(r *rand.Rand, w *world) *generator {
-	g := &generator{Inserts: Inserts{Rand: r, noID: w.shape.noID, Returning: w.features.mariaDB, Aliases: w.features.mySQL8}, world: w}
+	g := &generator{Inserts: Inserts{Rand: r, noID: w.shape.noID, Returning: w.features.mariaDB, Aliases: w.features.mySQL}, world: w}
 	g.objects = g
 	return g
 }
@@ -270,14 +270,9 @@ func (g *generator) typedExpression(c typedColumn) string {
 	all := []string{"COALESCE(?, ?)", "IFNULL(?, NULL)", "MAX(?)", "MIN(?)", "(SELECT MIN(y.?) FROM ty y)", "CASE WHEN n > 1 THEN ? END", "IF(n > 1, ?, NULL)", "IF(n > 1, ?, 0)", "NULLIF(?, 5)", "GREATEST(?, ?)", "LEAST(?, 1)",
 		"CAST(? AS SIGNED)", "CAST(? AS UNSIGNED)", "CAST(? AS CHAR)", "CAST(? AS BINARY)", "CAST(? AS DECIMAL(20,3))", "CAST(? AS DATE)", "CAST(? AS DATETIME)", "CAST(? AS TIME)", "CAST(? AS CHAR(2))",
 		"? + 0", "CONCAT(?)", "CONCAT(?, '')", "-?", "? * 1.0", "HEX(?)", "LENGTH(?)", "? IS NULL", "? DIV 2", "ROUND(?)", "ABS(?)", "? | 0", "LEFT(?, 2)", "UPPER(?)", "TRIM(?)", "GROUP_CONCAT(? ORDER BY n)", "SUM(?)",
-		"? = 0", "? / 0", "DATE_ADD(?, INTERVAL 1 DAY)", "DATE(?)", "CONVERT(? USING utf8mb4)", "CONVERT(? USING latin1)", "IFNULL(?, 1)", "IFNULL(?, 'x')", "NOT ?", "BINARY ?", "SUBSTRING(?, 1, 3)", "ELT(1, ?)", "fm() + n"}
-	if g.world.features.newer {
-		all = append(all, "JSON_OBJECT('a', ?)", "JSON_ARRAY(?)")
-	}
-	if g.world.features.newest {
-		all = append(all, "LAG(?) OVER (ORDER BY n)", "FIRST_VALUE(?) OVER (ORDER BY n)")
-	}
-	if g.world.features.mySQL8 {
+		"? = 0", "? / 0", "DATE_ADD(?, INTERVAL 1 DAY)", "DATE(?)", "CONVERT(? USING utf8mb4)", "CONVERT(? USING latin1)", "IFNULL(?, 1)", "IFNULL(?, 'x')", "NOT ?", "BINARY ?", "SUBSTRING(?, 1, 3)", "ELT(1, ?)", "fm() + n",
+		"JSON_OBJECT('a', ?)", "JSON_ARRAY(?)", "LAG(?) OVER (ORDER BY n)", "FIRST_VALUE(?) OVER (ORDER BY n)"}
+	if g.world.features.mySQL {
 		all = append(all, "ANY_VALUE(?)", "CAST(? AS DOUBLE)", "CAST(? AS YEAR)")
 	}
 	return strings.ReplaceAll(g.pick(all...), "?", c.name)

@@ -31,15 +31,14 @@ func (o object) create() string { return "CREATE " + o.kind + " " + o.name + " "
 
 // serverFeatures are what the generator needs to know of a server.
 type serverFeatures struct {
-	mariaDB, mySQL8, newer, newest bool
-	skips                          bool // triggers may skip rows
+	mariaDB, mySQL bool
+	skips          bool // triggers may skip rows
 }
 
 func featuresOf(t testing.TB) serverFeatures {
 	t.Helper()
 	return serverFeatures{
-		mariaDB: testserver.Has(t, testserver.MariaDB, "RETURNING"), mySQL8: testserver.Has(t, testserver.MySQL8, "row aliases"),
-		newer: testserver.Has(t, testserver.Newer, "JSON"), newest: testserver.Has(t, testserver.Newest, "window functions"),
+		mariaDB: testserver.Has(t, testserver.MariaDB, "RETURNING"), mySQL: testserver.Has(t, testserver.MySQL, "row aliases"),
 		skips: testserver.Has(t, "MariaDB 11.8", "triggers that skip rows"),
 	}
 }
@@ -51,7 +50,6 @@ type typedColumn struct {
 	values    [4]string                 // of its rows but the first, which is NULL
 }
 
-func hasJSON(f serverFeatures) bool   { return f.newer }
 func isMariaDB(f serverFeatures) bool { return f.mariaDB }
 
 var typedColumns = []typedColumn{
@@ -81,7 +79,7 @@ var typedColumns = []typedColumn{
 	{"yr", "YEAR", nil, [4]string{"2026", "1901", "2155", "0"}},
 	{"en", "ENUM('a','b','7','x y')", nil, [4]string{"'a'", "'b'", "'7'", "''"}},
 	{"st", "SET('x','y','z')", nil, [4]string{"'x'", "'x,z'", "''", "'y'"}},
-	{"js", "JSON", hasJSON, [4]string{"'1'", "'\"7\"'", "'{\"a\": [1, 2.50]}'", "'null'"}},
+	{"js", "JSON", nil, [4]string{"'1'", "'\"7\"'", "'{\"a\": [1, 2.50]}'", "'null'"}},
 	{"ch", "CHAR(10)", nil, [4]string{"'7'", "'abc '", "''", "'5x'"}},
 	{"vc", "VARCHAR(40)", nil, [4]string{"'12'", "'abc'", "'1e2'", "'ключ '"}},
 	{"la", "VARCHAR(20) CHARACTER SET latin1", nil, [4]string{"'12'", "'é'", "''", "'-3'"}},
@@ -109,9 +107,7 @@ func typedOf(f serverFeatures) (all []typedColumn) {
 func newWorld(r *rand.Rand, f serverFeatures, i int) *world {
 	w := &world{features: f}
 	pool := slices.Concat(shapes, randomShapes)
-	if w.shape = pool[i%len(pool)]; strings.HasSuffix(w.shape.moreColumns, "INVISIBLE") && !f.newest {
-		w.shape = pool[0]
-	}
+	w.shape = pool[i%len(pool)]
 	one := func(n int) bool { return r.IntN(n) == 0 }
 	w.prepared, w.tx = one(2), one(4)
 	w.params = randomParams(r)
@@ -154,7 +150,7 @@ func randomParams(r *rand.Rand) string {
 	return strings.Join(all, "&")
 }
 
-// randomMode returns a sql_mode. "DEFAULT" is strict but on the oldest server.
+// randomMode returns a sql_mode. "DEFAULT" is strict.
 func randomMode(r *rand.Rand, f serverFeatures, noZero bool) string {
 	one := func(words ...string) string { return words[r.IntN(len(words))] }
 	mode := one("DEFAULT", "DEFAULT", "", "'STRICT_TRANS_TABLES'", "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE'",
@@ -167,7 +163,7 @@ func randomMode(r *rand.Rand, f serverFeatures, noZero bool) string {
 		mode = one("'NO_AUTO_VALUE_ON_ZERO'", "'STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO'")
 	case f.mariaDB && r.IntN(20) == 0:
 		mode = one("'STRICT_TRANS_TABLES,SIMULTANEOUS_ASSIGNMENT'", "'STRICT_TRANS_TABLES,EMPTY_STRING_IS_NULL'", "'TIME_ROUND_FRACTIONAL,STRICT_TRANS_TABLES'")
-	case f.mySQL8 && r.IntN(20) == 0:
+	case f.mySQL && r.IntN(20) == 0:
 		mode = "'TIME_TRUNCATE_FRACTIONAL,STRICT_TRANS_TABLES'"
 	}
 	return mode

@@ -13,8 +13,8 @@
 // or one in the background, which make servers-up starts and make servers-down ends. Tests
 // find that one without any environment.
 //
-// There are four SQL servers. [EachAndOldest] runs a test on each of them, and [Each] on all but
-// the oldest, MySQL 5.6. [Needs] and [Has] mark tests and cases that only some servers can run.
+// There are three SQL servers. [Each] runs a test on each of them. [Needs] and [Has] mark tests and
+// cases that only some servers can run.
 //
 // # Servers elsewhere
 //

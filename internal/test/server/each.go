@@ -27,7 +27,7 @@ func Main(m *testing.M) {
 // productsOf says by a subtest's name which product Each runs it on.
 var productsOf sync.Map
 
-// Each runs a test once for each SQL server but the oldest, as subtests "mysql", "mariadb"
+// Each runs a test once for each SQL server, as subtests "mysql", "mariadb"
 // and "mariadb-11.8", and reports whether it did: the test, called again by its
 // subtests, continues where it did not. In a subtest [Database] and [StartSQL] are
 // that server's.
@@ -41,17 +41,6 @@ var productsOf sync.Map
 // Where SHARDKEY_TEST_DSN names servers, the test runs on each of those instead.
 func Each(t *testing.T, test func(*testing.T)) bool {
 	t.Helper()
-	return each(t, test, false)
-}
-
-// EachAndOldest is Each with the oldest server, in the subtest "mysql-5.6".
-func EachAndOldest(t *testing.T, test func(*testing.T)) bool {
-	t.Helper()
-	return each(t, test, true)
-}
-
-func each(t *testing.T, test func(*testing.T), oldest bool) bool {
-	t.Helper()
 	if productByName(t.Name()) != nil {
 		return false
 	}
@@ -63,7 +52,7 @@ func each(t *testing.T, test func(*testing.T), oldest bool) bool {
 		all = products
 	}
 	for _, p := range all {
-		if p.oldest && !oldest || !wanted(p.name) && p.dsn == "" {
+		if !wanted(p.name) && p.dsn == "" {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
@@ -109,20 +98,14 @@ func Name(t testing.TB) string { t.Helper(); return productOf(t).name }
 // KindOf returns the kind of the server that a test runs on.
 func KindOf(t testing.TB) Kind { t.Helper(); return productOf(t).kind }
 
-// IsOldest reports whether a test runs on the oldest server, for tests of which only a part runs
-// there.
-func IsOldest(t testing.TB) bool { t.Helper(); return productOf(t).oldest }
-
 // Servers are the SQL servers of a kind, from a version on if it has one, or of several such
-// kinds: "MySQL 5.7, MariaDB".
+// kinds: "MySQL 8.4, MariaDB".
 type Servers string
 
 // What servers differ by, for [Has] and [Needs].
 const (
 	MariaDB Servers = "MariaDB"
-	MySQL8  Servers = "MySQL 8.0"
-	Newer   Servers = "MySQL 5.7, MariaDB" // all but the oldest
-	Newest  Servers = "MySQL 8.0, MariaDB"
+	MySQL   Servers = "MySQL"
 )
 
 func (s Servers) have(p *product) bool {

@@ -22,7 +22,7 @@ import (
 )
 
 func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
-	if EachAndOldest(t, TestSQLServer_keepsDataOverKillAndStop) {
+	if Each(t, TestSQLServer_keepsDataOverKillAndStop) {
 		return
 	}
 	s := StartSQL(t)
@@ -181,7 +181,7 @@ func TestSupervisor_reportsErrors(t *testing.T) {
 }
 
 func TestDatabase_isFreshAndDropped(t *testing.T) {
-	if EachAndOldest(t, TestDatabase_isFreshAndDropped) {
+	if Each(t, TestDatabase_isFreshAndDropped) {
 		return
 	}
 	var dsn string
@@ -319,7 +319,7 @@ func awaitSilence(t *testing.T, addr string) {
 }
 
 func TestNamed_servers(t *testing.T) {
-	if EachAndOldest(t, TestNamed_servers) {
+	if Each(t, TestNamed_servers) {
 		return
 	}
 	dsn := Database(t)
@@ -358,11 +358,11 @@ func TestMayStart_skipsWithNamedServers(t *testing.T) {
 }
 
 func TestServers_have(t *testing.T) {
-	old, mysql80, mariaDB := &product{kind: KindMySQL, series: "5.6"}, &product{kind: KindMySQL, series: "8.0"}, &product{kind: KindMariaDB, series: "10.11"}
+	mysql80, mysql97, mariaDB := &product{kind: KindMySQL, series: "8.0"}, &product{kind: KindMySQL, series: "9.7"}, &product{kind: KindMariaDB, series: "10.11"}
 	for servers, want := range map[Servers][3]bool{
-		"MySQL": {true, true, false}, MariaDB: {false, false, true}, MySQL8: {false, true, false},
-		Newer: {false, true, true}, "MySQL 8.4": {}, "MariaDB 10.9": {false, false, true}, "MariaDB 10.12": {},
+		MySQL: {true, true, false}, MariaDB: {false, false, true}, "MySQL 8.4": {false, true, false},
+		"MySQL 8.4, MariaDB": {false, true, true}, "MySQL 10.0": {}, "MariaDB 10.9": {false, false, true}, "MariaDB 10.12": {},
 	} {
-		must.Equal(t, [3]bool{servers.have(old), servers.have(mysql80), servers.have(mariaDB)}, want, servers)
+		must.Equal(t, [3]bool{servers.have(mysql80), servers.have(mysql97), servers.have(mariaDB)}, want, servers)
 	}
 }

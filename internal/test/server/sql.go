@@ -22,12 +22,10 @@ type product struct {
 	kind    Kind
 	series  string // what its version begins with
 	dsn     string // if SHARDKEY_TEST_DSN names it
-	oldest  bool   // only some tests run on it
 	program string
 	options []string
 	scripts []string // files with the statements that make a data directory, unless the program can do that
 	before  string   // statements before them
-	after   string   // statements after them
 }
 
 // Kind is what SQL servers differ by: a syntax, functions, bugs.
@@ -47,11 +45,6 @@ var products = []*product{
 		before: "SET @auth_root_socket=NULL;\n", options: []string{"--innodb-log-file-size=32M"}},
 	{name: "mariadb-11.8", kind: KindMariaDB, series: "11.8", program: "mariadbd", scripts: mariaDBScripts,
 		before: "SET @auth_root_socket=NULL;\n", options: []string{"--innodb-log-file-size=32M"}},
-	{name: "mysql-5.6", kind: KindMySQL, series: "5.6", oldest: true, program: "mysqld",
-		scripts: []string{"mysql_system_tables.sql", "mysql_system_tables_data.sql"},
-		after:   "DELETE FROM user WHERE User <> 'root' OR Host <> 'localhost';\nUPDATE user SET Host = '%';\n",
-		// Linux limits how much native asynchronous I/O all processes have together.
-		options: []string{"--innodb-log-file-size=32M", "--innodb-use-native-aio=0"}},
 }
 
 // mariaDBScripts are those of MariaDB's own script, which knows only installed servers.
@@ -175,8 +168,8 @@ func (p *product) initialize(in *installation, data string) error {
 	return in.run("", append(in.args(p), "--datadir="+data, "--initialize-insecure", "--init-file="+init)...)
 }
 
-// bootstrap makes a data directory out of the files with statements that come with a server, and the
-// statements before and after them.
+// bootstrap makes a data directory out of the files with statements that come with a server, after
+// the statements before them.
 func (p *product) bootstrap(in *installation, data string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -194,7 +187,6 @@ func (p *product) bootstrap(in *installation, data string) error {
 		}
 		script.Write(text)
 	}
-	script.WriteString(p.after)
 	return in.run(script.String(), append(in.args(p), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
 }
 
@@ -284,8 +276,7 @@ func (p *product) installed() (*installation, error) {
 }
 
 // cached returns the product out of the cache, or nil. Its libraries are not
-// the system's, so that the loader among them starts it. If there is none, the
-// libraries that it lacks are the system's.
+// the system's, so that the loader among them starts it.
 func cached(p *product) *installation {
 	cache, err := CacheDir()
 	if err != nil {
@@ -294,7 +285,7 @@ func cached(p *product) *installation {
 	root := filepath.Join(cache, strings.ToLower(string(p.kind))+"-"+p.series)
 	path := filepath.Join(root, "usr/sbin", p.program)
 	var loaders []string
-	for _, dir := range []string{root + "/usr/lib/*-linux-gnu*", root + "/lib/*-linux-gnu*", "/lib64"} { // Debian 13, 12
+	for _, dir := range []string{root + "/usr/lib/*-linux-gnu*", root + "/lib/*-linux-gnu*"} { // Debian 13, 12
 		found, _ := filepath.Glob(dir + "/ld-linux*.so.*")
 		loaders = append(loaders, found...)
 	}
@@ -306,7 +297,6 @@ func cached(p *product) *installation {
 	for _, dir := range []string{"lib", "usr/lib"} {
 		dirs = append(dirs, filepath.Join(root, dir, triplet), filepath.Join(root, dir, triplet, "mysql"))
 	}
-	dirs = append(dirs, filepath.Join(root, "usr/lib/mysql/private"))
 	return &installation{root: root, command: []string{loaders[0], "--library-path", strings.Join(dirs, ":"), path}}
 }
 

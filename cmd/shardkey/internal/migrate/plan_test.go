@@ -43,15 +43,6 @@ INSERT INTO audit (order_id) VALUES (2);
 INSERT INTO visit (id, day) VALUES (999, '2026-01-01');
 `
 
-// shopOn is the schema for a server, without generated columns where there are none.
-func shopOn(t *testing.T) string {
-	t.Helper()
-	if testserver.Has(t, testserver.Newer, "generated columns") {
-		return shop
-	}
-	return strings.NewReplacer(" AS (parent_id * 2) VIRTUAL", "", "bucket INT AS (order_id DIV 7) STORED", "bucket BIGINT").Replace(shop)
-}
-
 // create makes a database with tables.
 func create(t *testing.T, tables string) (dsn string) {
 	t.Helper()
@@ -115,10 +106,10 @@ func shape(t *testing.T, conn *sql.Conn, d *schema.Database) string {
 }
 
 func TestPlan_worksOnACopy(t *testing.T) {
-	if testserver.EachAndOldest(t, TestPlan_worksOnACopy) {
+	if testserver.Each(t, TestPlan_worksOnACopy) {
 		return
 	}
-	dsn := create(t, shopOn(t))
+	dsn := create(t, shop)
 	conn, source := read(t, dsn)
 	before := shape(t, conn, source.schema)
 	rows := func() string {
@@ -191,7 +182,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 }
 
 func TestPlan_tables(t *testing.T) {
-	conn, source := read(t, create(t, shopOn(t)))
+	conn, source := read(t, create(t, shop))
 	for name, want := range map[string]string{
 		"oders":   "did you mean orders?",
 		"country": "has the key code of type char(2)",
@@ -208,7 +199,7 @@ func TestPlan_tables(t *testing.T) {
 
 // A column whose name refers to no key may hold one. Its type is left, and a note names it.
 func TestPlan_narrowColumns(t *testing.T) {
-	if testserver.EachAndOldest(t, TestPlan_narrowColumns) {
+	if testserver.Each(t, TestPlan_narrowColumns) {
 		return
 	}
 	conn, source := read(t, create(t, `
