@@ -9,7 +9,7 @@
 //	      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
 //	  defaultKeyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
 //	  keyGenerators:
-//	    snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
+//	    snowflake: {type: SNOWFLAKE, props: {worker-id: 123}} # for one process
 //
 // [Load] reads a rule from a file, [Parse] reads YAML, and [New] builds a rule from a Go struct.
 // All three check the rule completely and return a [Rule], which is only a description.

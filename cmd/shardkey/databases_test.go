@@ -301,7 +301,7 @@ CREATE TABLE stat_1 (id INT);
 CREATE TABLE stat_2 (id INT PRIMARY KEY);
 CREATE TABLE level1 (id INT AUTO_INCREMENT PRIMARY KEY);
 CREATE TABLE level2 (id INT AUTO_INCREMENT PRIMARY KEY, level1_id INT);
-CREATE TABLE token (id INT AUTO_INCREMENT PRIMARY KEY, oauth2_id INT, user_id INT);
+CREATE TABLE token (id INT AUTO_INCREMENT PRIMARY KEY, oauth2_id INT, user_id INT, level2Id INT);
 `
 
 // TestInit_refusesNoOtherTable checks that the rule of init refuses no INSERT into a table of the
@@ -339,7 +339,7 @@ func TestInit_refusesNoOtherTable(t *testing.T) {
 	}
 	status, script, stderr := runTool(t, "migrate", "--dsn", dsn)
 	must.Equal(t, status, 0, stderr)
-	for _, column := range []string{"MODIFY `oauth2_id` bigint", "MODIFY `level1_id` bigint"} {
+	for _, column := range []string{"MODIFY `oauth2_id` bigint", "MODIFY `level1_id` bigint", "MODIFY `level2Id` bigint"} {
 		if !strings.Contains(script, column) {
 			t.Errorf("have: %s\nwant: %s", script, column)
 		}

@@ -131,11 +131,12 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 		}
 	}
 	plan, err := o.connector.Plan(statement, columns...)
-	switch {
-	case err != nil:
+	if err != nil {
 		return v, err
-	case len(plan.Inserts) > 0 || len(plan.Others) > 0:
-		return explainPlans(append([]*driver.Plan{plan}, plan.Others...)), nil
+	}
+	all := append([]*driver.Plan{plan}, plan.Others...)
+	if slices.ContainsFunc(all, func(p *driver.Plan) bool { return len(p.Inserts) > 0 }) {
+		return explainPlans(all), nil
 	}
 	l := o.linter()
 	v = planned{Outcome: lint.Passed, Reason: "the statement is no INSERT"}

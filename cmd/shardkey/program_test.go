@@ -22,6 +22,7 @@ import (
 	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -154,6 +155,13 @@ func TestRule_default(t *testing.T) {
 				t.Errorf("SHARDKEY_RULE before rule.yaml\nhave: status %d\nwant: an error of absent.yaml", status)
 			}
 		})
+	}
+}
+
+func TestNearestTable_numbers(t *testing.T) {
+	r := must.Get(rule.Parse("", []byte("rules: [!SHARDING {tables: {user2: {keyGenerateStrategy: {column: id}}, t_order: {actualDataNodes: 'ds.t_order_${0..1}', keyGenerateStrategy: {column: id}}}}]")))(t)
+	for name, want := range map[string]string{"user3": "", "user": "", "t_order_7": "", "usr2": "user2", "t_ordr_1": "t_order_1", "t_ordr": "t_order"} {
+		must.Equal(t, nearestTable(r, name), want, name)
 	}
 }
 

@@ -154,10 +154,15 @@ func allTableNames(r *rule.Rule) (names []string) {
 }
 
 // nearestTable suggests a table of a rule for a misspelt name, and keeps the number at its
-// end. It returns "" if no table is similar, or if the names differ only in that number.
+// end. It returns "" if no table is similar, or if the names differ only in their numbers.
 func nearestTable(r *rule.Rule, name string) string {
-	base := strings.TrimRight(name, "0123456789_-")
-	word := nearest.Word(base, tableNames(r))
+	unnumbered := func(name string) string { return strings.TrimRight(name, "0123456789_-") }
+	var tables []string
+	for _, table := range tableNames(r) {
+		tables = append(tables, unnumbered(table))
+	}
+	base := unnumbered(name)
+	word := nearest.Word(base, tables)
 	if word != "" && !strings.EqualFold(word, base) && nearest.Distance(base, word) <= max(1, len(base)/8) {
 		return word + name[len(base):]
 	}

@@ -29,7 +29,7 @@ rules:
       actualDataNodes: app.orders_${0..1}
       keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
   keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 123}} # for one process
 `
 
 // Order is an order, declared as for AUTO_INCREMENT.

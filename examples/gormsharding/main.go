@@ -46,8 +46,8 @@ rules:
     lines:
       keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
   keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 124}}
-    shard_bits: {type: SNOWFLAKE, props: {worker-id: 123, gene-column: user_id, gene-bits: 4}}
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 124}} # for one process
+    shard_bits: {type: SNOWFLAKE, props: {worker-id: 123, gene-column: user_id, gene-bits: 4}} # for one process
   shardingAlgorithms:
     by_user: {type: INLINE, props: {algorithm-expression: "orders_${user_id % 4}"}}
 `

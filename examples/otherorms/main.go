@@ -27,7 +27,7 @@ rules:
       actualDataNodes: app.t_order_${0..1}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
   keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}} # for one process
 `
 
 const table = `CREATE TABLE t_order_1 (

@@ -242,7 +242,8 @@ func singulars(noun string) []string {
 }
 
 // ReferringByName returns the columns of integers that by their name refer to the key of a
-// table or of its logical table, other than the keys that the server counts, and views'.
+// table or of its logical table, whatever its case and underscores, other than the keys that the
+// server counts, and views'.
 func (d *Database) ReferringByName(t *Table, logical, key string) (list []ColumnOf) {
 	names := append(Referring(logical, key), Referring(t.Name, key)...)
 	for _, other := range d.Tables {
@@ -250,7 +251,7 @@ func (d *Database) ReferringByName(t *Table, logical, key string) (list []Column
 			continue
 		}
 		for _, c := range other.Columns {
-			isName := func(name string) bool { return strings.EqualFold(name, c.Name) }
+			isName := func(name string) bool { return strings.EqualFold(joined(name), joined(c.Name)) }
 			if c.IsInteger() && !c.AutoIncrement && c.Generated == "" && slices.ContainsFunc(names, isName) {
 				list = append(list, ColumnOf{other, c})
 			}
@@ -258,6 +259,9 @@ func (d *Database) ReferringByName(t *Table, logical, key string) (list []Column
 	}
 	return list
 }
+
+// joined returns a name without underscores: order_id, orderId and OrderID name the same.
+func joined(name string) string { return strings.ReplaceAll(name, "_", "") }
 
 // Narrow returns the integer columns that are smaller than BIGINT and may hold a key of another
 // table, although neither a foreign key nor AUTO_INCREMENT shows what they hold. TINYINT is left out

@@ -16,7 +16,7 @@
 // [JS53] stay below 2^53 for JavaScript.
 //
 //	keyGenerators:
-//	  snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
+//	  snowflake: {type: SNOWFLAKE, props: {worker-id: 123}} # for one process
 //	  ring:      {type: SNOWFLAKE_RING, props: {worker-id: 124, ring-size: 200}}
 //	  safe:      {type: SNOWFLAKE, props: {worker-id-assigner: cluster}}
 //

@@ -271,7 +271,9 @@ func (f *family) chooseKey() (why string) {
 		return fmt.Sprintf("its key %s is %s: to generate keys, use UUID or NANOID", column.Shown(), sqltoken.Printable(column.Type))
 	case slices.ContainsFunc(f.members, func(m member) bool { return m.table.Column(column.Name) == nil }):
 		return fmt.Sprintf("one of its tables, of several databases or spellings, lacks column %s", column.Shown())
-	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
+	case wrongName(column.Name):
+		return "a rule cannot contain the name of its key " + column.Shown()
+	case wrongName(f.logical) || slices.ContainsFunc(f.names(), wrongName):
 		return "a rule cannot contain its name"
 	}
 	f.column = column.Name
