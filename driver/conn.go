@@ -83,9 +83,6 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
 	if out != nil {
-		if out.answer(c.connector) {
-			return base.Reply{Result: driver.ResultNoRows}, nil
-		}
 		out.reset()
 	}
 	c.executed = false
@@ -329,7 +326,6 @@ func (c *conn) refused(ctx context.Context, err error) error {
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	keysOf(ctx).answer(c.connector)
 	c.executed = false
 	if c.isForOneExecution(query) {
 		c.skipped = ""

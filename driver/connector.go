@@ -194,13 +194,6 @@ func (c *Connector) reopen() error {
 	return c.enter()
 }
 
-// idle reports whether the generators are closed.
-func (c *Connector) idle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unused()
-}
-
 // enter counts a connection. It opens the generators again if they were closed, since another
 // sql.DB may still use this connector.
 func (c *Connector) enter() error {

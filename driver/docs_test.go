@@ -235,6 +235,6 @@ func TestDocs_goIsTested(t *testing.T) {
 func TestDocs_cachedStatements(t *testing.T) {
 	const page = "../docs/understand/tests.md"
 	cached := cachedStatements * len(cachedModes)
-	want := fmt.Sprintf("| cached statements compared with ones prepared each time | %d | %d | %d | |", cached, cached, cached)
+	want := fmt.Sprintf("| cached statements compared with ones prepared each time | %d | %d | %d |", cached, cached, cached)
 	contains(t, string(must(os.ReadFile(page))(t)), want)
 }

@@ -6,10 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
-	"runtime"
 	"sync"
-	"time"
-	"weak"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
@@ -218,91 +215,16 @@ func asConnector(c *Connector, err error) (driver.Connector, error) {
 }
 
 // ConnectorOf returns the connector behind v: a *sql.DB, a *sql.Conn, a connection that
-// (*sql.Conn).Raw passes to its function, or a [*Connector]. It returns nil if v isn't of this
-// driver.
-//
-// ConnectorOf looks through other drivers that wrap this one. For a *sql.DB that is opened with such
-// a driver it needs a connection the first time, for which it waits 5 seconds at most. It returns nil
-// if it gets none.
+// (*sql.Conn).Raw passes to its function, or a [*Connector]. It looks through wrappers that have a
+// method Unwrap, or Raw as otelsql's connections have. It returns nil if v isn't of this driver, or if
+// a wrapper doesn't show what it wraps. It sends nothing to the server.
 func ConnectorOf(v any) *Connector {
-	c, _ := findConnector(context.Background(), v)
+	var c *Connector
+	_ = guard.Call("the database", func() error { c = unwrap(v); return nil }) // for example a zero sql.DB
 	return c
 }
 
-// maxWait limits how long ConnectorOf and NextKeys wait for a connection. A program may call them in
-// a transaction that has the only connection.
-const maxWait = 5 * time.Second
-
-// found has the Connector of each *sql.DB that needed a connection to find it. Its keys are weak
-// pointers. NextKeys in a transaction needs no second connection then.
-var found sync.Map
-
-// findConnector returns the connector behind v. The error is about the connection that it needs.
-func findConnector(ctx context.Context, v any) (c *Connector, err error) {
-	err = guard.Call("the database", func() (err error) { // for example a zero sql.DB
-		if c = unwrap(v); c != nil {
-			return nil
-		}
-		db, _ := v.(*sql.DB)
-		key := weak.Make(db)
-		if known, ok := found.Load(key); ok && !known.(*Connector).idle() {
-			c = known.(*Connector)
-			return nil
-		}
-		if c, err = askConn(ctx, v); c == nil || db == nil {
-			return err
-		}
-		if _, again := found.Swap(key, c); !again {
-			runtime.AddCleanup(db, func(key weak.Pointer[sql.DB]) { found.Delete(key) }, key)
-		}
-		return nil
-	})
-	return c, err
-}
-
-// askConn asks v for its connector, or a connection of v if it has connections.
-func askConn(ctx context.Context, v any) (c *Connector, err error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
-	defer cancel()
-	if pool, ok := v.(interface {
-		Conn(context.Context) (*sql.Conn, error)
-	}); ok {
-		conn, err := pool.Conn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer conn.Close()
-		v = conn
-	}
-	if of, ok := v.(interface{ Raw(func(any) error) error }); ok {
-		err = of.Raw(func(conn any) error { c = ask(ctx, conn); return nil })
-		return c, err
-	}
-	return ask(ctx, v), nil
-}
-
-// ask returns the connector of a connection. Drivers that wrap this one pass the context on, so it
-// asks for the connector. This driver answers without a message to the server.
-func ask(ctx context.Context, conn any) *Connector {
-	c := unwrap(conn)
-	if c != nil || isNil(conn) {
-		return c
-	}
-	ctx = context.WithValue(ctx, keysKey{}, &keysList{keys: new(Keys), asks: &c})
-	const nothing = "DO 0" // for another driver's server
-	switch of := conn.(type) {
-	case driver.ExecerContext:
-		_, _ = of.ExecContext(ctx, nothing, nil)
-	case driver.ConnPrepareContext:
-		if s, err := of.PrepareContext(ctx, nothing); err == nil {
-			_ = s.Close()
-		}
-	}
-	return c
-}
-
-// unwrap returns the connector behind v if v and its wrappers show what they wrap. Such a wrapper has
-// a method Unwrap, or Raw as otelsql has.
+// unwrap returns the connector behind v if v and its wrappers show what they wrap.
 func unwrap(v any) *Connector {
 	const most = 100 // wrappers; a wrapper may unwrap to itself
 	for range most {
@@ -322,6 +244,9 @@ func unwrap(v any) *Connector {
 			v = of.Unwrap()
 		case interface{ Raw() driver.Conn }:
 			v = of.Raw()
+		case interface{ Raw(func(any) error) error }:
+			v = nil
+			_ = of.Raw(func(conn any) error { v = conn; return nil }) // a closed one has no connection
 		case interface{ Driver() driver.Driver }:
 			v = of.Driver()
 		default:

@@ -53,22 +53,12 @@ type keysKey struct{}
 type keysList struct {
 	keys   *Keys
 	outer  *keysList
-	before Keys        // of the statements before, in a string of several
-	asks   **Connector // not nil: the statement asks for the connector; see ask
+	before Keys // of the statements before, in a string of several
 }
 
 func keysOf(ctx context.Context) *keysList {
 	r, _ := ctx.Value(keysKey{}).(*keysList)
 	return r
-}
-
-// answer stores the connector if the statement asks for it, and reports whether it does.
-func (r *keysList) answer(c *Connector) bool {
-	if r == nil || r.asks == nil {
-		return false
-	}
-	*r.asks = c
-	return true
 }
 
 func (r *keysList) reset() {

@@ -49,17 +49,14 @@ func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ..
 }
 
 // NextKeys calls [Connector.NextKeys] of a database of this driver. In a transaction, pass the
-// *sql.DB. If another driver wraps this one, the first call needs a connection, as [ConnectorOf]
-// does.
+// *sql.DB. If another driver wraps this one, call the method of the connector that [Open] or
+// [Driver.OpenConnector] returns; see [ConnectorOf].
 func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...any) ([]any, error) {
-	c, err := findConnector(ctx, db)
-	switch {
-	case c != nil:
+	if c := ConnectorOf(db); c != nil {
 		return c.NextKeys(ctx, table, n, values...)
-	case err != nil && db != nil:
-		return nil, noKeys("", "no connection to find this driver; call ConnectorOf before a transaction", err)
 	}
-	return nil, noKeys("", "the *sql.DB does not use this driver; pass one that was opened with it", nil)
+	return nil, noKeys("", "the *sql.DB does not use this driver, or another driver hides it; "+
+		"pass one that was opened with it, or call NextKeys of its connector", nil)
 }
 
 func (r *ruleVersion) nextKeys(ctx context.Context, name string, n int, values []any) ([]any, error) {

@@ -158,7 +158,6 @@ func TestOpen_connectionsShareAConnector(t *testing.T) {
 	one, two := must(db.Conn(t.Context()))(t), must(db.Conn(t.Context()))(t)
 	c := ConnectorOf(one)
 	equal(t, ConnectorOf(two), c, "of a second connection")
-	equal(t, ConnectorOf(db), c, "of the database")
 	other := must(d.Open("other"))(t)
 	equal(t, ConnectorOf(other) == c, false, "the same connector for another name")
 	noError(t, other.Close())
@@ -169,7 +168,6 @@ func TestOpen_connectionsShareAConnector(t *testing.T) {
 
 	noError(t, c.Ready(t.Context()), "without a connection")
 	equal(t, len(must(c.NextKeys(t.Context(), "t", 2))(t)), 2, "keys without a connection")
-	equal(t, len(must(NextKeys(t.Context(), db, "t", 2))(t)), 2, "keys of the database")
 	liveOf(t, "no connection again", 8, 0)
 	base.Faults = []fakedb.Fault{{At: "connect", Err: fakedb.Err}}
 	isError(t, db.PingContext(t.Context()), fakedb.Err)
