@@ -345,7 +345,11 @@ func number(t testing.TB, db *sql.DB, query string) (n int64) {
 // column returns the values of a query's only column.
 func column(t testing.TB, db *sql.DB, query string) string {
 	t.Helper()
-	rows := must(db.Query(query))(t)
+	return columnOf(t, must(db.Query(query))(t))
+}
+
+func columnOf(t testing.TB, rows *sql.Rows) string {
+	t.Helper()
 	defer rows.Close()
 	var all []string
 	for rows.Next() {

@@ -198,14 +198,14 @@ func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, n
 			return r, replan, cause
 		}
 		x.sent.text, x.sent.args = x.plan.key.text, x.user
-		r, err = x.sendAgain(ctx, x.sent.text, x.user) // the server refuses it: error 1136
+		r, err = x.sendAgain(ctx, x.sent.text, x.user, base.WantResult) // the server refuses it: error 1136
 	} else {
 		text, args, bad := x.statement(0)
 		if bad != nil {
 			return r, done, bad
 		}
 		x.sent.text, x.sent.args = text, args
-		r, err = x.sendAgain(ctx, text, args)
+		r, err = x.sendAgain(ctx, text, args, base.WantResult)
 	}
 	if x.isOutOfKeys(err) {
 		err = cause
@@ -232,7 +232,7 @@ func (x *selection) refused(ctx context.Context, err error) (base.Reply, followU
 
 // returned returns the report about a statement whose rows the program has read.
 func (x *selection) returned(read base.Reading) insertReport {
-	if !read.All || x.in.OnDuplicate || x.in.Replace {
+	if !read.All || read.Rows > 0 && (x.in.OnDuplicate || x.in.Replace) {
 		return returned
 	}
 	return insertReport{affected: read.Rows}
@@ -326,7 +326,7 @@ func (x *selection) send(ctx context.Context, text string, args []driver.NamedVa
 		}
 		return stmt.Send(ctx, args, want)
 	case x.by != nil:
-		return x.sendAgain(ctx, text, args)
+		return x.sendAgain(ctx, text, args, want)
 	case len(args) > 0 && x.plan.steps&isCacheable != 0 && isSame && x.comments == (comments{}):
 		return b.SendCached(ctx, base.Cached{Text: text, Added: added, Reuse: x.plan.reuse}, args, want)
 	}
@@ -335,15 +335,15 @@ func (x *selection) send(ctx context.Context, text string, args []driver.NamedVa
 
 // sendAgain sends a text that isn't prepared. For a prepared statement of the program it is prepared,
 // unless the session isn't the same as when the program prepared it.
-func (x *selection) sendAgain(ctx context.Context, text string, args []driver.NamedValue) (base.Reply, error) {
+func (x *selection) sendAgain(ctx context.Context, text string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	b, added := x.session.Base, max(len(args)-len(x.user), 0)
 	if x.by == nil {
-		return b.Send(ctx, x.comments.around(text), args, added, base.WantResult)
+		return b.Send(ctx, x.comments.around(text), args, added, want)
 	}
 	if err := x.by.sameSession(ctx); err != nil {
 		return base.Reply{}, err
 	}
-	return b.SendPrepared(ctx, x.comments.around(text), args, added, base.WantResult)
+	return b.SendPrepared(ctx, x.comments.around(text), args, added, want)
 }
 
 // refuse returns the error for a statement that can't get keys. err may be nil.

@@ -693,6 +693,51 @@ func testInsertSelect_returningFails(t *testing.T) {
 	}
 }
 
+// An INSERT … SELECT … RETURNING returns its rows, also if it is prepared and its keys don't fit its
+// placeholders. If it inserted none, LAST_INSERT_ID() is as before.
+func TestInsertSelect_returning(t *testing.T) { onEach(t, testInsertSelect_returning) }
+
+func testInsertSelect_returning(t *testing.T) {
+	if !hasReturning(t) {
+		t.Skip("the server has no RETURNING")
+	}
+	for _, c := range []struct{ query, want string }{
+		{"INSERT INTO ruled (a) SELECT a FROM src WHERE a < ? ORDER BY a RETURNING a", "0 1"},
+		{"REPLACE INTO ruled (a) SELECT a FROM src WHERE a < ? ORDER BY a RETURNING a", "0 1"},
+		{"INSERT INTO ruled (a) SELECT a FROM src WHERE a < ? ORDER BY a ON DUPLICATE KEY UPDATE a = 9 RETURNING a", "0 1"},
+		{"INSERT INTO ruled (a) SELECT a FROM src WHERE a + ? < 0 RETURNING a", ""},
+		{"REPLACE INTO ruled (a) SELECT a FROM src WHERE a + ? < 0 RETURNING a", ""},
+		{"INSERT INTO ruled (a) SELECT a FROM src WHERE a + ? < 0 ON DUPLICATE KEY UPDATE a = 9 RETURNING a", ""},
+	} {
+		ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return int64(1001 + i*i) }), "ruled.id"))
+		ours.SetMaxOpenConns(1)
+		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+		manySource(t, plain)
+		for _, prepared := range []bool{false, true} {
+			mustExec(t, plain, "DELETE FROM ruled")
+			mustExec(t, ours, "DO LAST_INSERT_ID(77)")
+			equal(t, returnedBy(t, ours, prepared, c.query, 2), c.want, c.query, prepared)
+			want := int64(77)
+			if c.want != "" {
+				want = number(t, plain, "SELECT MIN(id) FROM ruled")
+			}
+			equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), want, c.query, prepared)
+		}
+	}
+}
+
+// returnedBy returns the column of the rows that a statement returns.
+func returnedBy(t *testing.T, db *sql.DB, prepared bool, query string, args ...any) string {
+	t.Helper()
+	do := func() (*sql.Rows, error) { return db.Query(query, args...) }
+	if prepared {
+		stmt := must(db.Prepare(query))(t)
+		defer stmt.Close()
+		do = func() (*sql.Rows, error) { return stmt.Query(args...) }
+	}
+	return columnOf(t, must(do())(t, query))
+}
+
 // explicitForms have keys in the query.
 var explicitForms = []struct {
 	key, where, mode, want string

@@ -197,9 +197,9 @@ func (g *generator) several() step {
 		if i > 0 {
 			st.text += g.pick("; ", ";\n", " ; ")
 		}
-		text := strings.TrimSuffix(strings.TrimSuffix(part.text, " -- end"), " # end ?")
-		st.text, st.args = st.text+strings.TrimSuffix(text, ";"), append(st.args, part.args...)
-		st.marks += part.marks
+		part.text = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(part.text, " -- end"), " # end ?"), ";")
+		st.text, st.args = st.text+part.text, append(st.args, part.args...)
+		st.marks, st.parts = st.marks+part.marks, append(st.parts, part)
 	}
 	return st
 }

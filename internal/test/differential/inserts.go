@@ -17,6 +17,8 @@ type step struct {
 	read string
 	// marks are words for what the statement has, for knownDifferences.
 	marks string
+	// parts are the statements of a string of several.
+	parts []step
 }
 
 // Inserts generates random INSERTs and REPLACEs into table t (id, a, u, s).
