@@ -376,7 +376,7 @@ func (x *selection) settle(ctx context.Context, report insertReport) int64 {
 	for i := 0; i < len(keys) && first == 0; i++ {
 		first = session.InsertID(keys[i])
 	}
-	if x.in.Replace && report.affected != 0 && x.keys.Len() > 0 {
+	if x.in.Replace && report.affected != 0 && x.keys.Len() > 0 && !x.maySkip() {
 		first = session.InsertID(x.keys.At(0)) // even if a later row has replaced it
 	}
 	if err != nil {
@@ -405,7 +405,7 @@ func (x *selection) settle(ctx context.Context, report insertReport) int64 {
 // table if the report doesn't show that.
 func (x *selection) inserted(ctx context.Context, report insertReport) ([]any, error) {
 	affected := report.affected
-	counts := !x.in.OnDuplicate && !x.column.Triggered && affected >= 0
+	counts := !x.in.OnDuplicate && !x.column.Triggered && !x.maySkip() && affected >= 0
 	exact := affected == int64(x.n) && x.keys.Len() > 0 && report.id == session.InsertID(x.keys.At(0))
 	switch {
 	case affected == 0 && x.out == nil:
@@ -438,6 +438,9 @@ func (x *selection) inserted(ctx context.Context, report insertReport) ([]any, e
 	}
 	return keys, nil
 }
+
+// maySkip reports whether a trigger may have made the server skip a row.
+func (x *selection) maySkip() bool { return x.column.MaySkip && x.session.TriggersSkipRows() }
 
 // present returns which keys are in the table.
 func (x *selection) present(ctx context.Context) (map[string]bool, error) {

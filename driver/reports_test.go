@@ -252,6 +252,9 @@ func testReports_rowsThatTriggersSkip(t *testing.T) {
 		{"REPLACE INTO ruled (u) VALUES (1) RETURNING id", "[<nil>]", ""},
 		{"REPLACE INTO ruled (u) VALUES (7) RETURNING id", "[1001]", "1001"},
 		{"REPLACE INTO ruled (u) VALUES (1), (7) RETURNING id", "[<nil> 1002]", "1002"},
+		{"INSERT INTO ruled (u) SELECT 1 UNION ALL SELECT 4", "[<nil> 1002]", "1002"},
+		{"INSERT INTO ruled (u) SELECT 1 UNION ALL SELECT 4 RETURNING id", "[<nil> 1002]", "1002"},
+		{"REPLACE INTO ruled (u) SELECT 1 UNION ALL SELECT 7", "[<nil> 1002]", "1002"},
 	} {
 		ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"))
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT DEFAULT 5)")

@@ -143,6 +143,8 @@ type duel struct {
 	dirty bool
 	// void: shardkey has refused a part of a string, and the parts before it have run.
 	void bool
+	// temporary: a temporary table may hide a table.
+	temporary bool
 	// named: a statement has changed the session's character set, which is names at the beginning.
 	named bool
 	names string
@@ -182,6 +184,9 @@ func (d *duel) begin() {
 			mustExec(d.t, d.conns[i], "SET NAMES "+d.names)
 		}
 		d.session[i] = firstInsertID
+		if d.temporary {
+			mustExec(d.t, d.conns[i], "DROP TEMPORARY TABLE IF EXISTS t")
+		}
 		mustExec(d.t, d.conns[i], "SET SESSION sql_mode = "+cmp.Or(s.mode, "DEFAULT")+", autocommit = "+cmp.Or(s.autocommit, "1")+
 			", last_insert_id = "+strings.Trim(firstInsertID, "[]"))
 		if d.runs[i], d.txs[i] = d.conns[i], nil; d.variant.tx {
@@ -189,7 +194,7 @@ func (d *duel) begin() {
 			d.runs[i] = d.txs[i]
 		}
 	}
-	d.named = false
+	d.named, d.temporary = false, false
 }
 
 // run runs statements until the first difference, and returns it.
@@ -221,6 +226,7 @@ func (d *duel) run(steps []step) *difference {
 func (d *duel) runSteps(steps []step) *difference {
 	for i, st := range steps {
 		d.dirty, d.named = d.dirty || st.has("dirty"), d.named || strings.Contains(st.text, "NAMES")
+		d.temporary = d.temporary || strings.Contains(st.text, "TEMPORARY")
 		ours := d.observe(shardkeySide, st)
 		if ours.refused && d.tally != nil {
 			d.tally.refuse(ours.err)
@@ -230,9 +236,6 @@ func (d *duel) runSteps(steps []step) *difference {
 			continue
 		}
 		plain := d.observe(plainSide, st)
-		if d.sameErrors(plain.err, ours.err) && ours.err != nil && (setsLastID.MatchString(st.text) || passed.MatchString(st.text) || st.parts != nil) {
-			return nil // LAST_INSERT_ID() is undefined
-		}
 		if d.tally != nil {
 			d.tally.compared++
 		}
@@ -240,6 +243,9 @@ func (d *duel) runSteps(steps []step) *difference {
 			if diff := d.compareTables(steps[:i+1], d.runs); diff != nil {
 				return diff
 			}
+		}
+		if d.sameErrors(plain.err, ours.err) && ours.err != nil && (setsLastID.MatchString(st.text) || passed.MatchString(st.text) || st.parts != nil) {
+			return nil // LAST_INSERT_ID() is undefined
 		}
 		if field := d.compare(st, &plain, &ours); field != "" {
 			return &difference{steps: steps[:i+1], field: field, plain: plain, ours: ours, variant: d.variant}
@@ -468,7 +474,8 @@ func (d *duel) execute(i int, st step) (s seen) {
 			s.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if i == plainSide && len(st.args) > 0 && st.parts != nil && !strings.Contains(d.variant.params, "interpolateParams") {
+	st.text = strings.ReplaceAll(st.text, "{key}", d.sides[i].keyColumn())
+	if i == plainSide && len(st.args) > 0 && st.parts != nil {
 		return d.executeParts(st)
 	}
 	var keys driver.Keys
@@ -515,8 +522,11 @@ func (d *duel) execute(i int, st step) (s seen) {
 }
 
 // executeParts executes a string of several statements with arguments one by one, as shardkey does.
-// The server doesn't prepare such a string.
+// The server doesn't prepare such a string, and go-sql-driver interpolates it as if no statement of it
+// set NO_BACKSLASH_ESCAPES.
 func (d *duel) executeParts(st step) (s seen) {
+	defer func(prepared bool) { d.variant.prepared = prepared }(d.variant.prepared)
+	d.variant.prepared = false
 	rows := ""
 	for _, part := range st.parts {
 		if s = d.execute(plainSide, part); rows == "" {

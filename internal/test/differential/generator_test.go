@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,20 +24,48 @@ func newGenerator(r *rand.Rand, w *world) *generator {
 	return g
 }
 
-func (g *generator) statements() differentialCase {
-	c := differentialCase{name: "generated"}
+func (g *generator) statements() (c differentialCase) {
+	c = differentialCase{name: "generated"}
 	g.modes, g.tags, g.dirty = g.world.mode, 0, false
+	if g.one(20) {
+		c.steps = append(c.steps, q("CREATE TEMPORARY TABLE t (id {key}, a INT, u INT UNIQUE, s VARCHAR(60)) AUTO_INCREMENT = 1500000"))
+		defer func() { c.steps = append(c.steps, q("SELECT * FROM t ORDER BY 1"), q("DROP TEMPORARY TABLE t")) }()
+	}
 	for range 4 + g.IntN(5) {
 		st := g.statement()
 		if g.one(5) {
 			st.read = g.reader()
 		}
 		c.steps = append(c.steps, st)
+		if len(st.args) > 0 && g.one(6) {
+			c.steps = append(c.steps, g.otherTypes(st))
+		}
 		if g.dirty { // AUTO_INCREMENT may be at its end
 			break
 		}
 	}
 	return c
+}
+
+// otherTypes returns the same statement with arguments of other types.
+func (g *generator) otherTypes(st step) step {
+	st.args, st.read, st.parts = slices.Clone(st.args), "", slices.Clone(st.parts)
+	rest := st.args
+	for i := range st.parts {
+		n := len(st.parts[i].args)
+		st.parts[i].args, rest = rest[:n], rest[n:]
+	}
+	for i, arg := range st.args {
+		switch v := arg.(type) {
+		case int:
+			st.args[i] = []any{strconv.Itoa(v), v + 1}[g.IntN(2)]
+		case string:
+			if n, err := strconv.Atoi(v); err == nil && strconv.Itoa(n) == v {
+				st.args[i] = n
+			}
+		}
+	}
+	return st
 }
 
 func (g *generator) statement() step {
@@ -91,7 +120,7 @@ func (g *generator) worldValue(column string, st *step, bind func(any) string) s
 	switch column {
 	case "a":
 		if g.one(6) {
-			return g.pick("f1(2)", "fi(4)", "(SELECT a FROM vs WHERE a = 10)", "(SELECT COUNT(*) FROM vl)", "13", "fm()", "fs(6)", "(SELECT MAX(a) FROM src)", "LAST_INSERT_ID(9)")
+			return g.pick("f1(2)", "fi(4)", "(SELECT a FROM vs WHERE a = 10)", "(SELECT COUNT(*) FROM vl)", "13", "fm()", "fs(6)", "(SELECT MAX(a) FROM src)", "LAST_INSERT_ID(9)", "@n", "(@n := 4)")
 		}
 		if g.one(20) {
 			return g.pick("'x'", "99999999999", "1/0", "'5x' + 0", "-1.5", "TRUE", "X'41'", "b'1'", "'2'", "1e1")
@@ -191,7 +220,7 @@ func (g *generator) several() step {
 		part := g.insert()
 		if g.one(3) {
 			part = q(g.pick("BEGIN", "COMMIT", "SAVEPOINT sp", "ROLLBACK", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET NAMES latin1", "SELECT 1",
-				"INSERT INTO free (a) VALUES (1)", g.ifID("SELECT LAST_INSERT_ID()"), "INSERT INTO child (t_id) VALUES ("+g.ifID("LAST_INSERT_ID() + ")+"0)", "DO 1", "UPDATE t SET a = 1 WHERE u = 1",
+				"INSERT INTO free (a) VALUES (1)", "SELECT "+cmp.Or(g.ifID("LAST_INSERT_ID()"), "2"), "INSERT INTO child (t_id) VALUES ("+g.ifID("LAST_INSERT_ID() + ")+"0)", "DO 1", "UPDATE t SET a = 1 WHERE u = 1",
 				"INSERT INTO \"t\" (a) VALUES (1)", "INSERT INTO t (s) VALUES ('\\'); INSERT INTO t (a) VALUES (1); -- '", "CALL pf()", "INSERT INTO child (t_id) VALUES ("+g.ifID("fl() + ")+"0)"))
 		}
 		if i > 0 {
