@@ -160,14 +160,13 @@ func (x *selection) count(ctx context.Context) (n int, err error) {
 	}
 	x.sent.text, x.sent.args = x.plan.count, x.user[:x.in.SelectArgs]
 	r, err := x.send(ctx, x.plan.count, x.sent.args, base.WantRows)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = x.session.Base.ReadRows(r.Rows, func(row []driver.Value) {
+			if len(row) == 1 {
+				n, _ = strconv.Atoi(session.Text(row[0]))
+			}
+		})
 	}
-	err = x.session.Base.ReadRows(r.Rows, func(row []driver.Value) {
-		if len(row) == 1 {
-			n, _ = strconv.Atoi(session.Text(row[0]))
-		}
-	})
 	if err = cmp.Or(err, x.session.SetTransactionAgain(ctx)); err == nil && (n < 0 || n > maxRows) {
 		err = x.refuse(fmt.Sprintf("the query returns %d rows, and at most %d can get keys at once; insert them in parts", n, maxRows), nil)
 	}
