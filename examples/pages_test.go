@@ -58,7 +58,11 @@ var (
 	args     []any
 	opts     rewrite.Options
 	cache    map[string]*rewrite.Plan
-	session  struct{ Mode, Charset string }
+	keys     []any
+	session  struct {
+		Mode, Charset string
+		QueryInt      func(query string, args ...any) uint64
+	}
 	options  func(any) rewrite.Options
 	generate func(*rewrite.Insert, int) ([]any, error)
 	report   func(line, char int, message string)
