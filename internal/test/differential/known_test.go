@@ -54,9 +54,6 @@ var knownInsertIDs = []known{
 	{"LastInsertId of an expression, or of a key that the server changes", func(_ *world, d *difference) bool {
 		return d.field == "LastInsertId" && (d.ours.id == 0 || d.has("DUPLICATE") && d.ours.id < generatedFrom) && d.last().has("dirty key")
 	}},
-	{"INSERT … SELECT of explicit keys, with ON DUPLICATE KEY UPDATE, IGNORE or triggers", func(w *world, d *difference) bool {
-		return d.field == "LastInsertId" && d.isSelect() && d.plain.id == 0 && (len(w.triggers) > 0 || d.has("DUPLICATE") || d.has("IGNORE"))
-	}},
 	{"REPLACE of several rows, of which a trigger may skip one", func(w *world, d *difference) bool {
 		return (d.field == "LastInsertId" || d.field == "LAST_INSERT_ID()") && d.has("REPLACE") && w.features.skips && w.hasTrigger("BEFORE INSERT ON t", "02TRG", "(", "CALL")
 	}},
