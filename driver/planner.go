@@ -227,7 +227,7 @@ func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string
 	if modeKnown || err == errCommented || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
 		return p, err
 	}
-	if session.ReadsCounts(query, key.mode) {
+	if !errors.Is(err, rewrite.ErrSeveralStatements) && session.ReadsCounts(query, key.mode) {
 		return nil, readsCounts()
 	}
 	// The statement depends on the sql_mode or character set: query them.

@@ -689,6 +689,19 @@ func readingRows(t *testing.T, db *sql.DB) (rows []string) {
 	return rows
 }
 
+// In a string, statements that don't get keys may read ROW_COUNT(), also on a new connection.
+func TestSession_countsInStrings(t *testing.T) { onEach(t, testSession_countsInStrings) }
+
+func testSession_countsInStrings(t *testing.T) {
+	for _, query := range []string{
+		"INSERT INTO ruled (a) VALUES (1), (2); SELECT ROW_COUNT()",
+		"INSERT INTO ruled (a) VALUES (1), (2); SET @n = ROW_COUNT(); INSERT INTO ruled (a) VALUES (3); SELECT @n",
+	} {
+		ours, _ := one(t, "multiStatements=true")
+		equal(t, number(t, ours, query), 2, query)
+	}
+}
+
 // An INSERT that reads ROW_COUNT() or FOUND_ROWS() is refused when it is planned, if it gets a key.
 func TestSession_readsCounts(t *testing.T) {
 	for query, refused := range map[string]bool{
