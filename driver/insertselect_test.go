@@ -88,6 +88,27 @@ func keysInOrder(t *testing.T, db *sql.DB) {
 	equal(t, number(t, db, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
 }
 
+// ORDER BY of a UNION names the columns of its first SELECT. MariaDB doesn't find them if a common
+// table expression gives them other names.
+func TestInsertSelect_ordersUnions(t *testing.T) { onEach(t, testInsertSelect_ordersUnions) }
+
+func testInsertSelect_ordersUnions(t *testing.T) {
+	ours, plain := one(t)
+	mustExec(t, plain, "CREATE TABLE src (a INT)")
+	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3)")
+	for _, query := range []string{
+		"SELECT a FROM src UNION SELECT a + 5 FROM src ORDER BY a DESC",
+		"SELECT a AS x FROM src UNION ALL SELECT a + ? FROM src ORDER BY x DESC LIMIT 9",
+		"(SELECT a FROM src) UNION (SELECT a + 5 FROM src) ORDER BY a DESC",
+		"SELECT DISTINCT s.* FROM src AS s UNION SELECT a + 5 FROM src ORDER BY a + 0 DESC -- all",
+		"WITH more AS (SELECT a + 5 AS m FROM src) SELECT a FROM src UNION SELECT m FROM more ORDER BY a DESC",
+	} {
+		mustExec(t, plain, "DELETE FROM ruled")
+		mustExec(t, ours, "INSERT INTO ruled (a) "+query, slices.Repeat([]any{5}, strings.Count(query, "?"))...)
+		equal(t, column(t, plain, "SELECT a FROM ruled ORDER BY id"), "8 7 6 3 2 1", query, "the order is")
+	}
+}
+
 // Dates that a time.Time can't represent don't change.
 func TestInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 	onEach(t, testInsertSelect_keepsDatesWithParseTime)

@@ -12,7 +12,20 @@ type query struct {
 	at, end int     // position
 	columns int     // number of columns of the query
 	dropped []place // words that only the outermost SELECT of a statement may have
+	nested  bool    // it must be a derived table in the common table expression
 	changes []change
+}
+
+// around returns SQL around the query for a common table expression of its rows.
+//
+// It is no derived table alone, since that can't have two columns of the same name. But MariaDB names
+// the columns of a UNION before it looks for those of ORDER BY, so a UNION with one is nested.
+func (q *query) around() (before, after string) {
+	before, after = "WITH shardkey_rows ("+strings.Join(rowColumns(q.columns), ", ")+") AS (", ")"
+	if q.nested {
+		return before + "SELECT * FROM (", ") AS shardkey_query" + after
+	}
+	return before, after
 }
 
 // change replaces a part of a statement by before, generated SQL and after.
@@ -90,11 +103,12 @@ type queryReader struct {
 	key     int          // index of the key among the columns, −1 if it is added behind them
 	params  int          // number of placeholders up to the query's end
 	selects []selectList // joined by UNION ALL
-	// wrapped: the key can't be an item of the SELECTs. grouped: there is a GROUP BY.
-	wrapped, grouped       bool
-	from, ordered, limited bool // FROM with other tables than DUAL, ORDER BY, LIMIT
-	single                 bool // LIMIT 1
-	into                   int  // position of INTO, 0 without it
+	// wrapped: the key can't be an item of the SELECTs. grouped: there is a GROUP BY. united:
+	// it has a UNION, INTERSECT or EXCEPT.
+	wrapped, grouped, united bool
+	from, ordered, limited   bool // FROM with other tables than DUAL, ORDER BY, LIMIT
+	single                   bool // LIMIT 1
+	into                     int  // position of INTO, 0 without it
 }
 
 // selectList has the items of a SELECT.
@@ -196,9 +210,11 @@ func (r *queryReader) clause(t sqltoken.Token) {
 	case r.Is(t, "ROLLUP", "CUBE"):
 		r.wrapped = r.wrapped || r.grouped
 	case r.Is(t, "UNION"):
+		r.united = true
 		r.wrapped = r.wrapped || len(r.selects) == 0 || !r.joinsAll()
 	case r.Is(t, "INTERSECT", "EXCEPT", "MINUS"):
-		r.wrapped = r.wrapped || r.startsQuery(r.Peek()) || r.Is(r.Peek(), "ALL", "DISTINCT")
+		r.united = r.united || r.startsQuery(r.Peek()) || r.Is(r.Peek(), "ALL", "DISTINCT")
+		r.wrapped = r.wrapped || r.united
 	}
 }
 
@@ -319,6 +335,7 @@ func (r *queryReader) severalRows() (err error) {
 		return nil
 	}
 	r.in.query = r.query
+	r.nested = r.united && r.ordered && !r.isMySQL()
 	if !direct {
 		r.wrap()
 		return nil
@@ -353,12 +370,11 @@ func (r *queryReader) addKeys(v value) {
 }
 
 // wrap adds the changes for a query inside of another one, which adds or checks the key.
-//
-// It is a common table expression, since a derived table can't have two columns of the same name.
 func (r *queryReader) wrap() {
 	columns := rowColumns(r.columns)
 	at, end := uint32(r.at), uint32(r.end)
-	r.changes = append(r.changes, change{place: place{at, at}, before: "WITH shardkey_rows (" + strings.Join(columns, ", ") + ") AS ("})
+	before, after := r.around()
+	r.changes = append(r.changes, change{place: place{at, at}, before: before})
 	dropped, reads := r.dropped, r.reads
 	for len(dropped) > 0 || len(reads) > 0 && int(reads[0].at) < r.end {
 		if len(dropped) > 0 && (len(reads) == 0 || dropped[0].at < reads[0].at) {
@@ -367,7 +383,7 @@ func (r *queryReader) wrap() {
 			r.changes, reads = append(r.changes, reads[0]), reads[1:]
 		}
 	}
-	last := change{place: place{end, end}, before: ") SELECT ", params: r.params}
+	last := change{place: place{end, end}, before: after + " SELECT ", params: r.params}
 	if r.ordered && !r.limited { // otherwise MariaDB ignores the order
 		last.before = " LIMIT 9223372036854775807" + last.before
 	}
@@ -447,13 +463,14 @@ func (p *Plan) Count() string {
 	}
 	q := p.Inserts[0].query
 	var b strings.Builder
-	b.WriteString("WITH shardkey_rows (" + strings.Join(rowColumns(q.columns), ", ") + ") AS (")
+	before, after := q.around()
+	b.WriteString(before)
 	pos := q.at
 	for _, d := range q.dropped {
 		b.WriteString(p.text[pos:d.at])
 		pos = int(d.end)
 	}
 	b.WriteString(p.text[pos:q.end])
-	b.WriteString(") SELECT COUNT(*) FROM shardkey_rows LIMIT 1") // LIMIT overrides sql_select_limit
+	b.WriteString(after + " SELECT COUNT(*) FROM shardkey_rows LIMIT 1") // LIMIT overrides sql_select_limit
 	return b.String()
 }

@@ -123,7 +123,7 @@ func (c *check) wrapped(t, sent tree, in *rewrite.Insert, columns []string, key 
 	return c.agree(t.at, in,
 		fact{"the columns of the query", width, len(rows.ColNameList)},
 		fact{"the number of items to send", len(columns), len(s.Fields.Fields)},
-		fact{"the SELECTs in the query", len(selectsOf(t.Select)), len(selectsOf(rows.Query.Query))},
+		fact{"the SELECTs in the query", len(selectsOf(t.Select)), len(selectsOf(nested(rows.Query.Query)))},
 		fact{"the key's item", true, key < len(s.Fields.Fields)})
 }
 
@@ -131,6 +131,16 @@ func (c *check) wrapped(t, sent tree, in *rewrite.Insert, columns []string, key 
 func isWrapped(n ast.ResultSetNode) bool {
 	s, ok := n.(*ast.SelectStmt)
 	return ok && s.With != nil && len(s.With.CTEs) == 1 && s.With.CTEs[0].Name.L == "shardkey_rows"
+}
+
+// nested returns the query in a query of shardkey's, or the query itself.
+func nested(q ast.ResultSetNode) ast.ResultSetNode {
+	if s, ok := q.(*ast.SelectStmt); ok && s.From != nil {
+		if t, ok := s.From.TableRefs.Left.(*ast.TableSource); ok && t.AsName.L == "shardkey_query" {
+			return t.Source
+		}
+	}
+	return q
 }
 
 // selectsOf returns the SELECTs of a query outside of brackets.
