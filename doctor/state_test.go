@@ -60,7 +60,7 @@ func TestExamine_states(t *testing.T) {
 		{"a record far ahead", leased(""), lease + rows(1, "864000"), "warning: leases: a", "worker_id = 0", true},
 		{"all worker IDs taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "100"), "16 of 16 worker IDs are held, 0 are free", "", false},
 		{"nearly all", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(15, "100"), "15 of 16 worker IDs are held, 1 are free", "", false},
-		{"a worker ID that nobody set", ruleOf("{type: SNOWFLAKE}"), "", "warning: generator: g: ", "", false},
+		{"a worker ID that nobody set", ruleOf("{type: SNOWFLAKE}"), "", "warning: generator: rule.yaml:10:5: g: ", "", false},
 		{"segments as they must be", ruleOf(segments), small + alloc + "INSERT INTO leaf_alloc VALUES ('orders', 501, 1000)", "", "", false},
 		{"no leaf_alloc", ruleOf(segments), small, "error: segments: g, table leaf_alloc", "VALUES ('orders', 501, 1000)", true},
 		{"no row", ruleOf(segments), small + alloc, "it has no row \"orders\"", "VALUES ('orders', 501, 1000)", true},
