@@ -174,7 +174,7 @@ func testUnlisted_explicitKeys(t *testing.T) {
 		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (DEFAULT, 2)", nil, true},
 		{"INSERT INTO t_order_4 (order_id, user_id) VALUES (1 + 8, 2)", nil, true},
 		{"INSERT INTO t_order_4 (user_id) VALUES (1)", nil, true},
-		{"INSERT INTO t_order_4 (order_id, user_id) SELECT 9, 1", nil, true},
+		{"INSERT INTO t_order_4 (order_id, user_id) SELECT 9, 1", nil, false},
 	} {
 		for _, prepared := range []bool{false, true} {
 			exec := ours.Exec

@@ -274,6 +274,9 @@ func (g *stringsGenerator) query() (string, []any) {
 			fallthrough
 		default:
 			query, more := g.Insert()
+			for strings.Contains(query, "(id, a, u) SELECT") { // a key of a query that is NULL is an error
+				query, more = g.Insert()
+			}
 			query = tableOfDifferential.ReplaceAllString(query, oneOf(g.Rand, "t", "t", "t", "c", "x"))
 			parts[i] = strings.TrimSuffix(strings.Replace(query, "ABS(-3)", oneOf(g.Rand, "LAST_INSERT_ID()", "@@last_insert_id"), 1), ";")
 			args = append(args, more...)
