@@ -188,7 +188,7 @@ func TestPage_inBrowser(t *testing.T) {
 func checkForms(tab *tab) {
 	tab.t.Helper()
 	must.Equal(tab.t, read(tab, chromedp.Title()), "shardkey: failing", "title")
-	for _, text := range []string{"keys can be generated", "shardkey_worker", "LEAF_SEGMENT"} {
+	for _, text := range []string{"can lose committed writes", "shardkey_worker", "LEAF_SEGMENT"} {
 		must.Contain(tab.t, read(tab, chromedp.Text("main")), text)
 	}
 	tab.do(chromedp.SendKeys("#decode input", "1084326182498902016"))
