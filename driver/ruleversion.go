@@ -171,9 +171,9 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 }
 
 // logWarnings logs the warnings about the rule and its open generators.
-func (v *ruleVersion) logWarnings() {
-	for _, w := range slices.Concat(v.rule.Warnings(), v.generators.Warnings()) {
-		v.logger.Warn("shardkey: rule warning", "warning", w)
+func (r *ruleVersion) logWarnings() {
+	for _, w := range slices.Concat(r.rule.Warnings(), r.generators.Warnings()) {
+		r.logger.Warn("shardkey: rule warning", "warning", w)
 	}
 }
 

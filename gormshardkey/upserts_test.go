@@ -79,7 +79,7 @@ type publicSentRow struct {
 func TestKeyTypes_serializers(t *testing.T) {
 	each(t, TestKeyTypes_serializers, "kinds", func(t *testing.T, w *world) {
 		testSerializer(t, w, func(r *hiddenRow) (*string, any) { return &r.Name, int64(r.ID ^ mask) })
-		parse := func(id string) any { return must.Get(public{}.Value(nil, nil, reflect.Value{}, id))(t) }
+		parse := func(id string) any { return must.Get(public{}.Value(t.Context(), nil, reflect.Value{}, id))(t) }
 		testSerializer(t, w, func(r *publicRow) (*string, any) { return &r.Name, parse(r.ID) })
 		testSerializer(t, w, func(r *publicSentRow) (*string, any) { return &r.Name, parse(r.ID) })
 	})

@@ -301,7 +301,7 @@ func (p *parser) withoutAlias(v value) (expression value, ok bool) {
 		a, b, c, n = b, c, t, n+1
 	}
 	isName := c.Kind == sqltoken.Word || c.Kind == sqltoken.Quoted
-	end := v.end
+	var end int
 	switch {
 	case n == 1, isName && r.IsPunct(b, '.'):
 		return v, true

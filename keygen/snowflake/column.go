@@ -118,10 +118,10 @@ func (g *generator) turn(s *workerSlot, r request, w uint64) uint64 {
 const blockSize = 127
 
 // turn records that the keys of r's column begin at start, after those of last up to w.
-func (st *state) turn(last *column, r request, w, start uint64) {
+func (s *state) turn(last *column, r request, w, start uint64) {
 	if last != nil {
 		last.newest.Store(w - 1)
 	}
-	st.last.Store(r.column)
-	st.turned.Store(start)
+	s.last.Store(r.column)
+	s.turned.Store(start)
 }

@@ -162,11 +162,6 @@ func (w *world) hasTrigger(on string, words ...string) bool {
 	})
 }
 
-// hasColumn reports whether table d has a column of the type.
-func (w *world) hasColumn(typ string) bool {
-	return strings.HasPrefix(w.columns[0], typ) || strings.HasPrefix(w.columns[1], typ)
-}
-
 // onlyIDsDiffer reports whether the sides differ only in numbers that LAST_INSERT_ID() may return.
 func (d *difference) onlyIDsDiffer() bool {
 	plain, ours := d.plain.of(d.field), d.ours.of(d.field)
