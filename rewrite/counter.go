@@ -231,10 +231,19 @@ func (p *Plan) Select(args []any, keys Keys, n int, lastInsertID uint64, bound b
 	return p.withChanges(c.literal(), fmt.Sprint(lastInsertID)), args, nil
 }
 
-// calculated is the number of places at the end of boundCounter that MySQL gives an unsigned type. With a
-// value of another type it would prepare the statement again at each execution, and an argument of
-// the program might have another type then.
-const calculated = 4
+// isUnsigned reports whether MySQL gives a place in boundCounter an unsigned type, as it does where the
+// value is compared with LAST_INSERT_ID() or added to it. With a value of another type it would prepare
+// the statement again, and an argument of the program might have another type then.
+func isUnsigned(place int) bool {
+	const start, end = 4, 4 // the places before and after those of the other moves
+	switch {
+	case place < start:
+		return place%3 == 0
+	case place < boundCount-end:
+		return (place-start)%3 == 0
+	}
+	return true
+}
 
 // selectArgs returns the arguments of the statement with placeholders.
 func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
@@ -253,10 +262,10 @@ func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
 		case theKey:
 			out = append(out, args[copied:c.params]...)
 			for i, v := range values {
-				if i < len(values)-calculated {
-					add(v)
-				} else {
+				if isUnsigned(i) {
 					out = append(out, v)
+				} else {
+					add(v)
 				}
 			}
 		case theLast:
