@@ -118,7 +118,7 @@ func plan(c *driver.Connector, statement string) *planned {
 		return &planned{Outcome: "unknown", Class: warned, Reason: err.Error()}
 	case err != nil:
 		return &planned{Outcome: "refused", Class: failing, Reason: err.Error()}
-	case len(p.Inserts) == 0 && len(p.Others) == 0:
+	case p.Insert == nil && len(p.Others) == 0:
 		return &planned{Outcome: "passed", Class: good, Reason: "sent unchanged: it inserts into no sharded table"}
 	}
 	out := &planned{Outcome: "filled", Class: good}
@@ -129,9 +129,9 @@ func plan(c *driver.Connector, statement string) *planned {
 			out.Reason = "the statement has no arguments: keys are written in place of each ?"
 		}
 		const most = 20 // lines
-		for i, in := range p.Inserts {
-			out.Inserts = append(out.Inserts, plannedInsert{in.Name, p.Details[i].Table, in.Table.Key, p.Details[i].Generator,
-				append(p.Describe(i, most), p.Details[i].Notes...)})
+		if in, of := p.Insert, p.Detail; in != nil {
+			out.Inserts = append(out.Inserts, plannedInsert{in.Name, of.Table, in.Table.Key, of.Generator,
+				append(p.Describe(most), of.Notes...)})
 		}
 	}
 	out.Sent = strings.Join(sent, ";\n")

@@ -183,21 +183,13 @@ func (e *execution) guard(ctx context.Context, k *insertion) error {
 	return nil
 }
 
-// checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a sharding column to a
+// checkUpdate returns the error for an ON DUPLICATE KEY UPDATE that changes a sharding column to a
 // value of another table.
-func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driver.NamedValue) error {
-	for i := range p.targets {
-		if of := &p.targets[i]; of.in.UpdatesFixed {
-			if err := p.checkUpdate(ctx, s, of, args); err != nil {
-				return err
-			}
-		}
+func (p *plan) checkUpdate(ctx context.Context, s *session.Session, args []driver.NamedValue) error {
+	in, t, x := p.target.in, p.target.table, p.target.shard
+	if !in.UpdatesFixed {
+		return nil
 	}
-	return nil
-}
-
-func (p *plan) checkUpdate(ctx context.Context, s *session.Session, of *plannedInsert, args []driver.NamedValue) error {
-	in, t, x := of.in, of.table, of.shard
 	set := map[string]any{} // by the column's name in lower case
 	for c, column := range in.Table.Fixed {
 		v, assigned := p.Assigned(in, c)

@@ -268,7 +268,7 @@ func TestDescribe_mostLines(t *testing.T) {
 		1: "row 1: a key is generated, … and 3 more rows",
 		3: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
 	} {
-		equal(t, strings.Join(p.Describe(0, most), ", "), want, "at most", most)
+		equal(t, strings.Join(p.Describe(most), ", "), want, "at most", most)
 	}
 }
 

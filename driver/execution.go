@@ -37,7 +37,7 @@ func (c *conn) execute(
 		return r, done, err
 	}
 	if p.steps&(checksUpdates|selectsRows) != 0 {
-		if err := p.checkUpdates(ctx, &c.session, args); err != nil {
+		if err := p.checkUpdate(ctx, &c.session, args); err != nil {
 			return r, done, err
 		}
 		if p.steps&selectsRows != 0 {
@@ -176,14 +176,14 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 // [base.Conn.SendCached]. go-sql-driver returns some values of rows with another type, for example
 // FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
 func (e *execution) prefersPrepared(want base.Want) bool {
-	return e.repeated && e.session.Base.Interpolates() && (want == base.WantRows) == e.plan.Inserts[0].ReturnsKey &&
+	return e.repeated && e.session.Base.Interpolates() && (want == base.WantRows) == e.plan.Insert.ReturnsKey &&
 		e.session.ReportsInsertIDs() && e.plan.given().Plain
 }
 
 // prepare generates the keys, prepares the session for them and determines the query to send.
 func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
 	e.first.column = unasked
-	if e.first.plannedInsert = &e.plan.targets[0]; !e.first.in.Invalid {
+	if e.first.plannedInsert = &e.plan.target; !e.first.in.Invalid {
 		if err := e.generate(ctx, &e.first); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 		sent.stmt, err = stmt.form(ctx, text, reports, sent.args)
 		return err
 	case literal:
-		literals, _ := text.Literal([]rewrite.Keys{e.addedKeys()}) // all keys have literals; see kindOf
+		literals, _ := text.Literal(e.addedKeys()) // all keys have literals; see kindOf
 		sent.text = e.comments.around(literals)
 	default:
 		sent.text, sent.cached = e.comments.around(text.Query()), e.plan.steps&isCacheable != 0 && e.comments == (comments{})
@@ -311,7 +311,7 @@ func logSent(ctx context.Context, p *plan, sent *message, keys int, took time.Du
 		text = p.Query() // a prepared statement
 	}
 	attrs := []any{"statement", sqltoken.WithoutLiterals(text, p.key.mode, p.key.charset, maxLogged), "args", len(sent.args), "keys", keys,
-		"table", nameOf(&p.Inserts[0]), "generator", p.targets[0].table.rule.GeneratorName, "took", took}
+		"table", nameOf(p.Insert), "generator", p.target.table.rule.GeneratorName, "took", took}
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))
 	}

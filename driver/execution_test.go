@@ -60,7 +60,7 @@ func TestSteps(t *testing.T) {
 	} {
 		p := must(c.planFor(t.Context(), of.query))(t).plan
 		equal(t, fmt.Sprintf("%b", p.steps), fmt.Sprintf("%b", of.plan), of.query, "steps of the plan")
-		equal(t, fmt.Sprintf("%b", p.targets[0].steps), fmt.Sprintf("%b", of.insert), of.query, "steps of the insert")
+		equal(t, fmt.Sprintf("%b", p.target.steps), fmt.Sprintf("%b", of.insert), of.query, "steps of the insert")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// Plan describes how a statement is handled; see [Connector.Plan]. If it has no Inserts, the statement
+// Plan describes how a statement is handled; see [Connector.Plan]. If it has no Insert, the statement
 // is passed through unchanged.
 type Plan struct {
 	*rewrite.Plan
@@ -21,8 +21,8 @@ type Plan struct {
 	// KeysInText is set if the statement has no arguments. The keys are then literals instead of
 	// placeholders.
 	KeysInText bool
-	// Details has an element for each of Inserts.
-	Details []InsertDetail
+	// Detail is what the rule adds to Insert.
+	Detail InsertDetail
 	// Verified is "agrees" if the second parser agrees, "unknown" if it doesn't support the
 	// statement, and empty if it wasn't called.
 	Verified string
@@ -110,7 +110,7 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 	for i := range args {
 		args[i].Value = unknownArg{}
 	}
-	if err := p.checkUpdates(ctx, s, args); err != nil {
+	if err := p.checkUpdate(ctx, s, args); err != nil {
 		return err
 	}
 	if p.selects() {
@@ -118,7 +118,7 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 	}
 	e := execution{plan: p, session: s, user: args}
 	k := &e.first
-	if k.plannedInsert = &p.targets[0]; k.in.Invalid {
+	if k.plannedInsert = &p.target; k.in.Invalid {
 		return nil
 	}
 	var err error
@@ -136,23 +136,23 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 
 func (p *plan) explain() *Plan {
 	out := &Plan{Plan: p.Plan}
-	for i := range p.targets {
-		out.Details = append(out.Details, p.explainInsert(i))
+	if p.fills() {
+		out.Detail = p.explainInsert()
+		out.KeysInText = p.NumKeys > 0 && p.NumArgs == 0
 	}
-	out.KeysInText = p.fills() && p.NumKeys > 0 && p.NumArgs == 0
 	return out
 }
 
-func (p *plan) explainInsert(i int) InsertDetail {
-	in, t := &p.Inserts[i], p.targets[i].table.rule
-	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.targets[i].table.unlisted != nil}
+func (p *plan) explainInsert() InsertDetail {
+	in, t := p.Insert, p.target.table.rule
+	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.target.table.unlisted != nil}
 	if out.Unlisted {
 		out.Notes = append(out.Notes, "the rule doesn't list the table: a row without an explicit key is refused")
 	}
 	if in.Invalid {
 		return out
 	}
-	out.Notes = append(append(out.Notes, p.explainGenes(i)...), p.explainShard(i)...)
+	out.Notes = append(append(out.Notes, p.explainGenes()...), p.explainShard()...)
 	if in.ReportsFirstKey {
 		out.Notes = append(out.Notes, "LAST_INSERT_ID(key) makes the server report the first key")
 	}
@@ -165,11 +165,11 @@ func (p *plan) explainInsert(i int) InsertDetail {
 // Sent returns the statement as it is sent, with a placeholder for each generated key.
 func (p *Plan) Sent() string { return p.Query() }
 
-// Describe describes how the key of each row of Inserts[i] is handled, for example "rows 1 to 3: a
-// key is generated". Adjacent rows of one kind share a line. If most is above 0, Describe returns at
-// most that many lines and the number of other rows.
-func (p *Plan) Describe(i, most int) (lines []string) {
-	in := &p.Inserts[i]
+// Describe describes how the key of each row of Insert is handled, for example "rows 1 to 3: a key is
+// generated". Adjacent rows of one kind share a line. If most is above 0, Describe returns at most
+// that many lines and the number of other rows.
+func (p *Plan) Describe(most int) (lines []string) {
+	in := p.Insert
 	switch {
 	case in.Invalid:
 		return []string{"sent unchanged: the server will refuse it, because a row has the wrong number of values"}
@@ -229,9 +229,9 @@ func describeSelect(in *rewrite.Insert) string {
 	return "the query has the keys, which are left to the server and not reported"
 }
 
-// explainShard returns notes about the actual table of insert i.
-func (p *plan) explainShard(i int) (notes []string) {
-	x, in := p.targets[i].shard, &p.Inserts[i]
+// explainShard returns notes about the actual table.
+func (p *plan) explainShard() (notes []string) {
+	x, in := p.target.shard, p.Insert
 	if x == nil {
 		return nil
 	}
@@ -249,9 +249,9 @@ func (p *plan) explainShard(i int) (notes []string) {
 	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
 }
 
-// explainGenes returns notes about the shard bits in the keys of insert i.
-func (p *plan) explainGenes(i int) []string {
-	gene := p.targets[i].table.gene
+// explainGenes returns notes about the shard bits in the keys.
+func (p *plan) explainGenes() []string {
+	gene := p.target.table.gene
 	if gene == nil {
 		return nil
 	}

@@ -213,7 +213,7 @@ func TestUnlisted_plan(t *testing.T) {
 		"INSERT INTO t_order_4 VALUES (?, ?)":                     true,
 	} {
 		plan, err := c.Plan(query)
-		if errors.As(err, new(*rule.UnlistedTableError)) != refused || err == nil && !plan.Details[0].Unlisted {
+		if errors.As(err, new(*rule.UnlistedTableError)) != refused || err == nil && !plan.Detail.Unlisted {
 			t.Errorf("%s\nhave: %+v, %v\nwant refused: %v", query, plan, err, refused)
 		}
 	}

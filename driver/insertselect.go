@@ -51,7 +51,7 @@ func (of planned) executeSelect(
 	ctx context.Context, s *session.Session, by *stmt, out *keysList, args []driver.NamedValue, want base.Want,
 ) (r base.Reply, next followUp, err error) {
 	p := of.plan
-	x := &selection{plannedInsert: &p.targets[0], plan: p, comments: of.comments, session: s, by: by, out: out, user: args}
+	x := &selection{plannedInsert: &p.target, plan: p, comments: of.comments, session: s, by: by, out: out, user: args}
 	if !x.in.Returning {
 		want = base.WantResult
 	}

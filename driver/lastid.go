@@ -13,7 +13,7 @@ import (
 // prepareLastID sets LAST_INSERT_ID() for a statement that may read it. For a statement that
 // changes it, prepareLastID first queries the value.
 func (e *execution) prepareLastID(ctx context.Context) error {
-	in := &e.plan.Inserts[0]
+	in := e.plan.Insert
 	told, reads := in.ReportsFirstKey || in.ReportsExistingKey, in.ReadsLastID
 	if e.first.column.ReadsLastID {
 		told, reads = true, true
@@ -96,7 +96,7 @@ func (e *execution) keepBeside(k *insertion, report insertReport, verdict rowsOu
 // keepLastIDAfterFailure records the value that LAST_INSERT_ID() must return after a failed
 // statement. The server may have evaluated the LAST_INSERT_ID(key) in it.
 func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
-	in := &e.plan.Inserts[0]
+	in := e.plan.Insert
 	switch {
 	case in.ReadsLastID:
 		e.session.LastID.Lost()

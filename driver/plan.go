@@ -18,17 +18,17 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// plan is the parsed form of a statement that inserts into sharded tables. It is made once for each
+// plan is the parsed form of a statement that inserts into a sharded table. It is made once for each
 // statement, and many connections use it concurrently.
 type plan struct {
 	*rewrite.Plan
-	rules   *ruleVersion
-	targets []plannedInsert // one for each of Inserts; empty for a statement that is passed through
-	added   int             // the number of placeholders for keys in the statement to bind
-	count   string          // see [rewrite.Plan.Count]
-	steps   planSteps
-	reuse   base.Reuse // of a cached statement
-	key     planKey
+	rules  *ruleVersion
+	target plannedInsert // zero for a statement that is passed through
+	added  int           // the number of placeholders for keys in the statement to bind
+	count  string        // see [rewrite.Plan.Count]
+	steps  planSteps
+	reuse  base.Reuse // of a cached statement
+	key    planKey
 	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
 	// table's keys, if a row didn't match the columns, or if the key's type decided about a value.
 	lasting bool
@@ -55,15 +55,14 @@ const (
 
 // setSteps determines the steps of a plan with generated keys.
 func (p *plan) setSteps() {
-	updates := slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.UpdatesFixed })
 	tail := ""
 	if strings.IndexByte(p.key.text, ';') >= 0 {
 		_, tail, _ = rewrite.Split(p.key.text, rewrite.Options{SQLMode: p.key.mode.String(), Charset: p.key.charset.String()})
 	}
-	p.steps = when(updates, checksUpdates) |
+	p.steps = when(p.Insert.UpdatesFixed, checksUpdates) |
 		when(p.selects(), selectsRows) |
-		when(p.Inserts[0].Invalid, isRefused) |
-		when(p.Inserts[0].ReadsLastID, syncsLastID) |
+		when(p.Insert.Invalid, isRefused) |
+		when(p.Insert.ReadsLastID, syncsLastID) |
 		when(p.rules.caches && base.Cacheable(p.key.text), isCacheable) |
 		when(tail != "", hasTail)
 }
@@ -77,15 +76,14 @@ func when[S ~uint8](needed bool, step S) S {
 }
 
 // selects reports whether the statement is an INSERT … SELECT that may insert several rows.
-func (p *plan) selects() bool { return p.Inserts[0].SelectKey != "" }
+func (p *plan) selects() bool { return p.Insert.SelectKey != "" }
 
 // fills reports whether the statement needs generated keys. Otherwise it is passed through. p may
 // be nil.
-func (p *plan) fills() bool { return p != nil && len(p.targets) > 0 }
+func (p *plan) fills() bool { return p != nil && p.Insert != nil }
 
-func (p *plan) anyRefused() bool {
-	return slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Invalid })
-}
+// isInvalid reports whether the server will refuse the statement.
+func (p *plan) isInvalid() bool { return p.Insert != nil && p.Insert.Invalid }
 
 // isCurrentWithout reports whether a plan is valid in the session under the current rule, without
 // querying the server. If it returns false, the plan may still be valid.
@@ -123,15 +121,14 @@ func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) 
 // isSameAgain reports whether planning the same key with the same rules always returns this plan.
 // No part of it depends on the server.
 func (p *plan) isSameAgain() bool {
-	return len(p.columns) == 0 && !slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.OnDuplicate })
+	return len(p.columns) == 0 && (p.Insert == nil || !p.Insert.OnDuplicate)
 }
 
 // size returns the approximate size of a plan in bytes, without its key.
 func (p *plan) size() int {
-	n := 1000 * (1 + len(p.Inserts))
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		n += len(in.Rows) * (int(unsafe.Sizeof(rewrite.Row{})) + 8*(1+len(in.Table.Recorded)))
+	n := 1000
+	if in := p.Insert; in != nil {
+		n += 1000 + len(in.Rows)*(int(unsafe.Sizeof(rewrite.Row{}))+8*(1+len(in.Table.Recorded)))
 	}
 	if p.NumArgs > 0 {
 		n += len(p.key.text)
@@ -141,14 +138,11 @@ func (p *plan) size() int {
 
 // explainKey adds what to do to an error of the server about the key.
 func (p *plan) explainKey(err error) error {
-	if base.IsServerError(err, outOfRange) && strings.Contains(err.Error(), "~") {
-		for i := range p.Inserts {
-			in := &p.Inserts[i]
-			isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
-			if in.SelectKey == rewrite.Expression || slices.ContainsFunc(in.Rows, isExpression) {
-				return fmt.Errorf("shardkey: table %s: the expression for key column %s may be NULL or 0; to generate a key, "+
-					"leave the column out: %w", nameOf(in), in.Table.Key, err)
-			}
+	if in := p.Insert; in != nil && base.IsServerError(err, outOfRange) && strings.Contains(err.Error(), "~") {
+		isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
+		if in.SelectKey == rewrite.Expression || slices.ContainsFunc(in.Rows, isExpression) {
+			return fmt.Errorf("shardkey: table %s: the expression for key column %s may be NULL or 0; to generate a key, "+
+				"leave the column out: %w", nameOf(in), in.Table.Key, err)
 		}
 	}
 	return p.explainColumn(err)
@@ -161,8 +155,7 @@ func (p *plan) explainColumn(err error) error {
 	if !errors.As(err, &my) || my.Number != unknownColumn {
 		return err
 	}
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
+	if in := p.Insert; in != nil {
 		if column := in.Table.Key; facts.ContainsName(my.Message, column+"'") && !facts.ContainsName(p.key.text, column) {
 			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
 				"correct the rule or the table: %w", nameOf(in), column, err)
@@ -199,12 +192,8 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
 	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse,
-		key: p.key, count: p.count, lasting: p.lasting, columns: p.columns, targets: slices.Clone(p.targets)}
-	for i := range in.targets {
-		t := &in.targets[i]
-		if t.in.Schema != "" {
-			continue
-		}
+		key: p.key, count: p.count, lasting: p.lasting, columns: p.columns, target: p.target}
+	if t := &in.target; t.in.Schema == "" {
 		named := *t.in
 		named.Schema = database
 		t.in = &named

@@ -38,18 +38,16 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{Plan: parsed, rules: g.rules, key: key, expires: g.expires, added: parsed.NumKeys, count: parsed.Count(),
-		columns: g.columns, targets: make([]plannedInsert, len(parsed.Inserts))}
-	for i := range p.targets {
-		p.targets[i] = g.target(&p.Inserts[i])
-	}
+		columns: g.columns}
 	if p.fills() {
+		p.target = g.target(p.Insert)
 		p.setSteps()
 	}
 	if p.steps&isCacheable != 0 {
 		p.reuse = reuseOf(parsed, g.session)
 	}
-	if p.count != "" && p.targets[0].table.gene != nil {
-		return nil, p.targets[0].table.noGene(&p.Inserts[0], -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
+	if p.count != "" && p.target.table.gene != nil {
+		return nil, p.target.table.noGene(p.Insert, -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
 	}
 	return p, nil
 }
@@ -130,15 +128,16 @@ func (g *planner) table(schema, name string) *keyedTable {
 // refused returns the error for a statement with rows that need a key, in a table that isn't in the
 // rule. If arguments are the keys, executions decide.
 func (g *planner) refused(p *rewrite.Plan) error {
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		t := g.tables[in.Table]
-		needsKey := func(r rewrite.Row) bool {
-			return r.Key == rewrite.Generated || r.Key == rewrite.Expression
-		}
-		if t.unlisted != nil && (needsKey(rewrite.Row{Key: in.SelectKey}) || slices.ContainsFunc(in.Rows, needsKey)) {
-			return t.refusal()
-		}
+	in := p.Insert
+	if in == nil {
+		return nil
+	}
+	t := g.tables[in.Table]
+	needsKey := func(r rewrite.Row) bool {
+		return r.Key == rewrite.Generated || r.Key == rewrite.Expression
+	}
+	if t.unlisted != nil && (needsKey(rewrite.Row{Key: in.SelectKey}) || slices.ContainsFunc(in.Rows, needsKey)) {
+		return t.refusal()
 	}
 	return nil
 }
@@ -286,7 +285,7 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	}
 	g := planner{session: s, rules: r}
 	p, err := g.read(ctx, key)
-	if err == nil && g.cached && p.anyRefused() && !s.IsAssumed() {
+	if err == nil && g.cached && p.isInvalid() && !s.IsAssumed() {
 		g = planner{session: s, rules: r, fresh: true}
 		p, err = g.read(ctx, key)
 	}
@@ -298,7 +297,7 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	case key.commented && !p.mayBeCommented():
 		return nil, errCommented
 	}
-	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.anyRefused())
+	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.isInvalid())
 	if !r.plans.holds(key, p) {
 		return p, nil
 	}

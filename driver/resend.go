@@ -5,14 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // followUp is what follows an execution of a plan, or its preparation.
@@ -137,34 +135,25 @@ func (e *execution) callsFunctions() bool {
 
 // reports reports whether the statement contains LAST_INSERT_ID(key).
 func (p *plan) reports() bool {
-	return slices.ContainsFunc(p.Inserts, func(in rewrite.Insert) bool { return in.ReportsFirstKey || in.ReportsExistingKey })
+	return p.Insert.ReportsFirstKey || p.Insert.ReportsExistingKey
 }
 
-// isGuarded reports whether the plan has a guarded upsert.
-func (p *plan) isGuarded() bool {
-	for i := range p.Inserts {
-		if p.Inserts[i].ReportsExistingKey {
-			return true
-		}
-	}
-	return false
-}
+// isGuarded reports whether the statement is a guarded upsert.
+func (p *plan) isGuarded() bool { return p.Insert != nil && p.Insert.ReportsExistingKey }
 
 // errVersioned is why an upsert isn't guarded: MariaDB would add a row to the table's history whenever
 // the upsert matches a row, and count it, also if only columns without versioning change.
 var errVersioned = errors.New("the table has system versioning, and the assignment of its key would be in its history")
 
-// unguard removes a plan with guarded upserts, and turns the guard off for their tables for a while.
+// unguard removes the plan of a guarded upsert, and turns the guard off for its table for a while.
 func (p *plan) unguard(ctx context.Context, err error) {
-	for i := range p.Inserts {
-		if in := &p.Inserts[i]; in.ReportsExistingKey && p.targets[i].table.unguarded.add(namedTable{in.Schema, in.Name}) {
-			level := slog.LevelWarn
-			if err == errVersioned {
-				level = slog.LevelInfo
-			}
-			p.rules.logger.Log(ctx, level, "shardkey: upserts don't report the keys of existing rows", "table", nameOf(in),
-				"error", err, "for", unguardedFor)
+	if in := p.Insert; in.ReportsExistingKey && p.target.table.unguarded.add(namedTable{in.Schema, in.Name}) {
+		level := slog.LevelWarn
+		if err == errVersioned {
+			level = slog.LevelInfo
 		}
+		p.rules.logger.Log(ctx, level, "shardkey: upserts don't report the keys of existing rows", "table", nameOf(in),
+			"error", err, "for", unguardedFor)
 	}
 	p.rules.plans.remove(p.key)
 }

@@ -456,9 +456,9 @@ func (s *serverScript) plan(query string) []string {
 		return []string{"error " + scriptError(err)}
 	}
 	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Sent(), p.KeysInText, p.Verified)}
-	for i, in := range p.Inserts {
-		out = append(out, fmt.Sprintf("table %s, strings %v", p.Details[i].Table, in.Table.Strings))
-		out = append(append(out, p.Describe(i, 5)...), p.Details[i].Notes...)
+	if p.Insert != nil {
+		out = append(out, fmt.Sprintf("table %s, strings %v", p.Detail.Table, p.Insert.Table.Strings))
+		out = append(append(out, p.Describe(5)...), p.Detail.Notes...)
 	}
 	for _, fact := range p.Assumes {
 		out = append(out, "assumes that "+fact)

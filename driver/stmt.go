@@ -318,11 +318,9 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 	if s.plan.fills() {
 		before := idx
-		for i := range s.plan.Inserts {
-			for _, r := range s.plan.Inserts[i].Rows {
-				if r.Arg >= 0 && r.Arg <= before && r.Key != rewrite.Argument && !s.plan.Inserts[i].Invalid {
-					idx++
-				}
+		for _, r := range s.plan.Insert.Rows {
+			if r.Arg >= 0 && r.Arg <= before && r.Key != rewrite.Argument && !s.plan.Insert.Invalid {
+				idx++
 			}
 		}
 	}

@@ -44,13 +44,13 @@ func TestVerify_refusesFaults(t *testing.T) {
 		name  string
 		plant func(rewrite.Options, *rewrite.Plan) *rewrite.Plan
 	}{
-		{"wrong table", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Name = "other"; return p }},
+		{"wrong table", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Insert.Name = "other"; return p }},
 		{"wrong column", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan {
-			p.Inserts[0].Table = &rewrite.Table{Key: "a"}
+			p.Insert.Table = &rewrite.Table{Key: "a"}
 			return p
 		}},
-		{"no insert", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts = nil; return p }},
-		{"wrong number of values", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Invalid = true; return p }},
+		{"no insert", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Insert = nil; return p }},
+		{"wrong number of values", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Insert.Invalid = true; return p }},
 		{"wrong place of the key", anotherText("INSERT INTO ruled (id, a) /* c */ VALUES (?, NULL), (?, ?)")},
 		{"lost comment", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?)")},
 		{"swapped keys", anotherText("INSERT INTO ruled (a, id) /* c */ VALUES (?, ?), (?, NULL)")},

@@ -31,10 +31,10 @@ func benchmarkOptions() Options {
 	}}
 }
 
-func benchmarkKeys(p *Plan) []Keys {
-	keys := []Keys{{Ints: make([]int64, p.NumKeys)}}
-	for i := range keys[0].Ints {
-		keys[0].Ints[i] = 1_000_000_000_000_000_000 + int64(i)
+func benchmarkKeys(p *Plan) Keys {
+	keys := Keys{Ints: make([]int64, p.NumKeys)}
+	for i := range keys.Ints {
+		keys.Ints[i] = 1_000_000_000_000_000_000 + int64(i)
 	}
 	return keys
 }

@@ -5,32 +5,28 @@ import (
 	"fmt"
 )
 
-// Rewrite returns the statement and its arguments with keys. It calls generate once for each insert
-// that needs keys, with their number n, and doesn't change args. A statement with arguments gets its
+// Rewrite returns the statement and its arguments with keys. If it needs keys, it calls generate with
+// their number n. It doesn't change args. A statement with arguments gets its
 // keys as arguments. Without arguments it gets them as literals, if they are integers, strings or
 // []byte. A wrong number of arguments or keys is an error, and so is a statement with a [Plan.Count].
 func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, error)) (string, []any, error) {
-	if len(p.Inserts) == 0 {
+	in := p.Insert
+	if in == nil {
 		return p.text, args, nil
 	}
 	if len(args) != p.NumArgs {
 		return "", nil, fmt.Errorf("shardkey: expected %d arguments, found %d", p.NumArgs, len(args))
 	}
-	keys, asks := make([]Keys, len(p.Inserts)), make([][]bool, len(p.Inserts))
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		var n int
-		var err error
-		if asks[i], n, err = p.asking(in, args); err != nil {
+	asks, n, err := p.asking(in, args)
+	if err != nil {
+		return "", nil, err
+	}
+	var keys Keys
+	if n > 0 {
+		if keys.Values, err = generate(in, n); err != nil {
 			return "", nil, err
 		}
-		if n == 0 {
-			continue
-		}
-		if keys[i].Values, err = generate(in, n); err != nil {
-			return "", nil, err
-		}
-		if found := len(keys[i].Values); found != n {
+		if found := len(keys.Values); found != n {
 			return "", nil, fmt.Errorf("shardkey: expected %d keys, found %d", n, found)
 		}
 	}
@@ -40,8 +36,7 @@ func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, erro
 		}
 	}
 	out := make([]any, 0, len(args)+p.NumKeys)
-	out = merge(p, out, args, true, func(insert, row int) bool { return asks[insert][row] },
-		func(insert, i int) any { return keys[insert].Values[i] })
+	out = merge(p.Insert, out, args, true, asks, func(i int) any { return keys.Values[i] })
 	return p.Query(), out, nil
 }
 
@@ -74,32 +69,25 @@ func (p *Plan) asking(in *Insert, args []any) (asks []bool, n int, err error) {
 }
 
 // merge appends to out the arguments of a statement with keys: args, in which a key replaces each
-// [Argument] for which generated reports true. If placeholders is set, it also has a key for each
-// placeholder that [Plan.Query] adds. key returns the insert's key i, counted in the order of the
-// rows that get one.
-func merge[A any](p *Plan, out, args []A, placeholders bool, generated func(insert, row int) bool, key func(insert, i int) A) []A {
-	copied := 0
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		if in.Invalid {
+// [Argument] for which generated is set. If placeholders is set, it also has a key for each
+// placeholder that [Plan.Query] adds. key returns key i, counted in the order of the rows that get
+// one.
+func merge[A any](in *Insert, out, args []A, placeholders bool, generated []bool, key func(i int) A) []A {
+	copied, next := 0, 0
+	for row := range in.Rows {
+		r := &in.Rows[row]
+		added := in.AllGenerated || r.isAdded()
+		if in.Invalid || !added && (r.Key != Argument || !generated[row]) {
 			continue
 		}
-		next := 0
-		for row := range in.Rows {
-			r := &in.Rows[row]
-			added := in.AllGenerated || r.isAdded()
-			if !added && (r.Key != Argument || !generated(i, row)) {
-				continue
-			}
-			if placeholders || !added {
-				out = append(append(out, args[copied:r.Arg]...), key(i, next))
-				copied = r.Arg
-			}
-			if !added {
-				copied++ // the key replaces it
-			}
-			next++
+		if placeholders || !added {
+			out = append(append(out, args[copied:r.Arg]...), key(next))
+			copied = r.Arg
 		}
+		if !added {
+			copied++ // the key replaces it
+		}
+		next++
 	}
 	return append(out, args[copied:]...)
 }

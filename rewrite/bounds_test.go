@@ -42,7 +42,7 @@ func TestInsert_keysOfQueries(t *testing.T) {
 		"INSERT INTO t (id, a) SELECT b, 2 FROM s": Expression, "INSERT INTO t (id, a) SELECT NULL, 2 FROM s": Generated,
 		"INSERT INTO t (id, a) SELECT 5, b FROM s": Unknown, "INSERT INTO t (a) SELECT b FROM s LIMIT 1": Generated,
 	} {
-		in := mustParse(t, text, Options{ReportKeys: true}).Inserts[0]
+		in := mustParse(t, text, Options{ReportKeys: true}).Insert
 		have := in.SelectKey
 		if len(in.Rows) == 1 {
 			have = in.Rows[0].Key
@@ -61,8 +61,8 @@ func TestPlan_reportUpserts(t *testing.T) {
 		"INSERT INTO t (a) VALUES (1)": false,
 	} {
 		p := mustParse(t, text, Options{Server: serverVitess, ReportKeys: true})
-		if p.Inserts[0].ReportsExistingKey != want || p.Inserts[0].ReportsFirstKey {
-			t.Errorf("%s\nhave: guarded %v, in the text %v\nwant: %v, not", text, p.Inserts[0].ReportsExistingKey, p.Inserts[0].ReportsFirstKey, want)
+		if p.Insert.ReportsExistingKey != want || p.Insert.ReportsFirstKey {
+			t.Errorf("%s\nhave: guarded %v, in the text %v\nwant: %v, not", text, p.Insert.ReportsExistingKey, p.Insert.ReportsFirstKey, want)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestPlan_reportUpserts(t *testing.T) {
 // Methods return the zero value for rows beyond the plan's.
 func TestPlan_beyondItsRows(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (?, 1), (?, 2)", Options{Table: shardedByA})
-	in := &p.Inserts[0]
+	in := p.Insert
 	must.Equal(t, in.Rows[1], (Row{Argument, 1}), "the second argument")
 	for _, at := range [][2]int{{0, 2}, {1, 0}} {
 		if have := p.Value(in, at[0], at[1]); have.From != Unknown {
@@ -98,7 +98,7 @@ func TestGiven_charsets(t *testing.T) {
 		{"f(a)", "utf8mb3", Unknown},
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES (1, "+tt.text+")", Options{Table: shardedByA, Charset: tt.charset})
-		if have := p.Value(&p.Inserts[0], 0, 0); have.From != tt.want {
+		if have := p.Value(p.Insert, 0, 0); have.From != tt.want {
 			t.Errorf("%s in charset %s\nhave: %v\nwant: %s", tt.text, tt.charset, have, tt.want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestGiven_hexadecimal(t *testing.T) {
 			tables := func(string, string) *Table { return &Table{Key: "id", Strings: true, Recorded: []string{"a"}} }
 			opts := Options{Table: tables, Server: server}
 			p := mustParse(t, "INSERT INTO t (id, a) VALUES (X'41', "+text+")", opts)
-			if have := p.Value(&p.Inserts[0], 0, 0); have.From != Unknown {
+			if have := p.Value(p.Insert, 0, 0); have.From != Unknown {
 				t.Errorf("%s for server %q\nhave: %v\nwant: unknown", text, server, have)
 			}
 		}
@@ -293,7 +293,7 @@ func TestKept_numbers(t *testing.T) {
 		"2.5": int64(3), "2.5e0": int64(2), "2.5E0": int64(2), "18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES ("+text+", 1)", Options{})
-		must.Equal(t, p.LiteralKey(&p.Inserts[0], 0), want, text)
+		must.Equal(t, p.LiteralKey(p.Insert, 0), want, text)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestInsert_firstFill(t *testing.T) {
 		"(5), (NULL), (1 + 1)": 1, "(5), (1 + 1), (NULL)": 2, "(NULL), (?)": -1, "(?), (NULL)": -1, "(NULL), (1 + 1), (?)": -1,
 	} {
 		p := mustParse(t, "INSERT INTO t (id) VALUES "+rows, Options{})
-		must.Equal(t, p.Inserts[0].firstGenerated(), want, rows)
+		must.Equal(t, p.Insert.firstGenerated(), want, rows)
 	}
 }
 

@@ -255,7 +255,7 @@ func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
 			out = append(out, v)
 		}
 	}
-	for _, c := range p.Inserts[0].query.changes {
+	for _, c := range p.Insert.query.changes {
 		switch c.made {
 		case nothing:
 			continue
@@ -281,7 +281,7 @@ func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
 func (p *Plan) withChanges(key, last string) string {
 	var b strings.Builder
 	pos := 0
-	p.Inserts[0].queryChanges(key, last, func(s Splice) bool {
+	p.Insert.queryChanges(key, last, func(s Splice) bool {
 		b.WriteString(p.text[pos:s.At])
 		b.WriteString(s.Before)
 		pos = s.End

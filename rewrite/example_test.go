@@ -81,7 +81,7 @@ func ExamplePlan_RewriteSelect() {
 		return 3
 	}
 	var keys []any
-	for key := range max(1, send(plan.Count(), args[:plan.Inserts[0].SelectArgs]...)) {
+	for key := range max(1, send(plan.Count(), args[:plan.Insert.SelectArgs]...)) {
 		keys = append(keys, 100+key)
 	}
 	const lastInsertID = 7 // SELECT LAST_INSERT_ID()

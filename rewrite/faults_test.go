@@ -77,10 +77,9 @@ var faults = []struct {
 	{"swapped arguments of a long text", faultLong, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Rows[101].Arg = 100 }},
 	{"a placeholder too few", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.NumArgs = 4 }},
 	{"a placeholder too many", faultAbsent, func(p *rewrite.Plan, _ *rewrite.Insert) { p.NumArgs = 6 }},
-	{"a lost insert", faultOther, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Inserts = nil }},
-	{"an insert too many", faultOne, func(p *rewrite.Plan, in *rewrite.Insert) {
-		p.Inserts = append(p.Inserts, *in)
-		p.Inserts[1].Invalid = true
+	{"a lost insert", faultOther, func(p *rewrite.Plan, _ *rewrite.Insert) { p.Insert = nil }},
+	{"an insert too many", "INSERT INTO free (a) VALUES (?)", func(p *rewrite.Plan, _ *rewrite.Insert) {
+		p.Insert = &rewrite.Insert{Name: "free", Table: &rewrite.Table{Key: "id"}, Invalid: true}
 	}},
 	{"no REPLACE", faultOther, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Replace = false }},
 	{"IGNORE", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Ignore = true }},
@@ -140,7 +139,7 @@ func TestCheck_refusesFaults(t *testing.T) {
 			if known, err := tidb.Check(f.text, opts, plan); err != nil || !known {
 				t.Fatalf("without the fault\nhave: known %v, %v\nwant: agreed", known, err)
 			}
-			f.plant(plan, &plan.Inserts[0])
+			f.plant(plan, plan.Insert)
 			_, err = tidb.Check(f.text, opts, plan)
 			rewrite.CheckStatementError(t, f.text, err)
 			t.Log(err)
@@ -153,12 +152,12 @@ func TestCheckKeys_seesSwappedKeys(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
 	text := "INSERT INTO t (a) VALUES (1), (2)"
 	plan := must.Get(rewrite.Parse(text, opts))(t)
-	keys := []rewrite.Keys{{Ints: []int64{5, 6}}}
+	keys := &rewrite.Keys{Ints: []int64{5, 6}}
 	plan.Query()
 	must.Get(tidb.CheckKeys(text, opts, plan, keys))(t)
 	first, second := strings.Index(text, "),"), strings.LastIndex(text, ")")
-	plan.Inserts[0].SetSlot(0, second, second)
-	plan.Inserts[0].SetSlot(1, first, first)
+	plan.Insert.SetSlot(0, second, second)
+	plan.Insert.SetSlot(1, first, first)
 	_, err := tidb.CheckKeys(text, opts, plan, keys)
 	rewrite.CheckStatementError(t, text, err)
 }

@@ -74,7 +74,7 @@ func FuzzRewrite(f *testing.F) {
 			rewrite.CheckStatementError(t, text, err)
 			return
 		}
-		if len(plan.Inserts) == 0 {
+		if plan.Insert == nil {
 			must.Get(tidb.Check(text, opts, plan))(t, text, "passes")
 			return
 		}
@@ -82,11 +82,8 @@ func FuzzRewrite(f *testing.F) {
 			t.Fatalf("%q\nis an insert of class %d", text, sqltoken.Classify(text))
 		}
 		must.Get(checkPlan(text, opts, plan))(t, text, flags)
-		for i := range plan.Inserts {
-			in := &plan.Inserts[i]
-			for row := range in.Rows {
-				plan.LiteralKey(in, row)
-			}
+		for row := range plan.Insert.Rows {
+			plan.LiteralKey(plan.Insert, row)
 		}
 	})
 }
@@ -104,13 +101,13 @@ func FuzzClassify(f *testing.F) {
 		for _, charset := range []string{"gbk", "sjis", "latin1", "cp866"} {
 			opts := fuzzOptions(0)
 			opts.Charset = charset
-			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || len(plan.Inserts) > 0) {
+			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || plan.Insert != nil) {
 				t.Fatalf("%q\nis of class %d, and an insert in %s: %v", text, class, charset, err)
 			}
 		}
 		for mode := range sqltoken.Mode(4) {
 			opts := fuzzOptions(byte(mode))
-			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || len(plan.Inserts) > 0) {
+			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || plan.Insert != nil) {
 				t.Fatalf("%q\nis of class %d, and an insert for mode %d: %v", text, class, mode, err)
 			}
 			stmts, err := tidb.Parse(text, opts)
@@ -205,16 +202,16 @@ func checkPlan(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, 
 }
 
 // keysFor returns keys for a plan, with unusual strings for string keys.
-func keysFor(p *rewrite.Plan) []rewrite.Keys {
-	keys := make([]rewrite.Keys, len(p.Inserts))
+func keysFor(p *rewrite.Plan) *rewrite.Keys {
+	k := new(rewrite.Keys)
 	for s := range p.Splices() {
-		if k := &keys[s.Insert]; s.HasKey && p.Inserts[s.Insert].Table.Strings {
+		if s.HasKey && p.Insert.Table.Strings {
 			k.Values = append(k.Values, fmt.Sprintf("it's \\%d", k.Len()))
 		} else if s.HasKey {
 			k.Ints = append(k.Ints, int64(k.Len()+1))
 		}
 	}
-	return keys
+	return k
 }
 
 // around matches the SQL around an expression that is the key, and the changes of an INSERT … SELECT.
@@ -225,8 +222,7 @@ var around = regexp.MustCompile(`^(CAST\(~\(~IFNULL\(CAST\(\(|~\(~IFNULL\(CAST\(
 // columns.
 func checkSplices(p *rewrite.Plan) error {
 	for s := range p.Splices() {
-		in := &p.Inserts[s.Insert]
-		column := regexp.QuoteMeta(sqltoken.QuoteIdentifier(in.Table.Key))
+		column := regexp.QuoteMeta(sqltoken.QuoteIdentifier(p.Insert.Table.Key))
 		form := "^(, " + column + "| ?\\(?(`([^`]|``)+`(, )?)+\\)?|, `shardkey_key`|(~0 \\+ 1(, )?)+|, .*" + column + " = IF\\(.*)$"
 		if s.HasKey {
 			form = "^(, )?(" + column + " = )?(LAST_INSERT_ID\\(\\?\\)|\\? ?)$"
@@ -260,7 +256,7 @@ func TestGolden_secondReader(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s\n%s\n%v", c.Title, c.Text, err)
 			}
-			if len(plan.Inserts) > 0 {
+			if plan.Insert != nil {
 				seen[known]++
 			}
 		}

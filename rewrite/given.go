@@ -120,8 +120,8 @@ func (p *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
 		return nil, false
 	}
 	end := len(p.text)
-	if len(p.Inserts) > 0 && p.Inserts[0].ReturnsKey {
-		end = p.Inserts[0].returningAt
+	if in := p.Insert; in != nil && in.ReturnsKey {
+		end = in.returningAt
 	}
 	return p.reader(0, end).givenNumbers()
 }

@@ -166,7 +166,7 @@ func (c *goldenCase) see() string {
 	}
 	var b strings.Builder
 	show := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	if len(plan.Inserts) == 0 {
+	if plan.Insert == nil {
 		return "--- passes"
 	}
 	if bind := plan.Query(); bind != c.text {
@@ -181,10 +181,8 @@ func (c *goldenCase) see() string {
 	if literal := plan.goldenLiteral(); literal != c.text {
 		show("--- literal\n%s", c.shown(literal))
 	}
-	show("--- statements 1, placeholders %d + %d%s", plan.NumArgs, plan.NumKeys, namesOf(plan.consulted))
-	for i := range plan.Inserts {
-		show("%s", plan.showInsert(&plan.Inserts[i]))
-	}
+	show("--- placeholders %d + %d%s", plan.NumArgs, plan.NumKeys, namesOf(plan.consulted))
+	show("%s", plan.showInsert(plan.Insert))
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -223,20 +221,18 @@ func (p *Plan) goldenLiteral() string {
 	return text
 }
 
-func goldenKeys(p *Plan) []Keys {
-	keys, next := make([]Keys, len(p.Inserts)), int64(101)
-	for i, in := range p.Inserts {
-		for _, r := range in.Rows {
-			switch {
-			case !r.isAdded():
-				continue
-			case in.Table.Strings:
-				keys[i].Values = append(keys[i].Values, fmt.Sprintf("k%d", next))
-			default:
-				keys[i].Ints = append(keys[i].Ints, next)
-			}
-			next++
+func goldenKeys(p *Plan) (keys Keys) {
+	next := int64(101)
+	for _, r := range p.Insert.Rows {
+		switch {
+		case !r.isAdded():
+			continue
+		case p.Insert.Table.Strings:
+			keys.Values = append(keys.Values, fmt.Sprintf("k%d", next))
+		default:
+			keys.Ints = append(keys.Ints, next)
 		}
+		next++
 	}
 	return keys
 }

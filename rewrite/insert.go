@@ -9,16 +9,15 @@ import (
 
 // insert parses an INSERT or REPLACE with the first word verb.
 func (p *parser) insert(verb sqltoken.Token) error {
-	in := p.plan.add()
+	in := &Insert{headAt: -1, aliasAt: -1, AllGenerated: true, start: verb.Start}
 	ruled, err := p.target(verb, in)
 	if !ruled {
-		p.plan.drop()
 		if err == nil {
 			p.skipStatement()
 		}
 		return err
 	}
-	in.start = verb.Start
+	p.plan.Insert = in
 	in.Replace = p.Is(verb, "REPLACE")
 	err = p.body(in)
 	in.ReadsLastID = p.last

@@ -28,7 +28,7 @@ func TestMemory_planAndFill(t *testing.T) {
 			}
 			runtime.ReadMemStats(&after)
 			if have, want := after.TotalAlloc-before.TotalAlloc, 2*uint64(len(text)); have > want {
-				t.Errorf("bytes allocated for %d rows, %d bytes of text\nhave: %d\nwant: at most %d", len(plan.Inserts[0].Rows), len(text), have, want)
+				t.Errorf("bytes allocated for %d rows, %d bytes of text\nhave: %d\nwant: at most %d", len(plan.Insert.Rows), len(text), have, want)
 			}
 		})
 	}

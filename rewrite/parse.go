@@ -3,15 +3,13 @@ package rewrite
 import (
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// Parse parses a statement. It returns a plan without inserts for one that is passed through. It
-// returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys, and
+// Parse parses a statement. The plan of one that is passed through has no Insert. Parse returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys, and
 // for a string of several statements of which one may need a key; see [ErrSeveralStatements]. Other
 // errors come from the functions in opts.
 func Parse(query string, opts Options) (*Plan, error) {
@@ -42,17 +40,20 @@ func Parse(query string, opts Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.plan.finish()
+	if in := p.plan.Insert; in != nil {
+		p.plan.NumKeys = in.countKeys()
+	}
 	return p.plan, nil
 }
 
 // report asks for the server's reports of keys, if the plan has keys that it can report.
 func (p *parser) report() error {
-	if !slices.ContainsFunc(p.plan.Inserts, func(in Insert) bool { return in.hasIntegerKeys() }) {
+	in := p.plan.Insert
+	if in == nil || !in.hasIntegerKeys() {
 		return nil
 	}
 	if server := p.askServer(); p.later == nil && (server.ReportsKeys || server.ReportsUpserts) {
-		p.plan.report(server)
+		in.report(server)
 	}
 	return p.later
 }
@@ -68,7 +69,7 @@ func newParser(query string, opts Options) *parser {
 
 // readTo returns the position up to which the string must be read.
 func (p *parser) readTo() int {
-	if len(p.plan.Inserts) == 0 && p.unread > 0 {
+	if p.plan.Insert == nil && p.unread > 0 {
 		return p.unread
 	}
 	return len(p.plan.text)
@@ -79,13 +80,13 @@ func (p *parser) readTo() int {
 func (p *parser) doubted(err error) (*Plan, error) {
 	table := ""
 	var failed *StatementError
-	switch inserts := p.plan.Inserts; {
+	switch {
 	case errors.As(err, &failed):
 		table = failed.Table
 	case err != nil:
 		return nil, err
-	case len(inserts) > 0:
-		table = inserts[0].target()
+	case p.plan.Insert != nil:
+		table = p.plan.Insert.target()
 	default:
 		if table = p.mayInsertInto(p.plan.text); table == "" {
 			return p.plan, nil

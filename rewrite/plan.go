@@ -83,12 +83,12 @@ type Server struct {
 	CountsKeys bool
 }
 
-// Plan is a parsed string with the places of its keys. It is safe for concurrent use.
+// Plan is a parsed statement with the places of its keys. It is safe for concurrent use.
 type Plan struct {
-	// Inserts are the INSERTs and REPLACEs into sharded tables, in order. If there are none, the
-	// string is passed through.
-	Inserts []Insert
-	// NumArgs is the number of placeholders in the string, and NumKeys the number that
+	// Insert is the INSERT or REPLACE into a sharded table. It is nil for another statement, which is
+	// passed through.
+	Insert *Insert
+	// NumArgs is the number of placeholders in the statement, and NumKeys the number that
 	// [Plan.Query] adds.
 	NumArgs, NumKeys int
 
@@ -99,8 +99,7 @@ type Plan struct {
 	anyText   bool          // the plan depends on the character set
 	dialect   string        // the server's name; empty if it wasn't asked
 
-	first [1]Insert              // a buffer for Inserts, since there is usually one
-	bind  atomic.Pointer[string] // a cache for Query
+	bind atomic.Pointer[string] // a cache for Query
 }
 
 // Insert is one INSERT or REPLACE into a sharded table.
@@ -114,7 +113,7 @@ type Insert struct {
 	// column of [Table].Fixed; see [Plan.Assigned].
 	UpdatesFixed bool
 	Returning    bool
-	// ReturnsKey: the statement is the only one, and RETURNING has only the key column.
+	// ReturnsKey: RETURNING has only the key column.
 	ReturnsKey bool
 	// Rows has an element for each row of values. A query that returns at most one row is one row. It
 	// is nil for another INSERT … SELECT.
@@ -184,14 +183,14 @@ const (
 	Unknown KeySource = "unknown"
 )
 
-// SameIn reports whether the string has the same plan in a session with another sql_mode and
+// SameIn reports whether the statement has the same plan in a session with another sql_mode and
 // character set; see [Options].
 func (p *Plan) SameIn(sqlMode, charset string) bool {
 	other := sqltoken.ParseMode(sqlMode)
 	return (other^p.mode)&p.consulted == 0 && (!p.anyText || sqltoken.ParseCharset(charset) == p.charset)
 }
 
-// InAnySession reports whether the string has the same plan in all sessions.
+// InAnySession reports whether the statement has the same plan in all sessions.
 func (p *Plan) InAnySession() bool { return p.consulted == 0 && !p.anyText }
 
 // target returns the table in the statement, for errors.
@@ -202,36 +201,8 @@ func (in *Insert) target() string {
 	return in.Schema + "." + in.Name
 }
 
-// add adds an insert.
-func (p *Plan) add() *Insert {
-	if p.Inserts == nil {
-		p.Inserts = p.first[:0]
-	}
-	p.Inserts = append(p.Inserts, Insert{headAt: -1, aliasAt: -1, AllGenerated: true})
-	return &p.Inserts[len(p.Inserts)-1]
-}
-
-// drop removes the last insert.
-func (p *Plan) drop() {
-	if p.Inserts = p.Inserts[:len(p.Inserts)-1]; len(p.Inserts) == 0 {
-		p.Inserts = nil
-	}
-}
-
-// report determines how the server learns the keys for LAST_INSERT_ID().
-func (p *Plan) report(by Server) {
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		in.report()
-		if !by.ReportsKeys { // only in upserts of one row
-			in.ReportsFirstKey = false
-			in.ReportsExistingKey = in.ReportsExistingKey && len(in.Rows) == 1
-		}
-	}
-}
-
 // report determines how the server learns the key for LAST_INSERT_ID().
-func (in *Insert) report() {
+func (in *Insert) report(by Server) {
 	if !in.hasIntegerKeys() || in.ReadsLastID {
 		return
 	}
@@ -245,6 +216,10 @@ func (in *Insert) report() {
 	case in.OnDuplicate && !(in.ReportsExistingKey && len(in.Rows) == 1):
 		in.ReportsFirstKey = false // it would hide the key of an existing row
 	}
+	if !by.ReportsKeys { // only in upserts of one row
+		in.ReportsFirstKey = false
+		in.ReportsExistingKey = in.ReportsExistingKey && len(in.Rows) == 1
+	}
 }
 
 // hasIntegerKeys reports whether the insert gets keys that LAST_INSERT_ID() can return.
@@ -257,39 +232,35 @@ func (in *Insert) hasIntegerKeys() bool {
 func (p *Plan) WithoutReport() *Plan {
 	r := &Plan{NumArgs: p.NumArgs, NumKeys: p.NumKeys,
 		text: p.text, mode: p.mode, charset: p.charset, consulted: p.consulted, anyText: p.anyText, dialect: p.dialect}
-	for i := range p.Inserts {
-		in := r.add()
-		*in = p.Inserts[i]
-		in.ReportsFirstKey = false
-	}
+	in := *p.Insert
+	in.ReportsFirstKey = false
+	r.Insert = &in
 	return r
 }
 
-// finish completes the plan after the string was read.
-func (p *Plan) finish() {
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		switch {
-		case in.query != nil:
-			for _, c := range in.query.changes {
-				switch c.made {
-				case theKey:
-					p.NumKeys += boundCount
-				case theLast:
-					p.NumKeys++
-				}
+// countKeys returns the number of placeholders that [Plan.Query] adds.
+func (in *Insert) countKeys() (n int) {
+	switch {
+	case in.query != nil:
+		for _, c := range in.query.changes {
+			switch c.made {
+			case theKey:
+				n += boundCount
+			case theLast:
+				n++
 			}
-		case in.Invalid:
-		case in.AllGenerated:
-			p.NumKeys += len(in.Rows)
-		default:
-			for _, r := range in.Rows {
-				if r.isAdded() {
-					p.NumKeys++
-				}
+		}
+	case in.Invalid:
+	case in.AllGenerated:
+		n = len(in.Rows)
+	default:
+		for _, r := range in.Rows {
+			if r.isAdded() {
+				n++
 			}
 		}
 	}
+	return n
 }
 
 // isAdded reports whether a key is added for the row.

@@ -30,7 +30,7 @@ func becomes(query string, opts Options) string {
 		return "refused"
 	case err != nil:
 		return err.Error()
-	case len(plan.Inserts) > 0:
+	case plan.Insert != nil:
 		return "keys"
 	}
 	return "passes"
@@ -65,7 +65,7 @@ func TestPlan_isShared(t *testing.T) {
 		wg.Go(func() {
 			must.Equal(t, p.Query(), want)
 			p.Literal(goldenKeys(p))
-			must.Equal(t, p.LiteralKey(&p.Inserts[0], 1), any(int64(7)))
+			must.Equal(t, p.LiteralKey(p.Insert, 1), any(int64(7)))
 		})
 	}
 	wg.Wait()
@@ -85,7 +85,7 @@ func TestPlan_keys(t *testing.T) {
 		t.Errorf("have: literals for %v\nwant: none", odd.Values)
 	}
 	p := mustParse(t, "INSERT INTO u (a) VALUES (1), (2), (3)", Options{})
-	have, _ := p.Literal([]Keys{values})
+	have, _ := p.Literal(values)
 	if want := "INSERT INTO u (a, `uid`) VALUES (1, 'a'), (2, X'01'), (3, 7)"; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
@@ -103,7 +103,7 @@ func TestQuery_end(t *testing.T) {
 			Table:  func(string, string) *Table { return &Table{Key: "id"} },
 			Server: serverMariaDB, ReportKeys: true,
 		}))(t, query)
-		must.Equal(t, p.Inserts[0].Select, want, query)
+		must.Equal(t, p.Insert.Select, want, query)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestGiven_values(t *testing.T) {
 			continue
 		}
 		have := ""
-		in := &plan.Inserts[0]
+		in := plan.Insert
 		for row := range in.Rows {
 			var cells [2]string
 			for i := range cells {
@@ -283,27 +283,20 @@ func updateOptions() Options {
 // shownUpdates shows the assignments to fixed columns: - for an unchanged column, ! for an
 // expression, and # for a literal that only the server understands.
 func shownUpdates(p *Plan) string {
-	var all []string
-	for i := range p.Inserts {
-		u := &p.Inserts[i]
-		if !u.UpdatesFixed {
+	u := p.Insert
+	if u == nil || !u.UpdatesFixed {
+		return ""
+	}
+	have := u.target()
+	for c := range u.Table.Fixed {
+		v, ok := p.Assigned(u, c)
+		if !ok {
+			have += " -"
 			continue
 		}
-		have := u.Name
-		if u.Schema != "" {
-			have = u.Schema + "." + have
-		}
-		for c := range u.Table.Fixed {
-			v, ok := p.Assigned(u, c)
-			if !ok {
-				have += " -"
-				continue
-			}
-			have += " " + map[KeySource]string{Unknown: "#", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg), Expression: "!"}[v.From]
-		}
-		all = append(all, have)
+		have += " " + map[KeySource]string{Unknown: "#", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg), Expression: "!"}[v.From]
 	}
-	return strings.Join(all, ", ")
+	return have
 }
 
 func TestUpdates_read(t *testing.T) {

@@ -458,10 +458,11 @@ func (r *queryReader) checkCounter() error {
 // Count returns the query for the number of rows of an INSERT … SELECT that need a key. Its arguments
 // are the first [Insert].SelectArgs ones. It is empty for other statements. See [Plan.RewriteSelect].
 func (p *Plan) Count() string {
-	if len(p.Inserts) == 0 || p.Inserts[0].query == nil || p.Inserts[0].SelectKey != Generated {
+	in := p.Insert
+	if in == nil || in.query == nil || in.SelectKey != Generated {
 		return ""
 	}
-	q := p.Inserts[0].query
+	q := in.query
 	var b strings.Builder
 	before, after := q.around()
 	b.WriteString(before)

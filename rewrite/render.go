@@ -58,56 +58,48 @@ func (p *Plan) Query() string {
 	return text
 }
 
-// Literal returns the statement with literal keys. keys[i] are the keys of the [Generated] rows of Inserts[i]. ok is false if a key has no literal: it isn't an integer, string
-// or []byte.
-func (p *Plan) Literal(keys []Keys) (query string, ok bool) {
-	for i := range keys {
-		if !keys[i].haveLiterals() {
-			return "", false
-		}
+// Literal returns the statement with the keys of its [Generated] rows as literals. ok is false if a
+// key has no literal: it isn't an integer, string or []byte.
+func (p *Plan) Literal(keys Keys) (query string, ok bool) {
+	if !keys.haveLiterals() {
+		return "", false
 	}
 	var digits [24]byte // a buffer for an integer
 	longest := 0        // the last key, since keys ascend; another length is rare
-	for i := range keys {
-		if n := keys[i].Len(); n > 0 {
-			longest = max(longest, len(keys[i].appendLiteral(digits[:0], n-1)))
-		}
+	if n := keys.Len(); n > 0 {
+		longest = len(keys.appendLiteral(digits[:0], n-1))
 	}
-	return p.render(keys, longest), true
+	return p.render(&keys, longest), true
 }
 
 // render returns the statement with its splices, with placeholders if keys is nil.
-func (p *Plan) render(keys []Keys, longest int) string {
-	size := len(p.text)
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		size += len(in.headText) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
-		if in.OnDuplicate || in.query != nil || in.Invalid {
-			size += 256 + len(in.aliasText)
-		}
+func (p *Plan) render(keys *Keys, longest int) string {
+	in := p.Insert
+	if in == nil {
+		return p.text
+	}
+	size := len(p.text) + len(in.headText) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
+	if in.OnDuplicate || in.query != nil || in.Invalid {
+		size += 256 + len(in.aliasText)
 	}
 	var out strings.Builder
 	out.Grow(size)
 	var digits [24]byte // a buffer for an integer
 	key := digits[:0]
-	pos := 0
-	for i := range p.Inserts {
-		next := 0 // the insert's next key
-		p.splices(i, func(s Splice) bool {
-			out.WriteString(p.text[pos:s.At])
-			out.WriteString(s.Before)
-			if s.HasKey {
-				key = append(key[:0], '?')
-				if keys != nil {
-					key = keys[i].appendLiteral(key[:0], next)
-				}
-				out.Write(key)
-				next++
+	pos, next := 0, 0 // next: the next key
+	for s := range p.Splices() {
+		out.WriteString(p.text[pos:s.At])
+		out.WriteString(s.Before)
+		if s.HasKey {
+			key = append(key[:0], '?')
+			if keys != nil {
+				key = keys.appendLiteral(key[:0], next)
 			}
-			out.WriteString(s.After)
-			pos = s.End
-			return true
-		})
+			out.Write(key)
+			next++
+		}
+		out.WriteString(s.After)
+		pos = s.End
 	}
 	out.WriteString(p.text[pos:])
 	return out.String()
@@ -116,7 +108,6 @@ func (p *Plan) render(keys []Keys, longest int) string {
 // Splice is a change of the statement. It replaces the bytes from At to End by Before, a key if
 // HasKey, and After.
 type Splice struct {
-	Insert        int // index of the plan's insert
 	At, End       int // equal for an addition
 	Before, After string
 	HasKey        bool
@@ -125,18 +116,15 @@ type Splice struct {
 // Splices yields all changes that Query and Literal make, in order.
 func (p *Plan) Splices() iter.Seq[Splice] {
 	return func(yield func(Splice) bool) {
-		for i := range p.Inserts {
-			if !p.splices(i, yield) {
-				return
-			}
+		if p.Insert != nil {
+			p.splices(p.Insert, yield)
 		}
 	}
 }
 
-func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
-	in := &p.Inserts[insert]
+func (p *Plan) splices(in *Insert, yield func(Splice) bool) bool {
 	added := func(at int, more string) bool {
-		return yield(Splice{Insert: insert, At: at, End: at, Before: more})
+		return yield(Splice{At: at, End: at, Before: more})
 	}
 	switch {
 	case in.Invalid:
@@ -147,7 +135,7 @@ func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
 		return false
 	}
 	for row, place := range in.places {
-		s := Splice{Insert: insert, At: int(place.at), End: int(place.end), Before: in.keyPrefix, HasKey: true}
+		s := Splice{At: int(place.at), End: int(place.end), Before: in.keyPrefix, HasKey: true}
 		switch key := in.Rows[row].Key; {
 		case key == Expression:
 			if !added(s.At, in.checked.before) || !added(s.End, in.checked.after) {

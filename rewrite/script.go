@@ -24,10 +24,11 @@ func (p *parser) first() error {
 		return nil
 	}
 	rest := p.plan.text[p.Pos:]
-	in := &Insert{Name: p.mayInsertInto(rest)}
+	in := p.plan.Insert
+	if in == nil {
+		in = &Insert{Name: p.mayInsertInto(rest)}
+	}
 	switch {
-	case len(p.plan.Inserts) > 0:
-		in = &p.plan.Inserts[0]
 	case in.Name != "":
 	case !p.opts.NamesBeyondASCII, sqltoken.IsASCII(rest): // otherwise the string may change the character set
 		return nil
@@ -50,8 +51,7 @@ func (p *parser) statement(t sqltoken.Token) (err error) {
 	}
 	p.last, p.reads, p.setsLast = false, nil, 0
 	err = p.dispatch(t)
-	if isSet && err == nil && len(p.plan.Inserts) > 0 && p.plan.Inserts[0].Select != "" {
-		in := &p.plan.Inserts[0]
+	if in := p.plan.Insert; isSet && err == nil && in != nil && in.Select != "" {
 		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not supported; set the variables in a separate statement")
 	}
 	return err

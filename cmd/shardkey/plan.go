@@ -135,7 +135,7 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 		return v, err
 	}
 	all := append([]*driver.Plan{plan}, plan.Others...)
-	if slices.ContainsFunc(all, func(p *driver.Plan) bool { return len(p.Inserts) > 0 }) {
+	if slices.ContainsFunc(all, func(p *driver.Plan) bool { return p.Insert != nil }) {
 		return explainPlans(all), nil
 	}
 	l := o.linter()
@@ -157,10 +157,10 @@ func explainPlans(plans []*driver.Plan) (v planned) {
 		sent = append(sent, plan.Sent())
 		v.KeysInText = v.KeysInText || plan.KeysInText
 		v.Assumes = append(v.Assumes, slices.DeleteFunc(plan.Assumes, func(fact string) bool { return slices.Contains(v.Assumes, fact) })...)
-		if len(plan.Inserts) == 0 {
+		in := plan.Insert
+		if in == nil {
 			continue
 		}
-		in := &plan.Inserts[0]
 		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {
 			v.Outcome = of // filled if one of several is
 		}
@@ -175,8 +175,8 @@ func explainPlans(plans []*driver.Plan) (v planned) {
 			verb = fmt.Sprintf("statement %d: %s", n+1, verb)
 		}
 		v.Inserts = append(v.Inserts, plannedInsert{
-			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: plan.Details[0].Table, KeyColumn: in.Table.Key,
-			Generator: plan.Details[0].Generator, Keys: append(plan.Describe(0, 0), plan.Details[0].Notes...), verb: verb,
+			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: plan.Detail.Table, KeyColumn: in.Table.Key,
+			Generator: plan.Detail.Generator, Keys: append(plan.Describe(0), plan.Detail.Notes...), verb: verb,
 		})
 	}
 	v.Sent = strings.Join(sent, ";\n")

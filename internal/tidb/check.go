@@ -28,7 +28,7 @@ func Check(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err 
 
 // CheckKeys is [Check] for the statement with these keys as literals, or with placeholders if keys
 // is nil. An INSERT … SELECT of several rows always has placeholders.
-func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (known bool, err error) {
+func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys *rewrite.Keys) (known bool, err error) {
 	if p.Count() != "" {
 		keys = nil
 	}
@@ -45,12 +45,12 @@ func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrit
 	return true, err
 }
 
-// probes returns recognizable keys for each insert of a plan.
-func probes(p *rewrite.Plan) []rewrite.Keys {
-	keys, next := make([]rewrite.Keys, len(p.Inserts)), int64(1_000_000_000_000_000_001)
+// probes returns recognizable keys for a plan.
+func probes(p *rewrite.Plan) *rewrite.Keys {
+	keys, next := new(rewrite.Keys), int64(1_000_000_000_000_000_001)
 	for s := range p.Splices() {
 		if s.HasKey {
-			keys[s.Insert].Ints = append(keys[s.Insert].Ints, next)
+			keys.Ints = append(keys.Ints, next)
 			next++
 		}
 	}
@@ -63,7 +63,7 @@ type check struct {
 	text string
 	opts rewrite.Options
 	plan *rewrite.Plan
-	keys []rewrite.Keys // the literal keys; nil: placeholders
+	keys *rewrite.Keys // the literal keys; nil: placeholders
 
 	markers []int // positions of the statement's placeholders
 	odd     bool  // the splices contain bytes that TiDB may interpret differently from the servers
@@ -82,7 +82,10 @@ func (c *check) run() error {
 	if err != nil {
 		return err
 	}
-	have, missing := len(c.plan.Inserts), 0
+	have, missing := 0, 0
+	if c.plan.Insert != nil {
+		have = 1
+	}
 	if have < len(trees) {
 		missing = trees[have].at
 	}
@@ -93,15 +96,13 @@ func (c *check) run() error {
 	if err := c.agree(0, nil, fact{"the number of placeholders", c.plan.NumArgs, len(c.markers)}); err != nil {
 		return err
 	}
-	for i := range trees {
-		if err := c.original(trees[i], &c.plan.Inserts[i]); err != nil {
-			return err
-		}
+	if err := c.original(trees[0], c.plan.Insert); err != nil {
+		return err
 	}
 	if sent == c.text && c.plan.NumKeys == 0 {
 		return nil
 	}
-	return c.rewritten(sent, trees)
+	return c.rewritten(sent, trees[0])
 }
 
 // tree is an INSERT or REPLACE into a sharded table, and its position.

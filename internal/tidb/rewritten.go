@@ -12,9 +12,9 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// rewritten compares the statement to send with the original's trees: the same statements, with the
-// key at its place. An earlier check has shown that other bytes are unchanged.
-func (c *check) rewritten(text string, trees []tree) error {
+// rewritten compares the statement to send with the original's tree: the same statement, with the key
+// at its place. An earlier check has shown that other bytes are unchanged.
+func (c *check) rewritten(text string, t tree) error {
 	if c.odd && !comparable(text, c.opts) {
 		return errUnknown
 	}
@@ -23,22 +23,20 @@ func (c *check) rewritten(text string, trees []tree) error {
 	case errors.Is(err, errUnknown), err != nil && strings.Contains(text, "WITH shardkey_rows"): // not all queries can be in another one
 		return errUnknown
 	case err != nil:
-		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the statement to send", "a statement", "no statement"})
+		return c.disagree(t.at, c.plan.Insert, fact{"the statement to send", "a statement", "no statement"})
 	}
 	sent, err := c.inserts(text, stmts)
 	if err == nil {
-		err = c.agree(trees[0].at, nil, fact{"the INSERTs to send", len(trees), len(sent)})
+		err = c.agree(t.at, nil, fact{"the INSERTs to send", 1, len(sent)})
 	}
 	if err != nil {
 		return err
 	}
 	ours := make(map[int]bool)
-	for i := range trees {
-		if err := c.sentInsert(trees[i], sent[i], &c.plan.Inserts[i], ours); err != nil {
-			return err
-		}
+	if err := c.sentInsert(t, sent[0], c.plan.Insert, ours); err != nil {
+		return err
 	}
-	return c.order(stmts, trees[0], ours)
+	return c.order(stmts, t, ours)
 }
 
 // sameInsert compares an insert to send with the original: the same statement with these columns.
@@ -120,10 +118,10 @@ func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 
 // order checks the plan's order of the user's placeholders and those for keys. A mistake would swap
 // arguments.
-func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error {
+func (c *check) order(stmts []ast.StmtNode, t tree, ours map[int]bool) error {
 	markers := markersOf(stmts...)
 	if have, want := len(c.markers)+len(ours), len(markers); have != want {
-		return c.disagree(first.at, nil, fact{"the number of placeholders to send", have, want})
+		return c.disagree(t.at, nil, fact{"the number of placeholders to send", have, want})
 	}
 	if c.keys != nil {
 		return nil
@@ -136,7 +134,7 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 			want = user
 		}
 		if i >= len(bound) || bound[i] != want {
-			return c.disagree(first.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(bound), want})
+			return c.disagree(t.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(bound), want})
 		}
 	}
 	return nil
@@ -165,15 +163,15 @@ func (c *check) bound() []any {
 // sent returns the statement to send. It compares it with the plan's splices. A splice may only
 // replace the key's value; all other bytes must be the program's. A splice out of range panics.
 func (c *check) sent() (string, error) {
-	if len(c.plan.Inserts) == 0 {
+	if c.plan.Insert == nil {
 		return c.text, nil
 	}
 	var want strings.Builder
-	pos, next := 0, make([]int, len(c.plan.Inserts)) // next: the next key of each insert
+	pos, next := 0, 0 // next: the next key
 	for s := range c.plan.Splices() {
 		if c.endsInComment(c.text[s.At:s.End]) {
 			what := fact{"the value that the key replaces", "one with a comment", "one without"}
-			return "", c.disagree(s.At, &c.plan.Inserts[s.Insert], what)
+			return "", c.disagree(s.At, c.plan.Insert, what)
 		}
 		want.WriteString(c.text[pos:s.At] + s.Before)
 		key := []byte(nil)
@@ -181,8 +179,8 @@ func (c *check) sent() (string, error) {
 		case s.HasKey && c.keys == nil:
 			key = append(key, '?')
 		case s.HasKey:
-			key, _ = sqltoken.AppendLiteral(key, c.keys[s.Insert].At(next[s.Insert]))
-			next[s.Insert]++
+			key, _ = sqltoken.AppendLiteral(key, c.keys.At(next))
+			next++
 		}
 		want.Write(key)
 		want.WriteString(s.After)
@@ -193,7 +191,7 @@ func (c *check) sent() (string, error) {
 	want.WriteString(c.text[pos:])
 	sent := c.plan.Query()
 	if c.keys != nil {
-		sent, _ = c.plan.Literal(c.keys)
+		sent, _ = c.plan.Literal(*c.keys)
 	}
 	if sent != want.String() {
 		return "", c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})

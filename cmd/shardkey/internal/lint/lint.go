@@ -164,12 +164,11 @@ func (l *Linter) Statement(text string) (found []Finding) {
 		return []Finding{refused(text, err, append(places, inserts...))}
 	}
 	for _, one := range append([]*driver.Plan{plan}, plan.Others...) {
-		for i := range one.Inserts {
-			f := insertFinding(&one.Inserts[i])
-			if one.Details[i].Unlisted && f.Outcome == Filled {
+		if in := one.Insert; in != nil {
+			f := insertFinding(in)
+			if one.Detail.Unlisted && f.Outcome == Filled {
 				f.Outcome, f.Reason = Passed, f.Reason+"; the rule doesn't list the table, so nil or 0 is refused"
 			}
-			in := &one.Inserts[i]
 			isPlace := func(t target) bool { return t.schema == in.Schema && t.name == in.Name }
 			if j := slices.IndexFunc(inserts, isPlace); j >= 0 {
 				f.offset, inserts = inserts[j].at, inserts[j+1:]

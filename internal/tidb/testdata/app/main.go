@@ -32,7 +32,7 @@ func check() {
 	}
 	known, err := tidb.Check(text, opts, plan)
 	fmt.Println("right plan:", known, err)
-	plan.Inserts[0].Name = "u"
+	plan.Insert.Name = "u"
 	_, err = tidb.Check(text, opts, plan)
 	fmt.Println("wrong plan:", err == nil)
 }
