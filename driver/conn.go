@@ -146,7 +146,7 @@ func (c *conn) splits(ctx context.Context, p *plan, err error) (bool, error) {
 // caller reads rows.
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p planned, use session.Use, err error) {
 	if q := c.recent.find(query); q != nil {
-		if q.plan == nil && c.session.Settled() || q.plan != nil && c.isCurrent(q.plan) {
+		if q.plan == nil && c.session.Settled() || q.plan.fills() && c.isCurrent(q.plan) {
 			return planned{plan: q.plan, repeated: q.use()}, use, nil
 		}
 	}
@@ -285,7 +285,7 @@ func (c *conn) planToPrepare(ctx context.Context, query string) (planned, error)
 
 func (c *conn) newPlan(ctx context.Context, text string, commented bool) (*plan, error) {
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, text, commented)
-	if err == nil && p.fills() && p.lasting {
+	if err == nil && p.lasting && (p.fills() || commented) {
 		c.recent.add(text, p)
 	}
 	return p, err

@@ -65,7 +65,7 @@ func trailingComment(text string) int {
 	text = trimBlanks(text)
 	begin := -1
 	if strings.HasSuffix(text, "*/") {
-		begin = strings.LastIndex(text[:len(text)-len("*/")], "/*")
+		begin = lastOpening(text[:len(text)-len("*/")])
 		if begin < 0 || !isPlainComment(text[begin:]) || strings.Index(text[begin+2:], "*/")+len("/**/") != len(text)-begin {
 			return -1
 		}
@@ -81,6 +81,19 @@ func trailingComment(text string) int {
 		return -1
 	}
 	return len(trimBlanks(text[:begin]))
+}
+
+// lastOpening returns the position of the last beginning of a comment, -1 for none. It is
+// strings.LastIndex, which is slower for a short separator.
+func lastOpening(text string) int {
+	for end := len(text); end > 0; {
+		slash := strings.LastIndexByte(text[:end], '/')
+		if slash < 0 || strings.HasPrefix(text[slash:], "/*") {
+			return slash
+		}
+		end = slash
+	}
+	return -1
 }
 
 // isPlainComment reports whether a text begins with a comment that is neither a hint nor executable.
