@@ -37,7 +37,7 @@ func (c *Connector) assume(columns []string) (*session.Session, *assumed) {
 			a.mode = strings.Trim(mode, `'"`)
 		}
 	}
-	conn := base.New(a, nil)
+	conn, _ := base.New(a, nil) // it has all methods
 	s := session.New(&conn, known)
 	return &s, a
 }
@@ -68,11 +68,22 @@ func (a *assumed) note(fact string) {
 	}
 }
 
+// ExecContext and the other methods answer nothing.
+func (a *assumed) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+	return nil, ErrNoConnection
+}
+
+func (a *assumed) PrepareContext(context.Context, string) (driver.Stmt, error) {
+	return nil, ErrNoConnection
+}
+
+func (a *assumed) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	return nil, ErrNoConnection
+}
+
 func (a *assumed) Prepare(string) (driver.Stmt, error) { return nil, ErrNoConnection }
-
-func (a *assumed) Begin() (driver.Tx, error) { return nil, ErrNoConnection }
-
-func (a *assumed) Close() error { return nil }
+func (a *assumed) Begin() (driver.Tx, error)           { return nil, ErrNoConnection }
+func (a *assumed) Close() error                        { return nil }
 
 // assumedRows is a result of one row, or a result of these columns without rows.
 type assumedRows struct {

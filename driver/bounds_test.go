@@ -209,7 +209,7 @@ func TestConnector_reports(t *testing.T) {
 	_, c := idleDB(t, testRule(t), WithClock(fixedClock{}), WithLogger(log.logger()))
 	equal(t, c.now(), time.Unix(5, 0))
 	equal(t, strings.Contains(c.Describe(), "cached of"), false, c.Describe())
-	under := base.New(must((&fakedb.Server{}).Connect(t.Context()))(t), c.cache)
+	under := must(base.New(must((&fakedb.Server{}).Connect(t.Context()))(t), c.cache))(t)
 	under.SetLimit("0")
 	equal(t, strings.Contains(c.Describe(), "cached of 0"), true, c.Describe())
 	noError(t, takeRule([]*Connector{c}, testRule(t)))

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"hash/maphash"
-	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -24,9 +23,6 @@ type conn struct {
 	connector *Connector
 	recent    recentQueries
 	commented commentedQueries
-	// skipped is the query that the underlying driver last declined to execute without preparing it.
-	skipped     string
-	skippedPlan planned
 
 	executed   bool  // the server may have executed the current statement, so it must not be run again
 	executions uint8 // counts executions; see logs
@@ -51,17 +47,21 @@ var (
 	_ driver.Validator          = (*conn)(nil)
 )
 
-func newConn(c *Connector, under driver.Conn) *conn {
+func newConn(c *Connector, under driver.Conn) (*conn, error) {
 	cache := c.cache
 	if c.config.Statements == statementsOff {
 		cache = nil
 	}
-	conn := &conn{connector: c, base: base.New(under, cache), overMySQL: base.IsMySQL(under)}
+	conn := &conn{connector: c, overMySQL: base.IsMySQL(under)}
+	var err error
+	if conn.base, err = base.New(under, cache); err != nil {
+		return nil, err
+	}
 	conn.session = session.New(&conn.base, &c.known)
 	if conn.overMySQL { // another driver may choose the database
 		conn.session.Begin(c.schema)
 	}
-	return conn
+	return conn, nil
 }
 
 // Unwrap returns the underlying driver's connection.
@@ -112,13 +112,7 @@ func (c *conn) runOne(
 		case !p.plan.fills():
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.session.AfterPass(ctx, use, args, r.Result, err)
-			if err == driver.ErrSkip {
-				c.skipped, c.skippedPlan = query, p
-			}
 			return r, err
-		}
-		if c.base.PreparesAll() {
-			args = convertLate(args)
 		}
 		r, next, err := c.execute(ctx, p, nil, out, args, want)
 		if err == nil {
@@ -175,7 +169,7 @@ type recentQueries struct {
 type recentQuery struct {
 	text string
 	plan *plan // nil for a statement that is passed through under any rule
-	free bool  // see stmt.free; then plan is nil
+	free bool  // see isFree
 	uses uint8 // the number of executions so far, up to 3
 }
 
@@ -213,8 +207,7 @@ func (r *recentQueries) add(text string, p *plan) {
 		q.plan = p
 		return
 	}
-	free := p == nil && !sqltoken.MentionsLastInsertID(text)
-	r.all[r.next%uint8(len(r.all))] = recentQuery{text: text, plan: p, free: free, uses: 1}
+	r.all[r.next%uint8(len(r.all))] = recentQuery{text: text, plan: p, free: p == nil && !sqltoken.MentionsLastInsertID(text), uses: 1}
 	r.next++
 }
 
@@ -245,42 +238,38 @@ func (c comments) around(text string) string {
 // empty.
 type commentedQueries [32]uint64
 
-// repeats adds a query, and reports whether it was there before.
-func (q *commentedQueries) repeats(query string) bool {
-	hash := maphash.String(planSeed, query)
-	last := &q[hash%uint64(len(q))]
-	before := *last == hash
-	*last = hash
-	return before
+// last returns the place of a query, and its hash.
+func (q *commentedQueries) last(query string) (place *uint64, hash uint64) {
+	hash = maphash.String(planSeed, query)
+	return &q[hash%uint64(len(q))], hash
 }
 
 // planFor returns the plan of a statement that may insert. If the comments around it differ each time,
 // as trace IDs do, the statement between them has the plan.
 func (c *conn) planFor(ctx context.Context, query string) (planned, error) {
-	if start, end := sqltoken.Commented(query); end-start < len(query) && !c.commented.repeats(query) {
-		p := planned{comments: comments{query[:start], query[end:]}}
-		statement := query[start:end]
-		if q := c.recent.find(statement); q != nil && q.plan != nil && q.plan.key.commented && c.isCurrent(q.plan) {
-			p.plan = q.plan
-			return p, nil
+	if start, end := sqltoken.Commented(query); end-start < len(query) {
+		last, hash := c.commented.last(query)
+		if *last != hash {
+			p, err := c.planCommented(ctx, query[start:end])
+			if p.fills() { // another statement may be prepared after it was declined, which doesn't repeat it
+				*last = hash
+			}
+			if err == nil {
+				return planned{plan: p, comments: comments{query[:start], query[end:]}}, nil
+			}
+			// The error, if there is one without comments, has its place in the query.
 		}
-		var err error
-		if p.plan, err = c.newPlan(ctx, statement, true); err == nil {
-			return p, nil
-		}
-		// The error, if there is one without comments, has its place in the query.
 	}
 	p, err := c.newPlan(ctx, query, false)
 	return planned{plan: p}, err
 }
 
-// planToPrepare is planFor for a query to prepare. database/sql prepares a query that the driver has
-// declined to execute.
-func (c *conn) planToPrepare(ctx context.Context, query string) (planned, error) {
-	if p := c.skippedPlan; c.skipped == query && p.plan != nil && c.isCurrent(p.plan) {
-		return p, nil
+// planCommented returns the plan of a statement between comments.
+func (c *conn) planCommented(ctx context.Context, statement string) (*plan, error) {
+	if q := c.recent.find(statement); q != nil && q.plan != nil && q.plan.key.commented && c.isCurrent(q.plan) {
+		return q.plan, nil
 	}
-	return c.planFor(ctx, query)
+	return c.newPlan(ctx, statement, true)
 }
 
 func (c *conn) newPlan(ctx context.Context, text string, commented bool) (*plan, error) {
@@ -327,12 +316,14 @@ func (c *conn) refused(ctx context.Context, err error) error {
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.executed = false
-	if c.isForOneExecution(query) {
-		c.skipped = ""
-		return c.prepareForOneExecution(ctx, query)
+	if c.isFree(query) {
+		prepared, err := c.base.Prepare(ctx, query)
+		if err != nil {
+			return nil, c.refused(ctx, err)
+		}
+		return &passing{prepared, c, query}, nil
 	}
 	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
-	s.free = s.class == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
 	if s.class.MustParse() {
 		s.origin = c.session.Prepared()
 	}
@@ -343,29 +334,12 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return s, nil
 }
 
-// isForOneExecution reports whether database/sql prepares a statement because the underlying driver
-// declined to execute it, and closes it after its next call. The statement neither reads nor changes
-// the session.
-func (c *conn) isForOneExecution(query string) bool {
-	if c.skipped != query || c.session.PendingTransaction() {
-		return false
+// isFree reports whether a statement neither reads nor changes the session, under any rule.
+func (c *conn) isFree(query string) bool {
+	if q := c.recent.find(query); q != nil {
+		return q.free
 	}
-	q := c.recent.find(query)
-	return q != nil && q.free
-}
-
-// prepareForOneExecution prepares a statement that needs no work before and after its execution. Only
-// on MySQL and MariaDB its errors need none either; see base.Conn.noted.
-func (c *conn) prepareForOneExecution(ctx context.Context, query string) (driver.Stmt, error) {
-	prepared, err := c.base.PrepareUnwrapped(ctx, query)
-	switch {
-	case err != nil:
-		return nil, c.refused(ctx, err)
-	case c.session.ReportsInsertIDs() && !c.base.PreparesAll():
-		return prepared, nil
-	}
-	s := base.NewStmt(&c.base, prepared)
-	return &s, nil
+	return c.session.Client().Classify(query) == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
 }
 
 // Exec executes a statement. go-sql-driver's README calls it within Raw.
@@ -392,34 +366,16 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return c.base.BeginTx(ctx, opts)
 }
 
-// Begin starts a transaction with the underlying driver's defaults.
+// Begin is BeginTx without a context.
 //
 // Deprecated: use BeginTx.
 func (c *conn) Begin() (driver.Tx, error) {
-	c.session.TransactionBegan()
-	return c.base.Begin()
+	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
 func (c *conn) Ping(ctx context.Context) error { return c.base.Ping(ctx) }
 
-func (c *conn) CheckNamedValue(nv *driver.NamedValue) error {
-	if c.base.PreparesAll() {
-		return nil // stmt.CheckNamedValue follows; see convertLate
-	}
-	return c.base.CheckNamedValue(nv)
-}
-
-// convertLate converts the arguments that CheckNamedValue let through. It leaves a value that the
-// default conversion refuses to the underlying driver's statement.
-func convertLate(args []driver.NamedValue) []driver.NamedValue {
-	args = slices.Clone(args)
-	for i, nv := range args {
-		if err := base.DefaultConvert(&nv); err == nil {
-			args[i] = nv
-		}
-	}
-	return args
-}
+func (c *conn) CheckNamedValue(nv *driver.NamedValue) error { return c.base.CheckNamedValue(nv) }
 
 // newResult returns the result of an execution, and a buffer for its arguments. The buffer is the
 // connection's, if the underlying driver allows that. Otherwise one allocation has both.

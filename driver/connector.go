@@ -108,21 +108,34 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 var errZeroConnector = fmt.Errorf("%w: the Connector is zero; make it with NewConnector", ErrNoRule)
 
 // Connect opens a connection of the underlying driver and wraps it. The error is the underlying
-// driver's, a generator's if they were closed and can't be opened again, or [ErrNoRule] for a zero
-// Connector.
+// driver's, a generator's if they were closed and can't be opened again, [ErrNoRule] for a zero
+// Connector, or an [errors.ErrUnsupported]: a connection must be a [driver.ExecerContext], a
+// [driver.QueryerContext], a [driver.ConnPrepareContext] and a [driver.ConnBeginTx].
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		_ = c.leave()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (c *Connector) connect(ctx context.Context) (*conn, error) {
 	under, err := c.base.Connect(ctx)
 	if err == nil && under == nil {
 		err = base.ErrNoAnswer
 	}
 	if err != nil {
-		_ = c.leave()
 		return nil, err
 	}
-	return newConn(c, under), nil
+	conn, err := newConn(c, under)
+	if err != nil {
+		_ = under.Close()
+	}
+	return conn, err
 }
 
 // Driver returns the driver that the connector was opened with.

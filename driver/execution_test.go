@@ -72,17 +72,17 @@ type keepingArgs struct {
 
 func (k keepingArgs) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := k.Connector.Connect(ctx)
-	return keepingConn{c, k.args}, err
+	return keepingConn{c.(fakedb.Conn), k.args}, err
 }
 
 type keepingConn struct {
-	driver.Conn
+	fakedb.Conn
 	args *[][]driver.NamedValue
 }
 
 func (c keepingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	*c.args = append(*c.args, args)
-	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	return c.Conn.ExecContext(ctx, query, args)
 }
 
 // TestArguments_kept: arguments that a driver keeps don't change later. go-sql-driver keeps none, so a

@@ -59,7 +59,7 @@ func hasReturning(t *testing.T) bool { return testserver.Has(t, testserver.Maria
 // A statement is executed once on a good connection. If all connections are bad, the pool's error
 // is returned.
 func TestFilled_retriedAfterBadConn(t *testing.T) {
-	for _, kind := range []fakedb.Kind{fakedb.Direct, fakedb.Skipping, fakedb.Minimal} {
+	for _, kind := range []fakedb.Kind{fakedb.Direct, fakedb.Skipping} {
 		for _, at := range []string{"prepare", "xec"} {
 			for bad := range 4 {
 				base := &fakedb.Server{Kind: kind}

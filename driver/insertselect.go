@@ -155,7 +155,7 @@ func (x *selection) prepare(ctx context.Context) (err error) {
 
 // count returns the number of the query's rows.
 func (x *selection) count(ctx context.Context) (n int, err error) {
-	if x.by != nil && x.by.count.Stmt == nil {
+	if x.by != nil && x.by.count.IsZero() {
 		return 0, &mysql.MySQLError{Number: wrongCTEColumns, Message: "the query has another number of columns"}
 	}
 	x.sent.text, x.sent.args = x.plan.count, x.user[:x.in.SelectArgs]

@@ -16,6 +16,7 @@ import (
 
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/differential"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -41,30 +42,26 @@ func (c *splitting) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	replica, err := c.replica.Connect(ctx)
-	return &splittingConn{primary, replica, c}, err
+	return &splittingConn{primary.(fakedb.Conn), replica, c}, err
 }
 
 type splittingConn struct {
-	driver.Conn
+	fakedb.Conn
 	replica driver.Conn
 	of      *splitting
 }
 
 func (c *splittingConn) Close() error { return errors.Join(c.Conn.Close(), c.replica.Close()) }
 
-func (c *splittingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-}
-
 func (c *splittingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	to := c.Conn
+	to := driver.QueryerContext(c.Conn)
 	switch keeps := c.of.keeps.MatchString(query); {
 	case keeps:
 		c.of.kept = query
 	case strings.HasPrefix(query, "SELECT"):
-		to = c.replica
+		to = c.replica.(driver.QueryerContext)
 	}
-	return to.(driver.QueryerContext).QueryContext(ctx, query, args)
+	return to.QueryContext(ctx, query, args)
 }
 
 // Behind a proxy that splits reads and writes, the keys come from the primary. If they can't, a

@@ -260,11 +260,6 @@ func (s *serverScript) step(t *testing.T, line string) []string {
 		s.rule = generatorRule(t, listed(keys...), scriptTables...)
 	case "rule":
 		s.rule = scriptRules[rest](t)
-	case "converter":
-		s.stmt.(interface {
-			ColumnConverter(int) driver.ValueConverter
-		}).ColumnConverter(int(scriptValue(rest).(int64)))
-		return s.calls()
 	case "reply":
 		s.replies = append(s.replies, parseReply(t, rest))
 	case "exec", "query", "plan", "prepare", "execute", "fetch":

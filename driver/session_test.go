@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -359,40 +358,28 @@ func testTransaction_oneShotReachesInsert(t *testing.T) {
 	}
 }
 
-// database/sql prepares a statement that go-sql-driver declined to execute. If it only passes through,
-// nothing is done for it before and after. A pending SET TRANSACTION applies to it as well.
-func TestTransaction_statementForOneExecution(t *testing.T) {
-	onEach(t, testTransaction_statementForOneExecution)
-}
+// A prepared statement that only passes through is the underlying driver's own. It is the transaction that
+// a SET TRANSACTION before or after PREPARE is for.
+func TestTransaction_preparedStatement(t *testing.T) { onEach(t, testTransaction_preparedStatement) }
 
-func testTransaction_statementForOneExecution(t *testing.T) {
+func testTransaction_preparedStatement(t *testing.T) {
 	ctx := context.Background()
-	ours, _ := transactionSides(t, 2)
-	const query = "UPDATE t0 SET u = ?"
-	args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
-	for _, c := range []struct {
-		before string
-		skip   bool // call ExecContext first, as database/sql does
-		own    bool
-	}{
-		{"SELECT 1", false, false}, {"SELECT 1", true, true}, {"SELECT 1", false, false},
-		{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", true, false}, {"SELECT 1", true, true},
-	} {
-		must(ours.ExecContext(ctx, c.before))(t)
-		noError(t, ours.Raw(func(raw any) error {
-			conn := raw.(*conn)
-			if c.skip {
-				_, err := conn.ExecContext(ctx, query, args)
-				equal(t, err, driver.ErrSkip, "of the execution")
-			}
-			s := must(conn.PrepareContext(ctx, query))(t)
-			defer s.Close()
-			_, wrapped := s.(*stmt)
-			equal(t, !wrapped, c.own, c.before)
-			_, err := s.(driver.StmtExecContext).ExecContext(ctx, args)
-			equal(t, conn.session.PendingTransaction(), false, "after the execution")
-			return err
-		}))
+	ours, plain := transactionSides(t, 3)
+	const readOnly, query = "SET TRANSACTION READ ONLY", "SELECT u FROM t0 WHERE u = ?"
+	for name, side := range map[string]*sql.Conn{"ours": ours, "plain": plain} {
+		before := must(side.PrepareContext(ctx, query))(t)
+		mustExec(t, side, readOnly)
+		noError(t, drain(before.QueryContext(ctx, 1)), name)
+		mustExec(t, side, "INSERT INTO t0 VALUES (NULL, 1)") // without a list of columns, which shardkey asks for
+
+		mustExec(t, side, readOnly)
+		after := must(side.PrepareContext(ctx, query))(t)
+		noError(t, drain(after.QueryContext(ctx, 1)), name)
+		mustExec(t, side, "INSERT INTO t1 VALUES (NULL, 1)")
+
+		mustExec(t, side, readOnly)
+		fails(t, errOf(side.ExecContext(ctx, "INSERT INTO t2 VALUES (NULL, 1)")), name+": a read-only transaction")
+		check(t, errors.Join(before.Close(), after.Close()))
 	}
 }
 

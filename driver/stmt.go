@@ -16,11 +16,9 @@ import (
 // statement. For an INSERT into a sharded table, base also has a placeholder for each key. A stmt
 // is planned again after the connector's rule was replaced.
 type stmt struct {
-	conn  *conn
-	query string
-	class sqltoken.Class
-	// free: the statement neither reads nor changes the session.
-	free     bool
+	conn     *conn
+	query    string
+	class    sqltoken.Class
 	rules    *ruleVersion // the rule of the plan
 	plan     *plan        // nil for a statement that can't insert
 	comments comments
@@ -56,17 +54,17 @@ func (s *stmt) prepare(ctx context.Context) error {
 		var of planned
 		var err error
 		if s.class.MustParse() {
-			if of, err = s.conn.planToPrepare(ctx, s.query); err != nil {
+			if of, err = s.conn.planFor(ctx, s.query); err != nil {
 				return err
 			}
 		}
 		p := of.plan
 		s.comments = of.comments
-		if !p.fills() && s.base.Stmt != nil && !s.plan.fills() {
+		if !p.fills() && !s.base.IsZero() && !s.plan.fills() {
 			s.set(rules, p) // the same statement under both rules
 			return nil
 		}
-		if s.base.Stmt != nil {
+		if !s.base.IsZero() {
 			if err := s.sameSession(ctx); err != nil {
 				return err
 			}
@@ -96,7 +94,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 // closeBase closes the underlying statements, or returns them to the cache.
 func (s *stmt) closeBase() (err error) {
 	for _, other := range []*base.Stmt{&s.silent, &s.count} {
-		if other.Stmt != nil {
+		if !other.IsZero() {
 			err = cmp.Or(err, other.Close())
 			*other = base.Stmt{}
 		}
@@ -104,7 +102,7 @@ func (s *stmt) closeBase() (err error) {
 	switch {
 	case s.reusable:
 		return cmp.Or(s.conn.base.Return(s.base, s.plan.Query()), err)
-	case s.base.Stmt != nil:
+	case !s.base.IsZero():
 		return cmp.Or(s.base.Close(), err)
 	}
 	return err
@@ -147,7 +145,7 @@ func (s *stmt) follow(ctx context.Context) error {
 func (s *stmt) form(ctx context.Context, text *rewrite.Plan, reports bool, args []driver.NamedValue) (*base.Stmt, error) {
 	prepared := &s.base
 	if !reports {
-		if prepared = &s.silent; prepared.Stmt == nil {
+		if prepared = &s.silent; prepared.IsZero() {
 			if err := s.prepareSilent(ctx, text); err != nil {
 				return nil, err
 			}
@@ -176,7 +174,7 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 		s.inputs -= p.added
 	}
 	s.reusable = s.isReusable(p)
-	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || !p.expires.IsZero() || !p.sameIn(p.key.mode^modesOfEach))
+	s.asks = !s.plan.fills() || p != nil && (len(p.columns) > 0 || !p.expires.IsZero() || !p.sameIn(p.key.mode^modesOfEach))
 }
 
 // isReusable reports whether the connection may cache an INSERT's prepared statement.
@@ -201,7 +199,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	}
 	if !s.isReusable(p) {
 		prepared, err = s.conn.base.Prepare(ctx, text)
-	} else if prepared = s.conn.base.Take(text); prepared.Stmt != nil {
+	} else if prepared = s.conn.base.Take(text); !prepared.IsZero() {
 		return prepared, done, nil
 	} else {
 		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.reuse)
@@ -244,7 +242,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 			return use, err
 		}
 	}
-	if s.free && !s.conn.session.PendingTransaction() || s.plan.fills() {
+	if s.plan.fills() {
 		return use, nil
 	}
 	return s.conn.session.BeforePass(ctx, s.query, s.class, s.plan.given(), rows)
@@ -311,20 +309,6 @@ func (s *stmt) NumInput() int { return s.inputs }
 
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 	return s.base.CheckNamedValue(nv)
-}
-
-// ColumnConverter returns the converter for a user's argument. The underlying driver counts the
-// placeholders for keys too.
-func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
-	if s.plan.fills() {
-		before := idx
-		for _, r := range s.plan.Insert.Rows {
-			if r.Arg >= 0 && r.Arg <= before && r.Key != rewrite.Argument && !s.plan.Insert.Invalid {
-				idx++
-			}
-		}
-	}
-	return s.base.ColumnConverter(idx)
 }
 
 func (s *stmt) Close() error {

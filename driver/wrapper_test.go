@@ -204,37 +204,58 @@ func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (seen 
 
 func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
 
-// TestPassThrough_canceledContext checks canceled contexts with underlying drivers that don't
-// support contexts. The result must be the same as database/sql's for such a driver.
-func TestPassThrough_canceledContext(t *testing.T) {
-	for _, kind := range fakedb.Kinds {
-		ctx, cancel := context.WithCancel(context.Background())
-		entryPoints := func(base driver.Connector) (seen []string) {
-			c, err := base.Connect(context.Background())
-			noError(t, err)
-			defer c.Close()
-			if p, ok := c.(driver.ConnPrepareContext); ok {
-				_, err = p.PrepareContext(ctx, "SELECT 1")
-			}
-			seen = append(seen, fmt.Sprint(err))
-			if b, ok := c.(driver.ConnBeginTx); ok {
-				_, err = b.BeginTx(ctx, driver.TxOptions{})
-			}
-			return append(seen, fmt.Sprint(err))
+// TestConnect_missingInterfaces checks that a connection or statement without methods that take contexts
+// is an error, and is closed.
+func TestConnect_missingInterfaces(t *testing.T) {
+	type (
+		noExec struct {
+			driver.Conn
+			driver.QueryerContext
+			driver.ConnPrepareContext
+			driver.ConnBeginTx
 		}
-		cancel()
-		base := &fakedb.Server{Kind: kind}
-		connector := must(NewConnector(base, testRule(t)))(t)
-		want := []string{context.Canceled.Error(), context.Canceled.Error()}
-		if kind == fakedb.Direct || kind == fakedb.Skipping { // these accept a context and ignore it
-			want = []string{"<nil>", "<nil>"}
-			base.Stmts--
+		noBegin struct {
+			driver.Conn
+			driver.ExecerContext
+			driver.QueryerContext
+			driver.ConnPrepareContext
 		}
-		equalSlices(t, entryPoints(connector), want, kind)
-		equal(t, base.Stmts, 0, kind, "statements left")
-		check(t, connector.Close())
+	)
+	for want, hide := range map[string]func(driver.Conn) driver.Conn{
+		"driver.ExecerContext": func(c driver.Conn) driver.Conn {
+			return noExec{c, c.(driver.QueryerContext), c.(driver.ConnPrepareContext), c.(driver.ConnBeginTx)}
+		},
+		"driver.ConnBeginTx": func(c driver.Conn) driver.Conn {
+			return noBegin{c, c.(driver.ExecerContext), c.(driver.QueryerContext), c.(driver.ConnPrepareContext)}
+		},
+	} {
+		server := &fakedb.Server{}
+		under := opener{server.Driver(), func() (driver.Conn, error) {
+			c, err := server.Connect(t.Context())
+			return hide(c), err
+		}}
+		err := sql.OpenDB(mustConnector(t, under, testRule(t))).PingContext(t.Context())
+		isError(t, err, errors.ErrUnsupported)
+		failsWith(t, err, "doesn't implement "+want)
+		equal(t, server.Conns, 0, want, "connections left")
 	}
+
+	closed := 0
+	server := &fakedb.Server{Stmt: func(string) (driver.Stmt, error) { return oldStmt{closed: &closed}, nil }}
+	conn := openConn(t, server, testRule(t))
+	_, err := conn.PrepareContext(t.Context(), "SELECT LAST_INSERT_ID()")
+	isError(t, err, errors.ErrUnsupported)
+	failsWith(t, err, "doesn't implement driver.StmtExecContext")
+	equal(t, closed, 1, "statements closed")
 }
+
+// oldStmt is a statement of a driver without contexts.
+type oldStmt struct {
+	driver.Stmt
+	closed *int
+}
+
+func (s oldStmt) Close() error { *s.closed++; return nil }
 
 // TestPassThrough_interfacesInRaw checks the type assertions that go-sql-driver's README
 // recommends for Raw.
@@ -311,12 +332,11 @@ func TestPrepared_argumentCount(t *testing.T) {
 	for _, kind := range fakedb.Kinds {
 		fake := &fakedb.Server{Kind: kind}
 		c, _ := fake.Connect(context.Background())
-		b := base.New(c, nil)
+		b := must(base.New(c, nil))(t)
 		args := base.Named([]driver.Value{int64(1), int64(2), int64(3)})
 		_, err := b.Send(context.Background(), "UPDATE t SET a = ?, b = ?", args, 1, base.WantResult)
 		_, err2 := b.Send(context.Background(), "SELECT ?, ?", args, 1, base.WantRows)
-		switch kind {
-		case fakedb.Legacy, fakedb.Direct, fakedb.ConnCheck, fakedb.Uncounted: // these leave it to the server
+		if kind != fakedb.Skipping { // the others leave it to the server
 			if err != nil || err2 != nil {
 				t.Errorf("%s: %v, %v", kind, err, err2)
 			}
@@ -350,7 +370,7 @@ func TestPrepared_argumentTypes(t *testing.T) {
 // TestPrepared_rowsAreAsBare checks that database/sql sees the same rows of a prepared statement
 // as without the wrapper.
 func TestPrepared_rowsAreAsBare(t *testing.T) {
-	fake := rowsOf(fakedb.Minimal)
+	fake := rowsOf(fakedb.Skipping)
 	rowsOfFake := func() driver.Rows { rows, _ := fake.Query(""); return rows }
 	kinds := map[string]func() driver.Rows{
 		"bare": func() driver.Rows { return struct{ driver.Rows }{rowsOfFake()} },
@@ -368,8 +388,8 @@ func TestPrepared_rowsAreAsBare(t *testing.T) {
 		}
 	}
 	c, _ := fake.Connect(context.Background())
-	b := base.New(c, nil)
-	r, err := b.Send(context.Background(), "SELECT 1", nil, 0, base.WantRows)
+	b := must(base.New(c, nil))(t)
+	r, err := b.Send(context.Background(), "SELECT ?", base.Named([]driver.Value{int64(1)}), 0, base.WantRows)
 	if err != nil || fake.Stmts != 1 {
 		t.Fatalf("have: %v, %d statements\nwant: one", err, fake.Stmts)
 	}
@@ -461,9 +481,7 @@ var knownInterfaces = map[string]struct {
 	"Stmt":             {reflect.TypeFor[driver.Stmt](), []any{&stmt{}}, ""},
 	"StmtExecContext":  {reflect.TypeFor[driver.StmtExecContext](), []any{&stmt{}}, ""},
 	"StmtQueryContext": {reflect.TypeFor[driver.StmtQueryContext](), []any{&stmt{}}, ""},
-	"ColumnConverter": {reflect.TypeFor[interface {
-		ColumnConverter(int) driver.ValueConverter
-	}](), []any{&stmt{}}, ""},
+	"ColumnConverter":  {why: "deprecated: a NamedValueChecker converts"},
 
 	"Rows":                           {reflect.TypeFor[driver.Rows](), []any{&base.Rows{}}, ""},
 	"RowsNextResultSet":              {reflect.TypeFor[driver.RowsNextResultSet](), []any{&base.Rows{}}, ""},

@@ -82,3 +82,15 @@ func (s idleServer) RowsAffected() (int64, error)                    { return s.
 func (s idleServer) ExecContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Result, error) {
 	return s, nil
 }
+
+func (s idleServer) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	return nil, sqldriver.ErrSkip
+}
+
+func (s idleServer) PrepareContext(context.Context, string) (sqldriver.Stmt, error) {
+	return nil, sqldriver.ErrSkip
+}
+
+func (s idleServer) BeginTx(context.Context, sqldriver.TxOptions) (sqldriver.Tx, error) {
+	return nil, sqldriver.ErrSkip
+}

@@ -188,7 +188,7 @@ func (c *Conn) Exchange(ctx context.Context, s *Stmt, query string, args []drive
 	k := &c.cached
 	k.follow()
 	next := k.take(slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query && s.admits(args) }))
-	if next.Stmt == nil {
+	if next.IsZero() {
 		if next, err = c.PrepareShared(ctx, query, len(s.own), s.reuse); err != nil {
 			return err
 		}

@@ -1,8 +1,9 @@
 // Package base calls a connection of any database/sql driver as database/sql does, and caches its
 // prepared statements. It doesn't depend on sharding.
 //
-// The underlying driver may lack optional interfaces of database/sql/driver. The methods here then
-// do the same as database/sql (ctxutil.go). Errors of the driver are returned unchanged.
+// The underlying driver must have the methods with contexts; see [New]. If it lacks other optional
+// interfaces of database/sql/driver, the methods here do the same as database/sql. Errors of the driver
+// are returned unchanged.
 package base
 
 import (
@@ -33,16 +34,6 @@ func TooManyPlaceholders(user, added int) error {
 		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, MaxPlaceholders)
 }
 
-// The deprecated interfaces. They are declared here again for drivers that have no newer ones.
-type (
-	execer interface {
-		Exec(query string, args []driver.Value) (driver.Result, error)
-	}
-	queryer interface {
-		Query(query string, args []driver.Value) (driver.Rows, error)
-	}
-)
-
 // Want is the kind of result that the caller expects of a statement.
 type Want uint8
 
@@ -58,42 +49,52 @@ type Reply struct {
 	Rows   driver.Rows
 }
 
+// contextConn has the methods that a connection of the underlying driver must have. They exist since
+// Go 1.8.
+type contextConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
 // Conn is a connection of the underlying driver with its optional interfaces. One goroutine at a
 // time uses it.
 type Conn struct {
-	conn     driver.Conn
-	preparer driver.ConnPrepareContext
-	execCtx  driver.ExecerContext
-	exec     execer
-	queryCtx driver.QueryerContext
-	query    queryer
-	beginner driver.ConnBeginTx
+	conn     contextConn
 	pinger   driver.Pinger
 	checker  driver.NamedValueChecker
 	resetter driver.SessionResetter
 	valid    driver.Validator
 
-	preparesAll bool
-	broken      bool // see Retire
-	discarded   bool // closed by discard
-	cached      statements
+	broken    bool // see Retire
+	discarded bool // closed by discard
+	cached    statements
 }
 
-// New returns a Conn. If cache is nil, it caches no statements.
-func New(conn driver.Conn, cache *Cache) Conn {
-	c := Conn{conn: conn, cached: statements{cache: cache}}
-	c.preparer, _ = conn.(driver.ConnPrepareContext)
-	c.execCtx, _ = conn.(driver.ExecerContext)
-	c.exec, _ = conn.(execer)
-	c.queryCtx, _ = conn.(driver.QueryerContext)
-	c.query, _ = conn.(queryer)
-	c.beginner, _ = conn.(driver.ConnBeginTx)
+// New returns a Conn. If cache is nil, it caches no statements. The error wraps
+// errors.ErrUnsupported and names an interface that the connection lacks.
+func New(conn driver.Conn, cache *Cache) (c Conn, err error) {
+	var ok bool
+	if c.conn, ok = conn.(contextConn); !ok {
+		return c, lacks(conn, reflect.TypeFor[driver.ExecerContext](), reflect.TypeFor[driver.QueryerContext](),
+			reflect.TypeFor[driver.ConnPrepareContext](), reflect.TypeFor[driver.ConnBeginTx]())
+	}
+	c.cached.cache = cache
 	c.pinger, _ = conn.(driver.Pinger)
 	c.checker, _ = conn.(driver.NamedValueChecker)
 	c.resetter, _ = conn.(driver.SessionResetter)
 	c.valid, _ = conn.(driver.Validator)
-	c.preparesAll = c.execCtx == nil && c.exec == nil && c.queryCtx == nil && c.query == nil
-	return c
+	return c, nil
+}
+
+// lacks returns the error for a connection or statement that doesn't implement all of these interfaces.
+func lacks(of any, all ...reflect.Type) error {
+	typ := reflect.TypeOf(of)
+	all = slices.DeleteFunc(all, typ.Implements)
+	return fmt.Errorf("shardkey: %w: the underlying driver's %s doesn't implement %s; "+
+		"use a version of the driver, or of its wrapper, that supports contexts", errors.ErrUnsupported, typ, all[0])
 }
 
 // IsMySQL reports whether a connection is go-sql-driver's, which writes the arguments of a statement
@@ -106,28 +107,13 @@ func IsMySQL(conn driver.Conn) bool {
 // Unwrap returns the underlying driver's connection.
 func (c *Conn) Unwrap() driver.Conn { return c.conn }
 
-// PreparesAll reports whether the driver can't execute a query directly. database/sql then converts
-// arguments for the statement, which may accept other types than the connection.
-func (c *Conn) PreparesAll() bool { return c.preparesAll }
-
 // Direct executes a query without preparing it. It returns driver.ErrSkip if the driver doesn't
 // support that.
 func (c *Conn) Direct(ctx context.Context, query string, args []driver.NamedValue, want Want) (r Reply, err error) {
-	switch {
-	case want == WantResult && c.execCtx != nil:
-		r.Result, err = c.execCtx.ExecContext(ctx, query, args)
-	case want == WantRows && c.queryCtx != nil:
-		r.Rows, err = answered(c.queryCtx.QueryContext(ctx, query, args))
-	case want == WantResult && c.exec != nil:
-		r.Result, err = withoutContext(ctx, args, func(values []driver.Value) (driver.Result, error) {
-			return c.exec.Exec(query, values)
-		})
-	case want == WantRows && c.query != nil:
-		r.Rows, err = answered(withoutContext(ctx, args, func(values []driver.Value) (driver.Rows, error) {
-			return c.query.Query(query, values)
-		}))
-	default:
-		return r, driver.ErrSkip
+	if want == WantRows {
+		r.Rows, err = answered(c.conn.QueryContext(ctx, query, args))
+	} else {
+		r.Result, err = c.conn.ExecContext(ctx, query, args)
 	}
 	return r, c.noted(err)
 }
@@ -152,7 +138,7 @@ func (c *Conn) SendPrepared(ctx context.Context, query string, args []driver.Nam
 		_ = s.Close()
 		return r, err
 	}
-	r.Rows = &Rows{Rows: r.Rows, after: s.Stmt}
+	r.Rows = &Rows{Rows: r.Rows, after: s}
 	return r, nil
 }
 
@@ -174,22 +160,16 @@ func (c *Conn) PrepareFor(ctx context.Context, query string, args []driver.Named
 // Prepare prepares a query. If the server can't hold another statement, it closes the cached ones
 // and tries again.
 func (c *Conn) Prepare(ctx context.Context, query string) (Stmt, error) {
-	stmt, err := c.PrepareUnwrapped(ctx, query)
-	if err != nil {
-		return Stmt{}, err
-	}
-	return NewStmt(c, stmt), nil
-}
-
-// PrepareUnwrapped is Prepare that returns the underlying driver's statement.
-func (c *Conn) PrepareUnwrapped(ctx context.Context, query string) (driver.Stmt, error) {
 	stmt, err := c.prepare(ctx, query)
 	const tooManyStatements = 1461
 	if cache := c.cached.cache; cache != nil && cache.open.Load() > 0 && IsServerError(err, tooManyStatements) {
 		c.cached.full()
 		stmt, err = c.prepare(ctx, query)
 	}
-	return stmt, err
+	if err != nil {
+		return Stmt{}, err
+	}
+	return NewStmt(c, stmt)
 }
 
 // RefusesToPrepare reports whether the server refuses to prepare a query with the same error that its
@@ -204,22 +184,12 @@ func (c *Conn) RefusesToPrepare(ctx context.Context, query string, executed erro
 	return errors.As(executed, &first) && errors.As(err, &again) && *first == *again
 }
 
-func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err error) {
-	if c.preparer != nil {
-		stmt, err = c.preparer.PrepareContext(ctx, query)
-	} else {
-		stmt, err = c.conn.Prepare(query)
+func (c *Conn) prepare(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := c.conn.PrepareContext(ctx, query)
+	if err == nil && stmt == nil {
+		err = ErrNoAnswer
 	}
-	switch {
-	case err != nil:
-		return nil, c.noted(err)
-	case stmt == nil:
-		return nil, ErrNoAnswer
-	case c.preparer == nil && ctx.Err() != nil:
-		_ = stmt.Close()
-		return nil, ctx.Err()
-	}
-	return stmt, nil
+	return stmt, c.noted(err)
 }
 
 // ErrNoAnswer is the error for a driver, for example a mock, that returns neither an error nor a
@@ -236,26 +206,8 @@ func answered(rows driver.Rows, err error) (driver.Rows, error) {
 
 // BeginTx starts a transaction.
 func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	switch {
-	case c.beginner != nil:
-		tx, err := c.beginner.BeginTx(ctx, opts)
-		return tx, c.noted(err)
-	case opts.Isolation != 0:
-		return nil, errors.New("sql: driver does not support non-default isolation level")
-	case opts.ReadOnly:
-		return nil, errors.New("sql: driver does not support read-only transactions")
-	}
-	tx, err := c.Begin()
-	if err == nil && ctx.Err() != nil {
-		_ = tx.Rollback()
-		return nil, ctx.Err()
-	}
-	return tx, err
-}
-
-// Begin calls the deprecated method of the driver's connection.
-func (c *Conn) Begin() (driver.Tx, error) {
-	return c.conn.(interface{ Begin() (driver.Tx, error) }).Begin()
+	tx, err := c.conn.BeginTx(ctx, opts)
+	return tx, c.noted(err)
 }
 
 // Ping pings the server. It returns nil if the driver can't ping, as database/sql does.
@@ -368,39 +320,12 @@ func (c *Conn) CheckNamedValue(nv *driver.NamedValue) error {
 	return c.checker.CheckNamedValue(nv)
 }
 
-// Convert converts an argument to a type that the driver accepts, as database/sql does. It does
-// nothing if PreparesAll, since CheckArgs converts then.
-func (c *Conn) Convert(nv *driver.NamedValue) error {
-	if c.PreparesAll() {
-		return nil
+// Convert converts an argument to a type that the driver accepts, as database/sql does.
+func (c *Conn) Convert(nv *driver.NamedValue) (err error) {
+	if err = c.CheckNamedValue(nv); err == driver.ErrSkip {
+		nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
 	}
-	if err := c.CheckNamedValue(nv); err != driver.ErrSkip {
-		return err
-	}
-	return DefaultConvert(nv)
-}
-
-// DefaultConvert converts an argument as database/sql does for a driver without a conversion.
-func DefaultConvert(nv *driver.NamedValue) (err error) {
-	nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
 	return err
-}
-
-// withoutContext calls a deprecated method as database/sql does.
-func withoutContext[T any](
-	ctx context.Context, args []driver.NamedValue, call func([]driver.Value) (T, error),
-) (none T, err error) {
-	values := make([]driver.Value, len(args))
-	for i, nv := range args {
-		if nv.Name != "" {
-			return none, errors.New("sql: driver does not support the use of Named Parameters")
-		}
-		values[i] = nv.Value
-	}
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	return call(values)
 }
 
 // IsServerError reports whether err is a server error with one of these numbers.

@@ -106,7 +106,7 @@ func TestReadRows_shortRow(t *testing.T) {
 			db := sql.OpenDB(must.Get(mysql.NewConnector(cfg))(t))
 			conn := must.Get(db.Conn(t.Context()))(t)
 			err := conn.Raw(func(raw any) error {
-				c := New(raw.(driver.Conn), nil)
+				c := must.Get(New(raw.(driver.Conn), nil))(t)
 				r, err := c.Send(ctx, query, nil, 0, WantRows)
 				must.Do(t, err)
 				read := 0

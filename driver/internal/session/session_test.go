@@ -36,7 +36,7 @@ func newScripted(t *testing.T, a answers, cache *Cache) (*Session, *fakedb.Serve
 		}
 		return &fakedb.Rows{}, nil
 	}}
-	under := base.New(must.Get(server.Connect(t.Context()))(t), nil)
+	under := must.Get(base.New(must.Get(server.Connect(t.Context()))(t), nil))(t)
 	server.Forget()
 	s := New(&under, cache)
 	return &s, server

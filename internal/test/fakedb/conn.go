@@ -10,17 +10,30 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
+// Conn has the methods of a connection of kind Minimal.
+type Conn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
 // conn is a connection of kind Minimal. The other kinds embed it.
 type conn struct{ s *Server }
 
-func (c *conn) Prepare(query string) (driver.Stmt, error) { return c.prepare("prepare", query) }
+// errNoContext is the error of methods without a context, which a caller of these types needn't call.
+var errNoContext = errors.New("fakedb: use the method with a context")
 
-func (c *conn) prepare(method, query string) (driver.Stmt, error) {
+func (c *conn) Prepare(string) (driver.Stmt, error) { return nil, errNoContext }
+func (c *conn) Begin() (driver.Tx, error)           { return nil, errNoContext }
+
+func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	s := c.s
 	if s.Quiet {
 		return quietStmt{rowsOf(query)}, nil
 	}
-	if _, err := s.call("%s %s", method, query); err != nil {
+	if _, err := s.call("prepareContext %s", query); err != nil {
 		return nil, err
 	}
 	if s.Stmt != nil {
@@ -35,13 +48,9 @@ func (c *conn) prepare(method, query string) (driver.Stmt, error) {
 	s.add(&s.Prepared, 1)
 	st := &stmt{s: s, query: query}
 	switch s.Kind {
-	case Legacy:
-		return converterStmt{st}, nil
 	case Uncounted:
-		return uncountedStmt{converterStmt{st}}, nil
-	case Direct, Skipping:
-		return fullStmt{checkerStmt{st}}, nil
-	case StmtCheck:
+		return uncountedStmt{st}, nil
+	case Direct, Skipping, StmtCheck:
 		return checkerStmt{st}, nil
 	}
 	return st, nil
@@ -55,9 +64,11 @@ func (c *conn) Close() error {
 	return nil
 }
 
-func (c *conn) Begin() (driver.Tx, error) { return c.begin("begin") }
-
-func (c *conn) begin(call string) (driver.Tx, error) {
+func (c *conn) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	call := "beginTx"
+	if opts.ReadOnly || opts.Isolation != 0 {
+		call = "beginTx with options"
+	}
 	_, err := c.s.call("%s", call)
 	return tx{c.s}, err
 }
@@ -67,16 +78,6 @@ type tx struct{ s *Server }
 func (t tx) Commit() error   { _, err := t.s.call("commit"); return err }
 func (t tx) Rollback() error { _, err := t.s.call("rollback"); return err }
 
-type legacyConn struct{ *conn }
-
-func (c *legacyConn) Exec(query string, args []driver.Value) (driver.Result, error) {
-	return c.s.exec("exec", query, args)
-}
-
-func (c *legacyConn) Query(query string, args []driver.Value) (driver.Rows, error) {
-	return c.s.query("query", query, args)
-}
-
 type resetConn struct{ *conn }
 
 func (c *resetConn) ResetSession(context.Context) error { _, err := c.s.call("reset"); return err }
@@ -85,10 +86,8 @@ type validConn struct{ *conn }
 
 func (c *validConn) IsValid() bool { _, err := c.s.call("valid"); return err == nil }
 
-type directConn struct{ *conn }
-
 // skips reports whether a statement has to be prepared.
-func (c *directConn) skips(method string, args []driver.NamedValue) bool {
+func (c *conn) skips(method string, args []driver.NamedValue) bool {
 	if c.s.Kind != Skipping || len(args) == 0 {
 		return false
 	}
@@ -96,7 +95,7 @@ func (c *directConn) skips(method string, args []driver.NamedValue) bool {
 	return true
 }
 
-func (c *directConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *conn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if c.s.Quiet {
 		return driver.RowsAffected(rowsOf(query)), nil
 	}
@@ -106,7 +105,7 @@ func (c *directConn) ExecContext(_ context.Context, query string, args []driver.
 	return c.s.exec("execContext", query, args)
 }
 
-func (c *directConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *conn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if c.s.Quiet && !asksTable(query) {
 		return noRows{}, nil
 	}
@@ -116,22 +115,11 @@ func (c *directConn) QueryContext(_ context.Context, query string, args []driver
 	return c.s.query("queryContext", query, args)
 }
 
-type checkConn struct{ directConn }
+type checkConn struct{ *conn }
 
 func (c *checkConn) CheckNamedValue(nv *driver.NamedValue) error { return c.s.check("conn", nv) }
 
 type fullConn struct{ checkConn }
-
-func (c *fullConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
-	return c.prepare("prepareContext", query)
-}
-
-func (c *fullConn) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if opts.ReadOnly || opts.Isolation != 0 {
-		return c.begin("beginTx with options")
-	}
-	return c.begin("beginTx")
-}
 
 func (c *fullConn) Ping(context.Context) error         { _, err := c.s.call("ping"); return err }
 func (c *fullConn) ResetSession(context.Context) error { _, err := c.s.call("reset"); return err }
@@ -180,31 +168,24 @@ func (st *stmt) NumInput() int {
 	return strings.Count(noPlaceholder.ReplaceAllString(st.query, ""), "?")
 }
 
-func (st *stmt) Exec(args []driver.Value) (driver.Result, error) { return st.exec("stmt exec", args) }
-func (st *stmt) Query(args []driver.Value) (driver.Rows, error)  { return st.rows("stmt query", args) }
+func (st *stmt) Exec([]driver.Value) (driver.Result, error) { return nil, errNoContext }
+func (st *stmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errNoContext }
 
-func (st *stmt) exec(method string, args any) (driver.Result, error) {
+func (st *stmt) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
 	if st.closed {
 		return nil, errClosed
 	}
-	return st.s.exec(method, st.query, args)
+	return st.s.exec("stmt execContext", st.query, args)
 }
 
-func (st *stmt) rows(method string, args any) (driver.Rows, error) {
+func (st *stmt) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	if st.closed {
 		return nil, errClosed
 	}
-	return st.s.query(method, st.query, args)
+	return st.s.query("stmt queryContext", st.query, args)
 }
 
-type converterStmt struct{ *stmt }
-
-func (st converterStmt) ColumnConverter(i int) driver.ValueConverter {
-	_, _ = st.s.note("converter %d", i)
-	return driver.DefaultParameterConverter
-}
-
-type uncountedStmt struct{ converterStmt }
+type uncountedStmt struct{ *stmt }
 
 func (uncountedStmt) NumInput() int { return -1 }
 
@@ -212,26 +193,14 @@ type checkerStmt struct{ *stmt }
 
 func (st checkerStmt) CheckNamedValue(nv *driver.NamedValue) error { return st.s.check("stmt", nv) }
 
-type fullStmt struct{ checkerStmt }
-
-func (st fullStmt) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return st.exec("stmt execContext", args)
-}
-
-func (st fullStmt) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return st.rows("stmt queryContext", args)
-}
-
 // quietStmt is a statement of a quiet server.
 type quietStmt struct{ rows int64 }
 
-func (quietStmt) Close() error  { return nil }
-func (quietStmt) NumInput() int { return -1 }
-func (st quietStmt) Exec([]driver.Value) (driver.Result, error) {
-	return driver.RowsAffected(st.rows), nil
-}
-func (quietStmt) Query([]driver.Value) (driver.Rows, error) { return noRows{}, nil }
-func (quietStmt) CheckNamedValue(*driver.NamedValue) error  { return nil }
+func (quietStmt) Close() error                               { return nil }
+func (quietStmt) NumInput() int                              { return -1 }
+func (quietStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errNoContext }
+func (quietStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errNoContext }
+func (quietStmt) CheckNamedValue(*driver.NamedValue) error   { return nil }
 
 func (st quietStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
 	return driver.RowsAffected(st.rows), nil

@@ -34,17 +34,16 @@ type Kind string
 const (
 	Direct    Kind = ""          // all interfaces; executes statements with arguments directly
 	Skipping  Kind = "skipping"  // all interfaces; returns ErrSkip for arguments, as go-sql-driver does
-	Minimal   Kind = "minimal"   // Prepare, Close, Begin; statements with Exec and Query
-	Legacy    Kind = "legacy"    // Execer, Queryer; statements with a ColumnConverter
+	Minimal   Kind = "minimal"   // the methods with contexts
 	StmtCheck Kind = "stmtcheck" // statements with a NamedValueChecker
-	ConnCheck Kind = "conncheck" // direct execution with contexts, and a NamedValueChecker
+	ConnCheck Kind = "conncheck" // connections with a NamedValueChecker
 	Resetter  Kind = "resetter"  // a SessionResetter
 	Validator Kind = "validator" // a Validator
-	Uncounted Kind = "uncounted" // statements with a ColumnConverter, whose NumInput is -1
+	Uncounted Kind = "uncounted" // statements whose NumInput is -1
 )
 
 // Kinds lists all kinds.
-var Kinds = []Kind{Direct, Skipping, Minimal, Legacy, StmtCheck, ConnCheck, Resetter, Validator, Uncounted}
+var Kinds = []Kind{Direct, Skipping, Minimal, StmtCheck, ConnCheck, Resetter, Validator, Uncounted}
 
 // Server is a driver.Connector. Its zero value executes every statement, with one row affected for
 // each row of values, and has no version, so the driver can't identify it.
@@ -179,19 +178,17 @@ func (s *Server) add(n *int, by int) {
 func (s *Server) Connect(context.Context) (driver.Conn, error) {
 	c := &conn{s}
 	if s.Quiet {
-		return &directConn{c}, nil
+		return c, nil
 	}
 	if _, err := s.call("connect"); err != nil {
 		return nil, err
 	}
 	s.add(&s.Conns, 1)
 	switch s.Kind {
-	case Legacy:
-		return &legacyConn{c}, nil
 	case Direct, Skipping:
-		return &fullConn{checkConn{directConn{c}}}, nil
+		return &fullConn{checkConn{c}}, nil
 	case ConnCheck:
-		return &checkConn{directConn{c}}, nil
+		return &checkConn{c}, nil
 	case Resetter:
 		return &resetConn{c}, nil
 	case Validator:
@@ -213,7 +210,7 @@ func (d Driver) Open(name string) (driver.Conn, error) {
 	return d.Server.Connect(context.Background())
 }
 
-func (s *Server) exec(method, query string, args any) (driver.Result, error) {
+func (s *Server) exec(method, query string, args []driver.NamedValue) (driver.Result, error) {
 	done, err := s.call("%s %s %v", method, query, args)
 	if done {
 		s.mu.Lock()
@@ -236,7 +233,7 @@ func rowsOf(query string) int64 {
 	return 1 + int64(strings.Count(query[max(0, strings.LastIndex(query, "VALUES")):], "), ("))
 }
 
-func (s *Server) query(method, query string, args any) (driver.Rows, error) {
+func (s *Server) query(method, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if s.Quiet {
 		return s.answer(query)
 	}
@@ -251,14 +248,9 @@ func (s *Server) query(method, query string, args any) (driver.Rows, error) {
 	return s.answer(query)
 }
 
-func plain(args any) (values []driver.Value) {
-	switch args := args.(type) {
-	case []driver.Value:
-		return slices.Clone(args)
-	case []driver.NamedValue:
-		for _, a := range args {
-			values = append(values, a.Value)
-		}
+func plain(args []driver.NamedValue) (values []driver.Value) {
+	for _, a := range args {
+		values = append(values, a.Value)
 	}
 	return values
 }
