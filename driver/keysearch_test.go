@@ -37,7 +37,7 @@ func openDrawn(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connect
 var spreads = []struct {
 	name      string
 	algorithm string // %d is the number of tables
-	generator string // "" for the generator drawnKeys
+	generator string // more properties of SNOWFLAKE, with a comma behind them
 }{
 	{"MOD", "type: MOD, props: {sharding-count: %d}", ""},
 	{"HASH_MOD", "type: HASH_MOD, props: {sharding-count: %d}", ""},

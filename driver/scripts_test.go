@@ -104,7 +104,7 @@ func (s *serverScript) replyTo(verb, query string) (r scriptReply, ok bool) {
 	return r, true
 }
 
-// scriptTables are the tables of all scripts, with a setting of scriptRule.
+// scriptTables are the tables of all scripts: the key column of each, and a setting.
 var scriptTables = []string{"t.id", "u.id", "kept.id keep", "batch.id consecutive"}
 
 // scriptRules are the rules of scripts that need another one.

@@ -145,7 +145,7 @@ func (r *rowReader) row() error {
 const outOfRange = "~0 + 1"
 
 // refuse makes the server refuse the statement in any case: it replaces the values of the first
-// wrong row by tooMuch. Their number stays wrong, so the server reports its usual error for that.
+// wrong row by outOfRange. Their number stays wrong, so the server reports its usual error for that.
 func (r *rowReader) refuse() {
 	more := outOfRange
 	if r.values+1 == r.arity {

@@ -70,7 +70,7 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 			sections[strings.TrimSuffix(title, " as an assigner")] = body
 		}
 		for _, typ := range types {
-			if typ == "TOLD" { // registered by TestSecrets
+			if typ == "TOLD" { // registered by secrets_test.go
 				continue
 			}
 			body, ok := sections[typ]

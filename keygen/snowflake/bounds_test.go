@@ -259,7 +259,7 @@ func TestState_lags(t *testing.T) {
 
 // With many callers waiting, the first one sleeps longer: a millisecond for every 64 callers, at
 // most 5.
-func TestQueue_crowdNap(t *testing.T) {
+func TestQueue_crowdDelay(t *testing.T) {
 	for _, system := range []bool{true, false} {
 		cfg := config{WorkerIDSet: true}
 		if !system {

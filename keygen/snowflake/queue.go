@@ -332,7 +332,7 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 
 // crowdDelay returns extra sleep beyond the next tick if many callers wait. Waking many callers each
 // millisecond costs more than their keys. The skipped ticks are used later. If they can't be used
-// later, crowdNap returns zero.
+// later, crowdDelay returns zero.
 func (g *generator) crowdDelay() time.Duration {
 	if g.catchUp == 0 {
 		return 0

@@ -83,7 +83,7 @@ func (c *Cache) Stats() CacheStats {
 
 // SetLimit sets the limit to an eighth of the server's max_prepared_stmt_count, at most 2,048. The
 // parameter server is that variable as a string. In TiDB a negative number means no limit
-// (SessionVars.AddPreparedStmt). If server isn't a number, the limit is 256.
+// (AddPreparedStmt of its session variables). If server isn't a number, the limit is 256.
 func (c *Cache) SetLimit(server string) {
 	limit := int64(totalOfUnknown)
 	if n, err := strconv.ParseInt(server, 10, 64); err == nil && n >= 0 {

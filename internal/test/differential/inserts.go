@@ -15,7 +15,7 @@ type step struct {
 	args []any
 	// read is a query that runs right after the statement, instead of SELECT LAST_INSERT_ID().
 	read string
-	// marks are words for what the statement has, for knownDifferences.
+	// marks are words for what the statement has, for knownClass.
 	marks string
 	// parts are the statements of a string of several.
 	parts []step
