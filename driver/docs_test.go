@@ -15,13 +15,13 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// TestSemantics_documented runs the statements of docs/reference/sql.md, direct and prepared, and
-// checks the results in the page's table.
+// TestSemantics_documented runs the statements of docs/reference/sql.md and sql-differences.md, direct
+// and prepared, and checks the results in the tables.
 func TestSemantics_documented(t *testing.T) { onEach(t, testSemantics_documented) }
 
 func testSemantics_documented(t *testing.T) {
-	page := must(os.ReadFile("../docs/reference/sql.md"))(t)
-	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(string(page), -1)
+	page := string(must(os.ReadFile("../docs/reference/sql.md"))(t)) + string(must(os.ReadFile("../docs/reference/sql-differences.md"))(t))
+	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(page, -1)
 	if len(rows) < 16 {
 		t.Fatalf("have: %d statements\nwant: more", len(rows))
 	}

@@ -252,7 +252,7 @@ func (k *keyTrial) run(query string, args ...any) {
 var isExpression = regexp.MustCompile(`CAST|CONVERT|SELECT 4|CASE|DIV|MOD|CONCAT|DATE|@|NOT|-\(|-'0'|-x'|-b'|-TRUE|[\d.] ?[-+*/%] ?[\d.]`)
 
 // convertedOtherwise matches expressions of a float, a date or a hexadecimal literal, which CAST converts
-// to an integer in another way than the column; see docs/reference/sql.md.
+// to an integer in another way than the column; see docs/reference/sql-differences.md.
 var convertedOtherwise = regexp.MustCompile(`1\.0\*2\.5e0|-0\.2\*2|THEN x.30|\(SELECT 4\.5e0\)|DATE_ADD`)
 
 func (k *keyTrial) isUnsigned() bool { return strings.HasSuffix(k.typ, "UNSIGNED") }

@@ -111,7 +111,7 @@ func testKeys_nest(t *testing.T) {
 }
 
 // A trigger of the table reads the LAST_INSERT_ID() from before the INSERT. A stored function in
-// the INSERT's second row reads the new key. docs/reference/sql.md lists this difference.
+// the INSERT's second row reads the new key. docs/reference/sql-differences.md lists this difference.
 func TestLastID_readWhileInserting(t *testing.T) { onEach(t, testLastID_readWhileInserting) }
 
 func testLastID_readWhileInserting(t *testing.T) {

@@ -233,49 +233,62 @@ func TestPages_commandsParse(t *testing.T) {
 	}
 }
 
-// TestRefusals_documented plans the statements of docs/reference/sql.md. Those that the page
-// lists as refused must fail with the message that it quotes. The alternatives must succeed.
+// TestRefusals_documented plans the statements of docs/reference/sql.md and sql-differences.md. Those
+// that the pages list as refused must fail with the message that they quote. The alternatives must
+// succeed.
 func TestRefusals_documented(t *testing.T) {
 	text := page(t, "docs/reference/sql.md")
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	_, after, _ := strings.Cut(text, "```yaml\n")
 	ruleText, _, _ := strings.Cut(after, "```")
 	must.Do(t, os.WriteFile(file, []byte(ruleText), 0o600))
+	rows := 0
+	for _, text := range []string{text, page(t, "docs/reference/sql-differences.md")} {
+		_, table, _ := strings.Cut(text, "\n## What is refused\n")
+		table, _, ok := strings.Cut(table, "\nThese depend on the ")
+		if !ok {
+			t.Fatal("a page has no table of refusals")
+		}
+		for _, row := range regexp.MustCompile("(?m)^\\| `.*$").FindAllString(table, -1) {
+			rows += testRefusal(t, file, row)
+		}
+	}
+	if rows < 15 {
+		t.Errorf("have: %d statements\nwant: more", rows)
+	}
+}
+
+// testRefusal tests a row of refused statements, and returns their number.
+func testRefusal(t *testing.T, file, row string) (statements int) {
+	t.Helper()
 	plan := func(statement string) (int, string) {
 		status, stdout, stderr := runTool(t, "plan", "--rule", file, "--columns", "order_id,user_id", statement)
 		return status, stdout + stderr
 	}
-	_, table, _ := strings.Cut(text, "\n## What is refused\n")
-	table, _, _ = strings.Cut(table, "\nThese depend on the server")
-	rows := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| `.*$").FindAllString(table, -1) {
-		cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), " | ")
-		if len(cells) != 3 {
-			t.Errorf("%s\nhave: %d cells\nwant: 3", row, len(cells))
+	cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), " | ")
+	if len(cells) != 3 {
+		t.Errorf("%s\nhave: %d cells\nwant: 3", row, len(cells))
+		return 0
+	}
+	for i, m := range inBackticks.FindAllStringSubmatch(cells[0], -1) {
+		statements++
+		status, out := plan(strings.ReplaceAll(m[1], "\x00", "|"))
+		if status != 1 || !strings.Contains(out, "refused: ") {
+			t.Errorf("%s\nhave: %d %s\nwant: refused", m[1], status, out)
+		}
+		for _, words := range inBackticks.FindAllStringSubmatch(cells[1], -1) {
+			if i == 0 && !strings.Contains(out, words[1]) {
+				t.Errorf("%s\nhave: %s\nwant: %q in it", m[1], out, words[1])
+			}
+		}
+	}
+	for _, m := range inBackticks.FindAllStringSubmatch(cells[2], -1) {
+		if !strings.HasPrefix(m[1], "INSERT") {
 			continue
 		}
-		for i, m := range inBackticks.FindAllStringSubmatch(cells[0], -1) {
-			rows++
-			status, out := plan(strings.ReplaceAll(m[1], "\x00", "|"))
-			if status != 1 || !strings.Contains(out, "refused: ") {
-				t.Errorf("%s\nhave: %d %s\nwant: refused", m[1], status, out)
-			}
-			for _, words := range inBackticks.FindAllStringSubmatch(cells[1], -1) {
-				if i == 0 && !strings.Contains(out, words[1]) {
-					t.Errorf("%s\nhave: %s\nwant: %q in it", m[1], out, words[1])
-				}
-			}
-		}
-		for _, m := range inBackticks.FindAllStringSubmatch(cells[2], -1) {
-			if !strings.HasPrefix(m[1], "INSERT") {
-				continue
-			}
-			if status, out := plan(m[1]); status != 0 || !strings.Contains(out, "a key") {
-				t.Errorf("instead: %s\nhave: %d %s\nwant: filled", m[1], status, out)
-			}
+		if status, out := plan(m[1]); status != 0 || !strings.Contains(out, "a key") {
+			t.Errorf("instead: %s\nhave: %d %s\nwant: filled", m[1], status, out)
 		}
 	}
-	if rows < 12 {
-		t.Errorf("have: %d statements\nwant: more", rows)
-	}
+	return statements
 }

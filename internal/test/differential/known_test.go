@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// known is a class of differences that docs/reference/sql.md lists, or will. A class is as narrow
+// known is a class of differences that docs/reference/sql-differences.md lists, or will. A class is as narrow
 // as the line there.
 type known struct {
 	name string

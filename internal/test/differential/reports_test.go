@@ -117,7 +117,7 @@ func (tr *reportTrigger) drop(t *testing.T, both [2]side) {
 	}
 }
 
-// differs reports whether docs/reference/sql.md lists a difference.
+// differs reports whether docs/reference/sql-differences.md lists a difference.
 func (tr *reportTrigger) differs(st step, v variant) bool {
 	severalRows := strings.Contains(st.text, "), (") && strings.Contains(st.text, "DUPLICATE")
 	if tr.skips() && (severalRows || strings.Contains(st.text, "SELECT")) {
