@@ -1,8 +1,7 @@
-// Package readme completes the program that README.md shows, for tests that build and run it.
+// Package readme extracts the program that README.md shows, for tests that build and run it.
 package readme
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,30 +18,6 @@ type Program struct {
 	Dir string // has main.go and rule.yaml
 	out *regexp.Regexp
 }
-
-// whole is a program around the statements of the page.
-const whole = `package main
-
-import (
-	"context"
-	"database/sql"
-	"fmt"
-	"log"
-
-	%s
-)
-
-func main() {
-	if err := run(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func run(ctx context.Context) error {
-%s
-	return err
-}
-`
 
 // New writes the program of the page at path to a new directory, and creates its tables in
 // the database that dsn opens. The program opens that database.
@@ -68,8 +43,7 @@ func New(t testing.TB, path, dsn string) Program {
 		dsn += "?"
 	}
 	p := Program{Dir: t.TempDir()}
-	imported, statements, _ := strings.Cut(strings.Replace(blocks["go"], shown, dsn, 1), "\n")
-	p.Write(t, "main.go", fmt.Sprintf(whole, strings.TrimPrefix(imported, "import "), statements))
+	p.Write(t, "main.go", strings.Replace(blocks["go"], shown, dsn, 1))
 	p.Write(t, "rule.yaml", blocks["yaml"])
 	if blocks["text"] == "" {
 		t.Fatalf("%s shows no output", path)
