@@ -133,7 +133,9 @@ func TestPages_rulesLoad(t *testing.T) {
 	for _, name := range []string{"WORKER_ID", "LEAF_PASSWORD", "TICKET_PASSWORD"} {
 		t.Setenv(name, "7")
 	}
-	t.Setenv("SHARDKEY_STORE_DSN", "app:pass@tcp(db:3306)/ids")
+	for _, name := range []string{"SHARDKEY_STORE_DSN", "SHOP_STORE"} {
+		t.Setenv(name, "app:pass@tcp(db:3306)/ids")
+	}
 	files := 0
 	for _, path := range allPages(t) {
 		for _, m := range regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```").FindAllStringSubmatch(page(t, path), -1) {
