@@ -19,6 +19,7 @@ var camel = regexp.MustCompile(`\b[A-Za-z][a-z0-9]+[A-Z]\w*\b`)
 // TestComments_nameWhatIsThere checks the names in comments: each is a name in the code of this
 // repository, a word of a string in it, or one of namesElsewhere.
 func TestComments_nameWhatIsThere(t *testing.T) {
+	touchSources(t)
 	known := map[string]bool{}
 	for _, name := range strings.Fields(namesElsewhere) {
 		known[name] = true

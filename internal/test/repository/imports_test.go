@@ -185,10 +185,12 @@ func runGo(t *testing.T, dir string, env []string, args ...string) []byte {
 }
 
 // touchSources reads every source file. The go command doesn't see the files that child processes
-// read, and would use a cached test result after they change.
+// read, and would use a cached test result after they change. It sees absolute paths only, because
+// TestMain changes the directory before the command begins to watch.
 func touchSources(t *testing.T) {
 	t.Helper()
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	root := must.Get(filepath.Abs("."))(t)
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if ext := filepath.Ext(path); err == nil && (ext == ".go" || ext == ".mod" || ext == ".sum") {
 			_, err = os.Stat(path)
 		}
