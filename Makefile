@@ -183,7 +183,7 @@ tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it; make tidy W
 
 # race skips these tests, which take five times as long with -race.
 repository: ## test the API list, imports, modules, links and sizes of the repository
-	@go test $(TESTFLAGS) ./internal/test/repository
+	@go test -count=1 $(TESTFLAGS) ./internal/test/repository
 
 workflows: ## actionlint, on the workflows of GitHub
 	@cd internal/test/tools && GOWORK=off go build -o $(CURDIR)/bin/actionlint github.com/rhysd/actionlint/cmd/actionlint
