@@ -167,6 +167,15 @@ func view(ctx context.Context, c *driver.Connector) connector {
 	if e := s.Rule.ReloadError; e != "" {
 		v.report(warned, "the rule's file has changed and cannot be loaded; the earlier rule is in use: "+e)
 	}
+	for _, t := range s.Tables {
+		if t.Duplicates > 0 {
+			keys := " generated keys"
+			if t.Duplicates == 1 {
+				keys = " generated key"
+			}
+			v.report(warned, t.Table+": "+grouped(t.Duplicates)+keys+" existed already; the log has their worker IDs")
+		}
+	}
 	v.readFree(ctx)
 	if len(v.Messages) == 0 {
 		v.report(good, "keys can be generated")

@@ -120,7 +120,7 @@ func (x *selection) execute(ctx context.Context, want base.Want) (r base.Reply, 
 	case err == nil && want == base.WantRows:
 		r.Rows = base.OnClose(r.Rows, func(read base.Reading, err error) {
 			if err != nil {
-				_ = x.failed(err)
+				_ = x.failed(context.Background(), err)
 				return
 			}
 			x.settle(context.Background(), x.returned(read)) // the execution's context may have ended
@@ -219,7 +219,7 @@ func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, n
 // refused returns what follows the server's refusal of the statement. It is planned again only if the
 // server also refuses to prepare it, so that it can't have executed any part of it.
 func (x *selection) refused(ctx context.Context, err error) (base.Reply, followUp, error) {
-	err = x.failed(err)
+	err = x.failed(ctx, err)
 	if x.plan.remedy(err) == replanColumns {
 		if x.session.Base.RefusesToPrepare(ctx, x.comments.around(x.sent.text), err) {
 			return base.Reply{}, replanColumns, err
@@ -357,9 +357,10 @@ func (x *selection) isOutOfKeys(err error) bool {
 
 // failed updates the session after the statement failed. It explains an error of the expression that
 // hands out the keys.
-func (x *selection) failed(err error) error {
+func (x *selection) failed(ctx context.Context, err error) error {
 	x.session.FollowTransaction(x.plan.key.text, err)
 	x.session.LastID.Moved()
+	x.reportDuplicate(ctx, x.plan.rules, x.session, &x.keys, err)
 	if x.isOutOfKeys(err) {
 		return fmt.Errorf("shardkey: table %s: the query of an INSERT … SELECT returned more rows than it had a moment before, "+
 			"or a view or function in it changes LAST_INSERT_ID(); try again: %w", nameOf(x.in), err)

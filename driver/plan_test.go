@@ -329,6 +329,7 @@ func testPlan_agreesWithServer(t *testing.T) {
 func TestConsecutive_isLogged(t *testing.T) {
 	var log jsonLog
 	db, _ := openFake(t, &fakedb.Server{}, generatorRule(t, listed(2, 4, 6, 8, 10, 12, 14), "ruled.id"), Config{Server: "other"}, WithLogger(log.logger()))
+	log.take(t) // the rule in use
 	const query = "INSERT INTO ruled (a) VALUES (1), (2)"
 	mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
 	must(db.ExecContext(WithKeys(t.Context(), new(Keys)), query))(t)

@@ -23,18 +23,14 @@ func (c *Connector) refused(err error) error {
 type refusals struct {
 	mu       sync.Mutex
 	byReason map[string]int64
-	seen     map[refusedKey]*refusedLog
+	seen     map[refusedKey]*logLimit
 }
 
 type refusedKey struct{ reason, table string }
 
-type refusedLog struct {
-	logged  time.Time
-	leftOut int
-}
-
 const (
-	refusedEvery = time.Minute
+	// loggedEvery is how often a log line about the same problem is written.
+	loggedEvery = time.Minute
 	// maxRefused limits the number of entries, since table names in statements are arbitrary.
 	maxRefused = 256
 )
@@ -53,7 +49,7 @@ func (r *refusals) counts() map[string]int64 {
 
 func (r *refusals) add(logger *slog.Logger, e *StatementError) {
 	ended := errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) // by the caller
-	leftOut, due := r.due(refusedKey{e.Reason, e.Table}, ended)
+	suppressed, due := r.due(refusedKey{e.Reason, e.Table}, ended)
 	if !due {
 		return
 	}
@@ -73,19 +69,19 @@ func (r *refusals) add(logger *slog.Logger, e *StatementError) {
 	if failed, ok := errors.AsType[*GeneratorError](e); ok {
 		attrs = append(attrs, "generator", failed.Generator, "error", failed.Err)
 	}
-	if leftOut > 0 {
-		attrs = append(attrs, "suppressed", leftOut)
+	if suppressed > 0 {
+		attrs = append(attrs, "suppressed", suppressed)
 	}
 	logger.Warn("shardkey: statement refused", attrs...)
 }
 
 // due counts a statement. It reports whether to log a line now, and how many lines were suppressed
 // since the last one. A statement whose caller ended it is not logged.
-func (r *refusals) due(key refusedKey, ended bool) (leftOut int, due bool) {
+func (r *refusals) due(key refusedKey, ended bool) (suppressed int, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen == nil {
-		r.seen, r.byReason = map[refusedKey]*refusedLog{}, map[string]int64{}
+		r.seen, r.byReason = map[refusedKey]*logLimit{}, map[string]int64{}
 	}
 	r.byReason[key.reason]++
 	if ended {
@@ -94,16 +90,29 @@ func (r *refusals) due(key refusedKey, ended bool) (leftOut int, due bool) {
 	if r.seen[key] == nil && len(r.seen) >= maxRefused {
 		key.table = ""
 	}
-	last := r.seen[key]
-	if last == nil {
-		last = new(refusedLog)
-		r.seen[key] = last
+	if r.seen[key] == nil {
+		r.seen[key] = new(logLimit)
 	}
+	return r.seen[key].due()
+}
+
+// logLimit limits the log lines about one problem to one in each minute. The zero value is ready to
+// use. It is safe for concurrent use.
+type logLimit struct {
+	mu         sync.Mutex
+	logged     time.Time
+	suppressed int
+}
+
+// due reports whether to log a line now, and how many lines were suppressed since the last one.
+func (l *logLimit) due() (suppressed int, due bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	if !last.logged.IsZero() && now.Sub(last.logged) < refusedEvery {
-		last.leftOut++
+	if !l.logged.IsZero() && now.Sub(l.logged) < loggedEvery {
+		l.suppressed++
 		return 0, false
 	}
-	leftOut, last.leftOut, last.logged = last.leftOut, 0, now
-	return leftOut, true
+	suppressed, l.suppressed, l.logged = l.suppressed, 0, now
+	return suppressed, true
 }

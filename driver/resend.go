@@ -86,6 +86,7 @@ func (e *execution) silence(ctx context.Context, err error) (followUp, error) {
 func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.session.FollowTransaction(e.plan.key.text, err)
 	e.keepLastIDAfterFailure(ctx)
+	e.first.reportDuplicate(ctx, e.plan.rules, e.session, &e.first.keys, err)
 	next := e.plan.remedy(err)
 	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.RefusesLastID(ctx) {
 		return e.silence(ctx, err)

@@ -55,7 +55,8 @@ func TestRouter_sharesConnections(t *testing.T) {
 		equal(t, exec("INSERT INTO t (a) VALUES (1)"), 1, "sent afterwards")
 		exec("CALL p()") // needs LAST_INSERT_ID(), which nobody can read
 		equal(t, exec("INSERT INTO t (a) VALUES (1)"), 1, "sent afterwards")
-		equal(t, len(log.take(t)), 1, "log lines")
+		equal(t, strings.Count(log.String(), "WARN"), 1, log.String())
+		log.take(t)
 		time.Sleep(2 * time.Minute)
 		equal(t, exec("INSERT INTO t (a) VALUES (1)"), 2, "sent after two minutes")
 		server.Faults, server.Query = nil, nil

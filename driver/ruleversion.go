@@ -48,6 +48,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
 	next.logWarnings()
 	old = c.rules.Load()
 	c.set(next)
+	c.host.Logger.Info("shardkey: rule in use", next.attrs()...)
 	return old, nil
 }
 
@@ -74,6 +75,14 @@ func (c *Connector) open(r *rule.Rule) (*ruleVersion, error) {
 func (c *Connector) set(next *ruleVersion) {
 	next.generation, next.since = c.counts.generation.Add(1), c.now()
 	c.rules.Store(next)
+}
+
+// attrs returns the attributes of a log line about the rule.
+func (r *ruleVersion) attrs() []any {
+	if file, _ := r.rule.Source(); file != "" {
+		return []any{"file", file, "hash", r.rule.Hash()}
+	}
+	return []any{"name", r.rule.Name(), "hash", r.rule.Hash()}
 }
 
 // noRules is the ruleVersion of a zero Connector.

@@ -45,6 +45,7 @@ type Stats struct {
 type RuleStats struct {
 	Name string `json:"name"`           // [rule.Rule.Name]
 	File string `json:"file,omitempty"` // the absolute path of the file; empty for a rule without a file
+	Hash string `json:"hash"`           // [rule.Rule.Hash]; the same for connectors with the same rule
 	// Generation is the rule's number among the connector's rules, from 1. Since is the time when
 	// the rule came into use.
 	Generation int64     `json:"generation"`
@@ -71,6 +72,9 @@ type TableStats struct {
 	Rows       int64 `json:"rows"`
 	// Errors is the number of failed calls of the generator.
 	Errors int64 `json:"errors"`
+	// Duplicates is the number of INSERTs that the server refused because a generated key is in the
+	// table already. It should stay 0.
+	Duplicates int64 `json:"duplicates"`
 	// Generate has the durations of calls of the generator, sampled from one call in 64.
 	Generate Histogram `json:"generate"`
 }
@@ -187,7 +191,7 @@ func (c *Connector) Stats() Stats {
 
 func (c *Connector) ruleStats(rules *ruleVersion) RuleStats {
 	file, _ := rules.rule.Source()
-	s := RuleStats{Name: rules.rule.Name(), File: file, Generation: rules.generation, Since: rules.since,
+	s := RuleStats{Name: rules.rule.Name(), File: file, Hash: rules.rule.Hash(), Generation: rules.generation, Since: rules.since,
 		Watched: watchers.watches(c), ReloadErrors: c.counts.reloadErrors.Load()}
 	if err := c.counts.reloadError.Load(); err != nil {
 		s.ReloadError = *err
@@ -209,7 +213,7 @@ func (t *tableCounts) stats(of *rule.Table) TableStats {
 	return TableStats{
 		Table: of.Logical, Column: of.Column, Generator: of.GeneratorName, Type: of.GeneratorType,
 		Keys: single + rows + t.unsent.Load(), Statements: single + t.batches.Load(), Rows: single + rows,
-		Errors: t.errors.Load(), Generate: t.generate.stats(),
+		Errors: t.errors.Load(), Duplicates: t.duplicates.Load(), Generate: t.generate.stats(),
 	}
 }
 
@@ -257,13 +261,15 @@ func (c *counts) reloaded(err error) {
 // tableCounts are the counters of a table. An atomic addition that all connections share takes
 // longer than generating a key. So an INSERT of one row needs only one.
 type tableCounts struct {
-	single   atomic.Int64 // INSERTs of one row with a generated key
-	batches  atomic.Int64 // INSERTs of several such rows
-	rows     atomic.Int64 // rows of batches
-	calls    atomic.Int64 // successful calls of the generator for keys that no INSERT got
-	unsent   atomic.Int64 // such keys
-	errors   atomic.Int64 // failed calls of the generator
-	generate histogram
+	single  atomic.Int64 // INSERTs of one row with a generated key
+	batches atomic.Int64 // INSERTs of several such rows
+	rows    atomic.Int64 // rows of batches
+	calls   atomic.Int64 // successful calls of the generator for keys that no INSERT got
+	unsent  atomic.Int64 // such keys
+	errors  atomic.Int64 // failed calls of the generator
+	// duplicates counts INSERTs that the server refused for a generated key.
+	duplicates atomic.Int64
+	generate   histogram
 }
 
 // timedOneIn is the sampling rate of durations, since reading the clock takes longer than

@@ -88,9 +88,10 @@ func TestStats_errorsAndTimes(t *testing.T) {
 	equal(t, timed, 2, "calls timed of 100")
 }
 
-// The counters of a rule continue after another rule replaces it.
+// The counters of a rule continue after another rule replaces it. The log has each rule's hash.
 func TestStats_rules(t *testing.T) {
-	db, c := idleDB(t, benchRule(t))
+	var log jsonLog
+	db, c := idleDB(t, benchRule(t), WithLogger(log.logger()))
 	before := time.Now()
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
 	first := c.Stats().Rule
@@ -100,6 +101,14 @@ func TestStats_rules(t *testing.T) {
 	noError(t, c.SetRule(benchRule(t)))
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
 	s := c.Stats()
+	inUse := 0
+	for _, line := range log.take(t) {
+		if line["msg"] == "shardkey: rule in use" && line["hash"] == s.Rule.Hash && line["name"] == "bench.yaml" {
+			inUse++
+		}
+	}
+	equal(t, inUse, 2, "lines about the rule")
+	equal(t, s.Rule.Hash, benchRule(t).Hash())
 	if s.Rule.Generation != 2 || s.Rule.Since.Before(first.Since) || s.Tables[0].Keys != 2 {
 		t.Errorf("have: %+v, %+v\nwant: the second generation, and both keys", s.Rule, s.Tables[0])
 	}
@@ -149,7 +158,7 @@ func TestStats_json(t *testing.T) {
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
 	text := string(must(json.Marshal(c.Stats()))(t))
 	for _, want := range []string{
-		`{"connections":1,"rule":{"name":"bench.yaml","generation":1,`, `"tables":[{"table":"t_order",`, `"keys":1,`, `"generate":{"count":1,`, `"boundsSeconds":[2.5e-7,`,
+		`{"connections":1,"rule":{"name":"bench.yaml","hash":"`, `"generation":1,`, `"tables":[{"table":"t_order",`, `"keys":1,`, `"generate":{"count":1,`, `"boundsSeconds":[2.5e-7,`,
 		`"generators":[{"name":"snowflake",`, `"workerId":1`, `"statementCache":{"mode":"auto",`, `"plans":{"entries":1,`,
 	} {
 		contains(t, text, want)
@@ -205,6 +214,7 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 		var log jsonLog
 		r := mustParseRule(t, watched("'ds.t_order_${0..1}'", 6))
 		db, c := idleDB(t, r, WithLogger(log.logger()))
+		log.take(t) // the rule in use
 		refuse := func(query string, args ...any) {
 			t.Helper()
 			if _, err := db.ExecContext(t.Context(), query, args...); err == nil {
@@ -393,6 +403,7 @@ func TestLogSent_attributes(t *testing.T) {
 	var log jsonLog
 	s := &fakedb.Server{}
 	db, _ := openFake(t, s, generatorRule(t, counted(), "t.id", "u.id"), Config{Server: "other"}, WithLogger(log.debugLogger()))
+	log.take(t) // the rule in use
 	mustExec(t, db, "INSERT INTO t (a) VALUES (1), (2), (3)")
 	s.Faults = []fakedb.Fault{{At: "INSERT", Err: fakedb.Err}}
 	isError(t, errOf(db.Exec("INSERT INTO u (a) VALUES (1)")), fakedb.Err)

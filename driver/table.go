@@ -37,6 +37,7 @@ type keyedTable struct {
 	warnedKeys atomic.Bool
 	// warnedUpdate: a warning about an expression for a sharding column was logged.
 	warnedUpdate atomic.Bool
+	duplicates   logLimit      // of lines about generated keys that exist already
 	kinds        atomic.Uint32 // a keyKind
 
 	gene       *rule.ShardBits // the shard bits in keys; nil for none

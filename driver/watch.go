@@ -233,7 +233,7 @@ func (w *watcher) update() {
 		case err != nil:
 			logger.Error("shardkey: changed rule not loaded, the old one stays in use", "file", w.file, "error", err)
 		case slices.Contains(behind, c):
-			logger.Info("shardkey: changed rule loaded", "file", w.file)
+			logger.Info("shardkey: changed rule loaded", c.rules.Load().attrs()...)
 			c.rules.Load().logWarnings()
 		case was != "":
 			logger.Info("shardkey: rule file restored", "file", w.file)

@@ -22,6 +22,7 @@ const (
 	attrReason        = attribute.Key("shardkey.reason")
 	attrOutcome       = attribute.Key("shardkey.outcome")
 	attrResult        = attribute.Key("shardkey.result")
+	attrHash          = attribute.Key("shardkey.rule.hash")
 )
 
 // definition defines a metric. One with the unit "s" has a fraction, others are integers.
@@ -37,6 +38,7 @@ var definitions = []definition{
 	{counter, "shardkey.keys", "{key}", "Generated keys, for INSERTs and in advance."},
 	{counter, "shardkey.statements", "{statement}", "Executions of INSERTs that got keys."},
 	{counter, "shardkey.generate.errors", "{error}", "Failed calls of the generator: INSERTs without keys."},
+	{counter, "shardkey.duplicates", "{statement}", "INSERTs that the server refused because a generated key exists already."},
 
 	{gauge, "shardkey.generator.healthy", "{flag}",
 		"1 while the generator reports no error, otherwise 0. It has keys while a lease or segment lasts."},
@@ -144,6 +146,7 @@ func (o observer) table(t *driver.TableStats) {
 	o.number("shardkey.keys", t.Keys)
 	o.number("shardkey.statements", t.Statements)
 	o.number("shardkey.generate.errors", t.Errors)
+	o.number("shardkey.duplicates", t.Duplicates)
 }
 
 func (o observer) generator(g *driver.GeneratorStats) {
@@ -201,7 +204,7 @@ func (o observer) connector(s *driver.Stats) {
 	}
 	o.each("shardkey.statement.cache.lookups", attrResult, lookups(s.StatementCache.Hits, s.StatementCache.Misses))
 	o.number("shardkey.statement.cache.closed", s.StatementCache.Dropped)
-	o.number("shardkey.rule.generation", s.Rule.Generation)
+	o.with(attrHash.String(s.Rule.Hash)).number("shardkey.rule.generation", s.Rule.Generation)
 	o.number("shardkey.rule.reload.errors", s.Rule.ReloadErrors)
 	o.flag("shardkey.rule.outdated", s.Rule.ReloadError != "")
 }
@@ -239,6 +242,7 @@ func (n *namedTables) group(tables []driver.TableStats) (list []driver.TableStat
 		list[i].Keys += t.Keys
 		list[i].Statements += t.Statements
 		list[i].Errors += t.Errors
+		list[i].Duplicates += t.Duplicates
 	}
 	return list
 }

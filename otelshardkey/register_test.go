@@ -378,7 +378,7 @@ func kindOf(m metricdata.Metrics) string {
 func TestDocs_listTheMetrics(t *testing.T) {
 	text := must.Get(os.ReadFile("../docs/reference/metrics.md"))(t)
 	documented := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `(shardkey\\.[a-z._]+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]*) \\|")
+	rows := regexp.MustCompile("(?m)^\\| `(shardkey\\.[a-z._]+)` \\| `shardkey_\\w+` \\| (\\w+) \\| ([^|]+) \\| ([^|]*) \\|")
 	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		attrs := regexp.MustCompile("[a-z_.]+").FindAllString(row[4], -1)
 		documented[row[1]] = fmt.Sprintf("%s, %s, %s", row[2], strings.Trim(row[3], "` "), strings.Join(attrs, " "))

@@ -44,7 +44,7 @@ func build(f *file, s spec) (*Rule, error) {
 	}
 	delete(b.sources, "")
 	b.rule.sources = slices.Sorted(maps.Keys(b.sources))
-	b.rule.warnings = b.file.warnings
+	b.rule.warnings, b.rule.hash = b.file.warnings, b.hash()
 	slices.SortStableFunc(b.rule.warnings, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/registry"
@@ -47,7 +46,7 @@ func (r *Rule) check() error {
 		if err := g.readGene(e.value); err != nil {
 			return errors.Join(r.componentError(*g, err), l.Close())
 		}
-		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
+		g.ownDatabase, g.ownMeant, g.assigners, g.secrets = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners, e.spec.secrets
 		for _, a := range g.assigners {
 			r.assigners.all[a].used = r.assigners.all[a].used || g.used
 		}
@@ -125,16 +124,21 @@ func undefined(file, kind, list string, name word, makers components) error {
 	return errorAt(file, name, reason, defined...)
 }
 
-// note records whether the factory used the connector's own database. It returns an error if a
-// Config has a secret property as a string instead of an spi.Secret.
+// note records whether the factory used the connector's own database, and which properties are
+// secrets. It returns an error if a Config has a secret property as a string instead of an spi.Secret.
 func (r *Rule) note(props spi.Props, e *component) (err error) {
 	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
 		e.spec.ownMeant, err = props.Bool(ownDatabase, false)
 	}
-	i := slices.IndexFunc(e.spec.props, func(p propSpec) bool { return p.plain && props.IsSecret(p.name.text) })
-	if i >= 0 {
-		err = &spi.PropError{Name: e.spec.props[i].name.text,
-			Want: "a spi.Secret or a []spi.Secret; spi.NewSecret returns one"}
+	e.spec.secrets = nil // of another opening
+	for _, p := range e.spec.props {
+		if !props.IsSecret(p.name.text) {
+			continue
+		}
+		e.spec.secrets = append(e.spec.secrets, p.name.text)
+		if p.plain && err == nil {
+			err = &spi.PropError{Name: p.name.text, Want: "a spi.Secret or a []spi.Secret; spi.NewSecret returns one"}
+		}
 	}
 	if err != nil {
 		_ = e.spec.close(e.value)

@@ -25,6 +25,7 @@ type Rule struct {
 
 	index    tableIndex
 	warnings []*Error
+	hash     string
 }
 
 // Table is a logical table that has a key column.

@@ -101,9 +101,10 @@ type componentSpec struct {
 	used  bool             // it generates the keys of a table
 
 	// Set when the rule is checked.
-	assigners   []int // indexes of the assigners that a generator uses
-	ownDatabase bool  // its state is in the connector's own database
-	ownMeant    bool  // the property own-database is set
+	assigners   []int    // indexes of the assigners that a generator uses
+	ownDatabase bool     // its state is in the connector's own database
+	ownMeant    bool     // the property own-database is set
+	secrets     []string // names of the properties that the factory read as secrets
 	geneColumn  string
 	geneBits    int // number of shard bits of its keys; see Table.ShardBits
 }

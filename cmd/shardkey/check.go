@@ -70,7 +70,8 @@ type checkedRules struct {
 
 type checkedRule struct {
 	File       string         `json:"file"`
-	OK         bool           `json:"ok"` // there is no error, and with --strict no warning
+	OK         bool           `json:"ok"`             // there is no error, and with --strict no warning
+	Hash       string         `json:"hash,omitempty"` // the same for rules with the same meaning
 	Generators []component    `json:"generators,omitempty"`
 	Assigners  []component    `json:"workerIdAssigners,omitempty"`
 	Tables     []checkedTable `json:"tables,omitempty"`
@@ -153,7 +154,7 @@ func (p *program) check(file string) (*checkedRule, error) {
 	if err != nil {
 		return v, err
 	}
-	v.description = withoutOffline(live.Describe())
+	v.Hash, v.description = r.Hash(), withoutOffline(live.Describe())
 	for _, s := range live.Status() {
 		list := &v.Generators
 		if s.Assigner {
@@ -198,7 +199,7 @@ func (v *checkedRule) table(t rule.Table, warned map[*rule.Error]bool) {
 }
 
 func (v *checkedRule) print(w io.Writer) {
-	fmt.Fprintln(w, v.description)
+	fmt.Fprintf(w, "%s\n  hash %s\n", v.description, v.Hash)
 	for _, t := range v.Tables {
 		if t.Sharding != "" {
 			fmt.Fprintf(w, "  sharding of %s: %s\n", t.Name, t.Sharding)

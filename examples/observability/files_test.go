@@ -135,7 +135,8 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 		}
 	}
 	must.Do(t, yaml.Unmarshal(must.Get(os.ReadFile("alerts.yml"))(t), &alerts))
-	documented := must.Get(os.ReadFile("../../docs/guides/production.md"))(t)
+	const runbook = "docs/guides/runbook.md"
+	documented := string(must.Get(os.ReadFile("../../" + runbook))(t))
 	n := 0
 	for _, g := range alerts.Groups {
 		for _, r := range g.Rules {
@@ -145,13 +146,26 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 			if r.Annotations["summary"] == "" || r.Labels["severity"] != "critical" && r.Labels["severity"] != "warning" {
 				t.Errorf("%s has no summary or severity", r.Alert)
 			}
-			if !strings.Contains(string(documented), "| `"+r.Alert+"` |") {
-				t.Errorf("docs/guides/production.md does not say what to do about %s", r.Alert)
+			_, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "https://github.com/shardkey/shardkey/blob/main/"+runbook+"#")
+			row := regexp.MustCompile("(?m)^\\| `" + r.Alert + "` .*\\(#" + anchor + "\\) \\|$")
+			if anchor == "" || !row.MatchString(documented) {
+				t.Errorf("%s: %s is not the paragraph of %s in %s", r.Alert, anchor, r.Alert, runbook)
 			}
 		}
 	}
-	if inDocs := strings.Count(string(documented), "| `Shardkey"); inDocs != n || n < 8 {
-		t.Errorf("%d alerts, %d in docs/guides/production.md", n, inDocs)
+	if inDocs := strings.Count(documented, "| `Shardkey"); inDocs != n || n < 8 {
+		t.Errorf("%d alerts, %d in %s", n, inDocs, runbook)
+	}
+	table := string(must.Get(os.ReadFile("../../docs/reference/metrics.md"))(t))
+	for _, name := range regexp.MustCompile("`(shardkey_\\w+)`").FindAllStringSubmatch(table, -1) {
+		if !metrics[name[1]] {
+			t.Errorf("docs/reference/metrics.md has %s, which is not exported", name[1])
+		}
+	}
+	for name := range metrics {
+		if !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("docs/reference/metrics.md does not have %s", name)
+		}
 	}
 }
 

@@ -177,6 +177,16 @@ func (s *Session) ofNow(ctx context.Context, query string, in *rewrite.Insert) (
 	return query, err
 }
 
+// IndexHas reports whether an index of a table has a column. It returns false if the server doesn't
+// answer.
+func (s *Session) IndexHas(ctx context.Context, schema, table, index, column string) (has bool) {
+	const indexAt, columnAt = 2, 4
+	err := s.queryRows(ctx, "SHOW INDEX FROM "+sqltoken.QuoteTable(schema, table), func(row []driver.Value) {
+		has = has || len(row) > columnAt && strings.EqualFold(Text(row[indexAt]), index) && strings.EqualFold(Text(row[columnAt]), column)
+	})
+	return has && err == nil
+}
+
 // AskCacheLimit queries how many statements the connector may cache. It does so once, before the
 // second INSERT that needs the limit.
 func (s *Session) AskCacheLimit(ctx context.Context) error {

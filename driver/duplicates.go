@@ -1,0 +1,84 @@
+package driver
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// duplicateEntry is the server's error for a value that a unique index has already.
+const duplicateEntry = 1062
+
+// duplicated matches the entry and the index in the message of that error, in any language. Some
+// servers put the table in front of the index.
+var duplicated = regexp.MustCompile(`'(.+?)' [^']+ '(?:[^']*\.)?([^'.]+)'`)
+
+// onDuplicate is the remedy for a generated key that is in its table already.
+const onDuplicate = "two processes may use one worker ID, the store may have lost a lease, or a program sets keys itself; see " +
+	"https://github.com/shardkey/shardkey/blob/main/docs/guides/runbook.md#error-1062-for-a-generated-key"
+
+// reportDuplicate counts and logs an error of the server for a generated key that is in the table
+// already. It ignores an error for another unique column, which is the program's.
+func (t *plannedInsert) reportDuplicate(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, err error) {
+	if keys.Len() == 0 || !base.IsServerError(err, duplicateEntry) {
+		return
+	}
+	found := duplicated.FindStringSubmatch(err.Error())
+	if found == nil {
+		return
+	}
+	key := keyOfEntry(keys, found[1])
+	if key == nil || !s.IndexHas(ctx, t.in.Schema, t.in.Name, found[2], t.in.Table.Key) {
+		return
+	}
+	t.table.counts.duplicates.Add(1)
+	if suppressed, due := t.table.duplicates.due(); due {
+		attrs := []any{"table", nameOf(t.in), "column", t.in.Table.Key, "generator", t.table.rule.GeneratorName}
+		attrs = append(attrs, t.table.decoded(key)...)
+		if suppressed > 0 {
+			attrs = append(attrs, "suppressed", suppressed)
+		}
+		rules.logger.ErrorContext(ctx, "shardkey: generated key exists already", append(attrs, "fix", onDuplicate)...)
+	}
+}
+
+// keyOfEntry returns the key that an index entry contains, nil if it contains none. The columns of an
+// entry are separated by -.
+func keyOfEntry(keys *rewrite.Keys, entry string) any {
+	for field := range strings.SplitSeq(entry, "-") {
+		if i, err := strconv.ParseInt(field, 10, 64); err == nil && slices.Contains(keys.Ints, i) {
+			return i
+		}
+	}
+	for _, v := range keys.Values {
+		if strings.Contains("-"+entry+"-", "-"+session.Text(v)+"-") {
+			return v
+		}
+	}
+	return nil
+}
+
+// decoded returns the attributes of a log line that show what a key contains, instead of the key.
+func (t *keyedTable) decoded(key any) (attrs []any) {
+	decoder, _ := t.rule.Generator.(spi.KeyDecoder)
+	i, isInt := key.(int64)
+	if decoder == nil || !isInt {
+		return nil
+	}
+	_ = guard.Call("the generator's DecodeKey", func() error {
+		parts, err := decoder.DecodeKey(i)
+		if err == nil {
+			attrs = []any{"worker_id", parts.WorkerID, "time", parts.Time, "sequence", parts.Sequence}
+		}
+		return err
+	})
+	return attrs
+}
