@@ -122,6 +122,7 @@ type insertion struct {
 	keys      rewrite.Keys // the generated keys, in the order of their rows
 	generated []bool       // for each row with a bound key whether its key was generated; nil without such rows
 	one       *[1]int64    // a buffer for a single key
+	asked     recorder     // of the comparison with package outcome
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
 	guarded bool       // the server reports the key of a row that the upsert matched

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -38,6 +39,8 @@ type selection struct {
 	n    int          // the number of rows that the query had
 	keys rewrite.Keys // for n rows, and for more if the query has more by now
 	sent message
+
+	asked recorder // of the comparison with package outcome
 }
 
 // more returns the number of additional keys for rows that appear after they were counted.
@@ -371,6 +374,7 @@ func (x *selection) failed(ctx context.Context, err error) error {
 // settle determines which keys were inserted, and returns the insert ID.
 func (x *selection) settle(ctx context.Context, report insertReport) int64 {
 	x.session.TransactionBegan() // the statement may have begun one
+	check := x.compareWith(outcome.Report{Affected: report.affected, InsertID: report.id})
 	keys, err := x.inserted(ctx, report)
 	first := int64(0)
 	for i := 0; i < len(keys) && first == 0; i++ {
@@ -398,6 +402,7 @@ func (x *selection) settle(ctx context.Context, report insertReport) int64 {
 		first = 0 // the server reports no ID with rows
 	}
 	x.out.set(Keys{keys, x.table.rule.Column})
+	check(first, keys)
 	return first
 }
 
@@ -423,6 +428,7 @@ func (x *selection) inserted(ctx context.Context, report insertReport) ([]any, e
 		return keys, nil
 	}
 	present, err := x.present(ctx)
+	x.asked.answers[outcome.WhichKeys] = &outcome.Answer{Present: present, Err: err}
 	keys := make([]any, x.n)
 	if err != nil {
 		return keys, err

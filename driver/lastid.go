@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
@@ -97,6 +98,8 @@ func (e *execution) keepBeside(k *insertion, report insertReport, verdict rowsOu
 // statement. The server may have evaluated the LAST_INSERT_ID(key) in it.
 func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
 	in := e.plan.Insert
+	check := e.compareWith(&e.first, outcome.Report{Failed: true})
+	defer func() { check(0) }()
 	switch {
 	case in.ReadsLastID:
 		e.session.LastID.Lost()

@@ -8,6 +8,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -92,6 +93,10 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 		r.id, _ = base.LastInsertId()
 		r.of = e.keep()
 	case k.plain && report.affected == 1: // exactly one row was inserted
+		if compares {
+			check := e.compareWith(k, outcome.Report{Affected: 1})
+			defer func() { check(r.id) }()
+		}
 		if r.id = k.keys.Ints[0]; k.carries {
 			e.session.LastID.Told(uint64(r.id))
 		} else {

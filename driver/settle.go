@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
@@ -56,6 +58,13 @@ func (s *rowStates) count(n int, state rowState) (count int) {
 // an AUTO_INCREMENT column would report: the first generated key that was inserted. Without one it
 // is the last row's key if the statement inserted or changed a row, otherwise 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, report insertReport) int64 {
+	check := e.compareWith(k, outcome.Report{Affected: report.affected, InsertID: report.id})
+	id := e.settleInsertBefore(ctx, k, report)
+	check(id)
+	return id
+}
+
+func (e *execution) settleInsertBefore(ctx context.Context, k *insertion, report insertReport) int64 {
 	k.otherID = !k.plain && e.reportsOther(ctx, k, report)
 	reported := report.id
 	report.id = e.reportedKey(ctx, k, report.id)
@@ -132,7 +141,7 @@ func (e *execution) reportsOther(ctx context.Context, k *insertion, report inser
 	case !e.session.LastID.Known():
 		return true
 	}
-	now, err := e.session.AskLastID(ctx)
+	now, err := e.asks(k).AskLastID(ctx)
 	return err != nil || now != expected
 }
 
@@ -352,7 +361,8 @@ func (e *execution) lastRowsKey(k *insertion, report insertReport) int64 {
 func (e *execution) verify(ctx context.Context, k *insertion, report insertReport) (*rowStates, insertReport, rowsOutcome) {
 	keys := e.rowKeys(k)
 	reports := k.guarded && e.session.ReportsInsertIDs()
-	present, err := e.session.PresentKeys(ctx, k.in, keys, reports)
+	present, err := e.asks(k).PresentKeys(ctx, k.in, keys, reports)
+	present = maps.Clone(present)
 	if err != nil {
 		e.warnUnknownKeys(ctx, k, err)
 		return allRows(len(k.in.Rows), rowUncertain), report, unclear
@@ -362,9 +372,12 @@ func (e *execution) verify(ctx context.Context, k *insertion, report insertRepor
 	for _, key := range keys {
 		delete(present, session.Text(key))
 	}
+	if !reports {
+		clear(present)
+	}
 	matched := e.matched(k, n, report.affected)
 	lost := reports && len(present) == 0 && n.given == 0 && matched && !(own && n.inserted > 0)
-	if lost || !k.isPossible(rows, n, report.affected) {
+	if lost || len(present) > 1 || !k.isPossible(rows, n, report.affected) {
 		e.warnUnknownKeys(ctx, k, errContradiction)
 		return rows.withoutMissing(), report, unclear
 	}
@@ -496,7 +509,7 @@ func (k *insertion) verdict(rows *rowStates) rowsOutcome {
 // isKey reports whether an insert ID is the key of a row, for servers where it may be another
 // column's value.
 func (e *execution) isKey(ctx context.Context, k *insertion, id int64) bool {
-	present, err := e.session.PresentKeys(ctx, k.in, []any{id}, false)
+	present, err := e.asks(k).IsKey(ctx, k.in, id)
 	return err == nil && present[session.Text(id)]
 }
 

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"rule/internal/sharding": {"internal/nearest", "rule/internal/expr"},
 	"rewrite":                {"internal/sqltoken"},
 	"driver/internal/base":   {},
-	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltoken"},
+	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltoken"},
 	"internal/tidb":          {"rewrite", "internal/sqltoken"},
 	"gormshardkey":           {"driver"},
 	"cmd":                    {"cmd", "doctor", "driver", "internal", "keygen", "rewrite", "rule", "spi"},
@@ -58,7 +58,8 @@ var mayImport = map[string][]string{
 	"keygen/zookeeper": {"spi", "keygen/snowflake", "keygen/workerid"},
 
 	"driver/internal/facts":   {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltoken"},
-	"driver/internal/session": {"driver/internal/base", "driver/internal/facts", "rewrite", "internal/sqltoken"},
+	"driver/internal/outcome": {"driver/internal/facts", "rewrite", "internal/sqltoken"},
+	"driver/internal/session": {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "rewrite", "internal/sqltoken"},
 }
 
 // mustNotReach lists libraries that a program must not link when it imports a package. A package
