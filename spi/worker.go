@@ -11,6 +11,10 @@ import (
 // time of this one. The error wraps [ErrNoWorkerID] if no worker ID is free, and [ErrStore] if the
 // store is unavailable.
 //
+// An assigner may also have a method UsedWith(layout string), which each generator calls once when it is
+// made. layout describes the layout, tick and epoch of its keys. Generators that share worker IDs must
+// agree in these, so an assigner can store and compare them.
+//
 // Closing an assigner (io.Closer) releases all its leases and stops its background work. Methods
 // are called by multiple goroutines at once.
 type WorkerIDAssigner interface {
@@ -21,6 +25,10 @@ type WorkerIDAssigner interface {
 // in key time, which is the time in the keys and may differ from the clock. All times are
 // milliseconds since the Unix epoch (time.UnixMilli). They are integers because generators compare
 // them for each reservation of keys.
+//
+// SNOWFLAKE refuses a lease whose Floor is more than a minute ahead of the clock, because a clock must
+// have been wrong. A lease that starts later on purpose, for example after a failover of its store, may
+// also have a method Delay() time.Duration, which returns how far ahead of the clock it may start.
 type WorkerIDLease interface {
 	// WorkerID is the leased worker ID. It never changes.
 	WorkerID() int64
