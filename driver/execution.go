@@ -122,17 +122,10 @@ type insertion struct {
 	keys      rewrite.Keys // the generated keys, in the order of their rows
 	generated []bool       // for each row with a bound key whether its key was generated; nil without such rows
 	one       *[1]int64    // a buffer for a single key
-	asked     recorder     // of the comparison with package outcome
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
-	guarded bool       // the server reports the key of a row that the upsert matched
-	plain   bool       // see isPlain
-	otherID bool       // see reportsOther
-	rows    *rowStates // nil: all rows were inserted
-	// first is the first generated key that was inserted, if inserted is set. A later row of the
-	// same REPLACE may have replaced its row.
-	first    int64
-	inserted bool
+	guarded bool // the server reports the key of a row that the upsert matched
+	plain   bool // see isPlain
 }
 
 // unasked stands for the key column of an INSERT that the server refuses.
@@ -189,7 +182,7 @@ func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
 			return err
 		}
 	}
-	if !e.first.plain || !e.session.LastID.Known() || e.plan.steps&syncsLastID != 0 {
+	if !e.first.plain || !e.session.LastID().Known() || e.plan.steps&syncsLastID != 0 {
 		if err := e.prepareLastID(ctx); err != nil {
 			return err
 		}

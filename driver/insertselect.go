@@ -39,8 +39,6 @@ type selection struct {
 	n    int          // the number of rows that the query had
 	keys rewrite.Keys // for n rows, and for more if the query has more by now
 	sent message
-
-	asked recorder // of the comparison with package outcome
 }
 
 // more returns the number of additional keys for rows that appear after they were counted.
@@ -136,7 +134,7 @@ func (x *selection) execute(ctx context.Context, want base.Want) (r base.Reply, 
 		return x.refused(ctx, err)
 	}
 	report := reportOf(r.Result)
-	if report.id, _ = r.Result.LastInsertId(); x.in.Returning {
+	if report.InsertID, _ = r.Result.LastInsertId(); x.in.Returning {
 		report = returned
 	}
 	return base.Reply{Result: &result{Result: r.Result, id: x.settle(ctx, report)}}, done, nil
@@ -212,8 +210,8 @@ func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, n
 	if x.isOutOfKeys(err) {
 		err = cause
 	}
-	if err == nil {
-		x.session.LastID.Lost()
+	if err == nil { // there was no row
+		x.conclude(ctx, outcome.Report{Failed: true})
 		return r, done, nil
 	}
 	return x.refused(ctx, err)
@@ -233,11 +231,11 @@ func (x *selection) refused(ctx context.Context, err error) (base.Reply, followU
 }
 
 // returned returns the report about a statement whose rows the program has read.
-func (x *selection) returned(read base.Reading) insertReport {
+func (x *selection) returned(read base.Reading) outcome.Report {
 	if !read.All || read.Rows > 0 && (x.in.OnDuplicate || x.in.Replace) {
 		return returned
 	}
-	return insertReport{affected: read.Rows}
+	return outcome.Report{Affected: read.Rows}
 }
 
 // generate generates the keys.
@@ -265,21 +263,19 @@ func (x *selection) generate(ctx context.Context) (err error) {
 // last returns LAST_INSERT_ID(), which must not be between the keys. For keys that aren't integers it
 // must be 0.
 func (x *selection) last(ctx context.Context) (uint64, error) {
-	last := x.session.LastID.Value()
-	low, high, ok := x.bounds()
+	last := x.session.LastID().Value()
+	low, high, ok := rangeOf(&x.keys)
 	if ok && (last < low || last > high) || !ok && last == 0 {
 		return last, nil
 	}
-	x.session.LastID.Moved()
-	_, err := x.session.QueryRow(ctx, "SELECT LAST_INSERT_ID(0)")
-	return 0, err
+	return 0, x.session.ClearLastID(ctx)
 }
 
-// bounds returns the smallest and the largest key. ok is false if they aren't integers.
-func (x *selection) bounds() (low, high uint64, ok bool) {
+// rangeOf returns the smallest and the largest key. ok is false if they aren't integers.
+func rangeOf(keys *rewrite.Keys) (low, high uint64, ok bool) {
 	low = math.MaxUint64
-	for i := range x.keys.Len() {
-		id := uint64(session.InsertID(x.keys.At(i)))
+	for i := range keys.Len() {
+		id := uint64(outcome.InsertID(keys.At(i)))
 		low, high = min(low, id), max(high, id)
 	}
 	return low, high, low > 0
@@ -362,7 +358,7 @@ func (x *selection) isOutOfKeys(err error) bool {
 // hands out the keys.
 func (x *selection) failed(ctx context.Context, err error) error {
 	x.session.FollowTransaction(x.plan.key.text, err)
-	x.session.LastID.Moved()
+	x.conclude(ctx, outcome.Report{Failed: true})
 	x.reportDuplicate(ctx, x.plan.rules, x.session, &x.keys, err)
 	if x.isOutOfKeys(err) {
 		return fmt.Errorf("shardkey: table %s: the query of an INSERT … SELECT returned more rows than it had a moment before, "+
@@ -372,90 +368,14 @@ func (x *selection) failed(ctx context.Context, err error) error {
 }
 
 // settle determines which keys were inserted, and returns the insert ID.
-func (x *selection) settle(ctx context.Context, report insertReport) int64 {
+func (x *selection) settle(ctx context.Context, report outcome.Report) int64 {
 	x.session.TransactionBegan() // the statement may have begun one
-	check := x.compareWith(outcome.Report{Affected: report.affected, InsertID: report.id})
-	keys, err := x.inserted(ctx, report)
-	first := int64(0)
-	for i := 0; i < len(keys) && first == 0; i++ {
-		first = session.InsertID(keys[i])
-	}
-	if x.in.Replace && report.affected != 0 && x.keys.Len() > 0 && !x.maySkip() {
-		first = session.InsertID(x.keys.At(0)) // even if a later row has replaced it
-	}
-	if err != nil {
-		x.warnUnknownKeys(ctx, x.plan.rules.logger, x.n, err)
-	}
-	l := &x.session.LastID
-	switch {
-	case x.column.OtherHasAutoIncrement:
-		first = max(report.id, 0)
-		l.Lost()
-	case first != 0 && report.id == first && session.InsertID(x.keys.At(0)) == first:
-		l.Told(uint64(first))
-	case first != 0:
-		l.Set(uint64(first))
-	case report.affected != 0 || report.id != 0 || x.n > 0:
-		l.Moved()
-	}
-	if x.in.Returning {
-		first = 0 // the server reports no ID with rows
-	}
-	x.out.set(Keys{keys, x.table.rule.Column})
-	check(first, keys)
-	return first
+	done := x.conclude(ctx, report)
+	x.out.set(Keys{done.keys(), x.table.rule.Column})
+	return done.LastInsertID
 }
 
-// inserted returns the keys of the rows in order, nil for a row that wasn't inserted. It queries the
-// table if the report doesn't show that.
-func (x *selection) inserted(ctx context.Context, report insertReport) ([]any, error) {
-	affected := report.affected
-	counts := !x.in.OnDuplicate && !x.column.Triggered && !x.maySkip() && affected >= 0
-	exact := affected == int64(x.n) && x.keys.Len() > 0 && report.id == session.InsertID(x.keys.At(0))
-	switch {
-	case affected == 0 && x.out == nil:
-		return nil, nil
-	case affected == 0:
-		return make([]any, x.n), nil
-	case counts && (exact || !x.in.Ignore && !x.in.Replace && affected <= int64(x.keys.Len())):
-		if x.out == nil {
-			affected = 1 // the others aren't reported
-		}
-		keys := make([]any, affected)
-		for i := range keys {
-			keys[i] = x.keys.At(i)
-		}
-		return keys, nil
-	}
-	present, err := x.present(ctx)
-	x.asked.answers[outcome.WhichKeys] = &outcome.Answer{Present: present, Err: err}
-	keys := make([]any, x.n)
-	if err != nil {
-		return keys, err
-	}
-	for i := range x.keys.Len() {
-		switch key := x.keys.At(i); {
-		case !present[session.Text(key)]:
-		case i < len(keys):
-			keys[i] = key
-		default:
-			keys = append(append(keys, make([]any, i-len(keys))...), key)
-		}
-	}
-	return keys, nil
-}
-
-// maySkip reports whether a trigger may have made the server skip a row.
-func (x *selection) maySkip() bool { return x.column.MaySkip && x.session.TriggersSkipRows() }
-
-// present returns which keys are in the table.
-func (x *selection) present(ctx context.Context) (map[string]bool, error) {
-	if low, high, ok := x.bounds(); ok {
-		return x.session.KeysBetween(ctx, x.in, low, high)
-	}
-	all := make([]any, x.keys.Len())
-	for i := range all {
-		all[i] = x.keys.At(i)
-	}
-	return x.session.PresentKeys(ctx, x.in, all, false)
+func (x *selection) conclude(ctx context.Context, report outcome.Report) concluded {
+	sent := &outcome.Sent{Insert: x.in, Column: x.column, Keys: x.keys, Counted: x.n, WantsKeys: x.out != nil, Server: serverOf(x.session)}
+	return concluded{sent, x.plannedInsert.conclude(ctx, x.session, x.plan.rules.logger, sent, report)}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -85,7 +86,7 @@ func (e *execution) silence(ctx context.Context, err error) (followUp, error) {
 // statement is sent again only if the server can't have executed any part of it.
 func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.session.FollowTransaction(e.plan.key.text, err)
-	e.keepLastIDAfterFailure(ctx)
+	e.conclude(ctx, &outcome.Sent{Insert: e.plan.Insert}, outcome.Report{Failed: true})
 	e.first.reportDuplicate(ctx, e.plan.rules, e.session, &e.first.keys, err)
 	next := e.plan.remedy(err)
 	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.RefusesLastID(ctx) {

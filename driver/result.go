@@ -18,9 +18,18 @@ import (
 type result struct {
 	driver.Result
 	id int64
-	// of is the execution with the keys. If it is nil, one row was inserted, with the key id.
-	of *execution
+	// of is what was sent, with the conclusion. If it is nil, one row was inserted, with the key id.
+	of *concluded
 }
+
+// concluded is an INSERT with its conclusion.
+type concluded struct {
+	*outcome.Sent
+	outcome.Conclusion
+}
+
+// keys returns one entry for each row; see [Keys.Values].
+func (c *concluded) keys() []any { return c.Conclusion.Keys(c.Sent) }
 
 var _ mysql.Result = (*result)(nil)
 
@@ -32,7 +41,7 @@ func (r *result) Keys() []any {
 	if r.of == nil {
 		return []any{r.id}
 	}
-	return r.of.values()
+	return r.of.keys()
 }
 
 func (r *result) AllLastInsertIds() []int64 {
@@ -52,115 +61,66 @@ func (r *result) AllRowsAffected() []int64 {
 	return []int64{n}
 }
 
-// insertReport is the server's report about one INSERT.
-type insertReport struct {
-	affected int64 // affected rows, or unknownCount
-	id       int64 // the insert ID
-}
-
 // returned is the report about an INSERT that returns rows.
-var returned = insertReport{affected: unknownCount}
+var returned = outcome.Report{Affected: outcome.Unknown}
 
 // returnedRows is the report about an INSERT for a caller that reads rows. RETURNING returns a row for
 // each row that was inserted, but the caller may have stopped before the last one.
-func (p *plan) returnedRows(in *rewrite.Insert, read base.Reading) insertReport {
+func (p *plan) returnedRows(in *rewrite.Insert, read base.Reading) outcome.Report {
 	if p.steps&hasTail != 0 || !in.Returning || in.OnDuplicate || in.Replace && len(in.Rows) > 1 || !read.All && read.Rows != int64(len(in.Rows)) {
 		return returned
 	}
-	return insertReport{affected: read.Rows}
+	return outcome.Report{Affected: read.Rows}
 }
 
-// reportOf returns the affected rows of a result.
-func reportOf(base driver.Result) (s insertReport) {
+// reportOf returns the report in a result.
+func reportOf(base driver.Result) (r outcome.Report) {
 	var err error
-	if s.affected, err = base.RowsAffected(); err != nil {
-		s.affected = unknownCount
+	if r.Affected, err = base.RowsAffected(); err != nil {
+		r.Affected = outcome.Unknown
 	}
-	return s
+	return r
 }
 
-// unknownCount stands for an unknown number of affected rows.
-const unknownCount = math.MinInt64
-
-// settle determines which rows were inserted, and the insert IDs.
+// settle determines the result: which rows were inserted, and the insert ID.
 func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	e.session.TransactionBegan() // the statement may have begun one
 	r, k := e.result, &e.first
 	r.Result = base
 	report := reportOf(base)
-	switch {
-	case e.plan.steps&isRefused != 0: // the server should have refused it
-		r.id, _ = base.LastInsertId()
-		r.of = e.keep()
-	case k.plain && report.affected == 1: // exactly one row was inserted
-		if compares {
-			check := e.compareWith(k, outcome.Report{Affected: 1})
-			defer func() { check(r.id) }()
-		}
-		if r.id = k.keys.Ints[0]; k.carries {
-			e.session.LastID.Told(uint64(r.id))
-		} else {
-			e.session.LastID.Set(uint64(r.id))
-		}
-	default:
-		report.id, _ = base.LastInsertId()
-		r.id = e.settleInsert(ctx, k, report)
-		r.of = e.keep()
+	if k.plain && report.Affected == 1 {
+		sent := outcome.Sent{Insert: k.in, Keys: k.keys, Plain: true, Carries: k.carries}
+		r.id = e.conclude(ctx, &sent, report).LastInsertID
+	} else {
+		report.InsertID, _ = base.LastInsertId()
+		sent := e.describe()
+		r.of = &concluded{sent, e.conclude(ctx, sent, report)}
+		r.id = r.of.LastInsertID
 	}
 	if e.out != nil {
-		e.out.set(Keys{r.Keys(), e.first.table.rule.Column})
+		e.out.set(Keys{r.Keys(), k.table.rule.Column})
 	}
 	return r
+}
+
+func (e *execution) conclude(ctx context.Context, sent *outcome.Sent, r outcome.Report) outcome.Conclusion {
+	return e.first.conclude(ctx, e.session, e.plan.rules.logger, sent, r)
 }
 
 // settleRows is settle for a statement that returns rows. The outcome is known when the rows are
 // read to the end or closed. The number of affected rows stays unknown.
 func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	e.session.TransactionBegan()
-	kept := e.keep()
+	kept, what := e.keep(), e.describe()
 	return base.OnClose(sent, func(read base.Reading, err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
 			_, _ = kept.failed(ctx, err)
 			return
 		}
-		if !kept.first.in.Invalid {
-			_ = kept.settleInsert(ctx, &kept.first, kept.plan.returnedRows(kept.first.in, read))
-		}
-		kept.out.set(Keys{kept.values(), kept.first.table.rule.Column})
+		done := concluded{what, kept.conclude(ctx, what, kept.plan.returnedRows(what.Insert, read))}
+		kept.out.set(Keys{done.keys(), kept.first.table.rule.Column})
 	})
-}
-
-// values returns the keys of all rows.
-func (e *execution) values() []any {
-	k := &e.first
-	if k.in.Invalid {
-		return nil
-	}
-	keys := e.rowKeys(k)
-	for row := range keys {
-		switch k.rows.of(row) {
-		case rowUncertain:
-			keys[row] = nil
-		case rowNotInserted:
-			keys[row] = k.rows.existing
-		}
-	}
-	return keys
-}
-
-// rowKeys returns the key of each row of an insertion, generated or explicit. A key is nil if only
-// the server has it.
-func (e *execution) rowKeys(k *insertion) []any {
-	keys, next := make([]any, len(k.in.Rows)), 0
-	for row := range keys {
-		if k.isGenerated(row) {
-			keys[row], next = k.keys.At(next), next+1
-		} else {
-			keys[row] = e.storedKey(k, row)
-		}
-	}
-	return keys
 }
 
 // storedKey returns the explicit key of a row if the column can store it unchanged, otherwise nil.

@@ -399,14 +399,13 @@ func (s *serverScript) run(t *testing.T, command, text string) (out []string) {
 	if keys != nil {
 		out = append(out, fmt.Sprintf("WithKeys %v", keys.Values()))
 	}
-	l := s.conn.session.LastID
+	l := s.conn.session.LastID()
 	last := "the server has it"
-	if known := l.Known(); known {
+	if l.Known() {
 		last = fmt.Sprint(l.Value())
-		told := l
-		if told.Told(l.Value()); told != l {
-			last += ", the server has another"
-		}
+	}
+	if !l.Synced() {
+		last += ", the server has another"
 	}
 	if last != s.last {
 		out = append(out, "LAST_INSERT_ID() "+last)

@@ -97,6 +97,8 @@ type plannedInsert struct {
 	shard    *actualTable // the actual table that the INSERT names; nil if it names none
 	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
 	geneAt int
+	// callsFunctions: an upsert of several rows may call a stored function after its first row.
+	callsFunctions bool
 }
 
 // insertSteps are the parts of an INSERT's execution that only some INSERTs have.

@@ -142,10 +142,7 @@ func (s *Sent) cases() []oneCase {
 
 // properties returns the properties of the statement with its report.
 func (s *Sent) properties(r Report, isOther bool) property {
-	n := len(s.Rows)
-	if s.SelectKey != "" {
-		n = s.Counted
-	}
+	n := s.Len()
 	p := when(s.Ignore, ignore) | when(s.Replace, replace) | when(s.OnDuplicate, upsert) | when(n > 1, several) |
 		when(s.Carries, carried) | when(isOther, other) | when(s.maySkip(), skips) | when(s.Column.Triggered, triggered) |
 		when(s.Column.HasTriggers || s.CallsFunctions, resets) |

@@ -26,6 +26,14 @@ func (s *Sent) asKey(id int64) any {
 	return id
 }
 
+// Len returns the number of rows. For an INSERT … SELECT it is the number that was counted.
+func (s *Sent) Len() int {
+	if s.SelectKey != "" {
+		return s.Counted
+	}
+	return len(s.Rows)
+}
+
 // id returns generated key i as an insert ID.
 func (s *Sent) id(i int) int64 {
 	if s.Keys.Ints != nil {

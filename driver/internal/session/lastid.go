@@ -8,68 +8,28 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
-// LastID is the value that LAST_INSERT_ID() must return in a session, as if sharded key columns had
-// AUTO_INCREMENT. The server usually has it, since a statement with generated keys contains
-// LAST_INSERT_ID(key). Otherwise it is set before the next statement that may read it.
-type LastID struct {
-	// must is the value that LAST_INSERT_ID() must return, if known.
-	must  uint64
-	known bool
-	// synced: the server returns this value. An unknown value is always synced.
-	synced bool
-}
+// LastID returns the state of LAST_INSERT_ID().
+func (s *Session) LastID() outcome.LastID { return s.lastID }
 
-// Value returns the value that LAST_INSERT_ID() must return, 0 if only the server knows it.
-func (l *LastID) Value() uint64 { return l.must }
+// SetLastID records the state of LAST_INSERT_ID() after a statement.
+func (s *Session) SetLastID(l outcome.LastID) { s.lastID = l }
 
-// Known reports whether the value is known. Otherwise the server has the right value.
-func (l *LastID) Known() bool { return l.known }
-
-// Lost records that only the server knows the value of LAST_INSERT_ID().
-func (l *LastID) Lost() { *l = LastID{synced: true} }
-
-// Set records that LAST_INSERT_ID() must return id, which the server doesn't know yet.
-func (l *LastID) Set(id uint64) { *l = LastID{must: id, known: true} }
-
-// Told records that LAST_INSERT_ID() must return id, and that the server does.
-func (l *LastID) Told(id uint64) { *l = LastID{must: id, known: true, synced: true} }
-
-// Moved records that a statement may have changed the server's value, although LAST_INSERT_ID()
-// must return the same value as before.
-func (l *LastID) Moved() { l.synced = !l.known }
-
-// Carried records that a statement set the server's LAST_INSERT_ID() to now. The value must be
-// first, the first generated key that was inserted, or the value before if inserted is false.
-func (l *LastID) Carried(now, first uint64, inserted bool) {
-	if inserted {
-		l.must = first
-	}
-	l.synced = l.must == now
-}
-
-// InsertID returns a key as LastInsertId reports it, 0 for a string.
-func InsertID(key any) int64 {
-	switch key := key.(type) {
-	case int64:
-		return key
-	case uint64:
-		return int64(key) // as the underlying driver converts the server's ID
-	}
-	return 0
-}
+// changeLastID records a change of LAST_INSERT_ID() by a statement without generated keys.
+func (s *Session) changeLastID(c outcome.Change) { s.SetLastID(s.lastID.After(c)) }
 
 // KnowLastID queries LAST_INSERT_ID() unless it is known. The next statement changes it, and the
 // driver may have to restore it.
 func (s *Session) KnowLastID(ctx context.Context) error {
-	if s.LastID.known {
+	if s.lastID.Known() {
 		return nil
 	}
 	id, err := s.AskLastID(ctx)
 	if err == nil {
-		s.LastID.Told(id)
+		s.changeLastID(outcome.Told(id))
 	}
 	return err
 }
@@ -86,15 +46,25 @@ func (s *Session) AskLastID(ctx context.Context) (uint64, error) {
 
 // SyncLastID sets the server's LAST_INSERT_ID() to the value that it must return.
 func (s *Session) SyncLastID(ctx context.Context) error {
-	if s.LastID.synced {
+	if s.lastID.Synced() {
 		return nil
 	}
-	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(s.LastID.must, 10)+")")
-	if base.IsServerError(err, functionRefused) {
-		s.LastID.Lost() // no statement can read it
+	value := s.lastID.Value()
+	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(value, 10)+")")
+	switch {
+	case base.IsServerError(err, functionRefused):
+		s.changeLastID(outcome.Lost) // no statement can read it
 		return nil
+	case err == nil:
+		s.changeLastID(outcome.Told(value))
 	}
-	s.LastID.synced = err == nil
+	return err
+}
+
+// ClearLastID sets the server's LAST_INSERT_ID() to 0, although it must return the same as before.
+func (s *Session) ClearLastID(ctx context.Context) error {
+	s.changeLastID(outcome.Moved)
+	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID(0)")
 	return err
 }
 
@@ -143,7 +113,7 @@ type Use struct {
 // useOf returns how a statement that is passed through may use the session, as far as it matters
 // now.
 func (s *Session) useOf(query string, class sqltoken.Class, given *Given, rows bool) (u Use) {
-	if !s.LastID.known {
+	if !s.lastID.Known() {
 		return u // the server's value is right and doesn't change
 	}
 	all := Use{reads: true, changes: true}
@@ -155,7 +125,7 @@ func (s *Session) useOf(query string, class sqltoken.Class, given *Given, rows b
 	case SetsLastInsertID(query, class):
 		return all
 	}
-	u.reads = !s.LastID.synced && sqltoken.MentionsLastInsertID(query)
+	u.reads = !s.lastID.Synced() && sqltoken.MentionsLastInsertID(query)
 	return u
 }
 
@@ -190,11 +160,11 @@ func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue
 	switch {
 	case !u.changes && u.inserted == nil, err == driver.ErrSkip: // with ErrSkip, it was not sent yet
 	case u.changes:
-		s.LastID.Lost()
+		s.changeLastID(outcome.Lost)
 	case err != nil:
 		// The value is undefined after an error (MySQL manual, "Information Functions").
-		if s.LastID.synced {
-			s.LastID.Lost()
+		if s.lastID.Synced() {
+			s.changeLastID(outcome.Lost)
 		}
 	default:
 		s.passedInsert(ctx, u.inserted, args, res)
@@ -206,21 +176,21 @@ func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue
 // changes nothing (MySQL C API, mysql_insert_id).
 func (s *Session) passedInsert(ctx context.Context, given *Given, args []driver.NamedValue, res driver.Result) {
 	if res == nil { // a mock may return nil
-		s.LastID.Lost()
+		s.changeLastID(outcome.Lost)
 		return
 	}
 	n, err := res.LastInsertId()
 	id := uint64(n)
 	switch {
 	case err == nil && id == 0:
-	case err == nil && !given.mayBe(id, args) && id != s.LastID.must:
-		s.LastID.Told(id)
-	case s.LastID.synced:
-		s.LastID.Lost()
+	case err == nil && !given.mayBe(id, args) && id != s.lastID.Value():
+		s.changeLastID(outcome.Told(id))
+	case s.lastID.Synced():
+		s.changeLastID(outcome.Lost)
 	default:
 		// Only a query shows whether the server's value is the same.
 		if now, asked := s.AskLastID(ctx); asked == nil && now == id {
-			s.LastID.Told(id)
+			s.changeLastID(outcome.Told(id))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -25,8 +26,8 @@ import (
 type Session struct {
 	// Base is the connection.
 	Base *base.Conn
-	// LastID is the value that LAST_INSERT_ID() must return.
-	LastID LastID
+
+	lastID outcome.LastID
 
 	cache  *Cache
 	tables *facts.Store // shared by the cache, until the session may have temporary tables
@@ -67,10 +68,7 @@ type Cache struct {
 
 // New returns the session of a new connection.
 func New(conn *base.Conn, cache *Cache) Session {
-	// LAST_INSERT_ID() is 0 (MySQL manual, "Information Functions").
-	return Session{
-		Base: conn, LastID: LastID{known: true, synced: true}, cache: cache, tables: &cache.tables, own: cache.tables.Own(), origin: new(Origin),
-	}
+	return Session{Base: conn, cache: cache, tables: &cache.tables, own: cache.tables.Own(), origin: new(Origin)}
 }
 
 // Begin sets the database of a new connection, if it is known from the DSN.
@@ -114,7 +112,7 @@ func (s *Session) Client() *Client { return &s.cache.Client }
 
 // Settled reports whether a statement that neither reads nor changes the session needs no work
 // before and after it.
-func (s *Session) Settled() bool { return s.LastID.synced && s.transaction == nil }
+func (s *Session) Settled() bool { return s.lastID.Synced() && s.transaction == nil }
 
 // forget forgets the facts that a statement may change. It reports whether the statement may alter
 // tables that other sessions use.

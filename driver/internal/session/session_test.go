@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
@@ -204,7 +205,7 @@ func TestServerOf_versionsAndComments(t *testing.T) {
 func TestLastID_setAgainAfterAFailure(t *testing.T) {
 	replies := answers{"SELECT LAST_INSERT_ID(5)": errors.New("away")}
 	s, conn := newScripted(t, replies, new(Cache))
-	s.LastID.Set(5)
+	s.SetLastID(outcome.LastID{}.After(outcome.Untold(5)))
 	must.Fail(t, s.SyncLastID(t.Context()))
 	clear(replies)
 	for range 2 {

@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/driver/internal/outcome"
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
+
+// conclude returns what the server's report about an INSERT means, and records what LAST_INSERT_ID() must
+// return from now on. It asks the server what the report leaves open.
+func (t *plannedInsert) conclude(
+	ctx context.Context, s *session.Session, logger *slog.Logger, sent *outcome.Sent, r outcome.Report,
+) outcome.Conclusion {
+	var answers outcome.Answers
+	for {
+		c := outcome.Conclude(s.LastID(), sent, r, &answers)
+		if c.Ask == outcome.Nothing {
+			s.SetLastID(c.LastID)
+			if c.Doubt != nil && !t.table.warnedKeys.Swap(true) {
+				logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(t.in), "rows", sent.Len(), "error", c.Doubt)
+			}
+			return c
+		}
+		answers[c.Ask] = answer(ctx, s, sent, r, c.Ask)
+	}
+}
+
+// answer asks the server what a report leaves open.
+func answer(ctx context.Context, s *session.Session, sent *outcome.Sent, r outcome.Report, q outcome.Question) *outcome.Answer {
+	var a outcome.Answer
+	switch q {
+	case outcome.WhichLastID:
+		a.LastID, a.Err = s.AskLastID(ctx)
+	case outcome.IsKey:
+		a.Present, a.Err = s.PresentKeys(ctx, sent.Insert, []any{r.InsertID}, false)
+	case outcome.WhichKeys:
+		if sent.SelectKey != "" {
+			if low, high, ok := rangeOf(&sent.Keys); ok {
+				a.Present, a.Err = s.KeysBetween(ctx, sent.Insert, low, high)
+				break
+			}
+		}
+		a.Present, a.Err = s.PresentKeys(ctx, sent.Insert, sent.RowKeys(), sent.ReportsMatch())
+	}
+	return &a
+}
+
+// describe returns what was sent, without the connection's buffers.
+func (e *execution) describe() *outcome.Sent {
+	k := &e.first
+	s := &outcome.Sent{
+		Insert: k.in, Column: k.column, Keys: k.keys, Missing: k.generated,
+		Plain: k.plain, Text: k.table.kind() == kindText, Carries: k.carries, Guarded: k.guarded,
+		CallsFunctions: k.callsFunctions, WantsKeys: e.out != nil, Server: serverOf(e.session),
+	}
+	if len(k.keys.Ints) == 1 {
+		s.Keys.Ints = slices.Clone(k.keys.Ints)
+	}
+	if !k.in.AllGenerated && !k.in.Invalid {
+		s.Explicit = make([]any, len(k.in.Rows))
+		for i := range s.Explicit {
+			if !k.isGenerated(i) {
+				s.Explicit[i] = e.storedKey(k, i)
+			}
+		}
+	}
+	return s
+}
+
+// serverOf returns what the meaning of a report depends on.
+func serverOf(s *session.Session) outcome.Server {
+	mode, _, _ := s.KnownMode()
+	return outcome.Server{
+		ReportsIDs: s.ReportsInsertIDs(), SkipsRows: s.TriggersSkipRows(), FoundRows: s.Client().FoundRows,
+		StoresZero: mode&sqltoken.NoAutoValueOnZero != 0,
+	}
+}
+
+// mayCallFunctions reports whether an upsert of several rows may call a stored function, perhaps in a
+// view, after its first row.
+func mayCallFunctions(text string) bool {
+	_, text, _ = strings.Cut(text, ")") // the end of the column list, or in the first row
+	return sqltoken.MayCallFunctions(text)
+}
