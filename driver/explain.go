@@ -94,7 +94,7 @@ func (c *Connector) planStatement(live *ruleVersion, statement string, columns [
 		return nil, refusal(err)
 	}
 	out := p.explain()
-	out.Assumes = a.facts
+	out.Assumes = a.Notes
 	switch v := rules.verifier; {
 	case v.agreed.Load() > 0:
 		out.Verified = "agrees"

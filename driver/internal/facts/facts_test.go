@@ -46,7 +46,7 @@ func (s *scripted) Rows(_ context.Context, query string, each func([]driver.Valu
 func (s *scripted) IsFatal(_ context.Context, err error) bool { return errors.Is(err, errLost) }
 func (s *scripted) ShowsTables(context.Context) (bool, error) { return s.lists, nil }
 func (s *scripted) HasOwnTables() bool                        { return s.own }
-func (s *scripted) IsAssumed() bool                           { return false }
+func (s *scripted) Assumes(Name) bool                         { return false }
 func (s *scripted) TimeZones() []*time.Location               { return nil }
 
 var errServer = &mysql.MySQLError{Number: 1104}

@@ -99,8 +99,9 @@ type Server interface {
 	ShowsTables(ctx context.Context) (bool, error)
 	// HasOwnTables reports whether the session may have temporary tables.
 	HasOwnTables() bool
-	// IsAssumed reports whether there is no server.
-	IsAssumed() bool
+	// Assumes reports whether there is no server. The table's columns then store values as they are
+	// written. The table's database is empty if the statement names none.
+	Assumes(of Name) bool
 	// TimeZones are the possible time zones of the times in arguments.
 	TimeZones() []*time.Location
 }
@@ -118,7 +119,10 @@ type learner struct {
 // none. An error isn't about the table. The facts are remembered in the entry, unless the server didn't
 // answer.
 func Learn(ctx context.Context, s Server, e *Entry, schema, name string) (*Table, error) {
-	t := &Table{Reading: e.Begin(), assumed: s.IsAssumed(), zones: s.TimeZones()}
+	t := &Table{Reading: e.Begin(), assumed: s.Assumes(Name{schema, name}), zones: s.TimeZones()}
+	if t.assumed {
+		return t, nil
+	}
 	l := &learner{Table: t, server: s}
 	answered, err := l.ask(ctx, schema, name)
 	if err != nil && s.IsFatal(ctx, err) {

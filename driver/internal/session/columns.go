@@ -135,9 +135,6 @@ func (s *Session) IsFatal(ctx context.Context, err error) bool { return IsFatal(
 
 // ShowsTables implements facts.Server.
 func (s *Session) ShowsTables(ctx context.Context) (bool, error) {
-	if s.IsAssumed() {
-		return false, nil
-	}
 	server, err := s.Server(ctx)
 	if err != nil && IsFatal(ctx, err) {
 		return false, err
@@ -242,6 +239,9 @@ func (s *Session) columnsShown(ctx context.Context, table string) (columns []str
 // columnsOfResult returns the names of a query's columns, without the table's name that
 // columnsWithAlias of go-sql-driver adds.
 func (s *Session) columnsOfResult(ctx context.Context, query, table string) ([]string, error) {
+	if s.assumed != nil && s.assumed.Columns != nil {
+		return s.assumed.Columns, nil
+	}
 	rows, err := s.ask(ctx, query)
 	if err != nil {
 		return nil, err

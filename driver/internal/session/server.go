@@ -91,7 +91,10 @@ func (s *Session) Server(ctx context.Context) (*Server, error) {
 		return known, nil
 	}
 	kind, version := s.cache.Kind, ""
-	if kind == ServerAuto {
+	switch {
+	case kind == ServerAuto && s.assumed != nil:
+		kind = s.assumed.server()
+	case kind == ServerAuto:
 		var err error
 		if kind, version, err = s.askServer(ctx); err != nil {
 			return nil, err

@@ -29,10 +29,11 @@ type Session struct {
 
 	lastID outcome.LastID
 
-	cache  *Cache
-	tables *facts.Store // shared by the cache, until the session may have temporary tables
-	used   usedTables
-	own    *facts.Store // names that aren't in ASCII, in the session's character set
+	cache   *Cache
+	assumed *Assumed     // nil: there is a server
+	tables  *facts.Store // shared by the cache, until the session may have temporary tables
+	used    usedTables
+	own     *facts.Store // names that aren't in ASCII, in the session's character set
 
 	origin *Origin // of statements that are prepared now
 
@@ -57,8 +58,6 @@ type Cache struct {
 	Kind   string // the value of Config.Server
 	Client Client
 
-	assumed bool // see Assume
-
 	server atomic.Pointer[Server]    // nil: unknown
 	silent atomic.Pointer[time.Time] // see Silence
 	tables facts.Store
@@ -78,16 +77,6 @@ func (s *Session) Begin(database string) {
 	}
 }
 
-// Assume returns a copy for sessions without a server, whose connections answer queries with
-// assumptions. These sessions don't change c.
-func (c *Cache) Assume() *Cache {
-	to := &Cache{Kind: c.Kind, Client: c.Client, assumed: true}
-	to.server.Store(c.server.Load())
-	c.tables.CopyTo(&to.tables)
-	to.database.Store(c.database.Load())
-	return to
-}
-
 // Database returns the current database of all sessions that have asked for it, empty if they
 // differ.
 func (c *Cache) Database() string {
@@ -103,9 +92,6 @@ func (c *Cache) noteDatabase(database string) {
 		c.database.Store(new(string))
 	}
 }
-
-// IsAssumed reports whether the session has no server; see [Cache.Assume].
-func (s *Session) IsAssumed() bool { return s.cache.assumed }
 
 // Client returns the facts about the connections from the underlying driver's DSN.
 func (s *Session) Client() *Client { return &s.cache.Client }
@@ -139,6 +125,10 @@ func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class
 // doesn't support them, it returns zero values.
 func (s *Session) Mode(ctx context.Context) (sqltoken.Mode, sqltoken.Charset, error) {
 	if s.modeKnown {
+		return s.mode, s.charset, nil
+	}
+	if s.assumed != nil {
+		s.mode, s.charset, s.modeKnown = s.assumed.mode(), sqltoken.UTF8, true
 		return s.mode, s.charset, nil
 	}
 	// LIMIT overrides the session's sql_select_limit.

@@ -171,27 +171,27 @@ func TestCache_assume(t *testing.T) {
 	s, _ := newScripted(t, replies, cache)
 	must.Get(s.Facts(t.Context(), "", "t"))(t)
 
-	assumed := cache.Assume()
-	a, conn := newScripted(t, replies, assumed)
-	a.Begin("app")
-	if s.IsAssumed() || !a.IsAssumed() || assumed.Database() != "app" {
-		t.Errorf("have: %v, %v, database %q", s.IsAssumed(), a.IsAssumed(), assumed.Database())
+	as := &Assumed{Err: errors.ErrUnsupported}
+	a := cache.Assume(as, "")
+	database, err := a.currentDatabase(t.Context())
+	if s.IsAssumed() || !a.IsAssumed() || database != "app" || err != nil {
+		t.Errorf("have: %v, %v, database %q, %v", s.IsAssumed(), a.IsAssumed(), database, err)
 	}
 	known, err := a.Column(t.Context(), "", "t", "id")
-	if err != nil || known.Text != "int" || known.Assumed || conn.Calls != nil {
-		t.Errorf("have: %+v, %v, asked %q", known, err, conn.Calls)
+	if err != nil || known.Text != "int" || known.Assumed || as.Notes != nil {
+		t.Errorf("have: %+v, %v, assumed %q", known, err, as.Notes)
 	}
 	known, err = a.Column(t.Context(), "", "u", "id")
-	if err != nil || !known.Assumed || s.entry(facts.Name{Database: "app", Table: "u"}).Table() != nil {
-		t.Errorf("have: %+v, %v", known, err)
+	if err != nil || !known.Assumed || s.entry(facts.Name{Database: "app", Table: "u"}).Table() != nil || len(as.Notes) != 1 {
+		t.Errorf("have: %+v, %v, assumed %q", known, err, as.Notes)
 	}
-	unasked := &Cache{Kind: ServerOther}
-	a, _ = newScripted(t, replies, unasked.Assume())
-	if _, err := a.Server(t.Context()); err != nil || unasked.server.Load() != nil {
-		t.Errorf("have: %v, server %v\nwant: not known to the others", err, unasked.server.Load())
+	unasked := &Cache{Kind: ServerAuto}
+	server, err := unasked.Assume(as, "").Server(t.Context())
+	if err != nil || server.Kind != ServerMySQL || unasked.server.Load() != nil {
+		t.Errorf("have: %v, %v, server %v\nwant: MySQL, not known to the others", server, err, unasked.server.Load())
 	}
 	cache.noteDatabase("app2")
-	must.Equal(t, cache.Assume().Database(), "", "as there are two")
+	must.Equal(t, must.Get(cache.Assume(as, "").currentDatabase(t.Context()))(t), "", "as there are two")
 }
 
 func TestServerOf_versionsAndComments(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 
 // ask sends a metadata query.
 func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
+	if s.assumed != nil {
+		return nil, s.assumed.Err
+	}
 	r, err := s.Base.Send(ctx, query, nil, 0, base.WantRows)
 	return r.Rows, err
 }
