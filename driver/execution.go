@@ -118,10 +118,9 @@ func (e *execution) keep() *execution {
 type insertion struct {
 	*plannedInsert
 	// column is what is known of the key column. It doesn't change until the result is known.
-	column    *facts.Column
-	keys      rewrite.Keys // the generated keys, in the order of their rows
-	generated []bool       // for each row with a bound key whether its key was generated; nil without such rows
-	one       *[1]int64    // a buffer for a single key
+	column *facts.Column
+	keys   rewrite.Keys // the generated keys, and which rows with a bound key asked for one
+	one    *[1]int64    // a buffer for a single key
 	// carries: the statement passes the first generated key to LAST_INSERT_ID().
 	carries bool
 	guarded bool // the server reports the key of a row that the upsert matched
@@ -207,93 +206,38 @@ func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 		text, reports = text.WithoutReport(), false
 	}
 	sent := &e.sent
+	// All keys have literals; see kindOf.
 	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders)
-	if sent.args, err = e.bindArgs(!literal); err != nil {
+	query, args, err := rewrite.Bind(text, e.bound, e.user, &e.first.keys, literal, e.argument)
+	if err != nil {
 		return err
 	}
-	sent.added = len(sent.args) - len(e.user)
-	switch {
-	case stmt != nil:
-		sent.stmt, err = stmt.form(ctx, text, reports, sent.args)
-		return err
-	case literal:
-		literals, _ := text.Literal(e.addedKeys()) // all keys have literals; see kindOf
-		sent.text = e.comments.around(literals)
-	default:
-		sent.text, sent.cached = e.comments.around(text.Query()), e.plan.steps&isCacheable != 0 && e.comments == (comments{})
+	sent.args, sent.added = args, len(args)-len(e.user)
+	if sent.added > 0 || slices.Contains(e.first.keys.Asked, true) {
+		e.bound = args
+		for i := range args {
+			args[i].Ordinal = i + 1
+		}
 	}
+	if stmt != nil {
+		sent.stmt, err = stmt.form(ctx, text, reports, args)
+		return err
+	}
+	sent.text = e.comments.around(query)
+	sent.cached = !literal && e.plan.steps&isCacheable != 0 && e.comments == (comments{})
 	return nil
 }
 
-// addedKeys returns the keys for the literal statement. It leaves out keys that replace a user's
-// argument.
-func (e *execution) addedKeys() (added rewrite.Keys) {
-	k := &e.first
-	if k.generated == nil {
-		return k.keys
+// argument returns a generated key as an argument.
+func (e *execution) argument(key any) (driver.NamedValue, error) {
+	if _, isInt := key.(int64); isInt {
+		return driver.NamedValue{Value: key}, nil // it needs no conversion
 	}
-	next := 0
-	for row, r := range k.in.Rows {
-		if !k.isGenerated(row) {
-			continue
-		}
-		if r.Key != rewrite.Argument {
-			added.Values = append(added.Values, k.keys.At(next))
-		}
-		next++
-	}
-	return added
-}
-
-// bindArgs merges the keys into the user's arguments. Keys replace missing arguments and, if
-// placeholders is set, are added for their placeholders.
-func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
-	if placeholders = placeholders && e.plan.added > 0; !placeholders && !slices.Contains(e.first.generated, true) {
-		return e.user, nil
-	}
-	args, copied := slices.Grow(e.bound, len(e.user)+e.plan.added), 0
-	k, next := &e.first, 0
-	var boxed boxedKeys
-	for row := range k.in.Rows {
-		if k.steps&countsRows != 0 && !k.isGenerated(row) {
-			continue
-		}
-		r := &k.in.Rows[row]
-		replaces := r.Key == rewrite.Argument
-		if replaces || placeholders {
-			key, err := e.keyArgument(k, &boxed, next)
-			if err != nil {
-				return nil, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
-			}
-			args = append(append(args, e.user[copied:r.Arg]...), driver.NamedValue{Value: key})
-			copied = r.Arg
-		}
-		if replaces {
-			copied++
-		}
-		next++
-	}
-	args = append(args, e.user[copied:]...)
-	for i := range args {
-		args[i].Ordinal = i + 1
-	}
-	e.bound = args
-	return args, nil
-}
-
-// keyArgument returns generated key i of an insertion as an argument.
-func (e *execution) keyArgument(k *insertion, boxed *boxedKeys, i int) (driver.Value, error) {
-	if k.keys.Ints == nil {
-		return e.convert(k.keys.Values[i])
-	}
-	return boxed.at(k.keys.Ints, i), nil // an int64 needs no conversion
-}
-
-// convert converts a generated key as an argument.
-func (e *execution) convert(key any) (any, error) {
 	arg := driver.NamedValue{Value: key}
-	err := e.session.Base.Convert(&arg)
-	return arg.Value, err
+	if err := e.session.Base.Convert(&arg); err != nil {
+		return arg, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
+	}
+	return arg, nil
 }
 
 // maxLogged is the maximum length of a logged statement, in bytes.
@@ -325,7 +269,7 @@ func errorType(err error) string {
 // shard bits, genes are the rows that need a key.
 func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
 	if n = k.rowCount; k.steps&countsRows != 0 {
-		if n, err = e.countRowsToFill(ctx, k); err != nil {
+		if n, err = e.countKeys(ctx, k); err != nil {
 			return n, nil, err
 		}
 	}
@@ -343,6 +287,7 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 // generate generates the keys of an insert's rows and checks them.
 func (e *execution) generate(ctx context.Context, k *insertion) error {
 	var genes *geneRows
+	var made rewrite.Keys
 	var err error
 	n := k.rowCount
 	if k.column, err = e.session.KeyColumn(ctx, k.in); err != nil {
@@ -360,41 +305,31 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	case n == 0:
 		return nil
 	case genes != nil:
-		k.keys, err = genes.make(ctx, k.table, k.one)
+		made, err = genes.make(ctx, k.table, k.one)
 	case k.steps&drawsByRow != 0:
-		k.keys, err = e.fitting(ctx, k, n)
+		made, err = e.fitting(ctx, k, n)
 	default:
-		k.keys, err = k.plannedInsert.generate(ctx, n, k.one)
+		made, err = k.plannedInsert.generate(ctx, n, k.one)
 	}
 	if err != nil {
 		return err
 	}
+	k.keys.Ints, k.keys.Values = made.Ints, made.Values
 	k.plain = k.isPlain()
 	return k.accept(ctx, e.plan.rules, e.session, &k.column, &k.keys, k.plain, e.out == nil)
 }
 
-// countRowsToFill counts the rows that need a key. For bound keys it checks whether the key is missing.
-func (e *execution) countRowsToFill(ctx context.Context, k *insertion) (n int, err error) {
-	for i := range k.in.Rows {
-		switch r := k.in.Rows[i]; r.Key {
-		case rewrite.Generated:
-			n++
-		case rewrite.Argument:
-			if k.generated == nil {
-				k.generated = make([]bool, len(k.in.Rows))
-			}
-			if k.in.Table.KeepExplicit {
-				continue
-			}
-			if k.generated[i], err = k.table.isMissing(ctx, e.session, e.user[r.Arg].Value, k.in, i); err != nil {
-				return 0, err
-			}
-			if k.generated[i] {
-				n++
-			}
-		}
+// countKeys counts the rows that need a key. For bound keys it checks whether the key is missing. The
+// error wraps [ErrUnsupportedStatement] if that is uncertain.
+func (e *execution) countKeys(ctx context.Context, k *insertion) (n int, err error) {
+	arg := func(i int) any { return e.user[i].Value }
+	mode := func() (string, error) { mode, _, err := e.session.Mode(ctx); return mode.String(), err }
+	column := func() (strings, unsigned bool, err error) { return keyColumnKind(ctx, e.session, k.in) }
+	k.keys.Asked, n, err = k.in.Asks(arg, mode, column)
+	if refused, ok := err.(*StatementError); ok {
+		refused.Table = k.table.rule.Logical
 	}
-	return n, nil
+	return n, err
 }
 
 // isGenerated reports whether row i's key was generated.
@@ -403,7 +338,7 @@ func (k *insertion) isGenerated(i int) bool {
 	case rewrite.Generated:
 		return true
 	case rewrite.Argument:
-		return k.generated[i]
+		return k.keys.Asked[i]
 	}
 	return false
 }

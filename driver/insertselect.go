@@ -293,17 +293,14 @@ func (x *selection) insert(ctx context.Context, last uint64, want base.Want) (ba
 
 // statement returns the statement with its keys.
 func (x *selection) statement(last uint64) (string, []driver.NamedValue, error) {
-	values := make([]any, len(x.user))
-	for i := range x.user {
-		values[i] = x.user[i].Value
-	}
-	text, values, err := x.plan.Select(values, x.keys, max(x.n, 1), last, len(x.user) > 0 || x.by != nil)
+	x.keys.Counted, x.keys.LastInsertID = max(x.n, 1), last
+	text, args, err := rewrite.Bind(x.plan.Plan, nil, x.user, &x.keys, len(x.user) == 0 && x.by == nil,
+		func(value any) (driver.NamedValue, error) { return driver.NamedValue{Value: value}, nil })
 	if err != nil {
 		return "", nil, x.refuse(plainText(err), err)
 	}
-	args := make([]driver.NamedValue, len(values))
-	for i, v := range values {
-		args[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	for i := range args {
+		args[i].Ordinal = i + 1
 	}
 	return text, args, nil
 }

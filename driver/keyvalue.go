@@ -3,7 +3,6 @@ package driver
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -64,29 +63,6 @@ func typeFor(key any) string {
 		}
 	}
 	return "BIGINT NOT NULL"
-}
-
-// boxedKeys converts int64 keys to interface values, with one allocation for many keys. The elements of
-// an array in an interface value can't change, so package reflect doesn't copy them. The zero value is
-// ready to use.
-type boxedKeys struct {
-	keys  *int64 // the first of the keys that array is about
-	array reflect.Value
-	first int // the index of the array's first key
-}
-
-// at returns key i of keys, which must not change meanwhile.
-func (b *boxedKeys) at(keys []int64, i int) any {
-	const most = 64
-	if len(keys) == 1 {
-		return keys[0]
-	}
-	if b.keys != &keys[0] || i < b.first || i >= b.first+most {
-		var array [most]int64
-		copy(array[:], keys[i:])
-		b.keys, b.array, b.first = &keys[0], reflect.ValueOf(array), i
-	}
-	return b.array.Index(i - b.first).Interface()
 }
 
 // storedInteger returns the integer that an integer column stores for a string, nil if only the server

@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -264,20 +263,6 @@ func (t *keyedTable) noKey(err error) error {
 		Table: t.rule.Logical, Column: t.rule.Column,
 		Err: &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err},
 	})
-}
-
-// isMissing reports whether the bound key of a row requests a generated key; see
-// [rewrite.Insert.AsksForKey]. The error wraps [ErrUnsupportedStatement] if this is uncertain.
-func (t *keyedTable) isMissing(
-	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
-) (bool, error) {
-	mode := func() (string, error) { mode, _, err := s.Mode(ctx); return mode.String(), err }
-	column := func() (strings, unsigned bool, err error) { return keyColumnKind(ctx, s, in) }
-	asks, err := in.AsksForKey(bound, row, mode, column)
-	if refused, ok := err.(*StatementError); ok {
-		refused.Table = t.rule.Logical
-	}
-	return asks, err
 }
 
 // keyColumnKind reports whether the key column stores strings, and whether it stores no negative

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"database/sql/driver"
 	"math"
 	"strconv"
 	"strings"
@@ -13,15 +12,8 @@ import (
 // uncertainKey is the reason for refusing a key.
 const uncertainKey = "the server may store the key as 0; write an integer that the column can hold, or leave the key out"
 
-// AsksForKey reports whether an argument that is the key of a row, counted from 0, requests a
-// generated key. As with AUTO_INCREMENT, an integer key does if it is nil, or if the server stores
-// the value as 0. A string key does if it is nil or empty. The result of a [driver.Valuer] counts. If
-// that is uncertain, the error is a [*StatementError].
-//
-// The function sqlMode returns the session's sql_mode, as [Options].SQLMode. The function column reports whether the key
-// column stores strings, in which only '0' is a zero, or whether it is unsigned. AsksForKey calls
-// them only if they matter, and returns their errors.
-func (in *Insert) AsksForKey(
+// asks reports whether an argument that is the key of a row, counted from 0, requests a generated one.
+func (in *Insert) asks(
 	value any, row int, sqlMode func() (string, error), column func() (strings, unsigned bool, err error),
 ) (bool, error) {
 	mode := func() (sqltoken.Mode, error) {
@@ -36,26 +28,7 @@ func (in *Insert) AsksForKey(
 	return asks, err
 }
 
-// PlainKey converts a key as database/sql converts an argument: integers become int64, or uint64 if
-// they are larger, and a [driver.Valuer] becomes its value. A key that only the underlying driver can
-// convert stays unchanged. A nil []byte becomes nil.
-func PlainKey(key any) any {
-	switch k := key.(type) {
-	case int64, string, uint64:
-		return key
-	case uint:
-		return uint64(k)
-	}
-	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
-		key = v
-	}
-	if text, ok := key.([]byte); ok && text == nil {
-		return nil
-	}
-	return key
-}
-
-// asksForKey is AsksForKey for a plain value, or a literal. It returns the reason if it is uncertain.
+// asksForKey is asks for a plain value, or a literal. It returns the reason if it is uncertain.
 func (in *Insert) asksForKey(
 	value any, row int, mode func() (sqltoken.Mode, error), column func() (strings, unsigned bool, err error),
 ) (asks bool, reason string, err error) {

@@ -95,7 +95,7 @@ func BenchmarkLiteralText(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				plan.Literal(keys)
+				plan.literal(&keys)
 			}
 			perByte(b, text)
 		})

@@ -3,25 +3,122 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
+// Bind returns the statement to send and its arguments: args and the keys. If literal is set, the keys
+// of [Generated] rows are literals. Otherwise the statement is that of [Plan.Query], with a key for
+// each placeholder that it adds. A key replaces each argument that asked for one. The function convert
+// makes an argument of a key. The arguments are appended to buf, or are args if nothing changes.
+//
+// Keys for an INSERT … SELECT of several rows are always literals if they don't fit in the statement
+// with placeholders.
+func Bind[A any](
+	p *Plan, buf, args []A, keys *Keys, literal bool, convert func(key any) (A, error),
+) (query string, bound []A, err error) {
+	in, b := p.Insert, binder[A]{bound: buf, args: args}
+	switch {
+	case in == nil:
+		return p.text, args, nil
+	case in.counts():
+		return b.counter(p, keys, literal, convert)
+	case literal:
+		query = p.literal(keys)
+	default:
+		query = p.Query()
+	}
+	if (literal || p.NumKeys == 0) && !slices.Contains(keys.Asked, true) {
+		return query, args, nil
+	}
+	b.bound = slices.Grow(buf, len(args)+p.NumKeys)
+	err = b.rows(in, keys, literal, convert)
+	return query, b.end(), err
+}
+
+// binder merges keys into arguments. (As one of its fields, convert would be on the heap.)
+type binder[A any] struct {
+	bound, args []A
+	copied      int // number of args that are in bound, or replaced
+}
+
+// rows adds the keys of rows.
+func (b *binder[A]) rows(in *Insert, keys *Keys, literal bool, convert func(key any) (A, error)) error {
+	next := 0
+	var boxed boxedKeys
+	for row := range in.Rows {
+		r := &in.Rows[row]
+		added := in.AllGenerated || r.isAdded()
+		if !added && !keys.asks(row) {
+			continue
+		}
+		if !added || !literal {
+			key, err := convert(boxed.at(keys, next))
+			if err != nil {
+				return err
+			}
+			b.add(key, r.Arg, !added)
+		}
+		next++
+	}
+	return nil
+}
+
+// counter adds the values for the expressions that count the keys of a query.
+func (b *binder[A]) counter(
+	p *Plan, keys *Keys, literal bool, convert func(key any) (A, error),
+) (query string, bound []A, err error) {
+	query, values, err := p.counted(keys, literal)
+	if err != nil || values == nil {
+		return query, b.args, err
+	}
+	b.bound = slices.Grow(b.bound, len(b.args)+p.NumKeys)
+	for _, c := range p.Insert.query.changes {
+		n := c.made.placeholders()
+		for _, v := range values[:n] {
+			arg, err := convert(v)
+			if err != nil {
+				return "", nil, err
+			}
+			b.add(arg, c.params, false)
+		}
+		values = values[n:]
+	}
+	return query, b.end(), nil
+}
+
+// add adds a key before argument at, or instead of it.
+func (b *binder[A]) add(key A, at int, replaces bool) {
+	b.bound = append(append(b.bound, b.args[b.copied:at]...), key)
+	if b.copied = at; replaces {
+		b.copied++
+	}
+}
+
+// end adds the remaining arguments, and returns all of them.
+func (b *binder[A]) end() []A { return append(b.bound, b.args[b.copied:]...) }
+
 // Rewrite returns the statement and its arguments with keys. If it needs keys, it calls generate with
-// their number n. It doesn't change args. A statement with arguments gets its
-// keys as arguments. Without arguments it gets them as literals, if they are integers, strings or
-// []byte. A wrong number of arguments or keys is an error, and so is a statement with a [Plan.Count].
+// their number n. It doesn't change args. A statement with arguments gets its keys as arguments.
+// Without arguments it gets them as literals, if they are integers, strings or []byte. A wrong number
+// of arguments or keys is an error, and so is a statement with a [Plan.Count].
 func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, error)) (string, []any, error) {
 	in := p.Insert
-	if in == nil {
+	switch {
+	case in == nil:
 		return p.text, args, nil
+	case in.counts():
+		return "", nil, errors.New("shardkey: the statement needs the keys of RewriteSelect")
+	case len(args) != p.NumArgs:
+		return "", nil, errArgs(p.NumArgs, len(args))
 	}
-	if len(args) != p.NumArgs {
-		return "", nil, fmt.Errorf("shardkey: expected %d arguments, found %d", p.NumArgs, len(args))
-	}
-	asks, n, err := p.asking(in, args)
-	if err != nil {
+	mode := func() (string, error) { return p.mode.String(), nil }
+	column := func() (strings, unsigned bool, err error) { return false, in.Table.Unsigned, nil }
+	var keys Keys
+	var n int
+	var err error
+	if keys.Asked, n, err = in.Asks(func(arg int) any { return args[arg] }, mode, column); err != nil {
 		return "", nil, err
 	}
-	var keys Keys
 	if n > 0 {
 		if keys.Values, err = generate(in, n); err != nil {
 			return "", nil, err
@@ -30,64 +127,54 @@ func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, erro
 			return "", nil, fmt.Errorf("shardkey: expected %d keys, found %d", n, found)
 		}
 	}
-	if len(args) == 0 {
-		if query, ok := p.Literal(keys); ok {
-			return query, nil, nil
-		}
-	}
-	out := make([]any, 0, len(args)+p.NumKeys)
-	out = merge(p.Insert, out, args, true, asks, func(i int) any { return keys.Values[i] })
-	return p.Query(), out, nil
+	return Bind(p, nil, args, &keys, len(args) == 0 && keys.haveLiterals(), asArgument)
 }
 
-// errSelect is the error of Rewrite for an INSERT … SELECT.
-var errSelect = errors.New("shardkey: the statement needs the keys of RewriteSelect")
+// asArgument is the function convert of [Bind] for arguments of any type.
+func asArgument(key any) (any, error) { return key, nil }
 
-// asking returns the rows that a key is generated for, and their number.
-func (p *Plan) asking(in *Insert, args []any) (asks []bool, n int, err error) {
-	if in.SelectKey == Generated {
-		return nil, 0, errSelect
-	}
-	if in.Invalid {
+func errArgs(want, have int) error {
+	return fmt.Errorf("shardkey: expected %d arguments, found %d", want, have)
+}
+
+// Asks reports for each row whether the argument that is its key requests a generated one, and returns
+// the number n of rows that get a key. asked is nil if no key is an argument. The function arg returns
+// an argument.
+//
+// As with AUTO_INCREMENT, an argument for an integer key requests one if it is nil, or if the server
+// stores the value as 0. For a string key it does if it is nil or empty. The result of a
+// [driver.Valuer] counts. If that is uncertain, the error is a [*StatementError].
+//
+// The function sqlMode returns the session's sql_mode, as [Options].SQLMode. The function column
+// reports whether the key column stores strings, in which only '0' is a zero, or whether it is
+// unsigned. Asks calls them only if they matter, and returns their errors.
+func (in *Insert) Asks(
+	arg func(i int) any, sqlMode func() (string, error), column func() (strings, unsigned bool, err error),
+) (asked []bool, n int, err error) {
+	switch {
+	case in.Invalid:
 		return nil, 0, nil
+	case in.AllGenerated:
+		return nil, len(in.Rows), nil
 	}
-	mode := func() (string, error) { return p.mode.String(), nil }
-	column := func() (strings, unsigned bool, err error) { return false, in.Table.Unsigned, nil }
-	asks = make([]bool, len(in.Rows))
 	for row, r := range in.Rows {
-		asks[row] = r.isAdded()
-		if r.Key == Argument && !in.Table.KeepExplicit {
-			if asks[row], err = in.AsksForKey(args[r.Arg], row, mode, column); err != nil {
+		switch {
+		case r.isAdded():
+			n++
+		case r.Key == Argument:
+			if asked == nil {
+				asked = make([]bool, len(in.Rows))
+			}
+			if in.Table.KeepExplicit {
+				continue
+			}
+			if asked[row], err = in.asks(arg(r.Arg), row, sqlMode, column); err != nil {
 				return nil, 0, err
 			}
-		}
-		if asks[row] {
-			n++
+			if asked[row] {
+				n++
+			}
 		}
 	}
-	return asks, n, nil
-}
-
-// merge appends to out the arguments of a statement with keys: args, in which a key replaces each
-// [Argument] for which generated is set. If placeholders is set, it also has a key for each
-// placeholder that [Plan.Query] adds. key returns key i, counted in the order of the rows that get
-// one.
-func merge[A any](in *Insert, out, args []A, placeholders bool, generated []bool, key func(i int) A) []A {
-	copied, next := 0, 0
-	for row := range in.Rows {
-		r := &in.Rows[row]
-		added := in.AllGenerated || r.isAdded()
-		if in.Invalid || !added && (r.Key != Argument || !generated[row]) {
-			continue
-		}
-		if placeholders || !added {
-			out = append(append(out, args[copied:r.Arg]...), key(next))
-			copied = r.Arg
-		}
-		if !added {
-			copied++ // the key replaces it
-		}
-		next++
-	}
-	return append(out, args[copied:]...)
+	return asked, n, nil
 }

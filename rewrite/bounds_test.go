@@ -165,7 +165,7 @@ func TestParse_answersThatAreErrors(t *testing.T) {
 }
 
 // Values that request a key in an integer column, depending on the server's conversion.
-func TestAsksForKey_values(t *testing.T) {
+func TestAsks_values(t *testing.T) {
 	const uncertain = "uncertain"
 	type of struct {
 		mode              sqltoken.Mode
@@ -268,7 +268,7 @@ func TestAsksForKey_values(t *testing.T) {
 }
 
 // A key of a kind other than an integer needs no fact about the server.
-func TestAsksForKey_otherKinds(t *testing.T) {
+func TestAsks_otherKinds(t *testing.T) {
 	none := func() (strings, unsigned bool, err error) { panic("asks for the column") }
 	strings, untyped := &Table{Strings: true}, &Table{Untyped: true}
 	for _, tt := range []struct {
@@ -280,7 +280,7 @@ func TestAsksForKey_otherKinds(t *testing.T) {
 		{untyped, nil, true}, {untyped, "", true}, {untyped, "0", true}, {untyped, int64(0), true}, {untyped, "x", false}, {untyped, int64(-1), false},
 	} {
 		in := Insert{Table: tt.table}
-		must.Equal(t, must.Get(in.AsksForKey(tt.value, 0, func() (string, error) { return "", nil }, none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)
+		must.Equal(t, must.Get(in.asks(tt.value, 0, func() (string, error) { return "", nil }, none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)
 	}
 }
 

@@ -186,49 +186,51 @@ var errTooManyKeys = fmt.Errorf("a query can get at most %d keys that aren't con
 
 // RewriteSelect returns an INSERT … SELECT and its arguments with keys, for a statement with a
 // [Plan.Count]: the number of keys is the result of that query, or at least 1. lastInsertID is the
-// session's LAST_INSERT_ID(), which must not change before the statement is sent. It must be 0 for keys that aren't
-// integers. Integer keys must be positive. If the query returns more rows than there are keys, the server returns
-// error 1690 and inserts no row. Without keys, it does so for any row.
+// session's LAST_INSERT_ID(), which must not change before the statement is sent. It must be 0 for
+// keys that aren't integers. Integer keys must be positive. If the query returns more rows than there
+// are keys, the server returns error 1690 and inserts no row. Without keys, it does so for any row.
 func (p *Plan) RewriteSelect(args, keys []any, lastInsertID uint64) (string, []any, error) {
-	plain := make([]any, len(keys))
-	for i, k := range keys {
-		plain[i] = PlainKey(k)
-	}
-	return p.Select(args, Keys{Values: plain}, len(keys), lastInsertID, len(args) > 0)
-}
-
-// Select is [Plan.RewriteSelect] for n rows. Further keys are for rows that the query returns in
-// addition. If bound is set, the statement is that of [Plan.Query], with the keys as arguments, if
-// they fit.
-func (p *Plan) Select(args []any, keys Keys, n int, lastInsertID uint64, bound bool) (string, []any, error) {
 	switch {
 	case p.Count() == "":
 		return "", nil, errors.New("shardkey: expected an INSERT … SELECT that needs keys")
 	case len(args) != p.NumArgs:
-		return "", nil, fmt.Errorf("shardkey: expected %d arguments, found %d", p.NumArgs, len(args))
+		return "", nil, errArgs(p.NumArgs, len(args))
+	}
+	k := &Keys{Values: make([]any, len(keys)), Counted: len(keys), LastInsertID: lastInsertID}
+	for i, key := range keys {
+		k.Values[i] = PlainKey(key)
+	}
+	return Bind(p, nil, args, k, len(args) == 0, asArgument)
+}
+
+// counted returns an INSERT … SELECT with keys, and the values of the placeholders that [Plan.Query]
+// adds. There are none if literal is set or the keys don't fit.
+func (p *Plan) counted(keys *Keys, literal bool) (query string, values []any, err error) {
+	last := keys.LastInsertID
+	switch {
 	case keys.Len() == 0:
-		return p.withChanges(outOfKeys, fmt.Sprint(lastInsertID)), args, nil
-	case n < 1 || keys.Len() < n:
-		return "", nil, fmt.Errorf("shardkey: expected at least %d keys, found %d", max(n, 1), keys.Len())
+		return p.withChanges(outOfKeys, fmt.Sprint(last)), nil, nil
+	case keys.Counted < 1 || keys.Len() < keys.Counted:
+		return "", nil, fmt.Errorf("shardkey: expected at least %d keys, found %d", max(keys.Counted, 1), keys.Len())
 	}
 	ints, ok := keys.ints()
 	if !ok {
-		if keys.Len() > maxListed || lastInsertID != 0 {
+		if keys.Len() > maxListed || last != 0 {
 			return "", nil, errTooManyKeys
 		}
-		return p.withChanges(listed(&keys), "0"), args, nil
+		return p.withChanges(listed(keys), "0"), nil, nil
 	}
-	c, err := newCounter(ints, n, lastInsertID)
+	c, err := newCounter(ints, keys.Counted, last)
 	if err != nil {
 		return "", nil, fmt.Errorf("shardkey: %w", err)
 	}
-	if values, ok := c.values(); ok && bound {
-		return p.Query(), p.selectArgs(args, values, lastInsertID), nil
+	if values, ok := c.values(); ok && !literal {
+		return p.Query(), p.Insert.counterValues(values, last), nil
 	}
 	if len(c.moves) > maxListed {
 		return "", nil, errTooManyKeys
 	}
-	return p.withChanges(c.literal(), fmt.Sprint(lastInsertID)), args, nil
+	return p.withChanges(c.literal(), fmt.Sprint(last)), nil, nil
 }
 
 // isUnsigned reports whether MySQL gives a place in boundCounter an unsigned type, as it does where the
@@ -245,36 +247,26 @@ func isUnsigned(place int) bool {
 	return true
 }
 
-// selectArgs returns the arguments of the statement with placeholders.
-func (p *Plan) selectArgs(args []any, values []uint64, last uint64) []any {
-	out, copied := make([]any, 0, len(args)+p.NumKeys), 0
-	add := func(v uint64) {
-		if v <= math.MaxInt64 {
-			out = append(out, int64(v))
+// counterValues returns the values of the placeholders, given those of one expression.
+func (in *Insert) counterValues(ofKey []uint64, last uint64) (all []any) {
+	add := func(v uint64, unsigned bool) {
+		if v <= math.MaxInt64 && !unsigned {
+			all = append(all, int64(v))
 		} else {
-			out = append(out, v)
+			all = append(all, v)
 		}
 	}
-	for _, c := range p.Insert.query.changes {
+	for _, c := range in.query.changes {
 		switch c.made {
-		case nothing:
-			continue
 		case theKey:
-			out = append(out, args[copied:c.params]...)
-			for i, v := range values {
-				if isUnsigned(i) {
-					out = append(out, v)
-				} else {
-					add(v)
-				}
+			for i, v := range ofKey {
+				add(v, isUnsigned(i))
 			}
 		case theLast:
-			out = append(out, args[copied:c.params]...)
-			add(last)
+			add(last, false)
 		}
-		copied = c.params
 	}
-	return append(out, args[copied:]...)
+	return all
 }
 
 // withChanges returns the statement with the SQL of a key and of LAST_INSERT_ID().

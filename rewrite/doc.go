@@ -1,6 +1,6 @@
 // Package rewrite parses INSERT and REPLACE statements of MySQL and MariaDB and adds keys to them.
 //
-// [Parse] returns a [Plan] for a statement. [Plan.Query] and [Plan.Literal] return the
+// [Parse] returns a [Plan] for a statement. [Plan.Rewrite] and [Bind] return the
 // statement with keys. [Split] returns the statements of a string one by one. The package performs no I/O and has no state. A plan can be used for any
 // number of executions.
 //

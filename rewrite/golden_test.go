@@ -210,19 +210,19 @@ func namesOf(m sqltoken.Mode) string {
 
 // goldenLiteral returns the statement with literal keys from 101.
 func (p *Plan) goldenLiteral() string {
+	keys := goldenKeys(p)
 	if p.Count() != "" {
-		text, _, err := p.Select(make([]any, p.NumArgs), Keys{Ints: []int64{101, 102, 103, 104, 105}}, 3, 50, false)
-		if err != nil {
-			return err.Error()
-		}
-		return text
+		keys = &Keys{Ints: []int64{101, 102, 103, 104, 105}, Counted: 3, LastInsertID: 50}
 	}
-	text, _ := p.Literal(goldenKeys(p))
+	text, _, err := Bind(p, nil, make([]any, p.NumArgs), keys, true, asArgument)
+	if err != nil {
+		return err.Error()
+	}
 	return text
 }
 
-func goldenKeys(p *Plan) (keys Keys) {
-	next := int64(101)
+func goldenKeys(p *Plan) *Keys {
+	keys, next := new(Keys), int64(101)
 	for _, r := range p.Insert.Rows {
 		switch {
 		case !r.isAdded():

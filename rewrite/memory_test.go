@@ -24,7 +24,7 @@ func TestMemory_planAndFill(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			if plan, err = Parse(text, benchmarkOptions()); err == nil {
-				plan.Literal(keys)
+				plan.literal(&keys)
 			}
 			runtime.ReadMemStats(&after)
 			if have, want := after.TotalAlloc-before.TotalAlloc, 2*uint64(len(text)); have > want {

@@ -243,12 +243,7 @@ func (in *Insert) countKeys() (n int) {
 	switch {
 	case in.query != nil:
 		for _, c := range in.query.changes {
-			switch c.made {
-			case theKey:
-				n += boundCount
-			case theLast:
-				n++
-			}
+			n += c.made.placeholders()
 		}
 	case in.Invalid:
 	case in.AllGenerated:

@@ -64,7 +64,7 @@ func TestPlan_isShared(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			must.Equal(t, p.Query(), want)
-			p.Literal(goldenKeys(p))
+			p.literal(goldenKeys(p))
 			must.Equal(t, p.LiteralKey(p.Insert, 1), any(int64(7)))
 		})
 	}
@@ -85,7 +85,7 @@ func TestPlan_keys(t *testing.T) {
 		t.Errorf("have: literals for %v\nwant: none", odd.Values)
 	}
 	p := mustParse(t, "INSERT INTO u (a) VALUES (1), (2), (3)", Options{})
-	have, _ := p.Literal(values)
+	have := p.literal(&values)
 	if want := "INSERT INTO u (a, `uid`) VALUES (1, 'a'), (2, X'01'), (3, 7)"; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}

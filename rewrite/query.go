@@ -45,6 +45,17 @@ const (
 	theLast      // the value of LAST_INSERT_ID() before the statement
 )
 
+// placeholders returns the number of placeholders in the SQL.
+func (m made) placeholders() int {
+	switch m {
+	case theKey:
+		return boundCount
+	case theLast:
+		return 1
+	}
+	return 0
+}
+
 // source parses the query of an INSERT … SELECT, TABLE or WITH that begins with t.
 func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	list := cols.list
@@ -455,14 +466,16 @@ func (r *queryReader) checkCounter() error {
 	return nil
 }
 
+// counts reports whether the keys are those of a query that may return several rows.
+func (in *Insert) counts() bool { return in.query != nil && in.SelectKey == Generated }
+
 // Count returns the query for the number of rows of an INSERT … SELECT that need a key. Its arguments
 // are the first [Insert].SelectArgs ones. It is empty for other statements. See [Plan.RewriteSelect].
 func (p *Plan) Count() string {
-	in := p.Insert
-	if in == nil || in.query == nil || in.SelectKey != Generated {
+	if p.Insert == nil || !p.Insert.counts() {
 		return ""
 	}
-	q := in.query
+	q := p.Insert.query
 	var b strings.Builder
 	before, after := q.around()
 	b.WriteString(before)

@@ -2,49 +2,10 @@ package rewrite
 
 import (
 	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
-
-// Keys are the generated keys of one statement, in the order of their rows. int64 keys are in Ints,
-// and others in Values.
-type Keys struct {
-	Ints   []int64
-	Values []any
-}
-
-// Len returns the number of keys.
-func (k *Keys) Len() int { return len(k.Ints) + len(k.Values) }
-
-// At returns key i.
-func (k *Keys) At(i int) any {
-	if k.Ints != nil {
-		return k.Ints[i]
-	}
-	return k.Values[i]
-}
-
-// haveLiterals reports whether all keys can be written as literals.
-func (k *Keys) haveLiterals() bool {
-	for _, v := range k.Values {
-		switch v.(type) {
-		case int64, uint64, string, []byte:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-func (k *Keys) appendLiteral(dst []byte, i int) []byte {
-	if k.Ints != nil {
-		return strconv.AppendInt(dst, k.Ints[i], 10)
-	}
-	dst, _ = sqltoken.AppendLiteral(dst, k.Values[i])
-	return dst
-}
 
 // Query returns the statement with a placeholder for each key that is generated whatever the
 // arguments are. It depends only on the string, so the server gets no more different prepared
@@ -58,18 +19,32 @@ func (p *Plan) Query() string {
 	return text
 }
 
-// Literal returns the statement with the keys of its [Generated] rows as literals. ok is false if a
-// key has no literal: it isn't an integer, string or []byte.
-func (p *Plan) Literal(keys Keys) (query string, ok bool) {
-	if !keys.haveLiterals() {
-		return "", false
+// literal returns the statement with the keys of its [Generated] rows as literals.
+func (p *Plan) literal(keys *Keys) string {
+	if keys.Asked != nil {
+		keys = p.Insert.addedKeys(keys)
 	}
 	var digits [24]byte // a buffer for an integer
 	longest := 0        // the last key, since keys ascend; another length is rare
 	if n := keys.Len(); n > 0 {
 		longest = len(keys.appendLiteral(digits[:0], n-1))
 	}
-	return p.render(&keys, longest), true
+	return p.render(keys, longest)
+}
+
+// addedKeys returns the keys without those that replace an argument.
+func (in *Insert) addedKeys(keys *Keys) *Keys {
+	added, next := new(Keys), 0
+	for row, r := range in.Rows {
+		switch {
+		case r.isAdded():
+			added.Values = append(added.Values, keys.At(next))
+			next++
+		case keys.asks(row):
+			next++
+		}
+	}
+	return added
 }
 
 // render returns the statement with its splices, with placeholders if keys is nil.

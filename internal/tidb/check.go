@@ -32,13 +32,14 @@ func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys *rewrite
 	if p.Count() != "" {
 		keys = nil
 	}
-	c := &check{text: text, opts: opts, plan: p, keys: keys}
+	c := newCheck(text, opts, p, keys)
 	defer c.release()
 	defer func() {
 		if r := recover(); r != nil { // the plan's statement can't be written
 			known, err = true, c.disagree(0, nil, fact{"the plan", fmt.Sprintf("no statement (%v)", r), "a statement"})
 		}
 	}()
+	c.bind()
 	if err = c.run(); errors.Is(err, errUnknown) {
 		return false, nil
 	}
@@ -65,13 +66,22 @@ type check struct {
 	plan *rewrite.Plan
 	keys *rewrite.Keys // the literal keys; nil: placeholders
 
-	markers []int // positions of the statement's placeholders
-	odd     bool  // the splices contain bytes that TiDB may interpret differently from the servers
+	sent string // the statement to send
+	// args are the arguments to send, if no argument of the program asks for a key; asked are those if all
+	// do. The program's are numbers from 1, and the keys are nil.
+	args, asked []any
+
+	markers []int        // positions of the statement's placeholders
+	keyArgs map[int]bool // the program's arguments that may ask for a key, by their numbers
+	odd     bool         // the splices contain bytes that TiDB may interpret differently from the servers
+}
+
+func newCheck(text string, opts rewrite.Options, p *rewrite.Plan, keys *rewrite.Keys) *check {
+	return &check{text: text, opts: opts, plan: p, keys: keys, keyArgs: map[int]bool{}}
 }
 
 func (c *check) run() error {
-	sent, err := c.sent()
-	if err != nil {
+	if err := c.spliced(); err != nil {
 		return err
 	}
 	stmts, err := c.read(c.text, c.opts)
@@ -99,10 +109,10 @@ func (c *check) run() error {
 	if err := c.original(trees[0], c.plan.Insert); err != nil {
 		return err
 	}
-	if sent == c.text && c.plan.NumKeys == 0 {
-		return nil
+	if c.sent == c.text && c.plan.NumKeys == 0 {
+		return c.order(c.markers, trees[0], nil)
 	}
-	return c.rewritten(sent, trees[0])
+	return c.rewritten(trees[0])
 }
 
 // tree is an INSERT or REPLACE into a sharded table, and its position.

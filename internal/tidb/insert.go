@@ -71,10 +71,17 @@ func (c *check) key(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key i
 	if have.Key != rewrite.Argument {
 		return nil
 	}
-	if index, ok := slices.BinarySearch(c.markers, unwrapped(row[key]).OriginTextPosition()); ok && index != have.Arg {
-		return c.disagree(at, in, fact{"the number of the argument with the key", have.Arg + 1, index + 1})
+	return c.argument(at, in, have, row[key])
+}
+
+// argument compares the plan for a key that is an argument with the key's placeholder.
+func (c *check) argument(at int, in *rewrite.Insert, have rewrite.Row, key ast.ExprNode) error {
+	number := 0
+	if index, ok := slices.BinarySearch(c.markers, unwrapped(key).OriginTextPosition()); ok {
+		number = index + 1
 	}
-	return nil
+	c.keyArgs[number] = !in.Table.KeepExplicit
+	return c.agree(at, in, fact{"the number of the argument with the key", have.Arg + 1, number})
 }
 
 // columnsOf returns the columns of the values in a tree's rows.

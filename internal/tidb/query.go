@@ -32,6 +32,9 @@ func (c *check) query(t tree, in *rewrite.Insert) error {
 	if len(in.Rows) == 1 && !listed {
 		return c.agree(t.at, in, fact{"the key of the query", in.Rows[0].Key, rewrite.Generated})
 	}
+	if items := selectsOf(t.Select)[0].Fields.Fields; len(in.Rows) == 1 && in.Rows[0].Key == rewrite.Argument {
+		return c.argument(t.at, in, in.Rows[0], items[keyIndex(columns, in)].Expr)
+	}
 	return nil
 }
 

@@ -14,7 +14,8 @@ import (
 
 // rewritten compares the statement to send with the original's tree: the same statement, with the key
 // at its place. An earlier check has shown that other bytes are unchanged.
-func (c *check) rewritten(text string, t tree) error {
+func (c *check) rewritten(t tree) error {
+	text := c.sent
 	if c.odd && !comparable(text, c.opts) {
 		return errUnknown
 	}
@@ -36,7 +37,7 @@ func (c *check) rewritten(text string, t tree) error {
 	if err := c.sentInsert(t, sent[0], c.plan.Insert, ours); err != nil {
 		return err
 	}
-	return c.order(stmts, t, ours)
+	return c.order(markersOf(stmts...), t, ours)
 }
 
 // sameInsert compares an insert to send with the original: the same statement with these columns.
@@ -116,62 +117,83 @@ func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 	return ok && c.keys != nil
 }
 
-// order checks the plan's order of the user's placeholders and those for keys. A mistake would swap
-// arguments.
-func (c *check) order(stmts []ast.StmtNode, t tree, ours map[int]bool) error {
-	markers := markersOf(stmts...)
+// order checks the order of the program's arguments and the keys, given the positions of all
+// placeholders to send and of ours. A mistake would swap arguments.
+func (c *check) order(markers []int, t tree, ours map[int]bool) error {
 	if have, want := len(c.markers)+len(ours), len(markers); have != want {
 		return c.disagree(t.at, nil, fact{"the number of placeholders to send", have, want})
 	}
-	if c.keys != nil {
-		return nil
-	}
-	bound, user := c.bound(), 0
+	program := 0
+	want, wantAsked := make([]any, len(markers)), make([]any, len(markers))
 	for i, at := range markers {
-		want := any(nil)
-		if !ours[at] {
-			user++
-			want = user
+		if ours[at] {
+			continue
 		}
-		if i >= len(bound) || bound[i] != want {
-			return c.disagree(t.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), len(bound), want})
+		program++
+		want[i] = program
+		if !c.keyArgs[program] {
+			wantAsked[i] = program
 		}
 	}
-	return nil
+	if err := c.sameArgs(t, c.args, want); err != nil {
+		return err
+	}
+	return c.sameArgs(t, c.asked, wantAsked)
 }
 
-// bound returns the numbers of the user's arguments in the order to send, from 1, with nil for each
-// key between them.
-func (c *check) bound() []any {
+func (c *check) sameArgs(t tree, have, want []any) error {
+	for i := range min(len(have), len(want)) {
+		if have[i] != want[i] {
+			return c.disagree(t.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), have[i], want[i]})
+		}
+	}
+	return c.agree(t.at, nil, fact{"the number of arguments to send", len(have), len(want)})
+}
+
+// bind determines what will be sent.
+func (c *check) bind() {
+	keys := rewrite.Keys{Counted: 2}
+	if in := c.plan.Insert; in != nil {
+		for i := range max(len(in.Rows), keys.Counted) {
+			keys.Ints = append(keys.Ints, 1<<61+int64(i))
+		}
+	}
 	args := make([]any, c.plan.NumArgs)
 	for i := range args {
-		args[i] = i + 1 // as a key, it is an explicit one
+		args[i] = i + 1
 	}
-	if c.plan.Count() != "" {
-		_, sent, _ := c.plan.Select(args, rewrite.Keys{Ints: []int64{1 << 61, 1<<61 + 1}}, 2, 0, true)
-		for i, arg := range sent { // the program's are int, and the others int64 or uint64
-			if _, program := arg.(int); !program {
-				sent[i] = nil
-			}
-		}
-		return sent
+	toNil := func(any) (any, error) { return nil, nil }
+	_, c.asked, _ = rewrite.Bind(c.plan, nil, args, asking(c.plan.Insert, keys), c.keys != nil, toNil)
+	if c.keys != nil {
+		keys = *c.keys
 	}
-	_, args, _ = c.plan.Rewrite(args, func(_ *rewrite.Insert, n int) ([]any, error) { return make([]any, n), nil })
-	return args
+	c.sent, c.args, _ = rewrite.Bind(c.plan, nil, args, &keys, c.keys != nil, toNil)
 }
 
-// sent returns the statement to send. It compares it with the plan's splices. A splice may only
-// replace the key's value; all other bytes must be the program's. A splice out of range panics.
-func (c *check) sent() (string, error) {
+// asking returns keys of which one replaces each argument that may ask for it.
+func asking(in *rewrite.Insert, keys rewrite.Keys) *rewrite.Keys {
+	if in == nil || in.Invalid || in.Table.KeepExplicit {
+		return &keys
+	}
+	keys.Asked = make([]bool, len(in.Rows))
+	for row, r := range in.Rows {
+		keys.Asked[row] = r.Key == rewrite.Argument
+	}
+	return &keys
+}
+
+// spliced compares the statement to send with the plan's splices. A splice may only replace the key's
+// value; all other bytes must be the program's. A splice out of range panics.
+func (c *check) spliced() error {
 	if c.plan.Insert == nil {
-		return c.text, nil
+		return nil
 	}
 	var want strings.Builder
 	pos, next := 0, 0 // next: the next key
 	for s := range c.plan.Splices() {
 		if c.endsInComment(c.text[s.At:s.End]) {
 			what := fact{"the value that the key replaces", "one with a comment", "one without"}
-			return "", c.disagree(s.At, c.plan.Insert, what)
+			return c.disagree(s.At, c.plan.Insert, what)
 		}
 		want.WriteString(c.text[pos:s.At] + s.Before)
 		key := []byte(nil)
@@ -189,14 +211,10 @@ func (c *check) sent() (string, error) {
 		pos = s.End
 	}
 	want.WriteString(c.text[pos:])
-	sent := c.plan.Query()
-	if c.keys != nil {
-		sent, _ = c.plan.Literal(*c.keys)
+	if c.sent != want.String() {
+		return c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})
 	}
-	if sent != want.String() {
-		return "", c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})
-	}
-	return sent, nil
+	return nil
 }
 
 // endsInComment reports whether a replaced value includes a comment or blank at its end or

@@ -1,0 +1,98 @@
+package rewrite
+
+import (
+	"database/sql/driver"
+	"reflect"
+	"strconv"
+
+	"github.com/shardkey/shardkey/internal/sqltoken"
+)
+
+// Keys are the generated keys of one execution, in the order of their rows. int64 keys are in Ints,
+// and others in Values.
+type Keys struct {
+	Ints   []int64
+	Values []any
+	// Asked is set for each row whose argument requests a key; see [Insert.Asks].
+	Asked []bool
+	// Counted is for an INSERT … SELECT: the number of rows that [Plan.Count] returned, or 1 for none.
+	// Further keys are for rows that the query returns in addition. LastInsertID is the session's
+	// LAST_INSERT_ID(); see [Plan.RewriteSelect].
+	Counted      int
+	LastInsertID uint64
+}
+
+// Len returns the number of keys.
+func (k *Keys) Len() int { return len(k.Ints) + len(k.Values) }
+
+// At returns key i.
+func (k *Keys) At(i int) any {
+	if k.Ints != nil {
+		return k.Ints[i]
+	}
+	return k.Values[i]
+}
+
+// asks reports whether a row's argument requests a key.
+func (k *Keys) asks(row int) bool { return row < len(k.Asked) && k.Asked[row] }
+
+// haveLiterals reports whether all keys can be written as literals.
+func (k *Keys) haveLiterals() bool {
+	for _, v := range k.Values {
+		switch v.(type) {
+		case int64, uint64, string, []byte:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (k *Keys) appendLiteral(dst []byte, i int) []byte {
+	if k.Ints != nil {
+		return strconv.AppendInt(dst, k.Ints[i], 10)
+	}
+	dst, _ = sqltoken.AppendLiteral(dst, k.Values[i])
+	return dst
+}
+
+// PlainKey converts a key as database/sql converts an argument: integers become int64, or uint64 if
+// they are larger, and a [driver.Valuer] becomes its value. A key that only the underlying driver can
+// convert stays unchanged. A nil []byte becomes nil.
+func PlainKey(key any) any {
+	switch k := key.(type) {
+	case int64, string, uint64:
+		return key
+	case uint:
+		return uint64(k)
+	}
+	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
+		key = v
+	}
+	if text, ok := key.([]byte); ok && text == nil {
+		return nil
+	}
+	return key
+}
+
+// boxedKeys converts int64 keys to interface values, with one allocation for many keys. The elements of
+// an array in an interface value can't change, so package reflect doesn't copy them. The zero value is
+// ready to use.
+type boxedKeys struct {
+	array reflect.Value
+	first int // the index of the array's first key
+}
+
+// at returns key i of keys, which must be the same ones in each call.
+func (b *boxedKeys) at(keys *Keys, i int) any {
+	const most = 64
+	if len(keys.Ints) < 2 {
+		return keys.At(i)
+	}
+	if !b.array.IsValid() || i < b.first || i >= b.first+most {
+		var array [most]int64
+		copy(array[:], keys.Ints[i:])
+		b.array, b.first = reflect.ValueOf(array), i
+	}
+	return b.array.Index(i - b.first).Interface()
+}
