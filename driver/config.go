@@ -24,7 +24,7 @@ type Config struct {
 	Server string
 	// Verify specifies whether a second parser, TiDB's, checks a statement before it is sent: "on"
 	// (the default) or "off". It checks each statement once, before the plan is cached. It skips
-	// statements of more than 256 KiB, or of more than 8 KiB without placeholders.
+	// statements of more than 64 KiB, or of more than 8 KiB without placeholders.
 	Verify string
 	// Statements specifies which INSERTs a connection caches prepared statements for. A cached
 	// statement takes one round trip to the server instead of two or three. With "auto" (the

@@ -129,14 +129,18 @@ func TestDocs_linksOfComments(t *testing.T) {
 	}
 }
 
-// TestDocs_areInTheIndex checks that docs/README.md links to every page, and
-// examples/README.md to every example.
+// TestDocs_areInTheIndex checks that docs/README.md links to every page, docs/decisions/README.md to
+// every decision, and examples/README.md to every example.
 func TestDocs_areInTheIndex(t *testing.T) {
 	all := pages(t)
 	for path := range all {
-		to, ok := strings.CutPrefix(path, "docs/")
-		if ok && to != "README.md" && !strings.Contains(all["docs/README.md"], "]("+to+")") {
-			t.Errorf("docs/README.md does not lead to %s", path)
+		index := "docs/README.md"
+		if strings.HasPrefix(path, "docs/decisions/") && path != "docs/decisions/README.md" {
+			index = "docs/decisions/README.md"
+		}
+		to, ok := strings.CutPrefix(path, filepath.Dir(index)+"/")
+		if ok && path != index && !strings.Contains(all[index], "]("+to+")") {
+			t.Errorf("%s does not lead to %s", index, path)
 		}
 	}
 	mains := must.Get(filepath.Glob("examples/*/main.go"))(t)
