@@ -159,7 +159,7 @@ func checkRelease(t *testing.T, tree string) {
 	t.Helper()
 	do(t, tree, nil, "bash", ".ci/tidy")
 	do(t, tree, []string{"GOWORK=" + filepath.Join(tree, "go.work")}, "go", "test", "./internal/test/repository", "-run", "^Test(Modules|Changelog|Docs)")
-	for _, name := range []string{"README.md", "README.zh.md", "docs/guides/gorm.md", "docs/start/tutorial.md"} {
+	for _, name := range []string{"README.md", "README.zh.md", "docs/guides/gorm.md", "docs/start/tutorial.md", "docs/zh/gorm.md"} {
 		page := must.Get(os.ReadFile(filepath.Join(tree, name)))(t)
 		if bytes.Contains(page, []byte("until a release")) || bytes.Contains(page, []byte("\n\n\n")) {
 			t.Errorf("%s: have: the note about no release, or its blank lines", name)

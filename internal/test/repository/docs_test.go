@@ -160,6 +160,11 @@ var translations = map[string]string{
 	"docs/guides/from-shardingsphere.md": "docs/zh/from-shardingsphere.md",
 	"docs/guides/from-generators.md":     "docs/zh/from-generators.md",
 	"docs/help/faq.md":                   "docs/zh/faq.md",
+	"docs/guides/shards.md":              "docs/zh/shards.md",
+	"docs/guides/kubernetes.md":          "docs/zh/kubernetes.md",
+	"docs/guides/gorm.md":                "docs/zh/gorm.md",
+	"docs/guides/from-auto-increment.md": "docs/zh/from-auto-increment.md",
+	"docs/start/choose.md":               "docs/zh/choose.md",
 }
 
 // targets returns the pages that a page links to. Chinese pages have their English paths.
