@@ -373,6 +373,6 @@ func (x *selection) settle(ctx context.Context, report outcome.Report) int64 {
 }
 
 func (x *selection) conclude(ctx context.Context, report outcome.Report) concluded {
-	sent := &outcome.Sent{Insert: x.in, Column: x.column, Keys: x.keys, Counted: x.n, WantsKeys: x.out != nil, Server: serverOf(x.session)}
-	return concluded{sent, x.plannedInsert.conclude(ctx, x.session, x.plan.rules.logger, sent, report)}
+	sent := outcome.Sent{Insert: x.in, Column: x.column, Keys: x.keys, Counted: x.n, WantsKeys: x.out != nil, Server: serverOf(x.session)}
+	return concluded{sent, x.plannedInsert.conclude(ctx, x.session, x.plan.rules.logger, &sent, report)}
 }

@@ -21,13 +21,20 @@ func (t *plannedInsert) conclude(
 		c := outcome.Conclude(s.LastID(), sent, r, &answers)
 		if c.Ask == outcome.Nothing {
 			s.SetLastID(c.LastID)
-			if c.Doubt != nil && !t.table.warnedKeys.Swap(true) {
-				logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(t.in), "rows", sent.Len(), "error", c.Doubt)
+			if err := c.Doubt(); err != nil && !t.table.warnedKeys.Swap(true) {
+				logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(t.in), "rows", sent.Len(), "error", err)
 			}
 			return c
 		}
 		answers[c.Ask] = answer(ctx, s, sent, r, c.Ask)
 	}
+}
+
+// concludePlain is conclude for a plain INSERT whose row was inserted. It returns the insert ID.
+func (k *insertion) concludePlain(s *session.Session) int64 {
+	key := k.keys.Ints[0]
+	s.SetLastID(outcome.Plain(key, k.carries))
+	return key
 }
 
 // answer asks the server what a report leaves open.
@@ -51,11 +58,11 @@ func answer(ctx context.Context, s *session.Session, sent *outcome.Sent, r outco
 }
 
 // describe returns what was sent, without the connection's buffers.
-func (e *execution) describe() *outcome.Sent {
+func (e *execution) describe() outcome.Sent {
 	k := &e.first
-	s := &outcome.Sent{
+	s := outcome.Sent{
 		Insert: k.in, Column: k.column, Keys: k.keys, Missing: k.keys.Asked,
-		Plain: k.plain, Text: k.table.kind() == kindText, Carries: k.carries, Guarded: k.guarded,
+		Text: k.table.kind() == kindText, Carries: k.carries, Guarded: k.guarded,
 		CallsFunctions: k.callsFunctions, WantsKeys: e.out != nil, Server: serverOf(e.session),
 	}
 	if len(k.keys.Ints) == 1 {

@@ -24,12 +24,12 @@ type result struct {
 
 // concluded is an INSERT with its conclusion.
 type concluded struct {
-	*outcome.Sent
+	outcome.Sent
 	outcome.Conclusion
 }
 
 // keys returns one entry for each row; see [Keys.Values].
-func (c *concluded) keys() []any { return c.Conclusion.Keys(c.Sent) }
+func (c *concluded) keys() []any { return c.Conclusion.Keys(&c.Sent) }
 
 var _ mysql.Result = (*result)(nil)
 
@@ -89,12 +89,11 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	r.Result = base
 	report := reportOf(base)
 	if k.plain && report.Affected == 1 {
-		sent := outcome.Sent{Insert: k.in, Keys: k.keys, Plain: true, Carries: k.carries}
-		r.id = e.conclude(ctx, &sent, report).LastInsertID
+		r.id = k.concludePlain(e.session)
 	} else {
 		report.InsertID, _ = base.LastInsertId()
-		sent := e.describe()
-		r.of = &concluded{sent, e.conclude(ctx, sent, report)}
+		r.of = &concluded{Sent: e.describe()}
+		r.of.Conclusion = e.conclude(ctx, &r.of.Sent, report)
 		r.id = r.of.LastInsertID
 	}
 	if e.out != nil {
@@ -111,14 +110,14 @@ func (e *execution) conclude(ctx context.Context, sent *outcome.Sent, r outcome.
 // read to the end or closed. The number of affected rows stays unknown.
 func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	e.session.TransactionBegan()
-	kept, what := e.keep(), e.describe()
+	kept, done := e.keep(), &concluded{Sent: e.describe()}
 	return base.OnClose(sent, func(read base.Reading, err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
 			_, _ = kept.failed(ctx, err)
 			return
 		}
-		done := concluded{what, kept.conclude(ctx, what, kept.plan.returnedRows(what.Insert, read))}
+		done.Conclusion = kept.conclude(ctx, &done.Sent, kept.plan.returnedRows(done.Insert, read))
 		kept.out.set(Keys{done.keys(), kept.first.table.rule.Column})
 	})
 }

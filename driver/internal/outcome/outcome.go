@@ -30,9 +30,6 @@ type Sent struct {
 	// Counted is the number of rows that the query of an INSERT … SELECT had.
 	Counted int
 
-	// Plain: there is one row, and its key is an int64 that was generated and that fits the column. No
-	// clause and no trigger can change it.
-	Plain bool
 	// Text: the keys are strings or bytes, which aren't insert IDs.
 	Text bool
 	// Carries: the statement passes the first generated key to LAST_INSERT_ID().
@@ -99,10 +96,26 @@ type Conclusion struct {
 	Ask          Question
 	LastInsertID int64
 	LastID       LastID // LAST_INSERT_ID() from now on
-	// Doubt is why the rows' keys are unknown although the table was asked.
-	Doubt error
 
-	found found
+	found *found // nil: all rows of values were inserted
+}
+
+// Doubt returns why the rows' keys are unknown although the table was asked, or nil.
+func (c *Conclusion) Doubt() error {
+	if c.found == nil {
+		return nil
+	}
+	return c.found.doubt
+}
+
+// Plain is [Conclude] for the usual INSERT, about which the server has reported one affected row: its key is
+// an int64 that was generated and fits the column, and no clause and no trigger can change it.
+// LastInsertId returns the key, and Plain the state of LAST_INSERT_ID() from now on.
+func Plain(key int64, carries bool) LastID {
+	if carries {
+		return LastID{synced, uint64(key)}
+	}
+	return LastID{behind, uint64(key)}
 }
 
 // Conclude returns what a report means. before is LAST_INSERT_ID() before the statement.
@@ -110,24 +123,12 @@ func Conclude(before LastID, s *Sent, r Report, answers *Answers) Conclusion {
 	switch {
 	case r.Failed:
 		return Conclusion{LastID: before.After(s.failed())}
-	case s.Plain && r.Affected == 1:
-		return s.plain(before)
 	case s.Invalid: // the server should have refused it
 		return Conclusion{LastInsertID: r.InsertID, LastID: before}
 	case s.SelectKey != "":
 		return s.concludeSelect(before, r, answers)
 	}
 	return s.concludeRows(before, r, answers)
-}
-
-// plain concludes about the usual INSERT, whose row was inserted.
-func (s *Sent) plain(before LastID) Conclusion {
-	key := s.Keys.Ints[0]
-	change := Untold(uint64(key))
-	if s.Carries {
-		change = Told(uint64(key))
-	}
-	return Conclusion{LastInsertID: key, LastID: before.After(change)}
 }
 
 // failed returns the change of a statement that failed: the server may have evaluated the
@@ -157,15 +158,17 @@ func (s *Sent) concludeRows(before LastID, r Report, answers *Answers) Conclusio
 		return Conclusion{Ask: ask}
 	}
 	r.InsertID = f.id
-	c := Conclusion{LastInsertID: s.lastInsertID(f, r, other), LastID: before.After(s.change(f, r, other)), Doubt: f.doubt, found: f}
+	c := Conclusion{LastInsertID: s.lastInsertID(f, r, other), LastID: before.After(s.change(f, r, other))}
 	if s.Column.MayHaveOther && !other && (s.Returning || s.OnDuplicate && reported != 0) {
 		c.LastID = before.After(Lost) // it may be the other column's value
 	}
 	if f.is == laterReplaced {
-		if c.found, ask = s.examine(f, r, answers); ask != Nothing {
+		if f, ask = s.examine(f, r, answers); ask != Nothing {
 			return Conclusion{Ask: ask}
 		}
-		c.Doubt = c.found.doubt
+	}
+	if f.states != nil {
+		c.found = f.kept()
 	}
 	return c
 }

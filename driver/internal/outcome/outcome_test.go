@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/must"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 var before = LastID{}.After(Told(lastBefore))
@@ -44,7 +45,7 @@ func check(s *Sent, r Report, a Answers, c Conclusion) string {
 	for i, key := range keys {
 		switch {
 		case key == nil:
-		case s.generated(i) && key == s.RowKeys()[i] && !isRow(key) && c.found.is != laterReplaced:
+		case s.generated(i) && key == s.RowKeys()[i] && !isRow(key):
 			return fmt.Sprintf("the key of row %d may be in no row", i+1)
 		case key != s.RowKeys()[i] && key != any(r.InsertID) && !(shown && a[WhichKeys].Present[text(key)]):
 			return fmt.Sprintf("key %v of row %d is neither the row's, nor reported, nor in the table", key, i+1)
@@ -97,18 +98,15 @@ func describe(s *Sent, r Report, a Answers, c Conclusion) string {
 	return text + fmt.Sprintf("conclusion: %+v\nkeys: %v\n", c, c.Keys(s))
 }
 
-// TestConclude_plain: the usual INSERT has the same conclusion as if it weren't plain.
-func TestConclude_plain(t *testing.T) {
+// TestPlain: the usual INSERT has the same conclusion as if it weren't plain.
+func TestPlain(t *testing.T) {
 	for _, carries := range []bool{true, false} {
-		s := newSent(forms[0], fromGenerator)
-		s.Carries = carries
-		for _, failed := range []bool{false, true} {
-			r := Report{Affected: 1, Failed: failed}
-			s.Plain = false
-			want := Conclude(before, s, r, &Answers{})
-			s.Plain = true
-			have := Conclude(before, s, r, &Answers{})
-			must.Equal(t, fmt.Sprint(have.LastInsertID, have.LastID, have.Keys(s)), fmt.Sprint(want.LastInsertID, want.LastID, want.Keys(s)))
+		for _, form := range []rewrite.Insert{{}, {Ignore: true}, {Replace: true}} {
+			s := newSent(form, fromGenerator)
+			s.Carries = carries
+			c := Conclude(before, s, Report{Affected: 1}, &Answers{})
+			must.Equal(t, c.LastID, Plain(firstKey, carries))
+			must.Equal(t, fmt.Sprint(c.LastInsertID, c.Keys(s)), fmt.Sprint(firstKey, []any{firstKey}))
 		}
 	}
 }

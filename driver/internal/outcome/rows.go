@@ -32,8 +32,11 @@ type found struct {
 	doubt       error // see [Conclusion]
 }
 
+// kept returns a copy that a conclusion keeps.
+func (f found) kept() *found { return &f }
+
 func (f *found) of(i int) State {
-	if f.states == nil {
+	if f == nil || f.states == nil {
 		return Inserted
 	}
 	return f.states[i]

@@ -25,7 +25,7 @@ func (s *Sent) concludeSelect(before LastID, r Report, answers *Answers) Conclus
 		f.selected, f.doubt = s.selected(answer), answer.Err
 	}
 	first := s.firstSelected(f.selected, r)
-	c := Conclusion{LastInsertID: first, LastID: before.After(s.changeBySelect(first, r)), Doubt: f.doubt, found: f}
+	c := Conclusion{LastInsertID: first, LastID: before.After(s.changeBySelect(first, r)), found: &f}
 	switch {
 	case s.Returning:
 		c.LastInsertID = 0 // the server reports no ID with rows
