@@ -354,3 +354,37 @@ func testFacts_keyOfAnotherType(t *testing.T) {
 		}
 	}
 }
+
+// MariaDB doesn't count the rows of a system-versioned table that a REPLACE replaces.
+func TestFacts_replacesVersionedRows(t *testing.T) { onEach(t, testFacts_replacesVersionedRows) }
+
+func testFacts_replacesVersionedRows(t *testing.T) {
+	if !testserver.Has(t, testserver.MariaDB, "system versioning") {
+		return
+	}
+	_, _, c, _, plain := twoDatabases(t)
+	mustExec(t, plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE) WITH SYSTEM VERSIONING")
+	for _, query := range []string{"VALUES (1), (1), (2)", "SELECT 1 UNION ALL SELECT 1 UNION ALL SELECT 2"} {
+		have := reportKeys(t, c, "REPLACE INTO t (a) "+query)
+		equal(t, have.keys, "[<nil> "+column(t, plain, "SELECT GROUP_CONCAT(id ORDER BY a SEPARATOR ' ') FROM t")+"]", query)
+	}
+}
+
+// A statement that was prepared for a view isn't executed after a temporary table has hidden the view:
+// the servers would insert into the view's table.
+func TestFacts_temporaryTableHidesView(t *testing.T) { onEach(t, testFacts_temporaryTableHidesView) }
+
+func testFacts_temporaryTableHidesView(t *testing.T) {
+	_, _, c, _, plain := twoDatabases(t)
+	mustExec(t, plain, "CREATE TABLE base (id BIGINT PRIMARY KEY, a INT)")
+	mustExec(t, plain, "CREATE VIEW t AS SELECT * FROM base")
+	for _, create := range []string{"", "CREATE TEMPORARY TABLE t (id BIGINT PRIMARY KEY, a INT)", "DROP TEMPORARY TABLE t"} {
+		if create != "" {
+			mustExec(t, c, create)
+		}
+		for range 3 {
+			mustExec(t, c, "INSERT INTO t (a) VALUES (?)", 1)
+		}
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM base"), int64(6))
+}

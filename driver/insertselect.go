@@ -87,6 +87,9 @@ func (x *selection) sendKept(ctx context.Context, want base.Want) (base.Reply, e
 		return base.Reply{}, err
 	}
 	r, err := x.send(ctx, x.plan.Query(), x.user, want)
+	if isOtherWidth(err) {
+		r, err = x.sendAgain(ctx, x.plan.key.text, x.user, want) // the server refuses it: error 1136
+	}
 	x.session.AfterPass(ctx, use, nil, nil, err)
 	if err != nil || r.Result == nil {
 		return r, x.plan.explainKey(err)
@@ -207,8 +210,8 @@ func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, n
 		x.sent.text, x.sent.args = text, args
 		r, err = x.sendAgain(ctx, text, args, base.WantResult)
 	}
-	if x.isOutOfKeys(err) {
-		err = cause
+	if err != nil && (x.isOutOfKeys(err) || !errors.As(err, new(*mysql.MySQLError))) {
+		err = cause // or the server has ended the connection
 	}
 	if err == nil { // there was no row
 		x.conclude(ctx, outcome.Report{Failed: true})

@@ -204,6 +204,13 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	} else {
 		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.reuse)
 	}
+	if isOtherWidth(err) {
+		if unchanged, own := s.conn.base.Prepare(ctx, s.query); own != nil {
+			err = own // the server's error for the program's statement: 1136
+		} else {
+			_ = unchanged.Close()
+		}
+	}
 	if err != nil {
 		next, err = p.refused(ctx, err)
 		return base.Stmt{}, next, err

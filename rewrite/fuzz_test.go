@@ -223,7 +223,7 @@ var around = regexp.MustCompile(`^(CAST\(~\(~IFNULL\(CAST\(\(|~\(~IFNULL\(CAST\(
 func checkSplices(p *rewrite.Plan) error {
 	for s := range p.Splices() {
 		column := regexp.QuoteMeta(sqltoken.QuoteIdentifier(p.Insert.Table.Key))
-		form := "^(, " + column + "| ?\\(?(`([^`]|``)+`(, )?)+\\)?|, `shardkey_key`|(~0 \\+ 1(, )?)+|, .*" + column + " = IF\\(.*)$"
+		form := "^(, " + column + "| ?\\(?(`([^`]|``)+`(, )?)+\\)?|, `shardkey_key`|(~0 \\+ 1(, )?)+| LIMIT 9223372036854775807 |, .*" + column + " = IF\\(.*)$"
 		if s.HasKey {
 			form = "^(, )?(" + column + " = )?(LAST_INSERT_ID\\(\\?\\)|\\? ?)$"
 		}

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +15,9 @@ type query struct {
 	columns int     // number of columns of the query
 	dropped []place // words that only the outermost SELECT of a statement may have
 	nested  bool    // it must be a derived table in the common table expression
+	// order changes an ORDER BY without LIMIT for Count: in a common table expression MySQL refuses one by
+	// the number of a literal, or never answers if that is an argument.
+	order   change
 	changes []change
 }
 
@@ -120,6 +125,12 @@ type queryReader struct {
 	from, ordered, limited   bool // FROM with other tables than DUAL, ORDER BY, LIMIT
 	single                   bool // LIMIT 1
 	into                     int  // position of INTO, 0 without it
+	orderAt                  value
+	locks                    int // position of FOR UPDATE and similar clauses behind ORDER BY, 0 without them
+	// enclosed is where the bracket ends that the query begins with, 0 without one. inOrder: what it encloses
+	// has an ORDER BY, and no clause behind it.
+	enclosed int
+	inOrder  bool
 }
 
 // selectList has the items of a SELECT.
@@ -146,6 +157,10 @@ func (r *queryReader) read() {
 		case t.Kind != sqltoken.Word || r.IsPunct(before, '.'):
 		case r.Is(t, "INTO"):
 			r.into = t.Start
+		case depth == 1 && r.enclosed == 0 && r.Is(t, "ORDER"):
+			r.inOrder = true
+		case depth == 1 && r.enclosed == 0 && r.Is(t, "LIMIT", "FETCH", "OFFSET", "FOR", "LOCK"):
+			r.inOrder = false
 		case r.Is(t, "SELECT"):
 			if r.modifiers(outside); outside {
 				r.list()
@@ -154,7 +169,9 @@ func (r *queryReader) read() {
 		case outside:
 			r.clause(t)
 		}
-		r.end = t.End
+		if r.end = t.End; outside && r.enclosed == 0 && r.IsPunct(t, ')') {
+			r.enclosed = t.End
+		}
 	}
 }
 
@@ -211,7 +228,9 @@ func (r *queryReader) clause(t sqltoken.Token) {
 	case r.Is(t, "FROM"):
 		r.from = r.from || !r.fromDual()
 	case r.Is(t, "ORDER"):
-		r.ordered = true
+		r.ordered, r.orderAt, r.locks = true, value{start: t.Start, params: r.Params}, 0
+	case r.ordered && r.locks == 0 && (r.Is(t, "FOR") || r.Is(t, "LOCK") && r.Is(r.Peek(), "IN")):
+		r.locks = t.Start
 	case r.Is(t, "GROUP"):
 		r.grouped = true
 	case r.Is(t, "LIMIT"):
@@ -346,6 +365,12 @@ func (r *queryReader) severalRows() (err error) {
 		return nil
 	}
 	r.in.query = r.query
+	if end := uint32(cmp.Or(r.locks, r.end)); r.ordered && !r.limited {
+		r.order = change{place: place{uint32(r.orderAt.start), end}}
+		if r.orderAt.params < r.params { // its arguments must stay
+			r.order = change{place: place{end, end}, before: allRows + " "}
+		}
+	}
 	r.nested = r.united && r.ordered && !r.isMySQL()
 	if !direct {
 		r.wrap()
@@ -365,6 +390,9 @@ func (r *queryReader) severalRows() (err error) {
 	r.changes = append(r.changes, reads...)
 	return nil
 }
+
+// allRows is a limit for all rows.
+const allRows = " LIMIT 9223372036854775807"
 
 // addKeys adds the changes for the key of a SELECT.
 func (r *queryReader) addKeys(v value) {
@@ -387,16 +415,25 @@ func (r *queryReader) wrap() {
 	before, after := r.around()
 	r.changes = append(r.changes, change{place: place{at, at}, before: before})
 	dropped, reads := r.dropped, r.reads
+	last := change{place: place{end, end}, before: after + " SELECT ", params: r.params}
+	if isBracket := r.Text[r.at] == '(' && r.enclosed == r.end; isBracket && r.inOrder || r.ordered && !r.limited { // otherwise MariaDB ignores the order
+		switch {
+		case isBracket:
+			last.before = allRows + ")" + last.before
+			last.at--
+		case r.locks == 0:
+			last.before = allRows + last.before
+		default:
+			i, _ := slices.BinarySearchFunc(reads, r.locks, func(c change, at int) int { return cmp.Compare(int(c.at), at) })
+			reads = slices.Insert(slices.Clone(reads), i, change{place: place{uint32(r.locks), uint32(r.locks)}, before: allRows + " "})
+		}
+	}
 	for len(dropped) > 0 || len(reads) > 0 && int(reads[0].at) < r.end {
 		if len(dropped) > 0 && (len(reads) == 0 || dropped[0].at < reads[0].at) {
 			r.changes, dropped = append(r.changes, change{place: dropped[0]}), dropped[1:]
 		} else {
 			r.changes, reads = append(r.changes, reads[0]), reads[1:]
 		}
-	}
-	last := change{place: place{end, end}, before: after + " SELECT ", params: r.params}
-	if r.ordered && !r.limited { // otherwise MariaDB ignores the order
-		last.before = " LIMIT 9223372036854775807" + last.before
 	}
 	switch {
 	case r.in.SelectKey == Expression:
@@ -480,9 +517,17 @@ func (p *Plan) Count() string {
 	before, after := q.around()
 	b.WriteString(before)
 	pos := q.at
+	cut := func(c change) {
+		b.WriteString(p.text[pos:c.at] + c.before)
+		pos = int(c.end)
+	}
 	for _, d := range q.dropped {
-		b.WriteString(p.text[pos:d.at])
-		pos = int(d.end)
+		if q.order.end == 0 || d.at < q.order.at {
+			cut(change{place: d})
+		}
+	}
+	if q.order.end > 0 {
+		cut(q.order)
 	}
 	b.WriteString(p.text[pos:q.end])
 	b.WriteString(after + " SELECT COUNT(*) FROM shardkey_rows LIMIT 1") // LIMIT overrides sql_select_limit

@@ -124,7 +124,8 @@ func (c *Conn) NeedsLimit() bool { return c.cached.wanted && c.cached.cache.limi
 
 // ClearCache closes the cached statements. Call it if the server may interpret their queries in
 // another way from now on. Changed tables don't matter, since the server checks them at each
-// execution (MySQL manual, "Caching of Prepared Statements and Stored Programs").
+// execution (MySQL manual, "Caching of Prepared Statements and Stored Programs"), but for a temporary
+// table that hides a view: the statement still inserts into the view's table.
 func (c *Conn) ClearCache() {
 	c.cached.changes++
 	c.cached.clear()

@@ -153,7 +153,7 @@ func (s *Sent) properties(r Report, isOther bool) property {
 	if n == 1 && s.SelectKey == "" {
 		p |= when(s.generated(0), generated)
 	}
-	return p | when(r.Affected != Unknown, known) | when(r.Affected == 0, none) | when(r.Affected == int64(n), each) |
+	return p | when(r.Affected != Unknown, known) | when(r.Affected == 0, none) | when(r.Affected == int64(n) && !s.hidesReplaced(n), each) |
 		when(r.Affected > 1, more) | when(r.Affected <= int64(s.Keys.Len()), few) |
 		when(r.InsertID == 0, noID) | when(r.InsertID != 0 && r.InsertID == s.ownID(), ownID)
 }
@@ -164,6 +164,10 @@ func when(is bool, p property) property {
 	}
 	return 0
 }
+
+// hidesReplaced reports whether the number of affected rows lacks those that the statement itself
+// replaced: MariaDB doesn't count them in a table with system versioning.
+func (s *Sent) hidesReplaced(n int) bool { return s.Replace && n > 1 && s.Column.Versioned }
 
 // maySkip reports whether a trigger may have made the server skip a row.
 func (s *Sent) maySkip() bool { return s.Column.MaySkip && s.Server.SkipsRows }

@@ -198,6 +198,7 @@ func (s *Session) forgetTables(query string, class sqltoken.Class) (alters bool)
 		s.tables, s.used = s.tables.Own(), usedTables{}
 	}
 	s.tables.Forget()
+	s.Base.ClearCache() // a statement that was prepared for a view inserts into its table, whatever hides the view
 	return alters
 }
 
