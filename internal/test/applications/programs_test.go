@@ -54,5 +54,8 @@ var programs = []program{
 		module: "github.com/doug-martin/goqu/v9", version: "v9.19.0", layer: "goqu",
 		packages: []string{"dialect/mysql"}, databases: []string{"goqumysql"},
 		env: []string{"MYSQL_URI=$DSN/goqumysql?parseTime=true"},
+	}, {
+		module: "github.com/cschleiden/go-workflows", version: "v1.2.0", layer: "database/sql",
+		packages: []string{"backend/mysql"},
 	},
 }
