@@ -323,13 +323,31 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 // error wraps [ErrUnsupportedStatement] if that is uncertain.
 func (e *execution) countKeys(ctx context.Context, k *insertion) (n int, err error) {
 	arg := func(i int) any { return e.user[i].Value }
-	mode := func() (string, error) { mode, _, err := e.session.Mode(ctx); return mode.String(), err }
-	column := func() (strings, unsigned bool, err error) { return keyColumnKind(ctx, e.session, k.in) }
-	k.keys.Asked, n, err = k.in.Asks(arg, mode, column)
-	if refused, ok := err.(*StatementError); ok {
-		refused.Table = k.table.rule.Logical
+	var mode *string
+	of := *k.in.Table
+	of.KeyColumnUnknown = true
+	for {
+		k.keys.Asked, n, err = k.in.Asks(arg, mode, &of)
+		needs, ok := err.(*rewrite.Needs)
+		switch {
+		case !ok:
+			if refused, ok := err.(*StatementError); ok {
+				refused.Table = k.table.rule.Logical
+			}
+			return n, err
+		case needs.SQLMode:
+			known, _, err := e.session.Mode(ctx)
+			if err != nil {
+				return 0, err
+			}
+			text := known.String()
+			mode = &text
+		default:
+			if err := setKeyColumn(&of, k.column); err != nil {
+				return 0, err
+			}
+		}
 	}
-	return n, err
 }
 
 // isGenerated reports whether row i's key was generated.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
@@ -25,23 +26,34 @@ type planner struct {
 	// failed is the error of lookup, for example for a table that isn't in the rule.
 	failed error
 	// tables are the sharded tables that the parser looked up.
-	tables map[*rewrite.Table]*keyedTable
+	tables map[namedTable]parsedTable
+}
+
+// parsedTable is a sharded table, with the facts about it that the parser has.
+type parsedTable struct {
+	*keyedTable
+	facts *rewrite.Table
+}
+
+// of returns the table of an insert.
+func (g *planner) of(in *rewrite.Insert) *keyedTable {
+	return g.tables[namedTable{in.Schema, in.Name}].keyedTable
 }
 
 // read returns the plan of a statement.
 func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
-	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
+	parsed, err := g.parse(ctx, key)
 	if err = cmp.Or(err, g.failed); err == nil {
 		err = g.refused(parsed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, expires: g.expires, added: parsed.NumKeys, count: parsed.Count(),
-		columns: g.columns}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.NumKeys, count: parsed.Count(), columns: g.columns}
 	if p.fills() {
+		g.expireAt(g.session.SilentUntil())
+		p.expires = g.expires
 		p.target = g.target(p.Insert)
-		p.target.callsFunctions = p.Insert.OnDuplicate && len(p.Insert.Rows) > 1 && mayCallFunctions(key.text)
 		p.setSteps()
 	}
 	if p.steps&isCacheable != 0 {
@@ -51,6 +63,43 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 		return nil, p.target.table.noGene(p.Insert, -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
 	}
 	return p, nil
+}
+
+// parse parses the statement. If that depends on a fact that isn't known yet, parse asks the server, and
+// parses it again.
+func (g *planner) parse(ctx context.Context, key planKey) (*rewrite.Plan, error) {
+	for {
+		parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
+		needs, ok := errors.AsType[*rewrite.Needs](err)
+		if !ok {
+			return parsed, err
+		}
+		if err := g.learn(ctx, needs); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// learn asks for a fact.
+func (g *planner) learn(ctx context.Context, needs *rewrite.Needs) (err error) {
+	t := g.tables[namedTable{needs.Schema, needs.Name}]
+	switch {
+	case needs.Server:
+		_, err = g.session.Server(ctx)
+	case needs.Columns:
+		t.facts.Columns, err = g.readColumns(ctx, needs.Schema, needs.Name)
+		t.facts.Columns = append([]string{}, t.facts.Columns...) // not nil
+		if t.unlisted != nil && errors.Is(err, ErrNoConnection) {
+			err = errors.Join(t.refusal(), err)
+		}
+	default:
+		g.typed = true
+		var column *facts.Column
+		if column, err = g.session.Column(ctx, needs.Schema, needs.Name, t.rule.Column); err == nil {
+			err = setKeyColumn(t.facts, column)
+		}
+	}
+	return err
 }
 
 // reuseOf returns how a connection may use the cached statement of a plan again.
@@ -65,7 +114,7 @@ func reuseOf(p *rewrite.Plan, s *session.Session) base.Reuse {
 }
 
 func (g *planner) target(in *rewrite.Insert) plannedInsert {
-	table := g.tables[in.Table]
+	table := g.of(in)
 	t := plannedInsert{in: in, rowCount: len(in.Rows), table: table, shard: table.shard(in.Schema, in.Name)}
 	if table.gene != nil {
 		_, t.geneAt = withGene(in.Table.Recorded, table.rule.ShardBits)
@@ -82,37 +131,18 @@ func (g *planner) target(in *rewrite.Insert) plannedInsert {
 
 // options returns the parser's options.
 func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
-	return rewrite.Options{
-		SQLMode: key.mode.String(),
-		Charset: key.charset.String(),
-		AskServer: func() (rewrite.Server, error) {
-			server, err := g.session.Server(ctx)
-			if err != nil {
-				return rewrite.Server{}, err
-			}
-			sql := server.SQL
-			if until := g.session.SilentUntil(); !until.IsZero() {
-				sql.ReportsKeys, sql.ReportsUpserts = false, false
-				g.expireAt(until)
-			}
-			return sql, nil
-		},
-		Table: func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
-
+	opts := rewrite.Options{
+		SQLMode:          key.mode.String(),
+		Charset:          key.charset.String(),
+		Table:            func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
+		ServerUnknown:    true,
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
-
-		AskColumns: func(in *rewrite.Insert) ([]string, error) {
-			columns, err := g.readColumns(ctx, in)
-			if t := g.tables[in.Table]; t.unlisted != nil && errors.Is(err, ErrNoConnection) {
-				err = errors.Join(t.refusal(), err)
-			}
-			return columns, err
-		},
-		AskKeyColumn: func(in *rewrite.Insert) (strings, unsigned bool, err error) {
-			g.typed = true
-			return keyColumnKind(ctx, g.session, in)
-		},
 	}
+	if server := g.session.KnownServer(); server != nil {
+		opts.ServerUnknown, opts.Server, opts.Old = false, server.Dialect, server.IsOld()
+		opts.ReportKeys = server.ReportsUpserts && g.session.SilentUntil().IsZero()
+	}
+	return opts
 }
 
 // table returns the table that a statement names, or one without generated keys, or nil.
@@ -133,7 +163,7 @@ func (g *planner) refused(p *rewrite.Plan) error {
 	if in == nil {
 		return nil
 	}
-	t := g.tables[in.Table]
+	t := g.of(in)
 	needsKey := func(r rewrite.Row) bool {
 		return r.Key == rewrite.Generated || r.Key == rewrite.Expression
 	}
@@ -151,6 +181,9 @@ func (g *planner) expireAt(at time.Time) {
 }
 
 func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
+	if t, ok := g.tables[namedTable{schema, name}]; ok {
+		return t.facts
+	}
 	t := g.table(schema, name)
 	if t == nil {
 		return nil
@@ -166,7 +199,7 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	expires := t.unguarded.of(namedTable{schema, name})
 	g.expireAt(expires)
 	parsed := &rewrite.Table{Key: r.Column, Strings: kind == kindText, Untyped: kind == kindUnknown,
-		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero()}
+		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero(), KeyColumnUnknown: true}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Recorded = x.Columns
 	}
@@ -177,9 +210,9 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 		parsed.Fixed = r.Sharding.Columns
 	}
 	if g.tables == nil {
-		g.tables = map[*rewrite.Table]*keyedTable{}
+		g.tables = map[namedTable]parsedTable{}
 	}
-	g.tables[parsed] = t
+	g.tables[namedTable{schema, name}] = parsedTable{t, parsed}
 	return parsed
 }
 
@@ -193,9 +226,9 @@ func (g *planner) kindsKnown() bool {
 	return true
 }
 
-// readColumns returns the columns of an insert's table, from the cache if possible.
-func (g *planner) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
-	key, err := g.session.Table(ctx, in.Schema, in.Name)
+// readColumns returns the columns of a table, from the cache if possible.
+func (g *planner) readColumns(ctx context.Context, schema, name string) ([]string, error) {
+	key, err := g.session.Table(ctx, schema, name)
 	if err != nil {
 		return nil, err
 	}

@@ -265,19 +265,15 @@ func (t *keyedTable) noKey(err error) error {
 	})
 }
 
-// keyColumnKind reports whether the key column stores strings, and whether it stores no negative
-// numbers.
-func keyColumnKind(ctx context.Context, s *session.Session, in *rewrite.Insert) (strings, unsigned bool, err error) {
-	column, err := s.KeyColumn(ctx, in)
-	if err != nil {
-		return false, false, err
-	}
+// setKeyColumn sets what a table's key column stores.
+func setKeyColumn(t *rewrite.Table, column *facts.Column) error {
 	if column.Unanswered {
-		return false, false, fmt.Errorf("%w: the type of key column %s is needed to read the key, and the server didn't return it; "+
-			"pass a positive integer or NULL", ErrUnsupportedStatement, in.Table.Key)
+		return fmt.Errorf("%w: the type of key column %s is needed to read the key, and the server didn't return it; "+
+			"pass a positive integer or NULL", ErrUnsupportedStatement, t.Key)
 	}
-	strings, unsigned = column.Kind()
-	return strings, unsigned, nil
+	t.InStrings, t.Unsigned = column.Kind()
+	t.KeyColumnUnknown = false
+	return nil
 }
 
 // checkKeys returns an error if generated keys don't fit in the key column. It asks again about a

@@ -13,13 +13,14 @@ import (
 const uncertainKey = "the server may store the key as 0; write an integer that the column can hold, or leave the key out"
 
 // asks reports whether an argument that is the key of a row, counted from 0, requests a generated one.
-func (in *Insert) asks(
-	value any, row int, sqlMode func() (string, error), column func() (strings, unsigned bool, err error),
-) (bool, error) {
+func (in *Insert) asks(value any, row int, sqlMode *string, of *Table) (bool, error) {
 	mode := func() (sqltoken.Mode, error) {
-		text, err := sqlMode()
-		return sqltoken.ParseMode(text), err
+		if sqlMode == nil {
+			return 0, &Needs{SQLMode: true}
+		}
+		return sqltoken.ParseMode(*sqlMode), nil
 	}
+	column := func() (strings, unsigned bool, err error) { return of.keyColumn(in) }
 	asks, reason, err := in.asksForKey(PlainKey(value), row, mode, column)
 	if err == nil && reason != "" {
 		err = &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Table: in.Name, Row: row + 1,

@@ -111,12 +111,11 @@ func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, erro
 	case len(args) != p.NumArgs:
 		return "", nil, errArgs(p.NumArgs, len(args))
 	}
-	mode := func() (string, error) { return p.mode.String(), nil }
-	column := func() (strings, unsigned bool, err error) { return false, in.Table.Unsigned, nil }
+	mode := p.mode.String()
 	var keys Keys
 	var n int
 	var err error
-	if keys.Asked, n, err = in.Asks(func(arg int) any { return args[arg] }, mode, column); err != nil {
+	if keys.Asked, n, err = in.Asks(func(i int) any { return args[i] }, &mode, in.Table); err != nil {
 		return "", nil, err
 	}
 	if n > 0 {
@@ -145,12 +144,9 @@ func errArgs(want, have int) error {
 // stores the value as 0. For a string key it does if it is nil or empty. The result of a
 // [driver.Valuer] counts. If that is uncertain, the error is a [*StatementError].
 //
-// The function sqlMode returns the session's sql_mode, as [Options].SQLMode. The function column
-// reports whether the key column stores strings, in which only '0' is a zero, or whether it is
-// unsigned. Asks calls them only if they matter, and returns their errors.
-func (in *Insert) Asks(
-	arg func(i int) any, sqlMode func() (string, error), column func() (strings, unsigned bool, err error),
-) (asked []bool, n int, err error) {
+// sqlMode is the session's, as [Options].SQLMode, or nil if unknown. of has the facts about the key
+// column. If a fact that matters is unknown, the error is a [*Needs].
+func (in *Insert) Asks(arg func(i int) any, sqlMode *string, of *Table) (asked []bool, n int, err error) {
 	switch {
 	case in.Invalid:
 		return nil, 0, nil
@@ -168,7 +164,7 @@ func (in *Insert) Asks(
 			if in.Table.KeepExplicit {
 				continue
 			}
-			if asked[row], err = in.asks(arg(r.Arg), row, sqlMode, column); err != nil {
+			if asked[row], err = in.asks(arg(r.Arg), row, sqlMode, of); err != nil {
 				return nil, 0, err
 			}
 			if asked[row] {

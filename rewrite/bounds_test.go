@@ -138,29 +138,52 @@ func TestParse_keyColumnBeyondASCII(t *testing.T) {
 	}
 }
 
-// Parse returns the errors of the functions in Options.
-func TestParse_answersThatAreErrors(t *testing.T) {
-	away := errors.New("the server is gone")
-	opts := Options{
-		Table:        func(string, string) *Table { return &Table{Key: "id"} },
-		AskColumns:   func(*Insert) ([]string, error) { return nil, away },
-		AskServer:    func() (Server, error) { return Server{}, away },
-		AskKeyColumn: func(*Insert) (bool, bool, error) { return false, false, away },
-	}
-	integer := opts
-	integer.Table = func(string, string) *Table { return &Table{Key: "id"} }
-	for text, o := range map[string]Options{
-		"INSERT INTO t (id) VALUES (-1)":          integer,
-		"INSERT INTO t VALUES (5)":                opts,
-		"INSERT INTO t SELECT 5":                  opts,
-		"INSERT INTO t (id) VALUES (IGNORE)":      integer,
-		"INSERT INTO t (id) VALUES ('x')":         integer,
-		"LOAD DATA INFILE 'x' INTO TABLE t":       opts,
-		"INSERT INTO t (id, a) VALUES (1 + 1, 2)": integer,
+// Parse returns which fact it needs, and no plan. With the fact, it doesn't need it again.
+func TestParse_needs(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"INSERT INTO t (a) VALUES (1)", "server"},
+		{"INSERT INTO t (id) VALUES (-1)", "key column, server"},
+		{"INSERT INTO t VALUES (5)", "columns, server"},
+		{"INSERT INTO t SELECT 5", "columns, server"},
+		{"INSERT INTO t (a) SELECT b FROM u", "server"},
+		{"INSERT INTO t (id) VALUES (IGNORE)", "server"},
+		{"INSERT INTO t (id) VALUES ('x')", "key column, server"},
+		{"LOAD DATA INFILE 'x' INTO TABLE t", "columns"},
+		{"INSERT INTO t (id, a) VALUES (1 + 1, 2)", "server, key column"},
+		{"INSERT INTO t (id, a) VALUES (?, 2)", "server"},
+		{"INSERT INTO u (a) VALUES (1)", ""},
+		{"SELECT 1", ""},
 	} {
-		if p, err := Parse(text, o); !errors.Is(err, away) || p != nil {
-			t.Errorf("%s\nhave: %v, %v\nwant: %v", text, p, err, away)
+		table := &Table{Key: "id", KeyColumnUnknown: true}
+		opts := Options{ServerUnknown: true, Table: func(_, name string) *Table {
+			if name != "t" {
+				return nil
+			}
+			return table
+		}}
+		var have []string
+		for {
+			p, err := Parse(tt.text, opts)
+			needs, ok := errors.AsType[*Needs](err)
+			if !ok {
+				break
+			}
+			must.Equal(t, p == nil && needs.Error() != "", true, tt.text)
+			switch {
+			case needs.Server:
+				opts.ServerUnknown, opts.Server = false, serverMariaDB
+				have = append(have, "server")
+				continue
+			case needs.Columns:
+				table.Columns = []string{"id"}
+				have = append(have, "columns")
+			case needs.KeyColumn:
+				table.KeyColumnUnknown = false
+				have = append(have, "key column")
+			}
+			must.Equal(t, needs.Name, "t", tt.text)
 		}
+		must.Equal(t, strings.Join(have, ", "), tt.want, tt.text)
 	}
 }
 
@@ -269,7 +292,7 @@ func TestAsks_values(t *testing.T) {
 
 // A key of a kind other than an integer needs no fact about the server.
 func TestAsks_otherKinds(t *testing.T) {
-	none := func() (strings, unsigned bool, err error) { panic("asks for the column") }
+	none := &Table{KeyColumnUnknown: true}
 	strings, untyped := &Table{Strings: true}, &Table{Untyped: true}
 	for _, tt := range []struct {
 		table *Table
@@ -280,7 +303,7 @@ func TestAsks_otherKinds(t *testing.T) {
 		{untyped, nil, true}, {untyped, "", true}, {untyped, "0", true}, {untyped, int64(0), true}, {untyped, "x", false}, {untyped, int64(-1), false},
 	} {
 		in := Insert{Table: tt.table}
-		must.Equal(t, must.Get(in.asks(tt.value, 0, func() (string, error) { return "", nil }, none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)
+		must.Equal(t, must.Get(in.asks(tt.value, 0, new(string), none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)
 	}
 }
 

@@ -83,3 +83,27 @@ func (p *parser) fail(offset int, in *Insert, reason string) error {
 	e.Near = sqltoken.Near(text[offset:], p.plan.mode, p.plan.charset)
 	return e
 }
+
+// Needs is the error for a fact that the caller lacks: find it out, and call the function again.
+type Needs struct {
+	// Server are the facts about the server; see [Options].ServerUnknown.
+	Server bool
+	// SQLMode is the session's sql_mode; see [Insert.Asks].
+	SQLMode bool
+	// Columns and KeyColumn are facts about the table that a statement names: [Table].Columns, and what
+	// [Table].KeyColumnUnknown is about.
+	Columns, KeyColumn bool
+	Schema, Name       string
+}
+
+func (n *Needs) Error() string {
+	switch {
+	case n.Server:
+		return "shardkey: the server is unknown"
+	case n.SQLMode:
+		return "shardkey: the sql_mode is unknown"
+	case n.Columns:
+		return "shardkey: the columns of table " + n.Name + " are unknown"
+	}
+	return "shardkey: the key column of table " + n.Name + " is unknown"
+}

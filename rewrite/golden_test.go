@@ -34,7 +34,7 @@ func goldenTables(schema, name string) *Table {
 	case "k":
 		return &Table{Key: "id", KeepExplicit: true, Columns: []string{"id", "a"}}
 	case "n":
-		return &Table{Key: "id"}
+		return &Table{Key: "id", Unsigned: true}
 	case "inv":
 		return &Table{Key: "id", Columns: []string{"a", "s"}}
 	case "we`ird":
@@ -45,14 +45,7 @@ func goldenTables(schema, name string) *Table {
 	return nil
 }
 
-// goldenOptions returns an error that names the missing fact, if goldenTables doesn't have it.
-func goldenOptions() Options {
-	return Options{
-		Table:        goldenTables,
-		AskColumns:   func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
-		AskKeyColumn: func(in *Insert) (strings, unsigned bool, err error) { return false, in.Name == "n", nil },
-	}
-}
+func goldenOptions() Options { return Options{Table: goldenTables} }
 
 // goldenCase is one case of a golden file:
 //
@@ -142,9 +135,7 @@ func TestGolden_statements(t *testing.T) {
 // that report LAST_INSERT_ID(expr), and the slots; or the error.
 func (c *goldenCase) see() string {
 	reports := c.opts
-	if reports.ReportKeys = true; reports.Server == serverVitess {
-		reports.AskServer = func() (Server, error) { return Server{Name: serverVitess, ReportsKeys: true}, nil }
-	}
+	reports.ReportKeys = true
 	plan, err := Parse(c.text, c.opts)
 	if err != nil { // perhaps for a server that doesn't report keys
 		if p, counted := Parse(c.text, reports); counted == nil {

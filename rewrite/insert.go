@@ -288,19 +288,16 @@ func (p *parser) listColumns(in *Insert, cols columns, names []string) {
 
 // tableColumns returns the table's columns, for a statement without a column list.
 func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
-	switch {
-	case in.Table.Columns != nil:
-		columns = in.Table.Columns
-	case p.opts.AskColumns == nil:
-		return nil, p.fail(in.end, in, "the table's columns are unknown; list the columns in the statement")
-	default:
-		columns, err = p.opts.AskColumns(in)
+	if columns = in.Table.Columns; columns == nil {
+		err := p.fail(in.end, in, "the table's columns are unknown; list the columns in the statement").(*StatementError)
+		err.Err = &Needs{Columns: true, Schema: in.Schema, Name: in.Name}
+		return nil, err
 	}
 	if slices.ContainsFunc(columns, isBeyondASCII) {
 		p.plan.anyText = true
 	}
 	in.TableColumns = columns
-	return columns, err
+	return columns, nil
 }
 
 // emptyRow reports whether the first row is ().

@@ -119,7 +119,7 @@ func (p *parser) literalKey(in *Insert, v *value, l literal) (KeySource, error) 
 			return p.Mode, nil
 		},
 		func() (strings, unsigned bool, err error) {
-			strings, unsigned, err = p.keyColumn(in)
+			strings, unsigned, err = in.Table.keyColumn(in)
 			if unsigned || !l.number && number.zero {
 				consulted |= sqltoken.Strict
 			}
@@ -143,12 +143,13 @@ func (p *parser) literalKey(in *Insert, v *value, l literal) (KeySource, error) 
 	return Unknown, p.modeKnown(in, v) // the server converts or refuses it
 }
 
-// keyColumn reports whether the key column stores strings, and whether it is unsigned.
-func (p *parser) keyColumn(in *Insert) (strings, unsigned bool, err error) {
-	if p.opts.AskKeyColumn == nil {
-		return false, in.Table.Unsigned, nil
+// keyColumn reports whether the key column of an insert's table stores strings, and whether it is
+// unsigned.
+func (t *Table) keyColumn(of *Insert) (strings, unsigned bool, err error) {
+	if t.KeyColumnUnknown {
+		return false, false, &Needs{KeyColumn: true, Schema: of.Schema, Name: of.Name}
 	}
-	return p.opts.AskKeyColumn(in)
+	return t.InStrings, t.Unsigned, nil
 }
 
 // modeKnown refuses a key that may be 0 in a statement that sets sql_mode for itself, since
@@ -198,10 +199,10 @@ var (
 // expressionKey determines how a key that is an expression at a position is handled.
 func (p *parser) expressionKey(in *Insert, at int) (KeySource, error) {
 	// Vitess evaluates only plain expressions for a sharding column.
-	if in.Table.KeepExplicit || in.Table.Untyped || in.Table.Strings || p.askServer().Name == serverVitess {
+	if in.Table.KeepExplicit || in.Table.Untyped || in.Table.Strings || p.server() == serverVitess {
 		return Unknown, nil
 	}
-	strings, unsigned, err := p.keyColumn(in)
+	strings, unsigned, err := in.Table.keyColumn(in)
 	if err != nil || strings {
 		return Unknown, err
 	}

@@ -66,7 +66,7 @@ func (p *parser) hexadecimal(tokens []sqltoken.Token) (literal, bool) {
 	if !ok || err != nil {
 		return literal{}, false
 	}
-	switch p.askServer().Name {
+	switch p.server() {
 	case serverMySQL, serverVitess:
 		return literal{"0x" + digits.text, true}, true
 	case serverMariaDB:
@@ -164,5 +164,5 @@ func (p *Plan) LiteralKey(in *Insert, row int) any {
 // reader returns a parser for a part of the string, whose plan is only for this part.
 func (p *Plan) reader(start, end int) *parser {
 	of := sqltoken.Lexer{Text: p.text[:end], Pos: start, Mode: p.mode, Charset: p.charset}
-	return &parser{server: &Server{Name: p.dialect}, Lexer: of, plan: &Plan{}}
+	return &parser{opts: Options{Server: p.dialect}, Lexer: of, plan: &Plan{}}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // Parse parses a statement. The plan of one that is passed through has no Insert. Parse returns a [*StatementError] for an INSERT or REPLACE into a sharded table that can't get keys, and
-// for a string of several statements of which one may need a key; see [ErrSeveralStatements]. Other
-// errors come from the functions in opts.
+// for a string of several statements of which one may need a key; see [ErrSeveralStatements]. If the
+// plan depends on a fact that opts lack, the error's chain has [*Needs].
 func Parse(query string, opts Options) (*Plan, error) {
 	if !sqltoken.Classify(query).MustParse() {
 		return &Plan{text: query}, nil
@@ -21,41 +21,38 @@ func Parse(query string, opts Options) (*Plan, error) {
 		return nil, p.fail(0, nil, "the statement is longer than 4 GiB")
 	}
 	err := p.first()
+	if p.needs != nil {
+		return nil, p.needs
+	}
 	if errors.Is(err, ErrSeveralStatements) {
 		return nil, err
 	}
 	p.plan.consulted |= p.Lexer.Consulted
 	p.plan.NumArgs = p.Params
 	p.plan.anyText = p.plan.anyText || !sqltoken.IsASCII(query[:p.readTo()])
-	if err == nil {
-		err = p.later
-	}
 	p.MustRead(p.readTo())
 	if p.Unsure != "" {
 		return p.doubted(err)
-	}
-	if err == nil {
-		err = p.report()
 	}
 	if err != nil {
 		return nil, err
 	}
 	if in := p.plan.Insert; in != nil {
+		if p.report(in); p.needs != nil {
+			return nil, p.needs
+		}
 		p.plan.NumKeys = in.countKeys()
 	}
 	return p.plan, nil
 }
 
-// report asks for the server's reports of keys, if the plan has keys that it can report.
-func (p *parser) report() error {
-	in := p.plan.Insert
-	if in == nil || !in.hasIntegerKeys() {
-		return nil
+// report determines how the server reports keys, if the insert has keys that it can report.
+func (p *parser) report(in *Insert) {
+	if in.hasIntegerKeys() {
+		if server := p.server(); p.opts.ReportKeys {
+			in.report(server == serverVitess)
+		}
 	}
-	if server := p.askServer(); p.later == nil && (server.ReportsKeys || server.ReportsUpserts) {
-		in.report(server)
-	}
-	return p.later
 }
 
 func newParser(query string, opts Options) *parser {
@@ -165,28 +162,21 @@ type parser struct {
 	// function with an argument, or names a variable with the same value; 0 if it doesn't.
 	reads    []change
 	setsLast int
-	// later is the error of askServer, to return after the statement was read.
-	later error
+	// needs is the missing fact about the server, to return after the statement was read.
+	needs *Needs
 	// unread is the position of the statement if it is passed through unread, 0 otherwise.
 	unread int
 	// modeSet: the statement sets sql_mode for itself.
 	modeSet bool
-	server  *Server // see askServer; nil before it was asked
 }
 
-// askServer returns what is known about the server. Parse returns the error of the question after
-// the string was read.
-func (p *parser) askServer() Server {
-	if p.server == nil {
-		vitess, reports := p.opts.Server == serverVitess, p.opts.ReportKeys
-		p.server = &Server{Name: p.opts.Server, ReportsKeys: reports && !vitess, ReportsUpserts: reports && vitess,
-			CountsKeys: reports && !vitess}
-		if p.opts.AskServer != nil {
-			*p.server, p.later = p.opts.AskServer()
-		}
-		p.plan.dialect = p.server.Name
+// server returns the server's name, for a plan that depends on the facts about it.
+func (p *parser) server() string {
+	if p.opts.ServerUnknown {
+		p.needs = &Needs{Server: true}
 	}
-	return *p.server
+	p.plan.dialect = p.opts.Server
+	return p.opts.Server
 }
 
 // The names of servers whose SQL differs. MySQL's is also that of engines compatible with it.
@@ -198,7 +188,7 @@ const (
 
 // isMySQL reports whether the server parses statements as MySQL does.
 func (p *parser) isMySQL() bool {
-	name := p.askServer().Name
+	name := p.server()
 	return name == serverMySQL || name == serverVitess
 }
 

@@ -14,16 +14,18 @@ type Table struct {
 	// integers, which NULL, DEFAULT and 0 request.
 	Strings bool
 	// Unsigned: the key column is unsigned, so that servers without a strict sql_mode store 0 for
-	// negative keys.
-	Unsigned bool
+	// negative keys. InStrings: keys are integers, but the column stores strings, so that a string that
+	// isn't an integer is a valid key. If KeyColumnUnknown is set, neither is known, and [Parse] returns
+	// [*Needs] if the plan depends on them.
+	Unsigned, InStrings, KeyColumnUnknown bool
 	// Untyped: it isn't known whether keys are strings or integers. NULL, DEFAULT, 0 and '' request
 	// one, and the server decides about other literals and expressions.
 	Untyped bool
 	// KeepExplicit: explicit NULL, DEFAULT, 0 and '' stay unchanged; keys are generated only if the
 	// key column is missing.
 	KeepExplicit bool
-	// Columns are the table's columns in order, without invisible ones. They are needed only for a
-	// statement without a column list. If they are nil, [Parse] calls [Options].AskColumns.
+	// Columns are the table's columns in order, without invisible ones. If they are nil, a statement that
+	// depends on them, since it has no column list, is refused with [*Needs].
 	Columns []string
 	// Recorded are the columns whose values the plan records; see [Plan.Value].
 	Recorded []string
@@ -35,8 +37,7 @@ type Table struct {
 	NoReport bool
 }
 
-// Options are what the meaning of a statement depends on. Only Table is required. [Parse] calls the
-// functions that ask only if the statement depends on the answer, and returns their errors.
+// Options are facts that the meaning of a statement depends on. Only Table is required.
 type Options struct {
 	// Table returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
 	// the name isn't qualified.
@@ -46,23 +47,20 @@ type Options struct {
 	SQLMode string
 	// Charset is the session's @@character_set_client. Empty is utf8mb4.
 	Charset string
-	// Server is "mysql", "mariadb" or "vitess". If it is empty, [Parse] calls AskServer; without
-	// both, the server is either MySQL or MariaDB, and what differs is refused or left to the
-	// server.
-	Server    string
-	AskServer func() (Server, error)
+	// Server is "mysql", "mariadb" or "vitess". If it is empty, the server is either MySQL or MariaDB,
+	// and what differs is refused or left to the server.
+	Server string
 	// ReportKeys: write the first generated key of a statement as LAST_INSERT_ID(key), so that the
-	// server reports it as it reports a value of AUTO_INCREMENT. MySQL and MariaDB do; see
-	// [Insert].ReportsFirstKey. Keys for an INSERT … SELECT of several rows need it; see
-	// [Server].CountsKeys. With AskServer, its answer decides.
+	// server reports it as it reports a value of AUTO_INCREMENT. MySQL and MariaDB do, and Vitess in
+	// an upsert of one row; see [Insert].ReportsFirstKey. Keys for an INSERT … SELECT of several rows
+	// need it.
 	ReportKeys bool
-	// AskColumns returns [Table].Columns for an insert. Without columns, a statement that depends on
-	// them is refused.
-	AskColumns func(in *Insert) ([]string, error)
-	// AskKeyColumn reports whether the key column of an insert's table, whose keys are integers,
-	// stores strings, so that a string that isn't an integer is a valid key, and whether it is
-	// unsigned. Nil means that it stores integers, and [Table].Unsigned.
-	AskKeyColumn func(in *Insert) (strings, unsigned bool, err error)
+	// Old: the server is older than MySQL 8.0 or MariaDB 10.6, so that an INSERT … SELECT of several
+	// rows can't get keys.
+	Old bool
+	// ServerUnknown: Server, ReportKeys and Old aren't known yet. Parse returns [*Needs] if the plan
+	// depends on them.
+	ServerUnknown bool
 	// NamesBeyondASCII: a sharded table's name has non-ASCII letters, which are supported in UTF-8
 	// only. In another Charset, names with such letters are refused.
 	NamesBeyondASCII bool
@@ -71,17 +69,6 @@ type Options struct {
 // DefaultSQLMode is the sql_mode of a new MySQL server, for a session whose mode is unknown.
 const DefaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
 	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-
-// Server describes a server for [Options].AskServer.
-type Server struct {
-	Name string // as [Options].Server
-	// ReportsKeys: the server reports the argument of LAST_INSERT_ID(expr) in an INSERT as the
-	// statement's insert ID. ReportsUpserts: only in ON DUPLICATE KEY UPDATE of one row, as Vitess.
-	ReportsKeys, ReportsUpserts bool
-	// CountsKeys: LAST_INSERT_ID(expr) can hand out the keys of an INSERT … SELECT, and WITH can count
-	// its rows. MySQL can from 8.0 on, and MariaDB from 10.6 on.
-	CountsKeys bool
-}
 
 // Plan is a parsed statement with the places of its keys. It is safe for concurrent use.
 type Plan struct {
@@ -202,7 +189,7 @@ func (in *Insert) target() string {
 }
 
 // report determines how the server learns the key for LAST_INSERT_ID().
-func (in *Insert) report(by Server) {
+func (in *Insert) report(onVitess bool) {
 	if !in.hasIntegerKeys() || in.ReadsLastID {
 		return
 	}
@@ -216,7 +203,7 @@ func (in *Insert) report(by Server) {
 	case in.OnDuplicate && !(in.ReportsExistingKey && len(in.Rows) == 1):
 		in.ReportsFirstKey = false // it would hide the key of an existing row
 	}
-	if !by.ReportsKeys { // only in upserts of one row
+	if onVitess { // only in upserts of one row
 		in.ReportsFirstKey = false
 		in.ReportsExistingKey = in.ReportsExistingKey && len(in.Rows) == 1
 	}

@@ -338,10 +338,7 @@ func TestSplit_eachStatement(t *testing.T) {
 				if !strings.EqualFold(name, "t") {
 					return nil
 				}
-				return &Table{Key: "id"}
-			},
-			AskColumns: func(*Insert) ([]string, error) {
-				return []string{"id", "a"}, nil
+				return &Table{Key: "id", Columns: []string{"id", "a"}}
 			},
 		})
 		must.Equal(t, have, want, query)
@@ -409,8 +406,8 @@ func TestPlan_assignsArgs(t *testing.T) {
 		"INSERT INTO t (a, b) VALUES (?, '?'), (?, \"?\" /* ? */)":                            true,
 		"INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = (VALUES(a) = ?), b = a = ?": false,
 	} {
-		columns := func(*Insert) ([]string, error) { return []string{"id", "a"}, nil }
-		must.Equal(t, mustParse(t, query, Options{ReportKeys: true, AskColumns: columns}).AssignsArgs(), want, query)
+		table := func(string, string) *Table { return &Table{Key: "id", Columns: []string{"id", "a"}} }
+		must.Equal(t, mustParse(t, query, Options{ReportKeys: true, Table: table}).AssignsArgs(), want, query)
 	}
 }
 

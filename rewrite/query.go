@@ -492,7 +492,7 @@ func (r *queryReader) keyOfRows(direct bool) (KeySource, error) {
 
 // checkCounter refuses an INSERT … SELECT whose keys LAST_INSERT_ID() can't count.
 func (r *queryReader) checkCounter() error {
-	if server := r.askServer(); !server.CountsKeys && r.later == nil {
+	if r.server() == serverVitess || r.opts.Old || !r.opts.ReportKeys {
 		return r.fail(r.at, r.in, "keys for a query that may return several rows need MySQL 8.0, MariaDB 10.6 or a later version; "+
 			"read the rows, and insert them with VALUES")
 	}

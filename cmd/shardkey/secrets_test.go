@@ -287,7 +287,7 @@ var plainTypes = strings.Fields(`
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
 	rule.ShardBits rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
-	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Row rewrite.Server rewrite.Source rewrite.Splice rewrite.Table rewrite.Value
+	rewrite.Insert rewrite.Keys rewrite.Needs rewrite.Options rewrite.Plan rewrite.Row rewrite.Source rewrite.Splice rewrite.Table rewrite.Value
 	spi.ClockHealth spi.Column spi.KeyParts spi.LeaseHealth spi.SegmentHealth spi.WorkerID spi.WorkerIDs
 `)
 

@@ -139,7 +139,7 @@ func (s *Session) ShowsTables(ctx context.Context) (bool, error) {
 	if err != nil && IsFatal(ctx, err) {
 		return false, err
 	}
-	return err != nil || server.SQL.ReportsKeys, nil // MySQL and MariaDB may answer in UTF-16
+	return err != nil || server.ReportsKeys, nil // MySQL and MariaDB may answer in UTF-16
 }
 
 // HasOwnTables implements facts.Server.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Kinds of servers, the values of Config.Server.
@@ -28,10 +27,11 @@ const (
 type Server struct {
 	Kind    string
 	Version string // the server's version; empty if it wasn't queried
-	// SQL is what plans of statements depend on: the name of the dialect, and whether
-	// LAST_INSERT_ID(expr) sets the statement's insert ID and LAST_INSERT_ID(). Other engines may
-	// not do so (Vitess issue 6087), or may refuse an expression for a sharding column.
-	SQL rewrite.Server
+	// Dialect is [rewrite.Options].Server. ReportsKeys: LAST_INSERT_ID(expr) sets the statement's insert ID
+	// and LAST_INSERT_ID(). ReportsUpserts: at least in an upsert of one row. Other engines may not do
+	// so (Vitess issue 6087), or may refuse an expression for a sharding column.
+	Dialect                     string
+	ReportsKeys, ReportsUpserts bool
 }
 
 // newServer returns the facts about a kind of server. MySQL 9.7, MariaDB 10.11 and 11.8, and
@@ -40,28 +40,28 @@ func newServer(kind, version string) *Server {
 	s := &Server{Kind: kind, Version: version}
 	switch kind {
 	case ServerMySQL, ServerMariaDB:
-		s.SQL = rewrite.Server{Name: kind, ReportsKeys: true, ReportsUpserts: true, CountsKeys: s.isCurrent()}
+		s.Dialect, s.ReportsKeys, s.ReportsUpserts = kind, true, true
 	case ServerVitess:
-		s.SQL = rewrite.Server{Name: kind, ReportsUpserts: true}
+		s.Dialect, s.ReportsUpserts = kind, true
 	default:
 		if version != "" {
-			s.SQL.Name = ServerMySQL
+			s.Dialect = ServerMySQL
 		}
 	}
 	return s
 }
 
-// isCurrent reports whether MySQL is 8.0 or later, or MariaDB 10.6 or later, if the version is known.
-func (s *Server) isCurrent() bool {
+// IsOld reports whether MySQL is older than 8.0, or MariaDB older than 10.6, if the version is known.
+func (s *Server) IsOld() bool {
 	var major, minor int
 	version := strings.TrimPrefix(s.Version, "5.5.5-") // MariaDB's, for old clients
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
-		return true
+		return false
 	}
 	if s.Kind == ServerMariaDB {
-		return major > 10 || major == 10 && minor >= 6
+		return major < 10 || major == 10 && minor < 6
 	}
-	return major >= 8
+	return major < 8
 }
 
 // String returns the server's kind and version.
@@ -103,6 +103,9 @@ func (s *Session) Server(ctx context.Context) (*Server, error) {
 	s.cache.server.CompareAndSwap(nil, newServer(kind, version))
 	return s.cache.server.Load(), nil
 }
+
+// KnownServer returns the facts about the server, nil if it wasn't queried yet.
+func (s *Session) KnownServer() *Server { return s.cache.server.Load() }
 
 // askServer queries the server's kind and version. If they are inconclusive, it queries the
 // server's shards, which only Vitess has, since vtgate shows a configurable version (Vitess,
@@ -176,7 +179,7 @@ func (s *Session) IsMariaDB() bool {
 // INSERT its insert id.
 func (s *Session) ReportsInsertIDs() bool {
 	known := s.cache.server.Load()
-	return known != nil && known.SQL.ReportsKeys
+	return known != nil && known.ReportsKeys
 }
 
 // TriggersSkipRows reports whether a trigger may make the server skip a row without an error, by the
