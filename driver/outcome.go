@@ -61,7 +61,7 @@ func answer(ctx context.Context, s *session.Session, sent *outcome.Sent, r outco
 func (e *execution) describe() outcome.Sent {
 	k := &e.first
 	s := outcome.Sent{
-		Insert: k.in, Column: k.column, Keys: k.keys, Missing: k.keys.Asked,
+		Insert: k.in, Column: k.column, Keys: k.keys,
 		Text: k.table.kind() == kindText, Carries: k.carries, Guarded: k.guarded,
 		CallsFunctions: k.callsFunctions, WantsKeys: e.out != nil, Server: serverOf(e.session),
 	}

@@ -50,20 +50,19 @@ const (
 type oneCase struct {
 	is, isnt property
 	then     verdict
-	why      string
 }
 
 // inserts is about INSERT and REPLACE. A row counts once, unless IGNORE or a trigger skipped it. A
 // REPLACE also counts the rows that it replaced.
 var inserts = []oneCase{
-	{none, 0, noneInserted, "skipped, or in a comment for other servers"},
-	{replace | several | skips, 0, unclear, "a replaced row counts twice, a skipped one not at all"},
-	{triggered, 0, unclear, "the row may have another key"},
-	{each, 0, allInserted, "each row counts"},
-	{replace | several, 0, laterReplaced, "a row may have replaced an earlier one"},
-	{replace | known, 0, allInserted, "the others were replaced"},
-	{0, ignore | skips | known, allInserted, "nothing skips a row"},
-	{0, 0, unclear, ""},
+	{none, 0, noneInserted},                  // skipped, or in a comment for other servers
+	{replace | several | skips, 0, unclear},  // a replaced row counts twice, a skipped one not at all
+	{triggered, 0, unclear},                  // the row may have another key
+	{each, 0, allInserted},                   // each row counts
+	{replace | several, 0, laterReplaced},    // a row may have replaced an earlier one
+	{replace | known, 0, allInserted},        // the others were replaced
+	{0, ignore | skips | known, allInserted}, // nothing skips a row
+	{0, 0, unclear},
 }
 
 // upserts is about ON DUPLICATE KEY UPDATE with one row.
@@ -76,48 +75,49 @@ var inserts = []oneCase{
 // row counts 1, and so do some that existed: with clientFoundRows; if a trigger reverts the change; if
 // the update sets a column that is NULL to NULL.
 var upserts = []oneCase{
-	{none, guarded, noneInserted, ""},
-	{more, guarded, noneInserted, ""},
-	{0, guarded, unclear, ""},
+	{none, guarded, noneInserted},
+	{more, guarded, noneInserted},
+	{0, guarded, unclear},
 
-	{none | ignore | noID, 0, noneInserted, "skipped"},
-	{noID | known, carried | other | resets | none | more | triggered, allInserted, "the guard wasn't evaluated"},
-	{noID, 0, unclear, ""},
+	{none | ignore | noID, 0, noneInserted},                                         // skipped
+	{noID | known, carried | other | resets | none | more | triggered, allInserted}, // the guard wasn't evaluated
+	{noID, 0, unclear},
 
-	{other | resets, 0, unclear, ""},
-	{other | none | ownID | generated, 0, noneInserted, "skipped by IGNORE"},
-	{other | more | ownID | generated, 0, unclear, ""},
-	{other | none, 0, oneExists, ""},
-	{other | more, 0, oneExists, ""},
-	{other, 0, unclear, ""},
+	{other | resets, 0, unclear},
+	{other | none | ownID | generated, 0, noneInserted}, // skipped by IGNORE
+	{other | more | ownID | generated, 0, unclear},
+	{other | none, 0, oneExists},
+	{other | more, 0, oneExists},
+	{other, 0, unclear},
 
-	{0, ownID, oneExists, "the key of another row"},
-	{0, generated | reports, oneExists, "only the guard reports an explicit key"},
-	{none, generated, oneExists, ""},
-	{more, generated, oneExists, ""},
-	{none, 0, noneInserted, "skipped by IGNORE"},
-	{more, 0, unclear, ""},
-	{ignore, known, unclear, "it may have been skipped"},
-	{skips, known, unclear, "it may have been skipped"},
-	{generated | resets | reports, 0, unclear, "it may be the key of the failed attempt to insert"},
-	{triggered, 0, unclear, "the row may have another key"},
-	{0, 0, allInserted, ""},
+	{0, ownID, oneExists},                  // the key of another row
+	{0, generated | reports, oneExists},    // only the guard reports an explicit key
+	{resets | reports, generated, unclear}, // it may be the key of the failed attempt to insert
+	{none, generated, oneExists},
+	{more, generated, oneExists},
+	{none, 0, noneInserted}, // skipped by IGNORE
+	{more, 0, unclear},
+	{ignore, known, unclear},                   // it may have been skipped
+	{skips, known, unclear},                    // it may have been skipped
+	{generated | resets | reports, 0, unclear}, // it may be the key of the failed attempt to insert
+	{triggered, 0, unclear},                    // the row may have another key
+	{0, 0, allInserted},
 }
 
 // upsertsOfSeveral is about ON DUPLICATE KEY UPDATE with several rows. An insert ID that isn't an
 // existing row's key shows that none existed.
 var upsertsOfSeveral = []oneCase{
-	{guarded | each | noID, other | resets | triggered | zero, allInserted, "the guard wasn't evaluated"},
-	{guarded | each | ownID, other | resets | triggered, allInserted, "the guard wasn't evaluated"},
-	{0, 0, unclear, ""},
+	{guarded | each | noID, other | resets | triggered | zero, allInserted}, // the guard wasn't evaluated
+	{guarded | each | ownID, other | resets | triggered, allInserted},       // the guard wasn't evaluated
+	{0, 0, unclear},
 }
 
 // selects is about INSERT … SELECT of several rows. The counter hands out the keys in order.
 var selects = []oneCase{
-	{none, 0, noneInserted, ""},
-	{known | each | ownID, upsert | triggered | skips, allInserted, "as many rows as were counted"},
-	{known | few, upsert | triggered | skips | ignore | replace, allInserted, "no row is skipped"},
-	{0, 0, unclear, ""},
+	{none, 0, noneInserted},
+	{known | each | ownID, upsert | triggered | skips, allInserted},           // as many rows as were counted
+	{known | few, upsert | triggered | skips | ignore | replace, allInserted}, // no row is skipped
+	{0, 0, unclear},
 }
 
 // verdict returns what a report shows about the rows.

@@ -36,7 +36,7 @@ func newSent(in rewrite.Insert, from ...source) *Sent {
 	s := &Sent{Insert: &in, Column: &facts.Column{Type: columntype.Parse("bigint"), Stores: facts.StoresIntegers}}
 	in.AllGenerated = !slices.ContainsFunc(from, func(s source) bool { return s != fromGenerator })
 	if !in.AllGenerated {
-		s.Explicit, s.Missing = make([]any, len(from)), make([]bool, len(from))
+		s.Explicit, s.Keys.Asked = make([]any, len(from)), make([]bool, len(from))
 	}
 	for i, f := range from {
 		key := [sources]rewrite.KeySource{rewrite.Generated, rewrite.Argument, rewrite.Argument, rewrite.Literal, rewrite.Expression}[f]
@@ -45,7 +45,7 @@ func newSent(in rewrite.Insert, from ...source) *Sent {
 		case fromGenerator, fromArgument:
 			s.Keys.Ints = append(s.Keys.Ints, firstKey+int64(i))
 			if f == fromArgument {
-				s.Missing[i] = true
+				s.Keys.Asked[i] = true
 			}
 		case explicitArgument, explicitLiteral:
 			s.Explicit[i] = int64(firstExplicit + i)
@@ -54,11 +54,13 @@ func newSent(in rewrite.Insert, from ...source) *Sent {
 	return s
 }
 
-// carriesFirst reports whether the statement can contain LAST_INSERT_ID(key): its first generated key is
-// one whatever the arguments are.
+// carriesFirst reports whether the statement can contain LAST_INSERT_ID(key): the first generated key is
+// the same row's whatever the arguments are.
 func (s *Sent) carriesFirst() bool {
-	i := slices.IndexFunc(s.Rows, func(r rewrite.Row) bool { return r.Key == rewrite.Generated || r.Key == rewrite.Argument })
-	return i >= 0 && s.Rows[i].Key == rewrite.Generated
+	has := func(key rewrite.KeySource) bool {
+		return slices.ContainsFunc(s.Rows, func(r rewrite.Row) bool { return r.Key == key })
+	}
+	return has(rewrite.Generated) && !has(rewrite.Argument)
 }
 
 // forms are the forms of INSERTs. SET is VALUES with one row.

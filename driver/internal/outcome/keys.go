@@ -48,7 +48,7 @@ func (s *Sent) generated(i int) bool {
 	case rewrite.Generated:
 		return true
 	case rewrite.Argument:
-		return s.Missing[i]
+		return s.Keys.Asked[i]
 	}
 	return false
 }

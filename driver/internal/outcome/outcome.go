@@ -21,9 +21,6 @@ type Sent struct {
 
 	// Keys are the generated keys, in the order of their rows. An INSERT … SELECT has more than rows.
 	Keys rewrite.Keys
-	// Missing reports for each row whose key is an argument whether a key was generated; nil without
-	// such rows.
-	Missing []bool
 	// Explicit are the other rows' keys, nil for a key that only the server knows. It is nil if
 	// [rewrite.Insert].AllGenerated.
 	Explicit []any

@@ -117,8 +117,11 @@ func (s *Sent) inTable(r Report, answer *Answer) found {
 	if !s.OnDuplicate && !s.Replace {
 		s.settleExplicit(&f, r.Affected-n.inserted)
 	}
+	if !isOwn && slices.ContainsFunc(keys, func(key any) bool { return InsertID(key) == f.id }) {
+		f.id = 0 // the key of a row that wasn't inserted
+	}
 	s.findExisting(&f, others, matched)
-	f.is = s.verdictOf(&f)
+	f.is = s.verdictOf(&f, r)
 	return f
 }
 
@@ -243,7 +246,7 @@ func (s *Sent) matched(n counts, affected int64) bool {
 func (s *Sent) hidesID() bool { return s.Column.OtherHasAutoIncrement || s.Column.MayHaveOther }
 
 // verdictOf returns the verdict on an upsert of one row from the row's state.
-func (s *Sent) verdictOf(f *found) verdict {
+func (s *Sent) verdictOf(f *found, r Report) verdict {
 	switch {
 	case !s.OnDuplicate || len(s.Rows) > 1 || f.of(0) == Uncertain:
 		return unclear
@@ -251,6 +254,8 @@ func (s *Sent) verdictOf(f *found) verdict {
 		return allInserted
 	case f.existing != nil:
 		return oneExists
+	case s.Column.Triggered && r.Affected != 0:
+		return unclear // the row may have another key
 	}
 	return noneInserted
 }
