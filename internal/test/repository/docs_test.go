@@ -377,20 +377,20 @@ func TestDocs_dataSourceNames(t *testing.T) {
 	}
 }
 
-// TestDocs_size counts the words of the English pages outside of code, without the targets of links. A
-// reader finishes short pages only: a page that grows lets another one shrink.
+// TestDocs_size counts the words of the English pages for users, outside of code and without the targets
+// of links. A reader finishes short pages only: a page that grows lets another one shrink.
 func TestDocs_size(t *testing.T) {
 	target, word := regexp.MustCompile(`\]\([^)]*\)`), regexp.MustCompile(`\S*\w\S*`)
 	count := func(text string) int { return len(word.FindAllString(target.ReplaceAllString(prose(text), "]"), -1)) }
 	all := pages(t)
 	words := 0
 	for path, text := range all {
-		if strings.HasPrefix(path, "docs/") && !strings.HasPrefix(path, "docs/zh/") {
+		if strings.HasPrefix(path, "docs/") && !strings.HasPrefix(path, "docs/zh/") && !strings.HasPrefix(path, "docs/decisions/") {
 			words += count(text)
 		}
 	}
 	for what, c := range map[string]struct{ have, most int }{
-		"docs, in English":      {words, 30000},
+		"docs, in English":      {words, 27000},
 		"docs/reference/sql.md": {count(all["docs/reference/sql.md"]), 1250},
 		"README.md, with code":  {len(strings.Fields(all["README.md"])), 900},
 	} {
