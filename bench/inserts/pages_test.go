@@ -101,10 +101,10 @@ func (r figures) spans() (all []any) {
 }
 
 func (r figures) readme() string {
-	return fmt.Sprintf("- **Fast**: one row is [%.2f to %.2f times as fast](docs/understand/performance.md) as with go-sql-driver's\n"+
-		"  default, batches of 10 to 1,000 rows %.2f to %.2f times, GORM %.2f to %.2f. Where you already prepare\n"+
-		"  statements or set `interpolateParams`, it is %.2f to %.2f. If each commit waits for the disk, you\n"+
-		"  notice neither.\n", r.spans()...)
+	return fmt.Sprintf("- **Fast**: one row is [%.2f to %.2f times as fast](docs/understand/performance.md) as with\n"+
+		"  go-sql-driver's default, batches of 10 to 1,000 rows %.2f to %.2f times, GORM %.2f to %.2f. Where\n"+
+		"  you already prepare statements or set `interpolateParams`, it is %.2f to %.2f. If each commit\n"+
+		"  waits for the disk, you notice neither.\n", r.spans()...)
 }
 
 func (r figures) readmeZh() string {
