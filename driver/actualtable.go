@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -88,7 +89,7 @@ func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, 
 			to = append(to, nil)
 			continue
 		}
-		v := e.plan.Value(k.in, i, row)
+		v := e.plan.Value(row, i)
 		value := v.Literal
 		switch v.From {
 		case rewrite.Unknown:
@@ -106,7 +107,7 @@ func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, 
 // shardValue returns a bound value as the column stores it. ok is false if only the server knows
 // it.
 func shardValue(bound driver.Value) (value any, ok bool) {
-	switch v := rewrite.PlainKey(bound).(type) {
+	switch v := sqltoken.PlainValue(bound).(type) {
 	case nil, int64, uint64, string, time.Time:
 		return v, true
 	case bool:
@@ -192,7 +193,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, args []drive
 	}
 	set := map[string]any{} // by the column's name in lower case
 	for c, column := range in.Table.Fixed {
-		v, assigned := p.Assigned(in, c)
+		v, assigned := p.Assigned(c)
 		value := v.Literal
 		switch {
 		case !assigned, v.From == rewrite.Unknown:

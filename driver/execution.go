@@ -199,28 +199,28 @@ func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
 // bound, since literals would defeat the server's cache of prepared statements. If there are too
 // many placeholders, the keys are literals.
 func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
-	text, reports := e.plan.Plan, true
-	if k := &e.first; k.plain {
+	k := &e.first
+	if k.plain {
 		k.carries = k.steps&reportsKey != 0
-	} else if !e.carry() {
-		text, reports = text.WithoutReport(), false
+	} else {
+		k.keys.Unreported = !e.carry()
 	}
 	sent := &e.sent
 	// All keys have literals; see kindOf.
 	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders)
-	query, args, err := rewrite.Bind(text, e.bound, e.user, &e.first.keys, literal, e.argument)
+	query, args, err := rewrite.Bind(e.plan.Plan, e.bound, e.user, &k.keys, literal, e.argument)
 	if err != nil {
 		return err
 	}
 	sent.args, sent.added = args, len(args)-len(e.user)
-	if sent.added > 0 || slices.Contains(e.first.keys.Asked, true) {
+	if sent.added > 0 || slices.Contains(k.keys.Asked, true) {
 		e.bound = args
 		for i := range args {
 			args[i].Ordinal = i + 1
 		}
 	}
 	if stmt != nil {
-		sent.stmt, err = stmt.form(ctx, text, reports, args)
+		sent.stmt, err = stmt.form(ctx, query, k.keys.Unreported, args)
 		return err
 	}
 	sent.text = e.comments.around(query)

@@ -317,7 +317,7 @@ func (x *selection) send(ctx context.Context, text string, args []driver.NamedVa
 	case x.by != nil && isSame:
 		stmt, err := &x.by.count, error(nil)
 		if text != x.plan.count {
-			stmt, err = x.by.form(ctx, x.plan.Plan, true, args)
+			stmt, err = x.by.form(ctx, text, false, args)
 		}
 		if err != nil {
 			return base.Reply{}, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -100,7 +101,7 @@ func (t *keyedTable) nextGeneKeys(
 	var g rowGene
 	for i := range n {
 		if i < len(values) {
-			v, err := geneArg(rewrite.PlainKey(values[i]))
+			v, err := geneArg(sqltoken.PlainValue(values[i]))
 			if err == nil {
 				g.value = v
 				g.gene, err = t.gene.Of(v)

@@ -136,7 +136,7 @@ func (e *execution) givenKey(k *insertion, row int) any {
 		return boundKey(k.keyKind(), k.column, e.user[r.Arg].Value)
 	case rewrite.Literal:
 		if k.keyKind() != kindInteger || storesIntegers(k.column) {
-			return e.plan.LiteralKey(k.in, row)
+			return e.plan.LiteralKey(row)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ type rowGene struct {
 // geneOf returns the shard bits of a row.
 func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGene, err error) {
 	in, t := k.in, k.table
-	v := e.plan.Value(in, k.geneAt, row)
+	v := e.plan.Value(row, k.geneAt)
 	value := v.Literal
 	switch v.From {
 	case rewrite.Unknown:
@@ -151,7 +151,7 @@ func geneArg(bound driver.Value) (any, error) {
 	if value, ok := shardValue(bound); ok {
 		return value, nil
 	}
-	if text, ok := rewrite.PlainKey(bound).([]byte); ok && utf8.Valid(text) {
+	if text, ok := sqltoken.PlainValue(bound).([]byte); ok && utf8.Valid(text) {
 		return string(text), nil
 	}
 	return nil, fmt.Errorf("a %T has no shard bits", bound)

@@ -9,7 +9,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // stmt is a prepared statement as the program wrote it. Its base is the underlying driver's
@@ -24,7 +23,7 @@ type stmt struct {
 	comments comments
 	base     base.Stmt
 	count    base.Stmt // counts the rows of an INSERT … SELECT; zero for other statements
-	// silent is base without the report of a key; see [rewrite.Plan.WithoutReport]. It is prepared
+	// silent is base without the report of a key; see [rewrite.Keys].Unreported. It is prepared
 	// when it is first needed.
 	silent base.Stmt
 	// origin is the session that base was prepared in, nil for a statement that can't insert. moved: the
@@ -141,12 +140,12 @@ func (s *stmt) follow(ctx context.Context) error {
 	return nil
 }
 
-// form returns the statement to execute with args: with the report of a key or without.
-func (s *stmt) form(ctx context.Context, text *rewrite.Plan, reports bool, args []driver.NamedValue) (*base.Stmt, error) {
+// form returns the prepared statement of a query to execute with args: with the report of a key or without.
+func (s *stmt) form(ctx context.Context, query string, unreported bool, args []driver.NamedValue) (*base.Stmt, error) {
 	prepared := &s.base
-	if !reports {
+	if unreported {
 		if prepared = &s.silent; prepared.IsZero() {
-			if err := s.prepareSilent(ctx, text); err != nil {
+			if err := s.prepareSilent(ctx, query); err != nil {
 				return nil, err
 			}
 		}
@@ -154,16 +153,16 @@ func (s *stmt) form(ctx context.Context, text *rewrite.Plan, reports bool, args 
 	err := prepared.CheckArgs(args, s.plan.added)
 	if err == nil && !prepared.Fits(args) {
 		if err = s.sameSession(ctx); err == nil {
-			err = s.conn.base.Exchange(ctx, prepared, text.Query(), args)
+			err = s.conn.base.Exchange(ctx, prepared, query, args)
 		}
 	}
 	return prepared, err
 }
 
-func (s *stmt) prepareSilent(ctx context.Context, text *rewrite.Plan) error {
+func (s *stmt) prepareSilent(ctx context.Context, query string) error {
 	err := s.sameSession(ctx)
 	if err == nil {
-		s.silent, err = s.conn.base.Prepare(ctx, s.comments.around(text.Query()))
+		s.silent, err = s.conn.base.Prepare(ctx, s.comments.around(query))
 	}
 	return err
 }

@@ -208,7 +208,7 @@ func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
 	kind := kindUnknown
 	for i, v := range values {
 		var found string
-		if values[i] = rewrite.PlainKey(v); values[i] == nil {
+		if values[i] = sqltoken.PlainValue(v); values[i] == nil {
 			return nil, notAKey(i, n, "nil")
 		}
 		if kind, found = kindOf(values[i]); found != "" {

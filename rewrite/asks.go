@@ -21,7 +21,7 @@ func (in *Insert) asks(value any, row int, sqlMode *string, of *Table) (bool, er
 		return sqltoken.ParseMode(*sqlMode), nil
 	}
 	column := func() (strings, unsigned bool, err error) { return of.keyColumn(in) }
-	asks, reason, err := in.asksForKey(PlainKey(value), row, mode, column)
+	asks, reason, err := in.asksForKey(sqltoken.PlainValue(value), row, mode, column)
 	if err == nil && reason != "" {
 		err = &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Table: in.Name, Row: row + 1,
 			Column: in.Table.Key, Message: reason}

@@ -17,9 +17,13 @@ func Bind[A any](
 	p *Plan, buf, args []A, keys *Keys, literal bool, convert func(key any) (A, error),
 ) (query string, bound []A, err error) {
 	in, b := p.Insert, binder[A]{bound: buf, args: args}
-	switch {
-	case in == nil:
+	if in == nil {
 		return p.text, args, nil
+	}
+	if keys.Unreported && in.ReportsFirstKey {
+		p = p.withoutReport()
+	}
+	switch {
 	case in.counts():
 		return b.counter(p, keys, literal, convert)
 	case literal:
@@ -142,7 +146,7 @@ func errArgs(want, have int) error {
 //
 // As with AUTO_INCREMENT, an argument for an integer key requests one if it is nil, or if the server
 // stores the value as 0. For a string key it does if it is nil or empty. The result of a
-// [driver.Valuer] counts. If that is uncertain, the error is a [*StatementError].
+// [database/sql/driver.Valuer] counts. If that is uncertain, the error is a [*StatementError].
 //
 // sqlMode is the session's, as [Options].SQLMode, or nil if unknown. of has the facts about the key
 // column. If a fact that matters is unknown, the error is a [*Needs].

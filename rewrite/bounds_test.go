@@ -73,7 +73,7 @@ func TestPlan_beyondItsRows(t *testing.T) {
 	in := p.Insert
 	must.Equal(t, in.Rows[1], (Row{Argument, 1}), "the second argument")
 	for _, at := range [][2]int{{0, 2}, {1, 0}} {
-		if have := p.Value(in, at[0], at[1]); have.From != Unknown {
+		if have := p.Value(at[1], at[0]); have.From != Unknown {
 			t.Errorf("column %d of row %d\nhave: %v\nwant: unknown", at[0], at[1], have)
 		}
 	}
@@ -98,7 +98,7 @@ func TestGiven_charsets(t *testing.T) {
 		{"f(a)", "utf8mb3", Unknown},
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES (1, "+tt.text+")", Options{Table: shardedByA, Charset: tt.charset})
-		if have := p.Value(p.Insert, 0, 0); have.From != tt.want {
+		if have := p.Value(0, 0); have.From != tt.want {
 			t.Errorf("%s in charset %s\nhave: %v\nwant: %s", tt.text, tt.charset, have, tt.want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestGiven_hexadecimal(t *testing.T) {
 			tables := func(string, string) *Table { return &Table{Key: "id", Strings: true, Recorded: []string{"a"}} }
 			opts := Options{Table: tables, Server: server}
 			p := mustParse(t, "INSERT INTO t (id, a) VALUES (X'41', "+text+")", opts)
-			if have := p.Value(p.Insert, 0, 0); have.From != Unknown {
+			if have := p.Value(0, 0); have.From != Unknown {
 				t.Errorf("%s for server %q\nhave: %v\nwant: unknown", text, server, have)
 			}
 		}
@@ -316,7 +316,7 @@ func TestKept_numbers(t *testing.T) {
 		"2.5": int64(3), "2.5e0": int64(2), "2.5E0": int64(2), "18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": nil, "'x5'": nil, "'5 '": int64(5),
 	} {
 		p := mustParse(t, "INSERT INTO t (id, a) VALUES ("+text+", 1)", Options{})
-		must.Equal(t, p.LiteralKey(p.Insert, 0), want, text)
+		must.Equal(t, p.LiteralKey(0), want, text)
 	}
 }
 

@@ -198,7 +198,7 @@ func (p *Plan) RewriteSelect(args, keys []any, lastInsertID uint64) (string, []a
 	}
 	k := &Keys{Values: make([]any, len(keys)), Counted: len(keys), LastInsertID: lastInsertID}
 	for i, key := range keys {
-		k.Values[i] = PlainKey(key)
+		k.Values[i] = sqltoken.PlainValue(key)
 	}
 	return Bind(p, nil, args, k, len(args) == 0, asArgument)
 }

@@ -83,7 +83,7 @@ func FuzzRewrite(f *testing.F) {
 		}
 		must.Get(checkPlan(text, opts, plan))(t, text, flags)
 		for row := range plan.Insert.Rows {
-			plan.LiteralKey(plan.Insert, row)
+			plan.LiteralKey(row)
 		}
 	})
 }

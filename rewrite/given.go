@@ -36,7 +36,8 @@ const (
 )
 
 // Value returns a row's value of the column [Table].Recorded[column].
-func (p *Plan) Value(in *Insert, column, row int) Value {
+func (p *Plan) Value(row, column int) Value {
+	in := p.Insert
 	width := len(in.Table.Recorded)
 	i := row*width + column
 	if column >= width || i >= len(in.given) {
@@ -225,8 +226,9 @@ func (p *parser) plainWord(t sqltoken.Token) bool {
 
 // Assigned returns the value that ON DUPLICATE KEY UPDATE assigns to the column
 // [Table].Fixed[column], with [Insert].UpdatesFixed. ok is false if it doesn't change the column.
-func (p *Plan) Assigned(in *Insert, column int) (v Value, ok bool) {
-	return p.resolve(in.assigned[column], inUpdate), in.assigned[column].form != givenNot
+func (p *Plan) Assigned(column int) (v Value, ok bool) {
+	g := p.Insert.assigned[column]
+	return p.resolve(g, inUpdate), g.form != givenNot
 }
 
 // assigns parses the = or := of an assignment.

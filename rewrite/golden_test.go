@@ -250,7 +250,7 @@ func (p *Plan) showInsert(in *Insert) string {
 		case Argument:
 			out += fmt.Sprintf(" argument(%d)", param)
 		case Literal:
-			out += fmt.Sprintf(" kept(%#v)", p.LiteralKey(in, i))
+			out += fmt.Sprintf(" kept(%#v)", p.LiteralKey(i))
 		case Unknown:
 			out += " unknown"
 		case Expression:

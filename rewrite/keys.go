@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"database/sql/driver"
 	"reflect"
 	"strconv"
 
@@ -15,6 +14,9 @@ type Keys struct {
 	Values []any
 	// Asked is set for each row whose argument requests a key; see [Insert.Asks].
 	Asked []bool
+	// Unreported: the first key isn't written as LAST_INSERT_ID(key), which would change it, such as a
+	// negative one; see [Insert].ReportsFirstKey.
+	Unreported bool
 	// Counted is for an INSERT … SELECT: the number of rows that [Plan.Count] returned, or 1 for none.
 	// Further keys are for rows that the query returns in addition. LastInsertID is the session's
 	// LAST_INSERT_ID(); see [Plan.RewriteSelect].
@@ -54,25 +56,6 @@ func (k *Keys) appendLiteral(dst []byte, i int) []byte {
 	}
 	dst, _ = sqltoken.AppendLiteral(dst, k.Values[i])
 	return dst
-}
-
-// PlainKey converts a key as database/sql converts an argument: integers become int64, or uint64 if
-// they are larger, and a [driver.Valuer] becomes its value. A key that only the underlying driver can
-// convert stays unchanged. A nil []byte becomes nil.
-func PlainKey(key any) any {
-	switch k := key.(type) {
-	case int64, string, uint64:
-		return key
-	case uint:
-		return uint64(k)
-	}
-	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
-		key = v
-	}
-	if text, ok := key.([]byte); ok && text == nil {
-		return nil
-	}
-	return key
 }
 
 // boxedKeys converts int64 keys to interface values, with one allocation for many keys. The elements of

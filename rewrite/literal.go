@@ -145,7 +145,8 @@ func (l literal) string() any {
 
 // LiteralKey returns the [Literal] key of a row: an int64, uint64 or string. It returns nil if only
 // the server knows its value.
-func (p *Plan) LiteralKey(in *Insert, row int) any {
+func (p *Plan) LiteralKey(row int) any {
+	in := p.Insert
 	if in.Rows[row].Key != Literal {
 		return nil
 	}

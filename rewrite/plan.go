@@ -214,9 +214,9 @@ func (in *Insert) hasIntegerKeys() bool {
 	return !in.Table.Strings && !in.Table.Untyped && !in.Invalid
 }
 
-// WithoutReport returns the same plan without [Insert].ReportsFirstKey, for a first key that
+// withoutReport returns the same plan without [Insert].ReportsFirstKey, for a first key that
 // LAST_INSERT_ID(key) would change, such as a negative one.
-func (p *Plan) WithoutReport() *Plan {
+func (p *Plan) withoutReport() *Plan {
 	r := &Plan{NumArgs: p.NumArgs, NumKeys: p.NumKeys,
 		text: p.text, mode: p.mode, charset: p.charset, consulted: p.consulted, anyText: p.anyText, dialect: p.dialect}
 	in := *p.Insert

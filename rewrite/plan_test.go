@@ -65,7 +65,7 @@ func TestPlan_isShared(t *testing.T) {
 		wg.Go(func() {
 			must.Equal(t, p.Query(), want)
 			p.literal(goldenKeys(p))
-			must.Equal(t, p.LiteralKey(p.Insert, 1), any(int64(7)))
+			must.Equal(t, p.LiteralKey(1), any(int64(7)))
 		})
 	}
 	wg.Wait()
@@ -138,7 +138,7 @@ func TestGiven_values(t *testing.T) {
 		for row := range in.Rows {
 			var cells [2]string
 			for i := range cells {
-				v := plan.Value(in, i, row)
+				v := plan.Value(row, i)
 				cells[i] = map[KeySource]string{Unknown: "-", Literal: fmt.Sprint(v.Literal), Argument: fmt.Sprint("?", v.Arg)}[v.From]
 			}
 			if row > 0 {
@@ -263,7 +263,7 @@ func TestGivenNumbers_statements(t *testing.T) {
 func TestReport_plain(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{ReportKeys: true})
 	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, LAST_INSERT_ID(?))")
-	must.Equal(t, p.WithoutReport().Query(), "INSERT INTO t (a, `id`) VALUES (?, ?)")
+	must.Equal(t, p.withoutReport().Query(), "INSERT INTO t (a, `id`) VALUES (?, ?)")
 	unguarded := Options{Table: func(string, string) *Table { return &Table{Key: "id", NoReport: true} }, ReportKeys: true}
 	p = mustParse(t, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 2", unguarded)
 	must.Equal(t, p.Query(), "INSERT INTO t (a, `id`) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = 2")
@@ -289,7 +289,7 @@ func shownUpdates(p *Plan) string {
 	}
 	have := u.target()
 	for c := range u.Table.Fixed {
-		v, ok := p.Assigned(u, c)
+		v, ok := p.Assigned(c)
 		if !ok {
 			have += " -"
 			continue
