@@ -285,8 +285,10 @@ func (p *Plan) withChanges(key, last string) string {
 
 // queryChanges yields the changes of an INSERT … SELECT with the SQL of a key and of LAST_INSERT_ID().
 func (in *Insert) queryChanges(key, last string, yield func(Splice) bool) bool {
-	if in.headText != "" && !yield(Splice{At: in.headAt, End: in.headAt, Before: in.headText}) {
-		return false
+	for _, s := range in.head {
+		if !yield(s) {
+			return false
+		}
 	}
 	sql := [...]string{nothing: "", theKey: key, theLast: last}
 	for _, c := range in.query.changes {

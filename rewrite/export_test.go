@@ -43,7 +43,7 @@ func CountPlaceholders(text string, opts Options) int {
 func (p *Plan) SetSent(text string) { p.bind.Store(&text) }
 
 // SetHead moves and replaces the addition to the column list.
-func (in *Insert) SetHead(at int, text string) { in.headAt, in.headText = at, text }
+func (in *Insert) SetHead(at int, text string) { in.head = addition(at, text) }
 
 // SetKeyPrefix sets the prefix of an added key.
 func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }

@@ -9,7 +9,7 @@ import (
 
 // insert parses an INSERT or REPLACE with the first word verb.
 func (p *parser) insert(verb sqltoken.Token) error {
-	in := &Insert{headAt: -1, aliasAt: -1, AllGenerated: true, start: verb.Start}
+	in := &Insert{AllGenerated: true, start: verb.Start}
 	ruled, err := p.target(verb, in)
 	if !ruled {
 		if err == nil {
@@ -118,9 +118,7 @@ func (p *parser) body(in *Insert) error {
 		if cols.list, cols.closing, ok = p.names(t); !ok {
 			return p.fail(p.Prev.Start, in, "expected a column or a closing bracket in the column list")
 		}
-		if cols.listed = len(cols.list) > 0; !cols.listed { // () lists no columns
-			in.headAt = cols.closing
-		}
+		cols.listed = len(cols.list) > 0 // () lists no columns
 		t = p.Next()
 	}
 	switch {
@@ -235,7 +233,8 @@ func (p *parser) values(in *Insert, cols columns) error {
 	switch {
 	case cols.listed:
 		if rows.key = p.keyIndex(in, cols.list); rows.key < 0 {
-			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.Key), ", ", true
+			in.head = addition(cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.Key))
+			in.keyPrefix, in.keyAdded = ", ", true
 		}
 	case empty:
 		in.keyAdded = true
@@ -262,7 +261,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if p.continuesQuery(p.Peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
 		in.Rows, in.places, in.given, in.Invalid, in.AllGenerated = nil, nil, nil, false, true
-		in.headAt, in.headText, in.keyPrefix, in.keyAdded = -1, "", "", false
+		in.head, in.keyPrefix, in.keyAdded = nil, "", false
 		p.Restore(verb)
 		return p.source(in, cols, p.Prev)
 	}
@@ -279,10 +278,9 @@ func (p *parser) continuesQuery(t sqltoken.Token) bool {
 
 // listColumns adds a column list to the statement.
 func (p *parser) listColumns(in *Insert, cols columns, names []string) {
-	in.headText = strings.Join(sqltoken.QuoteIdentifiers(names), ", ")
-	if in.headAt < 0 {
-		in.headAt = cols.headEnd
-		in.headText = " (" + in.headText + ")"
+	list := strings.Join(sqltoken.QuoteIdentifiers(names), ", ")
+	if in.head = addition(cols.closing, list); cols.closing == 0 {
+		in.head = addition(cols.headEnd, " ("+list+")")
 	}
 }
 
@@ -373,22 +371,22 @@ func (p *parser) tail(in *Insert, columns []string) error {
 			return p.fail(p.Prev.Start, in, "expected a row alias")
 		}
 		alias = &rowAlias{name: as.last, of: columns}
-		in.aliasAt, in.aliasText = as.end, aliasColumns(columns)
+		at, more := as.end, aliasColumns(columns)
 		if t = p.Next(); p.IsPunct(t, '(') {
-			if alias.columns, in.aliasAt, ok = p.names(t); !ok {
+			if alias.columns, at, ok = p.names(t); !ok {
 				return p.fail(t.Start, in, "expected the columns of the row alias")
 			}
-			in.aliasText = ", " + aliasOfKey
+			more = ", " + aliasOfKey
 			t = p.Next()
 		}
-		if !in.keyAdded || len(columns) == 0 { // the row () has all columns
-			in.aliasAt = -1
+		if in.keyAdded && len(columns) > 0 { // otherwise the row () has all columns
+			in.tail = addition(at, more)
 		}
 	}
 	if p.onDuplicate(t) {
 		in.OnDuplicate = true
 		p.duplicate(in, alias)
-		t, in.duplicateAt = p.skipTo(true)
+		t, p.updatesEnd = p.skipTo(true)
 	}
 	if p.Is(t, "RETURNING") {
 		if in.Returning = true; p.returnsOnly(in.Table.Key) {

@@ -52,6 +52,9 @@ func (p *parser) report(in *Insert) {
 		if server := p.server(); p.opts.ReportKeys {
 			in.report(server == serverVitess)
 		}
+		if in.ReportsExistingKey {
+			in.tail = append(in.tail, addition(p.updatesEnd, ", "+in.reportExisting())...)
+		}
 	}
 }
 
@@ -164,6 +167,8 @@ type parser struct {
 	setsLast int
 	// needs is the missing fact about the server, to return after the statement was read.
 	needs *Needs
+	// updatesEnd is the end of ON DUPLICATE KEY UPDATE's assignments.
+	updatesEnd int
 	// unread is the position of the statement if it is passed through unread, 0 otherwise.
 	unread int
 	// modeSet: the statement sets sql_mode for itself.

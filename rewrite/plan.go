@@ -126,20 +126,16 @@ type Insert struct {
 	// insert ID. LAST_INSERT_ID() then returns that key, and the caller must restore it.
 	ReportsExistingKey bool
 
-	start, end  int
-	places      []place // of the rows' keys
-	given       []given // of each row, in the order of Table.Recorded; nil if the statement lists none of them
-	assigned    []given // by ON DUPLICATE KEY UPDATE, in the order of Table.Fixed
-	headAt      int     // position for headText, −1 for none
-	headText    string  // the addition to the column list
+	start, end int
+	places     []place // of the rows' keys
+	given      []given // of each row, in the order of Table.Recorded; nil if the statement lists none of them
+	assigned   []given // by ON DUPLICATE KEY UPDATE, in the order of Table.Fixed
+	// head are the additions in front of the rows' keys: columns, or values that the server refuses. tail
+	// are those behind them: a name in the row alias, or an assignment that reports an existing row's key.
+	head, tail  []Splice
 	keyPrefix   string  // the prefix of a key that is added to a row
 	keyAdded    bool    // the key is added to each row
-	aliasAt     int     // position for aliasText, −1 for none
-	aliasText   string  // the addition to the row alias: a name for an added key
 	returningAt int     // position of RETURNING, with ReturnsKey
-	duplicateAt int     // the end of ON DUPLICATE KEY UPDATE's assignments
-	refuseAt    int     // position for refuseText in an invalid statement
-	refuseText  string
 	checked     *around // around the expressions of Expression rows
 	query       *query  // of an INSERT … SELECT that gets or checks keys; nil with Rows
 	reportRow   int     // the row whose key is written as LAST_INSERT_ID(key), with ReportsFirstKey

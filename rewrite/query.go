@@ -103,7 +103,7 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 func (p *parser) addColumn(in *Insert, cols columns, list []string, missing bool) {
 	switch {
 	case cols.listed && missing:
-		in.headAt, in.headText = cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.Key)
+		in.head = addition(cols.closing, ", "+sqltoken.QuoteIdentifier(in.Table.Key))
 	case missing:
 		p.listColumns(in, cols, append(list[:len(list):len(list)], in.Table.Key))
 	case !cols.listed:
@@ -361,7 +361,7 @@ func (r *queryReader) severalRows() (err error) {
 	case Expression:
 		r.reads = nil
 	default: // the statement stays unchanged
-		r.in.headText = ""
+		r.in.head = nil
 		return nil
 	}
 	r.in.query = r.query

@@ -53,9 +53,14 @@ func (p *Plan) render(keys *Keys, longest int) string {
 	if in == nil {
 		return p.text
 	}
-	size := len(p.text) + len(in.headText) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
-	if in.OnDuplicate || in.query != nil || in.Invalid {
-		size += 256 + len(in.aliasText)
+	size := len(p.text) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
+	for _, list := range [...][]Splice{in.head, in.tail} {
+		for _, s := range list {
+			size += len(s.Before)
+		}
+	}
+	if in.query != nil {
+		size += 256
 	}
 	var out strings.Builder
 	out.Grow(size)
@@ -98,22 +103,22 @@ func (p *Plan) Splices() iter.Seq[Splice] {
 }
 
 func (p *Plan) splices(in *Insert, yield func(Splice) bool) bool {
-	added := func(at int, more string) bool {
-		return yield(Splice{At: at, End: at, Before: more})
-	}
-	switch {
-	case in.Invalid:
-		return added(in.refuseAt, in.refuseText)
-	case in.query != nil:
+	if in.query != nil {
 		return in.queryChanges(boundCounter, "?", yield)
-	case in.headText != "" && !added(in.headAt, in.headText):
-		return false
+	}
+	for _, s := range in.head {
+		if !yield(s) {
+			return false
+		}
+	}
+	if in.Invalid {
+		return true
 	}
 	for row, place := range in.places {
 		s := Splice{At: int(place.at), End: int(place.end), Before: in.keyPrefix, HasKey: true}
 		switch key := in.Rows[row].Key; {
 		case key == Expression:
-			if !added(s.At, in.checked.before) || !added(s.End, in.checked.after) {
+			if !yield(Splice{At: s.At, End: s.At, Before: in.checked.before}) || !yield(Splice{At: s.End, End: s.End, Before: in.checked.after}) {
 				return false
 			}
 			continue
@@ -128,9 +133,16 @@ func (p *Plan) splices(in *Insert, yield func(Splice) bool) bool {
 			return false
 		}
 	}
-	return (in.aliasAt < 0 || added(in.aliasAt, in.aliasText)) &&
-		(!in.ReportsExistingKey || added(in.duplicateAt, ", "+in.reportExisting()))
+	for _, s := range in.tail {
+		if !yield(s) {
+			return false
+		}
+	}
+	return true
 }
+
+// addition returns the splice that adds SQL at a position.
+func addition(at int, sql string) []Splice { return []Splice{{At: at, End: at, Before: sql}} }
 
 // reportExisting returns the assignment for ON DUPLICATE KEY UPDATE that reports an existing row's
 // key. It doesn't change the key, and makes it the last insert ID.

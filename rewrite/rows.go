@@ -154,7 +154,7 @@ func (r *rowReader) refuse() {
 	if r.values > 0 {
 		more += ", "
 	}
-	r.in.refuseAt, r.in.refuseText = r.wrong, more
+	r.in.head = addition(r.wrong, more)
 }
 
 // blank reports whether there are only blanks and comments between two positions.
