@@ -62,6 +62,10 @@ func (of planned) executeSelect(
 	} else {
 		r, next, err = x.execute(ctx, want)
 	}
+	if base.IsServerError(err, functionRefused) && s.RefusesLastID(ctx) {
+		err = x.refuse("MySQL Router refuses LAST_INSERT_ID(), with which the server counts the keys, as long as it shares connections; "+
+			"read the rows and insert them with VALUES, or connect to a router without connection_sharing", err)
+	}
 	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		logSent(ctx, p, &x.sent, x.keys.Len(), time.Since(start), err)
 	}
@@ -91,6 +95,9 @@ func (x *selection) sendKept(ctx context.Context, want base.Want) (base.Reply, e
 		r, err = x.sendAgain(ctx, x.plan.key.text, x.user, want) // the server refuses it: error 1136
 	}
 	x.session.AfterPass(ctx, use, nil, nil, err)
+	if err == nil && r.Rows != nil {
+		r.Rows = explainedRows{base.OnClose(r.Rows, nil), x.plan}
+	}
 	if err != nil || r.Result == nil {
 		return r, x.plan.explainKey(err)
 	}
@@ -103,6 +110,14 @@ func (x *selection) sendKept(ctx context.Context, want base.Want) (base.Reply, e
 	}
 	return r, nil
 }
+
+// explainedRows explain an error about the key, which the server may return behind rows.
+type explainedRows struct {
+	*base.Rows
+	plan *plan
+}
+
+func (r explainedRows) Next(dest []driver.Value) error { return r.plan.explainKey(r.Rows.Next(dest)) }
 
 // execute counts the rows, generates the keys and sends the statement.
 func (x *selection) execute(ctx context.Context, want base.Want) (r base.Reply, next followUp, err error) {

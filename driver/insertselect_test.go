@@ -819,6 +819,45 @@ func testInsertSelect_explicitKeys(t *testing.T) {
 	}
 }
 
+// However the statement is sent, the error for a key that is NULL says what to do.
+func TestInsertSelect_explainsKeys(t *testing.T) { onEach(t, testInsertSelect_explainsKeys) }
+
+func testInsertSelect_explainsKeys(t *testing.T) {
+	for _, params := range []string{"", "interpolateParams=true"} {
+		ours, plain := one(t, params)
+		mustExec(t, plain, "CREATE TABLE src (n INT)")
+		mustExec(t, plain, "INSERT INTO src VALUES (3), (NULL)")
+		const literal, bound = "INSERT INTO ruled (id, a) SELECT n, 5 FROM src ORDER BY n DESC", "INSERT INTO ruled (id, a) SELECT n, ? FROM src ORDER BY n DESC"
+		executions := map[string]func() error{
+			"literal": func() error { _, err := ours.Exec(literal); return err },
+			"bound":   func() error { _, err := ours.Exec(bound, 5); return err },
+			"prepared": func() error {
+				stmt := must(ours.Prepare(bound))(t)
+				defer stmt.Close()
+				_, err := stmt.Exec(5)
+				return err
+			},
+		}
+		if testserver.Has(t, testserver.MariaDB, "RETURNING") {
+			executions["returning"] = func() error {
+				rows, err := ours.Query(bound+" RETURNING id", 5)
+				if err != nil {
+					return err
+				}
+				defer rows.Close()
+				for rows.Next() {
+				}
+				return rows.Err()
+			}
+		}
+		for name, execute := range executions {
+			err := execute()
+			equal(t, base.IsServerError(err, 1690) && strings.Contains(err.Error(), "leave the column out"), true, params, name, err)
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, params, name)
+		}
+	}
+}
+
 // The keys of rows from every form of query are in the order of the rows, and reported like those of
 // AUTO_INCREMENT, whether the keys are consecutive or not, and when more or fewer rows are inserted
 // than counted.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -64,6 +65,19 @@ func TestRouter_sharesConnections(t *testing.T) {
 		equal(t, exec("INSERT INTO t (a) VALUES (1)"), 1, "sent to a router that doesn't share")
 		equal(t, strings.Contains(lines(server.Calls), "LAST_INSERT_ID("), true, "reported again")
 	})
+}
+
+// An INSERT … SELECT of several rows can't get keys without LAST_INSERT_ID().
+func TestRouter_refusesInsertSelect(t *testing.T) {
+	server := sharing()
+	server.Faults[0].At = "execContext INSERT INTO t (a, `id`) SELECT a, CASE LAST_INSERT_ID("
+	db, _ := openFake(t, server, generatorRule(t, counted(), "t.id"), Config{Server: "mysql"})
+	mustExec(t, db, "INSERT INTO t (a) VALUES (5)")
+	server.Forget()
+	_, err := db.Exec("INSERT INTO t (a) SELECT a FROM src")
+	equal(t, errors.Is(err, ErrUnsupportedStatement), true, err)
+	equal(t, errors.Is(err, routerRefusal), true, err)
+	equal(t, server.Count("execContext INSERT"), 1)
 }
 
 // A trigger may raise the same error. The statement isn't sent again.
