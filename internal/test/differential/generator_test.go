@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,54 +17,124 @@ type generator struct {
 	world *world
 	tags  int  // of rows, see rowTag
 	dirty bool // a statement had an explicit key that isn't an ordinary one
+	// begins is the first key of the next temporary table.
+	begins int
+	// others: other sessions alter tables, so there are no long transactions.
+	others bool
 }
 
 func newGenerator(r *rand.Rand, w *world) *generator {
-	g := &generator{Inserts: Inserts{Rand: r, noID: w.shape.noID, Returning: w.features.mariaDB, Aliases: w.features.mySQL}, world: w}
+	g := &generator{Inserts: Inserts{Rand: r, noID: w.shape.noID, isView: w.kind == view, Returning: w.features.mariaDB, Aliases: w.features.mySQL}, world: w}
 	g.objects = g
 	return g
 }
 
 func (g *generator) statements() (c differentialCase) {
 	c = differentialCase{name: "generated"}
-	g.modes, g.tags, g.dirty = g.world.mode, 0, false
-	if g.one(20) {
-		c.steps = append(c.steps, q("CREATE TEMPORARY TABLE t (id {key}, a INT, u INT UNIQUE, s VARCHAR(60)) AUTO_INCREMENT = 1500000"))
-		defer func() { c.steps = append(c.steps, q("SELECT * FROM t ORDER BY 1"), q("DROP TEMPORARY TABLE t")) }()
-	}
+	g.modes, g.tags, g.dirty, g.begins = g.world.mode, 0, false, 1_500_000
+	g.others = !g.world.tx && !strings.Contains(g.world.params, "autocommit=0") && g.one(30)
 	for range 4 + g.IntN(5) {
 		st := g.statement()
-		if g.one(5) {
+		if g.one(5) && st.by == own {
 			st.read = g.reader()
 		}
 		c.steps = append(c.steps, st)
-		if len(st.args) > 0 && g.one(6) {
-			c.steps = append(c.steps, g.otherTypes(st))
+		if len(st.args) > 0 && st.parts == nil && g.one(6) {
+			c.steps = append(c.steps, g.again(&c.steps[len(c.steps)-1])...)
 		}
-		if g.dirty { // AUTO_INCREMENT may be at its end
+		if g.dirty || strings.Contains(st.text, "KILL") { // AUTO_INCREMENT may be at its end
 			break
 		}
 	}
 	return c
 }
 
+// again returns more executions of a statement, with arguments of other types. The program may have
+// prepared it, and may change the session in between.
+func (g *generator) again(st *step) (more []step) {
+	st.kept = g.one(2)
+	for range 1 + g.IntN(3) {
+		if g.one(3) {
+			more = append(more, g.change())
+		}
+		more = append(more, g.otherTypes(*st))
+	}
+	return more
+}
+
 // otherTypes returns the same statement with arguments of other types.
 func (g *generator) otherTypes(st step) step {
-	st.args, st.read, st.parts = slices.Clone(st.args), "", slices.Clone(st.parts)
-	rest := st.args
-	for i := range st.parts {
-		n := len(st.parts[i].args)
-		st.parts[i].args, rest = rest[:n], rest[n:]
-	}
+	st.args, st.read, st.marks = slices.Clone(st.args), "", st.marks+" again"
 	for i, arg := range st.args {
 		switch v := arg.(type) {
 		case int:
-			st.args[i] = []any{strconv.Itoa(v), v + 1}[g.IntN(2)]
+			st.args[i] = []any{strconv.Itoa(v), v + 1, int64(v), uint64(v), []byte(strconv.Itoa(v)), float64(v), v == 1, nil, v}[g.IntN(9)]
 		case string:
 			if n, err := strconv.Atoi(v); err == nil && strconv.Itoa(n) == v {
 				st.args[i] = n
+			} else if g.one(3) {
+				st.args[i] = []any{7, nil, []byte("x"), 1.5, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}[g.IntN(5)]
 			}
 		}
+	}
+	return st
+}
+
+// change returns a statement that changes the session.
+func (g *generator) change() step {
+	switch g.IntN(6) {
+	case 0, 1:
+		return q("USE " + g.pick("{second}", "{second}", "{db}"))
+	case 2:
+		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk"))
+	case 3:
+		return g.temporary()
+	case 4:
+		return g.variable()
+	}
+	g.modes = randomMode(g.Rand, g.world.features, g.noID)
+	return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = " + g.modes)
+}
+
+// temporary creates or drops a table that hides t.
+func (g *generator) temporary() step {
+	g.begins += 1000
+	options := ") AUTO_INCREMENT = " + strconv.Itoa(g.begins)
+	st := q(g.pick("CREATE TEMPORARY TABLE t (id {key}, a INT, u INT UNIQUE, s VARCHAR(60)"+options, "CREATE TEMPORARY TABLE t (s VARCHAR(60), u INT UNIQUE, id {key}, a INT"+options,
+		"DROP TEMPORARY TABLE t", "DROP TEMPORARY TABLE IF EXISTS t", "SELECT * FROM t ORDER BY u, a, s"))
+	if g.isView { // the servers execute a statement that was prepared for the view as if nothing hid it
+		return q("SELECT COUNT(*) FROM t")
+	}
+	return st
+}
+
+// variable sets a variable of the session.
+func (g *generator) variable() step {
+	v := sessionVariables[g.IntN(len(sessionVariables))]
+	if v.has != nil && !v.has(g.world.features) {
+		return q("SET @v = 5")
+	}
+	st := q("SET " + g.pick("", "SESSION ", "@@") + v.name + " = " + g.pick(append(v.values, "DEFAULT")...))
+	st.marks = " variable"
+	return st
+}
+
+// elsewhere returns a statement of another session, which alters tables or ends the connection.
+func (g *generator) elsewhere() step {
+	base := "{db}." + g.world.base()
+	st := q(g.pick(
+		"ALTER TABLE "+base+" ADD more INT DEFAULT 4", "ALTER TABLE "+base+" ADD more INT DEFAULT 4 FIRST", "ALTER TABLE "+base+" DROP u", "ALTER TABLE "+base+" MODIFY a BIGINT NOT NULL DEFAULT 2",
+		"ALTER TABLE "+base+" MODIFY s VARCHAR(3) AFTER id", "ALTER TABLE "+base+" MODIFY id {type} AFTER s", "ALTER TABLE "+base+" DROP INDEX u", "ALTER TABLE "+base+" ADD c INT AS (a + 1)",
+		"CREATE TRIGGER {db}.later BEFORE INSERT ON "+base+" FOR EACH ROW SET NEW.s = 'later'", "CREATE TRIGGER {db}.later AFTER INSERT ON "+base+" FOR EACH ROW INSERT INTO {db}.log (what, k) VALUES ('later', NEW.id)",
+		"CREATE TRIGGER {db}.later BEFORE INSERT ON "+base+" FOR EACH ROW INSERT INTO {db}.log (what, k) VALUES ('later', LAST_INSERT_ID())",
+		"CREATE TRIGGER {db}.later BEFORE UPDATE ON "+base+" FOR EACH ROW SET NEW.s = 'updated'", "CREATE TRIGGER {db}.later BEFORE INSERT ON "+base+" FOR EACH ROW SET @last = LAST_INSERT_ID(33)",
+		"DROP TRIGGER IF EXISTS {db}.later", "DROP TRIGGER IF EXISTS {db}.tr_t_before_insert", "ALTER TABLE "+base+" COMMENT 'x'", "CREATE TABLE {db}.made (a INT)", "DROP TABLE IF EXISTS {db}.made",
+		"ALTER TABLE {second}.t MODIFY u INT FIRST", "DROP TRIGGER {second}.tr"))
+	if g.noID && readsID.MatchString(st.text) || g.isView && strings.Contains(st.text, "DROP u") {
+		st.text = "DROP TRIGGER {second}.tr"
+	}
+	if st.by = other; g.one(4) {
+		st.by = unseen
 	}
 	return st
 }
@@ -77,8 +148,14 @@ func (g *generator) statement() step {
 		return g.typedInsert()
 	case g.one(8):
 		return g.withObjects()
-	case g.one(12):
+	case g.one(12) && !g.others:
 		return g.inTransaction()
+	case g.others && g.one(3):
+		return g.elsewhere()
+	case g.one(12):
+		return g.change()
+	case g.one(8):
+		return g.insertSelect()
 	case g.one(5) && strings.Contains(g.world.params, "multiStatements"):
 		return g.several()
 	}
@@ -87,7 +164,15 @@ func (g *generator) statement() step {
 
 // around returns a statement between a table's INSERTs.
 func (g *generator) around() (step, bool) {
-	switch g.IntN(24) {
+	switch g.IntN(26) {
+	case 24:
+		return q(g.pick("INSERT INTO {second}.t (u, s) VALUES (1, 'x'), (2, 'y')", "INSERT INTO {db}.t (u) VALUES (5)", "INSERT INTO {second}.t (u, a) VALUES (1, 3) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT INTO {second}.t (u) SELECT a FROM {db}.src ORDER BY a", "INSERT IGNORE INTO {second}.t VALUES (NULL, 3, 'x', 4), (NULL, 3, 'y', 5)", "SELECT COUNT(*), MAX(a) FROM {second}.t")), true
+	case 25:
+		if !g.one(4) {
+			return g.variable(), true
+		}
+		return step{text: "KILL {id}", by: unseen}, true
 	case 0:
 		return q("SELECT COUNT(*) FROM t" + g.ifID(" WHERE id = LAST_INSERT_ID()")), true
 	case 1, 2:
@@ -98,11 +183,8 @@ func (g *generator) around() (step, bool) {
 		return q("UPDATE t SET a = a + 1 WHERE u = " + g.unique() + g.ifID(" OR id = LAST_INSERT_ID()")), true
 	case 5:
 		return q("DELETE FROM t WHERE u = " + g.unique()), true
-	case 6:
-		g.modes = randomMode(g.Rand, g.world.features, g.noID)
-		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = " + g.modes), true
-	case 7:
-		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
+	case 6, 7:
+		return g.change(), true
 	case 8: // it fails, and the next statement may read LAST_INSERT_ID()
 		return q(g.pick(
 			"INSERT INTO t (a, u) VALUES (1, 7), (2, 7)",
@@ -120,7 +202,7 @@ func (g *generator) worldValue(column string, st *step, bind func(any) string) s
 	switch column {
 	case "a":
 		if g.one(6) {
-			return g.pick("f1(2)", "fi(4)", "(SELECT a FROM vs WHERE a = 10)", "(SELECT COUNT(*) FROM vl)", "13", "fm()", "fs(6)", "(SELECT MAX(a) FROM src)", "LAST_INSERT_ID(9)", "@n", "(@n := 4)")
+			return g.pick("f1(2)", "fi(4)", "(SELECT a FROM vs WHERE a = 10)", "(SELECT COUNT(*) FROM vl)", "13", "fm()", "fs(6)", "fk(1)", "(SELECT MAX(a) FROM src)", "LAST_INSERT_ID(9)", "@n", "(@n := 4)")
 		}
 		if g.one(20) {
 			return g.pick("'x'", "99999999999", "1/0", "'5x' + 0", "-1.5", "TRUE", "X'41'", "b'1'", "'2'", "1e1")
@@ -198,9 +280,13 @@ func (g *generator) withObjects() step {
 			"INSERT INTO t (a, u) SELECT a, a FROM vs ORDER BY a ON DUPLICATE KEY UPDATE t.a = fi(2)", "INSERT INTO t (u, a) SELECT 3, 1 ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(t.id)",
 			"INSERT IGNORE INTO t (u) SELECT a / 10 FROM src ORDER BY a", "REPLACE INTO t (u, a) SELECT a / 10, fi(a) FROM src ORDER BY a", "INSERT INTO t (u, a) SELECT u + 1, a FROM t ORDER BY id", "INSERT INTO t (s) TABLE vl", "INSERT INTO t (s) SELECT s FROM src UNION SELECT 'x' ORDER BY 1",
 			"INSERT INTO t (u) SELECT a FROM src ORDER BY a FOR UPDATE", "INSERT INTO t (u) SELECT a FROM src ORDER BY a LIMIT 2", "INSERT INTO t (a) SELECT 1 WHERE FALSE", "INSERT INTO t SELECT NULL, a, NULL, s FROM src ORDER BY a",
-			"UPDATE t SET id = id WHERE u = 1", "INSERT DELAYED INTO t (a) VALUES (1)", "INSERT INTO t (u, a) SELECT a, 1 FROM src ORDER BY a ON DUPLICATE KEY UPDATE a = a + 1", "INSERT INTO t (a, s) SELECT a, s FROM src WHERE id IS NULL")
+			"UPDATE t SET id = id WHERE u = 1", "INSERT INTO t (u, a) SELECT a, 1 FROM src ORDER BY a ON DUPLICATE KEY UPDATE a = a + 1", "INSERT INTO t (a, s) SELECT a, s FROM src WHERE id IS NULL")
 	}
-	return q(g.pick(all...))
+	text := g.pick(all...)
+	if g.isView && strings.Contains(text, "SELECT") {
+		text, _, _ = strings.Cut(text, " ON DUPLICATE")
+	}
+	return q(text)
 }
 
 // inTransaction returns a statement about transactions and locks.
@@ -219,12 +305,16 @@ func (g *generator) several() step {
 	for i := range 2 + g.IntN(3) {
 		part := g.insert()
 		if g.one(3) {
-			part = q(g.pick("BEGIN", "COMMIT", "SAVEPOINT sp", "ROLLBACK", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET NAMES latin1", "SELECT 1",
+			part = q(g.pick("USE {second}", "USE {db}", "CREATE TEMPORARY TABLE IF NOT EXISTS made (a INT)", "SET sql_select_limit = DEFAULT", "BEGIN", "COMMIT", "SAVEPOINT sp", "ROLLBACK", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET NAMES latin1", "SELECT 1",
 				"INSERT INTO free (a) VALUES (1)", "SELECT "+cmp.Or(g.ifID("LAST_INSERT_ID()"), "2"), "INSERT INTO child (t_id) VALUES ("+g.ifID("LAST_INSERT_ID() + ")+"0)", "DO 1", "UPDATE t SET a = 1 WHERE u = 1",
 				"INSERT INTO \"t\" (a) VALUES (1)", "INSERT INTO t (s) VALUES ('\\'); INSERT INTO t (a) VALUES (1); -- '", "CALL pf()", "INSERT INTO child (t_id) VALUES ("+g.ifID("fl() + ")+"0)"))
 		}
 		if i > 0 {
-			st.text += g.pick("; ", ";\n", " ; ")
+			separator := g.pick("; ", ";\n", " ; ")
+			if strings.Contains(st.text, "-- '") { // it may be a comment
+				separator = ";\n"
+			}
+			st.text += separator
 		}
 		part.text = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(part.text, " -- end"), " # end ?"), ";")
 		st.text, st.args = st.text+part.text, append(st.args, part.args...)
@@ -285,11 +375,80 @@ func (g *generator) typedInsert() step {
 		from = strings.Replace(from, " ORDER BY n", "", 1)
 	}
 	st.text = fmt.Sprintf("%s INTO %s (%s) SELECT %s%s", verb, table, strings.Join(columns, ", "), strings.Join(exprs, ", "), from)
-	if verb == "INSERT" && table == "t" && g.one(4) {
+	if verb == "INSERT" && table == "t" && !g.isView && g.one(4) {
 		st.text += " ON DUPLICATE KEY UPDATE t.a = VALUES(a), t.s = VALUES(s)"
 	}
 	return st
 }
+
+// insertSelect returns an INSERT … SELECT with a query of any form.
+func (g *generator) insertSelect() step {
+	st := step{}
+	items := map[string][]string{
+		"a": {"a", "a", "a + 1", "?", "1", "NULL", "f1(a)", "(SELECT MAX(a) FROM {db}.src)", "ROW_NUMBER() OVER (ORDER BY a)", "COALESCE(a, 3)", "13", "fk(a)", "@n", "IF(a > 20, NULL, a)"},
+		"u": {"a / 10", "a / 10", "a", "NULL", "ROW_NUMBER() OVER (ORDER BY a)", "a % 7", "?", "1", "LAG(a) OVER (ORDER BY a)", "SUM(a) OVER (ORDER BY a)"},
+		"s": {"s", "s", "'x'", "?", "CONCAT(s, '!')", "NULL", "CAST(a AS CHAR)", "REPEAT('x', a)", "'a' 'b'", cmp.Or(g.ifID("LAST_INSERT_ID()"), "'y'")},
+	}
+	columns := []string{"a", "u", "s"}
+	g.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
+	columns = columns[:1+g.IntN(3)]
+	if !g.noID && g.one(4) { // a text key of a query is explicit
+		items["id"] = []string{"NULL", "0", "NULL"}
+		if g.one(3) {
+			items["id"] = []string{"a", "a + 1", "id", "COALESCE(id, 50)", "ROW_NUMBER() OVER (ORDER BY a)", "CAST(a AS CHAR)", "a + 0.5", "?"}
+			g.dirty, st.marks = true, " dirty key"
+		}
+		columns = slices.Insert(columns, g.IntN(len(columns)+1), "id")
+	}
+	core := func() string {
+		var list []string
+		for _, c := range columns {
+			item := g.pick(items[c]...)
+			if item == "?" {
+				st.args = append(st.args, g.IntN(6))
+			}
+			list = append(list, item)
+		}
+		return "SELECT " + g.pick("", "", "", "", "DISTINCT ", "ALL ", "SQL_SMALL_RESULT ", "STRAIGHT_JOIN ") + strings.Join(list, ", ") +
+			g.pick(" FROM src", " FROM src", " FROM {db}.src x", " FROM (SELECT * FROM src) x", " FROM t", " FROM vs", " FROM src JOIN (SELECT 1 AS one) y", " FROM {second}.t", " FROM DUAL") +
+			g.pick("", "", " WHERE a > 10", " WHERE a > 10", " WHERE f1(a) < 30", " WHERE FALSE", " WHERE EXISTS (SELECT 1 FROM {db}.src)")
+	}
+	end := g.pick("", " ORDER BY 1", " ORDER BY 1", " ORDER BY a", " ORDER BY 1 LIMIT 2", " LIMIT 1", " ORDER BY 1 LIMIT 2 OFFSET 1", " GROUP BY a, s, id", " GROUP BY a, s, id WITH ROLLUP", " GROUP BY a, s, id HAVING a > 10",
+		" ORDER BY a DESC", " ORDER BY 1 FOR UPDATE", " ORDER BY 1 LOCK IN SHARE MODE", " WINDOW w AS (ORDER BY a)")
+	query, all := "", strings.Join([]string{"1", "2", "3", "4"}[:len(columns)], ", ") // an order without ties
+	end = strings.ReplaceAll(end, "ORDER BY 1", "ORDER BY "+all)
+	switch g.IntN(9) {
+	case 0:
+		query = core() + g.pick(" UNION ALL ", " UNION ", " EXCEPT ", " INTERSECT ") + core() + g.pick("", " ORDER BY "+all, " ORDER BY "+all+" LIMIT 3")
+	case 1:
+		query = "(" + core() + end + ")" + g.pick("", "", " UNION ALL (SELECT "+strings.Repeat("NULL, ", len(columns)-1)+"NULL)", " ORDER BY "+all, " LIMIT 2")
+	case 2:
+		query = "WITH c AS (" + core() + end + ") SELECT * FROM c" + g.pick("", " ORDER BY "+all, " UNION ALL SELECT * FROM c")
+	case 3:
+		query = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT " + strings.Repeat("n, ", len(columns)-1) + "n FROM r" + g.pick("", " ORDER BY 1 DESC")
+	case 4:
+		query = g.pick("TABLE {db}.one", "VALUES (1), (2)", "VALUES ROW(1), ROW(2)", "VALUES ROW(3)", "SELECT * FROM {db}.one", "SELECT * FROM src", "SELECT x.* FROM src x ORDER BY a")
+	default:
+		query = strings.Replace(core()+end, "SELECT ", "SELECT "+g.pick("", "", "", "HIGH_PRIORITY ", "SQL_CALC_FOUND_ROWS "), 1)
+	}
+	if strings.Contains(query, "*") && slices.Contains(columns, "id") {
+		st.marks = " dirty key"
+	}
+	if strings.Contains(query, "FROM vs") { // whose table would be in two clauses
+		query = strings.ReplaceAll(strings.ReplaceAll(query, " FOR UPDATE", ""), " LOCK IN SHARE MODE", "")
+	}
+	st.text = g.pick("INSERT", "INSERT", "INSERT", "INSERT IGNORE", "REPLACE") + " INTO " + g.pick("t", "t", "t", "{second}.t") + " (" + strings.Join(columns, ", ") + ") " + query
+	if strings.HasPrefix(st.text, "INSERT") && !g.isView && !readsTarget.MatchString(query) && g.one(4) {
+		st.text += " ON DUPLICATE KEY UPDATE " + g.pick("t.a = 5", "t.a = VALUES(u)", "t.a = NULL", "t.s = 'dup', t.a = t.a + 1")
+	}
+	if g.Returning && g.one(12) {
+		st.text += " RETURNING id"
+	}
+	return st
+}
+
+// readsTarget matches a query in which columns of t are ambiguous in ON DUPLICATE KEY UPDATE.
+var readsTarget = regexp.MustCompile(`FROM (\{second\}\.)?t\b`)
 
 // typedExpression returns an expression of a column of table ty.
 func (g *generator) typedExpression(c typedColumn) string {

@@ -19,7 +19,20 @@ type step struct {
 	marks string
 	// parts are the statements of a string of several.
 	parts []step
+	// kept: the program prepares the statement once, and executes it again in later steps.
+	kept bool
+	// by is the session that executes the statement.
+	by session
 }
+
+// session is who executes a step.
+type session int
+
+const (
+	own    session = iota
+	other          // another connection of the same connector
+	unseen         // a connection that shardkey doesn't see, as that of another process
+)
 
 // Inserts generates random INSERTs and REPLACEs into table t (id, a, u, s).
 type Inserts struct {
@@ -27,6 +40,7 @@ type Inserts struct {
 	Returning bool   // features of the server
 	Aliases   bool   // also VALUES ROW, which came with aliases
 	modes     string // sql_mode that earlier statements have set
+	isView    bool   // t is a view: MySQL crashes or inserts no rows in an upsert of a query's rows
 	noID      bool   // there are no explicit keys, and no insert IDs
 	// keys selects the keys of the current statement. MariaDB confuses an existing key with a
 	// generated one in a REPLACE that has both, and refuses it. So a REPLACE has either explicit
@@ -78,7 +92,7 @@ func (g *Inserts) insert() step {
 	b.WriteString(g.pick("INTO ", "INTO ", "into/**/", ""))
 	b.WriteString(g.pick("t", "`t`", "t ") + g.comment())
 	form := g.source(b, &st)
-	if insert && g.one(3) {
+	if insert && !(form == fromQuery && g.isView) && g.one(3) {
 		g.onDuplicate(b, &st, form)
 	}
 	if g.Returning && g.one(12) {
@@ -122,7 +136,7 @@ func (g *Inserts) source(b *strings.Builder, st *step) form {
 		b.WriteString(" VALUES ")
 		g.rows(b, st, []string{"id", "a", "u", "s"}, "")
 		return fromValues
-	case g.one(15):
+	case g.one(15) && !(g.isView && g.Returning): // MariaDB refuses it for a view
 		b.WriteString(g.pick(" () VALUES ()", " VALUES ()", " () VALUES (), ()"))
 		return fromValues
 	case g.one(8):

@@ -15,12 +15,29 @@ type known struct {
 
 // knownClass returns the class of a difference, or "" if it isn't known.
 func knownClass(w *world, d *difference) string {
+	w = w.with(d.steps)
 	for _, k := range slices.Concat(knownKeys, knownInsertIDs, knownReads, knownSelects) {
 		if k.is(w, d) {
 			return k.name
 		}
 	}
 	return ""
+}
+
+// with returns the world with the triggers that steps create. Those of a view's table are named as
+// its own.
+func (w *world) with(steps []step) *world {
+	more := *w
+	more.triggers = slices.Clone(w.triggers)
+	for _, st := range steps {
+		if ddl, ok := strings.CutPrefix(st.text, "CREATE TRIGGER "); ok {
+			more.triggers = append(more.triggers, object{"TRIGGER", "later", strings.ReplaceAll(ddl, "{db}.", "")})
+		}
+	}
+	for i := range more.triggers {
+		more.triggers[i].ddl = strings.Replace(more.triggers[i].ddl, " ON b ", " ON t ", 1)
+	}
+	return &more
 }
 
 // knownKeys are about which keys rows get.
@@ -38,6 +55,9 @@ var knownKeys = []known{
 	}},
 	{"REPLACE with an explicit key that exists, after a generated one", func(w *world, d *difference) bool {
 		return errorNumber(d.plain.err) == 1062 && d.ours.err == nil && w.features.mariaDB && d.has("REPLACE")
+	}},
+	{"DEFAULT under NO_AUTO_VALUE_ON_ZERO", func(_ *world, d *difference) bool {
+		return strings.Contains(d.texts(), "ON_ZERO") && d.has("DEFAULT")
 	}},
 	{"VALUES(id) in an update list", func(_ *world, d *difference) bool {
 		return d.field != "error" && d.has("VALUES(id)")
@@ -63,6 +83,14 @@ var knownInsertIDs = []known{
 	{"upsert by an explicit key that changes nothing, with clientFoundRows", func(w *world, d *difference) bool {
 		return d.field == "LastInsertId" && d.plain.id == 0 && d.ours.id < generatedFrom && d.has("DUPLICATE") && strings.Contains(w.params, "clientFoundRows")
 	}},
+	{"a view, or a temporary table that hides another", func(w *world, d *difference) bool {
+		text := d.texts()
+		return (w.kind == view || hides.MatchString(text) && severalOrTold.MatchString(text)) && d.onlyIDsDiffer() &&
+			(slices.Contains([]string{"LastInsertId", "LAST_INSERT_ID()", "read"}, d.field) || d.isTable("child", "free", "log"))
+	}},
+	{"upsert of an existing row of a system-versioned table", func(w *world, d *difference) bool {
+		return w.kind == versioned && d.field == "LastInsertId" && d.ours.id == 0 && d.has("DUPLICATE")
+	}},
 	{"upsert of an existing row that reads LAST_INSERT_ID()", func(_ *world, d *difference) bool {
 		return d.field == "LastInsertId" && d.ours.id == 0 && d.has("DUPLICATE") && d.has("LAST_INSERT_ID(")
 	}},
@@ -71,10 +99,16 @@ var knownInsertIDs = []known{
 	}},
 }
 
+var (
+	hides = regexp.MustCompile(`CREATE TEMPORARY TABLE t \(s`)
+	// severalOrTold matches statements with several rows or a LAST_INSERT_ID(expr).
+	severalOrTold = regexp.MustCompile(`RETURNING|DUPLICATE|REPLACE|LAST_INSERT_ID\(\d|\bfs\(|\)\s*,[^()'"]*\(`)
+)
+
 // knownReads are about what reads LAST_INSERT_ID() or counts without naming them.
 var knownReads = []known{
 	{"a view or function that reads LAST_INSERT_ID()", func(_ *world, d *difference) bool {
-		return d.field == "read" && readsInside.MatchString(d.last().read) && (d.onlyIDsDiffer() || strings.Contains(d.last().read, "COUNT")) ||
+		return d.field == "error" && errorNumber(d.ours.err) == 1264 && (readsInside.MatchString(d.last().text) || d.has("LAST_INSERT_ID()")) || d.field == "read" && readsInside.MatchString(d.last().read) && (d.onlyIDsDiffer() || strings.Contains(d.last().read, "COUNT")) ||
 			readsInside.MatchString(d.last().text) && (d.field == "rows" || d.isTable("t", "child", "free", "log")) && d.onlyIDsDiffer() ||
 			whereInside.MatchString(d.last().text) && (d.field == "affected" || d.isTable("t")) || d.has("t.s = fl()") && d.field == "affected"
 	}},
@@ -86,8 +120,12 @@ var knownReads = []known{
 		return d.isTable("free", "log") && d.onlyIDsDiffer() &&
 			((d.has("DUPLICATE") || d.isSelect()) && w.hasTrigger("ON t", "LAST_INSERT_ID()", "fl()") || d.isSelect() && w.hasTrigger("INSERT ON d", "LAST_INSERT_ID()", "fl()"))
 	}},
-	{"a view without tables between SET TRANSACTION and an INSERT", func(_ *world, d *difference) bool {
-		return errorNumber(d.plain.err) == 1792 && setThenView.MatchString(d.texts())
+	{"within 10 seconds of another process's ALTER or CREATE TRIGGER", func(w *world, d *difference) bool {
+		reports := slices.Contains([]string{"LastInsertId", "LAST_INSERT_ID()", "WithKeys", "read"}, d.field) || d.isTable("child", "free", "log") && d.onlyIDsDiffer()
+		return slices.ContainsFunc(d.steps, func(st step) bool { return st.by == unseen && alters.MatchString(st.text) }) && (reports || !listsColumns.MatchString(d.last().text))
+	}},
+	{"a view without tables between SET TRANSACTION and an INSERT", func(w *world, d *difference) bool {
+		return errorNumber(d.plain.err) == 1792 && (setThenView.MatchString(d.texts()) || w.kind == myISAM && strings.Contains(d.texts(), "SET TRANSACTION"))
 	}},
 	{"ROW_COUNT() or warnings after a statement for which shardkey asked", func(_ *world, d *difference) bool {
 		return d.field == "read" && readsCounts.MatchString(d.last().read)
@@ -95,10 +133,12 @@ var knownReads = []known{
 }
 
 var (
-	readsInside = regexp.MustCompile(`\bfl\(|\bvl\b|\bvf\b`)
-	whereInside = regexp.MustCompile(`WHERE id = (fl\(|\(SELECT l FROM vl)`)
-	setThenView = regexp.MustCompile(`(?s)SET TRANSACTION.*\bv[lf]\b`)
-	readsCounts = regexp.MustCompile(`ROW_COUNT|WARNINGS|warning_count`)
+	alters       = regexp.MustCompile(`ALTER TABLE|TRIGGER`)
+	listsColumns = regexp.MustCompile(`(?i)\b(t|d)[^(]*\((\s|[a-z` + "`" + `.,]|/\*c\*/)+\)\s*(VALUE|SELECT|WITH|TABLE|\()|\bSET\b`)
+	readsInside  = regexp.MustCompile(`\bfl\(|\bvl\b|\bvf\b`)
+	whereInside  = regexp.MustCompile(`WHERE id = (fl\(|\(SELECT l FROM vl)`)
+	setThenView  = regexp.MustCompile(`(?s)SET TRANSACTION.*\bv[lf]\b`)
+	readsCounts  = regexp.MustCompile(`ROW_COUNT|WARNINGS|warning_count`)
 )
 
 // knownSelects are about INSERT … SELECT, and about expressions as keys.
@@ -110,10 +150,18 @@ var knownSelects = []known{
 		return d.last().has("dirty key") && (d.isTable("t") || slices.Contains(valueErrors, max(errorNumber(d.ours.err), errorNumber(d.plain.err))))
 	}},
 	{"LastInsertId of explicit keys of a query", func(_ *world, d *difference) bool {
-		return d.field == "LastInsertId" && d.isSelect() && d.ours.id == 0
+		return d.field == "LastInsertId" && d.isSelect() && (d.ours.id == 0 || d.plain.id == 0 && d.last().has("dirty key"))
 	}},
 	{"a UNION with a warning", func(_ *world, d *difference) bool {
 		return slices.Contains(valueErrors, max(errorNumber(d.ours.err), errorNumber(d.plain.err))) && d.has(" UNION ")
+	}},
+	{"a query whose columns have one name twice", func(w *world, d *difference) bool {
+		return w.features.mariaDB && errorNumber(d.ours.err) == 1060 && d.isSelect() && (united.MatchString(d.last().text) || d.has("LAST_INSERT_ID()"))
+	}},
+	{"as in a common table expression", func(w *world, d *difference) bool {
+		rollup := d.isTable("t", "{second}.t") && d.has("ROLLUP")
+		order := w.features.mySQL && errorNumber(d.ours.err) == 1054 && d.has("WITH ") && d.has("ORDER BY 1")
+		return d.isSelect() && (rollup || order)
 	}},
 	{"a function that runs twice", func(_ *world, d *difference) bool {
 		return d.isTable("free", "log") && d.isSelect() && d.has("fi(")
@@ -125,12 +173,13 @@ var knownSelects = []known{
 
 // The errors of a query's expressions in strict mode, and of the columns that get their values.
 var (
-	expressionErrors = []int{1264, 1292, 1300, 1365, 1366, 1411, 1416, 1441, 1690, 3020, 3156}
+	expressionErrors = []int{1210, 1264, 1292, 1300, 1365, 1366, 1411, 1416, 1441, 1690, 3020, 3156}
 	valueErrors      = slices.Concat(expressionErrors, []int{1062, 1265, 1406, 1916, 1977, 3140, 3854, 4025, 4078, 4079})
 )
 
 var (
 	selects   = regexp.MustCompile(`(?i)\b(SELECT|TABLE)\b`)
+	united    = regexp.MustCompile(`UNION|EXCEPT|INTERSECT`)
 	bigColumn = regexp.MustCompile(`typed (medium|unum|ubig|big|num|deci|dbl|flt|bit16|bit64) `)
 )
 

@@ -2,6 +2,8 @@ package differential
 
 import (
 	"cmp"
+	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/driver"
 	testmust "github.com/shardkey/shardkey/internal/test/must"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
 // seeds are the seeds of every run: the first ones, and those that once found a bug. make soak
@@ -41,8 +46,8 @@ func testDifferential_random(t *testing.T) {
 }
 
 // TestDifferential_soak runs TestDifferential_random with new seeds: for the duration of
-// SHARDKEY_SOAK, or until it has compared as many statements if that is a number, or once with the
-// seed of SHARDKEY_SEED.
+// SHARDKEY_SOAK, or until it has compared as many statements if that is a number. With SHARDKEY_SEED
+// the seeds count from that one; without SHARDKEY_SOAK it is the only one.
 func TestDifferential_soak(t *testing.T) {
 	limit, one := os.Getenv("SHARDKEY_SOAK"), os.Getenv("SHARDKEY_SEED")
 	if limit == "" && one == "" {
@@ -54,18 +59,18 @@ func TestDifferential_soak(t *testing.T) {
 func soakDifferential(t *testing.T, limit, one string) {
 	statements, notNumber := strconv.Atoi(limit)
 	duration, err := time.ParseDuration(limit)
-	if one == "" && notNumber != nil && err != nil {
+	if limit != "" && notNumber != nil && err != nil {
 		t.Fatal(err)
 	}
 	sum, began := newTally(t), time.Now()
 	sum.mostFound, sum.perWorld = 1000, 4*statementsPerWorld
-	for round := 0; ; round++ {
+	for round := uint64(0); ; round++ {
 		seed := rand.Uint64() >> 1
 		if one != "" {
-			seed = must(strconv.ParseUint(one, 10, 64))(t)
+			seed = round + must(strconv.ParseUint(one, 10, 64))(t)
 		}
 		runWorlds(t, sum, seed, worldsPerSeed)
-		if one != "" || sum.compared >= statements && time.Since(began) > duration {
+		if limit == "" || sum.compared >= statements && time.Since(began) > duration {
 			break
 		}
 	}
@@ -129,6 +134,9 @@ func (sum *tally) place(t *testing.T, w *world) *place {
 	p := sum.places[w.shape.name]
 	if p == nil {
 		p = newPlace(sum.t)
+		for i := range p.seconds {
+			p.seconds[i] = must(mysql.ParseDSN(testserver.Database(sum.t)))(t).DBName
+		}
 		for _, s := range p.open(t, "", w.shape) {
 			createCommon(t, s, w.features)
 		}
@@ -140,19 +148,24 @@ func (sum *tally) place(t *testing.T, w *world) *place {
 // open creates the world on both sides.
 func (w *world) open(t *testing.T, sum *tally) *duel {
 	t.Helper()
-	d := &duel{t: t, sides: sum.place(t, w).open(t, w.params, w.shape), variant: w.variant, tally: sum, dirty: true, names: "utf8mb4"}
+	d := &duel{t: t, world: w, sides: sum.place(t, w).open(t, w.params, w.shape), variant: w.variant, tally: sum, dirty: true, names: "utf8mb4"}
 	if charset := setsCharset.FindStringSubmatch(w.params); charset != nil {
 		d.names = charset[1]
 	}
 	d.open()
+	if w.features.mariaDB {
+		mustExec(t, d.control, "SET system_versioning_alter_history = KEEP")
+	}
 	for i := range d.sides {
 		s := &d.sides[i]
+		s.history = w.kind == versioned
 		w.create(t, *s, d.control)
 		if s.mode = w.mode; strings.Contains(w.params, "autocommit=0") {
 			s.autocommit = "0"
 		}
 		s.tables = append(slices.Insert(s.tables, slices.Index(s.tables, "free"), "d"), "log") // triggers fill free and log
-		s.allKeys += " UNION ALL SELECT id, NULL FROM d"
+		s.tables = append(s.tables, "{second}.t")
+		s.allKeys += " UNION ALL SELECT id, NULL FROM {db}.d UNION ALL SELECT id, s FROM {second}.t"
 	}
 	return d
 }
@@ -164,7 +177,71 @@ var setsCharset = regexp.MustCompile(`(?:charset|collation)=([a-z0-9]+)`)
 func (d *duel) restart() {
 	name := d.sides[0].database
 	d.dirty = false
-	mustExec(d.t, d.control, "ALTER TABLE "+name+".t AUTO_INCREMENT = 1000000; ALTER TABLE "+name+".d AUTO_INCREMENT = 4000000")
+	mustExec(d.t, d.control, fmt.Sprintf("ALTER TABLE %s.%s AUTO_INCREMENT = 1000000; ALTER TABLE %[1]s.d AUTO_INCREMENT = 4000000; "+
+		"ALTER TABLE %[3]s.t AUTO_INCREMENT = 1700000", name, d.world.base(), d.sides[0].second))
+}
+
+// restore creates the world again, through the connectors, whose facts about tables end.
+func (d *duel) restore() {
+	for i, s := range d.sides {
+		d.through(i, func(conn *sql.Conn) { d.world.create(d.t, s, conn) })
+	}
+}
+
+// through calls do with another connection of a side, and closes that.
+func (d *duel) through(i int, do func(*sql.Conn)) {
+	conn := must(d.sides[i].db.Conn(d.t.Context()))(d.t)
+	do(conn)
+	_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	_ = conn.Close()
+}
+
+// elsewhere executes a step of another session, or ends the connections.
+func (d *duel) elsewhere(st step) {
+	for i, s := range d.sides {
+		text := s.expand(st.text)
+		if strings.Contains(text, "{id}") {
+			d.kill(i)
+			continue
+		}
+		if _, err := d.runs[i].ExecContext(d.t.Context(), "COMMIT"); err != nil { // DDL would wait for the transaction
+			d.lost = d.lost || isLost(err)
+		}
+		if st.by == unseen {
+			_, _ = d.control.ExecContext(d.t.Context(), text)
+		} else {
+			d.through(i, func(conn *sql.Conn) { _, _ = conn.ExecContext(d.t.Context(), text) })
+		}
+	}
+}
+
+// kill ends the connection of a side, and waits until the server has done it.
+func (d *duel) kill(i int) {
+	id := strings.Trim(ReadAll(d.t, d.conns[i], "SELECT CONNECTION_ID() LIMIT 1"), "[]")
+	if d.lost = d.lost || strings.Contains(id, "error"); d.lost {
+		return
+	}
+	mustExec(d.t, d.control, "KILL "+id)
+	for ReadAll(d.t, d.control, "SELECT id FROM information_schema.processlist WHERE id = "+id) != "" {
+	}
+}
+
+// reconnect replaces lost connections.
+func (d *duel) reconnect() {
+	d.lost, d.named, d.varied, d.moved, d.temporary = false, false, false, false, false
+	for i := range d.conns {
+		if d.txs[i] != nil {
+			_ = d.txs[i].Rollback()
+		}
+		_ = d.conns[i].Close()
+	}
+	d.connect()
+}
+
+// isLost reports whether a connection doesn't exist any more.
+func isLost(err error) bool {
+	return errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, sql.ErrConnDone) ||
+		slices.Contains([]int{1927, 3169, 4031}, errorNumber(err))
 }
 
 // tally counts what the random statements did.

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -67,7 +68,7 @@ func (w *world) minimize(t *testing.T, d *duel, full *difference) {
 }
 
 func (w *world) String() string {
-	return fmt.Sprintf("%s, sql_mode %s, d (v %s, w %s)", w.variant, w.mode, w.columns[0], w.columns[1])
+	return fmt.Sprintf("%s, %s t, sql_mode %s, d (v %s, w %s)", w.variant, cmp.Or(w.kind, "ordinary"), w.mode, w.columns[0], w.columns[1])
 }
 
 // smaller returns the steps with one less, or without the reader of one.

@@ -17,11 +17,31 @@ import (
 type world struct {
 	variant
 	mode     string
+	kind     tableKind
 	triggers []object
 	preset   string    // the default of the column a of t
+	second   []object  // triggers of the second database
 	columns  [2]string // the types of the columns v and w of table d
 	typed    []typedColumn
 	features serverFeatures
+}
+
+// tableKind is what table t is in a world.
+type tableKind string
+
+const (
+	ordinary  tableKind = ""
+	view      tableKind = "view" // of table b
+	versioned tableKind = "system-versioned"
+	myISAM    tableKind = "MyISAM"
+)
+
+// base returns the name of the table that stores the rows of t.
+func (w *world) base() string {
+	if w.kind == view {
+		return "b"
+	}
+	return "t"
 }
 
 // object is a trigger, function, procedure or view, with the rest of its CREATE statement.
@@ -51,6 +71,7 @@ type typedColumn struct {
 }
 
 func isMariaDB(f serverFeatures) bool { return f.mariaDB }
+func isMySQL(f serverFeatures) bool   { return f.mySQL }
 
 var typedColumns = []typedColumn{
 	{"tiny", "TINYINT", nil, [4]string{"0", "7", "-128", "127"}},
@@ -112,7 +133,12 @@ func newWorld(r *rand.Rand, f serverFeatures, i int) *world {
 	w.prepared, w.tx = one(2), one(4)
 	w.params = randomParams(r)
 	w.mode = randomMode(r, f, w.shape.noID)
-	w.typed = typedOf(f)
+	if w.typed = typedOf(f); one(3) {
+		w.kind = []tableKind{view, versioned, myISAM}[r.IntN(3)]
+	}
+	if w.kind == versioned && !f.mariaDB {
+		w.kind = view
+	}
 	// An upsert that sets a column from NULL to NULL counts one row if its default isn't NULL.
 	w.preset = []string{"NULL", "5"}[r.IntN(2)]
 	for j := range w.columns {
@@ -120,6 +146,10 @@ func newWorld(r *rand.Rand, f serverFeatures, i int) *world {
 	}
 	if !one(3) {
 		w.addTriggers(r)
+	}
+	if one(2) {
+		w.second = []object{{"TRIGGER", "{second}.tr", "BEFORE INSERT ON {second}.t FOR EACH ROW " + []string{"SET NEW.a = COALESCE(NEW.a, 6)", "INSERT INTO {db}.log (what, k) VALUES ('second', 1)",
+			"IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000'; END IF", "SET @last = LAST_INSERT_ID(32)"}[r.IntN(4)]}}
 	}
 	return w
 }
@@ -191,6 +221,8 @@ func createCommon(t *testing.T, s side, f serverFeatures) {
 	ddl := []string{
 		"SET SESSION sql_mode = ''",
 		"SET NAMES utf8mb4",
+		"CREATE TABLE one (a INT)",
+		"INSERT INTO one VALUES (1), (2)",
 		"CREATE TABLE log (n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, what VARCHAR(20), k BIGINT, l BIGINT) AUTO_INCREMENT = 6000000",
 		"CREATE TABLE ty (" + strings.Join(types, ", ") + ")",
 		"INSERT INTO ty (" + strings.Join(names, ", ") + ") VALUES " + strings.Join(values, ", "),
@@ -209,19 +241,88 @@ func (w *world) create(t *testing.T, s side, on *sql.Conn) {
 	ddl := []string{
 		"SET SESSION sql_mode = ''",
 		"USE " + s.database,
-		"DROP TABLE IF EXISTS d",
-		"ALTER TABLE t ALTER a SET DEFAULT " + w.preset,
+		"DROP TABLE IF EXISTS d, b, t, {second}.t",
+		"DROP VIEW IF EXISTS t",
+		s.table("{db}."+w.base(), 1_000_000) + map[tableKind]string{versioned: " WITH SYSTEM VERSIONING", myISAM: " ENGINE=MyISAM"}[w.kind],
+		fmt.Sprintf("ALTER TABLE %s ALTER a SET DEFAULT %s", w.base(), w.preset),
 		fmt.Sprintf("CREATE TABLE d (id %s, v %s NULL, w %s NULL) AUTO_INCREMENT = 4000000", s.keyColumn(), w.columns[0], w.columns[1]),
+		s.table("{second}.t", 1_700_000),
+		"ALTER TABLE {second}.t MODIFY a INT NULL DEFAULT 8 AFTER s",
+	}
+	if w.kind == view {
+		ddl = append(ddl, "CREATE VIEW t AS SELECT id, a, u, s FROM b")
 	}
 	for _, name := range strings.Fields(ReadAll(t, on, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '"+s.database+"'")) {
 		ddl = append(ddl, "DROP TRIGGER IF EXISTS "+strings.Trim(name, "[]"))
 	}
-	for _, o := range w.triggers {
+	for _, o := range slices.Concat(w.triggers, w.second) {
 		ddl = append(ddl, o.create())
 	}
 	for _, statement := range ddl {
-		mustExec(t, on, statement)
+		mustExec(t, on, s.expand(statement))
 	}
+}
+
+// table returns a definition of a table with the columns of t.
+func (s side) table(name string, first int) string {
+	more := s.shape.moreColumns
+	if s.plain {
+		more = ""
+	}
+	return fmt.Sprintf("CREATE TABLE %s (id {key}, a INT, u INT UNIQUE, s VARCHAR(60)%s) AUTO_INCREMENT = %d", name, more, first)
+}
+
+// sessionVariables are what programs set. The first value may be any other than the default.
+var sessionVariables = []struct {
+	name   string
+	values []string
+	has    func(serverFeatures) bool // nil: each server
+}{
+	{"sql_select_limit", []string{"0", "1", "2"}, nil},
+	{"sql_auto_is_null", []string{"1"}, nil},
+	{"auto_increment_increment", []string{"3", "10"}, nil},
+	{"auto_increment_offset", []string{"2"}, nil},
+	{"sql_safe_updates", []string{"1"}, nil},
+	{"sql_big_selects", []string{"0"}, nil},
+	{"max_error_count", []string{"0"}, nil},
+	{"sql_notes", []string{"0"}, nil},
+	{"sql_warnings", []string{"1"}, nil},
+	{"sql_quote_show_create", []string{"0"}, nil},
+	{"unique_checks", []string{"0"}, nil},
+	{"foreign_key_checks", []string{"0"}, nil},
+	{"group_concat_max_len", []string{"10"}, nil},
+	{"div_precision_increment", []string{"0", "9"}, nil},
+	{"time_zone", []string{"'+05:00'", "'-11:30'"}, nil},
+	{"lc_time_names", []string{"'de_DE'"}, nil},
+	{"character_set_client", []string{"latin1", "utf8mb4"}, nil},
+	{"character_set_results", []string{"latin1", "NULL"}, nil},
+	{"character_set_connection", []string{"latin1", "utf8mb4"}, nil},
+	{"collation_connection", []string{"utf8mb4_bin", "latin1_swedish_ci"}, nil},
+	{"low_priority_updates", []string{"1"}, nil},
+	{"old_alter_table", []string{"1"}, func(f serverFeatures) bool { return !f.mariaDB }},
+	{"sql_generate_invisible_primary_key", []string{"1"}, isMySQL},
+	{"show_gipk_in_create_table_and_information_schema", []string{"0"}, isMySQL},
+	{"windowing_use_high_precision", []string{"0"}, isMySQL},
+	{"cte_max_recursion_depth", []string{"2"}, isMySQL},
+	{"max_recursive_iterations", []string{"2"}, isMariaDB},
+	{"check_constraint_checks", []string{"0"}, isMariaDB},
+	{"standard_compliant_cte", []string{"0"}, isMariaDB},
+	{"sql_if_exists", []string{"1"}, isMariaDB},
+	{"system_versioning_alter_history", []string{"KEEP"}, isMariaDB},
+	{"optimizer_switch", []string{"'derived_merge=off'", "'materialization=off'"}, nil},
+	{"big_tables", []string{"1"}, nil},
+	{"transaction_read_only", []string{"0"}, isMySQL},
+}
+
+// defaults returns the statement that resets the session's variables.
+func (w *world) defaults() string {
+	var all []string
+	for _, v := range sessionVariables {
+		if v.has == nil || v.has(w.features) {
+			all = append(all, v.name+" = DEFAULT")
+		}
+	}
+	return "SET " + strings.Join(all, ", ")
 }
 
 var functions = []object{
@@ -229,6 +330,7 @@ var functions = []object{
 	{"FUNCTION", "fi", "(x INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO free (a) VALUES (x); RETURN x; END"},
 	{"FUNCTION", "fl", "() RETURNS BIGINT DETERMINISTIC READS SQL DATA RETURN LAST_INSERT_ID()"},
 	{"FUNCTION", "fs", "(x INT) RETURNS INT DETERMINISTIC READS SQL DATA RETURN LAST_INSERT_ID(x)"},
+	{"FUNCTION", "fk", "(x INT) RETURNS INT DETERMINISTIC NO SQL BEGIN KILL CONNECTION_ID(); RETURN x; END"},
 	{"FUNCTION", "fm", "() RETURNS INT DETERMINISTIC READS SQL DATA RETURN (SELECT MAX(a) FROM src)"},
 	{"PROCEDURE", "pf", "() INSERT INTO free (a) VALUES (8)"},
 	{"PROCEDURE", "pl", "() INSERT INTO log (what, k) VALUES ('pl', LAST_INSERT_ID())"},
@@ -250,6 +352,9 @@ func (w *world) addTriggers(r *rand.Rand) {
 			continue
 		}
 		body := triggerBody(r, table, time, event, w.shape.noID, w.features)
+		if table == "t" {
+			table = w.base()
+		}
 		w.triggers = append(w.triggers, object{"TRIGGER", name, fmt.Sprintf("%s %s ON %s FOR EACH ROW %s", time, event, table, body)})
 	}
 }
@@ -284,6 +389,7 @@ func triggerBody(r *rand.Rand, table, time, event string, noID bool, f serverFea
 	}
 	if event != "DELETE" && table != "d" {
 		bodies = append(bodies, fmt.Sprintf("IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = %d; END IF", signals[r.IntN(len(signals))]),
+			"IF NEW.a = 13 THEN KILL "+[]string{"", "QUERY "}[r.IntN(2)]+"CONNECTION_ID(); END IF",
 			"IF NEW.a = 7 THEN INSERT INTO log (what, k) VALUES ('seven', NEW.a); END IF")
 		if time == "BEFORE" {
 			bodies = append(bodies, "SET NEW.a = COALESCE(NEW.a, 3)")
