@@ -127,10 +127,9 @@ type queryReader struct {
 	into                     int  // position of INTO, 0 without it
 	orderAt                  value
 	locks                    int // position of FOR UPDATE and similar clauses behind ORDER BY, 0 without them
-	// enclosed is where the bracket ends that the query begins with, 0 without one. inOrder: what it encloses
-	// has an ORDER BY, and no clause behind it.
-	enclosed int
-	inOrder  bool
+	// enclosed is where the bracket ends that the query begins with, 0 without one. inOrder is where an ORDER
+	// BY without LIMIT ends in it, -1 at the bracket; 0 without one.
+	enclosed, inOrder int
 }
 
 // selectList has the items of a SELECT.
@@ -158,9 +157,11 @@ func (r *queryReader) read() {
 		case r.Is(t, "INTO"):
 			r.into = t.Start
 		case depth == 1 && r.enclosed == 0 && r.Is(t, "ORDER"):
-			r.inOrder = true
-		case depth == 1 && r.enclosed == 0 && r.Is(t, "LIMIT", "FETCH", "OFFSET", "FOR", "LOCK"):
-			r.inOrder = false
+			r.inOrder = -1
+		case depth == 1 && r.enclosed == 0 && r.Is(t, "LIMIT", "FETCH", "OFFSET"):
+			r.inOrder = 0
+		case depth == 1 && r.inOrder < 0 && r.enclosed == 0 && r.Is(t, "FOR", "LOCK"):
+			r.inOrder = t.Start
 		case r.Is(t, "SELECT"):
 			if r.modifiers(outside); outside {
 				r.list()
@@ -416,17 +417,21 @@ func (r *queryReader) wrap() {
 	r.changes = append(r.changes, change{place: place{at, at}, before: before})
 	dropped, reads := r.dropped, r.reads
 	last := change{place: place{end, end}, before: after + " SELECT ", params: r.params}
-	if isBracket := r.Text[r.at] == '(' && r.enclosed == r.end; isBracket && r.inOrder || r.ordered && !r.limited { // otherwise MariaDB ignores the order
-		switch {
-		case isBracket:
-			last.before = allRows + ")" + last.before
-			last.at--
-		case r.locks == 0:
-			last.before = allRows + last.before
-		default:
-			i, _ := slices.BinarySearchFunc(reads, r.locks, func(c change, at int) int { return cmp.Compare(int(c.at), at) })
-			reads = slices.Insert(slices.Clone(reads), i, change{place: place{uint32(r.locks), uint32(r.locks)}, before: allRows + " "})
-		}
+	limit := r.locks // of LIMIT, without which MariaDB ignores the order, and both servers in brackets; 0: at the end
+	isBracket := r.Text[r.at] == '(' && r.enclosed == r.end && r.inOrder != 0
+	if isBracket {
+		limit = max(r.inOrder, 0)
+	}
+	switch {
+	case !isBracket && (!r.ordered || r.limited):
+	case limit > 0:
+		i, _ := slices.BinarySearchFunc(reads, limit, func(c change, at int) int { return cmp.Compare(int(c.at), at) })
+		reads = slices.Insert(slices.Clone(reads), i, change{place: place{uint32(limit), uint32(limit)}, before: allRows + " "})
+	case isBracket:
+		last.before = allRows + ")" + last.before
+		last.at--
+	default:
+		last.before = allRows + last.before
 	}
 	for len(dropped) > 0 || len(reads) > 0 && int(reads[0].at) < r.end {
 		if len(dropped) > 0 && (len(reads) == 0 || dropped[0].at < reads[0].at) {

@@ -50,7 +50,7 @@ func (s *Session) SyncLastID(ctx context.Context) error {
 		return nil
 	}
 	value := s.lastID.Value()
-	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(value, 10)+")")
+	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(value, 10)+") LIMIT 1") // under sql_select_limit = 0 too
 	switch {
 	case base.IsServerError(err, functionRefused):
 		s.changeLastID(outcome.Lost) // no statement can read it
@@ -64,7 +64,7 @@ func (s *Session) SyncLastID(ctx context.Context) error {
 // ClearLastID sets the server's LAST_INSERT_ID() to 0, although it must return the same as before.
 func (s *Session) ClearLastID(ctx context.Context) error {
 	s.changeLastID(outcome.Moved)
-	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID(0)")
+	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID(0) LIMIT 1")
 	return err
 }
 

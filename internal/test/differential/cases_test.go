@@ -115,7 +115,7 @@ var cases = []differentialCase{
 	{"SELECT LAST_INSERT_ID", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO child (t_id) SELECT LAST_INSERT_ID() FROM src")}},
 	{"SELECT ordered by the number of a literal", []step{q("INSERT INTO t (s, a) SELECT 'x', a FROM src ORDER BY 1, 2"), q("INSERT INTO t (s, a) SELECT ?, a FROM src ORDER BY 1, a + ?", "y", 0)}},
 	{"SELECT distinct with locks", []step{q("INSERT INTO t (a) SELECT DISTINCT a FROM src ORDER BY 1 DESC LOCK IN SHARE MODE"), q("INSERT INTO t (a) SELECT DISTINCT a FROM src ORDER BY (SELECT LAST_INSERT_ID()), 1 DESC FOR UPDATE")}},
-	{"SELECT in brackets with an order", []step{q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC) LIMIT 2"), q("REPLACE INTO t (u) (SELECT a % 20 FROM src WHERE a > ? ORDER BY a DESC)", 10)}},
+	{"SELECT in brackets with an order", []step{q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC FOR UPDATE)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC) LIMIT 2"), q("REPLACE INTO t (u) (SELECT a % 20 FROM src WHERE a > ? ORDER BY a DESC)", 10)}},
 	{"SELECT another number of columns", []step{q("INSERT INTO t (s) TABLE src"), q("INSERT INTO t (id, s) SELECT 1, s, a FROM src")}},
 	{"SELECT fails", []step{q("INSERT INTO t (a) SELECT nope FROM src"), q("INSERT INTO t (u) SELECT 1 UNION ALL SELECT 1")}},
 
@@ -276,6 +276,8 @@ var sessionCases = []differentialCase{
 	{"NO_AUTO_VALUE_ON_ZERO select", []step{q("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"), q("INSERT INTO t (id, a) SELECT 0, a FROM src ORDER BY a LIMIT 1")}},
 	{"zeros bound", []step{q("INSERT INTO t (id, a) VALUES (?, 1), (?, 2), (?, 3), (?, 4), (?, 5), (?, 6), (?, 7)", "0.0", "00", "-0", " 0", 0.0, 0.4, false)}},
 	{"LAST_INSERT_ID in a subquery", []step{q("INSERT IGNORE INTO t (a) VALUES (1), (2)"), q("SELECT a FROM t WHERE id = (SELECT LAST_INSERT_ID())"), q("SELECT @@last_insert_id, @@session.identity")}},
+	{"LAST_INSERT_ID under sql_select_limit", []step{q("INSERT INTO t (u) VALUES (1)"), q("SET sql_select_limit = 0"), q("INSERT IGNORE INTO t (u) VALUES (1), (2)"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())"),
+		q("REPLACE INTO t (u) VALUES (1), (1)"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())"), q("INSERT INTO t (a) SELECT a FROM src ORDER BY a"), q("SET sql_select_limit = DEFAULT")}},
 	{"LAST_INSERT_ID by SET", []step{q("INSERT INTO t (id, a) VALUES (?, 1)", nil), q("SET @x = LAST_INSERT_ID()"), q("SELECT @x")}},
 	{"LAST_INSERT_ID set by SET", []step{q("INSERT IGNORE INTO t (a) VALUES (1)"), q("SET LAST_INSERT_ID = 55"), q("SELECT LAST_INSERT_ID()"), q("SET @@identity = 56"), q("SELECT LAST_INSERT_ID()")}},
 	{"LAST_INSERT_ID set by UPDATE", []step{q("INSERT INTO t (id, a) VALUES (5, 1)"), q("INSERT IGNORE INTO t (a) VALUES (1)"), q("UPDATE t SET a = LAST_INSERT_ID(a + 1) WHERE id = 5"), q("SELECT LAST_INSERT_ID()")}},
