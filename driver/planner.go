@@ -54,6 +54,7 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 		g.expireAt(g.session.SilentUntil())
 		p.expires = g.expires
 		p.target = g.target(p.Insert)
+		p.target.callsFunctions = p.Insert.OnDuplicate && len(p.Insert.Rows) > 1 && mayCallFunctions(key.text)
 		p.setSteps()
 	}
 	if p.steps&isCacheable != 0 {
