@@ -1,8 +1,12 @@
 // Package rewrite parses INSERT and REPLACE statements of MySQL and MariaDB and adds keys to them.
 //
-// [Parse] returns a [Plan] for a statement. [Plan.Rewrite] and [Bind] return the
-// statement with keys. [Split] returns the statements of a string one by one. The package performs no I/O and has no state. A plan can be used for any
-// number of executions.
+// [Parse] returns a [Plan] for a statement. [Plan.Rewrite] and [Bind] return the statement with keys.
+// [Split] returns the statements of a string one by one. A plan can be used for any number of
+// executions.
+//
+// The package performs no I/O and has no state. [Options] are facts about the session, the server and
+// the tables. If a plan depends on one that the caller doesn't know yet, Parse returns [*Needs]: find
+// the fact out, and parse the statement again.
 //
 // # Parsing
 //
@@ -39,5 +43,5 @@
 //
 // LAST_INSERT_ID(expr) makes the server report the first key as it reports a value of
 // AUTO_INCREMENT (MySQL manual, "Information Functions"). In ON DUPLICATE KEY UPDATE it reports the
-// key of an existing row; see [Plan.Report].
+// key of an existing row; see [Insert].ReportsExistingKey.
 package rewrite
