@@ -29,7 +29,7 @@ type actualTable struct {
 	// About one of targets keys belongs in the table.
 	belongs func(key int64) bool
 	targets int
-	misfit  atomic.Pointer[noMatch]
+	noFit   atomic.Pointer[noFit]
 	warned  atomic.Bool
 }
 
@@ -212,7 +212,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, args []drive
 	if x == nil {
 		return nil // the rows' table is unknown
 	}
-	if err := x.checkGeneUpdate(ctx, p.rules.logger, set); err != nil {
+	if err := x.checkBitsUpdate(ctx, p.rules.logger, set); err != nil {
 		return err
 	}
 	row := make([]any, len(x.Columns))
@@ -229,25 +229,25 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, args []drive
 	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(wrong))
 }
 
-// checkGeneUpdate returns the error for an update of the column behind the key's shard bits, if the
+// checkBitsUpdate returns the error for an update of the column behind the key's shard bits, if the
 // new value has other shard bits. A lookup by the new value would search another table.
-func (x *actualTable) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set map[string]any) error {
-	gene := x.table.rule.ShardBits
-	if gene == nil || x.belongs == nil {
+func (x *actualTable) checkBitsUpdate(ctx context.Context, logger *slog.Logger, set map[string]any) error {
+	bits := x.table.rule.ShardBits
+	if bits == nil || x.belongs == nil {
 		return nil
 	}
-	value, ok := set[strings.ToLower(gene.Column)]
+	value, ok := set[strings.ToLower(bits.Column)]
 	if !ok {
 		return nil
 	}
-	of, err := gene.Of(value)
+	of, err := bits.Of(value)
 	if err != nil {
 		return nil // a value without shard bits can't be looked up by them
 	}
-	return x.checkGene(ctx, logger, -1, rowGene{of, value}, nil)
+	return x.checkBits(ctx, logger, -1, rowBits{of, value}, nil)
 }
 
-// fitting draws the n keys of an insert's rows. Each key belongs in the table with its row.
+// fitting searches the n keys of an insert's rows. Each key belongs in the table with its row.
 func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.Keys, error) {
 	x, t := k.shard, k.table
 	if t.ints == nil {
@@ -255,17 +255,17 @@ func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.K
 		if err := addRows(&d, e, k, x.test); err != nil {
 			return rewrite.Keys{}, err
 		}
-		return t.drawValues(ctx, &d, n)
+		return t.searchValues(ctx, &d, n)
 	}
 	d := keySearch[int64]{name: x.name, why: x.unplaceable}
 	test := func(values []any) (func(int64) bool, int, error) { return x.Keys(t.rule.Column, values) }
 	if err := addRows(&d, e, k, test); err != nil {
 		return rewrite.Keys{}, err
 	}
-	return t.drawInts(ctx, &d, n, k.one)
+	return t.searchInts(ctx, &d, n, k.one)
 }
 
-// addRows adds the rows that need a key. Adjacent rows with equal values form one lot. A row with
+// addRows adds the rows that need a key. Adjacent rows with equal values form one group. A row with
 // unknown values accepts any key.
 func addRows[K any](d *keySearch[K], e *execution, k *insertion, test func(values []any) (func(K) bool, int, error)) error {
 	var last []any
@@ -282,9 +282,9 @@ func addRows[K any](d *keySearch[K], e *execution, k *insertion, test func(value
 			if err != nil {
 				return err
 			}
-			d.start(belongs, targets)
+			d.begin(belongs, targets)
 		default:
-			d.start(nil, 1)
+			d.begin(nil, 1)
 		}
 		last = values
 		d.add(next)
@@ -293,19 +293,19 @@ func addRows[K any](d *keySearch[K], e *execution, k *insertion, test func(value
 	return nil
 }
 
-// generate draws n int64 keys for the table's rows. If n is 1, it uses the array one.
+// generate searches n int64 keys for the table's rows. If n is 1, it uses the array one.
 func (x *actualTable) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
-	if x.isMisfit() {
+	if x.fitsNone() {
 		return rewrite.Keys{}, x.table.noKey(&noFitError{table: x.name})
 	}
 	d := keySearch[int64]{name: x.name, why: x.unplaceable}
-	d.start(x.belongs, x.targets)
+	d.begin(x.belongs, x.targets)
 	for row := range n {
 		d.add(row)
 	}
-	keys, err := x.table.drawInts(ctx, &d, n, one)
+	keys, err := x.table.searchInts(ctx, &d, n, one)
 	if err != nil && errors.As(err, new(*noFitError)) {
-		x.noteMisfit()
+		x.noteNoFit()
 	}
 	return keys, err
 }

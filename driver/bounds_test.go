@@ -27,7 +27,7 @@ import (
 func TestDraw_ends(t *testing.T) {
 	for targets, want := range map[int]int{0: 4096, 1: 5120, 200: 5704, 2000: 20480} {
 		d := keySearch[int64]{name: "t"}
-		d.start(func(int64) bool { return false }, targets)
+		d.begin(func(int64) bool { return false }, targets)
 		d.add(0)
 		drawn, of := 0, make(searchLock, 1)
 		err := d.run(t.Context(), of, make([]int64, 1), func(_ context.Context, n int) ([]int64, error) {
@@ -46,13 +46,13 @@ func TestDraw_ends(t *testing.T) {
 // Rows with the same shard bits form a lot, unless a single row was expected.
 func TestGeneRows_lots(t *testing.T) {
 	for n, want := range map[int]int{1: 5, 2: 3} {
-		r := (&keyedTable{gene: &rule.ShardBits{Bits: 4}}).newGeneRows("t", n)
-		for _, gene := range []int64{0, 5, 0, 15, 5} {
-			r.add(gene)
+		r := (&keyedTable{shardBits: &rule.ShardBits{Bits: 4}}).newBitsSearch("t", n)
+		for _, bits := range []int64{0, 5, 0, 15, 5} {
+			r.add(bits)
 		}
-		equal(t, len(r.lots), want, "lots, expecting rows:", n)
+		equal(t, len(r.groups), want, "lots, expecting rows:", n)
 		equal(t, r.targets, 16, "targets")
-		equal(t, r.lots[0].belongs(0) && !r.lots[0].belongs(-16), true, "keys from 0 on belong")
+		equal(t, r.groups[0].belongs(0) && !r.groups[0].belongs(-16), true, "keys from 0 on belong")
 	}
 }
 
@@ -244,7 +244,7 @@ func TestMessages_parts(t *testing.T) {
 		err := &NotReadyError{Generator: "g", Tables: []string{"a", "b", "c", "d"}[:n], Err: errors.New("e")}
 		equal(t, err.Error(), "shardkey: not ready: generator g makes no keys "+want)
 	}
-	db, _ := openShards(t, geneRule(t, ""))
+	db, _ := openShards(t, bitsRule(t, ""))
 	_, err := db.Exec("INSERT INTO t_one (user_id) VALUES (NULL)")
 	equal(t, strings.Contains(fmt.Sprint(err), "has no shard bits: the value is NULL;"), true, err)
 	only := []*debug.Module{{Path: modulePath, Version: "v1.2.3"}}

@@ -87,7 +87,7 @@ const (
 	reasonNotConsecutive = "not-consecutive"
 	reasonPlaceholders   = "placeholders"
 	reasonNarrowColumn   = "narrow-column"
-	reasonNoGene         = "no-gene"
+	reasonNoShardBits    = "no-shard-bits"
 	reasonNoKey          = "no-key"
 )
 
@@ -108,14 +108,14 @@ var sentinels = map[string]error{
 	reasonNotConsecutive: ErrNotConsecutive,
 	reasonPlaceholders:   ErrTooManyPlaceholders,
 	reasonNarrowColumn:   ErrUnsupportedStatement,
-	reasonNoGene:         ErrUnsupportedStatement,
+	reasonNoShardBits:    ErrUnsupportedStatement,
 	reasonNoKey:          errNoKey,
 }
 
 // StatementError is the error for an INSERT or REPLACE into a sharded table that the driver
 // refuses, and for a failed [NextKeys]. Its Reason is the word by which [Stats] counts refused
 // statements: unsupported, unlisted, unverified, wrong-shard, no-fitting-key, not-consecutive,
-// placeholders, narrow-column, no-gene or no-key. Its cause, Err, is for example a [*GeneratorError],
+// placeholders, narrow-column, no-shard-bits or no-key. Its cause, Err, is for example a [*GeneratorError],
 // a [*WrongShardError], a [*rule.UnlistedTableError] or a [*rule.PlaceError].
 type StatementError = rewrite.StatementError
 

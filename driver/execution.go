@@ -266,8 +266,8 @@ func errorType(err error) string {
 }
 
 // check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
-// shard bits, genes are the rows that need a key.
-func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
+// shard bits, search are the rows that need a key.
+func (e *execution) check(ctx context.Context, k *insertion) (n int, search *bitsSearch, err error) {
 	if n = k.rowCount; k.steps&countsRows != 0 {
 		if n, err = e.countKeys(ctx, k); err != nil {
 			return n, nil, err
@@ -279,14 +279,14 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 		}
 	}
 	if n > 0 && k.steps&addsShardBits != 0 {
-		genes, err = e.geneRows(ctx, k, n)
+		search, err = e.searchBits(ctx, k, n)
 	}
-	return n, genes, err
+	return n, search, err
 }
 
 // generate generates the keys of an insert's rows and checks them.
 func (e *execution) generate(ctx context.Context, k *insertion) error {
-	var genes *geneRows
+	var search *bitsSearch
 	var made rewrite.Keys
 	var err error
 	n := k.rowCount
@@ -297,16 +297,16 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 		return errVersioned
 	}
 	if k.steps&(countsRows|guardsRows|addsShardBits) != 0 {
-		if n, genes, err = e.check(ctx, k); err != nil {
+		if n, search, err = e.check(ctx, k); err != nil {
 			return err
 		}
 	}
 	switch {
 	case n == 0:
 		return nil
-	case genes != nil:
-		made, err = genes.make(ctx, k.table, k.one)
-	case k.steps&drawsByRow != 0:
+	case search != nil:
+		made, err = search.make(ctx, k.table, k.one)
+	case k.steps&searchesByRow != 0:
 		made, err = e.fitting(ctx, k, n)
 	default:
 		made, err = k.plannedInsert.generate(ctx, n, k.one)

@@ -55,7 +55,7 @@ func TestSteps(t *testing.T) {
 		{"INSERT INTO byuser_1 (user_id) VALUES (?)", isCacheable, reportsKey | guardsRows},
 		{"INSERT INTO byuser_1 (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = ?", isCacheable | checksUpdates, reportsKey | guardsRows | settlesRows},
 		{"INSERT INTO byid_1 (user_id) VALUES (?)", isCacheable, reportsKey | guardsRows},
-		{"INSERT INTO bytext_1 (user_id) VALUES (?)", isCacheable, guardsRows | drawsByRow},
+		{"INSERT INTO bytext_1 (user_id) VALUES (?)", isCacheable, guardsRows | searchesByRow},
 		{"INSERT INTO bits (user_id) VALUES (?)", isCacheable, reportsKey | addsShardBits},
 	} {
 		p := must(c.planFor(t.Context(), of.query))(t).plan

@@ -152,7 +152,7 @@ func (p *plan) explainInsert() InsertDetail {
 	if in.Invalid {
 		return out
 	}
-	out.Notes = append(append(out.Notes, p.explainGenes()...), p.explainShard()...)
+	out.Notes = append(append(out.Notes, p.explainShardBits()...), p.explainShard()...)
 	if in.ReportsFirstKey {
 		out.Notes = append(out.Notes, "LAST_INSERT_ID(key) makes the server report the first key")
 	}
@@ -249,11 +249,11 @@ func (p *plan) explainShard() (notes []string) {
 	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
 }
 
-// explainGenes returns notes about the shard bits in the keys.
-func (p *plan) explainGenes() []string {
-	gene := p.target.table.gene
-	if gene == nil {
+// explainShardBits returns notes about the shard bits in the keys.
+func (p *plan) explainShardBits() []string {
+	bits := p.target.table.shardBits
+	if bits == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene)}
+	return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", bits.Bits, bits)}
 }

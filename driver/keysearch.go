@@ -11,21 +11,21 @@ import (
 )
 
 // Some rows need a key that belongs in the INSERT's actual table, or a key with certain shard bits.
-// Generators don't support this, so the driver draws keys. The generator makes more keys than the
+// Generators don't support this, so the driver searches for them. The generator makes more keys than the
 // rows need, and the driver keeps the matching keys and discards the others.
 
 const (
 	// maxBatch limits the keys of one call of the generator, so that other callers don't wait long.
 	maxBatch = 1024
-	// maxFree limits the keys that a statement may draw while others draw too.
+	// maxFree limits the keys that a statement may make while others search too.
 	maxFree = 256
-	// maxInVain, plus perTarget keys for each target, limits the keys drawn without a match.
+	// maxInVain, plus perTarget keys for each target, limits the keys made without a match.
 	maxInVain = 4096
 	perTarget = 8
 )
 
-// searchLock lets one large draw at a time use a generator. So an ordinary caller of the generator waits
-// for at most one large draw.
+// searchLock lets one large search at a time use a generator. So an ordinary caller of the generator waits
+// for at most one large search.
 type searchLock chan struct{}
 
 // keyGroup is a group of rows that need keys with the same property.
@@ -36,41 +36,41 @@ type keyGroup[K any] struct {
 
 // keySearch is the rows of one statement, grouped by the property of their keys.
 type keySearch[K any] struct {
-	lots    []keyGroup[K]
-	targets int // about one of targets keys matches a lot
-	// lotOf returns the index of a key's lot, −1 for none. It is an optimization and may be nil.
-	lotOf func(key K) int
-	name  string // the table's name, for errors
+	groups  []keyGroup[K]
+	targets int // about one of targets keys matches a group
+	// groupOf returns the index of a key's group, −1 for none. It is an optimization and may be nil.
+	groupOf func(key K) int
+	name    string // the table's name, for errors
 	// why returns why no table is known for a key, or nil; it may be nil.
 	why func(key any) error
 
-	oneLot [1]keyGroup[K] // buffers for lots and their rows, since most statements have one
-	oneRow [1]int
+	oneGroup [1]keyGroup[K] // buffers for groups and their rows, since most statements have one
+	oneRow   [1]int
 }
 
-// add adds a row to the last lot.
+// add adds a row to the last group.
 func (d *keySearch[K]) add(row int) {
-	last := &d.lots[len(d.lots)-1]
+	last := &d.groups[len(d.groups)-1]
 	last.rows = append(last.rows, row)
 }
 
-// start begins another lot.
-func (d *keySearch[K]) start(belongs func(K) bool, targets int) {
+// begin begins another group.
+func (d *keySearch[K]) begin(belongs func(K) bool, targets int) {
 	of := keyGroup[K]{belongs: belongs}
-	if d.lots == nil {
-		d.lots, of.rows = d.oneLot[:0], d.oneRow[:0]
+	if d.groups == nil {
+		d.groups, of.rows = d.oneGroup[:0], d.oneRow[:0]
 	}
-	d.lots, d.targets = append(d.lots, of), max(d.targets, targets)
+	d.groups, d.targets = append(d.groups, of), max(d.targets, targets)
 }
 
 // keep assigns a key to a row that it matches, and reports whether there was one.
 func (d *keySearch[K]) keep(key K, to []K) bool {
-	if d.lotOf != nil {
-		i := d.lotOf(key)
-		return i >= 0 && d.lots[i].keep(key, to)
+	if d.groupOf != nil {
+		i := d.groupOf(key)
+		return i >= 0 && d.groups[i].keep(key, to)
 	}
-	for i := range d.lots {
-		if d.lots[i].keep(key, to) {
+	for i := range d.groups {
+		if d.groups[i].keep(key, to) {
 			return true
 		}
 	}
@@ -85,29 +85,29 @@ func (l *keyGroup[K]) keep(key K, to []K) bool {
 	return true
 }
 
-// batch returns the number of keys to draw next: enough for the remaining rows if keys are spread
-// evenly, rounded to an odd number. After an even number the next draw would begin at the same
+// batch returns the number of keys to make next: enough for the remaining rows if keys are spread
+// evenly, rounded to an odd number. After an even number the next call would begin at the same
 // remainder. The rows of one table would then not spread when the number of tables is doubled.
 func (d *keySearch[K]) batch() int {
 	longest := 0
-	for i := range d.lots {
-		longest = max(longest, len(d.lots[i].rows))
+	for i := range d.groups {
+		longest = max(longest, len(d.groups[i].rows))
 	}
 	return min(longest*d.targets|1, maxBatch)
 }
 
-// noFitError is the error for a draw without a match.
+// noFitError is the error for a search without a match.
 type noFitError struct {
 	table string
-	drawn int // 0 if earlier draws had no match
+	made  int // 0 if earlier searches had no match
 	why   error
 }
 
 func (e *noFitError) Error() string {
-	if e.drawn == 0 {
+	if e.made == 0 {
 		return fmt.Sprintf("no key of this worker ID belongs in %s, as earlier attempts showed", e.table)
 	}
-	text := fmt.Sprintf("none of the last %d keys belongs in %s", e.drawn, e.table)
+	text := fmt.Sprintf("none of the last %d keys belongs in %s", e.made, e.table)
 	if e.why != nil {
 		text += ": " + strings.TrimPrefix(e.why.Error(), "shardkey: ") + "; shard the table by another algorithm, or use another generator"
 	}
@@ -116,7 +116,7 @@ func (e *noFitError) Error() string {
 
 func (e *noFitError) Unwrap() error { return spi.ErrNoFittingKey }
 
-// run draws keys until each row has one, and stores them in to. The function generate generates n
+// run makes keys until each row has one, and stores them in to. The function generate generates n
 // candidates, in a slice that is valid until its next call.
 func (d *keySearch[K]) run(
 	ctx context.Context, of searchLock, to []K, generate func(ctx context.Context, n int) ([]K, error),
@@ -127,13 +127,13 @@ func (d *keySearch[K]) run(
 			<-of
 		}
 	}()
-	drawn, noFit := 0, 0
+	made, noFit := 0, 0
 	for left := len(to); left > 0; {
 		n := d.batch()
 		if noFit > 0 {
 			n = min(max(n, noFit), maxBatch)
 		}
-		if !held && drawn+n > maxFree {
+		if !held && made+n > maxFree {
 			select {
 			case of <- struct{}{}:
 				held = true
@@ -145,7 +145,7 @@ func (d *keySearch[K]) run(
 		if err != nil {
 			return err
 		}
-		drawn, noFit = drawn+n, noFit+n
+		made, noFit = made+n, noFit+n
 		for _, key := range keys {
 			if !d.keep(key, to) {
 				continue
@@ -156,7 +156,7 @@ func (d *keySearch[K]) run(
 			}
 		}
 		if noFit >= maxInVain+perTarget*d.targets {
-			e := &noFitError{table: d.name, drawn: noFit}
+			e := &noFitError{table: d.name, made: noFit}
 			if d.why != nil {
 				e.why = d.why(keys[0])
 			}
@@ -172,9 +172,9 @@ func (d *keySearch[K]) run(
 // batches are buffers for candidate keys.
 var batches = sync.Pool{New: func() any { return new([maxBatch]int64) }}
 
-// drawInts draws the n keys of the rows. If n is 1, it uses the array one unless
+// searchInts searches the n keys of the rows. If n is 1, it uses the array one unless
 // that is nil.
-func (t *keyedTable) drawInts(ctx context.Context, d *keySearch[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
+func (t *keyedTable) searchInts(ctx context.Context, d *keySearch[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	defer t.generated(t.counts.start(), &err)
 	if n == 1 && one != nil {
 		keys.Ints = one[:]
@@ -183,21 +183,21 @@ func (t *keyedTable) drawInts(ctx context.Context, d *keySearch[int64], n int, o
 	}
 	batch := batches.Get().(*[maxBatch]int64)
 	defer batches.Put(batch)
-	return keys, d.run(ctx, t.turns, keys.Ints, func(ctx context.Context, n int) ([]int64, error) {
+	return keys, d.run(ctx, t.lock, keys.Ints, func(ctx context.Context, n int) ([]int64, error) {
 		return batch[:n], t.makeInts(ctx, batch[:n])
 	})
 }
 
-// drawValues is drawInts for keys of another type than int64.
-func (t *keyedTable) drawValues(ctx context.Context, d *keySearch[any], n int) (keys rewrite.Keys, err error) {
+// searchValues is searchInts for keys of another type than int64.
+func (t *keyedTable) searchValues(ctx context.Context, d *keySearch[any], n int) (keys rewrite.Keys, err error) {
 	defer t.generated(t.counts.start(), &err)
 	keys.Values = make([]any, n)
-	return keys, d.run(ctx, t.turns, keys.Values, t.makeValues)
+	return keys, d.run(ctx, t.lock, keys.Values, t.makeValues)
 }
 
-// noMatch records that draws for a table had no match, while the generator had a worker ID. The
+// noFit records that searches for a table had no match, while the generator had a worker ID. The
 // worker ID may have changed during the first of them, so the second one proves it.
-type noMatch struct {
+type noFit struct {
 	worker int64
 	proved bool
 }
@@ -210,16 +210,16 @@ func (t *keyedTable) workerID() *int64 {
 	return nil
 }
 
-func (x *actualTable) noteMisfit() {
+func (x *actualTable) noteNoFit() {
 	if worker := x.table.workerID(); worker != nil {
-		before := x.misfit.Load()
-		x.misfit.Store(&noMatch{*worker, before != nil && before.worker == *worker})
+		before := x.noFit.Load()
+		x.noFit.Store(&noFit{*worker, before != nil && before.worker == *worker})
 	}
 }
 
-// isMisfit reports whether no key with the current worker ID belongs in the table.
-func (x *actualTable) isMisfit() bool {
-	noted := x.misfit.Load()
+// fitsNone reports whether no key with the current worker ID belongs in the table.
+func (x *actualTable) fitsNone() bool {
+	noted := x.noFit.Load()
 	if noted == nil || !noted.proved {
 		return false
 	}

@@ -68,8 +68,8 @@ func (r *ruleVersion) nextKeys(ctx context.Context, name string, n int, values [
 	var one [1]int64
 	var made rewrite.Keys
 	switch {
-	case t.gene != nil:
-		made, err = t.nextGeneKeys(ctx, r.logger, name, x, n, values)
+	case t.shardBits != nil:
+		made, err = t.nextBitsKeys(ctx, r.logger, name, x, n, values)
 	case len(values) > 0:
 		err = noKeys(name, "its keys have no shard bits; pass no values", nil)
 	default:
@@ -86,8 +86,8 @@ func (r *ruleVersion) nextKeys(ctx context.Context, name string, n int, values [
 	return keys, nil
 }
 
-// nextGeneKeys draws keys with the shard bits of the given values.
-func (t *keyedTable) nextGeneKeys(
+// nextBitsKeys searches keys with the shard bits of the given values.
+func (t *keyedTable) nextBitsKeys(
 	ctx context.Context, logger *slog.Logger, name string, x *actualTable, n int, values []any,
 ) (rewrite.Keys, error) {
 	wrong := func(err error, format string, args ...any) (rewrite.Keys, error) {
@@ -95,25 +95,25 @@ func (t *keyedTable) nextGeneKeys(
 	}
 	if len(values) != 1 && len(values) != n {
 		return wrong(nil, "its keys have shard bits of column %s: expected one value, "+
-			"or one for each of %d keys, found %d", t.gene.Column, n, len(values))
+			"or one for each of %d keys, found %d", t.shardBits.Column, n, len(values))
 	}
-	rows := t.newGeneRows(name, n)
-	var g rowGene
+	rows := t.newBitsSearch(name, n)
+	var g rowBits
 	for i := range n {
 		if i < len(values) {
-			v, err := geneArg(sqltoken.PlainValue(values[i]))
+			v, err := bitsArg(sqltoken.PlainValue(values[i]))
 			if err == nil {
 				g.value = v
-				g.gene, err = t.gene.Of(v)
+				g.bits, err = t.shardBits.Of(v)
 			}
 			if err != nil {
-				return wrong(err, "value %d is invalid for column %s", i+1, t.gene.Column)
+				return wrong(err, "value %d is invalid for column %s", i+1, t.shardBits.Column)
 			}
 		}
-		if err := x.checkGene(ctx, logger, i, g, nil); err != nil {
+		if err := x.checkBits(ctx, logger, i, g, nil); err != nil {
 			return rewrite.Keys{}, err
 		}
-		rows.add(g.gene)
+		rows.add(g.bits)
 	}
 	return rows.make(ctx, t, nil)
 }

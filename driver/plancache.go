@@ -15,7 +15,7 @@ import (
 // use.
 type planCache struct {
 	tables sync.Map // *rule.Table → *keyedTable
-	turns  sync.Map // generator's name → searchLock
+	locks  sync.Map // generator's name → searchLock
 	counts *counts
 
 	mu      sync.Mutex
@@ -72,7 +72,7 @@ func (c *planCache) table(r *rule.Table) *keyedTable {
 }
 
 func (c *planCache) newTable(r *rule.Table) *keyedTable {
-	of, _ := c.turns.LoadOrStore(r.GeneratorName, make(searchLock, 1))
+	of, _ := c.locks.LoadOrStore(r.GeneratorName, make(searchLock, 1))
 	return newTable(r, c.counts.table(r), of.(searchLock))
 }
 

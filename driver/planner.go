@@ -60,8 +60,8 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	if p.steps&isCacheable != 0 {
 		p.reuse = reuseOf(parsed, g.session)
 	}
-	if p.count != "" && p.target.table.gene != nil {
-		return nil, p.target.table.noGene(p.Insert, -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
+	if p.count != "" && p.target.table.shardBits != nil {
+		return nil, p.target.table.noShardBits(p.Insert, -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
 	}
 	return p, nil
 }
@@ -117,14 +117,14 @@ func reuseOf(p *rewrite.Plan, s *session.Session) base.Reuse {
 func (g *planner) target(in *rewrite.Insert) plannedInsert {
 	table := g.of(in)
 	t := plannedInsert{in: in, rowCount: len(in.Rows), table: table, shard: table.shard(in.Schema, in.Name)}
-	if table.gene != nil {
-		_, t.geneAt = withGene(in.Table.Recorded, table.rule.ShardBits)
+	if table.shardBits != nil {
+		_, t.bitsAt = withBitsColumn(in.Table.Recorded, table.rule.ShardBits)
 	}
 	x := t.shard
 	t.steps = when(!in.AllGenerated, countsRows) |
 		when(x != nil && x.looks(), guardsRows) |
-		when(x != nil && x.key >= 0 && (x.belongs == nil || table.ints == nil), drawsByRow) |
-		when(table.gene != nil, addsShardBits) |
+		when(x != nil && x.key >= 0 && (x.belongs == nil || table.ints == nil), searchesByRow) |
+		when(table.shardBits != nil, addsShardBits) |
 		when(len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
 		when(in.ReportsFirstKey, reportsKey)
 	return t
@@ -205,7 +205,7 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 		parsed.Recorded = x.Columns
 	}
 	if r.ShardBits != nil {
-		parsed.Recorded, _ = withGene(parsed.Recorded, r.ShardBits)
+		parsed.Recorded, _ = withBitsColumn(parsed.Recorded, r.ShardBits)
 	}
 	if r.Sharding != nil && r.ShardGuard != "off" {
 		parsed.Fixed = r.Sharding.Columns

@@ -109,8 +109,8 @@ var scriptTables = []string{"t.id", "u.id", "kept.id keep", "batch.id consecutiv
 
 // scriptRules are the rules of scripts that need another one.
 var scriptRules = map[string]func(*testing.T) *rule.Rule{
-	"hashes": func(t *testing.T) *rule.Rule { return geneRule(t, "hash") },
-	"genes":  func(t *testing.T) *rule.Rule { return geneRule(t, "number") },
+	"hashes": func(t *testing.T) *rule.Rule { return bitsRule(t, "hash") },
+	"genes":  func(t *testing.T) *rule.Rule { return bitsRule(t, "number") },
 	"shards": func(t *testing.T) *rule.Rule { return shardedRule(t, "") },
 	"keys": func(t *testing.T) *rule.Rule {
 		return mustParseRule(t, ruleText("t ds_${0..1}.t_${0..2} id:two day:three id:genes", "", `

@@ -213,9 +213,9 @@ func TestDrawnKeys_none(t *testing.T) {
 
 // Results of refusedFor, in addition to the right table of a row.
 const (
-	nowhere    = "nowhere"
-	expression = "expression" // of an assignment that only the server can evaluate
-	noGene     = "no gene"
+	nowhere     = "nowhere"
+	expression  = "expression" // of an assignment that only the server can evaluate
+	noShardBits = "no shard bits"
 )
 
 // refusedFor describes why a statement was refused, with "" for no error.
@@ -232,8 +232,8 @@ func refusedFor(err error) string {
 		return nowhere
 	case ok:
 		return wrong.Meant.String()
-	case reasonOf(err) == reasonNoGene && errors.Is(err, ErrUnsupportedStatement):
-		return noGene
+	case reasonOf(err) == reasonNoShardBits && errors.Is(err, ErrUnsupportedStatement):
+		return noShardBits
 	}
 	return err.Error()
 }
@@ -255,7 +255,7 @@ func TestUpsertGuard_refuses(t *testing.T) {
 		t.Run(tt.query, func(t *testing.T) {
 			r := shardedRule(t, "")
 			if strings.HasPrefix(tt.query, bits) {
-				r = geneRule(t, "number")
+				r = bitsRule(t, "number")
 			}
 			db, base := openShards(t, r)
 			base.Columns = [][2]string{{"id", "bigint"}, {"order_id", "bigint"}, {"user_id", "bigint"}}

@@ -39,17 +39,17 @@ type keyedTable struct {
 	duplicates   logLimit      // of lines about generated keys that exist already
 	kinds        atomic.Uint32 // a keyKind
 
-	gene       *rule.ShardBits // the shard bits in keys; nil for none
-	turns      searchLock      // shared by the tables of a generator
+	shardBits  *rule.ShardBits // the shard bits in keys; nil for none
+	lock       searchLock      // shared by the tables of a generator
 	shards     sync.Map        // *actualTable by schema and name
 	shardCount atomic.Int64
 }
 
 func newTable(r *rule.Table, of *tableCounts, ofGenerator searchLock) *keyedTable {
-	t := &keyedTable{rule: r, column: spi.Column{Table: r.Logical, Name: r.Column}, counts: of, turns: ofGenerator}
+	t := &keyedTable{rule: r, column: spi.Column{Table: r.Logical, Name: r.Column}, counts: of, lock: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(kindInteger)
-		t.gene = r.ShardBits // an ambiguous name has a generator that refuses all calls
+		t.shardBits = r.ShardBits // an ambiguous name has a generator that refuses all calls
 	}
 	return t
 }
@@ -94,8 +94,8 @@ type plannedInsert struct {
 	rowCount int // the number of rows of values
 	in       *rewrite.Insert
 	shard    *actualTable // the actual table that the INSERT names; nil if it names none
-	// geneAt is the index of the shard bits' column among the columns whose values the plan knows.
-	geneAt int
+	// bitsAt is the index of the shard bits' column among the columns whose values the plan knows.
+	bitsAt int
 	// callsFunctions: an upsert of several rows may call a stored function after its first row.
 	callsFunctions bool
 }
@@ -106,7 +106,7 @@ type insertSteps uint8
 const (
 	countsRows    insertSteps = 1 << iota // a row may have an explicit key
 	guardsRows                            // shardGuard checks the rows
-	drawsByRow                            // each row needs a key for its values
+	searchesByRow                         // each row needs a key for its values
 	addsShardBits                         // keys have shard bits of another column
 	settlesRows                           // there may be several rows, or a clause affects the key
 	reportsKey                            // the statement passes the first key to LAST_INSERT_ID()

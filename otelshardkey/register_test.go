@@ -197,7 +197,7 @@ func TestRegister_whatIsCounted(t *testing.T) {
 func TestRegister_allReasonsFromTheStart(t *testing.T) {
 	points := read(t, newConnector(t, new(fake)))
 	reasons := strings.Fields("unsupported unlisted unverified wrong-shard no-fitting-key not-consecutive placeholders " +
-		"narrow-column no-gene no-key")
+		"narrow-column no-shard-bits no-key")
 	for _, reason := range reasons {
 		must.Equal(t, find(t, points["shardkey.refused"], "shardkey.reason="+reason), 0, reason)
 	}

@@ -37,7 +37,7 @@ func build(f *file, s spec) (*Rule, error) {
 		sources: map[string]bool{},
 		ways:    map[string]sharding.ShardBitsWay{},
 	}
-	for _, step := range []func() error{b.makers, b.tables, b.keyed, b.patterns, b.rule.check, b.genes} {
+	for _, step := range []func() error{b.makers, b.tables, b.keyed, b.patterns, b.rule.check, b.shardBits} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ func (r *Rule) check() error {
 	}
 	for i, e := range l.generators {
 		g := &r.generators.all[i]
-		if err := g.readGene(e.value); err != nil {
+		if err := g.readShardBits(e.value); err != nil {
 			return errors.Join(r.componentError(*g, err), l.Close())
 		}
 		g.ownDatabase, g.ownMeant, g.assigners, g.secrets = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners, e.spec.secrets
@@ -157,7 +157,7 @@ func (r *Rule) props(m componentSpec, host spi.Host) (spi.Props, error) {
 				other.text, other.position.also()))
 		}
 		seen[registry.PropKey(p.name.text)] = p.name
-		if m.kind == generatorKind && p.isGene() {
+		if m.kind == generatorKind && p.isShardBits() {
 			continue
 		}
 		if values[p.name.text] = p.value; p.list != nil {

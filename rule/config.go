@@ -220,7 +220,7 @@ func (s *spec) addComponent(kind registry.Kind, name, list string, cfg Generator
 		}
 		m.props = append(m.props, p)
 	}
-	if m.ready != nil && (cfg.Type != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isGene() })) {
+	if m.ready != nil && (cfg.Type != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isShardBits() })) {
 		return errorAt("rule", m.name, "Generator is set, so Type must be empty, and Props can only have gene-column and "+
 			"gene-bits")
 	}

@@ -52,11 +52,11 @@ func (g *ShardBits) Of(value any) (int64, error) {
 	if !ok {
 		return 0, g.none(errors.New("expected an integer, a string or a bool"))
 	}
-	gene, err := g.of.Of(v)
+	bits, err := g.of.Of(v)
 	if err != nil {
 		return 0, g.none(err)
 	}
-	return gene, nil
+	return bits, nil
 }
 
 func (g *ShardBits) none(err error) error {
@@ -72,16 +72,16 @@ func (g *ShardBits) String() string {
 	return g.of.String()
 }
 
-// genes sets the ShardBits of each table, and returns an error if a strategy of the table doesn't match
+// shardBits sets the ShardBits of each table, and returns an error if a strategy of the table doesn't match
 // it. It also warns about strategies that leave tables empty, because shard bits can make two
 // strategies depend on each other. The generators must have been made.
-func (b *builder) genes() error {
+func (b *builder) shardBits() error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
 		at, _ := b.rule.generators.find(t.GeneratorName)
 		m := &b.rule.generators.all[at]
 		if m.geneColumn != "" {
-			if err := b.gene(t, b.specs[i], m); err != nil {
+			if err := b.tableShardBits(t, b.specs[i], m); err != nil {
 				return err
 			}
 		}
@@ -92,15 +92,15 @@ func (b *builder) genes() error {
 	return nil
 }
 
-// isGene reports whether the driver reads the property. Such properties aren't passed to the
+// isShardBits reports whether the driver reads the property. Such properties aren't passed to the
 // generator.
-func (p propSpec) isGene() bool {
+func (p propSpec) isShardBits() bool {
 	name := registry.PropKey(p.name.text)
 	return name == registry.PropKey("gene-column") || name == registry.PropKey("gene-bits")
 }
 
-// readGene reads gene-column and gene-bits, which specify the shard bits of g's keys.
-func (m *componentSpec) readGene(g any) error {
+// readShardBits reads gene-column and gene-bits, which specify the shard bits of g's keys.
+func (m *componentSpec) readShardBits(g any) error {
 	column, hasColumn := m.prop("gene-column")
 	bits, hasBits := m.prop("gene-bits")
 	if !hasColumn && !hasBits {
@@ -133,7 +133,7 @@ func (m *componentSpec) readGene(g any) error {
 	return nil
 }
 
-func (b *builder) gene(t *Table, own *tableSpec, m *componentSpec) error {
+func (b *builder) tableShardBits(t *Table, own *tableSpec, m *componentSpec) error {
 	w := m.name
 	if p, ok := m.prop("gene-column"); ok {
 		w = word{m.geneColumn, p.position}

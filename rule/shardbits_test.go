@@ -144,16 +144,16 @@ func TestGene_ofAGeneratorBuiltInGo(t *testing.T) {
 	}
 }
 
-// geneRule is a random rule whose keys have shard bits.
-type geneRule struct {
+// bitsRule is a random rule whose keys have shard bits.
+type bitsRule struct {
 	testrouter.Rule
 	text string
 }
 
 // newGeneRule returns a random rule. Its databases are sharded by the user, and its tables by the
 // key or by the user. The keys carry the user's shard in their lowest bits.
-func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
-	rr = &geneRule{Rule: testrouter.Rule{Rand: r, Router: testrouter.Table{Logic: "t_order"}}}
+func newGeneRule(r *rand.Rand) (rr *bitsRule, user string, bits int) {
+	rr = &bitsRule{Rule: testrouter.Rule{Rand: r, Router: testrouter.Table{Logic: "t_order"}}}
 	user = []string{"user_id", "user_id", "name"}[rr.IntN(3)]
 	bits = 1 + rr.IntN(10)
 	of := func(prefix, column string, n int, hash bool) *testrouter.Strategy {

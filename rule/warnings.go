@@ -60,8 +60,8 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	if len(all) > 1 && same && first.way != last.way {
 		return // the number and its hash differ for large numbers only
 	}
-	byGene := len(all) > 1 && t.ShardBits != nil && t.isByKey(first.of) && t.isByKey(last.of)
-	together := len(all) == 1 || same || byGene
+	byBits := len(all) > 1 && t.ShardBits != nil && t.isByKey(first.of) && t.isByKey(last.of)
+	together := len(all) == 1 || same || byBits
 	reached, absent := map[Place]bool{}, ""
 	values := make([]expr.Value, len(s.Columns))
 	for i := int64(0); ; i++ {

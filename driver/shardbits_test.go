@@ -19,9 +19,9 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// geneRule returns a rule whose keys have the shard bits of user_id in 4 bits. users selects
+// bitsRule returns a rule whose keys have the shard bits of user_id in 4 bits. users selects
 // whether tables sharded by user_id use its number or its hash.
-func geneRule(t testing.TB, users string) *rule.Rule {
+func bitsRule(t testing.TB, users string) *rule.Rule {
 	t.Helper()
 	byHash := users == "hash"
 	user := "u4: {type: INLINE, props: {algorithm-expression: \"t_inline_${user_id % 4}\"}}"
@@ -50,7 +50,7 @@ func geneRule(t testing.TB, users string) *rule.Rule {
 `))
 }
 
-func genesOf(keys Keys) (genes []int64) {
+func bitsOfKeys(keys Keys) (genes []int64) {
 	for _, key := range keys.Values() {
 		if key, ok := key.(int64); ok {
 			genes = append(genes, key%16)
@@ -70,7 +70,7 @@ func usersOf(query string) string {
 	return ""
 }
 
-func TestGenes_ofRows(t *testing.T) {
+func TestShardBits_ofRows(t *testing.T) {
 	for _, tt := range append(statementCases(t, "testdata/shardbits.txt"), []statementCase{
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{userID(7)}, "[7]"},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullInt64{Int64: 7, Valid: true}}, "[7]"},
@@ -78,16 +78,16 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte("abc")}, "[2]"},
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullString{String: "abc", Valid: true}}, "[2]"}, // a Valuer
 		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{[]byte(" 12 ")}, "[12]"},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte(nil)}, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte{0xff}}, noGene},
-		{"INSERT INTO t_order (user_id) VALUES (?)", []any{time.Unix(0, 0)}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte(nil)}, noShardBits},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte{0xff}}, noShardBits},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{time.Unix(0, 0)}, noShardBits},
 		{"INSERT INTO hashed.t_one (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
 		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // hash -2^31 + 5
 		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES (?), (?)", []any{int64(1) << 33, 6}, "[2 6]"},
 		{"INSERT INTO hashed.t_inline_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_inline_2"},
 	}...) {
 		t.Run(tt.query, func(t *testing.T) {
-			db, base := openShards(t, geneRule(t, usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
+			db, base := openShards(t, bitsRule(t, usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
 			switch {
 			case strings.Contains(tt.query, "integers."):
 				base.Columns = [][2]string{{"user_id", "bigint(20)"}}
@@ -99,7 +99,7 @@ func TestGenes_ofRows(t *testing.T) {
 				base.Forget()
 				var keys Keys
 				_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
-				have := cmp.Or(refusedFor(err), fmt.Sprint(genesOf(keys)))
+				have := cmp.Or(refusedFor(err), fmt.Sprint(bitsOfKeys(keys)))
 				equal(t, have, tt.want, tt.query, tt.args, err)
 				if sent := base.Queries("INTO "); err != nil && len(sent) > 0 {
 					t.Errorf("have: %q sent\nwant: none", sent)
@@ -109,11 +109,11 @@ func TestGenes_ofRows(t *testing.T) {
 	}
 }
 
-func TestGenes_errors(t *testing.T) {
-	db, _ := openShards(t, geneRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
+func TestShardBits_errors(t *testing.T) {
+	db, _ := openShards(t, bitsRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
 	var none *StatementError
-	if !errors.As(err, &none) || none.Reason != reasonNoGene || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
+	if !errors.As(err, &none) || none.Reason != reasonNoShardBits || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
 		t.Fatalf("have: %#v", err)
 	}
 	for _, want := range []string{"table app.t_order: row 2", "shard bits from column user_id", "expression"} {
@@ -131,7 +131,7 @@ func TestGenes_errors(t *testing.T) {
 }
 
 // A name of two tables in different schemas is refused, as it is without shard bits.
-func TestGenes_ambiguousTable(t *testing.T) {
+func TestShardBits_ambiguousTable(t *testing.T) {
 	r := mustParseRule(t, `
 rules:
 - !SHARDING
@@ -165,10 +165,10 @@ func doubledRule(n int, typ string) string {
 `), n-1, n, typ)
 }
 
-// TestGenes_doubling generates keys with 2 tables, and doubles the tables up to the 16 that 4
+// TestShardBits_doubling generates keys with 2 tables, and doubles the tables up to the 16 that 4
 // bits allow. All keys, of any age, belong to the table of their user at each step. The rows of
 // each table stay, or move to one other table. 32 tables are refused.
-func TestGenes_doubling(t *testing.T) {
+func TestShardBits_doubling(t *testing.T) {
 	for _, typ := range []string{"MOD", "HASH_MOD"} {
 		users := map[int64]int64{} // by key
 		rnd := rand.New(rand.NewPCG(13, 5))
@@ -200,12 +200,12 @@ func TestGenes_doubling(t *testing.T) {
 				byKey, err := orders.Sharding.Place([]any{key})
 				byUser, err2 := carts.Sharding.Place([]any{user})
 				gene := key % 16
-				byGene, err3 := carts.Sharding.Place([]any{gene})
+				byBits, err3 := carts.Sharding.Place([]any{gene})
 				half := gene % int64(n/2)
 				number := strings.TrimPrefix(byKey.Table, "t_order_")
-				if err != nil || err2 != nil || err3 != nil || number != strings.TrimPrefix(byUser.Table, "t_cart_") || byGene != byUser ||
+				if err != nil || err2 != nil || err3 != nil || number != strings.TrimPrefix(byUser.Table, "t_cart_") || byBits != byUser ||
 					number != fmt.Sprint(half) && number != fmt.Sprint(half+int64(n/2)) {
-					t.Fatalf("%s %d, key %d, user %d\nhave: %v, %v, %v; %v %v %v", typ, n, key, user, byKey, byUser, byGene, err, err2, err3)
+					t.Fatalf("%s %d, key %d, user %d\nhave: %v, %v, %v; %v %v %v", typ, n, key, user, byKey, byUser, byBits, err, err2, err3)
 				}
 			}
 		}
@@ -214,10 +214,10 @@ func TestGenes_doubling(t *testing.T) {
 	}
 }
 
-// TestGenes_rulesReplacedUnderLoad replaces the rule with rules that have other gene bits and
+// TestShardBits_rulesReplacedUnderLoad replaces the rule with rules that have other gene bits and
 // more tables, while goroutines insert. Each key has the bits of its user that all rules have in
 // common, and all keys are unique.
-func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
+func TestShardBits_rulesReplacedUnderLoad(t *testing.T) {
 	rules := make([]*rule.Rule, 12)
 	for i := range rules {
 		bits := 3 + i%4
@@ -277,11 +277,11 @@ var geneServerRule = ruleText(`
     hash: {type: HASH_MOD, props: {sharding-count: 4}}
 `)
 
-// TestGenes_onServers checks that the key of each row has its user's shard bits, with every form
+// TestShardBits_onServers checks that the key of each row has its user's shard bits, with every form
 // of INSERT.
-func TestGenes_onServers(t *testing.T) { onEach(t, testGenes_onServers) }
+func TestShardBits_onServers(t *testing.T) { onEach(t, testShardBits_onServers) }
 
-func testGenes_onServers(t *testing.T) {
+func testShardBits_onServers(t *testing.T) {
 	file := ruleFile(t, geneServerRule)
 	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off"} {
 		db := mustOpen(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
@@ -325,15 +325,15 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 				t.Errorf("have: key %d of user %d", id, next)
 			}
 		}
-		if _, err := stmt.Exec(nil, 1); reasonOf(err) != reasonNoGene {
-			t.Errorf("have: %v\nwant: reason no-gene", err)
+		if _, err := stmt.Exec(nil, 1); reasonOf(err) != reasonNoShardBits {
+			t.Errorf("have: %v\nwant: reason no-shard-bits", err)
 		}
 		stmt.Close()
 	}
 	for _, query := range []string{"INSERT INTO g_all (user_id) VALUES (?), (NULL)", "INSERT INTO g_all (user_id) VALUES (? + 1)", "INSERT INTO g_all (a) VALUES (?)",
 		"INSERT INTO g_all (user_id) VALUES (?), ('x')", "INSERT INTO g_all SET user_id = DEFAULT, a = ?"} {
-		if _, err := db.Exec(query, 1000); reasonOf(err) != reasonNoGene {
-			t.Errorf("%s\nhave: %v\nwant: reason no-gene", query, err)
+		if _, err := db.Exec(query, 1000); reasonOf(err) != reasonNoShardBits {
+			t.Errorf("%s\nhave: %v\nwant: reason no-shard-bits", query, err)
 		}
 	}
 	equal(t, number(t, db, "SELECT COUNT(*) FROM g_all"), int64(next))
@@ -343,5 +343,5 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 // testGenesOfSelect checks that an INSERT … SELECT of several rows is refused: the server runs it.
 func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	_, err := db.Exec("INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ?", 0)
-	equal(t, reasonOf(err), reasonNoGene)
+	equal(t, reasonOf(err), reasonNoShardBits)
 }
