@@ -36,7 +36,6 @@ func (r *ruleVersion) withoutEffect() *ruleVersion {
 func (t *keyedTable) assume(inUse *planCache) {
 	if known, ok := inUse.tables.Load(t.rule); ok {
 		known.(*keyedTable).unguarded.copyTo(&t.unguarded)
-		t.setKind(known.(*keyedTable).kind())
 	}
 }
 

@@ -33,8 +33,11 @@ func init() {
 	})
 }
 
-func (g *strict) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	keys := make([]any, n)
+func (g *strict) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.KeysFromInts(ctx, g, c, n)
+}
+
+func (g *strict) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
 	for i := range keys {
 		keys[i] = int64(1 + i)
 	}
@@ -42,7 +45,7 @@ func (g *strict) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, er
 	if g.closed.Load() {
 		strictFaults.Add(1)
 	}
-	return keys, nil
+	return nil
 }
 
 func (g *strict) Close() error {

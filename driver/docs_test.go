@@ -26,7 +26,7 @@ func testSemantics_documented(t *testing.T) {
 		t.Fatalf("have: %d statements\nwant: more", len(rows))
 	}
 	next := int64(1000)
-	counting := numbered(func(i int) any { next = int64(1001 + i); return next - 1 })
+	counting := numbered(func(i int) int64 { next = int64(1001 + i); return next - 1 })
 	ours, plain := openScripted(t, generatorRule(t, counting, "t.id"), "")
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20) UNIQUE)")

@@ -18,7 +18,7 @@ import (
 )
 
 // same is a generator that returns the keys 7, 8, … in each call.
-var same = script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+var same = integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	keys := make([]any, n)
 	for i := range keys {
 		keys[i] = int64(7 + i)
@@ -111,7 +111,7 @@ func TestDuplicates_log(t *testing.T) {
 }
 
 func testDuplicatesLog(t *testing.T) {
-	db, c, log := openLogged(t, testserver.Database(t), generatorRule(t, decodable{returns(int64(123456789))}, "t.id"))
+	db, c, log := openLogged(t, testserver.Database(t), generatorRule(t, decodable{integers(returns(int64(123456789)))}, "t.id"))
 	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, db, "INSERT INTO t (a) VALUES (54321)")
 	_, err := db.Exec("INSERT INTO t (a) VALUES (54321)")
@@ -128,7 +128,7 @@ func testDuplicatesLog(t *testing.T) {
 }
 
 // decodable is a generator whose keys have parts.
-type decodable struct{ script }
+type decodable struct{ ints }
 
 func (decodable) DecodeKey(int64) (spi.KeyParts, error) {
 	return spi.KeyParts{Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), WorkerID: 5, Sequence: 3}, nil

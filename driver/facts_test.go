@@ -90,7 +90,7 @@ func TestFacts_typesOfDatabase(t *testing.T) { onEach(t, testFacts_typesOfDataba
 
 func testFacts_typesOfDatabase(t *testing.T) {
 	for _, typ := range []string{"BIGINT UNSIGNED", "INT", "VARCHAR(40)", "BIGINT, n INT NOT NULL AUTO_INCREMENT UNIQUE"} {
-		db, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return 1<<40 + int64(i) }), "t.id"))
+		db, plain := openScripted(t, generatorRule(t, numbered(func(i int) int64 { return 1<<40 + int64(i) }), "t.id"))
 		first, second := column(t, plain, "SELECT DATABASE()"), must(mysql.ParseDSN(testserver.Database(t)))(t).DBName
 		mustExec(t, plain, "CREATE TABLE "+first+".t (id BIGINT PRIMARY KEY, a INT)")
 		mustExec(t, plain, "CREATE TABLE "+second+".t (id "+typ+", a INT, PRIMARY KEY (id))")
@@ -342,7 +342,7 @@ func testFacts_keyOfAnotherType(t *testing.T) {
 	}
 	for _, typ := range types {
 		for _, made := range []any{int64(1 << 50), "not a key of this type"} {
-			db, plain := openScripted(t, generatorRule(t, numbered(func(int) any { return made }), "t.id"))
+			db, plain := openScripted(t, generatorRule(t, listed(made), "t.id"))
 			mustExec(t, plain, "CREATE TABLE t (id "+typ+" NOT NULL PRIMARY KEY, a INT)")
 			c := pinned(t, db)
 			mustExec(t, c, "SET sql_mode = ''")

@@ -54,7 +54,10 @@ func (g fixedInts) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any
 	return spi.KeysFromInts(ctx, g, c, n)
 }
 
-const notNil = "expected an integer other than 0, or a string or []byte that isn't empty, found nil"
+const (
+	notNil     = "expected a string or []byte that isn't empty, found nil"
+	notInteger = "expected a string or []byte that isn't empty, found an integer, whose generator must be an spi.Int64KeyGenerator"
+)
 
 // badGenerators are generators of three keys.
 var badGenerators = []struct {
@@ -65,26 +68,25 @@ var badGenerators = []struct {
 	{"fails", failing, errScript.Error()},
 	{"panics", panicsWith("oh"), "it panicked: oh"},
 	{"panics with an error", panicsWith(errScript), "it panicked: " + errScript.Error()},
-	{"too few", returns(1, 2), "expected 3 keys, found 2"},
-	{"too many", returns(1, 2, 3, 4), "expected 3 keys, found 4"},
+	{"too few", returns("a", "b"), "expected 3 keys, found 2"},
+	{"too many", returns("a", "b", "c", "d"), "expected 3 keys, found 4"},
 	{"none", returns(), "expected 3 keys, found 0"},
-	{"nil", returns(1, nil, 2), "key 2 of 3: " + notNil},
-	{"nil bytes", returns([]byte(nil), 1, 2), "key 1 of 3: " + notNil},
-	{"nil pointer", returns((*int)(nil), 1, 2), "key 1 of 3: " + notNil},
-	{"valuer of nil", returns(sql.NullInt64{}, 1, 2), "key 1 of 3: " + notNil},
-	{"zero", returns(1, int8(0), 2), "found 0"},
-	{"unsigned zero", returns(uint64(0), uint64(1), uint64(2)), "found 0"},
+	{"nil", returns("a", nil, "b"), "key 2 of 3: " + notNil},
+	{"nil bytes", returns([]byte(nil), "a", "b"), "key 1 of 3: " + notNil},
+	{"nil pointer", returns((*string)(nil), "a", "b"), "key 1 of 3: " + notNil},
+	{"valuer of nil", returns(sql.NullString{}, "a", "b"), "key 1 of 3: " + notNil},
 	{"int64 zero", fixedInts{1, 2, 0}, "found 0"},
-	{"valuer of zero", returns(sql.NullInt64{Valid: true}, 1, 2), "found 0"},
+	{"integer", returns("a", int8(1), "b"), "key 2 of 3: " + notInteger},
+	{"unsigned integer", returns(uint64(math.MaxUint64), "a", "b"), notInteger},
+	{"valuer of an integer", returns(sql.NullInt64{Int64: 1, Valid: true}, "a", "b"), notInteger},
 	{"empty string", returns("a", "", "b"), "found an empty one"},
 	{"empty bytes", returns([]byte{}, "a", "b"), "found an empty one"},
 	{"float", returns(1.5, 2.5, 3.5), "found a float64"},
-	{"time", returns(1, time.Now(), 2), "found a time.Time"},
-	{"bool", returns(true, 1, 2), "found a bool"},
-	{"struct", returns(1, struct{}{}, 2), "found a struct {}"},
-	{"array", returns([16]byte{1}, 1, 2), "found a [16]uint8"},
+	{"time", returns("a", time.Now(), "b"), "found a time.Time"},
+	{"bool", returns(true, "a", "b"), "found a bool"},
+	{"struct", returns("a", struct{}{}, "b"), "found a struct {}"},
+	{"array", returns([16]byte{1}, "a", "b"), "found a [16]uint8"},
 	// REPLACE, IGNORE and upserts would lose a row.
-	{"the same integer", returns(int8(5), 1, uint64(5)), "key 3 of 3 is the same as an earlier one"},
 	{"the same int64", fixedInts{7, 3, 7}, "key 3 of 3 is the same as an earlier one"},
 	{"the same string", returns("a", []byte("a"), "b"), "key 2 of 3 is the same as an earlier one"},
 }
@@ -95,7 +97,7 @@ func TestGenerators_bad(t *testing.T) {
 			for _, d := range doors {
 				t.Run(fmt.Sprint(bad.name, "/", kind, "/", d.name), func(t *testing.T) {
 					base := &fakedb.Server{Kind: kind}
-					db := sql.OpenDB(mustConnector(t, base, generatorRule(t, bad, "ruled.id")))
+					db := sql.OpenDB(mustConnector(t, base, generatorRule(t, bad.KeyGenerator, "ruled.id")))
 					_, err := d.exec(t.Context(), db, "INSERT INTO ruled (a, id) VALUES (?, NULL), (2, DEFAULT), (3, NULL)", 1)
 					if failed, ok := errors.AsType[*GeneratorError](err); !ok || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
 						t.Errorf("have: %v\nwant: a GeneratorError with %q", err, bad.want)
@@ -299,7 +301,7 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 // fails with driver.ErrBadConn.
 func TestContext_endsBetweenQueries(t *testing.T) {
 	var cancel context.CancelFunc
-	canceling := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	canceling := integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		cancel()
 		return keysOfInts(n, 1), nil
 	})
@@ -551,26 +553,28 @@ var quotedName = regexp.MustCompile("`(?:[^`]|``)*`")
 func TestLyingServer_randomStatements(t *testing.T) {
 	const statements = 6_000
 	l := liar{rand.New(rand.NewPCG(7, 11))}
-	kinds := []func(context.Context, int) []any{
-		func(_ context.Context, n int) []any { return keysOfInts(n, 1) },
-		func(_ context.Context, n int) []any { return keysOfInts(n, 3) },
-		func(_ context.Context, n int) []any {
+	sized := func(keys func(n int) []any) script {
+		return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+			if n < 1 || n > 100_000 {
+				t.Fatalf("%d keys are asked for", n)
+			}
+			return keys(n), nil
+		}
+	}
+	kinds := []spi.KeyGenerator{
+		integers(sized(func(n int) []any { return keysOfInts(n, 1) })),
+		integers(sized(func(n int) []any { return keysOfInts(n, 3) })),
+		sized(func(n int) []any {
 			keys := make([]any, n)
 			for i := range keys {
 				keys[i] = fmt.Sprint("k", i)
 			}
 			return keys
-		},
+		}),
 	}
 	const perConnector = 50
 	for range statements / perConnector {
-		kind := oneOf(l.rand, kinds...)
-		r := generatorRule(t, script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
-			if n < 1 || n > 100_000 {
-				t.Fatalf("%d keys are asked for", n)
-			}
-			return kind(ctx, n), nil
-		}), "ruled.id", "two.a")
+		r := generatorRule(t, oneOf(l.rand, kinds...), "ruled.id", "two.a")
 		base := &fakedb.Server{Exec: l.result, Query: l.rows}
 		if l.rand.IntN(4) == 0 {
 			base.Stmt = func(query string) (driver.Stmt, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testmust "github.com/shardkey/shardkey/internal/test/must"
@@ -90,7 +91,7 @@ func argsOf(line string) (args []any) {
 	return args
 }
 
-// script is a generator whose keys the test specifies.
+// script is a generator of text keys that the test specifies.
 type script func(ctx context.Context, c spi.Column, n int) ([]any, error)
 
 func (s script) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
@@ -114,8 +115,27 @@ func generatorRule(t testing.TB, g spi.KeyGenerator, columns ...string) *rule.Ru
 	return must(rule.New(config))(t)
 }
 
-// numbered returns a script that returns key(0), key(1), …
-func numbered(key func(i int) any) script {
+// ints is a script of int64 keys.
+type ints struct{ script }
+
+func (g ints) GenerateInt64Keys(ctx context.Context, c spi.Column, keys []int64) error {
+	made, err := g.script(ctx, c, len(keys))
+	for i := range made {
+		keys[i] = made[i].(int64)
+	}
+	return err
+}
+
+// integers returns a generator of the int64 keys that f returns.
+func integers(f script) ints { return ints{f} }
+
+// numbered returns a generator of key(0), key(1), …
+func numbered(key func(i int) int64) ints {
+	return ints{texts(func(i int) any { return key(i) })}
+}
+
+// texts returns a generator of the text keys key(0), key(1), …
+func texts(key func(i int) any) script {
 	var made atomic.Int64
 	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		keys, first := make([]any, n), int(made.Add(int64(n)))-n
@@ -126,13 +146,19 @@ func numbered(key func(i int) any) script {
 	}
 }
 
-// counted returns a script of 1001, 1002, …
-func counted() script { return numbered(func(i int) any { return int64(1001 + i) }) }
+// counted returns a generator of 1001, 1002, …
+func counted() ints { return numbered(func(i int) int64 { return int64(1001 + i) }) }
 
-// listed returns a script that returns each of the keys once.
-func listed(keys ...any) script {
+// listed returns a generator that returns each of the keys once, integers or texts.
+func listed(keys ...any) spi.KeyGenerator {
 	var mu sync.Mutex
-	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	isText := false
+	for i := range keys {
+		keys[i] = sqltoken.PlainValue(keys[i])
+		_, isInt := keys[i].(int64)
+		isText = isText || !isInt
+	}
+	list := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if n > len(keys) {
@@ -141,7 +167,11 @@ func listed(keys ...any) script {
 		some := keys[:n]
 		keys = keys[n:]
 		return append([]any(nil), some...), nil
+	})
+	if isText {
+		return list
 	}
+	return ints{list}
 }
 
 // openScripted opens a new database twice, with a rule and with the plain driver.
@@ -219,12 +249,15 @@ func init() {
 	})
 }
 
-func (g *testGenerator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	keys := make([]any, n)
+func (g *testGenerator) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.KeysFromInts(ctx, g, c, n)
+}
+
+func (g *testGenerator) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
 	for i := range keys {
 		keys[i] = g.next.Add(1)
 	}
-	return keys, nil
+	return nil
 }
 
 func (g *testGenerator) Close() error { testGenerators[g.tag].Add(-1); return nil }

@@ -185,7 +185,7 @@ func TestInsertSelect_canceledBeforeRows(t *testing.T) {
 
 func testInsertSelect_canceledBeforeRows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	ending := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	ending := integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		cancel()
 		return keysOfInts(n, 1), nil
 	})
@@ -730,7 +730,7 @@ func testInsertSelect_returning(t *testing.T) {
 		{"REPLACE INTO ruled (a) SELECT a FROM src WHERE a + ? < 0 RETURNING a", ""},
 		{"INSERT INTO ruled (a) SELECT a FROM src WHERE a + ? < 0 ON DUPLICATE KEY UPDATE a = 9 RETURNING a", ""},
 	} {
-		ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return int64(1001 + i*i) }), "ruled.id"))
+		ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) int64 { return int64(1001 + i*i) }), "ruled.id"))
 		ours.SetMaxOpenConns(1)
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT UNIQUE)")
 		manySource(t, plain)
@@ -866,7 +866,7 @@ func TestInsertSelect_keys(t *testing.T) { onEach(t, testInsertSelect_keys) }
 func testInsertSelect_keys(t *testing.T) {
 	for _, gap := range []int{0, 1, 7, 20} { // a gap behind each n keys
 		next := 1000
-		generator := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		generator := integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 			keys := make([]any, n)
 			for i := range keys {
 				if next++; gap > 0 && next%gap == 0 {
@@ -914,7 +914,7 @@ func TestInsertSelect_moreRows(t *testing.T) { onEach(t, testInsertSelect_moreRo
 func testInsertSelect_moreRows(t *testing.T) {
 	var other *sql.DB
 	appear := 0
-	generating := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	generating := integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		_, err := other.Exec(fmt.Sprintf("INSERT INTO src SELECT 100 + a FROM src WHERE a < %d", appear))
 		return keysOfInts(n, 1), err
 	})
@@ -992,7 +992,7 @@ func TestInsertSelect_prepared(t *testing.T) { onEach(t, testInsertSelect_prepar
 func testInsertSelect_prepared(t *testing.T) {
 	step := 1
 	next := 1000
-	generator := script(func(_ context.Context, _ spi.Column, n int) (keys []any, _ error) {
+	generator := integers(func(_ context.Context, _ spi.Column, n int) (keys []any, _ error) {
 		for i := range n {
 			next += 1 + i%step
 			keys = append(keys, int64(next))

@@ -14,7 +14,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -42,7 +41,7 @@ func testKeys_textRowByRow(t *testing.T) {
 	for _, params := range bothWays {
 		t.Run(params, func(t *testing.T) {
 			made := 0
-			counting := numbered(func(i int) any { made = i + 1; return textKey(i) })
+			counting := texts(func(i int) any { made = i + 1; return textKey(i) })
 			ours, plain := openScripted(t, generatorRule(t, counting, "ruled.id"), params)
 			mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
 			mustExec(t, plain, "CREATE TABLE src (id VARCHAR(40), a INT)")
@@ -118,47 +117,6 @@ func testKeys_oddCharacters(t *testing.T) {
 
 type namedKey int64
 
-// Integers of any type are integer keys.
-func TestKeys_integersOfAnyType(t *testing.T) { onEach(t, testKeys_integersOfAnyType) }
-
-func testKeys_integersOfAnyType(t *testing.T) {
-	database := testserver.Database(t)
-	for i, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
-		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint) - 1} {
-		for j, c := range []struct {
-			query string
-			args  []any
-		}{
-			{"INSERT INTO ruled (a) VALUES (1)", nil},
-			{"INSERT INTO ruled (a) VALUES (?)", []any{1}},
-			{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{nil}},
-			{"INSERT INTO ruled (id, a) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE a = 2", nil},
-			{"INSERT IGNORE INTO ruled (a) VALUES (?)", []any{1}},
-			{"INSERT INTO ruled (a) SELECT 1", nil},
-			{"INSERT INTO ruled (a) SELECT ?", []any{1}},
-		} {
-			params := bothWays[(i+j)%len(bothWays)] // alternately
-			if p, ok := key.(*int); ok {
-				*p = 52
-			}
-			ours, plain := openScriptedOn(t, database+"?"+params, generatorRule(t, numbered(func(int) any { return key }), "ruled.id"))
-			ours.SetMaxOpenConns(1)
-			mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
-			for _, query := range []string{"first", "second"} { // the kind is unknown before the first
-				var keys Keys
-				res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...))(t, key, c.query)
-				have, err := res.LastInsertId()
-				in, want := column(t, plain, "SELECT id FROM ruled"), column(t, ours, "SELECT LAST_INSERT_ID()")
-				if err != nil || in != want || fmt.Sprint(keys.Values()) != "["+in+"]" || fmt.Sprint(uint64(have)) != in {
-					t.Errorf("%T, %s, %s, %s\nhave: %d, %v, keys %v, LAST_INSERT_ID() %s\nwant: %s", key, params, query, c.query, have, err, keys.Values(), want, in)
-				}
-				mustExec(t, plain, "DELETE FROM ruled")
-			}
-			_, _ = ours.Close(), plain.Close()
-		}
-	}
-}
-
 // A key that the column would truncate is an error, even if the server reports none.
 func TestKeyColumn_tooNarrow(t *testing.T) { onEach(t, testKeyColumn_tooNarrow) }
 
@@ -169,8 +127,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 		ddl    string
 	}{
 		{"INT", int64(5000000000), "MODIFY `id` BIGINT NOT NULL"},
-		{"TINYINT UNSIGNED", 256, "MODIFY `id` BIGINT NOT NULL"},
-		{"BIGINT", uint64(math.MaxUint64), "MODIFY `id` BIGINT UNSIGNED NOT NULL"},
+		{"TINYINT UNSIGNED", int64(256), "MODIFY `id` BIGINT NOT NULL"},
 		{"DOUBLE", int64(1<<60 + 1), "MODIFY `id` BIGINT NOT NULL"},
 		{"CHAR(20)", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
 		{"BIGINT", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
@@ -211,7 +168,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 func TestKeyColumn_trigger(t *testing.T) { onEach(t, testKeyColumn_trigger) }
 
 func testKeyColumn_trigger(t *testing.T) {
-	ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) any { return int64(70 + i) }), "ruled.id"))
+	ours, plain := openScripted(t, generatorRule(t, numbered(func(i int) int64 { return int64(70 + i) }), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, plain, "CREATE TRIGGER other_keys BEFORE INSERT ON ruled FOR EACH ROW SET NEW.id = IF(NEW.a = 2, 500, NEW.id)")
@@ -397,10 +354,13 @@ type preparing struct{ driver.Conn }
 func TestKeys_explicitAsStored(t *testing.T) { onEach(t, testKeys_explicitAsStored) }
 
 func testKeys_explicitAsStored(t *testing.T) {
-	kinds := map[string]func(i int) any{"int": func(i int) any { return firstGenerated + int64(i) }, "text": func(i int) any { return fmt.Sprintf("k%015d", i) }}
+	kinds := map[string]spi.KeyGenerator{
+		"int":  numbered(func(i int) int64 { return firstGenerated + int64(i) }),
+		"text": texts(func(i int) any { return fmt.Sprintf("k%015d", i) }),
+	}
 	values := []any{"5", "'5'", "5.5", "'5.5'", "' 5'", "'05'", "'a'", "'a '", "x'41'", "TRUE", int64(5), "?5 ", "?05", "9223372036854775809", "?9223372036854775809", []byte("a "), []byte("0123456789abcdef"), 5.5, true}
-	for kind, key := range kinds {
-		ours, plain := openScripted(t, generatorRule(t, numbered(key), "ruled.id"), "sql_mode=%27%27")
+	for kind, keys := range kinds {
+		ours, plain := openScripted(t, generatorRule(t, keys, "ruled.id"), "sql_mode=%27%27")
 		for _, typ := range []string{"DECIMAL(30,5)", "DOUBLE", "VARCHAR(40)", "CHAR(40)", "VARBINARY(40)", "BINARY(16)", "BIGINT"} {
 			if kind == "text" && !strings.Contains(typ, "CHAR") && !strings.Contains(typ, "BINARY") {
 				continue

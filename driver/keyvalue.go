@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,38 +10,26 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// notAKey returns the error for a value that requests a key or isn't one.
-func notAKey(i, n int, found string) error {
-	return fmt.Errorf("key %d of %d: expected an integer other than 0, or a string or []byte that isn't empty, found %s", i+1, n, found)
-}
-
-// kindOf returns the kind of a key. If the value isn't one, found describes it.
-func kindOf(key any) (kind keyKind, found string) {
-	switch k := key.(type) {
+// notText describes a value that isn't a text key; empty for a key.
+func notText(key any) string {
+	switch key.(type) {
+	case nil:
+		return "nil"
 	case int64, uint64:
-		if k == int64(0) || k == uint64(0) {
-			found = "0"
-		}
-		return kindInteger, found
+		return "an integer, whose generator must be an spi.Int64KeyGenerator"
 	case string, []byte:
-		if text, _ := sqltoken.TextOf(k); text == "" {
-			found = "an empty one"
+		if text, _ := sqltoken.TextOf(key); text == "" {
+			return "an empty one"
 		}
-		return kindText, found
+		return ""
 	}
-	return kindUnknown, fmt.Sprintf("a %T", key)
+	return fmt.Sprintf("a %T", key)
 }
 
-// areConsecutive reports whether integer keys are n, n+1, …. It returns true for other keys.
+// areConsecutive reports whether integer keys are n, n+1, …. It returns true for text keys.
 func areConsecutive(keys *rewrite.Keys) bool {
 	for i, key := range keys.Ints {
 		if key != keys.Ints[0]+int64(i) {
-			return false
-		}
-	}
-	for i, key := range keys.Values {
-		first, ok := keys.Values[0].(int64)
-		if ok && key != first+int64(i) {
 			return false
 		}
 	}
@@ -57,10 +44,6 @@ func typeFor(key any) string {
 		return "VARCHAR(" + strconv.Itoa(max(uuid, utf8.RuneCountInString(key))) + ") NOT NULL"
 	case []byte:
 		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
-	case uint64:
-		if key > math.MaxInt64 {
-			return "BIGINT UNSIGNED NOT NULL"
-		}
 	}
 	return "BIGINT NOT NULL"
 }

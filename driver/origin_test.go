@@ -13,6 +13,7 @@ import (
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // movedCases are statements that a program prepares in database one, and executes after the statements
@@ -56,7 +57,7 @@ func TestPrepared_keepsItsSession(t *testing.T) { onEach(t, testPrepared_keepsIt
 
 func testPrepared_keepsItsSession(t *testing.T) {
 	for i, c := range movedCases {
-		positive, negative := counted(), numbered(func(i int) any { return int64(-1001 + i) })
+		positive, negative := counted(), numbered(func(i int) int64 { return int64(-1001 + i) })
 		want := newMoved(t, nil).run(c.before, c.query, c.between, c.args, c.warm)
 		keys := positive
 		if c.negative {
@@ -84,7 +85,7 @@ type moved struct {
 }
 
 // newMoved returns a connection in database one of two new ones. keys may be nil for AUTO_INCREMENT.
-func newMoved(t *testing.T, keys script) *moved {
+func newMoved(t *testing.T, keys spi.KeyGenerator) *moved {
 	dsn, two := testserver.Database(t), must(mysql.ParseDSN(testserver.Database(t)))(t).DBName
 	auto := " AUTO_INCREMENT"
 	db := mustOpen(t, "mysql", dsn)

@@ -62,7 +62,7 @@ func (e *execution) describe() outcome.Sent {
 	k := &e.first
 	s := outcome.Sent{
 		Insert: k.in, Column: k.column, Keys: k.keys,
-		Text: k.table.kind() == kindText, Carries: k.carries, Guarded: k.guarded,
+		Text: k.table.ints == nil, Carries: k.carries, Guarded: k.guarded,
 		CallsFunctions: k.callsFunctions, WantsKeys: e.out != nil, Server: serverOf(e.session),
 	}
 	if len(k.keys.Ints) == 1 {

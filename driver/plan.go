@@ -29,8 +29,8 @@ type plan struct {
 	steps  planSteps
 	reuse  base.Reuse // of a cached statement
 	key    planKey
-	// lasting: the plan may be used again. It isn't while the generator hasn't shown the kind of a
-	// table's keys, if a row didn't match the columns, or if the key's type decided about a value.
+	// lasting: the plan may be used again. It isn't if a row didn't match the columns, or if the key's
+	// type decided about a value.
 	lasting bool
 	// expires is when an upsert that isn't guarded is planned again; zero for never.
 	expires time.Time

@@ -36,8 +36,7 @@ func TestPlan_parsesOnce(t *testing.T) {
 		args        []any
 		want        int64
 	}{
-		{"kind of keys not known yet", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 1},
-		{"kind of keys known", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 1},
+		{"bound", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 1},
 		{"bound, cached", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 0},
 		{"literal", "INSERT INTO ruled (a) VALUES (1)", nil, 1},
 		{"literal, of the connection", "INSERT INTO ruled (a) VALUES (1)", nil, 0},

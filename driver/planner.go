@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,8 +22,6 @@ type planner struct {
 	columns map[session.Table][]string
 	typed   bool      // the type of a key column decided about a value
 	expires time.Time // see plan.expires
-	// failed is the error of lookup, for example for a table that isn't in the rule.
-	failed error
 	// tables are the sharded tables that the parser looked up.
 	tables map[namedTable]parsedTable
 }
@@ -43,7 +40,7 @@ func (g *planner) of(in *rewrite.Insert) *keyedTable {
 // read returns the plan of a statement.
 func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	parsed, err := g.parse(ctx, key)
-	if err = cmp.Or(err, g.failed); err == nil {
+	if err == nil {
 		err = g.refused(parsed)
 	}
 	if err != nil {
@@ -135,7 +132,7 @@ func (g *planner) options(ctx context.Context, key planKey) rewrite.Options {
 	opts := rewrite.Options{
 		SQLMode:          key.mode.String(),
 		Charset:          key.charset.String(),
-		Table:            func(schema, name string) *rewrite.Table { return g.lookup(ctx, schema, name) },
+		Table:            func(schema, name string) *rewrite.Table { return g.lookup(schema, name) },
 		ServerUnknown:    true,
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
 	}
@@ -181,7 +178,7 @@ func (g *planner) expireAt(at time.Time) {
 	}
 }
 
-func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Table {
+func (g *planner) lookup(schema, name string) *rewrite.Table {
 	if t, ok := g.tables[namedTable{schema, name}]; ok {
 		return t.facts
 	}
@@ -193,13 +190,9 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	if inUse := g.rules.inUse; inUse != nil {
 		t.assume(inUse)
 	}
-	kind, err := t.kindIn(ctx, g.session, schema, name)
-	if err != nil {
-		g.failed = cmp.Or(g.failed, err)
-	}
 	expires := t.unguarded.of(namedTable{schema, name})
 	g.expireAt(expires)
-	parsed := &rewrite.Table{Key: r.Column, Strings: kind == kindText, Untyped: kind == kindUnknown,
+	parsed := &rewrite.Table{Key: r.Column, Strings: t.ints == nil,
 		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero(), KeyColumnUnknown: true}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Recorded = x.Columns
@@ -215,16 +208,6 @@ func (g *planner) lookup(ctx context.Context, schema, name string) *rewrite.Tabl
 	}
 	g.tables[namedTable{schema, name}] = parsedTable{t, parsed}
 	return parsed
-}
-
-// kindsKnown reports whether the generators have shown the kinds of their keys.
-func (g *planner) kindsKnown() bool {
-	for _, t := range g.tables {
-		if t.kind() == kindUnknown {
-			return false
-		}
-	}
-	return true
 }
 
 // readColumns returns the columns of a table, from the cache if possible.
@@ -332,7 +315,7 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 	case key.commented && !p.mayBeCommented():
 		return nil, errCommented
 	}
-	p.lasting = g.kindsKnown() && !g.typed && (len(p.columns) == 0 || !p.isInvalid())
+	p.lasting = !g.typed && (len(p.columns) == 0 || !p.isInvalid())
 	if !r.plans.holds(key, p) {
 		return p, nil
 	}

@@ -133,9 +133,9 @@ func (e *execution) storedKey(k *insertion, row int) any {
 func (e *execution) givenKey(k *insertion, row int) any {
 	switch r := k.in.Rows[row]; r.Key {
 	case rewrite.Argument:
-		return boundKey(k.keyKind(), k.column, e.user[r.Arg].Value)
+		return boundKey(k.table.ints != nil, k.column, e.user[r.Arg].Value)
 	case rewrite.Literal:
-		if k.keyKind() != kindInteger || storesIntegers(k.column) {
+		if k.table.ints == nil || storesIntegers(k.column) {
 			return e.plan.LiteralKey(row)
 		}
 	}
@@ -149,9 +149,9 @@ func storesIntegers(c *facts.Column) bool {
 }
 
 // boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
-func boundKey(kind keyKind, column *facts.Column, bound driver.Value) any {
+func boundKey(integers bool, column *facts.Column, bound driver.Value) any {
 	const exact = 1 << 53
-	inIntegers := kind == kindInteger && column.Stores == facts.StoresIntegers
+	inIntegers := integers && column.Stores == facts.StoresIntegers
 	switch v := bound.(type) {
 	case int64, uint64:
 		return v
@@ -164,7 +164,7 @@ func boundKey(kind keyKind, column *facts.Column, bound driver.Value) any {
 			return int64(v)
 		}
 	case []byte:
-		if kind != kindInteger {
+		if !integers {
 			return append([]byte(nil), v...)
 		}
 	}
@@ -172,7 +172,7 @@ func boundKey(kind keyKind, column *facts.Column, bound driver.Value) any {
 	switch {
 	case !ok:
 		return nil
-	case kind != kindInteger:
+	case !integers:
 		return text
 	case inIntegers:
 		return storedInteger(text)

@@ -79,7 +79,7 @@ func init() {
 		return lastCounter, nil
 	})
 	spi.RegisterKeyGenerator("SHARD_TEXTS", func(spi.Props) (spi.KeyGenerator, error) {
-		return numbered(func(i int) any { return fmt.Sprintf("k%05d", i+1) }), nil
+		return texts(func(i int) any { return fmt.Sprintf("k%05d", i+1) }), nil
 	})
 }
 

@@ -61,7 +61,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 func TestStats_errorsAndTimes(t *testing.T) {
 	fails := errors.New("no keys today")
 	failing := false
-	keys := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		if failing {
 			return nil, fails
 		}

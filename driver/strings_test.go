@@ -30,7 +30,7 @@ func TestStrings_sameAsPlain(t *testing.T) { onEach(t, testStrings_sameAsPlain) 
 
 func testStrings_sameAsPlain(t *testing.T) {
 	next := map[string]int64{}
-	keys := script(func(_ context.Context, c spi.Column, n int) ([]any, error) {
+	keys := integers(func(_ context.Context, c spi.Column, n int) ([]any, error) {
 		all := make([]any, n)
 		for i := range all {
 			all[i] = firstKeys[c.Table] + next[c.Table]

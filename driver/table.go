@@ -12,7 +12,6 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
@@ -22,7 +21,7 @@ import (
 
 // keyedTable is a sharded table, as one connector uses it.
 type keyedTable struct {
-	ints   spi.Int64KeyGenerator // the generator if its keys are int64, otherwise nil
+	ints   spi.Int64KeyGenerator // the generator if its keys are int64, nil if they are text
 	column spi.Column
 	counts *tableCounts
 
@@ -36,8 +35,7 @@ type keyedTable struct {
 	warnedKeys atomic.Bool
 	// warnedUpdate: a warning about an expression for a sharding column was logged.
 	warnedUpdate atomic.Bool
-	duplicates   logLimit      // of lines about generated keys that exist already
-	kinds        atomic.Uint32 // a keyKind
+	duplicates   logLimit // of lines about generated keys that exist already
 
 	shardBits  *rule.ShardBits // the shard bits in keys; nil for none
 	lock       searchLock      // shared by the tables of a generator
@@ -48,43 +46,9 @@ type keyedTable struct {
 func newTable(r *rule.Table, of *tableCounts, ofGenerator searchLock) *keyedTable {
 	t := &keyedTable{rule: r, column: spi.Column{Table: r.Logical, Name: r.Column}, counts: of, lock: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
-		t.setKind(kindInteger)
 		t.shardBits = r.ShardBits // an ambiguous name has a generator that refuses all calls
 	}
 	return t
-}
-
-// keyKind is the kind of a generator's keys.
-type keyKind uint8
-
-const (
-	kindUnknown keyKind = iota // neither the generator nor the key column shows the kind
-	kindInteger
-	kindText // strings or bytes
-)
-
-// kind returns the kind of the generator's keys. It is unknown before the first key of a generator
-// that isn't an [spi.Int64KeyGenerator].
-func (t *keyedTable) kind() keyKind { return keyKind(t.kinds.Load()) }
-
-func (t *keyedTable) setKind(k keyKind) { t.kinds.Store(uint32(k)) }
-
-// kindIn returns the kind of a table's keys. Before the first key of a generator that may return any
-// kind, the type of the key column decides.
-func (t *keyedTable) kindIn(ctx context.Context, s *session.Session, schema, name string) (keyKind, error) {
-	if kind := t.kind(); kind != kindUnknown {
-		return kind, nil
-	}
-	known, err := s.Column(ctx, schema, name, t.rule.Column)
-	switch {
-	case err != nil:
-		return kindUnknown, err
-	case known.Form == columntype.Integer:
-		return kindInteger, nil
-	case known.Text != "" || s.IsAssumed():
-		return kindText, nil
-	}
-	return kindUnknown, nil
 }
 
 // plannedInsert is an INSERT of a plan, with its table.
@@ -119,17 +83,6 @@ func (t *plannedInsert) generate(ctx context.Context, n int, one *[1]int64) (rew
 		return t.shard.generate(ctx, n, one)
 	}
 	return t.table.generate(ctx, n, one)
-}
-
-// keyKind returns the kind of keys that the plan was made for.
-func (t *plannedInsert) keyKind() keyKind {
-	switch {
-	case t.in.Table.Strings:
-		return kindText
-	case t.in.Table.Untyped:
-		return kindUnknown
-	}
-	return kindInteger
 }
 
 // accept counts the keys of one statement, and checks that the table can store them. column is what
@@ -191,12 +144,12 @@ func (t *keyedTable) makeInts(ctx context.Context, keys []int64) error {
 		return err
 	}
 	if i := slices.Index(keys, 0); i >= 0 {
-		return notAKey(i, len(keys), "0")
+		return fmt.Errorf("key %d of %d: expected an integer other than 0, found 0", i+1, len(keys))
 	}
 	return repeatedKey(len(keys), func(i int) int64 { return keys[i] })
 }
 
-// makeValues generates n keys of another type than int64.
+// makeValues generates n text keys.
 func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
 	values, err := t.rule.Generator.GenerateKeys(ctx, t.column, n)
 	switch {
@@ -205,17 +158,12 @@ func (t *keyedTable) makeValues(ctx context.Context, n int) ([]any, error) {
 	case len(values) != n:
 		return nil, fmt.Errorf("expected %d keys, found %d", n, len(values))
 	}
-	kind := kindUnknown
 	for i, v := range values {
-		var found string
-		if values[i] = sqltoken.PlainValue(v); values[i] == nil {
-			return nil, notAKey(i, n, "nil")
-		}
-		if kind, found = kindOf(values[i]); found != "" {
-			return nil, notAKey(i, n, found)
+		values[i] = sqltoken.PlainValue(v)
+		if found := notText(values[i]); found != "" {
+			return nil, fmt.Errorf("key %d of %d: expected a string or []byte that isn't empty, found %s", i+1, n, found)
 		}
 	}
-	t.setKind(kind)
 	return values, repeatedKey(n, func(i int) string { return session.Text(values[i]) })
 }
 

@@ -37,13 +37,16 @@ rules:
 	return "shardkey_example"
 })
 
-type counter struct{ last int }
+type counter struct{ last int64 }
 
-func (c *counter) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	keys := make([]any, n)
+func (c *counter) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+	return spi.KeysFromInts(ctx, c, column, n)
+}
+
+func (c *counter) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
 	for i := range keys {
 		c.last++
-		keys[i] = int64(1000 + c.last)
+		keys[i] = 1000 + c.last
 	}
-	return keys, nil
+	return nil
 }

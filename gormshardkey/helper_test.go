@@ -28,25 +28,38 @@ var lastGapped atomic.Int64
 
 func init() {
 	lastGapped.Store(1 << 40)
-	register("GAPPED", func(key int64) any { return key })
-	register("GAPPED_UNSIGNED", func(key int64) any { return uint64(key) | 1<<63 })
-	register("GAPPED_NEGATIVE", func(key int64) any { return -key })
-	register("GAPPED_TEXT", func(key int64) any { return fmt.Sprint("k", key) })
+	register("GAPPED", gapped{1})
+	register("GAPPED_NEGATIVE", gapped{-1})
+	register("GAPPED_TEXT", gappedTexts{})
 }
 
-func register(name string, form func(int64) any) {
-	spi.RegisterKeyGenerator(name, func(spi.Props) (spi.KeyGenerator, error) { return gapped(form), nil })
+func register(name string, g spi.KeyGenerator) {
+	spi.RegisterKeyGenerator(name, func(spi.Props) (spi.KeyGenerator, error) { return g, nil })
 }
 
-type gapped func(int64) any
+type gapped struct{ sign int64 }
 
-func (g gapped) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	first := lastGapped.Add(int64(7*n)) - int64(7*(n-1))
-	keys := make([]any, n)
+func (g gapped) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	n := int64(len(keys))
+	first := lastGapped.Add(7*n) - 7*(n-1)
 	for i := range keys {
-		keys[i] = g(first + int64(7*i))
+		keys[i] = g.sign * (first + int64(7*i))
 	}
-	return keys, nil
+	return nil
+}
+
+func (g gapped) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.KeysFromInts(ctx, g, c, n)
+}
+
+type gappedTexts struct{}
+
+func (gappedTexts) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	keys, err := gapped{1}.GenerateKeys(ctx, c, n)
+	for i, key := range keys {
+		keys[i] = fmt.Sprint("k", key)
+	}
+	return keys, err
 }
 
 const ruleText = `
@@ -65,7 +78,7 @@ rules:
     marks: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     kinds: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     negatives: {keyGenerateStrategy: {column: id, keyGeneratorName: negative}}
-    unsigneds: {keyGenerateStrategy: {column: id, keyGeneratorName: unsigned}}
+    unsigneds: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
     texts: {keyGenerateStrategy: {column: id, keyGeneratorName: text}}
     uuids: {keyGenerateStrategy: {column: id, keyGeneratorName: uuid}}
     binaries: {keyGenerateStrategy: {column: id, keyGeneratorName: binary}}
@@ -75,7 +88,6 @@ rules:
   keyGenerators:
     gap: {type: GAPPED}
     negative: {type: GAPPED_NEGATIVE}
-    unsigned: {type: GAPPED_UNSIGNED}
     text: {type: GAPPED_TEXT}
     uuid: {type: UUID, props: {format: canonical}}
     binary: {type: UUID, props: {format: binary}}

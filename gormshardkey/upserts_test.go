@@ -311,20 +311,3 @@ func TestUpsert_severalUniqueIndexes(t *testing.T) {
 		}
 	})
 }
-
-// Keys above the greatest int64 stay unsigned.
-func TestUpsert_unsignedKeys(t *testing.T) {
-	each(t, TestUpsert_unsignedKeys, "unsigneds", func(t *testing.T, w *world) {
-		for _, conflict := range []clause.Expression{doNothing, updateAll} {
-			name := fmt.Sprint(lastGapped.Add(7))
-			for range 2 {
-				one := row[uint64]{Name: name}
-				ok(t, w.Table("unsigneds").Clauses(conflict).Create(&one))
-				w.has(t, "unsigneds", name, one.ID)
-			}
-			many := []row[uint64]{{Name: name}, {Name: name + "new"}}
-			ok(t, w.Table("unsigneds").Clauses(conflict).Create(&many))
-			w.has(t, "unsigneds", name+"new", many[1].ID)
-		}
-	})
-}

@@ -37,14 +37,14 @@ func (in *Insert) asksForKey(
 	isEmpty := isText && text == ""
 	signed := storing(value, false, true)
 	switch {
-	case value == nil, isEmpty && (in.Table.Strings || in.Table.Untyped):
+	case value == nil, isEmpty && in.Table.Strings:
 		return true, "", nil
 	case in.Table.Strings, signed == storesOther && storing(value, true, false) == storesOther:
 		return false, "", nil
 	}
-	keepsStrings, unsigned := in.Table.Untyped, false
+	keepsStrings, unsigned := false, false
 	isZero := signed == storesZero && storing(value, true, true) == storesZero
-	if !isZero && !keepsStrings {
+	if !isZero {
 		if keepsStrings, unsigned, err = column(); err != nil || signed == storesOther && !unsigned {
 			return false, "", err
 		}

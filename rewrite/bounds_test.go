@@ -293,14 +293,13 @@ func TestAsks_values(t *testing.T) {
 // A key of a kind other than an integer needs no fact about the server.
 func TestAsks_otherKinds(t *testing.T) {
 	none := &Table{KeyColumnUnknown: true}
-	strings, untyped := &Table{Strings: true}, &Table{Untyped: true}
+	strings := &Table{Strings: true}
 	for _, tt := range []struct {
 		table *Table
 		value any
 		want  bool
 	}{
 		{strings, nil, true}, {strings, "", true}, {strings, []byte{}, true}, {strings, "0", false}, {strings, int64(0), false}, {strings, "x", false},
-		{untyped, nil, true}, {untyped, "", true}, {untyped, "0", true}, {untyped, int64(0), true}, {untyped, "x", false}, {untyped, int64(-1), false},
 	} {
 		in := Insert{Table: tt.table}
 		must.Equal(t, must.Get(in.asks(tt.value, 0, new(string), none))(t, *tt.table, tt.value), tt.want, *tt.table, tt.value)

@@ -29,8 +29,6 @@ func goldenTables(schema, name string) *Table {
 		return &Table{Key: "id", Columns: []string{"id", "a", "s"}}
 	case "u":
 		return &Table{Key: "uid", Strings: true, Columns: []string{"a", "uid"}}
-	case "v":
-		return &Table{Key: "id", Untyped: true}
 	case "k":
 		return &Table{Key: "id", KeepExplicit: true, Columns: []string{"id", "a"}}
 	case "n":

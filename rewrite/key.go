@@ -199,7 +199,7 @@ var (
 // expressionKey determines how a key that is an expression at a position is handled.
 func (p *parser) expressionKey(in *Insert, at int) (KeySource, error) {
 	// Vitess evaluates only plain expressions for a sharding column.
-	if in.Table.KeepExplicit || in.Table.Untyped || in.Table.Strings || p.server() == serverVitess {
+	if in.Table.KeepExplicit || in.Table.Strings || p.server() == serverVitess {
 		return Unknown, nil
 	}
 	strings, unsigned, err := in.Table.keyColumn(in)

@@ -156,7 +156,7 @@ func (p *Plan) LiteralKey(row int) any {
 	switch {
 	case !ok:
 		return nil
-	case !in.Table.Strings && !in.Table.Untyped:
+	case !in.Table.Strings:
 		return l.integer()
 	}
 	return l.string()

@@ -18,9 +18,6 @@ type Table struct {
 	// isn't an integer is a valid key. If KeyColumnUnknown is set, neither is known, and [Parse] returns
 	// [*Needs] if the plan depends on them.
 	Unsigned, InStrings, KeyColumnUnknown bool
-	// Untyped: it isn't known whether keys are strings or integers. NULL, DEFAULT, 0 and '' request
-	// one, and the server decides about other literals and expressions.
-	Untyped bool
 	// KeepExplicit: explicit NULL, DEFAULT, 0 and '' stay unchanged; keys are generated only if the
 	// key column is missing.
 	KeepExplicit bool
@@ -207,7 +204,7 @@ func (in *Insert) report(onVitess bool) {
 
 // hasIntegerKeys reports whether the insert gets keys that LAST_INSERT_ID() can return.
 func (in *Insert) hasIntegerKeys() bool {
-	return !in.Table.Strings && !in.Table.Untyped && !in.Invalid
+	return !in.Table.Strings && !in.Invalid
 }
 
 // withoutReport returns the same plan without [Insert].ReportsFirstKey, for a first key that

@@ -1,7 +1,7 @@
 // Package spi defines the interfaces of key generators and worker-ID assigners, and the registries
 // from which sharding rules get them by type.
 //
-// A custom key generator needs one method and one registration. The keys of this one are random, so
+// A custom generator of text keys needs one method and one registration. The keys of this one are random, so
 // that they don't repeat in other processes or after a restart:
 //
 //	type ulid struct{}
@@ -19,7 +19,7 @@
 //	}
 //
 // A generator can implement further interfaces, which shardkey finds by type assertion:
-// [Int64KeyGenerator] for int64 keys without an allocation for each, [KeyDecoder], [KeyRanger],
+// [Int64KeyGenerator] for keys that are integers, [KeyDecoder], [KeyRanger],
 // [Describer], [HealthReporter], [ReadyReporter] and io.Closer.
 //
 // A factory checks its properties and stores them. It does no I/O and starts no goroutine. The

@@ -23,7 +23,7 @@ func init() {
 	spi.RegisterKeyGenerator("FRUIT", func(spi.Props) (spi.KeyGenerator, error) { return fruit{}, nil })
 }
 
-// A custom key generator needs one method and one registration. A rule then refers to it by its
+// A custom generator of text keys needs one method and one registration. A rule then refers to it by its
 // type:
 //
 //	keyGenerators:

@@ -15,11 +15,10 @@ type Column struct {
 
 // KeyGenerator generates the keys of a table's key column.
 //
-// GenerateKeys returns n new keys, n ≥ 1, one for each row, in row order. A key is an integer of any
-// type, a string, a []byte, or a driver.Valuer of one of these. It isn't nil, 0 or empty, which
-// request a key in an INSERT. The driver refuses other values, and a key that a call returns twice.
-// All keys of a generator for one column have the same type. Integer keys of one call ascend, and
-// are consecutive where the generator's layout permits.
+// GenerateKeys returns n new keys, n ≥ 1, one for each row, in row order. A key is a string, a
+// []byte, or a driver.Valuer of one of these. It isn't nil or empty, which request a key in an
+// INSERT. The driver refuses other values, and a key that a call returns twice. A generator of
+// integers is an [Int64KeyGenerator].
 //
 // If GenerateKeys has to wait, it returns soon after ctx ends, with ctx's error in its chain. If it
 // can't generate all n keys, it returns an error and no keys.
@@ -32,12 +31,11 @@ type KeyGenerator interface {
 }
 
 // Int64KeyGenerator is a [KeyGenerator] whose keys are int64. The driver then calls
-// GenerateInt64Keys, which doesn't allocate an interface value for each key.
+// GenerateInt64Keys instead of GenerateKeys, for which [KeysFromInts] is enough.
 //
-// GenerateInt64Keys sets all elements of keys, as GenerateKeys does with n = len(keys). Implement it
-// if all keys are integers: for another generator, the type of the key column decides until its
-// first key whether 0 or an empty string in an INSERT requests a key. After an
-// error the contents of keys are undefined.
+// GenerateInt64Keys sets all elements of keys. They aren't 0, which requests a key in an INSERT. The
+// keys of one call ascend, and are consecutive where the generator's layout permits. After an error
+// the contents of keys are undefined.
 type Int64KeyGenerator interface {
 	KeyGenerator
 	GenerateInt64Keys(ctx context.Context, column Column, keys []int64) error

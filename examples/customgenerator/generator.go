@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// A key generator needs one method, and a call that registers its type.
+// A generator of integer keys needs two methods, and a call that registers its type.
 
 // counter counts in a row of a database, so that the numbers are unique across restarts,
 // processes and shards.
@@ -21,34 +21,38 @@ type counter struct {
 
 const countersDDL = "CREATE TABLE counters (name VARCHAR(64) PRIMARY KEY, last BIGINT NOT NULL)"
 
-// GenerateKeys reserves n numbers in its own transaction. A rollback of the caller's transaction
+// GenerateKeys calls GenerateInt64Keys, as in each generator of integers.
+func (c *counter) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+	return spi.KeysFromInts(ctx, c, column, n)
+}
+
+// GenerateInt64Keys reserves numbers in its own transaction. A rollback of the caller's transaction
 // can't cause duplicates. Until the commit, the UPDATE locks the row for other processes.
-func (c *counter) GenerateKeys(ctx context.Context, _ spi.Column, n int) (keys []any, err error) {
+func (c *counter) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	db, err := c.open()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer tx.Rollback() // no effect after Commit
-	if _, err := tx.ExecContext(ctx, "UPDATE counters SET last = last + ? WHERE name = ?", n, c.name); err != nil {
-		return nil, err
+	if _, err := tx.ExecContext(ctx, "UPDATE counters SET last = last + ? WHERE name = ?", len(keys), c.name); err != nil {
+		return err
 	}
 	var last int64
 	err = tx.QueryRowContext(ctx, "SELECT last FROM counters WHERE name = ?", c.name).Scan(&last)
 	if err != nil {
-		return nil, fmt.Errorf("counter %q: %w", c.name, err)
+		return fmt.Errorf("counter %q: %w", c.name, err)
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, err
+		return err
 	}
-	keys = make([]any, n)
 	for i := range keys {
-		keys[i] = last - int64(n-1-i)
+		keys[i] = last - int64(len(keys)-1-i)
 	}
-	return keys, nil
+	return nil
 }
 
 // Close closes the database. shardkey calls it when the last connector that uses the generator is

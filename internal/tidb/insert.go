@@ -168,8 +168,6 @@ func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 	switch s, ok := v.(string); {
 	case in.Table.KeepExplicit:
 		return explicit
-	case in.Table.Untyped && (v == "" || isZero(v)):
-		return uncertain
 	case ok && s == "" && (isText || mode&sqltoken.EmptyStringIsNull != 0):
 		return append(generated, unknown...)
 	case ok && isText:
