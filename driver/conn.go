@@ -71,50 +71,50 @@ func (c *conn) Unwrap() driver.Conn { return c.base.Unwrap() }
 func (c *conn) Connector() *Connector { return c.connector }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	r, err := c.run(ctx, query, args, base.WantResult)
+	r, err := c.run(ctx, query, args, false)
 	return r.Result, err
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := c.run(ctx, query, args, base.WantRows)
+	r, err := c.run(ctx, query, args, true)
 	return r.Rows, err
 }
 
-func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, rows bool) (base.Reply, error) {
 	out := keysOf(ctx)
 	if out != nil {
 		out.reset()
 	}
 	c.executed = false
-	return c.runOne(ctx, query, args, out, want, false)
+	return c.runOne(ctx, query, args, out, rows, false)
 }
 
 // runOne executes a string. If it is one of several statements, it is part of a string that runEach
 // executes, and the underlying driver's driver.ErrSkip isn't for the caller.
 func (c *conn) runOne(
-	ctx context.Context, query string, args []driver.NamedValue, out *keysList, want base.Want, ofSeveral bool,
+	ctx context.Context, query string, args []driver.NamedValue, out *keysList, rows bool, ofSeveral bool,
 ) (base.Reply, error) {
 	for attempt := 1; ; attempt++ {
-		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
+		p, use, err := c.planOrPass(ctx, query, rows)
 		split := false
 		if !ofSeveral {
 			split, err = c.splits(ctx, p.plan, err)
 		}
 		switch {
 		case split:
-			return c.runEach(ctx, query, args, out, want)
+			return c.runEach(ctx, query, args, out, rows)
 		case err != nil:
 			return base.Reply{}, c.refused(ctx, err)
 		case !p.plan.fills() && ofSeveral:
-			r, err := c.base.Send(ctx, query, args, 0, want)
+			r, err := c.base.Do(ctx, base.Request{Text: query, Args: args, User: len(args), Rows: rows})
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		case !p.plan.fills():
-			r, err := c.base.Direct(ctx, query, args, want)
+			r, err := c.base.Do(ctx, base.Request{Text: query, Args: args, User: len(args), How: base.Directly, Rows: rows})
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, next, err := c.execute(ctx, p, nil, out, args, want)
+		r, next, err := c.execute(ctx, p, nil, out, args, rows)
 		if err == nil {
 			return r, nil
 		}

@@ -25,7 +25,7 @@ import (
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
 func (c *conn) execute(
-	ctx context.Context, of planned, stmt *stmt, out *keysList, args []driver.NamedValue, want base.Want,
+	ctx context.Context, of planned, stmt *stmt, out *keysList, args []driver.NamedValue, rows bool,
 ) (r base.Reply, next followUp, err error) {
 	p := of.plan
 	if !p.rules.generators.Acquire() {
@@ -33,7 +33,7 @@ func (c *conn) execute(
 	}
 	defer p.rules.generators.Release()
 	if len(args) != p.NumArgs {
-		r, err = of.executeUnbound(ctx, &c.session, stmt, args, want)
+		r, err = of.executeUnbound(ctx, &c.session, stmt, args, rows)
 		return r, done, err
 	}
 	if p.steps&(checksUpdates|selectsRows) != 0 {
@@ -41,7 +41,7 @@ func (c *conn) execute(
 			return r, done, err
 		}
 		if p.steps&selectsRows != 0 {
-			r, next, err := of.executeSelect(ctx, &c.session, stmt, out, args, want)
+			r, next, err := of.executeSelect(ctx, &c.session, stmt, out, args, rows)
 			c.executed = c.executed || !errors.Is(err, driver.ErrBadConn)
 			return r, next, err
 		}
@@ -57,10 +57,10 @@ func (c *conn) execute(
 		return r, done, err
 	}
 	if !c.logs(ctx) {
-		r, next, err = e.send(ctx, want)
+		r, next, err = e.send(ctx, rows)
 	} else {
 		start := time.Now()
-		r, next, err = e.send(ctx, want)
+		r, next, err = e.send(ctx, rows)
 		logSent(ctx, p, &e.sent, e.first.keys.Len(), time.Since(start), err)
 	}
 	c.executed = c.executed || !errors.Is(err, driver.ErrBadConn)
@@ -78,12 +78,12 @@ func (c *conn) logs(ctx context.Context) bool {
 }
 
 // executeUnbound is execute for a wrong number of arguments.
-func (of planned) executeUnbound(ctx context.Context, s *session.Session, stmt *stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (of planned) executeUnbound(ctx context.Context, s *session.Session, stmt *stmt, args []driver.NamedValue, rows bool) (base.Reply, error) {
 	switch {
 	case stmt != nil:
 		return base.Reply{}, base.ArgCountError(of.plan.NumArgs, len(args))
 	case len(args) == 0: // the server reports a syntax error
-		return s.Base.Send(ctx, of.comments.around(of.plan.key.text), args, 0, want)
+		return s.Base.Do(ctx, base.Request{Text: of.comments.around(of.plan.key.text), Rows: rows})
 	}
 	return base.Reply{}, driver.ErrSkip
 }
@@ -99,7 +99,7 @@ type execution struct {
 	user     []driver.NamedValue
 	bound    []driver.NamedValue // a buffer for arguments with keys
 	result   *result
-	sent     message
+	sent     base.Request
 
 	first insertion
 }
@@ -107,7 +107,7 @@ type execution struct {
 // keep returns a copy on the heap, without the connection's buffers.
 func (e *execution) keep() *execution {
 	kept := *e
-	kept.bound, kept.sent = nil, message{}
+	kept.bound, kept.sent = nil, base.Request{}
 	if k := &kept.first; len(k.keys.Ints) == 1 {
 		k.keys.Ints = slices.Clone(k.keys.Ints)
 	}
@@ -130,31 +130,16 @@ type insertion struct {
 // unasked stands for the key column of an INSERT that the server refuses.
 var unasked = &facts.Column{Type: columntype.Parse("")}
 
-// message is the query or prepared statement to send, with its arguments.
-type message struct {
-	stmt   *base.Stmt // nil: the query is sent
-	text   string
-	args   []driver.NamedValue
-	added  int  // the number of generated keys in args
-	cached bool // the underlying prepared statement is cached
-}
-
 // send sends the statement and determines its result.
-func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, next followUp, err error) {
-	switch sent := &e.sent; {
-	case sent.stmt != nil:
-		r, err = sent.stmt.Send(ctx, sent.args, want)
-	case sent.cached:
-		q := base.Cached{Text: sent.text, Added: sent.added, Reuse: e.plan.reuse, Repeated: e.prefersPrepared(want)}
-		r, err = e.session.Base.SendCached(ctx, q, sent.args, want)
-	default:
-		r, err = e.session.Base.Send(ctx, sent.text, sent.args, sent.added, want)
-	}
+func (e *execution) send(ctx context.Context, rows bool) (r base.Reply, next followUp, err error) {
+	e.sent.Rows = rows
+	e.sent.Repeated = e.repeated && e.prefersPrepared(rows)
+	r, err = e.session.Base.Do(ctx, e.sent)
 	switch {
 	case err != nil:
 		next, err = e.failed(ctx, err)
 		return base.Reply{}, next, err
-	case want == base.WantRows:
+	case rows:
 		r.Rows = e.settleRows(r.Rows)
 	case r.Result == nil:
 		next, err = e.failed(ctx, base.ErrNoAnswer)
@@ -166,10 +151,10 @@ func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, nex
 }
 
 // prefersPrepared reports whether to prepare the statement on a connection that interpolates; see
-// [base.Conn.SendCached]. go-sql-driver returns some values of rows with another type, for example
+// [base.Request].Repeated. go-sql-driver returns some values of rows with another type, for example
 // FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
-func (e *execution) prefersPrepared(want base.Want) bool {
-	return e.repeated && e.session.Base.Interpolates() && (want == base.WantRows) == e.plan.Insert.ReturnsKey &&
+func (e *execution) prefersPrepared(rows bool) bool {
+	return e.session.Base.Interpolates() && rows == e.plan.Insert.ReturnsKey &&
 		e.session.ReportsInsertIDs() && e.plan.given().Plain
 }
 
@@ -206,25 +191,26 @@ func (e *execution) bind(ctx context.Context, stmt *stmt) (err error) {
 		k.keys.Unreported = !e.carry()
 	}
 	sent := &e.sent
-	// All keys have literals; see kindOf.
+	// All keys have literals; see notText.
 	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders)
 	query, args, err := rewrite.Bind(e.plan.Plan, e.bound, e.user, &k.keys, literal, e.argument)
 	if err != nil {
 		return err
 	}
-	sent.args, sent.added = args, len(args)-len(e.user)
-	if sent.added > 0 || slices.Contains(k.keys.Asked, true) {
+	sent.Args, sent.User = args, len(e.user)
+	if len(args) > len(e.user) || slices.Contains(k.keys.Asked, true) {
 		e.bound = args
 		for i := range args {
 			args[i].Ordinal = i + 1
 		}
 	}
 	if stmt != nil {
-		sent.stmt, err = stmt.form(ctx, query, k.keys.Unreported, args)
+		sent.Stmt, err = stmt.form(ctx, query, k.keys.Unreported, args)
 		return err
 	}
-	sent.text = e.comments.around(query)
-	sent.cached = !literal && e.plan.steps&isCacheable != 0 && e.comments == (comments{})
+	if sent.Text = e.comments.around(query); !literal && e.comments == (comments{}) {
+		sent.How = e.plan.how
+	}
 	return nil
 }
 
@@ -243,12 +229,12 @@ func (e *execution) argument(key any) (driver.NamedValue, error) {
 // maxLogged is the maximum length of a logged statement, in bytes.
 const maxLogged = 4 << 10
 
-func logSent(ctx context.Context, p *plan, sent *message, keys int, took time.Duration, err error) {
-	text := sent.text
+func logSent(ctx context.Context, p *plan, sent *base.Request, keys int, took time.Duration, err error) {
+	text := sent.Text
 	if text == "" {
 		text = p.Query() // a prepared statement
 	}
-	attrs := []any{"statement", sqltoken.WithoutLiterals(text, p.key.mode, p.key.charset, maxLogged), "args", len(sent.args), "keys", keys,
+	attrs := []any{"statement", sqltoken.WithoutLiterals(text, p.key.mode, p.key.charset, maxLogged), "args", len(sent.Args), "keys", keys,
 		"table", nameOf(p.Insert), "generator", p.target.table.rule.GeneratorName, "took", took}
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))

@@ -38,7 +38,7 @@ type selection struct {
 
 	n    int          // the number of rows that the query had
 	keys rewrite.Keys // for n rows, and for more if the query has more by now
-	sent message
+	sent base.Request
 }
 
 // more returns the number of additional keys for rows that appear after they were counted.
@@ -49,18 +49,18 @@ func more(n int) int {
 
 // executeSelect executes an INSERT … SELECT.
 func (of planned) executeSelect(
-	ctx context.Context, s *session.Session, by *stmt, out *keysList, args []driver.NamedValue, want base.Want,
+	ctx context.Context, s *session.Session, by *stmt, out *keysList, args []driver.NamedValue, rows bool,
 ) (r base.Reply, next followUp, err error) {
 	p := of.plan
 	x := &selection{plannedInsert: &p.target, plan: p, comments: of.comments, session: s, by: by, out: out, user: args}
 	if !x.in.Returning {
-		want = base.WantResult
+		rows = false
 	}
 	start := time.Now()
 	if p.count == "" {
-		r, err = x.sendKept(ctx, want)
+		r, err = x.sendKept(ctx, rows)
 	} else {
-		r, next, err = x.execute(ctx, want)
+		r, next, err = x.execute(ctx, rows)
 	}
 	if base.IsServerError(err, functionRefused) && s.RefusesLastID(ctx) {
 		err = x.refuse("MySQL Router refuses LAST_INSERT_ID(), with which the server counts the keys, as long as it shares connections; "+
@@ -76,7 +76,7 @@ func (of planned) executeSelect(
 }
 
 // sendKept sends a statement whose query has all keys.
-func (x *selection) sendKept(ctx context.Context, want base.Want) (base.Reply, error) {
+func (x *selection) sendKept(ctx context.Context, rows bool) (base.Reply, error) {
 	var err error
 	if x.in.SelectKey != rewrite.Literal {
 		if x.column, err = x.session.KeyColumn(ctx, x.in); err != nil {
@@ -90,9 +90,9 @@ func (x *selection) sendKept(ctx context.Context, want base.Want) (base.Reply, e
 	if err != nil {
 		return base.Reply{}, err
 	}
-	r, err := x.send(ctx, x.plan.Query(), x.user, want)
+	r, err := x.send(ctx, x.plan.Query(), x.user, rows)
 	if isOtherWidth(err) {
-		r, err = x.sendAgain(ctx, x.plan.key.text, x.user, want) // the server refuses it: error 1136
+		r, err = x.sendAgain(ctx, x.plan.key.text, x.user, rows) // the server refuses it: error 1136
 	}
 	x.session.AfterPass(ctx, use, nil, nil, err)
 	if err == nil && r.Rows != nil {
@@ -120,7 +120,7 @@ type explainedRows struct {
 func (r explainedRows) Next(dest []driver.Value) error { return r.plan.explainKey(r.Rows.Next(dest)) }
 
 // execute counts the rows, generates the keys and sends the statement.
-func (x *selection) execute(ctx context.Context, want base.Want) (r base.Reply, next followUp, err error) {
+func (x *selection) execute(ctx context.Context, rows bool) (r base.Reply, next followUp, err error) {
 	if err := x.prepare(ctx); err != nil {
 		return r, done, err
 	}
@@ -134,9 +134,9 @@ func (x *selection) execute(ctx context.Context, want base.Want) (r base.Reply, 
 	if err != nil {
 		return r, done, err
 	}
-	r, err = x.insert(ctx, last, want)
+	r, err = x.insert(ctx, last, rows)
 	switch {
-	case err == nil && want == base.WantRows:
+	case err == nil && rows:
 		r.Rows = base.OnClose(r.Rows, func(read base.Reading, err error) {
 			if err != nil {
 				_ = x.failed(context.Background(), err)
@@ -177,8 +177,7 @@ func (x *selection) count(ctx context.Context) (n int, err error) {
 	if x.by != nil && x.by.count.IsZero() {
 		return 0, &mysql.MySQLError{Number: wrongCTEColumns, Message: "the query has another number of columns"}
 	}
-	x.sent.text, x.sent.args = x.plan.count, x.user[:x.in.SelectArgs]
-	r, err := x.send(ctx, x.plan.count, x.sent.args, base.WantRows)
+	r, err := x.send(ctx, x.plan.count, x.user[:x.in.SelectArgs], true)
 	if err == nil {
 		err = x.session.Base.ReadRows(r.Rows, func(row []driver.Value) {
 			if len(row) == 1 {
@@ -215,15 +214,13 @@ func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, n
 		if len(x.plan.columns) > 0 && x.plan.columnsChanged(ctx, x.session) {
 			return r, replan, cause
 		}
-		x.sent.text, x.sent.args = x.plan.key.text, x.user
-		r, err = x.sendAgain(ctx, x.sent.text, x.user, base.WantResult) // the server refuses it: error 1136
+		r, err = x.sendAgain(ctx, x.plan.key.text, x.user, false) // the server refuses it: error 1136
 	} else {
 		text, args, bad := x.statement(0)
 		if bad != nil {
 			return r, done, bad
 		}
-		x.sent.text, x.sent.args = text, args
-		r, err = x.sendAgain(ctx, text, args, base.WantResult)
+		r, err = x.sendAgain(ctx, text, args, false)
 	}
 	if err != nil && (x.isOutOfKeys(err) || !errors.As(err, new(*mysql.MySQLError))) {
 		err = cause // or the server has ended the connection
@@ -240,7 +237,7 @@ func (x *selection) uncounted(ctx context.Context, cause error) (r base.Reply, n
 func (x *selection) refused(ctx context.Context, err error) (base.Reply, followUp, error) {
 	err = x.failed(ctx, err)
 	if x.plan.remedy(err) == replanColumns {
-		if x.session.Base.RefusesToPrepare(ctx, x.comments.around(x.sent.text), err) {
+		if x.session.Base.RefusesToPrepare(ctx, x.sent.Text, err) {
 			return base.Reply{}, replanColumns, err
 		}
 		x.plan.columnsChanged(ctx, x.session) // for the next execution
@@ -300,13 +297,12 @@ func rangeOf(keys *rewrite.Keys) (low, high uint64, ok bool) {
 }
 
 // insert sends the statement with its keys.
-func (x *selection) insert(ctx context.Context, last uint64, want base.Want) (base.Reply, error) {
+func (x *selection) insert(ctx context.Context, last uint64, rows bool) (base.Reply, error) {
 	text, args, err := x.statement(last)
 	if err != nil {
 		return base.Reply{}, err
 	}
-	x.sent.text, x.sent.args, x.sent.added = text, args, len(args)-len(x.user)
-	return x.send(ctx, text, args, want)
+	return x.send(ctx, text, args, rows)
 }
 
 // statement returns the statement with its keys.
@@ -325,38 +321,45 @@ func (x *selection) statement(last uint64) (string, []driver.NamedValue, error) 
 
 // send sends the query that counts the rows, or the statement. It executes what the program has
 // prepared, or a cached statement, if the text is the same for all executions.
-func (x *selection) send(ctx context.Context, text string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
-	b, added := x.session.Base, max(len(args)-len(x.user), 0)
+func (x *selection) send(ctx context.Context, text string, args []driver.NamedValue, rows bool) (base.Reply, error) {
 	isSame := text == x.plan.count || text == x.plan.Query()
 	switch {
-	case x.by != nil && isSame:
-		stmt, err := &x.by.count, error(nil)
-		if text != x.plan.count {
-			stmt, err = x.by.form(ctx, text, false, args)
-		}
+	case x.by != nil && !isSame:
+		return x.sendAgain(ctx, text, args, rows)
+	case x.by != nil && text == x.plan.count:
+		x.request(text, args, rows).Stmt = &x.by.count
+	case x.by != nil:
+		stmt, err := x.by.form(ctx, text, false, args)
 		if err != nil {
 			return base.Reply{}, err
 		}
-		return stmt.Send(ctx, args, want)
-	case x.by != nil:
-		return x.sendAgain(ctx, text, args, want)
-	case len(args) > 0 && x.plan.steps&isCacheable != 0 && isSame && x.comments == (comments{}):
-		return b.SendCached(ctx, base.Cached{Text: text, Added: added, Reuse: x.plan.reuse}, args, want)
+		x.request(text, args, rows).Stmt = stmt
+	default:
+		r := x.request(text, args, rows)
+		if len(args) > 0 && isSame && x.comments == (comments{}) {
+			r.How = x.plan.how
+		}
 	}
-	return b.Send(ctx, x.comments.around(text), args, added, want)
+	return x.session.Base.Do(ctx, x.sent)
 }
 
 // sendAgain sends a text that isn't prepared. For a prepared statement of the program it is prepared,
 // unless the session isn't the same as when the program prepared it.
-func (x *selection) sendAgain(ctx context.Context, text string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
-	b, added := x.session.Base, max(len(args)-len(x.user), 0)
-	if x.by == nil {
-		return b.Send(ctx, x.comments.around(text), args, added, want)
+func (x *selection) sendAgain(ctx context.Context, text string, args []driver.NamedValue, rows bool) (base.Reply, error) {
+	r := x.request(text, args, rows)
+	if x.by != nil {
+		if err := x.by.sameSession(ctx); err != nil {
+			return base.Reply{}, err
+		}
+		r.How = base.Prepared
 	}
-	if err := x.by.sameSession(ctx); err != nil {
-		return base.Reply{}, err
-	}
-	return b.SendPrepared(ctx, x.comments.around(text), args, added, want)
+	return x.session.Base.Do(ctx, x.sent)
+}
+
+// request sets what is sent next.
+func (x *selection) request(text string, args []driver.NamedValue, rows bool) *base.Request {
+	x.sent = base.Request{Text: x.comments.around(text), Args: args, User: min(len(args), len(x.user)), Rows: rows}
+	return &x.sent
 }
 
 // refuse returns the error for a statement that can't get keys. err may be nil.

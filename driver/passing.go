@@ -22,18 +22,18 @@ var (
 )
 
 func (p *passing) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	r, err := p.send(ctx, args, base.WantResult)
+	r, err := p.send(ctx, args, false)
 	return r.Result, err
 }
 
 func (p *passing) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := p.send(ctx, args, base.WantRows)
+	r, err := p.send(ctx, args, true)
 	return r.Rows, err
 }
 
-func (p *passing) send(ctx context.Context, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (p *passing) send(ctx context.Context, args []driver.NamedValue, rows bool) (base.Reply, error) {
 	keysOf(ctx).reset()
-	r, err := p.Send(ctx, args, want)
+	r, err := p.conn.base.Do(ctx, base.Request{Stmt: &p.Stmt, Args: args, Rows: rows})
 	if p.conn.session.PendingTransaction() {
 		p.conn.session.FollowTransaction(p.query, err)
 	}

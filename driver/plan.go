@@ -27,7 +27,7 @@ type plan struct {
 	added  int           // the number of placeholders for keys in the statement to bind
 	count  string        // see [rewrite.Plan.Count]
 	steps  planSteps
-	reuse  base.Reuse // of a cached statement
+	how    base.How // how the statement with placeholders for keys is sent
 	key    planKey
 	// lasting: the plan may be used again. It isn't if a row didn't match the columns, or if the key's
 	// type decided about a value.
@@ -49,7 +49,6 @@ const (
 	selectsRows                         // INSERT … SELECT of several rows
 	isRefused                           // the server will refuse the statement
 	syncsLastID                         // the statement reads LAST_INSERT_ID()
-	isCacheable                         // connections cache the prepared statement
 	hasTail                             // a comment follows the statement's semicolon
 )
 
@@ -63,7 +62,6 @@ func (p *plan) setSteps() {
 		when(p.selects(), selectsRows) |
 		when(p.Insert.Invalid, isRefused) |
 		when(p.Insert.ReadsLastID, syncsLastID) |
-		when(p.rules.caches && base.Cacheable(p.key.text), isCacheable) |
 		when(tail != "", hasTail)
 }
 
@@ -191,7 +189,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // in returns the plan for a statement that was prepared in a database that isn't the current one.
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
-	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, reuse: p.reuse,
+	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, how: p.how,
 		key: p.key, count: p.count, lasting: p.lasting, columns: p.columns, target: p.target}
 	if t := &in.target; t.in.Schema == "" {
 		named := *t.in

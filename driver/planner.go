@@ -53,9 +53,7 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 		p.target = g.target(p.Insert)
 		p.target.callsFunctions = p.Insert.OnDuplicate && len(p.Insert.Rows) > 1 && mayCallFunctions(key.text)
 		p.setSteps()
-	}
-	if p.steps&isCacheable != 0 {
-		p.reuse = reuseOf(parsed, g.session)
+		p.how = g.how(parsed, key.text)
 	}
 	if p.count != "" && p.target.table.shardBits != nil {
 		return nil, p.target.table.noShardBits(p.Insert, -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
@@ -100,10 +98,12 @@ func (g *planner) learn(ctx context.Context, needs *rewrite.Needs) (err error) {
 	return err
 }
 
-// reuseOf returns how a connection may use the cached statement of a plan again.
-func reuseOf(p *rewrite.Plan, s *session.Session) base.Reuse {
+// how returns how a statement is sent.
+func (g *planner) how(p *rewrite.Plan, text string) base.How {
 	switch {
-	case s.IsMariaDB():
+	case !g.rules.caches || !base.Cacheable(text):
+		return base.AsDriver
+	case g.session.IsMariaDB():
 		return base.AnyTypes
 	case p.AssignsArgs():
 		return base.SameTypesOrNull

@@ -92,7 +92,7 @@ func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.RefusesLastID(ctx) {
 		return e.silence(ctx, err)
 	}
-	if next == resend && e.sent.stmt == nil && e.sent.cached && e.runsAlone(ctx) {
+	if next == resend && e.sent.Stmt == nil && e.sent.How.Caches() && e.runsAlone(ctx) {
 		return resend, err
 	}
 	if next == done || next == resend || !e.isRefused(ctx, err) {
@@ -110,8 +110,8 @@ func (e *execution) isRefused(ctx context.Context, err error) bool {
 	if e.session.IsVitess() {
 		return strings.Contains(err.Error(), "VT12001") // an error of its planner
 	}
-	text := e.sent.text
-	if e.sent.stmt != nil {
+	text := e.sent.Text
+	if e.sent.Stmt != nil {
 		text = e.plan.Query()
 	}
 	return e.session.Base.RefusesToPrepare(ctx, text, err)

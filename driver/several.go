@@ -60,7 +60,7 @@ func (r *results) add(one driver.Result, keys Keys) {
 // For a caller that reads rows, the first statement that returns rows is sent together with those
 // behind it, as go-sql-driver sends them. If one of those needs a key, they are refused.
 func (c *conn) runEach(
-	ctx context.Context, query string, args []driver.NamedValue, out *keysList, want base.Want,
+	ctx context.Context, query string, args []driver.NamedValue, out *keysList, rows bool,
 ) (base.Reply, error) {
 	if n := c.countParams(query); n != len(args) && len(args) > 0 {
 		return base.Reply{}, base.ArgCountError(n, len(args))
@@ -79,12 +79,12 @@ func (c *conn) runEach(
 		switch {
 		case err != nil:
 			return base.Reply{}, afterOthers(c.refused(ctx, err), before)
-		case want == base.WantRows && (rest == "" || c.mayReturnRows(one)):
+		case rows && (rest == "" || c.mayReturnRows(one)):
 			r, err := c.runRows(ctx, from, args, out.after(all.keys))
 			return r, afterOthers(err, before)
 		}
 		var keys Keys
-		r, err := c.runOne(ctx, one, own, &keysList{keys: &keys}, base.WantResult, true)
+		r, err := c.runOne(ctx, one, own, &keysList{keys: &keys}, false, true)
 		if err != nil {
 			return base.Reply{}, afterOthers(err, before)
 		}
@@ -143,7 +143,7 @@ func (c *conn) countParams(query string) int {
 // runRows executes the rest of a string, whose first statement may return rows.
 func (c *conn) runRows(ctx context.Context, query string, args []driver.NamedValue, out *keysList) (base.Reply, error) {
 	out.set(Keys{}) // those of the statements before
-	r, err := c.runOne(ctx, query, args, out, base.WantRows, true)
+	r, err := c.runOne(ctx, query, args, out, true, true)
 	if err != nil {
 		out.reset()
 	}

@@ -150,7 +150,7 @@ func (s *stmt) form(ctx context.Context, query string, unreported bool, args []d
 			}
 		}
 	}
-	err := prepared.CheckArgs(args, s.plan.added)
+	err := prepared.CheckArgs(args, s.plan.NumArgs)
 	if err == nil && !prepared.Fits(args) {
 		if err = s.sameSession(ctx); err == nil {
 			err = s.conn.base.Exchange(ctx, prepared, query, args)
@@ -178,7 +178,7 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 
 // isReusable reports whether the connection may cache an INSERT's prepared statement.
 func (s *stmt) isReusable(p *plan) bool {
-	return s.conn.overMySQL && p.fills() && p.steps&isCacheable != 0 && p.NumArgs > 0 && s.comments == (comments{})
+	return s.conn.overMySQL && p.fills() && p.how.Caches() && p.NumArgs > 0 && s.comments == (comments{})
 }
 
 // modesOfEach are the modes that the server reads for each execution of a prepared statement. They
@@ -201,7 +201,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	} else if prepared = s.conn.base.Take(text); !prepared.IsZero() {
 		return prepared, done, nil
 	} else {
-		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.reuse)
+		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.how)
 	}
 	if isOtherWidth(err) {
 		if unchanged, own := s.conn.base.Prepare(ctx, s.query); own != nil {
@@ -258,16 +258,16 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 func (s *stmt) hasMoved() bool { return s.plan.fills() && !s.conn.session.IsCurrent(s.origin) }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	r, err := s.run(ctx, args, base.WantResult)
+	r, err := s.run(ctx, args, false)
 	return r.Result, err
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := s.run(ctx, args, base.WantRows)
+	r, err := s.run(ctx, args, true)
 	return r.Rows, err
 }
 
-func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
 	s.conn.executed = false
@@ -275,16 +275,16 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 		var use session.Use
 		if s.asks || s.hasMoved() || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
 			var err error
-			if use, err = s.ready(ctx, want == base.WantRows); err != nil {
+			if use, err = s.ready(ctx, rows); err != nil {
 				return base.Reply{}, s.conn.refused(ctx, err)
 			}
 		}
 		if !s.plan.fills() {
-			r, err := s.base.Send(ctx, args, want)
+			r, err := s.conn.base.Do(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows})
 			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
-		r, next, err := s.conn.execute(ctx, planned{plan: s.plan, comments: s.comments}, s, out, args, want)
+		r, next, err := s.conn.execute(ctx, planned{plan: s.plan, comments: s.comments}, s, out, args, rows)
 		if err == nil {
 			return r, nil
 		}

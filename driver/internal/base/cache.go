@@ -119,7 +119,7 @@ type cachedStmt struct {
 // Interpolates reports whether the driver has executed a query with arguments directly.
 func (c *Conn) Interpolates() bool { return c.cached.interpolates }
 
-// NeedsLimit reports whether Cache.SetLimit must be called before the next SendCached.
+// NeedsLimit reports whether Cache.SetLimit must be called before the next cached statement.
 func (c *Conn) NeedsLimit() bool { return c.cached.wanted && c.cached.cache.limit.Load() == unknown }
 
 // ClearCache closes the cached statements. Call it if the server may interpret their queries in
@@ -154,9 +154,9 @@ func (k *statements) take(i int) (s Stmt) {
 
 // PrepareShared prepares a query for a program. The statement can be returned to the cache. args is
 // the number of its arguments.
-func (c *Conn) PrepareShared(ctx context.Context, query string, args int, reuse Reuse) (Stmt, error) {
+func (c *Conn) PrepareShared(ctx context.Context, query string, args int, how How) (Stmt, error) {
 	s, err := c.Prepare(ctx, query)
-	s.reuse, s.own = reuse, make(argTypes, args)
+	s.how, s.own = how, make(argTypes, args)
 	return s, err
 }
 
@@ -166,10 +166,10 @@ func (s *Stmt) Fits(args []driver.NamedValue) bool {
 	if s.own == nil {
 		return true
 	}
-	if s.before != nil && !s.before.admits(s.reuse, args) {
+	if s.before != nil && !s.before.admits(s.how, args) {
 		return false
 	}
-	s.mixed = s.own.add(s.reuse, args) || s.mixed
+	s.mixed = s.own.add(s.how, args) || s.mixed
 	left := false
 	for i := range s.before {
 		if s.own[i] != nil {
@@ -190,7 +190,7 @@ func (c *Conn) Exchange(ctx context.Context, s *Stmt, query string, args []drive
 	k.follow()
 	next := k.take(slices.IndexFunc(k.all, func(s *cachedStmt) bool { return s.query == query && s.admits(args) }))
 	if next.IsZero() {
-		if next, err = c.PrepareShared(ctx, query, len(s.own), s.reuse); err != nil {
+		if next, err = c.PrepareShared(ctx, query, len(s.own), s.how); err != nil {
 			return err
 		}
 	}
@@ -216,46 +216,37 @@ func (c *Conn) Return(s Stmt, query string) error {
 	return nil
 }
 
-// Cached is a query whose statement is cached for the next execution. It must be Cacheable.
-type Cached struct {
-	Text  string
-	Added int   // as for Send
-	Reuse Reuse // of the statement
-	// Repeated: the query is executed often and returns no rows, and its values are placeholders,
-	// literals and calls without arguments.
-	Repeated bool
-}
-
-// SendCached is Send with a cached statement. The connection must cache.
+// sendCached executes a query by a cached statement.
 //
 // A driver that interpolates executes the query directly, unless it is repeated. If the arguments
 // have the same meaning in both protocols, a cached statement is faster, since the server doesn't
 // parse it again. After a refusal of such a statement the connection prepares no more of them.
-func (c *Conn) SendCached(ctx context.Context, q Cached, args []driver.NamedValue, want Want) (r Reply, err error) {
+func (c *Conn) sendCached(ctx context.Context, r *Request) (reply Reply, err error) {
 	k := &c.cached
 	k.follow()
-	s := k.find(q.Text, args)
+	s := k.find(r.Text, r.Args)
 	direct := s == nil
 	if k.interpolates {
-		direct = !q.Repeated || k.refused || !areSameInText(args)
+		direct = !r.Repeated || k.refused || !areSameInText(r.Args)
 	}
 	if direct && !k.cache.always {
-		if r, err = c.Direct(ctx, q.Text, args, want); err != driver.ErrSkip {
+		if reply, err = c.sendText(ctx, r); err != driver.ErrSkip {
 			k.interpolates = true
-			return r, err
+			return reply, err
 		}
 	}
 	const notInCharset = 3988 // MySQL stores a question mark for a character in the query
-	if r, err = c.sendStatement(ctx, s, q, args, want); err != driver.ErrSkip {
+	if reply, err = c.sendStatement(ctx, s, r); err != driver.ErrSkip {
 		k.refused = k.refused || k.interpolates && IsServerError(err, notInCharset)
-		return r, err
+		return reply, err
 	}
-	if !k.cache.always && !k.interpolates {
-		return c.SendPrepared(ctx, q.Text, args, q.Added, want)
+	once := *r
+	if once.How = Prepared; k.cache.always || k.interpolates {
+		once.How = AsDriver
 	}
-	r, err = c.Send(ctx, q.Text, args, q.Added, want)
+	reply, err = c.Do(ctx, once)
 	k.refused = k.refused && err == nil // otherwise the query itself is wrong
-	return r, err
+	return reply, err
 }
 
 // areSameInText reports whether a server stores the arguments of a prepared statement as it stores
@@ -296,35 +287,32 @@ func mayBeOtherNumber(s string) bool {
 // sendStatement executes the cached statement s. If s is nil, it prepares a new one. It returns
 // driver.ErrSkip if the server has no capacity for a statement. After an error the statement isn't
 // cached any more.
-func (c *Conn) sendStatement(
-	ctx context.Context, s *cachedStmt, q Cached, args []driver.NamedValue, want Want,
-) (r Reply, err error) {
+func (c *Conn) sendStatement(ctx context.Context, s *cachedStmt, r *Request) (reply Reply, err error) {
 	k := &c.cached
 	if s != nil {
-		if err := s.CheckArgs(args, q.Added); err != nil {
+		if err := s.CheckArgs(r.Args, r.User); err != nil {
 			return Reply{}, err
 		}
-		s.types.add(s.reuse, args)
+		s.types.add(s.how, r.Args)
 		k.hit()
-	} else if s, err = c.prepareCached(ctx, q, args); err != nil {
+	} else if s, err = c.prepareCached(ctx, r); err != nil {
 		return Reply{}, err
 	} else if s == nil {
 		return Reply{}, driver.ErrSkip
 	}
-	r, err = s.Send(ctx, args, want)
-	if err != nil {
+	if reply, err = s.send(ctx, r); err != nil {
 		k.drop(s) // the server may have parts of long arguments
 	}
-	return r, err
+	return reply, err
 }
 
 // prepareCached prepares a statement for the cache. It returns nil if there is no capacity for it.
-func (c *Conn) prepareCached(ctx context.Context, q Cached, args []driver.NamedValue) (*cachedStmt, error) {
+func (c *Conn) prepareCached(ctx context.Context, r *Request) (*cachedStmt, error) {
 	k := &c.cached
-	if !k.admit(q.Text) {
+	if !k.admit(r.Text) {
 		return nil, nil
 	}
-	prepared, err := c.PrepareFor(ctx, q.Text, args, q.Added)
+	prepared, err := c.prepareFor(ctx, r)
 	full := k.cache.limit.Load() <= 0 // the server had no capacity
 	if err == nil && full {
 		_ = prepared.Close()
@@ -334,9 +322,9 @@ func (c *Conn) prepareCached(ctx context.Context, q Cached, args []driver.NamedV
 		return nil, k.notPrepared(err)
 	}
 	k.cache.broken.Store(0)
-	prepared.reuse = q.Reuse
-	s := &cachedStmt{Stmt: prepared, query: q.Text, types: make(argTypes, len(args))}
-	s.types.add(q.Reuse, args)
+	prepared.how = r.How
+	s := &cachedStmt{Stmt: prepared, query: r.Text, types: make(argTypes, len(r.Args))}
+	s.types.add(r.How, r.Args)
 	k.all = slices.Insert(k.all, 0, s)
 	k.cache.misses.Add(1)
 	return s, nil
@@ -371,7 +359,7 @@ func isBroken(err error) bool {
 }
 
 // admits reports whether the statement may be executed with args.
-func (s *cachedStmt) admits(args []driver.NamedValue) bool { return s.types.admits(s.reuse, args) }
+func (s *cachedStmt) admits(args []driver.NamedValue) bool { return s.types.admits(s.how, args) }
 
 // find returns a statement of a query that admits args, or nil.
 func (k *statements) find(query string, args []driver.NamedValue) *cachedStmt {
@@ -460,7 +448,7 @@ func (k *statements) follow() {
 }
 
 // full is called if the server can't hold another statement. It closes all statements and turns the
-// cache off. Other connections close theirs before their next SendCached.
+// cache off. Other connections close theirs before their next cached statement.
 func (k *statements) full() {
 	k.cache.limit.Store(0)
 	k.clears = k.cache.clears.Add(1)

@@ -34,21 +34,6 @@ func TooManyPlaceholders(user, added int) error {
 		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, MaxPlaceholders)
 }
 
-// Want is the kind of result that the caller expects of a statement.
-type Want uint8
-
-// The kinds of results.
-const (
-	WantResult Want = iota
-	WantRows
-)
-
-// Reply is the result of a statement: Rows for WantRows, otherwise Result.
-type Reply struct {
-	Result driver.Result
-	Rows   driver.Rows
-}
-
 // contextConn has the methods that a connection of the underlying driver must have. They exist since
 // Go 1.8.
 type contextConn interface {
@@ -106,56 +91,6 @@ func IsMySQL(conn driver.Conn) bool {
 
 // Unwrap returns the underlying driver's connection.
 func (c *Conn) Unwrap() driver.Conn { return c.conn }
-
-// Direct executes a query without preparing it. It returns driver.ErrSkip if the driver doesn't
-// support that.
-func (c *Conn) Direct(ctx context.Context, query string, args []driver.NamedValue, want Want) (r Reply, err error) {
-	if want == WantRows {
-		r.Rows, err = answered(c.conn.QueryContext(ctx, query, args))
-	} else {
-		r.Result, err = c.conn.ExecContext(ctx, query, args)
-	}
-	return r, c.noted(err)
-}
-
-// Send executes a query as database/sql does: directly if the driver supports that, and otherwise
-// by a temporary prepared statement. The last added arguments are keys, which errors about the
-// number of arguments don't count.
-func (c *Conn) Send(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (Reply, error) {
-	if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
-		return r, err
-	}
-	return c.SendPrepared(ctx, query, args, added, want)
-}
-
-// SendPrepared is Send with a temporary prepared statement.
-func (c *Conn) SendPrepared(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (r Reply, err error) {
-	s, err := c.PrepareFor(ctx, query, args, added)
-	if err != nil {
-		return r, err
-	}
-	if r, err = s.Send(ctx, args, want); err != nil || want == WantResult {
-		_ = s.Close()
-		return r, err
-	}
-	r.Rows = &Rows{Rows: r.Rows, after: s}
-	return r, nil
-}
-
-// PrepareFor prepares a query and checks its arguments.
-func (c *Conn) PrepareFor(ctx context.Context, query string, args []driver.NamedValue, added int) (s Stmt, err error) {
-	if len(args) > MaxPlaceholders {
-		return s, TooManyPlaceholders(len(args)-added, added)
-	}
-	if s, err = c.Prepare(ctx, query); err != nil {
-		return s, err
-	}
-	if err := s.CheckArgs(args, added); err != nil {
-		_ = s.Close()
-		return s, err
-	}
-	return s, nil
-}
 
 // Prepare prepares a query. If the server can't hold another statement, it closes the cached ones
 // and tries again.

@@ -102,7 +102,7 @@ func compareProtocols(t *testing.T, text, prepared *sql.DB, typ, mode string, ex
 	values := protocolValues()
 	have, want := storeAll(t, prepared, "in_prepared", values), storeAll(t, text, "in_text", values)
 	for i, v := range values {
-		const notInCharset = "error 3988" // SendCached sends the query again
+		const notInCharset = "error 3988" // Do sends the query again
 		switch same := areSameInText([]driver.NamedValue{{Value: v}}); {
 		case have[i] == want[i], have[i] == notInCharset && same:
 		case !same:

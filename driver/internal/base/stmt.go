@@ -21,7 +21,7 @@ type Stmt struct {
 	conn    *Conn
 	inputs  int    // the result of NumInput
 	changes uint32 // of the connection's session before the statement was prepared; see statements
-	reuse   Reuse
+	how     How    // in which its types of arguments matter, if the cache may have it
 	// own are the types of a program's executions, nil if the cache may not have its statement. mixed:
 	// the types have changed, so only the program may execute it. before are the types that earlier
 	// users have fixed, except where own has one.
@@ -46,33 +46,20 @@ func NewStmt(conn *Conn, stmt driver.Stmt) (Stmt, error) {
 // IsZero reports whether s has no statement.
 func (s *Stmt) IsZero() bool { return s.contextStmt == nil }
 
-// Send executes the statement.
-func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r Reply, err error) {
-	if want == WantRows {
-		r.Rows, err = answered(s.contextStmt.QueryContext(ctx, args))
+func (s *Stmt) send(ctx context.Context, r *Request) (reply Reply, err error) {
+	if r.Rows {
+		reply.Rows, err = answered(s.QueryContext(ctx, r.Args))
 	} else {
-		r.Result, err = s.contextStmt.ExecContext(ctx, args)
+		reply.Result, err = s.ExecContext(ctx, r.Args)
 	}
-	return r, s.conn.noted(err)
+	return reply, s.conn.noted(err)
 }
 
-// ExecContext is Send for a caller that doesn't read rows.
-func (s *Stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	r, err := s.Send(ctx, args, WantResult)
-	return r.Result, err
-}
-
-// QueryContext is Send for a caller that reads rows.
-func (s *Stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := s.Send(ctx, args, WantRows)
-	return r.Rows, err
-}
-
-// CheckArgs checks the number of arguments as database/sql does before it executes a statement. The
-// last added arguments are keys, which the error doesn't count.
-func (s *Stmt) CheckArgs(args []driver.NamedValue, added int) error {
+// CheckArgs checks the number of arguments as database/sql does before it executes a statement. Of
+// these, user are the program's, which the error counts.
+func (s *Stmt) CheckArgs(args []driver.NamedValue, user int) error {
 	if want := s.inputs; want >= 0 && want != len(args) {
-		return ArgCountError(want-added, len(args)-added)
+		return ArgCountError(want-len(args)+user, user)
 	}
 	return nil
 }

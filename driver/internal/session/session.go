@@ -264,7 +264,7 @@ func (s *Session) SetTransactionAgain(ctx context.Context) error {
 	for _, query := range s.transaction {
 		// With autocommit off, the query began the transaction with these characteristics, and
 		// the server refuses to set them in it (MySQL manual, "SET TRANSACTION Statement").
-		_, err := s.Base.Send(ctx, query, nil, 0, base.WantResult)
+		_, err := s.Base.Do(ctx, base.Request{Text: query})
 		if err != nil && !base.IsServerError(err, inTransaction) {
 			return err
 		}

@@ -21,7 +21,7 @@ func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 	if s.assumed != nil {
 		return nil, s.assumed.Err
 	}
-	r, err := s.Base.Send(ctx, query, nil, 0, base.WantRows)
+	r, err := s.Base.Do(ctx, base.Request{Text: query, Rows: true})
 	return r.Rows, err
 }
 
