@@ -90,6 +90,7 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 		c.schema = cfg.DBName
 	}
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
+	c.known.Logger = host.Logger
 	if o.Verify != "off" {
 		c.verifier.read = secondParser
 	}

@@ -77,18 +77,38 @@ var (
 // errNoKey begins the error for keys that could not be generated.
 var errNoKey = errors.New("shardkey: no key generated")
 
-// The reasons for refusing a statement.
+// The values of [StatementError].Reason, by which [Stats] counts refused statements.
 const (
-	reasonUnsupported    = "unsupported"
-	reasonUnlisted       = "unlisted"
-	reasonUnverified     = "unverified"
-	reasonWrongShard     = "wrong-shard"
-	reasonNoFittingKey   = "no-fitting-key"
-	reasonNotConsecutive = "not-consecutive"
-	reasonPlaceholders   = "placeholders"
-	reasonNarrowColumn   = "narrow-column"
-	reasonNoShardBits    = "no-shard-bits"
-	reasonNoKey          = "no-key"
+	// ReasonUnsupported is for a form of INSERT that shardkey can't add keys to. Write it as the error's
+	// message says.
+	ReasonUnsupported = "unsupported"
+	// ReasonUnlisted is for a row without a key in a table that looks like one of the rule's tables but
+	// isn't in the rule. List it in actualDataNodes, or set unlisted: pass.
+	ReasonUnlisted = "unlisted"
+	// ReasonUnverified is for a statement about which the second parser disagrees. Report it, and set
+	// shardkeyVerify=off or write the statement in another way meanwhile.
+	ReasonUnverified = "unverified"
+	// ReasonWrongShard is for a row that doesn't belong in the actual table of its INSERT. Insert it into
+	// the table that the error names; see [ErrWrongShard].
+	ReasonWrongShard = "wrong-shard"
+	// ReasonNoFittingKey is for a row whose actual table is decided by the key, if the generator made no
+	// key for that table. Change the generator or its properties as the error says.
+	ReasonNoFittingKey = "no-fitting-key"
+	// ReasonNotConsecutive is for keys that aren't consecutive, with batchKeys: consecutive. Insert fewer
+	// rows at a time, or use [WithKeys]; see [ErrNotConsecutive].
+	ReasonNotConsecutive = "not-consecutive"
+	// ReasonPlaceholders is for a prepared statement with more than 65,535 placeholders. Insert fewer rows
+	// at a time; see [ErrTooManyPlaceholders].
+	ReasonPlaceholders = "placeholders"
+	// ReasonNarrowColumn is for a key column that can't store the generated keys. Widen it by the ALTER
+	// TABLE in the error's message.
+	ReasonNarrowColumn = "narrow-column"
+	// ReasonNoShardBits is for a row without a value for the column of its shard bits. Give it the column
+	// in VALUES.
+	ReasonNoShardBits = "no-shard-bits"
+	// ReasonNoKey is for a generator that failed. The error has a [*GeneratorError] in its chain; see
+	// docs/reference/errors.md for the store's errors.
+	ReasonNoKey = "no-key"
 )
 
 // ErrNoConnection is in the chain of the error of [Connector.Plan] for a statement that can't be
@@ -100,23 +120,22 @@ var errUndecided = errors.New("shardkey: only an execution decides")
 
 // sentinels has the sentinel error of each reason.
 var sentinels = map[string]error{
-	reasonUnsupported:    ErrUnsupportedStatement,
-	reasonUnlisted:       ErrUnsupportedStatement,
-	reasonUnverified:     ErrUnsupportedStatement,
-	reasonWrongShard:     ErrWrongShard,
-	reasonNoFittingKey:   spi.ErrNoFittingKey,
-	reasonNotConsecutive: ErrNotConsecutive,
-	reasonPlaceholders:   ErrTooManyPlaceholders,
-	reasonNarrowColumn:   ErrUnsupportedStatement,
-	reasonNoShardBits:    ErrUnsupportedStatement,
-	reasonNoKey:          errNoKey,
+	ReasonUnsupported:    ErrUnsupportedStatement,
+	ReasonUnlisted:       ErrUnsupportedStatement,
+	ReasonUnverified:     ErrUnsupportedStatement,
+	ReasonWrongShard:     ErrWrongShard,
+	ReasonNoFittingKey:   spi.ErrNoFittingKey,
+	ReasonNotConsecutive: ErrNotConsecutive,
+	ReasonPlaceholders:   ErrTooManyPlaceholders,
+	ReasonNarrowColumn:   ErrUnsupportedStatement,
+	ReasonNoShardBits:    ErrUnsupportedStatement,
+	ReasonNoKey:          errNoKey,
 }
 
-// StatementError is the error for an INSERT or REPLACE into a sharded table that the driver
-// refuses, and for a failed [NextKeys]. Its Reason is the word by which [Stats] counts refused
-// statements: unsupported, unlisted, unverified, wrong-shard, no-fitting-key, not-consecutive,
-// placeholders, narrow-column, no-shard-bits or no-key. Its cause, Err, is for example a [*GeneratorError],
-// a [*WrongShardError], a [*rule.UnlistedTableError] or a [*rule.PlaceError].
+// StatementError is the error for an INSERT or REPLACE into a sharded table that the driver refuses,
+// and for a failed [NextKeys]. Its Reason is [ReasonUnsupported] or another Reason. Its cause, Err, is
+// for example a [*GeneratorError], a [*WrongShardError], a [*rule.UnlistedTableError] or a
+// [*rule.PlaceError].
 type StatementError = rewrite.StatementError
 
 // refuse completes an error by the reason and its sentinel.
@@ -138,9 +157,9 @@ func refusal(err error) error {
 	case errors.As(err, new(*StatementError)):
 		return err
 	case errors.Is(err, ErrTooManyPlaceholders):
-		return refuse(reasonPlaceholders, StatementError{Err: err})
+		return refuse(ReasonPlaceholders, StatementError{Err: err})
 	case errors.Is(err, ErrUnsupportedStatement):
-		return refuse(reasonUnsupported, StatementError{Err: err})
+		return refuse(ReasonUnsupported, StatementError{Err: err})
 	}
 	return err
 }
@@ -199,7 +218,7 @@ func wrongShard(table string, e *WrongShardError) *StatementError {
 	case e.Err != nil:
 		remedy = "use a value that the rule has a table for"
 	}
-	return refuse(reasonWrongShard, StatementError{
+	return refuse(ReasonWrongShard, StatementError{
 		Table: table, Err: e,
 		Message: plainText(e) + "; " + remedy,
 	})

@@ -347,7 +347,7 @@ func testFacts_keyOfAnotherType(t *testing.T) {
 			c := pinned(t, db)
 			mustExec(t, c, "SET sql_mode = ''")
 			_, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
-			if refused := (*StatementError)(nil); !errors.As(err, &refused) || refused.Reason != reasonNarrowColumn {
+			if refused := (*StatementError)(nil); !errors.As(err, &refused) || refused.Reason != ReasonNarrowColumn {
 				t.Errorf("%s, %T\nhave: %v", typ, made, err)
 			}
 			equal(t, number(t, plain, "SELECT COUNT(*) FROM t"), int64(0), typ)

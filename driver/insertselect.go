@@ -177,6 +177,7 @@ func (x *selection) count(ctx context.Context) (n int, err error) {
 	if x.by != nil && x.by.count.IsZero() {
 		return 0, &mysql.MySQLError{Number: wrongCTEColumns, Message: "the query has another number of columns"}
 	}
+	x.session.LogOwn(ctx, x.plan.count)
 	r, err := x.send(ctx, x.plan.count, x.user[:x.in.SelectArgs], true)
 	if err == nil {
 		err = x.session.Base.ReadRows(r.Rows, func(row []driver.Value) {
@@ -364,7 +365,7 @@ func (x *selection) request(text string, args []driver.NamedValue, rows bool) *b
 
 // refuse returns the error for a statement that can't get keys. err may be nil.
 func (x *selection) refuse(message string, err error) error {
-	return refuse(reasonUnsupported, StatementError{Table: nameOf(x.in), Message: "INSERT … SELECT: " + message, Err: err})
+	return refuse(ReasonUnsupported, StatementError{Table: nameOf(x.in), Message: "INSERT … SELECT: " + message, Err: err})
 }
 
 // isOutOfKeys reports whether the expression that hands out the keys caused an error.

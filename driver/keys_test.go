@@ -154,7 +154,7 @@ func testKeyColumn_tooNarrow(t *testing.T) {
 			}
 			_, err := ours.Exec(query, args...)
 			var narrow *StatementError
-			if !errors.As(err, &narrow) || narrow.Reason != reasonNarrowColumn || narrow.Table != "ruled" || !errors.Is(err, ErrUnsupportedStatement) || !strings.EqualFold(narrow.Column, "id") ||
+			if !errors.As(err, &narrow) || narrow.Reason != ReasonNarrowColumn || narrow.Table != "ruled" || !errors.Is(err, ErrUnsupportedStatement) || !strings.EqualFold(narrow.Column, "id") ||
 				!strings.Contains(err.Error(), "ALTER TABLE `ruled` "+c.ddl) {
 				t.Errorf("%s, %s: %v", c.column, query, err)
 			}

@@ -149,5 +149,5 @@ func noKeys(table, message string, err error) error {
 	if err != nil {
 		message += ": " + plainText(err)
 	}
-	return refuse(reasonNoKey, StatementError{Table: table, Message: message, Err: err})
+	return refuse(ReasonNoKey, StatementError{Table: table, Message: message, Err: err})
 }

@@ -159,7 +159,7 @@ func isOfKeys(err error) bool {
 		return false
 	}
 	return strings.HasPrefix(e.Message, "INSERT … SELECT: ") ||
-		slices.Contains([]string{reasonNoKey, reasonNoFittingKey, reasonNarrowColumn, reasonNotConsecutive}, e.Reason)
+		slices.Contains([]string{ReasonNoKey, ReasonNoFittingKey, ReasonNarrowColumn, ReasonNotConsecutive}, e.Reason)
 }
 
 // reasonOf returns the reason for which a statement was refused, or "".

@@ -264,7 +264,7 @@ func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string
 // readsCounts returns the error for an INSERT that reads the counts of the statement before. A query of
 // shardkey's between the two would change them.
 func readsCounts() error {
-	return refuse(reasonUnsupported, StatementError{Message: "it calls ROW_COUNT() or FOUND_ROWS(); " +
+	return refuse(ReasonUnsupported, StatementError{Message: "it calls ROW_COUNT() or FOUND_ROWS(); " +
 		"read the value in a SELECT before it, and pass it as an argument"})
 }
 

@@ -136,7 +136,7 @@ func (t *keyedTable) bitsOf(in *rewrite.Insert, row int, value any) (rowBits, er
 
 func (t *keyedTable) noShardBits(in *rewrite.Insert, row int, reason string, cause error) error {
 	column := t.rule.ShardBits.Column
-	return refuse(reasonNoShardBits, StatementError{
+	return refuse(ReasonNoShardBits, StatementError{
 		Table: nameOf(in), Row: row + 1, Column: column, Err: cause,
 		Message: fmt.Sprintf("cannot take the key's shard bits from column %s: %s; set %s to an integer or a string, or set the key",
 			column, reason, column),

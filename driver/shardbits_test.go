@@ -113,7 +113,7 @@ func TestShardBits_errors(t *testing.T) {
 	db, _ := openShards(t, bitsRule(t, "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
 	var none *StatementError
-	if !errors.As(err, &none) || none.Reason != reasonNoShardBits || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
+	if !errors.As(err, &none) || none.Reason != ReasonNoShardBits || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
 		t.Fatalf("have: %#v", err)
 	}
 	for _, want := range []string{"table app.t_order: row 2", "shard bits from column user_id", "expression"} {
@@ -325,14 +325,14 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 				t.Errorf("have: key %d of user %d", id, next)
 			}
 		}
-		if _, err := stmt.Exec(nil, 1); reasonOf(err) != reasonNoShardBits {
+		if _, err := stmt.Exec(nil, 1); reasonOf(err) != ReasonNoShardBits {
 			t.Errorf("have: %v\nwant: reason no-shard-bits", err)
 		}
 		stmt.Close()
 	}
 	for _, query := range []string{"INSERT INTO g_all (user_id) VALUES (?), (NULL)", "INSERT INTO g_all (user_id) VALUES (? + 1)", "INSERT INTO g_all (a) VALUES (?)",
 		"INSERT INTO g_all (user_id) VALUES (?), ('x')", "INSERT INTO g_all SET user_id = DEFAULT, a = ?"} {
-		if _, err := db.Exec(query, 1000); reasonOf(err) != reasonNoShardBits {
+		if _, err := db.Exec(query, 1000); reasonOf(err) != ReasonNoShardBits {
 			t.Errorf("%s\nhave: %v\nwant: reason no-shard-bits", query, err)
 		}
 	}
@@ -343,5 +343,5 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 // testGenesOfSelect checks that an INSERT … SELECT of several rows is refused: the server runs it.
 func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	_, err := db.Exec("INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ?", 0)
-	equal(t, reasonOf(err), reasonNoShardBits)
+	equal(t, reasonOf(err), ReasonNoShardBits)
 }

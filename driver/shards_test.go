@@ -224,7 +224,7 @@ func refusedFor(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case ok && (reasonOf(err) != reasonWrongShard || !errors.Is(err, ErrWrongShard)):
+	case ok && (reasonOf(err) != ReasonWrongShard || !errors.Is(err, ErrWrongShard)):
 		return err.Error()
 	case ok && wrong.Values == nil:
 		return expression
@@ -232,7 +232,7 @@ func refusedFor(err error) string {
 		return nowhere
 	case ok:
 		return wrong.Meant.String()
-	case reasonOf(err) == reasonNoShardBits && errors.Is(err, ErrUnsupportedStatement):
+	case reasonOf(err) == ReasonNoShardBits && errors.Is(err, ErrUnsupportedStatement):
 		return noShardBits
 	}
 	return err.Error()

@@ -261,7 +261,7 @@ func TestStatementError_sentinels(t *testing.T) {
 			}
 		}
 	}
-	e := &StatementError{Reason: reasonUnsupported, Table: "t", Row: 3, Line: 2, Char: 7, Near: `"x"`, Message: "it is wrong"}
+	e := &StatementError{Reason: ReasonUnsupported, Table: "t", Row: 3, Line: 2, Char: 7, Near: `"x"`, Message: "it is wrong"}
 	if have, want := e.Error(), "table t: row 3: line 2, column 7 near \"x\": it is wrong"; !strings.HasSuffix(have, want) {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
@@ -270,7 +270,7 @@ func TestStatementError_sentinels(t *testing.T) {
 func TestRefused_canceledIsNotLogged(t *testing.T) {
 	var log jsonLog
 	var r refusals
-	r.add(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
+	r.add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
 	if log.Len() > 0 {
 		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
 	}

@@ -111,7 +111,7 @@ func (s *stmt) closeBase() (err error) {
 func (s *stmt) sameSession(ctx context.Context) error {
 	same, err := s.isSameSession(ctx)
 	if err == nil && !same {
-		err = refuse(reasonUnsupported, StatementError{Message: "the statement must be prepared again, but it was " +
+		err = refuse(ReasonUnsupported, StatementError{Message: "the statement must be prepared again, but it was " +
 			"prepared in another database, sql_mode or character set; close it and prepare it again"})
 	}
 	return err

@@ -135,7 +135,7 @@ func (t *keyedTable) generate(ctx context.Context, n int, one *[1]int64) (keys r
 
 // refusal returns the error for a row without a key in a table that isn't in the rule.
 func (t *keyedTable) refusal() error {
-	return refuse(reasonUnlisted, StatementError{Table: t.unlisted.Table, Err: t.unlisted})
+	return refuse(ReasonUnlisted, StatementError{Table: t.unlisted.Table, Err: t.unlisted})
 }
 
 // makeInts generates int64 keys.
@@ -203,9 +203,9 @@ func (t *keyedTable) generated(start time.Time, err *error) {
 
 // noKey returns the error for a failed generator.
 func (t *keyedTable) noKey(err error) error {
-	reason := reasonNoKey
+	reason := ReasonNoKey
 	if errors.Is(err, spi.ErrNoFittingKey) {
-		reason = reasonNoFittingKey
+		reason = ReasonNoFittingKey
 	}
 	return refuse(reason, StatementError{
 		Table: t.rule.Logical, Column: t.rule.Column,
@@ -242,7 +242,7 @@ func (t *keyedTable) checkKeys(
 		return column, nil
 	}
 	table, name := sqltoken.QuoteTable(in.Schema, in.Name), in.Table.Key
-	return column, refuse(reasonNarrowColumn, StatementError{
+	return column, refuse(ReasonNarrowColumn, StatementError{
 		Table: unquoted(table), Column: name,
 		Message: fmt.Sprintf("column %s of type %s cannot store a key of generator %s; ALTER TABLE %s MODIFY %s %s",
 			name, column.Text, t.rule.GeneratorName, table, sqltoken.QuoteIdentifier(name), typeFor(keys.At(i))),
@@ -257,7 +257,7 @@ func (r *ruleVersion) checkConsecutive(ctx context.Context, t *keyedTable, keys 
 		return nil
 	}
 	if t.rule.Consecutive {
-		return refuse(reasonNotConsecutive, StatementError{
+		return refuse(ReasonNotConsecutive, StatementError{
 			Table: t.rule.Logical, Column: t.rule.Column,
 			Message: fmt.Sprintf("the rule has batchKeys: consecutive for the %d keys of column %s; insert fewer rows at a time, "+
 				"or read each row's key with WithKeys", keys.Len(), t.rule.Column),

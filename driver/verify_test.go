@@ -70,8 +70,8 @@ func TestVerify_refusesFaults(t *testing.T) {
 				_, stmtErr = st.Exec(1, 2, 3)
 			}
 			for way, err := range map[string]error{"Exec": execErr, "Query": queryErr, "Prepare": stmtErr} {
-				if e, ok := errors.AsType[*StatementError](err); !ok || e.Reason != reasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
-					t.Errorf("%s\nhave: %#v\nwant: reason %s", way, err, reasonUnverified)
+				if e, ok := errors.AsType[*StatementError](err); !ok || e.Reason != ReasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
+					t.Errorf("%s\nhave: %#v\nwant: reason %s", way, err, ReasonUnverified)
 				}
 			}
 			if i := slices.IndexFunc(base.Calls, func(call string) bool { return strings.Contains(call, "INSERT") }); i >= 0 {

@@ -215,7 +215,7 @@ func (s *Session) Several(ctx context.Context) (bool, error) {
 		return client.Several, nil
 	}
 	if s.several == nil {
-		_, err := s.Base.Do(ctx, base.Request{Text: "DO 0; DO 0", How: base.Directly})
+		_, err := s.do(ctx, base.Request{Text: "DO 0; DO 0", How: base.Directly})
 		if err != nil && err != driver.ErrSkip && !errors.As(err, new(*mysql.MySQLError)) {
 			return false, err
 		}

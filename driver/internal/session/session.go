@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,7 @@ type Session struct {
 type Cache struct {
 	Kind   string // the value of Config.Server
 	Client Client
+	Logger *slog.Logger // of the sessions' own queries; nil for none
 
 	server atomic.Pointer[Server]    // nil: unknown
 	silent atomic.Pointer[time.Time] // see Silence
@@ -264,7 +266,7 @@ func (s *Session) SetTransactionAgain(ctx context.Context) error {
 	for _, query := range s.transaction {
 		// With autocommit off, the query began the transaction with these characteristics, and
 		// the server refuses to set them in it (MySQL manual, "SET TRANSACTION Statement").
-		_, err := s.Base.Do(ctx, base.Request{Text: query})
+		_, err := s.do(ctx, base.Request{Text: query})
 		if err != nil && !base.IsServerError(err, inTransaction) {
 			return err
 		}

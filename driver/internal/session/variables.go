@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -21,8 +22,22 @@ func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 	if s.assumed != nil {
 		return nil, s.assumed.Err
 	}
-	r, err := s.Base.Do(ctx, base.Request{Text: query, Rows: true})
+	r, err := s.do(ctx, base.Request{Text: query, Rows: true})
 	return r.Rows, err
+}
+
+// do sends a statement that the program hasn't written.
+func (s *Session) do(ctx context.Context, r base.Request) (base.Reply, error) {
+	s.LogOwn(ctx, r.Text)
+	return s.Base.Do(ctx, r)
+}
+
+// LogOwn logs a statement that the program hasn't written, before it is sent.
+func (s *Session) LogOwn(ctx context.Context, text string) {
+	if l := s.cache.Logger; l != nil && l.Enabled(ctx, slog.LevelDebug) {
+		const most = 4 << 10
+		l.DebugContext(ctx, "shardkey: own query", "statement", sqltoken.WithoutLiterals(text, s.mode, s.charset, most))
+	}
 }
 
 // AllRows ends a query that must not be limited. A SELECT without LIMIT would be subject to
