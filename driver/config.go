@@ -10,14 +10,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Config configures a connector. Each field has a DSN parameter: Server is shardkeyServer, for
-// example. A zero field keeps the default, so the zero Config is valid. A Config is an [Option].
+// Config configures a connector. Each field but MySQL has a DSN parameter: Server is shardkeyServer, for
+// example. A zero field keeps the default. A Config is an [Option], whose MySQL and Rule aren't used.
+// [ParseDSN] returns the Config of a DSN.
 type Config struct {
+	// MySQL is go-sql-driver's configuration.
+	MySQL *mysql.Config
+	// Rule is the path of the rule's file, relative to the working directory, or a name given to
+	// [RegisterRule].
+	Rule string
 	// Server is the kind of the server: "auto" (the default), "mysql", "mariadb", "vitess", or
 	// "other" for another engine with the MySQL protocol. With "auto" the connector queries the
 	// server once.
@@ -115,9 +123,13 @@ func paramOf(name string) (*param, error) {
 
 // set sets the field of a parameter from the DSN.
 func (c *Config) set(p *param, value string) (err error) {
-	if p.field != nil {
+	switch {
+	case p.field != nil:
 		*p.field(c) = value
 		return c.checkParam(p)
+	case p.name == paramRule:
+		c.Rule = ruleName(value)
+		return nil
 	}
 	if c.Reload = 0; value != "off" {
 		if c.Reload, err = time.ParseDuration(value); err != nil || c.Reload == 0 {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
@@ -63,7 +65,7 @@ var (
 // parameter base is the connector of go-sql-driver, or of another driver such as sqlmock.
 //
 // NewConnector has no DSN. A generator or worker-ID assigner that would use the connector's
-// database needs a dsn property.
+// database needs a dsn property; with [Config.NewConnector] it doesn't.
 //
 // The error is about a nil base, a nil rule ([ErrNoRule]), an option ([*DSNError]), or the rule's
 // generators.
@@ -72,6 +74,34 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 		return nil, errors.New("shardkey: the base connector is nil")
 	}
 	return (&wrapped{base: base.Driver(), rule: r, opts: newOptions(opts)}).connect(base, "")
+}
+
+// NewConnector returns a connector for sql.OpenDB over go-sql-driver with c.MySQL. Options of the same
+// meaning override the fields of c. A generator or worker-ID assigner that uses the connector's database
+// opens it by c.MySQL.FormatDSN.
+//
+// The error is a [*DSNError], or has [ErrNoRule] in its chain. NewConnector doesn't contact the server.
+func (c *Config) NewConnector(opts ...Option) (*Connector, error) {
+	switch {
+	case c.MySQL == nil:
+		return nil, &DSNError{Param: configPrefix + "MySQL", Reason: "it is nil; set it to a mysql.Config"}
+	case c.Rule == "":
+		return nil, &DSNError{Param: configPrefix + "Rule", Err: ErrNoRule,
+			Reason: "no sharding rule: set it to the path of the rule's file, or to a name given to driver.RegisterRule"}
+	}
+	r, err := ruleOf(c.Rule)
+	if err != nil {
+		return nil, err
+	}
+	base, err := mysql.NewConnector(c.MySQL)
+	if err != nil {
+		return nil, &DSNError{Param: configPrefix + "MySQL", Reason: "go-sql-driver refuses it", Err: err}
+	}
+	connector, err := newConnector(base, r, newOptions(append([]Option{*c}, opts...)), c.MySQL.FormatDSN())
+	if err == nil {
+		connector.driver = Driver{connector}
+	}
+	return connector, err
 }
 
 // newConnector returns a connector without a driver.

@@ -54,19 +54,19 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 
 func (d Driver) openConnector(dsn string, opts []Option) (*Connector, error) {
 	o := newOptions(opts)
-	parsed, err := parseDSN(dsn, &o.Config)
+	under, err := o.Config.parse(dsn)
 	if err != nil {
 		return nil, err
 	}
-	r, err := ruleOf(parsed.rule)
+	r, err := ruleOf(o.Rule)
 	if err != nil {
 		return nil, err
 	}
-	base, err := parsed.baseConnector()
+	base, err := baseConnector(under)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConnector(base, r, o, parsed.base)
+	c, err := newConnector(base, r, o, under)
 	if err == nil {
 		c.driver = Driver{c}
 	}

@@ -4,33 +4,76 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
 
-// dsn is a parsed data source name.
-type dsn struct {
-	base string // the underlying driver's part
-	rule string // the value of shardkeyRule, not decoded
+// ParseDSN returns the configuration in a data source name of this driver. The error is a [*DSNError],
+// also for a DSN without a rule. ParseDSN doesn't load the rule.
+func ParseDSN(dsn string) (*Config, error) {
+	var c Config
+	base, err := c.parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if c.MySQL, err = parseBase(base); err != nil {
+		return nil, &DSNError{Reason: err.Error()}
+	}
+	return &c, nil
 }
 
-// parseDSN removes the parameters of this package from a DSN and sets config from them. The rest of
-// the DSN stays unchanged.
-func parseDSN(text string, config *Config) (dsn, error) {
+// FormatDSN returns the data source name of a configuration: go-sql-driver's, which contains the
+// password, with the parameters of this package. Of MySQL it has what [mysql.Config.FormatDSN] has,
+// for example no TLS configuration that isn't registered.
+func (c *Config) FormatDSN() string {
+	under := c.MySQL
+	if under == nil {
+		under = mysql.NewConfig()
+	}
+	given := *c
+	values := map[string]string{paramRule: rulePath.Replace(url.PathEscape(c.Rule))}
+	for i := range params {
+		if field := params[i].field; field != nil {
+			values[params[i].name] = *field(&given)
+		}
+	}
+	if c.Reload != 0 {
+		values[paramReload] = c.Reload.String()
+	}
+	text := under.FormatDSN()
+	separator := "?"
+	if _, query, _ := splitQuery(text); query != "" {
+		separator = "&"
+	}
+	for i := range params {
+		if value := values[params[i].name]; value != "" {
+			text += separator + params[i].name + "=" + value
+			separator = "&"
+		}
+	}
+	return text
+}
+
+// rulePath escapes what url.PathEscape leaves and a DSN doesn't allow in the rule's path.
+var rulePath = strings.NewReplacer("&", "%26", "@", "%40")
+
+// parse sets the fields of c from the parameters of this package, and returns the rest of the DSN
+// unchanged.
+func (c *Config) parse(text string) (base string, err error) {
 	head, query, found := splitQuery(text)
-	d, err := parseParams(head, query, found, config)
+	base, err = c.parseParams(head, query, found)
 	if wrong := (*DSNError)(nil); errors.As(err, &wrong) && wrong.Param != "" && strings.Contains(query, "@") {
 		// The parsed parameters may be the end of a password.
-		return dsn{}, &DSNError{Reason: "the parameters are invalid and contain an @; " +
+		return "", &DSNError{Reason: "the parameters are invalid and contain an @; " +
 			"write it as %40, or, if the password contains \"@/?\", " +
-			"set the password in a mysql.Config and use NewConnector"}
+			"set the password in a mysql.Config and use Config.NewConnector"}
 	}
-	return d, err
+	return base, err
 }
 
-func parseParams(head, query string, found bool, config *Config) (dsn, error) {
-	d := dsn{base: head}
+func (c *Config) parseParams(head, query string, found bool) (base string, err error) {
 	given := map[string]bool{}
 	var rest []string
 	for text := range strings.SplitSeq(query, "&") {
@@ -42,30 +85,28 @@ func parseParams(head, query string, found bool, config *Config) (dsn, error) {
 		p, err := paramOf(name)
 		switch {
 		case err != nil:
-			return dsn{}, err
+			return "", err
 		case given[name]:
-			return dsn{}, &DSNError{Param: name, Reason: "it appears twice"}
+			return "", &DSNError{Param: name, Reason: "it appears twice"}
 		case value == "":
-			return dsn{}, &DSNError{Param: name, Reason: "it has no value"}
-		case name == paramRule:
-			d.rule = value
-		default:
-			if err := config.set(p, value); err != nil {
-				return dsn{}, err
-			}
+			return "", &DSNError{Param: name, Reason: "it has no value"}
+		}
+		if err := c.set(p, value); err != nil {
+			return "", err
 		}
 		given[name] = true
 	}
-	if base := strings.Join(rest, "&"); found && base != "" {
-		d.base += "?" + base
+	base = head
+	if params := strings.Join(rest, "&"); found && params != "" {
+		base += "?" + params
 	}
 	if err := checkBase(head, rest); err != nil {
-		return dsn{}, err
+		return "", err
 	}
-	if d.rule == "" {
-		return dsn{}, &DSNError{Reason: ruleAdvice, Err: ErrNoRule}
+	if !given[paramRule] {
+		return "", &DSNError{Reason: ruleAdvice, Err: ErrNoRule}
 	}
-	return d, nil
+	return base, nil
 }
 
 func isOurs(name string) bool {
@@ -106,11 +147,11 @@ func isHead(text string) bool {
 	return network == "" || network == "tcp" || network == "unix"
 }
 
-func (d dsn) baseConnector() (driver.Connector, error) {
-	if _, err := parseBase(d.base); err != nil { // parseBase recovers from a panic, OpenConnector doesn't
+func baseConnector(dsn string) (driver.Connector, error) {
+	if _, err := parseBase(dsn); err != nil { // parseBase recovers from a panic, OpenConnector doesn't
 		return nil, &DSNError{Reason: err.Error()}
 	}
-	return mysql.MySQLDriver{}.OpenConnector(d.base)
+	return mysql.MySQLDriver{}.OpenConnector(dsn)
 }
 
 // checkBase returns an error for parts that go-sql-driver refuses. It checks them one by one, since

@@ -73,18 +73,20 @@ func (n *registeredRules) list() string {
 	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
 }
 
-// ruleOf returns the rule of a shardkeyRule parameter. It tries the value as a registered name, and
-// then the decoded value as a registered name or a path. Unlike in a form, '+' is a plus sign. A value
-// with invalid percent-encoding is used unchanged.
-func ruleOf(value string) (*rule.Rule, error) {
-	path, err := url.PathUnescape(value)
-	if err != nil {
-		path = value
+// ruleName returns the rule's name or path in a shardkeyRule parameter: the value if it is a registered
+// name or its percent-encoding is invalid, otherwise the decoded value. Unlike in a form, '+' is a plus
+// sign.
+func ruleName(value string) string {
+	if path, err := url.PathUnescape(value); err == nil && namedRules.get(value) == nil {
+		return path
 	}
-	for _, name := range []string{value, path} {
-		if r := namedRules.get(name); r != nil {
-			return r, nil
-		}
+	return value
+}
+
+// ruleOf returns a registered rule, or the rule of a file.
+func ruleOf(path string) (*rule.Rule, error) {
+	if r := namedRules.get(path); r != nil {
+		return r, nil
 	}
 	r, err := rule.Load(path)
 	var failed *fs.PathError

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -189,34 +191,84 @@ func TestWrap_refuses(t *testing.T) {
 func TestParseDSN_parts(t *testing.T) {
 	for _, c := range testcases.Read(t, "testdata/dsns.txt", 3) {
 		rule, base, in := c[0], c[1], c[2]
-		equal(t, must(parseDSN(in, &Config{}))(t, in), dsn{base: base, rule: rule}, in)
+		var c Config
+		equal(t, must(c.parse(in))(t, in), base, in)
+		equal(t, c.Rule, ruleName(rule), in)
+		again := must(ParseDSN(must(ParseDSN(in))(t, in).FormatDSN()))(t, in)
+		equal(t, again.Rule, c.Rule, in, "again")
+		equal(t, again.FormatDSN(), must(ParseDSN(in))(t).FormatDSN(), in, "again")
 		must(mysql.ParseDSN(base))(t, in)
 	}
 }
 
 // FuzzParseDSN checks that an accepted DSN has the same meaning for go-sql-driver without
-// shardkey's parameters, and that no DSN causes a panic.
+// shardkey's parameters, that no DSN causes a panic, and that a formatted Config is parsed as it was.
 func FuzzParseDSN(f *testing.F) {
-	f.Add("u", "p", "h:1", "app", "conf/rule.yaml")
-	f.Add("u", "a/b?c=d&e@(f", "h", "", "/a?b")
-	f.Fuzz(func(t *testing.T, user, password, addr, name, rule string) {
-		_, _ = parseDSN(user+password+addr+name+rule, &Config{})
+	f.Add("u", "p", "h:1", "app", "conf/rule.yaml", "parseTime=true&shardkeyReload=5s")
+	f.Add("u", "a/b?c=d&e@(f", "h", "", "/a?b", "")
+	f.Add("u", "p", "h", "a", "100%&x@y=z ключ", "shardkeyServer=other&shardkeyVerify=off&collation=utf8mb4_bin&x=%2F")
+	f.Add("", "@/?shardkeyRule=x", "[::1]:3306", "a?b", "+ %2F", "shardkeyStatements=always")
+	f.Fuzz(func(t *testing.T, user, password, addr, name, rule, params string) {
+		checkFormatted(t, user+password+addr+name+rule+params)
+		checkFormatted(t, fmt.Sprintf("%s:%s@tcp(%s)/%s?%s&shardkeyRule=%s", user, password, addr, name, params, rule))
 		cfg := mysql.NewConfig()
 		cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.DBName = user, password, "tcp", addr, name
 		text := cfg.FormatDSN()
 		back, err := mysql.ParseDSN(text)
-		if err != nil || rule == "" || strings.ContainsAny(rule, "&?@") || strings.ContainsAny(addr, "()?@/") {
+		if err != nil || back.User != user || rule == "" || strings.ContainsAny(addr, "()?@/") {
 			return
 		}
-		have, err := parseDSN(text+"?shardkeyRule="+rule, &Config{})
-		if err != nil || have.rule != rule {
-			t.Fatalf("%s with %s\nhave: %+v, %v", text, rule, have, err)
-		}
-		again, err := mysql.ParseDSN(have.base)
-		if err != nil || again.FormatDSN() != back.FormatDSN() {
-			t.Fatalf("%s\nhave: %s, %v", text, have.base, err)
+		have, err := ParseDSN((&Config{MySQL: cfg, Rule: rule}).FormatDSN())
+		if err != nil || have.Rule != rule || have.MySQL.FormatDSN() != back.FormatDSN() {
+			t.Fatalf("%s with %q\nhave: %+v, %v", text, rule, have, err)
 		}
 	})
+}
+
+// checkFormatted checks that a DSN, if it is accepted, is formatted as one with the same meaning.
+func checkFormatted(t *testing.T, dsn string) {
+	t.Helper()
+	c, err := ParseDSN(dsn)
+	if err != nil {
+		return
+	}
+	if again, err := mysql.ParseDSN(c.MySQL.FormatDSN()); err != nil || again.FormatDSN() != c.MySQL.FormatDSN() {
+		return // go-sql-driver itself doesn't format it
+	}
+	text := c.FormatDSN()
+	again, err := ParseDSN(text)
+	if err != nil {
+		t.Fatalf("%q\nformatted: %q\nhave: %v", dsn, text, err)
+	}
+	equal(t, again.MySQL.FormatDSN(), c.MySQL.FormatDSN(), dsn, text)
+	again.MySQL = c.MySQL
+	equal(t, *again, *c, dsn, text)
+}
+
+// A program with a mysql.Config needs no DSN.
+func TestConfig_newConnector(t *testing.T) {
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+	noError(t, RegisterRule("of the config", snowflakeRule(t, "t")))
+	defer DeregisterRule("of the config")
+	c := must((&Config{MySQL: cfg, Rule: "of the config"}).NewConnector())(t)
+	db := sql.OpenDB(c)
+	defer db.Close()
+	equal(t, ConnectorOf(db), c)
+	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1)
+	equal(t, number(t, db, "SELECT COUNT(*) FROM t WHERE id > 0"), 1, "rows with a key")
+
+	cfg.Passwd = "hunter2"
+	for want, c := range map[string]*Config{
+		"Config.MySQL: it is nil": {Rule: "x"}, "Config.Rule: no sharding rule": {MySQL: cfg},
+		"neither a registered rule": {MySQL: cfg, Rule: "no such file"}, "Config.Server: expected": {MySQL: cfg, Rule: "of the config", Server: "oracle"},
+	} {
+		_, err := c.NewConnector()
+		failsWith(t, err, want)
+		if !errors.As(err, new(*DSNError)) || strings.Contains(err.Error(), cfg.Passwd) {
+			t.Errorf("have: %v\nwant: a DSNError without the password", err)
+		}
+	}
 }
 
 // A connector logs the warnings of its rule.
