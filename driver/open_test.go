@@ -83,7 +83,7 @@ func TestOptions_order(t *testing.T) {
 		Config{Server: "vitess", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Verify: "off"}, nil)
 	noError(t, err)
 	defer db.Close()
-	if want := (Config{Server: "mysql", Statements: "always", Verify: "off"}); c.config != want {
+	if want := (Config{Rule: path, Server: "mysql", Statements: "always", Verify: "off"}); c.config != want {
 		t.Errorf("have: %+v\nwant: %+v", c.config, want)
 	}
 }
