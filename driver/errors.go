@@ -106,8 +106,8 @@ const (
 	// ReasonNoShardBits is for a row without a value for the column of its shard bits. Give it the column
 	// in VALUES.
 	ReasonNoShardBits = "no-shard-bits"
-	// ReasonNoKey is for a generator that failed. The error has a [*GeneratorError] in its chain; see
-	// docs/reference/errors.md for the store's errors.
+	// ReasonNoKey is for a generator that failed. The error has a [*GeneratorError] in its chain, whose Err
+	// is for example a [*spi.StoreError], which says what to do.
 	ReasonNoKey = "no-key"
 )
 
