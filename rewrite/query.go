@@ -366,7 +366,13 @@ func (r *queryReader) severalRows() (err error) {
 		return nil
 	}
 	r.in.query = r.query
-	if end := uint32(cmp.Or(r.locks, r.end)); r.ordered && !r.limited {
+	if r.isBracket() && r.inOrder != 0 {
+		at := uint32(r.end - 1)
+		if r.inOrder > 0 {
+			at = uint32(r.inOrder)
+		}
+		r.order = change{place: place{at, at}, before: allRows + " "}
+	} else if end := uint32(cmp.Or(r.locks, r.end)); r.ordered && !r.limited {
 		r.order = change{place: place{uint32(r.orderAt.start), end}}
 		if r.orderAt.params < r.params { // its arguments must stay
 			r.order = change{place: place{end, end}, before: allRows + " "}
@@ -391,6 +397,9 @@ func (r *queryReader) severalRows() (err error) {
 	r.changes = append(r.changes, reads...)
 	return nil
 }
+
+// isBracket reports whether the whole query is in brackets.
+func (r *queryReader) isBracket() bool { return r.Text[r.at] == '(' && r.enclosed == r.end }
 
 // allRows is a limit for all rows.
 const allRows = " LIMIT 9223372036854775807"
@@ -418,7 +427,7 @@ func (r *queryReader) wrap() {
 	dropped, reads := r.dropped, r.reads
 	last := change{place: place{end, end}, before: after + " SELECT ", params: r.params}
 	limit := r.locks // of LIMIT, without which MariaDB ignores the order, and both servers in brackets; 0: at the end
-	isBracket := r.Text[r.at] == '(' && r.enclosed == r.end && r.inOrder != 0
+	isBracket := r.isBracket() && r.inOrder != 0
 	if isBracket {
 		limit = max(r.inOrder, 0)
 	}

@@ -115,7 +115,7 @@ var cases = []differentialCase{
 	{"SELECT LAST_INSERT_ID", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO child (t_id) SELECT LAST_INSERT_ID() FROM src")}},
 	{"SELECT ordered by the number of a literal", []step{q("INSERT INTO t (s, a) SELECT 'x', a FROM src ORDER BY 1, 2"), q("INSERT INTO t (s, a) SELECT ?, a FROM src ORDER BY 1, a + ?", "y", 0)}},
 	{"SELECT distinct with locks", []step{q("INSERT INTO t (a) SELECT DISTINCT a FROM src ORDER BY 1 DESC LOCK IN SHARE MODE"), q("INSERT INTO t (a) SELECT DISTINCT a FROM src ORDER BY (SELECT LAST_INSERT_ID()), 1 DESC FOR UPDATE")}},
-	{"SELECT in brackets with an order", []step{q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC FOR UPDATE)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC) LIMIT 2"), q("REPLACE INTO t (u) (SELECT a % 20 FROM src WHERE a > ? ORDER BY a DESC)", 10)}},
+	{"SELECT in brackets with an order", []step{q("INSERT INTO t (s, a) (SELECT ?, a FROM src ORDER BY 1, 2 DESC)", 5), q("INSERT INTO t (s, a) (SELECT ?, a FROM src ORDER BY 1, 2 FOR UPDATE)", 5), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC FOR UPDATE)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC) LIMIT 2"), q("REPLACE INTO t (u) (SELECT a % 20 FROM src WHERE a > ? ORDER BY a DESC)", 10)}},
 	{"SELECT another number of columns", []step{q("INSERT INTO t (s) TABLE src"), q("INSERT INTO t (id, s) SELECT 1, s, a FROM src")}},
 	{"SELECT fails", []step{q("INSERT INTO t (a) SELECT nope FROM src"), q("INSERT INTO t (u) SELECT 1 UNION ALL SELECT 1")}},
 
