@@ -254,6 +254,8 @@ func TestMessages_parts(t *testing.T) {
 		"level msg reason time":                  {},
 		"column level msg reason row table time": {Table: "t", Row: 1, Column: "c"},
 		"char level line msg near reason time":   {Line: 1, Char: 1, Near: "n"},
+		"error level msg reason time":            {Message: "do this"},
+		"error generator level msg reason time":  {Err: &GeneratorError{Generator: "g", Err: spi.ErrStore}},
 	} {
 		new(refusals).add(log.logger(), &e)
 		equal(t, strings.Join(slices.Sorted(maps.Keys(log.take(t)[0])), " "), want)

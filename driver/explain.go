@@ -37,6 +37,9 @@ type InsertDetail struct {
 	Generator string // the generator's name in the rule
 	// Unlisted reports whether the actual table isn't in the rule, so that rows need explicit keys.
 	Unlisted bool
+	// Unrouted is set if the INSERT names the logical table, which isn't one of its actual tables. It
+	// explains that shardkey doesn't choose an actual table, and has their names.
+	Unrouted string
 	// Notes describe other steps: checks of the rows' table, shard bits, and the server's reports
 	// of keys.
 	Notes []string
@@ -145,7 +148,11 @@ func (p *plan) explain() *Plan {
 
 func (p *plan) explainInsert() InsertDetail {
 	in, t := p.Insert, p.target.table.rule
-	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.target.table.unlisted != nil}
+	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.target.table.unlisted != nil,
+		Unrouted: p.rules.unrouted(t, in.Name)}
+	if out.Unrouted != "" {
+		out.Notes = append(out.Notes, out.Unrouted)
+	}
 	if out.Unlisted {
 		out.Notes = append(out.Notes, "the rule doesn't list the table: a row without an explicit key is refused")
 	}

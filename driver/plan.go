@@ -143,6 +143,9 @@ func (p *plan) explainKey(err error) error {
 				"leave the column out: %w", nameOf(in), in.Table.Key, err)
 		}
 	}
+	if in := p.Insert; in != nil {
+		err = p.rules.explainUnrouted(p.target.table.rule, in.Name, err)
+	}
 	return p.explainColumn(err)
 }
 

@@ -84,6 +84,7 @@ func (g *planner) learn(ctx context.Context, needs *rewrite.Needs) (err error) {
 		_, err = g.session.Server(ctx)
 	case needs.Columns:
 		t.facts.Columns, err = g.readColumns(ctx, needs.Schema, needs.Name)
+		err = g.rules.explainUnrouted(t.rule, needs.Name, err)
 		t.facts.Columns = append([]string{}, t.facts.Columns...) // not nil
 		if t.unlisted != nil && errors.Is(err, ErrNoConnection) {
 			err = errors.Join(t.refusal(), err)

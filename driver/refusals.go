@@ -5,8 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // refused counts and logs a refused statement, and returns its error.
@@ -64,15 +67,38 @@ func (r *refusals) add(logger *slog.Logger, e *StatementError) {
 		attrs = append(attrs, "column", e.Column)
 	}
 	if e.Line > 0 {
-		attrs = append(attrs, "line", e.Line, "char", e.Char, "near", e.Near)
+		attrs = append(attrs, "line", e.Line, "char", e.Char, "near", strings.Trim(e.Near, `"`)) // handlers quote it
 	}
 	if failed, ok := errors.AsType[*GeneratorError](e); ok {
-		attrs = append(attrs, "generator", failed.Generator, "error", failed.Err)
+		attrs = append(attrs, "generator", failed.Generator)
+	}
+	if why := remedyOf(e); why != "" {
+		attrs = append(attrs, "error", why)
 	}
 	if suppressed > 0 {
 		attrs = append(attrs, "suppressed", suppressed)
 	}
 	logger.Warn("shardkey: statement refused", attrs...)
+}
+
+// remedyOf returns what is wrong with a statement and what to do, for its log line. The errors of stores
+// of worker IDs are in a line of their own, so that line has only the beginning.
+func remedyOf(e *StatementError) string {
+	const most = 200
+	failed, isGenerator := errors.AsType[*GeneratorError](e)
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Err == nil:
+		return ""
+	case !isGenerator:
+		return plainText(e.Err)
+	}
+	why := plainText(failed.Err)
+	if len(why) > most && (errors.Is(e, spi.ErrStore) || errors.Is(e, spi.ErrNoWorkerID)) {
+		why = strings.ToValidUTF8(why[:most], "") + "…"
+	}
+	return why
 }
 
 // due counts a statement. It reports whether to log a line now, and how many lines were suppressed

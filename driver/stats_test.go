@@ -237,6 +237,8 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 			}
 		}
 		equal(t, len(have), len(want))
+		contains(t, fmt.Sprint(have[0]["error"]), "add it to actualDataNodes")
+		equal(t, have[1]["error"] != nil, true, have[1])
 		if n := c.Stats().Refused; n["unlisted"] != 4 || n["unsupported"] != 1 {
 			t.Errorf("have: %v\nwant: 4 unlisted, 1 unsupported", n)
 		}
@@ -273,6 +275,17 @@ func TestRefused_canceledIsNotLogged(t *testing.T) {
 	r.add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
 	if log.Len() > 0 {
 		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
+	}
+}
+
+// The store's error with its remedy is in a line of the worker-ID assigner, and not once more in full.
+func TestRefused_storeErrorIsShort(t *testing.T) {
+	var log jsonLog
+	long := fmt.Errorf("%w: %s", spi.ErrStore, strings.Repeat("run this; ", 100))
+	new(refusals).add(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", long}})
+	line := log.take(t)[0]
+	if why := fmt.Sprint(line["error"]); len(why) > 210 || !strings.HasSuffix(why, "…") || line["generator"] != "g" {
+		t.Errorf("have: %v\nwant: the beginning of the error", line)
 	}
 }
 

@@ -252,13 +252,15 @@ type tableError struct {
 }
 
 func (e *tableError) Error() string {
-	statements := e.DDL
-	if e.Grant {
-		statements += fmt.Sprintf("\nGRANT SELECT, INSERT, UPDATE ON %s TO the application's user", e.Table)
+	var statements []string
+	if e.DDL != "" {
+		statements = append(statements, strings.Join(strings.Fields(e.DDL), " ")) // logs escape line breaks
 	}
-	return fmt.Sprintf("%v: the worker-ID table %s is missing or wrong: %v; "+
-		"run this statement as a user with the privilege:\n%s",
-		spi.ErrStore, e.Table, e.Err, strings.TrimPrefix(statements, "\n"))
+	if e.Grant {
+		statements = append(statements, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE ON %s TO the application's user", e.Table))
+	}
+	return fmt.Sprintf("%v: the worker-ID table %s is missing or wrong: %v; run as a user with the privilege: %s",
+		spi.ErrStore, e.Table, e.Err, strings.Join(statements, "; "))
 }
 
 func (e *tableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }

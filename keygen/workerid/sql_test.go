@@ -122,6 +122,9 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	for _, want := range []string{"CREATE TABLE", "GRANT SELECT, INSERT, UPDATE ON `shardkey_worker`"} {
 		must.Contain(t, err.Error(), want, err)
 	}
+	if strings.ContainsAny(err.Error(), "\n\"") {
+		t.Errorf("a log would escape the statements in %q", err)
+	}
 	exec(t, dsn, table.DDL)
 	lease, err := a.AcquireWorkerID(t.Context(), 1023)
 	if err != nil || lease.WorkerID() != 0 {

@@ -169,6 +169,9 @@ func (l *Linter) Statement(text string) (found []Finding) {
 			if one.Detail.Unlisted && f.Outcome == Filled {
 				f.Outcome, f.Reason = Passed, f.Reason+"; the rule doesn't list the table, so nil or 0 is refused"
 			}
+			if one.Detail.Unrouted != "" {
+				f.Reason += "; " + one.Detail.Unrouted
+			}
 			isPlace := func(t target) bool { return t.schema == in.Schema && t.name == in.Name }
 			if j := slices.IndexFunc(inserts, isPlace); j >= 0 {
 				f.offset, inserts = inserts[j].at, inserts[j+1:]
