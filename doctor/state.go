@@ -221,6 +221,9 @@ func (s *stateCheck) leases(t *schema.Table) error {
 			"several processes can hold the same worker ID, and generate the same keys",
 			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (namespace, worker_id);", table))
 	}
+	if err := cmp.Or(s.layouts(table), s.otherNamespaces(table)); err != nil {
+		return err
+	}
 	tomorrow := s.database.now().Add(24 * time.Hour)
 	query := "SELECT worker_id, IF(free_from > 0, free_from, reserved_until) FROM " + table +
 		" WHERE worker_id >= 0 AND namespace = " + schema.Literal(s.Key) + " ORDER BY worker_id" // one below notes the server
@@ -235,6 +238,34 @@ func (s *stateCheck) leases(t *schema.Table) error {
 				"-- if no table has a key with such a time",
 				table, schema.Literal(s.Key), row[0]))
 	})
+}
+
+// layouts compares the layouts of the rule's generators with those that processes used.
+func (s *stateCheck) layouts(table string) error {
+	query := fmt.Sprintf("SELECT holder FROM %s WHERE namespace = %s AND worker_id = %d", table, schema.Literal(s.NoteKey), s.NoteID)
+	return schema.Rows(s.ctx, s.conn, query, func(row []string) {
+		if warning := s.OtherLayouts(row[0]); warning != "" {
+			s.add(Warning, warning, "processes log the same when they start", "")
+		}
+	})
+}
+
+// otherNamespaces reports the other namespaces of the table that have held worker IDs.
+func (s *stateCheck) otherNamespaces(table string) error {
+	const most = 5
+	var others []string
+	query := fmt.Sprintf("SELECT namespace, COUNT(*) FROM %s WHERE namespace <> %s AND namespace NOT LIKE '#%%' AND worker_id >= 0 "+
+		"AND free_from = 0 AND reserved_until > %d GROUP BY namespace ORDER BY namespace LIMIT %d",
+		table, schema.Literal(s.Key), s.database.now().UnixMilli(), most)
+	err := schema.Rows(s.ctx, s.conn, query, func(row []string) {
+		others = append(others, fmt.Sprintf("%s (%s)", row[0], row[1]))
+	})
+	if len(others) > 0 {
+		s.add(Info, "other namespaces have held worker IDs: "+strings.Join(others, ", "),
+			"processes of two namespaces can have the same worker ID; their keys can repeat in a table that both write",
+			"-- use one namespace for all processes that write the same tables")
+	}
+	return err
 }
 
 const aheadWhy = "a wrong clock reserved it; no process can use the worker ID before then"

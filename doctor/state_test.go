@@ -57,6 +57,12 @@ func TestExamine_states(t *testing.T) {
 		{"no lease table yet", leased(""), "", "info: leases: a, table shardkey_worker at", "CREATE TABLE IF NOT EXISTS `shardkey_worker`", true},
 		{"a lease table without its key", leased(""), lease + "ALTER TABLE shardkey_worker DROP PRIMARY KEY", "error: leases: a, table shardkey_worker", "ADD PRIMARY KEY (namespace, worker_id)", true},
 		{"a lease table of MyISAM", leased(""), lease + "ALTER TABLE shardkey_worker ENGINE=MyISAM", "its engine is MyISAM", "ENGINE=InnoDB", true},
+		{"the layout of the rule", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('#orders', 2, 'x', 1, 0, 'layout 41-10-12, tick 1ms, epoch 2016-11-01T00:00:00Z', 1)", "", "", false},
+		{"another layout", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('#orders', 2, 'x', 1, 0, 'layout 41-8-14, tick 1ms, epoch 2016-11-01T00:00:00Z', 1)",
+			"warning: leases: a, table shardkey_worker", "", false},
+		{"another namespace", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('shop', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1), ('shop', 1, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1), " +
+			"('old', 0, 'x', 1, 0, 'h', 1), ('#shop', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1)",
+			"other namespaces have held worker IDs: shop (2)", "", false},
 		{"a record far ahead", leased(""), lease + rows(1, "864000"), "warning: leases: a", "worker_id = 0", true},
 		{"all worker IDs taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "100"), "16 of 16 worker IDs are held, 0 are free", "", false},
 		{"nearly all", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(15, "100"), "15 of 16 worker IDs are held, 1 are free", "", false},

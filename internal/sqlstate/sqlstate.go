@@ -13,6 +13,12 @@ type Table struct {
 	Name      string // as configured: table, or schema.table
 	Key       string // the key of the rows: the namespace or the biz_tag; empty for tickets
 	DDL       string // the statement that creates the table
+
+	// NoteKey and NoteID identify the row of Leases whose holder has the layouts that processes used.
+	NoteKey string
+	NoteID  int64
+	// OtherLayouts returns a warning if the generators use others than in that row.
+	OtherLayouts func(noted string) string
 }
 
 // Kind is the kind of state in a table.

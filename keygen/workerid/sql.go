@@ -198,12 +198,17 @@ func (s *sqlStore) ServerID(ctx context.Context) (string, error) { return mysqld
 
 // notes returns a store in the same table. The namespace of a rule can't begin with '#'.
 func (s *sqlStore) notes() Store {
+	return &sqlStore{db: s.db, namespace: s.noteKey(), table: s.table, where: s.where}
+}
+
+// noteKey returns the namespace of the notes.
+func (s *sqlStore) noteKey() string {
 	name := "#" + s.namespace
 	if len(name) > maxNamespace {
 		sum := sha256.Sum256([]byte(s.namespace))
 		name = "#" + hex.EncodeToString(sum[:16])
 	}
-	return &sqlStore{db: s.db, namespace: name, table: s.table, where: s.where}
+	return name
 }
 
 // SQLState returns the table of a SQL store.
@@ -215,6 +220,7 @@ func (a *assigner) SQLState() []sqlstate.Table {
 	return []sqlstate.Table{{
 		Kind: sqlstate.Leases, Connector: s.connector, Server: s.server, Name: s.name,
 		Key: s.namespace, DDL: tableDDL(s.table),
+		NoteKey: s.noteKey(), NoteID: layoutNote, OtherLayouts: a.warnOfLayouts,
 	}}
 }
 
