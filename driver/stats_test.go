@@ -282,7 +282,7 @@ func TestRefused_canceledIsNotLogged(t *testing.T) {
 func TestRefused_storeErrorIsShort(t *testing.T) {
 	var log jsonLog
 	long := fmt.Errorf("%w: %s", spi.ErrStore, strings.Repeat("run this; ", 100))
-	new(refusals).add(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", long}})
+	new(refusals).add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{"g", "t", "id", long}})
 	line := log.take(t)[0]
 	if why := fmt.Sprint(line["error"]); len(why) > 210 || !strings.HasSuffix(why, "…") || line["generator"] != "g" {
 		t.Errorf("have: %v\nwant: the beginning of the error", line)
