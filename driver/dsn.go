@@ -44,7 +44,7 @@ func (c *Config) FormatDSN() string {
 	}
 	text := under.FormatDSN()
 	separator := "?"
-	if _, query, _ := splitQuery(text); query != "" {
+	if strings.Contains(text[strings.LastIndexByte(text, '/'):], "?") { // parameters have no /
 		separator = "&"
 	}
 	for i := range params {
