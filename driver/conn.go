@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"hash/maphash"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -236,23 +237,26 @@ func (c comments) around(text string) string {
 
 // commentedQueries are hashes of the last queries with comments around a statement. The zero value is
 // empty.
-type commentedQueries [32]uint64
+type commentedQueries struct {
+	hashes [32]uint64
+	next   uint8
+}
 
-// last returns the place of a query, and its hash.
-func (q *commentedQueries) last(query string) (place *uint64, hash uint64) {
-	hash = maphash.String(planSeed, query)
-	return &q[hash%uint64(len(q))], hash
+// add adds the hash of a query that isn't there.
+func (q *commentedQueries) add(hash uint64) {
+	q.hashes[q.next%uint8(len(q.hashes))] = hash
+	q.next++
 }
 
 // planFor returns the plan of a statement that may insert. If the comments around it differ each time,
 // as trace IDs do, the statement between them has the plan.
 func (c *conn) planFor(ctx context.Context, query string) (planned, error) {
 	if start, end := sqltoken.Commented(query); end-start < len(query) {
-		last, hash := c.commented.last(query)
-		if *last != hash {
+		hash := maphash.String(planSeed, query)
+		if !slices.Contains(c.commented.hashes[:], hash) {
 			p, err := c.planCommented(ctx, query[start:end])
 			if p.fills() { // another statement may be prepared after it was declined, which doesn't repeat it
-				*last = hash
+				c.commented.add(hash)
 			}
 			if err == nil {
 				return planned{plan: p, comments: comments{query[:start], query[end:]}}, nil
