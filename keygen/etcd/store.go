@@ -13,15 +13,20 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("ETCD", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
-			cluster, err := newCluster(p)
-			if err != nil {
-				return nil, workerid.Info{}, err
-			}
-			s := newStore(cluster, p.String("prefix", defaultPrefix), namespace)
-			return s, s.info(), nil
-		})
+		return workerid.NewAssigner(p, stores(p))
 	})
+}
+
+// stores returns a function that returns the store of a namespace.
+func stores(p spi.Props) func(namespace string) (workerid.Store, workerid.Info, error) {
+	return func(namespace string) (workerid.Store, workerid.Info, error) {
+		cluster, err := newCluster(p)
+		if err != nil {
+			return nil, workerid.Info{}, err
+		}
+		s := newStore(cluster, p.String("prefix", defaultPrefix), namespace)
+		return s, s.info(), nil
+	}
 }
 
 const defaultPrefix = "/shardkey/"

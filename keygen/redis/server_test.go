@@ -349,6 +349,13 @@ func wantWarning(t *testing.T, what string, reporter any, want string) {
 // Lists use another client than leases.
 func TestStore_listsAlone(t *testing.T) {
 	values := map[string]any{"addr": testserver.Redis(t), "namespace": fmt.Sprintf("lists-%d", time.Now().UnixNano())}
-	a := must.Get(spi.NewWorkerIDAssigner("REDIS", props(t, values)))(t)
-	testserver.ListsAlone(t, a, a.(interface{ Store() workerid.Store }).Store())
+	var leases workerid.Store
+	a := must.Get(workerid.NewAssigner(props(t, values), func(namespace string) (workerid.Store, workerid.Info, error) {
+		s, info, err := stores(props(t, values))(namespace)
+		if leases == nil {
+			leases = s
+		}
+		return s, info, err
+	}))(t)
+	testserver.ListsAlone(t, a, leases)
 }

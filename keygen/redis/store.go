@@ -18,15 +18,20 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("REDIS", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
-			server, err := newServer(p)
-			if err != nil {
-				return nil, workerid.Info{}, err
-			}
-			s := newStore(server, namespace)
-			return s, s.info(), nil
-		})
+		return workerid.NewAssigner(p, stores(p))
 	})
+}
+
+// stores returns a function that returns the store of a namespace.
+func stores(p spi.Props) func(namespace string) (workerid.Store, workerid.Info, error) {
+	return func(namespace string) (workerid.Store, workerid.Info, error) {
+		server, err := newServer(p)
+		if err != nil {
+			return nil, workerid.Info{}, err
+		}
+		s := newStore(server, namespace)
+		return s, s.info(), nil
+	}
 }
 
 // store keeps the records of a namespace in one hash. A field is a worker ID, and its value is the

@@ -36,8 +36,8 @@ type assigner struct {
 	display display
 	config  config
 	holder  string
-	intN    func(n int) int // returns a random number; seeded in the simulation
-	manual  bool            // the simulation renews leases itself
+	intN    func(n int) int               // returns a random number; seeded in the simulation
+	renew   func(context.Context, *lease) // renews a lease in the background; nil in the simulation
 
 	identity func() string                // see process_linux.go
 	uptime   func() (time.Duration, bool) // see process_linux.go
@@ -69,6 +69,7 @@ func newAssigner(store Store, info Info, c config) *assigner {
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
 		store: store, info: info, display: display{store: store, info: info}, config: c, holder: holderName(), intN: rand.IntN,
+		renew:    func(ctx context.Context, l *lease) { l.renewForever(ctx) },
 		identity: identity, uptime: uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]bool{},
 		figures: stats.Figures{Health: spi.Health{Lease: new(spi.LeaseHealth)}},
@@ -131,10 +132,10 @@ func (a *assigner) start(l *lease) error {
 	}
 	a.leases[l] = struct{}{}
 	a.figures.Err = nil
-	if !a.manual {
+	if a.renew != nil {
 		ctx, stop := context.WithCancel(a.background)
 		l.stop = stop
-		a.running.Go(func() { l.renewForever(ctx) })
+		a.running.Go(func() { a.renew(ctx, l) })
 	}
 	return nil
 }
@@ -171,9 +172,6 @@ func (a *assigner) forget(l *lease) {
 	defer a.mu.Unlock()
 	delete(a.leases, l)
 }
-
-// Store returns the store, for tests of databases of several servers.
-func (a *assigner) Store() Store { return a.store }
 
 // Describe returns the store, the namespace, the intervals and the held worker IDs.
 func (a *assigner) Describe() string {

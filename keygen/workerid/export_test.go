@@ -80,9 +80,14 @@ func assign(store Store, c config) *assigner {
 		c.Clock = spi.SystemClock
 	}
 	a := newAssigner(store, infoOf(store), c)
-	_, a.manual = c.Clock.(*fixedClock)
+	if _, fixed := c.Clock.(*fixedClock); fixed {
+		a.renew = nil
+	}
 	return a
 }
+
+// Store returns the store of leases.
+func (a *assigner) Store() Store { return a.store }
 
 // Open returns a store in the form of NewAssigner's function.
 func Open(store Store) (Store, Info) { return store, infoOf(store) }
@@ -104,7 +109,7 @@ func infoOf(store Store) Info {
 func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	t.Helper()
 	a := assign(store, c)
-	a.manual = true
+	a.renew = nil
 	l := must.Get(a.acquire(t.Context(), 0))(t)
 	return a, l
 }

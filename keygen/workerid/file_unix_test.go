@@ -139,7 +139,7 @@ func TestFileStore_unusualFiles(t *testing.T) {
 			}
 			var log strings.Builder
 			a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			a.manual = true
+			a.renew = nil
 			seen := map[int64]bool{}
 			for range 6 {
 				l, err := a.acquire(t.Context(), 7)

@@ -220,7 +220,7 @@ func (p *process) start() {
 		Lease: lease, Renew: lease * 3 / 10, Quarantine: p.world.quarantine, Clock: p, Logger: slog.New(slog.DiscardHandler),
 		MaxClockAhead: horizon, // uniqueness doesn't depend on it
 	})
-	a.manual, a.intN = true, p.world.rng.IntN
+	a.renew, a.intN = nil, p.world.rng.IntN
 	a.identity = func() string { return "" }
 	a.uptime = func() (time.Duration, bool) { return 0, false }
 	p.assigner = a

@@ -410,7 +410,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, clock := newFileStore(t.TempDir(), "x"), testclock.New(c.before)
 				a := assign(store, config{Clock: clock})
-				a.manual = true
+				a.renew = nil
 				l := must.Get(a.acquire(t.Context(), 3))(t, "a first start")
 				c.then(clock, a, l)
 				if c.other {
@@ -421,7 +421,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 					t.Errorf("have: %v\nwant: a renewal", err)
 				}
 				later := assign(store, config{Clock: testclock.New(clock.Off() + month)})
-				later.manual = true
+				later.renew = nil
 				must.Get(later.acquire(t.Context(), 3))(t, "a start a month later")
 			})
 		})

@@ -171,7 +171,9 @@ func TestLeaf_serverAtTheSameAddress(t *testing.T) {
 	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 	mustKeys(t, l, 1)
 	leafWrites(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000000000", time.Now())
-	entries, err := l.shared.assigner.(interface{ Store() workerid.Store }).Store().List(t.Context())
+	store := must.Get(readLeafStore(props(t, leafProps(t, name, 8080)), leafGrace))(t)
+	defer store.Close()
+	entries, err := store.List(t.Context())
 	if err != nil || len(entries) != 1 || !isLeafs(entries[0].Record) {
 		t.Fatalf("List\nhave: %v, %v\nwant: Leaf's report", entries, err)
 	}

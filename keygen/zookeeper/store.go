@@ -14,19 +14,24 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("ZOOKEEPER", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
-			e, err := newEnsemble(p, "servers")
-			if err != nil {
-				return nil, workerid.Info{}, err
-			}
-			path := p.String("path", defaultPath)
-			if err := checkPath(path); err != nil {
-				return nil, workerid.Info{}, p.Wrong("path", err.Error())
-			}
-			s := &store{e, path + "/" + namespace, decimal{}}
-			return s, s.info(), nil
-		})
+		return workerid.NewAssigner(p, stores(p))
 	})
+}
+
+// stores returns a function that returns the store of a namespace.
+func stores(p spi.Props) func(namespace string) (workerid.Store, workerid.Info, error) {
+	return func(namespace string) (workerid.Store, workerid.Info, error) {
+		e, err := newEnsemble(p, "servers")
+		if err != nil {
+			return nil, workerid.Info{}, err
+		}
+		path := p.String("path", defaultPath)
+		if err := checkPath(path); err != nil {
+			return nil, workerid.Info{}, p.Wrong("path", err.Error())
+		}
+		s := &store{e, path + "/" + namespace, decimal{}}
+		return s, s.info(), nil
+	}
 }
 
 // defaultPath is the default parent node of the namespaces.
