@@ -115,8 +115,6 @@ func testKeys_oddCharacters(t *testing.T) {
 	}
 }
 
-type namedKey int64
-
 // A key that the column would truncate is an error, even if the server reports none.
 func TestKeyColumn_tooNarrow(t *testing.T) { onEach(t, testKeyColumn_tooNarrow) }
 
