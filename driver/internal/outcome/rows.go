@@ -117,8 +117,8 @@ func (s *Sent) inTable(r Report, answer *Answer) found {
 	if !s.OnDuplicate && !s.Replace {
 		s.settleExplicit(&f, r.Affected-n.inserted)
 	}
-	if !isOwn && slices.ContainsFunc(keys, func(key any) bool { return InsertID(key) == f.id }) {
-		f.id = 0 // the key of a row that wasn't inserted
+	if s.OnDuplicate && !isOwn && slices.ContainsFunc(keys, func(key any) bool { return InsertID(key) == f.id }) {
+		f.id = 0 // the key of a row that wasn't inserted, which only an INSERT reports
 	}
 	s.findExisting(&f, others, matched)
 	f.is = s.verdictOf(&f, r)
