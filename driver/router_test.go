@@ -80,6 +80,18 @@ func TestRouter_refusesInsertSelect(t *testing.T) {
 	equal(t, server.Count("execContext INSERT"), 1)
 }
 
+// After the router has refused another INSERT, the refusal still says what to do about the router.
+func TestRouter_refusesInsertSelectWhileSilent(t *testing.T) {
+	server := sharing()
+	db, _ := openFake(t, server, generatorRule(t, counted(), "t.id"), Config{Server: "mysql"}, WithLogger(slog.New(slog.DiscardHandler)))
+	mustExec(t, db, "INSERT INTO t (a) VALUES (1)") // without LAST_INSERT_ID(key), in the end
+	server.Forget()
+	_, err := db.Exec("INSERT INTO t (a) SELECT a FROM src")
+	equal(t, errors.Is(err, ErrUnsupportedStatement), true, err)
+	equal(t, strings.Contains(err.Error(), "shares connections"), true, err)
+	equal(t, server.Count("execContext INSERT"), 0)
+}
+
 // A trigger may raise the same error. The statement isn't sent again.
 func TestRouter_errorOfTrigger(t *testing.T) {
 	server := sharing()

@@ -507,8 +507,8 @@ func (r *queryReader) keyOfRows(direct bool) (KeySource, error) {
 // checkCounter refuses an INSERT … SELECT whose keys LAST_INSERT_ID() can't count.
 func (r *queryReader) checkCounter() error {
 	if r.server() == serverVitess || r.opts.Old || !r.opts.ReportKeys {
-		return r.fail(r.at, r.in, "keys for a query that may return several rows need MySQL 8.0, MariaDB 10.6 or a later version; "+
-			"read the rows, and insert them with VALUES")
+		return r.fail(r.at, r.in, "keys for a query that may return several rows need MySQL 8.0, MariaDB 10.6 or a later version, "+
+			"and no router that shares connections; read the rows, and insert them with VALUES")
 	}
 	if r.setsLast > 0 {
 		return r.fail(r.setsLast, r.in, "LAST_INSERT_ID(expr), @@last_insert_id and @@identity are not supported in an INSERT … SELECT "+
