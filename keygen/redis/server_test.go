@@ -349,13 +349,8 @@ func wantWarning(t *testing.T, what string, reporter any, want string) {
 // Lists use another client than leases.
 func TestStore_listsAlone(t *testing.T) {
 	values := map[string]any{"addr": testserver.Redis(t), "namespace": fmt.Sprintf("lists-%d", time.Now().UnixNano())}
+	p := props(t, values)
 	var leases workerid.Store
-	a := must.Get(workerid.NewAssigner(props(t, values), func(namespace string) (workerid.Store, workerid.Info, error) {
-		s, info, err := stores(props(t, values))(namespace)
-		if leases == nil {
-			leases = s
-		}
-		return s, info, err
-	}))(t)
+	a := must.Get(workerid.NewAssigner(p, testserver.First(stores(p), &leases)))(t)
 	testserver.ListsAlone(t, a, leases)
 }

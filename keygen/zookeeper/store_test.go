@@ -171,13 +171,8 @@ func TestProperties_refused(t *testing.T) {
 // Lists use another client than leases.
 func TestStore_listsAlone(t *testing.T) {
 	values := map[string]any{"servers": testserver.ZooKeeper(t), "namespace": fmt.Sprintf("lists-%d", time.Now().UnixNano())}
+	p := props(t, values)
 	var leases workerid.Store
-	a := must.Get(workerid.NewAssigner(props(t, values), func(namespace string) (workerid.Store, workerid.Info, error) {
-		s, info, err := stores(props(t, values))(namespace)
-		if leases == nil {
-			leases = s
-		}
-		return s, info, err
-	}))(t)
+	a := must.Get(workerid.NewAssigner(p, testserver.First(stores(p), &leases)))(t)
 	testserver.ListsAlone(t, a, leases)
 }

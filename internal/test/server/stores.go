@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,6 +196,16 @@ func etcdAnswers(ctx context.Context, s *Server) error {
 }
 
 func makeData(s *Server) error { return os.Mkdir(s.Data(), 0o700) }
+
+// First returns open with a record of the first store that it opens.
+func First[S, I any](open func(namespace string) (S, I, error), first *S) func(namespace string) (S, I, error) {
+	var once sync.Once
+	return func(namespace string) (S, I, error) {
+		s, info, err := open(namespace)
+		once.Do(func() { *first = s })
+		return s, info, err
+	}
+}
 
 // ListsAlone checks that an assigner lists its worker IDs without the store of its leases, which it
 // closes.
