@@ -1,17 +1,16 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -27,16 +26,16 @@ var same = integers(func(_ context.Context, _ spi.Column, n int) ([]any, error) 
 })
 
 // openLogged opens a rule for a new database, with its log.
-func openLogged(t *testing.T, dsn string, r *rule.Rule, options ...Option) (*sql.DB, *Connector, *bytes.Buffer) {
+func openLogged(t *testing.T, dsn string, r *rule.Rule, options ...Option) (*sql.DB, *Connector, *testmust.Log) {
 	t.Helper()
-	var log bytes.Buffer
+	var log testmust.Log
 	base := must(mysql.NewConnector(must(mysql.ParseDSN(dsn))(t)))(t)
-	db, c := openFake(t, base, r, append(options, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
+	db, c := openFake(t, base, r, append(options, WithLogger(log.Logger()))...)
 	return db, c, &log
 }
 
 // checkDuplicates checks how many duplicates were counted, and that the first was logged.
-func checkDuplicates(t *testing.T, c *Connector, log *bytes.Buffer, want int64, what ...any) {
+func checkDuplicates(t *testing.T, c *Connector, log *testmust.Log, want int64, what ...any) {
 	t.Helper()
 	equal(t, c.Stats().Tables[0].Duplicates, want, what...)
 	equal(t, strings.Count(log.String(), `level=ERROR msg="shardkey: generated key exists already"`), int(min(want, 1)), what...)

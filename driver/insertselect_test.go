@@ -1,12 +1,10 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/test/differential"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -286,8 +285,8 @@ func testInsertSelect_leastPrivileges(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 1, "rows")
 	// Without SELECT on the table, the keys stay unknown, and a warning is logged.
 	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
-	var log bytes.Buffer
-	ConnectorOf(ours).rules.Load().logger = slog.New(slog.NewTextHandler(&log, nil))
+	var log testmust.Log
+	ConnectorOf(ours).rules.Load().logger = log.Logger()
 	mustExec(t, ours, "INSERT IGNORE INTO ruled (a) SELECT a FROM src UNION ALL SELECT 2")
 	equal(t, strings.Count(log.String(), "keys of an INSERT are unknown"), 1, log.String())
 }

@@ -1,20 +1,20 @@
 package driver
 
 import (
-	"bytes"
 	"database/sql"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 )
 
 // TestLog_ownQueries checks that each query that the program hasn't sent is logged at level Debug, without
 // the values in it.
 func TestLog_ownQueries(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
-		var log bytes.Buffer
+		var log testmust.Log
 		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
 		server := stockServer()
 		server.Result = fakedb.Result{Affected: 1} // of two rows

@@ -1,13 +1,11 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/differential"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -97,8 +96,8 @@ func testReports_behindSplittingProxy(t *testing.T) {
 					mustExec(t, db, "INSERT INTO ruled VALUES (7, 1, 1)")
 				}
 			}
-			var log bytes.Buffer
-			db, _ := openFake(t, base, generatorRule(t, counted(), "ruled.id"), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			var log testmust.Log
+			db, _ := openFake(t, base, generatorRule(t, counted(), "ruled.id"), WithLogger(log.Logger()))
 			var keys Keys
 			_, err := db.ExecContext(WithKeys(t.Context(), &keys), c.query)
 			noError(t, err)

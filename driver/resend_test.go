@@ -1,13 +1,11 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 )
 
@@ -174,8 +173,8 @@ func TestResend_guardIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := &mysql.MySQLError{Number: columnDenied, Message: "denied"}
 		server := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}}}
-		var log bytes.Buffer
-		c := openConn(t, server, generatorRule(t, counted(), "t.id", "u.id"), Config{Server: "mysql"}, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		var log testmust.Log
+		c := openConn(t, server, generatorRule(t, counted(), "t.id", "u.id"), Config{Server: "mysql"}, WithLogger(log.Logger()))
 		for _, step := range []struct {
 			table   string
 			refuse  bool

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
+	testmust "github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -47,27 +47,12 @@ func ruleFile(t *testing.T, text string) string {
 func defaultLog(t *testing.T) *logLines {
 	old := slog.Default()
 	log := new(logLines)
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
+	slog.SetDefault(log.Logger())
 	t.Cleanup(func() { slog.SetDefault(old) })
 	return log
 }
 
-type logLines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type logLines struct{ testmust.Log }
 
 // count returns the number of lines that contain text.
 func (l *logLines) count(text string) (n int) {

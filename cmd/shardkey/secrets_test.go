@@ -193,7 +193,7 @@ func fill(form, typ string, given map[string]string, more string) string {
 
 // tryRule opens a rule and returns all output, errors and printed values.
 func tryRule(t *testing.T, name, text string) (shown []string) {
-	var log bytes.Buffer
+	var log must.Log
 	if strings.HasPrefix(filepath.Base(name), "spring") { // which is converted first
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		out, left, err := convert.File(name)

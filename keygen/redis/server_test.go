@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -321,8 +320,8 @@ func TestStore_warnsOfAServerThatForgets(t *testing.T) {
 
 func wantWarnings(t *testing.T, addr, want string) {
 	t.Helper()
-	var log bytes.Buffer
-	p := must.Get(spi.NewProps(map[string]any{"addr": addr}, spi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+	var log must.Log
+	p := must.Get(spi.NewProps(map[string]any{"addr": addr}, spi.Host{Logger: log.Logger()}))(t)
 	a := must.Get(spi.NewWorkerIDAssigner("REDIS", p))(t)
 	defer a.(io.Closer).Close()
 	for range 2 { // the second is not logged again

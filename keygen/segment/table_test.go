@@ -1,12 +1,10 @@
 package segment
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -250,9 +248,9 @@ func TestTable_durability(t *testing.T) {
 		mustExec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = "+tt.flush)
 		for _, tab := range tables {
 			mustExec(t, db, "ALTER TABLE "+tab.name+" ENGINE="+tt.engine)
-			var log bytes.Buffer
+			var log must.Log
 			props := with(map[string]any{tab.address: dsn}, tab.props)
-			host := spi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			host := spi.Host{Logger: log.Logger()}
 			g := must.Get(construct(t, tab.typ, props, host))(t).(*generator)
 			for range 3 {
 				mustKey(t, g)

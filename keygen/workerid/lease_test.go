@@ -1,10 +1,8 @@
 package workerid_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -148,8 +146,8 @@ func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 func TestLease_logsItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
-		var log bytes.Buffer
-		a := workerid.Assign(t, m.Open(), workerid.Config{Namespace: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log must.Log
+		a := workerid.Assign(t, m.Open(), workerid.Config{Namespace: "orders", Logger: log.Logger()})
 		m.SetAway(errors.New("away"))
 		for range 2 {
 			must.Fail(t, must.Err(a.AcquireWorkerID(t.Context(), 0)), "a worker ID of a store that is unavailable")
@@ -339,8 +337,8 @@ func (s *slowStore) calls() int {
 func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
-		var log bytes.Buffer
-		a := workerid.Assign(t, s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log must.Log
+		a := workerid.Assign(t, s, workerid.Config{Logger: log.Logger()})
 		mustAcquire(t, a, 0)
 		s.set(time.Second)
 		time.Sleep(3500 * time.Millisecond) // in the middle of a renewal

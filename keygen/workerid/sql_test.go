@@ -1,13 +1,11 @@
 package workerid_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,8 +199,8 @@ func TestSQLStore_warnings(t *testing.T) {
 		if tt.engine != "" {
 			exec(t, c.FormatDSN(), "ALTER TABLE shardkey_worker ENGINE="+tt.engine)
 		}
-		var log bytes.Buffer
-		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log must.Log
+		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: log.Logger()})
 		must.Get(a.AcquireWorkerID(t.Context(), 1023))(t)
 		have := a.Health().Warnings
 		logged := strings.Count(log.String(), "may not be unique")

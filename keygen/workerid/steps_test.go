@@ -1,13 +1,11 @@
 package workerid
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -253,8 +251,8 @@ func TestLease_checkClocksBounds(t *testing.T) {
 // At its limit a lease is at an end: Health and the log show it.
 func TestLease_atItsLimit(t *testing.T) {
 	for ms, ended := range map[int64]bool{1: false, 0: true, -1: true} {
-		var log bytes.Buffer
-		_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		var log must.Log
+		_, l := byHand(t, new(oneRecord), config{Clock: &fixedClock{ms: start}, Logger: log.Logger()})
 		l.limit.Store(start + ms)
 		must.Equal(t, errors.Is(l.Health().Err, spi.ErrLeaseLimit), ended, ms, "ms before the limit", l.Health().Err)
 		l.tried(errors.New("away"), false)
@@ -362,10 +360,10 @@ func TestAssigner_noteServer(t *testing.T) {
 		"not readable":            {noted: noted("old", neverChanged, neverChanged), notes: &oneRecord{getErr: away}, err: away, until: neverChanged},
 		"not writable":            {noted: noted("old", neverChanged, neverChanged), notes: &oneRecord{writeErr: away}, err: away, until: neverChanged},
 	} {
-		var log bytes.Buffer
+		var log must.Log
 		notes := cmp.Or(tt.notes, new(oneRecord))
 		notes.record = tt.noted
-		a, _ := named(t, "s", notes, config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a, _ := named(t, "s", notes, config{Logger: log.Logger()})
 		changed, err := a.noteServer(t.Context(), "s", tt.seen)
 		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || changed != tt.want || notes.record.Owner != "s") || notes.record.ReservedUntil != tt.until {
 			t.Errorf("%s\nhave: changed at %d, %v, noted %+v\nwant: %d, %v, until %d", name, changed, err, notes.record, tt.want, tt.err, tt.until)
