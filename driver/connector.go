@@ -286,10 +286,11 @@ func (c *Connector) release(change func()) error {
 //	})
 //
 // Ready acquires the resources for the first key, such as a worker ID or a segment. It uses no key.
-// So the first INSERT of a ready program doesn't wait. Ready returns nil while a store is down if
-// keys can still be generated, and after a failed rule reload; [Connector.Stats] reports both. It
-// doesn't contact the database of the rows, and it returns soon after ctx ends. A generator that
-// isn't an [spi.ReadyReporter] is ready while its health has no error.
+// So the first INSERT of a ready program doesn't wait. An acquisition continues after ctx ends, and
+// a later call finds it done. Ready returns nil while a store is down if keys can still be
+// generated, and after a failed rule reload; [Connector.Stats] reports both. It doesn't contact the
+// database of the rows, and it returns soon after ctx ends. A generator that isn't an
+// [spi.ReadyReporter] is ready while its health has no error.
 func (c *Connector) Ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

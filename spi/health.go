@@ -19,7 +19,8 @@ type HealthReporter interface {
 // Call it before the program accepts requests.
 //
 // If the result isn't known when ctx ends, Ready returns soon afterwards with ctx's error in its
-// chain. It may be called by multiple goroutines at once.
+// chain. An acquisition should continue, so that a later call finds it done. Ready may be called by
+// multiple goroutines at once.
 //
 // A generator without a Ready method counts as ready while its Health has no Err.
 type ReadyReporter interface {

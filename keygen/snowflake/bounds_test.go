@@ -408,15 +408,11 @@ func (e endsCaller) AcquireWorkerID(ctx context.Context, most int64) (spi.Worker
 
 // A lease that arrives when the caller's context ends is used, because its key needs no wait.
 func TestLease_comesAsTheContextEnds(t *testing.T) {
-	for _, ready := range []bool{false, true} {
-		clock := newHandClock()
-		ctx, cancel := context.WithCancel(t.Context())
-		g := mustNew(t, config{Clock: clock, Assigner: endsCaller{newFakeStore(clock), cancel}})
-		if ready {
-			must.Do(t, g.Ready(ctx), "ready")
-		} else if key, err := g.Next(ctx); err != nil || key == 0 {
-			t.Errorf("have: %d, %v\nwant: a key", key, err)
-		}
+	clock := newHandClock()
+	ctx, cancel := context.WithCancel(t.Context())
+	g := mustNew(t, config{Clock: clock, Assigner: endsCaller{newFakeStore(clock), cancel}})
+	if key, err := g.Next(ctx); err != nil || key == 0 {
+		t.Errorf("have: %d, %v\nwant: a key", key, err)
 	}
 }
 

@@ -23,7 +23,7 @@ var (
 )
 
 // generator generates keys of time, worker ID and sequence. Its methods may be called by multiple
-// goroutines at once. It has no goroutine of its own.
+// goroutines at once. Its only goroutine is that of a probe; see Ready.
 type generator struct {
 	// These fields are read for each key, so they are next to each other.
 	slot     atomic.Pointer[workerSlot] // nil before the first key and after Close
@@ -42,11 +42,12 @@ type generator struct {
 	columns columns
 	period  int64 // MaxVibrationOffset+1
 
-	mu      sync.Mutex // never held while a caller waits
-	queue   list.List  // of *waiter
-	closed  bool
-	pending bool // the queue waits for the store of worker IDs
-	figures figures
+	mu       sync.Mutex // never held while a caller waits
+	queue    list.List  // of *waiter
+	closed   bool
+	pending  bool        // the queue waits for the store of worker IDs
+	readying *readyProbe // nil if no call of Ready waits in the queue
+	figures  figures
 }
 
 // catchUpTime is how far keys may lag behind the clock while the layout is saturated. It is as long

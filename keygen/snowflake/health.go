@@ -155,13 +155,55 @@ func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err 
 // generates no key. It acquires a worker ID if there is none, or if the clock is far behind the
 // keys of the current one. It renews a lease that is at its limit. A renewal that failed earlier
 // doesn't matter. Its errors are those of GenerateInt64Keys.
+//
+// The store's answer may come after ctx ended. The next call uses it.
 func (g *generator) Ready(ctx context.Context) error {
 	if s := g.slot.Load(); s != nil {
 		if _, v := g.probe(s, g.clock.Now()); v == taken {
 			return nil
 		}
 	}
-	return g.join(ctx, &waiter{probe: true})
+	p := g.startProbe(ctx)
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return g.ended(ctx.Err(), nil)
+	}
+}
+
+// readyProbe waits in the queue for a key to become available, on behalf of all calls of Ready.
+type readyProbe struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// probeTimeout limits a probe, because an assigner may never answer. The callers behind it in the
+// queue then ask the assigner again.
+const probeTimeout = time.Minute
+
+// startProbe returns the running probe, or starts one. The probe doesn't end with ctx. A readiness
+// check with a shorter timeout than the store needs would otherwise start again each time.
+func (g *generator) startProbe(ctx context.Context) *readyProbe {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.readying == nil {
+		p := &readyProbe{done: make(chan struct{})}
+		g.readying = p
+		go g.runProbe(context.WithoutCancel(ctx), p)
+	}
+	return g.readying
+}
+
+// runProbe ends when the generator is closed.
+func (g *generator) runProbe(ctx context.Context, p *readyProbe) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	p.err = g.join(ctx, &waiter{probe: true})
+	g.mu.Lock()
+	g.readying = nil
+	g.mu.Unlock()
+	close(p.done)
 }
 
 // serveProbe checks whether a key is available for a waiter. If it returns the zero outcome and the

@@ -411,3 +411,37 @@ func TestReady_endsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// A readiness check with a shorter timeout than the store needs becomes ready, and asks the store
+// once.
+func TestReady_acquiresAfterItsContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
+		check := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/3)
+			defer cancel()
+			return g.Ready(ctx)
+		}
+		for range 2 {
+			must.Is(t, check(), context.DeadlineExceeded, "the store hasn't answered")
+		}
+		time.Sleep(time.Second)
+		must.Do(t, check(), "the store has answered")
+		must.Equal(t, store.calls.Load(), 1, "calls of the store")
+	})
+}
+
+// Close ends the probe that a readiness check left in the queue.
+func TestReady_endsWithItsGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
+		ctx, cancel := context.WithTimeout(t.Context(), ms)
+		defer cancel()
+		must.Is(t, g.Ready(ctx), context.DeadlineExceeded, "the store hasn't answered")
+		must.Do(t, g.Close(), "close")
+		synctest.Wait()
+		must.Equal(t, len(store.owner), 0, "leases left over")
+	})
+}

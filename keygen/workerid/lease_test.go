@@ -229,6 +229,11 @@ func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
 			}
 			s.set(1000 * time.Hour)
 			time.Sleep(20 * time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if _, err := g.Next(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, spi.ErrStore) != started {
+				t.Errorf("canceled\nhave: %v\nwant: nothing about the store, but the error of renewals: %v", err, started)
+			}
 			for range 3 {
 				var wg sync.WaitGroup
 				for i := range 4 {
@@ -246,11 +251,6 @@ func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
 					})
 				}
 				wg.Wait()
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			if _, err := g.Next(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, spi.ErrStore) != started {
-				t.Errorf("canceled\nhave: %v\nwant: nothing about the store, but the error of renewals: %v", err, started)
 			}
 			s.set(0)
 			time.Sleep(5 * time.Second)
