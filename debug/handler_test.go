@@ -231,6 +231,18 @@ func TestHandler_reloadError(t *testing.T) {
 	})
 }
 
+// The last error of a generator isn't shown as that of each kind.
+func TestHandler_lastErrorIsOfNoKind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.leased.set(spi.Health{Errors: map[string]int64{"deadline": 1, "store": 3}, LastError: errAway})
+		body := get(t, debug.Handler(w.connector)).Body.String()
+		_, table, _ := strings.Cut(body, ">Last error<")
+		table, _, _ = strings.Cut(table, "</table>")
+		must.Contain(t, table, `rowspan="2"`)
+		must.Equal(t, strings.Count(table, "connection refused"), 1, "the error")
+	})
+}
+
 const attack = `<script>window.hacked=1</script><img src=x onerror="window.hacked=1">"'` + "`{{.}}</style></textarea>"
 
 func TestHandler_escapes(t *testing.T) {
