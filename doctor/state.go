@@ -254,12 +254,18 @@ func (s *stateCheck) layouts(table string) error {
 func (s *stateCheck) otherNamespaces(table string) error {
 	const most = 5
 	var others []string
+	count := 0
 	query := fmt.Sprintf("SELECT namespace, COUNT(*) FROM %s WHERE namespace <> %s AND namespace NOT LIKE '#%%' AND worker_id >= 0 "+
-		"AND free_from = 0 AND reserved_until > %d GROUP BY namespace ORDER BY namespace LIMIT %d",
-		table, schema.Literal(s.Key), s.database.now().UnixMilli(), most)
+		"AND free_from = 0 AND reserved_until > %d GROUP BY namespace ORDER BY namespace",
+		table, schema.Literal(s.Key), s.database.now().UnixMilli())
 	err := schema.Rows(s.ctx, s.conn, query, func(row []string) {
-		others = append(others, fmt.Sprintf("%s (%s)", row[0], row[1]))
+		if count++; count <= most {
+			others = append(others, fmt.Sprintf("%s (%s)", row[0], row[1]))
+		}
 	})
+	if count > most {
+		others = append(others, fmt.Sprintf("and %d more", count-most))
+	}
 	if len(others) > 0 {
 		s.add(Info, "other namespaces have held worker IDs: "+strings.Join(others, ", "),
 			"processes of two namespaces can have the same worker ID; their keys can repeat in a table that both write",

@@ -44,6 +44,13 @@ func TestExamine_states(t *testing.T) {
 		}
 		return b.String()
 	}
+	others := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "INSERT INTO shardkey_worker VALUES ('shop%d', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1);", i)
+		}
+		return b.String()
+	}
 	const small = "DELETE FROM t_order_0; INSERT INTO t_order_0 VALUES (500, 1);"
 	for i, c := range []struct {
 		name, rule, change string
@@ -63,6 +70,7 @@ func TestExamine_states(t *testing.T) {
 		{"another namespace", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('shop', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1), ('shop', 1, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1), " +
 			"('old', 0, 'x', 1, 0, 'h', 1), ('#shop', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1)",
 			"other namespaces have held worker IDs: shop (2)", "", false},
+		{"seven other namespaces", leased(""), lease + others(7), "shop4 (1), and 2 more", "", false},
 		{"a record far ahead", leased(""), lease + rows(1, "864000"), "warning: leases: a", "worker_id = 0", true},
 		{"all worker IDs taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "100"), "16 of 16 worker IDs are held, 0 are free", "", false},
 		{"nearly all", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(15, "100"), "15 of 16 worker IDs are held, 1 are free", "", false},
