@@ -20,7 +20,7 @@ SOAKTIME  ?= 5m
 ENGINETIME ?= 1m
 ENGINES   ?=
 # The packages that mutants changes.
-MUTATED   ?= rewrite driver driver/internal/outcome keygen/snowflake keygen/workerid keygen/segment
+MUTATED   ?= rewrite driver driver/internal/fill driver/internal/outcome keygen/snowflake keygen/workerid keygen/segment
 # More arguments of go test: make test TESTFLAGS='-run Lease -v'
 TESTFLAGS ?=
 

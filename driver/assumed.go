@@ -26,7 +26,7 @@ func (c *Connector) assume(columns []string) (*session.Session, *session.Assumed
 func (r *ruleVersion) withoutEffect() *ruleVersion {
 	unused, quiet := new(counts), slog.New(slog.DiscardHandler)
 	return &ruleVersion{
-		rule: r.rule, generators: r.generators, plans: newPlanCache(unused), inUse: r.plans, counts: unused, logger: quiet,
+		rule: r.rule, generators: r.generators, plans: newPlanCache(unused, quiet), inUse: r.plans, counts: unused, logger: quiet,
 		verifier: &verifier{read: r.verifier.read},
 		unlisted: &unlisted{logger: quiet},
 	}
@@ -34,10 +34,7 @@ func (r *ruleVersion) withoutEffect() *ruleVersion {
 
 // assume copies the facts that executions have learned about a table.
 func (t *keyedTable) assume(inUse *planCache) {
-	if known, ok := inUse.tables.Load(t.rule); ok {
+	if known, ok := inUse.tables.Load(t.Rule); ok {
 		known.(*keyedTable).unguarded.copyTo(&t.unguarded)
 	}
 }
-
-// unknownArg is an argument whose value is unknown.
-type unknownArg struct{}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -18,59 +17,8 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// A draw without a match doubles its keys up to a batch of 1,024, and ends after 4,096 keys and
-// eight for each target. With more than 256 keys it has its turn.
-func TestDraw_ends(t *testing.T) {
-	for targets, want := range map[int]int{0: 4096, 1: 5120, 200: 5704, 2000: 20480} {
-		d := keySearch[int64]{name: "t"}
-		d.begin(func(int64) bool { return false }, targets)
-		d.add(0)
-		drawn, of := 0, make(searchLock, 1)
-		err := d.run(t.Context(), of, make([]int64, 1), func(_ context.Context, n int) ([]int64, error) {
-			if drawn += n; len(of) > 0 != (drawn > maxFree) {
-				t.Errorf("one of %d, %d keys\nhave: %d turns", targets, drawn, len(of))
-			}
-			return make([]int64, n), nil
-		})
-		equal(t, fmt.Sprint(err), fmt.Sprintf("none of the last %d keys belongs in t", want), "one of", targets)
-		equal(t, len(of), 0, "turns at the end")
-	}
-	var none keySearch[int64]
-	check(t, none.run(t.Context(), nil, nil, func(context.Context, int) ([]int64, error) { return nil, fakedb.Err }))
-}
-
-// Rows with the same shard bits form a lot, unless a single row was expected.
-func TestGeneRows_lots(t *testing.T) {
-	for n, want := range map[int]int{1: 5, 2: 3} {
-		r := (&keyedTable{shardBits: &rule.ShardBits{Bits: 4}}).newBitsSearch("t", n)
-		for _, bits := range []int64{0, 5, 0, 15, 5} {
-			r.add(bits)
-		}
-		equal(t, len(r.groups), want, "lots, expecting rows:", n)
-		equal(t, r.targets, 16, "targets")
-		equal(t, r.groups[0].belongs(0) && !r.groups[0].belongs(-16), true, "keys from 0 on belong")
-	}
-}
-
-// The guard knows the stored value of a float if the server writes it without a fraction or an
-// exponent.
-func TestShardValue_floats(t *testing.T) {
-	for _, tt := range []struct {
-		value float64
-		want  any
-	}{
-		{0, int64(0)}, {math.Copysign(0, -1), nil}, {5, int64(5)}, {-5, int64(-5)}, {0.5, nil}, {math.NaN(), nil},
-		{1e15 - 1, int64(1e15 - 1)}, {1e15, nil}, {1 - 1e15, int64(1 - 1e15)}, {-1e15, nil}, {1e18, nil}, {-1e18, nil},
-	} {
-		if have, ok := shardValue(tt.value); ok != (tt.want != nil) || ok && have != tt.want {
-			t.Errorf("%v\nhave: %v, %v\nwant: %v", tt.value, have, ok, tt.want)
-		}
-	}
-}
 
 // Without a server, each of two sharding columns may store a number or a string. The guard accepts
 // a row if one combination belongs in the table. It queries a column's type once, and again before

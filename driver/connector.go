@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
@@ -248,7 +249,7 @@ func (c *Connector) enter() error {
 	}
 	if c.unused() {
 		if _, err := c.install(c.rules.Load().rule); err != nil {
-			return hideBadConn(err)
+			return fill.HideBadConn(err)
 		}
 	}
 	c.connections++

@@ -36,12 +36,12 @@ func (t *plannedInsert) reportDuplicate(ctx context.Context, rules *ruleVersion,
 		return
 	}
 	key := keyOfEntry(keys, found[1])
-	if key == nil || !s.IndexHas(ctx, t.in.Schema, t.in.Name, found[2], t.in.Table.Key) {
+	if key == nil || !s.IndexHas(ctx, t.Insert.Schema, t.Insert.Name, found[2], t.Insert.Table.Key) {
 		return
 	}
-	t.table.counts.duplicates.Add(1)
+	t.table.Counts.Duplicates.Add(1)
 	if suppressed, due := t.table.duplicates.due(); due {
-		attrs := []any{"table", nameOf(t.in), "column", t.in.Table.Key, "generator", t.table.rule.GeneratorName}
+		attrs := []any{"table", t.Name(), "column", t.Insert.Table.Key, "generator", t.table.Rule.GeneratorName}
 		attrs = append(attrs, t.table.decoded(key)...)
 		if suppressed > 0 {
 			attrs = append(attrs, "suppressed", suppressed)
@@ -68,7 +68,7 @@ func keyOfEntry(keys *rewrite.Keys, entry string) any {
 
 // decoded returns the attributes of a log line that show what a key contains, instead of the key.
 func (t *keyedTable) decoded(key any) (attrs []any) {
-	decoder, _ := t.rule.Generator.(spi.KeyDecoder)
+	decoder, _ := t.Rule.Generator.(spi.KeyDecoder)
 	i, isInt := key.(int64)
 	if decoder == nil || !isInt {
 		return nil

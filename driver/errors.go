@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -115,9 +114,6 @@ const (
 // planned without querying the server. An example is an INSERT without a column list.
 var ErrNoConnection = errors.New("shardkey: planning the statement needs a connection")
 
-// errUndecided is returned for a row that only an execution can decide on.
-var errUndecided = errors.New("shardkey: only an execution decides")
-
 // sentinels has the sentinel error of each reason.
 var sentinels = map[string]error{
 	ReasonUnsupported:    ErrUnsupportedStatement,
@@ -144,18 +140,17 @@ func refuse(reason string, e StatementError) *StatementError {
 	return &e
 }
 
-// unquoted returns a table's name without quotes, for errors.
-func unquoted(table string) string { return strings.ReplaceAll(table, "`", "") }
-
 // plainText returns an error's message without "shardkey: ", for use after another message.
 func plainText(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
 
-// refusal returns the [*StatementError] for a statement that another package refuses. It returns
-// other errors unchanged.
+// refusal returns the [*StatementError] for a statement that another package refuses, with its sentinel.
+// It returns other errors unchanged.
 func refusal(err error) error {
-	switch {
-	case errors.As(err, new(*StatementError)):
+	if e, ok := errors.AsType[*StatementError](err); ok {
+		e.Sentinel = sentinels[e.Reason]
 		return err
+	}
+	switch {
 	case errors.Is(err, ErrTooManyPlaceholders):
 		return refuse(ReasonPlaceholders, StatementError{Err: err})
 	case errors.Is(err, ErrUnsupportedStatement):
@@ -165,75 +160,11 @@ func refusal(err error) error {
 }
 
 // GeneratorError is the cause of a [*StatementError] if a generator failed.
-type GeneratorError struct {
-	Generator string // the generator's name in the rule
-	Table     string // the logical table
-	Column    string // its key column
-	Err       error  // the generator's error, without driver.ErrBadConn in its chain
-}
-
-func (e *GeneratorError) Error() string {
-	return fmt.Sprintf("shardkey: generator %s for %s.%s: %v", e.Generator, e.Table, e.Column, e.Err)
-}
-
-func (e *GeneratorError) Unwrap() error { return e.Err }
+type GeneratorError = rule.GeneratorError
 
 // WrongShardError is the cause of the [*StatementError] for a row that doesn't belong in the actual
-// table of its INSERT. The StatementError has the table and the row, and Row 0 for an ON DUPLICATE
-// KEY UPDATE. The message contains no value of the row.
-type WrongShardError struct {
-	Columns []string // the sharding columns that determine the table
-	Values  []any    // the row's values of Columns; nil if unknown
-	// Meant is the table that the row belongs in. Its DataSource is empty if Columns don't
-	// determine it. Meant is zero if the row belongs in no table.
-	Meant rule.Place
-	// Err is a [*rule.PlaceError] if the row belongs in no table. If Values is nil, Err reports
-	// that an expression updates the column. Otherwise Err is nil.
-	Err error
-}
-
-func (e *WrongShardError) Error() string {
-	columns, place := "column "+strings.Join(e.Columns, " and "), "places"
-	if len(e.Columns) > 1 {
-		columns, place = "columns "+strings.Join(e.Columns, " and "), "place"
-	}
-	nowhere, ok := errors.AsType[*rule.PlaceError](e.Err)
-	switch {
-	case e.Err == nil:
-		return fmt.Sprintf("shardkey: %s %s the row in %s", columns, place, e.Meant)
-	case ok:
-		return fmt.Sprintf("shardkey: %s %s the row in no table: %s", columns, place, nowhere.Reason)
-	}
-	return fmt.Sprintf("shardkey: %s: %s", columns, plainText(e.Err))
-}
-
-func (e *WrongShardError) Unwrap() error { return e.Err }
-
-// wrongShard returns the error for a row of the table that a statement names.
-func wrongShard(table string, e *WrongShardError) *StatementError {
-	remedy := "insert it there"
-	switch {
-	case e.Err == errExpression:
-		remedy = "set it to a value"
-	case e.Err != nil:
-		remedy = "use a value that the rule has a table for"
-	}
-	return refuse(ReasonWrongShard, StatementError{
-		Table: table, Err: e,
-		Message: plainText(e) + "; " + remedy,
-	})
-}
-
-// inUpdate changes the message for a row to one for an ON DUPLICATE KEY UPDATE. wrong may be nil.
-func inUpdate(wrong *StatementError) *StatementError {
-	if wrong != nil {
-		wrong.Message = "ON DUPLICATE KEY UPDATE changes the row: " + wrong.Message
-	}
-	return wrong
-}
-
-// errExpression is the reason for refusing an update of a sharding column to an expression.
-var errExpression = errors.New("an expression sets it, so that the row's table is unknown")
+// table of its INSERT.
+type WrongShardError = rule.WrongShardError
 
 // NotReadyError is the error for a generator that can't generate a key now.
 type NotReadyError struct {
@@ -253,24 +184,3 @@ func (e *NotReadyError) Error() string {
 }
 
 func (e *NotReadyError) Unwrap() error { return e.Err }
-
-// hideBadConn removes driver.ErrBadConn from the chain of an error that is not about the
-// connection. For driver.ErrBadConn, database/sql would close the connection and execute the
-// statement again.
-func hideBadConn(err error) error {
-	if errors.Is(err, driver.ErrBadConn) {
-		return hiddenBadConn{err}
-	}
-	return err
-}
-
-// hiddenBadConn hides driver.ErrBadConn in the chain of an error.
-type hiddenBadConn struct{ err error }
-
-func (e hiddenBadConn) Error() string { return e.err.Error() }
-
-func (e hiddenBadConn) Is(target error) bool {
-	return target != driver.ErrBadConn && errors.Is(e.err, target)
-}
-
-func (e hiddenBadConn) As(target any) bool { return errors.As(e.err, target) }

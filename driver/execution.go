@@ -37,8 +37,10 @@ func (c *conn) execute(
 		return r, done, err
 	}
 	if p.steps&(checksUpdates|selectsRows) != 0 {
-		if err := p.checkUpdate(ctx, &c.session, args); err != nil {
-			return r, done, err
+		if p.steps&checksUpdates != 0 {
+			if err := p.target.GuardUpdate(ctx, &c.session, args); err != nil {
+				return r, done, err
+			}
 		}
 		if p.steps&selectsRows != 0 {
 			r, next, err := of.executeSelect(ctx, &c.session, stmt, out, args, rows)
@@ -161,7 +163,7 @@ func (e *execution) prefersPrepared(rows bool) bool {
 // prepare generates the keys, prepares the session for them and determines the query to send.
 func (e *execution) prepare(ctx context.Context, stmt *stmt) error {
 	e.first.column = unasked
-	if e.first.plannedInsert = &e.plan.target; !e.first.in.Invalid {
+	if e.first.plannedInsert = &e.plan.target; !e.first.Insert.Invalid {
 		if err := e.generate(ctx, &e.first); err != nil {
 			return err
 		}
@@ -235,7 +237,7 @@ func logSent(ctx context.Context, p *plan, sent *base.Request, keys int, took ti
 		text = p.Query() // a prepared statement
 	}
 	attrs := []any{"statement", sqltoken.WithoutLiterals(text, p.key.mode, p.key.charset, maxLogged), "args", len(sent.Args), "keys", keys,
-		"table", nameOf(p.Insert), "generator", p.target.table.rule.GeneratorName, "took", took}
+		"table", p.target.Name(), "generator", p.target.table.Rule.GeneratorName, "took", took}
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))
 	}
@@ -251,98 +253,23 @@ func errorType(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// check counts the rows that need a key, and refuses rows that can't be inserted. If the keys have
-// shard bits, search are the rows that need a key.
-func (e *execution) check(ctx context.Context, k *insertion) (n int, search *bitsSearch, err error) {
-	if n = k.rowCount; k.steps&countsRows != 0 {
-		if n, err = e.countKeys(ctx, k); err != nil {
-			return n, nil, err
-		}
-	}
-	if k.steps&guardsRows != 0 {
-		if err := e.guard(ctx, k); err != nil {
-			return n, nil, err
-		}
-	}
-	if n > 0 && k.steps&addsShardBits != 0 {
-		search, err = e.searchBits(ctx, k, n)
-	}
-	return n, search, err
-}
-
 // generate generates the keys of an insert's rows and checks them.
-func (e *execution) generate(ctx context.Context, k *insertion) error {
-	var search *bitsSearch
-	var made rewrite.Keys
-	var err error
-	n := k.rowCount
-	if k.column, err = e.session.KeyColumn(ctx, k.in); err != nil {
+func (e *execution) generate(ctx context.Context, k *insertion) (err error) {
+	if k.column, err = e.session.KeyColumn(ctx, k.Insert); err != nil {
 		return err
 	}
-	if k.column.Versioned && k.in.ReportsExistingKey {
+	if k.column.Versioned && k.Insert.ReportsExistingKey {
 		return errVersioned
 	}
-	if k.steps&(countsRows|guardsRows|addsShardBits) != 0 {
-		if n, search, err = e.check(ctx, k); err != nil {
-			return err
-		}
-	}
-	switch {
-	case n == 0:
-		return nil
-	case search != nil:
-		made, err = search.make(ctx, k.table, k.one)
-	case k.steps&searchesByRow != 0:
-		made, err = e.fitting(ctx, k, n)
-	default:
-		made, err = k.plannedInsert.generate(ctx, n, k.one)
-	}
-	if err != nil {
+	if k.keys, k.column, err = k.Fill(ctx, e.session, k.column, e.user, k.one, e.out == nil); err != nil {
 		return err
 	}
-	k.keys.Ints, k.keys.Values = made.Ints, made.Values
 	k.plain = k.isPlain()
-	return k.accept(ctx, e.plan.rules, e.session, &k.column, &k.keys, k.plain, e.out == nil)
+	return e.plan.rules.callKeyHook(ctx, k.table.Rule, k.keys.Len(), &k.keys)
 }
 
-// countKeys counts the rows that need a key. For bound keys it checks whether the key is missing. The
-// error wraps [ErrUnsupportedStatement] if that is uncertain.
-func (e *execution) countKeys(ctx context.Context, k *insertion) (n int, err error) {
-	arg := func(i int) any { return e.user[i].Value }
-	var mode *string
-	of := *k.in.Table
-	of.KeyColumnUnknown = true
-	for {
-		k.keys.Asked, n, err = k.in.Asks(arg, mode, &of)
-		needs, ok := err.(*rewrite.Needs)
-		switch {
-		case !ok:
-			if refused, ok := err.(*StatementError); ok {
-				refused.Table = k.table.rule.Logical
-			}
-			return n, err
-		case needs.SQLMode:
-			known, _, err := e.session.Mode(ctx)
-			if err != nil {
-				return 0, err
-			}
-			text := known.String()
-			mode = &text
-		default:
-			if err := setKeyColumn(&of, k.column); err != nil {
-				return 0, err
-			}
-		}
-	}
-}
-
-// isGenerated reports whether row i's key was generated.
-func (k *insertion) isGenerated(i int) bool {
-	switch k.in.Rows[i].Key {
-	case rewrite.Generated:
-		return true
-	case rewrite.Argument:
-		return k.keys.Asked[i]
-	}
-	return false
+// isPlain reports whether the insert has one row with a generated key that fits the column. It
+// returns false if the statement or a trigger can change the key.
+func (k *insertion) isPlain() bool {
+	return k.steps&settlesRows == 0 && k.column.Plain && len(k.keys.Ints) == 1 && k.keys.Ints[0] >= 0
 }

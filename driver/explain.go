@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -111,30 +112,21 @@ func (c *Connector) planStatement(live *ruleVersion, statement string, columns [
 func (p *plan) check(ctx context.Context, s *session.Session) error {
 	args := make([]driver.NamedValue, p.NumArgs)
 	for i := range args {
-		args[i].Value = unknownArg{}
+		args[i].Value = fill.UnknownArg{}
 	}
-	if err := p.checkUpdate(ctx, s, args); err != nil {
-		return err
+	if p.Insert.UpdatesFixed {
+		if err := p.target.GuardUpdate(ctx, s, args); err != nil {
+			return err
+		}
 	}
-	if p.selects() {
+	if p.selects() || p.Insert.Invalid {
 		return nil
 	}
-	e := execution{plan: p, session: s, user: args}
-	k := &e.first
-	if k.plannedInsert = &p.target; k.in.Invalid {
-		return nil
-	}
-	var err error
-	if k.column, err = s.KeyColumn(ctx, k.in); err != nil {
-		return err
-	}
-	n, _, err := e.check(ctx, k)
+	column, err := s.KeyColumn(ctx, p.Insert)
 	if err != nil {
 		return err
 	}
-	k.keys.Ints = make([]int64, n) // as if they were generated
-	e.carry()
-	return nil
+	return p.target.Check(ctx, s, column, args)
 }
 
 func (p *plan) explain() *Plan {
@@ -147,8 +139,8 @@ func (p *plan) explain() *Plan {
 }
 
 func (p *plan) explainInsert() InsertDetail {
-	in, t := p.Insert, p.target.table.rule
-	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.target.table.unlisted != nil,
+	in, t := p.Insert, p.target.table.Rule
+	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.target.table.Unlisted != nil,
 		Unrouted: p.rules.unrouted(t, in.Name)}
 	if out.Unrouted != "" {
 		out.Notes = append(out.Notes, out.Unrouted)
@@ -238,19 +230,19 @@ func describeSelect(in *rewrite.Insert) string {
 
 // explainShard returns notes about the actual table.
 func (p *plan) explainShard() (notes []string) {
-	x, in := p.target.shard, p.Insert
+	x, in := p.target.Actual, p.Insert
 	if x == nil {
 		return nil
 	}
 	columns := strings.Join(x.Columns, ", ")
-	if x.key >= 0 {
+	if x.HasKey() {
 		notes = append(notes, fmt.Sprintf("generated keys belong in %s, by %s", in.Name, columns))
 	}
-	if !x.looks() || in.SelectKey != "" {
+	if !x.Guards() || in.SelectKey != "" {
 		return notes
 	}
 	verb := "refused"
-	if x.table.rule.ShardGuard == "warn" {
+	if p.target.table.Rule.ShardGuard == "warn" {
 		verb = "logged"
 	}
 	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
@@ -258,7 +250,7 @@ func (p *plan) explainShard() (notes []string) {
 
 // explainShardBits returns notes about the shard bits in the keys.
 func (p *plan) explainShardBits() []string {
-	bits := p.target.table.shardBits
+	bits := p.target.table.ShardBits()
 	if bits == nil {
 		return nil
 	}

@@ -41,19 +41,13 @@ type selection struct {
 	sent base.Request
 }
 
-// more returns the number of additional keys for rows that appear after they were counted.
-func more(n int) int {
-	const least, share = 16, 8
-	return least + n/share
-}
-
 // executeSelect executes an INSERT … SELECT.
 func (of planned) executeSelect(
 	ctx context.Context, s *session.Session, by *stmt, out *keysList, args []driver.NamedValue, rows bool,
 ) (r base.Reply, next followUp, err error) {
 	p := of.plan
 	x := &selection{plannedInsert: &p.target, plan: p, comments: of.comments, session: s, by: by, out: out, user: args}
-	if !x.in.Returning {
+	if !x.Insert.Returning {
 		rows = false
 	}
 	start := time.Now()
@@ -78,8 +72,8 @@ func (of planned) executeSelect(
 // sendKept sends a statement whose query has all keys.
 func (x *selection) sendKept(ctx context.Context, rows bool) (base.Reply, error) {
 	var err error
-	if x.in.SelectKey != rewrite.Literal {
-		if x.column, err = x.session.KeyColumn(ctx, x.in); err != nil {
+	if x.Insert.SelectKey != rewrite.Literal {
+		if x.column, err = x.session.KeyColumn(ctx, x.Insert); err != nil {
 			return base.Reply{}, err
 		}
 	}
@@ -101,7 +95,7 @@ func (x *selection) sendKept(ctx context.Context, rows bool) (base.Reply, error)
 	if err != nil || r.Result == nil {
 		return r, x.plan.explainKey(err)
 	}
-	if x.in.SelectKey != rewrite.Literal {
+	if x.Insert.SelectKey != rewrite.Literal {
 		done := &result{Result: r.Result} // the keys aren't reported
 		if x.column.OtherHasAutoIncrement {
 			done.id, _ = r.Result.LastInsertId()
@@ -152,7 +146,7 @@ func (x *selection) execute(ctx context.Context, rows bool) (r base.Reply, next 
 		return x.refused(ctx, err)
 	}
 	report := reportOf(r.Result)
-	if report.InsertID, _ = r.Result.LastInsertId(); x.in.Returning {
+	if report.InsertID, _ = r.Result.LastInsertId(); x.Insert.Returning {
 		report = returned
 	}
 	return base.Reply{Result: &result{Result: r.Result, id: x.settle(ctx, report)}}, done, nil
@@ -160,7 +154,7 @@ func (x *selection) execute(ctx context.Context, rows bool) (r base.Reply, next 
 
 // prepare learns the key column, and LAST_INSERT_ID(), which the keys count with.
 func (x *selection) prepare(ctx context.Context) (err error) {
-	if x.column, err = x.session.KeyColumn(ctx, x.in); err != nil {
+	if x.column, err = x.session.KeyColumn(ctx, x.Insert); err != nil {
 		return err
 	}
 	if err := x.session.AskCacheLimit(ctx); err != nil {
@@ -178,7 +172,7 @@ func (x *selection) count(ctx context.Context) (n int, err error) {
 		return 0, &mysql.MySQLError{Number: wrongCTEColumns, Message: "the query has another number of columns"}
 	}
 	x.session.LogOwn(ctx, x.plan.count)
-	r, err := x.send(ctx, x.plan.count, x.user[:x.in.SelectArgs], true)
+	r, err := x.send(ctx, x.plan.count, x.user[:x.Insert.SelectArgs], true)
 	if err == nil {
 		err = x.session.Base.ReadRows(r.Rows, func(row []driver.Value) {
 			if len(row) == 1 {
@@ -248,7 +242,7 @@ func (x *selection) refused(ctx context.Context, err error) (base.Reply, followU
 
 // returned returns the report about a statement whose rows the program has read.
 func (x *selection) returned(read base.Reading) outcome.Report {
-	if !read.All || read.Rows > 0 && (x.in.OnDuplicate || x.in.Replace) {
+	if !read.All || read.Rows > 0 && (x.Insert.OnDuplicate || x.Insert.Replace) {
 		return returned
 	}
 	return outcome.Report{Affected: read.Rows}
@@ -256,24 +250,10 @@ func (x *selection) returned(read base.Reading) outcome.Report {
 
 // generate generates the keys.
 func (x *selection) generate(ctx context.Context) (err error) {
-	n := max(x.n, 1) // an aggregate evaluates the key even if HAVING drops its row
-	var one [1]int64
-	if x.keys, err = x.plannedInsert.generate(ctx, n+more(n), &one); err != nil {
+	if x.keys, x.column, err = x.FillQuery(ctx, x.session, x.column, x.n, x.out == nil); err != nil {
 		return err
 	}
-	if n > 1 && x.out == nil {
-		counted := rewrite.Keys{Ints: x.keys.Ints[:min(n, len(x.keys.Ints))], Values: x.keys.Values[:min(n, len(x.keys.Values))]}
-		if err := x.plan.rules.checkConsecutive(ctx, x.table, &counted); err != nil {
-			x.table.counts.notInserted(x.keys.Len())
-			return err
-		}
-	}
-	x.table.counts.inserted(x.n)
-	x.table.counts.unsent.Add(int64(x.keys.Len() - x.n))
-	if x.column, err = x.table.checkKeys(ctx, x.session, x.in, x.column, &x.keys); err != nil {
-		return err
-	}
-	return x.plan.rules.callKeyHook(ctx, x.table, x.n, &x.keys)
+	return x.plan.rules.callKeyHook(ctx, x.table.Rule, x.n, &x.keys)
 }
 
 // last returns LAST_INSERT_ID(), which must not be between the keys. For keys that aren't integers it
@@ -365,7 +345,7 @@ func (x *selection) request(text string, args []driver.NamedValue, rows bool) *b
 
 // refuse returns the error for a statement that can't get keys. err may be nil.
 func (x *selection) refuse(message string, err error) error {
-	return refuse(ReasonUnsupported, StatementError{Table: nameOf(x.in), Message: "INSERT … SELECT: " + message, Err: err})
+	return refuse(ReasonUnsupported, StatementError{Table: x.Name(), Message: "INSERT … SELECT: " + message, Err: err})
 }
 
 // isOutOfKeys reports whether the expression that hands out the keys caused an error.
@@ -381,7 +361,7 @@ func (x *selection) failed(ctx context.Context, err error) error {
 	x.reportDuplicate(ctx, x.plan.rules, x.session, &x.keys, err)
 	if x.isOutOfKeys(err) {
 		return fmt.Errorf("shardkey: table %s: the query of an INSERT … SELECT returned more rows than it had a moment before, "+
-			"or a view or function in it changes LAST_INSERT_ID(); try again: %w", nameOf(x.in), err)
+			"or a view or function in it changes LAST_INSERT_ID(); try again: %w", x.Name(), err)
 	}
 	return err
 }
@@ -390,11 +370,11 @@ func (x *selection) failed(ctx context.Context, err error) error {
 func (x *selection) settle(ctx context.Context, report outcome.Report) int64 {
 	x.session.TransactionBegan() // the statement may have begun one
 	done := x.conclude(ctx, report)
-	x.out.set(Keys{done.keys(), x.table.rule.Column})
+	x.out.set(Keys{done.keys(), x.table.Rule.Column})
 	return done.LastInsertID
 }
 
 func (x *selection) conclude(ctx context.Context, report outcome.Report) concluded {
-	sent := outcome.Sent{Insert: x.in, Column: x.column, Keys: x.keys, Counted: x.n, WantsKeys: x.out != nil, Server: serverOf(x.session)}
+	sent := outcome.Sent{Insert: x.Insert, Column: x.column, Keys: x.keys, Counted: x.n, WantsKeys: x.out != nil, Server: serverOf(x.session)}
 	return concluded{sent, x.plannedInsert.conclude(ctx, x.session, x.plan.rules.logger, &sent, report)}
 }

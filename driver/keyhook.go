@@ -3,8 +3,10 @@ package driver
 import (
 	"context"
 
+	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // GeneratedKeys describes an INSERT with generated keys that is about to be sent.
@@ -28,12 +30,12 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 }
 
 // callKeyHook calls the function of WithKeyHook.
-func (r *ruleVersion) callKeyHook(ctx context.Context, t *keyedTable, rows int, keys *rewrite.Keys) error {
-	if r.keyHook == nil {
+func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
+	if r.keyHook == nil || keys.Len() == 0 {
 		return nil
 	}
-	return hideBadConn(guard.Call("the function of WithKeyHook", func() error {
-		r.keyHook(ctx, GeneratedKeys{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
+	return fill.HideBadConn(guard.Call("the function of WithKeyHook", func() error {
+		r.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, keys.At(0)})
 		return nil
 	}))
 }

@@ -19,6 +19,15 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
+// The limits of package fill: the keys of one call of the generator, and of a statement while others
+// search too; the keys without a match before a search ends, and those for each target.
+const (
+	maxBatch  = 1024
+	maxFree   = 256
+	maxInVain = 4096
+	perTarget = 8
+)
+
 // drawnRule returns a rule with n tables sharded by the key. The lowest bits of keys are the
 // shard bits of user_id.
 func drawnRule(t testing.TB, n int, algorithm, generator string) *rule.Rule {

@@ -31,9 +31,9 @@ func (e *execution) prepareLastID(ctx context.Context) error {
 // passed, if it is negative, since the function is unsigned, or if a trigger would read it too early.
 func (e *execution) carry() bool {
 	k := &e.first
-	k.guarded = k.in.ReportsExistingKey
-	may := !k.in.ReportsFirstKey || k.plain || !k.isNegative() && !k.column.ReadsLastID
-	k.carries = may && k.in.ReportsFirstKey
+	k.guarded = k.Insert.ReportsExistingKey
+	may := !k.Insert.ReportsFirstKey || k.plain || !k.isNegative() && !k.column.ReadsLastID
+	k.carries = may && k.Insert.ReportsFirstKey
 	return may
 }
 

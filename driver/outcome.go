@@ -21,8 +21,8 @@ func (t *plannedInsert) conclude(
 		c := outcome.Conclude(s.LastID(), sent, r, &answers)
 		if c.Ask == outcome.Nothing {
 			s.SetLastID(c.LastID)
-			if err := c.Doubt(); err != nil && !t.table.warnedKeys.Swap(true) {
-				logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", nameOf(t.in), "rows", sent.Len(), "error", err)
+			if err := c.Doubt(); err != nil && !t.table.unknown.Swap(true) {
+				logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", t.Name(), "rows", sent.Len(), "error", err)
 			}
 			return c
 		}
@@ -61,21 +61,14 @@ func answer(ctx context.Context, s *session.Session, sent *outcome.Sent, r outco
 func (e *execution) describe() outcome.Sent {
 	k := &e.first
 	s := outcome.Sent{
-		Insert: k.in, Column: k.column, Keys: k.keys,
-		Text: k.table.ints == nil, Carries: k.carries, Guarded: k.guarded,
+		Insert: k.Insert, Column: k.column, Keys: k.keys,
+		Text: k.table.HasText(), Carries: k.carries, Guarded: k.guarded,
 		CallsFunctions: k.callsFunctions, WantsKeys: e.out != nil, Server: serverOf(e.session),
 	}
 	if len(k.keys.Ints) == 1 {
 		s.Keys.Ints = slices.Clone(k.keys.Ints)
 	}
-	if !k.in.AllGenerated && !k.in.Invalid {
-		s.Explicit = make([]any, len(k.in.Rows))
-		for i := range s.Explicit {
-			if !k.isGenerated(i) {
-				s.Explicit[i] = e.storedKey(k, i)
-			}
-		}
-	}
+	s.Explicit = k.Explicit(k.column, e.user, &s.Keys)
 	return s
 }
 

@@ -140,11 +140,11 @@ func (p *plan) explainKey(err error) error {
 		isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
 		if in.SelectKey == rewrite.Expression || slices.ContainsFunc(in.Rows, isExpression) {
 			return fmt.Errorf("shardkey: table %s: the expression for key column %s may be NULL or 0; to generate a key, "+
-				"leave the column out: %w", nameOf(in), in.Table.Key, err)
+				"leave the column out: %w", p.target.Name(), in.Table.Key, err)
 		}
 	}
 	if in := p.Insert; in != nil {
-		err = p.rules.explainUnrouted(p.target.table.rule, in.Name, err)
+		err = p.rules.explainUnrouted(p.target.table.Rule, in.Name, err)
 	}
 	return p.explainColumn(err)
 }
@@ -159,7 +159,7 @@ func (p *plan) explainColumn(err error) error {
 	if in := p.Insert; in != nil {
 		if column := in.Table.Key; facts.ContainsName(my.Message, column+"'") && !facts.ContainsName(p.key.text, column) {
 			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
-				"correct the rule or the table: %w", nameOf(in), column, err)
+				"correct the rule or the table: %w", p.target.Name(), column, err)
 		}
 	}
 	return err
@@ -194,11 +194,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 func (p *plan) in(database string) *plan {
 	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, how: p.how,
 		key: p.key, count: p.count, lasting: p.lasting, columns: p.columns, target: p.target}
-	if t := &in.target; t.in.Schema == "" {
-		named := *t.in
-		named.Schema = database
-		t.in = &named
-	}
+	in.target.Filler = p.target.In(database)
 	return in
 }
 

@@ -3,8 +3,10 @@ package driver
 import (
 	"container/list"
 	"hash/maphash"
+	"log/slog"
 	"sync"
 
+	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -15,8 +17,9 @@ import (
 // use.
 type planCache struct {
 	tables sync.Map // *rule.Table → *keyedTable
-	locks  sync.Map // generator's name → searchLock
+	locks  sync.Map // generator's name → fill.Lock
 	counts *counts
+	logger *slog.Logger
 
 	mu      sync.Mutex
 	entries map[planKey]*list.Element
@@ -46,8 +49,8 @@ const (
 	maxSeen = 1 << 18
 )
 
-func newPlanCache(c *counts) *planCache {
-	return &planCache{counts: c, most: maxPlans, entries: map[planKey]*list.Element{}, seen: map[uint64]struct{}{}}
+func newPlanCache(c *counts, logger *slog.Logger) *planCache {
+	return &planCache{counts: c, logger: logger, most: maxPlans, entries: map[planKey]*list.Element{}, seen: map[uint64]struct{}{}}
 }
 
 // planKey is a statement with the sql_mode and character set that it is read with.
@@ -72,8 +75,8 @@ func (c *planCache) table(r *rule.Table) *keyedTable {
 }
 
 func (c *planCache) newTable(r *rule.Table) *keyedTable {
-	of, _ := c.locks.LoadOrStore(r.GeneratorName, make(searchLock, 1))
-	return newTable(r, c.counts.table(r), of.(searchLock))
+	of, _ := c.locks.LoadOrStore(r.GeneratorName, fill.NewLock())
+	return &keyedTable{Table: fill.NewTable(r, c.counts.table(r), of.(fill.Lock), c.logger)}
 }
 
 // unlistedTable returns the table for INSERTs into one that isn't in the rule. They may have explicit
@@ -82,7 +85,7 @@ func (c *planCache) unlistedTable(e *rule.UnlistedTableError) *keyedTable {
 	r := *e.Like
 	r.Sharding, r.ShardBits = nil, nil
 	t := c.newTable(&r)
-	t.unlisted = e
+	t.Unlisted = e
 	return t
 }
 

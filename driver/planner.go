@@ -8,6 +8,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
@@ -50,13 +51,11 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	if p.fills() {
 		g.expireAt(g.session.SilentUntil())
 		p.expires = g.expires
-		p.target = g.target(p.Insert)
-		p.target.callsFunctions = p.Insert.OnDuplicate && len(p.Insert.Rows) > 1 && mayCallFunctions(key.text)
+		if p.target, err = g.target(parsed, key.text); err != nil {
+			return nil, err
+		}
 		p.setSteps()
 		p.how = g.how(parsed, key.text)
-	}
-	if p.count != "" && p.target.table.shardBits != nil {
-		return nil, p.target.table.noShardBits(p.Insert, -1, "the values of its query are not known; read the rows, and insert them with VALUES", nil)
 	}
 	return p, nil
 }
@@ -84,16 +83,16 @@ func (g *planner) learn(ctx context.Context, needs *rewrite.Needs) (err error) {
 		_, err = g.session.Server(ctx)
 	case needs.Columns:
 		t.facts.Columns, err = g.readColumns(ctx, needs.Schema, needs.Name)
-		err = g.rules.explainUnrouted(t.rule, needs.Name, err)
+		err = g.rules.explainUnrouted(t.Rule, needs.Name, err)
 		t.facts.Columns = append([]string{}, t.facts.Columns...) // not nil
-		if t.unlisted != nil && errors.Is(err, ErrNoConnection) {
-			err = errors.Join(t.refusal(), err)
+		if t.Unlisted != nil && errors.Is(err, ErrNoConnection) {
+			err = errors.Join(t.Refusal(), err)
 		}
 	default:
 		g.typed = true
 		var column *facts.Column
-		if column, err = g.session.Column(ctx, needs.Schema, needs.Name, t.rule.Column); err == nil {
-			err = setKeyColumn(t.facts, column)
+		if column, err = g.session.Column(ctx, needs.Schema, needs.Name, t.Rule.Column); err == nil {
+			err = fill.SetKeyColumn(t.facts, column)
 		}
 	}
 	return err
@@ -112,20 +111,14 @@ func (g *planner) how(p *rewrite.Plan, text string) base.How {
 	return base.SameTypes
 }
 
-func (g *planner) target(in *rewrite.Insert) plannedInsert {
-	table := g.of(in)
-	t := plannedInsert{in: in, rowCount: len(in.Rows), table: table, shard: table.shard(in.Schema, in.Name)}
-	if table.shardBits != nil {
-		_, t.bitsAt = withBitsColumn(in.Table.Recorded, table.rule.ShardBits)
-	}
-	x := t.shard
-	t.steps = when(!in.AllGenerated, countsRows) |
-		when(x != nil && x.looks(), guardsRows) |
-		when(x != nil && x.key >= 0 && (x.belongs == nil || table.ints == nil), searchesByRow) |
-		when(table.shardBits != nil, addsShardBits) |
-		when(len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
+func (g *planner) target(p *rewrite.Plan, text string) (t plannedInsert, err error) {
+	in := p.Insert
+	t.table = g.of(in)
+	t.steps = when(len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
 		when(in.ReportsFirstKey, reportsKey)
-	return t
+	t.callsFunctions = in.OnDuplicate && len(in.Rows) > 1 && mayCallFunctions(text)
+	t.Filler, err = fill.New(p, t.table.Table)
+	return t, err
 }
 
 // options returns the parser's options.
@@ -166,8 +159,8 @@ func (g *planner) refused(p *rewrite.Plan) error {
 	needsKey := func(r rewrite.Row) bool {
 		return r.Key == rewrite.Generated || r.Key == rewrite.Expression
 	}
-	if t.unlisted != nil && (needsKey(rewrite.Row{Key: in.SelectKey}) || slices.ContainsFunc(in.Rows, needsKey)) {
-		return t.refusal()
+	if t.Unlisted != nil && (needsKey(rewrite.Row{Key: in.SelectKey}) || slices.ContainsFunc(in.Rows, needsKey)) {
+		return t.Refusal()
 	}
 	return nil
 }
@@ -187,19 +180,19 @@ func (g *planner) lookup(schema, name string) *rewrite.Table {
 	if t == nil {
 		return nil
 	}
-	r := t.rule
+	r := t.Rule
 	if inUse := g.rules.inUse; inUse != nil {
 		t.assume(inUse)
 	}
 	expires := t.unguarded.of(namedTable{schema, name})
 	g.expireAt(expires)
-	parsed := &rewrite.Table{Key: r.Column, Strings: t.ints == nil,
+	parsed := &rewrite.Table{Key: r.Column, Strings: t.HasText(),
 		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero(), KeyColumnUnknown: true}
-	if x := t.shard(schema, name); x != nil {
+	if x := t.ActualTable(schema, name); x != nil {
 		parsed.Recorded = x.Columns
 	}
 	if r.ShardBits != nil {
-		parsed.Recorded, _ = withBitsColumn(parsed.Recorded, r.ShardBits)
+		parsed.Recorded, _ = fill.WithBitsColumn(parsed.Recorded, r.ShardBits)
 	}
 	if r.Sharding != nil && r.ShardGuard != "off" {
 		parsed.Fixed = r.Sharding.Columns

@@ -120,14 +120,14 @@ func (e *execution) isRefused(ctx context.Context, err error) bool {
 // runsAlone asks whether the statement executes no trigger and no stored function. The errors about
 // prepared statements then precede its first row.
 func (e *execution) runsAlone(ctx context.Context) bool {
-	in := e.first.in
+	in := e.first.Insert
 	known, err := e.session.AskFacts(ctx, in.Schema, in.Name)
 	return err == nil && !known.Column(in.Table.Key).HasTriggers && !e.callsFunctions()
 }
 
 // callsFunctions reports whether the statement may call a stored function.
 func (e *execution) callsFunctions() bool {
-	in := e.first.in
+	in := e.first.Insert
 	_, text, found := strings.Cut(e.plan.key.text, in.Name)
 	if text = strings.TrimLeft(text, "`\" \t\r\n"); found && strings.HasPrefix(text, "(") {
 		_, text, _ = strings.Cut(text, ")") // the column list
@@ -154,7 +154,7 @@ func (p *plan) unguard(ctx context.Context, err error) {
 		if err == errVersioned {
 			level = slog.LevelInfo
 		}
-		p.rules.logger.Log(ctx, level, "shardkey: upserts don't report the keys of existing rows", "table", nameOf(in),
+		p.rules.logger.Log(ctx, level, "shardkey: upserts don't report the keys of existing rows", "table", p.target.Name(),
 			"error", err, "for", unguardedFor)
 	}
 	p.rules.plans.remove(p.key)

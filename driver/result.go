@@ -3,13 +3,10 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"math"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/outcome"
-	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -97,7 +94,7 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 		r.id = r.of.LastInsertID
 	}
 	if e.out != nil {
-		e.out.set(Keys{r.Keys(), k.table.rule.Column})
+		e.out.set(Keys{r.Keys(), k.table.Rule.Column})
 	}
 	return r
 }
@@ -118,66 +115,6 @@ func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 			return
 		}
 		done.Conclusion = kept.conclude(ctx, &done.Sent, kept.plan.returnedRows(done.Insert, read))
-		kept.out.set(Keys{done.keys(), kept.first.table.rule.Column})
+		kept.out.set(Keys{done.keys(), kept.first.table.Rule.Column})
 	})
-}
-
-// storedKey returns the explicit key of a row if the column can store it unchanged, otherwise nil.
-func (e *execution) storedKey(k *insertion, row int) any {
-	if key := e.givenKey(k, row); k.column.Keeps(key) {
-		return key
-	}
-	return nil
-}
-
-func (e *execution) givenKey(k *insertion, row int) any {
-	switch r := k.in.Rows[row]; r.Key {
-	case rewrite.Argument:
-		return boundKey(k.table.ints != nil, k.column, e.user[r.Arg].Value)
-	case rewrite.Literal:
-		if k.table.ints == nil || storesIntegers(k.column) {
-			return e.plan.LiteralKey(row)
-		}
-	}
-	return nil
-}
-
-// storesIntegers reports whether the key column stores integers, as far as known. A DECIMAL or a
-// string column may store another value for '5.5', ' 5' or 0x41.
-func storesIntegers(c *facts.Column) bool {
-	return c.Stores == facts.StoresIntegers || c.Stores == facts.StoresUnknown
-}
-
-// boundKey returns a bound explicit key as the column stores it, nil if only the server knows it.
-func boundKey(integers bool, column *facts.Column, bound driver.Value) any {
-	const exact = 1 << 53
-	inIntegers := integers && column.Stores == facts.StoresIntegers
-	switch v := bound.(type) {
-	case int64, uint64:
-		return v
-	case bool:
-		if v && inIntegers {
-			return int64(1)
-		}
-	case float64:
-		if inIntegers && v == math.Trunc(v) && math.Abs(v) < exact {
-			return int64(v)
-		}
-	case []byte:
-		if !integers {
-			return append([]byte(nil), v...)
-		}
-	}
-	text, ok := sqltoken.TextOf(bound)
-	switch {
-	case !ok:
-		return nil
-	case !integers:
-		return text
-	case inIntegers:
-		return storedInteger(text)
-	case !storesIntegers(column):
-		return nil
-	}
-	return sqltoken.ParseInteger(text, 10)
 }

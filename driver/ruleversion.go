@@ -67,7 +67,7 @@ func (c *Connector) open(r *rule.Rule) (*ruleVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ruleVersion{rule: r, generators: generators, plans: newPlanCache(&c.counts), logger: c.host.Logger,
+	return &ruleVersion{rule: r, generators: generators, plans: newPlanCache(&c.counts, c.host.Logger), logger: c.host.Logger,
 		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, keyHook: c.keyHook, caches: c.config.Statements != statementsOff}, nil
 }
 
@@ -86,7 +86,7 @@ func (r *ruleVersion) attrs() []any {
 }
 
 // noRules is the ruleVersion of a zero Connector.
-var noRules = &ruleVersion{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
+var noRules = &ruleVersion{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts), nil)}
 
 // current returns the current rule.
 func (c *Connector) current() *ruleVersion { return cmp.Or(c.rules.Load(), noRules) }

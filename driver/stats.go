@@ -3,12 +3,12 @@ package driver
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -176,7 +176,7 @@ func (c *Connector) Stats() Stats {
 	tables := rules.rule.Tables()
 	s.Tables = make([]TableStats, len(tables))
 	for i := range tables {
-		s.Tables[i] = c.counts.table(&tables[i]).stats(&tables[i])
+		s.Tables[i] = tableStats(&tables[i], c.counts.table(&tables[i]).Totals())
 	}
 	now := c.now()
 	for _, status := range rules.generators.Status() {
@@ -207,13 +207,12 @@ func (c *Connector) now() time.Time {
 	return c.host.Clock.Now()
 }
 
-// stats returns the counts of a table.
-func (t *tableCounts) stats(of *rule.Table) TableStats {
-	single, rows := t.single.Load(), t.rows.Load()
+// tableStats returns the counts of a table.
+func tableStats(of *rule.Table, t fill.Totals) TableStats {
 	return TableStats{
 		Table: of.Logical, Column: of.Column, Generator: of.GeneratorName, Type: of.GeneratorType,
-		Keys: single + rows + t.unsent.Load(), Statements: single + t.batches.Load(), Rows: single + rows,
-		Errors: t.errors.Load(), Duplicates: t.duplicates.Load(), Generate: t.generate.stats(),
+		Keys: t.Keys, Statements: t.Statements, Rows: t.Rows,
+		Errors: t.Errors, Duplicates: t.Duplicates, Generate: Histogram(t.Generate),
 	}
 }
 
@@ -225,7 +224,7 @@ func (c *Connector) cacheStats() StatementCacheStats {
 
 // counts are the counters of a connector, for all its rules.
 type counts struct {
-	tables   sync.Map // *tableCounts by tableKey
+	tables   sync.Map // *fill.Counts by tableKey
 	planHits atomic.Int64
 	// planMisses counts statements that were not in the cache.
 	planMisses   atomic.Int64
@@ -238,14 +237,14 @@ type counts struct {
 type tableKey struct{ table, column, generator, typ string }
 
 // table returns the counts of a table of a rule.
-func (c *counts) table(r *rule.Table) *tableCounts {
+func (c *counts) table(r *rule.Table) *fill.Counts {
 	key := tableKey{strings.ToLower(r.Logical), strings.ToLower(r.Column), strings.ToLower(r.GeneratorName),
 		r.GeneratorType}
 	t, ok := c.tables.Load(key)
 	if !ok {
-		t, _ = c.tables.LoadOrStore(key, new(tableCounts))
+		t, _ = c.tables.LoadOrStore(key, new(fill.Counts))
 	}
-	return t.(*tableCounts)
+	return t.(*fill.Counts)
 }
 
 // reloaded records the result of reloading the rule's file.
@@ -256,74 +255,4 @@ func (c *counts) reloaded(err error) {
 	}
 	c.reloadErrors.Add(1)
 	c.reloadError.Store(new(err.Error()))
-}
-
-// tableCounts are the counters of a table. An atomic addition that all connections share takes
-// longer than generating a key. So an INSERT of one row needs only one.
-type tableCounts struct {
-	single  atomic.Int64 // INSERTs of one row with a generated key
-	batches atomic.Int64 // INSERTs of several such rows
-	rows    atomic.Int64 // rows of batches
-	calls   atomic.Int64 // successful calls of the generator for keys that no INSERT got
-	unsent  atomic.Int64 // such keys
-	errors  atomic.Int64 // failed calls of the generator
-	// duplicates counts INSERTs that the server refused for a generated key.
-	duplicates atomic.Int64
-	generate   histogram
-}
-
-// timedOneIn is the sampling rate of durations, since reading the clock takes longer than
-// generating a key.
-const timedOneIn = 64
-
-// start returns the time if a call of the generator is sampled, otherwise zero.
-func (t *tableCounts) start() (start time.Time) {
-	if (t.single.Load()+t.batches.Load()+t.calls.Load()+t.errors.Load())%timedOneIn == 0 {
-		start = time.Now()
-	}
-	return start
-}
-
-// inserted counts an INSERT with generated keys for this number of rows.
-func (t *tableCounts) inserted(rows int) {
-	if rows == 1 {
-		t.single.Add(1)
-		return
-	}
-	t.batches.Add(1)
-	t.rows.Add(int64(rows))
-}
-
-// notInserted counts a call of the generator for n keys that no INSERT gets.
-func (t *tableCounts) notInserted(n int) {
-	t.calls.Add(1)
-	t.unsent.Add(int64(n))
-}
-
-// bounds are the bounds of all histograms. A key from memory takes less than a microsecond. A key
-// that waits for a store takes milliseconds.
-var bounds = [...]time.Duration{
-	250 * time.Nanosecond, time.Microsecond, 5 * time.Microsecond, 25 * time.Microsecond,
-	100 * time.Microsecond, 500 * time.Microsecond, 2 * time.Millisecond, 10 * time.Millisecond,
-	50 * time.Millisecond, 250 * time.Millisecond, time.Second, 5 * time.Second,
-}
-
-// histogram is a [Histogram] with atomic counters.
-type histogram struct {
-	counts [len(bounds) + 1]atomic.Int64
-	sum    atomic.Int64
-}
-
-func (h *histogram) add(d time.Duration) {
-	i, _ := slices.BinarySearchFunc(bounds[:], d, cmp.Compare[time.Duration])
-	h.counts[i].Add(1)
-	h.sum.Add(int64(d))
-}
-
-func (h *histogram) stats() Histogram {
-	s := Histogram{Bounds: slices.Clone(bounds[:]), Sum: time.Duration(h.sum.Load())}
-	for i := range h.counts {
-		s.Counts = append(s.Counts, h.counts[i].Load())
-	}
-	return s
 }

@@ -165,19 +165,6 @@ func TestStats_json(t *testing.T) {
 	}
 }
 
-func TestHistogram_buckets(t *testing.T) {
-	var h histogram
-	for _, d := range []time.Duration{0, 250, 251, time.Second, 5 * time.Second, 5*time.Second + 1, time.Hour} {
-		h.add(d)
-	}
-	have := h.stats()
-	want := make([]int64, len(bounds)+1)
-	want[0], want[1], want[10], want[11], want[12] = 2, 1, 1, 1, 2
-	if !slices.Equal(have.Counts, want) || have.Sum != 502+11*time.Second+time.Hour {
-		t.Errorf("have: %+v\nwant: %v", have, want)
-	}
-}
-
 // BenchmarkStats measures one call of Stats.
 func BenchmarkStats(b *testing.B) {
 	c := must(NewConnector(&fakedb.Server{Quiet: true}, benchRule(b)))(b)
@@ -271,7 +258,7 @@ func TestStatementError_sentinels(t *testing.T) {
 func TestRefused_canceledIsNotLogged(t *testing.T) {
 	var log jsonLog
 	var r refusals
-	r.add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
+	r.add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{Generator: "g", Err: context.Canceled}})
 	if log.String() != "" {
 		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
 	}
@@ -281,7 +268,7 @@ func TestRefused_canceledIsNotLogged(t *testing.T) {
 func TestRefused_storeErrorIsShort(t *testing.T) {
 	var log jsonLog
 	long := fmt.Errorf("%w: %s", spi.ErrStore, strings.Repeat("run this; ", 100))
-	new(refusals).add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{"g", "t", "id", long}})
+	new(refusals).add(log.logger(), &StatementError{Reason: ReasonNoKey, Err: &GeneratorError{Generator: "g", Err: long}})
 	line := log.take(t)[0]
 	if why := fmt.Sprint(line["error"]); len(why) > 210 || !strings.HasSuffix(why, "…") || line["generator"] != "g" {
 		t.Errorf("have: %v\nwant: the beginning of the error", line)

@@ -51,11 +51,10 @@ func (b *binder[A]) rows(in *Insert, keys *Keys, literal bool, convert func(key 
 	var boxed boxedKeys
 	for row := range in.Rows {
 		r := &in.Rows[row]
-		added := in.AllGenerated || r.isAdded()
-		if !added && !keys.asks(row) {
+		if !in.Generates(row, keys) {
 			continue
 		}
-		if !added || !literal {
+		if added := r.isAdded(); !added || !literal {
 			key, err := convert(boxed.at(keys, next))
 			if err != nil {
 				return err

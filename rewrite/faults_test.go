@@ -86,7 +86,8 @@ var faults = []struct {
 	{"no ON DUPLICATE KEY UPDATE", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.OnDuplicate = false }},
 	{"RETURNING", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Returning = true }},
 	{"wrong columns of the table", faultNone, func(_ *rewrite.Plan, in *rewrite.Insert) {
-		in.TableColumns = []string{"a", "id", "s"}
+		of := *in.Table
+		of.Columns, in.Table = []string{"a", "id", "s"}, &of
 	}},
 	{"another query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Select = "SELECT b FROM s" }},
 	{"the key of a query at another place", faultQuery, func(p *rewrite.Plan, in *rewrite.Insert) { in.MoveKey(-len(" FROM s")) }},

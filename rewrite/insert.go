@@ -294,7 +294,6 @@ func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 	if slices.ContainsFunc(columns, isBeyondASCII) {
 		p.plan.anyText = true
 	}
-	in.TableColumns = columns
 	return columns, nil
 }
 

@@ -38,6 +38,11 @@ func (k *Keys) At(i int) any {
 // asks reports whether a row's argument requests a key.
 func (k *Keys) asks(row int) bool { return row < len(k.Asked) && k.Asked[row] }
 
+// Generates reports whether a row's key is one of the generated keys.
+func (in *Insert) Generates(row int, keys *Keys) bool {
+	return in.AllGenerated || in.Rows[row].isAdded() || keys.asks(row)
+}
+
 // haveLiterals reports whether all keys can be written as literals.
 func (k *Keys) haveLiterals() bool {
 	for _, v := range k.Values {

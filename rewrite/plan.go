@@ -112,8 +112,6 @@ type Insert struct {
 	// Invalid: the server will refuse the statement, since a row has the wrong number of values. It
 	// gets no keys, and is sent for the server's error in a form that every server refuses.
 	Invalid bool
-	// TableColumns are the table's columns if the statement has no column list and depends on them.
-	TableColumns []string
 
 	// ReadsLastID: the statement reads LAST_INSERT_ID().
 	ReadsLastID bool

@@ -282,11 +282,11 @@ func search(t *testing.T, what string, shown []string) {
 // numbers, times, and a program's clock, logger and random source.
 var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
-	driver.Config driver.Driver driver.GeneratedKeys driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.InsertDetail driver.PlanStats driver.TableStats driver.SecondParserStats driver.WrongShardError
+	driver.Config driver.Driver driver.GeneratedKeys driver.Histogram driver.StatementCacheStats driver.Keys driver.Plan driver.InsertDetail driver.PlanStats driver.TableStats driver.SecondParserStats
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
 	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
-	rule.ShardBits rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
+	rule.ShardBits rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.WrongShardError rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	rewrite.Insert rewrite.Keys rewrite.Needs rewrite.Options rewrite.Plan rewrite.Row rewrite.Source rewrite.Splice rewrite.Table rewrite.Value
 	spi.ClockHealth spi.Column spi.KeyParts spi.LeaseHealth spi.SegmentHealth spi.WorkerID spi.WorkerIDs
 `)
@@ -356,7 +356,7 @@ func secretValues(t *testing.T) map[string][]any {
 		"doctor.Options":              {doctor.Options{Hosts: map[string]spi.Host{"d": host}}},
 		"driver.Connector":            {opened, overOld, struct{ c any }{wrapped}, wrapped},
 		"driver.DSNError":             {dsnErr},
-		"driver.GeneratorError":       {generatorErr},
+		"rule.GeneratorError":         {generatorErr},
 		"rewrite.StatementError":      {generatorErr, keysErr},
 		"driver.GeneratorStats":       {stats.Generators, asJSON(t, stats.Generators)},
 		"driver.NotReadyError":        {driver.ConnectorOf(opened).Ready(t.Context())},

@@ -87,7 +87,7 @@ func (c *check) argument(at int, in *rewrite.Insert, have rewrite.Row, key ast.E
 // columnsOf returns the columns of the values in a tree's rows.
 func columnsOf(t tree, in *rewrite.Insert) []string {
 	if len(t.Columns) == 0 && (t.Select != nil || len(t.Lists) > 0 && len(t.Lists[0]) > 0) {
-		return in.TableColumns
+		return in.Table.Columns
 	}
 	return listed(t)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // InsertID returns a key as LastInsertId reports it, 0 for a string.
@@ -43,15 +42,7 @@ func (s *Sent) id(i int) int64 {
 }
 
 // generated reports whether row i's key was generated.
-func (s *Sent) generated(i int) bool {
-	switch s.Rows[i].Key {
-	case rewrite.Generated:
-		return true
-	case rewrite.Argument:
-		return s.Keys.Asked[i]
-	}
-	return false
-}
+func (s *Sent) generated(i int) bool { return s.Generates(i, &s.Keys) }
 
 // explicit returns row i's key if it wasn't generated and is known.
 func (s *Sent) explicit(i int) any {

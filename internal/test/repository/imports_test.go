@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"rule/internal/sharding": {"internal/nearest", "rule/internal/expr"},
 	"rewrite":                {"internal/sqltoken"},
 	"driver/internal/base":   {},
-	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltoken"},
+	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/fill", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltoken"},
 	"internal/tidb":          {"rewrite", "internal/sqltoken"},
 	"gormshardkey":           {"driver"},
 	"cmd":                    {"cmd", "doctor", "driver", "internal", "keygen", "rewrite", "rule", "spi"},
@@ -58,6 +58,7 @@ var mayImport = map[string][]string{
 	"keygen/zookeeper": {"spi", "keygen/snowflake", "keygen/workerid"},
 
 	"driver/internal/facts":   {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltoken"},
+	"driver/internal/fill":    {"driver/internal/base", "driver/internal/facts", "internal/columntype", "internal/guard", "internal/sqltoken", "rewrite", "rule", "spi"},
 	"driver/internal/outcome": {"driver/internal/facts", "rewrite", "internal/sqltoken"},
 	"driver/internal/session": {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "rewrite", "internal/sqltoken"},
 }

@@ -1,13 +1,11 @@
-package driver
+package fill
 
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // notText describes a value that isn't a text key; empty for a key.
@@ -26,10 +24,10 @@ func notText(key any) string {
 	return fmt.Sprintf("a %T", key)
 }
 
-// areConsecutive reports whether integer keys are n, n+1, …. It returns true for text keys.
-func areConsecutive(keys *rewrite.Keys) bool {
-	for i, key := range keys.Ints {
-		if key != keys.Ints[0]+int64(i) {
+// areConsecutive reports whether keys are n, n+1, ….
+func areConsecutive(keys []int64) bool {
+	for i, key := range keys {
+		if key != keys[0]+int64(i) {
 			return false
 		}
 	}
@@ -46,14 +44,4 @@ func typeFor(key any) string {
 		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
 	}
 	return "BIGINT NOT NULL"
-}
-
-// storedInteger returns the integer that an integer column stores for a string, nil if only the server
-// knows it.
-func storedInteger(text string) any {
-	whole, fraction, _ := strings.Cut(strings.Trim(text, " \t\n\v\f\r"), ".")
-	if strings.Trim(fraction, "0") != "" {
-		return nil
-	}
-	return sqltoken.ParseInteger(whole, 10)
 }

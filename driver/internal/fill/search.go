@@ -1,4 +1,4 @@
-package driver
+package fill
 
 import (
 	"context"
@@ -24,19 +24,22 @@ const (
 	perTarget = 8
 )
 
-// searchLock lets one large search at a time use a generator. So an ordinary caller of the generator waits
+// Lock lets one large search at a time use a generator. So an ordinary caller of the generator waits
 // for at most one large search.
-type searchLock chan struct{}
+type Lock chan struct{}
 
-// keyGroup is a group of rows that need keys with the same property.
-type keyGroup[K any] struct {
+// NewLock returns a lock.
+func NewLock() Lock { return make(Lock, 1) }
+
+// group is a group of rows that need keys with the same property.
+type group[K any] struct {
 	belongs func(key K) bool
 	rows    []int // rows without a key, in order
 }
 
-// keySearch is the rows of one statement, grouped by the property of their keys.
-type keySearch[K any] struct {
-	groups  []keyGroup[K]
+// search is the rows of one statement, grouped by the property of their keys.
+type search[K any] struct {
+	groups  []group[K]
 	targets int // about one of targets keys matches a group
 	// groupOf returns the index of a key's group, −1 for none. It is an optimization and may be nil.
 	groupOf func(key K) int
@@ -44,56 +47,56 @@ type keySearch[K any] struct {
 	// why returns why no table is known for a key, or nil; it may be nil.
 	why func(key any) error
 
-	oneGroup [1]keyGroup[K] // buffers for groups and their rows, since most statements have one
+	oneGroup [1]group[K] // buffers for groups and their rows, since most statements have one
 	oneRow   [1]int
 }
 
 // add adds a row to the last group.
-func (d *keySearch[K]) add(row int) {
-	last := &d.groups[len(d.groups)-1]
+func (s *search[K]) add(row int) {
+	last := &s.groups[len(s.groups)-1]
 	last.rows = append(last.rows, row)
 }
 
 // begin begins another group.
-func (d *keySearch[K]) begin(belongs func(K) bool, targets int) {
-	of := keyGroup[K]{belongs: belongs}
-	if d.groups == nil {
-		d.groups, of.rows = d.oneGroup[:0], d.oneRow[:0]
+func (s *search[K]) begin(belongs func(K) bool, targets int) {
+	of := group[K]{belongs: belongs}
+	if s.groups == nil {
+		s.groups, of.rows = s.oneGroup[:0], s.oneRow[:0]
 	}
-	d.groups, d.targets = append(d.groups, of), max(d.targets, targets)
+	s.groups, s.targets = append(s.groups, of), max(s.targets, targets)
 }
 
 // keep assigns a key to a row that it matches, and reports whether there was one.
-func (d *keySearch[K]) keep(key K, to []K) bool {
-	if d.groupOf != nil {
-		i := d.groupOf(key)
-		return i >= 0 && d.groups[i].keep(key, to)
+func (s *search[K]) keep(key K, to []K) bool {
+	if s.groupOf != nil {
+		i := s.groupOf(key)
+		return i >= 0 && s.groups[i].keep(key, to)
 	}
-	for i := range d.groups {
-		if d.groups[i].keep(key, to) {
+	for i := range s.groups {
+		if s.groups[i].keep(key, to) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *keyGroup[K]) keep(key K, to []K) bool {
-	if len(l.rows) == 0 || l.belongs != nil && !l.belongs(key) {
+func (g *group[K]) keep(key K, to []K) bool {
+	if len(g.rows) == 0 || g.belongs != nil && !g.belongs(key) {
 		return false
 	}
-	to[l.rows[0]], l.rows = key, l.rows[1:]
+	to[g.rows[0]], g.rows = key, g.rows[1:]
 	return true
 }
 
 // batch returns the number of keys to make next: enough for the remaining rows if keys are spread
 // evenly, rounded to an odd number. After an even number the next call would begin at the same
 // remainder. The rows of one table would then not spread when the number of tables is doubled.
-func (d *keySearch[K]) batch() int {
+func (s *search[K]) batch() int {
 	longest := 0
-	for i := range d.groups {
-		longest = max(longest, len(d.groups[i].rows))
+	for i := range s.groups {
+		longest = max(longest, len(s.groups[i].rows))
 	}
-	return min(longest*d.targets|1, maxBatch)
+	return min(longest*s.targets|1, maxBatch)
 }
 
 // noFitError is the error for a search without a match.
@@ -118,8 +121,8 @@ func (e *noFitError) Unwrap() error { return spi.ErrNoFittingKey }
 
 // run makes keys until each row has one, and stores them in to. The function generate generates n
 // candidates, in a slice that is valid until its next call.
-func (d *keySearch[K]) run(
-	ctx context.Context, of searchLock, to []K, generate func(ctx context.Context, n int) ([]K, error),
+func (s *search[K]) run(
+	ctx context.Context, of Lock, to []K, generate func(ctx context.Context, n int) ([]K, error),
 ) error {
 	held := false
 	defer func() {
@@ -129,7 +132,7 @@ func (d *keySearch[K]) run(
 	}()
 	made, noFit := 0, 0
 	for left := len(to); left > 0; {
-		n := d.batch()
+		n := s.batch()
 		if noFit > 0 {
 			n = min(max(n, noFit), maxBatch)
 		}
@@ -147,7 +150,7 @@ func (d *keySearch[K]) run(
 		}
 		made, noFit = made+n, noFit+n
 		for _, key := range keys {
-			if !d.keep(key, to) {
+			if !s.keep(key, to) {
 				continue
 			}
 			noFit = 0
@@ -155,10 +158,10 @@ func (d *keySearch[K]) run(
 				return nil
 			}
 		}
-		if noFit >= maxInVain+perTarget*d.targets {
-			e := &noFitError{table: d.name, made: noFit}
-			if d.why != nil {
-				e.why = d.why(keys[0])
+		if noFit >= maxInVain+perTarget*s.targets {
+			e := &noFitError{table: s.name, made: noFit}
+			if s.why != nil {
+				e.why = s.why(keys[0])
 			}
 			return e
 		}
@@ -174,8 +177,8 @@ var batches = sync.Pool{New: func() any { return new([maxBatch]int64) }}
 
 // searchInts searches the n keys of the rows. If n is 1, it uses the array one unless
 // that is nil.
-func (t *keyedTable) searchInts(ctx context.Context, d *keySearch[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
-	defer t.generated(t.counts.start(), &err)
+func (t *Table) searchInts(ctx context.Context, s *search[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
+	defer t.generated(t.Counts.start(), &err)
 	if n == 1 && one != nil {
 		keys.Ints = one[:]
 	} else {
@@ -183,16 +186,16 @@ func (t *keyedTable) searchInts(ctx context.Context, d *keySearch[int64], n int,
 	}
 	batch := batches.Get().(*[maxBatch]int64)
 	defer batches.Put(batch)
-	return keys, d.run(ctx, t.lock, keys.Ints, func(ctx context.Context, n int) ([]int64, error) {
+	return keys, s.run(ctx, t.lock, keys.Ints, func(ctx context.Context, n int) ([]int64, error) {
 		return batch[:n], t.makeInts(ctx, batch[:n])
 	})
 }
 
 // searchValues is searchInts for keys of another type than int64.
-func (t *keyedTable) searchValues(ctx context.Context, d *keySearch[any], n int) (keys rewrite.Keys, err error) {
-	defer t.generated(t.counts.start(), &err)
+func (t *Table) searchValues(ctx context.Context, s *search[any], n int) (keys rewrite.Keys, err error) {
+	defer t.generated(t.Counts.start(), &err)
 	keys.Values = make([]any, n)
-	return keys, d.run(ctx, t.lock, keys.Values, t.makeValues)
+	return keys, s.run(ctx, t.lock, keys.Values, t.makeValues)
 }
 
 // noFit records that searches for a table had no match, while the generator had a worker ID. The
@@ -203,26 +206,26 @@ type noFit struct {
 }
 
 // workerID returns the generator's worker ID, nil if it doesn't report one.
-func (t *keyedTable) workerID() *int64 {
-	if g, ok := t.rule.Generator.(spi.HealthReporter); ok {
+func (t *Table) workerID() *int64 {
+	if g, ok := t.Rule.Generator.(spi.HealthReporter); ok {
 		return g.Health().WorkerID
 	}
 	return nil
 }
 
-func (x *actualTable) noteNoFit() {
-	if worker := x.table.workerID(); worker != nil {
-		before := x.noFit.Load()
-		x.noFit.Store(&noFit{*worker, before != nil && before.worker == *worker})
+func (a *ActualTable) noteNoFit() {
+	if worker := a.table.workerID(); worker != nil {
+		before := a.noFit.Load()
+		a.noFit.Store(&noFit{*worker, before != nil && before.worker == *worker})
 	}
 }
 
 // fitsNone reports whether no key with the current worker ID belongs in the table.
-func (x *actualTable) fitsNone() bool {
-	noted := x.noFit.Load()
+func (a *ActualTable) fitsNone() bool {
+	noted := a.noFit.Load()
 	if noted == nil || !noted.proved {
 		return false
 	}
-	worker := x.table.workerID()
+	worker := a.table.workerID()
 	return worker != nil && *worker == noted.worker
 }

@@ -1,0 +1,20 @@
+package fill
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestHistogram_buckets(t *testing.T) {
+	var c Counts
+	for _, d := range []time.Duration{0, 250, 251, time.Second, 5 * time.Second, 5*time.Second + 1, time.Hour} {
+		c.generate.add(d)
+	}
+	have := c.Totals().Generate
+	want := make([]int64, len(bounds)+1)
+	want[0], want[1], want[10], want[11], want[12] = 2, 1, 1, 1, 2
+	if !slices.Equal(have.Counts, want) || have.Sum != 502+11*time.Second+time.Hour {
+		t.Errorf("have: %+v\nwant: %v", have, want)
+	}
+}

@@ -1,0 +1,52 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// WrongShardError is the cause of the error for a row that doesn't belong in the actual table of its
+// INSERT. That error has the table and the row, and Row 0 for an ON DUPLICATE KEY UPDATE. The message
+// contains no value of the row.
+type WrongShardError struct {
+	Columns []string // the sharding columns that determine the table
+	Values  []any    // the row's values of Columns; nil if unknown
+	// Meant is the table that the row belongs in. Its DataSource is empty if Columns don't
+	// determine it. Meant is zero if the row belongs in no table.
+	Meant Place
+	// Err is a [*PlaceError] if the row belongs in no table. If Values is nil, Err reports
+	// that an expression updates the column. Otherwise Err is nil.
+	Err error
+}
+
+func (e *WrongShardError) Error() string {
+	columns, place := "column "+strings.Join(e.Columns, " and "), "places"
+	if len(e.Columns) > 1 {
+		columns, place = "columns "+strings.Join(e.Columns, " and "), "place"
+	}
+	nowhere, ok := errors.AsType[*PlaceError](e.Err)
+	switch {
+	case e.Err == nil:
+		return fmt.Sprintf("shardkey: %s %s the row in %s", columns, place, e.Meant)
+	case ok:
+		return fmt.Sprintf("shardkey: %s %s the row in no table: %s", columns, place, nowhere.Reason)
+	}
+	return fmt.Sprintf("shardkey: %s: %s", columns, strings.TrimPrefix(e.Err.Error(), "shardkey: "))
+}
+
+func (e *WrongShardError) Unwrap() error { return e.Err }
+
+// GeneratorError is the cause of the error for a generator that failed.
+type GeneratorError struct {
+	Generator string // the generator's name in the rule
+	Table     string // the logical table
+	Column    string // its key column
+	Err       error  // the generator's error, without driver.ErrBadConn in its chain
+}
+
+func (e *GeneratorError) Error() string {
+	return fmt.Sprintf("shardkey: generator %s for %s.%s: %v", e.Generator, e.Table, e.Column, e.Err)
+}
+
+func (e *GeneratorError) Unwrap() error { return e.Err }
