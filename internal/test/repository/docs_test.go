@@ -165,6 +165,7 @@ var translations = map[string]string{
 	"docs/guides/gorm.md":                "docs/zh/gorm.md",
 	"docs/guides/from-auto-increment.md": "docs/zh/from-auto-increment.md",
 	"docs/start/choose.md":               "docs/zh/choose.md",
+	"docs/reference/sql.md":              "docs/zh/sql.md",
 }
 
 // targets returns the pages that a page links to. Chinese pages have their English paths.
