@@ -5,8 +5,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"hash/maphash"
-	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -23,7 +21,6 @@ type conn struct {
 	session   session.Session
 	connector *Connector
 	recent    recentQueries
-	commented commentedQueries
 
 	executed   bool  // the server may have executed the current statement, so it must not be run again
 	executions uint8 // counts executions; see logs
@@ -136,80 +133,18 @@ func (c *conn) splits(ctx context.Context, p *plan, err error) (bool, error) {
 	return several, cmp.Or(askErr, err)
 }
 
-// planOrPass returns the plan of a statement that may insert, and nil for other statements. It
-// prepares the session for a statement that is passed through unchanged. rows reports whether the
-// caller reads rows.
+// planOrPass returns the plan of a query that may insert, and nil for other queries. It prepares the
+// session for a query that is passed through unchanged. rows reports whether the caller reads rows.
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p planned, use session.Use, err error) {
-	if q := c.recent.find(query); q != nil {
-		if q.plan == nil && c.session.Settled() || q.plan.fills() && c.isCurrent(q.plan) {
-			return planned{plan: q.plan, repeated: q.use()}, use, nil
-		}
-	}
-	class := c.session.Client().Classify(query)
-	if class == sqltoken.ClassPass && c.session.Settled() && !session.SetsLastInsertID(query, class) {
-		c.recent.add(query, nil)
+	q := c.recent.find(query)
+	if q != nil && q.passes && c.session.Settled() {
 		return p, use, nil
 	}
-	if class.MustParse() {
-		if p, err = c.planFor(ctx, query); err != nil || p.plan.fills() {
-			return p, use, err
-		}
+	if p, err = c.planFor(ctx, query, q); err != nil || p.plan.fills() {
+		return p, use, err
 	}
-	use, err = c.session.BeforePass(ctx, query, class, p.plan.given(), rows)
+	use, err = c.session.BeforePass(ctx, *p.query, p.plan.given(), rows)
 	return p, use, err
-}
-
-// recentQueries are the last statements that a connection sent, since programs repeat statements. The
-// zero value is empty.
-type recentQueries struct {
-	all  [8]recentQuery
-	last uint8 // the statement that was found last, which is often the next one
-	next uint8
-}
-
-type recentQuery struct {
-	text string
-	plan *plan // nil for a statement that is passed through under any rule
-	free bool  // see isFree
-	uses uint8 // the number of executions so far, up to 3
-}
-
-// use counts an execution, and reports whether it is at least the third.
-func (q *recentQuery) use() (repeated bool) {
-	const often = 3
-	if q.uses < often {
-		q.uses++
-	}
-	return q.uses == often
-}
-
-// maxRecent is the maximum length of a statement in recentQueries, in bytes.
-const maxRecent = 16 << 10
-
-// find returns a statement, nil if it isn't a recent one. Its plan may be outdated.
-func (r *recentQueries) find(text string) *recentQuery {
-	if q := &r.all[r.last%uint8(len(r.all))]; q.text == text && len(text) > 0 {
-		return q
-	}
-	for i := range r.all {
-		if q := &r.all[i]; q.text == text && len(text) > 0 {
-			r.last = uint8(i)
-			return q
-		}
-	}
-	return nil
-}
-
-func (r *recentQueries) add(text string, p *plan) {
-	if len(text) == 0 || len(text) > maxRecent {
-		return
-	}
-	if q := r.find(text); q != nil {
-		q.plan = p
-		return
-	}
-	r.all[r.next%uint8(len(r.all))] = recentQuery{text: text, plan: p, free: p == nil && !sqltoken.MentionsLastInsertID(text), uses: 1}
-	r.next++
 }
 
 // isCurrent reports whether a plan is valid now, without querying the server.
@@ -217,71 +152,47 @@ func (c *conn) isCurrent(p *plan) bool {
 	return p.isCurrentWithout(c.connector.rules.Load(), &c.session)
 }
 
-// planned is a statement with its plan.
+// planned is a query with its plan.
 type planned struct {
-	plan     *plan // nil for a statement that can't insert
+	query    *sqltoken.Query // without the comments
+	plan     *plan           // nil for a query that need not be parsed
 	comments comments
-	repeated bool // the connection executes the statement often
+	repeated bool // the connection executes the query often
 }
 
-// comments surround a statement, and aren't in its plan.
-type comments struct{ before, after string }
-
-// around adds the comments to a form of the statement.
-func (c comments) around(text string) string {
-	if c == (comments{}) {
-		return text
+// planFor returns a query with its plan, if it must be parsed. If the comments around it differ each time,
+// as trace IDs do, the statement between them has the plan. q is the recent query, nil if it isn't one.
+func (c *conn) planFor(ctx context.Context, text string, q *recentQuery) (planned, error) {
+	if q != nil && (q.plan == nil || c.isCurrent(q.plan)) {
+		return planned{query: &q.Query, plan: q.plan, repeated: q.use()}, nil
 	}
-	return c.before + text + c.after
-}
-
-// commentedQueries are hashes of the last queries with comments around a statement. The zero value is
-// empty.
-type commentedQueries struct {
-	hashes [32]uint64
-	next   uint8
-}
-
-// add adds the hash of a query that isn't there.
-func (q *commentedQueries) add(hash uint64) {
-	q.hashes[q.next%uint8(len(q.hashes))] = hash
-	q.next++
-}
-
-// planFor returns the plan of a statement that may insert. If the comments around it differ each time,
-// as trace IDs do, the statement between them has the plan.
-func (c *conn) planFor(ctx context.Context, query string) (planned, error) {
-	if start, end := sqltoken.Commented(query); end-start < len(query) {
-		hash := maphash.String(planSeed, query)
-		if !slices.Contains(c.commented.hashes[:], hash) {
-			p, err := c.planCommented(ctx, query[start:end])
-			if p.fills() { // another statement may be prepared after it was declined, which doesn't repeat it
-				c.commented.add(hash)
-			}
-			if err == nil {
-				return planned{plan: p, comments: comments{query[:start], query[end:]}}, nil
-			}
-			// The error, if there is one without comments, has its place in the query.
+	if q, around := c.recent.findCommented(text); q != nil && c.isCurrent(q.plan) && !(q.plan.fills() && c.recent.isRepeated(text)) {
+		return planned{query: &q.Query, plan: q.plan, comments: around}, nil
+	}
+	scanned := c.session.Client().Scan(text)
+	if !scanned.Class.MustParse() {
+		return planned{query: c.recent.add(scanned, nil)}, nil
+	}
+	if start, end := sqltoken.Commented(text); end-start < len(text) && !c.recent.isRepeated(text) {
+		of := planned{comments: comments{text[:start], text[end:]}}
+		if err := c.newPlan(ctx, &of, c.session.Client().Scan(text[start:end]), true); err == nil {
+			return of, nil
 		}
+		// The error, if there is one without comments, has its place in the query.
 	}
-	p, err := c.newPlan(ctx, query, false)
-	return planned{plan: p}, err
+	var of planned
+	err := c.newPlan(ctx, &of, scanned, false)
+	return of, err
 }
 
-// planCommented returns the plan of a statement between comments.
-func (c *conn) planCommented(ctx context.Context, statement string) (*plan, error) {
-	if q := c.recent.find(statement); q != nil && q.plan != nil && q.plan.key.commented && c.isCurrent(q.plan) {
-		return q.plan, nil
+func (c *conn) newPlan(ctx context.Context, of *planned, q sqltoken.Query, commented bool) (err error) {
+	of.plan, err = c.connector.rules.Load().plan(ctx, &c.session, q.Text, commented)
+	if err == nil && of.plan.lasting {
+		of.query = c.recent.add(q, of.plan)
+	} else {
+		of.query = &q
 	}
-	return c.newPlan(ctx, statement, true)
-}
-
-func (c *conn) newPlan(ctx context.Context, text string, commented bool) (*plan, error) {
-	p, err := c.connector.rules.Load().plan(ctx, &c.session, text, commented)
-	if err == nil && p.lasting && (p.fills() || commented) {
-		c.recent.add(text, p)
-	}
-	return p, err
+	return err
 }
 
 // maxStale limits how often a statement is planned again because a table's columns have changed.
@@ -320,15 +231,16 @@ func (c *conn) refused(ctx context.Context, err error) error {
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.executed = false
-	if c.isFree(query) {
+	q := c.scan(query)
+	if isFree(&q) {
 		prepared, err := c.base.Prepare(ctx, query)
 		if err != nil {
 			return nil, c.refused(ctx, err)
 		}
 		return &passing{prepared, c, query}, nil
 	}
-	s := &stmt{conn: c, query: query, class: c.session.Client().Classify(query)}
-	if s.class.MustParse() {
+	s := &stmt{conn: c, query: q}
+	if q.Class.MustParse() {
 		s.origin = c.session.Prepared()
 	}
 	if err := s.prepare(ctx); err != nil {
@@ -338,12 +250,12 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return s, nil
 }
 
-// isFree reports whether a statement neither reads nor changes the session, under any rule.
-func (c *conn) isFree(query string) bool {
+// scan reads a query that isn't a recent one.
+func (c *conn) scan(query string) sqltoken.Query {
 	if q := c.recent.find(query); q != nil {
-		return q.free
+		return q.Query
 	}
-	return c.session.Client().Classify(query) == sqltoken.ClassPass && !sqltoken.MentionsLastInsertID(query)
+	return c.session.Client().Scan(query)
 }
 
 // Exec executes a statement. go-sql-driver's README calls it within Raw.

@@ -59,7 +59,7 @@ func TestSteps(t *testing.T) {
 		{"INSERT INTO bytext_1 (user_id) VALUES (?)", 0, 0},
 		{"INSERT INTO bits (user_id) VALUES (?)", 0, reportsKey},
 	} {
-		p := must(c.planFor(t.Context(), of.query))(t).plan
+		p := must(c.planFor(t.Context(), of.query, nil))(t).plan
 		equal(t, p.how == base.AnyTypes, !strings.Contains(of.query, "@"), of.query, "is cached")
 		equal(t, fmt.Sprintf("%b", p.steps), fmt.Sprintf("%b", of.plan), of.query, "steps of the plan")
 		equal(t, fmt.Sprintf("%b", p.target.steps), fmt.Sprintf("%b", of.insert), of.query, "steps of the insert")

@@ -84,7 +84,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 
 // planStatement is Plan for one statement.
 func (c *Connector) planStatement(live *ruleVersion, statement string, columns []string) (*Plan, error) {
-	if !c.known.Client.Classify(statement).MustParse() {
+	if !c.known.Client.Scan(statement).Class.MustParse() {
 		p, err := rewrite.Parse(statement, rewrite.Options{})
 		return &Plan{Plan: p}, err
 	}

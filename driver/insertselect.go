@@ -80,7 +80,7 @@ func (x *selection) sendKept(ctx context.Context, rows bool) (base.Reply, error)
 	if err := x.session.AskCacheLimit(ctx); err != nil {
 		return base.Reply{}, err
 	}
-	use, err := x.session.BeforePass(ctx, x.plan.key.text, x.session.Client().Classify(x.plan.key.text), nil, true)
+	use, err := x.session.BeforePass(ctx, x.session.Client().Scan(x.plan.key.text), nil, true)
 	if err != nil {
 		return base.Reply{}, err
 	}

@@ -16,8 +16,7 @@ import (
 // is planned again after the connector's rule was replaced.
 type stmt struct {
 	conn     *conn
-	query    string
-	class    sqltoken.Class
+	query    sqltoken.Query
 	rules    *ruleVersion // the rule of the plan
 	plan     *plan        // nil for a statement that can't insert
 	comments comments
@@ -52,8 +51,8 @@ func (s *stmt) prepare(ctx context.Context) error {
 		rules := s.conn.connector.rules.Load()
 		var of planned
 		var err error
-		if s.class.MustParse() {
-			if of, err = s.conn.planFor(ctx, s.query); err != nil {
+		if s.query.Class.MustParse() {
+			if of, err = s.conn.planFor(ctx, s.query.Text, s.conn.recent.find(s.query.Text)); err != nil {
 				return err
 			}
 		}
@@ -188,7 +187,7 @@ const modesOfEach = sqltoken.NoAutoValueOnZero | sqltoken.Strict
 // prepareBase prepares the statement unchanged, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, next followUp, err error) {
 	if !p.fills() {
-		prepared, err = s.conn.base.Prepare(ctx, s.query)
+		prepared, err = s.conn.base.Prepare(ctx, s.query.Text)
 		return prepared, done, err
 	}
 	text, added := s.comments.around(p.Query()), p.added
@@ -204,7 +203,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.how)
 	}
 	if isOtherWidth(err) {
-		if unchanged, own := s.conn.base.Prepare(ctx, s.query); own != nil {
+		if unchanged, own := s.conn.base.Prepare(ctx, s.query.Text); own != nil {
 			err = own // the server's error for the program's statement: 1136
 		} else {
 			_ = unchanged.Close()
@@ -251,7 +250,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 	if s.plan.fills() {
 		return use, nil
 	}
-	return s.conn.session.BeforePass(ctx, s.query, s.class, s.plan.given(), rows)
+	return s.conn.session.BeforePass(ctx, s.query, s.plan.given(), rows)
 }
 
 // hasMoved reports whether the session has changed since an INSERT was prepared.

@@ -39,7 +39,7 @@ func benchmarkKeys(p *Plan) Keys {
 	return keys
 }
 
-func BenchmarkClassify(b *testing.B) {
+func BenchmarkScan(b *testing.B) {
 	for name, text := range map[string]string{
 		"SELECT":  "SELECT id, name FROM users WHERE id = ? AND deleted = 0 ORDER BY id LIMIT 10",
 		"comment": "/* traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01' */ SELECT id FROM users WHERE id = ?",
@@ -49,7 +49,7 @@ func BenchmarkClassify(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				sqltoken.Classify(text)
+				sqltoken.Scan(text, true)
 			}
 		})
 	}

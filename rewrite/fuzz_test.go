@@ -78,8 +78,8 @@ func FuzzRewrite(f *testing.F) {
 			must.Get(tidb.Check(text, opts, plan))(t, text, "passes")
 			return
 		}
-		if !sqltoken.Classify(text).MustParse() {
-			t.Fatalf("%q\nis an insert of class %d", text, sqltoken.Classify(text))
+		if !sqltoken.Scan(text, true).Class.MustParse() {
+			t.Fatalf("%q\nis an insert of class %d", text, sqltoken.Scan(text, true).Class)
 		}
 		must.Get(checkPlan(text, opts, plan))(t, text, flags)
 		for row := range plan.Insert.Rows {
@@ -88,7 +88,7 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
-func FuzzClassify(f *testing.F) {
+func FuzzScan(f *testing.F) {
 	seeds(f, func(text string) { f.Add(text) })
 	for _, text := range []string{"use app", "/* c */ SET @a = 1", "CALL p()", "EXECUTE s", "SELECT 1; SELECT 2", "-- c\nuse x; select 1", "BEGIN"} {
 		f.Add(text)
@@ -97,7 +97,7 @@ func FuzzClassify(f *testing.F) {
 		if len(text) > 4096 {
 			return
 		}
-		class := sqltoken.Classify(text)
+		class := sqltoken.Scan(text, true).Class
 		for _, charset := range []string{"gbk", "sjis", "latin1", "cp866"} {
 			opts := fuzzOptions(0)
 			opts.Charset = charset

@@ -90,7 +90,7 @@ func isBeyondASCII(name string) bool { return !sqltoken.IsASCII(name) }
 
 // noteHints detects sql_mode in the hints after a statement's verb.
 func (p *parser) noteHints(text string) {
-	if strings.Contains(text, "/*+") && sqltoken.MentionsSQLMode(text) {
+	if strings.Contains(text, "/*+") && sqltoken.Contains(text, "SQL_MODE") {
 		p.modeSet = true
 	}
 }

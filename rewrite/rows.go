@@ -252,7 +252,7 @@ func (r *rowReader) skipOther(c byte) (skipped bool, err error) {
 
 // noteCall detects LAST_INSERT_ID in front of a bracket.
 func (r *rowReader) noteCall(bracket int) {
-	_, named := sqltoken.Called(r.Text, bracket)
+	named := sqltoken.CallsLastInsertID(r.Text, bracket)
 	r.last = r.last || named
 }
 

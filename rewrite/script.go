@@ -164,7 +164,7 @@ func (p *parser) setStatement(set sqltoken.Token) (sqltoken.Token, error) {
 			err := p.wrapped("expected SET STATEMENT variable = value FOR before the INSERT")
 			return sqltoken.Token{Kind: sqltoken.EOF, Start: p.Pos}, err
 		case depth == 0 && p.Is(u, "FOR"):
-			if sqltoken.MentionsSQLMode(p.Text[set.Start:u.Start]) {
+			if sqltoken.Contains(p.Text[set.Start:u.Start], "SQL_MODE") {
 				p.modeSet = true
 			}
 			return p.Next(), nil

@@ -40,3 +40,31 @@ const builtIn = "  VALUES VALUE ROW UPDATE IN AND OR NOT XOR INTERVAL CASE WHEN 
 	"RIGHT LENGTH CHAR_LENGTH LOWER UPPER LPAD RPAD REPLACE SUBSTR SUBSTRING TRIM MD5 SHA SHA1 SHA2 CRC32 FROM_BASE64 " +
 	"TO_BASE64 INET_ATON INET6_ATON JSON_ARRAY JSON_EXTRACT JSON_MERGE_PATCH JSON_OBJECT JSON_QUOTE JSON_SET POINT " +
 	"ST_GEOMFROMTEXT ST_GEOMFROMWKB LAST_INSERT_ID USER CURRENT_USER DATABASE CONNECTION_ID VERSION "
+
+// NamesLastInsertID reports whether the string contains LAST_INSERT_ID. MariaDB 11.8 takes ſ and ı
+// for S and I in names of functions.
+func NamesLastInsertID(text string) bool {
+	const name = "LAST_INSERT_ID"
+	return Contains(text, name) || strings.Contains(text, "ſ") && Contains(asciiLetters.Replace(text), name) ||
+		strings.Contains(text, "ı") && Contains(asciiLetters.Replace(text), name)
+}
+
+// CallsLastInsertID reports whether the name LAST_INSERT_ID is in front of a bracket.
+func CallsLastInsertID(text string, bracket int) bool {
+	end := bracket
+	for end > 0 && IsBlank(text[end-1]) {
+		end--
+	}
+	switch {
+	case end == 0:
+		return false
+	case text[end-1] == '`':
+		end--
+	case text[end-1]|0x20 != 'd':
+		return false
+	}
+	const longest = len("laſt_ınsert_ıd")
+	return NamesLastInsertID(text[max(0, end-longest):end])
+}
+
+var asciiLetters = strings.NewReplacer("ſ", "s", "ı", "i")

@@ -11,6 +11,8 @@ const (
 	classBlank               // white space
 	classComment             // may begin or end a comment
 	classVerb                // begins INSERT, REPLACE or LOAD
+	classLetter              // of ASCII
+	classSign                // may belong to a word that matters to a session; see Scan
 )
 
 var class = func() (t [256]uint8) {
@@ -27,6 +29,15 @@ var class = func() (t [256]uint8) {
 	}
 	for _, c := range []byte("iIrRlL") {
 		t[c] |= classVerb
+	}
+	for c := byte('a'); c <= 'z'; c++ {
+		t[c] |= classLetter
+		t[c&^0x20] |= classLetter
+	}
+	for c := range t {
+		if c >= 0x80 || strings.IndexByte("_.@;", byte(c)) >= 0 {
+			t[c] |= classSign
+		}
 	}
 	return t
 }()

@@ -11,89 +11,51 @@ const maxCommented = 16 << 10
 //
 // The end is certain only if [EndsWithToken] reports true for the statement.
 func Commented(text string) (start, end int) {
-	if len(text) > maxCommented {
+	start, before := CommentsEnd(text)
+	if start == len(text) || len(text) > maxCommented || !before && !mayEndInComment(text) {
 		return 0, len(text)
 	}
-	if start = leadingComments(text); start == len(text) {
-		return 0, len(text)
+	lx := Lexer{Text: text, Pos: start}
+	last := lx.Next()
+	for t := last; t.Kind != EOF && t.Kind != Bad; t = lx.Next() {
+		last = t
 	}
-	end = len(text)
-	for {
-		next := trailingComment(text[start:end])
-		switch {
-		case next >= 0:
-			end = start + next
-		case text[end-1] == ';':
-			return 0, len(text) // perhaps of several statements
-		default:
-			return start, end
-		}
+	behind, after := CommentsEnd(text[last.End:])
+	if !before && !after || last.End+behind < len(text) || lx.Unsure != "" || lx.IsPunct(last, ';') {
+		return 0, len(text) // after a semicolon, perhaps of several statements
 	}
+	return start, last.End
 }
 
-// leadingComments returns the position behind the comments in front of a statement, 0 for none.
-func leadingComments(text string) (start int) {
-	for pos := 0; ; {
+func mayEndInComment(text string) bool {
+	return strings.IndexByte(text, '#') >= 0 || strings.Contains(text, "/*") || strings.Contains(text, "--")
+}
+
+// CommentsEnd returns the position behind the blanks and plain comments at the beginning of a text, and
+// whether there is a comment.
+func CommentsEnd(text string) (pos int, commented bool) {
+	for ; ; commented = true {
 		for pos < len(text) && IsBlank(text[pos]) {
 			pos++
 		}
 		rest := text[pos:]
-		size := 0
 		switch {
 		case isPlainComment(rest):
-			size = strings.Index(rest[2:], "*/") + len("/**/")
-			if size < len("/**/") {
-				return start // unterminated
+			size := strings.Index(rest[2:], "*/")
+			if size < 0 {
+				return pos, commented // unterminated
 			}
+			pos += size + len("/**/")
 		case beginsLine(rest):
-			size = strings.IndexByte(rest, '\n') + 1
-		}
-		if size == 0 {
-			if start > 0 {
-				start = pos // without the blanks behind a comment
+			size := strings.IndexByte(rest, '\n')
+			if size < 0 {
+				return len(text), true
 			}
-			return start
-		}
-		pos += size
-		start = pos
-	}
-}
-
-// trailingComment returns the position of the comment at the end of a text, or of the blanks in front
-// of it. It returns -1 if there is none.
-func trailingComment(text string) int {
-	text = trimBlanks(text)
-	begin := -1
-	if strings.HasSuffix(text, "*/") {
-		begin = lastOpening(text[:len(text)-len("*/")])
-		if begin < 0 || !isPlainComment(text[begin:]) || strings.Index(text[begin+2:], "*/")+len("/**/") != len(text)-begin {
-			return -1
-		}
-	} else {
-		line := strings.LastIndexByte(text, '\n') + 1
-		for i := line; i < len(text) && begin < 0; i++ {
-			if (text[i] == '#' || text[i] == '-') && beginsLine(text[i:]) {
-				begin = i
-			}
+			pos += size + 1
+		default:
+			return pos, commented
 		}
 	}
-	if begin <= 0 {
-		return -1
-	}
-	return len(trimBlanks(text[:begin]))
-}
-
-// lastOpening returns the position of the last beginning of a comment, -1 for none. It is
-// strings.LastIndex, which is slower for a short separator.
-func lastOpening(text string) int {
-	for end := len(text); end > 0; {
-		slash := strings.LastIndexByte(text[:end], '/')
-		if slash < 0 || strings.HasPrefix(text[slash:], "/*") {
-			return slash
-		}
-		end = slash
-	}
-	return -1
 }
 
 // isPlainComment reports whether a text begins with a comment that is neither a hint nor executable.
@@ -104,14 +66,6 @@ func isPlainComment(text string) bool {
 // beginsLine reports whether a text begins with a comment to the end of the line.
 func beginsLine(text string) bool {
 	return strings.HasPrefix(text, "#") || len(text) > 2 && text[:2] == "--" && IsBlank(text[2])
-}
-
-func trimBlanks(text string) string {
-	end := len(text)
-	for end > 0 && IsBlank(text[end-1]) {
-		end--
-	}
-	return text[:end]
 }
 
 // EndsWithToken reports whether a text ends outside of strings, quoted names and comments, so that

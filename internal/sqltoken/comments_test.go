@@ -34,10 +34,10 @@ func TestCommented_statements(t *testing.T) {
 		"/* a INSERT x":                      "/* a INSERT x",
 		"INSERT 'a /* b'":                    "INSERT 'a /* b'",
 		"INSERT 'a /* b */'":                 "INSERT 'a /* b */'",
-		"INSERT 'a /* b' */":                 "INSERT 'a", // its end isn't certain
-		"INSERT '-- a'":                      "INSERT '",
-		"INSERT x /* a /* b */":              "INSERT x /* a",
-		"INSERT x /*! y /* b */":             "INSERT x /*! y",
+		"INSERT 'a /* b' */":                 "INSERT 'a /* b' */",
+		"INSERT '-- a'":                      "INSERT '-- a'",
+		"INSERT x /* a /* b */":              "INSERT x",
+		"INSERT x /*! y /* b */":             "INSERT x /*! y /* b */",
 		"INSERT " + strings.Repeat("x", maxCommented) + " /* a */": "INSERT " + strings.Repeat("x", maxCommented) + " /* a */",
 	} {
 		start, end := Commented(text)

@@ -16,78 +16,23 @@ type changes struct {
 	Variables bool
 }
 
-// changesOf returns the facts that executing a string of a class may change. mode and charset are
-// the session's.
-func changesOf(text string, class sqltoken.Class, mode sqltoken.Mode, charset sqltoken.Charset) changes {
-	several := false
-	switch class {
-	case sqltoken.ClassPass:
+// changesOf returns the facts that executing a query may change. mode and charset are the session's.
+func changesOf(q sqltoken.Query, mode sqltoken.Mode, charset sqltoken.Charset) changes {
+	switch {
+	case q.Class == sqltoken.ClassPass, q.IsOneInsert():
 		return changes{}
-	case sqltoken.ClassUse:
+	case q.Class == sqltoken.ClassUse:
 		return changes{Database: true}
-	case sqltoken.ClassDDL:
-		return changes{Database: sqltoken.Contains(text, "DATABASE") || sqltoken.Contains(text, "SCHEMA"), Columns: true}
-	case sqltoken.ClassSet:
-	default:
-		if isOneInsert(text) {
-			return changes{}
-		}
-		if several = true; sqltoken.Contains(text, "EXECUTE") || sqltoken.Contains(text, "CALL") {
-			return changes{Reading: true, Database: true, Columns: true, Variables: true}
-		}
+	case q.Class == sqltoken.ClassDDL:
+		return changes{Database: q.Has(sqltoken.WordDatabase), Columns: true}
 	}
-	reading := sqltoken.SetsReading(text, mode, charset)
+	several := q.Class != sqltoken.ClassSet
+	if several && q.Has(sqltoken.WordExecute|sqltoken.WordCall) {
+		return changes{Reading: true, Database: true, Columns: true, Variables: true}
+	}
+	// MySQL 9.7 ignores accents in the names of variables, so sql_modé is sql_mode.
+	reading := q.Has(sqltoken.WordSQLMode|sqltoken.WordNames|sqltoken.WordChar) || q.MayNameBeyondASCII(mode, charset)
 	return changes{Reading: reading, Database: several, Columns: several, Variables: true}
-}
-
-// isOneInsert reports whether the string is a single INSERT, REPLACE or LOAD.
-func isOneInsert(text string) bool {
-	lx := sqltoken.Lexer{Text: text}
-	t := lx.Next()
-	if class, _ := sqltoken.VerbClass(text[t.Start:t.End]); lx.Unsure != "" || class != sqltoken.ClassMayInsert {
-		return false
-	}
-	semicolon := strings.IndexByte(text[t.End:], ';')
-	return semicolon < 0 || strings.Trim(text[t.End+semicolon+1:], " \t\n\v\f\r") == ""
-}
-
-// SetsLastInsertID reports whether a string that need not be parsed may change LAST_INSERT_ID(). It
-// may call the function with an argument, set @@identity, execute statements outside of the string,
-// or be DDL such as CREATE … SELECT.
-func SetsLastInsertID(text string, class sqltoken.Class) bool {
-	switch class {
-	case sqltoken.ClassCall, sqltoken.ClassSeveral, sqltoken.ClassDDL:
-		return true
-	case sqltoken.ClassSet:
-		return sqltoken.Contains(text, "IDENTITY") || callsLastInsertID(text) // IDENTITY is a synonym of LAST_INSERT_ID
-	}
-	return callsLastInsertID(text)
-}
-
-// callsLastInsertID reports whether a string calls LAST_INSERT_ID() with an argument. Finding a
-// bracket is fast, and there are few.
-func callsLastInsertID(text string) bool {
-	asked := false // whether the string names the function, if a comment precedes a bracket
-	for pos := 0; ; pos++ {
-		next := strings.IndexByte(text[pos:], '(')
-		if next < 0 {
-			return false
-		}
-		pos += next
-		switch c, named := sqltoken.Called(text, pos); {
-		case c == '/' && !asked:
-			if asked = true; sqltoken.NamesLastInsertID(text) {
-				return true
-			}
-		case named:
-			lx := sqltoken.Lexer{Text: text, Pos: pos + 1}
-			t := lx.Next()
-			if t.Kind != sqltoken.Punct || text[t.Start] != ')' {
-				return true
-			}
-			pos = t.Start
-		}
-	}
 }
 
 // ReadsCounts reports whether a string calls FOUND_ROWS() or ROW_COUNT(). They return counts of the
@@ -151,10 +96,9 @@ func lastOfEach(statements []string) []string {
 	return statements[:n]
 }
 
-// mayChangeTransaction reports whether a string of a class may set the characteristics of the next
-// transaction.
-func mayChangeTransaction(text string, class sqltoken.Class) bool {
-	return (class == sqltoken.ClassSet || class == sqltoken.ClassSeveral) && (sqltoken.Contains(text, "TRANSACTION") || sqltoken.Contains(text, "@TX_") || sqltoken.Contains(text, "@`TX_"))
+// mayChangeTransaction reports whether a query may set the characteristics of the next transaction.
+func mayChangeTransaction(q sqltoken.Query) bool {
+	return (q.Class == sqltoken.ClassSet || q.Class == sqltoken.ClassSeveral) && q.Has(sqltoken.WordTransaction)
 }
 
 // follow parses the statement that begins with t, up to its semicolon. It reports in next

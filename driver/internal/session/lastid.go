@@ -112,20 +112,20 @@ type Use struct {
 
 // useOf returns how a statement that is passed through may use the session, as far as it matters
 // now.
-func (s *Session) useOf(query string, class sqltoken.Class, given *Given, rows bool) (u Use) {
+func (s *Session) useOf(q sqltoken.Query, given *Given, rows bool) (u Use) {
 	if !s.lastID.Known() {
 		return u // the server's value is right and doesn't change
 	}
 	all := Use{reads: true, changes: true}
 	switch {
-	case class.MustParse() && (given == nil || rows || !given.Plain):
+	case q.Class.MustParse() && (given == nil || rows || !given.Plain):
 		return all
-	case class.MustParse():
+	case q.Class.MustParse():
 		u.inserted = given
-	case SetsLastInsertID(query, class):
+	case q.SetsLastInsertID():
 		return all
 	}
-	u.reads = !s.lastID.Synced() && sqltoken.MentionsLastInsertID(query)
+	u.reads = !s.lastID.Synced() && q.ReadsLastInsertID()
 	return u
 }
 
@@ -133,14 +133,12 @@ func (s *Session) useOf(query string, class sqltoken.Class, given *Given, rows b
 // LAST_INSERT_ID() for a statement that may read it, and forgets facts that the statement may
 // change. The values of a statement that inserts are in given, nil if unknown. rows reports whether
 // the caller reads rows.
-func (s *Session) BeforePass(
-	ctx context.Context, query string, class sqltoken.Class, given *Given, rows bool,
-) (Use, error) {
-	alters := class != sqltoken.ClassPass && s.forget(ctx, query, class)
-	u := s.useOf(query, class, given, rows)
+func (s *Session) BeforePass(ctx context.Context, q sqltoken.Query, given *Given, rows bool) (Use, error) {
+	alters := s.forget(ctx, q)
+	u := s.useOf(q, given, rows)
 	u.alters = alters
-	if s.transaction != nil || mayChangeTransaction(query, class) {
-		u.transaction = query
+	if s.transaction != nil || mayChangeTransaction(q) {
+		u.transaction = q.Text
 	}
 	if u.reads {
 		return u, s.SyncLastID(ctx)

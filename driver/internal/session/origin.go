@@ -50,9 +50,9 @@ func (s *Session) SameAs(ctx context.Context, o *Origin) (bool, error) {
 
 // leaveOrigin is called before a statement that may change what prepared statements depend on. It asks
 // for the old values if statements were prepared with them.
-func (s *Session) leaveOrigin(ctx context.Context, query string) {
+func (s *Session) leaveOrigin(ctx context.Context, q sqltoken.Query) {
 	// The query would change the counts that the statement reads.
-	if s.origin.open > 0 && !sqltoken.Contains(query, "_COUNT") && !sqltoken.Contains(query, "FOUND_ROWS") {
+	if s.origin.open > 0 && !q.Has(sqltoken.WordRowCounts) {
 		_ = s.askOrigin(ctx) // without an answer the statements can't be prepared again
 	}
 	s.origin = new(Origin)

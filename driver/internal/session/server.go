@@ -200,13 +200,8 @@ type Client struct {
 	Single, Several bool
 }
 
-// Classify returns the class of a statement of these connections.
-func (c *Client) Classify(statement string) sqltoken.Class {
-	if c.Single {
-		return sqltoken.ClassifyOne(statement)
-	}
-	return sqltoken.Classify(statement)
-}
+// Scan reads a query of these connections.
+func (c *Client) Scan(query string) sqltoken.Query { return sqltoken.Scan(query, !c.Single) }
 
 // Several reports whether a connection accepts several statements in a string. If the DSN doesn't show
 // that, Several asks the server once.

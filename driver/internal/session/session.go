@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -104,10 +103,13 @@ func (s *Session) Settled() bool { return s.lastID.Synced() && s.transaction == 
 
 // forget forgets the facts that a statement may change. It reports whether the statement may alter
 // tables that other sessions use.
-func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class) (alters bool) {
-	c := changesOf(query, class, s.mode, s.charset)
-	if c.Reading || c.Database || c.Variables && sqltoken.Contains(query, "COLLATION") {
-		s.leaveOrigin(ctx, query)
+func (s *Session) forget(ctx context.Context, q sqltoken.Query) (alters bool) {
+	c := changesOf(q, s.mode, s.charset)
+	if c == (changes{}) {
+		return false
+	}
+	if c.Reading || c.Database || c.Variables && q.Has(sqltoken.WordCollation) {
+		s.leaveOrigin(ctx, q)
 	}
 	reading := c
 	if reading.Columns = false; reading != (changes{}) {
@@ -120,7 +122,7 @@ func (s *Session) forget(ctx context.Context, query string, class sqltoken.Class
 	if c.Database {
 		s.databaseKnown = false
 	}
-	return c.Columns && s.forgetTables(query, class)
+	return c.Columns && s.forgetTables(q)
 }
 
 // Mode returns the session's sql_mode and character set. It queries them once. If the server
@@ -184,16 +186,14 @@ func (s *Session) knowDatabase(database string) {
 // forgetTables is called before a statement that may alter tables. It reports whether other sessions
 // may use them. If the statement may create a temporary table, which only this session sees, the
 // session no longer shares facts with others.
-func (s *Session) forgetTables(query string, class sqltoken.Class) (alters bool) {
-	mentions := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return sqltoken.Contains(query, word) })
-	}
-	temporary := mentions("TEMPORARY")
-	alters = mentions("ALTER", "CREATE", "DROP", "RENAME", "EXECUTE") && !(temporary && class == sqltoken.ClassDDL)
+func (s *Session) forgetTables(q sqltoken.Query) (alters bool) {
+	const altering = sqltoken.WordAlter | sqltoken.WordCreate | sqltoken.WordDrop | sqltoken.WordRename | sqltoken.WordExecute
+	temporary := q.Has(sqltoken.WordTemporary)
+	alters = q.Has(altering) && !(temporary && q.Class == sqltoken.ClassDDL)
 	if alters {
 		s.tables.ForgetShared()
 	}
-	if !temporary && !mentions("EXECUTE", "CALL") {
+	if !temporary && !q.Has(sqltoken.WordExecute|sqltoken.WordCall) {
 		return alters
 	}
 	if !s.HasOwnTables() {
@@ -245,7 +245,7 @@ func (s *Session) failedEarly(query string, err error) bool {
 	switch {
 	case base.IsServerError(err, syntaxError, readOnly):
 		return true
-	case sqltoken.Classify(query) == sqltoken.ClassSeveral:
+	case sqltoken.Scan(query, true).Class == sqltoken.ClassSeveral:
 		return false
 	case readsNoTable, lx.Is(verb, "RELEASE", "ROLLBACK", "KILL", "XA"):
 		return true

@@ -40,9 +40,9 @@ func entries(t *testing.T) []entry {
 				p.Query()
 			}
 		}},
-		{"Classify", func(_ *testing.T, statement string) {
-			sqltoken.Classify(statement)
-			sqltoken.MentionsLastInsertID(statement)
+		{"Scan", func(_ *testing.T, statement string) {
+			q := sqltoken.Scan(statement, true)
+			q.ReadsLastInsertID()
 			sqltoken.WithoutLiterals(statement, 0, sqltoken.UTF8, len(statement))
 		}},
 		{"Check", func(_ *testing.T, statement string) {
