@@ -62,7 +62,7 @@ func Example() {
 	// /*+ hint */ REPLACE t_order_1 SET user_id = ?, order_id = LAST_INSERT_ID(?) [7 103]
 	// INSERT INTO t_order_1 (user_id, `order_id`) VALUES (7, LAST_INSERT_ID(104)) []
 	// INSERT INTO other (a) VALUES (?) [1]
-	// WITH shardkey_rows (c1) AS (SELECT id FROM users) SELECT COUNT(*) FROM shardkey_rows LIMIT 1
+	// WITH shardkey_rows (c1) AS (SELECT id FROM users) SELECT /*+ MAX_EXECUTION_TIME(4294967295) */ COUNT(*) FROM shardkey_rows LIMIT 1
 	// true shardkey: cannot add keys to the statement: table t_order_1: line 1, column 22 near "VALUES (?)": the table's columns are unknown; list the columns in the statement
 }
 
@@ -88,7 +88,7 @@ func ExamplePlan_RewriteSelect() {
 	query, args, err := plan.RewriteSelect(args, keys, lastInsertID)
 	fmt.Println(len(query), args, err)
 	// Output:
-	// WITH shardkey_rows (c1) AS (SELECT id FROM users WHERE id > ?) SELECT COUNT(*) FROM shardkey_rows LIMIT 1 [5]
+	// WITH shardkey_rows (c1) AS (SELECT id FROM users WHERE id > ?) SELECT /*+ MAX_EXECUTION_TIME(4294967295) */ COUNT(*) FROM shardkey_rows LIMIT 1 [5]
 	// 487 [7 101 100 100 102 100 102 7 0 0 7 0 0 7 0 0 7 0 0 100 102 1 1 5] <nil>
 }
 

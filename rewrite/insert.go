@@ -451,6 +451,8 @@ func (p *parser) take(depth *int) sqltoken.Token {
 		*depth++
 	case p.IsPunct(t, ')'):
 		*depth--
+	case p.IsPunct(t, ':') && p.setsVar == 0 && p.IsPunct(p.Peek(), '='):
+		p.setsVar = t.Start
 	}
 	return t
 }

@@ -165,6 +165,8 @@ type parser struct {
 	// function with an argument, or names a variable with the same value; 0 if it doesn't.
 	reads    []change
 	setsLast int
+	// setsVar is the position of the first assignment to a user variable; 0 if there is none.
+	setsVar int
 	// needs is the missing fact about the server, to return after the statement was read.
 	needs *Needs
 	// updatesEnd is the end of ON DUPLICATE KEY UPDATE's assignments.

@@ -74,7 +74,7 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 		p.noted(in, column) // doubts the string if servers differ
 	}
 	p.Unread()
-	p.reads, p.setsLast = nil, 0
+	p.reads, p.setsLast, p.setsVar = nil, 0, 0
 	before := p.Params
 	r := queryReader{parser: p, in: in, wrapped: !p.Is(t, "SELECT", "WITH"), key: p.keyIndex(in, list)}
 	r.query = &query{at: t.Start, columns: len(list)}
@@ -184,11 +184,11 @@ func (r *queryReader) modifiers(outside bool) {
 	for {
 		t := r.Peek()
 		switch {
-		case r.Is(t, "HIGH_PRIORITY", "SQL_CALC_FOUND_ROWS", "SQL_NO_CACHE", "SQL_CACHE"):
+		case r.Is(t, "HIGH_PRIORITY", "SQL_CALC_FOUND_ROWS", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BUFFER_RESULT"):
 			r.dropped = append(r.dropped, place{uint32(t.Start), uint32(t.End)})
 		case r.Is(t, "DISTINCT", "DISTINCTROW", "UNIQUE"):
 			r.wrapped = r.wrapped || outside
-		case !r.Is(t, "ALL", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT", "SQL_BUFFER_RESULT"):
+		case !r.Is(t, "ALL", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT"):
 			return
 		}
 		r.Next()
@@ -514,6 +514,10 @@ func (r *queryReader) checkCounter() error {
 		return r.fail(r.setsLast, r.in, "LAST_INSERT_ID(expr), @@last_insert_id and @@identity are not supported in an INSERT … SELECT "+
 			"that may insert several rows; write LAST_INSERT_ID(), or send it by itself")
 	}
+	if r.setsVar > 0 && r.setsVar < r.end {
+		return r.fail(r.setsVar, r.in, "an assignment to a user variable is not supported in an INSERT … SELECT that may insert several rows, "+
+			"since the query runs twice; number the rows by ROW_NUMBER() OVER (), or read them and insert them with VALUES")
+	}
 	return nil
 }
 
@@ -544,6 +548,7 @@ func (p *Plan) Count() string {
 		cut(q.order)
 	}
 	b.WriteString(p.text[pos:q.end])
-	b.WriteString(after + " SELECT COUNT(*) FROM shardkey_rows LIMIT 1") // LIMIT overrides sql_select_limit
+	// MySQL's max_execution_time is for SELECTs, not for INSERT … SELECT. LIMIT overrides sql_select_limit.
+	b.WriteString(after + " SELECT /*+ MAX_EXECUTION_TIME(4294967295) */ COUNT(*) FROM shardkey_rows LIMIT 1")
 	return b.String()
 }

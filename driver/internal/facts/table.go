@@ -205,7 +205,7 @@ func listing(schema, name string) string {
 		}
 		return " WHERE " + schemaColumn + " = " + database + " AND " + nameColumn + " = " + literal(name) + strings.Join(order, "") + most
 	}
-	return "(SELECT CAST(" + tableRow + " AS BINARY), CAST(TABLE_TYPE AS BINARY), NULL, NULL, NULL, NULL, NULL FROM information_schema.TABLES" +
+	return "(SELECT CAST(" + tableRow + " AS BINARY), CAST(TABLE_TYPE AS BINARY), NULL c3, NULL c4, NULL c5, NULL c6, NULL c7 FROM information_schema.TABLES" +
 		of("TABLE_SCHEMA", "TABLE_NAME") +
 		" UNION ALL (SELECT CAST(" + columnRow + " AS BINARY), CAST(COLUMN_NAME AS BINARY), CAST(COLUMN_TYPE AS BINARY)," +
 		" CAST(COLLATION_NAME AS BINARY), CAST(IS_NULLABLE AS BINARY), CAST(COLUMN_KEY AS BINARY), CAST(EXTRA AS BINARY)" +
