@@ -5,7 +5,6 @@ package migrations
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/golang-migrate/migrate/v4"
 	migratemysql "github.com/golang-migrate/migrate/v4/database/mysql"
-	"github.com/golang-migrate/migrate/v4/source/iofs"
+	_ "github.com/golang-migrate/migrate/v4/source/file"
 	"github.com/pressly/goose/v3"
 
 	_ "github.com/shardkey/shardkey/driver"
@@ -56,15 +55,13 @@ DROP TABLE legacy;`
 type tool func(t *testing.T, db *sql.DB, steps []string) error
 
 func withMigrate(t *testing.T, db *sql.DB, steps []string) error {
-	files := fstest.MapFS{}
+	dir := t.TempDir()
 	for i, step := range steps {
-		files[fmt.Sprintf("%d_step.up.sql", i+1)] = &fstest.MapFile{Data: []byte(step)}
+		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d_step.up.sql", i+1)), []byte(step), 0o600))
 	}
-	source := must.Get(iofs.New(files, "."))(t)
-	c := must.Get(db.Conn(context.Background()))(t)
-	to := must.Get(migratemysql.WithConnection(context.Background(), c, &migratemysql.Config{}))(t)
-	m := must.Get(migrate.NewWithInstance("iofs", source, "mysql", to))(t)
-	return errors.Join(m.Up(), c.Close())
+	target := must.Get(migratemysql.WithInstance(db, &migratemysql.Config{}))(t)
+	m := must.Get(migrate.NewWithDatabaseInstance("file://"+filepath.ToSlash(dir), "mysql", target))(t)
+	return m.Up()
 }
 
 func withGoose(t *testing.T, db *sql.DB, steps []string) error {
@@ -89,6 +86,19 @@ func TestMigrations_sameAsPlain(t *testing.T) {
 			must.Do(t, run(t, plain, fill(all, " AUTO_INCREMENT")))
 			must.Equal(t, rows(t, ours), rows(t, plain))
 		})
+	}
+}
+
+// TestPage_calls checks that the tools are called here as docs/guides/migrations.md shows.
+func TestPage_calls(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../../docs/guides/migrations.md"))(t))
+	own := strings.ReplaceAll(string(must.Get(os.ReadFile("migrations_test.go"))(t)), "migratemysql.", "mysql.")
+	for _, call := range []string{
+		"mysql.WithInstance(db, &mysql.Config{})", `migrate.NewWithDatabaseInstance("file://`, "goose.NewProvider(goose.DialectMySQL, db, files)",
+	} {
+		if !strings.Contains(page, call) || strings.Count(own, call) < 2 { // one is in this list
+			t.Errorf("%s: in the page %t, %d times in this file", call, strings.Contains(page, call), strings.Count(own, call))
+		}
 	}
 }
 
