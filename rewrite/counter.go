@@ -136,20 +136,17 @@ func (c *counter) literal() string {
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, "CASE LAST_INSERT_ID()"+moveFormat+" WHEN %d THEN "+outOfKeys, c.first.from, c.first.to, c.first.key, c.stop)
-	b.WriteString(" ELSE IF(LAST_INSERT_ID() IN (") // the servers search a list of constants fast
-	for i, m := range c.moves {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprint(&b, m.from)
+	// The servers search a list of constants fast, and most rows need no more than that.
+	fmt.Fprintf(&b, "IF(LAST_INSERT_ID() IN (%d,%d", c.first.from, c.stop)
+	for _, m := range c.moves {
+		fmt.Fprintf(&b, ",%d", m.from)
 	}
-	b.WriteString("), CASE LAST_INSERT_ID()")
+	fmt.Fprintf(&b, "), CASE LAST_INSERT_ID()"+moveFormat+" WHEN %d THEN "+outOfKeys, c.first.from, c.first.to, c.first.key, c.stop)
 	for _, m := range c.moves {
 		fmt.Fprintf(&b, moveFormat, m.from, m.to, m.key)
 	}
 	low, step := fmt.Sprint(c.low), fmt.Sprint(c.step)
-	return b.String() + " END, " + nextKey(low, fmt.Sprint(c.high), step) + ") END"
+	return b.String() + " END, " + nextKey(low, fmt.Sprint(c.high), step) + ")"
 }
 
 // listed returns the expression for keys that aren't integers. LAST_INSERT_ID(), which must be 0

@@ -127,9 +127,10 @@ type queryReader struct {
 	into                     int  // position of INTO, 0 without it
 	orderAt                  value
 	locks                    int // position of FOR UPDATE and similar clauses behind ORDER BY, 0 without them
-	// enclosed is where the bracket ends that the query begins with, 0 without one. inOrder is where an ORDER
-	// BY without LIMIT ends in it, -1 at the bracket; 0 without one.
-	enclosed, inOrder int
+	// opened is the number of the brackets that the query begins with and that haven't ended yet. enclosed is
+	// where the first one ends, 0 without one. inOrder is where an ORDER BY without LIMIT ends that is the
+	// order of what they enclose; 0 without one.
+	opened, enclosed, inOrder int
 }
 
 // selectList has the items of a SELECT.
@@ -143,9 +144,14 @@ type selectList struct {
 // of brackets.
 func (r *queryReader) read() {
 	depth := 0
+	begins := true            // only brackets precede the token
 	var former sqltoken.Token // the token in front of before
 	for before := r.Prev; ; former, before = before, r.Prev {
 		t := r.take(&depth)
+		if begins = begins && r.IsPunct(t, '('); begins {
+			r.opened = depth
+		}
+		r.orderInside(before, t, depth)
 		outside := depth == 0
 		locks := r.Is(former, "FOR") && r.Is(before, "UPDATE") && r.Is(t, "RETURNING") && !r.isMySQL()
 		switch {
@@ -156,12 +162,6 @@ func (r *queryReader) read() {
 		case t.Kind != sqltoken.Word || r.IsPunct(before, '.'):
 		case r.Is(t, "INTO"):
 			r.into = t.Start
-		case depth == 1 && r.enclosed == 0 && r.Is(t, "ORDER"):
-			r.inOrder = -1
-		case depth == 1 && r.enclosed == 0 && r.Is(t, "LIMIT", "FETCH", "OFFSET"):
-			r.inOrder = 0
-		case depth == 1 && r.inOrder < 0 && r.enclosed == 0 && r.Is(t, "FOR", "LOCK"):
-			r.inOrder = t.Start
 		case r.Is(t, "SELECT"):
 			if r.modifiers(outside); outside {
 				r.list()
@@ -170,9 +170,29 @@ func (r *queryReader) read() {
 		case outside:
 			r.clause(t)
 		}
-		if r.end = t.End; outside && r.enclosed == 0 && r.IsPunct(t, ')') {
+		r.end = t.End
+	}
+}
+
+// orderInside notes the ORDER BY in the brackets that the query begins with. before is the token before t,
+// and depth the number of brackets that are open after t.
+func (r *queryReader) orderInside(before, t sqltoken.Token, depth int) {
+	const open = -1 // the ORDER BY hasn't ended
+	switch {
+	case depth < r.opened: // t is a bracket
+		if r.opened = depth; r.inOrder == open {
+			r.inOrder = t.Start
+		}
+		if depth == 0 {
 			r.enclosed = t.End
 		}
+	case depth == 0, depth > r.opened, r.IsPunct(before, '.'):
+	case r.Is(t, "ORDER"):
+		r.inOrder = open
+	case r.Is(t, "LIMIT", "FETCH", "OFFSET"), r.IsPunct(before, ')') && r.inOrder > 0: // of an operand
+		r.inOrder = 0
+	case r.inOrder == open && r.Is(t, "FOR", "LOCK"):
+		r.inOrder = t.Start
 	}
 }
 
@@ -367,14 +387,11 @@ func (r *queryReader) severalRows() (err error) {
 	}
 	r.in.query = r.query
 	if r.isBracket() && r.inOrder != 0 {
-		at := uint32(r.end - 1)
-		if r.inOrder > 0 {
-			at = uint32(r.inOrder)
-		}
+		at := uint32(r.inOrder)
 		r.order = change{place: place{at, at}, before: allRows + " "}
 	} else if end := uint32(cmp.Or(r.locks, r.end)); r.ordered && !r.limited {
 		r.order = change{place: place{uint32(r.orderAt.start), end}}
-		if r.orderAt.params < r.params { // its arguments must stay
+		if r.orderAt.params < r.params || r.Text[r.at] == '(' { // its arguments must stay; behind a bracket as well
 			r.order = change{place: place{end, end}, before: allRows + " "}
 		}
 	}
@@ -429,16 +446,13 @@ func (r *queryReader) wrap() {
 	limit := r.locks // of LIMIT, without which MariaDB ignores the order, and both servers in brackets; 0: at the end
 	isBracket := r.isBracket() && r.inOrder != 0
 	if isBracket {
-		limit = max(r.inOrder, 0)
+		limit = r.inOrder
 	}
 	switch {
 	case !isBracket && (!r.ordered || r.limited):
 	case limit > 0:
 		i, _ := slices.BinarySearchFunc(reads, limit, func(c change, at int) int { return cmp.Compare(int(c.at), at) })
 		reads = slices.Insert(slices.Clone(reads), i, change{place: place{uint32(limit), uint32(limit)}, before: allRows + " "})
-	case isBracket:
-		last.before = allRows + ")" + last.before
-		last.at--
 	default:
 		last.before = allRows + last.before
 	}

@@ -118,6 +118,11 @@ var cases = []differentialCase{
 	{"SELECT in brackets with an order", []step{q("INSERT INTO t (s, a) (SELECT ?, a FROM src ORDER BY 1, 2 DESC)", 5), q("INSERT INTO t (s, a) (SELECT ?, a FROM src ORDER BY 1, 2 FOR UPDATE)", 5), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC FOR UPDATE)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC)"), q("INSERT INTO t (a) (SELECT a FROM src ORDER BY a DESC) LIMIT 2"), q("REPLACE INTO t (u) (SELECT a % 20 FROM src WHERE a > ? ORDER BY a DESC)", 10)}},
 	{"SELECT with modifiers", []step{q("INSERT INTO t (a) SELECT SQL_BUFFER_RESULT a FROM src ORDER BY a LIMIT 1, 2"), q("INSERT INTO t (a) SELECT DISTINCT SQL_BIG_RESULT SQL_BUFFER_RESULT a FROM src ORDER BY a")}},
 	{"SELECT and user variables", []step{q("SET @n = 3"), q("INSERT INTO t (a) SELECT @n := @n + 1"), q("INSERT INTO t (u) SELECT a FROM src ORDER BY a ON DUPLICATE KEY UPDATE a = (@n := @n + 1)"), q("INSERT INTO t (a) SELECT @n"), q("SELECT @n")}},
+	{"SELECT with orders in and behind brackets", []step{
+		q("INSERT INTO t (s, a) (SELECT ?, a FROM src ORDER BY 1, 2 FOR UPDATE) ORDER BY 1, 2 DESC", 5), q("INSERT INTO t (s, a) ((SELECT ?, a FROM src ORDER BY 1, 2 DESC))", 5),
+		q("INSERT INTO t (s, a) ((SELECT ?, a FROM src ORDER BY 1, 2 DESC) LIMIT 2)", 5), q("INSERT INTO t (a) ((SELECT a FROM src ORDER BY a) ORDER BY a DESC)"),
+		q("INSERT INTO t (s, a) ((SELECT ?, a FROM src ORDER BY 1, 2) UNION ALL (SELECT 1, ?) ORDER BY 2 DESC)", 5, 6), q("INSERT INTO t (s, a) (SELECT s, a FROM src x ORDER BY x.a DESC)"),
+	}},
 	{"SELECT another number of columns", []step{q("INSERT INTO t (s) TABLE src"), q("INSERT INTO t (id, s) SELECT 1, s, a FROM src")}},
 	{"SELECT fails", []step{q("INSERT INTO t (a) SELECT nope FROM src"), q("INSERT INTO t (u) SELECT 1 UNION ALL SELECT 1")}},
 

@@ -434,7 +434,7 @@ func (g *generator) insertSelect() step {
 	if strings.Contains(query, "*") && slices.Contains(columns, "id") {
 		st.marks = " dirty key"
 	}
-	if strings.Contains(query, "FROM vs") { // whose table would be in two clauses
+	if strings.Contains(query, "FROM vs") || strings.Contains(query, "HIGH_PRIORITY") { // MySQL refuses two locks of a table
 		query = strings.ReplaceAll(strings.ReplaceAll(query, " FOR UPDATE", ""), " LOCK IN SHARE MODE", "")
 	}
 	st.text = g.pick("INSERT", "INSERT", "INSERT", "INSERT IGNORE", "REPLACE") + " INTO " + g.pick("t", "t", "t", "{second}.t") + " (" + strings.Join(columns, ", ") + ") " + query
