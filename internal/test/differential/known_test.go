@@ -86,8 +86,9 @@ var knownInsertIDs = []known{
 	}},
 	{"a view, or a temporary table that hides another", func(w *world, d *difference) bool {
 		text := d.texts()
-		return (w.kind == view || hides.MatchString(text) && severalOrTold.MatchString(text)) && d.onlyIDsDiffer() &&
-			(slices.Contains([]string{"LastInsertId", "LAST_INSERT_ID()", "read"}, d.field) || d.isTable("child", "free", "log"))
+		reported := slices.Contains([]string{"LastInsertId", "LAST_INSERT_ID()", "read"}, d.field) || d.isTable("child", "free", "log")
+		used := w.kind == view && d.isTable("t") && d.has("id = LAST_INSERT_ID()") && severalOrTold.MatchString(text)
+		return (w.kind == view || hides.MatchString(text) && severalOrTold.MatchString(text)) && reported && d.onlyIDsDiffer() || used
 	}},
 	{"upsert of an existing row of a system-versioned table", func(w *world, d *difference) bool {
 		return w.kind == versioned && d.field == "LastInsertId" && d.ours.id == 0 && d.has("DUPLICATE")
@@ -157,7 +158,7 @@ var knownSelects = []known{
 		return w.features.mariaDB && d.plain.err == nil && slices.Contains(expressionErrors, errorNumber(d.ours.err)) && d.has(" UNION ")
 	}},
 	{"a query whose columns have one name twice", func(w *world, d *difference) bool {
-		return w.features.mariaDB && errorNumber(d.ours.err) == 1060 && d.isSelect() && (united.MatchString(d.last().text) || d.has("LAST_INSERT_ID()"))
+		return errorNumber(d.ours.err) == 1060 && d.isSelect() && (w.features.mariaDB && united.MatchString(d.last().text) || d.has("LAST_INSERT_ID()"))
 	}},
 	{"as in a common table expression", func(w *world, d *difference) bool {
 		rollup := d.isTable("t", "{second}.t") && d.has("ROLLUP")
