@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -59,7 +60,7 @@ type connector struct {
 
 // generator is the part of the page about one generator or worker-ID assigner.
 type generator struct {
-	driver.GeneratorStats
+	rule.Status
 	State state
 }
 
@@ -67,7 +68,7 @@ type generator struct {
 // without a lease, and for one that starts in the future.
 func (g generator) Renewed() time.Time {
 	lease := g.Health.Lease
-	if lease == nil || lease.Limit.IsZero() || lease.Length <= 0 || g.LeaseLeft > lease.Length {
+	if lease == nil || lease.Limit.IsZero() || lease.Length <= 0 || lease.Left > lease.Length {
 		return time.Time{}
 	}
 	return lease.Limit.Add(-lease.Length)
@@ -156,7 +157,9 @@ func view(ctx context.Context, c *driver.Connector) connector {
 		v.Warnings = append(v.Warnings, w.Error())
 	}
 	for _, g := range s.Generators {
-		g.LeaseLeft = g.LeaseLeft.Round(100 * time.Millisecond)
+		if lease := g.Health.Lease; lease != nil {
+			lease.Left = lease.Left.Round(100 * time.Millisecond)
+		}
 		state, message := judge(&g)
 		v.Generators = append(v.Generators, generator{g, state})
 		repeats := func(m string) bool { return strings.HasSuffix(m, ": "+message) } // repeats an assigner's error
@@ -193,7 +196,7 @@ func (v *connector) report(s state, message string) {
 }
 
 // judge returns a generator's state, and the reason that matters most to an operator.
-func judge(g *driver.GeneratorStats) (state, string) {
+func judge(g *rule.Status) (state, string) {
 	h := &g.Health
 	leased := h.Lease != nil && !h.Lease.Limit.IsZero()
 	left := int64(0)
@@ -202,16 +205,16 @@ func judge(g *driver.GeneratorStats) (state, string) {
 	}
 	takesWorkerID := h.WorkerID == nil && (g.Assigner || strings.HasPrefix(g.Type, "SNOWFLAKE"))
 	switch {
-	case h.Err != nil && leased && g.LeaseLeft > 0:
-		return warned, fmt.Sprintf("no more keys in %s unless the lease is renewed: %v", g.LeaseLeft, h.Err)
+	case h.Err != nil && leased && h.Lease.Left > 0:
+		return warned, fmt.Sprintf("no more keys in %s unless the lease is renewed: %v", h.Lease.Left, h.Err)
 	case h.Err != nil && left > 0:
 		return warned, fmt.Sprintf("%d keys are left: %v", left, h.Err)
 	case h.Err != nil && leased:
-		return failing, fmt.Sprintf("no keys: the lease ended %s ago: %v", -g.LeaseLeft, h.Err)
+		return failing, fmt.Sprintf("no keys: the lease ended %s ago: %v", -h.Lease.Left, h.Err)
 	case h.Err != nil:
 		return failing, h.Err.Error()
-	case leased && g.LeaseLeft <= 0:
-		return failing, fmt.Sprintf("no keys: the lease ended %s ago and has not been renewed", -g.LeaseLeft)
+	case leased && h.Lease.Left <= 0:
+		return failing, fmt.Sprintf("no keys: the lease ended %s ago and has not been renewed", -h.Lease.Left)
 	case takesWorkerID && h.LastError != nil:
 		return failing, "no keys: there is no worker ID: " + h.LastError.Error()
 	case len(h.Warnings) > 0:

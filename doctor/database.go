@@ -61,7 +61,7 @@ func (d *database) connect(ctx context.Context) (err error) {
 	if d.conn, err = d.db.Conn(ctx); err != nil {
 		return err
 	}
-	if d.host.DSN.IsZero() {
+	if d.host.DSN.Reveal() == "" {
 		if err := d.placeholder(); err != nil {
 			return err
 		}

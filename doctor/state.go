@@ -19,6 +19,7 @@ import (
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -53,9 +54,10 @@ func (e *examination) stateChecks(ctx context.Context) (checks []*stateCheck) {
 				}
 			}
 		}
-		assigners := d.live.WorkerIDAssigners()
-		for _, name := range slices.Sorted(maps.Keys(assigners)) {
-			add(assigners[name], name, "")
+		for _, s := range d.live.Status() {
+			if s.Assigner {
+				add(s.WorkerIDs, s.Name, "")
+			}
 		}
 		for _, t := range e.rule.Tables() {
 			add(d.live.Generator(t.GeneratorName), t.GeneratorName, strings.ToLower(t.GeneratorName))
@@ -410,12 +412,10 @@ func (e *examination) workerIDs(ctx context.Context) (found []Finding) {
 
 // leasesInSQL reports whether an assigner of the rule leases worker IDs in a SQL database.
 func (d *database) leasesInSQL() bool {
-	for _, a := range d.live.WorkerIDAssigners() {
-		if k, ok := a.(sqlstate.Keeper); ok && len(k.SQLState()) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.live.Status(), func(s rule.Status) bool {
+		k, ok := s.WorkerIDs.(sqlstate.Keeper)
+		return ok && s.Assigner && len(k.SQLState()) > 0
+	})
 }
 
 // listed examines the worker IDs of one store. Those of SQL that are reserved too far ahead have been

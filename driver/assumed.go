@@ -5,13 +5,16 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/rewrite"
 )
+
+// defaultSQLMode is the sql_mode of a new MySQL server.
+const defaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
+	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
 // assume returns a session without a server. It uses the facts that the connector's connections
 // have learned, and the variables in the DSN.
 func (c *Connector) assume(columns []string) (*session.Session, *session.Assumed) {
-	as, database := &session.Assumed{Mode: rewrite.DefaultSQLMode, Columns: columns, Err: ErrNoConnection}, ""
+	as, database := &session.Assumed{Mode: defaultSQLMode, Columns: columns, Err: ErrNoConnection}, ""
 	if cfg := configOf(c.host.DSN.Reveal()); cfg != nil {
 		database = cfg.DBName
 		if mode, ok := cfg.Params["sql_mode"]; ok {

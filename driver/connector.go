@@ -173,9 +173,6 @@ func (c *Connector) connect(ctx context.Context) (*conn, error) {
 // Driver returns the driver that the connector was opened with.
 func (c *Connector) Driver() driver.Driver { return c.driver }
 
-// Unwrap returns the underlying driver's connector.
-func (c *Connector) Unwrap() driver.Connector { return c.base }
-
 // Lookup returns the current rule's table for a table name in a statement. schema is the qualifier
 // in front of the name, or empty. Lookup returns nil for a table that isn't sharded. The Table is
 // read-only, and its Generator is closed when another rule replaces this one. See
@@ -184,22 +181,18 @@ func (c *Connector) Lookup(schema, table string) *rule.Table {
 	return c.current().generators.Lookup(schema, table)
 }
 
-// Describe returns a description for logs and debugging. It lists the rule's tables, generators and
-// assigners, the server's kind and abilities, and the number of cached prepared statements. It
-// contains no secrets.
-func (c *Connector) Describe() string {
-	cache := c.cacheStats()
-	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d cached",
-		c.current().generators.Describe(), c.known.Describe(), cache.Mode, cache.Open)
-	if cache.Limit >= 0 {
-		text += fmt.Sprintf(" of %d", cache.Limit)
+// Format writes a description for every verb, since the underlying connector may hold a password. The
+// description lists the rule's tables, generators and assigners, the server's kind and abilities, and
+// the number of cached prepared statements. It contains no secrets.
+func (c *Connector) Format(f fmt.State, _ rune) {
+	var s Stats
+	c.setCache(&s)
+	fmt.Fprintf(f, "%s\n  %s\n  prepared statements: %s, %d cached",
+		c.current().generators.Describe(), c.known.Describe(), s.StatementCache.Mode, s.StatementCache.Open)
+	if limit := s.StatementCache.Limit; limit >= 0 {
+		fmt.Fprintf(f, " of %d", limit)
 	}
-	return text
 }
-
-// Format writes the result of Describe for every verb, since the underlying connector may hold a
-// password.
-func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Describe()) }
 
 // Close closes the rule's generators and the underlying connector. sql.DB.Close calls it. Further
 // calls do nothing. Close returns the errors of both.
@@ -275,7 +268,7 @@ func (c *Connector) release(change func()) error {
 }
 
 // Ready returns nil if keys can be generated now for every table of the rule. Otherwise it returns
-// a [*NotReadyError] for each generator that can't generate one, joined if there are several, or
+// a [*GeneratorError] for each generator that can't generate one, joined if there are several, or
 // [spi.ErrClosed]. Use it in a readiness probe:
 //
 //	http.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -306,16 +299,13 @@ func (c *Connector) Ready(ctx context.Context) error {
 
 // ready calls isReady for all generators of tables, concurrently.
 func (r *ruleVersion) ready(ctx context.Context) error {
-	var all []*NotReadyError
-	byName := map[string]*NotReadyError{}
+	var all []*GeneratorError
+	seen := map[string]bool{}
 	for _, t := range r.rule.Tables() {
-		key := strings.ToLower(t.GeneratorName)
-		e := byName[key]
-		if e == nil {
-			e = &NotReadyError{Generator: t.GeneratorName}
-			byName[key], all = e, append(all, e)
+		if key := strings.ToLower(t.GeneratorName); !seen[key] {
+			seen[key] = true
+			all = append(all, &GeneratorError{Generator: t.GeneratorName, Table: t.Logical, Column: t.Column})
 		}
-		e.Tables = append(e.Tables, t.Logical)
 	}
 	var asked sync.WaitGroup
 	for _, e := range all {

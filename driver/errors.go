@@ -159,28 +159,10 @@ func refusal(err error) error {
 	return err
 }
 
-// GeneratorError is the cause of a [*StatementError] if a generator failed.
+// GeneratorError is the cause of a [*StatementError] if a generator failed, and the error of
+// [Connector.Ready].
 type GeneratorError = rule.GeneratorError
 
 // WrongShardError is the cause of the [*StatementError] for a row that doesn't belong in the actual
 // table of its INSERT.
 type WrongShardError = rule.WrongShardError
-
-// NotReadyError is the error for a generator that can't generate a key now.
-type NotReadyError struct {
-	Generator string   // the generator's name in the rule
-	Tables    []string // the logical tables that get no keys, in the rule's order
-	Err       error    // the generator's error, the same as for an INSERT
-}
-
-func (e *NotReadyError) Error() string {
-	const shown = 3
-	tables := strings.Join(e.Tables[:min(shown, len(e.Tables))], ", ")
-	if more := len(e.Tables) - shown; more > 0 {
-		tables += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("shardkey: not ready: generator %s makes no keys for %s: %s", e.Generator, tables,
-		strings.TrimPrefix(fmt.Sprint(e.Err), "shardkey: "))
-}
-
-func (e *NotReadyError) Unwrap() error { return e.Err }

@@ -23,27 +23,24 @@ type Plan struct {
 	// placeholders.
 	KeysInText bool
 	// Detail is what the rule adds to Insert.
-	Detail InsertDetail
+	Detail struct {
+		Table     string // the logical table
+		Generator string // the generator's name in the rule
+		// Unlisted reports whether the actual table isn't in the rule, so that rows need explicit keys.
+		Unlisted bool
+		// Unrouted is set if the INSERT names the logical table, which isn't one of its actual tables.
+		// It explains that shardkey doesn't choose an actual table, and has their names.
+		Unrouted string
+		// Notes describe other steps: checks of the rows' table, shard bits, and the server's reports of
+		// keys.
+		Notes []string
+	}
 	// Verified is "agrees" if the second parser agrees, "unknown" if it doesn't support the
 	// statement, and empty if it wasn't called.
 	Verified string
 	// Assumes lists assumptions about the server. If one is wrong, the statement may be handled in
 	// another way.
 	Assumes []string
-}
-
-// InsertDetail is what the rule adds to an INSERT of a [Plan].
-type InsertDetail struct {
-	Table     string // the logical table
-	Generator string // the generator's name in the rule
-	// Unlisted reports whether the actual table isn't in the rule, so that rows need explicit keys.
-	Unlisted bool
-	// Unrouted is set if the INSERT names the logical table, which isn't one of its actual tables. It
-	// explains that shardkey doesn't choose an actual table, and has their names.
-	Unrouted string
-	// Notes describe other steps: checks of the rows' table, shard bits, and the server's reports
-	// of keys.
-	Notes []string
 }
 
 // Plan returns how a statement is handled under the current rule. If executing the statement would
@@ -132,16 +129,17 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 func (p *plan) explain() *Plan {
 	out := &Plan{Plan: p.Plan}
 	if p.fills() {
-		out.Detail = p.explainInsert()
+		p.explainInsert(out)
 		out.KeysInText = p.NumKeys > 0 && p.NumArgs == 0
 	}
 	return out
 }
 
-func (p *plan) explainInsert() InsertDetail {
-	in, t := p.Insert, p.target.table.Rule
-	out := InsertDetail{Table: t.Logical, Generator: t.GeneratorName, Unlisted: p.target.table.Unlisted != nil,
-		Unrouted: p.rules.unrouted(t, in.Name)}
+// explainInsert sets the Detail of whole.
+func (p *plan) explainInsert(whole *Plan) {
+	in, t, out := p.Insert, p.target.table.Rule, &whole.Detail
+	out.Table, out.Generator, out.Unlisted = t.Logical, t.GeneratorName, p.target.table.Unlisted != nil
+	out.Unrouted = p.rules.unrouted(t, in.Name)
 	if out.Unrouted != "" {
 		out.Notes = append(out.Notes, out.Unrouted)
 	}
@@ -149,7 +147,7 @@ func (p *plan) explainInsert() InsertDetail {
 		out.Notes = append(out.Notes, "the rule doesn't list the table: a row without an explicit key is refused")
 	}
 	if in.Invalid {
-		return out
+		return
 	}
 	out.Notes = append(append(out.Notes, p.explainShardBits()...), p.explainShard()...)
 	if in.ReportsFirstKey {
@@ -158,7 +156,6 @@ func (p *plan) explainInsert() InsertDetail {
 	if in.ReportsExistingKey {
 		out.Notes = append(out.Notes, "ON DUPLICATE KEY UPDATE reports the key of a row that exists already")
 	}
-	return out
 }
 
 // Sent returns the statement as it is sent, with a placeholder for each generated key.

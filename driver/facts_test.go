@@ -124,7 +124,7 @@ func testFacts_typesOfDatabase(t *testing.T) {
 func mustOpenFresh(t *testing.T, db *sql.DB) *sql.DB {
 	t.Helper()
 	c := ConnectorOf(db)
-	fresh := sql.OpenDB(mustConnector(t, c.Unwrap(), c.Rule()))
+	fresh := sql.OpenDB(mustConnector(t, c.base, c.Rule()))
 	t.Cleanup(func() { check(t, fresh.Close()) })
 	return fresh
 }

@@ -20,19 +20,6 @@ type Keys struct {
 // a statement that returns rows are available after the rows are closed.
 func (k *Keys) Values() []any { return k.values }
 
-// Int64s returns Values as int64. It returns nil and false if a key is unknown, not inserted or not
-// an int64.
-func (k *Keys) Int64s() ([]int64, bool) {
-	ints := make([]int64, len(k.values))
-	for i, v := range k.values {
-		var ok bool
-		if ints[i], ok = v.(int64); !ok {
-			return nil, false
-		}
-	}
-	return ints, k.values != nil
-}
-
 // Column returns the name of the key column in the rule. For several INSERTs in one string it is
 // the column of the first. It is empty if Values is nil.
 func (k *Keys) Column() string { return k.column }

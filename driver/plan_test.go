@@ -63,7 +63,7 @@ var agreedColumns = [][2]string{{"id", "bigint"}, {"a", "int"}, {"u", "int"}, {"
 
 // stockServer returns a server that answers like a new MySQL, with tables of agreedColumns.
 func stockServer() *fakedb.Server {
-	return &fakedb.Server{Version: "8.4.6", Comment: "MySQL Community Server - GPL", Mode: rewrite.DefaultSQLMode, Columns: agreedColumns}
+	return &fakedb.Server{Version: "8.4.6", Comment: "MySQL Community Server - GPL", Mode: defaultSQLMode, Columns: agreedColumns}
 }
 
 const (

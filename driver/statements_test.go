@@ -130,7 +130,7 @@ func TestStatements_questionComesOnce(t *testing.T) {
 	}
 	k.check("questions", k.base.Count("queryContext SELECT @@max_prepared_stmt_count"), 1)
 	k.check("prepared", k.base.Prepared, 2)
-	if text := k.connector.Describe(); !strings.Contains(text, "prepared statements: auto, 1 cached of 125") {
+	if text := fmt.Sprint(k.connector); !strings.Contains(text, "prepared statements: auto, 1 cached of 125") {
 		t.Errorf("have: %s\nwant: what is kept", text)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // Stats are statistics of a connector, and its health, at one moment. Counts start at 0 with the
@@ -25,37 +24,62 @@ type Stats struct {
 	// "tcp(127.0.0.1:3306)/app". It is empty for a connector of [NewConnector].
 	Database string `json:"database,omitempty"`
 	// Connections is the number of open connections.
-	Connections int       `json:"connections"`
-	Rule        RuleStats `json:"rule"`
+	Connections int `json:"connections"`
+	// Rule describes the current rule.
+	Rule struct {
+		Name string `json:"name"`           // [rule.Rule.Name]
+		File string `json:"file,omitempty"` // the absolute path of the file; empty for a rule without a file
+		Hash string `json:"hash"`           // [rule.Rule.Hash]; the same for connectors with the same rule
+		// Generation is the rule's number among the connector's rules, from 1. Since is the time when
+		// the rule came into use.
+		Generation int64     `json:"generation"`
+		Since      time.Time `json:"since"`
+		// Watched reports whether the file is checked for changes.
+		Watched bool `json:"watched"`
+		// ReloadErrors counts the changed files that could not be loaded. ReloadError is the error for
+		// the current content of the file; empty if there is none.
+		ReloadErrors int64  `json:"reloadErrors"`
+		ReloadError  string `json:"reloadError,omitempty"`
+	} `json:"rule"`
 	// Tables are the tables of the current rule, in its order.
 	Tables []TableStats `json:"tables"`
 	// Generators are the generators of the current rule and then their worker-ID assigners, in the
 	// rule's order.
-	Generators     []GeneratorStats    `json:"generators"`
-	Plans          PlanStats           `json:"plans"`
-	StatementCache StatementCacheStats `json:"statementCache"`
-	// Verification counts the results of the second parser.
-	Verification SecondParserStats `json:"verification"`
+	Generators []rule.Status `json:"generators"`
+	// Plans describes the cache of parsed INSERTs. Hits and Misses are for all rules, the other fields
+	// for the current rule.
+	Plans struct {
+		Entries int `json:"entries"`
+		Bytes   int `json:"bytes"` // approximate size of statements and plans
+		// Hits and Misses count lookups in the cache. A connection that repeats one of its last
+		// statements makes no lookup.
+		Hits   int64 `json:"hits"`
+		Misses int64 `json:"misses"`
+	} `json:"plans"`
+	// StatementCache describes the cached prepared statements of all connections. Mode is
+	// [Config].Statements, and Open is the number of open statements.
+	StatementCache struct {
+		Mode string `json:"mode"`
+		Open int64  `json:"open"`
+		// Limit is the maximum of Open; -1 if the server was not queried yet, 0 if the server had no
+		// capacity.
+		Limit int64 `json:"limit"`
+		// Hits counts executions of a cached statement; connections report up to 16 at a time. Misses
+		// counts statements prepared for the cache. Dropped counts statements that were closed to free
+		// their place.
+		Hits    int64 `json:"hits"`
+		Misses  int64 `json:"misses"`
+		Dropped int64 `json:"dropped"`
+	} `json:"statementCache"`
+	// Verification counts the statements that the second parser has read; see [Config].Verify.
+	Verification struct {
+		Agreed  int64 `json:"agreed"`  // both parsers agreed
+		Unknown int64 `json:"unknown"` // TiDB's parser doesn't support the statement
+		Refused int64 `json:"refused"` // the parsers disagreed, and the statement was refused
+	} `json:"verification"`
 	// Refused counts the refused statements by [StatementError.Reason]. It has an entry for each
 	// reason.
 	Refused map[string]int64 `json:"refused"`
-}
-
-// RuleStats describes the current rule.
-type RuleStats struct {
-	Name string `json:"name"`           // [rule.Rule.Name]
-	File string `json:"file,omitempty"` // the absolute path of the file; empty for a rule without a file
-	Hash string `json:"hash"`           // [rule.Rule.Hash]; the same for connectors with the same rule
-	// Generation is the rule's number among the connector's rules, from 1. Since is the time when
-	// the rule came into use.
-	Generation int64     `json:"generation"`
-	Since      time.Time `json:"since"`
-	// Watched reports whether the file is checked for changes.
-	Watched bool `json:"watched"`
-	// ReloadErrors counts the changed files that could not be loaded. ReloadError is the error for
-	// the current content of the file; empty if there is none.
-	ReloadErrors int64  `json:"reloadErrors"`
-	ReloadError  string `json:"reloadError,omitempty"`
 }
 
 // TableStats are the statistics of a logical table.
@@ -77,53 +101,6 @@ type TableStats struct {
 	Duplicates int64 `json:"duplicates"`
 	// Generate has the durations of calls of the generator, sampled from one call in 64.
 	Generate Histogram `json:"generate"`
-}
-
-// GeneratorStats describes a live generator or worker-ID assigner.
-type GeneratorStats struct {
-	rule.Status
-	// LeaseLeft is the time until Health.Lease.Limit, when keys can no longer be generated. It is
-	// negative after the limit, and 0 if there is no limit.
-	LeaseLeft time.Duration
-}
-
-// MarshalJSON marshals g, with the remaining lease time in seconds.
-func (g GeneratorStats) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name        string     `json:"name"`
-		Type        string     `json:"type,omitempty"`
-		Assigner    bool       `json:"assigner,omitempty"`
-		Description string     `json:"description,omitempty"`
-		LeaseLeft   float64    `json:"leaseLeftSeconds,omitzero"`
-		Health      spi.Health `json:"health"`
-	}{g.Name, g.Type, g.Assigner, g.Description, g.LeaseLeft.Seconds(), g.Health})
-}
-
-// PlanStats describes the cache of parsed INSERTs. Hits and Misses are for all rules, the other
-// fields for the current rule.
-type PlanStats struct {
-	Entries int `json:"entries"`
-	Bytes   int `json:"bytes"` // approximate size of statements and plans
-	// Hits and Misses count lookups in the cache. A connection that repeats one of its last
-	// statements makes no lookup.
-	Hits   int64 `json:"hits"`
-	Misses int64 `json:"misses"`
-}
-
-// StatementCacheStats describes the cached prepared statements of all connections. Mode is
-// [Config].Statements, and Open is the number of open statements.
-type StatementCacheStats struct {
-	Mode string `json:"mode"`
-	Open int64  `json:"open"`
-	// Limit is the maximum of Open; -1 if the server was not queried yet, 0 if the server had no
-	// capacity.
-	Limit int64 `json:"limit"`
-	// Hits counts executions of a cached statement; connections report up to 16 at a time. Misses
-	// counts statements prepared for the cache. Dropped counts statements that were closed to free
-	// their place.
-	Hits    int64 `json:"hits"`
-	Misses  int64 `json:"misses"`
-	Dropped int64 `json:"dropped"`
 }
 
 // Histogram counts durations in buckets.
@@ -162,41 +139,34 @@ func (c *Connector) Stats() Stats {
 	c.mu.Lock()
 	connections := c.connections
 	c.mu.Unlock()
-	s := Stats{
-		Database:       c.database,
-		Connections:    connections,
-		Rule:           c.ruleStats(rules),
-		Generators:     []GeneratorStats{},
-		Plans:          PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
-		StatementCache: c.cacheStats(),
-		Verification:   c.verifier.stats(),
-		Refused:        c.refusals.counts(),
-	}
+	s := Stats{Database: c.database, Connections: connections, Generators: rules.generators.Status(), Refused: c.refusals.counts()}
+	c.setRule(&s, rules)
 	s.Plans.Entries, s.Plans.Bytes = rules.plans.size()
+	s.Plans.Hits, s.Plans.Misses = c.counts.planHits.Load(), c.counts.planMisses.Load()
+	c.setCache(&s)
+	c.verifier.setStats(&s)
 	tables := rules.rule.Tables()
 	s.Tables = make([]TableStats, len(tables))
 	for i := range tables {
 		s.Tables[i] = tableStats(&tables[i], c.counts.table(&tables[i]).Totals())
 	}
-	now := c.now()
-	for _, status := range rules.generators.Status() {
-		g := GeneratorStats{Status: status}
-		if lease := g.Health.Lease; lease != nil && !lease.Limit.IsZero() {
-			g.LeaseLeft = lease.Limit.Sub(now)
-		}
-		s.Generators = append(s.Generators, g)
-	}
 	return s
 }
 
-func (c *Connector) ruleStats(rules *ruleVersion) RuleStats {
-	file, _ := rules.rule.Source()
-	s := RuleStats{Name: rules.rule.Name(), File: file, Hash: rules.rule.Hash(), Generation: rules.generation, Since: rules.since,
-		Watched: watchers.watches(c), ReloadErrors: c.counts.reloadErrors.Load()}
+func (c *Connector) setRule(s *Stats, rules *ruleVersion) {
+	r := &s.Rule
+	r.File, _ = rules.rule.Source()
+	r.Name, r.Hash, r.Generation, r.Since = rules.rule.Name(), rules.rule.Hash(), rules.generation, rules.since
+	r.Watched, r.ReloadErrors = watchers.watches(c), c.counts.reloadErrors.Load()
 	if err := c.counts.reloadError.Load(); err != nil {
-		s.ReloadError = *err
+		r.ReloadError = *err
 	}
-	return s
+}
+
+func (c *Connector) setCache(s *Stats) {
+	have, r := c.cache.Stats(), &s.StatementCache
+	r.Mode, r.Open, r.Limit = cmp.Or(c.config.Statements, statementsAuto), have.Open, have.Limit
+	r.Hits, r.Misses, r.Dropped = have.Hits, have.Misses, have.Dropped
 }
 
 // now returns the time of the connector's clock.
@@ -214,12 +184,6 @@ func tableStats(of *rule.Table, t fill.Totals) TableStats {
 		Keys: t.Keys, Statements: t.Statements, Rows: t.Rows,
 		Errors: t.Errors, Duplicates: t.Duplicates, Generate: Histogram(t.Generate),
 	}
-}
-
-func (c *Connector) cacheStats() StatementCacheStats {
-	s := c.cache.Stats()
-	return StatementCacheStats{Mode: cmp.Or(c.config.Statements, statementsAuto), Open: s.Open, Limit: s.Limit,
-		Hits: s.Hits, Misses: s.Misses, Dropped: s.Dropped}
 }
 
 // counts are the counters of a connector, for all its rules.

@@ -6,13 +6,6 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// SecondParserStats counts the statements that the second parser has read; see Config.Verify.
-type SecondParserStats struct {
-	Agreed  int64 `json:"agreed"`  // both parsers agreed
-	Unknown int64 `json:"unknown"` // TiDB's parser doesn't support the statement
-	Refused int64 `json:"refused"` // the parsers disagreed, and the statement was refused
-}
-
 // reader compares a plan with another parser's result. known reports whether that parser supports
 // the statement.
 type reader func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error)
@@ -26,8 +19,8 @@ type verifier struct {
 	agreed, unknown, refused atomic.Int64
 }
 
-func (v *verifier) stats() SecondParserStats {
-	return SecondParserStats{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
+func (v *verifier) setStats(s *Stats) {
+	s.Verification.Agreed, s.Verification.Unknown, s.Verification.Refused = v.agreed.Load(), v.unknown.Load(), v.refused.Load()
 }
 
 // verify checks a new plan.

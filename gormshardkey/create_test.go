@@ -176,14 +176,10 @@ func TestCreate_callersKeys(t *testing.T) {
 		ctx := driver.WithKeys(t.Context(), &keys)
 		orders := named("a", "b")
 		ok(t, w.WithContext(ctx).Create(&orders))
-		if have, _ := keys.Int64s(); len(have) != 2 || have[0] != orders[0].ID || have[1] != orders[1].ID {
-			t.Errorf("the caller's keys\nhave: %v\nwant: %d %d", have, orders[0].ID, orders[1].ID)
-		}
+		must.Equal(t, fmt.Sprint(keys.Values()), fmt.Sprint([]any{orders[0].ID, orders[1].ID}), "the caller's keys")
 		with := Order{Name: "c", Items: []Item{{Name: "c1"}, {Name: "c2"}}}
 		ok(t, w.WithContext(ctx).Create(&with))
-		if have, _ := keys.Int64s(); len(have) != 2 || uint64(have[1]) != with.Items[1].ID {
-			t.Errorf("the caller's keys\nhave: %v\nwant: those of %v", have, with.Items)
-		}
+		must.Equal(t, fmt.Sprint(keys.Values()), fmt.Sprint([]any{with.Items[0].ID, with.Items[1].ID}), "the caller's keys")
 		if have := fmt.Sprint(ctx); strings.Count(have, "keysKey") != 1 {
 			t.Errorf("the caller's context has changed: %s", have)
 		}

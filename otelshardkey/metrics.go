@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -149,7 +150,7 @@ func (o observer) table(t *driver.TableStats) {
 	o.number("shardkey.duplicates", t.Duplicates)
 }
 
-func (o observer) generator(g *driver.GeneratorStats) {
+func (o observer) generator(g *rule.Status) {
 	h := &g.Health
 	o.flag("shardkey.generator.healthy", h.Err == nil)
 	o.each("shardkey.errors", attrErrorType, h.Errors)
@@ -169,7 +170,7 @@ func (o observer) generator(g *driver.GeneratorStats) {
 		o.number("shardkey.lease.renewals", lease.Renewals)
 		o.number("shardkey.lease.losses", lease.Lost)
 		if !lease.Limit.IsZero() {
-			o.seconds("shardkey.lease.remaining", g.LeaseLeft)
+			o.seconds("shardkey.lease.remaining", lease.Left)
 			o.seconds("shardkey.lease.length", lease.Length)
 		}
 	}

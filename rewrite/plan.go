@@ -39,8 +39,8 @@ type Options struct {
 	// Table returns a sharded table by name, or nil if the table isn't sharded. schema is empty if
 	// the name isn't qualified.
 	Table func(schema, name string) *Table
-	// SQLMode is the session's sql_mode, as SELECT @@sql_mode returns it. Empty is no mode; if the
-	// mode is unknown, use [DefaultSQLMode].
+	// SQLMode is the session's sql_mode, as SELECT @@sql_mode returns it. Empty is no mode. If the
+	// mode is unknown, use that of a new server.
 	SQLMode string
 	// Charset is the session's @@character_set_client. Empty is utf8mb4.
 	Charset string
@@ -62,10 +62,6 @@ type Options struct {
 	// only. In another Charset, names with such letters are refused.
 	NamesBeyondASCII bool
 }
-
-// DefaultSQLMode is the sql_mode of a new MySQL server, for a session whose mode is unknown.
-const DefaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
-	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
 // Plan is a parsed statement with the places of its keys. It is safe for concurrent use.
 type Plan struct {

@@ -3,7 +3,6 @@ package rule
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -114,14 +113,11 @@ type WorkerIDAssignerConfig struct {
 // prints strings, but no Secret.
 type Props map[string]any
 
-// String returns the names, sorted.
-func (p Props) String() string { return fmt.Sprint(slices.Sorted(maps.Keys(p))) }
+// Format writes the names, sorted, for every verb.
+func (p Props) Format(f fmt.State, _ rune) { fmt.Fprint(f, slices.Sorted(maps.Keys(p))) }
 
-// Format writes the result of String for every verb.
-func (p Props) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
-
-// MarshalText returns the result of String, so that encoders such as encoding/json write no values.
-func (p Props) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+// MarshalText returns the names, so that encoders such as encoding/json write no values.
+func (p Props) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
 
 // New builds a rule from cfg and checks it as [Parse] does. The error is an [*Error] whose Path is
 // the place in cfg.

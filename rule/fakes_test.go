@@ -134,7 +134,7 @@ var failing atomic.Value
 
 // ownFake returns the database of the generator's state: the connector's own, or the property dsn.
 func ownFake(p spi.Props) string {
-	if dsn := p.Secret("dsn"); !dsn.IsZero() {
+	if dsn := p.Secret("dsn"); dsn.Reveal() != "" {
 		return dsn.Reveal()
 	}
 	return p.HostDSN().Reveal()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
@@ -209,18 +210,6 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 	return nil
 }
 
-// WorkerIDAssigners returns the worker-ID assigners that the rule's generators use, by name.
-// Closing l closes them.
-func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
-	assigners := map[string]spi.WorkerIDAssigner{}
-	l.each(func(spec componentSpec, v any) {
-		if spec.kind == assignerKind {
-			assigners[spec.name.text] = v.(spi.WorkerIDAssigner)
-		}
-	})
-	return assigners
-}
-
 // Acquire keeps the generators open until [Live.Release], even if l is closed in the meantime. It
 // returns false if l is already closed.
 func (l *Live) Acquire() bool {
@@ -262,17 +251,17 @@ func (l *Live) closeUnused(users int64) error {
 
 // Status describes an open generator or worker-ID assigner.
 type Status struct {
-	Name string // name in the rule
-	Type string // type in upper case; empty for a generator built in Go
+	Name string `json:"name"`           // name in the rule
+	Type string `json:"type,omitempty"` // type in upper case; empty for a generator built in Go
 	// Assigner reports whether this is a worker-ID assigner.
-	Assigner bool
+	Assigner bool `json:"assigner,omitempty"`
 	// Description is a line without secrets that the generator or assigner returns
 	// ([spi.Describer]).
-	Description string
+	Description string `json:"description,omitempty"`
 	// Health is zero if the generator or assigner reports no health ([spi.HealthReporter]).
-	Health spi.Health
+	Health spi.Health `json:"health"`
 	// WorkerIDs reads the worker IDs in the generator's store. It is nil for a generator without them.
-	WorkerIDs spi.WorkerIDLister
+	WorkerIDs spi.WorkerIDLister `json:"-"`
 }
 
 // Status returns the status of the generators, and then of the worker-ID assigners that they use,
@@ -280,11 +269,25 @@ type Status struct {
 func (l *Live) Status() (all []Status) {
 	l.each(func(spec componentSpec, v any) {
 		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: spec.kind == assignerKind,
-			Description: describe(spec, v), Health: healthOf(v)}
+			Description: describe(spec, v), Health: l.withLeaseLeft(healthOf(v))}
 		s.WorkerIDs, _ = v.(spi.WorkerIDLister)
 		all = append(all, s)
 	})
 	return all
+}
+
+// withLeaseLeft sets [spi.LeaseHealth.Left].
+func (l *Live) withLeaseLeft(h spi.Health) spi.Health {
+	if h.Lease == nil || h.Lease.Limit.IsZero() {
+		return h
+	}
+	now := time.Now()
+	if l.host.Clock != nil {
+		now = l.host.Clock.Now()
+	}
+	h.Lease = new(*h.Lease) // the generator may still use its own
+	h.Lease.Left = h.Lease.Limit.Sub(now)
+	return h
 }
 
 // Warnings returns the risks that the open generators and worker-ID assigners report

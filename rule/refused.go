@@ -40,7 +40,7 @@ func (e *WrongShardError) Unwrap() error { return e.Err }
 // GeneratorError is the cause of the error for a generator that failed.
 type GeneratorError struct {
 	Generator string // the generator's name in the rule
-	Table     string // the logical table
+	Table     string // the logical table; of several tables, the first
 	Column    string // its key column
 	Err       error  // the generator's error, without driver.ErrBadConn in its chain
 }

@@ -71,6 +71,9 @@ type LeaseHealth struct {
 	Limit time.Time `json:"leaseLimit,omitzero"`
 	// Length is the time from now to Limit just after a renewal.
 	Length time.Duration `json:"-"`
+	// Left is the time until Limit, when keys can no longer be generated. It is negative after the
+	// limit, and 0 if there is none. A generator or assigner leaves it 0.
+	Left time.Duration `json:"-"`
 	// Renewals is the number of renewals, and Lost the number of lost leases.
 	Renewals int64 `json:"leaseRenewals"`
 	Lost     int64 `json:"leasesLost"`
@@ -102,6 +105,7 @@ func (h Health) MarshalJSON() ([]byte, error) {
 		Waited    float64  `json:"waitedSeconds,omitzero"`
 		Borrowed  *float64 `json:"borrowedSeconds,omitempty"`
 		Length    float64  `json:"leaseSeconds,omitzero"`
+		Left      float64  `json:"leaseLeftSeconds,omitzero"`
 		FetchTime float64  `json:"fetchSeconds,omitzero"`
 	}{Error: textOf(h.Err), fields: fields(h), ClockHealth: h.Clock, LeaseHealth: h.Lease, SegmentHealth: h.Segment,
 		LastError: textOf(h.LastError), Waited: h.Waited.Seconds()}
@@ -109,7 +113,7 @@ func (h Health) MarshalJSON() ([]byte, error) {
 		v.Borrowed = new(h.Clock.Ahead.Seconds())
 	}
 	if h.Lease != nil {
-		v.Length = h.Lease.Length.Seconds()
+		v.Length, v.Left = h.Lease.Length.Seconds(), h.Lease.Left.Seconds()
 	}
 	if h.Segment != nil {
 		v.FetchTime = h.Segment.FetchTime.Seconds()

@@ -351,9 +351,17 @@ func (p Props) unknown() error {
 	return nil
 }
 
-// IsHostPort reports whether address is host:port with a numeric port, and contains no user or
-// password.
-func IsHostPort(address string) bool {
+// CheckAddress returns an error like [Props.Wrong] if address, which is part of the property's
+// value, isn't host:port with a numeric port. Addresses are sometimes written with a user and a
+// password, as in URLs. The error shows the value only if it contains neither.
+func (p Props) CheckAddress(name, address, want string) error {
+	if isHostPort(address) {
+		return nil
+	}
+	return p.wrongAddress(name, want)
+}
+
+func isHostPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !isAddress(host) {
 		return false
@@ -362,10 +370,7 @@ func IsHostPort(address string) bool {
 	return err == nil
 }
 
-// WrongAddress is like [Props.Wrong], for a property that has one or more addresses. Addresses are
-// sometimes written with a user and a password, as in URLs. The error shows the value only if it
-// contains neither.
-func (p Props) WrongAddress(name, want string) error {
+func (p Props) wrongAddress(name, want string) error {
 	value := p.String(name, "")
 	shown := true
 	for item := range strings.SplitSeq(value, ",") {

@@ -186,11 +186,13 @@ func TestProps_wrongAddress(t *testing.T) {
 		"https://user:hidden@host:1/x": {false, false},
 	} {
 		p := must.Get(spi.NewProps(map[string]any{"addr": address}, spi.Host{}))(t)
-		err := p.WrongAddress("addr", "host:port")
-		var bad *spi.PropError
-		if spi.IsHostPort(address) != c.valid || !errors.As(err, &bad) || (bad.Value == address) != c.shown ||
-			strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%s\nhave: %v, %v\nwant: valid %v, shown %v", address, spi.IsHostPort(address), err, c.valid, c.shown)
+		if err := p.CheckAddress("addr", address, "host:port"); (err == nil) != c.valid {
+			t.Errorf("%s\nhave: %v\nwant: valid %v", address, err, c.valid)
+		}
+		err := p.CheckAddress("addr", "", "host:port")
+		bad, ok := errors.AsType[*spi.PropError](err)
+		if !ok || (bad.Value == address) != c.shown || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s\nhave: %v\nwant: shown %v", address, err, c.shown)
 		}
 	}
 }

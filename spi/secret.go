@@ -33,9 +33,6 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// IsZero reports whether the string is empty.
-func (s Secret) IsZero() bool { return s.reveal == nil }
-
 // Format writes the result of MarshalText for every verb.
 func (s Secret) Format(f fmt.State, _ rune) {
 	text, _ := s.MarshalText()
@@ -45,7 +42,7 @@ func (s Secret) Format(f fmt.State, _ rune) {
 // MarshalText returns "(secret)", or "" if the secret is empty, so that encoders such as
 // encoding/json don't write the secret.
 func (s Secret) MarshalText() ([]byte, error) {
-	if s.IsZero() {
+	if s.reveal == nil {
 		return nil, nil
 	}
 	return []byte("(secret)"), nil

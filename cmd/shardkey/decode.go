@@ -243,7 +243,7 @@ var knownLayouts = []knownLayout{
 	{"ShardingSphere at +08:00", snowflake.Classic, snowflake.DefaultEpoch.Add(-8 * time.Hour)},
 	{"ShardingSphere at +09:00", snowflake.Classic, snowflake.DefaultEpoch.Add(-9 * time.Hour)},
 	{"REDIS", layoutOf(41, 12, 10), snowflake.DefaultEpoch},
-	{"SNOWFLAKE js53", snowflake.JS53, snowflake.DefaultEpoch},
+	{"SNOWFLAKE js53", snowflake.Layout{TimeBits: 33, WorkerBits: 4, SequenceBits: 15, Tick: time.Second}, snowflake.DefaultEpoch},
 	// The epoch is twepoch in IdWorker.scala of twitter-archive/snowflake. The same epoch is
 	// in SnowflakeIDGenImpl.java of Meituan-Dianping/Leaf, snowflake.go of bwmarrin/snowflake,
 	// Sequence.java of baomidou/mybatis-plus and Snowflake.java of dromara/hutool. Some of

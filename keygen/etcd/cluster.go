@@ -46,7 +46,7 @@ type cluster struct {
 func newCluster(p spi.Props) (*cluster, error) {
 	c := &cluster{username: p.String("username", ""), password: p.Secret("password"), turn: make(chan struct{}, 1)}
 	c.live, c.end = context.WithCancel(context.Background())
-	if !c.password.IsZero() && c.username == "" {
+	if c.password.Reveal() != "" && c.username == "" {
 		return nil, &spi.PropError{Name: "username", Want: "a name, because password is set"}
 	}
 	var err error
@@ -64,14 +64,15 @@ func newCluster(p spi.Props) (*cluster, error) {
 // http, whatever was configured.
 func (c *cluster) readEndpoints(p spi.Props) error {
 	if c.endpoints = p.List("endpoints"); len(c.endpoints) == 0 {
-		return p.WrongAddress("endpoints", wantEndpoints)
+		return p.Wrong("endpoints", wantEndpoints)
 	}
 	first, _ := cutScheme(c.endpoints[0])
 	for i, endpoint := range c.endpoints {
 		scheme, host := cutScheme(endpoint)
+		if err := p.CheckAddress("endpoints", host, wantEndpoints); err != nil {
+			return err
+		}
 		switch {
-		case !spi.IsHostPort(host):
-			return p.WrongAddress("endpoints", wantEndpoints)
 		case scheme == "http://" && c.tls != nil:
 			return p.Wrong("endpoints", "https:// or no scheme, because the property tls is on")
 		case scheme != first:

@@ -51,7 +51,7 @@ func newGenerator(p spi.Props) (spi.KeyGenerator, error) {
 		return nil, err
 	}
 	g := &generator{server: s, clock: p.Clock()}
-	if g.shard, err = p.Int("shard-id", 0, 0, layout.MaxWorkerID()); err != nil {
+	if g.shard, err = p.Int("shard-id", 0, 0, 1<<layout.WorkerBits-1); err != nil {
 		return nil, err
 	}
 	if g.epoch, err = p.Time("epoch", snowflake.DefaultEpoch); err != nil {
@@ -271,7 +271,7 @@ func (g *generator) key(p position) (int64, error) {
 		return 0, fmt.Errorf("%w: REDIS at %s: expected a time from %[4]s to %[5]s, found %[3]s; correct the server's clock or the epoch",
 			spi.ErrTimeOverflow, g.server.addr, formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(last))
 	}
-	sequence := int64(p) & layout.MaxSequence()
+	sequence := int64(p) & (1<<layout.SequenceBits - 1)
 	return (ms<<layout.WorkerBits|g.shard)<<layout.SequenceBits | sequence, nil
 }
 

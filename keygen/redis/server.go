@@ -43,8 +43,8 @@ func newServer(p spi.Props) (*server, error) {
 		addr: p.String("addr", ""), username: p.String("username", ""), password: p.Secret("password"), retries: 1,
 	}
 	for _, addr := range s.addrs() {
-		if !spi.IsHostPort(addr) {
-			return nil, p.WrongAddress("addr", "the server's address in the form host:port")
+		if err := p.CheckAddress("addr", addr, "the server's address in the form host:port"); err != nil {
+			return nil, err
 		}
 	}
 	db, err := p.Int("db", 0, 0, 1<<16)

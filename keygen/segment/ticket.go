@@ -30,7 +30,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 		return nil, p.Wrong("table", "table or schema.table")
 	}
 	dsns := p.Secrets("dsns")
-	if dsns == nil && !p.HostDSN().IsZero() {
+	if dsns == nil && p.HostDSN().Reveal() != "" {
 		dsns = []spi.Secret{p.HostDSN()}
 	}
 	least := max(1, int64(len(dsns)))

@@ -117,7 +117,7 @@ func checkEpoch(epoch time.Time) error {
 }
 
 func (c *config) readWorker(p spi.Props) (err error) {
-	if c.WorkerID, err = p.Int("worker-id", 0, 0, c.Layout.MaxWorkerID()); err != nil {
+	if c.WorkerID, err = p.Int("worker-id", 0, 0, c.Layout.maxWorkerID()); err != nil {
 		return err
 	}
 	c.WorkerIDSet = p.Has("worker-id")
@@ -131,7 +131,7 @@ func (c *config) readWorker(p spi.Props) (err error) {
 }
 
 func (c *config) readPolicies(p spi.Props) (err error) {
-	most := c.Layout.MaxSequence()
+	most := c.Layout.maxSequence()
 	if c.MaxVibrationOffset, err = p.Int("max-vibration-offset", min(1, most), 0, most); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func newGenerator(cfg config) *generator {
 	g := &generator{
 		cfg:      cfg,
 		seqBits:  cfg.Layout.SequenceBits,
-		seqMask:  uint64(cfg.Layout.MaxSequence()),
+		seqMask:  uint64(cfg.Layout.maxSequence()),
 		timeBits: cfg.Layout.SequenceBits + cfg.Layout.WorkerBits,
 		lastTick: maxTick(cfg.Layout),
 		period:   cfg.MaxVibrationOffset + 1,

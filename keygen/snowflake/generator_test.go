@@ -186,7 +186,7 @@ func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 // The time field never overflows. A time after its end or before the epoch is an error.
 func TestGenerator_timeOverflow(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond},
+		for _, l := range []Layout{Classic, js53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond},
 			{TimeBits: 49, SequenceBits: 14, Tick: time.Microsecond}} {
 			g, clock := fixed(t, config{Layout: l, RingSize: ring, ClockBack: clockBackBorrow})
 			last := g.clock.At(g.lastTick)
@@ -244,7 +244,7 @@ func TestGenerator_catchUp(t *testing.T) {
 	}{
 		{config{}, 40},
 		{config{Layout: Layout{TimeBits: 41, Tick: 10 * ms}}, 4},
-		{config{Layout: JS53}, 0},
+		{config{Layout: js53}, 0},
 		{config{RingSize: 200}, 40},
 		{config{RingSize: 41}, 40},
 		{config{RingSize: 40}, 39},

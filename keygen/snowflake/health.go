@@ -138,7 +138,7 @@ func (g *generator) Describe() string {
 // configured worker ID.
 func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
 	defer guard.Recover(&err, "the worker-ID assigner")
-	maxID := g.cfg.Layout.MaxWorkerID()
+	maxID := g.cfg.Layout.maxWorkerID()
 	if g.cfg.Assigner == nil {
 		return spi.WorkerIDs{Store: "worker-id", Max: maxID, List: []spi.WorkerID{{ID: g.cfg.WorkerID, State: "fixed"}}}, nil
 	}

@@ -208,7 +208,7 @@ func mustNew(t testing.TB, cfg config) *generator {
 		cfg.Clock = spi.SystemClock
 	}
 	cfg.WorkerIDSet = cfg.WorkerIDSet || cfg.WorkerID != 0
-	cfg.MaxVibrationOffset = max(0, cmp.Or(cfg.MaxVibrationOffset, min(1, cfg.Layout.MaxSequence())))
+	cfg.MaxVibrationOffset = max(0, cmp.Or(cfg.MaxVibrationOffset, min(1, cfg.Layout.maxSequence())))
 	cfg.Tolerance = max(0, cmp.Or(cfg.Tolerance, defaultTolerance*ms))
 	cfg.ClockBack, cfg.RingSize = cmp.Or(cfg.ClockBack, clockBackWait), cmp.Or(cfg.RingSize, 1)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))

@@ -32,18 +32,18 @@ type Layout struct {
 // of worker ID and 12 bits of sequence (4,096 keys per millisecond).
 var Classic = Layout{TimeBits: 41, WorkerBits: 10, SequenceBits: 12, Tick: time.Millisecond}
 
-// JS53 is a shorter layout for JavaScript clients: 33 bits of seconds, 4 bits of worker ID and 15
+// js53 is a shorter layout for JavaScript clients: 33 bits of seconds, 4 bits of worker ID and 15
 // bits of sequence. No key is above 2^53−1.
-var JS53 = Layout{TimeBits: 33, WorkerBits: 4, SequenceBits: 15, Tick: time.Second}
+var js53 = Layout{TimeBits: 33, WorkerBits: 4, SequenceBits: 15, Tick: time.Second}
 
 // ParseLayout parses "41-10-12" (bits of time, worker ID and sequence) or "js53". A tick of zero
 // means the default, which is 1 ms, or 1 s for js53. The error describes an invalid layout.
 func ParseLayout(text string, tick time.Duration) (Layout, error) {
 	if strings.EqualFold(text, "js53") {
-		if tick != 0 && tick != JS53.Tick {
+		if tick != 0 && tick != js53.Tick {
 			return Layout{}, fmt.Errorf("shardkey: layout js53: expected a tick of 1s, found %v; write 33-4-15 for another tick", tick)
 		}
-		return JS53, nil
+		return js53, nil
 	}
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
@@ -66,18 +66,18 @@ func ParseLayout(text string, tick time.Duration) (Layout, error) {
 // "js53".
 func (l Layout) String() string {
 	l = l.orDefault()
-	if l == JS53 {
+	if l == js53 {
 		return "js53"
 	}
 	return fmt.Sprintf("%d-%d-%d", l.TimeBits, l.WorkerBits, l.SequenceBits)
 }
 
 // MaxWorkerID returns the highest worker ID of the layout.
-func (l Layout) MaxWorkerID() int64 { return 1<<l.orDefault().WorkerBits - 1 }
+func (l Layout) maxWorkerID() int64 { return 1<<l.orDefault().WorkerBits - 1 }
 
 // MaxSequence returns the highest sequence of the layout. A worker ID has MaxSequence+1 keys per
 // tick.
-func (l Layout) MaxSequence() int64 { return 1<<l.orDefault().SequenceBits - 1 }
+func (l Layout) maxSequence() int64 { return 1<<l.orDefault().SequenceBits - 1 }
 
 func (l Layout) orDefault() Layout {
 	if l.TimeBits == 0 && l.WorkerBits == 0 && l.SequenceBits == 0 {
@@ -129,8 +129,8 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 	}
 	return spi.KeyParts{
 		Time:     tickTime(l, epoch, tick),
-		WorkerID: key >> l.SequenceBits & l.MaxWorkerID(),
-		Sequence: key & l.MaxSequence(),
+		WorkerID: key >> l.SequenceBits & l.maxWorkerID(),
+		Sequence: key & l.maxSequence(),
 		Layout:   l.String(),
 	}, nil
 }

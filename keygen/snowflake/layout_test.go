@@ -29,9 +29,9 @@ func TestParseLayout_texts(t *testing.T) {
 	}{
 		{text: "41-10-12", want: Classic, str: "41-10-12"},
 		{text: " 41 - 10 - 12 ", want: Classic, str: "41-10-12"},
-		{text: "js53", want: JS53, str: "js53"},
-		{text: "JS53", tick: time.Second, want: JS53, str: "js53"},
-		{text: "33-4-15", tick: time.Second, want: JS53, str: "js53"},
+		{text: "js53", want: js53, str: "js53"},
+		{text: "JS53", tick: time.Second, want: js53, str: "js53"},
+		{text: "33-4-15", tick: time.Second, want: js53, str: "js53"},
 		{text: "39-16-8", tick: 10 * ms, want: Layout{39, 16, 8, 10 * ms}, str: "39-16-8"},
 		{text: "63-0-0", want: Layout{63, 0, 0, ms}, str: "63-0-0"},
 		{text: "1-31-31", tick: time.Microsecond, want: Layout{1, 31, 31, time.Microsecond}, str: "1-31-31"},
@@ -62,11 +62,11 @@ func TestParseLayout_texts(t *testing.T) {
 // Each worker ID and sequence of a layout has a different key. None is truncated or overlaps
 // another field.
 func TestLayout_everyWorkerHasItsOwnKeys(t *testing.T) {
-	for _, l := range []Layout{Classic, JS53, {TimeBits: 39, WorkerBits: 16, SequenceBits: 8, Tick: 10 * ms}, {TimeBits: 45, SequenceBits: 18}, {TimeBits: 41, WorkerBits: 22}} {
+	for _, l := range []Layout{Classic, js53, {TimeBits: 39, WorkerBits: 16, SequenceBits: 8, Tick: 10 * ms}, {TimeBits: 45, SequenceBits: 18}, {TimeBits: 41, WorkerBits: 22}} {
 		clock := newHandClock()
-		for _, worker := range slices.Compact([]int64{0, l.MaxWorkerID() / 2, l.MaxWorkerID()}) {
+		for _, worker := range slices.Compact([]int64{0, l.maxWorkerID() / 2, l.maxWorkerID()}) {
 			g := mustNew(t, config{Layout: l, Clock: clock, WorkerID: worker, WorkerIDSet: true, MaxVibrationOffset: -1})
-			for seq, key := range mustKeys(t, g, int(min(5, l.MaxSequence()+1))) {
+			for seq, key := range mustKeys(t, g, int(min(5, l.maxSequence()+1))) {
 				must.Equal(t, key, compose(l, clock.now, worker, int64(seq)), l, "worker", worker)
 			}
 		}
@@ -83,8 +83,8 @@ func TestDecode_parts(t *testing.T) {
 		{Classic, 0, spi.KeyParts{Time: DefaultEpoch, Layout: "41-10-12"}},
 		{Classic, 12345<<22 | 7<<12 | 99, spi.KeyParts{Time: at, WorkerID: 7, Sequence: 99, Layout: "41-10-12"}},
 		{Layout{}, 12345<<22 | 1023<<12 | 4095, spi.KeyParts{Time: at, WorkerID: 1023, Sequence: 4095, Layout: "41-10-12"}},
-		{JS53, 12<<19 | 15<<15 | 3, spi.KeyParts{Time: at.Truncate(time.Second), WorkerID: 15, Sequence: 3, Layout: "js53"}},
-		{JS53, 1<<52 - 1, spi.KeyParts{Time: DefaultEpoch.Add((1<<33 - 1) * time.Second), WorkerID: 15, Sequence: 1<<15 - 1, Layout: "js53"}},
+		{js53, 12<<19 | 15<<15 | 3, spi.KeyParts{Time: at.Truncate(time.Second), WorkerID: 15, Sequence: 3, Layout: "js53"}},
+		{js53, 1<<52 - 1, spi.KeyParts{Time: DefaultEpoch.Add((1<<33 - 1) * time.Second), WorkerID: 15, Sequence: 1<<15 - 1, Layout: "js53"}},
 		{Layout{Tick: time.Second}, 7 << 22, spi.KeyParts{Time: DefaultEpoch.Add(7 * time.Second), Layout: "41-10-12"}},
 		{Layout{TimeBits: 63}, int64(292*year/ms) + 1, spi.KeyParts{Time: DefaultEpoch.Add(292*year + ms), Layout: "63-0-0"}},
 		{Layout{41, 22, 0, ms}, 1<<22 | 5, spi.KeyParts{Time: DefaultEpoch.Add(ms), WorkerID: 5, Layout: "41-22-0"}},
@@ -101,7 +101,7 @@ func TestDecode_parts(t *testing.T) {
 		key    int64
 	}{
 		{Classic, DefaultEpoch, -1},
-		{JS53, DefaultEpoch, 1 << 52},
+		{js53, DefaultEpoch, 1 << 52},
 		{Layout{TimeBits: 63, Tick: time.Second}, DefaultEpoch, 293 * int64(year/time.Second)},
 		{Layout{TimeBits: 63, Tick: time.Second}, DefaultEpoch, math.MaxInt64},
 		{Layout{TimeBits: 64}, DefaultEpoch, 1},
@@ -168,10 +168,10 @@ func TestDecode_largest(t *testing.T) {
 func TestKeyRange_holdsItsKeys(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 4))
 	for range 10_000 {
-		l := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 5, SequenceBits: 9, Tick: 300 * time.Microsecond}}[rnd.IntN(3)]
+		l := []Layout{Classic, js53, {TimeBits: 45, WorkerBits: 5, SequenceBits: 9, Tick: 300 * time.Microsecond}}[rnd.IntN(3)]
 		at := func() time.Time { return DefaultEpoch.Add(time.Duration(rnd.Int64N(int64(20 * l.Tick)))) }
 		from, until := at(), at()
-		key := compose(l, at(), rnd.Int64N(l.MaxWorkerID()+1), rnd.Int64N(l.MaxSequence()+1))
+		key := compose(l, at(), rnd.Int64N(l.maxWorkerID()+1), rnd.Int64N(l.maxSequence()+1))
 		first, last, rangeErr := KeyRange(l, DefaultEpoch, from, until)
 		parts, err := Decode(l, DefaultEpoch, key)
 		have := rangeErr == nil && first <= key && key <= last

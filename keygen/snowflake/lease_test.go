@@ -53,7 +53,7 @@ func TestLease_floor(t *testing.T) {
 }
 
 func TestLease_limit(t *testing.T) {
-	for _, cfg := range []config{{}, {RingSize: 200}, {Layout: JS53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
+	for _, cfg := range []config{{}, {RingSize: 200}, {Layout: js53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
 		g, clock, store := leased(t, cfg)
 		mustKeys(t, g, 1)
 		lease := store.owner[0]
@@ -112,7 +112,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 		{Classic, 1, 0},
 		{Classic, 4096, 0},
 		{Classic, 4097, 1 * ms},
-		{JS53, 1, 999 * ms},
+		{js53, 1, 999 * ms},
 		{Layout{TimeBits: 44, SequenceBits: 8, WorkerBits: 2, Tick: 100 * time.Microsecond}, 257, 0},
 	} {
 		g, clock, store := leased(t, config{Layout: tt.layout, MaxVibrationOffset: -1})
@@ -155,7 +155,7 @@ func TestLease_acquireFails(t *testing.T) {
 	mustKeys(t, g, 1)
 
 	store.first = 1000
-	small := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: store})
+	small := mustNew(t, config{Layout: js53, Clock: clock, Assigner: store})
 	must.Is(t, must.Err(small.Next(context.Background())), spi.ErrNoWorkerID)
 	for _, id := range []givenID{-1, math.MinInt64, 1024} {
 		g := mustNew(t, config{Clock: clock, Assigner: id})
@@ -256,8 +256,8 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 	for name, cfg := range map[string]config{
 		"word":      {},
 		"ring":      {RingSize: 200},
-		"js53":      {Layout: JS53},
-		"js53 ring": {Layout: JS53, RingSize: 200},
+		"js53":      {Layout: js53},
+		"js53 ring": {Layout: js53, RingSize: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, clock, store := leased(t, cfg)
@@ -290,7 +290,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 func TestLease_clockStepsBack(t *testing.T) {
 	for _, policy := range policies {
 		for _, ring := range []int{1, 4} {
-			for _, layout := range []Layout{Classic, JS53} {
+			for _, layout := range []Layout{Classic, js53} {
 				name := fmt.Sprintf("%s, ring %d, %v", policy, ring, layout)
 				var log strings.Builder
 				g, clock, store := leased(t, config{
@@ -350,7 +350,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 		"wait, a year":    {config{}, 365 * 24 * time.Hour},
 		"error":           {config{ClockBack: clockBackFail}, time.Hour},
 		"ring":            {config{RingSize: 200}, time.Hour},
-		"js53":            {config{Layout: JS53}, time.Hour},
+		"js53":            {config{Layout: js53}, time.Hour},
 		"borrow":          {config{ClockBack: clockBackBorrow}, 48 * time.Hour},
 		"borrow, a ring":  {config{ClockBack: clockBackBorrow, RingSize: 200}, 48 * time.Hour},
 		"wait, long tick": {config{Layout: Layout{TimeBits: 30, WorkerBits: 3, SequenceBits: 30, Tick: time.Minute}}, time.Hour},
@@ -449,7 +449,7 @@ func TestLease_renewalThatFallsShort(t *testing.T) {
 
 // A floor within a tick counts as the tick's end, so that no key has a time below it.
 func TestLease_floorWithinATick(t *testing.T) {
-	for _, layout := range []Layout{JS53, {TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}} {
+	for _, layout := range []Layout{js53, {TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}} {
 		for _, within := range []time.Duration{1 * ms, 350 * ms, 699 * ms} {
 			g, clock, store := leased(t, config{Layout: layout})
 			floor := clock.Now().Truncate(layout.Tick).Add(layout.Tick + within)

@@ -58,11 +58,11 @@ func (g *generator) takeSlot(now int64) (*workerSlot, error) {
 
 // leasedSlot returns a slot for a worker ID from the assigner. No key is below from.
 func (g *generator) leasedSlot(ctx context.Context, from uint64) (*workerSlot, error) {
-	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
+	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.maxWorkerID())
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
 	}
-	id, maxID := lease.WorkerID(), g.cfg.Layout.MaxWorkerID()
+	id, maxID := lease.WorkerID(), g.cfg.Layout.maxWorkerID()
 	if id < 0 || id > maxID {
 		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
 		return nil, fmt.Errorf("shardkey: %s: expected a worker ID in 0..%[3]d from the assigner, found %[2]d", g.typ(), id, maxID)

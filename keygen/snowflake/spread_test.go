@@ -118,7 +118,7 @@ func TestGenerator_spreadsKeysOfEachTable(t *testing.T) {
 		{"ring", config{RingSize: 200}, inTurn(one, every(2*ms), 0)},
 		{"ring, all in one ms", config{RingSize: 200}, inTurn(one, every(0), 2*ms)},
 		{"ring, saturated", config{RingSize: 200}, inTurn(one, every(0), 0)},
-		{"js53", config{Layout: JS53}, inTurn(one, every(20*ms), 0)},
+		{"js53", config{Layout: js53}, inTurn(one, every(20*ms), 0)},
 		{"tick of 10 ms", config{Layout: long}, inTurn(one, every(4*ms), 0)},
 	} {
 		var line strings.Builder

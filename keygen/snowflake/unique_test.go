@@ -73,7 +73,7 @@ func TestSoak_uniqueKeys(t *testing.T) {
 
 func uniqueRound(t *testing.T, layout Layout, ring int) {
 	const goroutines = 64
-	perGoroutine := min(3000, 100*int(layout.MaxSequence()+1))
+	perGoroutine := min(3000, 100*int(layout.maxSequence()+1))
 	if layout == wide {
 		perGoroutine = 30_000 // no caller waits, so that the word is always contended
 	}
@@ -123,7 +123,7 @@ func takeKeys(t *testing.T, g *generator, n int) []int64 {
 // share a worker ID or are opened again. All keys must be unique, and every error must be a
 // documented one.
 func TestSoak_model(t *testing.T) {
-	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
+	layouts := []Layout{Classic, js53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
 	rounds, until := uint64(400), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -134,7 +134,7 @@ func TestSoak_model(t *testing.T) {
 			MaxVibrationOffset: rnd.Int64N(3) - 1,
 			WorkerIDSet:        true,
 		}
-		cfg.MaxVibrationOffset = min(cfg.MaxVibrationOffset, cfg.Layout.MaxSequence())
+		cfg.MaxVibrationOffset = min(cfg.MaxVibrationOffset, cfg.Layout.maxSequence())
 		if err := runModel(t, rnd, cfg); err != nil {
 			t.Fatalf("seed %d, %+v\nhave: %v\nwant: every key once", seed, cfg, err)
 		}
@@ -298,7 +298,7 @@ func TestShared_identitiesDiffer(t *testing.T) {
 	for _, cfg := range []config{
 		{Clock: clock, WorkerID: 6},
 		{Clock: newHandClock(), WorkerID: 5},
-		{Clock: clock, WorkerID: 5, Layout: JS53},
+		{Clock: clock, WorkerID: 5, Layout: js53},
 		{Clock: clock, WorkerID: 5, Epoch: DefaultEpoch.Add(time.Hour)},
 		{Clock: uncomparableClock{handClock: clock}, WorkerID: 5},
 	} {

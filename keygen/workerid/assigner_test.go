@@ -16,13 +16,14 @@ import (
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // newAssigner returns an assigner with the records of m. It logs nothing, and is closed at the
 // end of the test.
-func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workerid.Assigner {
+func newAssigner(t *testing.T, m *memory.Records, clock spi.Clock) *workerid.Assigner {
 	t.Helper()
 	a := workerid.Assign(t, m.Open(), workerid.Config{Clock: clock})
 	t.Cleanup(func() {
@@ -47,7 +48,7 @@ func wantMS(t *testing.T, what string, have, want int64) {
 
 func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the bubble fails if a goroutine is left
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		a := newAssigner(t, m, nil)
 		l := mustAcquire(t, a, 0)
 		limit := l.Limit()
@@ -61,7 +62,7 @@ func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 
 // A layout may have billions of worker IDs.
 func TestAssigner_veryManyWorkerIDs(t *testing.T) {
-	a := newAssigner(t, new(workeridtest.Memory), nil)
+	a := newAssigner(t, new(memory.Records), nil)
 	for want := range int64(300) {
 		must.Equal(t, mustAcquire(t, a, 1<<40).WorkerID(), want)
 	}
@@ -159,7 +160,7 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 func TestStore_panics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var on atomic.Bool
-		s := &workerid.Hooked{Store: new(workeridtest.Memory).Open(), Before: func(context.Context) error {
+		s := &workerid.Hooked{Store: new(memory.Records).Open(), Before: func(context.Context) error {
 			if on.Load() {
 				panic(errPanic)
 			}

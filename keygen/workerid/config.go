@@ -111,10 +111,10 @@ func newFile(p spi.Props) (spi.WorkerIDAssigner, error) {
 
 func newSQL(p spi.Props) (spi.WorkerIDAssigner, error) {
 	dsn, table := p.Secret("dsn"), p.String("table", defaultTable)
-	if dsn.IsZero() {
+	if dsn.Reveal() == "" {
 		dsn = p.HostDSN()
 	}
-	if dsn.IsZero() {
+	if dsn.Reveal() == "" {
 		const want = "a DSN, for example user:pass@tcp(127.0.0.1:3306)/app; the connector's own DSN isn't known here"
 		return nil, &spi.PropError{Name: "dsn", Want: want}
 	}

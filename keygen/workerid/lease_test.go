@@ -13,13 +13,13 @@ import (
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func TestLease_reservesAheadAndRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := mustAcquire(t, newAssigner(t, new(workeridtest.Memory), nil), 1023)
+		l := mustAcquire(t, newAssigner(t, new(memory.Records), nil), 1023)
 		wantMS(t, "floor", l.Floor(), nowMS()+10_000-1)
 		wantMS(t, "limit", l.Limit(), nowMS()+10_000)
 		time.Sleep(1400 * time.Millisecond)
@@ -35,7 +35,7 @@ func TestLease_reservesAheadAndRenews(t *testing.T) {
 // A released worker ID can be leased again immediately, from after its last ID.
 func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
 		first := mustAcquire(t, a, 0)
 		used := first.Floor() + 1234
@@ -56,7 +56,7 @@ func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 // A released lease leaves no goroutine, even while its assigner is open.
 func TestLease_releaseEndsTheRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		s := newSlowStore(m.Open(), 0)
 		a := workerid.Assign(t, s, workerid.Config{})
 		l := mustAcquire(t, a, 0)
@@ -69,7 +69,7 @@ func TestLease_releaseEndsTheRenewal(t *testing.T) {
 
 func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		a := newAssigner(t, m, nil)
 		l := mustAcquire(t, a, 0)
 		limit := l.Limit()
@@ -99,7 +99,7 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 // that limit. It leases another one.
 func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		late := new(testclock.Clock)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, late)
 		old := mustAcquire(t, a, 0)
@@ -125,7 +125,7 @@ func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := new(workeridtest.Memory)
+				m := new(memory.Records)
 				l := mustAcquire(t, newAssigner(t, m, nil), 0)
 				m.Put(0, record)
 				time.Sleep(3 * time.Second)
@@ -145,7 +145,7 @@ func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 // The log of a lease has each event once.
 func TestLease_logsItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		var log must.Log
 		a := workerid.Assign(t, m.Open(), workerid.Config{Namespace: "orders", Logger: log.Logger()})
 		m.SetAway(errors.New("away"))
@@ -184,7 +184,7 @@ func TestLease_logsItsLife(t *testing.T) {
 // A store that doesn't answer doesn't block a caller forever.
 func TestLease_storeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(new(workeridtest.Memory).Open(), 1000*time.Hour)
+		s := newSlowStore(new(memory.Records).Open(), 1000*time.Hour)
 		a := workerid.Assign(t, s, workerid.Config{})
 		start := time.Now()
 		_, err := a.AcquireWorkerID(context.Background(), 0)
@@ -204,7 +204,7 @@ func TestLease_storeThatHangs(t *testing.T) {
 
 func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+		s := newSlowStore(new(memory.Records).Open(), 0)
 		l := mustAcquire(t, workerid.Assign(t, s, workerid.Config{}), 0)
 		s.set(time.Second)
 		go func() { _ = l.Renew(t.Context(), l.Limit()) }()
@@ -222,7 +222,7 @@ func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
 	for _, started := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+			s := newSlowStore(new(memory.Records).Open(), 0)
 			g := openGeneratorOn(t, s, map[string]any{"epoch": "1999-01-01"}, nil)
 			if started {
 				mustKey(t, g)
@@ -263,7 +263,7 @@ func TestLease_shortDeadlinesShowTheStore(t *testing.T) {
 // record. After its first lease it doesn't call the store for each tick.
 func TestLease_saturatedGeneratorRenewsRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(new(workeridtest.Memory).Open(), time.Millisecond)
+		s := newSlowStore(new(memory.Records).Open(), time.Millisecond)
 		g := openGeneratorOn(t, s, map[string]any{"epoch": "1999-01-01", "layout": "41-10-0"}, nil)
 		began := time.Now()
 		until := func(d time.Duration) {
@@ -286,7 +286,7 @@ func TestLease_saturatedGeneratorRenewsRarely(t *testing.T) {
 // A caller that waits for the clock learns nothing about a store.
 func TestLease_deadlineWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := openGenerator(t, new(workeridtest.Memory), map[string]any{"epoch": "1999-01-01", "layout": "30-10-0", "tick": "5s"}, nil)
+		g := openGenerator(t, new(memory.Records), map[string]any{"epoch": "1999-01-01", "layout": "30-10-0", "tick": "5s"}, nil)
 		mustKey(t, g)
 		mustKey(t, g)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -336,7 +336,7 @@ func (s *slowStore) calls() int {
 // Close during a renewal is not reported as a failure of the store.
 func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+		s := newSlowStore(new(memory.Records).Open(), 0)
 		var log must.Log
 		a := workerid.Assign(t, s, workerid.Config{Logger: log.Logger()})
 		mustAcquire(t, a, 0)
@@ -358,7 +358,7 @@ func mustKey(t *testing.T, g workerid.Snowflake) int64 {
 // A clock that stepped back needs no new reservation, but the renewal still checks the lease.
 func TestClock_backStillLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, clock := new(workeridtest.Memory), new(testclock.Clock)
+		m, clock := new(memory.Records), new(testclock.Clock)
 		l := mustAcquire(t, newAssigner(t, m, clock), 0)
 		limit := l.Limit()
 		clock.Set(-time.Hour)
@@ -374,7 +374,7 @@ func TestClock_backStillLooks(t *testing.T) {
 
 // A record of 2080 is not changed and is reported. Other worker IDs are leased.
 func TestClock_recordDecadesAhead(t *testing.T) {
-	m := new(workeridtest.Memory)
+	m := new(memory.Records)
 	a := newAssigner(t, m, nil)
 	in2080 := time.Date(2080, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	m.Put(0, workerid.Record{Owner: "x", ReservedUntil: in2080, FreeFrom: in2080, Holder: "h pid 1"})
@@ -387,7 +387,7 @@ func TestClock_recordDecadesAhead(t *testing.T) {
 	}
 }
 
-func openGenerator(t *testing.T, m *workeridtest.Memory, layout map[string]any, clock spi.Clock) workerid.Snowflake {
+func openGenerator(t *testing.T, m *memory.Records, layout map[string]any, clock spi.Clock) workerid.Snowflake {
 	t.Helper()
 	return openGeneratorOn(t, m.Open(), layout, clock)
 }
@@ -407,7 +407,7 @@ func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, 
 // an empty store, after a restart, and after several.
 func TestAssigner_longTicksDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		hours := map[string]any{"layout": "30-1-30", "tick": "1h", "epoch": "1999-01-01"}
 		seen := map[int64]bool{}
 		began := time.Now()
@@ -437,7 +437,7 @@ func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 				t.Skip("without the uptime of the machine a step ahead isn't told from a suspension")
 			}
 			synctest.Test(t, func(t *testing.T) {
-				m, clock := new(workeridtest.Memory), new(testclock.Clock)
+				m, clock := new(memory.Records), new(testclock.Clock)
 				var generators []workerid.Snowflake
 				for range 16 {
 					store := m.Open()

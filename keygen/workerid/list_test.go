@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -41,7 +41,7 @@ func (s *shown) Close() error {
 // displayed returns an assigner with a store for leases, and another one for display.
 func displayed(t *testing.T, took time.Duration) (a spi.WorkerIDAssigner, leases, display *shown) {
 	t.Helper()
-	m := new(workeridtest.Memory)
+	m := new(memory.Records)
 	var opened []*shown
 	a, err := workerid.NewAssigner(must.Get(spi.NewProps(nil, spi.Host{}))(t), func(string) (workerid.Store, workerid.Info, error) {
 		s := &shown{Store: m.Open(), took: took * time.Duration(len(opened))}

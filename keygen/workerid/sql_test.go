@@ -18,6 +18,7 @@ import (
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -472,7 +473,7 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 // The test lists each state, by this machine's clock.
 func TestList_states(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
+		m := new(memory.Records)
 		now := time.Now().UnixMilli()
 		const second, day = 1000, 24 * 3600 * 1000
 		for id, r := range []workerid.Record{

@@ -68,13 +68,11 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 	if e.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	if (e.username == "") != e.password.IsZero() {
+	if (e.username == "") != (e.password.Reveal() == "") {
 		return nil, &spi.PropError{Name: "username", Want: "both username and password, or neither"}
 	}
-	if e.servers, e.chroot, err = parseServers(strings.Join(p.List(servers), ",")); err != nil {
-		return nil, p.WrongAddress(servers, err.Error())
-	}
-	return e, nil
+	e.servers, e.chroot, err = parseServers(p, servers)
+	return e, err
 }
 
 // parseServers parses a connection string such as "h1:2181,h2/app": host or host:port (default
@@ -82,10 +80,10 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 // error, because logs show the path and a password may follow, as in "u:12/password@host". See
 // "Connecting to ZooKeeper" in ZooKeeper's programmer's guide:
 // https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkSessions
-func parseServers(text string) (servers []string, chroot string, err error) {
-	list, path, found := strings.Cut(text, "/")
+func parseServers(p spi.Props, name string) (servers []string, chroot string, err error) {
+	list, path, found := strings.Cut(strings.Join(p.List(name), ","), "/")
 	if strings.ContainsAny(path, "@?=") {
-		return nil, "", errors.New("the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181/path, " +
+		return nil, "", p.CheckAddress(name, path, "the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181/path, "+
 			"without @, ? and = in the path")
 	}
 	if found && strings.Trim(path, "/") != "" {
@@ -96,10 +94,14 @@ func parseServers(text string) (servers []string, chroot string, err error) {
 		if err != nil {
 			host, port = server, "2181"
 		}
-		if host == "" || strings.ContainsAny(host, ": ") || !spi.IsHostPort(net.JoinHostPort(host, port)) {
-			return nil, "", errors.New("the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181")
+		address := net.JoinHostPort(host, port)
+		if host == "" || strings.ContainsAny(host, ": ") {
+			address = ""
 		}
-		servers = append(servers, net.JoinHostPort(host, port))
+		if err := p.CheckAddress(name, address, "the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181"); err != nil {
+			return nil, "", err
+		}
+		servers = append(servers, address)
 	}
 	return servers, chroot, nil
 }

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 )
 
 func TestMemory_conforms(t *testing.T) {
-	TestStore(t, func(testing.TB) Namespace { return in(new(Memory), nil) })
+	TestStore(t, func(testing.TB) Namespace { return in(new(memory.Records), nil) })
 }
 
 // in returns a namespace of a store in memory. wrap may replace its methods.
-func in(m *Memory, wrap func(*faulty)) Namespace {
+func in(m *memory.Records, wrap func(*faulty)) Namespace {
 	lose := new(bool)
 	return Namespace{
 		Open: func() (workerid.Store, workerid.Info) {
@@ -49,7 +50,7 @@ const foreign = "foreign"
 // faulty is a store whose methods can be replaced.
 type faulty struct {
 	workerid.Store
-	memory *Memory
+	memory *memory.Records
 	info   workerid.Info
 	list   func(context.Context) ([]workerid.Entry, error)
 	get    func(context.Context, int64) (workerid.Record, error)
@@ -165,7 +166,7 @@ func TestStore_catchesBugs(t *testing.T) {
 			return ok, err
 		}), "lost answer"},
 		"keeps records in the process": {func(f *faulty) {
-			own := new(Memory).Open()
+			own := new(memory.Records).Open()
 			f.Store, f.list, f.get, f.swap = own, own.List, own.Get, own.CompareAndSet
 		}, "create once, list"},
 		"forgets when it is closed": {func(f *faulty) { f.Store = forgetful{f.Store, f.memory} }, "list"},
@@ -191,7 +192,7 @@ func TestStore_catchesBugs(t *testing.T) {
 				return swap(context.Background(), id, prev, next)
 			}
 		}, "cancelled"},
-		"stays open":     {func(f *faulty) { f.Store = new(Memory).Open() }, "close twice"},
+		"stays open":     {func(f *faulty) { f.Store = new(memory.Records).Open() }, "close twice"},
 		"fails to close": {func(f *faulty) { f.Store = unclosable{f.Store} }, "close twice"},
 		"has no name":    {func(f *faulty) { f.info.Name = "" }, "info"},
 		"has no clock, and a function": {func(f *faulty) {
@@ -208,7 +209,7 @@ func TestStore_catchesBugs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var caught []string
 			for _, test := range tests {
-				if fails(t, func(t testing.TB) { test.run(t, in(new(Memory), bug.put)) }) {
+				if fails(t, func(t testing.TB) { test.run(t, in(new(memory.Records), bug.put)) }) {
 					caught = append(caught, test.name)
 				}
 			}
@@ -223,13 +224,14 @@ func TestStore_catchesBugs(t *testing.T) {
 
 type forgetful struct {
 	workerid.Store
-	memory *Memory
+	memory *memory.Records
 }
 
 func (f forgetful) Close() error {
-	f.memory.mu.Lock()
-	clear(f.memory.records)
-	f.memory.mu.Unlock()
+	entries, _ := f.List(context.Background())
+	for _, e := range entries {
+		f.memory.Put(e.WorkerID, workerid.Record{})
+	}
 	return f.Store.Close()
 }
 

@@ -1,5 +1,4 @@
-// Package workeridtest tests implementations of [workerid.Store]. It also has a store in memory,
-// for tests of code that uses leases.
+// Package workeridtest tests implementations of [workerid.Store].
 package workeridtest
 
 import (
