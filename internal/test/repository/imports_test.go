@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"internal/test/router":   {},
 	"internal/test/fakedb":   {},
 	"internal/test/server":   {"internal/test/server", "spi"},
-	"otelshardkey":           {"driver", "spi"},
+	"otelshardkey":           {"driver", "rule", "spi"},
 	"debug":                  {"driver", "rule", "spi", "internal/guard"},
 
 	// A store for users must not import internal packages.
