@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -124,14 +125,14 @@ func plan(c *driver.Connector, statement string) *planned {
 	out := &planned{Outcome: "filled", Class: good}
 	var sent []string
 	for _, p := range append([]*driver.Plan{p}, p.Others...) {
-		sent, out.Assumes = append(sent, p.Sent()), append(out.Assumes, p.Assumes...)
+		sent, out.Assumes = append(sent, p.Query()), append(out.Assumes, p.Assumes...)
 		if p.KeysInText {
 			out.Reason = "the statement has no arguments: keys are written in place of each ?"
 		}
 		const most = 20 // lines
 		if in, of := p.Insert, p.Detail; in != nil {
 			out.Inserts = append(out.Inserts, plannedInsert{in.Name, of.Table, in.Table.Key, of.Generator,
-				append(p.Describe(most), of.Notes...)})
+				append(explain.Rows(in, most), of.Notes...)})
 		}
 	}
 	out.Sent = strings.Join(sent, ";\n")

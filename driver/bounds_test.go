@@ -206,18 +206,6 @@ func TestMessages_parts(t *testing.T) {
 	}
 }
 
-func TestDescribe_mostLines(t *testing.T) {
-	p := &Plan{Plan: must(rewrite.Parse("INSERT INTO t (id) VALUES (NULL), (5), (NULL), (NULL)", rewrite.Options{
-		Table: func(string, string) *rewrite.Table { return &rewrite.Table{Key: "id"} }}))(t)}
-	for most, want := range map[int]string{
-		0: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
-		1: "row 1: a key is generated, … and 3 more rows",
-		3: "row 1: a key is generated, row 2: the key is kept as it is written, rows 3 to 4: a key is generated",
-	} {
-		equal(t, strings.Join(p.Describe(most), ", "), want, "at most", most)
-	}
-}
-
 // An underlying driver may report the rows of the last statement only, or nothing.
 func TestResult_allRowsAffected(t *testing.T) {
 	for want, base := range map[string]driver.Result{"[3]": driver.RowsAffected(3), "[]": driver.ResultNoRows} {

@@ -207,9 +207,9 @@ func (a *agreement) compare(s statementCase, cold, warm *Plan, coldErr, warmErr,
 		a.assumed++
 	case coldErr != nil && err == nil:
 		a.Errorf("%s %v\nplan: %v\nexec: no error", s.query, s.args, coldErr)
-	case coldErr == nil && reasonOf(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Sent() != "" &&
+	case coldErr == nil && reasonOf(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Query() != "" &&
 		len(cold.Assumes) == 0:
-		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.query, err, cold.Sent())
+		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.query, err, cold.Query())
 	}
 	switch {
 	case errors.Is(warmErr, ErrNoConnection) && err != nil:
@@ -220,17 +220,17 @@ func (a *agreement) compare(s statementCase, cold, warm *Plan, coldErr, warmErr,
 		a.Errorf("%s %v\nplan: %v\nexec: %v", s.query, s.args, warmErr, err)
 	case warmErr != nil:
 		a.refused++
-	case isOfKeys(err), reasonOf(err) != "" && (len(s.args) > 0 || warm.Sent() == ""):
+	case isOfKeys(err), reasonOf(err) != "" && (len(s.args) > 0 || warm.Query() == ""):
 		a.undecided++
 	case reasonOf(err) != "":
-		a.Errorf("%s\nplan: %q\nexec: %v", s.query, warm.Sent(), err)
-	case warm.Sent() != "":
+		a.Errorf("%s\nplan: %q\nexec: %v", s.query, warm.Query(), err)
+	case warm.Query() != "":
 		a.sent++
 		planned := append([]*Plan{warm}, warm.Others...)
 		if n := len(executed) - len(planned); len(executed) > 0 && err == nil {
 			for i, p := range planned {
-				if n < 0 || !isSent(p.Sent(), executed[n+i]) {
-					a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, p.Sent(), executed)
+				if n < 0 || !isSent(p.Query(), executed[n+i]) {
+					a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, p.Query(), executed)
 				}
 			}
 		}

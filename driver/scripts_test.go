@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -449,10 +450,10 @@ func (s *serverScript) plan(query string) []string {
 	if err != nil {
 		return []string{"error " + scriptError(err)}
 	}
-	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Sent(), p.KeysInText, p.Verified)}
+	out := []string{fmt.Sprintf("%q, literal %v, verified %q", p.Query(), p.KeysInText, p.Verified)}
 	if p.Insert != nil {
 		out = append(out, fmt.Sprintf("table %s, strings %v", p.Detail.Table, p.Insert.Table.Strings))
-		out = append(append(out, p.Describe(5)...), p.Detail.Notes...)
+		out = append(append(out, explain.Rows(p.Insert, 5)...), p.Detail.Notes...)
 	}
 	for _, fact := range p.Assumes {
 		out = append(out, "assumes that "+fact)

@@ -252,7 +252,7 @@ func sentQuery(rows int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.Sent(), nil
+	return p.Query(), nil
 }
 
 // schema returns the database of a variant. Each has its own, so that ascending keys of one variant

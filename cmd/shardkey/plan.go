@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/spf13/cobra"
 )
@@ -154,7 +155,7 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 func explainPlans(plans []*driver.Plan) (v planned) {
 	var sent []string
 	for n, plan := range plans {
-		sent = append(sent, plan.Sent())
+		sent = append(sent, plan.Query())
 		v.KeysInText = v.KeysInText || plan.KeysInText
 		v.Assumes = append(v.Assumes, slices.DeleteFunc(plan.Assumes, func(fact string) bool { return slices.Contains(v.Assumes, fact) })...)
 		in := plan.Insert
@@ -176,7 +177,7 @@ func explainPlans(plans []*driver.Plan) (v planned) {
 		}
 		v.Inserts = append(v.Inserts, plannedInsert{
 			Table: sqltoken.QuoteTable(in.Schema, in.Name), RuleTable: plan.Detail.Table, KeyColumn: in.Table.Key,
-			Generator: plan.Detail.Generator, Keys: append(plan.Describe(0), plan.Detail.Notes...), verb: verb,
+			Generator: plan.Detail.Generator, Keys: append(explain.Rows(in, 0), plan.Detail.Notes...), verb: verb,
 		})
 	}
 	v.Sent = strings.Join(sent, ";\n")

@@ -16,8 +16,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/test/must"
-	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -382,7 +382,7 @@ type deadlocked struct {
 
 func (d *deadlocked) connected(context.Context, *sql.Conn) error {
 	if d.checks++; d.checks == 1 {
-		return &mysql.MySQLError{Number: mysqldb.ErrDeadlock}
+		return &mysql.MySQLError{Number: sqlerr.Deadlock}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
@@ -327,7 +328,7 @@ func (l *leafRow) compareServer(ctx context.Context, conn *sql.Conn) error {
 	l.warning.Store("")
 	err := l.compareNote(ctx, conn)
 	switch mysqldb.Number(err) {
-	case mysqldb.ErrTableDenied, mysqldb.ErrColumnDenied, mysqldb.ErrUnknownColumn:
+	case sqlerr.TableDenied, sqlerr.ColumnDenied, sqlerr.UnknownColumn:
 		l.warning.Store(fmt.Sprintf("cannot record the server of leaf_alloc, so a failover to a replica without "+
 			"the last claims would not be noticed: %v; GRANT SELECT, INSERT, UPDATE ON leaf_alloc", err))
 		return nil
@@ -343,7 +344,7 @@ func (l *leafRow) compareNote(ctx context.Context, conn *sql.Conn) error {
 	noted, err := l.notedServer(ctx, conn)
 	if errors.Is(err, sql.ErrNoRows) {
 		_, err = conn.ExecContext(ctx, insertServer, noteKey(l.key), server)
-		if mysqldb.Number(err) != mysqldb.ErrDuplicateKey {
+		if mysqldb.Number(err) != sqlerr.DuplicateKey {
 			return err
 		}
 		noted, err = l.notedServer(ctx, conn)

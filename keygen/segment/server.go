@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -200,18 +201,18 @@ func (s *server) explain(ctx context.Context, err error) error {
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
-	case mysqldb.ErrNoSuchTable:
+	case sqlerr.UnknownTable:
 		e.Advice = "create the table with " + s.ddl
-	case mysqldb.ErrNoDatabase:
+	case sqlerr.NoDatabase:
 		e.Advice = "set the database in the property " + s.address
-	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied:
+	case sqlerr.DatabaseDenied, sqlerr.TableDenied:
 		e.Advice = "GRANT " + s.grant
-	case mysqldb.ErrAccessDenied:
+	case sqlerr.AccessDenied:
 		e.Advice = "check the user and the password"
-	case mysqldb.ErrReadOnly, mysqldb.ErrReadOnlyTransaction, mysqldb.ErrReadOnlyMode:
+	case sqlerr.ReadOnly, sqlerr.ReadOnlyTransaction, sqlerr.ReadOnlyMode:
 		e.Advice = "set the address of a server that accepts writes"
-	case mysqldb.ErrOutOfRange, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrOutOfRangeMariaDB,
-		mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // at the column's end, MySQL generates the last id again
+	case sqlerr.OutOfRange, sqlerr.OutOfRangeColumn, sqlerr.OutOfRangeMariaDB,
+		sqlerr.NoAutoIncrement, sqlerr.DuplicateKey: // at the column's end, MySQL generates the last id again
 		e.Kind, e.Detail = errExhausted, s.end
 	}
 	return e

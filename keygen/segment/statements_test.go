@@ -13,8 +13,8 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/test/must"
-	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
 // step is one statement of a script, with the answer of the mocked server.
@@ -243,11 +243,11 @@ func TestLeaf_connected(t *testing.T) {
 		"another server":  {77, []step{uuid("new"), noted("old"), begin, update, raise, commit, readStep}, nil, "raised by 77"},
 		"noted by another": {77, []step{uuid("new"), noted("old"), begin,
 			{kind: "exec", query: updateServer, args: update.args}, {kind: "rollback"}, readStep}, nil, ""},
-		"noted meanwhile":  {77, []step{uuid("new"), none, answer(insert, mysqldb.ErrDuplicateKey), noted("new"), readStep}, nil, ""},
-		"may not read":     {77, []step{uuid("new"), answer(none, mysqldb.ErrTableDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
-		"may not insert":   {77, []step{uuid("new"), none, answer(insert, mysqldb.ErrTableDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
-		"no description":   {77, []step{uuid("new"), answer(none, mysqldb.ErrUnknownColumn), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
-		"may not read any": {77, []step{uuid("new"), answer(none, mysqldb.ErrColumnDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
+		"noted meanwhile":  {77, []step{uuid("new"), none, answer(insert, sqlerr.DuplicateKey), noted("new"), readStep}, nil, ""},
+		"may not read":     {77, []step{uuid("new"), answer(none, sqlerr.TableDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
+		"may not insert":   {77, []step{uuid("new"), none, answer(insert, sqlerr.TableDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
+		"no description":   {77, []step{uuid("new"), answer(none, sqlerr.UnknownColumn), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
+		"may not read any": {77, []step{uuid("new"), answer(none, sqlerr.ColumnDenied), readStep}, nil, "GRANT SELECT, INSERT, UPDATE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			logged.Reset()
@@ -357,7 +357,7 @@ func TestTicket_claim(t *testing.T) {
 	four := []step{{kind: "exec", query: strings.Replace(block, "+ 0", "+ 6", 1)}, {kind: "query", query: locked[1].query, rows: row(10, 19)}}
 	scattered := slices.Clone(locked)
 	scattered[1].rows = row(10, 16)
-	denied := []step{{kind: "exec", query: block, err: &mysql.MySQLError{Number: mysqldb.ErrDBAccessDenied}}}
+	denied := []step{{kind: "exec", query: block, err: &mysql.MySQLError{Number: sqlerr.DatabaseDenied}}}
 	for name, tt := range map[string]struct {
 		noLock bool
 		n      int64
@@ -425,10 +425,10 @@ func TestServer_explain(t *testing.T) {
 		}
 	}
 	for number, want := range map[uint16]string{
-		mysqldb.ErrNoSuchTable: "create the table with DDL", mysqldb.ErrNoDatabase: "set the database in the property ADDRESS",
-		mysqldb.ErrDBAccessDenied: "GRANT PRIVILEGES", mysqldb.ErrTableDenied: "GRANT PRIVILEGES",
-		mysqldb.ErrAccessDenied: "check the user", mysqldb.ErrReadOnly: "accepts writes",
-		mysqldb.ErrOutOfRange: "AT ITS END", mysqldb.ErrDuplicateKey: "AT ITS END",
+		sqlerr.UnknownTable: "create the table with DDL", sqlerr.NoDatabase: "set the database in the property ADDRESS",
+		sqlerr.DatabaseDenied: "GRANT PRIVILEGES", sqlerr.TableDenied: "GRANT PRIVILEGES",
+		sqlerr.AccessDenied: "check the user", sqlerr.ReadOnly: "accepts writes",
+		sqlerr.OutOfRange: "AT ITS END", sqlerr.DuplicateKey: "AT ITS END",
 	} {
 		s := &server{words: words{title: "TEST", ddl: "DDL", address: "ADDRESS", grant: "PRIVILEGES", end: "AT ITS END"}, name: "test"}
 		cause := &mysql.MySQLError{Number: number, Message: "refused"}

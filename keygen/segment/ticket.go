@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
@@ -298,7 +299,7 @@ func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64)
 		"REPLACE INTO {table} ({id}, stub) VALUES (@shardkey_first + {jump}, 'a'); "+
 		"REPLACE INTO {table} (stub) VALUES ('a'); COMMIT; UNLOCK TABLES; SET autocommit = 1"))
 	switch mysqldb.Number(err) {
-	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied, mysqldb.ErrNotSupported:
+	case sqlerr.DatabaseDenied, sqlerr.TableDenied, sqlerr.NotSupported:
 		// LOCK TABLES, the first statement, isn't permitted, so nothing has been changed.
 		t.noLock = true
 		return t.replaceRows(ctx, conn, n)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
@@ -96,7 +97,7 @@ func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
 // read reads the rows of the namespace that match the condition more. A missing table has no rows.
 func (s *sqlStore) read(ctx context.Context, more string, args ...any) ([]Entry, error) {
 	entries, err := s.query(ctx, more, args...)
-	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
+	if mysqldb.Number(err) == sqlerr.UnknownTable {
 		return nil, nil
 	}
 	return entries, s.columnError(err)
@@ -147,7 +148,7 @@ func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, 
 	_, err := s.db.ExecContext(ctx,
 		"INSERT INTO "+s.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
 		s.namespace, workerID, r.Owner, r.ReservedUntil, r.FreeFrom, r.Holder, r.Since)
-	if mysqldb.Number(err) == mysqldb.ErrDuplicateKey {
+	if mysqldb.Number(err) == sqlerr.DuplicateKey {
 		return false, nil
 	}
 	return err == nil, err
@@ -275,7 +276,7 @@ func (e *tableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 // table and runs op again.
 func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	err := s.checkedThen(ctx, op)
-	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
+	if mysqldb.Number(err) == sqlerr.UnknownTable {
 		s.keyed.Store(false)
 		if _, err := s.db.ExecContext(ctx, tableDDL(s.table)); err != nil {
 			return s.tableError(err)
@@ -288,10 +289,10 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 // columnError adds the DDL to an error about a column, and the privileges to an error about one.
 func (s *sqlStore) columnError(err error) error {
 	switch mysqldb.Number(err) {
-	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong,
-		mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
+	case sqlerr.UnknownColumn, sqlerr.OutOfRangeColumn, sqlerr.DataTooLong,
+		sqlerr.DataTruncated, sqlerr.WrongValue:
 		return s.tableError(err)
-	case mysqldb.ErrTableDenied, mysqldb.ErrColumnDenied:
+	case sqlerr.TableDenied, sqlerr.ColumnDenied:
 		if _, known := errors.AsType[*tableError](err); !known {
 			return &tableError{Table: s.table, Grant: true, Err: err}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
 	"github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -84,9 +85,9 @@ func TestSQLStore_reads(t *testing.T) {
 		"twice": {func(q *sqlmock.ExpectedQuery) {
 			q.WillReturnRows(recordRows(values(3, recordOne), values(3, recordTwo)))
 		}, nil, errTable},
-		"no table":  {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(numbered(mysqldb.ErrNoSuchTable)) }, nil, nil},
-		"no column": {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(numbered(mysqldb.ErrUnknownColumn)) }, nil, errTable},
-		"denied":    {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(numbered(mysqldb.ErrTableDenied)) }, nil, errTable},
+		"no table":  {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(numbered(sqlerr.UnknownTable)) }, nil, nil},
+		"no column": {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(numbered(sqlerr.UnknownColumn)) }, nil, errTable},
+		"denied":    {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(numbered(sqlerr.TableDenied)) }, nil, errTable},
 		"away":      {func(q *sqlmock.ExpectedQuery) { q.WillReturnError(errAway) }, nil, errAway},
 		"away later": {func(q *sqlmock.ExpectedQuery) {
 			q.WillReturnRows(recordRows(values(3, recordOne), values(4, recordTwo)).RowError(1, errAway))
@@ -147,15 +148,15 @@ func TestSQLStore_writes(t *testing.T) {
 		want    error
 	}{
 		"created":           {Record{}, 1, nil, true, nil},
-		"another's already": {Record{}, 0, numbered(mysqldb.ErrDuplicateKey), false, nil},
+		"another's already": {Record{}, 0, numbered(sqlerr.DuplicateKey), false, nil},
 		"not created":       {Record{}, 0, errAway, false, errAway},
-		"refused":           {Record{}, 0, numbered(mysqldb.ErrTableDenied), false, errTable},
-		"too long":          {Record{}, 0, numbered(mysqldb.ErrDataTooLong), false, errTable},
+		"refused":           {Record{}, 0, numbered(sqlerr.TableDenied), false, errTable},
+		"too long":          {Record{}, 0, numbered(sqlerr.DataTooLong), false, errTable},
 		"replaced":          {recordOne, 1, nil, true, nil},
 		"another's by now":  {recordOne, 0, nil, false, nil},
 		"several rows":      {recordOne, 2, nil, false, errTable},
 		"not replaced":      {recordOne, 0, errAway, false, errAway},
-		"read-only":         {recordOne, 0, numbered(mysqldb.ErrReadOnly), false, numbered(mysqldb.ErrReadOnly)},
+		"read-only":         {recordOne, 0, numbered(sqlerr.ReadOnly), false, numbered(sqlerr.ReadOnly)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, mock := mockedStore(t, true)
@@ -192,7 +193,7 @@ func TestSQLStore_keys(t *testing.T) {
 		mock.ExpectExec(insertRow).WillReturnResult(sqlmock.NewResult(0, 1))
 	}
 	both := [][]driver.Value{{"0", "PRIMARY", 1, "namespace"}, {"0", "PRIMARY", 2, "Worker_ID"}}
-	missing := numbered(mysqldb.ErrNoSuchTable)
+	missing := numbered(sqlerr.UnknownTable)
 	for name, tt := range map[string]struct {
 		script func(sqlmock.Sqlmock)
 		want   error
@@ -223,7 +224,7 @@ func TestSQLStore_keys(t *testing.T) {
 		}, nil},
 		"missing, and may not be made": {func(m sqlmock.Sqlmock) {
 			m.ExpectQuery(showKeys).WillReturnError(missing)
-			m.ExpectExec(tableDDL("`t`")).WillReturnError(numbered(mysqldb.ErrTableDenied))
+			m.ExpectExec(tableDDL("`t`")).WillReturnError(numbered(sqlerr.TableDenied))
 		}, errTable},
 		"missing, and away then": {func(m sqlmock.Sqlmock) {
 			m.ExpectQuery(showKeys).WillReturnError(missing)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/test/must"
-	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -387,7 +387,7 @@ func TestAssigner_serverChanged(t *testing.T) {
 		t.Errorf("have: %v, %d reads\nwant: %v, none", err, notes.gets, away)
 	}
 	for err, want := range map[error]bool{
-		errNotNoted: true, &ForeignRecordError{Err: away}: true, &mysql.MySQLError{Number: mysqldb.ErrTableDenied}: true, away: false,
+		errNotNoted: true, &ForeignRecordError{Err: away}: true, &mysql.MySQLError{Number: sqlerr.TableDenied}: true, away: false,
 	} {
 		a, _ := named(t, "s", &oneRecord{getErr: err}, config{})
 		if have := a.isNotNoted(err); have != want || (a.notNoted.Load() != nil) != want || (len(a.failoverWarnings()) > 0) != want {

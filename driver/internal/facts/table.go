@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -151,9 +152,8 @@ func (l *learner) ask(ctx context.Context, schema, name string) (answered bool, 
 
 // rows calls each for every row of a query, and reports whether the server answered.
 func (l *learner) rows(ctx context.Context, query string, each func(row []driver.Value)) (bool, error) {
-	const unknownDatabase, unknownTable = 1049, 1146
 	err := l.server.Rows(ctx, query, each)
-	l.missing = l.missing || base.IsServerError(err, unknownDatabase, unknownTable)
+	l.missing = l.missing || base.IsServerError(err, sqlerr.UnknownDatabase, sqlerr.UnknownTable)
 	if err != nil && l.server.IsFatal(ctx, err) {
 		return false, err
 	}

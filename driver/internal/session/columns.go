@@ -14,6 +14,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -190,10 +191,9 @@ func (s *Session) ForgetColumns(t Table) {
 // Columns"), also for temporary tables. SHOW returns them for a user with another privilege than
 // SELECT (MySQL manual, "SHOW COLUMNS Statement"). For a missing table the error is the server's.
 func (s *Session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
-	const tableDenied, columnDenied = 1142, 1143
 	table := sqltoken.QuoteTable(schema, name)
 	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0", name)
-	if base.IsServerError(err, tableDenied, columnDenied) {
+	if base.IsServerError(err, sqlerr.TableDenied, sqlerr.ColumnDenied) {
 		columns, err = s.columnsShown(ctx, table)
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/outcome"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -232,31 +233,25 @@ func (s *Session) FollowTransaction(query string, err error) {
 // That Cause an Implicit Commit"). MySQL checks the names of columns before it opens the tables for
 // reading. A test runs such statements on each server.
 func (s *Session) failedEarly(query string, err error) bool {
-	const (
-		syntaxError, readOnly                   = 1064, 1792
-		unknownDatabase, unknownTable           = 1049, 1146
-		ambiguousColumn, unknownColumn          = 1052, 1054
-		notOpen, unknownStatement, doesNotExist = 1109, 1243, 1305
-	)
 	lx := sqltoken.NewLexer(query, s.mode, s.charset)
 	verb := lx.Next()
 	_, readsNoTable, _ := follow(&lx, verb)
 	server := s.cache.server.Load()
 	switch {
-	case base.IsServerError(err, syntaxError, readOnly):
+	case base.IsServerError(err, sqlerr.SyntaxError, sqlerr.ReadOnlyTransaction):
 		return true
 	case sqltoken.Scan(query, true).Class == sqltoken.ClassSeveral:
 		return false
 	case readsNoTable, lx.Is(verb, "RELEASE", "ROLLBACK", "KILL", "XA"):
 		return true
 	case lx.Is(verb, "CALL", "EXECUTE", "HANDLER"):
-		return base.IsServerError(err, unknownTable, notOpen, unknownStatement, doesNotExist)
+		return base.IsServerError(err, sqlerr.UnknownTable, sqlerr.NotOpen, sqlerr.UnknownStatement, sqlerr.DoesNotExist)
 	case lx.Is(verb, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "LOCK", "GRANT", "REVOKE"):
 		return false // an implicit COMMIT comes first
-	case server != nil && server.Kind == ServerMySQL && base.IsServerError(err, ambiguousColumn, unknownColumn):
+	case server != nil && server.Kind == ServerMySQL && base.IsServerError(err, sqlerr.AmbiguousColumn, sqlerr.UnknownColumn):
 		return true
 	}
-	return base.IsServerError(err, unknownDatabase, unknownTable)
+	return base.IsServerError(err, sqlerr.UnknownDatabase, sqlerr.UnknownTable)
 }
 
 // SetTransactionAgain is called after a metadata query. If the query read a table, it was a

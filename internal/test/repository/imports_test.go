@@ -25,13 +25,13 @@ var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/test/engin
 var mayImport = map[string][]string{
 	"":                       {},
 	"spi":                    {"internal/guard", "internal/registry", "internal/secrets"},
-	"keygen":                 {"spi", "keygen", "internal/guard", "internal/sqlstate"},
+	"keygen":                 {"spi", "keygen", "internal/guard", "internal/sqlerr", "internal/sqlstate"},
 	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/registry", "internal/secrets", "internal/yamltree"},
 	"rule/internal/expr":     {"internal/nearest"},
 	"rule/internal/sharding": {"internal/nearest", "rule/internal/expr"},
 	"rewrite":                {"internal/sqltoken"},
 	"driver/internal/base":   {},
-	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/fill", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltoken"},
+	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/fill", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqlerr", "internal/sqltoken"},
 	"internal/tidb":          {"rewrite", "internal/sqltoken"},
 	"gormshardkey":           {"driver"},
 	"cmd":                    {"cmd", "doctor", "driver", "internal", "keygen", "rewrite", "rule", "spi"},
@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"internal/schema":        {"internal/columntype", "internal/sqltoken"},
 	"internal/registry":      {},
 	"internal/secrets":       {},
+	"internal/sqlerr":        {},
 	"internal/sqlstate":      {},
 	"internal/sqltoken":      {},
 	"internal/yamltree":      {},
@@ -50,17 +51,18 @@ var mayImport = map[string][]string{
 	"internal/test/fakedb":   {},
 	"internal/test/server":   {"internal/test/server", "spi"},
 	"otelshardkey":           {"driver", "rule", "spi"},
-	"debug":                  {"driver", "rule", "spi", "internal/guard"},
+	"debug":                  {"driver", "rule", "spi", "internal/explain", "internal/guard"},
+	"internal/explain":       {"rewrite"},
 
 	// A store for users must not import internal packages.
 	"keygen/etcd":      {"spi", "keygen/workerid"},
 	"keygen/redis":     {"spi", "keygen/snowflake", "keygen/workerid"},
 	"keygen/zookeeper": {"spi", "keygen/snowflake", "keygen/workerid"},
 
-	"driver/internal/facts":   {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltoken"},
+	"driver/internal/facts":   {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqlerr", "internal/sqltoken"},
 	"driver/internal/fill":    {"driver/internal/base", "driver/internal/facts", "internal/columntype", "internal/guard", "internal/sqltoken", "rewrite", "rule", "spi"},
 	"driver/internal/outcome": {"driver/internal/facts", "rewrite", "internal/sqltoken"},
-	"driver/internal/session": {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "rewrite", "internal/sqltoken"},
+	"driver/internal/session": {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "rewrite", "internal/sqlerr", "internal/sqltoken"},
 }
 
 // mustNotReach lists libraries that a program must not link when it imports a package. A package

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -132,33 +133,6 @@ func QuoteName(name string) string {
 	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
 }
 
-// Numbers of server errors that need specific advice:
-// https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html
-const (
-	ErrOutOfRangeMariaDB = 167
-	ErrDBAccessDenied    = 1044
-	ErrAccessDenied      = 1045
-	ErrNoDatabase        = 1046
-	ErrUnknownColumn     = 1054
-	ErrDuplicateKey      = 1062
-	ErrTableDenied       = 1142
-	ErrColumnDenied      = 1143
-	ErrNoSuchTable       = 1146
-	ErrLockTimeout       = 1205
-	ErrDeadlock          = 1213
-	ErrNotSupported      = 1235
-	ErrOutOfRangeColumn  = 1264
-	ErrDataTruncated     = 1265
-	ErrReadOnly          = 1290
-	ErrWrongValue        = 1366
-	ErrDataTooLong       = 1406
-	ErrNoAutoIncrement   = 1467
-	ErrOutOfRange        = 1690
-
-	ErrReadOnlyTransaction = 1792
-	ErrReadOnlyMode        = 1836
-)
-
 // Querier runs queries: a pool, a connection or a transaction.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -247,7 +221,7 @@ func Number(err error) uint16 {
 // succeed when it is repeated.
 func IsDeadlock(err error) bool {
 	n := Number(err)
-	return n == ErrDeadlock || n == ErrLockTimeout
+	return n == sqlerr.Deadlock || n == sqlerr.LockTimeout
 }
 
 // IsReadOnly reports whether the server accepts no writes, for example because it is the former
@@ -255,7 +229,7 @@ func IsDeadlock(err error) bool {
 // the same errors.
 func IsReadOnly(err error) bool {
 	switch Number(err) {
-	case ErrReadOnly, ErrReadOnlyTransaction, ErrReadOnlyMode:
+	case sqlerr.ReadOnly, sqlerr.ReadOnlyTransaction, sqlerr.ReadOnlyMode:
 		return true
 	}
 	return false

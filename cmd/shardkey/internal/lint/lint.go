@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -237,51 +238,12 @@ func (l *Linter) Targets(text string) (names []string) {
 func OutcomeOf(in *rewrite.Insert) Outcome { return insertFinding(in).Outcome }
 
 func insertFinding(in *rewrite.Insert) Finding {
-	f := Finding{Outcome: Passed, Table: sqltoken.QuoteTable(in.Schema, in.Name)}
-	if in.Invalid {
-		f.Outcome, f.Reason = Refused, "a row has the wrong number of values, so the server will refuse it"
-		return f
-	}
-	n, rows := map[rewrite.KeySource]int{}, in.Rows
-	if in.SelectKey != "" {
-		rows = []rewrite.Row{{Key: in.SelectKey}}
-	}
-	for _, row := range rows {
-		n[row.Key]++
-		kept := row.Key == rewrite.Literal || row.Key == rewrite.Unknown || row.Key == rewrite.Expression || row.Key == rewrite.Argument && in.Table.KeepExplicit
-		if !kept {
-			f.Outcome = Filled
-		}
-	}
-	expression := "an expression is the key; NULL and 0 are an error"
-	if in.SelectKey != "" {
-		expression = "the query has the keys; NULL and 0 are an error"
-	}
-	var reasons []string
-	for _, r := range []struct {
-		key rewrite.KeySource
-		one string
-	}{
-		{rewrite.Generated, "a key is generated"},
-		{rewrite.Argument, "an argument is the key"},
-		{rewrite.Literal, "the key is explicit"},
-		{rewrite.Unknown, "the server chooses the key"},
-		{rewrite.Expression, expression},
-	} {
-		switch {
-		case n[r.key] == 0:
-		case len(rows) == 1:
-			reasons = append(reasons, r.one)
-		default:
-			reasons = append(reasons, fmt.Sprintf("%s in %d of %d rows", r.one, n[r.key], len(rows)))
-		}
-	}
-	f.Reason = strings.Join(reasons, ", ")
+	f := Finding{Outcome: Passed, Table: sqltoken.QuoteTable(in.Schema, in.Name), Reason: explain.Summary(in)}
 	switch {
-	case in.SelectKey == rewrite.Literal:
-		f.Reason = "the query returns the keys, and explicitKeys is keep"
-	case in.SelectKey == rewrite.Generated:
-		f.Reason = "a key is generated for each row of the query"
+	case in.Invalid:
+		f.Outcome = Refused
+	case explain.Fills(in):
+		f.Outcome = Filled
 	}
 	return f
 }
