@@ -93,32 +93,26 @@ func (f Finding) String() string {
 // without tables.
 //
 // Generators may keep their state in the application's own database. It is examined through db.
-// Only the number of free worker IDs in it needs [Options.Hosts].
-func Examine(ctx context.Context, db *sql.DB, r *rule.Rule, opts ...Options) (Report, error) {
-	return ExamineAll(ctx, map[string]*sql.DB{"": db}, r, opts...)
+// Only the number of free worker IDs in it needs a host: what the generators get from their connector,
+// which is its DSN, as for go-sql-driver, and its clock.
+func Examine(ctx context.Context, db *sql.DB, r *rule.Rule, host ...spi.Host) (Report, error) {
+	hosts := map[string]spi.Host{}
+	for _, h := range host {
+		hosts[""] = h
+	}
+	return ExamineAll(ctx, map[string]*sql.DB{"": db}, r, hosts)
 }
 
-// Options are options of an examination.
-type Options struct {
-	// Hosts are what the generators of a database get from their connector, by the databases' names:
-	// its DSN, as for go-sql-driver, and its clock. The name is empty for [Examine].
-	Hosts map[string]spi.Host
-}
-
-// ExamineAll is [Examine] for several databases, by the names of the rule's data sources. It also
-// compares the databases: their greatest keys are checked against shared state.
-// Data sources without a database are reported.
-func ExamineAll(ctx context.Context, dbs map[string]*sql.DB, r *rule.Rule, opts ...Options) (Report, error) {
+// ExamineAll is [Examine] for several databases, by the names of the rule's data sources. hosts has
+// the host of each, and may be nil. It also compares the databases: their greatest keys are checked
+// against shared state. Data sources without a database are reported.
+func ExamineAll(ctx context.Context, dbs map[string]*sql.DB, r *rule.Rule, hosts map[string]spi.Host) (Report, error) {
 	if r == nil || len(r.Tables()) == 0 {
 		return Report{}, &rule.Error{File: "rule", Reason: "doctor needs a rule with tables"}
 	}
 	x := &examination{rule: r, newest: map[string]newestKey{}, absent: map[rule.Place]int{}}
 	if _, unnamed := dbs[""]; len(dbs) == 0 || unnamed && len(dbs) > 1 {
 		return Report{}, errors.New("shardkey: doctor needs one database, or several with the names of their data sources")
-	}
-	hosts := map[string]spi.Host{}
-	for _, o := range opts {
-		maps.Copy(hosts, o.Hosts)
 	}
 	for _, name := range slices.Sorted(maps.Keys(dbs)) {
 		if err := x.add(name, dbs[name], hosts[name]); err != nil {

@@ -67,15 +67,15 @@ func examineAt(t *testing.T, clock spi.Clock, text string, dsns ...string) []doc
 		}
 		dbs[name], hosts[name] = open(t, dsn), spi.Host{DSN: spi.NewSecret(dsn), Clock: clock}
 	}
-	return examineDBs(t, text, dbs, doctor.Options{Hosts: hosts})
+	return examineDBs(t, text, dbs, hosts)
 }
 
-func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB, opts ...doctor.Options) []doctor.Finding {
+func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB, hosts map[string]spi.Host) []doctor.Finding {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
-	report := must.Get(doctor.ExamineAll(ctx, dbs, r, opts...))(t)
+	report := must.Get(doctor.ExamineAll(ctx, dbs, r, hosts))(t)
 	fixed := func(f doctor.Finding) bool { return strings.Contains(f.String(), "worker-id 7: nothing checks") }
 	if strings.Contains(text, snowflakes) && !slices.ContainsFunc(report.Findings, fixed) {
 		t.Error("have: no warning of a worker ID without a lease")
@@ -278,7 +278,7 @@ func TestExamine_ownState(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := database(t, healthy+c.state)
-			found := examineDBs(t, c.rule, map[string]*sql.DB{"": open(t, dsn)})
+			found := examineDBs(t, c.rule, map[string]*sql.DB{"": open(t, dsn)}, nil)
 			if find(found, fmt.Sprintf(c.want, ""), "") == nil || find(found, "ok: table t_order.order_id", "") == nil {
 				t.Errorf("without a host\nhave: %q\nwant: %s", found, c.want)
 			}
@@ -292,8 +292,7 @@ func TestExamine_ownState(t *testing.T) {
 			}
 			cfg := must.Get(mysql.ParseDSN(dsn))(t)
 			c.want = fmt.Sprintf(c.want, fmt.Sprintf(" at tcp(%s)/%s", cfg.Addr, cfg.DBName))
-			hosts := map[string]spi.Host{"": {DSN: spi.NewSecret(dsn)}}
-			report, err := doctor.Examine(t.Context(), db, r, doctor.Options{Hosts: hosts})
+			report, err := doctor.Examine(t.Context(), db, r, spi.Host{DSN: spi.NewSecret(dsn)})
 			held := find(report.Findings, "1 of 1024 worker IDs are held", "") != nil
 			if err != nil || find(report.Findings, c.want, "") == nil || c.name == "leases" && !held {
 				t.Errorf("with a host\nhave: %q, %v\nwant: %s", report.Findings, err, c.want)
@@ -311,7 +310,7 @@ func TestExamine_partialPrivileges(t *testing.T) {
 		"CREATE TABLE t_order_1 (order_id INT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
 	own := user(t, dsn, "GRANT INSERT (order_id) ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER")
 	var have []string
-	for _, f := range examineDBs(t, ruleOf(snowflakes), map[string]*sql.DB{"": open(t, own)}) {
+	for _, f := range examineDBs(t, ruleOf(snowflakes), map[string]*sql.DB{"": open(t, own)}, nil) {
 		if f.Severity != doctor.OK {
 			have = append(have, fmt.Sprint(f.Severity, " ", f.Check, " ", f.Actual))
 		}
@@ -330,7 +329,7 @@ func TestExamine_leavesThePool(t *testing.T) {
 		return mode
 	}
 	before := mode()
-	examineDBs(t, leased(""), map[string]*sql.DB{"": db})
+	examineDBs(t, leased(""), map[string]*sql.DB{"": db}, nil)
 	if after := mode(); after != before || before == "" || db.Stats().InUse != 0 {
 		t.Errorf("have: sql_mode %q, %d connections in use\nwant: %q, 0", after, db.Stats().InUse, before)
 	}
@@ -354,7 +353,7 @@ func TestExamine_wrongArguments(t *testing.T) {
 		{"another data source", map[string]*sql.DB{"ds_7": db}, r, true},
 		{"one without a name among several", map[string]*sql.DB{"": db, "ds_1": db}, r, false},
 	} {
-		report, err := doctor.ExamineAll(t.Context(), c.dbs, c.rule)
+		report, err := doctor.ExamineAll(t.Context(), c.dbs, c.rule, nil)
 		if typed := (*rule.Error)(nil); err == nil || errors.As(err, &typed) != c.typed || len(report.Findings) > 0 {
 			t.Errorf("%s\nhave: %v, %v\nwant: an error", c.name, report, err)
 		}
@@ -365,7 +364,7 @@ func TestExamine_wrongArguments(t *testing.T) {
 func TestExamineAll_notGiven(t *testing.T) {
 	dsn := database(t, healthy)
 	text := strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)
-	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn)}))
+	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn)}, nil))
 	if len(have) != 1 || have[0] != "info: reachable ds_0: it was not examined: there is no database for it" {
 		t.Errorf("have: %q", have)
 	}

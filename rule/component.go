@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/registry"
@@ -127,12 +128,13 @@ func undefined(file, kind, list string, name word, makers components) error {
 // note records whether the factory used the connector's own database, and which properties are
 // secrets. It returns an error if a Config has a secret property as a string instead of an spi.Secret.
 func (r *Rule) note(props spi.Props, e *component) (err error) {
-	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
+	own, secrets := props.Used()
+	if e.spec.ownDatabase = own; own {
 		e.spec.ownMeant, err = props.Bool(ownDatabase, false)
 	}
 	e.spec.secrets = nil // of another opening
 	for _, p := range e.spec.props {
-		if !props.IsSecret(p.name.text) {
+		if !slices.Contains(secrets, p.name.text) {
 			continue
 		}
 		e.spec.secrets = append(e.spec.secrets, p.name.text)

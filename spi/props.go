@@ -123,8 +123,16 @@ func (p Props) HostDSN() Secret {
 	return p.host.DSN
 }
 
-// UsesHostDSN reports whether HostDSN was called. It is for the caller of a factory.
-func (p Props) UsesHostDSN() bool { return p.usesHost != nil && *p.usesHost }
+// Used reports how a factory has used the properties: whether it called HostDSN, and the names of the
+// secrets among them. It is for the caller of the factory.
+func (p Props) Used() (hostDSN bool, secrets []string) {
+	for key, given := range p.values {
+		if p.isSecret(key) {
+			secrets = append(secrets, given.name)
+		}
+	}
+	return p.usesHost != nil && *p.usesHost, secrets
+}
 
 // WorkerIDAssigner returns the rule's worker-ID assigner that the property names, or nil if the
 // property is missing. The caller must not close it.
@@ -183,9 +191,9 @@ func (p Props) keepSecret(name string) {
 	}
 }
 
-// IsSecret reports whether the property is a secret: Secret or Secrets was called for it, or its
+// isSecret reports whether the property is a secret: Secret or Secrets was called for it, or its
 // name contains password, passwd, secret, token or credential.
-func (p Props) IsSecret(name string) bool {
+func (p Props) isSecret(name string) bool {
 	key := registry.PropKey(name)
 	return p.secret[key] || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
@@ -312,7 +320,7 @@ func (p Props) wrong(name, want string) *PropError {
 	e := &PropError{Name: name, Want: want, fixed: true}
 	if given, ok := p.values[registry.PropKey(name)]; ok {
 		e.Name = given.name
-		if !p.IsSecret(name) {
+		if !p.isSecret(name) {
 			e.Value = given.value.Reveal()
 		}
 	}
@@ -341,7 +349,7 @@ func (p Props) unknown() error {
 				e.Name, e.Want = shown, "a name of letters, digits, '.', '-' and '_'; add a space after its ':'"
 			}
 			for _, of := range known {
-				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.IsSecret(of) {
+				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.isSecret(of) {
 					e.Name, e.Want = of, "a string, not a map" // the rest of the name may be the secret
 				}
 			}

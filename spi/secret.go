@@ -69,7 +69,7 @@ func (p Props) redacted(err error) error {
 		return err
 	}
 	shown := *prop
-	if p.IsSecret(prop.Name) || hidden.In(prop.Value) {
+	if p.isSecret(prop.Name) || hidden.In(prop.Value) {
 		shown.Value = ""
 	}
 	if !prop.fixed && hidden.In(prop.Want) {
@@ -80,7 +80,7 @@ func (p Props) redacted(err error) error {
 
 func (p Props) secrets() (forms secrets.Forms) {
 	for key, given := range p.values {
-		if !p.IsSecret(key) {
+		if !p.isSecret(key) {
 			continue
 		}
 		forms.Add(given.value.Reveal())

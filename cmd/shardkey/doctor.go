@@ -68,7 +68,7 @@ func examine(p *program, c *cobra.Command, verbose bool) error {
 	}
 	ctx, cancel := limited(c)
 	defer cancel()
-	report, err := doctor.ExamineAll(ctx, dbs, r, doctor.Options{Hosts: hosts})
+	report, err := doctor.ExamineAll(ctx, dbs, r, hosts)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,6 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
-	"github.com/shardkey/shardkey/doctor"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
@@ -353,7 +352,6 @@ func secretValues(t *testing.T) map[string][]any {
 	table := live.Lookup("", "t")
 	stats := driver.ConnectorOf(opened).Stats()
 	return map[string][]any{
-		"doctor.Options":              {doctor.Options{Hosts: map[string]spi.Host{"d": host}}},
 		"driver.Connector":            {opened, overOld, struct{ c any }{wrapped}, wrapped},
 		"driver.DSNError":             {dsnErr},
 		"rule.GeneratorError":         {generatorErr, driver.ConnectorOf(opened).Ready(t.Context())},
