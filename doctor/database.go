@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
@@ -309,11 +310,11 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 		f := Finding{Check: "unlisted", Actual: []string{sqltoken.Printable(t.Name)}}
 		e, of := d.live.Unlisted(t.Schema, t.Name), d.live.Lookup(t.Schema, t.Name)
 		switch {
-		case e != nil && e.Like.Unlisted != "pass":
+		case e != nil && e.Like.Unlisted != policy.Pass:
 			of = e.Like
 			f.Severity, f.What = Warning, "the name is similar to the actual tables, but the rule does not list it"
 			f.Why = "INSERTs into it without an explicit key are refused"
-			if of.Unlisted == "warn" {
+			if of.Unlisted == policy.Warn {
 				f.Why = "INSERTs into it are sent without a generated key"
 			}
 			if of.ActualCount == 1 && len(of.Patterns) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -187,14 +188,14 @@ func (g *planner) lookup(schema, name string) *rewrite.Table {
 	expires := t.unguarded.of(namedTable{schema, name})
 	g.expireAt(expires)
 	parsed := &rewrite.Table{Key: r.Column, Strings: t.HasText(),
-		KeepExplicit: r.ExplicitKeys == "keep", NoReport: !expires.IsZero(), KeyColumnUnknown: true}
+		KeepExplicit: r.ExplicitKeys == policy.Keep, NoReport: !expires.IsZero(), KeyColumnUnknown: true}
 	if x := t.ActualTable(schema, name); x != nil {
 		parsed.Recorded = x.Columns
 	}
 	if r.ShardBits != nil {
 		parsed.Recorded, _ = fill.WithBitsColumn(parsed.Recorded, r.ShardBits)
 	}
-	if r.Sharding != nil && r.ShardGuard != "off" {
+	if r.Sharding != nil && r.ShardGuard != policy.Off {
 		parsed.Fixed = r.Sharding.Columns
 	}
 	if g.tables == nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -201,9 +202,9 @@ func (u *unlisted) check(live *rule.Live, schema, name string) *rule.UnlistedTab
 		return nil
 	}
 	switch e.Like.Unlisted {
-	case "pass":
+	case policy.Pass:
 		return nil
-	case "warn":
+	case policy.Warn:
 		if _, known := u.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
 			u.logger.Warn("shardkey: INSERT sent without a key", "table", e.Table, "error", e)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/internal/yamltree"
 )
 
@@ -23,7 +24,7 @@ var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard
 
 // settingWords are the valid values. The first one is the default.
 var settingWords = [len(settings{})][]string{
-	{"fill", "keep"}, {"any", "consecutive"}, {"refuse", "warn", "pass"}, {"refuse", "warn", "off"},
+	{policy.Fill, policy.Keep}, {"any", "consecutive"}, {policy.Refuse, policy.Warn, policy.Pass}, {policy.Refuse, policy.Warn, policy.Off},
 }
 
 // newSettings checks the settings. The function written returns the value of a key.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -115,7 +116,7 @@ func (t Table) String() string {
 	if t.GeneratorType != "" && t.GeneratorType != t.GeneratorName {
 		s += " (" + t.GeneratorType + ")"
 	}
-	if t.ExplicitKeys == "keep" {
+	if t.ExplicitKeys == policy.Keep {
 		s += ", explicit keys kept"
 	}
 	if t.Consecutive {
@@ -124,7 +125,7 @@ func (t Table) String() string {
 	if t.Unlisted != "" && t.Unlisted != defaultUnlisted(t.ActualCount > 1 || len(t.Patterns) > 0) {
 		s += ", unlisted: " + t.Unlisted
 	}
-	if t.ShardGuard == "warn" || t.ShardGuard == "off" {
+	if t.ShardGuard == policy.Warn || t.ShardGuard == policy.Off {
 		s += ", shardGuard: " + t.ShardGuard
 	}
 	if t.ShardBits != nil {

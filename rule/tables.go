@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/policy"
 )
 
 // tables adds the tables that have a key column. Tables without a key are recorded too, as far as
@@ -222,9 +224,9 @@ func (b *builder) warnOfMinus(spec *tableSpec, n node) {
 // several actual tables or a pattern, refuses INSERTs into tables that look like its own.
 func defaultUnlisted(family bool) string {
 	if family {
-		return "refuse"
+		return policy.Refuse
 	}
-	return "warn"
+	return policy.Warn
 }
 
 func (b *builder) addPattern(n node, index int32, t *Table) {

@@ -12,8 +12,7 @@
 // SNOWFLAKE (class SnowflakeKeyGenerateAlgorithm,
 // https://shardingsphere.apache.org/document/current/en/user-manual/common-config/builtin-algorithm/keygen/).
 // With the default max-vibration-offset, the keys of one table are the same as ShardingSphere's.
-// Other layouts are possible ([Layout]). The keys of
-// js53 stay below 2^53 for JavaScript.
+// Other layouts are possible ([Layout]). The keys of js53 stay below 2^53 for JavaScript.
 //
 //	keyGenerators:
 //	  snowflake: {type: SNOWFLAKE, props: {worker-id: 123}} # for one process

@@ -81,7 +81,7 @@ func newGenerator(cfg config) *generator {
 }
 
 // GenerateInt64Keys sets keys to new keys in ascending order. They are consecutive if they fit into
-// one tick, which has MaxSequence+1 keys: 4,096 for [Classic]. More keys come in blocks of that
+// one tick, which has 2^SequenceBits keys: 4,096 for [Classic]. More keys come in blocks of that
 // size, each in a later tick.
 //
 // It waits while the keys of the current tick are used up, and while the clock is behind by at most

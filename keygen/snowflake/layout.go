@@ -72,10 +72,10 @@ func (l Layout) String() string {
 	return fmt.Sprintf("%d-%d-%d", l.TimeBits, l.WorkerBits, l.SequenceBits)
 }
 
-// MaxWorkerID returns the highest worker ID of the layout.
+// maxWorkerID returns the highest worker ID of the layout.
 func (l Layout) maxWorkerID() int64 { return 1<<l.orDefault().WorkerBits - 1 }
 
-// MaxSequence returns the highest sequence of the layout. A worker ID has MaxSequence+1 keys per
+// maxSequence returns the highest sequence of the layout. A worker ID has maxSequence+1 keys per
 // tick.
 func (l Layout) maxSequence() int64 { return 1<<l.orDefault().SequenceBits - 1 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -64,7 +65,7 @@ func indexOf(columns []string, name string) int {
 }
 
 // Guards reports whether rows are checked against the table.
-func (a *ActualTable) Guards() bool { return a.table.Rule.ShardGuard != guardOff }
+func (a *ActualTable) Guards() bool { return a.table.Rule.ShardGuard != policy.Off }
 
 // HasKey reports whether the key is a sharding column, so that it decides which table a row belongs in.
 func (a *ActualTable) HasKey() bool { return a.key >= 0 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -20,12 +21,6 @@ import (
 // the values that the server stores, not the values in the statement. For example, '131' is a number in
 // a BIGINT column, and 131 is a string in a VARCHAR column. So it needs the columns' types. It accepts a
 // row if only the server knows the stored value, or if the rule's algorithm can't be computed for it.
-
-// The values of [rule.Table].ShardGuard that aren't refuse.
-const (
-	guardOff  = "off"
-	guardWarn = "warn"
-)
 
 // values appends a row's values of the sharding columns, with nil for the key. ok is false if one of
 // them is unknown.
@@ -103,7 +98,7 @@ func (r *rows) guard(ctx context.Context) error {
 // only logs such rows. Rows count from 0.
 func (r *rows) guardRow(ctx context.Context, row int, values []any) error {
 	a := r.Actual
-	if r.Table.Rule.ShardGuard == guardWarn && a.warned.Load() {
+	if r.Table.Rule.ShardGuard == policy.Warn && a.warned.Load() {
 		return nil
 	}
 	wrong, err := a.wrong(ctx, r.session, r.Insert, values)
@@ -121,7 +116,7 @@ func (t *Table) refuseOrLog(ctx context.Context, warned *atomic.Bool, wrong *rew
 	switch {
 	case wrong == nil:
 		return nil
-	case t.Rule.ShardGuard == "refuse":
+	case t.Rule.ShardGuard == policy.Refuse:
 		return wrong
 	case !warned.Swap(true):
 		cause := wrong.Err.(*rule.WrongShardError)
@@ -211,7 +206,7 @@ func (a *ActualTable) wrong(ctx context.Context, s Session, in *rewrite.Insert, 
 // unchecked returns the error for a row that couldn't be checked. A guard that only warns lets it
 // through.
 func (a *ActualTable) unchecked(err error) error {
-	if a.table.Rule.ShardGuard == guardWarn {
+	if a.table.Rule.ShardGuard == policy.Warn {
 		return nil
 	}
 	return err

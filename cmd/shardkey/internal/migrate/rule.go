@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rule"
@@ -111,7 +112,7 @@ func (r *Rule) passOthers() {
 	defer live.Close() // can't fail
 	for _, s := range r.sources {
 		for _, t := range s.schema.Tables {
-			if e := live.Unlisted("", t.Name); e != nil && e.Like.Unlisted == "refuse" {
+			if e := live.Unlisted("", t.Name); e != nil && e.Like.Unlisted == policy.Refuse {
 				families[e.Like.Logical].passes = t.Name
 			}
 		}
