@@ -217,7 +217,7 @@ func (d *duel) elsewhere(st step) {
 
 // kill ends the connection of a side, and waits until the server has done it.
 func (d *duel) kill(i int) {
-	id := strings.Trim(ReadAll(d.t, d.conns[i], "SELECT CONNECTION_ID() LIMIT 1"), "[]")
+	id := strings.Trim(ReadAll(d.t, d.runs[i], "SELECT CONNECTION_ID() LIMIT 1"), "[]")
 	if d.lost = d.lost || strings.Contains(id, "error"); d.lost {
 		return
 	}
