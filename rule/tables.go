@@ -154,24 +154,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		if sharded {
 			nodes = append(nodes, n)
 		}
-		if isPattern(n.table) {
-			b.addPattern(n, index, t)
-			return nil
-		}
-		if t != nil {
-			b.warnOfMinus(spec, n)
-		}
-		isNew, err := b.claim(spec, n, index)
-		if isNew && t != nil {
-			if t.addActual(n); t.ActualCount > 1 {
-				b.rule.index.families[index] = true
-			}
-			b.rule.index.addShape(n.schema, n.table, index)
-		}
-		if t != nil {
-			b.sources[shown(n.source)] = true
-		}
-		return err
+		return b.addNode(spec, index, t, n)
 	}
 	if t != nil && spec.nodes.text == "" && spec.database != nil {
 		b.rule.spread = t.Logical
@@ -203,6 +186,28 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		}
 	}
 	return nil
+}
+
+// addNode adds one data node of a table. t is nil for a table without a key.
+func (b *builder) addNode(spec *tableSpec, index int32, t *Table, n node) error {
+	if isPattern(n.table) {
+		b.addPattern(n, index, t)
+		return nil
+	}
+	if t == nil {
+		_, err := b.claim(spec, n, index)
+		return err
+	}
+	b.warnOfMinus(spec, n)
+	isNew, err := b.claim(spec, n, index)
+	if isNew {
+		if t.addActual(n); t.ActualCount > 1 {
+			b.rule.index.families[index] = true
+		}
+		b.rule.index.addShape(n.schema, n.table, index)
+	}
+	b.sources[shown(n.source)] = true
+	return err
 }
 
 // expressionsInNodes matches the expressions in data nodes.

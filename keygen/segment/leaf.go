@@ -49,16 +49,7 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 		return nil, err
 	}
 	s := settings{
-		words: words{
-			title:   fmt.Sprintf("LEAF_SEGMENT %q, leaf_alloc", row.key),
-			address: "leaf.jdbc.url or dsn",
-			grant:   "SELECT, UPDATE ON leaf_alloc",
-			end:     "max_id cannot be raised within its type; make it bigint, or correct its value",
-			ddl: "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
-				"max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, description varchar(256) DEFAULT NULL, " +
-				"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
-				"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
-		},
+		words: leafWords(row.key),
 		state: sqlstate.Table{Kind: sqlstate.Segments, Name: "leaf_alloc", Key: row.key},
 		ahead: true, clock: p.Clock(), logger: p.Logger(),
 	}
@@ -87,6 +78,19 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 	}
 	row.server.claim = row
 	return newGenerator(s, []*server{row.server}), nil
+}
+
+func leafWords(key string) words {
+	return words{
+		title:   fmt.Sprintf("LEAF_SEGMENT %q, leaf_alloc", key),
+		address: "leaf.jdbc.url or dsn",
+		grant:   "SELECT, UPDATE ON leaf_alloc",
+		end:     "max_id cannot be raised within its type; make it bigint, or correct its value",
+		ddl: "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
+			"max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, description varchar(256) DEFAULT NULL, " +
+			"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
+			"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
+	}
 }
 
 // wrongKey returns the valid form of a key, or "" if the key is valid.

@@ -48,15 +48,7 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 		return nil, err
 	}
 	s := settings{
-		words: words{
-			title:   "TICKET " + table,
-			address: "dsns",
-			grant:   "SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + quoted,
-			end:     "the AUTO_INCREMENT column has no numbers left; make it bigint unsigned, or use another table",
-			ddl: "CREATE TABLE " + quoted +
-				" (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', " +
-				"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
-		},
+		words:   ticketWords(table, quoted),
 		state:   sqlstate.Table{Kind: sqlstate.Tickets, Name: table},
 		maxStep: batch, limit: maxKeys, clock: p.Clock(), logger: p.Logger(),
 		sizes: fmt.Sprintf("increment %d, batch %d", increment, batch),
@@ -67,19 +59,39 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 	var all []*server
 	peers := &[]*ticketTable{}
 	for i, dsn := range dsns {
-		cfg, err := parseTicketDSN(dsn.Reveal(), s.timeout)
-		if err != nil {
-			return nil, err
-		}
 		t := &ticketTable{table: quoted, increment: increment, batch: batch, want: offsets[i], peers: peers}
-		if t.server, err = newServer("dsns", cfg, s); err != nil {
+		if err := t.open(dsn, s); err != nil {
 			return nil, err
 		}
-		t.server.claim = t
 		*peers = append(*peers, t)
 		all = append(all, t.server)
 	}
 	return newGenerator(s, all), nil
+}
+
+func ticketWords(table, quoted string) words {
+	return words{
+		title:   "TICKET " + table,
+		address: "dsns",
+		grant:   "SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + quoted,
+		end:     "the AUTO_INCREMENT column has no numbers left; make it bigint unsigned, or use another table",
+		ddl: "CREATE TABLE " + quoted +
+			" (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', " +
+			"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
+	}
+}
+
+// open sets the table's server, without connecting to it.
+func (t *ticketTable) open(dsn spi.Secret, s settings) error {
+	cfg, err := parseTicketDSN(dsn.Reveal(), s.timeout)
+	if err != nil {
+		return err
+	}
+	if t.server, err = newServer("dsns", cfg, s); err != nil {
+		return err
+	}
+	t.server.claim = t
+	return nil
 }
 
 // ticketOffsets returns the auto_increment_offset that each server must have, or 0 for any.

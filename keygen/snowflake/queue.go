@@ -282,52 +282,65 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		return g.inBackground(nil, func(ctx context.Context) (*workerSlot, error) { return g.leasedSlot(ctx, 0) }), nil
 	}
 	for w := g.first(); w != nil; w = g.first() {
+		var o outcome
+		var err error
 		if w.probe {
-			if o, err := g.serveProbe(w, s, now); o.waits() || err != nil {
-				return o, err
-			}
-			continue
+			o, err = g.serveProbe(w, s, now)
+		} else {
+			o, err = g.serveKeys(w, s, &now, &ns)
 		}
-		n := min(len(w.rest), int(g.seqMask)+1)
-		start, need, v := g.take(s, request{now: now, n: uint64(n), column: w.column, waited: w.waited, after: w.after})
-		switch v {
-		case taken:
-			g.fill(s, w.rest[:n], start)
-			w.after = start + uint64(n) - 1
-			g.figures.stepNeed = 0
-			if w.rest = w.rest[n:]; len(w.rest) == 0 {
-				g.finish(w, nil, ns)
-			} else {
-				// A call that needs many ticks goes to the back of the queue, so that calls that
-				// need one tick can continue.
-				g.queue.MoveToBack(w.place)
-				wake(g.first())
-			}
-		case full:
-			w.waited = true
-			g.crossed(s.state, now)
-			need -= s.state.ahead.Load()
-			return outcome{nap: max(time.Duration(need*g.clock.Length()-ns)+g.crowdDelay(), 1)}, nil
-		case behind:
-			// Another goroutine may have read the clock later than this one. Only a reading after
-			// the word was loaded shows a clock step.
-			if now, ns = g.clock.Read(); now+s.state.ahead.Load() < need {
-				if now < 0 {
-					return outcome{}, g.timeError(g.sinceEpoch(ns))
-				}
-				if o, err := g.steppedBack(s, need, now, ns); err != nil || o.waits() {
-					return o, err
-				}
-			}
-		case atLimit:
-			if o, err := g.pastLimit(s, need); err != nil || o.waits() {
-				return o, err
-			}
-		case ended:
-			return outcome{}, spi.ErrClosed
+		if o.waits() || err != nil {
+			return o, err
 		}
 	}
 	return outcome{}, nil
+}
+
+// serveKeys sets keys of a waiter, at most those of one tick. If it returns the zero outcome and the
+// waiter isn't done, the caller tries again.
+func (g *generator) serveKeys(w *waiter, s *workerSlot, now, ns *int64) (outcome, error) {
+	n := min(len(w.rest), int(g.seqMask)+1)
+	start, need, v := g.take(s, request{now: *now, n: uint64(n), column: w.column, waited: w.waited, after: w.after})
+	switch v {
+	case taken:
+		g.handOut(w, s, n, start, *ns)
+	case full:
+		w.waited = true
+		g.crossed(s.state, *now)
+		need -= s.state.ahead.Load()
+		return outcome{nap: max(time.Duration(need*g.clock.Length()-*ns)+g.crowdDelay(), 1)}, nil
+	case behind:
+		// Another goroutine may have read the clock later than this one. Only a reading after the word
+		// was loaded shows a clock step.
+		*now, *ns = g.clock.Read()
+		switch {
+		case *now+s.state.ahead.Load() >= need:
+		case *now < 0:
+			return outcome{}, g.timeError(g.sinceEpoch(*ns))
+		default:
+			return g.steppedBack(s, need, *now, *ns)
+		}
+	case atLimit:
+		return g.pastLimit(s, need)
+	case ended:
+		return outcome{}, spi.ErrClosed
+	}
+	return outcome{}, nil
+}
+
+// handOut sets the next n keys of the first waiter, which begin at start.
+func (g *generator) handOut(w *waiter, s *workerSlot, n int, start uint64, ns int64) {
+	g.fill(s, w.rest[:n], start)
+	w.after = start + uint64(n) - 1
+	g.figures.stepNeed = 0
+	if w.rest = w.rest[n:]; len(w.rest) == 0 {
+		g.finish(w, nil, ns)
+		return
+	}
+	// A call that needs many ticks goes to the back of the queue, so that calls that need one tick can
+	// continue.
+	g.queue.MoveToBack(w.place)
+	wake(g.first())
 }
 
 // crowdDelay returns extra sleep beyond the next tick if many callers wait. Waking many callers each
