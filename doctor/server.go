@@ -50,7 +50,7 @@ func askServer(ctx context.Context, conn *sql.Conn, now func() time.Time) (serve
 	return s, ctx.Err()
 }
 
-func (s *server) clock(ctx context.Context, conn *sql.Conn, now func() time.Time) error {
+func (sv *server) clock(ctx context.Context, conn *sql.Conn, now func() time.Time) error {
 	before := now()
 	row, err := schema.Row(ctx, conn, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", 1)
 	ms, _ := strconv.ParseInt(row[0], 10, 64)
@@ -58,9 +58,9 @@ func (s *server) clock(ctx context.Context, conn *sql.Conn, now func() time.Time
 		return err
 	}
 	took := now().Sub(before)
-	s.ahead = before.Add(took / 2).Sub(time.UnixMilli(ms))
-	if s.ahead.Abs() < took {
-		s.ahead = 0
+	sv.ahead = before.Add(took / 2).Sub(time.UnixMilli(ms))
+	if sv.ahead.Abs() < took {
+		sv.ahead = 0
 	}
 	return nil
 }
@@ -74,25 +74,25 @@ func quotedUser(user string) string {
 	return sqltoken.QuoteIdentifier(user[:at]) + "@" + sqltoken.QuoteIdentifier(user[at+1:])
 }
 
-func (s server) lacks(rights string) string {
-	return fmt.Sprintf("the user %s doesn't have the privilege %s", s.user, rights)
+func (sv server) lacks(rights string) string {
+	return fmt.Sprintf("the user %s doesn't have the privilege %s", sv.user, rights)
 }
 
 // grant returns the statement that grants the user rights on a table.
-func (s server) grant(rights, schema, table string) string {
-	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(schema, table), s.user)
+func (sv server) grant(rights, schema, table string) string {
+	return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltoken.QuoteTable(schema, table), sv.user)
 }
 
 // describe names the server and its session.
-func (s server) describe() string {
-	version := s.variables["version"]
+func (sv server) describe() string {
+	version := sv.variables["version"]
 	product := "MySQL"
-	if s.isVitess {
+	if sv.isVitess {
 		product = "Vitess"
-	} else if strings.Contains(strings.ToLower(version+s.variables["version_comment"]), "mariadb") {
+	} else if strings.Contains(strings.ToLower(version+sv.variables["version_comment"]), "mariadb") {
 		product = "MariaDB"
 	}
-	return fmt.Sprintf("%s %s, sql_mode %s", product, version, s.variables["sql_mode"])
+	return fmt.Sprintf("%s %s, sql_mode %s", product, version, sv.variables["sql_mode"])
 }
 
 // maxAhead is a difference of clocks that the network doesn't explain.
@@ -100,45 +100,45 @@ const maxAhead = 5 * time.Second
 
 const synchronize = "-- synchronize the clocks of both machines (chrony, systemd-timesyncd)"
 
-func (s server) findings() []Finding {
-	mode, direction := s.variables["sql_mode"], "ahead of"
-	if s.ahead < 0 {
+func (sv server) findings() []Finding {
+	mode, direction := sv.variables["sql_mode"], "ahead of"
+	if sv.ahead < 0 {
 		direction = "behind"
 	}
 	return met([]condition{
-		{true, OK, "server", s.describe(), "", ""},
+		{true, OK, "server", sv.describe(), "", ""},
 		{!strings.Contains(mode, "STRICT_"), Info, "sql-mode", "sql_mode is not strict",
 			"the server truncates values that do not fit; " +
 				"shardkey checks generated keys against their column first, and refuses keys that do not fit",
 			"SET GLOBAL sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); -- and in the server's configuration"},
 		{strings.Contains(mode, "NO_AUTO_VALUE_ON_ZERO"), Info, "sql-mode", "sql_mode has NO_AUTO_VALUE_ON_ZERO",
 			"an explicit key of 0 is stored as 0, and no key is generated for it", ""},
-		{s.variables["read_only"] == "ON", Error, "read-only", "the server is read only (read_only=ON)",
+		{sv.variables["read_only"] == "ON", Error, "read-only", "the server is read only (read_only=ON)",
 			"neither rows nor state can be written: the server may be a replica",
 			"use the primary's address in the DSN"},
-		{s.ahead.Abs() >= maxAhead, Warning, "clock",
-			fmt.Sprintf("this machine's clock is %v %s the server's", s.ahead.Abs().Round(time.Second), direction),
+		{sv.ahead.Abs() >= maxAhead, Warning, "clock",
+			fmt.Sprintf("this machine's clock is %v %s the server's", sv.ahead.Abs().Round(time.Second), direction),
 			"keys contain the time of the machine that generates them: their order and times are wrong, " +
 				"and INSERTs wait when the clock is corrected", synchronize},
 	})
 }
 
 // durability returns the findings about settings with which a server of state forgets confirmed writes.
-func (s server) durability() []Finding {
-	flush, sync := s.variables["innodb_flush_log_at_trx_commit"], s.variables["sync_binlog"]
+func (sv server) durability() []Finding {
+	flush, sync := sv.variables["innodb_flush_log_at_trx_commit"], sv.variables["sync_binlog"]
 	const one = "state must be written on one node: if two nodes are written to, or are cut off from each other, " +
 		"they hand out the same numbers, or their writes fail"
 	return met([]condition{
 		{flush == "0" || flush == "2", Warning, "", "innodb_flush_log_at_trx_commit is " + flush,
 			"after a crash, the server may have lost committed numbers or worker IDs, and hand them out again",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration"},
-		{sync != "" && sync != "1" && s.variables["log_bin"] == "ON", Warning, "", "sync_binlog is " + sync,
+		{sync != "" && sync != "1" && sv.variables["log_bin"] == "ON", Warning, "", "sync_binlog is " + sync,
 			"after a crash, a replica and the server may have different writes: " +
 				"a replica that is promoted may hand out numbers again",
 			"SET GLOBAL sync_binlog = 1; -- and in the server's configuration"},
-		{s.variables["wsrep_on"] == "ON", Info, "", "the server is a node of a Galera cluster", one,
+		{sv.variables["wsrep_on"] == "ON", Info, "", "the server is a node of a Galera cluster", one,
 			"use the address of one node, or of a proxy that writes to one node"},
-		{s.variables["group_replication_single_primary_mode"] == "OFF", Warning, "",
+		{sv.variables["group_replication_single_primary_mode"] == "OFF", Warning, "",
 			"the server's group has several primaries", one,
 			"SELECT group_replication_switch_to_single_primary_mode();"},
 	})
@@ -262,11 +262,11 @@ func (g grants) has(right, inSchema, table, column string) bool {
 
 // meets reports whether a grant is for a schema. The name of one is a pattern where
 // the grant is for all of its tables.
-func (g grant) meets(name string) bool {
-	if g.schema == "*" || g.table != "*" {
-		return g.schema == "*" || strings.EqualFold(g.schema, name)
+func (gr grant) meets(name string) bool {
+	if gr.schema == "*" || gr.table != "*" {
+		return gr.schema == "*" || strings.EqualFold(gr.schema, name)
 	}
-	pattern, err := regexp.Compile("(?i)^" + wildcards.Replace(regexp.QuoteMeta(g.schema)) + "$")
+	pattern, err := regexp.Compile("(?i)^" + wildcards.Replace(regexp.QuoteMeta(gr.schema)) + "$")
 	return err == nil && pattern.MatchString(name)
 }
 

@@ -123,12 +123,12 @@ func (b *builder) keyed() error {
 
 // also formats the place of another definition for an error message. It returns "" if the place is
 // unknown.
-func (p position) also() string {
+func (po position) also() string {
 	switch {
-	case p.line > 0:
-		return fmt.Sprintf(" (line %d)", p.line)
-	case p.path != "":
-		return " (" + p.path + ")"
+	case po.line > 0:
+		return fmt.Sprintf(" (line %d)", po.line)
+	case po.path != "":
+		return " (" + po.path + ")"
 	}
 	return ""
 }

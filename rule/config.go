@@ -114,10 +114,10 @@ type WorkerIDAssignerConfig struct {
 type Props map[string]any
 
 // Format writes the names, sorted, for every verb.
-func (p Props) Format(f fmt.State, _ rune) { fmt.Fprint(f, slices.Sorted(maps.Keys(p))) }
+func (ps Props) Format(f fmt.State, _ rune) { fmt.Fprint(f, slices.Sorted(maps.Keys(ps))) }
 
 // MarshalText returns the names, so that encoders such as encoding/json write no values.
-func (p Props) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
+func (ps Props) MarshalText() ([]byte, error) { return fmt.Append(nil, ps), nil }
 
 // New builds a rule from cfg and checks it as [Parse] does. The error is an [*Error] whose Path is
 // the place in cfg.
@@ -159,17 +159,17 @@ func New(cfg Config) (*Rule, error) {
 	return build(newFile("rule", source{}), s)
 }
 
-func (k KeyConfig) strategy(at position) (*keyStrategySpec, error) {
-	if k == (KeyConfig{}) {
+func (kc KeyConfig) strategy(at position) (*keyStrategySpec, error) {
+	if kc == (KeyConfig{}) {
 		return nil, nil
 	}
 	st := &keyStrategySpec{position: at}
-	st.column, st.generator = word{k.Column, at.named("Column")}, word{k.Generator, at.named("Generator")}
+	st.column, st.generator = word{kc.Column, at.named("Column")}, word{kc.Generator, at.named("Generator")}
 	batch := ""
-	if k.Consecutive {
+	if kc.Consecutive {
 		batch = "consecutive"
 	}
-	values := settings{k.ExplicitKeys, batch, k.Unlisted, k.ShardGuard}
+	values := settings{kc.ExplicitKeys, batch, kc.Unlisted, kc.ShardGuard}
 	var err error
 	st.settings, err = newSettings("rule", func(name string) word {
 		return word{values[slices.Index(settingNames, name)], at.named(strings.ToUpper(name[:1]) + name[1:])}
@@ -177,33 +177,33 @@ func (k KeyConfig) strategy(at position) (*keyStrategySpec, error) {
 	return st, err
 }
 
-func (c StrategyConfig) strategy(at position) (*shardingStrategy, error) {
-	if c.Type == "" && len(c.Columns) == 0 && len(c.Props) == 0 && len(c.JavaTypes) == 0 {
+func (sc StrategyConfig) strategy(at position) (*shardingStrategy, error) {
+	if sc.Type == "" && len(sc.Columns) == 0 && len(sc.Props) == 0 && len(sc.JavaTypes) == 0 {
 		return nil, nil
 	}
 	name := at.path[strings.LastIndexByte(at.path, '.')+1:]
-	s := &shardingStrategy{key: word{name, at}, at: word{c.Type, at.named("Type")}}
-	s.algorithm = algorithm{name: s.at, typ: strings.ToUpper(c.Type), props: map[string]word{}}
-	for _, column := range c.Columns {
+	s := &shardingStrategy{key: word{name, at}, at: word{sc.Type, at.named("Type")}}
+	s.algorithm = algorithm{name: s.at, typ: strings.ToUpper(sc.Type), props: map[string]word{}}
+	for _, column := range sc.Columns {
 		s.columns = append(s.columns, word{column, at.named("Columns")})
 	}
 	var err error
-	if len(c.JavaTypes) > 0 {
-		err = s.javaClass("rule", word{strings.Join(c.JavaTypes, ","), at.named("JavaTypes")})
+	if len(sc.JavaTypes) > 0 {
+		err = s.javaClass("rule", word{strings.Join(sc.JavaTypes, ","), at.named("JavaTypes")})
 	}
-	for _, prop := range slices.Sorted(maps.Keys(c.Props)) {
+	for _, prop := range slices.Sorted(maps.Keys(sc.Props)) {
 		w := word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}
 		var p propSpec
-		if !p.set(c.Props[prop]) || p.list != nil {
+		if !p.set(sc.Props[prop]) || p.list != nil {
 			return nil, errorAt("rule", w, fmt.Sprintf("expected a string, a boolean or an integer as property of an algorithm, found a "+
-				"%T", c.Props[prop]))
+				"%T", sc.Props[prop]))
 		}
 		s.algorithm.props[registry.PropKey(prop)] = word{p.value.Reveal(), w.position}
 	}
 	return s, err
 }
 
-func (s *spec) addComponent(kind registry.Kind, name, list string, cfg GeneratorConfig) error {
+func (sp *spec) addComponent(kind registry.Kind, name, list string, cfg GeneratorConfig) error {
 	at := position{path: fmt.Sprintf("%s[%q]", list, name)}
 	m := componentSpec{kind: kind, name: word{name, at}, typ: word{cfg.Type, at.named("Type")}, ready: cfg.Generator}
 	for _, prop := range slices.Sorted(maps.Keys(cfg.Props)) {
@@ -220,29 +220,29 @@ func (s *spec) addComponent(kind registry.Kind, name, list string, cfg Generator
 		return errorAt("rule", m.name, "Generator is set, so Type must be empty, and Props can only have gene-column and "+
 			"gene-bits")
 	}
-	s.components = append(s.components, m)
+	sp.components = append(sp.components, m)
 	return nil
 }
 
 // set stores v in the property. It returns false if a property can't have such a value.
-func (p *propSpec) set(v any) bool {
+func (pp *propSpec) set(v any) bool {
 	switch v := v.(type) {
 	case spi.Secret:
-		p.value = v
+		pp.value = v
 		return true
 	case []string:
-		p.list = make([]spi.Secret, len(v))
+		pp.list = make([]spi.Secret, len(v))
 		for i, item := range v {
-			p.list[i] = spi.NewSecret(item)
+			pp.list[i] = spi.NewSecret(item)
 		}
-		p.plain = true
+		pp.plain = true
 		return true
 	case []spi.Secret:
-		p.list = slices.Concat([]spi.Secret{}, v)
+		pp.list = slices.Concat([]spi.Secret{}, v)
 		return true
 	}
 	text, ok := propText(v)
-	p.value, p.plain = spi.NewSecret(text), text != ""
+	pp.value, pp.plain = spi.NewSecret(text), text != ""
 	return ok
 }
 

@@ -155,37 +155,37 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	return nil
 }
 
-func (r *ruleReader) defaultGenerator(p pair) error {
-	def, err := r.rd.keyGenerator(p, p.key.text)
+func (rr *ruleReader) defaultGenerator(p pair) error {
+	def, err := rr.rd.keyGenerator(p, p.key.text)
 	if def != nil && def.inline != nil {
-		r.rd.spec.components = append(r.rd.spec.components, *def.inline)
+		rr.rd.spec.components = append(rr.rd.spec.components, *def.inline)
 		def.generator, def.inline = def.inline.name, nil
 	}
-	r.scope.def = def
+	rr.scope.def = def
 	return err
 }
 
 // tables reads tables or autoTables. o lists the keys that a table can have.
-func (r *ruleReader) tables(p pair, o keyTree) error {
-	pairs, err := r.rd.pairs(p.value, "the tables")
-	r.scope.tables = slices.Grow(r.scope.tables, len(pairs))
+func (rr *ruleReader) tables(p pair, o keyTree) error {
+	pairs, err := rr.rd.pairs(p.value, "the tables")
+	rr.scope.tables = slices.Grow(rr.scope.tables, len(pairs))
 	for _, p := range pairs {
-		if err := r.rd.indented(p, o); err != nil {
+		if err := rr.rd.indented(p, o); err != nil {
 			return err
 		}
-		t, err := r.table(p, o)
+		t, err := rr.table(p, o)
 		if err != nil {
 			return err
 		}
-		r.scope.tables = append(r.scope.tables, t)
+		rr.scope.tables = append(rr.scope.tables, t)
 	}
 	return err
 }
 
-func (r *ruleReader) table(p pair, o keyTree) (t tableSpec, err error) {
+func (rr *ruleReader) table(p pair, o keyTree) (t tableSpec, err error) {
 	t.name = p.key
 	what := "table " + strconv.Quote(p.key.text)
-	entries, err := r.rd.pairs(p.value, what)
+	entries, err := rr.rd.pairs(p.value, what)
 	if err != nil {
 		return t, err
 	}
@@ -195,28 +195,28 @@ func (r *ruleReader) table(p pair, o keyTree) (t tableSpec, err error) {
 		}
 		switch e.key.text {
 		case "actualDataNodes":
-			t.nodes, err = r.rd.nodesText(e.value, e.key.text)
+			t.nodes, err = rr.rd.nodesText(e.value, e.key.text)
 		case "actualDataSources":
-			t.sources, err = r.rd.nodesText(e.value, e.key.text)
+			t.sources, err = rr.rd.nodesText(e.value, e.key.text)
 		case "keyGenerateStrategy":
-			t.strategy, err = r.rd.strategy(e)
+			t.strategy, err = rr.rd.strategy(e)
 		case "keyGenerator":
-			t.strategy, err = r.rd.keyGenerator(e, t.name.text)
+			t.strategy, err = rr.rd.keyGenerator(e, t.name.text)
 		}
 	}
 	if err == nil {
-		err = r.rd.others(entries, what, o)
+		err = rr.rd.others(entries, what, o)
 	}
-	if err != nil || r.broadcast[strings.ToLower(t.name.text)] {
+	if err != nil || rr.broadcast[strings.ToLower(t.name.text)] {
 		return t, err
 	}
 	if _, auto := o["actualDataSources"]; auto {
-		t.table, err = r.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries)
-		r.rd.autoTable(&t)
+		t.table, err = rr.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries)
+		rr.rd.autoTable(&t)
 		return t, err
 	}
-	if t.database, err = r.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries); err == nil {
-		t.table, err = r.strategyNamed("tableStrategy", "defaultTableStrategy", entries)
+	if t.database, err = rr.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries); err == nil {
+		t.table, err = rr.strategyNamed("tableStrategy", "defaultTableStrategy", entries)
 	}
 	return t, err
 }

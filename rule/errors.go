@@ -66,11 +66,11 @@ type word struct {
 }
 
 // named returns the place of the field called name, for a rule built in Go.
-func (p position) named(name string) position {
-	if p.line == 0 && p.path != "" {
-		p.path += "." + name
+func (po position) named(name string) position {
+	if po.line == 0 && po.path != "" {
+		po.path += "." + name
 	}
-	return p
+	return po
 }
 
 // errorAt returns an error about the word w. The known words in right that are most similar to w

@@ -140,14 +140,14 @@ type sharedRule struct {
 }
 
 // get returns the rule of a key. If it isn't in use, get calls parse.
-func (f *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
-	f.mu.Lock()
-	s := f.rules[key]
+func (fs *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
+	fs.mu.Lock()
+	s := fs.rules[key]
 	if s == nil {
 		s = new(sharedRule)
-		f.rules[key] = s
+		fs.rules[key] = s
 	}
-	f.mu.Unlock()
+	fs.mu.Unlock()
 	s.parsing.Lock()
 	defer s.parsing.Unlock()
 	if r := s.rule.Value(); r != nil {
@@ -155,20 +155,20 @@ func (f *files) get(key fileKey, parse func() (*Rule, error)) (*Rule, error) {
 	}
 	r, err := parse()
 	if err != nil {
-		f.remove(key, s)
+		fs.remove(key, s)
 		return nil, err
 	}
-	f.mu.Lock()
+	fs.mu.Lock()
 	s.rule = weak.Make(r)
-	f.mu.Unlock()
-	runtime.AddCleanup(r, func(s *sharedRule) { f.remove(key, s) }, s)
+	fs.mu.Unlock()
+	runtime.AddCleanup(r, func(s *sharedRule) { fs.remove(key, s) }, s)
 	return r, nil
 }
 
-func (f *files) remove(key fileKey, s *sharedRule) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.rules[key] == s && s.rule.Value() == nil {
-		delete(f.rules, key)
+func (fs *files) remove(key fileKey, s *sharedRule) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.rules[key] == s && s.rule.Value() == nil {
+		delete(fs.rules, key)
 	}
 }

@@ -87,16 +87,16 @@ func writeComponents(w io.Writer, all []componentSpec) {
 
 // public returns the part of a property's value that is no secret. Environment variables aren't
 // expanded.
-func (p *propSpec) public(secret bool) (values []string) {
-	all := append([]spi.Secret{p.value}, p.list...)
-	if p.fromEnv {
-		all = []spi.Secret{p.written}
+func (pp *propSpec) public(secret bool) (values []string) {
+	all := append([]spi.Secret{pp.value}, pp.list...)
+	if pp.fromEnv {
+		all = []spi.Secret{pp.written}
 	}
 	for _, v := range all {
 		text := v.Reveal()
 		if secret {
 			values = append(values, envVariables.FindAllString(text, -1)...)
-			if text = ""; registry.PropKey(p.name.text) == "dsn" || registry.PropKey(p.name.text) == "dsns" {
+			if text = ""; registry.PropKey(pp.name.text) == "dsn" || registry.PropKey(pp.name.text) == "dsns" {
 				text = databaseName(v.Reveal())
 			}
 		}

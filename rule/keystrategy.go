@@ -46,14 +46,14 @@ func newSettings(file string, written func(name string) word) (s settings, err e
 }
 
 // of returns the value of a key, or its default.
-func (s settings) of(key int) string { return cmp.Or(s[key], settingWords[key][0]) }
+func (st settings) of(key int) string { return cmp.Or(st[key], settingWords[key][0]) }
 
 // or returns the settings, with empty ones set to those of def.
-func (s settings) or(def settings) settings {
-	for i := range s {
-		s[i] = cmp.Or(s[i], def[i])
+func (st settings) or(def settings) settings {
+	for i := range st {
+		st[i] = cmp.Or(st[i], def[i])
 	}
-	return s
+	return st
 }
 
 var (

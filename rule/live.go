@@ -166,8 +166,8 @@ type UnlistedTableError struct {
 	Like  *Table // the sharded table that has a similar name
 }
 
-func (e *UnlistedTableError) Error() string {
-	like := cmp.Or(e.Like, new(Table))
+func (ue *UnlistedTableError) Error() string {
+	like := cmp.Or(ue.Like, new(Table))
 	known := like.Logical
 	if names := slices.Concat(like.Actual, like.Patterns); len(names) > 0 {
 		known = strings.Join(names[:min(3, len(names))], ", ")
@@ -180,7 +180,7 @@ func (e *UnlistedTableError) Error() string {
 		fix = "correct the name, which no pattern matches, or add it to actualDataNodes"
 	}
 	return fmt.Sprintf("shardkey: table %q isn't in the rule, but its name is similar to the actual tables of %q (%s); %s; "+
-		"write unlisted: pass only if it is unrelated", e.Table, like.Logical, known, fix)
+		"write unlisted: pass only if it is unrelated", ue.Table, like.Logical, known, fix)
 }
 
 // Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] doesn't find, but whose

@@ -118,26 +118,26 @@ func (rd *reader) fields(n *yaml.Node, what string, known ...string) *fields {
 }
 
 // text returns the value of key, or the zero word if the map doesn't have the key.
-func (f *fields) text(key string) (w word) {
-	if p, ok := find(f.pairs, key); ok && f.err == nil {
-		w, f.err = f.rd.text(p.value, key)
+func (fl *fields) text(key string) (w word) {
+	if p, ok := find(fl.pairs, key); ok && fl.err == nil {
+		w, fl.err = fl.rd.text(p.value, key)
 	}
 	return w
 }
 
 // settings returns the values of the keys in settingNames.
-func (f *fields) settings() (s settings) {
-	if f.err == nil {
-		s, f.err = newSettings(f.rd.file.name, f.text)
+func (fl *fields) settings() (s settings) {
+	if fl.err == nil {
+		s, fl.err = newSettings(fl.rd.file.name, fl.text)
 	}
 	return s
 }
 
 // maker returns the generator or assigner that type and props describe.
-func (f *fields) maker(kind registry.Kind, name word) componentSpec {
-	m := componentSpec{kind: kind, name: name, typ: f.text("type")}
-	if p, ok := find(f.pairs, "props"); ok && f.err == nil {
-		m.props, f.err = f.rd.props(p.value, f.what)
+func (fl *fields) maker(kind registry.Kind, name word) componentSpec {
+	m := componentSpec{kind: kind, name: name, typ: fl.text("type")}
+	if p, ok := find(fl.pairs, "props"); ok && fl.err == nil {
+		m.props, fl.err = fl.rd.props(p.value, fl.what)
 	}
 	return m
 }

@@ -20,22 +20,22 @@ type WrongShardError struct {
 	Err error
 }
 
-func (e *WrongShardError) Error() string {
-	columns, place := "column "+strings.Join(e.Columns, " and "), "places"
-	if len(e.Columns) > 1 {
-		columns, place = "columns "+strings.Join(e.Columns, " and "), "place"
+func (we *WrongShardError) Error() string {
+	columns, place := "column "+strings.Join(we.Columns, " and "), "places"
+	if len(we.Columns) > 1 {
+		columns, place = "columns "+strings.Join(we.Columns, " and "), "place"
 	}
-	nowhere, ok := errors.AsType[*PlaceError](e.Err)
+	nowhere, ok := errors.AsType[*PlaceError](we.Err)
 	switch {
-	case e.Err == nil:
-		return fmt.Sprintf("shardkey: %s %s the row in %s", columns, place, e.Meant)
+	case we.Err == nil:
+		return fmt.Sprintf("shardkey: %s %s the row in %s", columns, place, we.Meant)
 	case ok:
 		return fmt.Sprintf("shardkey: %s %s the row in no table: %s", columns, place, nowhere.Reason)
 	}
-	return fmt.Sprintf("shardkey: %s: %s", columns, strings.TrimPrefix(e.Err.Error(), "shardkey: "))
+	return fmt.Sprintf("shardkey: %s: %s", columns, strings.TrimPrefix(we.Err.Error(), "shardkey: "))
 }
 
-func (e *WrongShardError) Unwrap() error { return e.Err }
+func (we *WrongShardError) Unwrap() error { return we.Err }
 
 // GeneratorError is the cause of the error for a generator that failed.
 type GeneratorError struct {
@@ -45,8 +45,8 @@ type GeneratorError struct {
 	Err       error  // the generator's error, without driver.ErrBadConn in its chain
 }
 
-func (e *GeneratorError) Error() string {
-	return fmt.Sprintf("shardkey: generator %s for %s.%s: %v", e.Generator, e.Table, e.Column, e.Err)
+func (ge *GeneratorError) Error() string {
+	return fmt.Sprintf("shardkey: generator %s for %s.%s: %v", ge.Generator, ge.Table, ge.Column, ge.Err)
 }
 
-func (e *GeneratorError) Unwrap() error { return e.Err }
+func (ge *GeneratorError) Unwrap() error { return ge.Err }

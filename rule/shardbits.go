@@ -94,8 +94,8 @@ func (b *builder) shardBits() error {
 
 // isShardBits reports whether the driver reads the property. Such properties aren't passed to the
 // generator.
-func (p propSpec) isShardBits() bool {
-	name := registry.PropKey(p.name.text)
+func (pp propSpec) isShardBits() bool {
+	name := registry.PropKey(pp.name.text)
 	return name == registry.PropKey("gene-column") || name == registry.PropKey("gene-bits")
 }
 

@@ -45,13 +45,13 @@ type Place struct {
 }
 
 // String returns the place in the format of a data node.
-func (p Place) String() string {
-	s := p.Table
-	if p.Schema != "" {
-		s = p.Schema + "." + s
+func (pl Place) String() string {
+	s := pl.Table
+	if pl.Schema != "" {
+		s = pl.Schema + "." + s
 	}
-	if p.DataSource != "" {
-		s = p.DataSource + "." + s
+	if pl.DataSource != "" {
+		s = pl.DataSource + "." + s
 	}
 	return s
 }
@@ -67,14 +67,14 @@ type PlaceError struct {
 	Err     error // cause, or nil
 }
 
-func (e *PlaceError) Error() string {
-	if e.Unknown {
-		return fmt.Sprintf("shardkey: cannot compute the actual table of a row of %q: %s", e.Table, e.Reason)
+func (pe *PlaceError) Error() string {
+	if pe.Unknown {
+		return fmt.Sprintf("shardkey: cannot compute the actual table of a row of %q: %s", pe.Table, pe.Reason)
 	}
-	return fmt.Sprintf("shardkey: no actual table for a row of %q: %s", e.Table, e.Reason)
+	return fmt.Sprintf("shardkey: no actual table for a row of %q: %s", pe.Table, pe.Reason)
 }
 
-func (e *PlaceError) Unwrap() error { return e.Err }
+func (pe *PlaceError) Unwrap() error { return pe.Err }
 
 // strategy is a compiled strategy, with the index of its column in Sharding.Columns.
 type strategy struct {
@@ -193,18 +193,18 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 	return b.targets(spec, s, nodes, what)
 }
 
-func (s *shardingStrategy) describe() string {
-	columns := s.columns[0].text
-	if s.class != expr.Null {
-		columns += fmt.Sprintf(" (in Java %s)", s.class)
+func (ss *shardingStrategy) describe() string {
+	columns := ss.columns[0].text
+	if ss.class != expr.Null {
+		columns += fmt.Sprintf(" (in Java %s)", ss.class)
 	}
 	detail := ""
 	for _, prop := range []string{"algorithm-expression", "sharding-count", "sharding-ranges"} {
-		if w, ok := s.algorithm.props[prop]; ok {
+		if w, ok := ss.algorithm.props[prop]; ok {
 			detail = " " + expr.Clip(strings.TrimSpace(w.text))
 		}
 	}
-	return fmt.Sprintf("%s with %s%s", columns, s.compiled.Type, detail)
+	return fmt.Sprintf("%s with %s%s", columns, ss.compiled.Type, detail)
 }
 
 // index returns the index of the strategy's column in s.Columns. It adds the column if needed.
@@ -339,7 +339,7 @@ type written struct {
 	count   int64  // number of an auto table's actual tables, or 0 if unknown
 }
 
-func (s *tableSpec) written() written { return written{s.nodes.text, s.sources.text, s.autoCount} }
+func (ts *tableSpec) written() written { return written{ts.nodes.text, ts.sources.text, ts.autoCount} }
 
 // each calls yield for each actual table. The tables of an auto table are distributed over its data
 // sources in turn.

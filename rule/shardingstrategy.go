@@ -59,12 +59,12 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 // strategyNamed returns the table's strategy called name. If the table has none, it returns the
 // rule's default strategy, called byDefault. It returns nil if neither exists, or if the strategy
 // is "none:".
-func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*shardingStrategy, error) {
+func (rr *ruleReader) strategyNamed(name, byDefault string, table []pair) (*shardingStrategy, error) {
 	p, own := find(table, name)
 	if !own {
-		p, _ = find(r.pairs, byDefault)
+		p, _ = find(rr.pairs, byDefault)
 	}
-	kinds := r.rd.entries(p.value)
+	kinds := rr.rd.entries(p.value)
 	if len(kinds) == 0 || len(kinds) == 1 && kinds[0].key.text == "none" {
 		return nil, nil
 	}
@@ -77,21 +77,21 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*shard
 	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
 		s.fail(kind, fmt.Sprintf("expected standard, complex, inline, hint or none, found %q", expr.Clip(kind.text)))
 	default:
-		return s, r.readStrategy(s, r.rd.entries(kinds[0].value))
+		return s, rr.readStrategy(s, rr.rd.entries(kinds[0].value))
 	}
 	return s, nil
 }
 
-func (s *shardingStrategy) fail(at word, reason string) { s.unknown, s.at = reason, at }
+func (ss *shardingStrategy) fail(at word, reason string) { ss.unknown, ss.at = reason, at }
 
-func (s *shardingStrategy) mistake(at word, reason string) {
-	s.fail(at, reason)
-	s.wrong = true
+func (ss *shardingStrategy) mistake(at word, reason string) {
+	ss.fail(at, reason)
+	ss.wrong = true
 }
 
 // readStrategy reads the map under standard, complex or inline.
-func (r *ruleReader) readStrategy(s *shardingStrategy, entries []pair) error {
-	column, _ := scalar(r.pairs, "defaultShardingColumn")
+func (rr *ruleReader) readStrategy(s *shardingStrategy, entries []pair) error {
+	column, _ := scalar(rr.pairs, "defaultShardingColumn")
 	for _, key := range []string{"shardingColumn", "shardingColumns"} {
 		if w, ok := scalar(entries, key); ok {
 			column = w
@@ -103,7 +103,7 @@ func (r *ruleReader) readStrategy(s *shardingStrategy, entries []pair) error {
 		}
 	}
 	if w, ok := scalar(entries, "javaType"); ok {
-		if err := s.javaClass(r.rd.file.name, w); err != nil {
+		if err := s.javaClass(rr.rd.file.name, w); err != nil {
 			return err
 		}
 	}
@@ -112,9 +112,9 @@ func (r *ruleReader) readStrategy(s *shardingStrategy, entries []pair) error {
 	switch {
 	case named:
 		var ok bool
-		if s.algorithm, ok = r.algorithms[name.text]; !ok {
+		if s.algorithm, ok = rr.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", expr.Clip(name.text)))
-			r.rd.file.warnOnce(name, s.unknown, r.algorithmNames...)
+			rr.rd.file.warnOnce(name, s.unknown, rr.algorithmNames...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
@@ -134,7 +134,7 @@ var javaClasses = map[string]expr.Class{
 
 // javaClass sets the Java class of the strategy's columns. The word w has one class for all
 // columns, or one for each of them.
-func (s *shardingStrategy) javaClass(file string, w word) error {
+func (ss *shardingStrategy) javaClass(file string, w word) error {
 	known := []string{"Integer", "Long", "BigInteger", "BigDecimal", "String"}
 	names := strings.Split(w.text, ",")
 	for i, one := range names {
@@ -145,41 +145,41 @@ func (s *shardingStrategy) javaClass(file string, w word) error {
 					strings.Join(known, ", "), expr.Clip(names[i])), known...)
 		}
 	}
-	if len(names) > 1 && len(names) != len(s.columns) || len(s.columns) == 0 {
+	if len(names) > 1 && len(names) != len(ss.columns) || len(ss.columns) == 0 {
 		return errorAt(file, w, fmt.Sprintf("javaType has %d classes for %d sharding columns; write one for all, or one "+
-			"for each", len(names), len(s.columns)))
+			"for each", len(names), len(ss.columns)))
 	}
-	if s.class = javaClasses[names[0]]; s.class == expr.Null {
-		s.fail(w, fmt.Sprintf("javaType %s is not supported", names[0]))
+	if ss.class = javaClasses[names[0]]; ss.class == expr.Null {
+		ss.fail(w, fmt.Sprintf("javaType %s is not supported", names[0]))
 	}
 	return nil
 }
 
 // compile returns the compiled strategy, or nil if it isn't understood. It compiles it once.
-func (s *shardingStrategy) compile() *sharding.Strategy {
-	if s.unknown != "" || s.compiled != nil {
-		return s.compiled
+func (ss *shardingStrategy) compile() *sharding.Strategy {
+	if ss.unknown != "" || ss.compiled != nil {
+		return ss.compiled
 	}
 	var columns []string
-	for _, c := range s.columns {
+	for _, c := range ss.columns {
 		columns = append(columns, c.text)
 	}
 	var err error
-	s.compiled, err = sharding.Compile(s.algorithm.typ, s.algorithm.texts(), columns, s.class)
+	ss.compiled, err = sharding.Compile(ss.algorithm.typ, ss.algorithm.texts(), columns, ss.class)
 	if e, ok := errors.AsType[*sharding.NotUnderstoodError](err); ok {
-		at, isProp := s.algorithm.props[e.Prop]
+		at, isProp := ss.algorithm.props[e.Prop]
 		if !isProp {
-			at = s.algorithm.name
+			at = ss.algorithm.name
 		}
-		s.fail(at, e.Reason)
-		s.wrong = e.Wrong
+		ss.fail(at, e.Reason)
+		ss.wrong = e.Wrong
 	}
-	return s.compiled
+	return ss.compiled
 }
 
-// isBy reports whether column is the strategy's only column. It returns false if s is nil.
-func (s *shardingStrategy) isBy(column string) bool {
-	return s != nil && s.unknown == "" && len(s.columns) == 1 && strings.EqualFold(s.columns[0].text, column)
+// isBy reports whether column is the strategy's only column. It returns false if ss is nil.
+func (ss *shardingStrategy) isBy(column string) bool {
+	return ss != nil && ss.unknown == "" && len(ss.columns) == 1 && strings.EqualFold(ss.columns[0].text, column)
 }
 
 func (a algorithm) texts() map[string]string {
@@ -191,12 +191,12 @@ func (a algorithm) texts() map[string]string {
 }
 
 // geneWay is [sharding.Strategy.ShardBitsWay] of a strategy whose only column is this one. It returns
-// zeros for other strategies, and if s is nil.
-func (s *shardingStrategy) geneWay(column string) (way sharding.ShardBitsWay, modulo int64) {
-	if !s.isBy(column) || s.compile() == nil {
+// zeros for other strategies, and if ss is nil.
+func (ss *shardingStrategy) geneWay(column string) (way sharding.ShardBitsWay, modulo int64) {
+	if !ss.isBy(column) || ss.compile() == nil {
 		return way, 0
 	}
-	return s.compiled.ShardBitsWay()
+	return ss.compiled.ShardBitsWay()
 }
 
 // autoTables returns the number of actual tables that ShardingSphere creates for an auto table with

@@ -205,8 +205,8 @@ func (o owner) in(schema string) bool {
 // ambiguousName is the generator of a name that could mean several tables. It only returns errors.
 type ambiguousName string
 
-func (a ambiguousName) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
-	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule; write schema.%s", string(a), string(a))
+func (an ambiguousName) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
+	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule; write schema.%s", string(an), string(an))
 }
 
 // pattern is a data node for tables that may be created at run time. In the node, ${*} matches any
@@ -284,13 +284,13 @@ func newPattern(n node, table int32) *pattern {
 }
 
 // example returns a name that has the form of the pattern's names. Dates in it may be invalid.
-func (p *pattern) example() string {
-	return strings.NewReplacer(oneDigit, "0", manyDigits, "0").Replace(p.atoms)
+func (pt *pattern) example() string {
+	return strings.NewReplacer(oneDigit, "0", manyDigits, "0").Replace(pt.atoms)
 }
 
 // match reports whether the pattern matches a name in lower case.
-func (p *pattern) match(name string) bool {
-	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)
+func (pt *pattern) match(name string) bool {
+	return strings.HasPrefix(name, pt.prefix) && pt.expr.MatchString(name)
 }
 
 // meet reports whether two atoms could be the same character.
@@ -302,24 +302,24 @@ func meet(a, b byte) bool {
 }
 
 // overlaps reports whether some name could match both patterns.
-func (p *pattern) overlaps(q *pattern) bool {
+func (pt *pattern) overlaps(q *pattern) bool {
 	seen := map[[2]int]bool{}
 	var from func(i, j int) bool
 	from = func(i, j int) bool {
-		if i == len(p.atoms) || j == len(q.atoms) {
-			return i == len(p.atoms) && j == len(q.atoms)
+		if i == len(pt.atoms) || j == len(q.atoms) {
+			return i == len(pt.atoms) && j == len(q.atoms)
 		}
-		if seen[[2]int{i, j}] || !meet(p.atoms[i], q.atoms[j]) {
+		if seen[[2]int{i, j}] || !meet(pt.atoms[i], q.atoms[j]) {
 			return false
 		}
 		seen[[2]int{i, j}] = true
 		// Both patterns have read a character. Each continues with its next atom, or stays at an
 		// atom that may repeat.
 		return from(i+1, j+1) ||
-			p.atoms[i] == manyDigits[0] && from(i, j+1) ||
+			pt.atoms[i] == manyDigits[0] && from(i, j+1) ||
 			q.atoms[j] == manyDigits[0] && from(i+1, j)
 	}
-	return p.schemaMeets(q.owner) && from(0, 0)
+	return pt.schemaMeets(q.owner) && from(0, 0)
 }
 
 // trailingNumber matches the part of an actual table's name that follows the logical name: numbers

@@ -322,11 +322,11 @@ func (b *builder) claim(spec *tableSpec, n node, index int32) (isNew bool, err e
 		b.ownerName(other), spec.name.text, n.table))
 }
 
-func (s *tableSpec) nodesOrName() word {
-	if s.nodes.text != "" {
-		return s.nodes
+func (ts *tableSpec) nodesOrName() word {
+	if ts.nodes.text != "" {
+		return ts.nodes
 	}
-	return s.name
+	return ts.name
 }
 
 func (b *builder) ownerName(o owner) string {

@@ -137,8 +137,8 @@ func (t *Table) isByKey(of *shardingStrategy) bool {
 
 // value returns a value of the column with remainder n. For a hash it is a character, whose hash is
 // its code, unless the column has another class.
-func (r *remainder) value(n int64) expr.Value {
-	if r.way.Hash && r.of.class != expr.Integer && r.of.class != expr.Long {
+func (re *remainder) value(n int64) expr.Value {
+	if re.way.Hash && re.of.class != expr.Integer && re.of.class != expr.Long {
 		return expr.OfString(string(rune(n)))
 	}
 	return expr.OfLong(n)

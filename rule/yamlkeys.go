@@ -19,11 +19,11 @@ type keyTree map[string]keyTree
 func keys(names ...string) keyTree { return keyTree{}.with(names...) }
 
 // with adds keys whose maps aren't checked.
-func (o keyTree) with(names ...string) keyTree {
+func (kt keyTree) with(names ...string) keyTree {
 	for _, name := range names {
-		o[name] = nil
+		kt[name] = nil
 	}
-	return o
+	return kt
 }
 
 var (

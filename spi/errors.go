@@ -84,11 +84,11 @@ type factoryError struct {
 	err       error
 }
 
-func (e *factoryError) Error() string {
-	return fmt.Sprintf("shardkey: %s %s: %s", e.kind, e.typ, strings.TrimPrefix(e.err.Error(), "shardkey: "))
+func (fe *factoryError) Error() string {
+	return fmt.Sprintf("shardkey: %s %s: %s", fe.kind, fe.typ, strings.TrimPrefix(fe.err.Error(), "shardkey: "))
 }
 
-func (e *factoryError) Unwrap() error { return e.err }
+func (fe *factoryError) Unwrap() error { return fe.err }
 
 // StoreError is the error of a store, such as a server, that a generator or assigner uses. Its
 // chain has [ErrStore], Kind and Cause.
@@ -100,24 +100,24 @@ type StoreError struct {
 	Advice string // how to fix it; may be empty
 }
 
-func (e *StoreError) Error() string {
-	text := "shardkey: " + e.Store
-	if e.Detail != "" {
-		text += ": " + e.Detail
+func (se *StoreError) Error() string {
+	text := "shardkey: " + se.Store
+	if se.Detail != "" {
+		text += ": " + se.Detail
 	}
-	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
+	if se.Cause != nil {
+		text += ": " + se.Cause.Error()
 	}
-	if e.Advice != "" {
-		text += "; " + e.Advice
+	if se.Advice != "" {
+		text += "; " + se.Advice
 	}
 	return text
 }
 
 // Unwrap returns the chain for errors.Is and errors.As.
-func (e *StoreError) Unwrap() []error {
+func (se *StoreError) Unwrap() []error {
 	chain := []error{ErrStore}
-	for _, err := range []error{e.Kind, e.Cause} {
+	for _, err := range []error{se.Kind, se.Cause} {
 		if err != nil {
 			chain = append(chain, err)
 		}

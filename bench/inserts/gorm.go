@@ -19,8 +19,8 @@ type orderByHand order
 func (order) TableName() string       { return "t_order" }
 func (orderByHand) TableName() string { return "t_order" }
 
-func (o *orderByHand) BeforeCreate(*gorm.DB) error {
-	o.ID = node.Generate().Int64()
+func (oh *orderByHand) BeforeCreate(*gorm.DB) error {
+	oh.ID = node.Generate().Int64()
 	return nil
 }
 

@@ -13,12 +13,12 @@ type wrapper struct {
 	query, withKeys string // the program's INSERT, and the one to send
 }
 
-func (w *wrapper) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := w.Connector.Connect(ctx)
+func (wp *wrapper) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := wp.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &wrapperConn{c.(baseConn), w}, nil
+	return &wrapperConn{c.(baseConn), wp}, nil
 }
 
 type wrapperConn struct {
@@ -82,12 +82,12 @@ type wrapperResult struct {
 	id int64
 }
 
-func (r *wrapperResult) LastInsertId() (int64, error) { return r.id, nil }
+func (wr *wrapperResult) LastInsertId() (int64, error) { return wr.id, nil }
 
 // addKeys returns the arguments with a key after those of each row, and the first key.
-func (w *wrapper) addKeys(args []driver.NamedValue) (all []driver.NamedValue, first int64) {
-	all = make([]driver.NamedValue, 0, len(args)+w.rows)
-	n := len(args) / w.rows
+func (wp *wrapper) addKeys(args []driver.NamedValue) (all []driver.NamedValue, first int64) {
+	all = make([]driver.NamedValue, 0, len(args)+wp.rows)
+	n := len(args) / wp.rows
 	for ; len(args) > 0; args = args[n:] {
 		all = append(append(all, args[:n]...), driver.NamedValue{Value: node.Generate().Int64()})
 	}

@@ -180,7 +180,7 @@ func withoutOffline(text string) string {
 
 // table adds a table with its sharding. If shardkey doesn't understand that, and it isn't a
 // warning, table adds a note.
-func (v *checkedRule) table(t rule.Table, warned map[*rule.Error]bool) {
+func (cr *checkedRule) table(t rule.Table, warned map[*rule.Error]bool) {
 	c := checkedTable{
 		Name: t.Logical, Column: t.Column, Generator: t.GeneratorName, Type: t.GeneratorType,
 		ActualTables: t.Actual, ActualCount: t.ActualCount, Patterns: t.Patterns,
@@ -190,25 +190,25 @@ func (v *checkedRule) table(t rule.Table, warned map[*rule.Error]bool) {
 	case t.Sharding == nil:
 	case errors.As(t.Sharding.Err, &e):
 		if !warned[e] {
-			v.Notes = append(v.Notes, problemOf(e))
+			cr.Notes = append(cr.Notes, problemOf(e))
 		}
 	default:
 		c.Sharding = t.Sharding.String()
 	}
-	v.Tables = append(v.Tables, c)
+	cr.Tables = append(cr.Tables, c)
 }
 
-func (v *checkedRule) print(w io.Writer) {
-	fmt.Fprintf(w, "%s\n  hash %s\n", v.description, v.Hash)
-	for _, t := range v.Tables {
+func (cr *checkedRule) print(w io.Writer) {
+	fmt.Fprintf(w, "%s\n  hash %s\n", cr.description, cr.Hash)
+	for _, t := range cr.Tables {
 		if t.Sharding != "" {
 			fmt.Fprintf(w, "  sharding of %s: %s\n", t.Name, t.Sharding)
 		}
 	}
-	for _, note := range v.Notes {
-		note.print(w, v.File, "note")
+	for _, note := range cr.Notes {
+		note.print(w, cr.File, "note")
 	}
-	for _, warning := range v.Warnings {
-		warning.print(w, v.File, "warning")
+	for _, warning := range cr.Warnings {
+		warning.print(w, cr.File, "warning")
 	}
 }

@@ -132,49 +132,49 @@ type decoder struct {
 
 // show prints the keys that were decoded since its last call. It prints no JSON, which
 // follows at the end.
-func (d *decoder) show() {
-	if d.p.json() || len(d.keys) == 0 {
+func (de *decoder) show() {
+	if de.p.json() || len(de.keys) == 0 {
 		return
 	}
-	rows := newTable(d.p.out)
-	for _, v := range d.keys {
+	rows := newTable(de.p.out)
+	for _, v := range de.keys {
 		switch {
 		case v.Error != "":
-		case d.guess:
-			printGuesses(d.p.out, v)
+		case de.guess:
+			printGuesses(de.p.out, v)
 		default:
-			d.row(rows, v)
+			de.row(rows, v)
 		}
 	}
 	rows.Flush()
-	for _, v := range d.keys {
+	for _, v := range de.keys {
 		if v.Error != "" {
-			d.p.warn(v.Error)
+			de.p.warn(v.Error)
 		}
 	}
-	d.keys = d.keys[:0]
+	de.keys = de.keys[:0]
 }
 
-func (d *decoder) row(w io.Writer, v decoded) {
+func (de *decoder) row(w io.Writer, v decoded) {
 	header, shard := "KEY\tTIME\tWORKER\tSEQUENCE\tLAYOUT", ""
-	if d.layout.shardBits > 0 {
+	if de.layout.shardBits > 0 {
 		header += "\tSHARD BITS"
 		shard = "\t-"
 		if v.ShardBits != nil {
-			shard = fmt.Sprintf("\t%d of %d", *v.ShardBits, 1<<d.layout.shardBits)
+			shard = fmt.Sprintf("\t%d of %d", *v.ShardBits, 1<<de.layout.shardBits)
 		}
 	}
-	if !d.shown {
-		d.shown = true
+	if !de.shown {
+		de.shown = true
 		fmt.Fprintln(w, header)
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n",
 		v.Key, orDash(v.Time), numberOrDash(v.Worker), numberOrDash(v.Sequence), v.Layout, shard)
 }
 
-func (d *decoder) decode(word string) decoded {
+func (de *decoder) decode(word string) decoded {
 	if u, ok := parseUUID(word); ok {
-		return decodeUUID(u, word, d.zone)
+		return decodeUUID(u, word, de.zone)
 	}
 	key, err := strconv.ParseInt(word, 10, 64)
 	if err != nil {
@@ -184,25 +184,25 @@ func (d *decoder) decode(word string) decoded {
 		}
 	}
 	v := decoded{Key: strconv.FormatInt(key, 10)}
-	if d.guess {
-		if v.Guesses = guesses(key, d.p.clock.Now(), d.zone); len(v.Guesses) == 0 {
+	if de.guess {
+		if v.Guesses = guesses(key, de.p.clock.Now(), de.zone); len(v.Guesses) == 0 {
 			v.Error = fmt.Sprintf("%d is not a key of a known layout", key)
 		}
 		return v
 	}
-	if err := d.layout.untimed; err != nil {
+	if err := de.layout.untimed; err != nil {
 		v.Error = fmt.Sprintf("%d cannot be decoded: %v", key, err)
 		return v
 	}
-	parts, err := d.layout.DecodeKey(key)
+	parts, err := de.layout.DecodeKey(key)
 	if err != nil {
 		v.Error = trimPrefix(err)
 		return v
 	}
-	v.Time, v.Layout = formatTime(parts.Time, d.zone), parts.Layout
+	v.Time, v.Layout = formatTime(parts.Time, de.zone), parts.Layout
 	v.Worker, v.Sequence = &parts.WorkerID, &parts.Sequence
-	if d.layout.shardBits > 0 {
-		v.ShardBits = new(key & (1<<d.layout.shardBits - 1))
+	if de.layout.shardBits > 0 {
+		v.ShardBits = new(key & (1<<de.layout.shardBits - 1))
 	}
 	return v
 }

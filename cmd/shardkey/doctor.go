@@ -84,10 +84,10 @@ type doctorReport struct {
 func breaksName(line string) bool { return strings.Count(line, "`")%2 == 1 }
 
 // print prints the findings, each with at most the first 40 lines of its fix, and totals.
-func (v doctorReport) print(w io.Writer, verbose bool) {
+func (dr doctorReport) print(w io.Writer, verbose bool) {
 	const most = 40 // lines
 	n := map[doctor.Severity]int{}
-	for _, f := range v.Findings {
+	for _, f := range dr.Findings {
 		n[f.Severity]++
 		if f.Severity == doctor.OK && !verbose {
 			continue

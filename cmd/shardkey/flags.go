@@ -38,21 +38,21 @@ func (c *choice) Set(word string) error {
 // duration is a flag value above 0.
 type duration time.Duration
 
-func (d *duration) Type() string { return "duration" }
+func (du *duration) Type() string { return "duration" }
 
-func (d *duration) String() string {
-	if *d == 0 {
+func (du *duration) String() string {
+	if *du == 0 {
 		return ""
 	}
-	return time.Duration(*d).String()
+	return time.Duration(*du).String()
 }
 
-func (d *duration) Set(text string) error {
+func (du *duration) Set(text string) error {
 	given, err := time.ParseDuration(text)
 	if err != nil || given <= 0 {
 		err = errors.New("expected a duration above 0, such as 5s")
 	}
-	*d = duration(given)
+	*du = duration(given)
 	return err
 }
 

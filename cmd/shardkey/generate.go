@@ -105,8 +105,8 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 	}, false)
 }
 
-func (f *generateFlags) keys(ctx context.Context, t *rule.Table) (v generatedKeys, err error) {
-	keys, err := t.Generator.GenerateKeys(ctx, spi.Column{Table: t.Logical, Name: t.Column}, f.count)
+func (gf *generateFlags) keys(ctx context.Context, t *rule.Table) (v generatedKeys, err error) {
+	keys, err := t.Generator.GenerateKeys(ctx, spi.Column{Table: t.Logical, Name: t.Column}, gf.count)
 	for _, key := range keys {
 		text := fmt.Sprint(key)
 		if b, ok := key.([]byte); ok {
@@ -117,9 +117,9 @@ func (f *generateFlags) keys(ctx context.Context, t *rule.Table) (v generatedKey
 	return v, err
 }
 
-func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *rule.Live, err error) {
-	if f.typ != "" {
-		r, err = f.typedRule()
+func (gf *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *rule.Live, err error) {
+	if gf.typ != "" {
+		r, err = gf.typedRule()
 	} else {
 		r, err = p.rule(c)
 	}
@@ -128,7 +128,7 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 	}
 	// A wrong name is reported before a missing DSN.
 	if named, err := r.Open(p.host(offlineDSN)); err == nil {
-		_, err = f.find(r, named)
+		_, err = gf.find(r, named)
 		_ = named.Close() // can't fail: it has leased nothing
 		if err != nil {
 			return nil, nil, err
@@ -138,38 +138,38 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 	return r, live, err
 }
 
-func (f *generateFlags) find(r *rule.Rule, live *rule.Live) (*rule.Table, error) {
-	schema, table, qualified := strings.Cut(f.table, ".")
+func (gf *generateFlags) find(r *rule.Rule, live *rule.Live) (*rule.Table, error) {
+	schema, table, qualified := strings.Cut(gf.table, ".")
 	if !qualified {
-		schema, table = "", f.table
+		schema, table = "", gf.table
 	}
 	if t := live.Lookup(schema, table); t != nil {
 		return t, nil
 	}
 	return nil, fmt.Errorf("%s has no table %s; its tables are %s%s",
-		r.Name(), quoted(f.table), list(tableNames(r)), didYouMean(f.table, allTableNames(r)))
+		r.Name(), quoted(gf.table), list(tableNames(r)), didYouMean(gf.table, allTableNames(r)))
 }
 
 // typedRule returns a rule with one table, whose generator has the type and properties of
 // --type and --prop.
-func (f *generateFlags) typedRule() (*rule.Rule, error) {
+func (gf *generateFlags) typedRule() (*rule.Rule, error) {
 	known := registry.Types(registry.KeyGenerators)
-	if !slices.ContainsFunc(known, func(typ string) bool { return strings.EqualFold(typ, f.typ) }) {
+	if !slices.ContainsFunc(known, func(typ string) bool { return strings.EqualFold(typ, gf.typ) }) {
 		return nil, usagef("--type %s: expected one of %s%s",
-			quoted(f.typ), strings.Join(known, ", "), didYouMean(f.typ, known))
+			quoted(gf.typ), strings.Join(known, ", "), didYouMean(gf.typ, known))
 	}
 	props := rule.Props{}
-	for _, prop := range f.props {
+	for _, prop := range gf.props {
 		name, value, found := strings.Cut(prop, "=")
 		if !found || name == "" {
 			return nil, usagef("--prop: expected NAME=VALUE")
 		}
 		props[name] = spi.NewSecret(value) // any property may be a password
 	}
-	f.table = "t"
+	gf.table = "t"
 	r, err := rule.New(rule.Config{
-		Tables:     []rule.TableConfig{{Name: f.table, KeyConfig: rule.KeyConfig{Column: "id", Generator: f.typ}}},
-		Generators: map[string]rule.GeneratorConfig{f.typ: {Type: f.typ, Props: props}},
+		Tables:     []rule.TableConfig{{Name: gf.table, KeyConfig: rule.KeyConfig{Column: "id", Generator: gf.typ}}},
+		Generators: map[string]rule.GeneratorConfig{gf.typ: {Type: gf.typ, Props: props}},
 	})
 	if prop := (*spi.PropError)(nil); errors.As(err, &prop) {
 		return nil, usagef("%s", trimPrefix(prop)) // without the place: the user has no rule file

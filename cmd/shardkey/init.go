@@ -126,12 +126,12 @@ func (p *program) convert(path string, tables []string) error {
 	return err
 }
 
-func (v newRule) printConverted(w io.Writer) {
-	fmt.Fprint(w, v.Rule)
-	if len(v.LeftOut) > 0 {
+func (nr newRule) printConverted(w io.Writer) {
+	fmt.Fprint(w, nr.Rule)
+	if len(nr.LeftOut) > 0 {
 		fmt.Fprintln(w, "# Not carried over:")
 	}
-	for _, l := range v.LeftOut {
+	for _, l := range nr.LeftOut {
 		fmt.Fprintf(w, "#   %s: %s\n", sqltoken.Printable(l.Name), sqltoken.Printable(l.Why))
 	}
 }

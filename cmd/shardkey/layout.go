@@ -22,20 +22,20 @@ const layoutHelp = `The default layout is ShardingSphere's. For another one use 
 and --epoch. The layout of REDIS is 41-12-10. The layout of LEAF_SNOWFLAKE is 41-10-12,
 with --epoch 2010-11-04T01:42:54.657Z.`
 
-func (f *layoutFlags) declare(c *cobra.Command) {
+func (lf *layoutFlags) declare(c *cobra.Command) {
 	fs := c.Flags()
-	f.epoch = snowflake.DefaultEpoch
-	fs.StringVar(&f.layout, "layout", snowflake.Classic.String(), "`bits` of time, worker and sequence, or js53")
-	fs.Var(&f.tick, "tick", "unit of the time field (default 1ms; 1s for js53)")
+	lf.epoch = snowflake.DefaultEpoch
+	fs.StringVar(&lf.layout, "layout", snowflake.Classic.String(), "`bits` of time, worker and sequence, or js53")
+	fs.Var(&lf.tick, "tick", "unit of the time field (default 1ms; 1s for js53)")
 	fs.Func("epoch", "`time` at which the time field is 0:\n"+
-		"a time with its zone, a date, or milliseconds since 1970 (default "+f.epoch.Format(time.RFC3339)+")",
+		"a time with its zone, a date, or milliseconds since 1970 (default "+lf.epoch.Format(time.RFC3339)+")",
 		func(text string) (err error) {
-			f.epoch, err = parseEpoch(text)
+			lf.epoch, err = parseEpoch(text)
 			return err
 		})
 	fs.String("rule", "",
 		"rule `file` with the layout\n(default with --generator: $"+ruleVariable+", then ./"+ruleDefault+")")
-	fs.StringVar(&f.generator, "generator", "", "`name` of the generator, if the rule's tables use several")
+	fs.StringVar(&lf.generator, "generator", "", "`name` of the generator, if the rule's tables use several")
 	for _, name := range []string{"layout", "tick", "epoch"} {
 		for _, other := range []string{"rule", "generator"} {
 			c.MarkFlagsMutuallyExclusive(other, name)
@@ -63,18 +63,18 @@ func (l *keyLayout) close() {
 }
 
 // open returns the layout. The caller must close it.
-func (f *layoutFlags) open(p *program, c *cobra.Command) (*keyLayout, error) {
-	if c.Flag("rule").Changed || f.generator != "" {
-		return f.fromRule(p, c)
+func (lf *layoutFlags) open(p *program, c *cobra.Command) (*keyLayout, error) {
+	if c.Flag("rule").Changed || lf.generator != "" {
+		return lf.fromRule(p, c)
 	}
-	layout, err := snowflake.ParseLayout(f.layout, time.Duration(f.tick))
+	layout, err := snowflake.ParseLayout(lf.layout, time.Duration(lf.tick))
 	if err != nil {
 		return nil, usagef("--layout: %v", trimPrefix(err))
 	}
-	return &keyLayout{keyBits: splitBits{layout, f.epoch}}, nil
+	return &keyLayout{keyBits: splitBits{layout, lf.epoch}}, nil
 }
 
-func (f *layoutFlags) fromRule(p *program, c *cobra.Command) (*keyLayout, error) {
+func (lf *layoutFlags) fromRule(p *program, c *cobra.Command) (*keyLayout, error) {
 	file, err := ruleFile(c)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (f *layoutFlags) fromRule(p *program, c *cobra.Command) (*keyLayout, error)
 		return nil, err
 	}
 	l := &keyLayout{live: live}
-	if err := l.choose(r, f.generator); err != nil {
+	if err := l.choose(r, lf.generator); err != nil {
 		l.close()
 		return nil, err
 	}

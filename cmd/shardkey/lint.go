@@ -150,32 +150,32 @@ type progress struct {
 	last  string
 }
 
-func (p *progress) step(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch p.last = text; {
-	case p.slow:
-		p.warn(text)
-	case p.timer == nil:
-		p.timer = time.AfterFunc(2*time.Second, p.begin)
+func (pr *progress) step(text string) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	switch pr.last = text; {
+	case pr.slow:
+		pr.warn(text)
+	case pr.timer == nil:
+		pr.timer = time.AfterFunc(2*time.Second, pr.begin)
 	}
 }
 
 // begin prints the step that is running after two seconds.
-func (p *progress) begin() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last != "" {
-		p.slow = true
-		p.warn(p.last)
+func (pr *progress) begin() {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.last != "" {
+		pr.slow = true
+		pr.warn(pr.last)
 	}
 }
 
 // stop ends the last step. Nothing is printed after it.
-func (p *progress) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last = ""; p.timer != nil {
-		p.timer.Stop()
+func (pr *progress) stop() {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.last = ""; pr.timer != nil {
+		pr.timer.Stop()
 	}
 }

@@ -86,7 +86,7 @@ func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *pro
 // usageError reports a wrong command line.
 type usageError struct{ reason string }
 
-func (e *usageError) Error() string { return e.reason }
+func (ue *usageError) Error() string { return ue.reason }
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
@@ -305,7 +305,7 @@ type version struct {
 
 func buildVersion() version { return version{driver.Version(), runtime.Version()} }
 
-func (v version) String() string { return "shardkey " + v.Version + " " + v.Go }
+func (ve version) String() string { return "shardkey " + ve.Version + " " + ve.Go }
 
 func versionCommand(p *program) *cobra.Command {
 	return &cobra.Command{

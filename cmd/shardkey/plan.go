@@ -124,10 +124,10 @@ func refusal(err error) string {
 }
 
 // plan plans a statement. The error is the reason if it is refused.
-func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
+func (pf *planFlags) plan(o *offline, statement string) (v planned, err error) {
 	var columns []string
-	if f.columns != "" {
-		for name := range strings.SplitSeq(f.columns, ",") {
+	if pf.columns != "" {
+		for name := range strings.SplitSeq(pf.columns, ",") {
 			columns = append(columns, strings.TrimSpace(name))
 		}
 	}

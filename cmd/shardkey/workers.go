@@ -197,12 +197,12 @@ func (w *workerReader) time(t time.Time) string {
 
 // print prints the stores. It also prints the generators without worker IDs if named is
 // set, which means that the arguments name the generators, or if there is no store.
-func (v workerStores) print(w io.Writer, named bool) {
-	for _, s := range v.Stores {
+func (ws workerStores) print(w io.Writer, named bool) {
+	for _, s := range ws.Stores {
 		s.print(w)
 	}
-	if len(v.WithoutIDs) > 0 && (named || len(v.Stores) == 0) {
-		fmt.Fprintf(w, "without worker IDs: %s\n", list(v.WithoutIDs))
+	if len(ws.WithoutIDs) > 0 && (named || len(ws.Stores) == 0) {
+		fmt.Fprintf(w, "without worker IDs: %s\n", list(ws.WithoutIDs))
 	}
 }
 

@@ -95,7 +95,7 @@ func (d *Database) Shown(t *Table) string {
 }
 
 // Shown is the column's name for output outside of quotes.
-func (c *Column) Shown() string { return sqltoken.Printable(c.Name) }
+func (co *Column) Shown() string { return sqltoken.Printable(co.Name) }
 
 // Column finds a column by its name, without case; nil when there is none.
 func (t *Table) Column(name string) *Column {
@@ -405,7 +405,7 @@ func (c clauses) statements(d *Database) (list []string) {
 }
 
 // IsInteger reports whether a column's type is one of integers.
-func (c *Column) IsInteger() bool { return intName.MatchString(strings.ToLower(c.Type)) }
+func (co *Column) IsInteger() bool { return intName.MatchString(strings.ToLower(co.Type)) }
 
 // Holds returns which keys the column holds.
-func (c *Column) Holds() *columntype.Type { return columntype.Parse(c.Type) }
+func (co *Column) Holds() *columntype.Type { return columntype.Parse(co.Type) }

@@ -217,14 +217,14 @@ func markersOf[N ast.Node](nodes ...N) []int {
 
 type markerVisitor struct{ at []int }
 
-func (v *markerVisitor) Enter(n ast.Node) (ast.Node, bool) {
+func (mv *markerVisitor) Enter(n ast.Node) (ast.Node, bool) {
 	if p, ok := n.(ast.ParamMarkerExpr); ok {
-		v.at = append(v.at, p.OriginTextPosition())
+		mv.at = append(mv.at, p.OriginTextPosition())
 	}
 	return n, false
 }
 
-func (v *markerVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }
+func (mv *markerVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // fact is a property of a statement with its values in both parsers.
 type fact struct {

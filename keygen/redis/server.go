@@ -62,8 +62,8 @@ func newServer(p spi.Props) (*server, error) {
 	return s, err
 }
 
-func (s *server) addrs() []string {
-	addrs := strings.Split(s.addr, ",")
+func (sv *server) addrs() []string {
+	addrs := strings.Split(sv.addr, ",")
 	for i := range addrs {
 		addrs[i] = strings.TrimSpace(addrs[i])
 	}
@@ -116,31 +116,31 @@ func do[T any](
 }
 
 // begin counts a call. The first call creates the client.
-func (s *server) begin() (goredis.UniversalClient, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+func (sv *server) begin() (goredis.UniversalClient, error) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	if sv.closed {
 		return nil, spi.ErrClosed
 	}
-	if s.client == nil {
+	if sv.client == nil {
 		var tlsConfig *tls.Config
-		if s.tls != nil {
+		if sv.tls != nil {
 			var err error
-			if tlsConfig, err = s.tls(); err != nil {
-				return nil, wrapError(s.addr, err)
+			if tlsConfig, err = sv.tls(); err != nil {
+				return nil, wrapError(sv.addr, err)
 			}
 		}
-		s.client = goredis.NewUniversalClient(s.options(tlsConfig))
+		sv.client = goredis.NewUniversalClient(sv.options(tlsConfig))
 	}
-	s.calls.Add(1)
-	return s.client, nil
+	sv.calls.Add(1)
+	return sv.client, nil
 }
 
-func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
-	dial := goredis.NewDialer(&goredis.Options{DialTimeout: s.timeout, TLSConfig: tlsConfig})
+func (sv *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
+	dial := goredis.NewDialer(&goredis.Options{DialTimeout: sv.timeout, TLSConfig: tlsConfig})
 	return &goredis.UniversalOptions{
-		Addrs: s.addrs(), Username: s.username, Password: s.password.Reveal(), DB: s.db,
-		OnConnect: s.onConnect,
+		Addrs: sv.addrs(), Username: sv.username, Password: sv.password.Reveal(), DB: sv.db,
+		OnConnect: sv.onConnect,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {
@@ -149,11 +149,11 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 			}
 			return conn, nil
 		},
-		DialTimeout: s.timeout, ReadTimeout: s.timeout, WriteTimeout: s.timeout,
+		DialTimeout: sv.timeout, ReadTimeout: sv.timeout, WriteTimeout: sv.timeout,
 		ContextTimeoutEnabled: true,
 		// If the server is unavailable, return the error at once. The caller decides whether to
 		// retry.
-		MaxRetries: s.retries, DialerRetries: 1,
+		MaxRetries: sv.retries, DialerRetries: 1,
 		// Send only our own commands, because the user may not be permitted to run others.
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -172,16 +172,16 @@ func (c failedConn) Write([]byte) (int, error) { return 0, c.err }
 
 // Close waits for calls in flight, including those that ctx ended, and closes the connections. If
 // the server doesn't answer, it takes as long as the timeout.
-func (s *server) Close() error {
-	s.mu.Lock()
-	client := s.client
-	s.client, s.closed = nil, true
-	s.mu.Unlock()
-	s.calls.Wait()
+func (sv *server) Close() error {
+	sv.mu.Lock()
+	client := sv.client
+	sv.client, sv.closed = nil, true
+	sv.mu.Unlock()
+	sv.calls.Wait()
 	if client == nil {
 		return nil
 	}
-	return wrapError(s.addr, client.Close())
+	return wrapError(sv.addr, client.Close())
 }
 
 // errForeignState is in the chain if the Redis key for the generator's state has other content. The

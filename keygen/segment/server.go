@@ -76,7 +76,7 @@ func newServer(prop string, cfg *mysql.Config, s settings) (*server, error) {
 // try calls do. It calls it again if another client interfered, or if the claim was the victim of a
 // deadlock. If the connection broke or the server became read-only, it calls it again on a new
 // connection.
-func (s *server) try(ctx context.Context, do func(context.Context) error) error {
+func (sv *server) try(ctx context.Context, do func(context.Context) error) error {
 	const (
 		mostContended = 100
 		mostLost      = 5
@@ -89,76 +89,76 @@ func (s *server) try(ctx context.Context, do func(context.Context) error) error 
 		case mysqldb.IsDeadlock(err), errors.Is(err, errRaced), errors.Is(err, errScattered):
 			contended++
 		case mysqldb.IsBroken(err), mysqldb.IsReadOnly(err):
-			s.disconnect()
+			sv.disconnect()
 			lost++
 		default:
 			contended = mostContended
 		}
 		pause := rand.N(time.Duration(min(contended+lost, 10)) * time.Millisecond)
-		if contended == mostContended || lost == mostLost || s.clock.Sleep(ctx, pause) != nil {
-			s.disconnect()
-			return s.explain(ctx, err)
+		if contended == mostContended || lost == mostLost || sv.clock.Sleep(ctx, pause) != nil {
+			sv.disconnect()
+			return sv.explain(ctx, err)
 		}
 	}
 }
 
-func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, error) {
-	if err := s.connect(ctx); err != nil {
+func (sv *server) fetch(ctx context.Context, size func(step int64) int64) (run, error) {
+	if err := sv.connect(ctx); err != nil {
 		return run{}, err
 	}
-	return s.claim.claim(ctx, s.conn, size(s.step()))
+	return sv.claim.claim(ctx, sv.conn, size(sv.step()))
 }
 
 // connect opens and checks a connection, unless there is a recent one.
-func (s *server) connect(ctx context.Context) error {
-	if s.refused != nil {
-		return s.refused
+func (sv *server) connect(ctx context.Context) error {
+	if sv.refused != nil {
+		return sv.refused
 	}
-	now := s.clock.Now()
-	if s.conn != nil && now.Sub(s.opened) < lifetime {
+	now := sv.clock.Now()
+	if sv.conn != nil && now.Sub(sv.opened) < lifetime {
 		return nil
 	}
-	s.disconnect()
-	if s.db == nil {
-		s.db = sql.OpenDB(s.connector)
-		s.db.SetMaxOpenConns(1)
+	sv.disconnect()
+	if sv.db == nil {
+		sv.db = sql.OpenDB(sv.connector)
+		sv.db.SetMaxOpenConns(1)
 	}
-	conn, err := s.db.Conn(ctx)
+	conn, err := sv.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	s.conn, s.opened = conn, now
-	if err := s.connected(ctx, conn); err != nil {
-		s.disconnect()
+	sv.conn, sv.opened = conn, now
+	if err := sv.connected(ctx, conn); err != nil {
+		sv.disconnect()
 		return err
 	}
-	s.askRisks(ctx, conn)
+	sv.askRisks(ctx, conn)
 	return nil
 }
 
 // askRisks reads the settings with which the server may lose claims, and logs new ones. If the
 // request fails, the old ones stay, and the next claim returns the error.
-func (s *server) askRisks(ctx context.Context, conn *sql.Conn) {
-	risks, err := mysqldb.Risks(ctx, conn, s.database, s.table)
+func (sv *server) askRisks(ctx context.Context, conn *sql.Conn) {
+	risks, err := mysqldb.Risks(ctx, conn, sv.database, sv.table)
 	if err != nil {
 		return
 	}
-	before := s.risks.Swap(&risks)
+	before := sv.risks.Swap(&risks)
 	for _, risk := range risks {
 		if before == nil || !slices.Contains(*before, risk) {
-			s.logger.Warn("shardkey: numbers may not be unique", "store", s.title+" at "+s.name, "warning", risk)
+			sv.logger.Warn("shardkey: numbers may not be unique", "store", sv.title+" at "+sv.name, "warning", risk)
 		}
 	}
 }
 
 // warnings returns the server's warnings for Health.
-func (s *server) warnings() (all []string) {
-	if w, _ := s.warning.Load().(string); w != "" {
+func (sv *server) warnings() (all []string) {
+	if w, _ := sv.warning.Load().(string); w != "" {
 		all = append(all, w)
 	}
-	if risks := s.risks.Load(); risks != nil {
+	if risks := sv.risks.Load(); risks != nil {
 		for _, risk := range *risks {
-			all = append(all, s.title+" at "+s.name+": "+risk)
+			all = append(all, sv.title+" at "+sv.name+": "+risk)
 		}
 	}
 	return all
@@ -166,35 +166,35 @@ func (s *server) warnings() (all []string) {
 
 // disconnect closes the connection instead of returning it to database/sql, so that the next one is
 // checked.
-func (s *server) disconnect() {
-	if s.conn == nil {
+func (sv *server) disconnect() {
+	if sv.conn == nil {
 		return
 	}
-	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
-	_ = s.conn.Close()
-	s.conn = nil
+	_ = sv.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = sv.conn.Close()
+	sv.conn = nil
 }
 
-func (s *server) close() error {
-	s.disconnect()
-	if s.db == nil {
+func (sv *server) close() error {
+	sv.disconnect()
+	if sv.db == nil {
 		return nil
 	}
-	return s.explain(context.Background(), s.db.Close())
+	return sv.explain(context.Background(), sv.db.Close())
 }
 
 // storeError returns an error of this server. kind may be nil.
-func (s *server) storeError(kind error, format string, args ...any) *spi.StoreError {
-	return &spi.StoreError{Store: s.title + " at " + s.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
+func (sv *server) storeError(kind error, format string, args ...any) *spi.StoreError {
+	return &spi.StoreError{Store: sv.title + " at " + sv.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
 // explain adds the failed operation and the advice to the database's error. It doesn't change
 // errors that are already explained.
-func (s *server) explain(ctx context.Context, err error) error {
+func (sv *server) explain(ctx context.Context, err error) error {
 	if _, known := errors.AsType[*spi.StoreError](err); known || err == nil {
 		return err
 	}
-	e := s.storeError(nil, "cannot claim numbers")
+	e := sv.storeError(nil, "cannot claim numbers")
 	e.Cause = err
 	switch mysqldb.Number(err) {
 	case 0: // not a server error
@@ -202,18 +202,18 @@ func (s *server) explain(ctx context.Context, err error) error {
 			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 	case sqlerr.UnknownTable:
-		e.Advice = "create the table with " + s.ddl
+		e.Advice = "create the table with " + sv.ddl
 	case sqlerr.NoDatabase:
-		e.Advice = "set the database in the property " + s.address
+		e.Advice = "set the database in the property " + sv.address
 	case sqlerr.DatabaseDenied, sqlerr.TableDenied:
-		e.Advice = "GRANT " + s.grant
+		e.Advice = "GRANT " + sv.grant
 	case sqlerr.AccessDenied:
 		e.Advice = "check the user and the password"
 	case sqlerr.ReadOnly, sqlerr.ReadOnlyTransaction, sqlerr.ReadOnlyMode:
 		e.Advice = "set the address of a server that accepts writes"
 	case sqlerr.OutOfRange, sqlerr.OutOfRangeColumn, sqlerr.OutOfRangeMariaDB,
 		sqlerr.NoAutoIncrement, sqlerr.DuplicateKey: // at the column's end, MySQL generates the last id again
-		e.Kind, e.Detail = errExhausted, s.end
+		e.Kind, e.Detail = errExhausted, sv.end
 	}
 	return e
 }

@@ -32,11 +32,11 @@ type columns struct {
 }
 
 // find returns a column, and adds it if it is new.
-func (c *columns) find(of spi.Column, period int64) *column {
-	recent := &c.recent[slot(of.Table)%uint(len(c.recent))]
+func (cs *columns) find(of spi.Column, period int64) *column {
+	recent := &cs.recent[slot(of.Table)%uint(len(cs.recent))]
 	own := recent.Load()
 	if own == nil || own.of != of {
-		own = c.known(of, period)
+		own = cs.known(of, period)
 		recent.Store(own)
 	}
 	return own
@@ -52,26 +52,26 @@ func slot(name string) uint {
 
 // known is find without the recent columns. The first remainders of columns differ, so that columns
 // that are written in turn start at different ones without skipping positions.
-func (c *columns) known(of spi.Column, period int64) *column {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	own := c.all[of]
+func (cs *columns) known(of spi.Column, period int64) *column {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	own := cs.all[of]
 	if own == nil {
 		own = &column{of: of}
-		own.starts.Store((c.count.Add(1) - 1) % period)
-		if c.all == nil {
-			c.all = map[spi.Column]*column{}
+		own.starts.Store((cs.count.Add(1) - 1) % period)
+		if cs.all == nil {
+			cs.all = map[spi.Column]*column{}
 		}
-		c.all[of] = own
+		cs.all[of] = own
 	}
 	return own
 }
 
 // remainder returns the remainder that the column's next keys start with. If there are other columns,
 // each round starts one further, because columns may take turns in the same rhythm as remainders.
-func (c *columns) remainder(of *column, period int64) int64 {
+func (cs *columns) remainder(of *column, period int64) int64 {
 	n := of.starts.Load()
-	if c.count.Load() > 1 {
+	if cs.count.Load() > 1 {
 		n += n / period
 	}
 	return n % period
@@ -118,10 +118,10 @@ func (g *generator) turn(s *workerSlot, r request, w uint64) uint64 {
 const blockSize = 127
 
 // turn records that the keys of r's column begin at start, after those of last up to w.
-func (s *state) turn(last *column, r request, w, start uint64) {
+func (st *state) turn(last *column, r request, w, start uint64) {
 	if last != nil {
 		last.newest.Store(w - 1)
 	}
-	s.last.Store(r.column)
-	s.turned.Store(start)
+	st.last.Store(r.column)
+	st.turned.Store(start)
 }

@@ -64,46 +64,46 @@ func newState(ringSize int, from uint64, seqBits int) *state {
 	return s
 }
 
-func (s *state) ringSize() int { return max(1, len(s.ring)) }
+func (st *state) ringSize() int { return max(1, len(st.ring)) }
 
 // top returns the first position above all that were handed out.
-func (s *state) top() uint64 {
-	if len(s.ring) == 0 {
-		return s.word.Load() &^ closedBit
+func (st *state) top() uint64 {
+	if len(st.ring) == 0 {
+		return st.word.Load() &^ closedBit
 	}
 	var top uint64
-	for i := range s.ring {
-		top = max(top, s.ring[i].Load()&^closedBit)
+	for i := range st.ring {
+		top = max(top, st.ring[i].Load()&^closedBit)
 	}
 	return top
 }
 
 // issued returns the number of keys handed out.
-func (s *state) issued() int64 {
-	skipped := s.skipped.Load()
-	if len(s.ring) == 0 {
-		return int64(s.word.Load()&^closedBit - s.from - skipped)
+func (st *state) issued() int64 {
+	skipped := st.skipped.Load()
+	if len(st.ring) == 0 {
+		return int64(st.word.Load()&^closedBit - st.from - skipped)
 	}
 	var risen uint64
-	for i := range s.ring {
-		risen += s.ring[i].Load()&^closedBit - s.from
+	for i := range st.ring {
+		risen += st.ring[i].Load()&^closedBit - st.from
 	}
 	return int64(risen - skipped)
 }
 
 // end closes the state, so that it hands out no more positions. It returns top.
-func (s *state) end() uint64 {
-	s.word.Or(closedBit)
-	for i := range s.ring {
-		s.ring[i].Or(closedBit)
+func (st *state) end() uint64 {
+	st.word.Or(closedBit)
+	for i := range st.ring {
+		st.ring[i].Or(closedBit)
 	}
-	return s.top()
+	return st.top()
 }
 
-func (s *state) raiseHigh(tick int64) {
+func (st *state) raiseHigh(tick int64) {
 	for {
-		high := s.high.Load()
-		if high >= tick || s.high.CompareAndSwap(high, tick) {
+		high := st.high.Load()
+		if high >= tick || st.high.CompareAndSwap(high, tick) {
 			return
 		}
 	}

@@ -34,8 +34,8 @@ type reading struct {
 
 // passed returns the time between two readings, independently of the clock. It is the longer of
 // both uptimes, because the machine's includes time in suspension.
-func (r reading) passed(later reading) time.Duration {
-	return max(later.uptime-r.uptime, later.monotonic.Sub(r.monotonic))
+func (re reading) passed(later reading) time.Duration {
+	return max(later.uptime-re.uptime, later.monotonic.Sub(re.monotonic))
 }
 
 // checkClock returns an error if the clock is too far ahead to write to the store. Keys would stay

@@ -31,34 +31,34 @@ var (
 
 // AcquireWorkerID returns the worker ID. The error wraps spi.ErrNoWorkerID, for example if the
 // worker ID is too high for the generator's layout.
-func (u *fixed) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
+func (fx *fixed) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	id, err := u.find()
+	id, err := fx.find()
 	if err != nil {
-		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, u.kind, err)
+		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, fx.kind, err)
 	}
 	if id < 0 || id > maxWorkerID {
 		return nil, fmt.Errorf("%w: %s is %d, but the generator's layout has 0..%d: "+
 			"use another layout, or an assigner that leases (FILE, SQL, …)",
-			spi.ErrNoWorkerID, u.kind, id, maxWorkerID)
+			spi.ErrNoWorkerID, fx.kind, id, maxWorkerID)
 	}
 	return unlimited(id), nil
 }
 
-func (u *fixed) Describe() string {
-	id, err := u.find()
+func (fx *fixed) Describe() string {
+	id, err := fx.find()
 	if err != nil {
-		return u.kind
+		return fx.kind
 	}
-	return fmt.Sprintf("%s worker-id=%d", u.kind, id)
+	return fmt.Sprintf("%s worker-id=%d", fx.kind, id)
 }
 
 // Health warns about the risks of a worker ID without a lease.
-func (u *fixed) Health() spi.Health {
-	h := spi.Health{Warnings: []string{stats.Unleased(u.kind)}}
-	id, err := u.find()
+func (fx *fixed) Health() spi.Health {
+	h := spi.Health{Warnings: []string{stats.Unleased(fx.kind)}}
+	id, err := fx.find()
 	if err != nil {
 		h.Err = err
 		return h
@@ -68,12 +68,12 @@ func (u *fixed) Health() spi.Health {
 }
 
 // ListWorkerIDs returns the one worker ID.
-func (u *fixed) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
-	id, err := u.find()
+func (fx *fixed) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
+	id, err := fx.find()
 	if err != nil {
 		return spi.WorkerIDs{}, err
 	}
-	return spi.WorkerIDs{Store: u.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: "fixed"}}}, nil
+	return spi.WorkerIDs{Store: fx.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: "fixed"}}}, nil
 }
 
 // unlimited is a worker ID without a time interval.

@@ -65,10 +65,10 @@ func (a *assigner) listing() *listing {
 	return r
 }
 
-func (r *listing) isOld() bool {
+func (li *listing) isOld() bool {
 	select {
-	case <-r.done:
-		return time.Since(r.at) >= listEvery
+	case <-li.done:
+		return time.Since(li.at) >= listEvery
 	default:
 		return false
 	}

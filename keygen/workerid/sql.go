@@ -76,18 +76,18 @@ func newSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	return s, s.info(), nil
 }
 
-func (s *sqlStore) info() Info {
-	return Info{Name: s.where, Now: s.now, Warnings: s.warnings, serverID: s.ServerID, notes: s.notes()}
+func (ss *sqlStore) info() Info {
+	return Info{Name: ss.where, Now: ss.now, Warnings: ss.warnings, serverID: ss.ServerID, notes: ss.notes()}
 }
 
-func (s *sqlStore) Close() error { return s.db.Close() }
+func (ss *sqlStore) Close() error { return ss.db.Close() }
 
-func (s *sqlStore) List(ctx context.Context) ([]Entry, error) {
-	return s.read(ctx, "")
+func (ss *sqlStore) List(ctx context.Context) ([]Entry, error) {
+	return ss.read(ctx, "")
 }
 
-func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
-	entries, err := s.read(ctx, " AND worker_id = ?", workerID)
+func (ss *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
+	entries, err := ss.read(ctx, " AND worker_id = ?", workerID)
 	if err != nil || len(entries) == 0 {
 		return Record{}, err
 	}
@@ -95,17 +95,17 @@ func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
 }
 
 // read reads the rows of the namespace that match the condition more. A missing table has no rows.
-func (s *sqlStore) read(ctx context.Context, more string, args ...any) ([]Entry, error) {
-	entries, err := s.query(ctx, more, args...)
+func (ss *sqlStore) read(ctx context.Context, more string, args ...any) ([]Entry, error) {
+	entries, err := ss.query(ctx, more, args...)
 	if mysqldb.Number(err) == sqlerr.UnknownTable {
 		return nil, nil
 	}
-	return entries, s.columnError(err)
+	return entries, ss.columnError(err)
 }
 
-func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry, error) {
-	query := "SELECT worker_id, " + notNull + " FROM " + s.table + " WHERE namespace = ?" + more
-	rows, err := s.db.QueryContext(ctx, query, append([]any{s.namespace}, args...)...)
+func (ss *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry, error) {
+	query := "SELECT worker_id, " + notNull + " FROM " + ss.table + " WHERE namespace = ?" + more
+	rows, err := ss.db.QueryContext(ctx, query, append([]any{ss.namespace}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry
 			return nil, err
 		}
 		if seen[id] {
-			return nil, s.doubled(id)
+			return nil, ss.doubled(id)
 		}
 		seen[id] = true
 		e := Entry{WorkerID: id, Record: r}
@@ -131,12 +131,12 @@ func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry
 	return entries, rows.Err()
 }
 
-func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (swapped bool, err error) {
-	err = s.withTable(ctx, func() error {
+func (ss *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (swapped bool, err error) {
+	err = ss.withTable(ctx, func() error {
 		if prev.IsZero() {
-			swapped, err = s.create(ctx, workerID, next)
+			swapped, err = ss.create(ctx, workerID, next)
 		} else {
-			swapped, err = s.update(ctx, workerID, prev, next)
+			swapped, err = ss.update(ctx, workerID, prev, next)
 		}
 		return err
 	})
@@ -144,10 +144,10 @@ func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next
 }
 
 // create inserts a row. It returns false for a duplicate key, which is another owner's row.
-func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, error) {
-	_, err := s.db.ExecContext(ctx,
-		"INSERT INTO "+s.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
-		s.namespace, workerID, r.Owner, r.ReservedUntil, r.FreeFrom, r.Holder, r.Since)
+func (ss *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, error) {
+	_, err := ss.db.ExecContext(ctx,
+		"INSERT INTO "+ss.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
+		ss.namespace, workerID, r.Owner, r.ReservedUntil, r.FreeFrom, r.Holder, r.Since)
 	if mysqldb.Number(err) == sqlerr.DuplicateKey {
 		return false, nil
 	}
@@ -156,18 +156,18 @@ func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, 
 
 // update replaces a row and returns whether it changed. The owner's token always changes, so the
 // result is the same with and without clientFoundRows.
-func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record) (bool, error) {
-	res, err := s.db.ExecContext(ctx, "UPDATE "+s.table+
+func (ss *sqlStore) update(ctx context.Context, workerID int64, prev, next Record) (bool, error) {
+	res, err := ss.db.ExecContext(ctx, "UPDATE "+ss.table+
 		" SET owner = ?, reserved_until = ?, free_from = ?, holder = ?, since = ?"+
 		" WHERE namespace = ? AND worker_id = ? AND owner = ? AND reserved_until = ?",
 		next.Owner, next.ReservedUntil, next.FreeFrom, next.Holder, next.Since,
-		s.namespace, workerID, prev.Owner, prev.ReservedUntil)
+		ss.namespace, workerID, prev.Owner, prev.ReservedUntil)
 	if err != nil {
 		return false, err
 	}
 	n, err := res.RowsAffected()
 	if n > 1 {
-		return false, s.doubled(workerID)
+		return false, ss.doubled(workerID)
 	}
 	return n == 1 && err == nil, err
 }
@@ -175,9 +175,9 @@ func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record
 // now returns the server's time, or the zero time if it isn't known. It doesn't use the session's
 // time zone: UNIX_TIMESTAMP(NOW()) is an hour off when summer time ends, because the local time is
 // ambiguous (https://dev.mysql.com/doc/refman/en/date-and-time-functions.html#function_unix-timestamp).
-func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
+func (ss *sqlStore) now(ctx context.Context) (time.Time, error) {
 	var ms sql.NullInt64
-	err := s.db.QueryRowContext(ctx,
+	err := ss.db.QueryRowContext(ctx,
 		"SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000").Scan(&ms)
 	if err != nil || ms.Int64 <= 0 {
 		return time.Time{}, err
@@ -186,27 +186,29 @@ func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
 }
 
 // warnings returns the settings with which the server may lose acknowledged writes.
-func (s *sqlStore) warnings(ctx context.Context) ([]string, error) {
-	risks, err := mysqldb.Risks(ctx, s.db, s.database, s.name)
+func (ss *sqlStore) warnings(ctx context.Context) ([]string, error) {
+	risks, err := mysqldb.Risks(ctx, ss.db, ss.database, ss.name)
 	for i := range risks {
-		risks[i] = s.where + ": " + risks[i]
+		risks[i] = ss.where + ": " + risks[i]
 	}
 	return risks, err
 }
 
 // ServerID returns the name of the server that answers.
-func (s *sqlStore) ServerID(ctx context.Context) (string, error) { return mysqldb.ServerID(ctx, s.db) }
+func (ss *sqlStore) ServerID(ctx context.Context) (string, error) {
+	return mysqldb.ServerID(ctx, ss.db)
+}
 
 // notes returns a store in the same table. The namespace of a rule can't begin with '#'.
-func (s *sqlStore) notes() Store {
-	return &sqlStore{db: s.db, namespace: s.noteKey(), table: s.table, where: s.where}
+func (ss *sqlStore) notes() Store {
+	return &sqlStore{db: ss.db, namespace: ss.noteKey(), table: ss.table, where: ss.where}
 }
 
 // noteKey returns the namespace of the notes.
-func (s *sqlStore) noteKey() string {
-	name := "#" + s.namespace
+func (ss *sqlStore) noteKey() string {
+	name := "#" + ss.namespace
 	if len(name) > maxNamespace {
-		sum := sha256.Sum256([]byte(s.namespace))
+		sum := sha256.Sum256([]byte(ss.namespace))
 		name = "#" + hex.EncodeToString(sum[:16])
 	}
 	return name
@@ -258,84 +260,84 @@ type tableError struct {
 	Err   error  // the server's error, or what is wrong
 }
 
-func (e *tableError) Error() string {
+func (te *tableError) Error() string {
 	var statements []string
-	if e.DDL != "" {
-		statements = append(statements, strings.Join(strings.Fields(e.DDL), " ")) // logs escape line breaks
+	if te.DDL != "" {
+		statements = append(statements, strings.Join(strings.Fields(te.DDL), " ")) // logs escape line breaks
 	}
-	if e.Grant {
-		statements = append(statements, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE ON %s TO the application's user", e.Table))
+	if te.Grant {
+		statements = append(statements, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE ON %s TO the application's user", te.Table))
 	}
 	return fmt.Sprintf("%v: the worker-ID table %s is missing or wrong: %v; run as a user with the privilege: %s",
-		spi.ErrStore, e.Table, e.Err, strings.Join(statements, "; "))
+		spi.ErrStore, te.Table, te.Err, strings.Join(statements, "; "))
 }
 
-func (e *tableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
+func (te *tableError) Unwrap() []error { return []error{spi.ErrStore, te.Err} }
 
 // withTable runs op on a table that has its primary key. If the table is missing, it creates the
 // table and runs op again.
-func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
-	err := s.checkedThen(ctx, op)
+func (ss *sqlStore) withTable(ctx context.Context, op func() error) error {
+	err := ss.checkedThen(ctx, op)
 	if mysqldb.Number(err) == sqlerr.UnknownTable {
-		s.keyed.Store(false)
-		if _, err := s.db.ExecContext(ctx, tableDDL(s.table)); err != nil {
-			return s.tableError(err)
+		ss.keyed.Store(false)
+		if _, err := ss.db.ExecContext(ctx, tableDDL(ss.table)); err != nil {
+			return ss.tableError(err)
 		}
-		err = s.checkedThen(ctx, op)
+		err = ss.checkedThen(ctx, op)
 	}
-	return s.columnError(err)
+	return ss.columnError(err)
 }
 
 // columnError adds the DDL to an error about a column, and the privileges to an error about one.
-func (s *sqlStore) columnError(err error) error {
+func (ss *sqlStore) columnError(err error) error {
 	switch mysqldb.Number(err) {
 	case sqlerr.UnknownColumn, sqlerr.OutOfRangeColumn, sqlerr.DataTooLong,
 		sqlerr.DataTruncated, sqlerr.WrongValue:
-		return s.tableError(err)
+		return ss.tableError(err)
 	case sqlerr.TableDenied, sqlerr.ColumnDenied:
 		if _, known := errors.AsType[*tableError](err); !known {
-			return &tableError{Table: s.table, Grant: true, Err: err}
+			return &tableError{Table: ss.table, Grant: true, Err: err}
 		}
 	}
 	return err
 }
 
-func (s *sqlStore) checkedThen(ctx context.Context, op func() error) error {
-	if !s.keyed.Load() {
-		if err := s.checkKey(ctx); err != nil {
+func (ss *sqlStore) checkedThen(ctx context.Context, op func() error) error {
+	if !ss.keyed.Load() {
+		if err := ss.checkKey(ctx); err != nil {
 			return err
 		}
-		s.keyed.Store(true)
+		ss.keyed.Store(true)
 	}
 	return op()
 }
 
 // tableError adds the DDL to a server error. A broken connection isn't an error of the table.
-func (s *sqlStore) tableError(err error) error {
+func (ss *sqlStore) tableError(err error) error {
 	if mysqldb.Number(err) == 0 {
 		return err
 	}
-	return &tableError{Table: s.table, DDL: tableDDL(s.table), Grant: true, Err: err}
+	return &tableError{Table: ss.table, DDL: tableDDL(ss.table), Grant: true, Err: err}
 }
 
 // keyError returns the error for a table that permits several rows for a worker ID.
-func (s *sqlStore) keyError(what string) error {
-	ddl := "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)"
-	return &tableError{Table: s.table, DDL: ddl, Err: errors.New(what)}
+func (ss *sqlStore) keyError(what string) error {
+	ddl := "ALTER TABLE " + ss.table + " ADD PRIMARY KEY (namespace, worker_id)"
+	return &tableError{Table: ss.table, DDL: ddl, Err: errors.New(what)}
 }
 
-func (s *sqlStore) doubled(workerID int64) error {
-	s.keyed.Store(false)
-	return s.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so several processes use it; "+
+func (ss *sqlStore) doubled(workerID int64) error {
+	ss.keyed.Store(false)
+	return ss.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so several processes use it; "+
 		"stop them, delete its rows except the one with the highest reserved_until, and add the key",
-		workerID, s.namespace))
+		workerID, ss.namespace))
 }
 
 // checkKey returns an error if the table has no unique key on namespace and worker_id. Without it,
 // each process would insert its own row and hold the same worker ID. A unique key on some of these
 // columns is enough.
-func (s *sqlStore) checkKey(ctx context.Context) error {
-	rows, err := s.db.QueryContext(ctx, "SHOW KEYS FROM "+s.table)
+func (ss *sqlStore) checkKey(ctx context.Context) error {
+	rows, err := ss.db.QueryContext(ctx, "SHOW KEYS FROM "+ss.table)
 	if err != nil {
 		return err
 	}
@@ -370,6 +372,6 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 	if slices.Contains(slices.Collect(maps.Values(fits)), true) {
 		return nil
 	}
-	return s.keyError("the table has no primary key (namespace, worker_id), " +
+	return ss.keyError("the table has no primary key (namespace, worker_id), " +
 		"so each process would have its own row for a worker ID")
 }

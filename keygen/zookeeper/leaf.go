@@ -233,16 +233,16 @@ func joinLeaf(p spi.Props, store *leafStore, a assigner, epoch time.Time) (spi.K
 }
 
 // leave closes the generator when its last user leaves.
-func (s *sharedLeaf) leave() error {
+func (sl *sharedLeaf) leave() error {
 	leafs.Lock()
-	s.users--
-	last := s.users == 0
-	if last && leafs.byKey[s.key] == s {
-		delete(leafs.byKey, s.key)
+	sl.users--
+	last := sl.users == 0
+	if last && leafs.byKey[sl.key] == sl {
+		delete(leafs.byKey, sl.key)
 	}
 	leafs.Unlock()
 	if !last {
 		return nil
 	}
-	return errors.Join(s.generator.Close(), s.assigner.Close())
+	return errors.Join(sl.generator.Close(), sl.assigner.Close())
 }

@@ -27,35 +27,35 @@ type leafStore struct {
 // leafMax is the highest worker ID with 10 bits.
 const leafMax = 1<<10 - 1
 
-func (s *leafStore) info() workerid.Info {
+func (ls *leafStore) info() workerid.Info {
 	return workerid.Info{
-		Name: fmt.Sprintf("ZOOKEEPER %s %s/%s", s.ensemble.name(), s.path, s.address()),
-		Now:  s.now, NowWrites: true, WorkerIDs: s.workerIDs,
+		Name: fmt.Sprintf("ZOOKEEPER %s %s/%s", ls.ensemble.name(), ls.path, ls.address()),
+		Now:  ls.now, NowWrites: true, WorkerIDs: ls.workerIDs,
 	}
 }
 
 // now returns the time of the ensemble's clock. It writes a node that Leaf doesn't use.
-func (s *leafStore) now(ctx context.Context) (time.Time, error) {
-	return s.ensemble.now(ctx, s.root+"/shardkey")
+func (ls *leafStore) now(ctx context.Context) (time.Time, error) {
+	return ls.ensemble.now(ctx, ls.root+"/shardkey")
 }
 
 // workerIDs returns the worker ID of this machine's address. The first start creates the node, and
 // ZooKeeper assigns its sequence number. Two machines that start at the same time therefore get
 // different numbers.
-func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
-	id, err := s.find(ctx)
+func (ls *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
+	id, err := ls.find(ctx)
 	if err == nil && id < 0 {
 		var path string
 		// An empty record means that no keys have been generated.
-		path, _, err = s.ensemble.create(ctx, s.path+"/"+s.address()+"-", s.text(workerid.Record{}), zk.FlagSequence)
+		path, _, err = ls.ensemble.create(ctx, ls.path+"/"+ls.address()+"-", ls.text(workerid.Record{}), zk.FlagSequence)
 		_, id, _ = leafNumber(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if id > min(maxWorkerID, leafMax) {
-		return nil, fmt.Errorf("the node of %s has the number %d, but the highest worker ID is %d: %w", s.address(), id, leafMax,
-			&numberError{s.root})
+		return nil, fmt.Errorf("the node of %s has the number %d, but the highest worker ID is %d: %w", ls.address(), id, leafMax,
+			&numberError{ls.root})
 	}
 	return []int64{id}, nil
 }
@@ -63,19 +63,19 @@ func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 // numberError is the error if ZooKeeper's sequence number is above the last worker ID.
 type numberError struct{ root string }
 
-func (e *numberError) Error() string {
+func (ne *numberError) Error() string {
 	return fmt.Sprintf("%q has no worker IDs left, because ZooKeeper never reuses a number; "+
-		"use another leaf.key with a later epoch, and start each process with the same ip and port every time", e.root)
+		"use another leaf.key with a later epoch, and start each process with the same ip and port every time", ne.root)
 }
 
-func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
+func (ne *numberError) Unwrap() error { return spi.ErrNoWorkerID }
 
 // find returns the worker ID of this machine's node, or -1 if there is none. If there are several
 // nodes, because an answer was lost, it returns the one with the latest report.
-func (s *leafStore) find(ctx context.Context) (int64, error) {
-	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
+func (ls *leafStore) find(ctx context.Context) (int64, error) {
+	nodes, err := ls.ensemble.list(ctx, ls.path, func(name string) bool {
 		address, _, ok := leafNumber(name)
-		return ok && address == s.address()
+		return ok && address == ls.address()
 	})
 	best, latest := int64(-1), int64(0)
 	for _, n := range nodes {
@@ -89,19 +89,19 @@ func (s *leafStore) find(ctx context.Context) (int64, error) {
 
 // CompareAndSet replaces the record, unless a running Leaf server writes the node. It creates no
 // node, because ZooKeeper assigns their numbers.
-func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
-	found, n, err := s.get(ctx, workerID)
+func (ls *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
+	found, n, err := ls.get(ctx, workerID)
 	if err != nil || n.stat == nil || !found.Same(prev) {
 		return false, err
 	}
 	if isLeafs(found) {
 		// Use the ensemble's clock, because the Leaf server's clock may be wrong.
-		now, err := s.now(ctx)
-		if err != nil || now.Sub(time.UnixMilli(n.stat.Mtime)) < s.grace {
+		now, err := ls.now(ctx)
+		if err != nil || now.Sub(time.UnixMilli(n.stat.Mtime)) < ls.grace {
 			return false, err
 		}
 	}
-	return s.ensemble.set(ctx, s.node(workerID), s.text(next), n.stat.Version)
+	return ls.ensemble.set(ctx, ls.node(workerID), ls.text(next), n.stat.Version)
 }
 
 // leafGrace is how much later than its last report the keys of a Leaf server may be.
@@ -121,10 +121,10 @@ type leafReport struct {
 	Timestamp int64  `json:"timestamp"`
 }
 
-func (l leafLayout) address() string { return net.JoinHostPort(l.report.IP, l.report.Port) }
+func (ll leafLayout) address() string { return net.JoinHostPort(ll.report.IP, ll.report.Port) }
 
-func (l leafLayout) name(workerID int64) string {
-	return fmt.Sprintf("%s-%010d", l.address(), workerID)
+func (ll leafLayout) name(workerID int64) string {
+	return fmt.Sprintf("%s-%010d", ll.address(), workerID)
 }
 
 // workerID returns the number of a node of any address.
@@ -144,12 +144,12 @@ func leafNumber(name string) (address string, workerID int64, ok bool) {
 }
 
 // text returns Leaf's report, followed by our record. Leaf's JSON parser stops after the report.
-func (l leafLayout) text(r workerid.Record) []byte {
-	l.report.Timestamp = r.ReservedUntil
+func (ll leafLayout) text(r workerid.Record) []byte {
+	ll.report.Timestamp = r.ReservedUntil
 	if r.FreeFrom > 0 {
-		l.report.Timestamp = r.FreeFrom
+		ll.report.Timestamp = r.FreeFrom
 	}
-	text, err := json.Marshal(l.report)
+	text, err := json.Marshal(ll.report)
 	if err != nil {
 		return nil // can't happen: strings and integers always marshal
 	}
@@ -163,7 +163,7 @@ func (l leafLayout) text(r workerid.Record) []byte {
 //
 // It converts a Leaf server's report to a record, whose lease ends shortly after the report. The
 // record's token is the node's version, because no two reports have the same version.
-func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
+func (ll leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
 	foreign := func(format string, args ...any) (workerid.Record, error) {
 		err := fmt.Errorf("the node doesn't contain Leaf's JSON: "+format, args...)
 		return workerid.Record{}, &workerid.ForeignRecordError{WorkerID: workerID, Value: string(n.data), Err: err}
@@ -183,7 +183,7 @@ func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
 	}
 	return workerid.Record{
 		Owner:         leafOwner + strconv.Itoa(int(n.stat.Version)),
-		ReservedUntil: report.Timestamp + l.grace.Milliseconds(),
+		ReservedUntil: report.Timestamp + ll.grace.Milliseconds(),
 		Holder:        "a Leaf server at " + report.IP + ":" + report.Port,
 		Since:         report.Timestamp,
 	}, nil

@@ -36,39 +36,39 @@ func StartGalera(t testing.TB, nodes int) *Galera {
 	return g
 }
 
-func (g *Galera) start(nodes int) error {
+func (ga *Galera) start(nodes int) error {
 	var err error
-	if g.addresses, err = freeAddresses(nodes); err != nil {
+	if ga.addresses, err = freeAddresses(nodes); err != nil {
 		return err
 	}
 	// The first node starts alone. After it has stopped, the others start with a copy of its
 	// data.
 	for i := range nodes {
 		if i == 1 {
-			g.Nodes[0].Stop()
-			if err := g.seed(g.Nodes[0]); err != nil {
+			ga.Nodes[0].Stop()
+			if err := ga.seed(ga.Nodes[0]); err != nil {
 				return err
 			}
-			g.Nodes[0].Start()
+			ga.Nodes[0].Start()
 		}
-		node, err := g.startOne(g.node(i))
+		node, err := ga.startOne(ga.node(i))
 		if err != nil {
 			return err
 		}
-		g.Nodes = append(g.Nodes, node)
+		ga.Nodes = append(ga.Nodes, node)
 	}
-	g.formed = true
-	if err := Run(g.Nodes[0].DSN(), "CREATE USER haproxy"); err != nil {
+	ga.formed = true
+	if err := Run(ga.Nodes[0].DSN(), "CREATE USER haproxy"); err != nil {
 		return err
 	}
-	g.Proxy = &HAProxy{backends: g.Nodes}
-	g.Proxy.Server, err = g.startOne(g.Proxy.recipe("option mysql-check user haproxy"))
+	ga.Proxy = &HAProxy{backends: ga.Nodes}
+	ga.Proxy.Server, err = ga.startOne(ga.Proxy.recipe("option mysql-check user haproxy"))
 	return err
 }
 
 // Isolate disconnects a node from the others, or connects it again. Connections of clients and
 // haproxy stay.
-func (g *Galera) Isolate(node *testserver.Server, on bool) error {
+func (ga *Galera) Isolate(node *testserver.Server, on bool) error {
 	option := "gmcast.isolate=0"
 	if on {
 		option = "gmcast.isolate=1"
@@ -77,18 +77,18 @@ func (g *Galera) Isolate(node *testserver.Server, on bool) error {
 }
 
 // AwaitAll returns when all nodes are synced members of the cluster.
-func (g *Galera) AwaitAll() error { return g.await(nil) }
+func (ga *Galera) AwaitAll() error { return ga.await(nil) }
 
 // AwaitWithout returns when the other nodes work without the node away. They take some seconds to
 // notice its absence. Don't start it again before, because they would treat it as a second node.
-func (g *Galera) AwaitWithout(away *testserver.Server) error { return g.await(away) }
+func (ga *Galera) AwaitWithout(away *testserver.Server) error { return ga.await(away) }
 
-func (g *Galera) await(away *testserver.Server) error {
-	size := len(g.Nodes)
+func (ga *Galera) await(away *testserver.Server) error {
+	size := len(ga.Nodes)
 	if away != nil {
 		size--
 	}
-	for i, node := range g.Nodes {
+	for i, node := range ga.Nodes {
 		if node == away {
 			continue
 		}
@@ -132,16 +132,16 @@ fi
 )
 
 // node returns the recipe of a MariaDB server that joins the cluster. The first node begins it.
-func (g *Galera) node(i int) testserver.Recipe {
+func (ga *Galera) node(i int) testserver.Recipe {
 	r := testserver.KindMariaDB.Recipe()
 	prepare, command := r.Prepare, r.Command
 	r.Prepare = func(s *testserver.Server) error {
 		err := os.WriteFile(filepath.Join(s.Dir(), "wsrep_sst_"+galeraTransfer), []byte(galeraTransferScript), 0o755)
-		if err != nil || g.data == nil {
+		if err != nil || ga.data == nil {
 			return errors.Join(err, prepare(s))
 		}
 		_, err = testserver.Certify(s.Dir())
-		return errors.Join(err, os.CopyFS(s.Data(), g.data))
+		return errors.Join(err, os.CopyFS(s.Data(), ga.data))
 	}
 	r.Command = func(s *testserver.Server) (*exec.Cmd, error) {
 		library, err := galeraLibrary()
@@ -159,9 +159,9 @@ func (g *Galera) node(i int) testserver.Recipe {
 		cmd.Args = append(cmd.Args,
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-flush-log-at-trx-commit=2",
 			"--wsrep-on=ON", "--wsrep-provider="+library, "--wsrep-cluster-name=shardkey",
-			"--wsrep-cluster-address=gcomm://"+strings.Join(g.addresses, ","),
-			fmt.Sprintf("--wsrep-node-name=n%d", i), "--wsrep-node-address="+g.addresses[i], "--wsrep-node-incoming-address="+s.Addr(),
-			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+g.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
+			"--wsrep-cluster-address=gcomm://"+strings.Join(ga.addresses, ","),
+			fmt.Sprintf("--wsrep-node-name=n%d", i), "--wsrep-node-address="+ga.addresses[i], "--wsrep-node-incoming-address="+s.Addr(),
+			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+ga.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
 				";gcache.size=256M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S",
 			"--wsrep-sst-method="+galeraTransfer, "--wsrep-slave-threads=2")
 		cmd.Env = append(os.Environ(), "PATH="+s.Dir()+":"+os.Getenv("PATH")) // finds the script
@@ -175,7 +175,7 @@ func (g *Galera) node(i int) testserver.Recipe {
 			}
 			cmd.Args = append(cmd.Args, "--wsrep-start-position="+position)
 		}
-		if i == 0 && !g.formed {
+		if i == 0 && !ga.formed {
 			cmd.Args = append(cmd.Args, "--wsrep-new-cluster")
 		}
 		return cmd, nil
@@ -185,8 +185,8 @@ func (g *Galera) node(i int) testserver.Recipe {
 }
 
 // seed copies the data of a stopped server for the other nodes.
-func (g *Galera) seed(s *testserver.Server) error {
-	g.data = os.DirFS(s.Data())
+func (ga *Galera) seed(s *testserver.Server) error {
+	ga.data = os.DirFS(s.Data())
 	return os.Remove(filepath.Join(s.Data(), "galera.cache"))
 }
 

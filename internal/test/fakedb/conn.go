@@ -80,11 +80,11 @@ func (t tx) Rollback() error { _, err := t.s.call("rollback"); return err }
 
 type resetConn struct{ *conn }
 
-func (c *resetConn) ResetSession(context.Context) error { _, err := c.s.call("reset"); return err }
+func (rc *resetConn) ResetSession(context.Context) error { _, err := rc.s.call("reset"); return err }
 
 type validConn struct{ *conn }
 
-func (c *validConn) IsValid() bool { _, err := c.s.call("valid"); return err == nil }
+func (vc *validConn) IsValid() bool { _, err := vc.s.call("valid"); return err == nil }
 
 // skips reports whether a statement has to be prepared.
 func (c *conn) skips(method string, args []driver.NamedValue) bool {
@@ -117,13 +117,13 @@ func (c *conn) QueryContext(_ context.Context, query string, args []driver.Named
 
 type checkConn struct{ *conn }
 
-func (c *checkConn) CheckNamedValue(nv *driver.NamedValue) error { return c.s.check("conn", nv) }
+func (cc *checkConn) CheckNamedValue(nv *driver.NamedValue) error { return cc.s.check("conn", nv) }
 
 type fullConn struct{ checkConn }
 
-func (c *fullConn) Ping(context.Context) error         { _, err := c.s.call("ping"); return err }
-func (c *fullConn) ResetSession(context.Context) error { _, err := c.s.call("reset"); return err }
-func (c *fullConn) IsValid() bool                      { _, err := c.s.call("valid"); return err == nil }
+func (fc *fullConn) Ping(context.Context) error         { _, err := fc.s.call("ping"); return err }
+func (fc *fullConn) ResetSession(context.Context) error { _, err := fc.s.call("reset"); return err }
+func (fc *fullConn) IsValid() bool                      { _, err := fc.s.call("valid"); return err == nil }
 
 // Wide is a type that only a NamedValueChecker of this package accepts, and Removed one that it
 // removes from the arguments.

@@ -83,7 +83,7 @@ type Statement struct {
 	Args  []driver.Value
 }
 
-func (s Statement) String() string { return fmt.Sprint(s.Query, " ", s.Args) }
+func (st Statement) String() string { return fmt.Sprint(st.Query, " ", st.Args) }
 
 // Fault changes the outcome of some calls.
 type Fault struct {
@@ -101,9 +101,9 @@ type Result struct {
 	AffectedErr  error
 }
 
-func (r Result) LastInsertId() (int64, error) { return r.ID, nil }
+func (re Result) LastInsertId() (int64, error) { return re.ID, nil }
 
-func (r Result) RowsAffected() (int64, error) { return r.Affected, r.AffectedErr }
+func (re Result) RowsAffected() (int64, error) { return re.Affected, re.AffectedErr }
 
 func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
 	s.mu.Lock()
@@ -320,42 +320,42 @@ type Rows struct {
 // Row returns a result of one row with these values.
 func Row(values ...driver.Value) *Rows { return &Rows{Values: [][]driver.Value{values}} }
 
-func (r *Rows) Columns() []string {
-	if r.Names == nil && len(r.Values) > 0 {
-		return make([]string, len(r.Values[0]))
+func (rs *Rows) Columns() []string {
+	if rs.Names == nil && len(rs.Values) > 0 {
+		return make([]string, len(rs.Values[0]))
 	}
-	return r.Names
+	return rs.Names
 }
 
-func (r *Rows) Close() error {
-	if r.OnClose != nil {
-		r.OnClose()
+func (rs *Rows) Close() error {
+	if rs.OnClose != nil {
+		rs.OnClose()
 	}
 	return nil
 }
 
-func (r *Rows) Next(dest []driver.Value) error {
-	if r.read == len(r.Values) {
+func (rs *Rows) Next(dest []driver.Value) error {
+	if rs.read == len(rs.Values) {
 		return io.EOF
 	}
-	copy(dest, r.Values[r.read])
-	r.read++
+	copy(dest, rs.Values[rs.read])
+	rs.read++
 	return nil
 }
 
-func (r *Rows) HasNextResultSet() bool { return r.Another != nil }
+func (rs *Rows) HasNextResultSet() bool { return rs.Another != nil }
 
-func (r *Rows) NextResultSet() error {
-	if r.Another == nil {
+func (rs *Rows) NextResultSet() error {
+	if rs.Another == nil {
 		return io.EOF
 	}
-	closing := r.OnClose
-	*r = *r.Another
-	r.OnClose = closing
+	closing := rs.OnClose
+	*rs = *rs.Another
+	rs.OnClose = closing
 	return nil
 }
 
-func (r *Rows) ColumnTypeDatabaseTypeName(int) string { return "FAKE" }
+func (rs *Rows) ColumnTypeDatabaseTypeName(int) string { return "FAKE" }
 
 type noRows struct{}
 

@@ -108,8 +108,8 @@ const (
 	MySQL   Servers = "MySQL"
 )
 
-func (s Servers) have(p *product) bool {
-	for one := range strings.SplitSeq(string(s), ", ") {
+func (ss Servers) have(p *product) bool {
+	for one := range strings.SplitSeq(string(ss), ", ") {
 		kind, from, _ := strings.Cut(one, " ")
 		if Kind(kind) == p.kind && compareVersions(p.series, from) >= 0 {
 			return true

@@ -258,28 +258,28 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	return p, <-started
 }
 
-func (p *process) kill() error {
-	_ = p.cmd.Process.Kill() // fails only when it has ended
-	<-p.done
+func (ps *process) kill() error {
+	_ = ps.cmd.Process.Kill() // fails only when it has ended
+	<-ps.done
 	return nil
 }
 
 // terminate asks the process to end, and kills it if it does not.
-func (p *process) terminate() error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = p.cmd.Process.Signal(resumeSignal) // a paused one would not hear it
+func (ps *process) terminate() error {
+	_ = ps.cmd.Process.Signal(syscall.SIGTERM)
+	_ = ps.cmd.Process.Signal(resumeSignal) // a paused one would not hear it
 	select {
-	case <-p.done:
+	case <-ps.done:
 		return nil
 	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("did not end within %v of SIGTERM, and was killed", stopTimeout), p.kill())
+		return errors.Join(fmt.Errorf("did not end within %v of SIGTERM, and was killed", stopTimeout), ps.kill())
 	}
 }
 
 // awaitStopped returns when SIGSTOP has taken effect.
-func (p *process) awaitStopped() error {
-	return p.poll(stopTimeout, func(context.Context) error {
-		if !stopped(p.cmd.Process.Pid) {
+func (ps *process) awaitStopped() error {
+	return ps.poll(stopTimeout, func(context.Context) error {
+		if !stopped(ps.cmd.Process.Pid) {
 			return errors.New("it still runs after SIGSTOP")
 		}
 		return nil
@@ -287,7 +287,7 @@ func (p *process) awaitStopped() error {
 }
 
 // poll calls ready until it returns nil, or returns the reason why it will not.
-func (p *process) poll(timeout time.Duration, ready func(context.Context) error) error {
+func (ps *process) poll(timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
@@ -298,8 +298,8 @@ func (p *process) poll(timeout time.Duration, ready func(context.Context) error)
 			return nil
 		}
 		select {
-		case <-p.done:
-			return fmt.Errorf("it ended: %v", p.err)
+		case <-ps.done:
+			return fmt.Errorf("it ended: %v", ps.err)
 		case <-ctx.Done():
 			return fmt.Errorf("not within %v: %w", timeout, err)
 		case <-tick.C:

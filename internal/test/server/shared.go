@@ -165,13 +165,13 @@ func Named() (all []NamedServer, err error) {
 }
 
 // SQL starts the servers with these names of [Each]'s subtests, until the supervisor is closed.
-func (s *Supervisor) SQL(names ...string) (all []NamedServer, err error) {
+func (su *Supervisor) SQL(names ...string) (all []NamedServer, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(products, func(p *product) bool { return p.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no SQL server %q", name)
 		}
-		dsn, err := s.start(name)
+		dsn, err := su.start(name)
 		if err != nil {
 			return nil, err
 		}

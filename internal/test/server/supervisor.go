@@ -71,7 +71,7 @@ func Supervise(socket string) (*Supervisor, error) {
 }
 
 // Socket returns the path of the supervisor's socket.
-func (s *Supervisor) Socket() string { return s.listener.Addr().String() }
+func (su *Supervisor) Socket() string { return su.listener.Addr().String() }
 
 // Env returns the environment variables by which tests find a supervisor at a socket. With them a
 // missing server fails a test. A list of required servers stays as it is.
@@ -80,30 +80,30 @@ func Env(socket string) []string {
 }
 
 // Close ends the servers and removes what they wrote. The supervisor answers until they have ended.
-func (s *Supervisor) Close() {
-	for _, service := range s.services {
+func (su *Supervisor) Close() {
+	for _, service := range su.services {
 		service.close()
 	}
-	_ = s.listener.Close()
-	s.remove()
+	_ = su.listener.Close()
+	su.remove()
 }
 
-func (s *Supervisor) serve() {
+func (su *Supervisor) serve() {
 	for {
-		conn, err := s.listener.Accept()
+		conn, err := su.listener.Accept()
 		if err != nil {
 			return
 		}
-		go s.answer(conn)
+		go su.answer(conn)
 	}
 }
 
-func (s *Supervisor) answer(conn net.Conn) {
+func (su *Supervisor) answer(conn net.Conn) {
 	defer conn.Close()
 	name, _ := bufio.NewReader(conn).ReadString('\n')
 	var a answer
 	var err error
-	if a.Value, err = s.start(strings.TrimSpace(name)); err != nil && !errors.As(err, &a.Missing) {
+	if a.Value, err = su.start(strings.TrimSpace(name)); err != nil && !errors.As(err, &a.Missing) {
 		a.Error = err.Error()
 	}
 	_ = json.NewEncoder(conn).Encode(a) // a test that has ended needs no answer
@@ -111,40 +111,40 @@ func (s *Supervisor) answer(conn net.Conn) {
 
 // start starts the server of a name if it has not been started, and returns how to reach
 // it. The name [processID] is none.
-func (s *Supervisor) start(name string) (value string, err error) {
+func (su *Supervisor) start(name string) (value string, err error) {
 	if name == processID {
 		return strconv.Itoa(os.Getpid()), nil
 	}
-	i := slices.IndexFunc(s.services, func(s *service) bool { return s.Name == name })
+	i := slices.IndexFunc(su.services, func(s *service) bool { return s.Name == name })
 	if i < 0 {
 		return "", fmt.Errorf("there is no server %q", name)
 	}
-	return s.services[i].start()
+	return su.services[i].start()
 }
 
-func (s *service) start() (value string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (sv *service) start() (value string, err error) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
 	switch {
-	case s.closed:
+	case sv.closed:
 		return "", errors.New("the supervisor is being closed")
-	case s.server == nil:
-		if s.server, err = startServer(nil, s.Recipe, true, nil); err != nil {
-			return "", fmt.Errorf("start %s: %w", s.Name, err)
+	case sv.server == nil:
+		if sv.server, err = startServer(nil, sv.Recipe, true, nil); err != nil {
+			return "", fmt.Errorf("start %s: %w", sv.Name, err)
 		}
 	}
-	if s.env == envDSN {
-		return s.server.DSN(), nil
+	if sv.env == envDSN {
+		return sv.server.DSN(), nil
 	}
-	return s.server.Addr(), nil
+	return sv.server.Addr(), nil
 }
 
-func (s *service) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.server != nil {
-		s.server.Close()
+func (sv *service) close() {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	sv.closed = true
+	if sv.server != nil {
+		sv.server.Close()
 	}
 }
 

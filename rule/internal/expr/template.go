@@ -185,7 +185,7 @@ func (t *Template) yieldRemainders(i int, at *node, samples []Value, yield func(
 	}
 }
 
-func (p part) uses() bool { return p.expr != nil && p.expr.uses() > 0 }
+func (pa part) uses() bool { return pa.expr != nil && pa.expr.uses() > 0 }
 
 // uses returns how often the expression uses the column.
 func (n *node) uses() (count int) {

@@ -83,14 +83,14 @@ func newHashMod(s *Strategy, p *properties) {
 	s.numbers = &hashMod{p.count("sharding-count", 1, -1), p.isTrue("normalize-numeric-int-range")}
 }
 
-func (m *hashMod) tables() int64 { return m.count }
+func (hm *hashMod) tables() int64 { return hm.count }
 
-func (m *hashMod) number(v expr.Value) (int64, error) {
-	if m.normalize && v.Class() == expr.Long && v.Int64() == int64(int32(v.Int64())) {
+func (hm *hashMod) number(v expr.Value) (int64, error) {
+	if hm.normalize && v.Class() == expr.Long && v.Int64() == int64(int32(v.Int64())) {
 		v = expr.OfInt(int32(v.Int64()))
 	}
 	h, err := v.Hash()
-	return max(int64(h), -int64(h)) % m.count, err
+	return max(int64(h), -int64(h)) % hm.count, err
 }
 
 // volumes is VOLUME_RANGE: one table for values below lower, one for each volume from lower on, and

@@ -185,7 +185,7 @@ type PlaceError struct {
 	Unknown bool
 }
 
-func (e *PlaceError) Error() string { return e.Reason }
+func (pe *PlaceError) Error() string { return pe.Reason }
 
 func (s *Strategy) unknown(err error) error {
 	reason := fmt.Sprintf("cannot apply %s to the value of %s: %v", s.Type, s.column, err)

@@ -51,27 +51,27 @@ type evaluator struct {
 
 // enter returns the evaluator for a variable's values or a function's results. ok is false if
 // the object refers to itself, or the depth exceeds maxWithin.
-func (v evaluator) enter(o types.Object) (inner evaluator, ok bool) {
-	if o == nil || slices.Contains(v.within, o) || len(v.within) == maxWithin {
-		return v, false
+func (ev evaluator) enter(o types.Object) (inner evaluator, ok bool) {
+	if o == nil || slices.Contains(ev.within, o) || len(ev.within) == maxWithin {
+		return ev, false
 	}
-	v.within = append(slices.Clip(v.within), o)
-	return v, true
+	ev.within = append(slices.Clip(ev.within), o)
+	return ev, true
 }
 
-func (v evaluator) text(e ast.Expr) string {
-	v.first = false
-	return v.chosen(v.candidates(e))
+func (ev evaluator) text(e ast.Expr) string {
+	ev.first = false
+	return ev.chosen(ev.candidates(e))
 }
 
 // chosen returns the chosen string of a list, or a hole if one of several is unknown.
-func (v evaluator) chosen(list []candidate) string {
+func (ev evaluator) chosen(list []candidate) string {
 	isUnknown := func(c candidate) bool { return c.text == hole }
-	if v.choices == nil || len(list) < 2 || slices.ContainsFunc(list, isUnknown) {
+	if ev.choices == nil || len(list) < 2 || slices.ContainsFunc(list, isUnknown) {
 		return only(list)
 	}
-	*v.choices = max(*v.choices, len(list))
-	return list[v.choice%len(list)].text
+	*ev.choices = max(*ev.choices, len(list))
+	return list[ev.choice%len(list)].text
 }
 
 // only returns the only string of a list, or a hole if there are several.
@@ -83,16 +83,16 @@ func only(list []candidate) string {
 }
 
 // joined concatenates the strings of several expressions, each followed by after.
-func (v evaluator) joined(list []ast.Expr, after string) string {
+func (ev evaluator) joined(list []ast.Expr, after string) string {
 	var b strings.Builder
 	for _, e := range list {
-		b.WriteString(v.mark(e) + v.text(e) + after)
+		b.WriteString(ev.mark(e) + ev.text(e) + after)
 	}
 	return b.String()
 }
 
-func (v evaluator) mark(n ast.Node) string {
-	if v.loose[n] {
+func (ev evaluator) mark(n ast.Node) string {
+	if ev.loose[n] {
 		return loose
 	}
 	return ""
@@ -100,11 +100,11 @@ func (v evaluator) mark(n ast.Node) string {
 
 // candidates returns the possible values of an expression, with a hole for each unknown part.
 // It returns several only for a string that begins a statement.
-func (v evaluator) candidates(e ast.Expr) (list []candidate) {
+func (ev evaluator) candidates(e ast.Expr) (list []candidate) {
 	e = ast.Unparen(e)
-	v.used[e] = true
-	if value := v.info.Types[e].Value; value != nil {
-		v.use(e)
+	ev.used[e] = true
+	if value := ev.info.Types[e].Value; value != nil {
+		ev.use(e)
 		switch value.Kind() {
 		case constant.String:
 			return here(constant.StringVal(value))
@@ -115,39 +115,39 @@ func (v evaluator) candidates(e ast.Expr) (list []candidate) {
 	}
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
-		if t := v.info.TypeOf(e.X); e.Op == token.ADD && (t == nil || isString(t)) {
-			list = v.candidates(e.X)
-			extend(list, v.text(e.Y))
+		if t := ev.info.TypeOf(e.X); e.Op == token.ADD && (t == nil || isString(t)) {
+			list = ev.candidates(e.X)
+			extend(list, ev.text(e.Y))
 		}
 	case *ast.CompositeLit:
-		if t := v.info.TypeOf(e); t == nil || isList(t) {
-			list = here(v.joined(e.Elts, end))
+		if t := ev.info.TypeOf(e); t == nil || isList(t) {
+			list = here(ev.joined(e.Elts, end))
 		}
 	case *ast.Ident, *ast.SelectorExpr:
-		return v.valuesOf(v.variable(e))
+		return ev.valuesOf(ev.variable(e))
 	case *ast.CallExpr:
-		list = v.call(e)
+		list = ev.call(e)
 	}
 	switch {
 	case list == nil:
 		return here(hole)
-	case !v.first && len(list) > 1:
-		return here(v.chosen(list))
+	case !ev.first && len(list) > 1:
+		return here(ev.chosen(list))
 	}
 	return list
 }
 
 // use marks a constant expression, its parts, and the constants that it names as used.
-func (v evaluator) use(e ast.Expr) {
+func (ev evaluator) use(e ast.Expr) {
 	for n := range ast.Preorder(e) {
 		if part, ok := n.(ast.Expr); ok {
-			v.used[part] = true
+			ev.used[part] = true
 		}
 		id, _ := n.(*ast.Ident)
-		of := v.info.Uses[id]
-		if value := v.constants[of]; value != nil {
-			delete(v.constants, of)
-			v.use(value)
+		of := ev.info.Uses[id]
+		if value := ev.constants[of]; value != nil {
+			delete(ev.constants, of)
+			ev.use(value)
 		}
 	}
 }
@@ -160,61 +160,61 @@ func extend(list []candidate, text string) {
 
 // valuesOf returns the values of a variable. Parameters and fields are unknown unless they
 // begin a statement, because they are set elsewhere.
-func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
-	if text, ok := v.bound[of]; ok {
+func (ev evaluator) valuesOf(of *types.Var) (list []candidate) {
+	if text, ok := ev.bound[of]; ok {
 		return here(text)
 	}
-	values := v.values[of]
-	v.first = v.first && len(values) > 0 && isString(of.Type())
-	inner, ok := v.enter(of)
-	if of == nil || !ok || !v.first && (of.Kind() == types.ParamVar || of.IsField()) {
+	values := ev.values[of]
+	ev.first = ev.first && len(values) > 0 && isString(of.Type())
+	inner, ok := ev.enter(of)
+	if of == nil || !ok || !ev.first && (of.Kind() == types.ParamVar || of.IsField()) {
 		return here(hole)
 	}
 	for _, value := range values {
-		if value.expr == nil && v.first {
+		if value.expr == nil && ev.first {
 			continue // an unknown value is no statement
 		}
 		for _, c := range inner.result(value) {
-			if v.first && c.at == nil {
+			if ev.first && c.at == nil {
 				c.at = value.expr
 			}
 			list = append(list, c)
 		}
 	}
-	added := v.added[of]
+	added := ev.added[of]
 	switch {
-	case len(values) == 0 && v.declared[of] && len(added) > 0:
+	case len(values) == 0 && ev.declared[of] && len(added) > 0:
 		list = here("")
-	case !v.first:
-		list = here(v.chosen(list))
+	case !ev.first:
+		list = here(ev.chosen(list))
 	}
 	extend(list, inner.joined(added, ""))
 	return list
 }
 
-func (v evaluator) result(set value) []candidate {
+func (ev evaluator) result(set value) []candidate {
 	call, ok := ast.Unparen(set.expr).(*ast.CallExpr)
 	switch {
 	case set.expr == nil || set.result > 0 && !ok:
 		return here(hole)
 	case set.result == 0:
-		return v.candidates(set.expr)
+		return ev.candidates(set.expr)
 	}
-	return v.returns(call, set.result)
+	return ev.returns(call, set.result)
 }
 
 // returns returns the strings that a function of the program may return, except "", which
 // usually accompanies an error. It returns nil for functions of other modules.
-func (v evaluator) returns(call *ast.CallExpr, result int) (list []candidate) {
-	f := v.functionOf(call)
-	inner, ok := v.enter(v.callee(call))
+func (ev evaluator) returns(call *ast.CallExpr, result int) (list []candidate) {
+	f := ev.functionOf(call)
+	inner, ok := ev.enter(ev.callee(call))
 	if len(f.results) == 0 || !ok {
 		return nil
 	}
 	inner.bound = map[*types.Var]string{}
 	for i, arg := range call.Args {
 		if len(f.params) == len(call.Args) && f.params[i] != nil {
-			inner.bound[f.params[i]] = v.text(arg)
+			inner.bound[f.params[i]] = ev.text(arg)
 		}
 	}
 	for _, results := range f.results {
@@ -231,24 +231,24 @@ func (v evaluator) returns(call *ast.CallExpr, result int) (list []candidate) {
 	return list
 }
 
-func (v evaluator) call(e *ast.CallExpr) []candidate {
-	if v.info.Types[e.Fun].IsType() && len(e.Args) == 1 { // string(x)
-		return v.candidates(e.Args[0])
+func (ev evaluator) call(e *ast.CallExpr) []candidate {
+	if ev.info.Types[e.Fun].IsType() && len(e.Args) == 1 { // string(x)
+		return ev.candidates(e.Args[0])
 	}
-	if list := v.returns(e, 0); len(list) > 0 {
+	if list := ev.returns(e, 0); len(list) > 0 {
 		return list
 	}
-	if b := v.builder(receiver(e)); b != nil && v.name(e) == "String" {
-		return here(v.built(b, e))
+	if b := ev.builder(receiver(e)); b != nil && ev.name(e) == "String" {
+		return here(ev.built(b, e))
 	}
-	if list := v.library(e, e.Args); list != nil {
+	if list := ev.library(e, e.Args); list != nil {
 		return list
 	}
 	// Most unknown functions with a query as an argument return the query with changes.
 	text := hole
 	for _, arg := range e.Args {
-		if isString(v.info.TypeOf(arg)) {
-			text += " " + v.text(arg) + hole
+		if isString(ev.info.TypeOf(arg)) {
+			text += " " + ev.text(arg) + hole
 		}
 	}
 	return here(text)
@@ -256,8 +256,8 @@ func (v evaluator) call(e *ast.CallExpr) []candidate {
 
 // library returns the string that a function of the standard library returns or writes, or nil
 // for an unknown function. args are its arguments without the writer.
-func (v evaluator) library(call *ast.CallExpr, args []ast.Expr) []candidate {
-	fn := v.function(call)
+func (ev evaluator) library(call *ast.CallExpr, args []ast.Expr) []candidate {
+	fn := ev.function(call)
 	if call.Ellipsis.IsValid() {
 		args = args[:len(args)-1] // the variadic arguments are unknown
 	}
@@ -268,24 +268,24 @@ func (v evaluator) library(call *ast.CallExpr, args []ast.Expr) []candidate {
 	rest := args[1:]
 	switch name := strings.Replace(fn.FullName(), "bytes.Buffer", "strings.Builder", 1); name {
 	case "fmt.Sprintf", "fmt.Fprintf":
-		of = func(text string) string { return v.format(text, rest) }
+		of = func(text string) string { return ev.format(text, rest) }
 	case "fmt.Appendf":
-		of = func(text string) string { return text + v.format(v.joined(rest[:1], ""), rest[1:]) }
+		of = func(text string) string { return text + ev.format(ev.joined(rest[:1], ""), rest[1:]) }
 	case "fmt.Sprint", "fmt.Fprint", "fmt.Append":
-		of = func(text string) string { return text + v.joined(rest, "") }
+		of = func(text string) string { return text + ev.joined(rest, "") }
 	case "fmt.Sprintln", "fmt.Fprintln", "fmt.Appendln":
-		of = func(text string) string { return text + " " + v.joined(rest, " ") }
+		of = func(text string) string { return text + " " + ev.joined(rest, " ") }
 	case "strings.Replace", "strings.ReplaceAll":
-		of = func(text string) string { return v.replace(text, rest) }
+		of = func(text string) string { return ev.replace(text, rest) }
 	case "(*strings.Replacer).Replace":
-		made, ok := v.definition(receiver(call)).(*ast.CallExpr)
-		if !ok || v.name(made) != "NewReplacer" || made.Ellipsis.IsValid() {
+		made, ok := ev.definition(receiver(call)).(*ast.CallExpr)
+		if !ok || ev.name(made) != "NewReplacer" || made.Ellipsis.IsValid() {
 			return nil
 		}
-		of = func(text string) string { return v.replace(text, made.Args) }
+		of = func(text string) string { return ev.replace(text, made.Args) }
 	case "strings.Join":
 		of = func(text string) string {
-			return strings.ReplaceAll(strings.TrimSuffix(text, end), end, v.joined(rest, ""))
+			return strings.ReplaceAll(strings.TrimSuffix(text, end), end, ev.joined(rest, ""))
 		}
 	case "strings.TrimSpace":
 		of = strings.TrimSpace
@@ -295,11 +295,11 @@ func (v evaluator) library(call *ast.CallExpr, args []ast.Expr) []candidate {
 	case "(*strings.Builder).WriteByte", "(*strings.Builder).WriteRune":
 		of = character
 	case "(*text/template.Template).Execute":
-		return here(loose + v.template(receiver(call)))
+		return here(loose + ev.template(receiver(call)))
 	default:
 		return nil
 	}
-	list := v.candidates(args[0])
+	list := ev.candidates(args[0])
 	for i := range list {
 		list[i].text = of(list[i].text)
 	}
@@ -310,7 +310,7 @@ var formatVerb = regexp.MustCompile(`%[-+# 0]*(?:\[(\d+)\])?(\*|\d+)?(?:\.(?:\*|
 
 // format formats like Sprintf. It replaces %s, %d and %v with an argument, and other verbs
 // with a hole.
-func (v evaluator) format(format string, args []ast.Expr) string {
+func (ev evaluator) format(format string, args []ast.Expr) string {
 	next := 0
 	return formatVerb.ReplaceAllStringFunc(format, func(verb string) string {
 		m := formatVerb.FindStringSubmatch(verb)
@@ -328,18 +328,18 @@ func (v evaluator) format(format string, args []ast.Expr) string {
 		if next++; next > len(args) || !plain {
 			return hole
 		}
-		return v.text(args[next-1])
+		return ev.text(args[next-1])
 	})
 }
 
 // replace replaces strings in text. pairs alternates old and new strings.
-func (v evaluator) replace(text string, pairs []ast.Expr) string {
+func (ev evaluator) replace(text string, pairs []ast.Expr) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
-		before := v.text(pairs[i])
+		before := ev.text(pairs[i])
 		if before == "" || strings.Contains(before, hole) {
 			return hole + text + hole
 		}
-		text = strings.ReplaceAll(text, before, v.text(pairs[i+1]))
+		text = strings.ReplaceAll(text, before, ev.text(pairs[i+1]))
 	}
 	return text
 }
@@ -353,34 +353,34 @@ func receiver(e *ast.CallExpr) ast.Expr {
 }
 
 // definition returns the value of a variable that is set once, or the expression itself.
-func (v evaluator) definition(e ast.Expr) ast.Expr {
-	if of := v.variable(e); of != nil && len(v.values[of]) == 1 {
-		return ast.Unparen(v.values[of][0].expr)
+func (ev evaluator) definition(e ast.Expr) ast.Expr {
+	if of := ev.variable(e); of != nil && len(ev.values[of]) == 1 {
+		return ast.Unparen(ev.values[of][0].expr)
 	}
 	return e
 }
 
 // built returns the content of a builder at the call e: the strings written since its last
 // Reset.
-func (v evaluator) built(of *types.Var, e *ast.CallExpr) (text string) {
-	inner, ok := v.enter(of)
+func (ev evaluator) built(of *types.Var, e *ast.CallExpr) (text string) {
+	inner, ok := ev.enter(of)
 	if !ok {
 		return hole
 	}
 	inner.first = false
-	for _, call := range v.written[of] {
+	for _, call := range ev.written[of] {
 		if call.Pos() > e.Pos() && !of.IsField() {
 			break
 		}
-		if v.name(call) == "Reset" {
+		if ev.name(call) == "Reset" {
 			text = ""
 			continue
 		}
 		args := call.Args
-		if v.builder(args[0]) != nil {
+		if ev.builder(args[0]) != nil {
 			args = args[1:]
 		}
-		text += v.mark(call) + only(inner.library(call, args))
+		text += ev.mark(call) + only(inner.library(call, args))
 	}
 	return text
 }
@@ -396,13 +396,13 @@ func character(number string) string {
 var action = regexp.MustCompile(`\{\{.*?\}\}`)
 
 // template returns the content of a text/template with a hole for each action.
-func (v evaluator) template(e ast.Expr) string {
-	if e = v.definition(e); e == nil {
+func (ev evaluator) template(e ast.Expr) string {
+	if e = ev.definition(e); e == nil {
 		return hole
 	}
 	for n := range ast.Preorder(e) {
-		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 1 && v.name(call) == "Parse" {
-			return action.ReplaceAllString(v.text(call.Args[0]), hole)
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 1 && ev.name(call) == "Parse" {
+			return action.ReplaceAllString(ev.text(call.Args[0]), hole)
 		}
 	}
 	return hole

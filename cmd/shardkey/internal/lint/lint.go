@@ -78,12 +78,12 @@ type Summary struct {
 }
 
 // String returns the summary in one line, without the warnings.
-func (s Summary) String() string {
+func (su Summary) String() string {
 	text := fmt.Sprintf("read %s and %s: %s on tables of the rule, %s into other tables",
-		Counted(s.Packages, "Go package"), Counted(s.Files, "SQL file"),
-		Counted(s.Statements, "statement"), Counted(s.OtherInserts, "INSERT"))
-	if s.Unchecked > 0 {
-		text += fmt.Sprintf("; not checked: %s of ORMs and query builders that may store rows", Counted(s.Unchecked, "call"))
+		Counted(su.Packages, "Go package"), Counted(su.Files, "SQL file"),
+		Counted(su.Statements, "statement"), Counted(su.OtherInserts, "INSERT"))
+	if su.Unchecked > 0 {
+		text += fmt.Sprintf("; not checked: %s of ORMs and query builders that may store rows", Counted(su.Unchecked, "call"))
 	}
 	return text
 }

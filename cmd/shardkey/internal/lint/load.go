@@ -71,9 +71,9 @@ func missing(p *packages.Package) error {
 }
 
 // warnings returns the errors of the packages whose statements are checked.
-func (l *loader) warnings() (list []string) {
-	for p, err := range l.errs {
-		if l.own(p) {
+func (ld *loader) warnings() (list []string) {
+	for p, err := range ld.errs {
+		if ld.own(p) {
 			list = append(list, fmt.Sprintf("package %s: %v; its statements may be missing", p.PkgPath, err))
 		}
 	}
@@ -82,60 +82,60 @@ func (l *loader) warnings() (list []string) {
 }
 
 // own reports whether the bodies of a package's functions are read.
-func (l *loader) own(p *packages.Package) bool {
-	return p.Module != nil && p.Module.Main || slices.Contains(l.roots, p)
+func (ld *loader) own(p *packages.Package) bool {
+	return p.Module != nil && p.Module.Main || slices.Contains(ld.roots, p)
 }
 
 // load type-checks a package. It tolerates errors, since most statements can be read anyway.
-func (l *loader) load(p *packages.Package) *types.Package {
+func (ld *loader) load(p *packages.Package) *types.Package {
 	if p.PkgPath == "unsafe" {
 		return types.Unsafe
 	}
-	if t, ok := l.loaded[p]; ok {
+	if t, ok := ld.loaded[p]; ok {
 		return t
 	}
-	l.loaded[p] = types.NewPackage(p.PkgPath, p.Name) // for an import cycle
+	ld.loaded[p] = types.NewPackage(p.PkgPath, p.Name) // for an import cycle
 	fail := func(err error) {
 		if failed := (types.Error{}); !errors.As(err, &failed) || !failed.Soft {
-			l.errs[p] = cmp.Or(l.errs[p], err)
+			ld.errs[p] = cmp.Or(ld.errs[p], err)
 		}
 	}
 	for _, e := range p.Errors {
 		fail(e)
 	}
-	config := types.Config{Importer: importer{l, p}, Error: fail, FakeImportC: true}
-	if config.IgnoreFuncBodies = !l.own(p); config.IgnoreFuncBodies {
+	config := types.Config{Importer: importer{ld, p}, Error: fail, FakeImportC: true}
+	if config.IgnoreFuncBodies = !ld.own(p); config.IgnoreFuncBodies {
 		// These files aren't kept, and the file set would keep their lines.
 		fset := token.NewFileSet()
-		l.loaded[p], _ = config.Check(p.PkgPath, fset, l.parse(p, fset, fail), nil)
-		return l.loaded[p]
+		ld.loaded[p], _ = config.Check(p.PkgPath, fset, ld.parse(p, fset, fail), nil)
+		return ld.loaded[p]
 	}
-	p.Syntax = l.parse(p, l.fset, fail)
+	p.Syntax = ld.parse(p, ld.fset, fail)
 	info := newInfo()
-	l.loaded[p], _ = config.Check(p.PkgPath, l.fset, p.Syntax, &info)
-	l.files = append(l.files, p.Syntax...)
-	l.add(&info)
-	return l.loaded[p]
+	ld.loaded[p], _ = config.Check(p.PkgPath, ld.fset, p.Syntax, &info)
+	ld.files = append(ld.files, p.Syntax...)
+	ld.add(&info)
+	return ld.loaded[p]
 }
 
 // add adds the information about a package. It drops the types of expressions that aren't strings,
 // which are the most.
-func (l *loader) add(info *types.Info) {
+func (ld *loader) add(info *types.Info) {
 	for e, t := range info.Types {
 		if t.IsType() || t.Value != nil || isString(t.Type) || t.Type != nil && isList(t.Type) {
-			l.info.Types[e] = t
+			ld.info.Types[e] = t
 		}
 	}
-	maps.Copy(l.info.Defs, info.Defs)
+	maps.Copy(ld.info.Defs, info.Defs)
 	for id, o := range info.Uses {
 		if _, isPackage := o.(*types.PkgName); !isPackage {
-			l.info.Uses[id] = o
+			ld.info.Uses[id] = o
 		}
 	}
-	maps.Copy(l.info.Selections, info.Selections)
+	maps.Copy(ld.info.Selections, info.Selections)
 }
 
-func (l *loader) parse(p *packages.Package, fset *token.FileSet, fail func(error)) (files []*ast.File) {
+func (ld *loader) parse(p *packages.Package, fset *token.FileSet, fail func(error)) (files []*ast.File) {
 	for _, name := range p.GoFiles {
 		content, err := os.ReadFile(name)
 		if err != nil {
@@ -149,7 +149,7 @@ func (l *loader) parse(p *packages.Package, fset *token.FileSet, fail func(error
 		if file == nil {
 			continue
 		}
-		if !l.own(p) || isGenerated(content) && !mentionsSQL.Match(content) {
+		if !ld.own(p) || isGenerated(content) && !mentionsSQL.Match(content) {
 			reduce(file, p)
 		}
 		files = append(files, file)

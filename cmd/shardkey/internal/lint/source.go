@@ -53,46 +53,46 @@ func newSource(l *loader) *source {
 	return s
 }
 
-func (s *source) declaration(n ast.Node) bool {
+func (so *source) declaration(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
 		if n.Body != nil {
-			s.functions[s.info.Defs[n.Name]] = s.read(n.Type, n.Body)
+			so.functions[so.info.Defs[n.Name]] = so.read(n.Type, n.Body)
 		}
 	case *ast.AssignStmt:
 		for i, right := range n.Rhs {
-			s.literal(n.Lhs[i], right)
+			so.literal(n.Lhs[i], right)
 		}
 	case *ast.ValueSpec:
 		for i, right := range n.Values {
-			s.literal(n.Names[i], right)
-			s.constant(n.Names[i], right)
+			so.literal(n.Names[i], right)
+			so.constant(n.Names[i], right)
 		}
 	}
 	return true
 }
 
 // constant records the value of a constant. What counts is where the constant is used.
-func (s *source) constant(name *ast.Ident, value ast.Expr) {
-	if c, ok := s.info.Defs[name].(*types.Const); ok {
-		s.constants[c] = value
+func (so *source) constant(name *ast.Ident, value ast.Expr) {
+	if c, ok := so.info.Defs[name].(*types.Const); ok {
+		so.constants[c] = value
 		for n := range ast.Preorder(value) {
 			if part, ok := n.(ast.Expr); ok {
-				s.used[part] = true
+				so.used[part] = true
 			}
 		}
 	}
 }
 
-func (s *source) literal(left, right ast.Expr) {
+func (so *source) literal(left, right ast.Expr) {
 	literal, ok := right.(*ast.FuncLit)
-	if v := s.variable(left); ok && v != nil {
-		s.functions[v] = s.read(literal.Type, literal.Body)
+	if v := so.variable(left); ok && v != nil {
+		so.functions[v] = so.read(literal.Type, literal.Body)
 	}
 }
 
 // read returns a function's parameters and results.
-func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
+func (so *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
 	names := func(list *ast.FieldList) (names []*ast.Ident) {
 		if list != nil {
 			for _, field := range list.List {
@@ -102,12 +102,12 @@ func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
 		return names
 	}
 	for _, id := range names(typ.Params) {
-		f.params = append(f.params, s.variable(id))
+		f.params = append(f.params, so.variable(id))
 	}
 	var named []ast.Expr
 	for _, id := range names(typ.Results) {
 		named = append(named, id)
-		s.declared[s.variable(id)] = true
+		so.declared[so.variable(id)] = true
 	}
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -126,71 +126,71 @@ func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
 }
 
 // statement records the values that n sets variables to.
-func (s *source) statement(n ast.Node) bool {
+func (so *source) statement(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.CaseClause, *ast.CommClause:
 		ast.Inspect(n, func(n ast.Node) bool {
 			switch n.(type) {
 			case *ast.AssignStmt, *ast.CallExpr:
-				s.loose[n] = true
+				so.loose[n] = true
 			}
 			return true
 		})
 		if r, ok := n.(*ast.RangeStmt); ok {
-			s.unknown(r.Key)
-			s.unknown(r.Value)
+			so.unknown(r.Key)
+			so.unknown(r.Value)
 		}
 	case *ast.AssignStmt:
-		s.assignment(n)
+		so.assignment(n)
 	case *ast.IncDecStmt:
-		s.unknown(n.X)
+		so.unknown(n.X)
 	case *ast.UnaryExpr:
-		if n.Op == token.AND && s.builder(n.X) == nil {
-			s.unknown(n.X)
+		if n.Op == token.AND && so.builder(n.X) == nil {
+			so.unknown(n.X)
 		}
 	case *ast.ValueSpec:
 		for i, id := range n.Names {
 			if len(n.Values) > 0 {
-				s.set(id, n.Values, i)
-			} else if v := s.variable(id); v != nil {
-				s.declared[v] = true
+				so.set(id, n.Values, i)
+			} else if v := so.variable(id); v != nil {
+				so.declared[v] = true
 			}
 		}
 	case *ast.CompositeLit:
 		for _, element := range n.Elts {
 			if pair, ok := element.(*ast.KeyValueExpr); ok {
-				if v := s.variable(pair.Key); v != nil && v.IsField() {
-					s.values[v] = append(s.values[v], value{expr: pair.Value})
+				if v := so.variable(pair.Key); v != nil && v.IsField() {
+					so.values[v] = append(so.values[v], value{expr: pair.Value})
 				}
 			}
 		}
 	case *ast.CallExpr:
-		s.call(n)
+		so.call(n)
 	}
 	return true
 }
 
-func (s *source) unknown(e ast.Expr) {
-	if v := s.variable(e); v != nil {
-		s.values[v] = append(s.values[v], value{})
+func (so *source) unknown(e ast.Expr) {
+	if v := so.variable(e); v != nil {
+		so.values[v] = append(so.values[v], value{})
 	}
 }
 
 // set records that a variable is set to value i of a list, or to result i of a call.
-func (s *source) set(left ast.Expr, list []ast.Expr, i int) {
-	v := s.variable(left)
+func (so *source) set(left ast.Expr, list []ast.Expr, i int) {
+	v := so.variable(left)
 	switch {
 	case v == nil:
 	case len(list) == 1 && i > 0:
-		s.values[v] = append(s.values[v], value{list[0], i})
+		so.values[v] = append(so.values[v], value{list[0], i})
 	default:
-		s.values[v] = append(s.values[v], value{expr: list[i]})
+		so.values[v] = append(so.values[v], value{expr: list[i]})
 	}
 }
 
-func (s *source) assignment(n *ast.AssignStmt) {
+func (so *source) assignment(n *ast.AssignStmt) {
 	for i, left := range n.Lhs {
-		v := s.variable(left)
+		v := so.variable(left)
 		if v == nil {
 			continue
 		}
@@ -199,65 +199,65 @@ func (s *source) assignment(n *ast.AssignStmt) {
 		case n.Tok == token.ADD_ASSIGN:
 			more = n.Rhs[0]
 		case n.Tok != token.ASSIGN && n.Tok != token.DEFINE:
-			s.unknown(left)
+			so.unknown(left)
 			continue
 		case len(n.Lhs) == len(n.Rhs):
-			more = s.addition(v, n.Rhs[i]) // q = q + more
+			more = so.addition(v, n.Rhs[i]) // q = q + more
 		}
 		if more != nil && (isString(v.Type()) || isList(v.Type())) {
-			s.added[v] = append(s.added[v], more)
-			s.loose[more] = s.loose[n]
+			so.added[v] = append(so.added[v], more)
+			so.loose[more] = so.loose[n]
 		} else if more != nil {
-			s.unknown(left)
+			so.unknown(left)
 		} else {
-			s.set(left, n.Rhs, i)
+			so.set(left, n.Rhs, i)
 		}
 	}
 }
 
 // addition returns the part that an expression adds to a variable: more of q + more, or the
 // new elements of append. It returns nil for other expressions.
-func (s *source) addition(v *types.Var, e ast.Expr) ast.Expr {
+func (so *source) addition(v *types.Var, e ast.Expr) ast.Expr {
 	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && !call.Ellipsis.IsValid() && isList(v.Type()) &&
-		s.callee(call) == types.Universe.Lookup("append") && s.variable(call.Args[0]) == v {
+		so.callee(call) == types.Universe.Lookup("append") && so.variable(call.Args[0]) == v {
 		return &ast.CompositeLit{Elts: call.Args[1:]}
 	}
 	sum, ok := ast.Unparen(e).(*ast.BinaryExpr)
 	if !ok || sum.Op != token.ADD {
 		return nil
 	}
-	if s.variable(sum.X) == v {
-		s.used[sum] = true
+	if so.variable(sum.X) == v {
+		so.used[sum] = true
 		return sum.Y
 	}
-	if left := s.addition(v, sum.X); left != nil {
-		s.used[sum] = true
+	if left := so.addition(v, sum.X); left != nil {
+		so.used[sum] = true
 		return &ast.BinaryExpr{X: left, OpPos: sum.OpPos, Op: token.ADD, Y: sum.Y}
 	}
 	return nil
 }
 
 // call records the writes of a call to a builder, and the arguments of a function.
-func (s *source) call(n *ast.CallExpr) {
+func (so *source) call(n *ast.CallExpr) {
 	if method, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok {
 		writes := strings.HasPrefix(method.Sel.Name, "Write") || method.Sel.Name == "Reset"
-		if v := s.builder(method.X); v != nil && writes {
-			s.written[v] = append(s.written[v], n)
+		if v := so.builder(method.X); v != nil && writes {
+			so.written[v] = append(so.written[v], n)
 		}
 	}
-	params := s.functionOf(n).params
+	params := so.functionOf(n).params
 	for i, arg := range n.Args {
-		if v := s.builder(arg); v != nil {
-			s.written[v] = append(s.written[v], n)
+		if v := so.builder(arg); v != nil {
+			so.written[v] = append(so.written[v], n)
 		}
 		if i < len(params) && params[i] != nil && !n.Ellipsis.IsValid() {
-			s.values[params[i]] = append(s.values[params[i]], value{expr: arg})
+			so.values[params[i]] = append(so.values[params[i]], value{expr: arg})
 		}
 	}
 }
 
 // variable returns the variable or field of an expression v, &v or x.v, or nil.
-func (s *source) variable(e ast.Expr) *types.Var {
+func (so *source) variable(e ast.Expr) *types.Var {
 	if e == nil {
 		return nil
 	}
@@ -272,13 +272,13 @@ func (s *source) variable(e ast.Expr) *types.Var {
 	if !ok {
 		return nil
 	}
-	v, _ := s.info.ObjectOf(id).(*types.Var)
+	v, _ := so.info.ObjectOf(id).(*types.Var)
 	return v
 }
 
 // builder returns the variable of an expression if it is a strings.Builder or bytes.Buffer.
-func (s *source) builder(e ast.Expr) *types.Var {
-	v := s.variable(e)
+func (so *source) builder(e ast.Expr) *types.Var {
+	v := so.variable(e)
 	if v == nil {
 		return nil
 	}
@@ -290,27 +290,27 @@ func (s *source) builder(e ast.Expr) *types.Var {
 }
 
 // callee returns the called function, or the variable that holds it.
-func (s *source) callee(call *ast.CallExpr) types.Object {
-	o := typeutil.Callee(&s.info, call)
+func (so *source) callee(call *ast.CallExpr) types.Object {
+	o := typeutil.Callee(&so.info, call)
 	if fn, ok := o.(*types.Func); ok {
 		return fn.Origin()
 	}
 	return o
 }
 
-func (s *source) function(call *ast.CallExpr) *types.Func {
-	fn, _ := s.callee(call).(*types.Func)
+func (so *source) function(call *ast.CallExpr) *types.Func {
+	fn, _ := so.callee(call).(*types.Func)
 	return fn
 }
 
-func (s *source) name(call *ast.CallExpr) string {
-	if fn := s.function(call); fn != nil {
+func (so *source) name(call *ast.CallExpr) string {
+	if fn := so.function(call); fn != nil {
 		return fn.Name()
 	}
 	return ""
 }
 
-func (s *source) functionOf(call *ast.CallExpr) function { return s.functions[s.callee(call)] }
+func (so *source) functionOf(call *ast.CallExpr) function { return so.functions[so.callee(call)] }
 
 func isString(t types.Type) bool {
 	if t == nil {
