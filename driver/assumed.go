@@ -27,12 +27,8 @@ func (c *Connector) assume(columns []string) (*session.Session, *session.Assumed
 // withoutEffect returns a ruleVersion for planning. It doesn't count, log or cache in r, and generates
 // no key.
 func (r *ruleVersion) withoutEffect() *ruleVersion {
-	unused, quiet := new(counts), slog.New(slog.DiscardHandler)
-	return &ruleVersion{
-		rule: r.rule, generators: r.generators, plans: newPlanCache(unused, quiet), inUse: r.plans, counts: unused, logger: quiet,
-		verifier: &verifier{read: r.verifier.read},
-		unlisted: &unlisted{logger: quiet},
-	}
+	quiet := &env{logger: slog.New(slog.DiscardHandler), verifier: verifier{read: r.verifier.read}}
+	return &ruleVersion{env: quiet, rule: r.rule, generators: r.generators, plans: newPlanCache(quiet), inUse: r.plans}
 }
 
 // assume copies the facts that executions have learned about a table.

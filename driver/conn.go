@@ -47,7 +47,7 @@ var (
 
 func newConn(c *Connector, under driver.Conn) (*conn, error) {
 	cache := c.cache
-	if c.config.Statements == statementsOff {
+	if !c.caches {
 		cache = nil
 	}
 	conn := &conn{connector: c, overMySQL: base.IsMySQL(under)}
@@ -91,35 +91,46 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 // executes, and the underlying driver's driver.ErrSkip isn't for the caller.
 func (c *conn) runOne(
 	ctx context.Context, query string, args []driver.NamedValue, out *keysList, rows bool, ofSeveral bool,
-) (base.Reply, error) {
-	for attempt := 1; ; attempt++ {
-		p, use, err := c.planOrPass(ctx, query, rows)
+) (r base.Reply, err error) {
+	next, err := c.retry(ctx, func() (p *plan, next followUp, err error) {
+		of, use, err := c.planOrPass(ctx, query, rows)
 		split := false
 		if !ofSeveral {
-			split, err = c.splits(ctx, p.plan, err)
+			split, err = c.splits(ctx, of.plan, err)
 		}
 		switch {
 		case split:
-			return c.runEach(ctx, query, args, out, rows)
+			r, err = c.runEach(ctx, query, args, out, rows)
+			return nil, passed, err
 		case err != nil:
-			return base.Reply{}, c.refused(ctx, err)
-		case !p.plan.fills() && ofSeveral:
-			r, err := c.base.Do(ctx, base.Request{Text: query, Args: args, User: len(args), Rows: rows})
-			c.session.AfterPass(ctx, use, args, r.Result, err)
-			return r, err
-		case !p.plan.fills():
-			r, err := c.base.Do(ctx, base.Request{Text: query, Args: args, User: len(args), How: base.Directly, Rows: rows})
-			c.session.AfterPass(ctx, use, args, r.Result, err)
-			return r, err
+			return nil, done, err
+		case of.plan.fills():
+			r, next, err = c.execute(ctx, of, nil, out, args, rows)
+			return of.plan, next, err
 		}
-		r, next, err := c.execute(ctx, p, nil, out, args, rows)
-		if err == nil {
-			return r, nil
+		request := base.Request{Text: query, Args: args, User: len(args), Rows: rows}
+		if !ofSeveral {
+			request.How = base.Directly
 		}
-		if !c.again(ctx, p.plan, next, attempt) {
-			return base.Reply{}, c.refused(ctx, err)
-		}
+		r, err = c.pass(ctx, request, use)
+		return nil, passed, err
+	})
+	return r, c.ended(ctx, next, err)
+}
+
+// ended returns the error of a statement after its last attempt.
+func (c *conn) ended(ctx context.Context, next followUp, err error) error {
+	if err == nil || next == passed {
+		return err
 	}
+	return c.refused(ctx, err)
+}
+
+// pass sends a statement that shardkey passes through.
+func (c *conn) pass(ctx context.Context, request base.Request, use session.Use) (base.Reply, error) {
+	r, err := c.base.Do(ctx, request)
+	c.session.AfterPass(ctx, use, request.Args, r.Result, err)
+	return r, err
 }
 
 // splits reports whether a string has to be executed one statement at a time. Without multiStatements
@@ -198,13 +209,24 @@ func (c *conn) newPlan(ctx context.Context, of *planned, q sqltoken.Query, comme
 // maxStale limits how often a statement is planned again because a table's columns have changed.
 const maxStale = 3
 
-// again reports whether to plan a failed statement again. attempt counts its plans, from 1. The
-// attempts end, since an open connection keeps the current rule's generators open.
-func (c *conn) again(ctx context.Context, p *plan, next followUp, attempt int) bool {
-	if next == done {
-		return false
+// retry calls try, which plans a statement and executes or prepares it, again while something that the
+// plan depends on has changed meanwhile. The attempts end, since an open connection keeps the current
+// rule's generators open.
+func (c *conn) retry(ctx context.Context, try func() (*plan, followUp, error)) (followUp, error) {
+	for attempt := 1; ; attempt++ {
+		p, next, err := try()
+		if err == nil || !c.again(ctx, p, next, attempt) {
+			return next, err
+		}
 	}
-	if next == resend {
+}
+
+// again reports whether to plan a failed statement again. attempt counts its plans, from 1.
+func (c *conn) again(ctx context.Context, p *plan, next followUp, attempt int) bool {
+	switch next {
+	case done, passed:
+		return false
+	case resend:
 		return attempt == 1
 	}
 	c.recent = recentQueries{} // a plan was outdated

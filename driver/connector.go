@@ -29,16 +29,13 @@ import (
 //
 // A Connector is safe for concurrent use.
 type Connector struct {
+	env
 	base     driver.Connector
 	driver   driver.Driver
 	host     spi.Host
 	config   Config
 	known    session.Cache // the server, and the tables in it
-	verifier verifier
-	unlisted unlisted
-	cache    *base.Cache // of prepared statements
-	counts   counts
-	keyHook  func(context.Context, GeneratedKeys) // nil: no function was passed to WithKeyHook
+	cache    *base.Cache   // of prepared statements
 	refusals refusals
 	// database is the network address and database of the DSN; empty if unknown.
 	database string
@@ -115,18 +112,17 @@ func newConnector(under driver.Connector, r *rule.Rule, o options, dsn string) (
 		dsn = "" // the name of another driver's data source
 	}
 	host := spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: cmp.Or(o.logger, slog.Default())}
-	c := &Connector{base: under, host: host, config: o.Config, keyHook: o.keyHook}
+	c := &Connector{base: under, host: host, config: o.Config}
 	if cfg != nil {
 		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 		c.schema = cfg.DBName
 	}
 	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
-	c.known.Logger = host.Logger
+	c.known.Logger, c.logger, c.keyHook, c.caches = host.Logger, host.Logger, o.keyHook, o.Statements != statementsOff
 	if o.Verify != "off" {
 		c.verifier.read = secondParser
 	}
 	c.cache = base.NewCache(o.Statements == statementsAlways)
-	c.unlisted.logger = c.host.Logger
 	if _, err := c.install(r); err != nil {
 		return nil, err
 	}

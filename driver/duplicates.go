@@ -7,15 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// duplicateEntry is the server's error for a value that a unique index has already.
-const duplicateEntry = 1062
 
 // duplicated matches the entry and the index in the message of that error, in any language. Some
 // servers put the table in front of the index.
@@ -28,7 +25,7 @@ const onDuplicate = "two processes may use one worker ID, the store may have los
 // reportDuplicate counts and logs an error of the server for a generated key that is in the table
 // already. It ignores an error for another unique column, which is the program's.
 func (t *plannedInsert) reportDuplicate(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, err error) {
-	if keys.Len() == 0 || !base.IsServerError(err, duplicateEntry) {
+	if keys.Len() == 0 || !sqlerr.Is(err, sqlerr.DuplicateKey) {
 		return
 	}
 	found := duplicated.FindStringSubmatch(err.Error())

@@ -73,7 +73,7 @@ func (c *conn) execute(
 // logs reports whether executions are logged. The connection asks the logger for each 16th.
 func (c *conn) logs(ctx context.Context) bool {
 	if c.executions%16 == 0 {
-		c.logged = c.connector.host.Logger.Enabled(ctx, slog.LevelDebug)
+		c.logged = c.connector.logger.Enabled(ctx, slog.LevelDebug)
 	}
 	c.executions++
 	return c.logged

@@ -96,7 +96,7 @@ func (c *Connector) planStatement(live *ruleVersion, statement string, columns [
 	}
 	out := p.explain()
 	out.Assumes = a.Notes
-	switch v := rules.verifier; {
+	switch v := &rules.verifier; {
 	case v.agreed.Load() > 0:
 		out.Verified = "agrees"
 	case v.unknown.Load() > 0:

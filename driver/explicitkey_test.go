@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/spi"
@@ -386,7 +386,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 	query := strings.Replace(c.query, "INTO T ", "INTO "+table+" ", 1)
 	res, err := conn.ExecContext(WithKeys(ctx, &reported), query, c.args...)
 	if c.keys == "1690" {
-		equal(t, base.IsServerError(err, 1690) && strings.Contains(err.Error(), "leave the column out"), true, query, err)
+		equal(t, sqlerr.Is(err, 1690) && strings.Contains(err.Error(), "leave the column out"), true, query, err)
 		n := -1
 		noError(t, conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n))
 		equal(t, n, 0, query, "rows")

@@ -18,6 +18,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -56,7 +57,7 @@ func (of planned) executeSelect(
 	} else {
 		r, next, err = x.execute(ctx, rows)
 	}
-	if base.IsServerError(err, functionRefused) && s.RefusesLastID(ctx) {
+	if sqlerr.Is(err, sqlerr.FunctionRefused) && s.RefusesLastID(ctx) {
 		err = x.refuse("MySQL Router refuses LAST_INSERT_ID(), with which the server counts the keys, as long as it shares connections; "+
 			"read the rows and insert them with VALUES, or connect to a router without connection_sharing", err)
 	}
@@ -169,7 +170,7 @@ func (x *selection) prepare(ctx context.Context) (err error) {
 // count returns the number of the query's rows.
 func (x *selection) count(ctx context.Context) (n int, err error) {
 	if x.by != nil && x.by.count.IsZero() {
-		return 0, &mysql.MySQLError{Number: wrongCTEColumns, Message: "the query has another number of columns"}
+		return 0, &mysql.MySQLError{Number: sqlerr.WrongCTEColumns, Message: "the query has another number of columns"}
 	}
 	x.session.LogOwn(ctx, x.plan.count)
 	r, err := x.send(ctx, x.plan.count, x.user[:x.Insert.SelectArgs], true)
@@ -189,15 +190,10 @@ func (x *selection) count(ctx context.Context) (n int, err error) {
 // maxRows limits the memory for keys, which have 8 bytes.
 const maxRows = 50_000_000
 
-// Error numbers of the server.
-const (
-	outOfRange      = 1690
-	wrongViewList   = 1353 // MySQL's error for a query with another number of columns
-	wrongCTEColumns = 4002 // MariaDB's
-)
-
 // isOtherWidth reports whether an error means that a query has another number of columns than the INSERT.
-func isOtherWidth(err error) bool { return base.IsServerError(err, wrongViewList, wrongCTEColumns) }
+func isOtherWidth(err error) bool {
+	return sqlerr.Is(err, sqlerr.WrongViewList, sqlerr.WrongCTEColumns)
+}
 
 // uncounted returns the server's error for a statement whose rows can't be counted. It is that of the
 // statement with a key that always fails, so that no row is inserted.
@@ -350,7 +346,7 @@ func (x *selection) refuse(message string, err error) error {
 
 // isOutOfKeys reports whether the expression that hands out the keys caused an error.
 func (x *selection) isOutOfKeys(err error) bool {
-	return base.IsServerError(err, outOfRange) && strings.Contains(err.Error(), "last_insert_id(1)")
+	return sqlerr.Is(err, sqlerr.OutOfRange) && strings.Contains(err.Error(), "last_insert_id(1)")
 }
 
 // failed updates the session after the statement failed. It explains an error of the expression that

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/test/differential"
 	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -58,7 +58,7 @@ func testInsertSelect_isAtomic(t *testing.T) {
 				res, err := ours.Exec(query)
 				want := int64(len(around.before) / 2 * min(1, strings.Count(fmt.Sprint(around.before), "VALUES")))
 				if query == bad {
-					if !base.IsServerError(err, 1062) {
+					if !sqlerr.Is(err, 1062) {
 						t.Errorf("%s: %v", around.name, err)
 					}
 					equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), last, around.name, "LAST_INSERT_ID() was", "and is")
@@ -137,7 +137,7 @@ func testInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 			noError(t, err, params)
 		}
 		for _, query := range []string{"INSERT INTO ruled (a, dt) SELECT dt FROM src", "INSERT INTO ruled (a) SELECT a, dt FROM src"} {
-			if _, err := ours.Exec(query); !base.IsServerError(err, 1136) {
+			if _, err := ours.Exec(query); !sqlerr.Is(err, 1136) {
 				t.Errorf("%s: %s: %v", params, query, err)
 			}
 		}
@@ -800,7 +800,7 @@ func testInsertSelect_explicitKeys(t *testing.T) {
 			res, err := ours.ExecContext(WithKeys(t.Context(), &keys), query, make([]any, strings.Count(query, "?"))...)
 			have := column(t, plain, "SELECT id FROM ruled ORDER BY id")
 			if err != nil {
-				have = fmt.Sprint(base.IsServerError(err, 1690) && strings.Contains(err.Error(), "leave the column out"))
+				have = fmt.Sprint(sqlerr.Is(err, 1690) && strings.Contains(err.Error(), "leave the column out"))
 				if have == "true" {
 					have = "1690"
 				} else {
@@ -851,7 +851,7 @@ func testInsertSelect_explainsKeys(t *testing.T) {
 		}
 		for name, execute := range executions {
 			err := execute()
-			equal(t, base.IsServerError(err, 1690) && strings.Contains(err.Error(), "leave the column out"), true, params, name, err)
+			equal(t, sqlerr.Is(err, 1690) && strings.Contains(err.Error(), "leave the column out"), true, params, name, err)
 			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, params, name)
 		}
 	}
@@ -930,7 +930,7 @@ func testInsertSelect_moreRows(t *testing.T) {
 		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (a) SELECT a FROM src ORDER BY a")
 		equal(t, number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"), c.rows, c.appear, "rows")
 		if c.rows == 0 {
-			equal(t, base.IsServerError(err, 1690) && strings.Contains(err.Error(), "try again"), true, err)
+			equal(t, sqlerr.Is(err, 1690) && strings.Contains(err.Error(), "try again"), true, err)
 			continue
 		}
 		noError(t, err)

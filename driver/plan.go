@@ -14,6 +14,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -136,7 +137,7 @@ func (p *plan) size() int {
 
 // explainKey adds what to do to an error of the server about the key.
 func (p *plan) explainKey(err error) error {
-	if in := p.Insert; in != nil && base.IsServerError(err, outOfRange) && strings.Contains(err.Error(), "~") {
+	if in := p.Insert; in != nil && sqlerr.Is(err, sqlerr.OutOfRange) && strings.Contains(err.Error(), "~") {
 		isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
 		if in.SelectKey == rewrite.Expression || slices.ContainsFunc(in.Rows, isExpression) {
 			return fmt.Errorf("shardkey: table %s: the expression for key column %s may be NULL or 0; to generate a key, "+
@@ -153,7 +154,7 @@ func (p *plan) explainKey(err error) error {
 // unless the program does.
 func (p *plan) explainColumn(err error) error {
 	var my *mysql.MySQLError
-	if !errors.As(err, &my) || my.Number != unknownColumn {
+	if !errors.As(err, &my) || my.Number != sqlerr.UnknownColumn {
 		return err
 	}
 	if in := p.Insert; in != nil {

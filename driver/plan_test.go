@@ -343,7 +343,7 @@ func TestConsecutive_isLogged(t *testing.T) {
 // A plan is cached if it is small. If there are too many plans, or they are too large together,
 // those that were not used for the longest time are dropped.
 func TestPlanCache_bounds(t *testing.T) {
-	c := newPlanCache(nil, nil)
+	c := newPlanCache(new(env))
 	p := &plan{Plan: new(rewrite.Plan)}
 	for n, want := range map[int]bool{maxLiteralBytes: true, maxLiteralBytes + 1: false} {
 		equal(t, c.holds(planKey{text: strings.Repeat("x", n)}, p), want, n, "bytes without placeholders")

@@ -3,7 +3,6 @@ package driver
 import (
 	"container/list"
 	"hash/maphash"
-	"log/slog"
 	"sync"
 
 	"github.com/shardkey/shardkey/driver/internal/fill"
@@ -18,8 +17,7 @@ import (
 type planCache struct {
 	tables sync.Map // *rule.Table → *keyedTable
 	locks  sync.Map // generator's name → fill.Lock
-	counts *counts
-	logger *slog.Logger
+	env    *env
 
 	mu      sync.Mutex
 	entries map[planKey]*list.Element
@@ -49,8 +47,8 @@ const (
 	maxSeen = 1 << 18
 )
 
-func newPlanCache(c *counts, logger *slog.Logger) *planCache {
-	return &planCache{counts: c, logger: logger, most: maxPlans, entries: map[planKey]*list.Element{}, seen: map[uint64]struct{}{}}
+func newPlanCache(e *env) *planCache {
+	return &planCache{env: e, most: maxPlans, entries: map[planKey]*list.Element{}, seen: map[uint64]struct{}{}}
 }
 
 // planKey is a statement with the sql_mode and character set that it is read with.
@@ -76,7 +74,7 @@ func (c *planCache) table(r *rule.Table) *keyedTable {
 
 func (c *planCache) newTable(r *rule.Table) *keyedTable {
 	of, _ := c.locks.LoadOrStore(r.GeneratorName, fill.NewLock())
-	return &keyedTable{Table: fill.NewTable(r, c.counts.table(r), of.(fill.Lock), c.logger)}
+	return &keyedTable{Table: fill.NewTable(r, c.env.counts.table(r), of.(fill.Lock), c.env.logger)}
 }
 
 // unlistedTable returns the table for INSERTs into one that isn't in the rule. They may have explicit

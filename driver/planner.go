@@ -143,7 +143,7 @@ func (g *planner) table(schema, name string) *keyedTable {
 	if r := g.rules.generators.Lookup(schema, name); r != nil {
 		return g.rules.plans.table(r)
 	}
-	if e := g.rules.unlisted.check(g.rules.generators, schema, name); e != nil {
+	if e := g.rules.unlisted(g.rules.generators, schema, name); e != nil {
 		return g.rules.plans.unlistedTable(e)
 	}
 	return nil

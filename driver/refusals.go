@@ -16,7 +16,7 @@ import (
 func (c *Connector) refused(err error) error {
 	err = refusal(err)
 	if e, ok := errors.AsType[*StatementError](err); ok {
-		c.refusals.add(c.host.Logger, e)
+		c.refusals.add(c.logger, e)
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/outcome"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -19,27 +19,10 @@ type followUp uint8
 
 const (
 	done          followUp = iota // the result or the error is the caller's
+	passed                        // so is this error, which is about a statement that is passed through
 	replan                        // plan again: the rule was replaced, or the server refused an upsert's guard
 	replanColumns                 // plan again if the columns have changed, which may have caused the error
 	resend                        // send it again: the server refused the prepared statement, not the query
-)
-
-// The server's errors after which a statement may be sent again.
-const (
-	columnNotNull    = 1048
-	unknownDatabase  = 1049
-	unknownColumn    = 1054
-	columnCount      = 1136
-	columnDenied     = 1143
-	unknownTable     = 1146
-	notSupported     = 1235 // from Vitess, for a sharding column
-	unknownStatement = 1243 // the server has dropped the prepared statement
-	notUpdatable     = 1348
-	noDefault        = 1364
-	notInsertableTo  = 1471
-	needReprepare    = 1615 // the server can't adapt a prepared statement to changed tables
-	functionRefused  = 3566 // MySQL Router shares connections, and refuses LAST_INSERT_ID()
-	notInCharset     = 3988 // the server accepts the argument in a query's text
 )
 
 // remedy returns what may follow a server error. The number doesn't show that the server executed
@@ -47,15 +30,15 @@ const (
 func (p *plan) remedy(err error) followUp {
 	switch {
 	case err == nil:
-	case base.IsServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
+	case sqlerr.Is(err, sqlerr.ColumnNotNull, sqlerr.UnknownDatabase, sqlerr.UnknownColumn, sqlerr.ColumnCount, sqlerr.UnknownTable, sqlerr.NoDefault):
 		if len(p.columns) > 0 {
 			return replanColumns
 		}
-	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo, notSupported):
+	case sqlerr.Is(err, sqlerr.ColumnDenied, sqlerr.NotUpdatable, sqlerr.NotInsertableTo, sqlerr.NotSupported):
 		if p.isGuarded() {
 			return replan
 		}
-	case base.IsServerError(err, unknownStatement, needReprepare, notInCharset):
+	case sqlerr.Is(err, sqlerr.UnknownStatement, sqlerr.NeedReprepare, sqlerr.NotInCharset):
 		return resend
 	}
 	return done
@@ -89,7 +72,7 @@ func (e *execution) failed(ctx context.Context, err error) (followUp, error) {
 	e.conclude(ctx, &outcome.Sent{Insert: e.plan.Insert}, outcome.Report{Failed: true})
 	e.first.reportDuplicate(ctx, e.plan.rules, e.session, &e.first.keys, err)
 	next := e.plan.remedy(err)
-	if base.IsServerError(err, functionRefused) && e.plan.reports() && e.session.RefusesLastID(ctx) {
+	if sqlerr.Is(err, sqlerr.FunctionRefused) && e.plan.reports() && e.session.RefusesLastID(ctx) {
 		return e.silence(ctx, err)
 	}
 	if next == resend && e.sent.Stmt == nil && e.sent.How.Caches() && e.runsAlone(ctx) {

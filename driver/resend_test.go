@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testmust "github.com/shardkey/shardkey/internal/test/must"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -26,8 +27,9 @@ import (
 func TestResend_errorsOfTriggers(t *testing.T) { onEach(t, testResend_errorsOfTriggers) }
 
 func testResend_errorsOfTriggers(t *testing.T) {
-	numbers := []int{columnNotNull, unknownDatabase, unknownColumn, columnCount, columnDenied, unknownTable, notSupported, unknownStatement,
-		notUpdatable, noDefault, 1390, 1461, notInsertableTo, needReprepare, notInCharset}
+	numbers := []int{sqlerr.ColumnNotNull, sqlerr.UnknownDatabase, sqlerr.UnknownColumn, sqlerr.ColumnCount, sqlerr.ColumnDenied,
+		sqlerr.UnknownTable, sqlerr.NotSupported, sqlerr.UnknownStatement, sqlerr.NotUpdatable, sqlerr.NoDefault, 1390,
+		sqlerr.TooManyStatements, sqlerr.NotInsertableTo, sqlerr.NeedReprepare, sqlerr.NotInCharset}
 	for _, params := range []string{"", "interpolateParams=true"} {
 		ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"), params)
 		ours.SetMaxOpenConns(1)
@@ -157,7 +159,7 @@ func (c *cutConn) Write(b []byte) (int, error) {
 
 // After a statement was sent, a connection that is found closed isn't reported as one that wasn't used.
 func TestResend_closedConnection(t *testing.T) {
-	refused := &mysql.MySQLError{Number: columnDenied, Message: "denied"}
+	refused := &mysql.MySQLError{Number: sqlerr.ColumnDenied, Message: "denied"}
 	server := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}}, Faults: []fakedb.Fault{
 		{At: "execContext INSERT", Err: refused}, {At: "prepareContext INSERT", Err: refused}, {At: "execContext INSERT", Err: driver.ErrBadConn, Times: -1},
 	}}
@@ -171,7 +173,7 @@ func TestResend_closedConnection(t *testing.T) {
 // without it for a minute.
 func TestResend_guardIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refused := &mysql.MySQLError{Number: columnDenied, Message: "denied"}
+		refused := &mysql.MySQLError{Number: sqlerr.ColumnDenied, Message: "denied"}
 		server := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}}}
 		var log testmust.Log
 		c := openConn(t, server, generatorRule(t, counted(), "t.id", "u.id"), Config{Server: "mysql"}, WithLogger(log.Logger()))

@@ -22,21 +22,26 @@ import (
 // Reading a ruleVersion needs no lock. A caller that generates keys first acquires the generators
 // ([rule.Live.Acquire]) and releases them afterwards.
 type ruleVersion struct {
+	*env
 	rule       *rule.Rule
 	generators *rule.Live
 	plans      *planCache
-	logger     *slog.Logger
-	verifier   *verifier
-	unlisted   *unlisted
-	counts     *counts
-	keyHook    func(context.Context, GeneratedKeys)
-	caches     bool // connections cache prepared statements
 	// generation is the rule's number among the connector's rules, from 1. since is the time when
 	// the rule came into use. Both are set before that.
 	generation int64
 	since      time.Time
 	// inUse has the tables as executions know them; nil unless this ruleVersion only plans.
 	inUse *planCache
+}
+
+// env is what the rules of a connector share.
+type env struct {
+	logger   *slog.Logger
+	counts   counts
+	verifier verifier
+	warned   sync.Map                             // tables that aren't in the rule, in lower case; see unlisted
+	keyHook  func(context.Context, GeneratedKeys) // nil: no function was passed to WithKeyHook
+	caches   bool                                 // connections cache prepared statements
 }
 
 // install opens the rule's generators and makes the rule the current one. It returns the old
@@ -49,7 +54,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
 	next.logWarnings()
 	old = c.rules.Load()
 	c.set(next)
-	c.host.Logger.Info("shardkey: rule in use", next.attrs()...)
+	c.logger.Info("shardkey: rule in use", next.attrs()...)
 	return old, nil
 }
 
@@ -68,8 +73,7 @@ func (c *Connector) open(r *rule.Rule) (*ruleVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ruleVersion{rule: r, generators: generators, plans: newPlanCache(&c.counts, c.host.Logger), logger: c.host.Logger,
-		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, keyHook: c.keyHook, caches: c.config.Statements != statementsOff}, nil
+	return &ruleVersion{env: &c.env, rule: r, generators: generators, plans: newPlanCache(&c.env)}, nil
 }
 
 // set makes next the current rule.
@@ -87,7 +91,7 @@ func (r *ruleVersion) attrs() []any {
 }
 
 // noRules is the ruleVersion of a zero Connector.
-var noRules = &ruleVersion{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts), nil)}
+var noRules = &ruleVersion{env: new(env), rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(env))}
 
 // current returns the current rule.
 func (c *Connector) current() *ruleVersion { return cmp.Or(c.rules.Load(), noRules) }
@@ -174,7 +178,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 			unused = opened[i]
 		}
 		if err := unused.generators.Close(); err != nil {
-			c.host.Logger.Warn("shardkey: closing the old rule's generators failed", "error", err)
+			c.logger.Warn("shardkey: closing the old rule's generators failed", "error", err)
 		}
 	}
 	return nil
@@ -187,28 +191,22 @@ func (r *ruleVersion) logWarnings() {
 	}
 }
 
-// unlisted handles INSERTs into tables that aren't in the rule but look like shards of a listed
-// table. Such a table may have been added later.
-type unlisted struct {
-	logger *slog.Logger
-	warned sync.Map // table names in lower case
-}
-
-// check returns the error for a table that gets no generated key, or nil. It logs a warning once for
-// each table.
-func (u *unlisted) check(live *rule.Live, schema, name string) *rule.UnlistedTableError {
-	e := live.Unlisted(schema, name)
-	if e == nil {
+// unlisted returns the error for a table that gets no generated key, or nil: it isn't in the rule, but
+// looks like a shard of a listed table. Such a table may have been added later. unlisted logs a warning
+// once for each table.
+func (e *env) unlisted(live *rule.Live, schema, name string) *rule.UnlistedTableError {
+	err := live.Unlisted(schema, name)
+	if err == nil {
 		return nil
 	}
-	switch e.Like.Unlisted {
+	switch err.Like.Unlisted {
 	case policy.Pass:
 		return nil
 	case policy.Warn:
-		if _, known := u.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
-			u.logger.Warn("shardkey: INSERT sent without a key", "table", e.Table, "error", e)
+		if _, known := e.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
+			e.logger.Warn("shardkey: INSERT sent without a key", "table", err.Table, "error", err)
 		}
 		return nil
 	}
-	return e
+	return err
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	testcases "github.com/shardkey/shardkey/internal/test/cases"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testserver "github.com/shardkey/shardkey/internal/test/server"
@@ -492,7 +492,7 @@ func mysqlNumber(err error) int {
 		return 0
 	}
 	for number := range slices.Values([]uint16{1062, 1064, 1136, 1146, 1568, 1792}) {
-		if base.IsServerError(err, number) {
+		if sqlerr.Is(err, number) {
 			return int(number)
 		}
 	}
@@ -557,7 +557,7 @@ func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) 
 func isDenied(t *testing.T, what string, err error, want bool) {
 	t.Helper()
 	var refused *mysql.MySQLError
-	if denied := errors.As(err, &refused) && refused.Number == columnDenied; denied != want || err != nil && !denied {
+	if denied := errors.As(err, &refused) && refused.Number == sqlerr.ColumnDenied; denied != want || err != nil && !denied {
 		t.Errorf("%s\nhave: %v\nwant: error 1143: %t", what, err, want)
 	}
 }

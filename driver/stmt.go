@@ -47,46 +47,44 @@ var (
 // prepare plans the statement with the current rule, prepares the result and closes the previous
 // prepared statement.
 func (s *stmt) prepare(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		rules := s.conn.connector.rules.Load()
-		var of planned
-		var err error
-		if s.query.Class.MustParse() {
-			if of, err = s.conn.planFor(ctx, s.query.Text, s.conn.recent.find(s.query.Text)); err != nil {
-				return err
-			}
+	_, err := s.conn.retry(ctx, func() (*plan, followUp, error) { return s.tryPrepare(ctx) })
+	return err
+}
+
+func (s *stmt) tryPrepare(ctx context.Context) (p *plan, next followUp, err error) {
+	rules := s.conn.connector.rules.Load()
+	var of planned
+	if s.query.Class.MustParse() {
+		if of, err = s.conn.planFor(ctx, s.query.Text, s.conn.recent.find(s.query.Text)); err != nil {
+			return nil, done, err
 		}
-		p := of.plan
-		s.comments = of.comments
-		if !p.fills() && !s.base.IsZero() && !s.plan.fills() {
-			s.set(rules, p) // the same statement under both rules
-			return nil
-		}
-		if !s.base.IsZero() {
-			if err := s.sameSession(ctx); err != nil {
-				return err
-			}
-		}
-		prepared, next, err := s.prepareBase(ctx, p)
-		if s.conn.again(ctx, p, next, attempt) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		count := base.Stmt{}
-		if p.fills() && p.count != "" {
-			count, err = s.conn.base.Prepare(ctx, s.comments.around(p.count))
-			if err != nil && !isOtherWidth(err) { // which each execution reports
-				_ = prepared.Close()
-				return err
-			}
-		}
-		closed := s.closeBase()
-		s.base, s.count, s.moved = prepared, count, false
-		s.set(rules, p)
-		return closed
 	}
+	p, s.comments = of.plan, of.comments
+	if !s.base.IsZero() {
+		if !p.fills() && !s.plan.fills() {
+			s.set(rules, p) // the same statement under both rules
+			return p, done, nil
+		}
+		if err := s.sameSession(ctx); err != nil {
+			return p, done, err
+		}
+	}
+	prepared, next, err := s.prepareBase(ctx, p)
+	if err != nil {
+		return p, next, err
+	}
+	count := base.Stmt{}
+	if p.fills() && p.count != "" {
+		count, err = s.conn.base.Prepare(ctx, s.comments.around(p.count))
+		if err != nil && !isOtherWidth(err) { // which each execution reports
+			_ = prepared.Close()
+			return p, done, err
+		}
+	}
+	closed := s.closeBase()
+	s.base, s.count, s.moved = prepared, count, false
+	s.set(rules, p)
+	return p, done, closed
 }
 
 // closeBase closes the underlying statements, or returns them to the cache.
@@ -266,33 +264,32 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	return r.Rows, err
 }
 
-func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (base.Reply, error) {
+func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r base.Reply, err error) {
 	out := keysOf(ctx)
 	out.reset()
 	s.conn.executed = false
-	for attempt := 1; ; attempt++ {
+	again := false
+	next, err := s.conn.retry(ctx, func() (p *plan, next followUp, err error) {
+		if again {
+			s.rules = nil
+		}
+		again = true
 		var use session.Use
 		if s.asks || s.hasMoved() || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
-			var err error
 			if use, err = s.ready(ctx, rows); err != nil {
-				return base.Reply{}, s.conn.refused(ctx, err)
+				return nil, done, err
 			}
 		}
 		if !s.plan.fills() {
-			r, err := s.conn.base.Do(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows})
-			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
-			return r, err
+			r, err = s.conn.pass(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows}, use)
+			return nil, passed, err
 		}
-		r, next, err := s.conn.execute(ctx, planned{plan: s.plan, comments: s.comments}, s, out, args, rows)
-		if err == nil {
-			return r, nil
+		if r, next, err = s.conn.execute(ctx, planned{plan: s.plan, comments: s.comments}, s, out, args, rows); err != nil {
+			s.reusable = false // the server may have parts of long arguments
 		}
-		s.reusable = false // the server may have parts of long arguments
-		if !s.conn.again(ctx, s.plan, next, attempt) {
-			return r, s.conn.refused(ctx, err)
-		}
-		s.rules = nil
-	}
+		return s.plan, next, err
+	})
+	return r, s.conn.ended(ctx, next, err)
 }
 
 // Exec is ExecContext without a context.

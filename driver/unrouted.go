@@ -9,6 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -16,7 +17,7 @@ import (
 // table.
 func (r *ruleVersion) explainUnrouted(t *rule.Table, name string, err error) error {
 	var my *mysql.MySQLError
-	if !errors.As(err, &my) || my.Number != unknownTable || !facts.ContainsName(my.Message, name) {
+	if !errors.As(err, &my) || my.Number != sqlerr.UnknownTable || !facts.ContainsName(my.Message, name) {
 		return err
 	}
 	if unrouted := r.unrouted(t, name); unrouted != "" {

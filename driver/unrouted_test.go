@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/sqlerr"
 )
 
 // A program that comes from ShardingSphere inserts into the logical table. The server's error for it,
@@ -25,7 +27,7 @@ func testUnrouted(t *testing.T) {
 	} {
 		for _, door := range doors {
 			_, err := door.exec(t.Context(), db, query)
-			if server, ok := errors.AsType[*mysql.MySQLError](err); !ok || server.Number != unknownTable {
+			if server, ok := errors.AsType[*mysql.MySQLError](err); !ok || server.Number != sqlerr.UnknownTable {
 				t.Errorf("%s, %s\nhave: %v\nwant: error 1146", door.name, query, err)
 			}
 			contains(t, fmt.Sprint(err), "shardkey doesn't route; name an actual table (t_order_0, t_order_1, t_order_2, …)", door.name, query)

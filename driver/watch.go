@@ -229,7 +229,7 @@ func (w *watcher) update() {
 	w.logged = text
 	for _, c := range using {
 		c.counts.reloaded(err)
-		switch logger := c.host.Logger; {
+		switch logger := c.logger; {
 		case err != nil:
 			logger.Error("shardkey: changed rule not loaded, the old one stays in use", "file", w.file, "error", err)
 		case slices.Contains(behind, c):

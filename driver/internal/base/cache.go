@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/sqlerr"
 )
 
 // Limits of the cached statements. The server keeps a parse tree for each of them. A longer query
@@ -235,9 +237,8 @@ func (c *Conn) sendCached(ctx context.Context, r *Request) (reply Reply, err err
 			return reply, err
 		}
 	}
-	const notInCharset = 3988 // MySQL stores a question mark for a character in the query
 	if reply, err = c.sendStatement(ctx, s, r); err != driver.ErrSkip {
-		k.refused = k.refused || k.interpolates && IsServerError(err, notInCharset)
+		k.refused = k.refused || k.interpolates && sqlerr.Is(err, sqlerr.NotInCharset)
 		return reply, err
 	}
 	once := *r
@@ -333,9 +334,8 @@ func (c *Conn) prepareCached(ctx context.Context, r *Request) (*cachedStmt, erro
 // notPrepared returns the error for a query that was not prepared, nil if the driver can execute it
 // directly.
 func (k *statements) notPrepared(err error) error {
-	const notInProtocol = 1295
 	switch {
-	case k.cache.always && IsServerError(err, notInProtocol):
+	case k.cache.always && sqlerr.Is(err, sqlerr.NotInProtocol):
 		return nil // the server supports direct execution only
 	case err == nil || !k.interpolates || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/sqlerr"
 )
 
 // MaxPlaceholders is the maximum number of placeholders in a prepared statement, which has 16 bits
@@ -96,8 +98,7 @@ func (c *Conn) Unwrap() driver.Conn { return c.conn }
 // and tries again.
 func (c *Conn) Prepare(ctx context.Context, query string) (Stmt, error) {
 	stmt, err := c.prepare(ctx, query)
-	const tooManyStatements = 1461
-	if cache := c.cached.cache; cache != nil && cache.open.Load() > 0 && IsServerError(err, tooManyStatements) {
+	if cache := c.cached.cache; cache != nil && cache.open.Load() > 0 && sqlerr.Is(err, sqlerr.TooManyStatements) {
 		c.cached.full()
 		stmt, err = c.prepare(ctx, query)
 	}
@@ -261,15 +262,6 @@ func (c *Conn) Convert(nv *driver.NamedValue) (err error) {
 		nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
 	}
 	return err
-}
-
-// IsServerError reports whether err is a server error with one of these numbers.
-func IsServerError(err error, numbers ...uint16) bool {
-	if err == nil {
-		return false // without an allocation for errors.As
-	}
-	var my *mysql.MySQLError
-	return errors.As(err, &my) && slices.Contains(numbers, my.Number)
 }
 
 // Named numbers the arguments of a deprecated method.

@@ -153,7 +153,7 @@ func (l *learner) ask(ctx context.Context, schema, name string) (answered bool, 
 // rows calls each for every row of a query, and reports whether the server answered.
 func (l *learner) rows(ctx context.Context, query string, each func(row []driver.Value)) (bool, error) {
 	err := l.server.Rows(ctx, query, each)
-	l.missing = l.missing || base.IsServerError(err, sqlerr.UnknownDatabase, sqlerr.UnknownTable)
+	l.missing = l.missing || sqlerr.Is(err, sqlerr.UnknownDatabase, sqlerr.UnknownTable)
 	if err != nil && l.server.IsFatal(ctx, err) {
 		return false, err
 	}

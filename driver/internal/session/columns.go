@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -193,7 +192,7 @@ func (s *Session) ForgetColumns(t Table) {
 func (s *Session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	table := sqltoken.QuoteTable(schema, name)
 	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0", name)
-	if base.IsServerError(err, sqlerr.TableDenied, sqlerr.ColumnDenied) {
+	if sqlerr.Is(err, sqlerr.TableDenied, sqlerr.ColumnDenied) {
 		columns, err = s.columnsShown(ctx, table)
 	}
 	switch {

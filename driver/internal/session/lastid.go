@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/outcome"
+	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -52,7 +52,7 @@ func (s *Session) SyncLastID(ctx context.Context) error {
 	value := s.lastID.Value()
 	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(value, 10)+") LIMIT 1") // under sql_select_limit = 0 too
 	switch {
-	case base.IsServerError(err, functionRefused):
+	case sqlerr.Is(err, sqlerr.FunctionRefused):
 		s.changeLastID(outcome.Lost) // no statement can read it
 		return nil
 	case err == nil:
@@ -68,15 +68,12 @@ func (s *Session) ClearLastID(ctx context.Context) error {
 	return err
 }
 
-// functionRefused is the error of MySQL Router for LAST_INSERT_ID() in a query. If connections of clients
-// share those to the server (connection_sharing), the function would return another client's value.
-const functionRefused = 3566
-
 // RefusesLastID asks whether LAST_INSERT_ID() is refused in queries, so that none that contains it is
-// executed.
+// executed. MySQL Router does so if connections of clients share those to the server
+// (connection_sharing), since the function would return another client's value.
 func (s *Session) RefusesLastID(ctx context.Context) bool {
 	_, err := s.QueryRow(ctx, "SELECT LAST_INSERT_ID() LIMIT 1")
-	return base.IsServerError(err, functionRefused)
+	return sqlerr.Is(err, sqlerr.FunctionRefused)
 }
 
 // Silence makes the connector's plans report no keys to the server for a while. It reports whether

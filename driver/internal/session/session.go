@@ -238,31 +238,30 @@ func (s *Session) failedEarly(query string, err error) bool {
 	_, readsNoTable, _ := follow(&lx, verb)
 	server := s.cache.server.Load()
 	switch {
-	case base.IsServerError(err, sqlerr.SyntaxError, sqlerr.ReadOnlyTransaction):
+	case sqlerr.Is(err, sqlerr.SyntaxError, sqlerr.ReadOnlyTransaction):
 		return true
 	case sqltoken.Scan(query, true).Class == sqltoken.ClassSeveral:
 		return false
 	case readsNoTable, lx.Is(verb, "RELEASE", "ROLLBACK", "KILL", "XA"):
 		return true
 	case lx.Is(verb, "CALL", "EXECUTE", "HANDLER"):
-		return base.IsServerError(err, sqlerr.UnknownTable, sqlerr.NotOpen, sqlerr.UnknownStatement, sqlerr.DoesNotExist)
+		return sqlerr.Is(err, sqlerr.UnknownTable, sqlerr.NotOpen, sqlerr.UnknownStatement, sqlerr.DoesNotExist)
 	case lx.Is(verb, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "LOCK", "GRANT", "REVOKE"):
 		return false // an implicit COMMIT comes first
-	case server != nil && server.Kind == ServerMySQL && base.IsServerError(err, sqlerr.AmbiguousColumn, sqlerr.UnknownColumn):
+	case server != nil && server.Kind == ServerMySQL && sqlerr.Is(err, sqlerr.AmbiguousColumn, sqlerr.UnknownColumn):
 		return true
 	}
-	return base.IsServerError(err, sqlerr.UnknownDatabase, sqlerr.UnknownTable)
+	return sqlerr.Is(err, sqlerr.UnknownDatabase, sqlerr.UnknownTable)
 }
 
 // SetTransactionAgain is called after a metadata query. If the query read a table, it was a
 // transaction and used up the characteristics that were set for the next one.
 func (s *Session) SetTransactionAgain(ctx context.Context) error {
-	const inTransaction = 1568
 	for _, query := range s.transaction {
 		// With autocommit off, the query began the transaction with these characteristics, and
 		// the server refuses to set them in it (MySQL manual, "SET TRANSACTION Statement").
 		_, err := s.do(ctx, base.Request{Text: query})
-		if err != nil && !base.IsServerError(err, inTransaction) {
+		if err != nil && !sqlerr.Is(err, sqlerr.InTransaction) {
 			return err
 		}
 	}

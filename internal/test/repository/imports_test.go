@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"rule/internal/expr":     {"internal/nearest"},
 	"rule/internal/sharding": {"internal/nearest", "rule/internal/expr"},
 	"rewrite":                {"internal/sqltoken"},
-	"driver/internal/base":   {},
+	"driver/internal/base":   {"internal/sqlerr"},
 	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/fill", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/policy", "internal/sqlerr", "internal/sqltoken"},
 	"internal/tidb":          {"rewrite", "internal/sqltoken"},
 	"gormshardkey":           {"driver"},
